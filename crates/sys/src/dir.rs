@@ -1,0 +1,148 @@
+//! Directories: opening them safely, reading them, and the calls that add, move and remove names.
+
+use crate::meta::Kind;
+use crate::{BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags};
+use std::ffi::{CStr, CString};
+use std::io::Result;
+use std::mem::MaybeUninit;
+
+const DIR: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
+
+/// Opens a directory by a path from the command line (symlinks in it are followed).
+pub fn open_root(path: &CStr) -> Result<OwnedFd> {
+    Ok(rustix::fs::openat(rustix::fs::CWD, path, DIR, Mode::empty())?)
+}
+
+/// The working directory, as a place to resolve names of the command line in.
+pub fn cwd() -> BorrowedFd<'static> {
+    rustix::fs::CWD
+}
+
+/// Opens one component below an open directory; `follow` allows it to be a symlink.
+pub fn open(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<OwnedFd> {
+    let flags = if follow { DIR } else { DIR.union(OFlags::NOFOLLOW) };
+    Ok(rustix::fs::openat(dir, name, flags, Mode::empty())?)
+}
+
+/// `mkdirat(2)`.
+pub fn create(dir: BorrowedFd<'_>, name: &CStr, mode: u32) -> Result<()> {
+    Ok(rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(mode))?)
+}
+
+/// `unlinkat(2)` of anything but a directory.
+pub fn unlink(dir: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?)
+}
+
+/// `unlinkat(2)` of an empty directory.
+pub fn rmdir(dir: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    Ok(rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)?)
+}
+
+/// `renameat(2)`: replaces a file of the new name in one step.
+pub fn rename(from: BorrowedFd<'_>, old: &CStr, to: BorrowedFd<'_>, new: &CStr) -> Result<()> {
+    Ok(rustix::fs::renameat(from, old, to, new)?)
+}
+
+/// `renameat2(2)` with `RENAME_NOREPLACE`: fails with EEXIST instead of replacing. Where the file
+/// system cannot (EINVAL), the caller sees that error.
+pub fn rename_new(from: BorrowedFd<'_>, old: &CStr, to: BorrowedFd<'_>, new: &CStr) -> Result<()> {
+    Ok(rustix::fs::renameat_with(from, old, to, new, RenameFlags::NOREPLACE)?)
+}
+
+/// `linkat(2)`: a second name for a file; a symlink is linked itself, not followed.
+pub fn link(from: BorrowedFd<'_>, old: &CStr, to: BorrowedFd<'_>, new: &CStr) -> Result<()> {
+    Ok(rustix::fs::linkat(from, old, to, new, AtFlags::empty())?)
+}
+
+/// `symlinkat(2)`.
+pub fn symlink(text: &CStr, dir: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    Ok(rustix::fs::symlinkat(text, dir, name)?)
+}
+
+/// `readlinkat(2)`: the text of a symlink.
+pub fn read_link(dir: BorrowedFd<'_>, name: &CStr) -> Result<CString> {
+    Ok(rustix::fs::readlinkat(dir, name, Vec::new())?)
+}
+
+/// `mknodat(2)`: a FIFO, a socket or a device node.
+///
+/// # Errors
+/// EINVAL for a kind that is none of these; EPERM for a device without the privilege.
+pub fn make_node(dir: BorrowedFd<'_>, name: &CStr, kind: Kind, mode: u32, rdev: u64) -> Result<()> {
+    let kind = match kind {
+        Kind::Fifo => FileType::Fifo,
+        Kind::Socket => FileType::Socket,
+        Kind::CharDevice => FileType::CharacterDevice,
+        Kind::BlockDevice => FileType::BlockDevice,
+        _ => return Err(std::io::Error::from_raw_os_error(libc::EINVAL)),
+    };
+    Ok(rustix::fs::mknodat(dir, name, kind, Mode::from_raw_mode(mode), rdev)?)
+}
+
+/// `fsync(2)` of a directory: its names survive a power loss.
+pub fn sync(dir: BorrowedFd<'_>) -> Result<()> {
+    Ok(rustix::fs::fsync(dir)?)
+}
+
+/// Moves the read position of a directory back to its start.
+pub fn rewind(dir: BorrowedFd<'_>) -> Result<()> {
+    rustix::fs::seek(dir, rustix::fs::SeekFrom::Start(0))?;
+    Ok(())
+}
+
+/// A buffer for `getdents64(2)`: reads a directory a bufferful at a time, so that the memory is
+/// independent of the number of names.
+pub struct Reader {
+    buffer: Box<[MaybeUninit<u8>]>,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        // 32 KiB hold about a thousand names, enough to feed sixteen chunks to other workers.
+        Reader { buffer: vec![MaybeUninit::uninit(); 32 * 1024].into_boxed_slice() }
+    }
+}
+
+impl Reader {
+    /// Reads the next bufferful and hands every name but `.` and `..` to `each` with the type and
+    /// the inode number that the directory holds for it. Returns `false` at the end.
+    ///
+    /// # Errors
+    /// Whatever `getdents64` says; the names before it have been handed over.
+    pub fn next_batch(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        mut each: impl FnMut(&CStr, Kind, u64),
+    ) -> Result<bool> {
+        let mut raw = RawDir::new(dir, &mut self.buffer);
+        let mut any = false;
+        while let Some(entry) = raw.next() {
+            let entry = entry?;
+            any = true;
+            let name = entry.file_name();
+            if !matches!(name.to_bytes(), b"." | b"..") {
+                each(name, Kind::from_type(entry.file_type()), entry.ino());
+            }
+            if raw.is_buffer_empty() {
+                break;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Reads the whole directory, a bufferful at a time.
+    ///
+    /// # Errors
+    /// As [`Reader::next_batch`].
+    pub fn for_each(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        mut each: impl FnMut(&CStr, Kind, u64),
+    ) -> Result<()> {
+        while self.next_batch(dir, &mut each)? {}
+        Ok(())
+    }
+}

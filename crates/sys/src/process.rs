@@ -1,0 +1,96 @@
+//! This process: its limits, its mask, what it has used, who runs it.
+
+use std::time::Duration;
+
+/// What a process has used so far, getrusage(2).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// CPU time in user space.
+    pub user: Duration,
+    /// CPU time in the kernel.
+    pub sys: Duration,
+    /// Peak resident memory in bytes.
+    pub rss_bytes_max: u64,
+}
+
+/// The usage of this process, all threads.
+pub fn usage() -> Usage {
+    // SAFETY: rusage is plain numbers, for which all zeroes is a value; the call only fills it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
+    Usage {
+        user: time(usage.ru_utime),
+        sys: time(usage.ru_stime),
+        rss_bytes_max: usage.ru_maxrss as u64 * 1024,
+    }
+}
+
+/// Sets the file mode mask and returns the old one, umask(2).
+pub fn set_umask(mask: u32) -> u32 {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(mask)).as_raw_mode()
+}
+
+/// The effective user.
+pub fn euid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The effective group.
+pub fn egid() -> u32 {
+    rustix::process::getegid().as_raw()
+}
+
+/// Whether this process may belong to `gid`: its effective or one of its supplementary groups.
+pub fn in_group(gid: u32) -> bool {
+    gid == egid()
+        || rustix::process::getgroups()
+            .is_ok_and(|groups| groups.iter().any(|group| group.as_raw() == gid))
+}
+
+/// The process that started this one. Raises the soft limit of open files to the hard one and
+/// returns it.
+pub fn raise_open_files_limit() -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum.unwrap_or(1 << 20),
+        Err(_) => limit.current.unwrap_or(1024),
+    }
+}
+
+/// Makes the kernel's table of descriptors large enough for `count` of them. Growing it later,
+/// with threads running, waits for an RCU grace period of milliseconds each time.
+pub fn reserve_descriptors(count: u64) {
+    let floor = count.clamp(64, 1 << 16) as i32 - 1;
+    if let Ok(fd) = rustix::io::fcntl_dupfd_cloexec(rustix::fs::CWD, floor) {
+        drop(fd);
+        return;
+    }
+    if let Ok(root) = crate::dir::open_root(c"/") {
+        drop(rustix::io::fcntl_dupfd_cloexec(&root, floor));
+    }
+}
+
+/// Number of CPUs that this process may use (its affinity and its cgroup's quota).
+pub fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
+}
+
+/// Whether a process of that number lives in our pid namespace.
+pub fn is_alive(pid: u32) -> bool {
+    std::fs::metadata(format!("/proc/{pid}")).is_ok()
+}
+
+/// When a process started, in clock ticks since the boot (field 22 of /proc/PID/stat): tells a
+/// process from a later one with the same number.
+pub fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the command in parentheses and may hold anything.
+    let rest = &stat[stat.rfind(')')? + 1..];
+    rest.split_ascii_whitespace().nth(19)?.parse().ok()
+}

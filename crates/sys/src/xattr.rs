@@ -1,0 +1,104 @@
+//! Extended attributes (xattr(7)), of open files and, by way of `/proc`, of symlinks and nodes
+//! that cannot be opened. POSIX ACLs are two of them.
+
+use crate::{AsFd, BorrowedFd};
+use std::ffi::{CStr, CString};
+use std::io::Result;
+
+/// The access ACL of a file or directory.
+pub const ACL_ACCESS: &CStr = c"system.posix_acl_access";
+/// The ACL that new entries of a directory inherit.
+pub const ACL_DEFAULT: &CStr = c"system.posix_acl_default";
+
+fn grow<T>(
+    buffer: &mut Vec<u8>,
+    mut call: impl FnMut(&mut [u8]) -> rustix::io::Result<T>,
+) -> rustix::io::Result<T> {
+    loop {
+        match call(buffer.as_mut_slice()) {
+            // The kernel's limit is 64 KiB for a list and for a value.
+            Err(rustix::io::Errno::RANGE) if buffer.len() < 65536 => buffer.resize(65536, 0),
+            other => return other,
+        }
+    }
+}
+
+fn ready(buffer: &mut Vec<u8>) {
+    if buffer.len() < 1024 {
+        buffer.resize(1024, 0);
+    }
+}
+
+/// The names of all attributes, each ended by NUL, in `buffer` (which grows as needed).
+///
+/// # Errors
+/// EOPNOTSUPP where the file system has none.
+pub fn list<'a>(fd: BorrowedFd<'_>, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+    ready(buffer);
+    let len = grow(buffer, |space| rustix::fs::flistxattr(fd, space))?;
+    Ok(buffer.get(..len).unwrap_or_default())
+}
+
+/// The value of one attribute; ENODATA where it is absent.
+pub fn get<'a>(fd: BorrowedFd<'_>, name: &CStr, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+    ready(buffer);
+    let len = grow(buffer, |space| rustix::fs::fgetxattr(fd, name, space))?;
+    Ok(buffer.get(..len).unwrap_or_default())
+}
+
+/// Sets an attribute of an open file.
+pub fn set(fd: BorrowedFd<'_>, name: &CStr, value: &[u8]) -> Result<()> {
+    Ok(rustix::fs::fsetxattr(fd, name, value, rustix::fs::XattrFlags::empty())?)
+}
+
+/// Removes an attribute of an open file.
+pub fn remove(fd: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    Ok(rustix::fs::fremovexattr(fd, name)?)
+}
+
+/// An entry that is only named (`O_PATH`): a symlink, a node, a file without read permission.
+pub struct Named {
+    path: CString,
+}
+
+impl Named {
+    /// `fd` is an `O_PATH` descriptor and must stay open while this is used.
+    pub fn new(fd: impl AsFd) -> Named {
+        Named { path: crate::file::proc_path(fd) }
+    }
+
+    /// As [`list`].
+    pub fn list<'a>(&self, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+        ready(buffer);
+        let len = grow(buffer, |space| rustix::fs::listxattr(self.path.as_c_str(), space))?;
+        Ok(buffer.get(..len).unwrap_or_default())
+    }
+
+    /// As [`get`].
+    pub fn get<'a>(&self, name: &CStr, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+        ready(buffer);
+        let len = grow(buffer, |space| rustix::fs::getxattr(self.path.as_c_str(), name, space))?;
+        Ok(buffer.get(..len).unwrap_or_default())
+    }
+
+    /// As [`set`].
+    pub fn set(&self, name: &CStr, value: &[u8]) -> Result<()> {
+        let flags = rustix::fs::XattrFlags::empty();
+        Ok(rustix::fs::setxattr(self.path.as_c_str(), name, value, flags)?)
+    }
+
+    /// As [`remove`].
+    pub fn remove(&self, name: &CStr) -> Result<()> {
+        Ok(rustix::fs::removexattr(self.path.as_c_str(), name)?)
+    }
+}
+
+/// Whether the error says only that the attribute is absent.
+pub fn is_absent(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENODATA)
+}
+
+/// Whether the error says that this file system or this kind of entry has no such attributes.
+pub fn is_unsupported(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EOPNOTSUPP)
+}

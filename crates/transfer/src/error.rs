@@ -1,0 +1,148 @@
+//! What can go wrong with one entry, and what can stop a run: always the operation, the source,
+//! the target and the cause.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// What was being done when it failed; the verb of the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Operation {
+    /// Opening or reading a source.
+    Read,
+    /// Listing a source directory.
+    List,
+    /// Looking at an entry's metadata.
+    Stat,
+    /// Creating a file, link or node.
+    Create,
+    /// Creating a directory.
+    MakeDir,
+    /// Writing content.
+    Write,
+    /// Moving a finished file to its name.
+    Rename,
+    /// Making a hard link.
+    Link,
+    /// Setting a mode.
+    SetMode,
+    /// Setting an owner or group.
+    SetOwner,
+    /// Setting times.
+    SetTimes,
+    /// Setting extended attributes.
+    SetXattr,
+    /// Setting an ACL.
+    SetAcl,
+    /// Removing something extraneous or moved.
+    Remove,
+    /// Flushing to the device.
+    Sync,
+    /// Comparing two entries.
+    Compare,
+    /// Applying filter rules.
+    Filter,
+}
+
+impl Operation {
+    /// The words after "cannot".
+    pub fn words(self) -> &'static str {
+        match self {
+            Operation::Read => "read",
+            Operation::List => "list directory",
+            Operation::Stat => "look at",
+            Operation::Create => "create",
+            Operation::MakeDir => "create directory",
+            Operation::Write => "write",
+            Operation::Rename => "rename into place",
+            Operation::Link => "hard-link",
+            Operation::SetMode => "set the mode of",
+            Operation::SetOwner => "set the owner of",
+            Operation::SetTimes => "set the times of",
+            Operation::SetXattr => "set extended attributes of",
+            Operation::SetAcl => "set the ACL of",
+            Operation::Remove => "remove",
+            Operation::Sync => "flush",
+            Operation::Compare => "compare",
+            Operation::Filter => "apply the filter of",
+        }
+    }
+}
+
+/// How a failure counts for the exit code and for what may still be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// The source disappeared between being listed and being read (rsync's code 24).
+    Vanished,
+    /// This entry was not (wholly) transferred; the others go on (rsync's code 23).
+    Partial,
+    /// Nothing further can succeed: disk full, read-only, quota. The run stops (rsync's code 11).
+    Fatal,
+    /// An attribute that only a privileged user may set was left out; not an error unless it was
+    /// asked for by name.
+    Unprivileged,
+    /// Worth a line, no failure: a skipped device, a symlink that is unsafe.
+    Notice,
+}
+
+/// One failure of one entry.
+#[derive(Debug)]
+pub struct Problem {
+    /// What was being done.
+    pub operation: Operation,
+    /// The entry that was read, as the user would spell it.
+    pub source: Option<PathBuf>,
+    /// The entry that was written, as the user would spell it.
+    pub target: Option<PathBuf>,
+    /// Why.
+    pub cause: Cause,
+    /// How it counts.
+    pub class: Class,
+}
+
+/// Why an operation failed.
+#[derive(Debug)]
+pub enum Cause {
+    /// The system said so.
+    System(io::Error),
+    /// We said so; a sentence part that is the same for all entries it happens to.
+    Reason(&'static str),
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::System(error) => {
+                // "No such file or directory (os error 2)" without the number.
+                let text = error.to_string();
+                let end = text.find(" (os error").unwrap_or(text.len());
+                f.write_str(&text[..end])
+            }
+            Cause::Reason(text) => f.write_str(text),
+        }
+    }
+}
+
+/// Something that stops the run before or while it moves anything: bad input, an unusable target.
+#[derive(Debug)]
+pub struct Fatal {
+    /// One sentence for the user: operation, names, cause, and what to do where that is known.
+    pub message: String,
+    /// rsync's exit code for this: 1 usage, 3 files selection, 11 file I/O, 23 partial.
+    pub code: u8,
+}
+
+impl Fatal {
+    /// A stop with rsync's exit code `code`.
+    pub fn new(code: u8, message: impl Into<String>) -> Fatal {
+        Fatal { message: message.into(), code }
+    }
+}
+
+impl fmt::Display for Fatal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Fatal {}

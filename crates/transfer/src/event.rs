@@ -1,0 +1,82 @@
+//! What happens during a run, told to whoever listens. Nothing below the binary prints: display,
+//! records and exit codes are made from these events.
+
+use crate::error::Problem;
+use crate::policy::Change;
+use crate::unit::{Kind, Totals};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// One thing that happened. Events come from all workers at once and in no order across files.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A unit (a directory listing, a chunk of up to 64 names) is finished: what it added.
+    Unit(&'a Totals),
+    /// A directory was listed (a part of): so many more entries are known to be ahead.
+    Found {
+        /// Entries found, not counting directories.
+        entries: u64,
+    },
+    /// The walk has found everything there is.
+    WalkDone,
+    /// A file larger than 64 MiB is being copied: its size is known to be ahead now.
+    LargeFile {
+        /// Its size in bytes.
+        bytes: u64,
+    },
+    /// So many bytes of such a large file have been written (they come again in its `Unit`).
+    LargeBytes {
+        /// Bytes since the last event for this file.
+        bytes: u64,
+        /// Bytes of this file that are written but not on the device, where the kernel can say.
+        undrained: Option<u64>,
+    },
+    /// An entry was (or under `--dry-run` would be) changed. Sent only when `Spec::items` asks.
+    Item(&'a Item<'a>),
+    /// Something went wrong with one entry, or deserves a line.
+    Problem(&'a Problem),
+    /// A sentence for the user before or during the run: free space, a seed, an unsafe choice.
+    Warning(String),
+}
+
+/// One changed entry, enough for rsync's itemized line, a JSON line, or a job log.
+#[derive(Debug)]
+pub struct Item<'a> {
+    /// What was done to it.
+    pub change: Change,
+    /// The type of the source entry (for a deletion: of the target entry).
+    pub kind: Kind,
+    /// Path in the transfer, without the source's root: what rsync prints.
+    pub path: &'a Path,
+    /// Full path of the source as the user would spell it.
+    pub source: Option<PathBuf>,
+    /// Full path of the target as the user would spell it.
+    pub target: Option<PathBuf>,
+    /// Text of a symlink; for a hard link the path of the earlier name in the transfer.
+    pub link: Option<PathBuf>,
+    /// Size of the source in bytes.
+    pub bytes: u64,
+    /// Bytes of content moved.
+    pub bytes_moved: u64,
+    /// Unix time at which work on this entry began, seconds.
+    pub start_s: f64,
+    /// How long it took.
+    pub took: Duration,
+    /// Source mode (permission bits), for `--list-only`.
+    pub mode: u32,
+    /// Source modification time, seconds since 1970, for `--list-only`.
+    pub mtime_s: i64,
+}
+
+/// Whoever listens. Called from all workers: must be quick and must not block for long.
+pub trait Listener: Sync {
+    /// Takes one event.
+    fn event(&self, event: Event<'_>);
+}
+
+/// Listens to nothing.
+pub struct Silent;
+
+impl Listener for Silent {
+    fn event(&self, _: Event<'_>) {}
+}
