@@ -5,3 +5,4 @@
 //! directories and makes no call with a longer path than one name.
 
 pub mod pool;
+pub mod remove;
