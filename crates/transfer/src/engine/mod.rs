@@ -4,5 +4,6 @@
 //! with, or a chunk of at most 64 names of one directory; the worker holds descriptors of both
 //! directories and makes no call with a longer path than one name.
 
+pub mod handle;
 pub mod pool;
 pub mod remove;

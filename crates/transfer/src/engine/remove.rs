@@ -5,6 +5,8 @@
 //! holds more than a few descriptors or a path longer than what it tells its caller, so a tree may
 //! be deeper than PATH_MAX and than the limit of open files.
 
+pub mod parallel;
+
 use crate::error::{Cause, Operation};
 use crate::unit::Kind;
 use hakobu_sys::dir::Reader;
