@@ -7,3 +7,4 @@
 pub mod handle;
 pub mod pool;
 pub mod remove;
+pub mod usage;
