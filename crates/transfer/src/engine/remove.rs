@@ -64,6 +64,12 @@ pub trait Removal {
         false
     }
 
+    /// Whether a directory stays although it is empty now. Asked before it is removed.
+    fn keep_emptied(&mut self, entry: &Entry<'_>) -> bool {
+        let _ = entry;
+        false
+    }
+
     /// A directory is entered; `inside` is open on it. Rules that live in it can be read now.
     fn enter(&mut self, entry: &Entry<'_>, inside: BorrowedFd<'_>) {
         let _ = (entry, inside);
@@ -363,7 +369,9 @@ impl<R: Removal + ?Sized> Descent<'_, R> {
             }
             return Some(Left::Failed);
         }
-        if left == Left::Nothing && !self.options.dry_run {
+        if left == Left::Nothing && self.removal.keep_emptied(&entry) {
+            left = Left::Kept;
+        } else if left == Left::Nothing && !self.options.dry_run {
             match dir::rmdir(dir, &name) {
                 Ok(()) => {}
                 Err(error) if is_gone(&error) => {}
