@@ -1,6 +1,9 @@
 //! The commands, one file each, and what running any transfer takes.
 
+mod du;
+mod rm;
 mod sync;
+mod tool;
 
 use crate::show::{Line, Show, Wanted, output};
 use crate::{exit, signals};
@@ -23,8 +26,11 @@ pub struct Command {
 }
 
 /// All of them, in the order of the overview.
-const COMMANDS: &[Command] =
-    &[Command { name: "sync", about: "make DST like SRC (rsync's options)", run: sync::run }];
+const COMMANDS: &[Command] = &[
+    Command { name: "sync", about: "make DST like SRC (rsync's options)", run: sync::run },
+    Command { name: "rm", about: "remove files and trees (rm's options)", run: rm::run },
+    Command { name: "du", about: "count the room that trees take (du's options)", run: du::run },
+];
 
 /// The command of a name.
 pub fn find(name: &str) -> Option<&'static Command> {

@@ -5,7 +5,9 @@
 //! an option means is not decided here but by the command.
 
 pub mod cp;
+pub mod du;
 pub mod mv;
+pub mod rm;
 pub mod sync;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -343,7 +345,7 @@ mod tests {
 
     #[test]
     fn tables_are_sound() {
-        for table in [&sync::TABLE, &cp::TABLE, &mv::TABLE] {
+        for table in [&sync::TABLE, &cp::TABLE, &mv::TABLE, &rm::TABLE, &du::TABLE] {
             table.clap().debug_assert();
             assert!(table.help().contains(table.usage), "{}", table.command);
         }

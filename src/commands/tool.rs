@@ -1,0 +1,71 @@
+//! What the commands that move nothing share: how they stop early, how many workers they take, and
+//! the JSON line of a path.
+
+use crate::options::Refused;
+use crate::show::json::{JsonPath, kind_word, push_line};
+use crate::show::output;
+use hakobu_transfer::unit::{Jobs, Kind};
+use serde::Serialize;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Why a command does not begin.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// `--help` was asked for: the text.
+    Help(String),
+    /// The command line makes no sense: the message.
+    Usage(String),
+}
+
+impl From<Refused> for Stop {
+    fn from(refused: Refused) -> Stop {
+        match refused {
+            Refused::Help(text) => Stop::Help(text),
+            Refused::Usage(message) => Stop::Usage(message),
+        }
+    }
+}
+
+/// Says why and gives the exit code.
+pub fn stop(reason: Stop, usage_code: u8) -> ExitCode {
+    match reason {
+        Stop::Help(text) => {
+            output::text(&text);
+            crate::exit::OK.into()
+        }
+        Stop::Usage(message) => {
+            output::message(&message);
+            usage_code.into()
+        }
+    }
+}
+
+/// How many workers look at entries: as many as there are CPUs, unless told otherwise.
+pub fn workers(jobs: Jobs) -> usize {
+    match jobs {
+        Jobs::Auto => hakobu_sys::process::cpus(),
+        Jobs::Fixed(jobs) => jobs,
+    }
+}
+
+/// Bytes of a path as a path.
+pub fn path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+/// Appends the line of one entry that something happened to.
+pub fn push_event(event: &'static str, bytes: &[u8], kind: Kind, out: &mut Vec<u8>) {
+    #[derive(Serialize)]
+    struct Line {
+        event: &'static str,
+        kind: &'static str,
+        path: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path_bytes: Option<String>,
+    }
+    let JsonPath { text, bytes } = JsonPath::new(path(bytes));
+    push_line(&Line { event, kind: kind_word(kind), path: text, path_bytes: bytes }, out);
+}
