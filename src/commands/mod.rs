@@ -4,6 +4,7 @@ mod du;
 mod rm;
 mod sync;
 mod tool;
+mod verify;
 
 use crate::show::{Line, Show, Wanted, output};
 use crate::{exit, signals};
@@ -28,6 +29,7 @@ pub struct Command {
 /// All of them, in the order of the overview.
 const COMMANDS: &[Command] = &[
     Command { name: "sync", about: "make DST like SRC (rsync's options)", run: sync::run },
+    Command { name: "verify", about: "say where two trees differ", run: verify::run },
     Command { name: "rm", about: "remove files and trees (rm's options)", run: rm::run },
     Command { name: "du", about: "count the room that trees take (du's options)", run: du::run },
 ];

@@ -5,8 +5,8 @@ mod parallel;
 mod tops;
 
 use super::tool::{self, Stop, stop};
-use crate::options::rm::TABLE;
 use crate::options::Typed;
+use crate::options::rm::TABLE;
 use crate::show::{Show, Wanted, confirmed};
 use crate::{exit, jobs};
 use hakobu_transfer::error::{Cause, Class, Operation, Problem};

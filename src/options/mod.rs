@@ -9,6 +9,7 @@ pub mod du;
 pub mod mv;
 pub mod rm;
 pub mod sync;
+pub mod verify;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -345,7 +346,8 @@ mod tests {
 
     #[test]
     fn tables_are_sound() {
-        for table in [&sync::TABLE, &cp::TABLE, &mv::TABLE, &rm::TABLE, &du::TABLE] {
+        for table in [&sync::TABLE, &cp::TABLE, &mv::TABLE, &rm::TABLE, &du::TABLE, &verify::TABLE]
+        {
             table.clap().debug_assert();
             assert!(table.help().contains(table.usage), "{}", table.command);
         }

@@ -70,12 +70,7 @@ fn one(plan: &Plan, typed: &OsStr, root: Option<(u64, u64)>) -> Result<Option<To
 }
 
 /// Keeps the root of the system, and with `--preserve-root=all` of every file system.
-fn guard(
-    plan: &Plan,
-    path: &CString,
-    meta: &Meta,
-    root: Option<(u64, u64)>,
-) -> Result<(), Cause> {
+fn guard(plan: &Plan, path: &CString, meta: &Meta, root: Option<(u64, u64)>) -> Result<(), Cause> {
     if plan.preserve_root && Some(meta.identity()) == root {
         return Err(Cause::Reason("this is the root of the system (--no-preserve-root allows it)"));
     }

@@ -113,7 +113,7 @@ impl Counts {
 }
 
 /// How a comparison ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
     /// What was found.
     pub counts: Counts,

@@ -516,16 +516,13 @@ impl Walk<'_> {
             Some(node) => shown(root, &node.path_of(name)),
             None => root.clone(),
         });
-        let class = match errno::is(&failure.error, errno::ENOENT) {
-            true => Class::Vanished,
-            false => Class::Partial,
-        };
         let (source, target) = match failure.side {
             Side::Source => (path, None),
             Side::Target => (None, path),
         };
         let cause = Cause::System(failure.error);
-        let problem = Problem { operation: failure.operation, source, target, cause, class };
+        let problem =
+            Problem { operation: failure.operation, source, target, cause, class: Class::Partial };
         self.listener.event(Event::Problem(&problem));
     }
 }
