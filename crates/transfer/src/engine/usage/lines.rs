@@ -6,8 +6,11 @@ use std::ffi::CStr;
 /// Number of a line.
 pub type Id = u32;
 
+/// No line; there are never so many.
+const NONE: Id = Id::MAX;
+
 struct Line {
-    /// The line's own number for a top.
+    /// [`NONE`] for a top.
     parent: Id,
     name: Box<[u8]>,
     bytes: u64,
@@ -21,7 +24,7 @@ impl Lines {
     /// Adds a line below another one, or a top.
     pub fn add(&mut self, parent: Option<Id>, name: &CStr, bytes: u64) -> Id {
         let id = Id::try_from(self.0.len()).unwrap_or(Id::MAX);
-        let parent = parent.unwrap_or(id);
+        let parent = parent.unwrap_or(NONE);
         self.0.push(Line { parent, name: name.to_bytes().into(), bytes });
         id
     }
@@ -46,14 +49,13 @@ impl Lines {
         let mut first = vec![usize::MAX; lines.len()];
         for (at, id) in order.iter().enumerate().rev() {
             if let Some(line) = line(id)
-                && line.parent != *id
                 && let Some(slot) = first.get_mut(line.parent as usize)
             {
                 *slot = at;
             }
         }
         let mut path = Vec::new();
-        for top in order.iter().filter(|id| line(id).is_some_and(|line| line.parent == **id)) {
+        for top in order.iter().filter(|id| line(id).is_some_and(|line| line.parent == NONE)) {
             // Of every line on the way down: the line, where its next child stands, and the
             // length of the path without it.
             let mut stack = vec![(*top, first.get(*top as usize).copied(), 0)];
@@ -62,9 +64,7 @@ impl Lines {
             while let Some((id, next, parent_len)) = stack.last_mut() {
                 let at = next.unwrap_or(usize::MAX);
                 let child = order.get(at).copied().and_then(|child| {
-                    line(&child)
-                        .filter(|line| line.parent == *id && child != *id)
-                        .map(|l| (child, l))
+                    line(&child).filter(|line| line.parent == *id).map(|l| (child, l))
                 });
                 match child {
                     Some((child, found)) => {
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn lines_come_depth_first_sorted_and_parents_last() {
         let mut lines = Lines::default();
-        let top = lines.add(None, c"top/", 1);
+        let top = lines.add(None, c"b/", 1);
         let b = lines.add(Some(top), c"b", 2);
         let a = lines.add(Some(top), c"a", 3);
         lines.add(Some(b), c"z", 4);
@@ -109,16 +109,7 @@ mod tests {
         });
         assert_eq!(
             told,
-            [
-                "5 top/a/y",
-                "3 top/a",
-                "6 top/a.b",
-                "7 top/b/c",
-                "4 top/b/z",
-                "2 top/b",
-                "1 top/",
-                "8 other"
-            ]
+            ["5 b/a/y", "3 b/a", "6 b/a.b", "7 b/b/c", "4 b/b/z", "2 b/b", "1 b/", "8 other"]
         );
     }
 }
