@@ -1,6 +1,7 @@
 //! The commands, one file each, and what running any transfer takes.
 
 mod du;
+mod ls;
 mod rm;
 mod sync;
 mod tool;
@@ -31,6 +32,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "sync", about: "make DST like SRC (rsync's options)", run: sync::run },
     Command { name: "verify", about: "say where two trees differ", run: verify::run },
     Command { name: "rm", about: "remove files and trees (rm's options)", run: rm::run },
+    Command { name: "ls", about: "list directories and files (ls's options)", run: ls::run },
     Command { name: "du", about: "count the room that trees take (du's options)", run: du::run },
 ];
 

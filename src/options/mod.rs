@@ -6,6 +6,7 @@
 
 pub mod cp;
 pub mod du;
+pub mod ls;
 pub mod mv;
 pub mod rm;
 pub mod sync;
@@ -346,8 +347,15 @@ mod tests {
 
     #[test]
     fn tables_are_sound() {
-        for table in [&sync::TABLE, &cp::TABLE, &mv::TABLE, &rm::TABLE, &du::TABLE, &verify::TABLE]
-        {
+        for table in [
+            &sync::TABLE,
+            &cp::TABLE,
+            &mv::TABLE,
+            &rm::TABLE,
+            &du::TABLE,
+            &ls::TABLE,
+            &verify::TABLE,
+        ] {
             table.clap().debug_assert();
             assert!(table.help().contains(table.usage), "{}", table.command);
         }
