@@ -350,6 +350,7 @@ impl<'a> Lister<'a> {
     /// Writes entries of one directory in the wanted form.
     fn tell(&mut self, dir: BorrowedFd<'_>, path: &[u8], entries: &[Entry]) {
         let mut out = Vec::with_capacity(64 * entries.len());
+        let inode = name::inode_width(entries);
         match self.plan.form {
             Form::Json => {
                 for entry in entries {
@@ -359,14 +360,14 @@ impl<'a> Lister<'a> {
             Form::Long => self.long.push(dir, entries, &mut out),
             Form::Lines => {
                 for entry in entries {
-                    name::push(entry, self.plan, &mut out);
+                    name::push(entry, self.plan, inode, &mut out);
                     out.push(self.plan.end);
                 }
             }
             Form::Columns => {
                 let cells = entries.iter().map(|entry| {
                     let mut cell = Vec::new();
-                    name::push(entry, self.plan, &mut cell);
+                    name::push(entry, self.plan, inode, &mut cell);
                     cell
                 });
                 columns::push(&cells.collect::<Vec<_>>(), self.plan.width, &mut out);

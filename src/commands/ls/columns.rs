@@ -47,7 +47,7 @@ fn fit(lens: &[usize], width: usize) -> (usize, Vec<usize>) {
             .chunks(rows)
             .map(|column| column.iter().max().copied().unwrap_or(0) + GAP)
             .collect();
-        if widths.iter().sum::<usize>() <= width + GAP || columns == 1 {
+        if widths.iter().sum::<usize>() < width + GAP || columns == 1 {
             return (rows, widths);
         }
     }
@@ -69,7 +69,7 @@ mod tests {
     fn columns_fill_downwards_and_fit() {
         let names = ["a", "bb", "ccc", "dddd", "eeeee"];
         assert_eq!(shown(&names, 80), "a  bb  ccc  dddd  eeeee\n");
-        assert_eq!(shown(&names, 17), "a   ccc   eeeee\nbb  dddd\n");
+        assert_eq!(shown(&names, 18), "a   ccc   eeeee\nbb  dddd\n");
         assert_eq!(shown(&names, 3), "a\nbb\nccc\ndddd\neeeee\n");
         assert_eq!(shown(&[], 80), "");
         assert_eq!(shown(&["é", "x"], 80), "é  x\n");

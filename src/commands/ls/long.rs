@@ -56,12 +56,10 @@ impl Long {
         let time = widest(|row| &row.time);
         // A device has two numbers where others have their size; both are aligned at the right.
         let size = if major > 0 { size.max(1) } else { size };
-        let inode = entries.iter().filter_map(|entry| entry.meta).map(|meta| meta.ino).max();
-        let inode = inode.map_or(1, |inode| inode.to_string().len());
+        let inode = name::inode_width(entries);
         for (row, entry) in rows.iter().zip(entries) {
             if self.plan.inode {
-                let text = entry.meta.map_or("?".to_owned(), |meta| meta.ino.to_string());
-                out.extend_from_slice(format!("{text:>inode$} ").as_bytes());
+                name::push_inode(entry, inode, out);
             }
             let mut line = format!("{:<mode$} {:>links$}", row.mode, row.links);
             if self.plan.owner {

@@ -63,14 +63,24 @@ fn is_plain(name: &[u8], escape: Escape) -> bool {
 }
 
 /// Appends inode number, name and sign of an entry.
-pub fn push(entry: &Entry, plan: &Plan, out: &mut Vec<u8>) {
+pub fn push(entry: &Entry, plan: &Plan, inode_width: usize, out: &mut Vec<u8>) {
     if plan.inode {
-        let inode = entry.meta.map_or("?".to_owned(), |meta| meta.ino.to_string());
-        out.extend_from_slice(inode.as_bytes());
-        out.push(b' ');
+        push_inode(entry, inode_width, out);
     }
     plan.names.push(entry.name.to_bytes(), out);
     push_sign(entry.kind(), entry.meta.map_or(0, |meta| meta.mode), plan.sign, out);
+}
+
+/// How many characters the widest inode number takes.
+pub fn inode_width(entries: &[Entry]) -> usize {
+    let inodes = entries.iter().filter_map(|entry| entry.meta).map(|meta| meta.ino);
+    inodes.max().map_or(1, |inode| inode.to_string().len())
+}
+
+/// Appends the inode number of an entry and a space.
+pub fn push_inode(entry: &Entry, width: usize, out: &mut Vec<u8>) {
+    let inode = entry.meta.map_or("?".to_owned(), |meta| meta.ino.to_string());
+    out.extend_from_slice(format!("{inode:>width$} ").as_bytes());
 }
 
 /// Appends the sign of a type.
