@@ -1,1 +1,3 @@
-//! stub
+//! Where to begin and in what order: turns a description of the work into units for an engine.
+
+pub mod mv;
