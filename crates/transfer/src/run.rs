@@ -1,11 +1,11 @@
 //! One transfer from its description to its outcome: the only module that sees all the others.
 
+pub use crate::control::Control;
 use crate::error::Fatal;
 use crate::event::Listener;
 use crate::policy::Policy;
 use crate::unit::{Jobs, Totals};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How source arguments become names at the target.
@@ -53,25 +53,6 @@ pub struct Spec {
     pub mkpath: bool,
     /// Whether free space is compared with what is to come before the start.
     pub check_space: bool,
-}
-
-/// A handle to a run from outside: signal handlers stop it through this.
-#[derive(Debug, Default)]
-pub struct Control {
-    stop: AtomicBool,
-}
-
-impl Control {
-    /// Asks the run to end: no new entry is begun, the ones being copied are given up cleanly.
-    /// Async-signal-safe.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether somebody asked.
-    pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
 }
 
 /// How a run ended.
