@@ -40,20 +40,72 @@ impl Dice {
 }
 
 const FILES: &[&str] = &[
-    "a", "b", "c", "ab", "abc", "foo", "foo.o", "foo.c", ".x", "a b", "a-b", "a[b", "a]b", "a\\b", "*", "x*y", "A",
-    "1", "-", "[a", "é", "b.bak", "a/b", "#a", "tags",
+    "a", "b", "c", "ab", "abc", "foo", "foo.o", "foo.c", ".x", "a b", "a-b", "a[b", "a]b", "a\\b",
+    "*", "x*y", "A", "1", "-", "[a", "é", "b.bak", "a/b", "#a", "tags",
 ];
 const DIRS: &[&str] = &["d", "dd", "foo.d", "e", "CVS", "d d", "d-e"];
 const PIECES: &[&str] = &[
-    "a", "b", "c", "d", "e", "foo", ".o", ".", "x", "*", "*", "*", "?", "**", "**", "***", "/", "/", "/", "[a-c]",
-    "[!a]", "[^b]", "[]]", "[]-a]", "[[:alpha:]]", "[[:digit:]a]", "[[:punct:]]", "\\", "\\*", "\\a", "[", "]", "-",
-    "[a", "[a-", "[a-]", "[\\]]", "[\\\\]", "[[:foo:]]", "[[:alpha:]-z]", "[+--]", "[!/]", "[,-0]", "[c-a]", " ", "[[a]",
-    "[[:a]", "[a[:digit:]]", "[!]", "[!]]", "[]", "[[]", "[*]", "[é]", "é",
+    "a",
+    "b",
+    "c",
+    "d",
+    "e",
+    "foo",
+    ".o",
+    ".",
+    "x",
+    "*",
+    "*",
+    "*",
+    "?",
+    "**",
+    "**",
+    "***",
+    "/",
+    "/",
+    "/",
+    "[a-c]",
+    "[!a]",
+    "[^b]",
+    "[]]",
+    "[]-a]",
+    "[[:alpha:]]",
+    "[[:digit:]a]",
+    "[[:punct:]]",
+    "\\",
+    "\\*",
+    "\\a",
+    "[",
+    "]",
+    "-",
+    "[a",
+    "[a-",
+    "[a-]",
+    "[\\]]",
+    "[\\\\]",
+    "[[:foo:]]",
+    "[[:alpha:]-z]",
+    "[+--]",
+    "[!/]",
+    "[,-0]",
+    "[c-a]",
+    " ",
+    "[[a]",
+    "[[:a]",
+    "[a[:digit:]]",
+    "[!]",
+    "[!]]",
+    "[]",
+    "[[]",
+    "[*]",
+    "[é]",
+    "é",
 ];
 const SENSIBLE: &[&str] = &[
-    "a", "b", "/a", "/d", "d/", "*", "*/", "/*", "*.o", "foo*", "d/a", "/d/a", "d/**", "d/***", "/d/***", "**/a", "a*",
-    "/d/*", "**", "d**b", "[ab]", "foo.?", "*b*", "/e/d/", "e/*/a", ".x", ".r", ".s", "tags", "CVS", "dd/", "?", "??",
-    "/**/a", "d*/", "-", "/e/**/b", "*/b", "/*/b", ".*",
+    "a", "b", "/a", "/d", "d/", "*", "*/", "/*", "*.o", "foo*", "d/a", "/d/a", "d/**", "d/***",
+    "/d/***", "**/a", "a*", "/d/*", "**", "d**b", "[ab]", "foo.?", "*b*", "/e/d/", "e/*/a", ".x",
+    ".r", ".s", "tags", "CVS", "dd/", "?", "??", "/**/a", "d*/", "-", "/e/**/b", "*/b", "/*/b",
+    ".*",
 ];
 
 fn pattern(dice: &mut Dice) -> String {
@@ -96,7 +148,10 @@ impl Drop for Lab {
 fn rsync_missing() -> bool {
     let missing = Command::new("rsync").arg("--version").output().is_err();
     if missing {
-        assert!(env::var("HAKOBU_REQUIRE_PEERS").as_deref() != Ok("1"), "rsync is required and not installed");
+        assert!(
+            env::var("HAKOBU_REQUIRE_PEERS").as_deref() != Ok("1"),
+            "rsync is required and not installed"
+        );
         println!("skipped: rsync is not installed");
     }
     missing
@@ -188,7 +243,13 @@ impl Walk<'_> {
     }
 
     /// Removes an entry unless it is protected or keeps something protected; whether it is gone.
-    fn remove(&mut self, rules: &Arc<DirRules>, path: &[u8], is_dir: bool, in_deleted: bool) -> bool {
+    fn remove(
+        &mut self,
+        rules: &Arc<DirRules>,
+        path: &[u8],
+        is_dir: bool,
+        in_deleted: bool,
+    ) -> bool {
         if self.filter.check(rules, path, is_dir, in_deleted).protect {
             return false;
         }
@@ -219,14 +280,16 @@ fn ask_rsync(dir: &Path, options: &[String], source: &str) -> Result<Outcome, St
     }
     let mut outcome = Outcome::default();
     for line in output.stdout.split(|byte| *byte == b'\n') {
-        let sent = line.first().is_some_and(|byte| b">c.".contains(byte)) && line.get(11) == Some(&b' ');
+        let sent =
+            line.first().is_some_and(|byte| b">c.".contains(byte)) && line.get(11) == Some(&b' ');
         if sent && &line[12..] != b"./" {
             outcome.sent.insert(line[12..].strip_suffix(b"/").unwrap_or(&line[12..]).to_vec());
         }
     }
     let mut after = Names::new();
     names_below(&dir.join("target"), b"", &mut after);
-    outcome.deleted = before.difference(&after).filter(|name| !outcome.sent.contains(*name)).cloned().collect();
+    outcome.deleted =
+        before.difference(&after).filter(|name| !outcome.sent.contains(*name)).cloned().collect();
     Ok(outcome)
 }
 
@@ -293,10 +356,13 @@ fn patterns_match_what_rsync_matches() {
         let theirs = ask_rsync(&case, &options, "source/").unwrap();
         for (index, text) in patterns.iter().enumerate() {
             let prefix = format!("{index}/");
-            let only = |names: &Names| names.iter().filter(|n| n.starts_with(prefix.as_bytes())).cloned().collect();
+            let only = |names: &Names| {
+                names.iter().filter(|n| n.starts_with(prefix.as_bytes())).cloned().collect()
+            };
             let (ours, theirs): (Names, Names) = (only(&ours.sent), only(&theirs.sent));
             if ours != theirs {
-                let [ours, theirs] = [ours, theirs].map(|sent| Outcome { sent, ..Outcome::default() });
+                let [ours, theirs] =
+                    [ours, theirs].map(|sent| Outcome { sent, ..Outcome::default() });
                 failures.push(format!("pattern {text:?}\n{}", difference(&ours, &theirs)));
             }
         }
@@ -315,8 +381,16 @@ fn run(case: &Path, builder: FilterBuilder, source: &str) -> Result<Outcome, Str
         target: target.as_os_str().as_bytes(),
         first: if whole { b"source" } else { b"" },
     };
-    let top = filter.root(&origin, &mut |name| load(&at(Path::new("/"), name))).map_err(|e| e.to_string())?;
-    let mut walk = Walk { filter: &filter, source: &root, target: &target, outcome: Outcome::default(), refused: None };
+    let top = filter
+        .root(&origin, &mut |name| load(&at(Path::new("/"), name)))
+        .map_err(|e| e.to_string())?;
+    let mut walk = Walk {
+        filter: &filter,
+        source: &root,
+        target: &target,
+        outcome: Outcome::default(),
+        refused: None,
+    };
     if whole {
         walk.entry(&top, b"source", true);
     } else {
@@ -354,17 +428,35 @@ fn any_rule(dice: &mut Dice, nested: bool) -> String {
     match dice.below(if nested { 16 } else { 24 }) {
         0 => format!("{sign}! {pattern}"),
         1 => format!("{sign}p {pattern}"),
-        2 => format!("{},{} {pattern}", dice.pick(&["-", "+", "include", "exclude"]), dice.pick(&["s", "r", "sr", "rp", "s!"])),
+        2 => format!(
+            "{},{} {pattern}",
+            dice.pick(&["-", "+", "include", "exclude"]),
+            dice.pick(&["s", "r", "sr", "rp", "s!"])
+        ),
         3 if dice.one_in(2) => "!".to_owned(),
-        4 => format!("{}_{pattern}", dice.pick(&["include", "exclude", "hide", "show", "protect", "risk"])),
-        5 => format!("{sign}/ {}", dice.pick(&["source/d", "/**/source/*.o", "d/a", "a", "target/*", "e/*/b", "/**/dd"])),
+        4 => format!(
+            "{}_{pattern}",
+            dice.pick(&["include", "exclude", "hide", "show", "protect", "risk"])
+        ),
+        5 => format!(
+            "{sign}/ {}",
+            dice.pick(&["source/d", "/**/source/*.o", "d/a", "a", "target/*", "e/*/b", "/**/dd"])
+        ),
         6 if dice.one_in(3) => "-C".to_owned(),
         7 => format!(": {}", dice.pick(&[".s", ".n", ".s", ".x"])),
         8 if dice.one_in(3) => ":C".to_owned(),
         9 => format!("{sign}x {pattern}"),
-        16..=19 => format!(":{} {}", dice.pick(&["", "", "n", "e", "p", "-", "s", "sr", "+n", "w-", "/", "en"]), dice.pick(&[".r", ".s", ".n"])),
+        16..=19 => format!(
+            ":{} {}",
+            dice.pick(&["", "", "n", "e", "p", "-", "s", "sr", "+n", "w-", "/", "en"]),
+            dice.pick(&[".r", ".s", ".n"])
+        ),
         20 => format!(": {}", dice.pick(&["/.r", "../.r", "../.s", "/.n"])),
-        21 => format!(".{} {}", dice.pick(&["", "-", "+", "s", "e", "C", "p"]), dice.pick(&["merge1", "merge2"])),
+        21 => format!(
+            ".{} {}",
+            dice.pick(&["", "-", "+", "s", "e", "C", "p"]),
+            dice.pick(&["merge1", "merge2"])
+        ),
         _ => format!("{sign} {pattern}"),
     }
 }
@@ -403,12 +495,22 @@ fn tree(dice: &mut Dice, root: &Path, depth: usize, merges: bool) {
 fn options(dice: &mut Dice) -> (Vec<String>, FilterBuilder) {
     let mut options = Vec::new();
     let mut builder = FilterBuilder::default();
-    let mut accepted = |option: String, taken: bool| if taken { options.push(option) };
+    let mut accepted = |option: String, taken: bool| {
+        if taken {
+            options.push(option)
+        }
+    };
     for _ in 0..=dice.below(5) {
         let pattern = sensible(dice);
         match dice.below(12) {
-            0 => accepted(format!("--exclude={pattern}"), builder.exclude(pattern.as_bytes()).is_ok()),
-            1 => accepted(format!("--include={pattern}"), builder.include(pattern.as_bytes()).is_ok()),
+            0 => accepted(
+                format!("--exclude={pattern}"),
+                builder.exclude(pattern.as_bytes()).is_ok(),
+            ),
+            1 => accepted(
+                format!("--include={pattern}"),
+                builder.include(pattern.as_bytes()).is_ok(),
+            ),
             2 if dice.one_in(2) => accepted("-F".to_owned(), builder.per_directory().is_ok()),
             _ => {
                 let rule = any_rule(dice, false);
@@ -464,7 +566,9 @@ fn rule_lists_decide_what_rsync_decides() {
     let first = number("HAKOBU_ORACLE_SEED", 1);
     let last = first + number("HAKOBU_ORACLE_CASES", 400);
     let failures: Vec<String> = thread::scope(|scope| {
-        let part = |lane: u64| (first + lane..last).step_by(2).filter_map(|seed| compare(&lab, seed)).collect();
+        let part = |lane: u64| {
+            (first + lane..last).step_by(2).filter_map(|seed| compare(&lab, seed)).collect()
+        };
         let other = scope.spawn(move || part(1));
         let mut failures: Vec<String> = part(0);
         failures.extend(other.join().unwrap());

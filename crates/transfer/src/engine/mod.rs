@@ -11,12 +11,14 @@ mod links;
 pub mod node;
 pub mod pool;
 mod regular;
+pub mod remove;
 mod special;
 mod sweep;
 mod temp;
 mod walk;
 
-pub use walk::{Seed, Unit};
+pub use sweep::Pass;
+pub use walk::Unit;
 
 use crate::control::Control;
 use crate::error::{Cause, Class, Fatal, Operation, Problem};
@@ -39,6 +41,8 @@ const DIRECT_BYTES_MAX: u64 = 64 << 20;
 pub struct Setup<'a> {
     /// What happens to each entry.
     pub policy: &'a Policy,
+    /// Which walk this is.
+    pub pass: Pass,
     /// Who is told.
     pub listener: &'a dyn Listener,
     /// Who may stop us.
@@ -71,6 +75,7 @@ pub enum TargetMode {
 /// The engine: shared by all workers of one run.
 pub struct Engine<'a> {
     policy: &'a Policy,
+    pass: Pass,
     listener: &'a dyn Listener,
     control: &'a Control,
     items: bool,
@@ -96,6 +101,8 @@ pub struct Engine<'a> {
     deletes_left: AtomicU64,
     /// Device and inode of the target directories of the arguments: never copied into themselves.
     target_roots: Mutex<Vec<(u64, u64)>>,
+    /// One directory of `--prune-empty-dirs` is made at a time.
+    making: Mutex<()>,
 }
 
 /// What each worker owns.
@@ -118,6 +125,7 @@ impl<'a> Engine<'a> {
         let preserve = policy.preserve;
         Engine {
             policy,
+            pass: setup.pass,
             listener,
             control,
             items: items.0,
@@ -149,6 +157,7 @@ impl<'a> Engine<'a> {
             fatal: Mutex::default(),
             deletes_left: AtomicU64::new(policy.max_delete.unwrap_or(u64::MAX)),
             target_roots: Mutex::default(),
+            making: Mutex::default(),
         }
     }
 

@@ -6,6 +6,7 @@ mod decide;
 pub mod filter;
 
 pub use chmod::{ChmodError, ChmodRules};
+pub(crate) use decide::same_time;
 pub use decide::{Action, Change, Reason, decide};
 
 use crate::error::Fatal;

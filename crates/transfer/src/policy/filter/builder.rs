@@ -3,8 +3,7 @@
 use std::{borrow::Cow, io};
 
 use super::{
-    Filter,
-    cvs,
+    Filter, cvs,
     error::FilterError,
     list::{Draft, Loader, Options, Place},
     matcher::Anchor,
@@ -61,7 +60,12 @@ impl FilterBuilder {
     ///
     /// # Errors
     /// As for [`Self::include`], with the line.
-    pub fn include_from(&mut self, content: &[u8], origin: &str, nul: bool) -> Result<(), FilterError> {
+    pub fn include_from(
+        &mut self,
+        content: &[u8],
+        origin: &str,
+        nul: bool,
+    ) -> Result<(), FilterError> {
         self.add_all(content, origin, nul, Syntax::Simple { include: true })
     }
 
@@ -69,7 +73,12 @@ impl FilterBuilder {
     ///
     /// # Errors
     /// As for [`Self::exclude`], with the line.
-    pub fn exclude_from(&mut self, content: &[u8], origin: &str, nul: bool) -> Result<(), FilterError> {
+    pub fn exclude_from(
+        &mut self,
+        content: &[u8],
+        origin: &str,
+        nul: bool,
+    ) -> Result<(), FilterError> {
         self.add_all(content, origin, nul, Syntax::Simple { include: false })
     }
 
@@ -119,7 +128,10 @@ impl FilterBuilder {
     ///
     /// # Errors
     /// When a merge file cannot be read or holds a rule that is refused.
-    pub fn build(self, read: &mut dyn FnMut(&[u8]) -> io::Result<Vec<u8>>) -> Result<Filter, FilterError> {
+    pub fn build(
+        self,
+        read: &mut dyn FnMut(&[u8]) -> io::Result<Vec<u8>>,
+    ) -> Result<Filter, FilterError> {
         let options = Options {
             delete_excluded: self.delete_excluded,
             from0: self.from0,
@@ -130,7 +142,12 @@ impl FilterBuilder {
             rules.extend(Given::new(b":C", Syntax::Full, "--cvs-exclude")?);
             rules.extend(Given::new(b"-C", Syntax::Full, "--cvs-exclude")?);
         }
-        let place = Place { anchor: Anchor::Below(Vec::new()), lead: Vec::new(), shown: Vec::new(), scanned: false };
+        let place = Place {
+            anchor: Anchor::Below(Vec::new()),
+            lead: Vec::new(),
+            shown: Vec::new(),
+            scanned: false,
+        };
         let mut draft = Draft::default();
         let mut read = |name: &[u8]| read(name).map(Some);
         let mut loader = Loader { options: &options, read: &mut read, names: Cow::Borrowed(&[]) };
@@ -145,10 +162,17 @@ impl FilterBuilder {
         Ok(())
     }
 
-    fn add_all(&mut self, content: &[u8], origin: &str, nul: bool, syntax: Syntax) -> Result<(), FilterError> {
+    fn add_all(
+        &mut self,
+        content: &[u8],
+        origin: &str,
+        nul: bool,
+        syntax: Syntax,
+    ) -> Result<(), FilterError> {
         for (line, text, parsed) in rule::parse_all(content, nul, false, syntax, Flags::default()) {
             let origin = format!("{origin}:{line}");
-            let parsed = parsed.map_err(|refused| FilterError::new(&text, &origin, refused.reason()))?;
+            let parsed =
+                parsed.map_err(|refused| FilterError::new(&text, &origin, refused.reason()))?;
             self.rules.extend(parsed.map(|directive| Given { directive, text, origin }));
         }
         Ok(())
@@ -159,6 +183,10 @@ impl Given {
     fn new(text: &[u8], syntax: Syntax, origin: &str) -> Result<Option<Self>, FilterError> {
         let parsed = rule::parse(text, syntax, Flags::default())
             .map_err(|refused| FilterError::new(text, origin, refused.reason()))?;
-        Ok(parsed.map(|directive| Self { directive, text: text.to_vec(), origin: origin.to_owned() }))
+        Ok(parsed.map(|directive| Self {
+            directive,
+            text: text.to_vec(),
+            origin: origin.to_owned(),
+        }))
     }
 }

@@ -92,7 +92,9 @@ impl Loader<'_> {
         let mut changed: Option<Vec<Item>> = None;
         for (index, item) in items.iter().enumerate() {
             let fresh = match item {
-                Item::Merge(merge, held) if covers(merge) => self.enter_merge(merge, held, visit)?,
+                Item::Merge(merge, held) if covers(merge) => {
+                    self.enter_merge(merge, held, visit)?
+                }
                 _ => None,
             };
             if let (None, Some(_)) = (&changed, &fresh) {
@@ -134,9 +136,18 @@ impl Loader<'_> {
         Ok(Some(Item::Merge(Arc::clone(merge), draft.items)))
     }
 
-    fn read_per_dir(&mut self, merge: &PerDir, lead: &[u8]) -> Result<Option<Vec<u8>>, FilterError> {
-        let path = if lead.is_empty() { Cow::Borrowed(&*merge.name) } else { [lead, &merge.name].concat().into() };
-        let unreadable = |cause| FilterError::unreadable(&merge.rule.name, &merge.origin, &path, cause);
+    fn read_per_dir(
+        &mut self,
+        merge: &PerDir,
+        lead: &[u8],
+    ) -> Result<Option<Vec<u8>>, FilterError> {
+        let path = if lead.is_empty() {
+            Cow::Borrowed(&*merge.name)
+        } else {
+            [lead, &merge.name].concat().into()
+        };
+        let unreadable =
+            |cause| FilterError::unreadable(&merge.rule.name, &merge.origin, &path, cause);
         (self.read)(&path).map_err(unreadable)
     }
 
@@ -169,9 +180,12 @@ impl Loader<'_> {
         depth: usize,
     ) -> Result<(), FilterError> {
         let origin = |line| format!("{}:{line}", shown.escape_ascii());
-        for entry in rule::parse_all(content, self.options.from0, file.words, file.syntax, file.flags) {
+        for entry in
+            rule::parse_all(content, self.options.from0, file.words, file.syntax, file.flags)
+        {
             let (line, text, parsed) = entry;
-            let parsed = parsed.map_err(|refused| FilterError::new(&text, &origin(line), refused.reason()))?;
+            let parsed = parsed
+                .map_err(|refused| FilterError::new(&text, &origin(line), refused.reason()))?;
             if let Some(directive) = parsed {
                 self.add(draft, directive, &text, &origin(line), place, depth)?;
             }
@@ -201,12 +215,20 @@ impl Loader<'_> {
                 let options = self.options;
                 for CvsPattern { pattern, perishable } in &options.cvs {
                     let flags = Flags { perishable: flags.perishable || *perishable, ..flags };
-                    self.push(draft, &MatchRule { include, flags, pattern: pattern.clone() }, place);
+                    self.push(
+                        draft,
+                        &MatchRule { include, flags, pattern: pattern.clone() },
+                        place,
+                    );
                 }
             }
             Directive::Merge(file) => {
                 if depth >= DEPTH_MAX {
-                    return Err(FilterError::new(text, origin, "merge files are nested too deeply"));
+                    return Err(FilterError::new(
+                        text,
+                        origin,
+                        "merge files are nested too deeply",
+                    ));
                 }
                 self.exclude_self(draft, &file, place);
                 self.merge(draft, &file, text, origin, place, depth)?;
@@ -216,17 +238,24 @@ impl Loader<'_> {
                 let split = base_at(&rule.name);
                 let name = rule.name.get(split..).unwrap_or_default().to_vec();
                 if name.is_empty() {
-                    return Err(FilterError::new(text, origin, "it names a directory instead of a file"));
+                    return Err(FilterError::new(
+                        text,
+                        origin,
+                        "it names a directory instead of a file",
+                    ));
                 }
                 if self.names.contains(&name) {
                     return Ok(());
                 }
                 self.names.to_mut().push(name.clone());
-                let scan_from = rule.name.get(..split).filter(|lead| !lead.is_empty()).map(<[u8]>::to_vec);
+                let scan_from =
+                    rule.name.get(..split).filter(|lead| !lead.is_empty()).map(<[u8]>::to_vec);
                 let merge = Arc::new(PerDir { name, scan_from, rule, origin: origin.to_owned() });
                 // A rule that stands in a per-directory file already counts in that file's directory.
                 let mut held = Draft::default();
-                if place.scanned && let Some(content) = self.read_per_dir(&merge, &place.lead)? {
+                if place.scanned
+                    && let Some(content) = self.read_per_dir(&merge, &place.lead)?
+                {
                     self.load_per_dir(&mut held, &content, &merge, place, depth)?;
                 }
                 draft.items.push(Item::Merge(merge, held.items));
@@ -236,14 +265,22 @@ impl Loader<'_> {
     }
 
     fn push(&self, draft: &mut Draft, rule: &MatchRule, place: &Place) {
-        draft.items.push(Item::Rule(Arc::new(Rule::new(rule, &place.anchor, self.options.delete_excluded))));
+        draft.items.push(Item::Rule(Arc::new(Rule::new(
+            rule,
+            &place.anchor,
+            self.options.delete_excluded,
+        ))));
     }
 
     /// The modifier `e`: the file's name is excluded, whatever the rules in it say.
     fn exclude_self(&self, draft: &mut Draft, file: &MergeRule, place: &Place) {
         if file.exclude_self {
             let pattern = file.name.get(base_at(&file.name)..).unwrap_or_default().to_vec();
-            self.push(draft, &MatchRule { include: false, flags: Flags::default(), pattern }, place);
+            self.push(
+                draft,
+                &MatchRule { include: false, flags: Flags::default(), pattern },
+                place,
+            );
         }
     }
 
@@ -277,7 +314,8 @@ impl Place {
     /// The directory of a file that is named from here. Its anchored patterns begin there.
     fn beside(&self, name: &[u8]) -> Self {
         let dir = name.get(..base_at(name)).unwrap_or_default();
-        let join = |lead: &[u8]| if dir.starts_with(b"/") { dir.to_vec() } else { [lead, dir].concat() };
+        let join =
+            |lead: &[u8]| if dir.starts_with(b"/") { dir.to_vec() } else { [lead, dir].concat() };
         let anchor = match &self.anchor {
             Anchor::Below(top) if !dir.starts_with(b"/") => below(&[top, dir].concat()),
             _ => None,

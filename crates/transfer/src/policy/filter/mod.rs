@@ -91,11 +91,19 @@ impl Filter {
             return Ok(Arc::new(rules));
         }
         for dir in origin.above() {
-            let place = || Place { anchor: origin.anchor(&dir), lead: dir.clone(), shown: dir.clone(), scanned: true };
+            let place = || Place {
+                anchor: origin.anchor(&dir),
+                lead: dir.clone(),
+                shown: dir.clone(),
+                scanned: true,
+            };
             let visit = Visit { lead: &dir, place: &place };
-            let mut loader = Loader { options: &self.options, read, names: Cow::Borrowed(&rules.names) };
+            let mut loader =
+                Loader { options: &self.options, read, names: Cow::Borrowed(&rules.names) };
             let covers = |lead: Option<&[u8]>| lead.is_some_and(|lead| origin.covers(lead, &dir));
-            if let Some(items) = loader.enter(&rules.items, &visit, &|merge| covers(merge.scan_from.as_deref()))? {
+            if let Some(items) =
+                loader.enter(&rules.items, &visit, &|merge| covers(merge.scan_from.as_deref()))?
+            {
                 rules = DirRules::new(items, rules.ends);
                 rules.arguments_only = true;
             }
@@ -126,10 +134,16 @@ impl Filter {
         }
         let place = || {
             let dir = if path.is_empty() { Vec::new() } else { [path, b"/"].concat() };
-            Place { anchor: Anchor::Below(dir.clone()), lead: Vec::new(), shown: dir, scanned: true }
+            Place {
+                anchor: Anchor::Below(dir.clone()),
+                lead: Vec::new(),
+                shown: dir,
+                scanned: true,
+            }
         };
         let visit = Visit { lead: b"", place: &place };
-        let mut loader = Loader { options: &self.options, read, names: Cow::Borrowed(&parent.names) };
+        let mut loader =
+            Loader { options: &self.options, read, names: Cow::Borrowed(&parent.names) };
         Ok(match loader.enter(&parent.items, &visit, &|_| true)? {
             Some(items) => Arc::new(DirRules::new(items, Arc::clone(&parent.ends))),
             None if parent.arguments_only => {
@@ -144,7 +158,13 @@ impl Filter {
     /// hidden nor protected. `in_deleted_dir` says that the entry lies in a directory that is itself being removed,
     /// where perishable rules do not count. Allocates nothing.
     #[must_use]
-    pub fn check(&self, dir: &DirRules, path: &[u8], is_dir: bool, in_deleted_dir: bool) -> Decision {
+    pub fn check(
+        &self,
+        dir: &DirRules,
+        path: &[u8],
+        is_dir: bool,
+        in_deleted_dir: bool,
+    ) -> Decision {
         dir.decide(&dir.order, Entry::new(path, is_dir), in_deleted_dir)
     }
 

@@ -31,7 +31,11 @@ impl Origin<'_> {
     /// Whether a dir-merge rule with the directory part `lead` reads its file in `dir`, which lies above the first
     /// directory that is walked. A relative `lead` starts in that one.
     pub(super) fn covers(&self, lead: &[u8], dir: &[u8]) -> bool {
-        let from = if lead.starts_with(b"/") { normal(&[lead]) } else { normal(&[self.source, self.first, lead]) };
+        let from = if lead.starts_with(b"/") {
+            normal(&[lead])
+        } else {
+            normal(&[self.source, self.first, lead])
+        };
         dir.starts_with(&from)
     }
 
@@ -55,7 +59,8 @@ fn normal(parts: &[&[u8]]) -> Vec<u8> {
             b"" | b"." => {}
             b".." => {
                 path.pop();
-                let parent = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+                let parent =
+                    path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
                 path.truncate(parent);
                 if path.is_empty() {
                     path.push(b'/');

@@ -105,7 +105,11 @@ const NAMES: [(&[u8], u8); 9] = [
 ];
 
 /// Parses one rule. `outer` holds the modifiers of the merge rule whose file it stands in. An empty text is no rule.
-pub(super) fn parse(text: &[u8], syntax: Syntax, outer: Flags) -> Result<Option<Directive>, Refused> {
+pub(super) fn parse(
+    text: &[u8],
+    syntax: Syntax,
+    outer: Flags,
+) -> Result<Option<Directive>, Refused> {
     if text.is_empty() {
         return Ok(None);
     }
@@ -142,7 +146,8 @@ fn full(text: &[u8], outer: Flags) -> Result<Directive, Refused> {
 /// Splits a rule into its short name, its modifiers and, after one space or underscore, its argument.
 fn split(text: &[u8]) -> Result<(u8, &[u8], Option<&[u8]>), Refused> {
     let long = NAMES.iter().find(|(name, _)| {
-        text.strip_prefix(*name).is_some_and(|rest| matches!(rest.first(), None | Some(b' ' | b'_' | b',')))
+        text.strip_prefix(*name)
+            .is_some_and(|rest| matches!(rest.first(), None | Some(b' ' | b'_' | b',')))
     });
     let (kind, rest) = match (long, text) {
         (Some((name, kind)), _) => (*kind, text.get(name.len()..).unwrap_or_default()),
@@ -155,8 +160,17 @@ fn split(text: &[u8]) -> Result<(u8, &[u8], Option<&[u8]>), Refused> {
     Ok((kind, modifiers, argument.get(1..)))
 }
 
-fn matching(kind: u8, modifiers: &[u8], argument: Option<&[u8]>, outer: Flags) -> Result<Directive, Refused> {
-    let mut flags = Flags { sender: matches!(kind, b'H' | b'S'), receiver: matches!(kind, b'P' | b'R'), ..outer };
+fn matching(
+    kind: u8,
+    modifiers: &[u8],
+    argument: Option<&[u8]>,
+    outer: Flags,
+) -> Result<Directive, Refused> {
+    let mut flags = Flags {
+        sender: matches!(kind, b'H' | b'S'),
+        receiver: matches!(kind, b'P' | b'R'),
+        ..outer
+    };
     // The long and short names that say a side leave no room for the modifiers that say one.
     let plain = matches!(kind, b'-' | b'+');
     let mut sided = !plain;
@@ -175,11 +189,18 @@ fn matching(kind: u8, modifiers: &[u8], argument: Option<&[u8]>, outer: Flags) -
     match argument {
         _ if cvs => Ok(Directive::Cvs { include, flags }),
         None | Some([]) => Err(Refused::Unfinished),
-        Some(pattern) => Ok(Directive::Match(MatchRule { include, flags, pattern: pattern.to_vec() })),
+        Some(pattern) => {
+            Ok(Directive::Match(MatchRule { include, flags, pattern: pattern.to_vec() }))
+        }
     }
 }
 
-fn merge(kind: u8, modifiers: &[u8], argument: Option<&[u8]>, outer: Flags) -> Result<Directive, Refused> {
+fn merge(
+    kind: u8,
+    modifiers: &[u8],
+    argument: Option<&[u8]>,
+    outer: Flags,
+) -> Result<Directive, Refused> {
     let mut flags = Flags { sender: false, receiver: false, ..outer };
     let mut sided = false;
     let mut rule = MergeRule {
@@ -192,7 +213,9 @@ fn merge(kind: u8, modifiers: &[u8], argument: Option<&[u8]>, outer: Flags) -> R
     };
     for modifier in modifiers {
         match modifier {
-            b'-' | b'+' | b'C' if rule.syntax != Syntax::Full => return unknown_modifier(*modifier),
+            b'-' | b'+' | b'C' if rule.syntax != Syntax::Full => {
+                return unknown_modifier(*modifier);
+            }
             b'-' => rule.syntax = Syntax::Bare { include: false, clear: false },
             b'+' => rule.syntax = Syntax::Bare { include: true, clear: false },
             b'C' => {
@@ -225,7 +248,9 @@ fn merge(kind: u8, modifiers: &[u8], argument: Option<&[u8]>, outer: Flags) -> R
 fn settle_sides(flags: &mut Flags, sided: bool, outer: Flags) -> Result<(), Refused> {
     if outer.sided() {
         if sided {
-            return because("the merge rule for this file already names the side, so its rules must not");
+            return because(
+                "the merge rule for this file already names the side, so its rules must not",
+            );
         }
         (flags.sender, flags.receiver) = (outer.sender, outer.receiver);
     }
@@ -248,14 +273,23 @@ fn because<T>(reason: &str) -> Result<T, Refused> {
 }
 
 fn unknown_modifier<T>(modifier: u8) -> Result<T, Refused> {
-    Err(Refused::Because(format!("the modifier '{}' is not one of this rule's", modifier.escape_ascii())))
+    Err(Refused::Because(format!(
+        "the modifier '{}' is not one of this rule's",
+        modifier.escape_ascii()
+    )))
 }
 
 /// One rule of a file: its line, its text and what it says.
 pub(super) type Parsed = (usize, Vec<u8>, Result<Option<Directive>, Refused>);
 
 /// Parses the rules of a file's content.
-pub(super) fn parse_all(content: &[u8], nul: bool, words: bool, syntax: Syntax, outer: Flags) -> Vec<Parsed> {
+pub(super) fn parse_all(
+    content: &[u8],
+    nul: bool,
+    words: bool,
+    syntax: Syntax,
+    outer: Flags,
+) -> Vec<Parsed> {
     let mut pieces = split_rules(content, nul, words);
     let mut rules = Vec::new();
     while let Some((line, piece)) = pieces.next() {
@@ -277,26 +311,28 @@ pub(super) fn parse_all(content: &[u8], nul: bool, words: bool, syntax: Syntax, 
 /// The rules of a file's content with the number of their line, counted from one. Lines end at LF or CR, or at NUL
 /// where `nul` (`--from0`); words at any whitespace. Lines that start with `#` or `;` are comments. Without `nul`
 /// a rule ends at a NUL byte in it, since no name can hold one.
-pub(super) fn split_rules(content: &[u8], nul: bool, words: bool) -> impl Iterator<Item = (usize, &[u8])> {
+pub(super) fn split_rules(
+    content: &[u8],
+    nul: bool,
+    words: bool,
+) -> impl Iterator<Item = (usize, &[u8])> {
     let mut line = 1;
-    content
-        .split_inclusive(move |byte| is_end(*byte, nul, words))
-        .filter_map(move |piece| {
-            let number = line;
-            let ends_line = if nul { 0 } else { b'\n' };
-            line += usize::from(piece.last() == Some(&ends_line));
-            let mut rule = piece;
-            if let Some((last, start)) = piece.split_last()
-                && is_end(*last, nul, words)
-            {
-                rule = start;
-            }
-            if !nul && let Some(end) = rule.iter().position(|byte| *byte == 0) {
-                rule = rule.get(..end).unwrap_or_default();
-            }
-            let comment = !words && matches!(rule.first(), Some(b'#' | b';'));
-            (!rule.is_empty() && !comment).then_some((number, rule))
-        })
+    content.split_inclusive(move |byte| is_end(*byte, nul, words)).filter_map(move |piece| {
+        let number = line;
+        let ends_line = if nul { 0 } else { b'\n' };
+        line += usize::from(piece.last() == Some(&ends_line));
+        let mut rule = piece;
+        if let Some((last, start)) = piece.split_last()
+            && is_end(*last, nul, words)
+        {
+            rule = start;
+        }
+        if !nul && let Some(end) = rule.iter().position(|byte| *byte == 0) {
+            rule = rule.get(..end).unwrap_or_default();
+        }
+        let comment = !words && matches!(rule.first(), Some(b'#' | b';'));
+        (!rule.is_empty() && !comment).then_some((number, rule))
+    })
 }
 
 fn is_end(byte: u8, nul: bool, words: bool) -> bool {
