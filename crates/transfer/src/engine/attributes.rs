@@ -314,10 +314,11 @@ impl Engine<'_> {
                 Err(error) => return Err(Failure { operation: Operation::SetXattr, error }),
             },
         };
-        let mut differs = |name: &CStr| match name == xattr::ACL_ACCESS || name == xattr::ACL_DEFAULT {
-            true => acl = true,
-            false => other = true,
-        };
+        let mut differs =
+            |name: &CStr| match name == xattr::ACL_ACCESS || name == xattr::ACL_DEFAULT {
+                true => acl = true,
+                false => other = true,
+            };
         for name in names(from_list).filter(|name| self.is_kept(name)) {
             let value = match from.get(name, from_value) {
                 Ok(value) => value,

@@ -167,7 +167,8 @@ impl Engine<'_> {
             source
         } else {
             let follow = entry.follow || policy.symlinks == Symlinks::Follow;
-            meta::of(source_dir, entry.name, follow).map_err(|error| self.no_referent(entry, error))?
+            meta::of(source_dir, entry.name, follow)
+                .map_err(|error| self.no_referent(entry, error))?
         };
         if source.kind == Kind::Symlink && policy.copy_dirlinks {
             match meta::of(source_dir, entry.name, true) {
@@ -217,7 +218,16 @@ impl Engine<'_> {
         }
         let grouped = policy.hard_links && source.nlink > 1;
         if !grouped {
-            return self.act(state, entry, opened, &source, target.as_ref(), action, compared, begun);
+            return self.act(
+                state,
+                entry,
+                opened,
+                &source,
+                target.as_ref(),
+                action,
+                compared,
+                begun,
+            );
         }
         match self.links.join(source.identity(), source.nlink, || {
             entry.node.hold();
@@ -228,8 +238,16 @@ impl Engine<'_> {
                 self.follow(state, entry, &source, target.as_ref(), &leader, begun)
             }
             Role::First => {
-                let result = self
-                    .act(state, entry, opened, &source, target.as_ref(), action, compared, begun);
+                let result = self.act(
+                    state,
+                    entry,
+                    opened,
+                    &source,
+                    target.as_ref(),
+                    action,
+                    compared,
+                    begun,
+                );
                 let leader = result.is_ok().then(|| Leader {
                     node: Arc::clone(entry.node),
                     name: entry.target_name.into(),
@@ -323,7 +341,11 @@ impl Engine<'_> {
         let action = match (&text, action, entry.target) {
             (Some(text), Action::Compare, Some((dir, _))) => {
                 let there = dir::read_link(dir, entry.target_name);
-                if there.is_ok_and(|there| there == *text) { Action::Metadata } else { Action::Update }
+                if there.is_ok_and(|there| there == *text) {
+                    Action::Metadata
+                } else {
+                    Action::Update
+                }
             }
             _ => action,
         };
@@ -351,7 +373,11 @@ impl Engine<'_> {
             (Some(there), _) if there.kind == source.kind => {
                 Change { checksum: true, time: true, ..Change::default() }
             }
-            _ => Change { created: true, transferred: source.kind == Kind::File, ..Change::default() },
+            _ => Change {
+                created: true,
+                transferred: source.kind == Kind::File,
+                ..Change::default()
+            },
         };
         if let Some(there) = target
             && !change.created
@@ -409,8 +435,7 @@ impl Engine<'_> {
         if change.any() {
             if self.mode == TargetMode::Real {
                 let have = Have::from(target);
-                let settled =
-                    self.settle_named(state, from, to, source.kind, &want, have, &change);
+                let settled = self.settle_named(state, from, to, source.kind, &want, have, &change);
                 done.attributes = settled.err();
                 done.checked = done.attributes.is_none();
             }
@@ -508,7 +533,8 @@ impl Engine<'_> {
             let Some((target_dir, _)) = entry.target else { return Ok(()) };
             let fds = leader.node.fds().map_err(link)?;
             let Some(from) = fds.target() else { return Ok(()) };
-            let first = meta::of(from, &leader.name, false).map_err(Failure::of(Operation::Link))?;
+            let first =
+                meta::of(from, &leader.name, false).map_err(Failure::of(Operation::Link))?;
             if target.is_some_and(|target| target.identity() == first.identity()) {
                 state.totals.skipped += 1;
                 self.finish_entry(state, entry, source, Done { checked: true, ..Done::default() });
@@ -692,7 +718,8 @@ impl Engine<'_> {
         source: &Meta,
         target: Option<&Meta>,
     ) -> Result<Done, Failure> {
-        let path = std::path::absolute(entry.source_path()).map_err(Failure::of(Operation::Create))?;
+        let path =
+            std::path::absolute(entry.source_path()).map_err(Failure::of(Operation::Create))?;
         let text = c_string(path.as_os_str().as_bytes()).map_err(Failure::of(Operation::Create))?;
         self.make_special(state, entry, source, target, &Special::Symlink(&text))
     }

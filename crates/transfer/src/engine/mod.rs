@@ -18,7 +18,7 @@ mod temp;
 mod walk;
 
 pub use sweep::Pass;
-pub use walk::Unit;
+pub use walk::{Ends, Unit};
 
 use crate::control::Control;
 use crate::error::{Cause, Class, Fatal, Operation, Problem};
@@ -29,7 +29,7 @@ use crate::unit::{Meta, Time, Totals};
 use hakobu_sys::OwnedFd;
 use node::Failure;
 use pool::lock;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -196,8 +196,12 @@ impl<'a> Engine<'a> {
         let Failure { operation, error } = failure;
         let writes = matches!(
             operation,
-            Operation::Create | Operation::MakeDir | Operation::Write | Operation::Rename
-                | Operation::Link | Operation::Sync
+            Operation::Create
+                | Operation::MakeDir
+                | Operation::Write
+                | Operation::Rename
+                | Operation::Link
+                | Operation::Sync
         );
         let class = match error.raw_os_error() {
             Some(errno::ENOENT) if matches!(operation, Operation::Read | Operation::Stat) => {
@@ -211,7 +215,8 @@ impl<'a> Engine<'a> {
             _ => state.totals.failed += 1,
         }
         if class == Class::Fatal {
-            let name = target.as_deref().or(source.as_deref()).map(|path| path.display().to_string());
+            let name =
+                target.as_deref().or(source.as_deref()).map(|path| path.display().to_string());
             let cause = Cause::System(std::io::Error::from_raw_os_error(
                 error.raw_os_error().unwrap_or(errno::ENOSPC),
             ));
@@ -237,6 +242,28 @@ impl<'a> Engine<'a> {
         class: Class,
     ) {
         self.report(Problem { operation, source, target, cause: Cause::Reason(reason), class });
+    }
+
+    /// Reports an argument that could not be begun with.
+    pub fn argument_failed(&self, failure: Failure, typed: &Path) {
+        if self.pass == Pass::Delete {
+            // The walk that transfers says it.
+            return;
+        }
+        let mut totals = Totals { failed: 1, ..Totals::default() };
+        let class = Class::Partial;
+        let cause = Cause::System(failure.error);
+        let source = Some(typed.to_owned());
+        self.report(Problem { operation: failure.operation, source, target: None, cause, class });
+        self.listener.event(Event::Unit(&totals));
+        *lock(&self.totals) += std::mem::take(&mut totals);
+    }
+
+    /// Says that an argument is a directory and that no option asked for those.
+    pub fn argument_is_dir(&self, typed: &Path) {
+        let reason = "it is a directory (-r copies it)";
+        let source = Some(typed.to_owned());
+        self.notice(Operation::Read, source, None, reason, Class::Notice);
     }
 
     /// Waits for the right to move `bytes`.

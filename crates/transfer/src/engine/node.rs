@@ -108,6 +108,8 @@ pub struct Base {
     pub target: PathBuf,
     /// Its path in the transfer (what rsync prints before the name), without slashes at the ends.
     pub path: Vec<u8>,
+    /// Names at the target that other arguments provide: not extraneous.
+    pub provided: Vec<Box<CStr>>,
 }
 
 /// One directory of a transfer.
@@ -274,9 +276,8 @@ impl Node {
 
 /// Opens `name` in each link-dest tree of the parent; absent ones stay absent.
 pub fn open_link_dest(parent: &Fds, name: &CStr) -> Vec<Option<OwnedFd>> {
-    let open = |fd: &Option<OwnedFd>| {
-        fd.as_ref().and_then(|fd| dir::open(fd.as_fd(), name, false).ok())
-    };
+    let open =
+        |fd: &Option<OwnedFd>| fd.as_ref().and_then(|fd| dir::open(fd.as_fd(), name, false).ok());
     parent.link_dest.iter().map(open).collect()
 }
 

@@ -96,8 +96,8 @@ impl Engine<'_> {
         // What the kernel will give the new file on its own; if that is what it should have, it
         // is created with its final mode and needs no further call.
         let own = Have { mode: want.mode, uid: self.euid, gid: dir_info.default_gid(self.egid) };
-        let same_owner = want.uid.is_none_or(|uid| uid == own.uid)
-            && want.gid.is_none_or(|gid| gid == own.gid);
+        let same_owner =
+            want.uid.is_none_or(|uid| uid == own.uid) && want.gid.is_none_or(|gid| gid == own.gid);
         let simple = same_owner && want.mode & 0o6000 == 0 && !dir_info.default_acl;
         let inherits = dir_info.default_acl && !self.policy.preserve.mode;
         let mode = if simple || inherits { want.mode } else { 0o600 };
@@ -155,7 +155,8 @@ impl Engine<'_> {
             return false;
         }
         let (Ok(now), Ok(target)) = (meta::of_fd(from), meta::of_fd(to)) else { return false };
-        let same = |a: &Meta, b: &Meta| a.size == b.size && a.mtime == b.mtime && a.ctime == b.ctime;
+        let same =
+            |a: &Meta, b: &Meta| a.size == b.size && a.mtime == b.mtime && a.ctime == b.ctime;
         same(&now, source) && target.size == bytes && bytes == source.size
     }
 
@@ -338,8 +339,8 @@ impl Engine<'_> {
                 return Err(Stop::Asked);
             }
             let got = read_full(a.as_fd(), left, offset).map_err(read())?;
-            let there = read_full(b.as_fd(), right, offset)
-                .map_err(Failure::of(Operation::Compare))?;
+            let there =
+                read_full(b.as_fd(), right, offset).map_err(Failure::of(Operation::Compare))?;
             if left.get(..got) != right.get(..there) {
                 return Ok(false);
             }
@@ -354,7 +355,8 @@ impl Engine<'_> {
     /// What an update of an existing file changes, for the itemized line.
     pub(super) fn content_change(&self, source: &Meta, target: &Meta, compared: bool) -> Change {
         let times = self.policy.preserve.times;
-        let same = crate::policy::same_time(source.mtime, target.mtime, self.policy.modify_window_s);
+        let same =
+            crate::policy::same_time(source.mtime, target.mtime, self.policy.modify_window_s);
         Change {
             transferred: true,
             checksum: compared,

@@ -3,7 +3,7 @@
 //! Nothing is removed unless the source says by ENOENT, name by name, that it does not have it,
 //! and never in a directory whose source could not be listed to its end.
 
-use super::node::{Failure, Fds, Node, c_string};
+use super::node::{Base, Failure, Fds, Node, c_string};
 use super::remove::{self, Left, Removal, remove_tree};
 use super::temp::TempNames;
 use super::{Engine, State, TargetMode};
@@ -110,6 +110,10 @@ impl Engine<'_> {
         kind: Kind,
     ) -> Result<Option<Kind>, Failure> {
         let Some(target_dir) = fds.target() else { return Ok(None) };
+        let provided = |base: &Base| base.provided.iter().any(|other| **other == *name);
+        if node.base.as_deref().is_some_and(provided) {
+            return Ok(None);
+        }
         let filter = self.policy.filter.as_deref().zip(node.rules.as_deref());
         state.path.clear();
         if filter.is_some() {
@@ -261,8 +265,7 @@ impl Removal for Extraneous<'_, '_, '_> {
     fn enter(&mut self, entry: &remove::Entry<'_>, inside: BorrowedFd<'_>) {
         let Some(filter) = &self.engine.policy.filter else { return };
         let Some(parent) = self.rules.last().or(self.node.rules.as_ref()) else { return };
-        let entered =
-            filter.enter(parent, entry.path, &mut |name| read_merge_file(inside, name));
+        let entered = filter.enter(parent, entry.path, &mut |name| read_merge_file(inside, name));
         // Rules that cannot be read protect nothing that they did not protect above.
         let rules = entered.unwrap_or_else(|_| Arc::clone(parent));
         self.rules.push(rules);

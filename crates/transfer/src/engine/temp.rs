@@ -96,16 +96,19 @@ mod tests {
         let name = |text: String| CString::new(text).expect("no NUL");
         assert!(names.is_abandoned(&name(format!(".hakobu-{host:x}-{:x}-1-1-0", boot ^ 1))));
         assert!(names.is_abandoned(&name(format!(".hakobu-{host:x}-{boot:x}-ffffff0-1-0"))));
-        assert!(names.is_abandoned(&name(format!(
-            ".hakobu-{host:x}-{boot:x}-{pid:x}-{:x}-0",
-            start + 1
-        ))));
+        assert!(
+            names.is_abandoned(&name(format!(
+                ".hakobu-{host:x}-{boot:x}-{pid:x}-{:x}-0",
+                start + 1
+            )))
+        );
         assert!(!names.is_abandoned(&name(format!(".hakobu-{:x}-{boot:x}-1-1-0", host ^ 1))));
     }
 
     #[test]
     fn other_names_are_not_ours() {
-        for name in [c".hakobu-", c".hakobu-1-2-3-4", c".hakobu-1-2-3-4-5-6", c".hakobu-x-2-3-4-5"] {
+        for name in [c".hakobu-", c".hakobu-1-2-3-4", c".hakobu-1-2-3-4-5-6", c".hakobu-x-2-3-4-5"]
+        {
             assert!(!TempNames::is_temp(name), "{name:?}");
         }
     }

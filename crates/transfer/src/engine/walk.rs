@@ -10,10 +10,12 @@ use super::temp::TempNames;
 use super::{BUFFER_BYTES, Engine, State, TargetMode, attributes, data};
 use crate::error::{Class, Operation};
 use crate::event::Event;
-use crate::policy::{Change, Delete, Symlinks};
+use crate::policy::filter::Origin;
+use crate::policy::{Change, Symlinks};
 use crate::unit::{Kind, Meta, Totals};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -104,8 +106,27 @@ pub struct Ends {
     pub created: bool,
     /// Its path in the transfer.
     pub path: Vec<u8>,
+    /// Where an argument is only a name in the source directory: that name.
+    pub first: Vec<u8>,
+    /// Names in the target directory that other arguments provide: not extraneous.
+    pub provided: Vec<Box<CStr>>,
     /// Open `--link-dest` directories that belong to it.
     pub link_dest: Vec<Option<OwnedFd>>,
+}
+
+/// The path from the root, as bytes, without looking at the file system.
+fn absolute(path: Option<&PathBuf>) -> Vec<u8> {
+    let path = path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+    path.unwrap_or_default().into_os_string().into_encoded_bytes()
+}
+
+/// Reads a rule file above the transfer; `None` where there is none.
+fn read_absolute(path: &[u8]) -> std::io::Result<Option<Vec<u8>>> {
+    match std::fs::read(OsStr::from_bytes(path)) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 impl Engine<'_> {
@@ -123,12 +144,8 @@ impl Engine<'_> {
         let mut source = None;
         for fd in &fds {
             let meta = meta::of_fd(fd).map_err(stat())?;
-            let side = Side {
-                parent_side: 0,
-                name: c"".into(),
-                identity: meta.identity(),
-                follow: false,
-            };
+            let side =
+                Side { parent_side: 0, name: c"".into(), identity: meta.identity(), follow: false };
             sides.push(side);
             source.get_or_insert(meta);
         }
@@ -148,13 +165,19 @@ impl Engine<'_> {
         };
         let rules = match &self.policy.filter {
             Some(filter) => {
-                let root = filter.root();
-                let first = fds.first().map(AsFd::as_fd).filter(|_| whole);
-                let rules = filter.enter(&root, &ends.path, &mut |name| match first {
-                    Some(fd) => read_merge_file(fd, name),
-                    None => Ok(None),
-                });
-                Some(rules.map_err(filter_failure)?)
+                let origin = Origin {
+                    source: &absolute(paths.first()),
+                    target: &absolute(Some(&ends.target_path)),
+                    first: &ends.first,
+                };
+                let root = filter.root(&origin, &mut read_absolute).map_err(filter_failure)?;
+                match fds.first().map(AsFd::as_fd).filter(|_| whole) {
+                    Some(fd) => {
+                        let read = &mut |name: &[u8]| read_merge_file(fd, name);
+                        Some(filter.enter(&root, &ends.path, read).map_err(filter_failure)?)
+                    }
+                    None => Some(root),
+                }
             }
             None => None,
         };
@@ -164,7 +187,12 @@ impl Engine<'_> {
             target_name: c"".into(),
             sides,
             source,
-            base: Some(Box::new(Base { sources: paths, target: ends.target_path, path: ends.path })),
+            base: Some(Box::new(Base {
+                sources: paths,
+                target: ends.target_path,
+                path: ends.path,
+                provided: ends.provided,
+            })),
             rules,
             owns_attributes: whole,
             target: Mutex::new(target),
@@ -199,22 +227,39 @@ impl Engine<'_> {
         Some(self.listing(node, fds, 0))
     }
 
-    /// The unit that handles one name of a base; `follow` looks through a symlink.
-    pub fn name_in_base(
+    /// Adds one name of a base to the units; `follow` looks through a symlink. Names of one
+    /// directory that come one after the other share a chunk.
+    pub fn add_name(
         &self,
+        units: &mut Vec<Unit>,
         node: &Arc<Node>,
-        side: usize,
         name: &CStr,
         target_name: Option<&CStr>,
         follow: bool,
-    ) -> Unit {
+    ) {
+        self.listener.event(Event::Found { entries: 1 });
+        if let Some(Unit::Chunk(chunk)) = units.last_mut()
+            && Arc::ptr_eq(&chunk.node, node)
+            && chunk.target_name.is_none()
+            && target_name.is_none()
+            && chunk.follow == follow
+            && chunk.kinds.len() < CHUNK_NAMES
+        {
+            chunk.push(name, Kind::Unknown);
+            return;
+        }
         node.hold();
-        let mut chunk = Chunk::new(node, side);
+        let mut chunk = Chunk::new(node, 0);
         chunk.push(name, Kind::Unknown);
         chunk.target_name = target_name.map(Into::into);
         chunk.follow = follow;
-        self.listener.event(Event::Found { entries: 1 });
-        Unit::Chunk(chunk)
+        units.push(Unit::Chunk(chunk));
+    }
+
+    /// Whether the rules leave out an argument.
+    pub fn hides(&self, node: &Node, path: &[u8], is_dir: bool) -> bool {
+        let filter = self.policy.filter.as_deref().zip(node.rules.as_deref());
+        filter.is_some_and(|(filter, rules)| filter.check(rules, path, is_dir, false).hide)
     }
 
     /// The unit that clears leftovers from the target directory of single names, unless it is
@@ -363,7 +408,8 @@ impl Engine<'_> {
                 None
             }
         };
-        let fds = Fds::new(sources, target, open_link_dest(&parent_fds, target_name), &self.open_dirs);
+        let fds =
+            Fds::new(sources, target, open_link_dest(&parent_fds, target_name), &self.open_dirs);
         node.fds = Mutex::new(Some(Arc::new(fds)));
         Ok(Some(Arc::new(node)))
     }
@@ -525,7 +571,10 @@ impl Engine<'_> {
         let change = Change { created: true, ..Change::default() };
         self.tell_dir(node, b"", change);
         let identity = meta.identity();
-        Ok((fd, TargetDir { identity, fresh: true, created: true, meta, default_acl, follow: false }))
+        Ok((
+            fd,
+            TargetDir { identity, fresh: true, created: true, meta, default_acl, follow: false },
+        ))
     }
 
     /// A directory that a dry run does not make, or `--prune-empty-dirs` not yet.
@@ -567,9 +616,8 @@ impl Engine<'_> {
             return Change { created: true, ..Change::default() };
         }
         let want = self.want_dir(node, Some(&info.meta));
-        let same = |mtime| {
-            crate::policy::same_time(mtime, info.meta.mtime, self.policy.modify_window_s)
-        };
+        let same =
+            |mtime| crate::policy::same_time(mtime, info.meta.mtime, self.policy.modify_window_s);
         let change = Change {
             time: want.times.is_some_and(|(_, mtime)| !same(mtime)),
             mode: want.mode != info.meta.mode,
@@ -783,9 +831,8 @@ impl Engine<'_> {
     /// In the walk that only deletes, names matter only where they lead to directories.
     fn delete_pass_name(&self, state: &mut State, entry: &Entry<'_>, queue: &Queue<'_, Unit>) {
         let Ok(dir_fd) = entry.source_dir() else { return };
-        let follows = entry.follow
-            || self.policy.copy_dirlinks
-            || self.policy.symlinks == Symlinks::Follow;
+        let follows =
+            entry.follow || self.policy.copy_dirlinks || self.policy.symlinks == Symlinks::Follow;
         if meta::of(dir_fd, entry.name, follows).is_ok_and(|meta| meta.kind == Kind::Dir) {
             let _ = state;
             entry.node.hold();
@@ -801,10 +848,8 @@ impl Engine<'_> {
 
     /// Whether the content of a directory is wanted.
     fn descends(&self, node: &Node) -> bool {
-        let crosses = node
-            .parent
-            .as_ref()
-            .is_some_and(|parent| parent.source.dev != node.source.dev);
+        let crosses =
+            node.parent.as_ref().is_some_and(|parent| parent.source.dev != node.source.dev);
         self.policy.recurse && !(self.policy.one_file_system && crosses)
     }
 
@@ -883,16 +928,18 @@ impl Engine<'_> {
     fn remove_source_dir(&self, state: &mut State, node: &Arc<Node>) {
         let Some(parent) = &node.parent else { return };
         let kept = node.kept_sources.load(Ordering::Relaxed) > 0 || self.is_over();
-        let removed = (|| {
+        let removed = || {
             let fds = parent.fds()?;
             let Some(side) = node.sides.first() else { return Ok(()) };
             dir::rmdir(fds.source(side.parent_side)?, &side.name)
-        });
+        };
         let result = if kept { Ok(()) } else { removed() };
         if let Err(error) = &result {
             let failure = Failure {
                 operation: Operation::Remove,
-                error: std::io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(errno::EIO)),
+                error: std::io::Error::from_raw_os_error(
+                    error.raw_os_error().unwrap_or(errno::EIO),
+                ),
             };
             self.fail(state, failure, Some(node.source_path(0, c"")), None);
         }
@@ -957,14 +1004,5 @@ impl Work for Engine<'_> {
             }
         }
         self.flush(state);
-    }
-}
-
-/// Whether deleting takes a walk of its own, and when.
-pub fn delete_pass(delete: Delete) -> Option<bool> {
-    match delete {
-        Delete::Before => Some(true),
-        Delete::After => Some(false),
-        Delete::No | Delete::During => None,
     }
 }

@@ -4,6 +4,7 @@
 use std::{borrow::Cow, io, sync::Arc};
 
 use super::{
+    ReadFile,
     cvs::CvsPattern,
     error::FilterError,
     matcher::{Anchor, Rule},
@@ -12,9 +13,6 @@ use super::{
 
 /// How deep merge files may name further ones, as in rsync. Ends a file that merges itself.
 const DEPTH_MAX: usize = 32;
-
-/// Loads a file of rules; `None` where it doesn't exist.
-pub(super) type Read<'a> = dyn FnMut(&[u8]) -> io::Result<Option<Vec<u8>>> + 'a;
 
 /// One place in a list.
 #[derive(Clone, Debug)]
@@ -58,7 +56,7 @@ pub(super) struct Place {
 /// Reads rules into lists.
 pub(super) struct Loader<'a> {
     pub options: &'a Options,
-    pub read: &'a mut Read<'a>,
+    pub read: &'a mut ReadFile<'a>,
     /// Names of the dir-merge rules in force: a second rule with the same name is ignored, as in rsync.
     pub names: Cow<'a, [Vec<u8>]>,
 }

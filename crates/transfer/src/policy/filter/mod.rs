@@ -35,6 +35,9 @@ pub struct Decision {
     pub protect: bool,
 }
 
+/// Loads a per-directory file by name; `Ok(None)` where there is none.
+pub type ReadFile<'a> = dyn FnMut(&[u8]) -> io::Result<Option<Vec<u8>>> + 'a;
+
 /// The rules of a whole transfer. Immutable; made by [`FilterBuilder`].
 #[derive(Debug)]
 pub struct Filter {
@@ -84,7 +87,7 @@ impl Filter {
     pub fn root(
         &self,
         origin: &Origin<'_>,
-        read: &mut dyn FnMut(&[u8]) -> io::Result<Option<Vec<u8>>>,
+        read: &mut ReadFile<'_>,
     ) -> Result<Arc<DirRules>, FilterError> {
         let mut rules = DirRules::new(self.items.clone(), Arc::new(origin.ends()));
         if !self.has_merge_files() {
@@ -127,7 +130,7 @@ impl Filter {
         &self,
         parent: &Arc<DirRules>,
         path: &[u8],
-        read: &mut dyn FnMut(&[u8]) -> io::Result<Option<Vec<u8>>>,
+        read: &mut ReadFile<'_>,
     ) -> Result<Arc<DirRules>, FilterError> {
         if parent.names.is_empty() {
             return Ok(Arc::clone(parent));

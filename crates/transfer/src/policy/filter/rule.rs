@@ -143,8 +143,11 @@ fn full(text: &[u8], outer: Flags) -> Result<Directive, Refused> {
     }
 }
 
+/// Short name, modifiers, argument.
+type Parts<'a> = (u8, &'a [u8], Option<&'a [u8]>);
+
 /// Splits a rule into its short name, its modifiers and, after one space or underscore, its argument.
-fn split(text: &[u8]) -> Result<(u8, &[u8], Option<&[u8]>), Refused> {
+fn split(text: &[u8]) -> Result<Parts<'_>, Refused> {
     let long = NAMES.iter().find(|(name, _)| {
         text.strip_prefix(*name)
             .is_some_and(|rest| matches!(rest.first(), None | Some(b' ' | b'_' | b',')))

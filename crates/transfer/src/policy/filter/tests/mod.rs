@@ -68,7 +68,10 @@ impl Files {
         let below = if dir.is_empty() { format!("{top}/") } else { format!("{top}/{dir}/") };
         let read = &mut |name: &[u8]| match name {
             [b'/', ..] => Ok(self.load(name)),
-            _ => Ok(self.load(&[below.as_bytes(), name].concat())),
+            _ => match name.strip_prefix(b"../") {
+                Some(name) => Ok(self.load(&[top.as_bytes(), b"/", name].concat())),
+                None => Ok(self.load(&[below.as_bytes(), name].concat())),
+            },
         };
         filter.enter(rules, dir.as_bytes(), read).map_err(|e| e.to_string())
     }

@@ -51,8 +51,7 @@ fn obvious(pattern: &str, path: &str, is_dir: bool) -> bool {
     // Unanchored: any place where a component begins; a leading "**/" may also stand for the very top.
     let starts = path.match_indices('/').map(|(at, _)| at + 1).chain([0]);
     let slashed = format!("/{path}");
-    let leading =
-        pattern.starts_with("**") && !pattern.ends_with("/***") && whole(pattern, &slashed);
+    let leading = pattern.starts_with("**") && whole(pattern, &slashed);
     leading || starts.map(|at| &path[at..]).any(|tail| whole(pattern, tail))
 }
 
