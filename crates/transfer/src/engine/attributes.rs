@@ -8,7 +8,7 @@ use super::{Engine, State};
 use crate::error::Operation;
 use crate::policy::Change;
 use crate::unit::{Kind, Meta, Time};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, file, meta, xattr};
+use hakobu_sys::{AsFd, BorrowedFd, errno, file, meta, xattr};
 use std::ffi::CStr;
 use std::io;
 
@@ -55,43 +55,41 @@ impl From<&Meta> for Have {
 pub enum Handle<'a> {
     /// An open file or directory.
     Fd(BorrowedFd<'a>),
-    /// An `O_PATH` descriptor and its name under `/proc`.
-    Named(OwnedFd, xattr::Named),
+    /// An `O_PATH` descriptor by way of `/proc`.
+    Named(xattr::Named),
 }
 
 impl Handle<'_> {
     /// Names an entry without opening it for reading.
     pub fn named(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Handle<'static>> {
-        let fd = file::open_path(dir, name)?;
-        let named = xattr::Named::new(&fd);
-        Ok(Handle::Named(fd, named))
+        Ok(Handle::Named(xattr::Named::new(file::open_path(dir, name)?)))
     }
 
     fn list<'b>(&self, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
         match self {
             Handle::Fd(fd) => xattr::list(*fd, buffer),
-            Handle::Named(_, named) => named.list(buffer),
+            Handle::Named(named) => named.list(buffer),
         }
     }
 
     fn get<'b>(&self, name: &CStr, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
         match self {
             Handle::Fd(fd) => xattr::get(*fd, name, buffer),
-            Handle::Named(_, named) => named.get(name, buffer),
+            Handle::Named(named) => named.get(name, buffer),
         }
     }
 
     fn set(&self, name: &CStr, value: &[u8]) -> io::Result<()> {
         match self {
             Handle::Fd(fd) => xattr::set(*fd, name, value),
-            Handle::Named(_, named) => named.set(name, value),
+            Handle::Named(named) => named.set(name, value),
         }
     }
 
     fn remove(&self, name: &CStr) -> io::Result<()> {
         match self {
             Handle::Fd(fd) => xattr::remove(*fd, name),
-            Handle::Named(_, named) => named.remove(name),
+            Handle::Named(named) => named.remove(name),
         }
     }
 }

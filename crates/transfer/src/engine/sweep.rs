@@ -147,13 +147,12 @@ impl Engine<'_> {
         let protected = filter.is_some_and(|(filter, rules)| {
             filter.check(rules, &state.path, kind == Kind::Dir, false).protect
         });
-        Ok((!protected && !self.is_backup(name)).then_some(kind))
+        Ok((!protected).then_some(kind))
     }
 
-    /// Backups of earlier runs are not extraneous.
+    /// Whether an entry is itself the backup of another one: it gets none of its own.
     fn is_backup(&self, name: &CStr) -> bool {
-        let policy = self.policy;
-        policy.backup && !policy.delete_excluded && name.to_bytes().ends_with(&policy.suffix)
+        self.policy.backup && name.to_bytes().ends_with(&self.policy.suffix)
     }
 
     /// Removes an entry of the target and everything below it that no rule protects.
@@ -253,10 +252,11 @@ impl Removal for Extraneous<'_, '_, '_> {
             self.state.totals.deletes_held += 1;
             return true;
         }
-        if self.engine.policy.backup && entry.kind != Kind::Dir {
-            if !self.engine.is_backup(entry.name) {
-                self.back_up(entry);
-            }
+        if self.engine.policy.backup
+            && entry.kind != Kind::Dir
+            && !self.engine.is_backup(entry.name)
+        {
+            self.back_up(entry);
             return true;
         }
         false

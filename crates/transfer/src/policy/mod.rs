@@ -127,6 +127,7 @@ pub struct Policy {
     pub devices: bool,
     /// FIFOs and sockets are made.
     pub specials: bool,
+    /// Which attributes are kept.
     pub preserve: Preserve,
     /// Changes to the mode bits (`--chmod`).
     pub chmod: Option<ChmodRules>,
