@@ -47,6 +47,17 @@ impl Run {
         lines
     }
 
+    /// The itemized lines of the output alone, sorted.
+    pub fn items(&self) -> Vec<String> {
+        let mut lines = self.sorted();
+        lines.retain(|line| {
+            let line = line.as_bytes();
+            let item = |bytes: &[u8]| b"<>ch.".contains(&bytes[0]) && b"fdLDS".contains(&bytes[1]);
+            line.starts_with(b"*deleting ") || line.len() > 12 && line[11] == b' ' && item(line)
+        });
+        lines
+    }
+
     /// Checks the exit code.
     #[track_caller]
     pub fn expect(&self, code: i32) -> &Run {

@@ -2,6 +2,7 @@
 
 use super::snapshot::{Entry, Snapshot, show};
 use rustix::fs::FileType;
+use std::collections::BTreeSet;
 
 /// What counts as a difference.
 #[derive(Clone, Copy, Debug)]
@@ -110,9 +111,8 @@ fn entry_diff(a: &Entry, b: &Entry, fields: &Fields) -> Vec<String> {
         mtime(b, fields),
     );
     differs(fields.groups, "hard links with", group(a), group(b));
-    if fields.xattrs && a.xattrs != b.xattrs {
-        let show = |e: &Entry| format!("{:?}", readable(e));
-        lines.push(format!("xattrs {} became {}", show(a), show(b)));
+    if fields.xattrs {
+        lines.extend(xattr_diff(a, b));
     }
     // File systems round up in their own ways; a hole that was filled is more than that.
     if fields.holes && b.allocated > a.allocated + a.allocated / 4 + (256 << 10) {
@@ -133,6 +133,23 @@ fn group(entry: &Entry) -> String {
     entry.group.as_deref().map_or_else(|| "nobody".to_owned(), show)
 }
 
-fn readable(entry: &Entry) -> Vec<String> {
-    entry.xattrs.iter().map(|(name, value)| format!("{}={}", show(name), show(value))).collect()
+fn xattr_diff(a: &Entry, b: &Entry) -> Vec<String> {
+    let names: BTreeSet<_> = a.xattrs.keys().chain(b.xattrs.keys()).collect();
+    let value = |entry: &Entry, name: &Vec<u8>| {
+        entry.xattrs.get(name).map_or_else(|| "none".to_owned(), |value| readable(name, value))
+    };
+    let differs = names.into_iter().filter(|name| a.xattrs.get(*name) != b.xattrs.get(*name));
+    differs.map(|n| format!("{} {} became {}", show(n), value(a, n), value(b, n))).collect()
+}
+
+/// ACLs as `tag:id:permissions`, other values escaped.
+fn readable(name: &[u8], value: &[u8]) -> String {
+    if !name.starts_with(b"system.posix_acl") || value.len() < 4 {
+        return format!("{:?}", show(value));
+    }
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0_i64, |n, byte| n << 8 | i64::from(*byte));
+    let entries = value[4..].chunks(8).map(|entry| {
+        format!("{:x}:{}:{}", word(&entry[..2]), word(&entry[4..]) as i32, word(&entry[2..4]))
+    });
+    entries.collect::<Vec<_>>().join(",")
 }

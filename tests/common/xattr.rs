@@ -20,8 +20,10 @@ pub fn read_all(path: &Path) -> std::io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     let mut value = vec![0_u8; 65536];
     for name in names[..used].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
         let kept = [&b"user."[..], b"trusted.", b"security.capability", b"system.posix_acl"];
-        if !kept.iter().any(|start| name.starts_with(start)) {
-            continue; // security.selinux and the like belong to the machine
+        // security.selinux and the like belong to the machine; XFS shows its ACLs twice.
+        let twice = name.starts_with(b"trusted.SGI_ACL_");
+        if twice || !kept.iter().any(|start| name.starts_with(start)) {
+            continue;
         }
         let size = rustix::fs::lgetxattr(path, name, &mut value)?;
         found.insert(name.to_vec(), value[..size].to_vec());

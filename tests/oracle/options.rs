@@ -36,7 +36,7 @@ fn compare(line: &str) -> Option<String> {
     let source = diff(&Snapshot::of(&case.src()), &source, &fields, 5);
     wrong.extend(source.iter().map(|text| format!("source: {text}")));
     if itemizes(line) {
-        let (ours, theirs) = (ours.sorted(), theirs.sorted());
+        let (ours, theirs) = (ours.items(), theirs.items());
         wrong.extend(theirs.iter().filter(|l| !ours.contains(l)).map(|l| format!("lacks  {l}")));
         wrong.extend(ours.iter().filter(|l| !theirs.contains(l)).map(|l| format!("has    {l}")));
     }
