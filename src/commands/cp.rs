@@ -130,7 +130,8 @@ impl Reading {
                 Some("" | "older") => (policy.update, policy.update_same) = (true, true),
                 _ => return Err(format!("--update={} is not built", given.value.display())),
             },
-            "force" => policy.force_open = true,
+            // What cannot be opened is replaced anyway, as everything is.
+            "force" => {}
             "link" => set_content(policy, Content::HardLink)?,
             "symbolic-link" => set_content(policy, Content::Symlink)?,
             "target-directory" => self.target_dir = Some(given.value.clone()),
@@ -220,6 +221,7 @@ impl Reading {
         (policy.devices, policy.specials) = (policy.recurse, policy.recurse);
         // cp copies whatever is there already; -u alone looks at the times.
         (policy.ignore_times, policy.modify_window_s) = (true, -1);
+        policy.cp_targets = true;
         policy.suffix = b"~".to_vec();
         if self.no_mode {
             // cp(1): without the source's mode new files get the usual one, less the umask.
@@ -348,7 +350,7 @@ mod tests {
         assert!(policy("-i -n a b").ask.is_none());
         assert!(!policy("-n -i a b").ignore_existing);
         assert!(policy("-u a b").update && policy("--update=older a b").update_same);
-        assert!(policy("-f a b").force_open && policy("a b").ignore_times);
+        assert!(policy("-f a b").cp_targets && policy("a b").ignore_times);
         let chmod = |line| policy(line).chmod.map(|rules| rules.apply(0o4755, false));
         assert_eq!(chmod("--no-preserve=mode a b"), Some(0o666));
         assert_eq!(chmod("a b"), None);

@@ -29,7 +29,7 @@ const OPTIONS: &[Opt] = &[
     flag("no-clobber", Some('n'), "leave existing files alone"),
     flag("update", Some('u'), "only files that are newer than in DST, or missing there")
         .takes(Takes::Perhaps("older")),
-    flag("force", Some('f'), "remove an existing file that cannot be opened"),
+    flag("force", Some('f'), "replace existing files that cannot be opened: always so"),
     flag("interactive", Some('i'), "ask before overwriting"),
     flag("link", Some('l'), "hard-link files instead of copying"),
     flag("symbolic-link", Some('s'), "make symlinks instead of copying"),
