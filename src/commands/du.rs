@@ -5,15 +5,16 @@ use crate::number::ceiled;
 use crate::options::Typed;
 use crate::options::du::TABLE;
 use crate::show::escape::Escape;
-use crate::show::json::{JsonPath, push_line};
+use crate::show::json::{Paths, push_line};
 use crate::show::output::{self, Output};
 use crate::{exit, jobs};
 use hakobu_transfer::engine::usage::{Measured, Meter, Options};
 use hakobu_transfer::error::Cause;
 use hakobu_transfer::unit::Jobs;
 use serde::Serialize;
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// How sizes are written.
@@ -119,7 +120,7 @@ fn measure(plan: &Plan) -> u8 {
             }
         }
     }
-    let limit = hakobu_sys::process::raise_open_files_limit();
+    let limit = tool::open_files_max();
     let meter = Meter::new(plan.options, &tops, tool::workers(plan.jobs), limit, &failed);
     let mut sum = 0;
     for top in &tops {
@@ -133,7 +134,7 @@ fn measure(plan: &Plan) -> u8 {
     }
     if plan.total {
         out.write(&match plan.json {
-            true => json(&Json { event: "total", path: None, path_bytes: None, bytes: sum }),
+            true => json("total", None, sum),
             false => line(plan, b"total", sum, None),
         });
     }
@@ -145,26 +146,22 @@ fn measure(plan: &Plan) -> u8 {
 }
 
 #[derive(Serialize)]
-struct Json {
+struct Json<'a> {
     event: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path_bytes: Option<String>,
+    #[serde(flatten)]
+    paths: Paths<'a>,
     bytes: u64,
 }
 
-fn json(line: &Json) -> Vec<u8> {
+fn json(event: &'static str, path: Option<&Path>, bytes: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
-    push_line(line, &mut out);
+    push_line(&Json { event, paths: Paths(&[("path", path)]), bytes }, &mut out);
     out
 }
 
 fn line(plan: &Plan, path: &[u8], bytes: u64, escape: Option<Escape>) -> Vec<u8> {
     if plan.json {
-        let path = JsonPath::new(std::path::Path::new(OsStr::from_bytes(path)));
-        let (text, raw) = (Some(path.text), path.bytes);
-        return json(&Json { event: "usage", path: text, path_bytes: raw, bytes });
+        return json("usage", Some(tool::path(path)), bytes);
     }
     let size = match plan.unit {
         Unit::Human => ceiled(bytes),

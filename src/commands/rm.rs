@@ -142,7 +142,7 @@ fn remove(plan: &Plan) -> u8 {
     }
     let mut totals = Totals::default();
     let tops = tops::check(plan, &show, &mut totals);
-    let limit = hakobu_sys::process::raise_open_files_limit();
+    let limit = tool::open_files_max();
     let jobs = tool::workers(plan.jobs);
     match plan.ask {
         Ask::Always => asking::remove(plan, &tops, &show, &mut totals),

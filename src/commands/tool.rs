@@ -2,7 +2,7 @@
 //! the JSON line of a path.
 
 use crate::options::Refused;
-use crate::show::json::{JsonPath, kind_word, push_line};
+use crate::show::json::{Paths, kind_word, push_line};
 use crate::show::output;
 use hakobu_transfer::unit::{Jobs, Kind};
 use serde::Serialize;
@@ -51,6 +51,13 @@ pub fn workers(jobs: Jobs) -> usize {
     }
 }
 
+/// How many files this process may have open, after asking for as many as it can get.
+pub fn open_files_max() -> u64 {
+    let max = hakobu_sys::process::raise_open_files_limit();
+    hakobu_sys::process::reserve_descriptors(max.min(4096));
+    max
+}
+
 /// Bytes of a path as a path.
 pub fn path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
@@ -59,13 +66,12 @@ pub fn path(bytes: &[u8]) -> &Path {
 /// Appends the line of one entry that something happened to.
 pub fn push_event(event: &'static str, bytes: &[u8], kind: Kind, out: &mut Vec<u8>) {
     #[derive(Serialize)]
-    struct Line {
+    struct Line<'a> {
         event: &'static str,
         kind: &'static str,
-        path: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        path_bytes: Option<String>,
+        #[serde(flatten)]
+        paths: Paths<'a>,
     }
-    let JsonPath { text, bytes } = JsonPath::new(path(bytes));
-    push_line(&Line { event, kind: kind_word(kind), path: text, path_bytes: bytes }, out);
+    let paths = Paths(&[("path", Some(path(bytes)))]);
+    push_line(&Line { event, kind: kind_word(kind), paths }, out);
 }

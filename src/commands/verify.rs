@@ -9,7 +9,7 @@ use crate::show::escape::Escape;
 use crate::show::output;
 use crate::show::{Show, Wanted};
 use crate::{exit, jobs};
-use hakobu_transfer::error::{Cause, Fatal};
+use hakobu_transfer::error::Fatal;
 use hakobu_transfer::run::Outcome;
 use hakobu_transfer::unit::{Jobs, Totals};
 use hakobu_transfer::verify::{self, Aspect, Aspects, Difference, Spec, Times};
@@ -115,7 +115,7 @@ fn plan(typed: &Typed) -> Result<Plan, Stop> {
 
 /// Compares; the exit code.
 fn compare(mut plan: Plan) -> u8 {
-    plan.spec.open_files_max = hakobu_sys::process::raise_open_files_limit();
+    plan.spec.open_files_max = tool::open_files_max();
     plan.spec.jobs = tool::workers(plan.jobs);
     let wanted = Wanted {
         command: "verify",

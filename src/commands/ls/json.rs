@@ -2,24 +2,19 @@
 
 use super::entry::Entry;
 use crate::commands::tool;
-use crate::show::json::{JsonPath, kind_word, push_line};
+use crate::show::json::{Paths, kind_word, push_line};
 use hakobu_sys::{BorrowedFd, dir, meta};
 use hakobu_transfer::unit::Kind;
 use serde::Serialize;
 
 #[derive(Serialize)]
-struct Line {
+struct Line<'a> {
     event: &'static str,
-    path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path_bytes: Option<String>,
     kind: &'static str,
     #[serde(flatten)]
+    paths: Paths<'a>,
+    #[serde(flatten)]
     meta: Option<MetaFields>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    link: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    link_bytes: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -40,13 +35,10 @@ struct MetaFields {
 
 /// Appends the line of an entry that has this path.
 pub fn push(dir: BorrowedFd<'_>, path: &[u8], entry: &Entry, out: &mut Vec<u8>) {
-    let JsonPath { text, bytes } = JsonPath::new(tool::path(path));
     let link = match entry.kind() {
         Kind::Symlink => dir::read_link(dir, &entry.name).ok(),
         _ => None,
     };
-    let link = link.map(|link| JsonPath::new(tool::path(link.to_bytes())));
-    let (link, link_bytes) = link.map_or((None, None), |link| (Some(link.text), link.bytes));
     let fields = entry.meta.map(|meta| MetaFields {
         bytes: meta.size,
         allocated_bytes: meta.allocated_bytes(),
@@ -63,14 +55,8 @@ pub fn push(dir: BorrowedFd<'_>, path: &[u8], entry: &Entry, out: &mut Vec<u8>) 
             format!("{major}:{minor}")
         }),
     });
-    let line = Line {
-        event: "entry",
-        path: text,
-        path_bytes: bytes,
-        kind: kind_word(entry.kind()),
-        meta: fields,
-        link,
-        link_bytes,
-    };
+    let link = link.as_deref().map(|link| tool::path(link.to_bytes()));
+    let paths = Paths(&[("path", Some(tool::path(path))), ("link", link)]);
+    let line = Line { event: "entry", kind: kind_word(entry.kind()), paths, meta: fields };
     push_line(&line, out);
 }

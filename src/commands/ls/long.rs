@@ -151,7 +151,7 @@ fn has_acl(dir: BorrowedFd<'_>, entry: &Entry, meta: &Meta) -> bool {
         return false;
     }
     let Ok(fd) = file::open_path(dir, &entry.name) else { return false };
-    let named = Named::new(&fd);
+    let named = Named::new(fd);
     let mut buffer = Vec::new();
     named.get(xattr::ACL_ACCESS, &mut buffer).is_ok()
         || (meta.kind == Kind::Dir && named.get(xattr::ACL_DEFAULT, &mut buffer).is_ok())

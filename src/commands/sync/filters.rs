@@ -28,7 +28,6 @@ pub struct Context {
 pub fn build(given: &[Given], context: &Context) -> Result<Option<Arc<Filter>>, Fatal> {
     let mut builder = FilterBuilder::default();
     builder.delete_excluded(context.delete_excluded);
-    let mut cvs = false;
     for option in given {
         let value = option.value.as_bytes();
         let read = || {
@@ -43,21 +42,17 @@ pub fn build(given: &[Given], context: &Context) -> Result<Option<Arc<Filter>>, 
             "include-from" => builder.include_from(&read()?, &origin, context.nul),
             "F" => builder.per_directory(),
             "cvs-exclude" => {
-                cvs = true;
+                builder.cvs_exclude();
                 continue;
             }
             _ => continue,
         }
         .map_err(|error| wrong(&error))?;
     }
-    // rsync appends these two to the end of all other rules.
-    if cvs {
-        let home = names::variable("HOME").and_then(|home| {
-            std::fs::read(Path::new(OsStr::from_bytes(&home)).join(".cvsignore")).ok()
-        });
-        let variable = names::variable("CVSIGNORE");
-        builder.cvs(home.as_deref(), variable.as_deref()).map_err(|error| wrong(&error))?;
-    }
+    let home = names::variable("HOME").and_then(|home| {
+        std::fs::read(Path::new(OsStr::from_bytes(&home)).join(".cvsignore")).ok()
+    });
+    builder.cvs_ignores(home.as_deref(), names::variable("CVSIGNORE").as_deref());
     if let Some(suffix) = &context.protect_suffix {
         let rule = [b"P *", suffix.as_slice()].concat();
         builder.rule(&rule).map_err(|error| wrong(&error))?;

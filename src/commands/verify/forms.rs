@@ -3,7 +3,7 @@
 use crate::commands::tool;
 use crate::number::{bytes, grouped};
 use crate::show::escape::Escape;
-use crate::show::json::{JsonPath, kind_word, push_line};
+use crate::show::json::{Paths, kind_word, push_line};
 use hakobu_sys::process::Usage;
 use hakobu_transfer::unit::{Kind, Meta, Time};
 use hakobu_transfer::verify::{Aspect, Counts, Difference, Finding, Outcome};
@@ -96,12 +96,11 @@ impl Side {
 /// Appends the JSON line of a difference.
 pub fn push_json(difference: &Difference<'_>, out: &mut Vec<u8>) {
     #[derive(Serialize)]
-    struct Line {
+    struct Line<'a> {
         event: &'static str,
         finding: &'static str,
-        path: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        path_bytes: Option<String>,
+        #[serde(flatten)]
+        paths: Paths<'a>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         aspects: Vec<&'static str>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +110,6 @@ pub fn push_json(difference: &Difference<'_>, out: &mut Vec<u8>) {
         #[serde(skip_serializing_if = "Option::is_none")]
         offset: Option<u64>,
     }
-    let JsonPath { text, bytes } = JsonPath::new(tool::path(difference.path));
     let (finding, aspects) = match difference.finding {
         Finding::Missing => ("missing", Vec::new()),
         Finding::Extra => ("extra", Vec::new()),
@@ -120,8 +118,7 @@ pub fn push_json(difference: &Difference<'_>, out: &mut Vec<u8>) {
     let line = Line {
         event: "difference",
         finding,
-        path: text,
-        path_bytes: bytes,
+        paths: Paths(&[("path", Some(tool::path(difference.path)))]),
         aspects,
         source: difference.source.map(Side::new),
         target: difference.target.map(Side::new),

@@ -19,8 +19,6 @@ pub struct Scratch {
 pub struct Pair {
     source: Named,
     target: Named,
-    // Named by their descriptors, which must stay open.
-    _open: (hakobu_sys::OwnedFd, hakobu_sys::OwnedFd),
 }
 
 type Failed = (Side, io::Error);
@@ -36,7 +34,7 @@ impl Pair {
     ) -> Result<Pair, Failed> {
         let a = file::open_path(source.0, source.1).map_err(|error| (Side::Source, error))?;
         let b = file::open_path(target.0, target.1).map_err(|error| (Side::Target, error))?;
-        Ok(Pair { source: Named::new(&a), target: Named::new(&b), _open: (a, b) })
+        Ok(Pair { source: Named::new(a), target: Named::new(b) })
     }
 
     /// Whether both have the same value of one attribute, or neither has it.

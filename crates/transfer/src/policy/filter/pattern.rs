@@ -104,15 +104,14 @@ impl Shape {
             (false, true) => Start::Component,
             (false, false) => Start::Last(slashes),
         };
-        if body.ends_with(b"/***") {
-            return Glob::new(body, start).map_or(Self::Never, Self::Subtree);
-        }
         // A leading "**/" may also stand for nothing, so what follows may begin at any component.
-        let body = match body.strip_prefix(b"**/") {
-            Some(rest) if !anchored && !rest.is_empty() => rest,
+        let stars = body.iter().take_while(|byte| **byte == b'*').count();
+        let body = match body.get(stars..) {
+            Some([b'/', rest @ ..]) if stars > 1 && !anchored => rest,
             _ => body,
         };
-        Glob::new(body, start).map_or(Self::Never, Self::PathGlob)
+        let shape = if body.ends_with(b"/***") { Self::Subtree } else { Self::PathGlob };
+        Glob::new(body, start).map_or(Self::Never, shape)
     }
 
     /// A pattern with wildcards that only sees the last component.
