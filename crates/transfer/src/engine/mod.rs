@@ -20,6 +20,7 @@ pub mod usage;
 mod walk;
 
 pub use sweep::Pass;
+pub(crate) use sweep::read_merge_file;
 pub use walk::{Ends, Unit};
 
 use crate::control::Control;

@@ -314,7 +314,7 @@ fn push_name(path: &mut Vec<u8>, name: &CStr) {
 }
 
 /// Reads a per-directory merge file; `None` where there is none. At most 1 MiB: rules, not data.
-pub(super) fn read_merge_file(
+pub(crate) fn read_merge_file(
     dir_fd: BorrowedFd<'_>,
     name: &[u8],
 ) -> std::io::Result<Option<Vec<u8>>> {
