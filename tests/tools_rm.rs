@@ -58,13 +58,44 @@ fn json_has_a_line_for_each_entry_and_a_summary() {
 #[test]
 fn arguments_mean_the_same() {
     for (line, code) in [
-        ("f", 0), ("f nowhere", 1), ("-f nowhere", 0), ("-f", 0), ("d", 1), ("-d e", 0), ("-d d", 1),
-        ("-d d e f", 1), ("-r d", 0), ("-R d/", 0), ("-rf d/ e// f", 0), ("-r l", 0), ("-r l/", 1),
-        ("f/", 1), ("-f f/", 0), ("-r .", 1), ("-r ..", 1), ("-r d/.", 1), ("-r d/..", 1), ("-rf d/../d/.//", 1),
-        ("-r d/../d", 0), ("-rf -- -x", 0), ("-x", 2), ("-i nowhere", 1), ("-rf f/x", 0), ("f/x", 1), ("", 2),
-        ("--nosuch f", 2), ("-j 0 -r d", 0), ("-j no f", 2), ("--interactive=what f", 2),
-        ("-r --one-file-system d", 0), ("-r --preserve-root=all d", 0), ("-r --preserve-root d", 0),
-        ("--force nowhere", 0), ("--recursive d", 0), ("--dir e", 0), ("--verbose f", 0),
+        ("f", 0),
+        ("f nowhere", 1),
+        ("-f nowhere", 0),
+        ("-f", 0),
+        ("d", 1),
+        ("-d e", 0),
+        ("-d d", 1),
+        ("-d d e f", 1),
+        ("-r d", 0),
+        ("-R d/", 0),
+        ("-rf d/ e// f", 0),
+        ("-r l", 0),
+        ("-r l/", 1),
+        ("f/", 1),
+        ("-f f/", 0),
+        ("-r .", 1),
+        ("-r ..", 1),
+        ("-r d/.", 1),
+        ("-r d/..", 1),
+        ("-rf d/../d/.//", 1),
+        ("-r d/../d", 0),
+        ("-rf -- -x", 0),
+        ("-x", 2),
+        ("-i nowhere", 1),
+        ("-rf f/x", 0),
+        ("f/x", 1),
+        ("", 2),
+        ("--nosuch f", 2),
+        ("-j 0 -r d", 0),
+        ("-j no f", 2),
+        ("--interactive=what f", 2),
+        ("-r --one-file-system d", 0),
+        ("-r --preserve-root=all d", 0),
+        ("-r --preserve-root d", 0),
+        ("--force nowhere", 0),
+        ("--recursive d", 0),
+        ("--dir e", 0),
+        ("--verbose f", 0),
     ] {
         let make = "mkdir -p w/d/x w/e; touch w/f w/d/1 w/d/x/2 w/-x; ln -s d w/l";
         let (ours, theirs) = (Place::new(), Place::new());
@@ -89,7 +120,10 @@ fn the_message_says_what_and_why() {
     place.sh("mkdir d; touch d/f f");
     for (line, message) in [
         ("rm nowhere", "hakobu: cannot remove 'nowhere': No such file or directory\n"),
-        ("rm d", "hakobu: cannot remove 'd': it is a directory (-r removes it with everything below)\n"),
+        (
+            "rm d",
+            "hakobu: cannot remove 'd': it is a directory (-r removes it with everything below)\n",
+        ),
         ("rm -d d", "hakobu: cannot remove 'd': Directory not empty\n"),
         ("rm f/", "hakobu: cannot remove 'f/': Not a directory\n"),
         ("rm -r .", "hakobu: cannot remove '.': '.' and '..' are never removed\n"),
@@ -148,10 +182,22 @@ fn goes_on_after_errors_and_leaves_what_coreutils_leaves() {
 #[test]
 fn answers_decide() {
     for (options, answers) in [
-        ("-i a b", "y\nn\n"), ("-i a b", "n\ny\n"), ("-i a", ""), ("-ri d", "y\ny\ny\ny\ny\n"),
-        ("-ri d", "n\n"), ("-ri d", "y\nn\nn\nn\n"), ("-I a b", ""), ("-I a b d1 d2", "n\n"),
-        ("-I a b d1 d2", "y\n"), ("-rI d", "no\n"), ("-rI d", "yes\n"), ("-di e", "y\n"), ("-di e", "n\n"),
-        ("-ri e", "y\n"), ("-ri e", "n\n"), ("--interactive=once -r d", "n\n"),
+        ("-i a b", "y\nn\n"),
+        ("-i a b", "n\ny\n"),
+        ("-i a", ""),
+        ("-ri d", "y\ny\ny\ny\ny\n"),
+        ("-ri d", "n\n"),
+        ("-ri d", "y\nn\nn\nn\n"),
+        ("-I a b", ""),
+        ("-I a b d1 d2", "n\n"),
+        ("-I a b d1 d2", "y\n"),
+        ("-rI d", "no\n"),
+        ("-rI d", "yes\n"),
+        ("-di e", "y\n"),
+        ("-di e", "n\n"),
+        ("-ri e", "y\n"),
+        ("-ri e", "n\n"),
+        ("--interactive=once -r d", "n\n"),
     ] {
         let make = "mkdir -p d e; touch a b d1 d2 d/f";
         let (ours, theirs) = (Place::new(), Place::new());
@@ -182,7 +228,11 @@ fn other_file_systems_stay_where_asked() {
     }
     let out = out.expect(1);
     assert_eq!(out.text(), "kept\n");
-    assert!(out.stderr.contains("cannot remove 't/d/m': it is on another file system"), "{}", out.stderr);
+    assert!(
+        out.stderr.contains("cannot remove 't/d/m': it is on another file system"),
+        "{}",
+        out.stderr
+    );
     assert_eq!(place.sh("find t"), "t\nt/d\nt/d/m\n");
 }
 

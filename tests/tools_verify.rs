@@ -42,31 +42,51 @@ fn a_copy_is_the_same_in_all_respects() {
 #[test]
 fn every_respect_is_found_and_can_be_left_out() {
     for (change, options, without, line) in [
-        ("printf X | dd of=b/d/e/big bs=1 seek=299999 conv=notrunc status=none; touch -r a/d/e/big b/d/e/big; chmod 4751 b/d/e/big",
-            "", "--size-only", "differs: d/e/big (content from byte 299999)"),
+        (
+            "printf X | dd of=b/d/e/big bs=1 seek=299999 conv=notrunc status=none; touch -r a/d/e/big b/d/e/big; chmod 4751 b/d/e/big",
+            "",
+            "--size-only",
+            "differs: d/e/big (content from byte 299999)",
+        ),
         ("printf X >> b/one; touch -r a/one b/one", "", "", "differs: d/hard (size 4 / 5)"),
         ("chmod 600 b/one", "", "--no-perms", "differs: one (mode 0644 / 0600)"),
         ("chmod u-s b/d/e/big", "", "--no-p", "differs: d/e/big (mode 4751 / 0751)"),
-        ("touch -d '2001-02-03 04:05:06.788' b/d", "", "--no-times",
-            "differs: d/ (mtime 2001-02-03T03:05:06.789Z / 2001-02-03T03:05:06.788Z)"),
+        (
+            "touch -d '2001-02-03 04:05:06.788' b/d",
+            "",
+            "--no-times",
+            "differs: d/ (mtime 2001-02-03T03:05:06.789Z / 2001-02-03T03:05:06.788Z)",
+        ),
         ("touch -d '2001-02-03 04:05:06.788' b/d", "", "-O", "differs: d/ (mtime"),
         ("touch -d '2001-02-03 04:05:06.788' b/d", "", "--modify-window=0", "differs: d/ (mtime"),
         ("touch -h -d 2001-02-03 b/link", "", "-J", "differs: link (mtime"),
-        ("ln -sfn two b/link; touch -h -r a/link b/link; touch -r a b", "", "--no-links",
-            "differs: link (link)"),
+        (
+            "ln -sfn two b/link; touch -h -r a/link b/link; touch -r a b",
+            "",
+            "--no-links",
+            "differs: link (link)",
+        ),
         ("cp -p b/one b/x; mv b/x b/one; touch -r a b", "-H", "--no-hard-links", "differs: "),
         ("setfattr -n user.note -v other b/one", "-X", "--no-X", "differs: one (xattrs)"),
         ("setfattr -x user.note b/one", "-X", "--no-xattrs", "differs: one (xattrs)"),
-        ("setfacl -m u:1234:rw b/d/two; chmod 644 b/d/two; chmod 644 a/d/two", "-A", "--no-acls",
-            "differs: d/two (acl)"),
+        (
+            "setfacl -m u:1234:rw b/d/two; chmod 644 b/d/two; chmod 644 a/d/two",
+            "-A",
+            "--no-acls",
+            "differs: d/two (acl)",
+        ),
         ("setfacl -d -m u:1234:rwx b/d; touch -r a/d b/d", "-A", "--no-A", "differs: d/ (acl)"),
         ("cp --sparse=never -p a/sparse b/sparse", "-S", "--no-sparse", "differs: sparse (holes)"),
         ("rm b/pipe; touch b/pipe; touch -r a b", "", "", "differs: pipe (type fifo / file)"),
         ("rm -r b/d/e; touch -r a/d b/d", "", "", "only in SRC: d/e/"),
         ("touch b/d/new; touch -r a/d b/d", "", "--one-way", "only in DST: d/new"),
         ("mkdir b/new; touch -r a b", "", "--exclude=new", "only in DST: new/"),
-        ("rm b/d/two b/d/e/hard2; touch -r a/d b/d; touch -r a/d/e b/d/e", "", "--filter=-_*two --exclude=hard2",
-            "only in SRC: d/two"),
+        (
+            "rm b/d/two b/d/e/hard2; touch -r a/d b/d; touch -r a/d/e b/d/e",
+            "",
+            "--filter=-_*two --exclude=hard2",
+            "only in SRC: d/two",
+        ),
     ] {
         let place = sample();
         place.sh(change);
@@ -112,15 +132,25 @@ fn files_links_and_directories_as_arguments() {
 #[test]
 fn what_cannot_be_compared_is_code_2() {
     let place = sample();
-    for line in ["verify", "verify a", "verify a b c", "verify --nosuch a b", "verify -j x a b",
-        "verify a nowhere", "verify nowhere b", "verify --delete a b", "verify --max-differences=x a b",
-        "verify --exclude-from=/nowhere a b"]
-    {
+    for line in [
+        "verify",
+        "verify a",
+        "verify a b c",
+        "verify --nosuch a b",
+        "verify -j x a b",
+        "verify a nowhere",
+        "verify nowhere b",
+        "verify --delete a b",
+        "verify --max-differences=x a b",
+        "verify --exclude-from=/nowhere a b",
+    ] {
         let out = place.run(line).expect(2);
         assert!(out.stderr.starts_with("hakobu: "), "{line}: {}", out.stderr);
     }
     assert!(place.run("verify a nowhere").stderr.contains("'nowhere': No such file"));
-    assert!(place.run("verify --help").expect(0).text().contains("hakobu verify [OPTIONS] SRC DST"));
+    assert!(
+        place.run("verify --help").expect(0).text().contains("hakobu verify [OPTIONS] SRC DST")
+    );
 }
 
 #[test]
@@ -132,7 +162,11 @@ fn unreadable_parts_are_told_and_the_rest_is_compared() {
     place.sh("chmod 700 a/d/e b/d/e; chmod 600 b/one; chmod 600 a/one; echo new > b/zzz");
     let line = "setpriv --reuid 65534 --regid 65534 --clear-groups $H verify a b";
     let out = place.try_sh(line).expect(2);
-    assert!(out.stderr.contains("cannot list directory 'a/d/e': Permission denied"), "{}", out.stderr);
+    assert!(
+        out.stderr.contains("cannot list directory 'a/d/e': Permission denied"),
+        "{}",
+        out.stderr
+    );
     assert!(out.stderr.contains("cannot read 'a/"), "{}", out.stderr);
     assert!(out.text().contains("only in DST: zzz"));
     let json = place.try_sh(&format!("{line} --json")).expect(2);
@@ -175,17 +209,17 @@ fn trees_deeper_than_a_path_and_than_the_limit_of_open_files() {
 #[test]
 fn large_files_are_compared_by_several_workers() {
     let place = Place::new();
-    place.sh(
-        "mkdir a b; head -c 100M /dev/urandom > a/f; cp -p a/f b/f
-         for n in 1 2 3; do truncate -s 9G a/s$n; cp -p a/s$n b/s$n; done; touch -r a b",
-    );
+    place.sh("mkdir a b; head -c 100M /dev/urandom > a/f; cp -p a/f b/f
+         for n in 1 2 3; do truncate -s 9G a/s$n; cp -p a/s$n b/s$n; done; touch -r a b");
     let summary = place.run("verify --json -j 8 a b").expect(0).summary();
     assert_eq!(summary["bytes"], 104_857_600_u64 + 3 * (9 << 30));
     place.sh("printf X | dd of=b/f bs=1 seek=104857599 conv=notrunc status=none
         printf X | dd of=b/s2 bs=1 seek=5000000000 conv=notrunc status=none; touch -r a/f b/f");
     let out = place.try_sh("ulimit -n 64; $H verify --no-times a b").expect(1);
-    assert_eq!(out.sorted(), ["differs: f (content from byte 104857599)",
-        "differs: s2 (content from byte 5000000000)"]);
+    assert_eq!(
+        out.sorted(),
+        ["differs: f (content from byte 104857599)", "differs: s2 (content from byte 5000000000)"]
+    );
 }
 
 #[test]
@@ -215,20 +249,21 @@ fn memory_does_not_grow_with_a_flat_directory() {
     assert!(rss < 24 << 20, "{rss}");
     place.sh("cd b; touch extra-{1..3000}; rm 1 20000; touch -r ../a .");
     let summary = place.run("verify --json a b").expect(1).summary();
-    assert_eq!((&summary["by_kind"]["extra"], &summary["by_kind"]["missing"]), (&3000.into(), &2.into()));
+    assert_eq!(
+        (&summary["by_kind"]["extra"], &summary["by_kind"]["missing"]),
+        (&3000.into(), &2.into())
+    );
 }
 
 /// Random changes; the names that rsync would touch are the names that differ.
 #[test]
 fn rsync_would_change_the_same_names() {
     let place = Place::new();
-    place.sh(
-        "mkdir a; cd a
+    place.sh("mkdir a; cd a
          for d in 1 2 3 4 5 6; do mkdir -p d$d/e; for f in $(seq 12); do
            echo $d$f > d$d/f$f; echo $f > d$d/e/g$f; done; done
          ln d1/f1 d2/hard; ln -s x d3/link
-         find . -exec touch -h -d '2020-01-01' {} +",
-    );
+         find . -exec touch -h -d '2020-01-01' {} +");
     for seed in 1..=8_u64 {
         place.sh("rm -rf b; cp -a a b");
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -241,25 +276,32 @@ fn rsync_would_change_the_same_names() {
         let mut script = String::from("cd b\n");
         for _ in 0..25 {
             let dir = format!("d{}{}", 1 + random(6), if random(2) == 0 { "" } else { "/e" });
-            let file = format!("{dir}/{}{}", if dir.ends_with('e') { "g" } else { "f" }, 1 + random(12));
+            let file =
+                format!("{dir}/{}{}", if dir.ends_with('e') { "g" } else { "f" }, 1 + random(12));
             script += &match random(8) {
                 0 => format!("rm -f {file}\n"),
                 1 => format!("echo new > {dir}/new{}\n", random(9)),
                 2 => format!("[ -e {file} ] && chmod 600 {file}\n"),
                 3 => format!("[ -e {file} ] && touch -d 2021-01-01 {file}\n"),
                 4 => format!("[ -e {file} ] && echo longer than before > {file}\n"),
-                5 => format!("[ -e {file} ] && tr 0-9 1-90 < {file} > x && cat x > {file}; rm -f x\n"),
+                5 => format!(
+                    "[ -e {file} ] && tr 0-9 1-90 < {file} > x && cat x > {file}; rm -f x\n"
+                ),
                 6 => format!("mkdir -p {dir}/newdir; touch {dir}/newdir/x\n"),
                 _ => format!("rm -rf {dir}/e\n"),
             };
         }
-        place.sh(&format!("{script}find . -newermt 2022-01-01 -exec touch -h -d 2020-01-01 {{}} +; true"));
+        place.sh(&format!(
+            "{script}find . -newermt 2022-01-01 -exec touch -h -d 2020-01-01 {{}} +; true"
+        ));
         let rsync = place.sh("rsync -aHAXcni --delete a/ b/");
         let mut wanted: BTreeSet<String> = rsync
             .lines()
             .filter_map(|line| line.split_once(' '))
             .map(|(_, path)| path.trim().split(" -> ").next().unwrap_or_default())
-            .map(|path| path.split(" => ").next().unwrap_or_default().trim_end_matches('/').to_owned())
+            .map(|path| {
+                path.split(" => ").next().unwrap_or_default().trim_end_matches('/').to_owned()
+            })
             .collect();
         let json = place.run("verify -HAX --json a b").text();
         let mut found = BTreeSet::new();
@@ -271,7 +313,11 @@ fn rsync_would_change_the_same_names() {
         }
         // What lies in a directory that one side lacks is one difference here.
         let whole: Vec<String> = found.iter().map(|path| format!("{path}/")).collect();
-        wanted.retain(|path| !whole.iter().any(|dir| path.starts_with(dir) && !json.contains(&format!("\"path\":\"{path}\""))));
+        wanted.retain(|path| {
+            !whole
+                .iter()
+                .any(|dir| path.starts_with(dir) && !json.contains(&format!("\"path\":\"{path}\"")))
+        });
         assert_eq!(found, wanted, "seed {seed}\n{rsync}\n{json}");
     }
 }
