@@ -198,7 +198,7 @@ impl Grower<'_> {
         }
         self.xattrs(path, kind);
         let seconds = match self.rng.u8(..10) {
-            0 => self.rng.i64(-2_000_000_000..0), // from 1906
+            0 => self.rng.i64(-2_000_000_000..0),            // from 1906
             1 => self.rng.i64(2_200_000_000..8_000_000_000), // beyond 2038
             _ => self.rng.i64(900_000_000..1_700_000_000),
         };

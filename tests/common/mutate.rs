@@ -118,7 +118,11 @@ fn change(
 
 /// Another time in whole seconds, so that programs that ignore fractions see it as well.
 fn later(path: &Path, entry: &Entry, rng: &mut Rng) {
-    set_mtime(path, entry.mtime_s.clamp(-1 << 30, 1 << 33) + rng.i64(2..100_000), rng.u32(..1 << 29));
+    set_mtime(
+        path,
+        entry.mtime_s.clamp(-1 << 30, 1 << 33) + rng.i64(2..100_000),
+        rng.u32(..1 << 29),
+    );
 }
 
 fn relink(
