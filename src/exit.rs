@@ -7,6 +7,7 @@ pub const OK: u8 = 0;
 
 /// `sync`: the command line makes no sense.
 pub const SYNC_USAGE: u8 = 1;
+#[cfg_attr(not(test), allow(dead_code, reason = "the library's errors carry it"))]
 /// `sync`: the arguments name no possible set of files (several sources onto one file).
 pub const SYNC_SELECTION: u8 = 3;
 /// `sync`: reading or writing failed in a way that makes going on pointless (disk full).

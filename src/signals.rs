@@ -13,7 +13,10 @@ use std::sync::Arc;
 /// The system refuses to install the handlers or to start the thread that waits for them.
 pub fn control() -> io::Result<Arc<Control>> {
     let control = Arc::new(Control::default());
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    // What nohup(1) or a shell without job control has switched off stays off.
+    let heard = [SIGINT, SIGTERM, SIGHUP];
+    let heard = heard.iter().filter(|signal| !hakobu_sys::process::ignores_signal(**signal));
+    let mut signals = Signals::new(heard)?;
     let stopped = Arc::clone(&control);
     std::thread::Builder::new().name("signals".into()).stack_size(64 * 1024).spawn(move || {
         for _ in signals.forever() {

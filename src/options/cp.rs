@@ -1,6 +1,7 @@
 //! The options of `hakobu cp`: the names and meanings of cp(1), and ours.
 
 use super::{Opt, Table, Takes, flag, value};
+use crate::jobs;
 
 /// The command line of `cp`.
 pub const TABLE: Table = Table {
@@ -28,7 +29,7 @@ const OPTIONS: &[Opt] = &[
     flag("no-clobber", Some('n'), "leave existing files alone"),
     flag("update", Some('u'), "only files that are newer than in DST, or missing there")
         .takes(Takes::Perhaps("older")),
-    flag("force", Some('f'), "remove an existing file that cannot be opened"),
+    flag("force", Some('f'), "replace existing files that cannot be opened: always so"),
     flag("interactive", Some('i'), "ask before overwriting"),
     flag("link", Some('l'), "hard-link files instead of copying"),
     flag("symbolic-link", Some('s'), "make symlinks instead of copying"),
@@ -46,7 +47,7 @@ const OPTIONS: &[Opt] = &[
     value("files-from", None, "FILE", "read more names of sources from FILE ('-': standard input)"),
     flag("from0", Some('0'), "names in that file end with NUL"),
     value("bwlimit", None, "RATE", "bytes a second in all; a plain number is KiB"),
-    value("jobs", Some('j'), "N", "units in flight: N, +N, -N, N%, 0 (many), auto"),
+    value("jobs", Some('j'), "N", jobs::HELP),
     value("joblog", None, "FILE", "one line per file in GNU parallel's columns"),
     flag("verbose", Some('v'), "one line per file"),
     flag("progress", None, "a bar while it runs, on a terminal"),

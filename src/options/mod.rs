@@ -251,20 +251,23 @@ impl Table {
         for option in self.options {
             let name = option.name;
             if let Some(off) = option.off.first().filter(|off| typed(off)) {
-                let last = matches.indices_of(off).and_then(Iterator::last).unwrap_or(0);
+                let last = matches.indices_of(off).and_then(|mut at| at.next_back()).unwrap_or(0);
                 found.push((last, given(name, false, 0, OsString::new())));
             }
             if !typed(name) {
                 continue;
             }
-            let Some(places) = matches.indices_of(name) else { continue };
+            let Some(mut places) = matches.indices_of(name) else { continue };
             match option.takes {
                 Takes::Nothing => {
-                    found.extend(places.last().map(|at| (at, given(name, true, 1, "".into()))));
+                    found
+                        .extend(places.next_back().map(|at| (at, given(name, true, 1, "".into()))));
                 }
                 Takes::Count => {
                     let count = matches.get_count(name);
-                    found.extend(places.last().map(|at| (at, given(name, true, count, "".into()))));
+                    found.extend(
+                        places.next_back().map(|at| (at, given(name, true, count, "".into()))),
+                    );
                 }
                 Takes::Marks => {
                     found.extend(places.map(|at| (at, given(name, true, 1, "".into()))));
@@ -414,7 +417,7 @@ mod tests {
         joined.push(&odd);
         let typed = sync::TABLE.parse(&[joined, odd.clone()]);
         let typed = typed.unwrap_or_default();
-        assert_eq!(typed.paths, [odd.clone()]);
+        assert_eq!(typed.paths, std::slice::from_ref(&odd));
         assert_eq!(typed.options.first().map(|given| given.value.clone()), Some(odd));
     }
 }

@@ -1,6 +1,7 @@
 //! The options of `hakobu mv`: the names and meanings of mv(1), and ours.
 
 use super::{Opt, Table, flag, value};
+use crate::jobs;
 
 /// The command line of `mv`.
 pub const TABLE: Table = Table {
@@ -30,7 +31,7 @@ const OPTIONS: &[Opt] = &[
         "DST is the name itself, never a directory to move into",
     ),
     value("bwlimit", None, "RATE", "bytes a second in all; a plain number is KiB"),
-    value("jobs", Some('j'), "N", "units in flight: N, +N, -N, N%, 0 (many), auto"),
+    value("jobs", Some('j'), "N", jobs::HELP),
     value("joblog", None, "FILE", "one line per copied file in GNU parallel's columns"),
     flag("verbose", Some('v'), "say what is moved"),
     flag("progress", None, "a bar while it copies, on a terminal"),

@@ -2,6 +2,7 @@
 //! `--json`). The last list has what rsync 3.5 knows and we refuse.
 
 use super::{Opt, Table, Takes, flag, value};
+use crate::jobs;
 
 /// The command line of `sync`.
 pub const TABLE: Table = Table {
@@ -156,7 +157,7 @@ const OPTIONS: &[Opt] = &[
     value("bwlimit", None, "RATE", "bytes a second in all; a plain number is KiB")
         .off(&["no-bwlimit"])
         .in_group(WORK),
-    value("jobs", Some('j'), "N", "units in flight: N, +N, -N, N%, 0 (many), auto").in_group(WORK),
+    value("jobs", Some('j'), "N", jobs::HELP).in_group(WORK),
     value("joblog", None, "FILE", "one line per file in GNU parallel's columns").in_group(WORK),
     flag("dry-run", Some('n'), "say what would happen, change nothing").in_group(WORK),
     flag("verbose", Some('v'), "one line per file; twice: unchanged ones, too")

@@ -119,6 +119,17 @@ pub fn push_arrow(verb: &str, from: &Path, to: &Path, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
+/// The line of mv's `-v` for a rename.
+pub fn push_renamed(from: &Path, to: &Path, backup: Option<&Path>, out: &mut Vec<u8>) {
+    push_arrow("renamed", from, to, out);
+    if let Some(backup) = backup {
+        out.truncate(out.len() - 1);
+        out.extend_from_slice(b" (backup: ");
+        push_quoted(backup.as_os_str().as_bytes(), out);
+        out.extend_from_slice(b")\n");
+    }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -236,7 +247,9 @@ pub(super) mod tests {
     fn arrows() {
         let mut out = Vec::new();
         push_arrow("", Path::new("a"), Path::new("it's"), &mut out);
-        push_arrow("renamed", Path::new("a"), Path::new("b"), &mut out);
-        assert_eq!(out, b"'a' -> \"it's\"\nrenamed 'a' -> 'b'\n");
+        push_renamed(Path::new("a"), Path::new("b"), None, &mut out);
+        push_renamed(Path::new("a"), Path::new("b"), Some(Path::new("b~")), &mut out);
+        let text = "'a' -> \"it's\"\nrenamed 'a' -> 'b'\nrenamed 'a' -> 'b' (backup: 'b~')\n";
+        assert_eq!(String::from_utf8_lossy(&out), text);
     }
 }

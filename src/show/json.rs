@@ -8,33 +8,28 @@ use hakobu_transfer::event::Item;
 use hakobu_transfer::policy::Change;
 use hakobu_transfer::run::Outcome;
 use hakobu_transfer::unit::Kind;
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A path that may not be text: as UTF-8 with U+FFFD for what is none, and then its bytes in hex.
-pub struct JsonPath {
-    /// For people and for nearly all programs.
-    pub text: String,
-    /// Only where `text` is not the whole truth.
-    pub bytes: Option<String>,
-}
+/// Named paths of a line, for `#[serde(flatten)]`. A path that is no UTF-8 is written with U+FFFD
+/// for what is none, and its bytes follow in hex under `NAME_bytes`; one that is missing is left
+/// out.
+pub struct Paths<'a>(pub &'a [(&'static str, Option<&'a Path>)]);
 
-impl JsonPath {
-    /// Of a path.
-    pub fn new(path: &Path) -> JsonPath {
-        let raw = path.as_os_str().as_bytes();
-        let bytes = std::str::from_utf8(raw)
-            .is_err()
-            .then(|| raw.iter().map(|byte| format!("{byte:02x}")).collect());
-        JsonPath { text: String::from_utf8_lossy(raw).into_owned(), bytes }
-    }
-
-    fn pair(path: Option<&Path>) -> (Option<String>, Option<String>) {
-        match path.map(JsonPath::new) {
-            Some(path) => (Some(path.text), path.bytes),
-            None => (None, None),
+impl Serialize for Paths<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, path) in self.0 {
+            let Some(raw) = path.map(|path| path.as_os_str().as_bytes()) else { continue };
+            map.serialize_entry(name, &String::from_utf8_lossy(raw))?;
+            if std::str::from_utf8(raw).is_err() {
+                let hex: String = raw.iter().map(|byte| format!("{byte:02x}")).collect();
+                map.serialize_entry(&format!("{name}_bytes"), &hex)?;
+            }
         }
+        map.end()
     }
 }
 
@@ -46,54 +41,34 @@ pub fn push_line(line: &impl Serialize, out: &mut Vec<u8>) {
     }
 }
 
-#[derive(Serialize)]
-struct ItemLine<'a> {
-    event: &'static str,
-    change: &'static str,
-    kind: &'static str,
-    path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path_bytes: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source_bytes: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target_bytes: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    link: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    link_bytes: Option<String>,
-    bytes: u64,
-    bytes_moved: u64,
-    mode: String,
-    mtime_s: i64,
-    start_s: f64,
-    took_s: f64,
-    itemize: &'a str,
-}
-
 /// Appends the line of one entry.
 pub fn push_item(item: &Item<'_>, out: &mut Vec<u8>) {
-    let path = JsonPath::new(item.path);
-    let (source, source_bytes) = JsonPath::pair(item.source.as_deref());
-    let (target, target_bytes) = JsonPath::pair(item.target.as_deref());
-    let (link, link_bytes) = JsonPath::pair(item.link.as_deref());
+    #[derive(Serialize)]
+    struct Line<'a> {
+        event: &'static str,
+        change: &'static str,
+        kind: &'static str,
+        #[serde(flatten)]
+        paths: Paths<'a>,
+        bytes: u64,
+        bytes_moved: u64,
+        mode: String,
+        mtime_s: i64,
+        start_s: f64,
+        took_s: f64,
+        itemize: &'a str,
+    }
     let letters = itemize::letters(&item.change, item.kind);
-    let line = ItemLine {
+    let line = Line {
         event: "item",
         change: change_word(&item.change),
         kind: kind_word(item.kind),
-        path: path.text,
-        path_bytes: path.bytes,
-        source,
-        source_bytes,
-        target,
-        target_bytes,
-        link,
-        link_bytes,
+        paths: Paths(&[
+            ("path", Some(item.path)),
+            ("source", item.source.as_deref()),
+            ("target", item.target.as_deref()),
+            ("link", item.link.as_deref()),
+        ]),
         bytes: item.bytes,
         bytes_moved: item.bytes_moved,
         mode: format!("{:04o}", item.mode),
@@ -130,37 +105,28 @@ pub fn kind_word(kind: Kind) -> &'static str {
     }
 }
 
-#[derive(Serialize)]
-struct ProblemLine<'a> {
-    event: &'static str,
-    class: &'static str,
-    operation: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source_bytes: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target_bytes: Option<String>,
-    cause: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    errno: Option<i32>,
-    message: &'a str,
-}
-
 /// Appends the line of a problem; `message` is its sentence.
 pub fn push_problem(problem: &Problem, message: &str, out: &mut Vec<u8>) {
-    let (source, source_bytes) = JsonPath::pair(problem.source.as_deref());
-    let (target, target_bytes) = JsonPath::pair(problem.target.as_deref());
-    let line = ProblemLine {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        event: &'static str,
+        class: &'static str,
+        operation: &'static str,
+        #[serde(flatten)]
+        paths: Paths<'a>,
+        cause: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        errno: Option<i32>,
+        message: &'a str,
+    }
+    let line = Line {
         event: "problem",
         class: class_word(problem.class),
         operation: operation_word(problem.operation),
-        source,
-        source_bytes,
-        target,
-        target_bytes,
+        paths: Paths(&[
+            ("source", problem.source.as_deref()),
+            ("target", problem.target.as_deref()),
+        ]),
         cause: problem.cause.to_string(),
         errno: match &problem.cause {
             Cause::System(error) => error.raw_os_error(),
@@ -200,7 +166,21 @@ fn operation_word(operation: Operation) -> &'static str {
         Operation::Sync => "sync",
         Operation::Compare => "compare",
         Operation::Filter => "filter",
+        Operation::Move => "move",
     }
+}
+
+/// Appends the line of an entry that was renamed.
+pub fn push_rename(from: &Path, to: &Path, backup: Option<&Path>, out: &mut Vec<u8>) {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        event: &'static str,
+        change: &'static str,
+        #[serde(flatten)]
+        paths: Paths<'a>,
+    }
+    let paths = Paths(&[("source", Some(from)), ("target", Some(to)), ("backup", backup)]);
+    push_line(&Line { event: "item", change: "rename", paths }, out);
 }
 
 /// Appends a line that is only a sentence: `warning`, `error`.
@@ -304,9 +284,14 @@ mod tests {
 
     #[test]
     fn names_that_are_no_text_keep_their_bytes() {
-        let path = JsonPath::new(Path::new(OsStr::from_bytes(b"a\xff")));
-        assert_eq!((path.text.as_str(), path.bytes.as_deref()), ("a\u{fffd}", Some("61ff")));
-        assert_eq!(JsonPath::new(Path::new("ä")).bytes, None);
+        let odd = Path::new(OsStr::from_bytes(b"a\xff"));
+        let mut out = Vec::new();
+        push_rename(odd, Path::new("ä"), None, &mut out);
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "{\"event\":\"item\",\"change\":\"rename\",\"source\":\"a\u{fffd}\",\
+             \"source_bytes\":\"61ff\",\"target\":\"ä\"}\n"
+        );
     }
 
     #[test]

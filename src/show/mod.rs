@@ -54,6 +54,10 @@ pub enum Line {
 pub struct Wanted {
     /// The command, for the summary and the job log.
     pub command: &'static str,
+    /// What was done to files, for the totals: `copied`, `moved`.
+    pub done: &'static str,
+    /// How to go on after an interruption.
+    pub resume: &'static str,
     /// The line of an entry.
     pub line: Line,
     /// JSON lines on standard output and nothing else.
@@ -163,20 +167,13 @@ impl Show {
 
     /// A rename that mv did, which no engine tells of.
     pub fn renamed(&self, from: &Path, to: &Path, backup: Option<&Path>) {
-        if let Line::Arrow(_) = self.wanted.line {
-            let mut out = Vec::new();
-            itemize::push_arrow("renamed", from, to, &mut out);
-            if let Some(backup) = backup {
-                out.truncate(out.len() - 1);
-                out.extend_from_slice(b" (backup: ");
-                escape::push_quoted(
-                    std::os::unix::ffi::OsStrExt::as_bytes(backup.as_os_str()),
-                    &mut out,
-                );
-                out.extend_from_slice(b")\n");
-            }
-            self.print(&out);
+        let mut out = Vec::new();
+        match self.wanted.line {
+            Line::Arrow(_) => itemize::push_renamed(from, to, backup, &mut out),
+            Line::Json => json::push_rename(from, to, backup, &mut out),
+            _ => {}
         }
+        self.print(&out);
     }
 
     fn item(&self, item: &Item<'_>) {
@@ -291,8 +288,9 @@ impl Show {
         }
         let is_list = matches!(self.wanted.line, Line::List { .. });
         let watched = self.wanted.totals || std::io::stderr().is_terminal();
-        if watched && !self.wanted.quiet && !is_list {
-            output::message(&stats::sentence(outcome, &used, self.wanted.dry_run));
+        if watched && !self.wanted.quiet && !is_list && outcome.jobs > 0 {
+            let done = if self.wanted.dry_run { "to be copied" } else { self.wanted.done };
+            output::message(&stats::sentence(outcome, &used, done));
         }
         if self.wanted.json {
             let mut out = Vec::with_capacity(512);
@@ -320,7 +318,7 @@ impl Show {
         if let Some(fatal) = &outcome.fatal {
             output::message(&fatal.message);
         } else if outcome.stopped {
-            output::message("interrupted: run the same command again to go on");
+            output::message(&format!("interrupted: {}", self.wanted.resume));
         }
     }
 
@@ -377,18 +375,18 @@ fn now_s() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |now| now.as_secs_f64())
 }
 
-/// A question on standard error, answered on standard input; one at a time. Only an answer that
-/// begins with `y` means yes.
-pub fn ask(command: &'static str) -> Ask {
+/// Asks whether to do something to an existing entry, such as `overwrite`: a question on standard
+/// error, answered on standard input, one at a time.
+pub fn ask(command: &'static str, what: &'static str) -> Ask {
     let one = Mutex::new(());
     Arc::new(move |path: &Path| {
         let _one = one.lock().unwrap_or_else(PoisonError::into_inner);
         let path = Escape::of_locale().path(path);
-        confirmed(&format!("hakobu {command}: overwrite '{path}'? "))
+        confirmed(&format!("hakobu {command}: {what} '{path}'? "))
     })
 }
 
-/// Asks a question; see [`ask`].
+/// Asks a question; only an answer that begins with `y` means yes.
 pub fn confirmed(question: &str) -> bool {
     let _ = std::io::stderr().lock().write_all(question.as_bytes());
     let mut answer = String::new();

@@ -20,6 +20,11 @@ pub fn sentence(problem: &Problem, escape: Escape) -> String {
     match problem.class {
         Class::Vanished => format!("{name} vanished before it could be copied"),
         Class::Notice => format!("skipped {name}: {}", problem.cause),
+        _ if problem.operation == Operation::Move => {
+            let from = source.map(quote).unwrap_or_default();
+            let to = target.map(quote).unwrap_or_default();
+            format!("cannot move {from} to {to}: {}", problem.cause)
+        }
         _ => {
             let with = match (main, other) {
                 (Some(_), Some(from)) if !reads && problem.operation != Operation::Remove => {

@@ -47,15 +47,11 @@ pub fn stats(totals: &Totals, digits: Digits) -> String {
     )
 }
 
-/// What a run did and what it took, as one line.
-pub fn sentence(outcome: &Outcome, used: &Usage, dry_run: bool) -> String {
+/// What a run did and what it took, as one line; `done` is the word for what became of the files.
+pub fn sentence(outcome: &Outcome, used: &Usage, done: &str) -> String {
     let totals = &outcome.totals;
-    let mut out = format!(
-        "{} and {} {}",
-        things(totals.files, "file"),
-        number::bytes(totals.bytes),
-        if dry_run { "would be copied" } else { "copied" }
-    );
+    let mut out =
+        format!("{} and {} {done}", things(totals.files, "file"), number::bytes(totals.bytes),);
     for (n, what) in [
         (totals.dirs_created, "directories made"),
         (totals.links_created, "links and nodes made"),
@@ -77,7 +73,7 @@ pub fn sentence(outcome: &Outcome, used: &Usage, dry_run: bool) -> String {
         used.user.as_secs_f64(),
         used.sys.as_secs_f64()
     );
-    if seconds > 0.0 && !dry_run && totals.files > 0 {
+    if seconds > 0.0 && totals.bytes > 0 {
         let _ = write!(
             out,
             ", {} files/s, {}/s",
@@ -140,10 +136,10 @@ mod tests {
             fatal: None,
         };
         assert_eq!(
-            sentence(&outcome, &Usage::default(), false),
+            sentence(&outcome, &Usage::default(), "copied"),
             "2,000 files and 8.19 MB copied, 3 directories made, 7 skipped, 1 failed; \
              0.25 s (user 0.00, sys 0.00), 8,000 files/s, 32.77 MB/s, 2 jobs"
         );
-        assert!(sentence(&outcome, &Usage::default(), true).contains("would be copied"));
+        assert!(sentence(&outcome, &Usage::default(), "moved").contains("8.19 MB moved,"));
     }
 }

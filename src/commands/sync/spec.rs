@@ -45,7 +45,9 @@ struct Reading {
 /// What is wrong with the command line or the files it names, with rsync's exit code.
 pub fn of(typed: &Typed) -> Result<(Spec, Wanted), Fatal> {
     let mut reading = Reading::default();
-    reading.wanted.command = "sync";
+    let wanted = &mut reading.wanted;
+    (wanted.command, wanted.done) = ("sync", "copied");
+    wanted.resume = "run the same command again to go on";
     for given in &typed.options {
         reading.take(given).map_err(usage)?;
     }

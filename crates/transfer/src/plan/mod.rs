@@ -2,6 +2,7 @@
 //! target directory, and under which names.
 
 mod argument;
+pub mod mv;
 mod seeds;
 mod space;
 mod target;

@@ -89,6 +89,8 @@ impl ChmodRules {
 
     /// The mode that an entry gets.
     pub fn apply(&self, mode: u32, is_dir: bool) -> u32 {
+        // `X` looks at the mode as it was, not as earlier clauses have made it.
+        let executable = is_dir || mode & EXECUTE != 0;
         self.clauses
             .iter()
             .filter(|clause| match clause.only {
@@ -96,16 +98,16 @@ impl ChmodRules {
                 Only::Others => !is_dir,
                 Only::Both => true,
             })
-            .fold(mode & ALL, |mode, clause| clause.what.apply(mode, is_dir))
+            .fold(mode & ALL, |new, clause| clause.what.apply(new, executable))
     }
 }
 
 impl What {
-    fn apply(self, mode: u32, is_dir: bool) -> u32 {
+    fn apply(self, mode: u32, executable: bool) -> u32 {
         match self {
             What::Octal(octal) => octal,
             What::Bits { op, bits, conditional, special, clear } => {
-                let extra = if is_dir || mode & EXECUTE != 0 { conditional } else { 0 };
+                let extra = if executable { conditional } else { 0 };
                 op.apply(mode, bits | extra | special, clear)
             }
             What::Copy { op, from, to, clear } => {
@@ -173,7 +175,7 @@ fn parse_letters(text: &str, umask: u32) -> Option<What> {
         "o" => Some(0),
         _ => None,
     } {
-        return Some(What::Copy { op, from, to, clear: to * 7 | own });
+        return Some(What::Copy { op, from, to, clear: (to * 7) | own });
     }
     let (mut bits, mut conditional, mut special) = (0, 0, 0);
     for letter in letters.chars() {
@@ -188,7 +190,7 @@ fn parse_letters(text: &str, umask: u32) -> Option<What> {
         }
     }
     // `u=rw` leaves a setuid bit alone; it goes only where the clause speaks of such bits.
-    let clear = to * 7 | if special != 0 { own } else { 0 };
+    let clear = (to * 7) | if special != 0 { own } else { 0 };
     Some(What::Bits { op, bits, conditional, special, clear })
 }
 
@@ -232,6 +234,7 @@ mod tests {
         ("Dg+s,Dg-x", 0o640, 0o2740),
         ("o+s", 0o4640, 0o4750),
         ("u=rwX,go=rX", 0o644, 0o755),
+        ("g=rwx,u=g,o=u", 0o777, 0o777),
     ];
 
     /// The same for a file 7755 and a directory 7770, umask 027.

@@ -143,6 +143,8 @@ pub struct Policy {
     pub content: Content,
     /// A target that is newer than the source is left alone (`-u`).
     pub update: bool,
+    /// With `update`: one of the same age is left alone, too, whatever its size (`cp -u`).
+    pub update_same: bool,
     /// Equal size is not enough: contents are compared (`-c`).
     pub checksum: bool,
     /// Equal size is enough.
