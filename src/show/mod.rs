@@ -195,7 +195,7 @@ impl Show {
             Line::Arrow(verb) => {
                 let moved = item.change.created || item.change.transferred || item.change.hard_link;
                 if let (true, Some(from), Some(to)) = (moved, &item.source, &item.target) {
-                    itemize::push_arrow(verb, from, to, &mut out);
+                    itemize::push_copied(verb, item.kind, from, to, &mut out);
                 }
             }
         }
