@@ -266,9 +266,11 @@ impl Engine<'_> {
             return preserve.acls;
         }
         // What else is in system.* belongs to the file system (NFSv4 ACLs, dos attributes).
+        // XFS shows its ACLs a second time under names of its own.
         let name = name.to_bytes();
         preserve.xattrs
             && !name.starts_with(b"system.")
+            && !name.starts_with(b"trusted.SGI_ACL_")
             && (self.euid == 0 || name.starts_with(b"user."))
     }
 
@@ -335,7 +337,10 @@ impl Engine<'_> {
         for name in names(to_list).filter(|name| self.is_kept(name)) {
             if !names(from_list).any(|there| there == name) {
                 differs(name);
-                if !only_compare && let Err(error) = to.remove(name) {
+                if !only_compare
+                    && let Err(error) = to.remove(name)
+                    && !xattr::is_absent(&error)
+                {
                     self.refused(state, name, error)?;
                 }
             }

@@ -132,9 +132,6 @@ impl Engine<'_> {
         if end < source.size {
             return Err(Stop::Changed);
         }
-        if real && overwrite {
-            file::set_len(to, end).map_err(writing)?;
-        }
         Ok(end)
     }
 

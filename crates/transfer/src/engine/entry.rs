@@ -371,7 +371,7 @@ impl Engine<'_> {
                 self.content_change(source, there, compared)
             }
             (Some(there), _) if there.kind == source.kind => {
-                Change { checksum: true, time: true, ..Change::default() }
+                Change { checksum: true, ..self.time_change(source, there) }
             }
             _ => Change {
                 created: true,
@@ -554,6 +554,18 @@ impl Engine<'_> {
         }
         state.totals.links_created += 1;
         if self.items {
+            let mut change = Change { created: target.is_none(), ..Change::default() };
+            if let Some(there) = target {
+                let want = self.want(source, target, entry.target.as_ref().map(|(_, info)| info));
+                change = Change {
+                    size: source.kind == Kind::File && source.size != there.size,
+                    mode: want.mode != there.mode,
+                    owner: want.uid.is_some_and(|uid| uid != there.uid),
+                    group: want.gid.is_some_and(|gid| gid != there.gid),
+                    ..self.time_change(source, there)
+                };
+            }
+            change.hard_link = true;
             let mut path = Vec::new();
             leader.node.push_path(&mut path);
             if !path.is_empty() {
@@ -561,7 +573,6 @@ impl Engine<'_> {
             }
             path.extend_from_slice(leader.name.to_bytes());
             let link = Some(PathBuf::from(OsStr::from_bytes(&path)));
-            let change = Change { created: target.is_none(), hard_link: true, ..Change::default() };
             self.tell(entry, source, Told { change, bytes_moved: 0, link, begun });
         }
         self.finish_entry(state, entry, source, Done { checked: true, ..Done::default() });

@@ -198,7 +198,9 @@ impl Engine<'_> {
             target: Mutex::new(target),
             fds: Mutex::new(Some(Arc::new(fds))),
             pending: AtomicUsize::new(1),
+            listed: AtomicBool::new(false),
             list_failed: AtomicBool::new(false),
+            needed: AtomicBool::new(false),
             touched: AtomicBool::new(false),
             kept_sources: AtomicU64::new(0),
         });
@@ -224,6 +226,7 @@ impl Engine<'_> {
     pub fn list_base(&self, node: &Arc<Node>) -> Option<Unit> {
         let fds = node.fds().ok()?;
         node.hold();
+        node.listed.store(true, Ordering::Relaxed);
         Some(self.listing(node, fds, 0))
     }
 
@@ -274,7 +277,10 @@ impl Engine<'_> {
 
     /// Enters a directory of a base without listing it: the implied directories of `--relative`.
     /// The caller holds the node until [`Engine::let_go`].
-    pub fn imply(&self, parent: &Arc<Node>, name: &CStr) -> Option<Arc<Node>> {
+    ///
+    /// # Errors
+    /// Where it cannot be opened or made: nothing below it can be copied.
+    pub fn imply(&self, parent: &Arc<Node>, name: &CStr) -> Result<Option<Arc<Node>>, Failure> {
         let mut state = self.start(0);
         parent.hold();
         let enter = Enter {
@@ -284,9 +290,12 @@ impl Engine<'_> {
             target_name: None,
             follow: true,
         };
-        let node = self.enter(&mut state, enter);
+        let entered = self.try_enter(&mut state, &enter);
+        if !matches!(entered, Ok(Some(_))) {
+            self.release(&mut state, parent);
+        }
         self.flush(&mut state);
-        node
+        entered
     }
 
     /// Ends the caller's hold on a node.
@@ -389,7 +398,9 @@ impl Engine<'_> {
             target: Mutex::new(None),
             fds: Mutex::new(None),
             pending: AtomicUsize::new(1),
+            listed: AtomicBool::new(false),
             list_failed: AtomicBool::new(false),
+            needed: AtomicBool::new(false),
             touched: AtomicBool::new(false),
             kept_sources: AtomicU64::new(0),
         };
@@ -460,7 +471,8 @@ impl Engine<'_> {
         let parent_info = parent.target_dir();
         let stat = || Failure::of(Operation::Stat);
         let fresh_parent = parent_info.is_some_and(|info| info.fresh);
-        if fresh_parent && self.mode == TargetMode::Real && !self.policy.prune_empty_dirs {
+        let makes = self.mode == TargetMode::Real && !self.policy.prune_empty_dirs;
+        if fresh_parent && makes && !self.policy.existing {
             match self.make_dir(state, node, parent, dir_fd) {
                 Err(failure) if errno::is(&failure.error, errno::EEXIST) => {}
                 other => return other.map(|(fd, info)| Opened::Dir(fd, info)),
@@ -503,24 +515,35 @@ impl Engine<'_> {
                 state.totals.skipped += 1;
                 return Ok(Opened::LeftOut);
             }
-            Some(_) if self.mode == TargetMode::Real => {
-                if self.policy.backup {
-                    self.back_up(dir_fd, name)?;
-                }
-                match dir::unlink(dir_fd, name) {
-                    Err(error) if !errno::is(&error, errno::ENOENT) => {
-                        return Err(Failure { operation: Operation::Remove, error });
-                    }
-                    _ => parent.touch(),
-                }
-            }
+            Some(_) if makes => self.clear_name(parent, dir_fd, name)?,
             _ => {}
         }
-        if self.mode != TargetMode::Real || self.policy.prune_empty_dirs {
+        if !makes {
             self.tell_missing_dir(state, node);
             return Ok(Opened::Later);
         }
         self.make_dir(state, node, parent, dir_fd).map(|(fd, info)| Opened::Dir(fd, info))
+    }
+
+    /// Takes away what is not a directory where a directory shall be.
+    fn clear_name(
+        &self,
+        parent: &Node,
+        dir_fd: BorrowedFd<'_>,
+        name: &CStr,
+    ) -> Result<(), Failure> {
+        if self.policy.backup {
+            self.back_up(dir_fd, name)?;
+        }
+        match dir::unlink(dir_fd, name) {
+            Err(error) if !errno::is(&error, errno::ENOENT) => {
+                Err(Failure { operation: Operation::Remove, error })
+            }
+            _ => {
+                parent.touch();
+                Ok(())
+            }
+        }
     }
 
     fn open_existing(
@@ -592,19 +615,27 @@ impl Engine<'_> {
         let mut missing = Vec::new();
         let mut above = node;
         let _making = lock(&self.making);
-        while above.target_dir().is_none() {
-            missing.push(above);
+        while !above.needed.swap(true, Ordering::Relaxed) {
+            if above.target_dir().is_none() {
+                missing.push(above);
+            }
             match &above.parent {
                 Some(parent) => above = parent,
-                None => return Ok(()),
+                None => break,
             }
         }
         while let Some(node) = missing.pop() {
             let Some(parent) = &node.parent else { return Ok(()) };
             let fds = parent.fds().map_err(Failure::of(Operation::MakeDir))?;
             let Some(dir_fd) = fds.target() else { return Ok(()) };
-            let (_, info) = self.make_dir(state, node, parent, dir_fd)?;
-            *lock(&node.target) = Some(info);
+            let made = match self.make_dir(state, node, parent, dir_fd) {
+                Err(failure) if errno::is(&failure.error, errno::EEXIST) => {
+                    self.clear_name(parent, dir_fd, &node.target_name)?;
+                    self.make_dir(state, node, parent, dir_fd)
+                }
+                other => other,
+            };
+            *lock(&node.target) = Some(made?.1);
             node.close();
         }
         Ok(())
@@ -804,6 +835,12 @@ impl Engine<'_> {
             }
         };
         let target = fds.target().zip(node.target_dir());
+        if target.is_none() && self.mode == TargetMode::Real && self.pass == Pass::Transfer {
+            let error = std::io::Error::from_raw_os_error(errno::ENOENT);
+            let failure = Failure { operation: Operation::MakeDir, error };
+            self.fail(state, failure, None, Some(node.target_path(c"")));
+            return;
+        }
         let fresh = target.is_none_or(|(_, info)| info.fresh);
         let names = chunk.names.split_inclusive(|byte| *byte == 0);
         for (name, kind) in names.zip(&chunk.kinds) {
@@ -879,7 +916,8 @@ impl Engine<'_> {
     }
 
     fn try_finish(&self, state: &mut State, node: &Arc<Node>) -> Result<(), Failure> {
-        if self.mode != TargetMode::Real || !node.owns_attributes {
+        let pruned = self.policy.prune_empty_dirs && !node.needed.load(Ordering::Relaxed);
+        if self.mode != TargetMode::Real || !node.owns_attributes || pruned {
             return Ok(());
         }
         let Some(info) = node.target_dir() else { return Ok(()) };
@@ -958,7 +996,7 @@ enum Opened {
     LeftOut,
 }
 
-fn filter_failure(error: crate::policy::filter::FilterError) -> Failure {
+pub(super) fn filter_failure(error: crate::policy::filter::FilterError) -> Failure {
     let error = std::io::Error::other(error.to_string());
     Failure { operation: Operation::Filter, error }
 }
@@ -985,6 +1023,7 @@ impl Work for Engine<'_> {
                 if let Some(node) = self.enter(state, enter) {
                     match node.fds() {
                         Ok(fds) if self.descends(&node) => {
+                            node.listed.store(true, Ordering::Relaxed);
                             if let Unit::List(listing) = self.listing(&node, fds, 0) {
                                 self.list(state, listing, queue);
                             }

@@ -44,7 +44,7 @@ fn open(path: &Path) -> io::Result<OwnedFd> {
 /// # Errors
 /// Code 3 where the target cannot take what is to be copied, 11 where it cannot be made or
 /// opened. Nothing has been moved then.
-pub fn place(spec: &Spec, arguments: &[Argument], real: bool) -> Result<Place, Fatal> {
+pub fn place(spec: &Spec, arguments: &[Argument], real: bool, umask: u32) -> Result<Place, Fatal> {
     let there = match look(&spec.target, true) {
         Ok(there) => Some(there),
         Err(error) if errno::is(&error, errno::ENOENT) => None,
@@ -69,14 +69,14 @@ pub fn place(spec: &Spec, arguments: &[Argument], real: bool) -> Result<Place, F
         }
     };
     if as_name {
-        return name_in_parent(spec, real);
+        return name_in_parent(spec, real, umask);
     }
     let mut created = false;
     if there.is_none() {
         if !real {
             return Ok(Place::nowhere(&spec.target));
         }
-        make(&spec.target, spec)?;
+        make(&spec.target, spec, umask)?;
         created = true;
     }
     let dir = open(&spec.target).map_err(|error| unusable(&spec.target, &error))?;
@@ -125,7 +125,7 @@ fn copies_dir(spec: &Spec, arguments: &[Argument]) -> bool {
 }
 
 /// The target is a name in its parent directory.
-fn name_in_parent(spec: &Spec, real: bool) -> Result<Place, Fatal> {
+fn name_in_parent(spec: &Spec, real: bool, umask: u32) -> Result<Place, Fatal> {
     let target = resolve_link(&spec.target, &spec.policy)?;
     let Some(name) = target.file_name().filter(|_| !target.as_os_str().is_empty()) else {
         let message = format!("'{}' cannot be the name of a file", spec.target.display());
@@ -136,12 +136,19 @@ fn name_in_parent(spec: &Spec, real: bool) -> Result<Place, Fatal> {
     let name = c_string(name.as_bytes()).map_err(|error| unusable(&spec.target, &error))?;
     let mut created = false;
     if real && spec.mkpath && look(open_as, true).is_err_and(|e| errno::is(&e, errno::ENOENT)) {
-        make(open_as, spec)?;
+        make(open_as, spec, umask)?;
         created = true;
     }
     let dir = match open(open_as) {
         Ok(dir) => Some(dir),
         Err(error) if !real && errno::is(&error, errno::ENOENT) => None,
+        Err(error) if errno::is(&error, errno::ENOENT) => {
+            let message = format!(
+                "the target folder '{}' does not exist (--mkpath makes it)",
+                open_as.display()
+            );
+            return Err(Fatal::new(3, message));
+        }
         Err(error) => return Err(unusable(open_as, &error)),
     };
     Ok(Place { dir, path: parent.to_owned(), created, name: Some(name) })
@@ -159,9 +166,9 @@ fn resolve_link(target: &Path, policy: &Policy) -> Result<PathBuf, Fatal> {
     })
 }
 
-fn make(path: &Path, spec: &Spec) -> Result<(), Fatal> {
+fn make(path: &Path, spec: &Spec, umask: u32) -> Result<(), Fatal> {
     let mut builder = std::fs::DirBuilder::new();
-    let made = std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o777)
+    let made = std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o777 & !umask)
         .recursive(spec.mkpath)
         .create(path);
     made.map_err(|error| {
