@@ -56,9 +56,9 @@ pub fn sentence(outcome: &Outcome, used: &Usage, done: &str) -> String {
         number::bytes(totals.bytes),
     );
     for (n, what) in [
-        (totals.dirs_created, "directories made"),
-        (totals.links_created, "links and nodes made"),
-        (totals.metadata, "attributes updated"),
+        (totals.dirs_created, "new directories"),
+        (totals.links_created, "new links and nodes"),
+        (totals.metadata, "with new attributes"),
         (totals.skipped, "skipped"),
         (totals.deleted, "deleted"),
         (totals.removed_sources, "removed from the source"),
@@ -142,7 +142,7 @@ mod tests {
         };
         assert_eq!(
             sentence(&outcome, &Usage::default(), "copied"),
-            "2,000 files and 8.19 MB copied, 3 directories made, 7 skipped, 1 failed; \
+            "2,000 files and 8.19 MB copied, 3 new directories, 7 skipped, 1 failed; \
              0.25 s (user 0.00, sys 0.00), 8,000 files/s, 32.77 MB/s, 2 jobs"
         );
         assert!(sentence(&outcome, &Usage::default(), "moved").contains("8.19 MB moved,"));
