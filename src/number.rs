@@ -65,6 +65,11 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
+/// A number of things for a sentence: `1 file`, `2,000 files`.
+pub fn things(n: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
 /// Bytes for a sentence: `3 bytes`, `81.92 MB`.
 pub fn bytes(bytes: u64) -> String {
     if bytes < 1000 {
@@ -141,6 +146,7 @@ mod tests {
 
     #[test]
     fn in_sentences() {
+        assert_eq!((things(1, "job"), things(2000, "job")), ("1 job".into(), "2,000 jobs".into()));
         assert_eq!(bytes(3), "3 bytes");
         assert_eq!(bytes(81_920_000), "81.92 MB");
     }

@@ -202,7 +202,7 @@ mod tests {
         use crate::number::Digits;
         use crate::show::Line;
         let wanted = |line: &str| prepared(line).map(|(_, wanted)| wanted).unwrap_or_default();
-        assert_eq!(wanted("-v s d").line, Line::Name);
+        assert_eq!(wanted("-v s d").line, Line::Name { all: false });
         assert_eq!(wanted("-vi s d").line, Line::Itemized);
         assert_eq!(wanted("-vi --json s d").line, Line::Json);
         assert_eq!(wanted("--json s d").line, Line::None);

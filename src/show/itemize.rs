@@ -84,8 +84,9 @@ pub fn push_itemized(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
 }
 
 /// The line of `-v`: the name, or nothing where rsync says nothing (only attributes of something
-/// that is no directory changed). Of unchanged entries `-vv` says that they are.
-pub fn push_plain(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
+/// that is no directory changed). With `all` (`-vv`) it has a line, too, and of unchanged entries
+/// one says that they are.
+pub fn push_plain(item: &Item<'_>, all: bool, escape: Escape, out: &mut Vec<u8>) {
     let change = &item.change;
     if change.deleted {
         out.extend_from_slice(b"deleting ");
@@ -93,12 +94,12 @@ pub fn push_plain(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
     } else if change.created
         || change.transferred
         || change.hard_link
-        || (item.kind == Kind::Dir && change.any())
+        || ((all || item.kind == Kind::Dir) && change.any())
         || (item.kind == Kind::Symlink && change.checksum)
     {
         push_name(item, escape, out);
         push_link(item, escape, out);
-    } else if !change.any() && item.kind != Kind::Dir {
+    } else if all && !change.any() && item.kind != Kind::Dir {
         push_name(item, escape, out);
         out.extend_from_slice(b" is uptodate");
     } else {
@@ -108,7 +109,7 @@ pub fn push_plain(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
 }
 
 /// The line of cp's `-v`: `'a' -> 'b'`, or with a verb before it mv's: `copied 'a' -> 'b'`.
-pub fn push_arrow(verb: &str, from: &Path, to: &Path, out: &mut Vec<u8>) {
+fn push_arrow(verb: &str, from: &Path, to: &Path, out: &mut Vec<u8>) {
     out.extend_from_slice(verb.as_bytes());
     if !verb.is_empty() {
         out.push(b' ');
@@ -117,6 +118,17 @@ pub fn push_arrow(verb: &str, from: &Path, to: &Path, out: &mut Vec<u8>) {
     out.extend_from_slice(b" -> ");
     push_quoted(to.as_os_str().as_bytes(), out);
     out.push(b'\n');
+}
+
+/// The line of cp's and mv's `-v` for a copy: mv (the one with a verb) makes directories instead.
+pub fn push_copied(verb: &str, kind: Kind, from: &Path, to: &Path, out: &mut Vec<u8>) {
+    if kind == Kind::Dir && !verb.is_empty() {
+        out.extend_from_slice(b"created directory ");
+        push_quoted(to.as_os_str().as_bytes(), out);
+        out.push(b'\n');
+    } else {
+        push_arrow(verb, from, to, out);
+    }
 }
 
 /// The line of mv's `-v` for a rename.
@@ -237,19 +249,31 @@ pub(super) mod tests {
             let item = item(change, kind, path, link);
             let (mut lines, mut names) = (Vec::new(), Vec::new());
             push_itemized(&item, Escape::Utf8, &mut lines);
-            push_plain(&item, Escape::Utf8, &mut names);
+            push_plain(&item, !change.any(), Escape::Utf8, &mut names);
             assert_eq!(String::from_utf8_lossy(&lines), itemized);
             assert_eq!(String::from_utf8_lossy(&names), plain);
         }
     }
 
     #[test]
+    fn twice_verbose() {
+        let change = Change { mode: true, ..Change::default() };
+        let mut out = Vec::new();
+        push_plain(&item(change, Kind::File, "a", None), true, Escape::Utf8, &mut out);
+        push_plain(&item(Change::default(), Kind::File, "b", None), false, Escape::Utf8, &mut out);
+        assert_eq!(out, b"a\n");
+    }
+
+    #[test]
     fn arrows() {
         let mut out = Vec::new();
-        push_arrow("", Path::new("a"), Path::new("it's"), &mut out);
+        push_copied("", Kind::Dir, Path::new("a"), Path::new("it's"), &mut out);
+        push_copied("copied", Kind::Dir, Path::new("a"), Path::new("d"), &mut out);
+        push_copied("copied", Kind::File, Path::new("a"), Path::new("b"), &mut out);
         push_renamed(Path::new("a"), Path::new("b"), None, &mut out);
         push_renamed(Path::new("a"), Path::new("b"), Some(Path::new("b~")), &mut out);
-        let text = "'a' -> \"it's\"\nrenamed 'a' -> 'b'\nrenamed 'a' -> 'b' (backup: 'b~')\n";
+        let text = "'a' -> \"it's\"\ncreated directory 'd'\ncopied 'a' -> 'b'\n\
+                    renamed 'a' -> 'b'\nrenamed 'a' -> 'b' (backup: 'b~')\n";
         assert_eq!(String::from_utf8_lossy(&out), text);
     }
 }

@@ -35,7 +35,10 @@ pub enum Line {
     #[default]
     None,
     /// rsync's `-v`.
-    Name,
+    Name {
+        /// `-vv`: also where only attributes changed, or nothing.
+        all: bool,
+    },
     /// rsync's `-i`.
     Itemized,
     /// rsync's `--list-only`; whether symlinks show what they name.
@@ -180,7 +183,7 @@ impl Show {
         let mut out = Vec::with_capacity(128);
         match self.wanted.line {
             Line::None => {}
-            Line::Name => itemize::push_plain(item, self.escape, &mut out),
+            Line::Name { all } => itemize::push_plain(item, all, self.escape, &mut out),
             Line::Itemized => itemize::push_itemized(item, self.escape, &mut out),
             Line::List { .. } => {
                 self.list.push(item, &mut out);
@@ -192,7 +195,7 @@ impl Show {
             Line::Arrow(verb) => {
                 let moved = item.change.created || item.change.transferred || item.change.hard_link;
                 if let (true, Some(from), Some(to)) = (moved, &item.source, &item.target) {
-                    itemize::push_arrow(verb, from, to, &mut out);
+                    itemize::push_copied(verb, item.kind, from, to, &mut out);
                 }
             }
         }
@@ -279,7 +282,7 @@ impl Show {
         drop(groups);
         self.tell_rest(outcome);
         if self.wanted.stats {
-            let stats = stats::stats(&outcome.totals, self.wanted.digits);
+            let stats = stats::stats(&outcome.totals, self.wanted.digits, self.wanted.dry_run);
             if self.wanted.json {
                 let _ = std::io::stderr().lock().write_all(stats.as_bytes());
             } else {
@@ -305,14 +308,14 @@ impl Show {
         let totals = &outcome.totals;
         if totals.unprivileged > 0 && !self.wanted.quiet {
             output::message(&format!(
-                "{} attributes need root and were left out",
-                crate::number::grouped(totals.unprivileged)
+                "left out for want of privilege: {}",
+                crate::number::things(totals.unprivileged, "attribute")
             ));
         }
         if totals.deletes_held > 0 {
             output::message(&format!(
-                "--max-delete held {} removals back",
-                crate::number::grouped(totals.deletes_held)
+                "--max-delete held back {}",
+                crate::number::things(totals.deletes_held, "removal")
             ));
         }
         if let Some(fatal) = &outcome.fatal {
@@ -403,7 +406,7 @@ mod tests {
     fn items_are_asked_for_only_where_somebody_shows_them() {
         let none = Wanted::default();
         assert!(!none.items());
-        assert!(Wanted { line: Line::Name, ..none.clone() }.items());
+        assert!(Wanted { line: Line::Name { all: false }, ..none.clone() }.items());
         assert!(Wanted { joblog: Some("x".into()), ..none.clone() }.items());
         assert!(Wanted { log_file: Some("x".into()), ..none }.items());
     }

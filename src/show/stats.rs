@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// rsync's statistics, with its labels. The lines about its file list and its protocol are left
 /// out, as there is neither; nothing is matched, as files are copied whole.
-pub fn stats(totals: &Totals, digits: Digits) -> String {
+pub fn stats(totals: &Totals, digits: Digits, dry_run: bool) -> String {
     let count = |n| digits.count(n);
     let of = |parts: &[(&str, u64)]| {
         let all: u64 = parts.iter().map(|(_, n)| n).sum();
@@ -43,19 +43,22 @@ pub fn stats(totals: &Totals, digits: Digits) -> String {
         count(totals.files),
         digits.size(totals.seen_bytes),
         digits.size(totals.bytes),
-        digits.size(totals.bytes),
+        digits.size(if dry_run { 0 } else { totals.bytes }),
     )
 }
 
 /// What a run did and what it took, as one line; `done` is the word for what became of the files.
 pub fn sentence(outcome: &Outcome, used: &Usage, done: &str) -> String {
     let totals = &outcome.totals;
-    let mut out =
-        format!("{} and {} {done}", things(totals.files, "file"), number::bytes(totals.bytes),);
+    let mut out = format!(
+        "{} and {} {done}",
+        number::things(totals.files, "file"),
+        number::bytes(totals.bytes),
+    );
     for (n, what) in [
-        (totals.dirs_created, "directories made"),
-        (totals.links_created, "links and nodes made"),
-        (totals.metadata, "attributes updated"),
+        (totals.dirs_created, "new directories"),
+        (totals.links_created, "new links and nodes"),
+        (totals.metadata, "with new attributes"),
         (totals.skipped, "skipped"),
         (totals.deleted, "deleted"),
         (totals.removed_sources, "removed from the source"),
@@ -81,12 +84,8 @@ pub fn sentence(outcome: &Outcome, used: &Usage, done: &str) -> String {
             number::bytes((totals.bytes as f64 / seconds) as u64)
         );
     }
-    let _ = write!(out, ", {}", things(outcome.jobs as u64, "job"));
+    let _ = write!(out, ", {}", number::things(outcome.jobs as u64, "job"));
     out
-}
-
-fn things(n: u64, what: &str) -> String {
-    format!("{} {what}{}", number::grouped(n), if n == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
@@ -112,7 +111,7 @@ mod tests {
     #[test]
     fn rsync_labels() {
         assert_eq!(
-            stats(&totals(), Digits::Grouped),
+            stats(&totals(), Digits::Grouped, false),
             "\nNumber of files: 2,010 (reg: 2,007, dir: 3)\n\
              Number of created files: 2,002 (reg: 1,999, dir: 3)\n\
              Number of deleted files: 0\n\
@@ -122,8 +121,14 @@ mod tests {
              Literal data: 8,192,000 bytes\n\
              Matched data: 0 bytes\n"
         );
-        assert!(stats(&Totals::default(), Digits::Plain).contains("created files: 0\n"));
-        assert!(stats(&totals(), Digits::Thousands).contains("Literal data: 8.19M bytes\n"));
+        assert!(stats(&Totals::default(), Digits::Plain, false).contains("created files: 0\n"));
+        assert!(stats(&totals(), Digits::Thousands, false).contains("Literal data: 8.19M bytes\n"));
+    }
+
+    #[test]
+    fn nothing_is_sent_in_a_dry_run() {
+        let text = stats(&totals(), Digits::Grouped, true);
+        assert!(text.contains("file size: 8,192,000 bytes\nLiteral data: 0 bytes\n"), "{text}");
     }
 
     #[test]
@@ -137,7 +142,7 @@ mod tests {
         };
         assert_eq!(
             sentence(&outcome, &Usage::default(), "copied"),
-            "2,000 files and 8.19 MB copied, 3 directories made, 7 skipped, 1 failed; \
+            "2,000 files and 8.19 MB copied, 3 new directories, 7 skipped, 1 failed; \
              0.25 s (user 0.00, sys 0.00), 8,000 files/s, 32.77 MB/s, 2 jobs"
         );
         assert!(sentence(&outcome, &Usage::default(), "moved").contains("8.19 MB moved,"));

@@ -191,6 +191,13 @@ impl Reading {
             (false, true) => Symlinks::Keep,
             (false, false) => Symlinks::Skip,
         };
+        if policy.list_only {
+            // A list has everything, whatever a copy would leave out.
+            if policy.symlinks == Symlinks::Skip {
+                policy.symlinks = Symlinks::Keep;
+            }
+            (policy.devices, policy.specials) = (true, true);
+        }
         if self.files_from.is_some() && self.recurse_by_archive {
             policy.recurse = false;
         }
@@ -247,7 +254,7 @@ impl Reading {
             1 => {
                 // rsync(1), --list-only: one argument is a source to be listed.
                 self.policy.list_only = true;
-                PathBuf::new()
+                PathBuf::from(location::NULL)
             }
             _ => paths.pop().unwrap_or_default(),
         };
@@ -270,7 +277,7 @@ impl Reading {
         } else if self.itemize > 0 {
             Line::Itemized
         } else {
-            Line::Name
+            Line::Name { all: self.verbose > 1 }
         };
         wanted.problems = self.verbose > 0 && !wanted.quiet;
         wanted.totals = self.verbose > 0 || wanted.stats || wanted.progress;
