@@ -180,7 +180,12 @@ fn open_to_all(dir: &Path) {
     std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn mount(fs: Fs, name: &str, size_mib: u64, options: &[&str]) -> Result<(PathBuf, PathBuf), String> {
+fn mount(
+    fs: Fs,
+    name: &str,
+    size_mib: u64,
+    options: &[&str],
+) -> Result<(PathBuf, PathBuf), String> {
     // Finding a free loop device and taking it are two steps in mount(8).
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

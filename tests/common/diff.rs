@@ -98,18 +98,8 @@ fn entry_diff(a: &Entry, b: &Entry, fields: &Fields) -> Vec<String> {
     differs(true, "link", show(&a.link), show(&b.link));
     differs(true, "rdev", format!("{:x}", a.rdev), format!("{:x}", b.rdev));
     differs(fields.mode && !symlink, "mode", format!("{:04o}", a.mode), format!("{:04o}", b.mode));
-    differs(
-        fields.owner,
-        "owner",
-        format!("{}:{}", a.uid, a.gid),
-        format!("{}:{}", b.uid, b.gid),
-    );
-    differs(
-        times,
-        "mtime",
-        mtime(a, fields),
-        mtime(b, fields),
-    );
+    differs(fields.owner, "owner", format!("{}:{}", a.uid, a.gid), format!("{}:{}", b.uid, b.gid));
+    differs(times, "mtime", mtime(a, fields), mtime(b, fields));
     differs(fields.groups, "hard links with", group(a), group(b));
     if fields.xattrs {
         lines.extend(xattr_diff(a, b));

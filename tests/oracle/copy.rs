@@ -28,9 +28,8 @@ fn compare(from: Fs, to: Fs, line: &str) -> Option<String> {
     wrong.extend(diff(&left, &right, &fields, 12));
     let sources = diff(&Snapshot::of(&case.src()), &source, &fields, 5);
     wrong.extend(sources.iter().map(|text| format!("source: {text}")));
-    (!wrong.is_empty()).then(|| {
-        format!("{line} ({} to {})\n    {}", from.name(), to.name(), wrong.join("\n    "))
-    })
+    (!wrong.is_empty())
+        .then(|| format!("{line} ({} to {})\n    {}", from.name(), to.name(), wrong.join("\n    ")))
 }
 
 fn family(from: Fs, to: Fs, lines: &[&str]) {

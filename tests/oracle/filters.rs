@@ -45,7 +45,8 @@ fn pattern(rng: &mut Rng) -> String {
 }
 
 fn rule(rng: &mut Rng, merge: bool) -> String {
-    let kinds = ["-", "+", "-", "+", "-", "P", "R", "H", "S", "-s", "-r", "+s", "-!", "+!", "-p", "-/"];
+    let kinds =
+        ["-", "+", "-", "+", "-", "P", "R", "H", "S", "-s", "-r", "+s", "-!", "+!", "-p", "-/"];
     let mut kind = kinds[rng.usize(..kinds.len())];
     if merge && kind == "-/" {
         kind = "-"; // absolute there as here, but the tree's own place is not known in a file

@@ -79,7 +79,8 @@ fn lists_with_missing_entries_go_on() {
 
 #[test]
 fn lists_that_end_names_with_a_nul_byte() {
-    for line in ["sync -a -0 --files-from=LIST SRC DST", "sync -a --from0 --files-from=LIST . DST"] {
+    for line in ["sync -a -0 --files-from=LIST SRC DST", "sync -a --from0 --files-from=LIST . DST"]
+    {
         inside(line, b"a/new.txt\0size/1k\0l/dangling\0");
     }
 }

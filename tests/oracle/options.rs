@@ -5,8 +5,8 @@
 use crate::common::area::Area;
 use crate::common::case::Case;
 use crate::common::diff::{Fields, diff};
-use crate::common::{have, remove_tree};
 use crate::common::snapshot::Snapshot;
+use crate::common::{have, remove_tree};
 use crate::stage;
 use std::time::{SystemTime, UNIX_EPOCH};
 

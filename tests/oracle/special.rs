@@ -26,7 +26,9 @@ fn one_file_system_stops_at_mount_points() {
             let trees = (Snapshot::of(&c.dst()), Snapshot::of(&c.oracle_dst()));
             must(Command::new("umount").arg(&point));
             assert_eq!(runs.0.code, runs.1.code, "{} {}", runs.0, runs.1);
-            assert!(trees.0.not_in(&Snapshot::default()).iter().all(|name| !name.ends_with("inside")));
+            assert!(
+                trees.0.not_in(&Snapshot::default()).iter().all(|name| !name.ends_with("inside"))
+            );
             let names = |tree: &Snapshot| tree.entries.keys().cloned().collect::<Vec<_>>();
             assert_eq!(names(&trees.0), names(&trees.1));
         });
