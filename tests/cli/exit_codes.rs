@@ -21,7 +21,6 @@ fn sync_0_done() {
 fn sync_1_usage() {
     for line in [
         "sync",
-        "sync SRC",
         "sync --no-such-option SRC DST",
         "sync -a --max-size=banana SRC/ DST",
         "sync -a -j banana SRC/ DST",
