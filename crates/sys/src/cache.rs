@@ -31,3 +31,14 @@ pub fn undrained_bytes(fd: BorrowedFd<'_>) -> Option<u64> {
         unsafe { libc::syscall(CACHESTAT, fd.as_raw_fd(), &raw const range, &raw mut stat, 0) };
     (done == 0).then(|| (stat.dirty + stat.writeback) * rustix::param::page_size() as u64)
 }
+
+/// Whether a file of that size would push everything else out of the page cache: more than half
+/// of what is available.
+pub fn is_too_large(bytes: u64) -> bool {
+    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return false };
+    let available_kib = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))
+        .and_then(|rest| rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    available_kib.is_some_and(|kib| bytes > kib * 512)
+}

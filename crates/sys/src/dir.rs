@@ -6,6 +6,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags};
 use std::ffi::{CStr, CString};
 use std::io::Result;
 use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
 
 const DIR: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
@@ -93,6 +94,18 @@ pub fn rewind(dir: BorrowedFd<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Where the next read of a directory goes on: a value that only [`seek`] understands, and that
+/// stays good for another descriptor of the same directory.
+pub fn position(dir: BorrowedFd<'_>) -> Result<u64> {
+    Ok(rustix::fs::seek(dir, rustix::fs::SeekFrom::Current(0))?)
+}
+
+/// Moves the read position of a directory to where [`position`] or [`Reader::read_until`] said.
+pub fn seek(dir: BorrowedFd<'_>, position: u64) -> Result<()> {
+    rustix::fs::seek(dir, rustix::fs::SeekFrom::Start(position))?;
+    Ok(())
+}
+
 /// A buffer for `getdents64(2)`: reads a directory a bufferful at a time, so that the memory is
 /// independent of the number of names.
 pub struct Reader {
@@ -131,6 +144,31 @@ impl Reader {
             }
         }
         Ok(any)
+    }
+
+    /// Reads names until the directory ends (`None`) or `each` breaks; then the answer is the
+    /// position behind the last name that was handed over, for [`seek`], since the descriptor
+    /// itself stands further on.
+    ///
+    /// # Errors
+    /// As [`Reader::next_batch`].
+    pub fn read_until(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        mut each: impl FnMut(&CStr, Kind, u64) -> ControlFlow<()>,
+    ) -> Result<Option<u64>> {
+        let mut raw = RawDir::new(dir, &mut self.buffer);
+        while let Some(entry) = raw.next() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            if each(name, Kind::from_type(entry.file_type()), entry.ino()).is_break() {
+                return Ok(Some(entry.next_entry_cookie()));
+            }
+        }
+        Ok(None)
     }
 
     /// Reads the whole directory, a bufferful at a time.

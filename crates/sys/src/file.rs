@@ -185,6 +185,11 @@ pub fn next_data(fd: BorrowedFd<'_>, offset: u64) -> Result<Option<(u64, u64)>> 
     Ok(Some((start, rustix::fs::seek(fd, SeekFrom::Hole(start))?)))
 }
 
+/// Whether this process may write to the file of that name, faccessat(2) with effective ids.
+pub fn may_write(dir: BorrowedFd<'_>, name: &CStr) -> bool {
+    rustix::fs::accessat(dir, name, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS).is_ok()
+}
+
 /// `fsync(2)`.
 pub fn sync(fd: BorrowedFd<'_>) -> Result<()> {
     Ok(rustix::fs::fsync(fd)?)

@@ -81,6 +81,17 @@ pub fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
 }
 
+/// Whether this process was started with `signal` ignored (as nohup(1) does with SIGHUP).
+pub fn ignores_signal(signal: i32) -> bool {
+    // SAFETY: sigaction is plain data, for which all zeroes is a value; without a new action the
+    // call only fills the old one.
+    unsafe {
+        let mut old: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut old) == 0
+            && old.sa_sigaction == libc::SIG_IGN
+    }
+}
+
 /// Whether a process of that number lives in our pid namespace.
 pub fn is_alive(pid: u32) -> bool {
     std::fs::metadata(format!("/proc/{pid}")).is_ok()

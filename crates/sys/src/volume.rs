@@ -31,14 +31,33 @@ pub fn space(fd: BorrowedFd<'_>) -> Result<Space> {
     })
 }
 
-/// Whether a device number belongs to a disk that turns; `None` where nobody says (tmpfs, NFS,
-/// overlay).
+/// Whether a device number belongs to a disk that turns; `None` where nobody knows: file systems
+/// without a disk (tmpfs, NFS, overlay) and disks of virtual machines, which call themselves
+/// rotating whatever is behind them. A loop device is what its file lies on.
 pub fn is_rotational(dev: u64) -> Option<bool> {
-    let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
-    let base = format!("/sys/dev/block/{major}:{minor}");
+    let mut dev = dev;
+    // A loop device over a file on a loop device, and so on: nobody nests them deeper.
+    for _ in 0..4 {
+        let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
+        let disk = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+        let Ok(file) = std::fs::read_to_string(disk.join("loop/backing_file")) else {
+            return rotational_disk(&disk);
+        };
+        dev = std::os::unix::fs::MetadataExt::dev(&std::fs::metadata(file.trim_end()).ok()?);
+    }
+    None
+}
+
+fn rotational_disk(disk: &std::path::Path) -> Option<bool> {
     // A partition has its queue one level up.
-    [format!("{base}/queue/rotational"), format!("{base}/../queue/rotational")]
-        .iter()
-        .find_map(|path| std::fs::read_to_string(path).ok())
-        .map(|text| text.trim() == "1")
+    let holder = [Some(disk), disk.parent()].into_iter().flatten();
+    let disk = holder.into_iter().find(|dir| dir.join("queue").exists())?;
+    let text = std::fs::read_to_string(disk.join("queue/rotational")).ok()?;
+    let name = disk.file_name()?.to_str()?;
+    let is_virtual = ["vd", "xvd", "nbd"].iter().any(|prefix| name.starts_with(prefix));
+    match text.trim() {
+        "0" => Some(false),
+        "1" if !is_virtual => Some(true),
+        _ => None,
+    }
 }

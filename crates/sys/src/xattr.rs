@@ -1,7 +1,7 @@
 //! Extended attributes (xattr(7)), of open files and, by way of `/proc`, of symlinks and nodes
 //! that cannot be opened. POSIX ACLs are two of them.
 
-use crate::{AsFd, BorrowedFd};
+use crate::{BorrowedFd, OwnedFd};
 use std::ffi::{CStr, CString};
 use std::io::Result;
 
@@ -59,12 +59,14 @@ pub fn remove(fd: BorrowedFd<'_>, name: &CStr) -> Result<()> {
 /// An entry that is only named (`O_PATH`): a symlink, a node, a file without read permission.
 pub struct Named {
     path: CString,
+    /// What the path leads to.
+    _fd: OwnedFd,
 }
 
 impl Named {
-    /// `fd` is an `O_PATH` descriptor and must stay open while this is used.
-    pub fn new(fd: impl AsFd) -> Named {
-        Named { path: crate::file::proc_path(fd) }
+    /// Takes over an `O_PATH` descriptor.
+    pub fn new(fd: OwnedFd) -> Named {
+        Named { path: crate::file::proc_path(&fd), _fd: fd }
     }
 
     /// As [`list`].

@@ -42,6 +42,8 @@ pub enum Operation {
     Compare,
     /// Applying filter rules.
     Filter,
+    /// Moving an entry to another name (`mv`).
+    Move,
 }
 
 impl Operation {
@@ -65,6 +67,7 @@ impl Operation {
             Operation::Sync => "flush",
             Operation::Compare => "compare",
             Operation::Filter => "apply the filter of",
+            Operation::Move => "move",
         }
     }
 }

@@ -5,6 +5,7 @@
 //! what happens to an entry; `engine` makes it happen; `plan` and `verify` say where to begin and
 //! prove the end; `run` puts all of it together and is what a program calls.
 
+pub mod control;
 pub mod engine;
 pub mod error;
 pub mod event;

@@ -1,12 +1,20 @@
 //! One transfer from its description to its outcome: the only module that sees all the others.
 
-use crate::error::Fatal;
-use crate::event::Listener;
-use crate::policy::Policy;
+pub use crate::control::Control;
+use crate::engine::node::c_string;
+use crate::engine::{Engine, Pass, Setup, TargetMode, pool};
+use crate::error::{Cause, Fatal};
+use crate::event::{Event, Listener};
+use crate::limit::Limiter;
+use crate::location::Location;
+use crate::plan::{self, Argument, Place};
+use crate::policy::{Delete, Policy};
+use crate::tune::{self, Medium};
 use crate::unit::{Jobs, Totals};
+use hakobu_sys::{AsFd, OwnedFd, dir, meta, process, volume};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How source arguments become names at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,25 +63,6 @@ pub struct Spec {
     pub check_space: bool,
 }
 
-/// A handle to a run from outside: signal handlers stop it through this.
-#[derive(Debug, Default)]
-pub struct Control {
-    stop: AtomicBool,
-}
-
-impl Control {
-    /// Asks the run to end: no new entry is begun, the ones being copied are given up cleanly.
-    /// Async-signal-safe.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether somebody asked.
-    pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-}
-
 /// How a run ended.
 #[derive(Debug)]
 pub struct Outcome {
@@ -92,9 +81,154 @@ pub struct Outcome {
 /// Runs a transfer to its end.
 ///
 /// # Errors
-/// What makes the whole run impossible before anything moved: a source argument that does not
-/// exist is not among these (it is a `Problem`), a target that cannot be used is.
+/// What makes the whole run impossible before anything moved: options that do not fit together, a
+/// target that cannot be used. A source argument that does not exist is not among these: it is a
+/// `Problem` and the others go on.
 pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Result<Outcome, Fatal> {
-    let _ = (spec, control, listener);
-    Err(Fatal::new(1, "not built"))
+    let started = Instant::now();
+    spec.policy.check()?;
+    let mode = match spec.policy.list_only {
+        true => TargetMode::Told,
+        false => match Location::parse(&spec.target)? {
+            Location::Null => TargetMode::Null,
+            Location::Local(_) if spec.policy.dry_run => TargetMode::Told,
+            Location::Local(_) => TargetMode::Real,
+        },
+    };
+    let arguments = source_arguments(spec)?;
+    let nowhere = spec.policy.list_only || spec.target.as_os_str() == "null:";
+    let umask = process::set_umask(0);
+    let place = match nowhere {
+        true => Place::nowhere(&spec.target),
+        false => plan::place(spec, &arguments, mode == TargetMode::Real, umask)?,
+    };
+    if let Some(fd) = &place.dir
+        && spec.check_space
+        && mode == TargetMode::Real
+    {
+        plan::warn_of_space(fd.as_fd(), &arguments, listener);
+    }
+    let open_files_max = process::raise_open_files_limit();
+    let jobs = tune::jobs(spec.jobs, &mediums(&arguments, &place), process::cpus(), open_files_max);
+    let open_dirs_max = (open_files_max.saturating_sub(32 + 8 * jobs as u64) / 2).clamp(8, 4096);
+    process::reserve_descriptors(open_dirs_max.min(open_files_max / 2));
+
+    let run = |pass: Pass| -> Result<(Totals, Option<Fatal>), Fatal> {
+        let engine = Engine::new(Setup {
+            policy: &spec.policy,
+            pass,
+            listener,
+            control,
+            items: (spec.items, spec.items_unchanged),
+            limiter: spec.bytes_per_s_max.map(Limiter::new),
+            target: mode,
+            temp_dir: temp_dir(spec, mode)?,
+            open_dirs_max: open_dirs_max as usize,
+            umask,
+        });
+        if mode == TargetMode::Real {
+            engine.sweep_temp_dir();
+        }
+        let units = plan::seed(&engine, &spec.policy, &place, &arguments);
+        pool::run(&engine, jobs, units);
+        Ok((engine.totals(), engine.take_fatal()))
+    };
+    let deletes = place.dir.is_some() && !nowhere;
+    let mut totals = Totals::default();
+    let mut fatal = None;
+    let passes = match spec.policy.delete {
+        Delete::Before if deletes => &[Pass::Delete, Pass::Transfer][..],
+        Delete::After if deletes => &[Pass::Transfer, Pass::Delete][..],
+        _ => &[Pass::Transfer][..],
+    };
+    for pass in passes {
+        let (more, stopped_by) = run(*pass)?;
+        totals += more;
+        fatal = fatal.or(stopped_by);
+        if *pass == Pass::Transfer {
+            listener.event(Event::WalkDone);
+        }
+        if fatal.is_some() || control.is_stopped() {
+            break;
+        }
+    }
+    let stopped = control.is_stopped() && fatal.is_none();
+    Ok(Outcome { totals, took: started.elapsed(), jobs, stopped, fatal })
+}
+
+/// The arguments of a spec; a list of files becomes one argument for each of them.
+fn source_arguments(spec: &Spec) -> Result<Vec<Argument>, Fatal> {
+    let Some(list) = &spec.files_from else {
+        return plan::arguments(&spec.sources, spec.layout);
+    };
+    let [folder] = spec.sources.as_slice() else {
+        return Err(Fatal::new(1, "--files-from needs exactly one source folder"));
+    };
+    let joined = list.iter().filter(|name| !name.is_empty()).map(|name| {
+        let mut path = folder.as_os_str().as_bytes().to_vec();
+        path.extend_from_slice(match spec.layout {
+            Layout::Rsync { relative: true } => b"/./",
+            _ => b"/",
+        });
+        path.extend_from_slice(&inside(name));
+        PathBuf::from(std::ffi::OsStr::from_bytes(&path))
+    });
+    let paths: Vec<PathBuf> = joined.collect();
+    plan::arguments(&paths, spec.layout)
+}
+
+/// A path of a list, kept inside the source folder: `..` climbs no higher than its top, as in
+/// rsync. `./` at the start keeps its meaning and a slash at the end, too.
+fn inside(name: &[u8]) -> Vec<u8> {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in name.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let mut path = parts.join(&b'/');
+    if name.starts_with(b"./") {
+        path.splice(0..0, *b"./");
+    }
+    if name.ends_with(b"/") {
+        path.push(b'/');
+    }
+    path
+}
+
+fn temp_dir(spec: &Spec, mode: TargetMode) -> Result<Option<(OwnedFd, u64)>, Fatal> {
+    let Some(path) = spec.policy.temp_dir.as_ref().filter(|_| mode == TargetMode::Real) else {
+        return Ok(None);
+    };
+    let path = match path.is_absolute() {
+        true => path.clone(),
+        false => spec.target.join(path),
+    };
+    let opened = c_string(path.as_os_str().as_bytes()).and_then(|name| {
+        let fd = dir::open_root(&name)?;
+        let dev = meta::of_fd(&fd)?.dev;
+        Ok((fd, dev))
+    });
+    opened.map(Some).map_err(|error| {
+        let cause = Cause::System(error);
+        Fatal::new(11, format!("cannot use --temp-dir '{}': {cause}", path.display()))
+    })
+}
+
+/// What the volumes of both ends are made of.
+fn mediums(arguments: &[Argument], place: &Place) -> Vec<Medium> {
+    let of = |dev: u64| match volume::is_rotational(dev) {
+        Some(true) => Medium::Rotating,
+        Some(false) => Medium::Solid,
+        None => Medium::Memory,
+    };
+    let source = arguments.first().and_then(|argument| {
+        let folder = argument.folder.as_os_str().as_bytes();
+        let name = c_string(if folder.is_empty() { b"." } else { folder }).ok()?;
+        meta::of(dir::cwd(), &name, true).ok()
+    });
+    let target = place.dir.as_ref().and_then(|fd| meta::of_fd(fd).ok());
+    source.iter().chain(&target).map(|meta| of(meta.dev)).collect()
 }

@@ -1,1 +1,291 @@
-//! stub
+//! How a policy becomes calls: workers that walk two trees at once and copy as they go.
+//!
+//! Local to local the walker is the engine. A unit is a directory to enter, a listing to go on
+//! with, or a chunk of at most 64 names of one directory; the worker holds descriptors of both
+//! directories and makes no call with a longer path than one name.
+
+mod attributes;
+mod data;
+mod entry;
+mod links;
+pub mod node;
+pub mod pool;
+mod regular;
+pub mod remove;
+mod special;
+mod sweep;
+mod temp;
+mod walk;
+
+pub use sweep::Pass;
+pub use walk::{Ends, Unit};
+
+use crate::control::Control;
+use crate::error::{Cause, Class, Fatal, Operation, Problem};
+use crate::event::{Event, Listener};
+use crate::limit::Limiter;
+use crate::policy::{Content, Policy};
+use crate::unit::{Meta, Time, Totals};
+use hakobu_sys::OwnedFd;
+use node::Failure;
+use pool::lock;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Files up to this size may be created under their final name (see [`Engine::may_be_direct`]).
+const DIRECT_BYTES_MAX: u64 = 64 << 20;
+
+/// What a run of the engine is given: everything but the places to begin.
+pub struct Setup<'a> {
+    /// What happens to each entry.
+    pub policy: &'a Policy,
+    /// Which walk this is.
+    pub pass: Pass,
+    /// Who is told.
+    pub listener: &'a dyn Listener,
+    /// Who may stop us.
+    pub control: &'a Control,
+    /// `Item` events are wanted; also for unchanged entries.
+    pub items: (bool, bool),
+    /// Shared rate of content bytes.
+    pub limiter: Option<Limiter>,
+    /// Nothing is made at the target: `null:`, or a dry run.
+    pub target: TargetMode,
+    /// Directory of `--temp-dir`, with its device.
+    pub temp_dir: Option<(OwnedFd, u64)>,
+    /// Descriptors of directories that may be kept open.
+    pub open_dirs_max: usize,
+    /// Permission bits that new entries do not get.
+    pub umask: u32,
+}
+
+/// What becomes of the actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetMode {
+    /// They are carried out.
+    Real,
+    /// They are only told (`--dry-run`, `--list-only`).
+    Told,
+    /// Contents are read and discarded (`null:`).
+    Null,
+}
+
+/// The engine: shared by all workers of one run.
+pub struct Engine<'a> {
+    policy: &'a Policy,
+    pass: Pass,
+    listener: &'a dyn Listener,
+    control: &'a Control,
+    items: bool,
+    items_unchanged: bool,
+    limiter: Option<Limiter>,
+    mode: TargetMode,
+    temp_dir: Option<(OwnedFd, u64)>,
+    temp_names: temp::TempNames,
+    open_dirs: Arc<AtomicUsize>,
+    open_dirs_max: usize,
+    umask: u32,
+    euid: u32,
+    egid: u32,
+    started: Instant,
+    /// Sources that changed after this moment may not be created under their final name.
+    direct_before_s: i64,
+    direct: bool,
+    /// `O_TMPFILE` works at the target, as far as we know.
+    unnamed_works: AtomicBool,
+    links: links::Groups,
+    totals: Mutex<Totals>,
+    fatal: Mutex<Option<Fatal>>,
+    deletes_left: AtomicU64,
+    /// Device and inode of the target directories of the arguments: never copied into themselves.
+    target_roots: Mutex<Vec<(u64, u64)>>,
+    /// One directory of `--prune-empty-dirs` is made at a time.
+    making: Mutex<()>,
+}
+
+/// What each worker owns.
+pub struct State {
+    buffer: Box<[u8]>,
+    reader: hakobu_sys::dir::Reader,
+    totals: Totals,
+    xattrs: attributes::Scratch,
+    path: Vec<u8>,
+    pair: data::Pair,
+}
+
+/// Bytes a worker reads at once. Larger buffers fall out of the second-level cache.
+const BUFFER_BYTES: usize = 256 << 10;
+
+impl<'a> Engine<'a> {
+    /// An engine for one run, not started.
+    pub fn new(setup: Setup<'a>) -> Engine<'a> {
+        let Setup { policy, listener, control, items, limiter, target, temp_dir, .. } = setup;
+        let preserve = policy.preserve;
+        Engine {
+            policy,
+            pass: setup.pass,
+            listener,
+            control,
+            items: items.0,
+            items_unchanged: items.1,
+            limiter,
+            mode: target,
+            temp_dir,
+            temp_names: temp::TempNames::new(),
+            open_dirs: Arc::default(),
+            open_dirs_max: setup.open_dirs_max,
+            umask: setup.umask,
+            euid: hakobu_sys::process::euid(),
+            egid: hakobu_sys::process::egid(),
+            started: Instant::now(),
+            // Two seconds cover file systems whose times are that coarse (FAT).
+            direct_before_s: Time::now().s - 2 - policy.modify_window_s.max(0),
+            direct: preserve.times
+                && policy.content == Content::Copy
+                && !policy.update
+                && !policy.existing
+                && !policy.ignore_existing
+                && !policy.size_only
+                && !policy.fsync
+                && !policy.partial
+                && policy.temp_dir.is_none(),
+            unnamed_works: AtomicBool::new(true),
+            links: links::Groups::default(),
+            totals: Mutex::default(),
+            fatal: Mutex::default(),
+            deletes_left: AtomicU64::new(policy.max_delete.unwrap_or(u64::MAX)),
+            target_roots: Mutex::default(),
+            making: Mutex::default(),
+        }
+    }
+
+    /// Whether a new file may be created under its final name. Killed half-way it is shorter than
+    /// its source and as new as the moment, so that no later run takes it for finished: allowed
+    /// only where times are kept and compared, and where the source is older than this run.
+    fn may_be_direct(&self, source: &Meta) -> bool {
+        self.direct && source.size <= DIRECT_BYTES_MAX && source.mtime.s < self.direct_before_s
+    }
+
+    /// What was done so far by finished units.
+    pub fn totals(&self) -> Totals {
+        *lock(&self.totals)
+    }
+
+    /// What stopped the run, if something did.
+    pub fn take_fatal(&self) -> Option<Fatal> {
+        lock(&self.fatal).take()
+    }
+
+    /// Whether no new entry shall be begun.
+    fn is_over(&self) -> bool {
+        self.control.is_stopped()
+    }
+
+    /// Reports a failure of one entry and counts it. An error after which nothing can succeed
+    /// ends the run.
+    fn fail(
+        &self,
+        state: &mut State,
+        failure: Failure,
+        source: Option<PathBuf>,
+        target: Option<PathBuf>,
+    ) {
+        use hakobu_sys::errno;
+        let Failure { operation, error } = failure;
+        let writes = matches!(
+            operation,
+            Operation::Create
+                | Operation::MakeDir
+                | Operation::Write
+                | Operation::Rename
+                | Operation::Link
+                | Operation::Sync
+        );
+        let class = match error.raw_os_error() {
+            Some(errno::ENOENT) if matches!(operation, Operation::Read | Operation::Stat) => {
+                Class::Vanished
+            }
+            Some(errno::ENOSPC | errno::EDQUOT | errno::EROFS) if writes => Class::Fatal,
+            _ => Class::Partial,
+        };
+        match class {
+            Class::Vanished => state.totals.vanished += 1,
+            _ => state.totals.failed += 1,
+        }
+        if class == Class::Fatal {
+            let name =
+                target.as_deref().or(source.as_deref()).map(|path| path.display().to_string());
+            let cause = Cause::System(std::io::Error::from_raw_os_error(
+                error.raw_os_error().unwrap_or(errno::ENOSPC),
+            ));
+            let verb = operation.words();
+            let message = format!("cannot {verb} '{}': {cause}", name.unwrap_or_default());
+            lock(&self.fatal).get_or_insert_with(|| Fatal::new(11, message));
+            self.control.stop();
+        }
+        self.report(Problem { operation, source, target, cause: Cause::System(error), class });
+    }
+
+    fn report(&self, problem: Problem) {
+        self.listener.event(Event::Problem(&problem));
+    }
+
+    /// Tells something that is no failure.
+    fn notice(
+        &self,
+        operation: Operation,
+        source: Option<PathBuf>,
+        target: Option<PathBuf>,
+        reason: &'static str,
+        class: Class,
+    ) {
+        self.report(Problem { operation, source, target, cause: Cause::Reason(reason), class });
+    }
+
+    /// Reports an argument that could not be begun with.
+    pub fn argument_failed(&self, failure: Failure, typed: &Path) {
+        if self.pass == Pass::Delete {
+            // The walk that transfers says it.
+            return;
+        }
+        let mut totals = Totals { failed: 1, ..Totals::default() };
+        let class = Class::Partial;
+        let cause = Cause::System(failure.error);
+        let source = Some(typed.to_owned());
+        self.report(Problem { operation: failure.operation, source, target: None, cause, class });
+        self.listener.event(Event::Unit(&totals));
+        *lock(&self.totals) += std::mem::take(&mut totals);
+    }
+
+    /// Says that an argument is a directory and that no option asked for those.
+    pub fn argument_is_dir(&self, typed: &Path) {
+        let reason = "it is a directory (-r copies it)";
+        let source = Some(typed.to_owned());
+        self.notice(Operation::Read, source, None, reason, Class::Notice);
+    }
+
+    /// Waits for the right to move `bytes`.
+    fn pace(&self, bytes: u64) {
+        if let Some(limiter) = &self.limiter {
+            let mut wait = limiter.take(bytes, self.started.elapsed());
+            // In slices, so that a signal is noticed.
+            while !wait.is_zero() && !self.is_over() {
+                let slice = wait.min(Duration::from_millis(100));
+                std::thread::sleep(slice);
+                wait -= slice;
+            }
+        }
+    }
+
+    /// How many bytes to move between two looks at the limit and the signals.
+    fn stride(&self, buffer: usize) -> usize {
+        let grant = self.limiter.as_ref().map_or(u64::MAX, Limiter::grant_max);
+        usize::try_from(grant).unwrap_or(usize::MAX).clamp(1, buffer)
+    }
+
+    fn may_keep_open(&self) -> bool {
+        self.open_dirs.load(Ordering::Relaxed) < self.open_dirs_max
+    }
+}

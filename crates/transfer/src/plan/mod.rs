@@ -1,1 +1,13 @@
-//! stub
+//! From arguments to the places where the engine begins: which source directory meets which
+//! target directory, and under which names.
+
+mod argument;
+pub mod mv;
+mod seeds;
+mod space;
+mod target;
+
+pub use argument::{Argument, arguments};
+pub use seeds::seed;
+pub use space::warn_of_space;
+pub use target::{Place, place};

@@ -144,5 +144,8 @@ fn decide_file(source: &Meta, target: &Meta, policy: &Policy) -> Action {
 }
 
 fn is_newer(target: &Meta, source: &Meta, policy: &Policy) -> bool {
-    !same_time(source.mtime, target.mtime, policy.modify_window_s) && target.mtime > source.mtime
+    if same_time(source.mtime, target.mtime, policy.modify_window_s) {
+        return policy.update_same;
+    }
+    target.mtime > source.mtime
 }

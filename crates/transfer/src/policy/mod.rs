@@ -6,6 +6,7 @@ mod decide;
 pub mod filter;
 
 pub use chmod::{ChmodError, ChmodRules};
+pub(crate) use decide::same_time;
 pub use decide::{Action, Change, Reason, decide};
 
 use crate::error::Fatal;
@@ -126,7 +127,7 @@ pub struct Policy {
     pub devices: bool,
     /// FIFOs and sockets are made.
     pub specials: bool,
-    /// Contents of special files are copied as if regular (cp without `-R`: not built, always off).
+    /// Which attributes are kept.
     pub preserve: Preserve,
     /// Changes to the mode bits (`--chmod`).
     pub chmod: Option<ChmodRules>,
@@ -142,6 +143,8 @@ pub struct Policy {
     pub content: Content,
     /// A target that is newer than the source is left alone (`-u`).
     pub update: bool,
+    /// With `update`: one of the same age is left alone, too, whatever its size (`cp -u`).
+    pub update_same: bool,
     /// Equal size is not enough: contents are compared (`-c`).
     pub checksum: bool,
     /// Equal size is enough.
@@ -156,8 +159,9 @@ pub struct Policy {
     pub ignore_existing: bool,
     /// Asked before overwriting (`-i` of cp).
     pub ask: Option<Ask>,
-    /// An existing target that cannot be opened is removed first (`cp -f`).
-    pub force_open: bool,
+    /// Existing targets are treated as cp does: they keep their owner and mode, and a device or
+    /// FIFO is written to instead of being replaced.
+    pub cp_targets: bool,
     /// A non-empty directory may be removed to make way for a file (`--force`, or `--delete`).
     pub force: bool,
     /// Removal of extraneous entries.

@@ -1,111 +1,239 @@
-//! rsync's filter language.
+//! rsync's filter language: which entries of a tree are left out of a transfer (hidden) and which
+//! the target keeps although the source lacks them (protected). Pure: files of rules arrive as
+//! bytes through the caller's closures, and descending into directories is the caller's part, too:
+//! nothing below a hidden directory is ever asked about.
+//!
+//! The source of every meaning is rsync(1), FILTER RULES. Wanted differences: per-directory files
+//! are read from the source for both sides, so `--delete` and `--exclude` agree without
+//! transferring those files first; and rules anchored in a directory whose own name holds wildcard
+//! characters work.
 
-use std::io;
-use std::sync::Arc;
+mod builder;
+mod cvs;
+mod error;
+mod glob;
+mod list;
+mod matcher;
+mod origin;
+mod pattern;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use std::{io, sync::Arc};
+
+pub use self::{builder::FilterBuilder, error::FilterError, origin::Origin};
+use self::{
+    list::{Item, Loader, Options, Place, Visit},
+    matcher::{Anchor, Ends, Entry, Rule},
+};
 
 /// What the rules say of one entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Decision {
-    /// The sending side leaves it out.
+    /// The sending side leaves it out of the transfer.
     pub hide: bool,
     /// The receiving side must not delete it.
     pub protect: bool,
 }
-/// A rule that cannot be understood.
+
+/// Loads a per-directory file by name; `Ok(None)` where there is none.
+pub type ReadFile<'a> = dyn FnMut(&[u8]) -> io::Result<Option<Vec<u8>>> + 'a;
+
+/// The rules of a whole transfer. Immutable; made by [`FilterBuilder`].
 #[derive(Debug)]
-pub struct FilterError {}
-impl std::fmt::Display for FilterError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("stub")
-    }
+pub struct Filter {
+    items: Vec<Item>,
+    options: Options,
 }
-impl std::error::Error for FilterError {}
-/// Builder.
-#[derive(Default)]
-pub struct FilterBuilder {}
-impl FilterBuilder {
-    /// --filter
-    pub fn rule(&mut self, _text: &[u8]) -> Result<(), FilterError> {
-        Ok(())
-    }
-    /// --include
-    pub fn include(&mut self, _pattern: &[u8]) -> Result<(), FilterError> {
-        Ok(())
-    }
-    /// --exclude
-    pub fn exclude(&mut self, _pattern: &[u8]) -> Result<(), FilterError> {
-        Ok(())
-    }
-    /// --include-from
-    pub fn include_from(
-        &mut self,
-        _content: &[u8],
-        _origin: &str,
-        _nul: bool,
-    ) -> Result<(), FilterError> {
-        Ok(())
-    }
-    /// --exclude-from
-    pub fn exclude_from(
-        &mut self,
-        _content: &[u8],
-        _origin: &str,
-        _nul: bool,
-    ) -> Result<(), FilterError> {
-        Ok(())
-    }
-    /// -C
-    pub fn cvs(&mut self, _home: Option<&[u8]>, _env: Option<&[u8]>) -> Result<(), FilterError> {
-        Ok(())
-    }
-    /// -F
-    pub fn per_directory(&mut self) -> Result<(), FilterError> {
-        Ok(())
-    }
-    /// --delete-excluded
-    pub fn delete_excluded(&mut self, _on: bool) {}
-    /// Finish.
-    pub fn build(
-        self,
-        _read: &mut dyn FnMut(&[u8]) -> io::Result<Vec<u8>>,
-    ) -> Result<Filter, FilterError> {
-        Ok(Filter {})
-    }
+
+/// The rules in force in one directory: the filter's own and those of the per-directory files on
+/// the way there.
+#[derive(Debug)]
+pub struct DirRules {
+    items: Vec<Item>,
+    /// The same rules in the order in which they are asked, those for names of extended attributes
+    /// apart.
+    order: Vec<Arc<Rule>>,
+    xattr_order: Vec<Arc<Rule>>,
+    /// Names of the dir-merge rules among the items.
+    names: Vec<Vec<u8>>,
+    /// Whether the order leaves out what the files above the transfer's top say. rsync asks only
+    /// the filter's own rules about a source argument itself.
+    arguments_only: bool,
+    ends: Arc<Ends>,
 }
-/// The rules.
-pub struct Filter {}
-/// Rules of one directory.
-pub struct DirRules {}
+
 impl Filter {
-    /// No rules at all.
+    fn new(items: Vec<Item>, options: Options) -> Self {
+        Self { items, options }
+    }
+
+    /// Whether there are no rules at all, so that nothing needs to be asked.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
-        true
+        self.items.is_empty()
     }
-    /// The state above the top.
-    pub fn root(&self) -> Arc<DirRules> {
-        Arc::new(DirRules {})
-    }
-    /// Whether enter reads.
+
+    /// Whether [`Self::enter`] and [`Self::root`] can ever read anything.
+    #[must_use]
     pub fn has_merge_files(&self) -> bool {
-        false
+        self.items.iter().any(|item| matches!(item, Item::Merge(..)))
     }
-    /// Enter a directory.
+
+    /// The rules in force above the transfer's top, for one source argument: [`Self::check`] asks
+    /// them about the argument itself, [`Self::enter`] goes on from them. `read` loads the
+    /// per-directory files of directories above it, where a rule asks for them (`: /.rsync-filter`,
+    /// `-F`), by absolute path; `Ok(None)` where there is none.
+    ///
+    /// # Errors
+    /// When such a file cannot be read or holds a rule that is refused.
+    pub fn root(
+        &self,
+        origin: &Origin<'_>,
+        read: &mut ReadFile<'_>,
+    ) -> Result<Arc<DirRules>, FilterError> {
+        let mut rules = DirRules::new(self.items.clone(), Arc::new(origin.ends()));
+        if !self.has_merge_files() {
+            return Ok(Arc::new(rules));
+        }
+        for dir in origin.above() {
+            let place = || Place {
+                anchor: origin.anchor(&dir),
+                lead: dir.clone(),
+                shown: dir.clone(),
+                scanned: true,
+            };
+            let visit = Visit { lead: &dir, place: &place };
+            let mut loader = Loader::new(&self.options, read, &rules.names);
+            let covers = |lead: Option<&[u8]>| lead.is_some_and(|lead| origin.covers(lead, &dir));
+            if let Some(items) =
+                loader.enter(&rules.items, &visit, &|merge| covers(merge.scan_from.as_deref()))?
+            {
+                rules = DirRules::new(items, rules.ends);
+                rules.arguments_only = true;
+            }
+        }
+        if rules.arguments_only {
+            let own = DirRules::new(self.items.clone(), Arc::clone(&rules.ends));
+            (rules.order, rules.xattr_order) = (own.order, own.xattr_order);
+        }
+        Ok(Arc::new(rules))
+    }
+
+    /// Enters the directory `path` (from the transfer's top: empty for the top itself, `a/b`
+    /// below): the rules in force in it, which is `parent` again when nothing changes. `read` loads
+    /// a per-directory file of this directory; `Ok(None)` where there is none. It is asked for
+    /// plain names, except where a per-directory file itself merges another one: such a name comes
+    /// as it was written, relative to this directory or absolute, and to refuse those that leave
+    /// the source is the caller's decision.
+    ///
+    /// # Errors
+    /// When a file cannot be read or holds a rule that is refused.
     pub fn enter(
         &self,
         parent: &Arc<DirRules>,
-        _path: &[u8],
-        _read: &mut dyn FnMut(&[u8]) -> io::Result<Option<Vec<u8>>>,
+        path: &[u8],
+        read: &mut ReadFile<'_>,
     ) -> Result<Arc<DirRules>, FilterError> {
-        Ok(parent.clone())
+        if parent.names.is_empty() {
+            return Ok(Arc::clone(parent));
+        }
+        let place = || {
+            let dir = if path.is_empty() { Vec::new() } else { [path, b"/"].concat() };
+            Place {
+                anchor: Anchor::Below(dir.clone()),
+                lead: Vec::new(),
+                shown: dir,
+                scanned: true,
+            }
+        };
+        let visit = Visit { lead: b"", place: &place };
+        let mut loader = Loader::new(&self.options, read, &parent.names);
+        Ok(match loader.enter(&parent.items, &visit, &|_| true)? {
+            Some(items) => Arc::new(DirRules::new(items, Arc::clone(&parent.ends))),
+            None if parent.arguments_only => {
+                Arc::new(DirRules::new(parent.items.clone(), Arc::clone(&parent.ends)))
+            }
+            None => Arc::clone(parent),
+        })
     }
-    /// First match wins.
+
+    /// What the rules of the directory `dir` say of its entry `path` (from the transfer's top,
+    /// without a leading slash). The first rule that applies decides, for each side on its own;
+    /// without one the entry is neither hidden nor protected. `in_deleted_dir` says that the entry
+    /// lies in a directory that is itself being removed, where perishable rules do not count.
+    /// Allocates nothing.
+    #[must_use]
     pub fn check(
         &self,
-        _dir: &DirRules,
-        _path: &[u8],
-        _is_dir: bool,
-        _in_deleted_dir: bool,
+        dir: &DirRules,
+        path: &[u8],
+        is_dir: bool,
+        in_deleted_dir: bool,
     ) -> Decision {
-        Decision::default()
+        dir.decide(&dir.order, Entry::new(path, is_dir), in_deleted_dir)
+    }
+
+    /// Whether there are rules for names of extended attributes (modifier `x`) in force in `dir`.
+    /// Without any, the default of `--xattrs` holds.
+    #[must_use]
+    pub fn has_xattr_rules(&self, dir: &DirRules) -> bool {
+        !dir.xattr_order.is_empty()
+    }
+
+    /// What the rules with the modifier `x` say of an extended attribute's name: `hide` leaves it
+    /// out of the copy, `protect` keeps it at the target.
+    #[must_use]
+    pub fn check_xattr(&self, dir: &DirRules, name: &[u8]) -> Decision {
+        dir.decide(&dir.xattr_order, Entry::new(name, false), false)
+    }
+}
+
+impl DirRules {
+    fn new(items: Vec<Item>, ends: Arc<Ends>) -> Self {
+        let mut rules = Vec::new();
+        flatten(&items, &mut rules);
+        let (xattr_order, order) = rules.into_iter().partition(|rule| rule.xattr);
+        let names = list::names(&items);
+        Self { items, order, xattr_order, names, arguments_only: false, ends }
+    }
+
+    fn decide(&self, order: &[Arc<Rule>], entry: Entry<'_>, in_deleted_dir: bool) -> Decision {
+        let mut hide = None;
+        let mut protect = None;
+        for rule in order {
+            let sender = rule.sender && hide.is_none();
+            let receiver = rule.receiver && protect.is_none();
+            if !(sender || receiver) || (in_deleted_dir && rule.perishable) {
+                continue;
+            }
+            let (source, target) = if rule.absolute() {
+                let asked = |side: bool, end: &[u8]| side && rule.applies(entry, end);
+                (asked(sender, &self.ends.source), asked(receiver, &self.ends.target))
+            } else {
+                let applies = rule.applies(entry, b"");
+                (sender && applies, receiver && applies)
+            };
+            if source {
+                hide = Some(!rule.include);
+            }
+            if target {
+                protect = Some(!rule.include);
+            }
+            if hide.is_some() && protect.is_some() {
+                break;
+            }
+        }
+        Decision { hide: hide.unwrap_or(false), protect: protect.unwrap_or(false) }
+    }
+}
+
+fn flatten(items: &[Item], into: &mut Vec<Arc<Rule>>) {
+    for item in items {
+        match item {
+            Item::Rule(rule) => into.push(Arc::clone(rule)),
+            Item::Merge(_, held) => flatten(held, into),
+        }
     }
 }

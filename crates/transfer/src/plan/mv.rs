@@ -1,0 +1,355 @@
+//! A move of one entry: a rename where source and target share a file system, else the policy of
+//! the copy that takes its place. Decides and renames; copies nothing itself.
+
+use crate::error::{Cause, Class, Operation, Problem};
+use crate::policy::{Ask, Policy, Preserve, Symlinks};
+use crate::unit::{Kind, Meta};
+use hakobu_sys::{dir, errno, file, meta};
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What happens to an entry that has the new name already.
+#[derive(Clone, Default)]
+pub enum Existing {
+    /// It is replaced (`-f`).
+    #[default]
+    Replace,
+    /// It stays (`-n`).
+    Keep,
+    /// Somebody is asked (`-i`).
+    Ask(Ask),
+    /// Somebody is asked if it is read-only: what mv(1) does on a terminal.
+    AskIfReadOnly(Ask),
+}
+
+/// How to move.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// What happens to an entry that has the new name already.
+    pub existing: Existing,
+    /// It stays if it is not older than the source (`-u`).
+    pub update: bool,
+    /// It is kept under its name with this appended (`-b`).
+    pub backup: Option<Vec<u8>>,
+}
+
+/// What came of it.
+pub enum Done {
+    /// The entry has its new name.
+    Renamed {
+        /// Where the entry went that had this name before.
+        backup: Option<PathBuf>,
+    },
+    /// An option or an answer left everything as it was.
+    Left,
+    /// The target is on another file system: a copy under this policy does the move, under the
+    /// very name of the target (`Layout::Cp` with `no_target_dir`).
+    OtherVolume(Box<Policy>),
+}
+
+/// The name that `from` gets in the directory `into`.
+pub fn name_in(from: &Path, into: &Path) -> PathBuf {
+    match from.file_name() {
+        Some(name) => into.join(name),
+        // `..` and `/` have no name of their own; the rename refuses them.
+        None => into.join(from),
+    }
+}
+
+/// Renames `from` to `to` or says how it has to be copied.
+///
+/// # Errors
+/// Why this entry cannot be moved. Nothing has changed then.
+pub fn rename_or_copy(from: &Path, to: &Path, options: &Options) -> Result<Done, Problem> {
+    let problem = |cause| Problem {
+        operation: Operation::Move,
+        source: Some(from.to_owned()),
+        target: Some(to.to_owned()),
+        cause,
+        class: Class::Partial,
+    };
+    try_move(from, to, options).map_err(problem)
+}
+
+fn try_move(from: &Path, to: &Path, options: &Options) -> Result<Done, Cause> {
+    let (old, new) = (entry_name(from)?, c_string(to)?);
+    let source = meta::of(dir::cwd(), &old, false).map_err(Cause::System)?;
+    if source.kind != Kind::Dir && ends_in_slash(from) {
+        return Err(Cause::System(io::Error::from_raw_os_error(errno::ENOTDIR)));
+    }
+    let target = match meta::of(dir::cwd(), &new, false) {
+        Ok(target) => Some(target),
+        Err(error) if errno::is(&error, errno::ENOENT) => None,
+        Err(error) => return Err(Cause::System(error)),
+    };
+    let mut same_file = false;
+    if let Some(target) = &target {
+        same_file = source.identity() == target.identity();
+        if same_file && is_same_name(from, to) {
+            return Err(Cause::Reason("they are the same file"));
+        }
+        check_kinds(&source, target)?;
+        if !may_replace(&source, target, to, &new, options) {
+            return Ok(Done::Left);
+        }
+    }
+    if same_file && source.kind != Kind::Dir && source.nlink > 1 {
+        // Two names of one file: rename(2) would leave both, a move leaves the new one.
+        dir::unlink(dir::cwd(), &old).map_err(Cause::System)?;
+        return Ok(Done::Renamed { backup: None });
+    }
+    let backup = match &options.backup {
+        Some(suffix) if target.is_some() => Some(set_aside(to, &new, suffix)?),
+        _ => None,
+    };
+    let keep = matches!(options.existing, Existing::Keep);
+    match rename(&old, &new, keep) {
+        Ok(()) => Ok(Done::Renamed { backup }),
+        Err(error) => {
+            // Whatever comes next finds the target as it was.
+            if let Some(aside) = &backup {
+                let aside = c_string(aside)?;
+                dir::rename(dir::cwd(), &aside, dir::cwd(), &new).map_err(Cause::System)?;
+            }
+            after_failure(error, from, to, &new, &source, target.as_ref(), options)
+        }
+    }
+}
+
+fn rename(old: &CString, new: &CString, keep: bool) -> io::Result<()> {
+    if keep {
+        match dir::rename_new(dir::cwd(), old, dir::cwd(), new) {
+            Err(error) if errno::is(&error, errno::EINVAL) || errno::is(&error, errno::ENOSYS) => {
+                // Not every file system can refuse to replace in one step. EINVAL has a second
+                // meaning (a directory into itself), which the plain rename tells again.
+                if meta::of(dir::cwd(), new, false).is_ok() {
+                    return Err(io::Error::from_raw_os_error(errno::EEXIST));
+                }
+            }
+            other => return other,
+        }
+    }
+    dir::rename(dir::cwd(), old, dir::cwd(), new)
+}
+
+fn after_failure(
+    error: io::Error,
+    from: &Path,
+    to: &Path,
+    new: &CString,
+    source: &Meta,
+    target: Option<&Meta>,
+    options: &Options,
+) -> Result<Done, Cause> {
+    let is_dir = source.kind == Kind::Dir;
+    match error.raw_os_error() {
+        Some(errno::EEXIST) if matches!(options.existing, Existing::Keep) => Ok(Done::Left),
+        Some(errno::EINVAL) if is_dir => Err(Cause::Reason("it cannot be moved into itself")),
+        Some(errno::EXDEV) => {
+            if is_dir && is_inside(to, from) {
+                return Err(Cause::Reason("it cannot be moved into itself"));
+            }
+            // A directory replaces only an empty one, as with rename(2).
+            if is_dir && target.is_some() && options.backup.is_none() {
+                dir::rmdir(dir::cwd(), new).map_err(Cause::System)?;
+            }
+            Ok(Done::OtherVolume(Box::new(copy_policy(options))))
+        }
+        _ => Err(Cause::System(error)),
+    }
+}
+
+/// Everything is kept, nothing is asked again, and the source goes when its copy is in place.
+fn copy_policy(options: &Options) -> Policy {
+    Policy {
+        recurse: true,
+        symlinks: Symlinks::Keep,
+        hard_links: true,
+        devices: true,
+        specials: true,
+        preserve: Preserve {
+            mode: true,
+            owner: true,
+            group: true,
+            times: true,
+            atimes: true,
+            acls: true,
+            xattrs: true,
+            ..Preserve::default()
+        },
+        ignore_times: true,
+        modify_window_s: -1,
+        ignore_existing: matches!(options.existing, Existing::Keep),
+        backup: options.backup.is_some(),
+        suffix: options.backup.clone().unwrap_or_else(|| b"~".to_vec()),
+        remove_source_files: true,
+        remove_source_dirs: true,
+        ..Policy::default()
+    }
+}
+
+fn check_kinds(source: &Meta, target: &Meta) -> Result<(), Cause> {
+    match (source.kind == Kind::Dir, target.kind == Kind::Dir) {
+        (true, false) => Err(Cause::Reason("a directory cannot replace a file")),
+        (false, true) => Err(Cause::Reason("a file cannot replace a directory")),
+        _ => Ok(()),
+    }
+}
+
+fn may_replace(source: &Meta, target: &Meta, to: &Path, new: &CString, options: &Options) -> bool {
+    if options.update && source.kind != Kind::Dir && target.mtime >= source.mtime {
+        return false;
+    }
+    match &options.existing {
+        Existing::Replace => true,
+        Existing::Keep => false,
+        Existing::Ask(ask) => ask(to),
+        Existing::AskIfReadOnly(ask) => {
+            target.kind == Kind::Symlink || file::may_write(dir::cwd(), new) || ask(to)
+        }
+    }
+}
+
+/// Renames the target away and returns its new name.
+fn set_aside(to: &Path, new: &CString, suffix: &[u8]) -> Result<PathBuf, Cause> {
+    let mut aside = trimmed(to.as_os_str().as_bytes()).to_vec();
+    aside.extend_from_slice(suffix);
+    let aside = PathBuf::from(OsStr::from_bytes(&aside));
+    let name = c_string(&aside)?;
+    dir::rename(dir::cwd(), new, dir::cwd(), &name).map_err(Cause::System)?;
+    Ok(aside)
+}
+
+/// Whether both paths are one entry: the same name in the same directory.
+fn is_same_name(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| {
+        let parent = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let parent = std::fs::canonicalize(parent).ok()?;
+        Some((parent, path.file_name()?.to_owned()))
+    };
+    place(a).is_some() && place(a) == place(b)
+}
+
+/// Whether the place of `inner` lies in the directory `outer`.
+fn is_inside(inner: &Path, outer: &Path) -> bool {
+    let parent = match inner.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    match (std::fs::canonicalize(parent), std::fs::canonicalize(outer)) {
+        (Ok(inner), Ok(outer)) => inner.starts_with(outer),
+        _ => false,
+    }
+}
+
+fn ends_in_slash(path: &Path) -> bool {
+    path.as_os_str().as_bytes().ends_with(b"/")
+}
+
+fn trimmed(mut path: &[u8]) -> &[u8] {
+    while let [start @ .., b'/'] = path
+        && !start.is_empty()
+    {
+        path = start;
+    }
+    path
+}
+
+/// The entry that a path names, never what a symlink at its end names.
+fn entry_name(path: &Path) -> Result<CString, Cause> {
+    let name = trimmed(path.as_os_str().as_bytes());
+    if matches!(name.rsplit(|b| *b == b'/').next(), Some(b"." | b"..")) {
+        return Err(Cause::Reason("'.' and '..' cannot be moved"));
+    }
+    CString::new(name).map_err(|error| Cause::System(error.into()))
+}
+
+fn c_string(path: &Path) -> Result<CString, Cause> {
+    let name = trimmed(path.as_os_str().as_bytes());
+    CString::new(name).map_err(|error| Cause::System(error.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::sync::Arc;
+
+    /// An empty directory of this test's own, and a way to say names in it.
+    fn place(name: &str) -> io::Result<PathBuf> {
+        let path = std::env::temp_dir().join(format!("hakobu-mv-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path)?;
+        Ok(path)
+    }
+
+    fn result(done: Result<Done, Problem>) -> String {
+        match done {
+            Ok(Done::Renamed { backup: None }) => "renamed".into(),
+            Ok(Done::Renamed { backup: Some(_) }) => "renamed, backup".into(),
+            Ok(Done::Left) => "left".into(),
+            Ok(Done::OtherVolume(_)) => "copy".into(),
+            Err(problem) => problem.cause.to_string(),
+        }
+    }
+
+    #[test]
+    fn renames() -> io::Result<()> {
+        let top = place("renames")?;
+        let at = |name: &str| top.join(name);
+        let try_with = |from: &str, to: &str, options: &Options| {
+            result(rename_or_copy(&at(from), &at(to), options))
+        };
+        let plain = Options::default();
+        let keep = Options { existing: Existing::Keep, ..Options::default() };
+        let no = Options { existing: Existing::Ask(Arc::new(|_| false)), ..Options::default() };
+        let update = Options { update: true, ..Options::default() };
+        let backup = Options { backup: Some(b"~".to_vec()), ..Options::default() };
+        fs::write(at("a"), "a")?;
+        fs::write(at("b"), "b")?;
+        fs::create_dir_all(at("dir/sub"))?;
+        fs::create_dir(at("empty"))?;
+        symlink("dir", at("link"))?;
+        for (from, to, options, expected) in [
+            ("nosuch", "x", &plain, "No such file or directory"),
+            ("a", "a", &plain, "they are the same file"),
+            ("a", "dir/../a", &plain, "they are the same file"),
+            ("a", "b", &keep, "left"),
+            ("a", "b", &no, "left"),
+            ("a", "b", &update, "left"),
+            ("a", "dir", &plain, "a file cannot replace a directory"),
+            ("dir", "a", &plain, "a directory cannot replace a file"),
+            ("dir", "dir/sub/x", &plain, "it cannot be moved into itself"),
+            ("dir", "dir/sub/x", &keep, "it cannot be moved into itself"),
+            ("empty", "dir", &plain, "Directory not empty"),
+            ("link/", "x", &plain, "Not a directory"),
+            ("dir/.", "x", &plain, "'.' and '..' cannot be moved"),
+            ("a", "b", &backup, "renamed, backup"),
+            ("b", "c", &keep, "renamed"),
+            ("dir/", "moved/", &plain, "renamed"),
+            ("moved", "empty", &plain, "renamed"),
+            ("link", "l2", &plain, "renamed"),
+            ("c", "/dev/shm/nosuch/x", &plain, "No such file or directory"),
+        ] {
+            assert_eq!(try_with(from, to, options), expected, "{from} {to}");
+        }
+        assert_eq!((fs::read(at("c"))?, fs::read(at("b~"))?), (b"a".to_vec(), b"b".to_vec()));
+        fs::hard_link(at("c"), at("c2"))?;
+        assert_eq!(try_with("c", "c2", &plain), "renamed");
+        assert!(!at("c").exists() && at("c2").exists());
+        fs::remove_dir_all(top)
+    }
+
+    #[test]
+    fn names() {
+        for (from, name) in [("a/b", "d/b"), ("a/b/", "d/b"), ("b", "d/b")] {
+            assert_eq!(name_in(Path::new(from), Path::new("d")), Path::new(name));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Collects filter options in the order of the command line and turns them into a [`Filter`].
+
+use std::io;
+
+use super::{
+    Filter, cvs,
+    error::FilterError,
+    list::{Draft, Loader, Options, Place},
+    matcher::Anchor,
+    rule::{self, Directive, Flags, Syntax},
+};
+
+/// Collects the filter options in command-line order. See rsync(1), FILTER RULES.
+#[derive(Debug, Default)]
+pub struct FilterBuilder {
+    rules: Vec<Given>,
+    per_directory_count: usize,
+    cvs_exclude: bool,
+    cvs_home: Option<Vec<u8>>,
+    cvs_env: Option<Vec<u8>>,
+    delete_excluded: bool,
+    from0: bool,
+}
+
+/// A rule as it was given: what it says, its text and where it came from.
+#[derive(Debug)]
+struct Given {
+    directive: Directive,
+    text: Vec<u8>,
+    origin: String,
+}
+
+impl FilterBuilder {
+    /// `--filter=RULE`, `-f RULE`: one rule with its name.
+    ///
+    /// # Errors
+    /// When the rule has no known name, a modifier that is not one of its own, or lacks its
+    /// argument.
+    pub fn rule(&mut self, text: &[u8]) -> Result<(), FilterError> {
+        self.add(text, Syntax::Full, "--filter")
+    }
+
+    /// `--include=PATTERN`: a pattern, which `- ` in front makes an exclude; `!` clears the list.
+    ///
+    /// # Errors
+    /// When there is nothing after `- ` or `+ `.
+    pub fn include(&mut self, pattern: &[u8]) -> Result<(), FilterError> {
+        self.add(pattern, Syntax::Simple { include: true }, "--include")
+    }
+
+    /// `--exclude=PATTERN`: a pattern, which `+ ` in front makes an include; `!` clears the list.
+    ///
+    /// # Errors
+    /// When there is nothing after `- ` or `+ `.
+    pub fn exclude(&mut self, pattern: &[u8]) -> Result<(), FilterError> {
+        self.add(pattern, Syntax::Simple { include: false }, "--exclude")
+    }
+
+    /// `--include-from=FILE`: the file's content, one pattern a line (or ended by NUL where `nul`,
+    /// for `--from0`). `origin` names the file in messages.
+    ///
+    /// # Errors
+    /// As for [`Self::include`], with the line.
+    pub fn include_from(
+        &mut self,
+        content: &[u8],
+        origin: &str,
+        nul: bool,
+    ) -> Result<(), FilterError> {
+        self.add_all(content, origin, nul, Syntax::Simple { include: true })
+    }
+
+    /// `--exclude-from=FILE`: the file's content, as for [`Self::include_from`].
+    ///
+    /// # Errors
+    /// As for [`Self::exclude`], with the line.
+    pub fn exclude_from(
+        &mut self,
+        content: &[u8],
+        origin: &str,
+        nul: bool,
+    ) -> Result<(), FilterError> {
+        self.add_all(content, origin, nul, Syntax::Simple { include: false })
+    }
+
+    /// `-F`: the first call reads `.rsync-filter` in every directory from the root of the file
+    /// system down, the second (`-FF`) excludes these files; further calls change nothing.
+    ///
+    /// # Errors
+    /// None in practice; the rules are fixed.
+    pub fn per_directory(&mut self) -> Result<(), FilterError> {
+        self.per_directory_count += 1;
+        match self.per_directory_count {
+            1 => self.add(b"dir-merge /.rsync-filter", Syntax::Full, "-F"),
+            2 => self.add(b"exclude .rsync-filter", Syntax::Full, "-FF"),
+            _ => Ok(()),
+        }
+    }
+
+    /// `--cvs-exclude`, `-C`: adds the rules `:C` and `-C` after all others, wherever the option
+    /// stood.
+    pub fn cvs_exclude(&mut self) {
+        self.cvs_exclude = true;
+    }
+
+    /// The content of `~/.cvsignore` and the value of `$CVSIGNORE`, for [`Self::cvs_exclude`] and
+    /// for the rule `-C`.
+    pub fn cvs_ignores(&mut self, home: Option<&[u8]>, env: Option<&[u8]>) {
+        self.cvs_home = home.map(<[u8]>::to_vec);
+        self.cvs_env = env.map(<[u8]>::to_vec);
+    }
+
+    /// `--delete-excluded`: rules that name no side become the sender's, so they protect nothing.
+    pub fn delete_excluded(&mut self, on: bool) {
+        self.delete_excluded = on;
+    }
+
+    /// `--from0`, `-0`: rules in merge files end at NUL instead of the end of the line.
+    pub fn from0(&mut self, on: bool) {
+        self.from0 = on;
+    }
+
+    /// Whether any rule was given, so that [`Self::build`] is worth its while.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty() && !self.cvs_exclude
+    }
+
+    /// Makes the filter. `read` loads a file that a merge rule (`. FILE`) names, by the name as
+    /// written: relative to the working directory, `-` for standard input.
+    ///
+    /// # Errors
+    /// When a merge file cannot be read or holds a rule that is refused.
+    pub fn build(
+        self,
+        read: &mut dyn FnMut(&[u8]) -> io::Result<Vec<u8>>,
+    ) -> Result<Filter, FilterError> {
+        let options = Options {
+            delete_excluded: self.delete_excluded,
+            from0: self.from0,
+            cvs: cvs::patterns(self.cvs_home.as_deref(), self.cvs_env.as_deref()),
+        };
+        let mut rules = self.rules;
+        if self.cvs_exclude {
+            rules.extend(Given::new(b":C", Syntax::Full, "--cvs-exclude")?);
+            rules.extend(Given::new(b"-C", Syntax::Full, "--cvs-exclude")?);
+        }
+        let place = Place {
+            anchor: Anchor::Below(Vec::new()),
+            lead: Vec::new(),
+            shown: Vec::new(),
+            scanned: false,
+        };
+        let mut draft = Draft::default();
+        let mut read = |name: &[u8]| read(name).map(Some);
+        let mut loader = Loader::new(&options, &mut read, &[]);
+        for Given { directive, text, origin } in rules {
+            loader.add(&mut draft, directive, &text, &origin, &place, 0)?;
+        }
+        Ok(Filter::new(draft.items, options))
+    }
+
+    fn add(&mut self, text: &[u8], syntax: Syntax, origin: &str) -> Result<(), FilterError> {
+        self.rules.extend(Given::new(text, syntax, origin)?);
+        Ok(())
+    }
+
+    fn add_all(
+        &mut self,
+        content: &[u8],
+        origin: &str,
+        nul: bool,
+        syntax: Syntax,
+    ) -> Result<(), FilterError> {
+        for (line, text, parsed) in rule::parse_all(content, nul, false, syntax, Flags::default()) {
+            let origin = format!("{origin}:{line}");
+            let parsed =
+                parsed.map_err(|refused| FilterError::new(&text, &origin, refused.reason()))?;
+            self.rules.extend(parsed.map(|directive| Given { directive, text, origin }));
+        }
+        Ok(())
+    }
+}
+
+impl Given {
+    fn new(text: &[u8], syntax: Syntax, origin: &str) -> Result<Option<Self>, FilterError> {
+        let parsed = rule::parse(text, syntax, Flags::default())
+            .map_err(|refused| FilterError::new(text, origin, refused.reason()))?;
+        Ok(parsed.map(|directive| Self {
+            directive,
+            text: text.to_vec(),
+            origin: origin.to_owned(),
+        }))
+    }
+}

@@ -1,0 +1,48 @@
+//! What can be wrong with a filter rule or a file of rules.
+
+use std::{error, fmt, io};
+
+/// A rule that cannot be understood, or a file of rules that cannot be read. Names the rule, where
+/// it came from and why it was refused.
+#[derive(Debug)]
+pub struct FilterError {
+    rule: Vec<u8>,
+    origin: String,
+    reason: String,
+    cause: Option<io::Error>,
+}
+
+impl FilterError {
+    pub(super) fn new(rule: &[u8], origin: &str, reason: impl Into<String>) -> Self {
+        Self { rule: rule.to_vec(), origin: origin.to_owned(), reason: reason.into(), cause: None }
+    }
+
+    pub(super) fn unreadable(rule: &[u8], origin: &str, file: &[u8], cause: io::Error) -> Self {
+        let reason = format!("cannot read {}: {cause}", file.escape_ascii());
+        Self { cause: Some(cause), ..Self::new(rule, origin, reason) }
+    }
+
+    /// The text of the rule as it was written.
+    #[must_use]
+    pub fn rule(&self) -> &[u8] {
+        &self.rule
+    }
+
+    /// The option, or the file and line, that the rule came from.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "filter rule \"{}\" ({}): {}", self.rule.escape_ascii(), self.origin, self.reason)
+    }
+}
+
+impl error::Error for FilterError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.cause.as_ref().map(|cause| cause as _)
+    }
+}

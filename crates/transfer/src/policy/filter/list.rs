@@ -1,0 +1,395 @@
+//! Lists of rules in which per-directory merge files stand at their place, and the reading of files
+//! into them. A list is a tree: a dir-merge rule holds what its files have said so far on the way
+//! down.
+
+use std::{borrow::Cow, io, sync::Arc};
+
+use super::{
+    ReadFile,
+    cvs::CvsPattern,
+    error::FilterError,
+    matcher::{Anchor, Rule},
+    rule::{self, Directive, Flags, MatchRule, MergeRule},
+};
+
+/// How deep merge files may name further ones, as in rsync. Ends a file that merges itself.
+const DEPTH_MAX: usize = 32;
+
+/// How many files one directory may bring in. Ends files that merge each other many times over.
+const FILES_MAX: usize = 4096;
+
+/// One place in a list.
+#[derive(Clone, Debug)]
+pub(super) enum Item {
+    Rule(Arc<Rule>),
+    /// A dir-merge rule with the rules that apply here, the newest directory's first.
+    Merge(Arc<PerDir>, Vec<Item>),
+}
+
+/// A dir-merge rule.
+#[derive(Debug)]
+pub(super) struct PerDir {
+    /// The file's name in every directory.
+    pub name: Vec<u8>,
+    /// The directory part that was written, with its last slash, where the upward scan starts.
+    pub scan_from: Option<Vec<u8>>,
+    rule: MergeRule,
+    origin: String,
+}
+
+/// What every file is read with.
+#[derive(Debug, Default)]
+pub(super) struct Options {
+    pub delete_excluded: bool,
+    pub from0: bool,
+    pub cvs: Vec<CvsPattern>,
+}
+
+/// The directory that rules are read in.
+pub(super) struct Place {
+    /// Where its anchored patterns begin.
+    pub anchor: Anchor,
+    /// What goes before a file's name to read it: empty, or ends in a slash.
+    pub lead: Vec<u8>,
+    /// The directory for messages: ends in a slash, or is empty.
+    pub shown: Vec<u8>,
+    /// False while the options are read, when dir-merge rules only take their place.
+    pub scanned: bool,
+}
+
+/// Reads rules into lists.
+pub(super) struct Loader<'a> {
+    options: &'a Options,
+    read: &'a mut ReadFile<'a>,
+    /// Names of the dir-merge rules in force: a second rule with the same name is ignored, as in
+    /// rsync.
+    names: Cow<'a, [Vec<u8>]>,
+    files: usize,
+}
+
+/// A list that is being read.
+#[derive(Default)]
+pub(super) struct Draft {
+    pub items: Vec<Item>,
+    /// Whether a `!` dropped what the list had inherited.
+    pub cleared: bool,
+    /// Names of the dir-merge rules that the list inherited.
+    inherited: Vec<Vec<u8>>,
+}
+
+/// A directory that is being entered. Its [`Place`] is made only when a file turns up, because most
+/// have none.
+pub(super) struct Visit<'a> {
+    /// As in [`Place`].
+    pub lead: &'a [u8],
+    pub place: &'a dyn Fn() -> Place,
+}
+
+impl<'a> Loader<'a> {
+    /// Reads with `options` through `read`, where dir-merge rules of these `names` are in force.
+    pub(super) fn new(
+        options: &'a Options,
+        read: &'a mut ReadFile<'a>,
+        names: &'a [Vec<u8>],
+    ) -> Self {
+        Self { options, read, names: Cow::Borrowed(names), files: 0 }
+    }
+
+    /// The list for a directory below the one that `items` belongs to. `None` when nothing changes.
+    /// `covers` tells for which of the list's own dir-merge rules to read a file.
+    pub(super) fn enter(
+        &mut self,
+        items: &[Item],
+        visit: &Visit<'_>,
+        covers: &dyn Fn(&PerDir) -> bool,
+    ) -> Result<Option<Vec<Item>>, FilterError> {
+        self.enter_at(items, visit, covers, 0)
+    }
+
+    fn enter_at(
+        &mut self,
+        items: &[Item],
+        visit: &Visit<'_>,
+        covers: &dyn Fn(&PerDir) -> bool,
+        depth: usize,
+    ) -> Result<Option<Vec<Item>>, FilterError> {
+        let mut changed: Option<Vec<Item>> = None;
+        for (index, item) in items.iter().enumerate() {
+            let fresh = match item {
+                Item::Merge(merge, held) if covers(merge) => {
+                    self.enter_merge(merge, held, visit, depth)?
+                }
+                _ => None,
+            };
+            if let (None, Some(_)) = (&changed, &fresh) {
+                changed = Some(items.get(..index).unwrap_or_default().to_vec());
+            }
+            if let Some(list) = &mut changed {
+                list.push(fresh.unwrap_or_else(|| item.clone()));
+            }
+        }
+        Ok(changed)
+    }
+
+    fn enter_merge(
+        &mut self,
+        merge: &Arc<PerDir>,
+        held: &[Item],
+        visit: &Visit<'_>,
+        depth: usize,
+    ) -> Result<Option<Item>, FilterError> {
+        let inherited = if merge.rule.no_inherit {
+            if !held.is_empty() {
+                self.forget(&names(held));
+            }
+            (!held.is_empty()).then(Vec::new)
+        } else {
+            self.enter_at(held, visit, &|_| true, depth + 1)?
+        };
+        let content = self.read_per_dir(merge, visit.lead)?;
+        if content.is_none() && inherited.is_none() {
+            return Ok(None);
+        }
+        let kept = inherited.as_deref().unwrap_or(held);
+        let mut draft = Draft { inherited: names(kept), ..Draft::default() };
+        if let Some(content) = content {
+            self.load_per_dir(&mut draft, &content, merge, &(visit.place)(), depth)?;
+        }
+        if !draft.cleared {
+            draft.items.extend_from_slice(kept);
+        }
+        Ok(Some(Item::Merge(Arc::clone(merge), draft.items)))
+    }
+
+    fn read_per_dir(
+        &mut self,
+        merge: &PerDir,
+        lead: &[u8],
+    ) -> Result<Option<Vec<u8>>, FilterError> {
+        let path = if lead.is_empty() {
+            Cow::Borrowed(&*merge.name)
+        } else {
+            [lead, &merge.name].concat().into()
+        };
+        let unreadable =
+            |cause| FilterError::unreadable(&merge.rule.name, &merge.origin, &path, cause);
+        (self.read)(&path).map_err(unreadable)
+    }
+
+    fn load_per_dir(
+        &mut self,
+        draft: &mut Draft,
+        content: &[u8],
+        merge: &PerDir,
+        place: &Place,
+        depth: usize,
+    ) -> Result<(), FilterError> {
+        let shown = [&*place.shown, &*merge.name].concat();
+        self.load(draft, content, &merge.rule, &shown, place, depth + 1)
+    }
+
+    fn forget(&mut self, gone: &[Vec<u8>]) {
+        if !gone.is_empty() {
+            self.names.to_mut().retain(|name| !gone.contains(name));
+        }
+    }
+
+    /// Adds the rules of a file's content to `draft`.
+    fn load(
+        &mut self,
+        draft: &mut Draft,
+        content: &[u8],
+        file: &MergeRule,
+        shown: &[u8],
+        place: &Place,
+        depth: usize,
+    ) -> Result<(), FilterError> {
+        let origin = |line| format!("{}:{line}", shown.escape_ascii());
+        for entry in
+            rule::parse_all(content, self.options.from0, file.words, file.syntax, file.flags)
+        {
+            let (line, text, parsed) = entry;
+            let parsed = parsed
+                .map_err(|refused| FilterError::new(&text, &origin(line), refused.reason()))?;
+            if let Some(directive) = parsed {
+                self.add(draft, directive, &text, &origin(line), place, depth)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds one rule to `draft`.
+    pub(super) fn add(
+        &mut self,
+        draft: &mut Draft,
+        directive: Directive,
+        text: &[u8],
+        origin: &str,
+        place: &Place,
+        depth: usize,
+    ) -> Result<(), FilterError> {
+        match directive {
+            Directive::Clear => {
+                draft.cleared = true;
+                self.forget(&names(&draft.items));
+                self.forget(&std::mem::take(&mut draft.inherited));
+                draft.items.clear();
+            }
+            Directive::Match(rule) => self.push(draft, &rule, place),
+            Directive::Cvs { include, flags } => {
+                let options = self.options;
+                for CvsPattern { pattern, perishable } in &options.cvs {
+                    let flags = Flags { perishable: flags.perishable || *perishable, ..flags };
+                    self.push(
+                        draft,
+                        &MatchRule { include, flags, pattern: pattern.clone() },
+                        place,
+                    );
+                }
+            }
+            Directive::Merge(file) => {
+                self.bounded(depth, text, origin)?;
+                self.exclude_self(draft, &file, place);
+                self.merge(draft, &file, text, origin, place, depth)?;
+            }
+            Directive::DirMerge(rule) => {
+                self.bounded(depth, text, origin)?;
+                self.exclude_self(draft, &rule, place);
+                let split = base_at(&rule.name);
+                let name = rule.name.get(split..).unwrap_or_default().to_vec();
+                if name.is_empty() {
+                    return Err(FilterError::new(
+                        text,
+                        origin,
+                        "it names a directory instead of a file",
+                    ));
+                }
+                if self.names.contains(&name) {
+                    return Ok(());
+                }
+                self.names.to_mut().push(name.clone());
+                let scan_from =
+                    rule.name.get(..split).filter(|lead| !lead.is_empty()).map(<[u8]>::to_vec);
+                let merge = Arc::new(PerDir { name, scan_from, rule, origin: origin.to_owned() });
+                // A rule that stands in a per-directory file already counts in that file's
+                // directory.
+                let mut held = Draft::default();
+                if place.scanned
+                    && let Some(content) = self.read_per_dir(&merge, &place.lead)?
+                {
+                    self.load_per_dir(&mut held, &content, &merge, place, depth)?;
+                }
+                draft.items.push(Item::Merge(merge, held.items));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses rules that would read on without end.
+    fn bounded(&mut self, depth: usize, text: &[u8], origin: &str) -> Result<(), FilterError> {
+        self.files += 1;
+        if depth >= DEPTH_MAX {
+            return Err(FilterError::new(text, origin, "merge files are nested too deeply"));
+        }
+        if self.files > FILES_MAX {
+            return Err(FilterError::new(text, origin, "too many merge files"));
+        }
+        Ok(())
+    }
+
+    fn push(&self, draft: &mut Draft, rule: &MatchRule, place: &Place) {
+        draft.items.push(Item::Rule(Arc::new(Rule::new(
+            rule,
+            &place.anchor,
+            self.options.delete_excluded,
+        ))));
+    }
+
+    /// The modifier `e`: the file's name is excluded, whatever the rules in it say.
+    fn exclude_self(&self, draft: &mut Draft, file: &MergeRule, place: &Place) {
+        if file.exclude_self {
+            let pattern = file.name.get(base_at(&file.name)..).unwrap_or_default().to_vec();
+            self.push(
+                draft,
+                &MatchRule { include: false, flags: Flags::default(), pattern },
+                place,
+            );
+        }
+    }
+
+    fn merge(
+        &mut self,
+        draft: &mut Draft,
+        file: &MergeRule,
+        text: &[u8],
+        origin: &str,
+        place: &Place,
+        depth: usize,
+    ) -> Result<(), FilterError> {
+        let beside = |lead: &[u8]| match file.name.first() {
+            Some(b'/') => file.name.clone(),
+            _ => [lead, &*file.name].concat(),
+        };
+        let path = beside(&place.lead);
+        let unreadable = |cause| FilterError::unreadable(text, origin, &path, cause);
+        let content = (self.read)(&path).map_err(unreadable)?;
+        let content = content.ok_or_else(|| unreadable(io::ErrorKind::NotFound.into()))?;
+        let shown = beside(&place.shown);
+        if !place.scanned {
+            return self.load(draft, &content, file, &shown, place, depth + 1);
+        }
+        let inner = place.beside(&file.name);
+        self.load(draft, &content, file, &shown, &inner, depth + 1)
+    }
+}
+
+impl Place {
+    /// The directory of a file that is named from here. Its anchored patterns begin there.
+    fn beside(&self, name: &[u8]) -> Self {
+        let dir = name.get(..base_at(name)).unwrap_or_default();
+        let join =
+            |lead: &[u8]| if dir.starts_with(b"/") { dir.to_vec() } else { [lead, dir].concat() };
+        let anchor = match &self.anchor {
+            Anchor::Below(top) if !dir.starts_with(b"/") => below(&[top, dir].concat()),
+            _ => None,
+        };
+        Self {
+            // A file elsewhere has no directory of its own in the transfer; its rules count from
+            // this one.
+            anchor: anchor.map_or_else(|| self.anchor.clone(), Anchor::Below),
+            lead: join(&self.lead),
+            shown: join(&self.shown),
+            scanned: self.scanned,
+        }
+    }
+}
+
+/// `path` (which ends in a slash or is empty) without `.` and `..`; `None` when it leaves the top.
+fn below(path: &[u8]) -> Option<Vec<u8>> {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in path.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()?),
+            _ => parts.push(part),
+        }
+    }
+    Some(parts.iter().flat_map(|part| [part, &b"/"[..]].concat()).collect())
+}
+
+/// Where the last component of a name begins.
+fn base_at(name: &[u8]) -> usize {
+    name.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1)
+}
+
+/// The names of the dir-merge rules in a list, at any depth.
+pub(super) fn names(items: &[Item]) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    for item in items {
+        if let Item::Merge(merge, held) = item {
+            found.push(merge.name.clone());
+            found.extend(names(held));
+        }
+    }
+    found
+}

@@ -1,0 +1,134 @@
+//! The pattern of one rule, compiled to the cheapest test that decides it. Knows nothing of sides,
+//! order or files.
+
+use super::glob::{Glob, Start, Text};
+
+/// A compiled pattern of an include or exclude rule.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    shape: Shape,
+    /// A trailing slash: matches directories only.
+    dir_only: bool,
+    /// A leading slash: matches from the top of the text instead of its end.
+    anchored: bool,
+}
+
+#[derive(Debug)]
+enum Shape {
+    /// Matches nothing, such as an unfinished `[`.
+    Never,
+    /// `*`
+    Any,
+    /// `name`
+    Name(Box<[u8]>),
+    /// `name*`
+    NameStart(Box<[u8]>),
+    /// `*.ext`
+    NameEnd(Box<[u8]>),
+    /// Wildcards, but neither a slash nor `**`: only the last component counts.
+    NameGlob(Glob),
+    /// `/a/b`
+    Path(Box<[u8]>),
+    /// `a/b`
+    PathEnd(Box<[u8]>),
+    /// Wildcards together with a slash or `**`.
+    PathGlob(Glob),
+    /// `a/***`: a directory and all that is in it.
+    Subtree(Glob),
+}
+
+impl Pattern {
+    /// Compiles the pattern text of a rule as rsync(1) describes it under PATTERN MATCHING RULES.
+    /// Every text is a valid pattern; a malformed one matches nothing.
+    pub(super) fn new(text: &[u8]) -> Self {
+        let (body, dir_only) = match text.strip_suffix(b"/") {
+            Some(body) => (body, true),
+            None => (text, false),
+        };
+        let (body, anchored) = match body.strip_prefix(b"/") {
+            Some(body) => (body, true),
+            None => (body, false),
+        };
+        let shape = if body.is_empty() { Shape::Never } else { Shape::new(body, anchored) };
+        Self { shape, dir_only, anchored }
+    }
+
+    /// Whether a leading slash ties the pattern to the top of the text.
+    pub(super) fn anchored(&self) -> bool {
+        self.anchored
+    }
+
+    /// Whether the pattern looks at no more than the last component.
+    pub(super) fn name_only(&self) -> bool {
+        use Shape::*;
+        matches!(self.shape, Never | Any | Name(_) | NameStart(_) | NameEnd(_) | NameGlob(_))
+    }
+
+    /// Whether the pattern matches the entry `text`, whose last component is `name`.
+    pub(super) fn matches(&self, text: Text<'_>, name: &[u8], is_dir: bool) -> bool {
+        if self.dir_only && !is_dir {
+            return false;
+        }
+        match &self.shape {
+            Shape::Never => false,
+            Shape::Any => true,
+            Shape::Name(wanted) => name == &**wanted,
+            Shape::NameStart(start) => name.starts_with(start),
+            // Most names differ in the last byte already, which spares the comparison's call.
+            Shape::NameEnd(end) => name.last() == end.last() && name.ends_with(end),
+            Shape::NameGlob(glob) => glob.matches(Text::of(name)),
+            Shape::Path(wanted) => text.is(wanted),
+            Shape::PathEnd(wanted) => text.ends_with_components(wanted),
+            Shape::PathGlob(glob) => glob.matches(text),
+            Shape::Subtree(glob) => glob.matches(Text { slash: is_dir, ..text }),
+        }
+    }
+}
+
+impl Shape {
+    fn new(body: &[u8], anchored: bool) -> Self {
+        let slashes = body.iter().filter(|byte| **byte == b'/').count();
+        // Without a wildcard even a backslash is an ordinary byte.
+        if !body.iter().any(|byte| is_wild(*byte)) {
+            return match (anchored, slashes) {
+                (true, _) => Self::Path(body.into()),
+                (false, 0) => Self::Name(body.into()),
+                (false, _) => Self::PathEnd(body.into()),
+            };
+        }
+        let wide = body.windows(2).any(|pair| pair == b"**");
+        if !anchored && !wide && slashes == 0 {
+            return Self::name(body);
+        }
+        let start = match (anchored, wide) {
+            (true, _) => Start::Top,
+            (false, true) => Start::Component,
+            (false, false) => Start::Last(slashes),
+        };
+        // A leading "**/" may also stand for nothing, so what follows may begin at any component.
+        let stars = body.iter().take_while(|byte| **byte == b'*').count();
+        let body = match body.get(stars..) {
+            Some([b'/', rest @ ..]) if stars > 1 && !anchored => rest,
+            _ => body,
+        };
+        let shape = if body.ends_with(b"/***") { Self::Subtree } else { Self::PathGlob };
+        Glob::new(body, start).map_or(Self::Never, shape)
+    }
+
+    /// A pattern with wildcards that only sees the last component.
+    fn name(body: &[u8]) -> Self {
+        let plain = |text: &[u8]| {
+            !text.is_empty() && !text.iter().any(|byte| is_wild(*byte) || *byte == b'\\')
+        };
+        match body {
+            b"*" => Self::Any,
+            [b'*', end @ ..] if plain(end) => Self::NameEnd(end.into()),
+            [start @ .., b'*'] if plain(start) => Self::NameStart(start.into()),
+            _ => Glob::new(body, Start::Top).map_or(Self::Never, Self::NameGlob),
+        }
+    }
+}
+
+fn is_wild(byte: u8) -> bool {
+    matches!(byte, b'*' | b'?' | b'[')
+}

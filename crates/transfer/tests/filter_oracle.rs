@@ -1,0 +1,372 @@
+//! Runs generated filter rules over generated trees through rsync itself and through
+//! `policy::filter`, and compares which entries each would transfer and which it would delete.
+//! Skipped with a message where rsync is missing, unless `HAKOBU_REQUIRE_PEERS=1`.
+//! `HAKOBU_ORACLE_SEED` and `HAKOBU_ORACLE_CASES` choose other cases.
+
+#[path = "filter_oracle/cases.rs"]
+mod cases;
+
+use std::{
+    collections::BTreeSet,
+    env,
+    ffi::OsStr,
+    fs, io,
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::{Path, PathBuf},
+    process::{self, Command},
+    sync::Arc,
+    thread,
+};
+
+use cases::{Dice, FILES, MERGE_FILES, options, pattern, rule_file, sensible, tree};
+use hakobu_transfer::policy::filter::{DirRules, Filter, FilterBuilder, Origin};
+
+type Names = BTreeSet<Vec<u8>>;
+
+/// One temporary directory, removed at the end.
+struct Lab(PathBuf);
+
+impl Lab {
+    fn new(name: &str) -> Self {
+        let path = env::temp_dir().join(format!("hakobu-filter-{}-{name}", process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path.canonicalize().unwrap())
+    }
+
+    fn fresh(&self, name: &str) -> PathBuf {
+        let path = self.0.join(name);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn rsync_missing() -> bool {
+    let missing = Command::new("rsync").arg("--version").output().is_err();
+    if missing {
+        assert!(
+            env::var("HAKOBU_REQUIRE_PEERS").as_deref() != Ok("1"),
+            "rsync is required and not installed"
+        );
+        println!("skipped: rsync is not installed");
+    }
+    missing
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn write(path: &Path, content: &[u8]) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+/// The entries of a directory as names, with whether they are directories.
+fn list(dir: &Path) -> Vec<(Vec<u8>, bool)> {
+    let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
+    entries.map(|e| (e.file_name().into_vec(), e.file_type().unwrap().is_dir())).collect()
+}
+
+fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
+    if dir.is_empty() { name.to_vec() } else { [dir, b"/", name].concat() }
+}
+
+fn at(root: &Path, path: &[u8]) -> PathBuf {
+    if path.is_empty() { root.to_owned() } else { root.join(OsStr::from_bytes(path)) }
+}
+
+fn load(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What a transfer would do: entries sent and entries deleted, by transfer path.
+#[derive(Default, PartialEq, Debug)]
+struct Outcome {
+    sent: Names,
+    deleted: Names,
+}
+
+/// The walk that an engine makes, with nothing but names.
+struct Walk<'a> {
+    filter: &'a Filter,
+    source: &'a Path,
+    target: &'a Path,
+    outcome: Outcome,
+    refused: Option<String>,
+}
+
+impl Walk<'_> {
+    fn enter(&mut self, rules: &Arc<DirRules>, dir: &[u8]) -> Arc<DirRules> {
+        let mut read = |name: &[u8]| load(&at(&at(self.source, dir), name));
+        self.filter.enter(rules, dir, &mut read).unwrap_or_else(|error| {
+            self.refused = Some(error.to_string());
+            Arc::clone(rules)
+        })
+    }
+
+    fn send(&mut self, parent: &Arc<DirRules>, dir: &[u8]) {
+        let rules = self.enter(parent, dir);
+        for (name, is_dir) in list(&at(self.source, dir)) {
+            self.entry(&rules, &join(dir, &name), is_dir);
+        }
+    }
+
+    fn entry(&mut self, rules: &Arc<DirRules>, path: &[u8], is_dir: bool) {
+        if !self.filter.check(rules, path, is_dir, false).hide {
+            self.outcome.sent.insert(path.to_vec());
+            if is_dir {
+                self.send(rules, path);
+            }
+        }
+    }
+
+    /// The deletions in a target directory whose source was walked. `parent` is the state above it.
+    fn delete(&mut self, parent: &Arc<DirRules>, dir: &[u8]) {
+        let rules = self.enter(parent, dir);
+        for (name, is_dir) in list(&at(self.target, dir)) {
+            let path = join(dir, &name);
+            if !self.outcome.sent.contains(&path) {
+                self.remove(&rules, &path, is_dir, false);
+            } else if is_dir {
+                self.delete(&rules, &path);
+            }
+        }
+    }
+
+    /// Removes an entry unless it is protected or keeps something protected; whether it is gone.
+    fn remove(
+        &mut self,
+        rules: &Arc<DirRules>,
+        path: &[u8],
+        is_dir: bool,
+        in_deleted: bool,
+    ) -> bool {
+        if self.filter.check(rules, path, is_dir, in_deleted).protect {
+            return false;
+        }
+        if is_dir {
+            let rules = self.filter.enter(rules, path, &mut |_| Ok(None)).unwrap();
+            let mut empty = true;
+            for (name, is_dir) in list(&at(self.target, path)) {
+                empty &= self.remove(&rules, &join(path, &name), is_dir, true);
+            }
+            if !empty {
+                return false;
+            }
+        }
+        self.outcome.deleted.insert(path.to_vec())
+    }
+}
+
+/// Lets rsync do it, in `dir`. A dry run is not enough: it counts directories as deleted that it
+/// could not remove.
+fn ask_rsync(dir: &Path, options: &[String], source: &str) -> Result<Outcome, String> {
+    let mut before = Names::new();
+    names_below(&dir.join("target"), b"", &mut before);
+    let mut command = Command::new("rsync");
+    command.args(["-r", "-8", "--times", "-ii", "--delete", "--out-format=%i %n"]).args(options);
+    command.args([source, "target/"]).current_dir(dir).env("HOME", dir).env_remove("CVSIGNORE");
+    let output = command.output().unwrap();
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let mut outcome = Outcome::default();
+    for line in output.stdout.split(|byte| *byte == b'\n') {
+        let sent =
+            line.first().is_some_and(|byte| b">c.".contains(byte)) && line.get(11) == Some(&b' ');
+        if sent && &line[12..] != b"./" {
+            outcome.sent.insert(line[12..].strip_suffix(b"/").unwrap_or(&line[12..]).to_vec());
+        }
+    }
+    let mut after = Names::new();
+    names_below(&dir.join("target"), b"", &mut after);
+    outcome.deleted =
+        before.difference(&after).filter(|name| !outcome.sent.contains(*name)).cloned().collect();
+    Ok(outcome)
+}
+
+fn names_below(root: &Path, dir: &[u8], into: &mut Names) {
+    for (name, is_dir) in list(&at(root, dir)) {
+        let path = join(dir, &name);
+        if is_dir {
+            names_below(root, &path, into);
+        }
+        into.insert(path);
+    }
+}
+
+fn show(names: &Names) -> String {
+    names.iter().map(|name| String::from_utf8_lossy(name)).collect::<Vec<_>>().join(" | ")
+}
+
+fn difference(ours: &Outcome, theirs: &Outcome) -> String {
+    let less = |a: &Names, b: &Names| show(&a.difference(b).cloned().collect());
+    format!(
+        "  sent only here: {}\n  sent only by rsync: {}\n  deleted only here: {}\n  deleted only by rsync: {}",
+        less(&ours.sent, &theirs.sent),
+        less(&theirs.sent, &ours.sent),
+        less(&ours.deleted, &theirs.deleted),
+        less(&theirs.deleted, &ours.deleted)
+    )
+}
+
+/// Every pattern gets a directory with the same content and a file that holds only this pattern, so
+/// that one run of rsync answers for many patterns.
+#[test]
+fn patterns_match_what_rsync_matches() {
+    if rsync_missing() {
+        return;
+    }
+    let lab = Lab::new("patterns");
+    let mut dice = Dice(number("HAKOBU_ORACLE_SEED", 1));
+    let mut failures = Vec::new();
+    for round in 0..number("HAKOBU_ORACLE_CASES", 400).div_ceil(100) {
+        let case = lab.fresh(&format!("{round}"));
+        fs::create_dir_all(case.join("target")).unwrap();
+        let mut patterns = Vec::new();
+        for index in 0..100 {
+            let text = if dice.one_in(4) { sensible(&mut dice) } else { pattern(&mut dice) };
+            let top = case.join(format!("source/{index}"));
+            for (dir, files) in [("", FILES), ("d", &FILES[..4]), ("d/dd/e", FILES), ("foo.d", &[])]
+            {
+                fs::create_dir_all(top.join(dir)).unwrap();
+                files.iter().for_each(|file| write(&top.join(dir).join(file), b""));
+            }
+            write(&top.join(".p"), text.as_bytes());
+            patterns.push(text);
+        }
+        let mut builder = FilterBuilder::default();
+        builder.rule(b":-n .p").unwrap();
+        builder.rule(b":- .q").unwrap();
+        let options = ["-f:-n .p".to_owned(), "-f:- .q".to_owned()];
+        // Half of the patterns are inherited, too.
+        for index in (0..100).step_by(2) {
+            let top = case.join(format!("source/{index}"));
+            fs::rename(top.join(".p"), top.join(".q")).unwrap();
+        }
+        let ours = run(&case, builder, "source/").unwrap();
+        let theirs = ask_rsync(&case, &options, "source/").unwrap();
+        for (index, text) in patterns.iter().enumerate() {
+            let prefix = format!("{index}/");
+            let only = |names: &Names| {
+                names.iter().filter(|n| n.starts_with(prefix.as_bytes())).cloned().collect()
+            };
+            let (ours, theirs): (Names, Names) = (only(&ours.sent), only(&theirs.sent));
+            if ours != theirs {
+                let [ours, theirs] =
+                    [ours, theirs].map(|sent| Outcome { sent, ..Outcome::default() });
+                failures.push(format!("pattern {text:?}\n{}", difference(&ours, &theirs)));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} patterns differ:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Builds the filter and walks `source` as an engine would.
+fn run(case: &Path, builder: FilterBuilder, source: &str) -> Result<Outcome, String> {
+    let filter = builder.build(&mut |name| fs::read(at(case, name))).map_err(|e| e.to_string())?;
+    let whole = !source.ends_with('/');
+    let root = if whole { case.to_owned() } else { case.join("source") };
+    let target = case.join("target");
+    let origin = Origin {
+        source: root.as_os_str().as_bytes(),
+        target: target.as_os_str().as_bytes(),
+        first: if whole { b"source" } else { b"" },
+    };
+    let top = filter
+        .root(&origin, &mut |name| load(&at(Path::new("/"), name)))
+        .map_err(|e| e.to_string())?;
+    let mut walk = Walk {
+        filter: &filter,
+        source: &root,
+        target: &target,
+        outcome: Outcome::default(),
+        refused: None,
+    };
+    if whole {
+        walk.entry(&top, b"source", true);
+    } else {
+        walk.send(&top, b"");
+    }
+    give_target_the_merge_files(&walk);
+    if !whole {
+        walk.delete(&top, b"");
+    } else if walk.outcome.sent.contains(&b"source"[..]) && target.join("source").is_dir() {
+        walk.delete(&top, b"source");
+    }
+    walk.refused.map_or(Ok(walk.outcome), Err)
+}
+
+/// rsync reads the target's per-directory files to decide deletions, this program the source's. The
+/// same files on both sides, where the source is walked, make the two comparable.
+fn give_target_the_merge_files(walk: &Walk<'_>) {
+    let dirs = walk.outcome.sent.iter().map(|path| &**path).chain([&b""[..]]);
+    for dir in dirs.filter(|dir| at(walk.target, dir).is_dir() && at(walk.source, dir).is_dir()) {
+        for name in MERGE_FILES {
+            let file = at(walk.source, dir).join(name);
+            if file.is_file() {
+                fs::copy(file, at(walk.target, dir).join(name)).unwrap();
+            }
+        }
+    }
+}
+
+fn compare(lab: &Lab, seed: u64) -> Option<String> {
+    let mut dice = Dice(seed.wrapping_mul(0x2545_F491_4F6C_DD1D));
+    let case = lab.fresh(&format!("{seed}"));
+    let source = dice.pick(&["source/", "source/", "source"]);
+    tree(&mut dice, &case.join("source"), 2, true);
+    let inner = if source.ends_with('/') { "target" } else { "target/source" };
+    tree(&mut dice, &case.join(inner), 2, false);
+    for file in ["merge1", "merge2", ".r", ".s"] {
+        write(&case.join(file), rule_file(&mut dice, true).as_bytes());
+    }
+    let (options, builder) = options(&mut dice);
+    // `run` completes the target, so it comes first.
+    let ours = run(&case, builder, source);
+    let theirs = ask_rsync(&case, &options, source);
+    let report = match (&ours, &theirs) {
+        (Ok(ours), Ok(theirs)) if ours == theirs => None,
+        (Ok(ours), Ok(theirs)) => Some(difference(ours, theirs)),
+        (Err(_), Err(_)) => None,
+        (Err(ours), Ok(_)) => Some(format!("  refused only here: {ours}")),
+        (Ok(_), Err(theirs)) => Some(format!("  refused only by rsync: {theirs}")),
+    };
+    let report = report.map(|text| format!("seed {seed}: {} {source}\n{text}", options.join(" ")));
+    if env::var_os("HAKOBU_ORACLE_KEEP").is_none() {
+        let _ = fs::remove_dir_all(case);
+    }
+    report
+}
+
+#[test]
+fn rule_lists_decide_what_rsync_decides() {
+    if rsync_missing() {
+        return;
+    }
+    let lab = Lab::new("lists");
+    let first = number("HAKOBU_ORACLE_SEED", 1);
+    let last = first + number("HAKOBU_ORACLE_CASES", 250);
+    let failures: Vec<String> = thread::scope(|scope| {
+        let part = |lane: u64| {
+            (first + lane..last).step_by(2).filter_map(|seed| compare(&lab, seed)).collect()
+        };
+        let other = scope.spawn(move || part(1));
+        let mut failures: Vec<String> = part(0);
+        failures.extend(other.join().unwrap());
+        failures
+    });
+    assert!(failures.is_empty(), "{} cases differ:\n{}", failures.len(), failures.join("\n"));
+}

@@ -1,0 +1,303 @@
+//! The commands, one file each, and what running any transfer takes.
+mod cp;
+mod mv;
+mod sync;
+
+use crate::options::{Refused, Table, Typed};
+use crate::show::{Line, Show, Wanted, output};
+use crate::{exit, location, signals};
+use hakobu_transfer::error::Fatal;
+use hakobu_transfer::run::{Control, Outcome, Spec, transfer};
+use hakobu_transfer::unit::Totals;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// One command of the program.
+pub struct Command {
+    /// What is typed after `hakobu`.
+    pub name: &'static str,
+    /// One line for the overview.
+    pub about: &'static str,
+    /// Does it: the arguments are those after the name.
+    pub run: fn(Vec<OsString>) -> ExitCode,
+}
+
+/// All of them, in the order of the overview.
+const COMMANDS: &[Command] = &[
+    Command { name: "sync", about: "make DST like SRC (rsync's options)", run: sync::run },
+    Command { name: "cp", about: "copy (cp's options)", run: cp::run },
+    Command { name: "mv", about: "rename or move (mv's options)", run: mv::run },
+];
+
+/// The command of a name.
+pub fn find(name: &str) -> Option<&'static Command> {
+    COMMANDS.iter().find(|command| command.name == name)
+}
+
+/// The help of the program.
+pub fn overview() -> String {
+    let mut out = String::from(
+        "hakobu moves files between volumes at the machine's limit.\n\n\
+         Usage: hakobu COMMAND [OPTIONS] [PATHS]\n\nCommands:\n",
+    );
+    for command in COMMANDS {
+        out.push_str(&format!("  {:<8} {}\n", command.name, command.about));
+    }
+    out.push_str(
+        "\nhakobu help COMMAND (or hakobu COMMAND --help) shows its options;\n\
+         hakobu --version the version.\n",
+    );
+    out
+}
+
+/// `hakobu help COMMAND`.
+pub fn help(topic: &OsStr) -> ExitCode {
+    let name = topic.to_string_lossy();
+    match find(&name) {
+        Some(command) => (command.run)(vec!["--help".into()]),
+        None => unknown(&name),
+    }
+}
+
+/// Says that there is no such command, and which one may have been meant.
+pub fn unknown(name: &str) -> ExitCode {
+    let hint = match nearest(name) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => "hakobu --help lists the commands".to_owned(),
+    };
+    output::message(&format!("there is no command '{name}'; {hint}"));
+    exit::USAGE.into()
+}
+
+/// The command within two typing errors of a name.
+fn nearest(name: &str) -> Option<&'static str> {
+    let near = COMMANDS.iter().map(|command| (distance(name, command.name), command.name));
+    near.min().filter(|(far, best)| *far <= 2 && *far < best.len()).map(|(_, best)| best)
+}
+
+/// Edit distance (Levenshtein 1966): insertions, deletions and replacements.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+/// Runs one transfer and shows it; the exit code comes from `code_of`.
+fn run_transfer(spec: &Spec, wanted: Wanted, code_of: fn(&Outcome) -> u8) -> u8 {
+    match Session::start(wanted, code_of) {
+        Ok(session) => {
+            let outcome = session.run(spec);
+            session.end(outcome)
+        }
+        Err(code) => code,
+    }
+}
+
+/// What surrounds the transfers of one command: signals before, the showing around, the exit code
+/// after them.
+struct Session {
+    control: Arc<Control>,
+    show: Show,
+    is_list: bool,
+    code_of: fn(&Outcome) -> u8,
+    start: Instant,
+}
+
+impl Session {
+    /// Begins; the error is an exit code, with its message already told.
+    fn start(wanted: Wanted, code_of: fn(&Outcome) -> u8) -> Result<Session, u8> {
+        let start = Instant::now();
+        let control = signals::control().unwrap_or_else(|error| {
+            output::message(&format!("signals will end this run at once: {error}"));
+            Arc::new(Control::default())
+        });
+        let is_list = matches!(wanted.line, Line::List { .. });
+        let show = Show::new(wanted, Arc::clone(&control)).map_err(|message| {
+            output::message(&message);
+            code_of(&ended(Fatal::new(exit::SYNC_IO, message), start.elapsed()))
+        })?;
+        Ok(Session { control, show, is_list, code_of, start })
+    }
+
+    /// Runs a transfer. What ends it before it began is an outcome like any other.
+    fn run(&self, spec: &Spec) -> Outcome {
+        let start = Instant::now();
+        transfer(spec, &self.control, &self.show)
+            .unwrap_or_else(|fatal| ended(fatal, start.elapsed()))
+    }
+
+    /// Tells how it ended, and with which exit code.
+    fn end(self, mut outcome: Outcome) -> u8 {
+        if self.is_list && self.show.is_broken() {
+            // Nobody reads on (`| head`): that ends a list, and is no interruption.
+            outcome.stopped = false;
+        }
+        outcome.took = self.start.elapsed();
+        let code = (self.code_of)(&outcome);
+        let complete = self.show.finish(&outcome, code);
+        if complete || code != exit::OK {
+            return code;
+        }
+        // Everything arrived, but the record of it did not.
+        (self.code_of)(&ended(Fatal::new(exit::SYNC_IO, ""), outcome.took))
+    }
+}
+
+/// The outcome of a run in which nothing was done yet.
+fn nothing() -> Outcome {
+    Outcome {
+        totals: Totals::default(),
+        took: Duration::ZERO,
+        jobs: 0,
+        stopped: false,
+        fatal: None,
+    }
+}
+
+/// The outcome of a run that ended before anything was done.
+fn ended(fatal: Fatal, took: Duration) -> Outcome {
+    Outcome { took, fatal: Some(fatal), ..nothing() }
+}
+
+/// Two runs as one.
+fn joined(mut first: Outcome, second: Outcome) -> Outcome {
+    first.totals += second.totals;
+    Outcome {
+        totals: first.totals,
+        took: first.took + second.took,
+        jobs: first.jobs.max(second.jobs),
+        stopped: first.stopped || second.stopped,
+        fatal: first.fatal.or(second.fatal),
+    }
+}
+
+/// Reads a command line of cp's family; the error is an exit code, with its message told.
+fn typed(table: &Table, arguments: &[OsString]) -> Result<Typed, u8> {
+    table.parse(arguments).map_err(|refused| match refused {
+        Refused::Help(text) => {
+            output::text(&text);
+            exit::OK
+        }
+        Refused::Usage(message) => {
+            output::message(&format!("{}: {message}", table.command));
+            exit::USAGE
+        }
+    })
+}
+
+/// The sources and the target of a command line of cp's family, and whether the target has to be
+/// a directory.
+#[derive(Debug, PartialEq, Eq)]
+struct Places {
+    sources: Vec<PathBuf>,
+    target: PathBuf,
+    is_dir: bool,
+}
+
+/// Sorts paths into sources and target: `-t DIR` names the target, else the last path is it.
+fn places(
+    mut paths: Vec<PathBuf>,
+    more_sources: Vec<PathBuf>,
+    target_dir: Option<&OsStr>,
+    no_target_dir: bool,
+) -> Result<Places, String> {
+    for path in paths.iter().map(|path| path.as_os_str()).chain(target_dir) {
+        location::check_local(path)?;
+    }
+    if no_target_dir && target_dir.is_some() {
+        return Err("-t and -T cannot be used together".into());
+    }
+    let target = match target_dir {
+        Some(dir) => PathBuf::from(dir),
+        None => paths.pop().unwrap_or_default(),
+    };
+    let listed = !more_sources.is_empty();
+    paths.extend(more_sources);
+    if paths.is_empty() {
+        return Err(if target.as_os_str().is_empty() {
+            "give a source and a target".into()
+        } else {
+            format!("give a target after '{}'", target.display())
+        });
+    }
+    let several = paths.len() > 1 || listed;
+    if no_target_dir && several {
+        return Err("-T takes one source".into());
+    }
+    Ok(Places { sources: paths, target, is_dir: several || target_dir.is_some() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typing_errors() {
+        for (typed, meant) in [
+            ("snyc", Some("sync")),
+            ("sunc", Some("sync")),
+            ("rsync", Some("sync")),
+            ("copy", None),
+            ("c", Some("cp")),
+            ("mvv", Some("mv")),
+            ("frobnicate", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(typed), meant, "{typed}");
+        }
+    }
+
+    #[test]
+    fn sources_and_target() {
+        let sorted = |paths: &str, more: &str, t: Option<&str>, no_dir| {
+            let list = |text: &str| text.split_whitespace().map(PathBuf::from).collect();
+            match places(list(paths), list(more), t.map(OsStr::new), no_dir) {
+                Ok(Places { sources, target, is_dir }) => {
+                    format!("{sources:?} {target:?}{}", if is_dir { " dir" } else { "" })
+                }
+                Err(message) => message,
+            }
+        };
+        for (paths, more, t, no_dir, expected) in [
+            ("a b", "", None, false, r#"["a"] "b""#),
+            ("a b", "", None, true, r#"["a"] "b""#),
+            ("a b c", "", None, false, r#"["a", "b"] "c" dir"#),
+            ("a", "", Some("d"), false, r#"["a"] "d" dir"#),
+            ("d", "a b", None, false, r#"["a", "b"] "d" dir"#),
+            ("d", "a", None, false, r#"["a"] "d" dir"#),
+            ("", "", None, false, "give a source and a target"),
+            ("a", "", None, false, "give a target after 'a'"),
+            ("a b c", "", None, true, "-T takes one source"),
+            ("a", "", Some("d"), true, "-t and -T cannot be used together"),
+            (
+                "a h:b",
+                "",
+                None,
+                false,
+                "'h:b': remote locations are not built; for a local file write './h:b'",
+            ),
+        ] {
+            assert_eq!(sorted(paths, more, t, no_dir), expected);
+        }
+    }
+
+    #[test]
+    fn every_command_is_in_the_overview() {
+        for command in COMMANDS {
+            assert!(overview().contains(&format!("\n  {} ", command.name)));
+            assert!(find(command.name).is_some());
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Exit codes: what each command's numbers mean, and the one function that picks rsync's.
+
+use hakobu_transfer::run::Outcome;
+
+/// Everything was done as asked.
+pub const OK: u8 = 0;
+
+/// `sync`: the command line makes no sense.
+pub const SYNC_USAGE: u8 = 1;
+#[cfg_attr(not(test), allow(dead_code, reason = "the library's errors carry it"))]
+/// `sync`: the arguments name no possible set of files (several sources onto one file).
+pub const SYNC_SELECTION: u8 = 3;
+/// `sync`: reading or writing failed in a way that makes going on pointless (disk full).
+pub const SYNC_IO: u8 = 11;
+/// `sync`: a signal asked it to stop.
+pub const SYNC_INTERRUPTED: u8 = 20;
+/// `sync`: some entries were not, or not wholly, transferred.
+pub const SYNC_PARTIAL: u8 = 23;
+/// `sync`: some sources vanished while it ran; everything else was transferred.
+pub const SYNC_VANISHED: u8 = 24;
+/// `sync`: `--max-delete` held removals back.
+pub const SYNC_MAX_DELETE: u8 = 25;
+
+/// `cp`, `mv`, `rm`, `ls`, `du`: something failed.
+pub const FAILURE: u8 = 1;
+/// `cp`, `mv`, `rm`, `ls`, `du` and the program itself: the command line makes no sense.
+pub const USAGE: u8 = 2;
+
+/// `verify`: the trees are the same.
+pub const VERIFY_SAME: u8 = 0;
+/// `verify`: they differ.
+pub const VERIFY_DIFFERENT: u8 = 1;
+/// `verify`: something could not be compared, or the command line makes no sense.
+pub const VERIFY_TROUBLE: u8 = 2;
+
+/// rsync's exit code for a run that began: what stopped it first, then what is missing most.
+pub fn of_sync(outcome: &Outcome) -> u8 {
+    let totals = &outcome.totals;
+    if let Some(fatal) = &outcome.fatal {
+        // A fatal end never counts as success, whatever number came with it.
+        if fatal.code == OK { SYNC_IO } else { fatal.code }
+    } else if outcome.stopped {
+        SYNC_INTERRUPTED
+    } else if totals.failed > 0 {
+        SYNC_PARTIAL
+    } else if totals.vanished > 0 {
+        SYNC_VANISHED
+    } else if totals.deletes_held > 0 {
+        SYNC_MAX_DELETE
+    } else {
+        OK
+    }
+}
+
+/// The exit code of `cp` and `mv` for a run that began: there is only one kind of failure.
+pub fn of_copy(outcome: &Outcome) -> u8 {
+    if of_sync(outcome) == OK { OK } else { FAILURE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hakobu_transfer::error::Fatal;
+    use hakobu_transfer::unit::Totals;
+    use std::time::Duration;
+
+    fn outcome(totals: Totals, stopped: bool, fatal: Option<u8>) -> Outcome {
+        Outcome {
+            totals,
+            took: Duration::ZERO,
+            jobs: 1,
+            stopped,
+            fatal: fatal.map(|code| Fatal::new(code, "why")),
+        }
+    }
+
+    #[test]
+    fn the_worst_counts() {
+        let clean = Totals { files: 3, skipped: 2, unprivileged: 5, ..Totals::default() };
+        let held = Totals { deletes_held: 1, ..clean };
+        let vanished = Totals { vanished: 1, ..held };
+        let failed = Totals { failed: 1, ..vanished };
+        for (totals, stopped, fatal, sync, copy) in [
+            (clean, false, None, OK, OK),
+            (held, false, None, SYNC_MAX_DELETE, FAILURE),
+            (vanished, false, None, SYNC_VANISHED, FAILURE),
+            (failed, false, None, SYNC_PARTIAL, FAILURE),
+            (failed, true, None, SYNC_INTERRUPTED, FAILURE),
+            (failed, true, Some(11), SYNC_IO, FAILURE),
+            (clean, false, Some(3), SYNC_SELECTION, FAILURE),
+            (clean, false, Some(0), SYNC_IO, FAILURE),
+        ] {
+            let outcome = outcome(totals, stopped, fatal);
+            assert_eq!((of_sync(&outcome), of_copy(&outcome)), (sync, copy), "{outcome:?}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Numbers for people: rsync's levels of `-h`, and the sizes of coreutils' `-h`.
+
+/// How numbers are written: rsync(1), `--human-readable`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Digits {
+    /// Digits alone (`--no-h`).
+    Plain,
+    /// A comma after each three (rsync's default).
+    #[default]
+    Grouped,
+    /// Units of 1000 (`-h`).
+    Thousands,
+    /// Units of 1024 (`-hh`).
+    Kibi,
+}
+
+impl Digits {
+    /// The level after so many `-h`.
+    pub fn of_level(level: u8) -> Digits {
+        match level {
+            0 => Digits::Grouped,
+            1 => Digits::Thousands,
+            _ => Digits::Kibi,
+        }
+    }
+
+    /// A size in bytes.
+    pub fn size(self, bytes: u64) -> String {
+        let base = match self {
+            Digits::Plain => return bytes.to_string(),
+            Digits::Grouped => return grouped(bytes),
+            Digits::Thousands => 1000.0,
+            Digits::Kibi => 1024.0,
+        };
+        let (mut rest, mut unit) = (bytes as f64, None);
+        for letter in ['K', 'M', 'G', 'T', 'P'] {
+            if rest < base {
+                break;
+            }
+            rest /= base;
+            unit = Some(letter);
+        }
+        match unit {
+            Some(letter) => format!("{rest:.2}{letter}"),
+            None => grouped(bytes),
+        }
+    }
+
+    /// A count of things: never with a unit.
+    pub fn count(self, n: u64) -> String {
+        if self == Digits::Plain { n.to_string() } else { grouped(n) }
+    }
+}
+
+/// `1234567` as `1,234,567`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Bytes for a sentence: `3 bytes`, `81.92 MB`.
+pub fn bytes(bytes: u64) -> String {
+    if bytes < 1000 {
+        return format!("{bytes} bytes");
+    }
+    let mut text = Digits::Thousands.size(bytes);
+    text.insert(text.len() - 1, ' ');
+    text.push('B');
+    text
+}
+
+/// Bytes as coreutils' `-h` writes them: units of 1024, rounded up, one decimal below ten.
+pub fn ceiled(bytes: u64) -> String {
+    let mut unit = 1u64;
+    for letter in ["", "K", "M", "G", "T", "P", "E"] {
+        if bytes.div_ceil(unit) < 1024 || letter == "E" {
+            let tenths = (u128::from(bytes) * 10).div_ceil(u128::from(unit));
+            return if tenths < 100 && !letter.is_empty() {
+                format!("{}.{}{letter}", tenths / 10, tenths % 10)
+            } else {
+                format!("{}{letter}", bytes.div_ceil(unit))
+            };
+        }
+        unit *= 1024;
+    }
+    bytes.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_rsync() {
+        for (n, grouped, thousands, kibi) in [
+            (0, "0", "0", "0"),
+            (999, "999", "999", "999"),
+            (1000, "1,000", "1.00K", "1,000"),
+            (1023, "1,023", "1.02K", "1,023"),
+            (1024, "1,024", "1.02K", "1.00K"),
+            (9999, "9,999", "10.00K", "9.76K"),
+            (10_000, "10,000", "10.00K", "9.77K"),
+            (999_499, "999,499", "999.50K", "976.07K"),
+            (1_000_000, "1,000,000", "1.00M", "976.56K"),
+            (1_048_575, "1,048,575", "1.05M", "1024.00K"),
+            (1_265_648, "1,265,648", "1.27M", "1.21M"),
+        ] {
+            assert_eq!(Digits::Plain.size(n), n.to_string());
+            assert_eq!(Digits::Grouped.size(n), grouped);
+            assert_eq!(Digits::Thousands.size(n), thousands);
+            assert_eq!(Digits::Kibi.size(n), kibi);
+            assert_eq!(Digits::Kibi.count(n), grouped);
+        }
+    }
+
+    #[test]
+    fn as_coreutils() {
+        for (n, text) in [
+            (0, "0"),
+            (1, "1"),
+            (1023, "1023"),
+            (1024, "1.0K"),
+            (1025, "1.1K"),
+            (4096, "4.0K"),
+            (10_137, "9.9K"),
+            (10_138, "10K"),
+            (1_047_552, "1023K"),
+            (1_047_553, "1.0M"),
+            (u64::MAX, "16E"),
+        ] {
+            assert_eq!(ceiled(n), text, "{n}");
+        }
+    }
+
+    #[test]
+    fn in_sentences() {
+        assert_eq!(bytes(3), "3 bytes");
+        assert_eq!(bytes(81_920_000), "81.92 MB");
+    }
+}

@@ -1,0 +1,71 @@
+//! The options of `hakobu cp`: the names and meanings of cp(1), and ours.
+
+use super::{Opt, Table, Takes, flag, value};
+use crate::jobs;
+
+/// The command line of `cp`.
+pub const TABLE: Table = Table {
+    command: "cp",
+    about: "Copy SRC to DST, or several into a directory, as cp does it, on all cores",
+    usage: "hakobu cp [OPTIONS] SRC... DST\n       hakobu cp [OPTIONS] -t DIR SRC...",
+    after: "Exit codes: 0 done, 1 something failed, 2 usage.",
+    options: OPTIONS,
+    unbuilt: UNBUILT,
+    abbreviates: true,
+};
+
+const OPTIONS: &[Opt] = &[
+    flag("recursive", Some('r'), "copy directories with all they hold (-R is the same)"),
+    flag("R", Some('R'), "same as -r").short_only(),
+    flag("archive", Some('a'), "same as -dR --preserve=all"),
+    flag("p", Some('p'), "same as --preserve=mode,ownership,timestamps").short_only(),
+    flag("d", Some('d'), "same as --no-dereference --preserve=links").short_only(),
+    flag("dereference", Some('L'), "follow symlinks in SRC"),
+    flag("no-dereference", Some('P'), "do not follow symlinks in SRC"),
+    flag("H", Some('H'), "follow symlinks that are arguments").short_only(),
+    value("preserve", None, "LIST", "keep mode, ownership, timestamps, links, xattr, all")
+        .takes(Takes::Perhaps("LIST")),
+    value("no-preserve", None, "LIST", "do not keep these"),
+    flag("no-clobber", Some('n'), "leave existing files alone"),
+    flag("update", Some('u'), "only files that are newer than in DST, or missing there")
+        .takes(Takes::Perhaps("older")),
+    flag("force", Some('f'), "replace existing files that cannot be opened: always so"),
+    flag("interactive", Some('i'), "ask before overwriting"),
+    flag("link", Some('l'), "hard-link files instead of copying"),
+    flag("symbolic-link", Some('s'), "make symlinks instead of copying"),
+    value("target-directory", Some('t'), "DIR", "copy everything into DIR"),
+    flag(
+        "no-target-directory",
+        Some('T'),
+        "DST is the name itself, never a directory to copy into",
+    ),
+    flag("parents", None, "keep the path as typed below DST"),
+    flag("reflink", None, "share extents: auto (the default), always, never")
+        .takes(Takes::Perhaps("WHEN")),
+    value("sparse", None, "WHEN", "holes: auto (the default), always, never"),
+    flag("one-file-system", Some('x'), "do not cross into other file systems"),
+    value("files-from", None, "FILE", "read more names of sources from FILE ('-': standard input)"),
+    flag("from0", Some('0'), "names in that file end with NUL"),
+    value("bwlimit", None, "RATE", "bytes a second in all; a plain number is KiB"),
+    value("jobs", Some('j'), "N", jobs::HELP),
+    value("joblog", None, "FILE", "one line per file in GNU parallel's columns"),
+    flag("verbose", Some('v'), "one line per file"),
+    flag("progress", None, "a bar while it runs, on a terminal"),
+    flag("json", None, "JSON lines on standard output, nothing else"),
+];
+
+const UNBUILT: &[(&str, &str)] = &[
+    ("--attributes-only", ""),
+    ("--backup", ""),
+    ("-b", ""),
+    ("--suffix", ""),
+    ("-S", ""),
+    ("--copy-contents", ""),
+    ("--debug", ""),
+    ("--keep-directory-symlink", ""),
+    ("--remove-destination", ""),
+    ("--strip-trailing-slashes", ""),
+    ("--context", ""),
+    ("-Z", ""),
+    ("--version", "it is an option of hakobu itself: hakobu --version"),
+];

@@ -1,0 +1,255 @@
+//! One line for one entry: rsync's itemized form (`-i`), its plain names (`-v`), cp's arrows.
+
+use super::escape::{Escape, push_quoted};
+use hakobu_transfer::event::Item;
+use hakobu_transfer::policy::Change;
+use hakobu_transfer::unit::Kind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// rsync's eleven letters `YXcstpoguax` (rsync(1), `--itemize-changes`); for a removal `*deleting`
+/// padded to the same width.
+pub fn letters(change: &Change, kind: Kind) -> [u8; 11] {
+    if change.deleted {
+        return *b"*deleting  ";
+    }
+    let is_plain = matches!(kind, Kind::File | Kind::Dir);
+    let did = if change.hard_link {
+        b'h'
+    } else if change.transferred && kind == Kind::File {
+        b'>'
+    } else if change.created || (!is_plain && (change.transferred || change.checksum)) {
+        b'c'
+    } else {
+        b'.'
+    };
+    let mut out = [b'.'; 11];
+    (out[0], out[1]) = (did, letter(kind));
+    if change.created {
+        out[2..].fill(b'+');
+        return out;
+    }
+    let mark = |on: bool, letter: u8| if on { letter } else { b'.' };
+    out[2] = mark(change.checksum, b'c');
+    out[3] = mark(change.size, b's');
+    out[4] = mark(change.time_now, b'T');
+    if change.time {
+        out[4] = b't';
+    }
+    out[5] = mark(change.mode, b'p');
+    out[6] = mark(change.owner, b'o');
+    out[7] = mark(change.group, b'g');
+    out[9] = mark(change.acl, b'a');
+    out[10] = mark(change.xattr, b'x');
+    if matches!(did, b'.' | b'h') && out[2..].iter().all(|mark| *mark == b'.') {
+        out[2..].fill(b' ');
+    }
+    out
+}
+
+fn letter(kind: Kind) -> u8 {
+    match kind {
+        Kind::Dir => b'd',
+        Kind::Symlink => b'L',
+        Kind::CharDevice | Kind::BlockDevice => b'D',
+        Kind::Fifo | Kind::Socket => b'S',
+        Kind::File | Kind::Unknown => b'f',
+    }
+}
+
+/// The name as rsync prints it: a directory with a slash, the root of the transfer as `./`.
+pub fn push_name(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
+    let name = item.path.as_os_str().as_bytes();
+    escape.push(if name.is_empty() { b"." } else { name }, out);
+    if item.kind == Kind::Dir && !name.ends_with(b"/") {
+        out.push(b'/');
+    }
+}
+
+fn push_link(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
+    if let Some(link) = item.link.as_deref().filter(|_| !item.change.deleted) {
+        let arrow: &[u8] = if item.change.hard_link { b" => " } else { b" -> " };
+        out.extend_from_slice(arrow);
+        escape.push(link.as_os_str().as_bytes(), out);
+    }
+}
+
+/// The line of `-i`.
+pub fn push_itemized(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
+    out.extend_from_slice(&letters(&item.change, item.kind));
+    out.push(b' ');
+    push_name(item, escape, out);
+    push_link(item, escape, out);
+    out.push(b'\n');
+}
+
+/// The line of `-v`: the name, or nothing where rsync says nothing (only attributes of something
+/// that is no directory changed). Of unchanged entries `-vv` says that they are.
+pub fn push_plain(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
+    let change = &item.change;
+    if change.deleted {
+        out.extend_from_slice(b"deleting ");
+        push_name(item, escape, out);
+    } else if change.created
+        || change.transferred
+        || change.hard_link
+        || (item.kind == Kind::Dir && change.any())
+        || (item.kind == Kind::Symlink && change.checksum)
+    {
+        push_name(item, escape, out);
+        push_link(item, escape, out);
+    } else if !change.any() && item.kind != Kind::Dir {
+        push_name(item, escape, out);
+        out.extend_from_slice(b" is uptodate");
+    } else {
+        return;
+    }
+    out.push(b'\n');
+}
+
+/// The line of cp's `-v`: `'a' -> 'b'`, or with a verb before it mv's: `copied 'a' -> 'b'`.
+pub fn push_arrow(verb: &str, from: &Path, to: &Path, out: &mut Vec<u8>) {
+    out.extend_from_slice(verb.as_bytes());
+    if !verb.is_empty() {
+        out.push(b' ');
+    }
+    push_quoted(from.as_os_str().as_bytes(), out);
+    out.extend_from_slice(b" -> ");
+    push_quoted(to.as_os_str().as_bytes(), out);
+    out.push(b'\n');
+}
+
+/// The line of mv's `-v` for a rename.
+pub fn push_renamed(from: &Path, to: &Path, backup: Option<&Path>, out: &mut Vec<u8>) {
+    push_arrow("renamed", from, to, out);
+    if let Some(backup) = backup {
+        out.truncate(out.len() - 1);
+        out.extend_from_slice(b" (backup: ");
+        push_quoted(backup.as_os_str().as_bytes(), out);
+        out.extend_from_slice(b")\n");
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    pub fn item<'a>(change: Change, kind: Kind, path: &'a str, link: Option<&str>) -> Item<'a> {
+        Item {
+            change,
+            kind,
+            path: Path::new(path),
+            source: Some(PathBuf::from("/s").join(path)),
+            target: Some(PathBuf::from("/t").join(path)),
+            link: link.map(PathBuf::from),
+            bytes: 1234,
+            bytes_moved: 1234,
+            start_s: 1_790_000_000.25,
+            took: Duration::from_millis(5),
+            mode: 0o644,
+            mtime_s: 1_790_000_000,
+        }
+    }
+
+    #[test]
+    fn as_rsync() {
+        let none = Change::default();
+        let new = Change { created: true, ..none };
+        let file = Change { created: true, transferred: true, ..none };
+        let time = Change { time: true, ..none };
+        for (change, kind, path, link, itemized, plain) in [
+            (file, Kind::File, "s/a", None, ">f+++++++++ s/a\n", "s/a\n"),
+            (new, Kind::Dir, "s", None, "cd+++++++++ s/\n", "s/\n"),
+            (new, Kind::Symlink, "l", Some("a"), "cL+++++++++ l -> a\n", "l -> a\n"),
+            (new, Kind::Fifo, "p", None, "cS+++++++++ p\n", "p\n"),
+            (new, Kind::CharDevice, "n", None, "cD+++++++++ n\n", "n\n"),
+            (
+                Change { hard_link: true, created: true, ..none },
+                Kind::File,
+                "b",
+                Some("a"),
+                "hf+++++++++ b => a\n",
+                "b => a\n",
+            ),
+            (Change { hard_link: true, ..none }, Kind::File, "b", None, "hf          b\n", "b\n"),
+            (time, Kind::Dir, "", None, ".d..t...... ./\n", "./\n"),
+            (time, Kind::Dir, ".", None, ".d..t...... ./\n", "./\n"),
+            (
+                Change { checksum: true, ..time },
+                Kind::Symlink,
+                "l",
+                Some("a"),
+                "cLc.t...... l -> a\n",
+                "l -> a\n",
+            ),
+            (time, Kind::Symlink, "l", Some("a"), ".L..t...... l -> a\n", ""),
+            (Change { mode: true, ..none }, Kind::File, "a", None, ".f...p..... a\n", ""),
+            (
+                Change { transferred: true, size: true, ..time },
+                Kind::File,
+                "a",
+                None,
+                ">f.st...... a\n",
+                "a\n",
+            ),
+            (Change { transferred: true, ..none }, Kind::File, "a", None, ">f......... a\n", "a\n"),
+            (
+                Change {
+                    transferred: true,
+                    checksum: true,
+                    size: true,
+                    time_now: true,
+                    mode: true,
+                    owner: true,
+                    group: true,
+                    acl: true,
+                    xattr: true,
+                    ..none
+                },
+                Kind::File,
+                "a",
+                None,
+                ">fcsTpog.ax a\n",
+                "a\n",
+            ),
+            (none, Kind::File, "a", None, ".f          a\n", "a is uptodate\n"),
+            (none, Kind::Dir, "d", None, ".d          d/\n", ""),
+            (none, Kind::Symlink, "l", Some("a"), ".L          l -> a\n", "l is uptodate\n"),
+            (
+                Change { deleted: true, ..none },
+                Kind::Dir,
+                "d",
+                None,
+                "*deleting   d/\n",
+                "deleting d/\n",
+            ),
+            (
+                Change { deleted: true, ..none },
+                Kind::File,
+                "x\n",
+                None,
+                "*deleting   x\\#012\n",
+                "deleting x\\#012\n",
+            ),
+        ] {
+            let item = item(change, kind, path, link);
+            let (mut lines, mut names) = (Vec::new(), Vec::new());
+            push_itemized(&item, Escape::Utf8, &mut lines);
+            push_plain(&item, Escape::Utf8, &mut names);
+            assert_eq!(String::from_utf8_lossy(&lines), itemized);
+            assert_eq!(String::from_utf8_lossy(&names), plain);
+        }
+    }
+
+    #[test]
+    fn arrows() {
+        let mut out = Vec::new();
+        push_arrow("", Path::new("a"), Path::new("it's"), &mut out);
+        push_renamed(Path::new("a"), Path::new("b"), None, &mut out);
+        push_renamed(Path::new("a"), Path::new("b"), Some(Path::new("b~")), &mut out);
+        let text = "'a' -> \"it's\"\nrenamed 'a' -> 'b'\nrenamed 'a' -> 'b' (backup: 'b~')\n";
+        assert_eq!(String::from_utf8_lossy(&out), text);
+    }
+}

@@ -1,0 +1,315 @@
+//! JSON lines: one per entry, problem and warning, and the summary that ends every run. Fields
+//! are only ever added; `schema` counts changes that are more than that.
+
+use super::itemize;
+use hakobu_sys::process::Usage;
+use hakobu_transfer::error::{Cause, Class, Operation, Problem};
+use hakobu_transfer::event::Item;
+use hakobu_transfer::policy::Change;
+use hakobu_transfer::run::Outcome;
+use hakobu_transfer::unit::Kind;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Named paths of a line, for `#[serde(flatten)]`. A path that is no UTF-8 is written with U+FFFD
+/// for what is none, and its bytes follow in hex under `NAME_bytes`; one that is missing is left
+/// out.
+pub struct Paths<'a>(pub &'a [(&'static str, Option<&'a Path>)]);
+
+impl Serialize for Paths<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, path) in self.0 {
+            let Some(raw) = path.map(|path| path.as_os_str().as_bytes()) else { continue };
+            map.serialize_entry(name, &String::from_utf8_lossy(raw))?;
+            if std::str::from_utf8(raw).is_err() {
+                let hex: String = raw.iter().map(|byte| format!("{byte:02x}")).collect();
+                map.serialize_entry(&format!("{name}_bytes"), &hex)?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// Appends one JSON line.
+pub fn push_line(line: &impl Serialize, out: &mut Vec<u8>) {
+    // Writing into a vector cannot fail, and no map here has keys that are not text.
+    if serde_json::to_writer(&mut *out, line).is_ok() {
+        out.push(b'\n');
+    }
+}
+
+/// Appends the line of one entry.
+pub fn push_item(item: &Item<'_>, out: &mut Vec<u8>) {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        event: &'static str,
+        change: &'static str,
+        kind: &'static str,
+        #[serde(flatten)]
+        paths: Paths<'a>,
+        bytes: u64,
+        bytes_moved: u64,
+        mode: String,
+        mtime_s: i64,
+        start_s: f64,
+        took_s: f64,
+        itemize: &'a str,
+    }
+    let letters = itemize::letters(&item.change, item.kind);
+    let line = Line {
+        event: "item",
+        change: change_word(&item.change),
+        kind: kind_word(item.kind),
+        paths: Paths(&[
+            ("path", Some(item.path)),
+            ("source", item.source.as_deref()),
+            ("target", item.target.as_deref()),
+            ("link", item.link.as_deref()),
+        ]),
+        bytes: item.bytes,
+        bytes_moved: item.bytes_moved,
+        mode: format!("{:04o}", item.mode),
+        mtime_s: item.mtime_s,
+        start_s: item.start_s,
+        took_s: item.took.as_secs_f64(),
+        itemize: std::str::from_utf8(&letters).unwrap_or_default().trim_end(),
+    };
+    push_line(&line, out);
+}
+
+fn change_word(change: &Change) -> &'static str {
+    match change {
+        Change { deleted: true, .. } => "delete",
+        Change { hard_link: true, .. } => "link",
+        Change { created: true, .. } => "create",
+        Change { transferred: true, .. } => "update",
+        change if change.any() => "metadata",
+        _ => "unchanged",
+    }
+}
+
+/// The word for a type of entry.
+pub fn kind_word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => "file",
+        Kind::Dir => "dir",
+        Kind::Symlink => "symlink",
+        Kind::Fifo => "fifo",
+        Kind::Socket => "socket",
+        Kind::CharDevice => "char_device",
+        Kind::BlockDevice => "block_device",
+        Kind::Unknown => "unknown",
+    }
+}
+
+/// Appends the line of a problem; `message` is its sentence.
+pub fn push_problem(problem: &Problem, message: &str, out: &mut Vec<u8>) {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        event: &'static str,
+        class: &'static str,
+        operation: &'static str,
+        #[serde(flatten)]
+        paths: Paths<'a>,
+        cause: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        errno: Option<i32>,
+        message: &'a str,
+    }
+    let line = Line {
+        event: "problem",
+        class: class_word(problem.class),
+        operation: operation_word(problem.operation),
+        paths: Paths(&[
+            ("source", problem.source.as_deref()),
+            ("target", problem.target.as_deref()),
+        ]),
+        cause: problem.cause.to_string(),
+        errno: match &problem.cause {
+            Cause::System(error) => error.raw_os_error(),
+            Cause::Reason(_) => None,
+        },
+        message,
+    };
+    push_line(&line, out);
+}
+
+fn class_word(class: Class) -> &'static str {
+    match class {
+        Class::Vanished => "vanished",
+        Class::Partial => "partial",
+        Class::Fatal => "fatal",
+        Class::Unprivileged => "unprivileged",
+        Class::Notice => "notice",
+    }
+}
+
+fn operation_word(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Read => "read",
+        Operation::List => "list",
+        Operation::Stat => "stat",
+        Operation::Create => "create",
+        Operation::MakeDir => "make_dir",
+        Operation::Write => "write",
+        Operation::Rename => "rename",
+        Operation::Link => "link",
+        Operation::SetMode => "set_mode",
+        Operation::SetOwner => "set_owner",
+        Operation::SetTimes => "set_times",
+        Operation::SetXattr => "set_xattr",
+        Operation::SetAcl => "set_acl",
+        Operation::Remove => "remove",
+        Operation::Sync => "sync",
+        Operation::Compare => "compare",
+        Operation::Filter => "filter",
+        Operation::Move => "move",
+    }
+}
+
+/// Appends the line of an entry that was renamed.
+pub fn push_rename(from: &Path, to: &Path, backup: Option<&Path>, out: &mut Vec<u8>) {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        event: &'static str,
+        change: &'static str,
+        #[serde(flatten)]
+        paths: Paths<'a>,
+    }
+    let paths = Paths(&[("source", Some(from)), ("target", Some(to)), ("backup", backup)]);
+    push_line(&Line { event: "item", change: "rename", paths }, out);
+}
+
+/// Appends a line that is only a sentence: `warning`, `error`.
+pub fn push_message(event: &'static str, message: &str, out: &mut Vec<u8>) {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        event: &'static str,
+        message: &'a str,
+    }
+    push_line(&Line { event, message }, out);
+}
+
+/// The last line of a run.
+#[derive(Serialize)]
+pub struct Summary {
+    event: &'static str,
+    schema: u32,
+    command: &'static str,
+    files: u64,
+    bytes: u64,
+    skipped: u64,
+    deleted: u64,
+    failed: u64,
+    vanished: u64,
+    retries: u64,
+    jobs: usize,
+    real_s: f64,
+    user_s: f64,
+    sys_s: f64,
+    max_rss_bytes: u64,
+    exit_code: u8,
+}
+
+impl Summary {
+    /// Of a run that ended with `exit_code`.
+    pub fn new(command: &'static str, outcome: &Outcome, used: &Usage, exit_code: u8) -> Summary {
+        let totals = &outcome.totals;
+        Summary {
+            event: "summary",
+            schema: 1,
+            command,
+            files: totals.files,
+            bytes: totals.bytes,
+            skipped: totals.skipped,
+            deleted: totals.deleted,
+            failed: totals.failed,
+            vanished: totals.vanished,
+            // Nothing is retried between local volumes.
+            retries: 0,
+            jobs: outcome.jobs,
+            real_s: outcome.took.as_secs_f64(),
+            user_s: used.user.as_secs_f64(),
+            sys_s: used.sys.as_secs_f64(),
+            max_rss_bytes: used.rss_bytes_max,
+            exit_code,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::itemize::tests::item;
+    use super::*;
+    use hakobu_transfer::unit::Totals;
+    use std::ffi::OsStr;
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    #[test]
+    fn summary_has_all_its_fields() {
+        let outcome = Outcome {
+            totals: Totals { files: 1, bytes: 2, failed: 3, ..Totals::default() },
+            took: Duration::from_millis(1500),
+            jobs: 2,
+            stopped: false,
+            fatal: None,
+        };
+        let mut out = Vec::new();
+        push_line(&Summary::new("sync", &outcome, &Usage::default(), 23), &mut out);
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "{\"event\":\"summary\",\"schema\":1,\"command\":\"sync\",\"files\":1,\"bytes\":2,\
+             \"skipped\":0,\"deleted\":0,\"failed\":3,\"vanished\":0,\"retries\":0,\"jobs\":2,\
+             \"real_s\":1.5,\"user_s\":0.0,\"sys_s\":0.0,\"max_rss_bytes\":0,\"exit_code\":23}\n"
+        );
+    }
+
+    #[test]
+    fn an_item() {
+        let change = Change { created: true, transferred: true, ..Change::default() };
+        let mut out = Vec::new();
+        push_item(&item(change, Kind::File, "a\n", None), &mut out);
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "{\"event\":\"item\",\"change\":\"create\",\"kind\":\"file\",\"path\":\"a\\n\",\
+             \"source\":\"/s/a\\n\",\"target\":\"/t/a\\n\",\"bytes\":1234,\"bytes_moved\":1234,\
+             \"mode\":\"0644\",\"mtime_s\":1790000000,\"start_s\":1790000000.25,\"took_s\":0.005,\
+             \"itemize\":\">f+++++++++\"}\n"
+        );
+    }
+
+    #[test]
+    fn names_that_are_no_text_keep_their_bytes() {
+        let odd = Path::new(OsStr::from_bytes(b"a\xff"));
+        let mut out = Vec::new();
+        push_rename(odd, Path::new("ä"), None, &mut out);
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "{\"event\":\"item\",\"change\":\"rename\",\"source\":\"a\u{fffd}\",\
+             \"source_bytes\":\"61ff\",\"target\":\"ä\"}\n"
+        );
+    }
+
+    #[test]
+    fn a_problem() {
+        let problem = Problem {
+            operation: Operation::Read,
+            source: Some(PathBuf::from("/a")),
+            target: None,
+            cause: Cause::System(std::io::Error::from_raw_os_error(13)),
+            class: Class::Partial,
+        };
+        let mut out = Vec::new();
+        push_problem(&problem, "cannot read '/a': Permission denied", &mut out);
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "{\"event\":\"problem\",\"class\":\"partial\",\"operation\":\"read\",\"source\":\"/a\",\
+             \"cause\":\"Permission denied\",\"errno\":13,\
+             \"message\":\"cannot read '/a': Permission denied\"}\n"
+        );
+    }
+}

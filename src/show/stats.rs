@@ -1,0 +1,145 @@
+//! The end of a run in words: rsync's `--stats` and one sentence of totals.
+
+use crate::number::{self, Digits};
+use hakobu_sys::process::Usage;
+use hakobu_transfer::run::Outcome;
+use hakobu_transfer::unit::Totals;
+use std::fmt::Write;
+
+/// rsync's statistics, with its labels. The lines about its file list and its protocol are left
+/// out, as there is neither; nothing is matched, as files are copied whole.
+pub fn stats(totals: &Totals, digits: Digits) -> String {
+    let count = |n| digits.count(n);
+    let of = |parts: &[(&str, u64)]| {
+        let all: u64 = parts.iter().map(|(_, n)| n).sum();
+        let some: Vec<String> = parts
+            .iter()
+            .filter(|(_, n)| *n > 0)
+            .map(|(kind, n)| format!("{kind}: {}", count(*n)))
+            .collect();
+        if all == 0 { "0".to_owned() } else { format!("{} ({})", count(all), some.join(", ")) }
+    };
+    let seen = of(&[
+        ("reg", totals.seen_files),
+        ("dir", totals.seen_dirs),
+        ("link", totals.seen_links),
+        ("special", totals.seen_nodes),
+    ]);
+    let created = of(&[
+        ("reg", totals.files_created),
+        ("dir", totals.dirs_created),
+        ("link", totals.links_created),
+    ]);
+    format!(
+        "\nNumber of files: {seen}\n\
+         Number of created files: {created}\n\
+         Number of deleted files: {}\n\
+         Number of regular files transferred: {}\n\
+         Total file size: {} bytes\n\
+         Total transferred file size: {} bytes\n\
+         Literal data: {} bytes\n\
+         Matched data: 0 bytes\n",
+        count(totals.deleted),
+        count(totals.files),
+        digits.size(totals.seen_bytes),
+        digits.size(totals.bytes),
+        digits.size(totals.bytes),
+    )
+}
+
+/// What a run did and what it took, as one line; `done` is the word for what became of the files.
+pub fn sentence(outcome: &Outcome, used: &Usage, done: &str) -> String {
+    let totals = &outcome.totals;
+    let mut out =
+        format!("{} and {} {done}", things(totals.files, "file"), number::bytes(totals.bytes),);
+    for (n, what) in [
+        (totals.dirs_created, "directories made"),
+        (totals.links_created, "links and nodes made"),
+        (totals.metadata, "attributes updated"),
+        (totals.skipped, "skipped"),
+        (totals.deleted, "deleted"),
+        (totals.removed_sources, "removed from the source"),
+        (totals.vanished, "vanished"),
+        (totals.failed, "failed"),
+    ] {
+        if n > 0 {
+            let _ = write!(out, ", {} {what}", number::grouped(n));
+        }
+    }
+    let seconds = outcome.took.as_secs_f64();
+    let _ = write!(
+        out,
+        "; {seconds:.2} s (user {:.2}, sys {:.2})",
+        used.user.as_secs_f64(),
+        used.sys.as_secs_f64()
+    );
+    if seconds > 0.0 && totals.bytes > 0 {
+        let _ = write!(
+            out,
+            ", {} files/s, {}/s",
+            number::grouped((totals.files as f64 / seconds) as u64),
+            number::bytes((totals.bytes as f64 / seconds) as u64)
+        );
+    }
+    let _ = write!(out, ", {}", things(outcome.jobs as u64, "job"));
+    out
+}
+
+fn things(n: u64, what: &str) -> String {
+    format!("{} {what}{}", number::grouped(n), if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn totals() -> Totals {
+        Totals {
+            files: 2000,
+            bytes: 8_192_000,
+            files_created: 1999,
+            dirs_created: 3,
+            skipped: 7,
+            failed: 1,
+            seen_files: 2007,
+            seen_dirs: 3,
+            seen_bytes: 9_000_000,
+            ..Totals::default()
+        }
+    }
+
+    #[test]
+    fn rsync_labels() {
+        assert_eq!(
+            stats(&totals(), Digits::Grouped),
+            "\nNumber of files: 2,010 (reg: 2,007, dir: 3)\n\
+             Number of created files: 2,002 (reg: 1,999, dir: 3)\n\
+             Number of deleted files: 0\n\
+             Number of regular files transferred: 2,000\n\
+             Total file size: 9,000,000 bytes\n\
+             Total transferred file size: 8,192,000 bytes\n\
+             Literal data: 8,192,000 bytes\n\
+             Matched data: 0 bytes\n"
+        );
+        assert!(stats(&Totals::default(), Digits::Plain).contains("created files: 0\n"));
+        assert!(stats(&totals(), Digits::Thousands).contains("Literal data: 8.19M bytes\n"));
+    }
+
+    #[test]
+    fn one_sentence() {
+        let outcome = Outcome {
+            totals: totals(),
+            took: Duration::from_millis(250),
+            jobs: 2,
+            stopped: false,
+            fatal: None,
+        };
+        assert_eq!(
+            sentence(&outcome, &Usage::default(), "copied"),
+            "2,000 files and 8.19 MB copied, 3 directories made, 7 skipped, 1 failed; \
+             0.25 s (user 0.00, sys 0.00), 8,000 files/s, 32.77 MB/s, 2 jobs"
+        );
+        assert!(sentence(&outcome, &Usage::default(), "moved").contains("8.19 MB moved,"));
+    }
+}
