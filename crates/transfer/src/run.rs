@@ -11,7 +11,7 @@ use crate::plan::{self, Argument, Place};
 use crate::policy::{Delete, Policy};
 use crate::tune::{self, Medium};
 use crate::unit::{Jobs, Totals};
-use hakobu_sys::{AsFd, OwnedFd, dir, meta, process, volume};
+use hakobu_sys::{OwnedFd, dir, meta, process, volume};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -102,11 +102,8 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
         true => Place::nowhere(&spec.target),
         false => plan::place(spec, &arguments, mode == TargetMode::Real, umask)?,
     };
-    if let Some(fd) = &place.dir
-        && spec.check_space
-        && mode == TargetMode::Real
-    {
-        plan::warn_of_space(fd.as_fd(), &arguments, listener);
+    if spec.check_space && mode == TargetMode::Real {
+        plan::warn_of_space(&place, &arguments, listener);
     }
     let open_files_max = process::raise_open_files_limit();
     let jobs = tune::jobs(spec.jobs, &mediums(&arguments, &place), process::cpus(), open_files_max);

@@ -948,7 +948,7 @@ impl Engine<'_> {
             || want.times.is_some_and(|(_, mtime)| {
                 !crate::policy::same_time(mtime, info.meta.mtime, self.policy.modify_window_s)
             });
-        let changes = info.created || differs || (touched && times);
+        let changes = info.created || differs || (touched && (times || self.policy.fsync));
         if !changes && !self.wants_xattrs() {
             return Ok(());
         }
