@@ -15,7 +15,7 @@ pub mod stats;
 
 pub use ask::{ask, confirmed};
 
-use crate::number::Digits;
+use crate::number::{self, Digits};
 use escape::Escape;
 use hakobu_transfer::error::{Class, Problem};
 use hakobu_transfer::event::{Event, Item, Listener};
@@ -296,6 +296,10 @@ impl Show {
         if watched && !self.wanted.quiet && !is_list && outcome.jobs > 0 {
             let done = if self.wanted.dry_run { "to be copied" } else { self.wanted.done };
             output::message(&stats::sentence(outcome, &used, done));
+            if outcome.totals.unprivileged > 0 {
+                let left_out = number::things(outcome.totals.unprivileged, "attribute");
+                output::message(&format!("left out for want of privilege: {left_out}"));
+            }
         }
         if self.wanted.json {
             let mut out = Vec::with_capacity(512);
@@ -308,16 +312,10 @@ impl Show {
 
     fn tell_rest(&self, outcome: &Outcome) {
         let totals = &outcome.totals;
-        if totals.unprivileged > 0 && !self.wanted.quiet {
-            output::message(&format!(
-                "left out for want of privilege: {}",
-                crate::number::things(totals.unprivileged, "attribute")
-            ));
-        }
         if totals.deletes_held > 0 {
             output::message(&format!(
                 "--max-delete held back {}",
-                crate::number::things(totals.deletes_held, "removal")
+                number::things(totals.deletes_held, "removal")
             ));
         }
         if let Some(fatal) = &outcome.fatal {
