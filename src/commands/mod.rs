@@ -1,7 +1,13 @@
 //! The commands, one file each, and what running any transfer takes.
+
 mod cp;
+mod du;
+mod ls;
 mod mv;
+mod rm;
 mod sync;
+mod tool;
+mod verify;
 
 use crate::options::{Refused, Table, Typed};
 use crate::show::{Line, Show, Wanted, output};
@@ -30,6 +36,10 @@ const COMMANDS: &[Command] = &[
     Command { name: "sync", about: "make DST like SRC (rsync's options)", run: sync::run },
     Command { name: "cp", about: "copy (cp's options)", run: cp::run },
     Command { name: "mv", about: "rename or move (mv's options)", run: mv::run },
+    Command { name: "verify", about: "say where two trees differ", run: verify::run },
+    Command { name: "rm", about: "remove files and trees (rm's options)", run: rm::run },
+    Command { name: "ls", about: "list directories and files (ls's options)", run: ls::run },
+    Command { name: "du", about: "count the room that trees take (du's options)", run: du::run },
 ];
 
 /// The command of a name.

@@ -5,9 +5,13 @@
 //! an option means is not decided here but by the command.
 
 pub mod cp;
+pub mod du;
+pub mod ls;
 pub mod mv;
 mod opt;
+pub mod rm;
 pub mod sync;
+pub mod verify;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -228,7 +232,15 @@ mod tests {
 
     #[test]
     fn tables_are_sound() {
-        for table in [&sync::TABLE, &cp::TABLE, &mv::TABLE] {
+        for table in [
+            &sync::TABLE,
+            &cp::TABLE,
+            &mv::TABLE,
+            &rm::TABLE,
+            &du::TABLE,
+            &ls::TABLE,
+            &verify::TABLE,
+        ] {
             table.clap().debug_assert();
             assert!(table.help().contains(table.usage), "{}", table.command);
         }

@@ -79,6 +79,8 @@ pub struct Wanted {
     pub progress: bool,
     /// Nothing is really changed.
     pub dry_run: bool,
+    /// The command writes its own summary and totals.
+    pub own_end: bool,
     /// How numbers look.
     pub digits: Digits,
     /// `-8`.
@@ -301,7 +303,7 @@ impl Show {
                 output::message(&format!("left out for want of privilege: {left_out}"));
             }
         }
-        if self.wanted.json {
+        if self.wanted.json && !self.wanted.own_end {
             let mut out = Vec::with_capacity(512);
             let summary = json::Summary::new(self.wanted.command, outcome, &used, exit_code);
             json::push_line(&summary, &mut out);

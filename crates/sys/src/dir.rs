@@ -1,8 +1,8 @@
 //! Directories: opening them safely, reading them, and the calls that add, move and remove names.
 
 use crate::meta::Kind;
-use crate::{BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags};
+use crate::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
 use std::ffi::{CStr, CString};
 use std::io::Result;
 use std::mem::MaybeUninit;
@@ -25,6 +25,38 @@ pub fn cwd() -> BorrowedFd<'static> {
 pub fn open(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<OwnedFd> {
     let flags = if follow { DIR } else { DIR.union(OFlags::NOFOLLOW) };
     Ok(rustix::fs::openat(dir, name, flags, Mode::empty())?)
+}
+
+/// Opens a directory several components below `dir`, none of which may be a symlink or lead out
+/// of it: `openat2(2)`, or one component after the other where that call is missing or forbidden.
+pub fn open_below(dir: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    match rustix::fs::openat2(dir, path, DIR, Mode::empty(), resolve) {
+        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => open_each(dir, path),
+        other => Ok(other?),
+    }
+}
+
+fn open_each(dir: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd> {
+    // Directories in between need not be readable.
+    let between = DIR.union(OFlags::PATH).union(OFlags::NOFOLLOW);
+    let mut names = path.to_bytes().split(|&byte| byte == b'/').peekable();
+    let mut above: Option<OwnedFd> = None;
+    while let Some(name) = names.next() {
+        let name = CString::new(name)?;
+        let here = above.as_ref().map_or(dir, AsFd::as_fd);
+        if names.peek().is_none() {
+            return open(here, &name, false);
+        }
+        above = Some(rustix::fs::openat(here, &name, between, Mode::empty())?);
+    }
+    Err(std::io::Error::from_raw_os_error(libc::ENOENT))
+}
+
+/// Whether this process may write to what `name` is, faccessat(2) for the effective user.
+pub fn may_write(dir: BorrowedFd<'_>, name: &CStr) -> bool {
+    use rustix::fs::Access;
+    rustix::fs::accessat(dir, name, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
 
 /// `mkdirat(2)`.

@@ -11,6 +11,7 @@ pub mod file;
 pub mod host;
 pub mod meta;
 pub mod process;
+pub mod terminal;
 pub mod user;
 pub mod volume;
 pub mod xattr;

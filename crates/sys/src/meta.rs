@@ -217,3 +217,8 @@ pub fn set_times_fd(fd: impl AsFd, atime: Option<Time>, mtime: Time) -> Result<(
 pub fn set_times(dir: BorrowedFd<'_>, name: &CStr, atime: Option<Time>, mtime: Time) -> Result<()> {
     Ok(rustix::fs::utimensat(dir, name, &stamps(atime, mtime), AtFlags::SYMLINK_NOFOLLOW)?)
 }
+
+/// Major and minor of a device number.
+pub fn device_numbers(rdev: u64) -> (u32, u32) {
+    (rustix::fs::major(rdev), rustix::fs::minor(rdev))
+}

@@ -121,6 +121,8 @@ impl Engine<'_> {
             _ if preserve.mode => bits,
             Some(target) if target.kind == source.kind => target.mode,
             _ if dir.is_some_and(|dir| dir.default_acl) => bits & 0o777,
+            // cp keeps the sticky bit of a directory.
+            _ if policy.cp_targets && source.kind == Kind::Dir => bits & 0o1777 & !self.umask,
             _ => bits & 0o777 & !self.umask,
         };
         let cp_keeps = existing.filter(|_| policy.cp_targets && root);

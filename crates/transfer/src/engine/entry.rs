@@ -216,7 +216,9 @@ impl Engine<'_> {
             compared = !self.same_content(state, entry, source.size)?;
             action = if compared { Action::Update } else { Action::Metadata };
         }
-        let grouped = policy.hard_links && source.nlink > 1;
+        let grouped = policy.hard_links
+            && (source.nlink > 1
+                || policy.remove_source_files && self.links.knows(source.identity()));
         if !grouped {
             return self.act(
                 state,
@@ -354,9 +356,8 @@ impl Engine<'_> {
         {
             return self.keep_content(state, entry, source, target, text, begun);
         }
-        if action == Action::Create
-            && !self.policy.link_dest.is_empty()
-            && self.link_from_dest(state, entry, source, text.as_deref(), begun)?
+        if !self.policy.link_dest.is_empty()
+            && self.link_from_dest(state, entry, source, target, text.as_deref(), begun)?
         {
             return Ok(());
         }
@@ -501,11 +502,12 @@ impl Engine<'_> {
         }
         let Some((target_dir, _)) = entry.target else { return Ok(()) };
         let force = self.policy.force || self.policy.delete != crate::policy::Delete::No;
-        if !force {
-            return match dir::rmdir(target_dir, entry.target_name) {
-                Ok(()) => Ok(()),
-                Err(error) => Err(Failure { operation: Operation::Remove, error }.into()),
-            };
+        match dir::rmdir(target_dir, entry.target_name) {
+            Ok(()) => return Ok(()),
+            Err(error) if !force => {
+                return Err(Failure { operation: Operation::Remove, error }.into());
+            }
+            Err(_) => {}
         }
         self.remove_extraneous(state, entry.node, entry.fds, entry.target_name, Kind::Dir);
         match meta::of(target_dir, entry.target_name, false) {
@@ -663,10 +665,14 @@ impl Engine<'_> {
         state: &mut State,
         entry: &Entry<'_>,
         source: &Meta,
+        target: Option<&Meta>,
         text: Option<&CStr>,
         begun: Option<Begun>,
     ) -> Result<bool, Stop> {
         let Some((target_dir, info)) = entry.target else { return Ok(false) };
+        if target.is_some_and(|target| target.kind == Kind::Dir) {
+            return Ok(false);
+        }
         for basis in entry.fds.link_dest.iter().flatten() {
             use hakobu_sys::AsFd;
             let basis = basis.as_fd();
@@ -688,16 +694,18 @@ impl Engine<'_> {
                 continue;
             }
             if self.mode == TargetMode::Real {
-                let linked = dir::link(basis, entry.target_name, target_dir, entry.target_name);
-                match linked {
+                match self.link_over(entry, target, (basis, entry.target_name), target_dir) {
                     Ok(()) => {}
                     // Another volume, or as many links as the file system allows: copy it.
-                    Err(error)
-                        if matches!(error.raw_os_error(), Some(errno::EXDEV | errno::EMLINK)) =>
+                    Err(failure)
+                        if matches!(
+                            failure.error.raw_os_error(),
+                            Some(errno::EXDEV | errno::EMLINK)
+                        ) =>
                     {
                         return Ok(false);
                     }
-                    Err(error) => return Err(Failure { operation: Operation::Link, error }.into()),
+                    Err(failure) => return Err(failure.into()),
                 }
             }
             self.touched(entry);

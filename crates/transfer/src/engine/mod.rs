@@ -7,6 +7,7 @@
 mod attributes;
 mod data;
 mod entry;
+pub mod handle;
 mod links;
 pub mod node;
 pub mod pool;
@@ -15,6 +16,7 @@ pub mod remove;
 mod special;
 mod sweep;
 mod temp;
+pub mod usage;
 mod walk;
 
 pub use sweep::Pass;

@@ -5,6 +5,8 @@
 //! holds more than a few descriptors or a path longer than what it tells its caller, so a tree may
 //! be deeper than PATH_MAX and than the limit of open files.
 
+pub mod parallel;
+
 use crate::error::{Cause, Operation};
 use crate::unit::Kind;
 use hakobu_sys::dir::Reader;
@@ -58,6 +60,12 @@ pub trait Removal {
     /// Whether this entry stays. Asked once for every entry, the top included, for a directory
     /// before its content. What contains a kept entry stays as well.
     fn keep(&mut self, entry: &Entry<'_>) -> bool {
+        let _ = entry;
+        false
+    }
+
+    /// Whether a directory stays although it is empty now. Asked before it is removed.
+    fn keep_emptied(&mut self, entry: &Entry<'_>) -> bool {
         let _ = entry;
         false
     }
@@ -361,7 +369,9 @@ impl<R: Removal + ?Sized> Descent<'_, R> {
             }
             return Some(Left::Failed);
         }
-        if left == Left::Nothing && !self.options.dry_run {
+        if left == Left::Nothing && self.removal.keep_emptied(&entry) {
+            left = Left::Kept;
+        } else if left == Left::Nothing && !self.options.dry_run {
             match dir::rmdir(dir, &name) {
                 Ok(()) => {}
                 Err(error) if is_gone(&error) => {}

@@ -11,7 +11,7 @@ use super::{BUFFER_BYTES, Engine, State, TargetMode, attributes, data};
 use crate::error::{Class, Operation};
 use crate::event::Event;
 use crate::policy::filter::Origin;
-use crate::policy::{Change, Symlinks};
+use crate::policy::{Change, Delete, Symlinks};
 use crate::unit::{Kind, Meta, Totals};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
 use std::ffi::{CStr, OsStr};
@@ -215,10 +215,12 @@ impl Engine<'_> {
 
     fn tell_base(&self, state: &mut State, node: &Arc<Node>, seen: u64) {
         state.totals.seen_dirs += seen;
-        let Some(info) = node.target_dir() else { return };
-        if self.pass == Pass::Transfer {
+        let Some(info) = node.target_dir() else {
+            return self.tell_missing_dir(state, node);
+        };
+        if self.pass == Pass::Transfer && !self.policy.prune_empty_dirs {
             let change = self.dir_change(state, node, &info);
-            self.tell_dir(node, b"./", change);
+            self.tell_dir(node, change);
         }
     }
 
@@ -471,7 +473,9 @@ impl Engine<'_> {
         let parent_info = parent.target_dir();
         let stat = || Failure::of(Operation::Stat);
         let fresh_parent = parent_info.is_some_and(|info| info.fresh);
-        let makes = self.mode == TargetMode::Real && !self.policy.prune_empty_dirs;
+        let makes = self.mode == TargetMode::Real
+            && self.pass == Pass::Transfer
+            && !self.policy.prune_empty_dirs;
         if fresh_parent && makes && !self.policy.existing {
             match self.make_dir(state, node, parent, dir_fd) {
                 Err(failure) if errno::is(&failure.error, errno::EEXIST) => {}
@@ -496,16 +500,16 @@ impl Engine<'_> {
         match existing {
             Some(there) if there.kind == Kind::Dir => {
                 let (fd, info) = self.open_existing(state, dir_fd, name, &there, follow)?;
-                if self.pass == Pass::Transfer {
+                if self.pass == Pass::Transfer && !self.policy.prune_empty_dirs {
                     let change = self.dir_change(state, node, &info);
-                    self.tell_dir(node, b"", change);
+                    self.tell_dir(node, change);
                 }
                 return Ok(Opened::Dir(fd, info));
             }
             _ if self.pass == Pass::Delete => return Ok(Opened::LeftOut),
             Some(_) if self.policy.ignore_existing => {
-                state.totals.skipped += 1;
-                return Ok(Opened::LeftOut);
+                let error = std::io::Error::other("--ignore-existing keeps what is in its way");
+                return Err(Failure { operation: Operation::MakeDir, error });
             }
             Some(_) if self.policy.cp_targets => {
                 let error = std::io::Error::other("cannot overwrite non-directory with directory");
@@ -592,7 +596,7 @@ impl Engine<'_> {
         let default_acl = parent_info.is_some_and(|info| info.default_acl);
         state.totals.dirs_created += 1;
         let change = Change { created: true, ..Change::default() };
-        self.tell_dir(node, b"", change);
+        self.tell_dir(node, change);
         let identity = meta.identity();
         Ok((
             fd,
@@ -602,30 +606,38 @@ impl Engine<'_> {
 
     /// A directory that a dry run does not make, or `--prune-empty-dirs` not yet.
     fn tell_missing_dir(&self, state: &mut State, node: &Node) {
-        if self.mode == TargetMode::Real || self.pass == Pass::Delete {
+        let told = self.policy.prune_empty_dirs && !node.needed.load(Ordering::Relaxed);
+        if self.mode == TargetMode::Real || self.pass == Pass::Delete || told {
             return;
         }
         state.totals.dirs_created += 1;
         let change = Change { created: true, ..Change::default() };
-        self.tell_dir(node, b"", change);
+        self.tell_dir(node, change);
     }
 
     /// Makes the target directory of a node, and those above it, now that something goes in.
     fn materialize(&self, state: &mut State, node: &Arc<Node>) -> Result<(), Failure> {
-        let mut missing = Vec::new();
+        let mut needed = Vec::new();
         let mut above = node;
         let _making = lock(&self.making);
         while !above.needed.swap(true, Ordering::Relaxed) {
-            if above.target_dir().is_none() {
-                missing.push(above);
-            }
+            needed.push(above);
             match &above.parent {
                 Some(parent) => above = parent,
                 None => break,
             }
         }
-        while let Some(node) = missing.pop() {
-            let Some(parent) = &node.parent else { return Ok(()) };
+        while let Some(node) = needed.pop() {
+            if let Some(info) = node.target_dir() {
+                let change = self.dir_change(state, node, &info);
+                self.tell_dir(node, change);
+                continue;
+            }
+            if self.mode != TargetMode::Real {
+                self.tell_missing_dir(state, node);
+                continue;
+            }
+            let Some(parent) = &node.parent else { continue };
             let fds = parent.fds().map_err(Failure::of(Operation::MakeDir))?;
             let Some(dir_fd) = fds.target() else { return Ok(()) };
             let made = match self.make_dir(state, node, parent, dir_fd) {
@@ -664,14 +676,14 @@ impl Engine<'_> {
         change
     }
 
-    fn tell_dir(&self, node: &Node, base_name: &[u8], change: Change) {
+    fn tell_dir(&self, node: &Node, change: Change) {
         if self.pass == Pass::Delete || !(change.any() || self.items_unchanged) {
             return;
         }
         let mut path = Vec::new();
         node.push_path(&mut path);
         if path.is_empty() {
-            path.extend_from_slice(base_name.strip_suffix(b"/").unwrap_or(base_name));
+            path.push(b'.');
         }
         let source = Some(node.source_path(0, c""));
         self.tell_other(&path, &node.source, source, Some(node.target_path(c"")), change);
@@ -818,8 +830,7 @@ impl Engine<'_> {
 
     fn chunk(&self, state: &mut State, chunk: &Chunk, queue: &Queue<'_, Unit>) {
         let node = &chunk.node;
-        if self.mode == TargetMode::Real
-            && self.policy.prune_empty_dirs
+        if self.policy.prune_empty_dirs
             && self.pass == Pass::Transfer
             && let Err(failure) = self.materialize(state, node)
         {
@@ -917,7 +928,8 @@ impl Engine<'_> {
 
     fn try_finish(&self, state: &mut State, node: &Arc<Node>) -> Result<(), Failure> {
         let pruned = self.policy.prune_empty_dirs && !node.needed.load(Ordering::Relaxed);
-        if self.mode != TargetMode::Real || !node.owns_attributes || pruned {
+        let later = self.pass == Pass::Delete && self.policy.delete == Delete::Before;
+        if later || self.mode != TargetMode::Real || !node.owns_attributes || pruned {
             return Ok(());
         }
         let Some(info) = node.target_dir() else { return Ok(()) };

@@ -25,6 +25,13 @@ pub struct Argument {
 }
 
 impl Argument {
+    /// The whole path, for looking at what it names.
+    pub fn path(&self) -> PathBuf {
+        let mut path = self.folder.clone();
+        path.extend(self.names.iter().map(|name| OsStr::from_bytes(name)));
+        if path.as_os_str().is_empty() { PathBuf::from(".") } else { path }
+    }
+
     /// Whether the content of a folder is meant, not the folder.
     pub fn is_content(&self) -> bool {
         self.names.is_empty()

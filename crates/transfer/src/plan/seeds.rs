@@ -116,6 +116,16 @@ impl Seeds<'_, '_> {
         let Some((last, above)) = argument.names.split_last() else { return Ok(()) };
         let c = |name: &Vec<u8>| c_string(name).map_err(Failure::of(Operation::Read));
         let mut node = self.base(argument, last)?;
+        // A rule that leaves out the argument leaves out the directories above it, too.
+        if self.policy.filter.is_some() {
+            let full = argument.names.join(&b'/');
+            let look = c_string(argument.path().as_os_str().as_bytes())
+                .and_then(|path| meta::of(dir::cwd(), &path, false));
+            let is_dir = look.is_ok_and(|source| source.kind == Kind::Dir);
+            if self.engine.hides(&node, &full, is_dir) {
+                return Ok(());
+            }
+        }
         let mut path: Vec<u8> = Vec::new();
         for name in above {
             if !path.is_empty() {
@@ -135,13 +145,6 @@ impl Seeds<'_, '_> {
         if argument.typed.as_os_str().as_bytes().ends_with(b"/") && source.kind != Kind::Dir {
             let error = io::Error::from_raw_os_error(errno::ENOTDIR);
             return Err(Failure { operation: Operation::Read, error });
-        }
-        if !path.is_empty() {
-            path.push(b'/');
-        }
-        path.extend_from_slice(last);
-        if self.engine.hides(&node, &path, source.kind == Kind::Dir) {
-            return Ok(());
         }
         let target_name = self.place.name.as_deref();
         self.engine.add_name(&mut self.units, &node, &name, target_name, follow);

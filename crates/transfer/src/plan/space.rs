@@ -34,10 +34,7 @@ pub fn warn_of_space(target: BorrowedFd<'_>, arguments: &[Argument], listener: &
     let mut upper = (0u64, 0u64);
     let mut volumes = Vec::new();
     for argument in arguments {
-        let mut path = argument.folder.clone();
-        path.extend(argument.names.iter().map(|name| std::ffi::OsStr::from_bytes(name)));
-        let Ok(name) = c_string(path.as_os_str().as_bytes()) else { continue };
-        let name = if name.is_empty() { c".".to_owned() } else { name };
+        let Ok(name) = c_string(argument.path().as_os_str().as_bytes()) else { continue };
         let Ok(source) = meta::of(dir::cwd(), &name, true) else { continue };
         if source.kind != Kind::Dir {
             upper = (upper.0.saturating_add(source.size), upper.1 + 1);

@@ -69,7 +69,7 @@ pub fn place(spec: &Spec, arguments: &[Argument], real: bool, umask: u32) -> Res
         }
     };
     if as_name {
-        return name_in_parent(spec, real, umask);
+        return name_in_parent(spec, arguments, real, umask);
     }
     let mut created = false;
     if there.is_none() {
@@ -92,7 +92,7 @@ fn rsync_wants_name(
 ) -> Result<bool, Fatal> {
     let single = match arguments {
         [one] if !one.is_content() && !one.relative && spec.files_from.is_none() => {
-            let path = one.folder.join(std::ffi::OsStr::from_bytes(&one.names.concat()));
+            let path = one.path();
             let follow = spec.policy.symlinks == Symlinks::Follow || one.follow;
             look(&path, follow).is_ok_and(|source| {
                 let dirlink = spec.policy.copy_dirlinks
@@ -118,15 +118,18 @@ fn rsync_wants_name(
 
 fn copies_dir(spec: &Spec, arguments: &[Argument]) -> bool {
     spec.policy.recurse
-        && matches!(arguments, [one] if {
-            let path = one.folder.join(std::ffi::OsStr::from_bytes(&one.names.concat()));
-            look(&path, true).is_ok_and(|source| source.kind == Kind::Dir)
-        })
+        && matches!(arguments, [one]
+            if look(&one.path(), true).is_ok_and(|source| source.kind == Kind::Dir))
 }
 
 /// The target is a name in its parent directory.
-fn name_in_parent(spec: &Spec, real: bool, umask: u32) -> Result<Place, Fatal> {
-    let target = resolve_link(&spec.target, &spec.policy)?;
+fn name_in_parent(
+    spec: &Spec,
+    arguments: &[Argument],
+    real: bool,
+    umask: u32,
+) -> Result<Place, Fatal> {
+    let target = resolve_link(&spec.target, arguments, &spec.policy)?;
     let Some(name) = target.file_name().filter(|_| !target.as_os_str().is_empty()) else {
         let message = format!("'{}' cannot be the name of a file", spec.target.display());
         return Err(Fatal::new(3, message));
@@ -154,10 +157,13 @@ fn name_in_parent(spec: &Spec, real: bool, umask: u32) -> Result<Place, Fatal> {
     Ok(Place { dir, path: parent.to_owned(), created, name: Some(name) })
 }
 
-/// cp writes through a symlink that it is given as the target.
-fn resolve_link(target: &Path, policy: &Policy) -> Result<PathBuf, Fatal> {
-    let is_link = look(target, false).is_ok_and(|there| there.kind == Kind::Symlink);
-    if !policy.cp_targets || !is_link || policy.symlinks == Symlinks::Keep {
+/// cp writes through a symlink that it is given as the target, unless the source is one, too, and
+/// is kept as one.
+fn resolve_link(target: &Path, arguments: &[Argument], policy: &Policy) -> Result<PathBuf, Fatal> {
+    let is_link = |path: &Path| look(path, false).is_ok_and(|there| there.kind == Kind::Symlink);
+    let keeps = policy.symlinks == Symlinks::Keep
+        && arguments.iter().any(|argument| is_link(&argument.path()));
+    if !policy.cp_targets || !is_link(target) || keeps {
         return Ok(target.to_owned());
     }
     std::fs::canonicalize(target).map_err(|_| {

@@ -3,10 +3,13 @@
 //! bytes through the caller's closures, and descending into directories is the caller's part, too:
 //! nothing below a hidden directory is ever asked about.
 //!
-//! The source of every meaning is rsync(1), FILTER RULES. Wanted differences: per-directory files
-//! are read from the source for both sides, so `--delete` and `--exclude` agree without
-//! transferring those files first; and rules anchored in a directory whose own name holds wildcard
-//! characters work.
+//! The source of every meaning is rsync(1), FILTER RULES. Wanted differences from rsync 3.5.0:
+//! - per-directory files are read from the source for both sides, so that `--delete` and `--exclude`
+//!   agree without transferring those files first;
+//! - rules anchored in a directory whose own name holds wildcard characters work;
+//! - a file that a per-directory file merges is looked for beside it even when its name has no slash;
+//! - a dir-merge rule inside a per-directory file looks at no directories above that one;
+//! - in word-split files `- foo` is one rule, as the manual page says and the program refuses.
 
 mod builder;
 mod cvs;

@@ -1,0 +1,255 @@
+//! In which respects two entries can differ, and the pure function that compares their metadata.
+
+use crate::unit::{Kind, Meta, Time};
+use std::fmt;
+
+/// One respect in which two entries can differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Aspect {
+    /// File, directory, symlink, ...; what differs in this is compared no further.
+    Type,
+    /// Bytes of a regular file.
+    Size,
+    /// Every byte of a regular file; read only where the sizes are equal.
+    Content,
+    /// Permission bits of anything but a symlink.
+    Mode,
+    /// Owner.
+    Owner,
+    /// Group.
+    Group,
+    /// Modification time.
+    Time,
+    /// Text of a symlink.
+    Link,
+    /// Number of a device.
+    Device,
+    /// Which names are the same file.
+    HardLinks,
+    /// POSIX access and default ACL.
+    Acl,
+    /// Extended attributes, but for those that the system keeps itself (`system.*`).
+    Xattrs,
+    /// Where the holes of a regular file are, in units of 64 KiB.
+    Holes,
+}
+
+impl Aspect {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Aspect; 13] = [
+        Aspect::Type,
+        Aspect::Size,
+        Aspect::Content,
+        Aspect::Mode,
+        Aspect::Owner,
+        Aspect::Group,
+        Aspect::Time,
+        Aspect::Link,
+        Aspect::Device,
+        Aspect::HardLinks,
+        Aspect::Acl,
+        Aspect::Xattrs,
+        Aspect::Holes,
+    ];
+
+    /// The word for it, in text and JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Aspect::Type => "type",
+            Aspect::Size => "size",
+            Aspect::Content => "content",
+            Aspect::Mode => "mode",
+            Aspect::Owner => "owner",
+            Aspect::Group => "group",
+            Aspect::Time => "mtime",
+            Aspect::Link => "link",
+            Aspect::Device => "device",
+            Aspect::HardLinks => "hardlinks",
+            Aspect::Acl => "acl",
+            Aspect::Xattrs => "xattrs",
+            Aspect::Holes => "holes",
+        }
+    }
+}
+
+/// A set of aspects.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Aspects(u16);
+
+impl Aspects {
+    /// What `verify` compares unless told otherwise: what `sync -a` keeps.
+    pub const DEFAULT: Aspects = Aspects::NONE
+        .with(Aspect::Type)
+        .with(Aspect::Size)
+        .with(Aspect::Content)
+        .with(Aspect::Mode)
+        .with(Aspect::Owner)
+        .with(Aspect::Group)
+        .with(Aspect::Time)
+        .with(Aspect::Link)
+        .with(Aspect::Device);
+
+    /// The empty set.
+    pub const NONE: Aspects = Aspects(0);
+
+    /// With one more.
+    pub const fn with(self, aspect: Aspect) -> Aspects {
+        Aspects(self.0 | 1 << aspect as u16)
+    }
+
+    /// Without one.
+    pub const fn without(self, aspect: Aspect) -> Aspects {
+        Aspects(self.0 & !(1 << aspect as u16))
+    }
+
+    /// Whether it is in the set.
+    pub const fn has(self, aspect: Aspect) -> bool {
+        self.0 & (1 << aspect as u16) != 0
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Those in the set, in their order.
+    pub fn iter(self) -> impl Iterator<Item = Aspect> {
+        Aspect::ALL.into_iter().filter(move |&aspect| self.has(aspect))
+    }
+}
+
+impl fmt::Debug for Aspects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+/// When two times are the same, and of what they are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Times {
+    /// Whole seconds by which they may differ; without it every nanosecond counts.
+    pub window_s: Option<u64>,
+    /// Times of directories do not count.
+    pub omit_dirs: bool,
+    /// Times of symlinks do not count.
+    pub omit_links: bool,
+}
+
+impl Times {
+    fn differ(self, kind: Kind, a: Time, b: Time) -> bool {
+        if (kind == Kind::Dir && self.omit_dirs) || (kind == Kind::Symlink && self.omit_links) {
+            return false;
+        }
+        match self.window_s {
+            None => a != b,
+            Some(window) => a.s.abs_diff(b.s) > window,
+        }
+    }
+}
+
+/// In which of the `wanted` respects two entries differ, as far as their metadata tells: contents,
+/// link texts, attributes, holes and link groups are not in it.
+pub fn differences(a: &Meta, b: &Meta, wanted: Aspects, times: Times) -> Aspects {
+    if a.kind != b.kind {
+        return Aspects::NONE.with(Aspect::Type);
+    }
+    let found = [
+        (Aspect::Size, a.kind == Kind::File && a.size != b.size),
+        (Aspect::Mode, a.kind != Kind::Symlink && a.mode != b.mode),
+        (Aspect::Owner, a.uid != b.uid),
+        (Aspect::Group, a.gid != b.gid),
+        (Aspect::Time, times.differ(a.kind, a.mtime, b.mtime)),
+        (Aspect::Device, a.kind.is_device() && a.rdev != b.rdev),
+    ];
+    let mut set = Aspects::NONE;
+    for (aspect, differs) in found {
+        if differs && wanted.has(aspect) {
+            set = set.with(aspect);
+        }
+    }
+    set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(kind: Kind) -> Meta {
+        Meta {
+            kind,
+            mode: 0o644,
+            size: 10,
+            blocks: 8,
+            uid: 1,
+            gid: 2,
+            nlink: 1,
+            dev: 3,
+            ino: 4,
+            rdev: 5,
+            mtime: Time { s: 100, ns: 7 },
+            atime: Time { s: 1, ns: 1 },
+            ctime: Time { s: 2, ns: 2 },
+        }
+    }
+
+    fn found(a: &Meta, b: &Meta, wanted: Aspects, times: Times) -> Vec<&'static str> {
+        differences(a, b, wanted, times).iter().map(Aspect::word).collect()
+    }
+
+    #[test]
+    fn what_a_copy_cannot_keep_does_not_count() {
+        let a = meta(Kind::File);
+        let other = Time { s: 9, ns: 9 };
+        let b = Meta { dev: 8, ino: 9, blocks: 16, nlink: 4, atime: other, ctime: other, ..a };
+        assert_eq!(differences(&a, &b, Aspects::DEFAULT, Times::default()), Aspects::NONE);
+    }
+
+    #[test]
+    fn every_wanted_respect_is_told_and_no_other() {
+        let a = meta(Kind::File);
+        let time = Time { s: 101, ns: 7 };
+        let b = Meta { mode: 0o600, size: 11, uid: 8, gid: 9, mtime: time, rdev: 1, ..a };
+        let all = Aspects::DEFAULT;
+        assert_eq!(
+            found(&a, &b, all, Times::default()),
+            ["size", "mode", "owner", "group", "mtime"]
+        );
+        for aspect in all.iter() {
+            let less = all.without(aspect);
+            assert!(!differences(&a, &b, less, Times::default()).has(aspect));
+        }
+        assert!(differences(&a, &b, Aspects::NONE, Times::default()).is_empty());
+    }
+
+    #[test]
+    fn another_type_hides_everything_else() {
+        let a = meta(Kind::File);
+        let b = Meta { kind: Kind::Dir, mode: 0o755, ..a };
+        assert_eq!(found(&a, &b, Aspects::DEFAULT, Times::default()), ["type"]);
+    }
+
+    #[test]
+    fn respects_belong_to_types() {
+        let link = meta(Kind::Symlink);
+        let other = Meta { mode: 0o777, size: 11, rdev: 6, ..link };
+        assert!(differences(&link, &other, Aspects::DEFAULT, Times::default()).is_empty());
+        let device = meta(Kind::CharDevice);
+        let other = Meta { rdev: 6, size: 11, ..device };
+        assert_eq!(found(&device, &other, Aspects::DEFAULT, Times::default()), ["device"]);
+    }
+
+    #[test]
+    fn times_have_a_window_and_exceptions() {
+        let a = meta(Kind::Dir);
+        let at = |s, ns| Meta { mtime: Time { s, ns }, ..a };
+        let differ = |b: &Meta, times| !differences(&a, b, Aspects::DEFAULT, times).is_empty();
+        let window = |s| Times { window_s: Some(s), ..Times::default() };
+        assert!(differ(&at(100, 8), Times::default()));
+        assert!(!differ(&at(100, 8), window(0)));
+        assert!(!differ(&at(98, 0), window(2)));
+        assert!(differ(&at(103, 0), window(2)));
+        assert!(!differ(&at(0, 0), Times { omit_dirs: true, ..Times::default() }));
+        assert!(differ(&at(0, 0), Times { omit_links: true, ..Times::default() }));
+    }
+}

@@ -1,0 +1,95 @@
+//! Compares extended attributes and ACLs of two entries, which are only named for that (`O_PATH`),
+//! so that it works for symlinks, nodes and files without read permission.
+
+use super::content::Side;
+use hakobu_sys::xattr::{self, Named};
+use hakobu_sys::{BorrowedFd, file};
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString};
+use std::io;
+
+/// A worker's space for values.
+#[derive(Default)]
+pub struct Scratch {
+    source: Vec<u8>,
+    target: Vec<u8>,
+}
+
+/// Two entries whose attributes are asked for.
+pub struct Pair {
+    source: Named,
+    target: Named,
+}
+
+type Failed = (Side, io::Error);
+
+impl Pair {
+    /// Names both entries.
+    ///
+    /// # Errors
+    /// Which of them could not be named, and why.
+    pub fn open(
+        source: (BorrowedFd<'_>, &CStr),
+        target: (BorrowedFd<'_>, &CStr),
+    ) -> Result<Pair, Failed> {
+        let a = file::open_path(source.0, source.1).map_err(|error| (Side::Source, error))?;
+        let b = file::open_path(target.0, target.1).map_err(|error| (Side::Target, error))?;
+        Ok(Pair { source: Named::new(a), target: Named::new(b) })
+    }
+
+    /// Whether both have the same value of one attribute, or neither has it.
+    fn same(&self, name: &CStr, scratch: &mut Scratch) -> Result<bool, Failed> {
+        let a = value(&self.source, name, &mut scratch.source).map_err(|e| (Side::Source, e))?;
+        let b = value(&self.target, name, &mut scratch.target).map_err(|e| (Side::Target, e))?;
+        Ok(a == b)
+    }
+
+    /// Whether the access ACLs, of directories also the default ACLs, are the same.
+    ///
+    /// # Errors
+    /// Which side could not be asked, and why.
+    pub fn same_acl(&self, is_dir: bool, scratch: &mut Scratch) -> Result<bool, Failed> {
+        Ok(self.same(xattr::ACL_ACCESS, scratch)?
+            && (!is_dir || self.same(xattr::ACL_DEFAULT, scratch)?))
+    }
+
+    /// Whether all other attributes are the same.
+    ///
+    /// # Errors
+    /// Which side could not be asked, and why.
+    pub fn same_xattrs(&self, scratch: &mut Scratch) -> Result<bool, Failed> {
+        let names = |named: &Named, buffer: &mut Vec<u8>| -> io::Result<BTreeSet<CString>> {
+            let list = match named.list(buffer) {
+                Err(error) if xattr::is_unsupported(&error) => return Ok(BTreeSet::new()),
+                list => list?,
+            };
+            let names = list.split(|&byte| byte == 0).filter(|name| is_kept(name));
+            Ok(names.filter_map(|name| CString::new(name).ok()).collect())
+        };
+        let a = names(&self.source, &mut scratch.source).map_err(|e| (Side::Source, e))?;
+        let b = names(&self.target, &mut scratch.target).map_err(|e| (Side::Target, e))?;
+        if a != b {
+            return Ok(false);
+        }
+        for name in &a {
+            if !self.same(name, scratch)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whether a copy keeps the attribute: ACLs are compared as such, and the rest of `system.` is the
+/// file system's own.
+fn is_kept(name: &[u8]) -> bool {
+    !name.is_empty() && !name.starts_with(b"system.")
+}
+
+fn value<'a>(named: &Named, name: &CStr, buffer: &'a mut Vec<u8>) -> io::Result<Option<&'a [u8]>> {
+    match named.get(name, buffer) {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if xattr::is_absent(&error) || xattr::is_unsupported(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

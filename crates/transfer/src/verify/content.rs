@@ -1,0 +1,192 @@
+//! Compares the bytes of two open files, stretch by stretch; what is a hole in both is not read.
+
+use hakobu_sys::{BorrowedFd, file};
+use std::io;
+
+/// Bytes read from each file at a time.
+const BUFFER_BYTES: usize = 128 << 10;
+
+/// Which file could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The first one.
+    Source,
+    /// The second one.
+    Target,
+}
+
+/// A worker's two buffers.
+pub struct Buffers {
+    source: Box<[u8]>,
+    target: Box<[u8]>,
+}
+
+impl Default for Buffers {
+    fn default() -> Self {
+        let buffer = || vec![0; BUFFER_BYTES].into_boxed_slice();
+        Buffers { source: buffer(), target: buffer() }
+    }
+}
+
+/// Reads until the buffer is full or the file ends.
+fn fill(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut len = 0;
+    while let Some(rest) = buffer.get_mut(len..)
+        && !rest.is_empty()
+    {
+        match file::read_at(fd, rest, offset + len as u64)? {
+            0 => break,
+            read => len += read,
+        }
+    }
+    Ok(len)
+}
+
+/// Where the next data of either file begins, at or after `offset`; `end` where there is none.
+/// File systems that cannot say have data everywhere.
+fn skip_holes(source: BorrowedFd<'_>, target: BorrowedFd<'_>, offset: u64, end: u64) -> u64 {
+    let next = |fd| match file::next_data(fd, offset) {
+        Ok(Some((start, _))) => start.min(end),
+        Ok(None) => end,
+        Err(_) => offset,
+    };
+    match next(source) {
+        start if start == offset => offset,
+        start => start.min(next(target)),
+    }
+}
+
+impl Buffers {
+    /// The offset of the first byte in `from..to` that differs, `None` where there is none. A file
+    /// that ends early differs there. `sparse`: both files may have holes.
+    ///
+    /// # Errors
+    /// Which file could not be read, and why.
+    pub fn first_difference(
+        &mut self,
+        source: BorrowedFd<'_>,
+        target: BorrowedFd<'_>,
+        (from, to): (u64, u64),
+        sparse: bool,
+    ) -> Result<Option<u64>, (Side, io::Error)> {
+        let mut offset = from;
+        while offset < to {
+            if sparse {
+                offset = skip_holes(source, target, offset, to);
+            }
+            let len = usize::try_from(to - offset).unwrap_or(usize::MAX).min(BUFFER_BYTES);
+            let (a, b) = (self.source.get_mut(..len), self.target.get_mut(..len));
+            let (Some(a), Some(b)) = (a, b) else { break };
+            let a_len = fill(source, a, offset).map_err(|error| (Side::Source, error))?;
+            let b_len = fill(target, b, offset).map_err(|error| (Side::Target, error))?;
+            if a != b || a_len != len || b_len != len {
+                let same = a.iter().zip(b.iter()).take_while(|(a, b)| a == b).count();
+                let same = same.min(a_len).min(b_len);
+                // Both may have shrunk alike meanwhile: then there is nothing more to compare.
+                return Ok((same < a_len.max(b_len)).then_some(offset + same as u64));
+            }
+            offset += len as u64;
+        }
+        Ok(None)
+    }
+}
+
+/// Whether the holes of two files of the same size are in the same places, in units of 64 KiB:
+/// block sizes differ, and file systems fill small holes at will.
+///
+/// # Errors
+/// Which file could not be asked, and why.
+pub fn same_holes(
+    source: BorrowedFd<'_>,
+    target: BorrowedFd<'_>,
+    size: u64,
+) -> Result<bool, (Side, io::Error)> {
+    let mut offset = 0;
+    while offset < size {
+        let a = coarse(source, offset, size).map_err(|error| (Side::Source, error))?;
+        let b = coarse(target, offset, size).map_err(|error| (Side::Target, error))?;
+        if a != b {
+            return Ok(false);
+        }
+        offset = a.1;
+    }
+    Ok(true)
+}
+
+/// The next stretch of data from `offset` on, grown to whole units and joined with those that
+/// touch it then.
+fn coarse(fd: BorrowedFd<'_>, offset: u64, size: u64) -> io::Result<(u64, u64)> {
+    const UNIT: u64 = 64 << 10;
+    let up = |end: u64| end.next_multiple_of(UNIT).min(size);
+    let Some((start, end)) = file::next_data(fd, offset)? else { return Ok((size, size)) };
+    let (start, mut end) = ((start / UNIT * UNIT).max(offset), up(end));
+    while end < size
+        && let Some((next, next_end)) = file::next_data(fd, end)?
+        && next / UNIT * UNIT <= end
+    {
+        end = up(next_end);
+    }
+    Ok((start, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hakobu_sys::AsFd;
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    fn file(name: &str, parts: &[(u64, &[u8])], len: u64) -> File {
+        let path =
+            std::env::temp_dir().join(format!("hakobu-content-{name}-{}", std::process::id()));
+        let file =
+            File::options().create(true).truncate(true).read(true).write(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.set_len(len).unwrap();
+        for (at, bytes) in parts {
+            file.write_all_at(bytes, *at).unwrap();
+        }
+        file
+    }
+
+    fn compare(a: &File, b: &File, len: u64) -> Option<u64> {
+        let mut buffers = Buffers::default();
+        let plain = buffers.first_difference(a.as_fd(), b.as_fd(), (0, len), false).unwrap();
+        let sparse = buffers.first_difference(a.as_fd(), b.as_fd(), (0, len), true).unwrap();
+        assert_eq!(plain, sparse);
+        plain
+    }
+
+    #[test]
+    fn the_first_differing_byte_is_found_wherever_it_is() {
+        let len = 3 * BUFFER_BYTES as u64 + 77;
+        let a = file("a", &[(0, b"begin"), (len - 3, b"end")], len);
+        assert_eq!(compare(&a, &a, len), None);
+        for at in [0, 1, BUFFER_BYTES as u64 - 1, BUFFER_BYTES as u64, len - 1] {
+            let b = file("b", &[(0, b"begin"), (len - 3, b"end"), (at, b"\xff")], len);
+            assert_eq!(compare(&a, &b, len), Some(at));
+        }
+    }
+
+    #[test]
+    fn a_file_that_ends_early_differs_there() {
+        let a = file("c", &[(0, b"abcdef")], 6);
+        let b = file("d", &[(0, b"abc")], 3);
+        assert_eq!(compare(&a, &b, 6), Some(3));
+        assert_eq!(compare(&b, &a, 6), Some(3));
+        assert_eq!(compare(&b, &b, 6), None);
+    }
+
+    #[test]
+    fn holes_count_in_coarse_units() {
+        let big = 16 << 20;
+        let sparse = file("e", &[(8 << 20, b"x")], big);
+        let alike = file("f", &[(8 << 20, &[1; 5000])], big);
+        let dense = file("g", &[(0, &vec![0; big as usize])], big);
+        let same = |a: &File, b: &File| same_holes(a.as_fd(), b.as_fd(), big).unwrap();
+        assert!(same(&sparse, &alike));
+        assert!(same(&dense, &dense));
+        assert!(!same(&sparse, &dense));
+        assert!(!same(&dense, &sparse));
+    }
+}

@@ -1,0 +1,434 @@
+//! `hakobu ls`: which directories and names are listed, in which order; how they look is decided
+//! in the modules below.
+
+mod columns;
+mod entry;
+mod json;
+mod long;
+mod name;
+
+use super::tool::{self, Stop, stop};
+use crate::exit;
+use crate::options::Typed;
+use crate::options::ls::TABLE;
+use crate::show::escape::Escape;
+use crate::show::output::{self, Output};
+use entry::Entry;
+use hakobu_sys::{AsFd, BorrowedFd, dir, meta};
+use hakobu_transfer::engine::handle::{Budget, Handle};
+use hakobu_transfer::error::{Cause, Operation};
+use hakobu_transfer::unit::Kind;
+use name::Names;
+use std::ffi::{CStr, CString, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// How entries are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Lines,
+    Columns,
+    Long,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Name,
+    Newest,
+    Largest,
+    AsRead,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hidden {
+    No,
+    /// All but `.` and `..`.
+    Almost,
+    All,
+}
+
+/// A sign behind a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    None,
+    Slash,
+    All,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    form: Form,
+    order: Order,
+    hidden: Hidden,
+    reverse: bool,
+    directory: bool,
+    recursive: bool,
+    human: bool,
+    numeric: bool,
+    owner: bool,
+    group: bool,
+    full_time: bool,
+    inode: bool,
+    sign: Sign,
+    names: Names,
+    end: u8,
+    width: usize,
+    paths: Vec<OsString>,
+}
+
+impl Plan {
+    /// Whether names are not enough.
+    fn needs_meta(&self) -> bool {
+        matches!(self.form, Form::Long | Form::Json)
+            || matches!(self.order, Order::Newest | Order::Largest)
+            || self.sign == Sign::All
+    }
+}
+
+/// Runs the command.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    let out = Output::stdout();
+    let is_terminal = out.is_terminal();
+    let planned =
+        TABLE.parse(&arguments).map_err(Stop::from).and_then(|typed| plan(typed, is_terminal));
+    match planned {
+        Ok(plan) => Lister::new(&plan, &out).run().into(),
+        Err(reason) => stop(reason, exit::USAGE),
+    }
+}
+
+fn plan(typed: Typed, is_terminal: bool) -> Result<Plan, Stop> {
+    let escape = Escape::of_locale();
+    let mut plan = Plan {
+        form: if is_terminal { Form::Columns } else { Form::Lines },
+        order: Order::Name,
+        hidden: Hidden::No,
+        reverse: false,
+        directory: false,
+        recursive: false,
+        human: false,
+        numeric: false,
+        owner: true,
+        group: true,
+        full_time: false,
+        inode: false,
+        sign: Sign::None,
+        names: if is_terminal { Names::Quoted(escape) } else { Names::Literal },
+        end: b'\n',
+        width: columns::width(),
+        paths: typed.paths,
+    };
+    let mut json = false;
+    for given in &typed.options {
+        match given.name {
+            "l" => plan.form = Form::Long,
+            "all" => plan.hidden = Hidden::All,
+            "almost-all" => plan.hidden = Hidden::Almost,
+            "directory" => plan.directory = true,
+            "recursive" => plan.recursive = true,
+            "t" => plan.order = Order::Newest,
+            "S" => plan.order = Order::Largest,
+            "U" => plan.order = Order::AsRead,
+            "reverse" => plan.reverse = true,
+            "human-readable" => plan.human = true,
+            "numeric-uid-gid" => (plan.form, plan.numeric) = (Form::Long, true),
+            "g" => (plan.form, plan.owner) = (Form::Long, false),
+            "o" => (plan.form, plan.group) = (Form::Long, false),
+            "no-group" => plan.group = false,
+            "full-time" => (plan.form, plan.full_time) = (Form::Long, true),
+            "inode" => plan.inode = true,
+            // As in coreutils, -1 does not take -l back.
+            "1" if plan.form == Form::Long => {}
+            "1" => plan.form = Form::Lines,
+            "C" => plan.form = Form::Columns,
+            "classify" => plan.sign = Sign::All,
+            "p" => plan.sign = Sign::Slash,
+            "hide-control-chars" => plan.names = Names::Marked(escape),
+            "literal" => plan.names = Names::Literal,
+            "zero" => {
+                (plan.end, plan.names) = (0, Names::Literal);
+                if plan.form == Form::Columns {
+                    plan.form = Form::Lines;
+                }
+            }
+            "json" => json = true,
+            other => return Err(Stop::Usage(format!("--{other} is not known to ls"))),
+        }
+    }
+    if json {
+        plan.form = Form::Json;
+    }
+    if plan.paths.is_empty() {
+        plan.paths.push(".".into());
+    }
+    Ok(plan)
+}
+
+/// A directory that waits to be listed.
+enum Waiting {
+    /// An argument.
+    Top(CString),
+    /// One below, with its path.
+    Below(Arc<Handle>, CString, Vec<u8>),
+}
+
+struct Lister<'a> {
+    plan: &'a Plan,
+    out: &'a Output,
+    escape: Escape,
+    budget: Arc<Budget>,
+    long: long::Long,
+    code: u8,
+    /// Whether anything was written, so that an empty line comes before the next directory.
+    begun: bool,
+}
+
+impl<'a> Lister<'a> {
+    fn new(plan: &'a Plan, out: &'a Output) -> Lister<'a> {
+        let limit = hakobu_sys::process::raise_open_files_limit();
+        Lister {
+            plan,
+            out,
+            escape: Escape::of_locale(),
+            budget: Budget::for_limit(limit, 1).1,
+            long: long::Long::new(plan),
+            code: exit::OK,
+            begun: false,
+        }
+    }
+
+    fn run(mut self) -> u8 {
+        let (mut files, mut waiting) = (Vec::new(), Vec::new());
+        for path in &self.plan.paths {
+            let Ok(name) = CString::new(path.as_bytes()) else { continue };
+            match self.argument(&name) {
+                Ok(entry) if entry.kind() == Kind::Dir && !self.plan.directory => {
+                    waiting.push(entry);
+                }
+                Ok(entry) => files.push(entry),
+                Err(error) => self.fail(exit::USAGE, Operation::Stat, path.as_bytes(), error),
+            }
+        }
+        let titled = self.plan.recursive || self.plan.paths.len() > 1;
+        self.sort(&mut files);
+        if !files.is_empty() {
+            self.tell(dir::cwd(), b"", &files);
+            self.begun = true;
+        }
+        self.sort(&mut waiting);
+        let mut stack: Vec<Waiting> =
+            waiting.into_iter().rev().map(|entry| Waiting::Top(entry.name)).collect();
+        while let Some(next) = stack.pop() {
+            self.directory(next, titled, &mut stack);
+            if self.out.is_broken() {
+                break;
+            }
+        }
+        if let Some(error) = self.out.finish() {
+            output::message(&format!("cannot write standard output: {}", Cause::System(error)));
+            self.code = exit::USAGE;
+        }
+        self.code
+    }
+
+    /// An argument: a symlink to a directory stands for it, unless the form shows symlinks.
+    fn argument(&self, name: &CStr) -> std::io::Result<Entry> {
+        let shows_links =
+            self.plan.form == Form::Long || self.plan.directory || self.plan.sign == Sign::All;
+        let entry = Entry::with_meta(name.to_owned(), meta::of(dir::cwd(), name, false)?);
+        if !shows_links
+            && entry.kind() == Kind::Symlink
+            && let Ok(meta) = meta::of(dir::cwd(), name, true)
+            && meta.kind == Kind::Dir
+        {
+            return Ok(Entry::with_meta(name.to_owned(), meta));
+        }
+        Ok(entry)
+    }
+
+    fn fail(&mut self, code: u8, operation: Operation, path: &[u8], error: std::io::Error) {
+        let path = self.escape.path(tool::path(path));
+        let cause = Cause::System(error);
+        output::message(&format!("cannot {} '{path}': {cause}", operation.words()));
+        self.code = self.code.max(code);
+    }
+
+    /// Lists one directory; those below it go on the stack, if they are wanted.
+    fn directory(&mut self, waiting: Waiting, titled: bool, stack: &mut Vec<Waiting>) {
+        let (opened, path, code) = match waiting {
+            Waiting::Top(name) => {
+                let path = name.to_bytes().to_vec();
+                (Handle::top(&self.budget, &name, true), path, exit::USAGE)
+            }
+            Waiting::Below(above, name, path) => (above.child(&name), path, exit::FAILURE),
+        };
+        let listed = opened.and_then(|(handle, _)| {
+            let fd = handle.fd()?;
+            Ok((handle, fd))
+        });
+        let (handle, fd) = match listed {
+            Ok(opened) => opened,
+            Err(error) => return self.fail(code, Operation::List, &path, error),
+        };
+        let mut entries = match entry::read((*fd).as_fd(), self.plan) {
+            Ok(entries) => entries,
+            Err(error) => return self.fail(code, Operation::List, &path, error),
+        };
+        for entry in &mut entries {
+            if let Some(error) = entry.complete((*fd).as_fd(), self.plan) {
+                let below = join(&path, entry.name.to_bytes());
+                self.fail(exit::FAILURE, Operation::Stat, &below, error);
+            }
+        }
+        self.sort(&mut entries);
+        self.title(&path, titled, &entries);
+        self.tell((*fd).as_fd(), &path, &entries);
+        if self.plan.recursive {
+            let below = entries.iter().rev().filter(|entry| {
+                entry.kind() == Kind::Dir && !matches!(entry.name.to_bytes(), b"." | b"..")
+            });
+            stack.extend(below.map(|entry| {
+                let path = join(&path, entry.name.to_bytes());
+                Waiting::Below(Arc::clone(&handle), entry.name.clone(), path)
+            }));
+        }
+    }
+
+    fn sort(&self, entries: &mut [Entry]) {
+        match self.plan.order {
+            Order::AsRead => {}
+            Order::Name => entries.sort_by(|a, b| a.name.cmp(&b.name)),
+            Order::Newest => entries.sort_by(|a, b| {
+                b.meta
+                    .map(|meta| meta.mtime)
+                    .cmp(&a.meta.map(|meta| meta.mtime))
+                    .then_with(|| a.name.cmp(&b.name))
+            }),
+            Order::Largest => entries.sort_by(|a, b| {
+                b.meta
+                    .map(|meta| meta.size)
+                    .cmp(&a.meta.map(|meta| meta.size))
+                    .then_with(|| a.name.cmp(&b.name))
+            }),
+        }
+        if self.plan.reverse && self.plan.order != Order::AsRead {
+            entries.reverse();
+        }
+    }
+
+    /// The headline of a directory, and the room that its entries take.
+    fn title(&mut self, path: &[u8], titled: bool, entries: &[Entry]) {
+        if self.plan.form == Form::Json {
+            return;
+        }
+        let mut out = Vec::new();
+        if titled {
+            if self.begun {
+                out.push(b'\n');
+            }
+            self.plan.names.push(path, &mut out);
+            out.extend_from_slice(b":\n");
+        }
+        self.begun = true;
+        if self.plan.form == Form::Long {
+            let metas = entries.iter().filter_map(|entry| entry.meta);
+            let bytes: u64 = metas.map(|meta| meta.allocated_bytes()).sum();
+            out.extend_from_slice(b"total ");
+            let total = match self.plan.human {
+                true => crate::number::ceiled(bytes),
+                false => bytes.div_ceil(1024).to_string(),
+            };
+            out.extend_from_slice(total.as_bytes());
+            out.push(self.plan.end);
+        }
+        self.out.write(&out);
+    }
+
+    /// Writes entries of one directory in the wanted form.
+    fn tell(&mut self, dir: BorrowedFd<'_>, path: &[u8], entries: &[Entry]) {
+        let mut out = Vec::with_capacity(64 * entries.len());
+        let inode = name::inode_width(entries);
+        match self.plan.form {
+            Form::Json => {
+                for entry in entries {
+                    json::push(dir, &join(path, entry.name.to_bytes()), entry, &mut out);
+                }
+            }
+            Form::Long => self.long.push(dir, entries, &mut out),
+            Form::Lines => {
+                for entry in entries {
+                    name::push(entry, self.plan, inode, &mut out);
+                    out.push(self.plan.end);
+                }
+            }
+            Form::Columns => {
+                let cells = entries.iter().map(|entry| {
+                    let mut cell = Vec::new();
+                    name::push(entry, self.plan, inode, &mut cell);
+                    cell
+                });
+                columns::push(&cells.collect::<Vec<_>>(), self.plan.width, &mut out);
+            }
+        }
+        self.out.write(&out);
+    }
+}
+
+fn join(path: &[u8], name: &[u8]) -> Vec<u8> {
+    match path {
+        [] => name.to_vec(),
+        [.., b'/'] => [path, name].concat(),
+        _ => [path, b"/", name].concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(line: &str) -> Result<Plan, String> {
+        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        let parsed = TABLE.parse(&arguments).map_err(Stop::from);
+        parsed.and_then(|typed| plan(typed, false)).map_err(|stop| match stop {
+            Stop::Help(_) => "help".into(),
+            Stop::Usage(message) => message,
+        })
+    }
+
+    #[test]
+    fn the_last_form_counts() {
+        for (line, form) in [
+            ("", Form::Lines),
+            ("-C", Form::Columns),
+            ("-C1", Form::Lines),
+            ("-l1", Form::Long),
+            ("-lC", Form::Columns),
+            ("-1n", Form::Long),
+            ("-C --zero", Form::Lines),
+            ("-l --json", Form::Json),
+        ] {
+            assert_eq!(planned(line).unwrap().form, form, "{line}");
+        }
+    }
+
+    #[test]
+    fn unbuilt_options_are_named() {
+        for (line, start) in [
+            ("--color=auto", "--color is not built"),
+            ("-Z", "-Z is not built"),
+            ("--nosuch", "unexpected argument"),
+        ] {
+            assert!(planned(line).unwrap_err().starts_with(start), "{line}");
+        }
+    }
+
+    #[test]
+    fn paths_are_joined_with_one_slash() {
+        assert_eq!(join(b"", b"a"), b"a");
+        assert_eq!(join(b"/", b"a"), b"/a");
+        assert_eq!(join(b"d/e", b"a"), b"d/e/a");
+    }
+}

@@ -1,0 +1,234 @@
+//! `hakobu rm`: coreutils' command line on the parallel remover.
+
+mod asking;
+mod parallel;
+mod tops;
+
+use super::tool::{self, Stop, stop};
+use crate::options::Typed;
+use crate::options::rm::TABLE;
+use crate::show::{Show, Wanted, confirmed};
+use crate::{exit, jobs};
+use hakobu_transfer::error::{Cause, Class, Operation, Problem};
+use hakobu_transfer::event::{Event, Listener};
+use hakobu_transfer::run::Outcome;
+use hakobu_transfer::unit::{Jobs, Kind, Totals};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// When to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ask {
+    Never,
+    /// Only before what is write-protected, and only where somebody can answer.
+    Protected,
+    Once,
+    Always,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Plan {
+    recursive: bool,
+    empty_dirs: bool,
+    /// What does not exist is no error.
+    force: bool,
+    ask: Ask,
+    one_file_system: bool,
+    preserve_root: bool,
+    /// Nor tops that are mounted.
+    preserve_mounts: bool,
+    jobs: Jobs,
+    verbose: bool,
+    json: bool,
+    paths: Vec<OsString>,
+}
+
+/// Runs the command.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    match TABLE.parse(&arguments).map_err(Stop::from).and_then(|typed| plan(&typed)) {
+        Ok(plan) => remove(&plan).into(),
+        Err(reason) => stop(reason, exit::USAGE),
+    }
+}
+
+fn plan(typed: &Typed) -> Result<Plan, Stop> {
+    let mut plan = Plan {
+        recursive: false,
+        empty_dirs: false,
+        force: false,
+        ask: Ask::Protected,
+        one_file_system: false,
+        preserve_root: true,
+        preserve_mounts: false,
+        jobs: Jobs::Auto,
+        verbose: false,
+        json: false,
+        paths: typed.paths.clone(),
+    };
+    for given in &typed.options {
+        match given.name {
+            "recursive" | "R" => plan.recursive = true,
+            "dir" => plan.empty_dirs = true,
+            "force" => (plan.force, plan.ask) = (true, Ask::Never),
+            "i" => (plan.force, plan.ask) = (false, Ask::Always),
+            "I" => (plan.force, plan.ask) = (false, Ask::Once),
+            "interactive" => {
+                plan.ask = match given.value.to_str() {
+                    Some("" | "always" | "yes") => Ask::Always,
+                    Some("once") => Ask::Once,
+                    Some("never" | "no" | "none") => Ask::Never,
+                    _ => {
+                        let value = given.value.display();
+                        return Err(Stop::Usage(format!(
+                            "--interactive={value}: give never, once or always"
+                        )));
+                    }
+                };
+                plan.force = false;
+            }
+            "one-file-system" => plan.one_file_system = true,
+            "preserve-root" => {
+                plan.preserve_root = true;
+                plan.preserve_mounts = match given.value.to_str() {
+                    Some("") => false,
+                    Some("all") => true,
+                    _ => {
+                        let value = given.value.display();
+                        return Err(Stop::Usage(format!(
+                            "--preserve-root={value}: 'all' is the only value"
+                        )));
+                    }
+                };
+            }
+            "no-preserve-root" => (plan.preserve_root, plan.preserve_mounts) = (false, false),
+            "jobs" => {
+                let cpus = hakobu_sys::process::cpus();
+                plan.jobs = jobs::parse(&given.value, cpus).map_err(Stop::Usage)?;
+            }
+            "verbose" => plan.verbose = true,
+            "json" => plan.json = true,
+            other => return Err(Stop::Usage(format!("--{other} is not known to rm"))),
+        }
+    }
+    if plan.paths.is_empty() && !plan.force {
+        return Err(Stop::Usage("nothing to remove: give at least one path".into()));
+    }
+    Ok(plan)
+}
+
+/// Removes what the plan names; the exit code.
+fn remove(plan: &Plan) -> u8 {
+    let started = Instant::now();
+    let wanted = Wanted { command: "rm", json: plan.json, quiet: true, ..Wanted::default() };
+    let show = match Show::new(wanted, Arc::default()) {
+        Ok(show) => show,
+        Err(message) => {
+            crate::show::output::message(&message);
+            return exit::FAILURE;
+        }
+    };
+    if plan.ask == Ask::Once && (plan.recursive || plan.paths.len() > 3) {
+        let count = plan.paths.len();
+        let things = if count == 1 { "argument" } else { "arguments" };
+        let how = if plan.recursive { " recursively" } else { "" };
+        if !confirmed(&format!("hakobu rm: remove {count} {things}{how}? ")) {
+            return exit::OK;
+        }
+    }
+    let mut totals = Totals::default();
+    let tops = tops::check(plan, &show, &mut totals);
+    let limit = tool::open_files_max();
+    let jobs = tool::workers(plan.jobs);
+    match plan.ask {
+        Ask::Always => asking::remove(plan, &tops, &show, &mut totals),
+        _ => parallel::remove(plan, &tops, &show, (jobs, limit), &mut totals),
+    }
+    let code = if totals.failed > 0 { exit::FAILURE } else { exit::OK };
+    let outcome = Outcome { totals, took: started.elapsed(), jobs, stopped: false, fatal: None };
+    let complete = show.finish(&outcome, code);
+    if complete { code } else { exit::FAILURE }
+}
+
+/// Tells that an entry is gone.
+fn tell(plan: &Plan, show: &Show, path: &[u8], kind: Kind) {
+    if !plan.verbose {
+        return;
+    }
+    let mut out = Vec::with_capacity(64);
+    if plan.json {
+        tool::push_event("removed", path, kind, &mut out);
+    } else {
+        out.extend_from_slice(if kind == Kind::Dir { b"removed directory " } else { b"removed " });
+        crate::show::escape::push_quoted(path, &mut out);
+        out.push(b'\n');
+    }
+    show.print(&out);
+}
+
+/// Tells that an entry could not be removed.
+fn fail(show: &Show, path: &[u8], operation: Operation, cause: Cause) {
+    let target = Some(PathBuf::from(OsString::from_vec(path.to_vec())));
+    let problem = Problem { operation, source: None, target, cause, class: Class::Partial };
+    show.event(Event::Problem(&problem));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(line: &str) -> Result<Plan, String> {
+        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        TABLE.parse(&arguments).map_err(Stop::from).and_then(|typed| plan(&typed)).map_err(
+            |reason| match reason {
+                Stop::Help(_) => "help".into(),
+                Stop::Usage(message) => message,
+            },
+        )
+    }
+
+    #[test]
+    fn the_last_one_says_when_to_ask() {
+        for (line, ask, force) in [
+            ("a", Ask::Protected, false),
+            ("-f a", Ask::Never, true),
+            ("-i -f a", Ask::Never, true),
+            ("-fi a", Ask::Always, false),
+            ("-fI a", Ask::Once, false),
+            ("--interactive a", Ask::Always, false),
+            ("-i --interactive=never a", Ask::Never, false),
+            ("-f --interactive=once a", Ask::Once, false),
+        ] {
+            let plan = planned(line).unwrap();
+            assert_eq!((plan.ask, plan.force), (ask, force), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (line, start) in [
+            ("", "nothing to remove"),
+            ("-r", "nothing to remove"),
+            ("--interactive=perhaps a", "--interactive=perhaps"),
+            ("--preserve-root=some a", "--preserve-root=some"),
+            ("-j x a", "-j 'x'"),
+            ("--nosuch a", "unexpected argument"),
+        ] {
+            assert!(planned(line).unwrap_err().starts_with(start), "{line}");
+        }
+        assert!(planned("-f").is_ok());
+    }
+
+    #[test]
+    fn the_root_is_safe_unless_told_otherwise() {
+        let roots = |line| planned(line).map(|plan| (plan.preserve_root, plan.preserve_mounts));
+        assert_eq!(roots("-r a"), Ok((true, false)));
+        assert_eq!(roots("-r --no-preserve-root a"), Ok((false, false)));
+        assert_eq!(roots("-r --no-preserve-root --preserve-root a"), Ok((true, false)));
+        assert_eq!(roots("-r --preserve-root=all a"), Ok((true, true)));
+    }
+}

@@ -1,0 +1,110 @@
+//! `rm -i`: one entry after the other, each after a question.
+
+use super::tops::Top;
+use super::{Plan, fail, tell};
+use crate::show::{Show, confirmed};
+use hakobu_sys::dir::Reader;
+use hakobu_sys::{AsFd, dir, meta};
+use hakobu_transfer::engine::remove::{Entry, Options, Removal, remove_tree};
+use hakobu_transfer::error::{Cause, Operation};
+use hakobu_transfer::unit::{Kind, Totals};
+use std::ffi::CStr;
+
+struct Asking<'a> {
+    plan: &'a Plan,
+    show: &'a Show,
+    totals: &'a mut Totals,
+    /// The empty directory that was asked about before it was entered.
+    asked: Vec<u8>,
+}
+
+/// Removes the tops, with a question before each entry.
+pub fn remove(plan: &Plan, tops: &[Top], show: &Show, totals: &mut Totals) {
+    let mut asking = Asking { plan, show, totals, asked: Vec::new() };
+    let options = Options { one_file_system: plan.one_file_system, ..Options::default() };
+    for top in tops {
+        let path = top.path.to_bytes();
+        if top.kind == Kind::Dir && !plan.recursive {
+            asking.empty_dir(&top.path);
+        } else {
+            remove_tree(dir::cwd(), &top.path, top.kind, path, options, &mut asking);
+        }
+    }
+}
+
+impl Asking<'_> {
+    /// `-d` without `-r`.
+    fn empty_dir(&mut self, path: &CStr) {
+        let entry = Entry { dir: dir::cwd(), name: path, path: path.to_bytes(), kind: Kind::Dir };
+        if !confirmed(&format!("hakobu rm: remove directory {}? ", shown(entry.path))) {
+            return;
+        }
+        match dir::rmdir(entry.dir, path) {
+            Ok(()) => self.removed(&entry),
+            Err(error) => self.failed(&entry, Operation::Remove, Cause::System(error)),
+        }
+    }
+}
+
+impl Removal for Asking<'_> {
+    fn keep(&mut self, entry: &Entry<'_>) -> bool {
+        let protected = entry.kind != Kind::Symlink && !dir::may_write(entry.dir, entry.name);
+        let protected = if protected { "write-protected " } else { "" };
+        let is_empty = match entry.kind {
+            Kind::Dir => is_empty_dir(entry),
+            _ => meta::of(entry.dir, entry.name, false).is_ok_and(|meta| meta.size == 0),
+        };
+        let verb = if entry.kind == Kind::Dir && !is_empty { "descend into" } else { "remove" };
+        let what = kind_words(entry.kind, is_empty);
+        let question = format!("hakobu rm: {verb} {protected}{what} {}? ", shown(entry.path));
+        let keep = !confirmed(&question);
+        if entry.kind == Kind::Dir && is_empty {
+            self.asked = entry.path.to_vec();
+        }
+        keep
+    }
+
+    fn keep_emptied(&mut self, entry: &Entry<'_>) -> bool {
+        std::mem::take(&mut self.asked) != entry.path
+            && !confirmed(&format!("hakobu rm: remove directory {}? ", shown(entry.path)))
+    }
+
+    fn removed(&mut self, entry: &Entry<'_>) {
+        self.totals.deleted += 1;
+        tell(self.plan, self.show, entry.path, entry.kind);
+    }
+
+    fn failed(&mut self, entry: &Entry<'_>, operation: Operation, cause: Cause) {
+        self.totals.failed += 1;
+        fail(self.show, entry.path, operation, cause);
+    }
+}
+
+fn is_empty_dir(entry: &Entry<'_>) -> bool {
+    let Ok(fd) = dir::open(entry.dir, entry.name, false) else { return false };
+    let mut any = false;
+    let read = Reader::default().for_each(fd.as_fd(), |_, _, _| any = true);
+    read.is_ok() && !any
+}
+
+/// The words for a type in a question.
+pub fn kind_words(kind: Kind, is_empty: bool) -> &'static str {
+    match kind {
+        Kind::File if is_empty => "regular empty file",
+        Kind::File => "regular file",
+        Kind::Dir => "directory",
+        Kind::Symlink => "symbolic link",
+        Kind::Fifo => "fifo",
+        Kind::Socket => "socket",
+        Kind::CharDevice => "character special file",
+        Kind::BlockDevice => "block special file",
+        Kind::Unknown => "entry",
+    }
+}
+
+/// A path in a question.
+pub fn shown(path: &[u8]) -> String {
+    let mut out = Vec::new();
+    crate::show::escape::push_quoted(path, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}

@@ -1,0 +1,123 @@
+//! Which of the arguments of `rm` may be removed: never `.`, `..` or `/`, directories only with
+//! `-r` or `-d`, and what does not exist only with an error, unless `-f` says otherwise.
+
+use super::{Plan, fail};
+use crate::show::Show;
+use hakobu_sys::{dir, errno, meta};
+use hakobu_transfer::error::{Cause, Operation};
+use hakobu_transfer::unit::{Kind, Meta, Totals};
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+/// An argument that is to be removed: its path without slashes at the end, and what it is.
+pub struct Top {
+    pub path: CString,
+    pub kind: Kind,
+}
+
+/// The arguments that pass; the others are told and counted.
+pub fn check(plan: &Plan, show: &Show, totals: &mut Totals) -> Vec<Top> {
+    let root = meta::of(dir::cwd(), c"/", false).ok().map(|meta| meta.identity());
+    let mut tops = Vec::with_capacity(plan.paths.len());
+    for path in &plan.paths {
+        match one(plan, path, root) {
+            Ok(Some(top)) => tops.push(top),
+            Ok(None) => {}
+            Err(cause) => {
+                totals.failed += 1;
+                fail(show, path.as_bytes(), Operation::Remove, cause);
+            }
+        }
+    }
+    tops
+}
+
+fn system(code: i32) -> Cause {
+    Cause::System(io::Error::from_raw_os_error(code))
+}
+
+fn one(plan: &Plan, typed: &OsStr, root: Option<(u64, u64)>) -> Result<Option<Top>, Cause> {
+    let bytes = strip_slashes(typed.as_bytes());
+    if plan.recursive && is_dot(bytes) {
+        return Err(Cause::Reason("'.' and '..' are never removed"));
+    }
+    let path = CString::new(bytes).map_err(|_| system(errno::EINVAL))?;
+    let meta = match meta::of(dir::cwd(), &path, false) {
+        Ok(meta) => meta,
+        Err(error)
+            if plan.force
+                && (errno::is(&error, errno::ENOENT) || errno::is(&error, errno::ENOTDIR)) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(Cause::System(error)),
+    };
+    if meta.kind != Kind::Dir {
+        return match bytes.len() == typed.len() {
+            true => Ok(Some(Top { path, kind: meta.kind })),
+            // A slash at the end asks for a directory; a symlink is never followed.
+            false => Err(system(errno::ENOTDIR)),
+        };
+    }
+    if !plan.recursive && !plan.empty_dirs {
+        return Err(Cause::Reason("it is a directory (-r removes it with everything below)"));
+    }
+    if plan.recursive {
+        guard(plan, &path, &meta, root)?;
+    }
+    Ok(Some(Top { path, kind: meta.kind }))
+}
+
+/// Keeps the root of the system, and with `--preserve-root=all` of every file system.
+fn guard(plan: &Plan, path: &CString, meta: &Meta, root: Option<(u64, u64)>) -> Result<(), Cause> {
+    if plan.preserve_root && Some(meta.identity()) == root {
+        return Err(Cause::Reason("this is the root of the system (--no-preserve-root allows it)"));
+    }
+    if plan.preserve_mounts {
+        let above = [path.to_bytes(), b"/.."].concat();
+        let above = CString::new(above).map_err(|_| system(errno::EINVAL))?;
+        let above = meta::of(dir::cwd(), &above, true).map_err(Cause::System)?;
+        if above.dev != meta.dev {
+            return Err(Cause::Reason("a file system is mounted there (--preserve-root=all)"));
+        }
+    }
+    Ok(())
+}
+
+fn strip_slashes(path: &[u8]) -> &[u8] {
+    let mut rest = path;
+    while let [start @ .., b'/'] = rest
+        && !start.is_empty()
+    {
+        rest = start;
+    }
+    rest
+}
+
+fn is_dot(path: &[u8]) -> bool {
+    matches!(path.rsplit(|&byte| byte == b'/').next(), Some(b"." | b".."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slashes_and_dots() {
+        for (path, stripped, dot) in [
+            ("a", "a", false),
+            ("a///", "a", false),
+            ("/", "/", false),
+            ("//", "/", false),
+            (".", ".", true),
+            ("a/..//", "a/..", true),
+            ("a/.b", "a/.b", false),
+            ("...", "...", false),
+            ("", "", false),
+        ] {
+            let found = strip_slashes(path.as_bytes());
+            assert_eq!((found, is_dot(found)), (stripped.as_bytes(), dot), "{path}");
+        }
+    }
+}

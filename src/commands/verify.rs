@@ -1,0 +1,185 @@
+//! `hakobu verify`: two trees, in which respects, and how the differences are told.
+
+mod forms;
+
+use super::tool::{self, Stop, stop};
+use crate::options::Typed;
+use crate::options::verify::TABLE;
+use crate::show::escape::Escape;
+use crate::show::output;
+use crate::show::{Show, Wanted};
+use crate::{exit, jobs};
+use hakobu_transfer::error::Fatal;
+use hakobu_transfer::run::Outcome;
+use hakobu_transfer::unit::{Jobs, Totals};
+use hakobu_transfer::verify::{self, Aspect, Aspects, Difference, Spec, Times};
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What was asked for.
+#[derive(Debug)]
+struct Plan {
+    spec: Spec,
+    jobs: Jobs,
+    /// Differences that are told.
+    told_max: u64,
+    verbose: bool,
+    quiet: bool,
+    stats: bool,
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    match TABLE.parse(&arguments).map_err(Stop::from).and_then(|typed| plan(&typed)) {
+        Ok(plan) => compare(plan).into(),
+        Err(reason) => stop(reason, exit::VERIFY_TROUBLE),
+    }
+}
+
+fn plan(typed: &Typed) -> Result<Plan, Stop> {
+    let [source, target] = typed.paths.as_slice() else {
+        let message = format!("verify takes two paths, SRC and DST, not {}", typed.paths.len());
+        return Err(Stop::Usage(message));
+    };
+    let mut aspects = Aspects::DEFAULT;
+    let mut times = Times::default();
+    let mut plan = Plan {
+        spec: Spec {
+            source: source.into(),
+            target: target.into(),
+            aspects,
+            times,
+            one_way: false,
+            jobs: 1,
+            open_files_max: 0,
+        },
+        jobs: Jobs::Auto,
+        told_max: u64::MAX,
+        verbose: false,
+        quiet: false,
+        stats: false,
+        json: false,
+    };
+    for given in &typed.options {
+        let mut set = |aspect| {
+            aspects = if given.on { aspects.with(aspect) } else { aspects.without(aspect) };
+        };
+        let number = || {
+            let number = given.value.to_str().and_then(|text| text.parse::<i64>().ok());
+            let value = given.value.display();
+            number.ok_or_else(|| Stop::Usage(format!("--{}={value}: give a number", given.name)))
+        };
+        match given.name {
+            "archive" => {
+                let kept = Aspects::DEFAULT.without(Aspect::Content);
+                kept.iter().for_each(&mut set);
+            }
+            "checksum" => set(Aspect::Content),
+            "perms" => set(Aspect::Mode),
+            "times" => set(Aspect::Time),
+            "owner" => set(Aspect::Owner),
+            "group" => set(Aspect::Group),
+            "links" => set(Aspect::Link),
+            "devices" => set(Aspect::Device),
+            "hard-links" => set(Aspect::HardLinks),
+            "acls" => set(Aspect::Acl),
+            "xattrs" => set(Aspect::Xattrs),
+            "sparse" => set(Aspect::Holes),
+            "omit-dir-times" => times.omit_dirs = true,
+            "omit-link-times" => times.omit_links = true,
+            "modify-window" => times.window_s = u64::try_from(number()?).ok(),
+            "one-way" => plan.spec.one_way = true,
+            "max-differences" => {
+                plan.told_max = u64::try_from(number()?).map_err(|_| {
+                    Stop::Usage("--max-differences takes no negative number".into())
+                })?;
+            }
+            "jobs" => {
+                let cpus = hakobu_sys::process::cpus();
+                plan.jobs = jobs::parse(&given.value, cpus).map_err(Stop::Usage)?;
+            }
+            "verbose" => plan.verbose = true,
+            "quiet" => plan.quiet = true,
+            "stats" => plan.stats = true,
+            "json" => plan.json = true,
+            other => return Err(Stop::Usage(format!("--{other} is not known to verify"))),
+        }
+    }
+    (plan.spec.aspects, plan.spec.times) = (aspects, times);
+    Ok(plan)
+}
+
+/// Compares; the exit code.
+fn compare(mut plan: Plan) -> u8 {
+    plan.spec.open_files_max = tool::open_files_max();
+    plan.spec.jobs = tool::workers(plan.jobs);
+    let wanted = Wanted {
+        command: "verify",
+        json: plan.json,
+        problems: plan.verbose,
+        quiet: true,
+        own_end: true,
+        ..Wanted::default()
+    };
+    let show = match Show::new(wanted, Arc::default()) {
+        Ok(show) => show,
+        Err(message) => {
+            output::message(&message);
+            return exit::VERIFY_TROUBLE;
+        }
+    };
+    let (escape, told) = (Escape::of_locale(), AtomicU64::new(0));
+    let report = |difference: &Difference<'_>| {
+        if (plan.quiet && !plan.json) || told.fetch_add(1, Ordering::Relaxed) >= plan.told_max {
+            return;
+        }
+        let mut out = Vec::with_capacity(128);
+        match plan.json {
+            true => forms::push_json(difference, &mut out),
+            false => forms::push_text(difference, escape, &mut out),
+        }
+        show.print(&out);
+    };
+    let (outcome, fatal) = match verify::verify(&plan.spec, &report, &show) {
+        Ok(outcome) => (outcome, None),
+        Err(fatal) => (verify::Outcome::default(), Some(fatal)),
+    };
+    let code = match (&fatal, outcome.counts.failed, outcome.counts.differences) {
+        (Some(_), _, _) | (None, 1.., _) => exit::VERIFY_TROUBLE,
+        (None, 0, 1..) => exit::VERIFY_DIFFERENT,
+        (None, 0, 0) => exit::VERIFY_SAME,
+    };
+    end(&plan, &show, &outcome, fatal, code)
+}
+
+fn end(plan: &Plan, show: &Show, outcome: &verify::Outcome, fatal: Option<Fatal>, code: u8) -> u8 {
+    let counts = &outcome.counts;
+    let used = hakobu_sys::process::usage();
+    let mut rest = Vec::new();
+    if plan.json {
+        forms::push_summary(outcome, &used, code, &mut rest);
+    } else if plan.stats {
+        rest.extend_from_slice(forms::stats(counts).as_bytes());
+    }
+    show.print(&rest);
+    let totals = Totals { failed: counts.failed, ..Totals::default() };
+    let complete = show.finish(
+        &Outcome { totals, took: outcome.took, jobs: outcome.jobs, stopped: false, fatal },
+        code,
+    );
+    let untold = counts.differences.saturating_sub(plan.told_max);
+    if untold > 0 && !plan.quiet {
+        output::message(&format!(
+            "{} more differences are not shown",
+            crate::number::grouped(untold)
+        ));
+    }
+    if (plan.verbose || std::io::stderr().is_terminal()) && !plan.quiet {
+        output::message(&forms::sentence(outcome, &used));
+    }
+    if complete { code } else { exit::VERIFY_TROUBLE }
+}
