@@ -296,8 +296,8 @@ impl Show {
         let is_list = matches!(self.wanted.line, Line::List { .. });
         let watched = self.wanted.totals || std::io::stderr().is_terminal();
         if watched && !self.wanted.quiet && !is_list && outcome.jobs > 0 {
-            let done = if self.wanted.dry_run { "to be copied" } else { self.wanted.done };
-            output::message(&stats::sentence(outcome, &used, done));
+            let (done, dry_run) = (self.wanted.done, self.wanted.dry_run);
+            output::message(&stats::sentence(outcome, &used, done, dry_run));
             if outcome.totals.unprivileged > 0 {
                 let left_out = number::things(outcome.totals.unprivileged, "attribute");
                 output::message(&format!("left out for want of privilege: {left_out}"));
