@@ -4,7 +4,7 @@ pub use crate::control::Control;
 use crate::engine::node::c_string;
 use crate::engine::{Engine, Pass, Setup, TargetMode, pool};
 use crate::error::{Cause, Fatal};
-use crate::event::{Event, Listener};
+use crate::event::Listener;
 use crate::limit::Limiter;
 use crate::location::Location;
 use crate::plan::{self, Argument, Place};
@@ -142,13 +142,11 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
         let (more, stopped_by) = run(*pass)?;
         totals += more;
         fatal = fatal.or(stopped_by);
-        if *pass == Pass::Transfer {
-            listener.event(Event::WalkDone);
-        }
         if fatal.is_some() || control.is_stopped() {
             break;
         }
     }
+    process::set_umask(umask);
     let stopped = control.is_stopped() && fatal.is_none();
     Ok(Outcome { totals, took: started.elapsed(), jobs, stopped, fatal })
 }

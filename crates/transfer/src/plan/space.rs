@@ -8,7 +8,9 @@ use crate::engine::node::c_string;
 use crate::event::{Event, Listener};
 use crate::unit::Kind;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, meta, volume};
+use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// How long counting may delay the start.
@@ -91,41 +93,42 @@ fn counterpart(target: BorrowedFd<'_>, place: &Place, argument: &Argument) -> Op
     Some(fd)
 }
 
+/// A directory on both sides, and one in it that waits to be counted. Parents stay open as long as
+/// children wait: with the deepest first that is a few of them for each level.
+type Waiting = (Rc<(OwnedFd, Option<OwnedFd>)>, CString);
+
 /// Adds up what trees need beyond what is at their target, deepest first, until the deadline.
 fn count(trees: Vec<(OwnedFd, Option<OwnedFd>)>, deadline: Instant) -> Need {
     let mut need = Need::default();
     let mut reader = dir::Reader::default();
-    let mut waiting = trees;
-    while let Some((source, target)) = waiting.pop() {
-        let listed = reader.for_each(source.as_fd(), |name, kind, _| {
+    let dot = || c".".to_owned();
+    let mut waiting: Vec<Waiting> = trees.into_iter().map(|pair| (Rc::new(pair), dot())).collect();
+    while let Some((parent, name)) = waiting.pop() {
+        let Ok(source) = dir::open(parent.0.as_fd(), &name, false) else { continue };
+        let target = parent.1.as_ref().and_then(|fd| dir::open(fd.as_fd(), &name, false).ok());
+        let here = Rc::new((source, target));
+        let listed = reader.for_each(here.0.as_fd(), |name, kind, _| {
             if need.at_least || Instant::now() > deadline {
                 need.at_least = true;
                 return;
             }
             let at_target =
                 |fd: &OwnedFd| meta::of(fd.as_fd(), name, false).ok().filter(|m| m.kind == kind);
-            let there = target.as_ref().and_then(at_target);
+            let there = here.1.as_ref().and_then(at_target);
             need.entries += u64::from(there.is_none());
-            match kind {
-                Kind::Dir => match dir::open(source.as_fd(), name, false) {
-                    // Few enough to stay open at once; what is beyond is not worth it.
-                    Ok(below) if waiting.len() < 100 => {
-                        let beside =
-                            target.as_ref().and_then(|fd| dir::open(fd.as_fd(), name, false).ok());
-                        waiting.push((below, beside));
-                    }
-                    _ => need.at_least = true,
-                },
-                _ => {
-                    if let Ok(meta) = meta::of(source.as_fd(), name, false) {
-                        let size = meta.allocated_bytes().min(meta.size.next_multiple_of(4096));
-                        let has = there.map_or(0, |there| there.allocated_bytes());
-                        need.bytes += size.saturating_sub(has);
-                    }
-                }
+            if kind == Kind::Dir {
+                waiting.push((Rc::clone(&here), name.to_owned()));
+            } else if let Ok(meta) = meta::of(here.0.as_fd(), name, false) {
+                let size = meta.allocated_bytes().min(meta.size.next_multiple_of(4096));
+                let has = there.map_or(0, |there| there.allocated_bytes());
+                need.bytes += size.saturating_sub(has);
             }
         });
-        need.at_least |= listed.is_err();
+        // What cannot be listed is not copied either.
+        drop(listed);
+        if need.at_least {
+            break;
+        }
     }
     need
 }
