@@ -172,7 +172,7 @@ impl Engine<'_> {
                 (Some(filter), Some(rules)) => {
                     let read = &mut |name: &[u8]| read_merge_file(fd.as_fd(), name);
                     let entered = filter.enter(&rules, &path, read);
-                    Some(entered.map_err(super::walk::filter_failure)?)
+                    Some(entered.map_err(super::enter::filter_failure)?)
                 }
                 (_, rules) => rules,
             };
