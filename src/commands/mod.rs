@@ -129,10 +129,10 @@ impl Session {
     /// Begins; the error is an exit code, with its message already told.
     fn start(wanted: Wanted, code_of: fn(&Outcome) -> u8) -> Result<Session, u8> {
         let start = Instant::now();
-        let control = signals::control().unwrap_or_else(|error| {
+        let control = Arc::new(Control::default());
+        if let Err(error) = signals::stop(&control) {
             output::message(&format!("signals will end this run at once: {error}"));
-            Arc::new(Control::default())
-        });
+        }
         let is_list = matches!(wanted.line, Line::List { .. });
         let show = Show::new(wanted, Arc::clone(&control)).map_err(|message| {
             output::message(&message);

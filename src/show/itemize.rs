@@ -109,7 +109,7 @@ pub fn push_plain(item: &Item<'_>, all: bool, escape: Escape, out: &mut Vec<u8>)
 }
 
 /// The line of cp's `-v`: `'a' -> 'b'`, or with a verb before it mv's: `copied 'a' -> 'b'`.
-pub fn push_arrow(verb: &str, from: &Path, to: &Path, out: &mut Vec<u8>) {
+fn push_arrow(verb: &str, from: &Path, to: &Path, out: &mut Vec<u8>) {
     out.extend_from_slice(verb.as_bytes());
     if !verb.is_empty() {
         out.push(b' ');
@@ -118,6 +118,17 @@ pub fn push_arrow(verb: &str, from: &Path, to: &Path, out: &mut Vec<u8>) {
     out.extend_from_slice(b" -> ");
     push_quoted(to.as_os_str().as_bytes(), out);
     out.push(b'\n');
+}
+
+/// The line of cp's and mv's `-v` for a copy: mv (the one with a verb) makes directories instead.
+pub fn push_copied(verb: &str, kind: Kind, from: &Path, to: &Path, out: &mut Vec<u8>) {
+    if kind == Kind::Dir && !verb.is_empty() {
+        out.extend_from_slice(b"created directory ");
+        push_quoted(to.as_os_str().as_bytes(), out);
+        out.push(b'\n');
+    } else {
+        push_arrow(verb, from, to, out);
+    }
 }
 
 /// The line of mv's `-v` for a rename.
@@ -256,10 +267,13 @@ pub(super) mod tests {
     #[test]
     fn arrows() {
         let mut out = Vec::new();
-        push_arrow("", Path::new("a"), Path::new("it's"), &mut out);
+        push_copied("", Kind::Dir, Path::new("a"), Path::new("it's"), &mut out);
+        push_copied("copied", Kind::Dir, Path::new("a"), Path::new("d"), &mut out);
+        push_copied("copied", Kind::File, Path::new("a"), Path::new("b"), &mut out);
         push_renamed(Path::new("a"), Path::new("b"), None, &mut out);
         push_renamed(Path::new("a"), Path::new("b"), Some(Path::new("b~")), &mut out);
-        let text = "'a' -> \"it's\"\nrenamed 'a' -> 'b'\nrenamed 'a' -> 'b' (backup: 'b~')\n";
+        let text = "'a' -> \"it's\"\ncreated directory 'd'\ncopied 'a' -> 'b'\n\
+                    renamed 'a' -> 'b'\nrenamed 'a' -> 'b' (backup: 'b~')\n";
         assert_eq!(String::from_utf8_lossy(&out), text);
     }
 }

@@ -1,6 +1,6 @@
 //! Changes a tree at random as its owner would between two backups. Same seed, same changes.
 
-use super::grow::{Grower, Plan, scribble, set_mtime};
+use super::grow::{Grower, Plan, age, scribble, set_mtime};
 use super::snapshot::{Entry, Snapshot};
 use super::{remove_tree, xattr};
 use fastrand::Rng;
@@ -38,20 +38,7 @@ pub fn mutate(root: &Path, seed: u64, count: usize, plan: &Plan, wild: Wild) {
         let path = root.join(OsStr::from_bytes(key));
         change(&mut grower, root, &path, &tree.entries[key], &tree, 10_000 + number, wild);
     }
-    settle(root, &mut grower.rng);
-}
-
-/// Directories that were changed just now get a time long ago: a source and a target that were
-/// changed in the same second are the same to whoever compares seconds.
-fn settle(root: &Path, rng: &mut Rng) {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let recent = i64::try_from(now.as_secs()).unwrap() - 600;
-    for (name, entry) in Snapshot::of(root).entries.iter().rev() {
-        if (recent..recent + 1000).contains(&entry.mtime_s) {
-            let path = root.join(OsStr::from_bytes(name));
-            set_mtime(&path, rng.i64(1_000_000_000..1_600_000_000), 5);
-        }
-    }
+    age(root);
 }
 
 fn change(

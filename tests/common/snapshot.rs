@@ -11,6 +11,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+const DEPTH_MAX: usize = 200;
+
 /// One entry of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -60,7 +62,7 @@ impl Snapshot {
             Ok(stat) => {
                 walk.entry(root, &stat, b".".to_vec())?;
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                walk.dir(&rustix::fs::open(root, flags, Mode::empty())?, b"")?;
+                walk.dir(&rustix::fs::open(root, flags, Mode::empty())?, b"", 0)?;
             }
         }
         walk.groups();
@@ -134,7 +136,11 @@ struct Walk {
 }
 
 impl Walk {
-    fn dir(&mut self, fd: &OwnedFd, path: &[u8]) -> std::io::Result<()> {
+    fn dir(&mut self, fd: &OwnedFd, path: &[u8], depth: usize) -> std::io::Result<()> {
+        // Every level keeps a directory open and a piece of the test's small stack.
+        if depth > DEPTH_MAX {
+            return Err(std::io::Error::other("deeper than this reader goes"));
+        }
         for item in rustix::fs::Dir::read_from(fd)? {
             let name = item?.file_name().to_bytes().to_vec();
             if name == b"." || name == b".." {
@@ -155,7 +161,8 @@ impl Walk {
             self.entry(&short, &stat, below.clone())?;
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                self.dir(&rustix::fs::openat(fd, name_os, flags, Mode::empty())?, &below)?;
+                let fd = rustix::fs::openat(fd, name_os, flags, Mode::empty())?;
+                self.dir(&fd, &below, depth + 1)?;
             }
         }
         Ok(())

@@ -1,11 +1,12 @@
 //! A handle to a run from outside: whoever handles signals stops it through this.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Shared between a run and whoever may end it.
 #[derive(Debug, Default)]
 pub struct Control {
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
 }
 
 impl Control {
@@ -13,6 +14,11 @@ impl Control {
     /// Async-signal-safe.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// The flag that [`Control::stop`] sets, for a signal handler that can only set a flag.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
     }
 
     /// Whether somebody asked.

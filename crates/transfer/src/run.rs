@@ -4,14 +4,14 @@ pub use crate::control::Control;
 use crate::engine::node::c_string;
 use crate::engine::{Engine, Pass, Setup, TargetMode, pool};
 use crate::error::{Cause, Fatal};
-use crate::event::{Event, Listener};
+use crate::event::Listener;
 use crate::limit::Limiter;
 use crate::location::Location;
 use crate::plan::{self, Argument, Place};
 use crate::policy::{Delete, Policy};
 use crate::tune::{self, Medium};
 use crate::unit::{Jobs, Totals};
-use hakobu_sys::{AsFd, OwnedFd, dir, meta, process, volume};
+use hakobu_sys::{OwnedFd, dir, meta, process, volume};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -87,23 +87,23 @@ pub struct Outcome {
 pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Result<Outcome, Fatal> {
     let started = Instant::now();
     spec.policy.check()?;
-    let mode = match Location::parse(&spec.target)? {
-        _ if spec.policy.list_only || spec.policy.dry_run => TargetMode::Told,
-        Location::Null => TargetMode::Null,
-        Location::Local(_) => TargetMode::Real,
+    let mode = match spec.policy.list_only {
+        true => TargetMode::Told,
+        false => match Location::parse(&spec.target)? {
+            Location::Null => TargetMode::Null,
+            Location::Local(_) if spec.policy.dry_run => TargetMode::Told,
+            Location::Local(_) => TargetMode::Real,
+        },
     };
     let arguments = source_arguments(spec)?;
     let nowhere = spec.policy.list_only || spec.target.as_os_str() == "null:";
     let umask = process::set_umask(0);
     let place = match nowhere {
         true => Place::nowhere(&spec.target),
-        false => plan::place(spec, &arguments, mode == TargetMode::Real)?,
+        false => plan::place(spec, &arguments, mode == TargetMode::Real, umask)?,
     };
-    if let Some(fd) = &place.dir
-        && spec.check_space
-        && mode == TargetMode::Real
-    {
-        plan::warn_of_space(fd.as_fd(), &arguments, listener);
+    if spec.check_space && mode == TargetMode::Real {
+        plan::warn_of_space(&place, &arguments, listener);
     }
     let open_files_max = process::raise_open_files_limit();
     let jobs = tune::jobs(spec.jobs, &mediums(&arguments, &place), process::cpus(), open_files_max);
@@ -142,13 +142,11 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
         let (more, stopped_by) = run(*pass)?;
         totals += more;
         fatal = fatal.or(stopped_by);
-        if *pass == Pass::Transfer {
-            listener.event(Event::WalkDone);
-        }
         if fatal.is_some() || control.is_stopped() {
             break;
         }
     }
+    process::set_umask(umask);
     let stopped = control.is_stopped() && fatal.is_none();
     Ok(Outcome { totals, took: started.elapsed(), jobs, stopped, fatal })
 }
@@ -167,12 +165,32 @@ fn source_arguments(spec: &Spec) -> Result<Vec<Argument>, Fatal> {
             Layout::Rsync { relative: true } => b"/./",
             _ => b"/",
         });
-        let start = name.iter().position(|byte| *byte != b'/').unwrap_or(name.len());
-        path.extend_from_slice(name.get(start..).unwrap_or_default());
+        path.extend_from_slice(&inside(name));
         PathBuf::from(std::ffi::OsStr::from_bytes(&path))
     });
     let paths: Vec<PathBuf> = joined.collect();
     plan::arguments(&paths, spec.layout)
+}
+
+/// A path of a list, kept inside the source folder: `..` climbs no higher than its top, as in
+/// rsync. `./` at the start keeps its meaning and a slash at the end, too.
+fn inside(name: &[u8]) -> Vec<u8> {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in name.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let mut path = parts.join(&b'/');
+    if name.starts_with(b"./") {
+        path.splice(0..0, *b"./");
+    }
+    if name.ends_with(b"/") {
+        path.push(b'/');
+    }
+    path
 }
 
 fn temp_dir(spec: &Spec, mode: TargetMode) -> Result<Option<(OwnedFd, u64)>, Fatal> {

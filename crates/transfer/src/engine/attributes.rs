@@ -121,6 +121,8 @@ impl Engine<'_> {
             _ if preserve.mode => bits,
             Some(target) if target.kind == source.kind => target.mode,
             _ if dir.is_some_and(|dir| dir.default_acl) => bits & 0o777,
+            // cp keeps the sticky bit of a directory.
+            _ if policy.cp_targets && source.kind == Kind::Dir => bits & 0o1777 & !self.umask,
             _ => bits & 0o777 & !self.umask,
         };
         let cp_keeps = existing.filter(|_| policy.cp_targets && root);
@@ -266,9 +268,11 @@ impl Engine<'_> {
             return preserve.acls;
         }
         // What else is in system.* belongs to the file system (NFSv4 ACLs, dos attributes).
+        // XFS shows its ACLs a second time under names of its own.
         let name = name.to_bytes();
         preserve.xattrs
             && !name.starts_with(b"system.")
+            && !name.starts_with(b"trusted.SGI_ACL_")
             && (self.euid == 0 || name.starts_with(b"user."))
     }
 
@@ -335,7 +339,10 @@ impl Engine<'_> {
         for name in names(to_list).filter(|name| self.is_kept(name)) {
             if !names(from_list).any(|there| there == name) {
                 differs(name);
-                if !only_compare && let Err(error) = to.remove(name) {
+                if !only_compare
+                    && let Err(error) = to.remove(name)
+                    && !xattr::is_absent(&error)
+                {
                     self.refused(state, name, error)?;
                 }
             }

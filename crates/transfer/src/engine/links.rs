@@ -96,6 +96,12 @@ impl Groups {
         }
     }
 
+    /// Whether a group of this file is open: when sources are removed as they are copied, the
+    /// last name of a group looks as if it were the only one.
+    pub fn knows(&self, id: (u64, u64)) -> bool {
+        lock(self.shard(id)).contains_key(&id)
+    }
+
     /// The first name is at the target (`leader`), or could not be put there (`None`). Returns
     /// the names that waited: to be linked, or if there is no leader, to be tried in its place.
     pub fn finished(&self, id: (u64, u64), leader: Option<Leader>) -> Vec<Member> {

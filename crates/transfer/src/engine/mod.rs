@@ -4,10 +4,15 @@
 //! with, or a chunk of at most 64 names of one directory; the worker holds descriptors of both
 //! directories and makes no call with a longer path than one name.
 
+mod act;
 mod attributes;
+mod base;
 mod data;
+mod enter;
 mod entry;
+mod finish;
 pub mod handle;
+mod linking;
 mod links;
 pub mod node;
 pub mod pool;
@@ -15,13 +20,15 @@ mod regular;
 pub mod remove;
 mod special;
 mod sweep;
+mod tell;
 mod temp;
 pub mod usage;
 mod walk;
 
+pub use base::Ends;
 pub use sweep::Pass;
 pub(crate) use sweep::read_merge_file;
-pub use walk::{Ends, Unit};
+pub use walk::Unit;
 
 use crate::control::Control;
 use crate::error::{Cause, Class, Fatal, Operation, Problem};
@@ -104,6 +111,8 @@ pub struct Engine<'a> {
     deletes_left: AtomicU64,
     /// Device and inode of the target directories of the arguments: never copied into themselves.
     target_roots: Mutex<Vec<(u64, u64)>>,
+    /// Directories that were found and are not listed to their end yet.
+    unlisted: AtomicUsize,
     /// One directory of `--prune-empty-dirs` is made at a time.
     making: Mutex<()>,
 }
@@ -160,6 +169,7 @@ impl<'a> Engine<'a> {
             fatal: Mutex::default(),
             deletes_left: AtomicU64::new(policy.max_delete.unwrap_or(u64::MAX)),
             target_roots: Mutex::default(),
+            unlisted: AtomicUsize::new(0),
             making: Mutex::default(),
         }
     }

@@ -134,6 +134,10 @@ pub struct Node {
     pub fds: Mutex<Option<Arc<Fds>>>,
     /// Units below that are not finished; the last one finishes the node.
     pub pending: AtomicUsize,
+    /// The content of the directory is transferred, not just single names in it.
+    pub listed: AtomicBool,
+    /// Something is transferred into it: with `--prune-empty-dirs` others are left alone.
+    pub needed: AtomicBool,
     /// The listing of the source had an error: nothing may be deleted here.
     pub list_failed: AtomicBool,
     /// Something in the target directory was changed by us: its times must be put back.

@@ -106,7 +106,14 @@ impl Engine<'_> {
         let overwrite = matches!(draft.name, DraftName::InPlace);
         let to = draft.fd.as_fd();
         let to_dev = dir_info.identity.0;
-        let bytes = match self.copy_content(state, from.as_fd(), to, source, to_dev, overwrite) {
+        let device = overwrite && existing.is_some_and(|target| target.kind != Kind::File);
+        let content = self.copy_content(state, from.as_fd(), to, source, to_dev, overwrite);
+        let cut = |bytes| match overwrite && !device {
+            true => file::set_len(to, bytes).map_err(Failure::of(Operation::Write)),
+            false => Ok(()),
+        };
+        let content = content.and_then(|bytes| Ok(cut(bytes).map(|()| bytes)?));
+        let bytes = match content {
             Ok(bytes) => bytes,
             Err(stop) => {
                 self.give_up(entry, target_dir, draft, &stop);
@@ -120,7 +127,6 @@ impl Engine<'_> {
             _ => Have { mode: draft.mode, ..own },
         };
         let fresh = !dir_info.default_acl && !overwrite;
-        let device = overwrite && existing.is_some_and(|target| target.kind != Kind::File);
         // Attributes that cannot be set are reported; the content is right and stays.
         let attributes = match device {
             true => Ok(()),
@@ -137,7 +143,7 @@ impl Engine<'_> {
             )?;
         }
         self.publish(entry, target_dir, draft, existing)?;
-        Ok(Done { bytes, checked, attributes: attributes.err(), unprivileged, ..Done::default() })
+        Ok(Done { bytes, checked, attributes: attributes.err(), unprivileged })
     }
 
     /// Whether the source may be removed: its target has all bytes and attributes, and the source
@@ -354,17 +360,20 @@ impl Engine<'_> {
 
     /// What an update of an existing file changes, for the itemized line.
     pub(super) fn content_change(&self, source: &Meta, target: &Meta, compared: bool) -> Change {
-        let times = self.policy.preserve.times;
-        let same =
-            crate::policy::same_time(source.mtime, target.mtime, self.policy.modify_window_s);
         Change {
             transferred: true,
-            checksum: compared,
+            checksum: compared || self.policy.checksum,
             size: source.size != target.size,
-            time: times && !same,
-            time_now: !times,
-            ..Change::default()
+            ..self.time_change(source, target)
         }
+    }
+
+    /// What making an entry anew does to its time.
+    pub(super) fn time_change(&self, source: &Meta, target: &Meta) -> Change {
+        let times = self.policy.preserve.times;
+        let window_s = self.policy.modify_window_s;
+        let same = crate::policy::same_time(source.mtime, target.mtime, window_s);
+        Change { time: times && !same, time_now: !times, ..Change::default() }
     }
 }
 

@@ -35,7 +35,7 @@ impl Engine<'_> {
             Pass::Delete => true,
         };
         let trusted = policy.ignore_errors || !node.list_failed.load(Ordering::Relaxed);
-        due && trusted && node.owns_attributes && !self.is_over()
+        due && trusted && node.listed.load(Ordering::Relaxed) && !self.is_over()
     }
 
     /// Looks through the target directory for leftovers and, where that is due, for extraneous
@@ -116,7 +116,7 @@ impl Engine<'_> {
         }
         let filter = self.policy.filter.as_deref().zip(node.rules.as_deref());
         state.path.clear();
-        if filter.is_some() {
+        if filter.is_some() || self.policy.prune_empty_dirs {
             node.push_path(&mut state.path);
             push_name(&mut state.path, name);
         }
@@ -128,7 +128,11 @@ impl Engine<'_> {
                     let hidden = filter.is_some_and(|(filter, rules)| {
                         filter.check(rules, &state.path, is_dir, false).hide
                     });
-                    if !hidden {
+                    let pruned = is_dir
+                        && kind == Kind::Dir
+                        && self.policy.prune_empty_dirs
+                        && !self.has_content(node, source_dir, name, &state.path)?;
+                    if !hidden && !pruned {
                         return Ok(None);
                     }
                 }
@@ -148,6 +152,56 @@ impl Engine<'_> {
             filter.check(rules, &state.path, kind == Kind::Dir, false).protect
         });
         Ok((!protected).then_some(kind))
+    }
+
+    /// Whether anything but directories is transferred from below a source directory
+    /// (`--prune-empty-dirs` leaves it out otherwise). Ends at the first find.
+    fn has_content(
+        &self,
+        node: &Node,
+        source_dir: BorrowedFd<'_>,
+        name: &CStr,
+        path: &[u8],
+    ) -> Result<bool, Failure> {
+        let mut reader = dir::Reader::default();
+        let open = dir::open(source_dir, name, false).map_err(Failure::of(Operation::List))?;
+        let filter = self.policy.filter.as_deref();
+        let mut waiting = vec![(open, path.to_vec(), node.rules.clone())];
+        while let Some((fd, path, rules)) = waiting.pop() {
+            let rules = match (filter, rules) {
+                (Some(filter), Some(rules)) => {
+                    let read = &mut |name: &[u8]| read_merge_file(fd.as_fd(), name);
+                    let entered = filter.enter(&rules, &path, read);
+                    Some(entered.map_err(super::enter::filter_failure)?)
+                }
+                (_, rules) => rules,
+            };
+            let mut found = false;
+            let listed = reader.for_each(fd.as_fd(), |name, kind, _| {
+                let mut path = path.clone();
+                push_name(&mut path, name);
+                let is_dir = kind == Kind::Dir;
+                let hidden = filter
+                    .zip(rules.as_deref())
+                    .is_some_and(|(filter, rules)| filter.check(rules, &path, is_dir, false).hide);
+                match (hidden, is_dir) {
+                    (true, _) => {}
+                    (false, false) => found = true,
+                    // One that cannot be opened may hold anything: nothing is deleted for it.
+                    (false, true) => match dir::open(fd.as_fd(), name, false) {
+                        Ok(below) if waiting.len() < 500 => {
+                            waiting.push((below, path, rules.clone()));
+                        }
+                        _ => found = true,
+                    },
+                }
+            });
+            listed.map_err(Failure::of(Operation::List))?;
+            if found {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether an entry is itself the backup of another one: it gets none of its own.

@@ -17,11 +17,21 @@ pub struct Argument {
     pub names: Vec<Vec<u8>>,
     /// The names before the last one are made at the target as well (`--relative`).
     pub relative: bool,
+    /// The folder itself gets its attributes at the target, without its content: a relative path
+    /// that was typed with `./` in front.
+    pub dot: bool,
     /// The last name may be a symlink that is looked through (it was typed with a slash).
     pub follow: bool,
 }
 
 impl Argument {
+    /// The whole path, for looking at what it names.
+    pub fn path(&self) -> PathBuf {
+        let mut path = self.folder.clone();
+        path.extend(self.names.iter().map(|name| OsStr::from_bytes(name)));
+        if path.as_os_str().is_empty() { PathBuf::from(".") } else { path }
+    }
+
     /// Whether the content of a folder is meant, not the folder.
     pub fn is_content(&self) -> bool {
         self.names.is_empty()
@@ -64,6 +74,7 @@ fn plain(typed: &Path, bytes: &[u8], slash_is_content: bool) -> Argument {
         folder: path(bytes),
         names: Vec::new(),
         relative: false,
+        dot: false,
         follow: slash,
     };
     if content {
@@ -93,7 +104,11 @@ fn relative(typed: &Path, bytes: &[u8], slash_dot: bool) -> Result<Argument, Fat
         return Err(Fatal::new(1, message));
     }
     let follow = bytes.ends_with(b"/") || bytes.ends_with(b"/.");
-    Ok(Argument { typed: typed.to_owned(), folder: path(folder), names, relative: true, follow })
+    // After the marker of a list's entry its own `./` counts.
+    let dot = bytes.starts_with(b"./") && marker.is_none() || rest.starts_with(b"./");
+    let dot = dot && !names.is_empty() && slash_dot;
+    let folder = path(folder);
+    Ok(Argument { typed: typed.to_owned(), folder, names, relative: true, dot, follow })
 }
 
 fn trim_end(bytes: &[u8]) -> &[u8] {

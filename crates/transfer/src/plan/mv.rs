@@ -76,7 +76,7 @@ pub fn rename_or_copy(from: &Path, to: &Path, options: &Options) -> Result<Done,
 fn try_move(from: &Path, to: &Path, options: &Options) -> Result<Done, Cause> {
     let (old, new) = (entry_name(from)?, c_string(to)?);
     let source = meta::of(dir::cwd(), &old, false).map_err(Cause::System)?;
-    if source.kind != Kind::Dir && ends_in_slash(from) {
+    if source.kind != Kind::Dir && (ends_in_slash(from) || ends_in_slash(to)) {
         return Err(Cause::System(io::Error::from_raw_os_error(errno::ENOTDIR)));
     }
     let target = match meta::of(dir::cwd(), &new, false) {
@@ -151,9 +151,13 @@ fn after_failure(
             if is_dir && is_inside(to, from) {
                 return Err(Cause::Reason("it cannot be moved into itself"));
             }
-            // A directory replaces only an empty one, as with rename(2).
-            if is_dir && target.is_some() && options.backup.is_none() {
-                dir::rmdir(dir::cwd(), new).map_err(Cause::System)?;
+            // Directories are never merged: an old one is kept aside, or has to be empty, as with
+            // rename(2).
+            if is_dir && target.is_some() {
+                match &options.backup {
+                    Some(suffix) => drop(set_aside(to, new, suffix)?),
+                    None => dir::rmdir(dir::cwd(), new).map_err(Cause::System)?,
+                }
             }
             Ok(Done::OtherVolume(Box::new(copy_policy(options))))
         }
@@ -329,6 +333,7 @@ mod tests {
             ("dir", "dir/sub/x", &keep, "it cannot be moved into itself"),
             ("empty", "dir", &plain, "Directory not empty"),
             ("link/", "x", &plain, "Not a directory"),
+            ("a", "x/", &plain, "Not a directory"),
             ("dir/.", "x", &plain, "'.' and '..' cannot be moved"),
             ("a", "b", &backup, "renamed, backup"),
             ("b", "c", &keep, "renamed"),

@@ -8,7 +8,7 @@ use crate::policy::Policy;
 use crate::unit::Kind;
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
 use std::collections::HashMap;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ struct Seeds<'e, 'p> {
 
 fn open(path: &Path) -> io::Result<OwnedFd> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    dir::open_root(&*c_string(path.as_os_str().as_bytes())?)
+    dir::open_root(&c_string(path.as_os_str().as_bytes())?)
 }
 
 /// Makes the first units for all arguments. Arguments that do not exist are reported to the
@@ -72,6 +72,10 @@ impl Seeds<'_, '_> {
     fn contents(&mut self, arguments: &[Argument]) {
         let mut sources = Vec::new();
         for argument in arguments.iter().filter(|argument| argument.is_content()) {
+            if !self.policy.recurse && !self.policy.dirs {
+                self.engine.argument_is_dir(&argument.typed);
+                continue;
+            }
             match open(&argument.folder) {
                 Ok(fd) => sources.push((fd, argument.folder.clone())),
                 Err(error) => {
@@ -100,12 +104,7 @@ impl Seeds<'_, '_> {
         });
         match made {
             Ok(node) => {
-                if self.policy.recurse || self.policy.dirs {
-                    self.units.extend(self.engine.list_base(&node));
-                } else {
-                    let typed = first_path;
-                    self.engine.argument_is_dir(&typed);
-                }
+                self.units.extend(self.engine.list_base(&node));
                 self.held.push(node);
             }
             Err(failure) => self.engine.argument_failed(failure, &first_path),
@@ -116,17 +115,24 @@ impl Seeds<'_, '_> {
     fn name(&mut self, argument: &Argument) -> Result<(), Failure> {
         let Some((last, above)) = argument.names.split_last() else { return Ok(()) };
         let c = |name: &Vec<u8>| c_string(name).map_err(Failure::of(Operation::Read));
-        let Some(mut node) = self.base(argument, last)? else { return Ok(()) };
+        let mut node = self.base(argument, last)?;
+        // A rule that leaves out the argument leaves out the directories above it, too.
+        if self.policy.filter.is_some() {
+            let full = argument.names.join(&b'/');
+            let look = c_string(argument.path().as_os_str().as_bytes())
+                .and_then(|path| meta::of(dir::cwd(), &path, false));
+            let is_dir = look.is_ok_and(|source| source.kind == Kind::Dir);
+            if self.engine.hides(&node, &full, is_dir) {
+                return Ok(());
+            }
+        }
         let mut path: Vec<u8> = Vec::new();
         for name in above {
             if !path.is_empty() {
                 path.push(b'/');
             }
             path.extend_from_slice(name);
-            if self.engine.hides(&node, &path, true) {
-                return Ok(());
-            }
-            match self.implied(&argument.folder, &path, &node, &c(name)?) {
+            match self.implied(argument, &path, &node, &c(name)?)? {
                 Some(next) => node = next,
                 None => return Ok(()),
             }
@@ -135,17 +141,10 @@ impl Seeds<'_, '_> {
         let fds = node.fds().map_err(Failure::of(Operation::Read))?;
         let source_dir = fds.source(0).map_err(Failure::of(Operation::Read))?;
         let follow = argument.follow || self.policy.follow_args;
-        let source = meta::of(source_dir, &name, follow).map_err(|error| missing(error, &name))?;
+        let source = meta::of(source_dir, &name, follow).map_err(Failure::of(Operation::Read))?;
         if argument.typed.as_os_str().as_bytes().ends_with(b"/") && source.kind != Kind::Dir {
             let error = io::Error::from_raw_os_error(errno::ENOTDIR);
             return Err(Failure { operation: Operation::Read, error });
-        }
-        if !path.is_empty() {
-            path.push(b'/');
-        }
-        path.extend_from_slice(last);
-        if self.engine.hides(&node, &path, source.kind == Kind::Dir) {
-            return Ok(());
         }
         let target_name = self.place.name.as_deref();
         self.engine.add_name(&mut self.units, &node, &name, target_name, follow);
@@ -153,10 +152,11 @@ impl Seeds<'_, '_> {
     }
 
     /// The node of an argument's folder: it lends names and is not copied itself.
-    fn base(&mut self, argument: &Argument, last: &[u8]) -> Result<Option<Arc<Node>>, Failure> {
-        let key = (argument.folder.clone(), Vec::new());
-        if let Some(node) = self.nodes.get(&key) {
-            return Ok(node.clone());
+    fn base(&mut self, argument: &Argument, last: &[u8]) -> Result<Arc<Node>, Failure> {
+        // What lies above an argument's own name differs only for rules with merge files.
+        let key = (argument.folder.clone(), if argument.dot { b".".to_vec() } else { Vec::new() });
+        if let Some(Some(node)) = self.nodes.get(&key) {
+            return Ok(Arc::clone(node));
         }
         let fd = open(&argument.folder).map_err(Failure::of(Operation::Read))?;
         let ends = Ends {
@@ -169,36 +169,32 @@ impl Seeds<'_, '_> {
             provided: Vec::new(),
             link_dest: self.link_dest(),
         };
-        let node = self.engine.base(ends, false)?;
+        let node = self.engine.base(ends, argument.dot)?;
         if self.nodes.is_empty() {
             self.units.extend(self.engine.sweep_base(&node));
         }
         self.held.push(Arc::clone(&node));
         self.nodes.insert(key, Some(Arc::clone(&node)));
-        Ok(Some(node))
+        Ok(node)
     }
 
     fn implied(
         &mut self,
-        folder: &Path,
+        argument: &Argument,
         path: &[u8],
         parent: &Arc<Node>,
         name: &CStr,
-    ) -> Option<Arc<Node>> {
-        let key = (folder.to_owned(), path.to_vec());
+    ) -> Result<Option<Arc<Node>>, Failure> {
+        let key = (argument.folder.clone(), path.to_vec());
         if let Some(node) = self.nodes.get(&key) {
-            return node.clone();
+            return Ok(node.clone());
         }
-        let node = self.engine.imply(parent, name);
+        let node = self.engine.imply(parent, name)?;
         if let Some(node) = &node {
             self.units.extend(self.engine.sweep_base(node));
             self.held.push(Arc::clone(node));
         }
         self.nodes.insert(key, node.clone());
-        node
+        Ok(node)
     }
-}
-
-fn missing(error: io::Error, _: &CString) -> Failure {
-    Failure { operation: Operation::Read, error }
 }

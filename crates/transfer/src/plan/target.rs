@@ -32,11 +32,11 @@ impl Place {
 }
 
 fn look(path: &Path, follow: bool) -> io::Result<meta::Meta> {
-    meta::of(dir::cwd(), &*c_string(path.as_os_str().as_bytes())?, follow)
+    meta::of(dir::cwd(), &c_string(path.as_os_str().as_bytes())?, follow)
 }
 
 fn open(path: &Path) -> io::Result<OwnedFd> {
-    dir::open_root(&*c_string(path.as_os_str().as_bytes())?)
+    dir::open_root(&c_string(path.as_os_str().as_bytes())?)
 }
 
 /// Finds out what the target is, and makes it where it has to be a directory and is missing.
@@ -44,7 +44,7 @@ fn open(path: &Path) -> io::Result<OwnedFd> {
 /// # Errors
 /// Code 3 where the target cannot take what is to be copied, 11 where it cannot be made or
 /// opened. Nothing has been moved then.
-pub fn place(spec: &Spec, arguments: &[Argument], real: bool) -> Result<Place, Fatal> {
+pub fn place(spec: &Spec, arguments: &[Argument], real: bool, umask: u32) -> Result<Place, Fatal> {
     let there = match look(&spec.target, true) {
         Ok(there) => Some(there),
         Err(error) if errno::is(&error, errno::ENOENT) => None,
@@ -69,14 +69,14 @@ pub fn place(spec: &Spec, arguments: &[Argument], real: bool) -> Result<Place, F
         }
     };
     if as_name {
-        return name_in_parent(spec, real);
+        return name_in_parent(spec, arguments, real, umask);
     }
     let mut created = false;
     if there.is_none() {
         if !real {
             return Ok(Place::nowhere(&spec.target));
         }
-        make(&spec.target, spec)?;
+        make(&spec.target, spec, umask)?;
         created = true;
     }
     let dir = open(&spec.target).map_err(|error| unusable(&spec.target, &error))?;
@@ -92,7 +92,7 @@ fn rsync_wants_name(
 ) -> Result<bool, Fatal> {
     let single = match arguments {
         [one] if !one.is_content() && !one.relative && spec.files_from.is_none() => {
-            let path = one.folder.join(std::ffi::OsStr::from_bytes(&one.names.concat()));
+            let path = one.path();
             let follow = spec.policy.symlinks == Symlinks::Follow || one.follow;
             look(&path, follow).is_ok_and(|source| {
                 let dirlink = spec.policy.copy_dirlinks
@@ -118,15 +118,18 @@ fn rsync_wants_name(
 
 fn copies_dir(spec: &Spec, arguments: &[Argument]) -> bool {
     spec.policy.recurse
-        && matches!(arguments, [one] if {
-            let path = one.folder.join(std::ffi::OsStr::from_bytes(&one.names.concat()));
-            look(&path, true).is_ok_and(|source| source.kind == Kind::Dir)
-        })
+        && matches!(arguments, [one]
+            if look(&one.path(), true).is_ok_and(|source| source.kind == Kind::Dir))
 }
 
 /// The target is a name in its parent directory.
-fn name_in_parent(spec: &Spec, real: bool) -> Result<Place, Fatal> {
-    let target = resolve_link(&spec.target, &spec.policy)?;
+fn name_in_parent(
+    spec: &Spec,
+    arguments: &[Argument],
+    real: bool,
+    umask: u32,
+) -> Result<Place, Fatal> {
+    let target = resolve_link(&spec.target, arguments, &spec.policy)?;
     let Some(name) = target.file_name().filter(|_| !target.as_os_str().is_empty()) else {
         let message = format!("'{}' cannot be the name of a file", spec.target.display());
         return Err(Fatal::new(3, message));
@@ -136,21 +139,31 @@ fn name_in_parent(spec: &Spec, real: bool) -> Result<Place, Fatal> {
     let name = c_string(name.as_bytes()).map_err(|error| unusable(&spec.target, &error))?;
     let mut created = false;
     if real && spec.mkpath && look(open_as, true).is_err_and(|e| errno::is(&e, errno::ENOENT)) {
-        make(open_as, spec)?;
+        make(open_as, spec, umask)?;
         created = true;
     }
     let dir = match open(open_as) {
         Ok(dir) => Some(dir),
         Err(error) if !real && errno::is(&error, errno::ENOENT) => None,
+        Err(error) if errno::is(&error, errno::ENOENT) => {
+            let message = format!(
+                "the target folder '{}' does not exist (--mkpath makes it)",
+                open_as.display()
+            );
+            return Err(Fatal::new(3, message));
+        }
         Err(error) => return Err(unusable(open_as, &error)),
     };
     Ok(Place { dir, path: parent.to_owned(), created, name: Some(name) })
 }
 
-/// cp writes through a symlink that it is given as the target.
-fn resolve_link(target: &Path, policy: &Policy) -> Result<PathBuf, Fatal> {
-    let is_link = look(target, false).is_ok_and(|there| there.kind == Kind::Symlink);
-    if !policy.cp_targets || !is_link || policy.symlinks == Symlinks::Keep {
+/// cp writes through a symlink that it is given as the target, unless the source is one, too, and
+/// is kept as one.
+fn resolve_link(target: &Path, arguments: &[Argument], policy: &Policy) -> Result<PathBuf, Fatal> {
+    let is_link = |path: &Path| look(path, false).is_ok_and(|there| there.kind == Kind::Symlink);
+    let keeps = policy.symlinks == Symlinks::Keep
+        && arguments.iter().any(|argument| is_link(&argument.path()));
+    if !policy.cp_targets || !is_link(target) || keeps {
         return Ok(target.to_owned());
     }
     std::fs::canonicalize(target).map_err(|_| {
@@ -159,9 +172,9 @@ fn resolve_link(target: &Path, policy: &Policy) -> Result<PathBuf, Fatal> {
     })
 }
 
-fn make(path: &Path, spec: &Spec) -> Result<(), Fatal> {
+fn make(path: &Path, spec: &Spec, umask: u32) -> Result<(), Fatal> {
     let mut builder = std::fs::DirBuilder::new();
-    let made = std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o777)
+    let made = std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o777 & !umask)
         .recursive(spec.mkpath)
         .create(path);
     made.map_err(|error| {

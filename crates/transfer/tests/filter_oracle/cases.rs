@@ -1,4 +1,5 @@
-//! Seeded generators of patterns, rules, options and trees, rich in what both programs could understand differently.
+//! Seeded generators of patterns, rules, options and trees, rich in what both programs could
+//! understand differently.
 
 use std::{fs, path::Path};
 
@@ -113,7 +114,7 @@ pub fn rule_file(dice: &mut Dice, nested: bool) -> String {
 pub fn tree(dice: &mut Dice, root: &Path, depth: usize, merges: bool) {
     fs::create_dir_all(root).unwrap();
     for file in FILES {
-        if dice.one_in(3) {
+        if dice.one_in(4) {
             write(&root.join(file), b"");
         }
     }

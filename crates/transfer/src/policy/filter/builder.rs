@@ -1,6 +1,6 @@
 //! Collects filter options in the order of the command line and turns them into a [`Filter`].
 
-use std::{borrow::Cow, io};
+use std::io;
 
 use super::{
     Filter, cvs,
@@ -34,7 +34,8 @@ impl FilterBuilder {
     /// `--filter=RULE`, `-f RULE`: one rule with its name.
     ///
     /// # Errors
-    /// When the rule has no known name, a modifier that is not one of its own, or lacks its argument.
+    /// When the rule has no known name, a modifier that is not one of its own, or lacks its
+    /// argument.
     pub fn rule(&mut self, text: &[u8]) -> Result<(), FilterError> {
         self.add(text, Syntax::Full, "--filter")
     }
@@ -55,8 +56,8 @@ impl FilterBuilder {
         self.add(pattern, Syntax::Simple { include: false }, "--exclude")
     }
 
-    /// `--include-from=FILE`: the file's content, one pattern a line (or ended by NUL where `nul`, for `--from0`).
-    /// `origin` names the file in messages.
+    /// `--include-from=FILE`: the file's content, one pattern a line (or ended by NUL where `nul`,
+    /// for `--from0`). `origin` names the file in messages.
     ///
     /// # Errors
     /// As for [`Self::include`], with the line.
@@ -82,8 +83,8 @@ impl FilterBuilder {
         self.add_all(content, origin, nul, Syntax::Simple { include: false })
     }
 
-    /// `-F`: the first call reads `.rsync-filter` in every directory from the root of the file system down, the
-    /// second (`-FF`) excludes these files; further calls change nothing.
+    /// `-F`: the first call reads `.rsync-filter` in every directory from the root of the file
+    /// system down, the second (`-FF`) excludes these files; further calls change nothing.
     ///
     /// # Errors
     /// None in practice; the rules are fixed.
@@ -96,12 +97,14 @@ impl FilterBuilder {
         }
     }
 
-    /// `--cvs-exclude`, `-C`: adds the rules `:C` and `-C` after all others, wherever the option stood.
+    /// `--cvs-exclude`, `-C`: adds the rules `:C` and `-C` after all others, wherever the option
+    /// stood.
     pub fn cvs_exclude(&mut self) {
         self.cvs_exclude = true;
     }
 
-    /// The content of `~/.cvsignore` and the value of `$CVSIGNORE`, for [`Self::cvs_exclude`] and for the rule `-C`.
+    /// The content of `~/.cvsignore` and the value of `$CVSIGNORE`, for [`Self::cvs_exclude`] and
+    /// for the rule `-C`.
     pub fn cvs_ignores(&mut self, home: Option<&[u8]>, env: Option<&[u8]>) {
         self.cvs_home = home.map(<[u8]>::to_vec);
         self.cvs_env = env.map(<[u8]>::to_vec);
@@ -123,8 +126,8 @@ impl FilterBuilder {
         self.rules.is_empty() && !self.cvs_exclude
     }
 
-    /// Makes the filter. `read` loads a file that a merge rule (`. FILE`) names, by the name as written: relative to
-    /// the working directory, `-` for standard input.
+    /// Makes the filter. `read` loads a file that a merge rule (`. FILE`) names, by the name as
+    /// written: relative to the working directory, `-` for standard input.
     ///
     /// # Errors
     /// When a merge file cannot be read or holds a rule that is refused.
@@ -150,7 +153,7 @@ impl FilterBuilder {
         };
         let mut draft = Draft::default();
         let mut read = |name: &[u8]| read(name).map(Some);
-        let mut loader = Loader { options: &options, read: &mut read, names: Cow::Borrowed(&[]) };
+        let mut loader = Loader::new(&options, &mut read, &[]);
         for Given { directive, text, origin } in rules {
             loader.add(&mut draft, directive, &text, &origin, &place, 0)?;
         }

@@ -1,4 +1,5 @@
-//! The names that `--cvs-exclude` leaves out: rsync(1)'s list, then the user's `~/.cvsignore` and `$CVSIGNORE`.
+//! The names that `--cvs-exclude` leaves out: rsync(1)'s list, then the user's `~/.cvsignore` and
+//! `$CVSIGNORE`.
 
 use super::rule::split_rules;
 
@@ -10,7 +11,8 @@ const DEFAULT: &[u8] = b"RCS SCCS CVS CVS.adm RCSLOG cvslog.* tags TAGS .make.st
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct CvsPattern {
     pub pattern: Vec<u8>,
-    /// True for the default list only: the user's own names still protect inside directories being deleted.
+    /// True for the default list only: the user's own names still protect inside directories being
+    /// deleted.
     pub perishable: bool,
 }
 

@@ -2,8 +2,8 @@
 
 use std::{error, fmt, io};
 
-/// A rule that cannot be understood, or a file of rules that cannot be read. Names the rule, where it came from and
-/// why it was refused.
+/// A rule that cannot be understood, or a file of rules that cannot be read. Names the rule, where
+/// it came from and why it was refused.
 #[derive(Debug)]
 pub struct FilterError {
     rule: Vec<u8>,

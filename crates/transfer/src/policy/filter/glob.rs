@@ -1,8 +1,9 @@
-//! Wildcards over bytes: `*`, `?`, `[...]`, `**` and backslash escapes as rsync(1) describes them under PATTERN
-//! MATCHING RULES. Matching is iterative and takes polynomial time, because patterns come from files in trees that
-//! somebody else may have written.
+//! Wildcards over bytes: `*`, `?`, `[...]`, `**` and backslash escapes as rsync(1) describes them
+//! under PATTERN MATCHING RULES. Matching is iterative and takes polynomial time, because patterns
+//! come from files in trees that somebody else may have written.
 
-/// The text to match, in two pieces so that a path can be seen below another one without joining them.
+/// The text to match, in two pieces so that a path can be seen below another one without joining
+/// them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text<'a> {
     /// Comes first; empty or ends in a slash.
@@ -145,8 +146,9 @@ impl Glob {
         self.run(text, begin)
     }
 
-    /// Backs up to the newest `*` only, then to the newest `**`, then to the start. Older ones need no second look:
-    /// a later wildcard of the same kind can take over whatever an earlier one would have taken in addition.
+    /// Backs up to the newest `*` only, then to the newest `**`, then to the start. Older ones need
+    /// no second look: a later wildcard of the same kind can take over whatever an earlier one
+    /// would have taken in addition.
     fn run(&self, text: Text<'_>, begin: usize) -> bool {
         let mut token = 0;
         let mut at = begin;

@@ -1,5 +1,6 @@
-//! Lists of rules in which per-directory merge files stand at their place, and the reading of files into them.
-//! A list is a tree: a dir-merge rule holds what its files have said so far on the way down.
+//! Lists of rules in which per-directory merge files stand at their place, and the reading of files
+//! into them. A list is a tree: a dir-merge rule holds what its files have said so far on the way
+//! down.
 
 use std::{borrow::Cow, io, sync::Arc};
 
@@ -13,6 +14,9 @@ use super::{
 
 /// How deep merge files may name further ones, as in rsync. Ends a file that merges itself.
 const DEPTH_MAX: usize = 32;
+
+/// How many files one directory may bring in. Ends files that merge each other many times over.
+const FILES_MAX: usize = 4096;
 
 /// One place in a list.
 #[derive(Clone, Debug)]
@@ -55,10 +59,12 @@ pub(super) struct Place {
 
 /// Reads rules into lists.
 pub(super) struct Loader<'a> {
-    pub options: &'a Options,
-    pub read: &'a mut ReadFile<'a>,
-    /// Names of the dir-merge rules in force: a second rule with the same name is ignored, as in rsync.
-    pub names: Cow<'a, [Vec<u8>]>,
+    options: &'a Options,
+    read: &'a mut ReadFile<'a>,
+    /// Names of the dir-merge rules in force: a second rule with the same name is ignored, as in
+    /// rsync.
+    names: Cow<'a, [Vec<u8>]>,
+    files: usize,
 }
 
 /// A list that is being read.
@@ -71,27 +77,47 @@ pub(super) struct Draft {
     inherited: Vec<Vec<u8>>,
 }
 
-/// A directory that is being entered. Its [`Place`] is made only when a file turns up, because most have none.
+/// A directory that is being entered. Its [`Place`] is made only when a file turns up, because most
+/// have none.
 pub(super) struct Visit<'a> {
     /// As in [`Place`].
     pub lead: &'a [u8],
     pub place: &'a dyn Fn() -> Place,
 }
 
-impl Loader<'_> {
-    /// The list for a directory below the one that `items` belongs to. `None` when nothing changes. `covers` tells
-    /// for which of the list's own dir-merge rules to read a file.
+impl<'a> Loader<'a> {
+    /// Reads with `options` through `read`, where dir-merge rules of these `names` are in force.
+    pub(super) fn new(
+        options: &'a Options,
+        read: &'a mut ReadFile<'a>,
+        names: &'a [Vec<u8>],
+    ) -> Self {
+        Self { options, read, names: Cow::Borrowed(names), files: 0 }
+    }
+
+    /// The list for a directory below the one that `items` belongs to. `None` when nothing changes.
+    /// `covers` tells for which of the list's own dir-merge rules to read a file.
     pub(super) fn enter(
         &mut self,
         items: &[Item],
         visit: &Visit<'_>,
         covers: &dyn Fn(&PerDir) -> bool,
     ) -> Result<Option<Vec<Item>>, FilterError> {
+        self.enter_at(items, visit, covers, 0)
+    }
+
+    fn enter_at(
+        &mut self,
+        items: &[Item],
+        visit: &Visit<'_>,
+        covers: &dyn Fn(&PerDir) -> bool,
+        depth: usize,
+    ) -> Result<Option<Vec<Item>>, FilterError> {
         let mut changed: Option<Vec<Item>> = None;
         for (index, item) in items.iter().enumerate() {
             let fresh = match item {
                 Item::Merge(merge, held) if covers(merge) => {
-                    self.enter_merge(merge, held, visit)?
+                    self.enter_merge(merge, held, visit, depth)?
                 }
                 _ => None,
             };
@@ -110,6 +136,7 @@ impl Loader<'_> {
         merge: &Arc<PerDir>,
         held: &[Item],
         visit: &Visit<'_>,
+        depth: usize,
     ) -> Result<Option<Item>, FilterError> {
         let inherited = if merge.rule.no_inherit {
             if !held.is_empty() {
@@ -117,7 +144,7 @@ impl Loader<'_> {
             }
             (!held.is_empty()).then(Vec::new)
         } else {
-            self.enter(held, visit, &|_| true)?
+            self.enter_at(held, visit, &|_| true, depth + 1)?
         };
         let content = self.read_per_dir(merge, visit.lead)?;
         if content.is_none() && inherited.is_none() {
@@ -126,7 +153,7 @@ impl Loader<'_> {
         let kept = inherited.as_deref().unwrap_or(held);
         let mut draft = Draft { inherited: names(kept), ..Draft::default() };
         if let Some(content) = content {
-            self.load_per_dir(&mut draft, &content, merge, &(visit.place)(), 0)?;
+            self.load_per_dir(&mut draft, &content, merge, &(visit.place)(), depth)?;
         }
         if !draft.cleared {
             draft.items.extend_from_slice(kept);
@@ -221,17 +248,12 @@ impl Loader<'_> {
                 }
             }
             Directive::Merge(file) => {
-                if depth >= DEPTH_MAX {
-                    return Err(FilterError::new(
-                        text,
-                        origin,
-                        "merge files are nested too deeply",
-                    ));
-                }
+                self.bounded(depth, text, origin)?;
                 self.exclude_self(draft, &file, place);
                 self.merge(draft, &file, text, origin, place, depth)?;
             }
             Directive::DirMerge(rule) => {
+                self.bounded(depth, text, origin)?;
                 self.exclude_self(draft, &rule, place);
                 let split = base_at(&rule.name);
                 let name = rule.name.get(split..).unwrap_or_default().to_vec();
@@ -249,7 +271,8 @@ impl Loader<'_> {
                 let scan_from =
                     rule.name.get(..split).filter(|lead| !lead.is_empty()).map(<[u8]>::to_vec);
                 let merge = Arc::new(PerDir { name, scan_from, rule, origin: origin.to_owned() });
-                // A rule that stands in a per-directory file already counts in that file's directory.
+                // A rule that stands in a per-directory file already counts in that file's
+                // directory.
                 let mut held = Draft::default();
                 if place.scanned
                     && let Some(content) = self.read_per_dir(&merge, &place.lead)?
@@ -258,6 +281,18 @@ impl Loader<'_> {
                 }
                 draft.items.push(Item::Merge(merge, held.items));
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses rules that would read on without end.
+    fn bounded(&mut self, depth: usize, text: &[u8], origin: &str) -> Result<(), FilterError> {
+        self.files += 1;
+        if depth >= DEPTH_MAX {
+            return Err(FilterError::new(text, origin, "merge files are nested too deeply"));
+        }
+        if self.files > FILES_MAX {
+            return Err(FilterError::new(text, origin, "too many merge files"));
         }
         Ok(())
     }
@@ -319,7 +354,8 @@ impl Place {
             _ => None,
         };
         Self {
-            // A file elsewhere has no directory of its own in the transfer; its rules count from this one.
+            // A file elsewhere has no directory of its own in the transfer; its rules count from
+            // this one.
             anchor: anchor.map_or_else(|| self.anchor.clone(), Anchor::Below),
             lead: join(&self.lead),
             shown: join(&self.shown),

@@ -15,7 +15,8 @@ pub(super) enum Anchor {
     Above(Vec<u8>),
 }
 
-/// The two ends of a transfer as absolute paths without the leading slash; empty or ending in a slash.
+/// The two ends of a transfer as absolute paths without the leading slash; empty or ending in a
+/// slash.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     pub source: Vec<u8>,
@@ -43,6 +44,8 @@ pub(super) struct Rule {
     pattern: Pattern,
     anchor: Anchor,
     absolute: bool,
+    /// The pattern needs no more than the last component, so neither anchor nor ends.
+    name_only: bool,
     negate: bool,
     pub include: bool,
     pub perishable: bool,
@@ -59,11 +62,13 @@ impl Rule {
         let Flags { absolute, negate, perishable, xattr, sender, receiver } = rule.flags;
         let both = !sender && !receiver;
         let pattern = Pattern::new(&rule.pattern);
+        let name_only = pattern.name_only();
         let anchor = if pattern.anchored() { anchor.clone() } else { Anchor::Below(Vec::new()) };
         Self {
             pattern,
             anchor,
-            absolute,
+            absolute: absolute && !name_only,
+            name_only,
             negate,
             include: rule.include,
             perishable,
@@ -78,14 +83,16 @@ impl Rule {
         self.absolute
     }
 
-    /// Whether the rule takes effect on `entry`. `end` is the absolute path of the side that asks; only rules with
-    /// the modifier `/` look at it.
+    /// Whether the rule takes effect on `entry`. `end` is the absolute path of the side that asks;
+    /// only rules with the modifier `/` look at it.
     pub(super) fn applies(&self, entry: Entry<'_>, end: &[u8]) -> bool {
         self.matches(entry, end) != self.negate
     }
 
     fn matches(&self, entry: Entry<'_>, end: &[u8]) -> bool {
-        let text = if self.absolute {
+        let text = if self.name_only {
+            Text::of(entry.path)
+        } else if self.absolute {
             Text { head: end, ..Text::of(entry.path) }
         } else {
             match &self.anchor {

@@ -1,10 +1,15 @@
-//! rsync's filter language: which entries of a tree are left out of a transfer (hidden) and which the target keeps
-//! although the source lacks them (protected). Pure: files of rules arrive as bytes through the caller's closures,
-//! and descending into directories is the caller's part, too: nothing below a hidden directory is ever asked about.
+//! rsync's filter language: which entries of a tree are left out of a transfer (hidden) and which
+//! the target keeps although the source lacks them (protected). Pure: files of rules arrive as
+//! bytes through the caller's closures, and descending into directories is the caller's part, too:
+//! nothing below a hidden directory is ever asked about.
 //!
-//! The source of every meaning is rsync(1), FILTER RULES. Wanted differences: per-directory files are read from the
-//! source for both sides, so `--delete` and `--exclude` agree without transferring those files first; and rules
-//! anchored in a directory whose own name holds wildcard characters work.
+//! The source of every meaning is rsync(1), FILTER RULES. Wanted differences from rsync 3.5.0:
+//! - per-directory files are read from the source for both sides, so that `--delete` and `--exclude`
+//!   agree without transferring those files first;
+//! - rules anchored in a directory whose own name holds wildcard characters work;
+//! - a file that a per-directory file merges is looked for beside it even when its name has no slash;
+//! - a dir-merge rule inside a per-directory file looks at no directories above that one;
+//! - in word-split files `- foo` is one rule, as the manual page says and the program refuses.
 
 mod builder;
 mod cvs;
@@ -18,7 +23,7 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, io, sync::Arc};
+use std::{io, sync::Arc};
 
 pub use self::{builder::FilterBuilder, error::FilterError, origin::Origin};
 use self::{
@@ -45,17 +50,19 @@ pub struct Filter {
     options: Options,
 }
 
-/// The rules in force in one directory: the filter's own and those of the per-directory files on the way there.
+/// The rules in force in one directory: the filter's own and those of the per-directory files on
+/// the way there.
 #[derive(Debug)]
 pub struct DirRules {
     items: Vec<Item>,
-    /// The same rules in the order in which they are asked, those for names of extended attributes apart.
+    /// The same rules in the order in which they are asked, those for names of extended attributes
+    /// apart.
     order: Vec<Arc<Rule>>,
     xattr_order: Vec<Arc<Rule>>,
     /// Names of the dir-merge rules among the items.
     names: Vec<Vec<u8>>,
-    /// Whether the order leaves out what the files above the transfer's top say. rsync asks only the filter's own
-    /// rules about a source argument itself.
+    /// Whether the order leaves out what the files above the transfer's top say. rsync asks only
+    /// the filter's own rules about a source argument itself.
     arguments_only: bool,
     ends: Arc<Ends>,
 }
@@ -77,10 +84,10 @@ impl Filter {
         self.items.iter().any(|item| matches!(item, Item::Merge(..)))
     }
 
-    /// The rules in force above the transfer's top, for one source argument: [`Self::check`] asks them about the
-    /// argument itself, [`Self::enter`] goes on from them. `read` loads the per-directory files of
-    /// directories above it, where a rule asks for them (`: /.rsync-filter`, `-F`), by absolute path; `Ok(None)`
-    /// where there is none.
+    /// The rules in force above the transfer's top, for one source argument: [`Self::check`] asks
+    /// them about the argument itself, [`Self::enter`] goes on from them. `read` loads the
+    /// per-directory files of directories above it, where a rule asks for them (`: /.rsync-filter`,
+    /// `-F`), by absolute path; `Ok(None)` where there is none.
     ///
     /// # Errors
     /// When such a file cannot be read or holds a rule that is refused.
@@ -101,8 +108,7 @@ impl Filter {
                 scanned: true,
             };
             let visit = Visit { lead: &dir, place: &place };
-            let mut loader =
-                Loader { options: &self.options, read, names: Cow::Borrowed(&rules.names) };
+            let mut loader = Loader::new(&self.options, read, &rules.names);
             let covers = |lead: Option<&[u8]>| lead.is_some_and(|lead| origin.covers(lead, &dir));
             if let Some(items) =
                 loader.enter(&rules.items, &visit, &|merge| covers(merge.scan_from.as_deref()))?
@@ -118,11 +124,12 @@ impl Filter {
         Ok(Arc::new(rules))
     }
 
-    /// Enters the directory `path` (from the transfer's top: empty for the top itself, `a/b` below): the rules in
-    /// force in it, which is `parent` again when nothing changes. `read` loads a per-directory file of this
-    /// directory; `Ok(None)` where there is none. It is asked for plain names, except where a per-directory file
-    /// itself merges another one: such a name comes as it was written, relative to this directory or absolute, and
-    /// to refuse those that leave the source is the caller's decision.
+    /// Enters the directory `path` (from the transfer's top: empty for the top itself, `a/b`
+    /// below): the rules in force in it, which is `parent` again when nothing changes. `read` loads
+    /// a per-directory file of this directory; `Ok(None)` where there is none. It is asked for
+    /// plain names, except where a per-directory file itself merges another one: such a name comes
+    /// as it was written, relative to this directory or absolute, and to refuse those that leave
+    /// the source is the caller's decision.
     ///
     /// # Errors
     /// When a file cannot be read or holds a rule that is refused.
@@ -145,8 +152,7 @@ impl Filter {
             }
         };
         let visit = Visit { lead: b"", place: &place };
-        let mut loader =
-            Loader { options: &self.options, read, names: Cow::Borrowed(&parent.names) };
+        let mut loader = Loader::new(&self.options, read, &parent.names);
         Ok(match loader.enter(&parent.items, &visit, &|_| true)? {
             Some(items) => Arc::new(DirRules::new(items, Arc::clone(&parent.ends))),
             None if parent.arguments_only => {
@@ -156,10 +162,11 @@ impl Filter {
         })
     }
 
-    /// What the rules of the directory `dir` say of its entry `path` (from the transfer's top, without a leading
-    /// slash). The first rule that applies decides, for each side on its own; without one the entry is neither
-    /// hidden nor protected. `in_deleted_dir` says that the entry lies in a directory that is itself being removed,
-    /// where perishable rules do not count. Allocates nothing.
+    /// What the rules of the directory `dir` say of its entry `path` (from the transfer's top,
+    /// without a leading slash). The first rule that applies decides, for each side on its own;
+    /// without one the entry is neither hidden nor protected. `in_deleted_dir` says that the entry
+    /// lies in a directory that is itself being removed, where perishable rules do not count.
+    /// Allocates nothing.
     #[must_use]
     pub fn check(
         &self,
@@ -171,15 +178,15 @@ impl Filter {
         dir.decide(&dir.order, Entry::new(path, is_dir), in_deleted_dir)
     }
 
-    /// Whether there are rules for names of extended attributes (modifier `x`) in force in `dir`. Without any, the
-    /// default of `--xattrs` holds.
+    /// Whether there are rules for names of extended attributes (modifier `x`) in force in `dir`.
+    /// Without any, the default of `--xattrs` holds.
     #[must_use]
     pub fn has_xattr_rules(&self, dir: &DirRules) -> bool {
         !dir.xattr_order.is_empty()
     }
 
-    /// What the rules with the modifier `x` say of an extended attribute's name: `hide` leaves it out of the copy,
-    /// `protect` keeps it at the target.
+    /// What the rules with the modifier `x` say of an extended attribute's name: `hide` leaves it
+    /// out of the copy, `protect` keeps it at the target.
     #[must_use]
     pub fn check_xattr(&self, dir: &DirRules, name: &[u8]) -> Decision {
         dir.decide(&dir.xattr_order, Entry::new(name, false), false)

@@ -1,12 +1,13 @@
-//! Where a transfer starts and ends in the file system, for the rules that look beyond the transfer: those with
-//! absolute paths and those that read files above it.
+//! Where a transfer starts and ends in the file system, for the rules that look beyond the
+//! transfer: those with absolute paths and those that read files above it.
 
 use super::matcher::{Anchor, Ends};
 
 /// The paths of one source argument.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
-    /// The absolute path of the directory that transfer paths start in: `/a/b` for `/a/b/`, `/a` for `/a/b`.
+    /// The absolute path of the directory that transfer paths start in: `/a/b` for `/a/b/`, `/a`
+    /// for `/a/b`.
     pub source: &'a [u8],
     /// The absolute path that they arrive in.
     pub target: &'a [u8],
@@ -28,8 +29,8 @@ impl Origin<'_> {
         slashes.map(|(at, _)| first.get(..=at).unwrap_or_default().to_vec()).collect()
     }
 
-    /// Whether a dir-merge rule with the directory part `lead` reads its file in `dir`, which lies above the first
-    /// directory that is walked. A relative `lead` starts in that one.
+    /// Whether a dir-merge rule with the directory part `lead` reads its file in `dir`, which lies
+    /// above the first directory that is walked. A relative `lead` starts in that one.
     pub(super) fn covers(&self, lead: &[u8], dir: &[u8]) -> bool {
         let from = if lead.starts_with(b"/") {
             normal(&[lead])

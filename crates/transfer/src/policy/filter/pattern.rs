@@ -1,4 +1,5 @@
-//! The pattern of one rule, compiled to the cheapest test that decides it. Knows nothing of sides, order or files.
+//! The pattern of one rule, compiled to the cheapest test that decides it. Knows nothing of sides,
+//! order or files.
 
 use super::glob::{Glob, Start, Text};
 
@@ -37,8 +38,8 @@ enum Shape {
 }
 
 impl Pattern {
-    /// Compiles the pattern text of a rule as rsync(1) describes it under PATTERN MATCHING RULES. Every text is a
-    /// valid pattern; a malformed one matches nothing.
+    /// Compiles the pattern text of a rule as rsync(1) describes it under PATTERN MATCHING RULES.
+    /// Every text is a valid pattern; a malformed one matches nothing.
     pub(super) fn new(text: &[u8]) -> Self {
         let (body, dir_only) = match text.strip_suffix(b"/") {
             Some(body) => (body, true),
@@ -58,7 +59,6 @@ impl Pattern {
     }
 
     /// Whether the pattern looks at no more than the last component.
-    #[cfg(test)]
     pub(super) fn name_only(&self) -> bool {
         use Shape::*;
         matches!(self.shape, Never | Any | Name(_) | NameStart(_) | NameEnd(_) | NameGlob(_))
@@ -74,7 +74,8 @@ impl Pattern {
             Shape::Any => true,
             Shape::Name(wanted) => name == &**wanted,
             Shape::NameStart(start) => name.starts_with(start),
-            Shape::NameEnd(end) => name.ends_with(end),
+            // Most names differ in the last byte already, which spares the comparison's call.
+            Shape::NameEnd(end) => name.last() == end.last() && name.ends_with(end),
             Shape::NameGlob(glob) => glob.matches(Text::of(name)),
             Shape::Path(wanted) => text.is(wanted),
             Shape::PathEnd(wanted) => text.ends_with_components(wanted),
@@ -116,7 +117,9 @@ impl Shape {
 
     /// A pattern with wildcards that only sees the last component.
     fn name(body: &[u8]) -> Self {
-        let plain = |text: &[u8]| !text.iter().any(|byte| is_wild(*byte) || *byte == b'\\');
+        let plain = |text: &[u8]| {
+            !text.is_empty() && !text.iter().any(|byte| is_wild(*byte) || *byte == b'\\')
+        };
         match body {
             b"*" => Self::Any,
             [b'*', end @ ..] if plain(end) => Self::NameEnd(end.into()),

@@ -1,5 +1,6 @@
-//! From the text of one rule to what it says. Pure: reads no file and knows no directory. The grammar is that of
-//! rsync(1), FILTER RULES IN DEPTH, FILTER RULE MODIFIERS and MERGE-FILE FILTER RULES.
+//! From the text of one rule to what it says. Pure: reads no file and knows no directory. The
+//! grammar is that of rsync(1), FILTER RULES IN DEPTH, FILTER RULE MODIFIERS and MERGE-FILE FILTER
+//! RULES.
 
 /// What one rule asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,7 +68,8 @@ impl Flags {
 pub(super) enum Syntax {
     /// `--filter` and merge files: every rule starts with its name.
     Full,
-    /// `--include`, `--exclude` and their `-from` files: a pattern, `+ PATTERN`, `- PATTERN` or `!`.
+    /// `--include`, `--exclude` and their `-from` files: a pattern, `+ PATTERN`, `- PATTERN` or
+    /// `!`.
     Simple { include: bool },
     /// Merge files with the modifier `+` or `-`: a pattern; with `C` also `!`.
     Bare { include: bool, clear: bool },
@@ -76,7 +78,8 @@ pub(super) enum Syntax {
 /// Why a rule was refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Refused {
-    /// The rule lacks its pattern or file name. In word-split files the next word is meant to be it.
+    /// The rule lacks its pattern or file name. In word-split files the next word is meant to be
+    /// it.
     Unfinished,
     /// Anything else, as a sentence without its end.
     Because(String),
@@ -104,7 +107,8 @@ const NAMES: [(&[u8], u8); 9] = [
     (b"show", b'S'),
 ];
 
-/// Parses one rule. `outer` holds the modifiers of the merge rule whose file it stands in. An empty text is no rule.
+/// Parses one rule. `outer` holds the modifiers of the merge rule whose file it stands in. An empty
+/// text is no rule.
 pub(super) fn parse(
     text: &[u8],
     syntax: Syntax,
@@ -146,7 +150,8 @@ fn full(text: &[u8], outer: Flags) -> Result<Directive, Refused> {
 /// Short name, modifiers, argument.
 type Parts<'a> = (u8, &'a [u8], Option<&'a [u8]>);
 
-/// Splits a rule into its short name, its modifiers and, after one space or underscore, its argument.
+/// Splits a rule into its short name, its modifiers and, after one space or underscore, its
+/// argument.
 fn split(text: &[u8]) -> Result<Parts<'_>, Refused> {
     let long = NAMES.iter().find(|(name, _)| {
         text.strip_prefix(*name)
@@ -298,7 +303,8 @@ pub(super) fn parse_all(
     while let Some((line, piece)) = pieces.next() {
         let mut text = piece.to_vec();
         let mut parsed = parse(&text, syntax, outer);
-        // "the space that separates the prefix from the rule is treated specially" in word-split files.
+        // "the space that separates the prefix from the rule is treated specially" in word-split
+        // files.
         if words
             && parsed == Err(Refused::Unfinished)
             && let Some((_, argument)) = pieces.next()
@@ -311,9 +317,9 @@ pub(super) fn parse_all(
     rules
 }
 
-/// The rules of a file's content with the number of their line, counted from one. Lines end at LF or CR, or at NUL
-/// where `nul` (`--from0`); words at any whitespace. Lines that start with `#` or `;` are comments. Without `nul`
-/// a rule ends at a NUL byte in it, since no name can hold one.
+/// The rules of a file's content with the number of their line, counted from one. Lines end at LF
+/// or CR, or at NUL where `nul` (`--from0`); words at any whitespace. Lines that start with `#` or
+/// `;` are comments. Without `nul` a rule ends at a NUL byte in it, since no name can hold one.
 pub(super) fn split_rules(
     content: &[u8],
     nul: bool,

@@ -189,6 +189,32 @@ fn wrong_files_are_named() {
 }
 
 #[test]
+fn files_that_name_each_other_come_to_an_end() {
+    // Every file merges the next one twice, or reads the next one per directory.
+    for (rule, line) in [(". f0", ". f{}\n. f{}\n"), (": f0", ": f{}\n- a\n")] {
+        let text = |next: usize| line.replace("{}", &next.to_string());
+        let chain: Vec<_> = (0..100).map(|n| (format!("f{n}"), text(n + 1))).collect();
+        let mut files = Files::default();
+        for (name, text) in chain {
+            files.0.insert(format!("/src/top/{name}"), text.clone());
+            files.0.insert(name, text);
+        }
+        let error = match files.try_build(rules(&[rule])) {
+            Ok(filter) => files.try_ask(&filter, &TOP, "a").unwrap_err(),
+            Err(error) => error,
+        };
+        assert!(error.ends_with("nested too deeply"), "{error}");
+    }
+    let mut files = Files::new(&[("end", "- a")]);
+    for n in 0..20 {
+        let next = if n == 19 { "end".to_owned() } else { format!("f{}", n + 1) };
+        files.0.insert(format!("f{n}"), format!(". {next}\n. {next}\n"));
+    }
+    let error = files.try_build(rules(&[". f0"])).unwrap_err();
+    assert!(error.ends_with("too many merge files"), "{error}");
+}
+
+#[test]
 fn entering_without_files_keeps_the_same_state() {
     let files = Files::new(&[("/src/top/p/.r", "- a")]);
     let filter = files.build(rules(&[": .r", "- b"]));

@@ -1,4 +1,5 @@
-//! Case tables for every rule of the manual page, and properties against a matcher that is slow and obvious.
+//! Case tables for every rule of the manual page, and properties against a matcher that is slow and
+//! obvious.
 
 mod merge_files;
 mod options;

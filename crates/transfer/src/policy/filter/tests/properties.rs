@@ -1,4 +1,5 @@
-//! The compiled patterns against a matcher that follows the manual page word for word, and parsing of any bytes.
+//! The compiled patterns against a matcher that follows the manual page word for word, and parsing
+//! of any bytes.
 
 use proptest::prelude::*;
 
@@ -23,7 +24,8 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// The rules of the manual page, in its order. Patterns here have no classes and no trailing backslash.
+/// The rules of the manual page, in its order. Patterns here have no classes and no trailing
+/// backslash.
 fn obvious(pattern: &str, path: &str, is_dir: bool) -> bool {
     let (pattern, dir_only) = pattern.strip_suffix('/').map_or((pattern, false), |p| (p, true));
     if dir_only && !is_dir {
@@ -48,7 +50,8 @@ fn obvious(pattern: &str, path: &str, is_dir: bool) -> bool {
     if !pattern.contains('/') && !pattern.contains("**") {
         return matches(pattern, name);
     }
-    // Unanchored: any place where a component begins; a leading "**/" may also stand for the very top.
+    // Unanchored: any place where a component begins; a leading "**/" may also stand for the very
+    // top.
     let starts = path.match_indices('/').map(|(at, _)| at + 1).chain([0]);
     let slashed = format!("/{path}");
     let leading = pattern.starts_with("**") && whole(pattern, &slashed);

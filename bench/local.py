@@ -1,0 +1,299 @@
+"""The rows of BENCHMARKS.md that need no network. Started by local.sh, which builds the tools and cleans up."""
+
+import argparse
+import os
+import platform
+import shutil
+import subprocess
+
+from measure import GOALS_HEAD, Bench, Contender, ratio, runs_table, verdict
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CORES = len(os.sched_getaffinity(0))
+
+
+def sh(*words, **options):
+    return subprocess.run(words, check=True, text=True, capture_output=True, **options).stdout
+
+
+class Local:
+    def __init__(self, args):
+        self.bench = Bench(args.work, args.results, args.rounds, args.scale)
+        self.work, self.hakobu, self.scale = args.work, os.path.abspath(args.hakobu), args.scale
+        self.sections = []
+
+    # Places
+
+    def volume(self, fs):
+        """A mounted file system: the target of a series. tmpfs is the work folder itself."""
+        path = os.path.join(self.work, fs)
+        if fs != "tmpfs" and not os.path.ismount(path):
+            self.mount(fs, path, max(1, int(4 * self.scale)) if self.scale < 1 else 4)
+        os.makedirs(path, exist_ok=True)
+        return path
+
+    def mount(self, fs, path, gib):
+        image = path + ".img"
+        sh("fallocate", "-l", f"{gib}G", image)
+        sh(*{"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q", "-f"]}[fs], image)
+        os.makedirs(path, exist_ok=True)
+        sh("mount", "-o", "loop", image, path)
+
+    def tree(self, kind):
+        path = os.path.join(self.work, "source-" + kind)
+        if not os.path.isdir(path):
+            sh("python3", os.path.join(HERE, "trees.py"), kind, path, str(self.scale))
+        return path
+
+    def clear(self, path, volume):
+        if os.path.isdir(path):
+            sh("rm", "-rf", path)
+        sh("sync", "-f", volume)
+
+    def sync(self, options, source, target):
+        return [self.hakobu, "sync", *options.split(), source + "/", target]
+
+    def add(self, title, *parts):
+        text = f"### {title}\n\n" + "\n\n".join(parts) + "\n"
+        self.sections.append(text)
+        print("\n" + text, flush=True)
+
+    # Rows
+
+    def copies(self, fs, kind):
+        volume, source = self.volume(fs), self.tree(kind)
+        target = os.path.join(volume, "target")
+        ruler, threads = os.path.join(self.work, "ruler"), str(CORES)
+        floor_d = Contender(f"ruler d, {CORES} threads", [ruler, source, target, "d", threads])
+        floor_t = Contender(f"ruler t, {CORES} threads", [ruler, source, target, "t", threads])
+        cp = Contender("cp -a", ["cp", "-a", source, target])
+        rsync = Contender("rsync -a", ["rsync", "-a", source + "/", target])
+        quick = [
+            Contender("xcp -r", ["xcp", "-r", "--no-progress", source, target]),
+            Contender("fcp", ["fcp", source, target]),
+            Contender("cpz", ["cpz", source, target]),
+        ]
+        a = Contender("hakobu sync -a", self.sync("-a", source, target))
+        full = Contender("hakobu sync -aHAX", self.sync("-aHAX", source, target))
+        unnamed = Contender("hakobu sync -a --size-only", self.sync("-a --size-only", source, target))
+        one = Contender("hakobu sync -a -j 1", self.sync("-a -j 1", source, target))
+        everyone = [floor_d, floor_t, cp, rsync, *quick, a, full, unnamed, one]
+        count = sum(len(files) for _, _, files in os.walk(source))
+
+        def check(_):
+            copied = sum(len(files) for _, _, files in os.walk(target))
+            return None if copied == count else f"copied {copied} of {count} files"
+
+        good = self.bench.interleave(
+            f"copy-{fs}-{kind}", everyone, lambda _: self.clear(target, volume), check
+        )
+        self.clear(target, volume)
+        lines = [GOALS_HEAD]
+
+        def goal(own, other, least):
+            if own in good and other in good:
+                lines.append(verdict(own.name, other.name, least, *ratio(other, own)))
+
+        goal(a, floor_d, 0.90)
+        goal(full, a, round(1 / 1.12, 3))
+        goal(unnamed, floor_t, 0.95)
+        goal(a, cp, 1.8 if kind == "flat" else 3.0)
+        goal(a, rsync, 3.3)
+        fast = [c for c in quick if c in good]
+        if fast:
+            goal(a, min(fast, key=lambda c: c.median()), 0.93)
+        goal(one, cp, 1.1)
+        self.add(f"{kind} tree to {fs} ({count:,} files)", "\n".join(lines), runs_table(everyone))
+
+    def unchanged(self, fs, kind):
+        volume, source = self.volume(fs), self.tree(kind)
+        target = os.path.join(volume, "target")
+        self.clear(target, volume)
+        sh("rsync", "-a", source + "/", target)
+        sh(*self.sync("-a", source, target))
+        rsync = Contender("rsync -a", ["rsync", "-a", source + "/", target])
+        own = Contender("hakobu sync -a", self.sync("-a", source, target))
+        before = newest(target)
+        good = self.bench.interleave(f"unchanged-{fs}-{kind}", [rsync, own], lambda _: None)
+        lines = [GOALS_HEAD]
+        if rsync in good and own in good:
+            lines.append(verdict(own.name, rsync.name, 2.5, *ratio(rsync, own)))
+        changed = newest(target) != before
+        lines.append(f"| {own.name} | | writes nothing | {'inodes changed' if changed else 'no inode changed'} | {'NO' if changed else 'yes'} |")
+        self.clear(target, volume)
+        self.add(f"second run, nothing changed, {kind} tree on {fs}", "\n".join(lines), runs_table([rsync, own]))
+
+    def tiny(self):
+        volume, source = self.volume("ext4"), self.tree("tiny")
+        target = os.path.join(volume, "target")
+        recipe = f"cd {source} && find . -type f | parallel -j 32 rsync -avR {{}} {target}/"
+        known = Contender("find … | parallel -j 32 rsync -avR", ["sh", "-c", recipe])
+        own = Contender("hakobu sync -avR", [self.hakobu, "sync", "-avR", source + "/./", target + "/"])
+        if shutil.which("parallel") is None:
+            return self.add("2,000 tiny files", "GNU parallel is not installed: left out.")
+
+        def prepare(_):
+            self.clear(target, volume)
+            os.mkdir(target)
+
+        good = self.bench.interleave("tiny", [known, own], prepare)
+        lines = [GOALS_HEAD]
+        if len(good) == 2:
+            lines.append(verdict(own.name, known.name, 200, *ratio(known, own)))
+        self.clear(target, volume)
+        self.add("2,000 tiny files to ext4", "\n".join(lines), runs_table([known, own]))
+
+    def large(self):
+        source, volume = os.path.join(self.work, "source-large"), os.path.join(self.work, "large")
+        size = max(16, int(4096 * self.scale))
+        os.makedirs(source, exist_ok=True)
+        sh("dd", "if=/dev/urandom", f"of={source}/file", "bs=1M", f"count={size}")
+        os.makedirs(volume, exist_ok=True)
+        self.mount("ext4", volume, max(1, int(6 * self.scale)))
+        file, target = source + "/file", os.path.join(volume, "file")
+        cp = Contender("cp", ["cp", file, target])
+        rsync = Contender("rsync -W", ["rsync", "-W", file, target])
+        own_cp = Contender("hakobu cp", [self.hakobu, "cp", file, target])
+        own = Contender("hakobu sync -W", [self.hakobu, "sync", "-W", file, target])
+        everyone = [cp, rsync, own_cp, own]
+
+        def prepare(_):
+            if os.path.exists(target):
+                os.unlink(target)
+            sh("sync", "-f", volume)
+
+        good = self.bench.interleave("large", everyone, prepare, flush=volume)
+        lines = [GOALS_HEAD]
+        for mine, other, least in [(own_cp, cp, 1.0), (own, cp, 1.0), (own, rsync, 2.0)]:
+            if mine in good and other in good:
+                lines.append(verdict(mine.name, other.name, least, *ratio(other, mine, "flushed")))
+        sh("umount", volume)
+        shutil.rmtree(source)
+        os.unlink(volume + ".img")
+        title = f"one file of {size} MiB, tmpfs to ext4, to the end of syncfs"
+        self.add(title, "\n".join(lines), runs_table(everyone, "flushed"))
+
+    def memory(self):
+        lines, limit = [GOALS_HEAD], 64
+        target = os.path.join(self.volume("tmpfs"), "target")
+
+        def peak(name, kind, options, limit_mib, before=None):
+            source = self.tree(kind)
+            self.clear(target, self.work)
+            if before:
+                before()
+            own = Contender(f"hakobu sync {options}", self.sync(options, source, target))
+            run = self.bench.run(own.words)
+            mib = run.rss_kib / 1024 if run.code == 0 else float("inf")
+            what = f"{name}, {run.wall:.1f} s, exit code {run.code}"
+            lines.append(verdict(own.name, what, round(limit_mib, 1), mib, at_most=True, unit="MiB"))
+            if kind != "empty-flat":
+                sh("rm", "-rf", source)
+            self.clear(target, self.work)
+
+        count = int(1_000_000 * self.scale)
+        peak(f"{count:,} files in one directory", "empty-flat", "-a", limit)
+
+        def extraneous():
+            os.makedirs(target)
+            sh("python3", os.path.join(HERE, "trees.py"), "empty-nested", f"{target}/old", str(self.scale))
+
+        peak(f"{count:,} files, as many deleted", "empty-flat", "-a --delete", limit, extraneous)
+        sh("rm", "-rf", self.tree("empty-flat"))
+        peak(f"{count:,} files in {int(1000 * self.scale):,} directories", "empty-nested", "-a", limit)
+        groups = int(100_000 * self.scale)
+        peak(f"{groups:,} open hard-link groups", "links", "-aH", limit + groups * 100 / (1 << 20))
+        self.add("memory", "\n".join(lines))
+
+    def startup(self):
+        target = os.path.join(self.volume("tmpfs"), "target")
+        os.makedirs(target, exist_ok=True)
+        file = os.path.join(self.work, "one")
+        with open(file, "w") as out:
+            out.write("one file\n")
+        lines = [GOALS_HEAD]
+        for title, theirs, ours in [
+            ("--version", ["cp", "--version"], [self.hakobu, "--version"]),
+            ("copy of one file", ["cp", file, target], [self.hakobu, "cp", file, target]),
+            ("sync of one file", ["cp", "-a", file, target], [self.hakobu, "sync", "-a", file, target]),
+        ]:
+            cp, own = Contender(" ".join(theirs[:2]), theirs), Contender("hakobu", ours)
+            cp.name = "cp"
+
+            def prepare(_):
+                if os.path.exists(target + "/one"):
+                    os.unlink(target + "/one")
+
+            rounds = max(7, int(60 * min(1, self.scale)))
+            if len(self.bench.interleave(f"startup-{title}", [cp, own], prepare, rounds=rounds)) == 2:
+                more = (own.median() - cp.median()) * 1000
+                lines.append(verdict(f"hakobu, {title}", f"cp: {cp.median() * 1000:.2f} ms", 3, more, at_most=True, unit="ms more"))
+        self.add("start-up", "\n".join(lines))
+
+    def environment(self):
+        cpu = next((l.split(":", 1)[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), "unknown")
+        memory = int(open("/proc/meminfo").readline().split()[1]) / (1 << 20)
+        lines = [
+            f"- {cpu}, {CORES} cores, {memory:.0f} GiB of memory, Linux {platform.release()}",
+            "- ext4 and XFS: made with defaults on loop images on tmpfs, mounted with defaults; sources on tmpfs",
+            f"- {self.bench.rounds} interleaved rounds; the target removed and its file system flushed before each run",
+            f"- {sh(self.hakobu, '--version').splitlines()[0]}, {sh('rsync', '--version').splitlines()[0].strip()}, "
+            f"{sh('cp', '--version').splitlines()[0]}",
+        ]
+        if self.scale != 1:
+            lines.append(f"- trees scaled by {self.scale}: not the figures that count")
+        return "\n".join(lines)
+
+
+def newest(root):
+    """The newest change of any inode below `root`."""
+    found = os.lstat(root).st_ctime_ns
+    for path, dirs, files in os.walk(root):
+        for name in dirs + files:
+            found = max(found, os.lstat(os.path.join(path, name)).st_ctime_ns)
+    return found
+
+
+def rows(local):
+    table = {}
+    for fs in ("ext4", "xfs", "tmpfs"):
+        for kind in ("flat", "nested"):
+            table[f"copy-{fs}-{kind}"] = lambda fs=fs, kind=kind: local.copies(fs, kind)
+    for fs in ("ext4", "tmpfs"):
+        for kind in ("flat", "nested"):
+            table[f"unchanged-{fs}-{kind}"] = lambda fs=fs, kind=kind: local.unchanged(fs, kind)
+    table["tiny"] = lambda: local.tiny()
+    table["large"] = lambda: local.large()
+    table["memory"] = lambda: local.memory()
+    table["startup"] = lambda: local.startup()
+    return table
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--work")
+    parser.add_argument("--hakobu")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--rows", help="names or beginnings of names, separated by commas")
+    parser.add_argument("results", nargs="?")
+    args = parser.parse_args()
+    if args.list:
+        print("\n".join(rows(None)))
+        return
+    args.rounds = args.rounds or (3 if args.quick else 9)
+    local = Local(args)
+    wanted = (args.rows or "").split(",")
+    for name, row in rows(local).items():
+        if any(name.startswith(want) for want in wanted):
+            row()
+    report = os.path.join(args.results, "report.md")
+    with open(report, "w") as out:
+        out.write("## Local copies\n\n" + local.environment() + "\n\n" + "\n".join(local.sections))
+    print(f"written: {report}")
+
+
+if __name__ == "__main__":
+    main()

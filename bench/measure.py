@@ -1,0 +1,130 @@
+"""Running contenders in turn, and statistics over what they took.
+
+Runs of different contenders are interleaved (A B C, B C A, …), so that a machine that slows down slows all
+of them. Ratios are taken inside each round and their median is reported with a bootstrap interval.
+"""
+
+import os
+import random
+import shutil
+import statistics
+import subprocess
+
+
+class Run:
+    """One run of one contender: seconds, CPU seconds, peak KiB."""
+
+    def __init__(self, code, wall, flushed, user, system, rss_kib):
+        self.code, self.wall, self.flushed = code, wall, flushed
+        self.user, self.system, self.cpu, self.rss_kib = user, system, user + system, rss_kib
+
+
+class Contender:
+    """A name for tables, the words of its command, and whether it is the program itself."""
+
+    def __init__(self, name, words):
+        self.name, self.words = name, words
+        self.runs, self.failed = [], None
+
+    def missing(self):
+        return shutil.which(self.words[0]) is None
+
+    def median(self, field="wall"):
+        return statistics.median(getattr(run, field) for run in self.runs)
+
+
+class Bench:
+    """Where to work, how many rounds, and where raw numbers go."""
+
+    def __init__(self, work, results, rounds, scale):
+        self.work, self.rounds, self.scale = work, rounds, scale
+        os.makedirs(results, exist_ok=True)
+        self.results = results
+        self.raw = open(os.path.join(results, "raw.tsv"), "a", buffering=1)
+        if self.raw.tell() == 0:
+            self.raw.write("series\tround\tplace\tcontender\tcode\twall_s\tflushed_s\tuser_s\tsys_s\trss_kib\n")
+
+    def run(self, words, flush=None, cwd=None):
+        report = os.path.join(self.work, "report")
+        command = [os.path.join(self.work, "timed")]
+        command += ["-s", flush] if flush else []
+        subprocess.run(
+            command + [report] + words,
+            check=True,
+            cwd=cwd,
+            stdout=subprocess.DEVNULL,
+            stderr=open(os.path.join(self.results, "stderr.log"), "a"),
+        )
+        fields = open(report).read().split()
+        return Run(int(fields[0]), *map(float, fields[1:5]), int(fields[5]))
+
+    def interleave(self, series, contenders, prepare, check=None, flush=None, rounds=None):
+        """Runs all contenders `rounds` times in turn, after a round -1 that only warms up and after which
+        `check(contender)` says what is wrong with the result, or nothing. `prepare(contender)` comes
+        before each run and is not timed."""
+        contenders = [c for c in contenders if not self.left_out(series, c)]
+        for number in range(-1, rounds or self.rounds):
+            turn = number % len(contenders)
+            for place, contender in enumerate(contenders[turn:] + contenders[:turn]):
+                if contender.failed:
+                    continue
+                prepare(contender)
+                run = self.run(contender.words, flush)
+                row = [series, number, place, contender.name, run.code]
+                row += [f"{x:.6f}" for x in (run.wall, run.flushed, run.user, run.system)]
+                row.append(run.rss_kib)
+                self.raw.write("\t".join(map(str, row)) + "\n")
+                wrong = f"exit code {run.code}" if run.code else None
+                if not wrong and check and number < 0:
+                    wrong = check(contender)
+                if wrong:
+                    contender.failed = wrong
+                    print(f"{series}: {contender.name}: {wrong}", flush=True)
+                    continue
+                if number >= 0:
+                    contender.runs.append(run)
+        return [c for c in contenders if not c.failed]
+
+    def left_out(self, series, contender):
+        if contender.missing():
+            print(f"{series}: {contender.name} is not installed and left out", flush=True)
+            return True
+        return False
+
+
+def ratio(other, own, field="wall"):
+    """How many times faster `own` was than `other`: median of the rounds' ratios, and the bounds
+    between which 95 % of bootstrapped medians lie."""
+    pairs = [getattr(a, field) / getattr(b, field) for a, b in zip(other.runs, own.runs)]
+    rng = random.Random(1)
+    medians = sorted(statistics.median(rng.choices(pairs, k=len(pairs))) for _ in range(2000))
+    return statistics.median(pairs), medians[50], medians[1949]
+
+
+def verdict(name, against, goal, measured, low=None, high=None, at_most=False, unit="×"):
+    """One line of the table of goals."""
+    met = measured <= goal if at_most else measured >= goal
+    span = f" ({low:.2f} … {high:.2f})" if low is not None else ""
+    sign = "≤" if at_most else "≥"
+    goal_text = f"{sign} {goal:g} {unit}"
+    name, against = name.replace("|", "\\|"), against.replace("|", "\\|")
+    return f"| {name} | {against} | {goal_text} | **{measured:.2f} {unit}**{span} | {'yes' if met else 'NO'} |"
+
+
+GOALS_HEAD = "| what | against | goal | measured (95 % interval) | met |\n|---|---|---|---|---|"
+RUNS_HEAD = "| contender | wall s (median) | min … max | CPU s | peak MiB |\n|---|---|---|---|---|"
+
+
+def runs_table(contenders, field="wall"):
+    lines = [RUNS_HEAD]
+    for c in contenders:
+        if c.failed or not c.runs:
+            lines.append(f"| {c.name} | {c.failed or 'left out'} | | | |")
+            continue
+        values = [getattr(run, field) for run in c.runs]
+        name = c.name.replace("|", "\\|")
+        lines.append(
+            f"| {name} | {statistics.median(values):.3f} | {min(values):.3f} … {max(values):.3f} "
+            f"| {c.median('cpu'):.2f} | {c.median('rss_kib') / 1024:.0f} |"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,10 @@
+//! The command line as a contract: exit codes, messages, formats that programs read.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod arguments;
+mod exit_codes;
+mod formats;
+mod refused;
+mod tools;
