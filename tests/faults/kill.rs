@@ -190,8 +190,8 @@ fn options_that_look_at_less() {
 fn cp() {
     for fs in [Fs::Tmpfs, Fs::Ext4] {
         kill_rounds(&Plan { fs, line: "cp -aT SRC DST", ..FRESH }, 8);
-        kill_rounds(&Plan { fs, line: "cp -anT SRC DST", ..FRESH }, 8);
-        // -u passes over what is up to date, also where its other names are not yet.
+        // -n and -u pass over what is there already, also where its other names are not yet.
+        kill_rounds(&Plan { fs, line: "cp -anT SRC DST", fields: UNLINKED, ..FRESH }, 8);
         let update = Plan { update: true, fields: UNLINKED, ..FRESH };
         kill_rounds(&Plan { fs, line: "cp -auT SRC DST", ..update }, 8);
         kill_rounds(&Plan { fs, line: "cp -rT SRC DST", fields: CONTENT, ..FRESH }, 4);
