@@ -8,133 +8,15 @@ pub mod cp;
 pub mod du;
 pub mod ls;
 pub mod mv;
+mod opt;
 pub mod rm;
 pub mod sync;
 pub mod verify;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+pub use opt::{Opt, Takes, flag, value};
 use std::ffi::OsString;
-
-/// What follows an option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
-    /// Nothing; given twice it means the same.
-    Nothing,
-    /// Nothing, and how often it is given matters.
-    Count,
-    /// Nothing, and where each one stands among the others matters.
-    Marks,
-    /// A value; the last one counts.
-    Value(&'static str),
-    /// A value; all of them count.
-    Values(&'static str),
-    /// Perhaps a value after `=`; the last one counts.
-    Perhaps(&'static str),
-}
-
-/// One option of a command.
-#[derive(Clone, Copy, Debug)]
-pub struct Opt {
-    /// Its name in the program, and its long spelling unless `long` is false.
-    pub name: &'static str,
-    /// Whether `--name` exists.
-    pub long: bool,
-    /// Its one-letter spelling.
-    pub short: Option<char>,
-    /// Other long spellings.
-    pub aliases: &'static [&'static str],
-    /// Spellings (without dashes) that turn it off, such as `no-times`, `no-t`.
-    pub off: &'static [&'static str],
-    /// What follows it.
-    pub takes: Takes,
-    /// One line for the help.
-    pub help: &'static str,
-    /// Under which headline of the help it stands.
-    pub group: &'static str,
-}
-
-/// An option that takes nothing.
-pub const fn flag(name: &'static str, short: Option<char>, help: &'static str) -> Opt {
-    Opt {
-        name,
-        long: true,
-        short,
-        aliases: &[],
-        off: &[],
-        takes: Takes::Nothing,
-        help,
-        group: "Options",
-    }
-}
-
-/// An option with a value, of which the last one counts.
-pub const fn value(
-    name: &'static str,
-    short: Option<char>,
-    what: &'static str,
-    help: &'static str,
-) -> Opt {
-    Opt { takes: Takes::Value(what), ..flag(name, short, help) }
-}
-
-impl Opt {
-    const fn off(self, off: &'static [&'static str]) -> Opt {
-        Opt { off, ..self }
-    }
-
-    const fn alias(self, aliases: &'static [&'static str]) -> Opt {
-        Opt { aliases, ..self }
-    }
-
-    const fn takes(self, takes: Takes) -> Opt {
-        Opt { takes, ..self }
-    }
-
-    const fn short_only(self) -> Opt {
-        Opt { long: false, ..self }
-    }
-
-    const fn in_group(self, group: &'static str) -> Opt {
-        Opt { group, ..self }
-    }
-
-    fn arg(&self) -> Arg {
-        let mut arg = Arg::new(self.name).help(self.help).help_heading(self.group);
-        if self.long {
-            arg = arg.long(self.name).aliases(self.aliases.iter().copied());
-        }
-        if let Some(short) = self.short {
-            arg = arg.short(short);
-        }
-        let os = value_parser!(OsString);
-        match self.takes {
-            Takes::Nothing => arg.action(ArgAction::SetTrue),
-            Takes::Count => arg.action(ArgAction::Count),
-            // A flag whose every place is remembered: clap keeps places only of values, so this
-            // one has an empty value that nobody types.
-            Takes::Marks => arg
-                .action(ArgAction::Append)
-                .num_args(0..=1)
-                .require_equals(true)
-                .hide(true)
-                .default_missing_value("")
-                .value_parser([""]),
-            Takes::Value(what) => arg.value_name(what).value_parser(os).allow_hyphen_values(true),
-            Takes::Values(what) => arg
-                .value_name(what)
-                .value_parser(os)
-                .allow_hyphen_values(true)
-                .action(ArgAction::Append),
-            Takes::Perhaps(what) => arg
-                .value_name(what)
-                .value_parser(os)
-                .num_args(0..=1)
-                .require_equals(true)
-                .default_missing_value(""),
-        }
-    }
-}
 
 /// A command line: its name, its usage and its table.
 pub struct Table {
@@ -431,5 +313,19 @@ mod tests {
         let typed = typed.unwrap_or_default();
         assert_eq!(typed.paths, std::slice::from_ref(&odd));
         assert_eq!(typed.options.first().map(|given| given.value.clone()), Some(odd));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_command_line_is_taken_or_refused(
+            words in proptest::collection::vec("-{0,2}[a-zA-Z0-9@=./+%é-]{0,8}", 0..6),
+        ) {
+            let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
+            for table in [&sync::TABLE, &cp::TABLE, &mv::TABLE] {
+                if let Ok(typed) = table.parse(&arguments) {
+                    proptest::prop_assert!(typed.paths.len() <= words.len());
+                }
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! forms (itemized lines, lists, JSON, job log, statistics) are functions to bytes; the writing is
 //! done in `output`.
 
+mod ask;
 pub mod escape;
 pub mod itemize;
 pub mod joblog;
@@ -12,11 +13,12 @@ pub mod problems;
 pub mod progress;
 pub mod stats;
 
-use crate::number::Digits;
+pub use ask::{ask, confirmed};
+
+use crate::number::{self, Digits};
 use escape::Escape;
 use hakobu_transfer::error::{Class, Problem};
 use hakobu_transfer::event::{Event, Item, Listener};
-use hakobu_transfer::policy::Ask;
 use hakobu_transfer::run::{Control, Outcome};
 use jiff::tz::TimeZone;
 use output::Output;
@@ -294,8 +296,12 @@ impl Show {
         let is_list = matches!(self.wanted.line, Line::List { .. });
         let watched = self.wanted.totals || std::io::stderr().is_terminal();
         if watched && !self.wanted.quiet && !is_list && outcome.jobs > 0 {
-            let done = if self.wanted.dry_run { "to be copied" } else { self.wanted.done };
-            output::message(&stats::sentence(outcome, &used, done));
+            let (done, dry_run) = (self.wanted.done, self.wanted.dry_run);
+            output::message(&stats::sentence(outcome, &used, done, dry_run));
+            if outcome.totals.unprivileged > 0 {
+                let left_out = number::things(outcome.totals.unprivileged, "attribute");
+                output::message(&format!("left out for want of privilege: {left_out}"));
+            }
         }
         if self.wanted.json && !self.wanted.own_end {
             let mut out = Vec::with_capacity(512);
@@ -308,16 +314,10 @@ impl Show {
 
     fn tell_rest(&self, outcome: &Outcome) {
         let totals = &outcome.totals;
-        if totals.unprivileged > 0 && !self.wanted.quiet {
-            output::message(&format!(
-                "left out for want of privilege: {}",
-                crate::number::things(totals.unprivileged, "attribute")
-            ));
-        }
         if totals.deletes_held > 0 {
             output::message(&format!(
                 "--max-delete held back {}",
-                crate::number::things(totals.deletes_held, "removal")
+                number::things(totals.deletes_held, "removal")
             ));
         }
         if let Some(fatal) = &outcome.fatal {
@@ -378,26 +378,6 @@ impl Listener for Show {
 
 fn now_s() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |now| now.as_secs_f64())
-}
-
-/// Asks whether to do something to an existing entry, such as `overwrite`: a question on standard
-/// error, answered on standard input, one at a time.
-pub fn ask(command: &'static str, what: &'static str) -> Ask {
-    let one = Mutex::new(());
-    Arc::new(move |path: &Path| {
-        let _one = one.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = Escape::of_locale().path(path);
-        confirmed(&format!("hakobu {command}: {what} '{path}'? "))
-    })
-}
-
-/// Asks a question; only an answer that begins with `y` means yes.
-pub fn confirmed(question: &str) -> bool {
-    let _ = std::io::stderr().lock().write_all(question.as_bytes());
-    let mut answer = String::new();
-    // An answer that is no text, or none at all, is no.
-    let read = std::io::stdin().read_line(&mut answer);
-    read.is_ok() && answer.trim_start().starts_with(['y', 'Y'])
 }
 
 #[cfg(test)]

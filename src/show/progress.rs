@@ -2,7 +2,7 @@
 //! listed, how long it will take. On standard error, and only where that is a terminal.
 
 use crate::number;
-use hakobu_transfer::event::Event;
+use hakobu_transfer::event::{Event, LARGE_BYTES_MIN};
 use hakobu_transfer::unit::Totals;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -13,8 +13,6 @@ use std::time::{Duration, Instant};
 
 /// Time between two pictures.
 const TICK: Duration = Duration::from_millis(100);
-/// From this size on a file is told about while it is being copied (see `Event::LargeFile`).
-const LARGE_BYTES: u64 = 64 << 20;
 
 /// What the events add up to.
 #[derive(Debug, Default)]
@@ -82,7 +80,7 @@ impl Counters {
         // smaller than any large file holds none; of others the debt is taken off. A unit of many
         // middling files may pay a debt that is not its own; it evens out when the large file's
         // unit comes.
-        let paid = if totals.bytes >= LARGE_BYTES {
+        let paid = if totals.bytes >= LARGE_BYTES_MIN {
             let mut paid = 0;
             let _ = self.large_debt.fetch_update(Relaxed, Relaxed, |debt| {
                 paid = debt.min(totals.bytes);

@@ -48,7 +48,8 @@ pub fn stats(totals: &Totals, digits: Digits, dry_run: bool) -> String {
 }
 
 /// What a run did and what it took, as one line; `done` is the word for what became of the files.
-pub fn sentence(outcome: &Outcome, used: &Usage, done: &str) -> String {
+pub fn sentence(outcome: &Outcome, used: &Usage, done: &str, dry_run: bool) -> String {
+    let done = if dry_run { "to be copied" } else { done };
     let totals = &outcome.totals;
     let mut out = format!(
         "{} and {} {done}",
@@ -76,7 +77,7 @@ pub fn sentence(outcome: &Outcome, used: &Usage, done: &str) -> String {
         used.user.as_secs_f64(),
         used.sys.as_secs_f64()
     );
-    if seconds > 0.0 && totals.bytes > 0 {
+    if seconds > 0.0 && totals.bytes > 0 && !dry_run {
         let _ = write!(
             out,
             ", {} files/s, {}/s",
@@ -141,10 +142,13 @@ mod tests {
             fatal: None,
         };
         assert_eq!(
-            sentence(&outcome, &Usage::default(), "copied"),
+            sentence(&outcome, &Usage::default(), "copied", false),
             "2,000 files and 8.19 MB copied, 3 new directories, 7 skipped, 1 failed; \
              0.25 s (user 0.00, sys 0.00), 8,000 files/s, 32.77 MB/s, 2 jobs"
         );
-        assert!(sentence(&outcome, &Usage::default(), "moved").contains("8.19 MB moved,"));
+        let moved = sentence(&outcome, &Usage::default(), "moved", false);
+        assert!(moved.contains("8.19 MB moved,"), "{moved}");
+        let dry = sentence(&outcome, &Usage::default(), "copied", true);
+        assert!(dry.contains("8.19 MB to be copied,") && !dry.contains("/s"), "{dry}");
     }
 }

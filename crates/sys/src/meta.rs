@@ -112,13 +112,13 @@ impl Meta {
             blocks: stat.st_blocks as u64,
             uid: stat.st_uid,
             gid: stat.st_gid,
-            nlink: stat.st_nlink as u64,
+            nlink: stat.st_nlink,
             dev: stat.st_dev,
             ino: stat.st_ino,
             rdev: stat.st_rdev,
-            mtime: Time { s: stat.st_mtime as i64, ns: stat.st_mtime_nsec as u32 },
-            atime: Time { s: stat.st_atime as i64, ns: stat.st_atime_nsec as u32 },
-            ctime: Time { s: stat.st_ctime as i64, ns: stat.st_ctime_nsec as u32 },
+            mtime: Time { s: stat.st_mtime, ns: stat.st_mtime_nsec as u32 },
+            atime: Time { s: stat.st_atime, ns: stat.st_atime_nsec as u32 },
+            ctime: Time { s: stat.st_ctime, ns: stat.st_ctime_nsec as u32 },
         }
     }
 

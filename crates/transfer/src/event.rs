@@ -7,6 +7,9 @@ use crate::unit::{Kind, Totals};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Files from this size on are told about while they are being copied.
+pub const LARGE_BYTES_MIN: u64 = 8 << 20;
+
 /// One thing that happened. Events come from all workers at once and in no order across files.
 #[derive(Debug)]
 pub enum Event<'a> {
@@ -19,7 +22,7 @@ pub enum Event<'a> {
     },
     /// The walk has found everything there is.
     WalkDone,
-    /// A file larger than 64 MiB is being copied: its size is known to be ahead now.
+    /// A file of at least [`LARGE_BYTES_MIN`] is being copied: its size is known to be ahead now.
     LargeFile {
         /// Its size in bytes.
         bytes: u64,

@@ -4,14 +4,14 @@ pub use crate::control::Control;
 use crate::engine::node::c_string;
 use crate::engine::{Engine, Pass, Setup, TargetMode, pool};
 use crate::error::{Cause, Fatal};
-use crate::event::{Event, Listener};
+use crate::event::Listener;
 use crate::limit::Limiter;
 use crate::location::Location;
 use crate::plan::{self, Argument, Place};
 use crate::policy::{Delete, Policy};
 use crate::tune::{self, Medium};
 use crate::unit::{Jobs, Totals};
-use hakobu_sys::{AsFd, OwnedFd, dir, meta, process, volume};
+use hakobu_sys::{OwnedFd, dir, meta, process, volume};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -102,11 +102,8 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
         true => Place::nowhere(&spec.target),
         false => plan::place(spec, &arguments, mode == TargetMode::Real, umask)?,
     };
-    if let Some(fd) = &place.dir
-        && spec.check_space
-        && mode == TargetMode::Real
-    {
-        plan::warn_of_space(fd.as_fd(), &arguments, listener);
+    if spec.check_space && mode == TargetMode::Real {
+        plan::warn_of_space(&place, &arguments, listener);
     }
     let open_files_max = process::raise_open_files_limit();
     let jobs = tune::jobs(spec.jobs, &mediums(&arguments, &place), process::cpus(), open_files_max);
@@ -145,13 +142,11 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
         let (more, stopped_by) = run(*pass)?;
         totals += more;
         fatal = fatal.or(stopped_by);
-        if *pass == Pass::Transfer {
-            listener.event(Event::WalkDone);
-        }
         if fatal.is_some() || control.is_stopped() {
             break;
         }
     }
+    process::set_umask(umask);
     let stopped = control.is_stopped() && fatal.is_none();
     Ok(Outcome { totals, took: started.elapsed(), jobs, stopped, fatal })
 }

@@ -2,9 +2,9 @@
 //! of file systems has: shared extents, a copy inside the kernel, or reads and writes.
 
 use super::node::Failure;
-use super::{BUFFER_BYTES, DIRECT_BYTES_MAX, Engine, State, TargetMode};
+use super::{BUFFER_BYTES, Engine, State, TargetMode};
 use crate::error::Operation;
-use crate::event::Event;
+use crate::event::{Event, LARGE_BYTES_MIN};
 use crate::policy::{Reflink, Sparse};
 use crate::unit::Meta;
 use hakobu_sys::{BorrowedFd, cache, errno, file};
@@ -103,7 +103,7 @@ impl Engine<'_> {
         if source.size < state.buffer.len() as u64 && !always && !(holes && source.size > 65536) {
             return self.copy_small(state, from, to, source.size);
         }
-        let large = source.size > DIRECT_BYTES_MAX;
+        let large = source.size >= LARGE_BYTES_MIN;
         let mut copy = Copy {
             from,
             to,

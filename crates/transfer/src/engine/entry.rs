@@ -759,14 +759,7 @@ impl Engine<'_> {
             self.notice(Operation::Read, Some(entry.source_path()), None, reason, class);
             return;
         }
-        entry.node.hold();
-        queue.push(Unit::Enter(Enter {
-            parent: Arc::clone(entry.node),
-            side: entry.side,
-            name: entry.name.into(),
-            target_name: (entry.name != entry.target_name).then(|| entry.target_name.into()),
-            follow: entry.follow,
-        }));
+        self.push_enter(queue, Enter::of(entry));
     }
 
     fn tell(&self, entry: &Entry<'_>, source: &Meta, told: Told) {
@@ -778,7 +771,7 @@ impl Engine<'_> {
         if !path.is_empty() {
             path.push(b'/');
         }
-        path.extend_from_slice(entry.target_name.to_bytes());
+        path.extend_from_slice(entry.name.to_bytes());
         self.tell_path(&path, source, Some(entry.source_path()), Some(entry.target_path()), told);
     }
 

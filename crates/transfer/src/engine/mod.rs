@@ -103,6 +103,8 @@ pub struct Engine<'a> {
     deletes_left: AtomicU64,
     /// Device and inode of the target directories of the arguments: never copied into themselves.
     target_roots: Mutex<Vec<(u64, u64)>>,
+    /// Directories that were found and are not listed to their end yet.
+    unlisted: AtomicUsize,
     /// One directory of `--prune-empty-dirs` is made at a time.
     making: Mutex<()>,
 }
@@ -159,6 +161,7 @@ impl<'a> Engine<'a> {
             fatal: Mutex::default(),
             deletes_left: AtomicU64::new(policy.max_delete.unwrap_or(u64::MAX)),
             target_roots: Mutex::default(),
+            unlisted: AtomicUsize::new(0),
             making: Mutex::default(),
         }
     }

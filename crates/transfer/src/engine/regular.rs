@@ -143,7 +143,7 @@ impl Engine<'_> {
             )?;
         }
         self.publish(entry, target_dir, draft, existing)?;
-        Ok(Done { bytes, checked, attributes: attributes.err(), unprivileged, ..Done::default() })
+        Ok(Done { bytes, checked, attributes: attributes.err(), unprivileged })
     }
 
     /// Whether the source may be removed: its target has all bytes and attributes, and the source

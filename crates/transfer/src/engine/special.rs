@@ -46,10 +46,7 @@ impl Engine<'_> {
                 }
             }
         };
-        let temp = match existing {
-            Some(_) => Some(self.temp_names.make()),
-            None => None,
-        };
+        let temp = existing.map(|_| self.temp_names.make());
         let name = temp.as_deref().unwrap_or(entry.target_name);
         make(name).map_err(Failure::of(Operation::Create))?;
         let attributes = self.settle_special(state, entry, target_dir, name, kind, &want);

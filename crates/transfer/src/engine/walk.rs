@@ -53,6 +53,19 @@ pub struct Enter {
     pub follow: bool,
 }
 
+impl Enter {
+    /// The directory that an entry turned out to be.
+    pub(super) fn of(entry: &Entry<'_>) -> Enter {
+        Enter {
+            parent: Arc::clone(entry.node),
+            side: entry.side,
+            name: entry.name.into(),
+            target_name: (entry.name != entry.target_name).then(|| entry.target_name.into()),
+            follow: entry.follow,
+        }
+    }
+}
+
 /// The listing of one directory, as far as it got.
 pub struct Listing {
     node: Arc<Node>,
@@ -73,12 +86,15 @@ pub struct Chunk {
     target_name: Option<Box<CStr>>,
     /// A symlink that is named in an argument is looked through.
     follow: bool,
+    /// The names are arguments: the walk is not done before they are looked at.
+    seed: bool,
 }
 
 impl Chunk {
     fn new(node: &Arc<Node>, side: usize) -> Chunk {
         let node = Arc::clone(node);
-        Chunk { node, side, names: Vec::new(), kinds: Vec::new(), target_name: None, follow: false }
+        let (names, kinds) = (Vec::new(), Vec::new());
+        Chunk { node, side, names, kinds, target_name: None, follow: false, seed: false }
     }
 
     fn push(&mut self, name: &CStr, kind: Kind) {
@@ -229,6 +245,7 @@ impl Engine<'_> {
         let fds = node.fds().ok()?;
         node.hold();
         node.listed.store(true, Ordering::Relaxed);
+        self.unlisted.fetch_add(1, Ordering::Relaxed);
         Some(self.listing(node, fds, 0))
     }
 
@@ -258,6 +275,8 @@ impl Engine<'_> {
         chunk.push(name, Kind::Unknown);
         chunk.target_name = target_name.map(Into::into);
         chunk.follow = follow;
+        chunk.seed = true;
+        self.unlisted.fetch_add(1, Ordering::Relaxed);
         units.push(Unit::Chunk(chunk));
     }
 
@@ -433,7 +452,6 @@ impl Engine<'_> {
     }
 
     /// Opens the directory in the source it was found in, and in later ones that have it, too.
-    #[expect(clippy::type_complexity, reason = "three parts of a node that is being made")]
     fn open_sides(
         &self,
         parent: &Node,
@@ -721,6 +739,7 @@ impl Engine<'_> {
             }
         }
         self.send_chunk(&mut listing, queue);
+        self.listed();
         let node = listing.node;
         drop(listing.fds);
         let sweeps = match (self.pass, node.target_dir()) {
@@ -783,14 +802,14 @@ impl Engine<'_> {
             }
             if kind == Kind::Dir {
                 if self.policy.recurse || self.policy.dirs {
-                    node.hold();
-                    queue.push(Unit::Enter(Enter {
+                    let enter = Enter {
                         parent: Arc::clone(node),
                         side: *side,
                         name: name.into(),
                         target_name: None,
                         follow: false,
-                    }));
+                    };
+                    self.push_enter(queue, enter);
                 }
                 return;
             }
@@ -883,14 +902,22 @@ impl Engine<'_> {
             entry.follow || self.policy.copy_dirlinks || self.policy.symlinks == Symlinks::Follow;
         if meta::of(dir_fd, entry.name, follows).is_ok_and(|meta| meta.kind == Kind::Dir) {
             let _ = state;
-            entry.node.hold();
-            queue.push(Unit::Enter(Enter {
-                parent: Arc::clone(entry.node),
-                side: entry.side,
-                name: entry.name.into(),
-                target_name: (entry.name != entry.target_name).then(|| entry.target_name.into()),
-                follow: follows,
-            }));
+            self.push_enter(queue, Enter { follow: follows, ..Enter::of(entry) });
+        }
+    }
+
+    /// Hands out a directory that was found.
+    pub(super) fn push_enter(&self, queue: &Queue<'_, Unit>, enter: Enter) {
+        enter.parent.hold();
+        self.unlisted.fetch_add(1, Ordering::Relaxed);
+        queue.push(Unit::Enter(enter));
+    }
+
+    /// A directory is listed to its end, or left out. Says so when it was the last one.
+    fn listed(&self) {
+        let last = self.unlisted.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last && self.pass == Pass::Transfer {
+            self.listener.event(Event::WalkDone);
         }
     }
 
@@ -948,7 +975,7 @@ impl Engine<'_> {
             || want.times.is_some_and(|(_, mtime)| {
                 !crate::policy::same_time(mtime, info.meta.mtime, self.policy.modify_window_s)
             });
-        let changes = info.created || differs || (touched && times);
+        let changes = info.created || differs || (touched && (times || self.policy.fsync));
         if !changes && !self.wants_xattrs() {
             return Ok(());
         }
@@ -1030,9 +1057,16 @@ impl Work for Engine<'_> {
 
     fn run(&self, unit: Unit, state: &mut State, queue: &Queue<'_, Unit>) {
         match unit {
-            Unit::Enter(enter) if self.is_over() => self.release(state, &enter.parent),
+            Unit::Enter(enter) if self.is_over() => {
+                self.listed();
+                self.release(state, &enter.parent);
+            }
             Unit::Enter(enter) => {
-                if let Some(node) = self.enter(state, enter) {
+                let entered = self.enter(state, enter);
+                if entered.is_none() {
+                    self.listed();
+                }
+                if let Some(node) = entered {
                     match node.fds() {
                         Ok(fds) if self.descends(&node) => {
                             node.listed.store(true, Ordering::Relaxed);
@@ -1040,13 +1074,19 @@ impl Work for Engine<'_> {
                                 self.list(state, listing, queue);
                             }
                         }
-                        _ => self.release(state, &node),
+                        _ => {
+                            self.listed();
+                            self.release(state, &node);
+                        }
                     }
                 }
             }
             Unit::List(listing) => self.list(state, listing, queue),
             Unit::Chunk(chunk) => {
                 self.chunk(state, &chunk, queue);
+                if chunk.seed {
+                    self.listed();
+                }
                 self.release(state, &chunk.node);
             }
             Unit::Sweep(node) => {

@@ -28,7 +28,7 @@ struct Seeds<'e, 'p> {
 
 fn open(path: &Path) -> io::Result<OwnedFd> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    dir::open_root(&*c_string(path.as_os_str().as_bytes())?)
+    dir::open_root(&c_string(path.as_os_str().as_bytes())?)
 }
 
 /// Makes the first units for all arguments. Arguments that do not exist are reported to the

@@ -3,12 +3,14 @@
 //! Counting a tree takes a walk, so the cheap bound comes first: what the source's whole file
 //! system holds. Only where that does not fit is the tree counted, for a second at most.
 
-use super::Argument;
+use super::{Argument, Place};
 use crate::engine::node::c_string;
 use crate::event::{Event, Listener};
 use crate::unit::Kind;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, meta, volume};
+use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// How long counting may delay the start.
@@ -22,96 +24,111 @@ struct Need {
     at_least: bool,
 }
 
-/// Warns where the target has less room than the sources need. Space that existing files of the
-/// target will give back is not known and not counted.
-pub fn warn_of_space(target: BorrowedFd<'_>, arguments: &[Argument], listener: &dyn Listener) {
+/// Warns where the target has less room than the sources need beyond what is there already. `name`
+/// is the single argument's name at the target, where it has one.
+pub fn warn_of_space(place: &Place, arguments: &[Argument], listener: &dyn Listener) {
+    let Some(target) = place.dir.as_ref().map(AsFd::as_fd) else { return };
     let Ok(room) = volume::space(target) else { return };
     if room.read_only {
         listener.event(Event::Warning("the target file system is mounted read-only".into()));
         return;
     }
-    let mut roots = Vec::new();
-    let mut upper = (0u64, 0u64);
+    let mut upper = Need::default();
     let mut volumes = Vec::new();
+    let mut trees = Vec::new();
     for argument in arguments {
-        let Ok(name) = c_string(argument.path().as_os_str().as_bytes()) else { continue };
-        let Ok(source) = meta::of(dir::cwd(), &name, true) else { continue };
+        let Ok(path) = c_string(argument.path().as_os_str().as_bytes()) else { continue };
+        let Ok(source) = meta::of(dir::cwd(), &path, true) else { continue };
         if source.kind != Kind::Dir {
-            upper = (upper.0.saturating_add(source.size), upper.1 + 1);
+            upper.bytes = upper.bytes.saturating_add(source.size);
+            upper.entries += 1;
             continue;
         }
-        let Ok(fd) = dir::open_root(&name) else { continue };
+        let Ok(fd) = dir::open_root(&path) else { continue };
         if let Ok(used) = volume::space(fd.as_fd())
             && !volumes.contains(&source.dev)
         {
             volumes.push(source.dev);
-            let inodes = used.used_inodes.unwrap_or(u64::MAX);
-            upper = (upper.0.saturating_add(used.used_bytes), upper.1.saturating_add(inodes));
+            upper.bytes = upper.bytes.saturating_add(used.used_bytes);
+            upper.entries = upper.entries.saturating_add(used.used_inodes.unwrap_or(u64::MAX));
         }
-        roots.push(fd);
+        trees.push((fd, counterpart(target, place, argument)));
     }
-    let fits = |bytes: u64, entries: u64| {
-        bytes <= room.free_bytes && room.free_inodes.is_none_or(|free| entries <= free)
+    let fits = |need: &Need| {
+        need.bytes <= room.free_bytes && room.free_inodes.is_none_or(|free| need.entries <= free)
     };
-    if fits(upper.0, upper.1) {
+    if fits(&upper) {
         return;
     }
-    let mut need = Need::default();
-    let deadline = Instant::now() + COUNT_TIME_MAX;
-    for root in roots {
-        count(root, &mut need, deadline);
-    }
-    if upper.0 > 0 && need.entries == 0 {
-        (need.bytes, need.entries) = upper;
-    }
-    if fits(need.bytes, need.entries) {
+    let need = match trees.is_empty() {
+        true => upper,
+        false => count(trees, Instant::now() + COUNT_TIME_MAX),
+    };
+    if fits(&need) {
         return;
     }
     let least = if need.at_least { "at least " } else { "" };
-    let message = if need.bytes > room.free_bytes {
-        format!(
-            "the sources hold {least}{} bytes and the target has room for {}: it may fill up",
-            need.bytes, room.free_bytes
-        )
-    } else {
-        format!(
-            "the sources hold {least}{} entries and the target has inodes for {}: it may fill up",
-            need.entries,
-            room.free_inodes.unwrap_or(0)
-        )
+    let (count, what, free) = match need.bytes > room.free_bytes {
+        true => (need.bytes, "bytes", room.free_bytes),
+        false => (need.entries, "inodes", room.free_inodes.unwrap_or(0)),
     };
-    listener.event(Event::Warning(message));
+    listener.event(Event::Warning(format!(
+        "{least}{count} {what} are to come and the target has room for {free}: it may fill up"
+    )));
 }
 
-/// Adds up a tree, deepest first, until the deadline.
-fn count(root: OwnedFd, need: &mut Need, deadline: Instant) {
+/// The directory at the target that an argument's directory goes to, where it exists already.
+fn counterpart(target: BorrowedFd<'_>, place: &Place, argument: &Argument) -> Option<OwnedFd> {
+    let mut names = argument.names.as_slice();
+    if !argument.relative {
+        names = names.last().map(std::slice::from_ref).unwrap_or_default();
+    }
+    let mut fd = dir::open(target, c".", false).ok()?;
+    if let Some(name) = &place.name {
+        return dir::open(fd.as_fd(), name, true).ok();
+    }
+    for name in names {
+        fd = dir::open(fd.as_fd(), &c_string(name).ok()?, true).ok()?;
+    }
+    Some(fd)
+}
+
+/// A directory on both sides, and one in it that waits to be counted. Parents stay open as long as
+/// children wait: with the deepest first that is a few of them for each level.
+type Waiting = (Rc<(OwnedFd, Option<OwnedFd>)>, CString);
+
+/// Adds up what trees need beyond what is at their target, deepest first, until the deadline.
+fn count(trees: Vec<(OwnedFd, Option<OwnedFd>)>, deadline: Instant) -> Need {
+    let mut need = Need::default();
     let mut reader = dir::Reader::default();
-    let mut open = vec![root];
-    while let Some(fd) = open.pop() {
-        let listed = reader.for_each(fd.as_fd(), |name, kind, _| {
-            if Instant::now() > deadline {
+    let dot = || c".".to_owned();
+    let mut waiting: Vec<Waiting> = trees.into_iter().map(|pair| (Rc::new(pair), dot())).collect();
+    while let Some((parent, name)) = waiting.pop() {
+        let Ok(source) = dir::open(parent.0.as_fd(), &name, false) else { continue };
+        let target = parent.1.as_ref().and_then(|fd| dir::open(fd.as_fd(), &name, false).ok());
+        let here = Rc::new((source, target));
+        let listed = reader.for_each(here.0.as_fd(), |name, kind, _| {
+            if need.at_least || Instant::now() > deadline {
                 need.at_least = true;
                 return;
             }
-            need.entries += 1;
-            match kind {
-                // Few enough to stay open; what is deeper is not worth a descriptor.
-                Kind::Dir if open.len() < 200 => {
-                    open.extend(dir::open(fd.as_fd(), name, false));
-                }
-                Kind::Dir => need.at_least = true,
-                _ => {
-                    if let Ok(meta) = meta::of(fd.as_fd(), name, false) {
-                        need.bytes += meta.allocated_bytes().min(meta.size.next_multiple_of(4096));
-                    }
-                }
+            let at_target =
+                |fd: &OwnedFd| meta::of(fd.as_fd(), name, false).ok().filter(|m| m.kind == kind);
+            let there = here.1.as_ref().and_then(at_target);
+            need.entries += u64::from(there.is_none());
+            if kind == Kind::Dir {
+                waiting.push((Rc::clone(&here), name.to_owned()));
+            } else if let Ok(meta) = meta::of(here.0.as_fd(), name, false) {
+                let size = meta.allocated_bytes().min(meta.size.next_multiple_of(4096));
+                let has = there.map_or(0, |there| there.allocated_bytes());
+                need.bytes += size.saturating_sub(has);
             }
         });
-        if listed.is_err() {
-            need.at_least = true;
-        }
-        if need.at_least && Instant::now() > deadline {
-            return;
+        // What cannot be listed is not copied either.
+        drop(listed);
+        if need.at_least {
+            break;
         }
     }
+    need
 }

@@ -32,11 +32,11 @@ impl Place {
 }
 
 fn look(path: &Path, follow: bool) -> io::Result<meta::Meta> {
-    meta::of(dir::cwd(), &*c_string(path.as_os_str().as_bytes())?, follow)
+    meta::of(dir::cwd(), &c_string(path.as_os_str().as_bytes())?, follow)
 }
 
 fn open(path: &Path) -> io::Result<OwnedFd> {
-    dir::open_root(&*c_string(path.as_os_str().as_bytes())?)
+    dir::open_root(&c_string(path.as_os_str().as_bytes())?)
 }
 
 /// Finds out what the target is, and makes it where it has to be a directory and is missing.

@@ -218,9 +218,6 @@ impl Policy {
                 "--delete does not work without --recursive (-r) or --dirs (-d)",
             ));
         }
-        if self.inplace && self.sparse == Sparse::Always {
-            return Err(Fatal::new(1, "--inplace and --sparse (-S) cannot be used together"));
-        }
         if self.backup && self.suffix.is_empty() {
             return Err(Fatal::new(1, "--backup needs a suffix that is not empty"));
         }
