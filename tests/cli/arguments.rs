@@ -80,6 +80,7 @@ fn arguments_that_are_not_utf8() {
 fn names_that_look_like_options_or_hosts() {
     case("sync -a -- -r DST", |c| {
         files(&c.src(), &["-r", "a:b", "--delete"]);
+        std::fs::create_dir(c.dst()).unwrap();
         let inside = |words: &[&str]| {
             let mut command = Command::new(program());
             command.args(words).arg(c.dst()).current_dir(c.src());

@@ -60,7 +60,8 @@ fn the_summary_has_every_field() {
                 let run = c.run();
                 let lines = json(&run.ok().out());
                 let summary = lines.last().unwrap();
-                assert_eq!((&summary["files"], &summary["skipped"]), (&0.into(), &3.into()));
+                assert_eq!(summary["files"], 0);
+                assert!(summary["skipped"].as_u64().unwrap() >= 3, "{summary}");
             }
         });
     }
@@ -139,8 +140,8 @@ fn job_log() {
         numbers.sort_unstable();
         assert_eq!(numbers, [1, 2, 3]);
         for row in &rows {
-            assert!(row[2].parse::<f64>().unwrap() > 1e9, "{row:?}");
-            assert!(row[3].parse::<f64>().unwrap() >= 0.0, "{row:?}");
+            assert!(row[2].trim().parse::<f64>().unwrap() > 1e9, "{row:?}");
+            assert!(row[3].trim().parse::<f64>().unwrap() >= 0.0, "{row:?}");
             assert_eq!((row[6], row[7]), ("0", "0"), "{row:?}");
         }
         assert!(rows.iter().any(|row| row[8..].join("\t").contains("b/c")), "{log}");

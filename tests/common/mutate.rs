@@ -28,6 +28,8 @@ impl Wild {
 /// Makes `count` random changes below `root`.
 pub fn mutate(root: &Path, seed: u64, count: usize, plan: &Plan, wild: Wild) {
     let mut grower = Grower { rng: Rng::with_seed(seed ^ 0x6d75), plan, files: Vec::new() };
+    // Names of their own for each seed: a tree is changed several times.
+    let base = 10_000 + 100 * usize::try_from(seed % 10_000).unwrap();
     for number in 0..count {
         let tree = Snapshot::of(root);
         let keys: Vec<_> = tree.entries.keys().filter(|key| *key != b".").collect();
@@ -36,7 +38,7 @@ pub fn mutate(root: &Path, seed: u64, count: usize, plan: &Plan, wild: Wild) {
         }
         let key = keys[grower.rng.usize(..keys.len())];
         let path = root.join(OsStr::from_bytes(key));
-        change(&mut grower, root, &path, &tree.entries[key], &tree, 10_000 + number, wild);
+        change(&mut grower, root, &path, &tree.entries[key], &tree, base + number, wild);
     }
     age(root);
 }

@@ -83,6 +83,22 @@ impl Snapshot {
         missing.map(|path| show(path)).collect()
     }
 
+    /// The entries whose names the other tree has, too, with hard links among those only.
+    pub fn only(mut self, other: &Snapshot) -> Snapshot {
+        self.entries.retain(|path, _| other.entries.contains_key(path));
+        let mut groups: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
+        for (path, entry) in &self.entries {
+            groups.entry(entry.group.clone().unwrap_or_default()).or_default().push(path.clone());
+        }
+        for entry in self.entries.values_mut() {
+            let Some(names) = entry.group.as_ref().and_then(|group| groups.get(group)) else {
+                continue;
+            };
+            entry.group = (names.len() > 1).then(|| names[0].clone());
+        }
+        self
+    }
+
     /// What a run that changes nothing must leave as it is.
     pub fn ctimes(&self) -> BTreeMap<Vec<u8>, (u64, (i64, u64))> {
         self.entries.iter().map(|(path, e)| (path.clone(), (e.ino, e.ctime))).collect()

@@ -105,6 +105,8 @@ impl Bench {
 
     fn strace(&self, what: &str, log: &Path) -> Run {
         let mut command = Command::new("timeout");
+        // Cargo names folders of libraries, each of which is searched by calls of its own.
+        command.env_remove("LD_LIBRARY_PATH");
         command.args(["--kill-after=5", "120", "strace", "-f", "-qq", "-o"]).arg(log);
         command.args(["-e", what]).args(self.words());
         Run::new(what.to_owned(), command.output().unwrap())
@@ -142,7 +144,8 @@ impl Bench {
         if run.code == 0 && !wrong.is_empty() {
             return Some(format!("{what}: exit code 0, but {wrong:?}; said: {}", run.err()));
         }
-        if run.code != 0 && run.stderr.is_empty() {
+        let mute = call == "write" && when.ends_with('+'); // no message can be written either
+        if run.code != 0 && run.stderr.is_empty() && !mute {
             return Some(format!("{what}: exit code {} without a word", run.code));
         }
         if run.code >= 124 && run.code != 127 {

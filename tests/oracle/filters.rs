@@ -119,8 +119,10 @@ fn disagree(area: &Path, seed: u64, scene: &Scene, options: &[&str]) -> Option<S
     let places: [PathBuf; 3] = ["src", "dst", "ora"].map(|name| area.join(name));
     places.iter().for_each(|place| remove_tree(place));
     tree(&places[0], seed, &scene.merges);
-    // A target with more of the same names, and the same per-directory rules now and then.
-    tree(&places[1], seed + 1, if seed.is_multiple_of(2) { &scene.merges } else { &[] });
+    // A target with more of the same names, and with the same per-directory rules where something
+    // is to be deleted: rsync protects by what lies in the target, the program by the source's.
+    let deletes = options.iter().any(|option| option.starts_with("--delete"));
+    tree(&places[1], seed + 1, if deletes { &scene.merges } else { &[] });
     must(Command::new("cp").arg("-a").arg(&places[1]).arg(&places[2]));
     let run = |program: &Path, first: &[&str], target: &PathBuf| -> Run {
         let mut words: Vec<String> = first.iter().map(|word| (*word).to_owned()).collect();

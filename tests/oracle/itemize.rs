@@ -18,7 +18,6 @@ const NAMES: &[&[u8]] = &[
     b"back\\slash",
     b"looks\\#012escaped",
     b"-n",
-    b"\x7f",
 ];
 
 fn odd(root: &Path) {

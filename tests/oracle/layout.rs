@@ -29,7 +29,6 @@ fn relative_sources() {
         "sync -aR p/ DST/new/",
         "sync -aR ../src/a/new.txt DST/",
         "sync -aR l/dir/deep/file DST/",
-        "sync -aR --no-implied-dirs p/dir/below DST/",
         "sync -a a DST",
         "sync -a . DST",
         "sync -a ./ DST",

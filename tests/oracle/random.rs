@@ -3,12 +3,13 @@
 
 use crate::common::area::{Area, Fs};
 use crate::common::case::Case;
-use crate::common::diff::Fields;
+use crate::common::diff::{Fields, diff};
 use crate::common::grow::{Plan, grow};
 use crate::common::mutate::{Wild, mutate};
 use crate::common::snapshot::Snapshot;
 use crate::common::xattr::Features;
-use crate::common::{first_seed, rounds};
+use crate::common::{first_seed, must, remove_tree, rounds};
+use std::process::Command;
 
 /// What both ends can keep.
 fn features(from: &Area, to: &Area) -> Features {
@@ -31,24 +32,48 @@ fn start(line: &str, from: Fs, to: Fs) -> Option<(Case, Plan)> {
 
 fn sync_round(from: Fs, to: Fs, seed: u64) {
     let Some((mut case, plan)) = start("sync -aHAXS SRC/ DST", from, to) else { return };
+    // rsync is no oracle for ACLs: it loses a group's bits where they equal the mask, and on XFS it
+    // takes the second view of an ACL (trusted.SGI_ACL_FILE) for an extraneous attribute. The
+    // comparison with the source knows better.
+    let theirs = Fields { xattrs: false, mode: false, ..Fields::HOLES };
     grow(&case.src(), seed, &plan);
     case.run().ok();
     case.oracle().ok();
     case.target_is_source(&Fields::ALL);
-    case.target_is_oracles(&Fields::HOLES);
+    case.target_is_oracles(&theirs);
     nothing_to_do(&case);
     for change in 0..3 {
         mutate(&case.src(), seed * 10 + change, 20, &plan, Wild::ALL);
         let delete = if change % 2 == 0 { " --delete" } else { "" };
         case.relabel(&format!("sync -aHAXS{delete} SRC/ DST"));
-        let (ours, theirs) = (case.run(), case.oracle());
-        assert_eq!(ours.code, theirs.code, "exit codes, seed {seed}: {ours}\n{theirs}");
-        case.target_is_oracles(&Fields::ALL);
+        let (ours, oracle) = (case.run(), case.oracle());
+        if ours.code == 0 {
+            holds_the_source(&case, seed);
+        }
+        if ours.code == 0 && oracle.code != 0 {
+            // rsync gives up on some changes of type among directories with ACLs.
+            remove_tree(&case.oracle_dst());
+            must(Command::new("cp").arg("-a").arg(case.dst()).arg(case.oracle_dst()));
+            continue;
+        }
+        assert_eq!(ours.code, oracle.code, "exit codes, seed {seed}: {ours}\n{oracle}");
+        // Without --delete names stay that the source no longer has, also as links of files: whether
+        // a new name joins those is up to the program.
+        let groups = !delete.is_empty();
+        case.target_is_oracles(&Fields { holes: false, groups, ..theirs });
         if !delete.is_empty() {
             case.target_is_source(&Fields::ALL);
             nothing_to_do(&case);
         }
     }
+}
+
+/// Everything that the source has is in the target, and is the same.
+fn holds_the_source(case: &Case, seed: u64) {
+    let source = Snapshot::of(&case.src());
+    let target = Snapshot::of(&case.dst()).only(&source);
+    let wrong = diff(&source, &target, &Fields::ALL, 10);
+    assert!(wrong.is_empty(), "seed {seed}: {}\n  {}", case.line, wrong.join("\n  "));
 }
 
 /// A second run prints nothing, moves nothing, and touches no inode.
@@ -131,9 +156,12 @@ fn cp_everywhere() {
             let again = "cp -aT SRC DST";
             let (ours, theirs) = (case.run_line(again), case.oracle_line(again));
             assert_eq!(ours.code, theirs.code, "exit codes: {ours}\n{theirs}");
-            // cp writes into existing inodes and so keeps links among them that the source no
-            // longer has; the program replaces files. Contents and attributes must agree.
-            case.target_is_oracles(&Fields { groups: false, ..Fields::ALL });
+            if ours.code == 0 {
+                holds_the_source(&case, seed);
+            }
+            // cp writes into existing inodes: it keeps links among them that the source no longer has,
+            // and bits of the mode now and then. Names and contents must agree.
+            case.target_is_oracles(&Fields::CONTENT);
         }
     }
 }
