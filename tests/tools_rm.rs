@@ -211,6 +211,31 @@ fn answers_decide() {
     }
 }
 
+/// On a terminal what is write-protected is asked about, and with -f nothing is.
+#[test]
+fn write_protected_files_are_asked_about_on_a_terminal() {
+    if !have_root() {
+        return;
+    }
+    for (options, answer, left) in [("", "n", ". ./w ./w/f"), ("", "y", "."), ("-f", "n", ".")] {
+        let place = Place::new();
+        place.sh("mkdir w; touch w/f w/g; chmod 444 w/f; chown -R 65534 .");
+        let out = place.try_sh(&format!(
+            "command -v script >/dev/null || exit 77
+             echo {answer} | setpriv --reuid 65534 --regid 65534 --clear-groups \
+                 script -qec \"$H rm -r {options} w\" /dev/null"
+        ));
+        if out.code == 77 {
+            eprintln!("skipped: needs script");
+            return;
+        }
+        let asked = out.text().contains("remove write-protected regular file 'w/f'?");
+        assert_eq!(asked, options.is_empty(), "{}", out.text());
+        let tree: Vec<String> = place.tree(".").into_iter().collect();
+        assert_eq!(tree.join(" "), left, "{options} {answer}: {}", out.text());
+    }
+}
+
 #[test]
 fn other_file_systems_stay_where_asked() {
     if !have_root() {

@@ -100,6 +100,47 @@ fn every_respect_is_found_and_can_be_left_out() {
     }
 }
 
+/// Whatever a rule leaves out on both sides is not compared, in every spelling of rules.
+#[test]
+fn filter_rules_are_those_of_sync() {
+    let place = Place::new();
+    place.sh(
+        r#"mkdir -p a/d/x b/d/y; touch a/keep a/d/1.o b/d/2.o b/d/new b/gone.tmp; touch -r a b; touch -r a/d b/d
+        printf '*.o\n' > list; printf 'new\0*.tmp\0' > nul; printf -- '- x\n- y\n' > a/d/.rsync-filter
+        cp -p a/d/.rsync-filter b/d/; touch -r a/d b/d"#,
+    );
+    let all = [
+        "only in DST: d/2.o",
+        "only in DST: d/new",
+        "only in DST: d/y/",
+        "only in DST: gone.tmp",
+        "only in SRC: d/1.o",
+        "only in SRC: d/x/",
+        "only in SRC: keep",
+    ];
+    assert_eq!(place.run("verify a b").expect(1).sorted(), all);
+    for (line, left) in [
+        ("--exclude-from=list", "2.o 1.o"),
+        ("--from0 --exclude-from=nul", "new gone.tmp"),
+        ("-F", "y/ x/"),
+        ("-C", "2.o 1.o"),
+        ("--include=1.o --exclude=*.o", "2.o"),
+        ("--include-from=list --exclude=*.o", ""),
+        ("--exclude=/d", "2.o new y/ 1.o x/"),
+        ("--filter=P_*.tmp --filter=H_keep", "gone.tmp keep"),
+    ] {
+        let gone: Vec<&str> = left.split_whitespace().collect();
+        let wanted: Vec<&str> = all
+            .into_iter()
+            .filter(|line| {
+                let name = line.trim_end_matches('/').rsplit(['/', ' ']).next().unwrap();
+                !gone.iter().any(|gone| gone.trim_end_matches('/') == name)
+            })
+            .collect();
+        assert_eq!(place.run(&format!("verify {line} a b")).expect(1).sorted(), wanted, "{line}");
+    }
+}
+
 #[test]
 fn owners_and_devices() {
     if !have_root() {

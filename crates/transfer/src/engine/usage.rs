@@ -176,8 +176,8 @@ impl Shared<'_> {
     }
 }
 
-/// Apparent bytes of an entry. Only regular files and symlinks have a size of their own that means
-/// something; that of directories is what the file system makes of them, and counts as du counts.
+/// Apparent bytes of an entry, as coreutils 9.1 counts them: directories with what the file system
+/// calls their size.
 fn apparent_bytes(meta: &Meta) -> u64 {
     match meta.kind {
         Kind::File | Kind::Symlink | Kind::Dir => meta.size,
