@@ -215,7 +215,7 @@ impl<'a> Lister<'a> {
         let titled = self.plan.recursive || self.plan.paths.len() > 1;
         self.sort(&mut files);
         if !files.is_empty() {
-            self.tell(dir::cwd(), b"", &files);
+            self.tell(dir::cwd(), b"", &files, &waiting);
             self.begun = true;
         }
         self.sort(&mut waiting);
@@ -285,7 +285,7 @@ impl<'a> Lister<'a> {
         }
         self.sort(&mut entries);
         self.title(&path, titled, &entries);
-        self.tell((*fd).as_fd(), &path, &entries);
+        self.tell((*fd).as_fd(), &path, &entries, &[]);
         if self.plan.recursive {
             let below = entries.iter().rev().filter(|entry| {
                 entry.kind() == Kind::Dir && !matches!(entry.name.to_bytes(), b"." | b"..")
@@ -347,8 +347,8 @@ impl<'a> Lister<'a> {
         self.out.write(&out);
     }
 
-    /// Writes entries of one directory in the wanted form.
-    fn tell(&mut self, dir: BorrowedFd<'_>, path: &[u8], entries: &[Entry]) {
+    /// Writes entries of one directory in the wanted form; see [`long::Long::push`].
+    fn tell(&mut self, dir: BorrowedFd<'_>, path: &[u8], entries: &[Entry], also: &[Entry]) {
         let mut out = Vec::with_capacity(64 * entries.len());
         let inode = name::inode_width(entries);
         match self.plan.form {
@@ -357,7 +357,7 @@ impl<'a> Lister<'a> {
                     json::push(dir, &join(path, entry.name.to_bytes()), entry, &mut out);
                 }
             }
-            Form::Long => self.long.push(dir, entries, &mut out),
+            Form::Long => self.long.push(dir, entries, also, &mut out),
             Form::Lines => {
                 for entry in entries {
                     name::push(entry, self.plan, inode, &mut out);

@@ -1,6 +1,6 @@
 //! `hakobu sync`: rsync's command line on hakobu's engine.
 
-mod filters;
+pub(super) mod filters;
 mod spec;
 
 use super::run_transfer;

@@ -2,6 +2,7 @@
 
 mod forms;
 
+use super::sync::filters;
 use super::tool::{self, Stop, stop};
 use crate::options::Typed;
 use crate::options::verify::TABLE;
@@ -47,6 +48,7 @@ fn plan(typed: &Typed) -> Result<Plan, Stop> {
     };
     let mut aspects = Aspects::DEFAULT;
     let mut times = Times::default();
+    let mut nul = false;
     let mut plan = Plan {
         spec: Spec {
             source: source.into(),
@@ -54,6 +56,7 @@ fn plan(typed: &Typed) -> Result<Plan, Stop> {
             aspects,
             times,
             one_way: false,
+            filter: None,
             jobs: 1,
             open_files_max: 0,
         },
@@ -92,6 +95,10 @@ fn plan(typed: &Typed) -> Result<Plan, Stop> {
             "omit-dir-times" => times.omit_dirs = true,
             "omit-link-times" => times.omit_links = true,
             "modify-window" => times.window_s = u64::try_from(number()?).ok(),
+            // These are rules in their order, and are read below.
+            "filter" | "exclude" | "include" | "exclude-from" | "include-from" | "F"
+            | "cvs-exclude" => {}
+            "from0" => nul = given.on,
             "one-way" => plan.spec.one_way = true,
             "max-differences" => {
                 plan.told_max = u64::try_from(number()?).map_err(|_| {
@@ -110,6 +117,9 @@ fn plan(typed: &Typed) -> Result<Plan, Stop> {
         }
     }
     (plan.spec.aspects, plan.spec.times) = (aspects, times);
+    let context = filters::Context { nul, delete_excluded: false, protect_suffix: None };
+    plan.spec.filter =
+        filters::build(&typed.options, &context).map_err(|fatal| Stop::Usage(fatal.message))?;
     Ok(plan)
 }
 

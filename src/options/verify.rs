@@ -60,6 +60,32 @@ const OPTIONS: &[Opt] = &[
         "times may differ by N seconds; -1: by nothing (default)",
     )
     .in_group(WHAT),
+    value(
+        "filter",
+        Some('f'),
+        "RULE",
+        "a filter rule as in sync: what it hides or protects is not compared",
+    )
+    .takes(Takes::Values("RULE"))
+    .in_group(WHERE),
+    value("exclude", None, "PATTERN", "leave out what matches")
+        .takes(Takes::Values("PATTERN"))
+        .in_group(WHERE),
+    value("include", None, "PATTERN", "do not leave out what matches")
+        .takes(Takes::Values("PATTERN"))
+        .in_group(WHERE),
+    value("exclude-from", None, "FILE", "read exclude patterns ('-': standard input)")
+        .takes(Takes::Values("FILE"))
+        .in_group(WHERE),
+    value("include-from", None, "FILE", "read include patterns ('-': standard input)")
+        .takes(Takes::Values("FILE"))
+        .in_group(WHERE),
+    flag("F", Some('F'), "per-directory .rsync-filter files")
+        .short_only()
+        .takes(Takes::Marks)
+        .in_group(WHERE),
+    flag("cvs-exclude", Some('C'), "leave out what CVS would").in_group(WHERE),
+    flag("from0", Some('0'), "patterns in files end with NUL").off(&["no-from0"]).in_group(WHERE),
     flag("one-way", None, "what only DST has is no difference").in_group(WHERE),
     value("max-differences", None, "N", "tell only the first N differences, count all")
         .in_group(OUTPUT),

@@ -19,6 +19,9 @@ fn len(cell: &[u8]) -> usize {
 
 /// Appends the cells as lines.
 pub fn push(cells: &[Vec<u8>], width: usize, out: &mut Vec<u8>) {
+    if cells.is_empty() {
+        return;
+    }
     let lens: Vec<usize> = cells.iter().map(|cell| len(cell)).collect();
     let (rows, widths) = fit(&lens, width);
     for row in 0..rows {
@@ -35,19 +38,22 @@ pub fn push(cells: &[Vec<u8>], width: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The fewest rows whose columns fit, and the widths of the columns with their gaps.
+/// The fewest rows whose columns fit, and the widths of the columns with their gaps. As in
+/// coreutils no column counts as narrower than one letter with its gap, not even the last one.
 fn fit(lens: &[usize], width: usize) -> (usize, Vec<usize>) {
-    let most = (width / (GAP + 1)).clamp(1, lens.len().max(1));
+    const LEAST: usize = GAP + 1;
+    let most = (width / LEAST).clamp(1, lens.len().max(1));
     for columns in (1..=most).rev() {
-        let rows = lens.len().div_ceil(columns);
-        if rows == 0 {
-            break;
+        let rows = lens.len().div_ceil(columns).max(1);
+        let mut widths = vec![LEAST; columns];
+        for (at, column) in lens.chunks(rows).enumerate() {
+            let gap = if at + 1 == columns { 0 } else { GAP };
+            let len = column.iter().max().copied().unwrap_or(0) + gap;
+            if let Some(slot) = widths.get_mut(at) {
+                *slot = len.max(LEAST);
+            }
         }
-        let widths: Vec<usize> = lens
-            .chunks(rows)
-            .map(|column| column.iter().max().copied().unwrap_or(0) + GAP)
-            .collect();
-        if widths.iter().sum::<usize>() < width + GAP || columns == 1 {
+        if widths.iter().sum::<usize>() < width {
             return (rows, widths);
         }
     }

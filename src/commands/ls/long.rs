@@ -42,10 +42,18 @@ impl Long {
         Long { plan: plan.clone(), zone, users: HashMap::new(), groups: HashMap::new() }
     }
 
-    /// Appends the lines of entries of one directory.
-    pub fn push(&mut self, dir: BorrowedFd<'_>, entries: &[Entry], out: &mut Vec<u8>) {
+    /// Appends the lines of entries of one directory. Columns are wide enough for those in `also`,
+    /// too: as in coreutils, arguments that are directories count, although they are not told here.
+    pub fn push(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        entries: &[Entry],
+        also: &[Entry],
+        out: &mut Vec<u8>,
+    ) {
         let now = Time::now();
-        let rows: Vec<Row> = entries.iter().map(|entry| self.row(dir, entry, now)).collect();
+        let all = entries.iter().chain(also);
+        let rows: Vec<Row> = all.map(|entry| self.row(dir, entry, now)).collect();
         let widest = |cell: fn(&Row) -> &String| {
             rows.iter().map(|row| cell(row).chars().count()).max().unwrap_or(0)
         };
@@ -63,10 +71,10 @@ impl Long {
             }
             let mut line = format!("{:<mode$} {:>links$}", row.mode, row.links);
             if self.plan.owner {
-                line.push_str(&format!(" {:<owner$}", row.owner));
+                line.push_str(&format!(" {}", aligned(&row.owner, owner)));
             }
             if self.plan.group {
-                line.push_str(&format!(" {:<group$}", row.group));
+                line.push_str(&format!(" {}", aligned(&row.group, group)));
             }
             let both = if major > 0 { major + 2 + size } else { size };
             let cell = match row.major.is_empty() {
@@ -138,6 +146,14 @@ impl Long {
             size,
             time: time_text(meta.mtime, now, &self.zone, self.plan.full_time),
         }
+    }
+}
+
+/// Names stand at the left of their column, numbers at the right.
+fn aligned(owner: &str, width: usize) -> String {
+    match owner.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => format!("{owner:>width$}"),
+        false => format!("{owner:<width$}"),
     }
 }
 

@@ -56,7 +56,9 @@ fn one(plan: &Plan, typed: &OsStr, root: Option<(u64, u64)>) -> Result<Option<To
     if meta.kind != Kind::Dir {
         return match bytes.len() == typed.len() {
             true => Ok(Some(Top { path, kind: meta.kind })),
-            // A slash at the end asks for a directory; a symlink is never followed.
+            // A slash at the end asks for a directory, and there is none.
+            false if plan.force && meta.kind != Kind::Symlink => Ok(None),
+            // A symlink is never followed, and not what was asked for either.
             false => Err(system(errno::ENOTDIR)),
         };
     }
@@ -102,6 +104,30 @@ fn is_dot(path: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_root_is_refused() {
+        let here = meta::of(dir::cwd(), c"/tmp", true).unwrap();
+        let plan = |preserve_root| Plan {
+            recursive: true,
+            empty_dirs: false,
+            force: true,
+            ask: super::super::Ask::Never,
+            one_file_system: false,
+            preserve_root,
+            preserve_mounts: false,
+            jobs: hakobu_transfer::unit::Jobs::Auto,
+            verbose: false,
+            json: false,
+            paths: Vec::new(),
+        };
+        // Nothing is removed here, so any directory can stand for the root.
+        let root = Some(here.identity());
+        for spelled in ["/tmp", "/tmp/", "/tmp//", "/../tmp", "//tmp"] {
+            assert!(one(&plan(true), OsStr::new(spelled), root).is_err(), "{spelled}");
+            assert!(one(&plan(false), OsStr::new(spelled), root).is_ok(), "{spelled}");
+        }
+    }
 
     #[test]
     fn slashes_and_dots() {

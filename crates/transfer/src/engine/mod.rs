@@ -4,10 +4,15 @@
 //! with, or a chunk of at most 64 names of one directory; the worker holds descriptors of both
 //! directories and makes no call with a longer path than one name.
 
+mod act;
 mod attributes;
+mod base;
 mod data;
+mod enter;
 mod entry;
+mod finish;
 pub mod handle;
+mod linking;
 mod links;
 pub mod node;
 pub mod pool;
@@ -15,12 +20,15 @@ mod regular;
 pub mod remove;
 mod special;
 mod sweep;
+mod tell;
 mod temp;
 pub mod usage;
 mod walk;
 
+pub use base::Ends;
 pub use sweep::Pass;
-pub use walk::{Ends, Unit};
+pub(crate) use sweep::read_merge_file;
+pub use walk::Unit;
 
 use crate::control::Control;
 use crate::error::{Cause, Class, Fatal, Operation, Problem};

@@ -172,7 +172,7 @@ impl Engine<'_> {
                 (Some(filter), Some(rules)) => {
                     let read = &mut |name: &[u8]| read_merge_file(fd.as_fd(), name);
                     let entered = filter.enter(&rules, &path, read);
-                    Some(entered.map_err(super::walk::filter_failure)?)
+                    Some(entered.map_err(super::enter::filter_failure)?)
                 }
                 (_, rules) => rules,
             };
@@ -368,7 +368,7 @@ fn push_name(path: &mut Vec<u8>, name: &CStr) {
 }
 
 /// Reads a per-directory merge file; `None` where there is none. At most 1 MiB: rules, not data.
-pub(super) fn read_merge_file(
+pub(crate) fn read_merge_file(
     dir_fd: BorrowedFd<'_>,
     name: &[u8],
 ) -> std::io::Result<Option<Vec<u8>>> {

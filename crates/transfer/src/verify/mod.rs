@@ -11,14 +11,17 @@ mod attributes;
 mod content;
 mod links;
 mod pair;
+mod rules;
 mod walk;
 
 pub use aspects::{Aspect, Aspects, Times, differences};
 
 use crate::error::Fatal;
 use crate::event::Listener;
+use crate::policy::filter::Filter;
 use crate::unit::Meta;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A comparison: what with what, in which respects.
@@ -34,6 +37,9 @@ pub struct Spec {
     pub times: Times,
     /// Entries that only the target has are no difference.
     pub one_way: bool,
+    /// Entries that it hides in the source or protects in the target are not compared; the paths
+    /// that it sees begin below the two trees.
+    pub filter: Option<Arc<Filter>>,
     /// Workers.
     pub jobs: usize,
     /// Descriptors that this process may have open.

@@ -3,11 +3,12 @@
 
 use super::content::Side;
 use super::pair::{Comparer, Failure, Found, Name, Scratch};
-use super::{Aspect, Counts, Difference, Finding, Spec};
+use super::{Aspect, Counts, Difference, Finding, Spec, rules};
 use crate::engine::handle::{Budget, Handle};
 use crate::engine::pool::{self, Queue, Work, lock};
 use crate::error::{Cause, Class, Fatal, Operation, Problem};
 use crate::event::{Event, Listener};
+use crate::policy::filter::{Decision, DirRules};
 use crate::unit::{Kind, Meta, Totals};
 use hakobu_sys::dir::Reader;
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
@@ -55,7 +56,14 @@ pub fn run(
         };
         let (source, _) = open(&source.0, &spec.source)?;
         let (target, _) = open(&target.0, &spec.target)?;
-        seeds.push(Unit::Both(Arc::new(Node { source, target })));
+        let rules = match &spec.filter {
+            Some(filter) => {
+                let fd = source.fd().map_err(|error| fatal("list", &spec.source, error))?;
+                Some(rules::top(filter, &spec.source, &spec.target, (*fd).as_fd())?)
+            }
+            None => None,
+        };
+        seeds.push(Unit::Both(Arc::new(Node { source, target, rules })));
     }
     walk.tops = Some((source, target));
     let mut counts = Counts::default();
@@ -80,6 +88,8 @@ fn top(path: &Path) -> Result<Top, Fatal> {
 struct Node {
     source: Arc<Handle>,
     target: Arc<Handle>,
+    /// Filter rules in force inside.
+    rules: Option<Arc<DirRules>>,
 }
 
 impl Node {
@@ -212,11 +222,38 @@ impl Walk<'_> {
         let failed = |side| move |error| Failure { side, operation: Operation::List, error };
         let opened = parent.source.child(name).map_err(failed(Side::Source)).and_then(|source| {
             let target = parent.target.child(name).map_err(failed(Side::Target))?;
-            Ok(Node { source: source.0, target: target.0 })
+            let rules = self.rules_in(parent, &source.0, name)?;
+            Ok(Node { source: source.0, target: target.0, rules })
         });
         match opened {
             Ok(node) => self.both(&Arc::new(node), state, queue),
             Err(failure) => self.fail(Some(parent), name, failure, state),
+        }
+    }
+
+    /// The filter rules of a directory below `parent`.
+    fn rules_in(
+        &self,
+        parent: &Node,
+        source: &Arc<Handle>,
+        name: &CStr,
+    ) -> Result<Option<Arc<DirRules>>, Failure> {
+        let (Some(filter), Some(above)) = (&self.spec.filter, &parent.rules) else {
+            return Ok(None);
+        };
+        let failed = |error| Failure { side: Side::Source, operation: Operation::Filter, error };
+        let fd = source.fd().map_err(failed)?;
+        let inside = rules::enter(filter, above, &parent.path_of(name), (*fd).as_fd());
+        inside.map(Some).map_err(|error| failed(io::Error::other(error.to_string())))
+    }
+
+    /// What the filter says of a name.
+    fn decide(&self, node: &Node, name: &CStr, kind: Kind) -> Decision {
+        match (&self.spec.filter, &node.rules) {
+            (Some(filter), Some(rules)) => {
+                filter.check(rules, &node.path_of(name), kind == Kind::Dir, false)
+            }
+            _ => Decision::default(),
         }
     }
 
@@ -352,6 +389,9 @@ impl Walk<'_> {
             Ok(meta) => meta,
             Err(error) => return self.fail(Some(node), name, failed(Side::Source)(error), state),
         };
+        if self.decide(node, name, a.kind).hide {
+            return;
+        }
         let b = match meta::of(target.0, name, false) {
             Ok(meta) => meta,
             Err(error) if errno::is(&error, errno::ENOENT) => {
@@ -389,6 +429,10 @@ impl Walk<'_> {
             }
             // What has vanished from the target as well is no difference.
             let Ok(extra) = meta::of((*target).as_fd(), &name, false) else { continue };
+            let decision = self.decide(node, &name, extra.kind);
+            if decision.hide || decision.protect {
+                continue;
+            }
             state.counts.extra += 1;
             self.tell(
                 Difference {
