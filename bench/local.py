@@ -39,6 +39,17 @@ class Local:
         os.makedirs(path, exist_ok=True)
         sh("mount", "-o", "loop", image, path)
 
+    def release(self):
+        """Gives back the memory of volumes and trees that earlier rows made."""
+        for fs in ("ext4", "xfs"):
+            path = os.path.join(self.work, fs)
+            if os.path.ismount(path):
+                sh("umount", path)
+                os.unlink(path + ".img")
+        for name in os.listdir(self.work):
+            if name.startswith("source-"):
+                sh("rm", "-rf", os.path.join(self.work, name))
+
     def tree(self, kind):
         path = os.path.join(self.work, "source-" + kind)
         if not os.path.isdir(path):
@@ -144,6 +155,7 @@ class Local:
         self.add("2,000 tiny files to ext4", "\n".join(lines), runs_table([known, own]))
 
     def large(self):
+        self.release()
         source, volume = os.path.join(self.work, "source-large"), os.path.join(self.work, "large")
         size = max(16, int(4096 * self.scale))
         os.makedirs(source, exist_ok=True)
@@ -174,6 +186,7 @@ class Local:
         self.add(title, "\n".join(lines), runs_table(everyone, "flushed"))
 
     def memory(self):
+        self.release()
         lines, limit = [GOALS_HEAD], 64
         target = os.path.join(self.volume("tmpfs"), "target")
 

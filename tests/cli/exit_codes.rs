@@ -27,7 +27,6 @@ fn sync_1_usage() {
         "sync -a --bwlimit=-5 SRC/ DST",
         "sync -a --chmod=u~x SRC/ DST",
         "sync --delete SRC/a DST",
-        "sync -aS --inplace SRC/ DST",
         "sync -a --filter=nonsense SRC/ DST",
         "sync -a --filter='X what' SRC/ DST",
     ] {
