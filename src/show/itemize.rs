@@ -1,8 +1,8 @@
 //! One line for one entry: rsync's itemized form (`-i`), its plain names (`-v`), cp's arrows.
 
 use super::escape::{Escape, push_quoted};
+use hakobu_transfer::event::Change;
 use hakobu_transfer::event::Item;
-use hakobu_transfer::policy::Change;
 use hakobu_transfer::unit::Kind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

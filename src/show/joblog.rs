@@ -64,7 +64,7 @@ fn push(
 mod tests {
     use super::super::itemize::tests::item;
     use super::*;
-    use hakobu_transfer::policy::Change;
+    use hakobu_transfer::event::Change;
 
     #[test]
     fn nine_columns() {

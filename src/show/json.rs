@@ -4,8 +4,8 @@
 use super::itemize;
 use hakobu_sys::process::Usage;
 use hakobu_transfer::error::{Cause, Class, Operation, Problem};
+use hakobu_transfer::event::Change;
 use hakobu_transfer::event::Item;
-use hakobu_transfer::policy::Change;
 use hakobu_transfer::run::Outcome;
 use hakobu_transfer::unit::Kind;
 use serde::ser::SerializeMap;

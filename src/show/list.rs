@@ -78,7 +78,7 @@ pub fn time_text(s: i64, zone: &TimeZone) -> String {
 mod tests {
     use super::super::itemize::tests::item;
     use super::*;
-    use hakobu_transfer::policy::Change;
+    use hakobu_transfer::event::Change;
 
     #[test]
     fn as_rsync() {

@@ -25,8 +25,16 @@ pub fn usage() -> Usage {
     Usage {
         user: time(usage.ru_utime),
         sys: time(usage.ru_stime),
-        rss_bytes_max: usage.ru_maxrss as u64 * 1024,
+        rss_bytes_max: rss_bytes_max().unwrap_or(usage.ru_maxrss as u64 * 1024),
     }
+}
+
+/// Peak resident memory of this program. `ru_maxrss` survives exec(2): after a large parent it
+/// is the parent's.
+fn rss_bytes_max() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
 /// Sets the file mode mask and returns the old one, umask(2).
@@ -51,7 +59,7 @@ pub fn in_group(gid: u32) -> bool {
             .is_ok_and(|groups| groups.iter().any(|group| group.as_raw() == gid))
 }
 
-/// The process that started this one. Raises the soft limit of open files to the hard one and
+/// Raises the soft limit of open files to the hard one and
 /// returns it.
 pub fn raise_open_files_limit() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

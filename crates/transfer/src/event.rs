@@ -2,7 +2,6 @@
 //! records and exit codes are made from these events.
 
 use crate::error::Problem;
-use crate::policy::Change;
 use crate::unit::{Kind, Totals};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,6 +39,44 @@ pub enum Event<'a> {
     Problem(&'a Problem),
     /// A sentence for the user before or during the run: free space, a seed, an unsafe choice.
     Warning(String),
+}
+
+/// What was done to an entry, in the terms of rsync's itemized output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// It did not exist at the target.
+    pub created: bool,
+    /// Content was transferred (`>`), as opposed to attributes only (`.`) or a local creation (`c`).
+    pub transferred: bool,
+    /// It became a hard link to an earlier name (`h`).
+    pub hard_link: bool,
+    /// It was removed from the target (`*deleting`).
+    pub deleted: bool,
+    /// Contents differ (`c`).
+    pub checksum: bool,
+    /// Sizes differ (`s`).
+    pub size: bool,
+    /// Modification times differ and are set (`t`).
+    pub time: bool,
+    /// Modification times are set to the time of the transfer (`T`).
+    pub time_now: bool,
+    /// Modes differ (`p`).
+    pub mode: bool,
+    /// Owners differ (`o`).
+    pub owner: bool,
+    /// Groups differ (`g`).
+    pub group: bool,
+    /// ACLs differ (`a`).
+    pub acl: bool,
+    /// Extended attributes differ (`x`).
+    pub xattr: bool,
+}
+
+impl Change {
+    /// Whether anything at all differs.
+    pub fn any(&self) -> bool {
+        *self != Change::default()
+    }
 }
 
 /// One changed entry, enough for rsync's itemized line, a JSON line, or a job log.

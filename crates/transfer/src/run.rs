@@ -8,60 +8,14 @@ use crate::event::Listener;
 use crate::limit::Limiter;
 use crate::location::Location;
 use crate::plan::{self, Argument, Place};
-use crate::policy::{Delete, Policy};
+pub use crate::plan::{Layout, Spec};
+use crate::policy::Delete;
 use crate::tune::{self, Medium};
-use crate::unit::{Jobs, Totals};
+use crate::unit::Totals;
 use hakobu_sys::{OwnedFd, dir, meta, process, volume};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// How source arguments become names at the target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// rsync's rule: `DIR` makes `DST/DIR`, `DIR/` fills `DST`; with `relative` (`-R`) the whole
-    /// path as typed is kept, from `/./` on where that occurs.
-    Rsync {
-        /// `-R`.
-        relative: bool,
-    },
-    /// cp's rule: into `DST` where that is a directory, else under the name `DST`.
-    Cp {
-        /// `-T`: `DST` is the name itself even where it is a directory.
-        no_target_dir: bool,
-        /// `-t`, or several sources: `DST` must be a directory.
-        target_is_dir: bool,
-        /// `--parents`: the whole path as typed is kept below `DST`.
-        parents: bool,
-    },
-}
-
-/// A transfer: what, from where, to where, how much at once.
-#[derive(Clone)]
-pub struct Spec {
-    /// Sources as typed; a trailing slash has its meaning.
-    pub sources: Vec<PathBuf>,
-    /// The target as typed; `null:` reads everything and discards it.
-    pub target: PathBuf,
-    /// How names are made.
-    pub layout: Layout,
-    /// Only these paths, relative to the single source (`--files-from`); bytes as read.
-    pub files_from: Option<Vec<Vec<u8>>>,
-    /// What happens to each entry.
-    pub policy: Policy,
-    /// Units in flight.
-    pub jobs: Jobs,
-    /// Bytes of content a second, all workers together (`--bwlimit`).
-    pub bytes_per_s_max: Option<u64>,
-    /// Whether the listener wants an `Item` event for every change.
-    pub items: bool,
-    /// Whether items are wanted for unchanged entries, too (`-ii`, `-vv`).
-    pub items_unchanged: bool,
-    /// Missing parents of the target are made (`--mkpath`).
-    pub mkpath: bool,
-    /// Whether free space is compared with what is to come before the start.
-    pub check_space: bool,
-}
 
 /// How a run ended.
 #[derive(Debug)]
@@ -110,6 +64,7 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
     let open_dirs_max = (open_files_max.saturating_sub(32 + 8 * jobs as u64) / 2).clamp(8, 4096);
     process::reserve_descriptors(open_dirs_max.min(open_files_max / 2));
 
+    let inside_source = lies_inside(&place, &arguments);
     let run = |pass: Pass| -> Result<(Totals, Option<Fatal>), Fatal> {
         let engine = Engine::new(Setup {
             policy: &spec.policy,
@@ -119,6 +74,7 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
             items: (spec.items, spec.items_unchanged),
             limiter: spec.bytes_per_s_max.map(Limiter::new),
             target: mode,
+            deletes: !inside_source,
             temp_dir: temp_dir(spec, mode)?,
             open_dirs_max: open_dirs_max as usize,
             umask,
@@ -130,7 +86,7 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
         pool::run(&engine, jobs, units);
         Ok((engine.totals(), engine.take_fatal()))
     };
-    let deletes = place.dir.is_some() && !nowhere;
+    let deletes = place.dir.is_some() && !nowhere && !inside_source;
     let mut totals = Totals::default();
     let mut fatal = None;
     let passes = match spec.policy.delete {
@@ -209,6 +165,18 @@ fn temp_dir(spec: &Spec, mode: TargetMode) -> Result<Option<(OwnedFd, u64)>, Fat
     opened.map(Some).map_err(|error| {
         let cause = Cause::System(error);
         Fatal::new(11, format!("cannot use --temp-dir '{}': {cause}", path.display()))
+    })
+}
+
+/// Whether the target lies inside one of the sources: then what is extraneous there is a source.
+fn lies_inside(place: &Place, arguments: &[Argument]) -> bool {
+    let path = if place.path.as_os_str().is_empty() { Path::new(".") } else { &place.path };
+    let Ok(target) = path.canonicalize() else { return false };
+    arguments.iter().any(|argument| {
+        argument
+            .path()
+            .canonicalize()
+            .is_ok_and(|source| target != source && target.starts_with(source))
     })
 }
 

@@ -69,6 +69,8 @@ pub fn build(given: &[Given], context: &Context) -> Result<Option<Arc<Filter>>, 
     Ok((!filter.is_empty()).then(|| Arc::new(filter)))
 }
 
+/// A rule that is wrong is a wrong option; a file of rules that cannot be read is rsync's file I/O.
 fn wrong(error: &dyn std::error::Error) -> Fatal {
-    Fatal::new(exit::SYNC_USAGE, error.to_string())
+    let code = if error.source().is_some() { exit::SYNC_IO } else { exit::SYNC_USAGE };
+    Fatal::new(code, error.to_string())
 }

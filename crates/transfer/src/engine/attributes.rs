@@ -6,7 +6,7 @@
 use super::node::{Failure, TargetDir};
 use super::{Engine, State};
 use crate::error::Operation;
-use crate::policy::Change;
+use crate::event::Change;
 use crate::unit::{Kind, Meta, Time};
 use hakobu_sys::{AsFd, BorrowedFd, errno, file, meta, xattr};
 use std::ffi::CStr;
@@ -364,7 +364,15 @@ impl Engine<'_> {
     }
 
     /// Whether new entries of an open directory inherit an ACL.
-    pub(super) fn has_default_acl(&self, state: &mut State, dir: &impl AsFd) -> bool {
-        xattr::get(dir.as_fd(), xattr::ACL_DEFAULT, &mut state.xattrs.to_value).is_ok()
+    pub(super) fn has_default_acl(
+        &self,
+        state: &mut State,
+        dir: &impl AsFd,
+    ) -> Result<bool, Failure> {
+        match xattr::get(dir.as_fd(), xattr::ACL_DEFAULT, &mut state.xattrs.to_value) {
+            Ok(_) => Ok(true),
+            Err(error) if xattr::is_absent(&error) || xattr::is_unsupported(&error) => Ok(false),
+            Err(error) => Err(Failure { operation: Operation::Stat, error }),
+        }
     }
 }

@@ -82,7 +82,7 @@ impl Engine<'_> {
                 let meta = meta::of_fd(fd).map_err(stat())?;
                 lock(&self.target_roots).push(meta.identity());
                 let fresh = whole && (ends.created || self.is_empty(&mut state, fd)?);
-                let default_acl = self.has_default_acl(&mut state, fd);
+                let default_acl = self.has_default_acl(&mut state, fd)?;
                 let (identity, created) = (meta.identity(), ends.created);
                 Some(TargetDir { identity, fresh, created, meta, default_acl, follow: true })
             }
@@ -106,7 +106,7 @@ impl Engine<'_> {
             }
             None => None,
         };
-        let fds = Fds::new(fds, ends.target, ends.link_dest, &self.open_dirs);
+        let fds = Fds::new(fds, ends.target, ends.link_dest, &self.budget);
         let node = Arc::new(Node {
             parent: None,
             target_name: c"".into(),

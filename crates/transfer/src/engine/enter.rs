@@ -8,7 +8,7 @@ use super::sweep::{Pass, read_merge_file};
 use super::walk::Enter;
 use super::{Engine, State, TargetMode};
 use crate::error::{Class, Operation};
-use crate::policy::Change;
+use crate::event::Change;
 use crate::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
 use std::ffi::CStr;
@@ -126,8 +126,7 @@ impl Engine<'_> {
                 None
             }
         };
-        let fds =
-            Fds::new(sources, target, open_link_dest(&parent_fds, target_name), &self.open_dirs);
+        let fds = Fds::new(sources, target, open_link_dest(&parent_fds, target_name), &self.budget);
         node.fds = Mutex::new(Some(Arc::new(fds)));
         Ok(Some(Arc::new(node)))
     }
@@ -274,7 +273,7 @@ impl Engine<'_> {
         there.dev = opened.dev;
         there.ino = opened.ino;
         let fresh = self.is_empty(state, &fd)?;
-        let default_acl = self.has_default_acl(state, &fd);
+        let default_acl = self.has_default_acl(state, &fd)?;
         let identity = opened.identity();
         Ok((fd, TargetDir { identity, fresh, created: false, meta: there, default_acl, follow }))
     }

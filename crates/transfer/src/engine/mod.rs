@@ -40,7 +40,7 @@ use hakobu_sys::OwnedFd;
 use node::Failure;
 use pool::lock;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -63,6 +63,8 @@ pub struct Setup<'a> {
     pub limiter: Option<Limiter>,
     /// Nothing is made at the target: `null:`, or a dry run.
     pub target: TargetMode,
+    /// Extraneous entries may be removed at all.
+    pub deletes: bool,
     /// Directory of `--temp-dir`, with its device.
     pub temp_dir: Option<(OwnedFd, u64)>,
     /// Descriptors of directories that may be kept open.
@@ -94,8 +96,8 @@ pub struct Engine<'a> {
     mode: TargetMode,
     temp_dir: Option<(OwnedFd, u64)>,
     temp_names: temp::TempNames,
-    open_dirs: Arc<AtomicUsize>,
-    open_dirs_max: usize,
+    deletes: bool,
+    budget: Arc<node::Budget>,
     umask: u32,
     euid: u32,
     egid: u32,
@@ -146,8 +148,8 @@ impl<'a> Engine<'a> {
             mode: target,
             temp_dir,
             temp_names: temp::TempNames::new(),
-            open_dirs: Arc::default(),
-            open_dirs_max: setup.open_dirs_max,
+            deletes: setup.deletes,
+            budget: node::Budget::new(setup.open_dirs_max),
             umask: setup.umask,
             euid: hakobu_sys::process::euid(),
             egid: hakobu_sys::process::egid(),
@@ -296,9 +298,5 @@ impl<'a> Engine<'a> {
     fn stride(&self, buffer: usize) -> usize {
         let grant = self.limiter.as_ref().map_or(u64::MAX, Limiter::grant_max);
         usize::try_from(grant).unwrap_or(usize::MAX).clamp(1, buffer)
-    }
-
-    fn may_keep_open(&self) -> bool {
-        self.open_dirs.load(Ordering::Relaxed) < self.open_dirs_max
     }
 }

@@ -25,23 +25,41 @@ pub struct Fds {
     pub target: Option<OwnedFd>,
     /// The same directory in each `--link-dest` tree, where it exists.
     pub link_dest: Vec<Option<OwnedFd>>,
-    open: Arc<AtomicUsize>,
+    budget: Arc<Budget>,
     count: usize,
 }
 
+/// How many descriptors of directories are open, and may be kept open.
+pub struct Budget {
+    open: AtomicUsize,
+    max: usize,
+}
+
+impl Budget {
+    /// Room for `max` descriptors.
+    pub fn new(max: usize) -> Arc<Budget> {
+        Arc::new(Budget { open: AtomicUsize::new(0), max })
+    }
+
+    /// Whether a directory may be kept open that is not needed right now.
+    pub fn has_room(&self) -> bool {
+        self.open.load(Ordering::Relaxed) < self.max
+    }
+}
+
 impl Fds {
-    /// Takes note of the descriptors in the budget `open`.
+    /// Takes note of the descriptors in the budget.
     pub fn new(
         sources: Vec<OwnedFd>,
         target: Option<OwnedFd>,
         link_dest: Vec<Option<OwnedFd>>,
-        open: &Arc<AtomicUsize>,
+        budget: &Arc<Budget>,
     ) -> Fds {
         let count = sources.len()
             + usize::from(target.is_some())
             + link_dest.iter().filter(|fd| fd.is_some()).count();
-        open.fetch_add(count, Ordering::Relaxed);
-        Fds { sources, target, link_dest, open: Arc::clone(open), count }
+        budget.open.fetch_add(count, Ordering::Relaxed);
+        Fds { sources, target, link_dest, budget: Arc::clone(budget), count }
     }
 
     /// Source directory `side`.
@@ -60,7 +78,7 @@ impl Fds {
 
 impl Drop for Fds {
     fn drop(&mut self) {
-        self.open.fetch_sub(self.count, Ordering::Relaxed);
+        self.budget.open.fetch_sub(self.count, Ordering::Relaxed);
     }
 }
 
@@ -171,7 +189,7 @@ impl Node {
         while let Some(node) = closed.pop() {
             fds = Arc::new(node.reopen(&fds)?);
             // Keep the nearest ones: whoever finishes a deep chain climbs it one by one.
-            if closed.len() < 64 {
+            if closed.len() < fds.budget.max / 8 && fds.budget.has_room() {
                 *lock(&node.fds) = Some(Arc::clone(&fds));
             }
         }
@@ -198,7 +216,7 @@ impl Node {
             }
             _ => None,
         };
-        Ok(Fds::new(sources, target, open_link_dest(parent, &self.target_name), &parent.open))
+        Ok(Fds::new(sources, target, open_link_dest(parent, &self.target_name), &parent.budget))
     }
 
     /// Closes the descriptors; units that are using them keep them open until they end.

@@ -12,7 +12,7 @@ use super::entry::{Done, Entry};
 use super::node::Failure;
 use super::{Engine, State, TargetMode};
 use crate::error::Operation;
-use crate::policy::Change;
+use crate::event::Change;
 use crate::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta};
 use std::ffi::{CStr, CString};

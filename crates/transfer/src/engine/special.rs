@@ -5,7 +5,7 @@ use super::entry::{Done, Entry};
 use super::node::Failure;
 use super::{Engine, State};
 use crate::error::Operation;
-use crate::policy::Change;
+use crate::event::Change;
 use crate::unit::{Kind, Meta};
 use hakobu_sys::{BorrowedFd, dir, meta};
 use std::ffi::CStr;

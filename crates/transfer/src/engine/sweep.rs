@@ -8,8 +8,9 @@ use super::remove::{self, Left, Removal, remove_tree};
 use super::temp::TempNames;
 use super::{Engine, State, TargetMode};
 use crate::error::{Cause, Class, Operation};
+use crate::event::Change;
+use crate::policy::Delete;
 use crate::policy::filter::DirRules;
-use crate::policy::{Change, Delete};
 use crate::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, BorrowedFd, dir, errno, file, meta};
 use std::ffi::{CStr, OsStr};
@@ -35,7 +36,7 @@ impl Engine<'_> {
             Pass::Delete => true,
         };
         let trusted = policy.ignore_errors || !node.list_failed.load(Ordering::Relaxed);
-        due && trusted && node.listed.load(Ordering::Relaxed) && !self.is_over()
+        self.deletes && due && trusted && node.listed.load(Ordering::Relaxed) && !self.is_over()
     }
 
     /// Looks through the target directory for leftovers and, where that is due, for extraneous

@@ -2,8 +2,8 @@
 
 use super::Engine;
 use super::entry::Entry;
+use crate::event::Change;
 use crate::event::{Event, Item};
-use crate::policy::Change;
 use crate::unit::Meta;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -165,7 +165,7 @@ impl Engine<'_> {
             node.hold();
             queue.push(Unit::Sweep(Arc::clone(&node)));
         }
-        if !self.may_keep_open() {
+        if !self.budget.has_room() {
             node.close();
         }
         self.release(state, &node);

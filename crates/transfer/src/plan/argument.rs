@@ -1,7 +1,7 @@
 //! What one source argument means: a folder's content, or a name in a folder.
 
+use super::Layout;
 use crate::error::Fatal;
-use crate::run::Layout;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

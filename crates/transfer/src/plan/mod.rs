@@ -5,9 +5,11 @@ mod argument;
 pub mod mv;
 mod seeds;
 mod space;
+mod spec;
 mod target;
 
 pub use argument::{Argument, arguments};
 pub use seeds::seed;
 pub use space::warn_of_space;
+pub use spec::{Layout, Spec};
 pub use target::{Place, place};

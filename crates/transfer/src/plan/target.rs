@@ -1,10 +1,9 @@
 //! What the target argument means: a directory that takes everything, or the new name of one file.
 
-use super::Argument;
+use super::{Argument, Layout, Spec};
 use crate::engine::node::c_string;
 use crate::error::Fatal;
 use crate::policy::{Policy, Symlinks};
-use crate::run::{Layout, Spec};
 use crate::unit::Kind;
 use hakobu_sys::{OwnedFd, dir, errno, meta};
 use std::ffi::CString;
@@ -73,7 +72,9 @@ pub fn place(spec: &Spec, arguments: &[Argument], real: bool, umask: u32) -> Res
     }
     let mut created = false;
     if there.is_none() {
-        if !real {
+        // For sources that do not exist nothing is made either.
+        let exists = |argument: &Argument| look(&argument.path(), false).is_ok();
+        if !real || !arguments.iter().any(exists) {
             return Ok(Place::nowhere(&spec.target));
         }
         make(&spec.target, spec, umask)?;

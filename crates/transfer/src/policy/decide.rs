@@ -39,44 +39,6 @@ pub enum Reason {
     Directory,
 }
 
-/// What was done to an entry, in the terms of rsync's itemized output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Change {
-    /// It did not exist at the target.
-    pub created: bool,
-    /// Content was transferred (`>`), as opposed to attributes only (`.`) or a local creation (`c`).
-    pub transferred: bool,
-    /// It became a hard link to an earlier name (`h`).
-    pub hard_link: bool,
-    /// It was removed from the target (`*deleting`).
-    pub deleted: bool,
-    /// Contents differ (`c`).
-    pub checksum: bool,
-    /// Sizes differ (`s`).
-    pub size: bool,
-    /// Modification times differ and are set (`t`).
-    pub time: bool,
-    /// Modification times are set to the time of the transfer (`T`).
-    pub time_now: bool,
-    /// Modes differ (`p`).
-    pub mode: bool,
-    /// Owners differ (`o`).
-    pub owner: bool,
-    /// Groups differ (`g`).
-    pub group: bool,
-    /// ACLs differ (`a`).
-    pub acl: bool,
-    /// Extended attributes differ (`x`).
-    pub xattr: bool,
-}
-
-impl Change {
-    /// Whether anything at all differs.
-    pub fn any(&self) -> bool {
-        *self != Change::default()
-    }
-}
-
 /// Whether two times are the same to this policy: within `window_s` whole seconds, or to the
 /// nanosecond where the window is negative (rsync(1), `--modify-window`).
 pub(crate) fn same_time(a: Time, b: Time, window_s: i64) -> bool {

@@ -7,7 +7,7 @@ pub mod filter;
 
 pub use chmod::{ChmodError, ChmodRules};
 pub(crate) use decide::same_time;
-pub use decide::{Action, Change, Reason, decide};
+pub use decide::{Action, Reason, decide};
 
 use crate::error::Fatal;
 use std::path::PathBuf;
