@@ -222,7 +222,8 @@ fn writing() {
         "sync -a --bwlimit=100m -i SRC/ DST",
         "sync -a --remove-source-files -i SRC/ DST",
         "sync -a --remove-source-files --exclude=*.txt -i SRC/ DST",
-        "sync -a --link-dest=OLD -i SRC/ DST",
+        // Not itemized: rsync compares the line with the basis, we with the target.
+        "sync -a --link-dest=OLD SRC/ DST",
         "sync -a --link-dest=OLD SRC/ DST/fresh/",
         "sync -a --link-dest=../../old SRC/ DST/fresh/",
         "sync -aH --link-dest=OLD SRC/ DST/fresh/",

@@ -65,9 +65,15 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
     process::reserve_descriptors(open_dirs_max.min(open_files_max / 2));
 
     let inside_source = lies_inside(&place, &arguments);
+    let mut policy = spec.policy.clone();
+    if policy.keep_dirlinks && policy.delete == Delete::During {
+        // A link that is kept may lead to a directory that is extraneous: it has to be gone
+        // before anything is written through the link.
+        policy.delete = Delete::Before;
+    }
     let run = |pass: Pass| -> Result<(Totals, Option<Fatal>), Fatal> {
         let engine = Engine::new(Setup {
-            policy: &spec.policy,
+            policy: &policy,
             pass,
             listener,
             control,
@@ -82,14 +88,14 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
         if mode == TargetMode::Real {
             engine.sweep_temp_dir();
         }
-        let units = plan::seed(&engine, &spec.policy, &place, &arguments);
+        let units = plan::seed(&engine, &policy, &place, &arguments);
         pool::run(&engine, jobs, units);
         Ok((engine.totals(), engine.take_fatal()))
     };
     let deletes = place.dir.is_some() && !nowhere && !inside_source;
     let mut totals = Totals::default();
     let mut fatal = None;
-    let passes = match spec.policy.delete {
+    let passes = match policy.delete {
         Delete::Before if deletes => &[Pass::Delete, Pass::Transfer][..],
         Delete::After if deletes => &[Pass::Transfer, Pass::Delete][..],
         _ => &[Pass::Transfer][..],

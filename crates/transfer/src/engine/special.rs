@@ -46,7 +46,8 @@ impl Engine<'_> {
                 }
             }
         };
-        let temp = existing.map(|_| self.temp_names.make());
+        // A new one appears complete where a later run would not look at it again.
+        let temp = (existing.is_some() || !self.direct).then(|| self.temp_names.make());
         let name = temp.as_deref().unwrap_or(entry.target_name);
         make(name).map_err(Failure::of(Operation::Create))?;
         let attributes = self.settle_special(state, entry, target_dir, name, kind, &want);

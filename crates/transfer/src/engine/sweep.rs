@@ -130,7 +130,6 @@ impl Engine<'_> {
                         filter.check(rules, &state.path, is_dir, false).hide
                     });
                     let pruned = is_dir
-                        && kind == Kind::Dir
                         && self.policy.prune_empty_dirs
                         && !self.has_content(node, source_dir, name, &state.path)?;
                     if !hidden && !pruned {
