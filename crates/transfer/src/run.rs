@@ -62,6 +62,9 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
     let open_files_max = process::raise_open_files_limit();
     let jobs = tune::jobs(spec.jobs, &mediums(&arguments, &place), process::cpus(), open_files_max);
     let open_dirs_max = (open_files_max.saturating_sub(32 + 8 * jobs as u64) / 2).clamp(8, 4096);
+    // What is left of the descriptors, for pairs of open files.
+    let left = open_files_max.saturating_sub(64 + open_dirs_max + 8 * jobs as u64);
+    let batch_max = (left / (2 * jobs as u64)).clamp(1, 64) as usize;
     process::reserve_descriptors(open_dirs_max.min(open_files_max / 2));
 
     let inside_source = lies_inside(&place, &arguments);
@@ -83,6 +86,7 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
             deletes: !inside_source,
             temp_dir: temp_dir(spec, mode)?,
             open_dirs_max: open_dirs_max as usize,
+            batch_max,
             umask,
         });
         if mode == TargetMode::Real {

@@ -115,19 +115,36 @@ impl Engine<'_> {
             },
             _ => self.make_special(state, entry, source, target, &Special::Node)?,
         };
-        self.touched(entry);
+        self.arrived(
+            state,
+            entry,
+            source,
+            Told { change, bytes_moved: done.bytes, link, begun },
+            done,
+        );
+        Ok(())
+    }
+
+    /// An entry is at the target: counts it, tells it, and does what follows.
+    pub(super) fn arrived(
+        &self,
+        state: &mut State,
+        entry: &Entry<'_>,
+        source: &Meta,
+        told: Told,
+        done: Done,
+    ) {
+        entry.node.touch();
         let totals = &mut state.totals;
         if source.kind == Kind::File {
             totals.files += 1;
-            totals.files_created += u64::from(change.created);
+            totals.files_created += u64::from(told.change.created);
             totals.bytes += done.bytes;
         } else {
             totals.links_created += 1;
         }
-        let told = Told { change, bytes_moved: done.bytes, link, begun };
         self.tell(entry, source, told);
         self.finish_entry(state, entry, source, done);
-        Ok(())
     }
 
     /// The content at the target is right: only attributes may have to change.
@@ -243,10 +260,5 @@ impl Engine<'_> {
                 Err(Failure { operation: Operation::Remove, error }.into())
             }
         }
-    }
-
-    /// The target directory was changed: its times have to be put back.
-    pub(super) fn touched(&self, entry: &Entry<'_>) {
-        entry.node.touch();
     }
 }

@@ -122,6 +122,7 @@ impl Engine<'_> {
             owns_attributes: whole,
             target: Mutex::new(target),
             fds: Mutex::new(Some(Arc::new(fds))),
+            creating: Mutex::default(),
             pending: AtomicUsize::new(1),
             listed: AtomicBool::new(false),
             list_failed: AtomicBool::new(false),

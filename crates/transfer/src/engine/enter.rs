@@ -104,6 +104,7 @@ impl Engine<'_> {
             owns_attributes: true,
             target: Mutex::new(None),
             fds: Mutex::new(None),
+            creating: Mutex::default(),
             pending: AtomicUsize::new(1),
             listed: AtomicBool::new(false),
             list_failed: AtomicBool::new(false),

@@ -255,6 +255,12 @@ impl Engine<'_> {
         Ok(())
     }
 
+    /// Takes back [`Engine::see`] for a file that is looked at anew.
+    pub(super) fn unsee(&self, state: &mut State, source: &Meta) {
+        state.totals.seen_files -= 1;
+        state.totals.seen_bytes -= source.size;
+    }
+
     pub(super) fn see(&self, state: &mut State, source: &Meta) {
         let totals = &mut state.totals;
         match source.kind {

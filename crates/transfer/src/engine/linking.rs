@@ -47,7 +47,7 @@ impl Engine<'_> {
                 self.make_way(state, entry)?;
             }
             self.link_over(entry, target, (from, &leader.name), target_dir)?;
-            self.touched(entry);
+            entry.node.touch();
         } else if let (Some(target), Ok(fds)) = (target, leader.node.fds())
             && let Some(from) = fds.target()
             && meta::of(from, &leader.name, false).is_ok_and(|m| m.identity() == target.identity())
@@ -208,7 +208,7 @@ impl Engine<'_> {
                     Err(failure) => return Err(failure.into()),
                 }
             }
-            self.touched(entry);
+            entry.node.touch();
             state.totals.links_created += 1;
             if self.items_unchanged {
                 let change = Change { hard_link: true, ..Change::default() };

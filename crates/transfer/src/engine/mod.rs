@@ -7,6 +7,7 @@
 mod act;
 mod attributes;
 mod base;
+mod batch;
 mod data;
 mod enter;
 mod entry;
@@ -69,6 +70,8 @@ pub struct Setup<'a> {
     pub temp_dir: Option<(OwnedFd, u64)>,
     /// Descriptors of directories that may be kept open.
     pub open_dirs_max: usize,
+    /// Files that one worker may have open at once, in pairs of source and target.
+    pub batch_max: usize,
     /// Permission bits that new entries do not get.
     pub umask: u32,
 }
@@ -99,6 +102,7 @@ pub struct Engine<'a> {
     deletes: bool,
     budget: Arc<node::Budget>,
     umask: u32,
+    batch_max: usize,
     euid: u32,
     egid: u32,
     started: Instant,
@@ -135,7 +139,8 @@ const BUFFER_BYTES: usize = 256 << 10;
 impl<'a> Engine<'a> {
     /// An engine for one run, not started.
     pub fn new(setup: Setup<'a>) -> Engine<'a> {
-        let Setup { policy, listener, control, items, limiter, target, temp_dir, .. } = setup;
+        let Setup { policy, listener, control, items, limiter, target, temp_dir, umask, .. } =
+            setup;
         let preserve = policy.preserve;
         Engine {
             policy,
@@ -150,7 +155,8 @@ impl<'a> Engine<'a> {
             temp_names: temp::TempNames::new(),
             deletes: setup.deletes,
             budget: node::Budget::new(setup.open_dirs_max),
-            umask: setup.umask,
+            umask,
+            batch_max: setup.batch_max,
             euid: hakobu_sys::process::euid(),
             egid: hakobu_sys::process::egid(),
             started: Instant::now(),

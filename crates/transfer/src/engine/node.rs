@@ -150,6 +150,8 @@ pub struct Node {
     pub target: Mutex<Option<TargetDir>>,
     /// The descriptors, while they are kept.
     pub fds: Mutex<Option<Arc<Fds>>>,
+    /// Held by the worker that creates names in the target directory.
+    pub creating: Mutex<()>,
     /// Units below that are not finished; the last one finishes the node.
     pub pending: AtomicUsize,
     /// The content of the directory is transferred, not just single names in it.

@@ -6,10 +6,10 @@
 //! they are complete (`O_TMPFILE`), or a temporary one. Replacing always goes by way of a
 //! temporary name in the same directory and rename(2).
 
-use super::attributes::Have;
+use super::attributes::{Have, Want};
 use super::data::Stop;
 use super::entry::{Done, Entry};
-use super::node::Failure;
+use super::node::{Failure, TargetDir};
 use super::{Engine, State, TargetMode};
 use crate::error::Operation;
 use crate::event::Change;
@@ -21,8 +21,19 @@ use std::io;
 /// Tries for a source that changes while it is read.
 const TRIES: usize = 3;
 
+/// How a target file is created, and what it should end up with.
+pub(super) struct Shape {
+    want: Want,
+    /// What the kernel makes of a new file.
+    own: Have,
+    /// The mode to create it with.
+    pub(super) mode: u32,
+    /// Its mode comes from the directory's default ACL.
+    inherits: bool,
+}
+
 /// A target file under construction.
-struct Draft<'a> {
+pub(super) struct Draft<'a> {
     fd: OwnedFd,
     /// The directory of `name`: the target's, or `--temp-dir`.
     dir: BorrowedFd<'a>,
@@ -31,7 +42,7 @@ struct Draft<'a> {
     mode: u32,
 }
 
-enum DraftName {
+pub(super) enum DraftName {
     /// The final one, created by us just now.
     Final,
     /// None yet.
@@ -40,6 +51,13 @@ enum DraftName {
     Temporary(CString),
     /// The final one of a file that existed before (`--inplace`, devices of cp).
     InPlace,
+}
+
+impl Draft<'_> {
+    /// Whether it has its final name already, so that nothing is left to publish.
+    pub(super) fn is_public(&self) -> bool {
+        matches!(self.name, DraftName::Final | DraftName::InPlace)
+    }
 }
 
 impl Engine<'_> {
@@ -92,57 +110,76 @@ impl Engine<'_> {
         let Some((target_dir, dir_info)) = entry.target else {
             return Ok(Done::content(source.size));
         };
-        let want = self.want(source, existing, Some(&dir_info));
-        // What the kernel will give the new file on its own; if that is what it should have, it
-        // is created with its final mode and needs no further call.
+        let shape = self.shape(&dir_info, source, existing);
+        let draft = self.open_draft(entry, target_dir, &dir_info, source, existing, shape.mode)?;
+        match self.fill(state, entry, from, source, existing, &draft, &shape) {
+            Ok(done) => {
+                self.publish(entry, target_dir, draft, existing)?;
+                Ok(done)
+            }
+            Err(stop) => {
+                self.give_up(entry, target_dir, draft, &stop);
+                Err(stop)
+            }
+        }
+    }
+
+    /// How the target of `source` is created. What the kernel gives a new file on its own needs
+    /// no further call: where owner and group come out right, it gets its final mode at once.
+    pub(super) fn shape(
+        &self,
+        dir_info: &TargetDir,
+        source: &Meta,
+        existing: Option<&Meta>,
+    ) -> Shape {
+        let want = self.want(source, existing, Some(dir_info));
         let own = Have { mode: want.mode, uid: self.euid, gid: dir_info.default_gid(self.egid) };
         let same_owner =
             want.uid.is_none_or(|uid| uid == own.uid) && want.gid.is_none_or(|gid| gid == own.gid);
         let simple = same_owner && want.mode & 0o6000 == 0 && !dir_info.default_acl;
         let inherits = dir_info.default_acl && !self.policy.preserve.mode;
         let mode = if simple || inherits { want.mode } else { 0o600 };
+        Shape { want, own, mode, inherits }
+    }
 
-        let draft = self.open_draft(entry, target_dir, &dir_info, source, existing, mode)?;
+    /// Gives a draft its content and its attributes. On failure the caller gives it up.
+    #[expect(clippy::too_many_arguments, reason = "a file on both sides and how it shall be")]
+    pub(super) fn fill(
+        &self,
+        state: &mut State,
+        entry: &Entry<'_>,
+        from: &OwnedFd,
+        source: &Meta,
+        existing: Option<&Meta>,
+        draft: &Draft<'_>,
+        shape: &Shape,
+    ) -> Result<Done, Stop> {
+        let Some((_, dir_info)) = entry.target else { return Ok(Done::default()) };
         let overwrite = matches!(draft.name, DraftName::InPlace);
+        let device = overwrite && existing.is_some_and(|target| target.kind != Kind::File);
         let to = draft.fd.as_fd();
         let to_dev = dir_info.identity.0;
-        let device = overwrite && existing.is_some_and(|target| target.kind != Kind::File);
-        let content = self.copy_content(state, from.as_fd(), to, source, to_dev, overwrite);
-        let cut = |bytes| match overwrite && !device {
-            true => file::set_len(to, bytes).map_err(Failure::of(Operation::Write)),
-            false => Ok(()),
-        };
-        let content = content.and_then(|bytes| Ok(cut(bytes).map(|()| bytes)?));
-        let bytes = match content {
-            Ok(bytes) => bytes,
-            Err(stop) => {
-                self.give_up(entry, target_dir, draft, &stop);
-                return Err(stop);
-            }
-        };
+        let bytes = self.copy_content(state, from.as_fd(), to, source, to_dev, overwrite)?;
+        if overwrite && !device {
+            file::set_len(to, bytes).map_err(Failure::of(Operation::Write))?;
+        }
         let have = match existing {
             Some(target) if overwrite => Have::from(target),
             // With a default ACL the kernel has put the mode together already.
-            _ if inherits => own,
-            _ => Have { mode: draft.mode, ..own },
+            _ if shape.inherits => shape.own,
+            _ => Have { mode: draft.mode, ..shape.own },
         };
         let fresh = !dir_info.default_acl && !overwrite;
         // Attributes that cannot be set are reported; the content is right and stays.
         let attributes = match device {
             true => Ok(()),
-            false => self.settle(state, Some(from.as_fd()), to, &want, have, fresh),
+            false => self.settle(state, Some(from.as_fd()), to, &shape.want, have, fresh),
         };
-        let unprivileged = self.count_unprivileged(source, &want, state);
+        let unprivileged = self.count_unprivileged(source, &shape.want, state);
         let checked = self.check(from, source, to, bytes, &attributes, unprivileged);
-        if self.policy.fsync {
-            file::sync(to).map_err(Failure::of(Operation::Sync)).map_err(Stop::Failed).or_else(
-                |stop| match device {
-                    true => Ok(()),
-                    false => Err(stop),
-                },
-            )?;
+        if self.policy.fsync && !device {
+            file::sync(to).map_err(Failure::of(Operation::Sync))?;
         }
-        self.publish(entry, target_dir, draft, existing)?;
         Ok(Done { bytes, checked, attributes: attributes.err(), unprivileged })
     }
 
@@ -166,11 +203,11 @@ impl Engine<'_> {
         same(&now, source) && target.size == bytes && bytes == source.size
     }
 
-    fn open_draft<'a>(
+    pub(super) fn open_draft<'a>(
         &'a self,
         entry: &Entry<'a>,
         target_dir: BorrowedFd<'a>,
-        dir_info: &super::node::TargetDir,
+        dir_info: &TargetDir,
         source: &Meta,
         existing: Option<&Meta>,
         mode: u32,
@@ -209,7 +246,7 @@ impl Engine<'_> {
     fn open_temporary<'a>(
         &'a self,
         target_dir: BorrowedFd<'a>,
-        dir_info: &super::node::TargetDir,
+        dir_info: &TargetDir,
         mode: u32,
     ) -> Result<Draft<'a>, Failure> {
         // A temporary directory on another volume could not be renamed from: the target's own
@@ -224,7 +261,7 @@ impl Engine<'_> {
     }
 
     /// Gives the finished file its name.
-    fn publish(
+    pub(super) fn publish(
         &self,
         entry: &Entry<'_>,
         target_dir: BorrowedFd<'_>,
@@ -295,7 +332,7 @@ impl Engine<'_> {
     }
 
     /// Removes what a failed or stopped copy left, or keeps it where `--partial` asks for that.
-    fn give_up(
+    pub(super) fn give_up(
         &self,
         entry: &Entry<'_>,
         target_dir: BorrowedFd<'_>,

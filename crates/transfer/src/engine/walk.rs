@@ -285,6 +285,9 @@ impl Engine<'_> {
             return;
         }
         let fresh = target.is_none_or(|(_, info)| info.fresh);
+        if let Some(target) = target.filter(|_| fresh && self.batches(chunk)) {
+            return self.batch(state, chunk, &fds, target, queue);
+        }
         let names = chunk.names.split_inclusive(|byte| *byte == 0);
         for (name, kind) in names.zip(&chunk.kinds) {
             if self.is_over() {
