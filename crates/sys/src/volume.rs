@@ -31,6 +31,11 @@ pub fn space(fd: BorrowedFd<'_>) -> Result<Space> {
     })
 }
 
+/// Whether `fd` lies on XFS (its magic number in statfs(2)).
+pub fn is_xfs(fd: BorrowedFd<'_>) -> bool {
+    rustix::fs::fstatfs(fd).is_ok_and(|fs| fs.f_type as i64 == 0x5846_5342)
+}
+
 /// Whether a device number belongs to a disk that turns; `None` where nobody knows: file systems
 /// without a disk (tmpfs, NFS, overlay) and disks of virtual machines, which call themselves
 /// rotating whatever is behind them. A loop device is what its file lies on.

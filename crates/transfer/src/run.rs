@@ -12,7 +12,7 @@ pub use crate::plan::{Layout, Spec};
 use crate::policy::Delete;
 use crate::tune::{self, Medium};
 use crate::unit::Totals;
-use hakobu_sys::{OwnedFd, dir, meta, process, volume};
+use hakobu_sys::{AsFd, OwnedFd, dir, meta, process, volume};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -64,7 +64,8 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
     let open_dirs_max = (open_files_max.saturating_sub(32 + 8 * jobs as u64) / 2).clamp(8, 4096);
     // What is left of the descriptors, for pairs of open files.
     let left = open_files_max.saturating_sub(64 + open_dirs_max + 8 * jobs as u64);
-    let batch_max = (left / (2 * jobs as u64)).clamp(1, 64) as usize;
+    let batches = place.dir.as_ref().is_some_and(|fd| volume::is_xfs(fd.as_fd())) && jobs > 1;
+    let batch_max = if batches { (left / (2 * jobs as u64)).clamp(1, 64) as usize } else { 1 };
     process::reserve_descriptors(open_dirs_max.min(open_files_max / 2));
 
     let inside_source = lies_inside(&place, &arguments);

@@ -1,18 +1,19 @@
 //! The new regular files of a chunk, in steps instead of one after the other: open all sources,
 //! create all targets, fill all.
 //!
-//! Creating a name holds the lock of its directory, and on one directory that is most of the work
-//! of a small file (57 % on XFS). Workers that take turns at every file spend their time spinning
-//! on that lock and moving its cache lines; here a worker creates its whole chunk while the
-//! others fill theirs.
+//! Creating a name holds the lock of its directory, and on XFS that is most of the work of a small
+//! file (57 %). Workers that take turns at every file spend their time spinning on that lock and
+//! moving its cache lines; here a worker creates its whole chunk while the others fill theirs.
+//! Other file systems lose by it (BENCHMARKS.md), and so do small directories.
 
 use super::data::Stop;
 use super::entry::{Done, Entry};
 use super::node::{Fds, TargetDir};
 use super::pool::{Queue, lock};
 use super::regular::{Draft, Shape};
+use super::sweep::Pass;
 use super::tell::{Begun, Told};
-use super::walk::{Chunk, Unit};
+use super::walk::{CHUNK_NAMES, Chunk, Unit};
 use super::{Engine, State, TargetMode};
 use crate::event::Change;
 use crate::policy::{Action, Content, decide};
@@ -66,11 +67,14 @@ impl<'a> Place<'a> {
 impl Engine<'_> {
     /// Whether new files of a chunk are copied in steps.
     pub(super) fn batches(&self, chunk: &Chunk) -> bool {
+        let full = chunk.kinds.len() == CHUNK_NAMES;
         self.batch_max > 1
+            && (full || !self.direct)
+            && self.pass == Pass::Transfer
+            && !chunk.seed
             && self.mode == TargetMode::Real
             && self.policy.content == Content::Copy
             && self.policy.link_dest.is_empty()
-            && chunk.target_name.is_none()
     }
 
     /// Handles a chunk of a directory in which nothing is yet.
