@@ -17,9 +17,13 @@ pub fn open_read(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<Owned
     Ok(rustix::fs::openat(dir, name, flags, Mode::empty())?)
 }
 
-/// Opens an existing file for writing in place; never through a symlink.
-pub fn open_write(dir: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
-    let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+/// Opens an existing file for writing in place; never through a symlink. `wait` blocks until a
+/// FIFO has a reader, and lets writes wait for it.
+pub fn open_write(dir: BorrowedFd<'_>, name: &CStr, wait: bool) -> Result<OwnedFd> {
+    let mut flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    if !wait {
+        flags |= OFlags::NONBLOCK;
+    }
     Ok(rustix::fs::openat(dir, name, flags, Mode::empty())?)
 }
 

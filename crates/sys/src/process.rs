@@ -102,7 +102,11 @@ pub fn ignores_signal(signal: i32) -> bool {
 
 /// Whether a process of that number lives in our pid namespace.
 pub fn is_alive(pid: u32) -> bool {
-    std::fs::metadata(format!("/proc/{pid}")).is_ok()
+    let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else {
+        return false;
+    };
+    // EPERM: it lives and belongs to somebody else.
+    !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
 }
 
 /// When a process started, in clock ticks since the boot (field 22 of /proc/PID/stat): tells a

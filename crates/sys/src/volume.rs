@@ -33,7 +33,7 @@ pub fn space(fd: BorrowedFd<'_>) -> Result<Space> {
 
 /// Whether `fd` lies on XFS (its magic number in statfs(2)).
 pub fn is_xfs(fd: BorrowedFd<'_>) -> bool {
-    rustix::fs::fstatfs(fd).is_ok_and(|fs| fs.f_type as i64 == 0x5846_5342)
+    rustix::fs::fstatfs(fd).is_ok_and(|fs| fs.f_type == 0x5846_5342)
 }
 
 /// Whether a device number belongs to a disk that turns; `None` where nobody knows: file systems

@@ -51,7 +51,8 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
     };
     let arguments = source_arguments(spec)?;
     let nowhere = spec.policy.list_only || spec.target.as_os_str() == "null:";
-    let umask = process::set_umask(0);
+    let mask = Umask(process::set_umask(0));
+    let umask = mask.0;
     let place = match nowhere {
         true => Place::nowhere(&spec.target),
         false => plan::place(spec, &arguments, mode == TargetMode::Real, umask)?,
@@ -113,9 +114,18 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
             break;
         }
     }
-    process::set_umask(umask);
+    drop(mask);
     let stopped = control.is_stopped() && fatal.is_none();
     Ok(Outcome { totals, took: started.elapsed(), jobs, stopped, fatal })
+}
+
+/// The mask of this process while it is set aside: modes are given as they shall be.
+struct Umask(u32);
+
+impl Drop for Umask {
+    fn drop(&mut self) {
+        process::set_umask(self.0);
+    }
 }
 
 /// The arguments of a spec; a list of files becomes one argument for each of them.

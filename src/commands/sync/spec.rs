@@ -100,6 +100,7 @@ impl Reading {
             "times" => policy.preserve.times = on,
             "omit-dir-times" => policy.preserve.omit_dir_times = on,
             "acls" => {
+                policy.preserve.acls_explicit = on;
                 policy.preserve.acls = on;
                 policy.preserve.mode |= on;
             }

@@ -220,9 +220,12 @@ impl Engine<'_> {
         }
         let removed = (|| {
             let dir_fd = entry.source_dir()?;
-            let now = meta::of(dir_fd, entry.name, false).map_err(Failure::of(Operation::Stat))?;
-            if now.identity() != source.identity() && !entry.follow {
-                let error = std::io::Error::other("it was replaced after it was copied");
+            let now =
+                meta::of(dir_fd, entry.name, entry.follow).map_err(Failure::of(Operation::Stat))?;
+            // Not the change time: removing another name of the file changes that.
+            let same = now.size == source.size && now.mtime == source.mtime;
+            if now.identity() != source.identity() || !same {
+                let error = std::io::Error::other("it was changed after it was copied");
                 return Err(Failure { operation: Operation::Remove, error });
             }
             dir::unlink(dir_fd, entry.name).map_err(Failure::of(Operation::Remove))

@@ -1,7 +1,6 @@
 //! Mode, owner, times, ACLs and extended attributes: what an entry should have, and giving it.
 //!
-//! The order is fixed: owner, mode, ACL and xattrs, times. A change of owner clears setuid bits
-//! and capabilities, an ACL shares its bits with the mode, and everything changes the times.
+//! The order is fixed (see [`settle_all`]): owner, ACL and xattrs, mode, times.
 
 use super::node::{Failure, TargetDir};
 use super::{Engine, State};
@@ -99,6 +98,79 @@ fn names(list: &[u8]) -> impl Iterator<Item = &CStr> {
     list.split_inclusive(|byte| *byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok())
 }
 
+/// What attributes are set on.
+enum Subject<'a> {
+    Open(BorrowedFd<'a>),
+    Named(BorrowedFd<'a>, &'a CStr, Kind),
+}
+
+impl Subject<'_> {
+    fn set_owner(&self, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
+        match self {
+            Subject::Open(fd) => meta::set_owner_fd(fd, uid, gid),
+            Subject::Named(dir, name, _) => meta::set_owner(*dir, name, uid, gid),
+        }
+    }
+
+    fn set_mode(&self, mode: u32) -> io::Result<()> {
+        match self {
+            Subject::Open(fd) => meta::set_mode_fd(fd, mode),
+            // A symlink has no mode of its own on Linux.
+            Subject::Named(_, _, Kind::Symlink) => Ok(()),
+            Subject::Named(dir, name, _) => meta::set_mode(*dir, name, mode),
+        }
+    }
+
+    fn set_times(&self, atime: Option<Time>, mtime: Time) -> io::Result<()> {
+        match self {
+            Subject::Open(fd) => meta::set_times_fd(fd, atime, mtime),
+            Subject::Named(dir, name, _) => meta::set_times(*dir, name, atime, mtime),
+        }
+    }
+}
+
+/// Sets owner, ACLs and xattrs (`xattrs`), mode and times, in this order: a change of owner clears
+/// setuid bits and capabilities, the mode of a file may forbid to set its xattrs, an ACL must be
+/// there before the mode opens its mask, and everything changes the times. Goes on after a
+/// failure; the first one is returned.
+fn settle_all(
+    state: &mut State,
+    subject: &Subject<'_>,
+    want: &Want,
+    have: Have,
+    xattrs: impl FnOnce(&mut State) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut first = Ok(());
+    let mut note = |result: Result<(), Failure>| {
+        let failed = result.is_err();
+        if first.is_ok() {
+            first = result;
+        }
+        failed
+    };
+    let uid = want.uid.filter(|uid| *uid != have.uid);
+    let gid = want.gid.filter(|gid| *gid != have.gid);
+    let mut mode = want.mode;
+    let mut sets_mode = have.mode != want.mode;
+    if uid.is_some() || gid.is_some() {
+        let changed = subject.set_owner(uid, gid).map_err(Failure::of(Operation::SetOwner));
+        if note(changed) {
+            // Setuid is for the owner it was meant for.
+            mode &= !0o6000 | have.mode;
+        }
+        // The kernel clears some of these bits when the owner changes, by rules of its own.
+        sets_mode |= (have.mode | mode) & 0o6000 != 0;
+    }
+    note(xattrs(state));
+    if sets_mode {
+        note(subject.set_mode(mode).map_err(Failure::of(Operation::SetMode)));
+    }
+    if let Some((atime, mtime)) = want.times {
+        note(subject.set_times(atime, mtime).map_err(Failure::of(Operation::SetTimes)));
+    }
+    first
+}
+
 impl Engine<'_> {
     /// What a copy of `source` should have, given what is at the target already.
     ///
@@ -135,6 +207,13 @@ impl Engine<'_> {
             true if may_group() => Some(source.gid),
             _ => cp_keeps.map(|target| target.gid),
         });
+        // Setuid is for the owner it was meant for.
+        let not_kept = preserve.owner && uid.is_none() && source.uid != self.euid
+            || preserve.group && gid.is_none() && source.gid != self.egid;
+        let mode = match not_kept && preserve.mode && source.kind != Kind::Dir {
+            true => mode & !0o6000,
+            false => mode,
+        };
         let dir_times = source.kind == Kind::Dir && preserve.omit_dir_times;
         let times = (preserve.times && !dir_times)
             .then_some((preserve.atimes.then_some(source.atime), source.mtime));
@@ -162,7 +241,7 @@ impl Engine<'_> {
     /// `fresh`: it has no xattrs of its own and inherited none.
     ///
     /// # Errors
-    /// The first failure; the attributes before it are set.
+    /// The first failure; the other attributes are set all the same.
     pub(super) fn settle(
         &self,
         state: &mut State,
@@ -172,26 +251,13 @@ impl Engine<'_> {
         have: Have,
         fresh: bool,
     ) -> Result<(), Failure> {
-        let mut have = have;
-        let uid = want.uid.filter(|uid| *uid != have.uid);
-        let gid = want.gid.filter(|gid| *gid != have.gid);
-        if uid.is_some() || gid.is_some() {
-            meta::set_owner_fd(to, uid, gid).map_err(Failure::of(Operation::SetOwner))?;
-            // The kernel clears setuid and setgid bits when the owner changes.
-            have.mode &= 0o1777;
-        }
-        if have.mode != want.mode {
-            meta::set_mode_fd(to, want.mode).map_err(Failure::of(Operation::SetMode))?;
-        }
-        if let Some(from) = from
-            && self.wants_xattrs()
-        {
-            self.copy_xattrs(state, &Handle::Fd(from), &Handle::Fd(to), fresh, false)?;
-        }
-        if let Some((atime, mtime)) = want.times {
-            meta::set_times_fd(to, atime, mtime).map_err(Failure::of(Operation::SetTimes))?;
-        }
-        Ok(())
+        let xattrs = |state: &mut State| match from.filter(|_| self.wants_xattrs()) {
+            Some(from) => {
+                self.copy_xattrs(state, &Handle::Fd(from), &Handle::Fd(to), fresh, false).map(drop)
+            }
+            None => Ok(()),
+        };
+        settle_all(state, &Subject::Open(to), want, have, xattrs)
     }
 
     /// Gives an entry the attributes it should have by its name, without opening it: symlinks,
@@ -211,26 +277,15 @@ impl Engine<'_> {
         change: &Change,
     ) -> Result<(), Failure> {
         let (dir, name) = to;
-        let mut have = have;
-        let uid = want.uid.filter(|uid| *uid != have.uid);
-        let gid = want.gid.filter(|gid| *gid != have.gid);
-        if uid.is_some() || gid.is_some() {
-            meta::set_owner(dir, name, uid, gid).map_err(Failure::of(Operation::SetOwner))?;
-            have.mode &= 0o1777;
-        }
-        // A symlink has no mode of its own on Linux.
-        if kind != Kind::Symlink && have.mode != want.mode {
-            meta::set_mode(dir, name, want.mode).map_err(Failure::of(Operation::SetMode))?;
-        }
-        if change.created || change.acl || change.xattr {
+        let xattrs = |state: &mut State| {
+            if !(change.created || change.acl || change.xattr) {
+                return Ok(());
+            }
             let source = Handle::named(from.0, from.1).map_err(Failure::of(Operation::Stat))?;
-            let target = Handle::named(dir, name).map_err(Failure::of(Operation::Stat))?;
-            self.copy_xattrs(state, &source, &target, false, false)?;
-        }
-        if let Some((atime, mtime)) = want.times {
-            meta::set_times(dir, name, atime, mtime).map_err(Failure::of(Operation::SetTimes))?;
-        }
-        Ok(())
+            let target = Handle::named(dir, name).map_err(Failure::of(Operation::SetXattr))?;
+            self.copy_xattrs(state, &source, &target, false, false).map(drop)
+        };
+        settle_all(state, &Subject::Named(dir, name, kind), want, have, xattrs)
     }
 
     /// How the attributes of an existing target differ from what they should be. ACLs and
@@ -254,7 +309,7 @@ impl Engine<'_> {
         };
         if self.wants_xattrs() {
             let source = Handle::named(from.0, from.1).map_err(Failure::of(Operation::Stat))?;
-            let target = Handle::named(to.0, to.1).map_err(Failure::of(Operation::Stat))?;
+            let target = Handle::named(to.0, to.1).map_err(Failure::of(Operation::Compare))?;
             let (acl, xattr) = self.copy_xattrs(state, &source, &target, false, true)?;
             change.acl = acl;
             change.xattr = xattr;
@@ -355,7 +410,9 @@ impl Engine<'_> {
     fn refused(&self, state: &mut State, name: &CStr, error: io::Error) -> Result<(), Failure> {
         let acl = name == xattr::ACL_ACCESS || name == xattr::ACL_DEFAULT;
         let by_right = matches!(error.raw_os_error(), Some(errno::EPERM | errno::EOPNOTSUPP));
-        if by_right && !self.policy.preserve.xattrs_explicit {
+        let preserve = self.policy.preserve;
+        let explicit = if acl { preserve.acls_explicit } else { preserve.xattrs_explicit };
+        if by_right && !explicit {
             state.totals.unprivileged += 1;
             return Ok(());
         }

@@ -28,6 +28,17 @@ pub struct Pair {
     no_uncached: bool,
 }
 
+/// What the content is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Onto {
+    /// An empty file.
+    New,
+    /// A file that has content (`--inplace`); the caller cuts it to its new size.
+    Existing,
+    /// Something without offsets.
+    Stream,
+}
+
 /// Why the content did not arrive.
 #[derive(Debug)]
 pub enum Stop {
@@ -80,8 +91,12 @@ impl Engine<'_> {
         to: BorrowedFd<'_>,
         source: &Meta,
         target_dev: u64,
-        overwrite: bool,
+        onto: Onto,
     ) -> Result<u64, Stop> {
+        if onto == Onto::Stream {
+            return self.copy_stream(state, from, to);
+        }
+        let overwrite = onto == Onto::Existing;
         let policy = self.policy;
         let real = self.mode == TargetMode::Real;
         if state.pair.devices != (source.dev, target_dev) {
@@ -207,6 +222,17 @@ impl Engine<'_> {
         }
     }
 
+    /// Everything up to the end into something that has no offsets: a FIFO, a terminal.
+    fn copy_stream(
+        &self,
+        state: &mut State,
+        from: BorrowedFd<'_>,
+        to: BorrowedFd<'_>,
+    ) -> Result<u64, Stop> {
+        let filled = file::read(from, &mut state.buffer).map_err(reading)?;
+        self.copy_rest(state, from, to, filled)
+    }
+
     /// A file that is larger than it says: everything up to its end (or, for one that has a size
     /// and grows, up to that size). The buffer holds its first part.
     fn copy_unsized(
@@ -220,8 +246,19 @@ impl Engine<'_> {
             self.put(to, state.buffer.get(..size as usize).unwrap_or_default())?;
             return Ok(size);
         }
-        let mut done = 0;
-        let mut filled = state.buffer.len();
+        let filled = state.buffer.len();
+        self.copy_rest(state, from, to, filled)
+    }
+
+    /// Writes what the buffer holds and everything after it, up to the end.
+    fn copy_rest(
+        &self,
+        state: &mut State,
+        from: BorrowedFd<'_>,
+        to: BorrowedFd<'_>,
+        filled: usize,
+    ) -> Result<u64, Stop> {
+        let (mut done, mut filled) = (0, filled);
         while filled > 0 {
             if self.is_over() {
                 return Err(Stop::Asked);
@@ -240,7 +277,14 @@ impl Engine<'_> {
         while offset < copy.size {
             let (start, end) = match file::next_data(copy.from, offset) {
                 Ok(Some((start, end))) => (start.min(copy.size), end.min(copy.size)),
-                Ok(None) => break,
+                Ok(None) => {
+                    // Past the end there is no data either: the file may have shrunk.
+                    let now = hakobu_sys::meta::of_fd(copy.from).map_err(reading)?;
+                    if now.size < copy.size {
+                        return Err(Stop::Changed);
+                    }
+                    break;
+                }
                 // The file system cannot say: all of it is data.
                 Err(_) => (offset, copy.size),
             };

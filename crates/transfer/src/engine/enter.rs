@@ -56,7 +56,7 @@ impl Engine<'_> {
     ) -> Result<Option<Arc<Node>>, Failure> {
         let Enter { parent, side, name, follow, .. } = enter;
         let target_name = enter.target_name.as_deref().unwrap_or(name);
-        let parent_fds = parent.fds().map_err(Failure::of(Operation::Read))?;
+        let parent_fds = parent.fds().map_err(Failure::of(Operation::List))?;
         let (sides, sources, source) =
             self.open_sides(parent, &parent_fds, *side, name, *follow)?;
         let left_out = |reason| {
@@ -254,6 +254,11 @@ impl Engine<'_> {
         }
     }
 
+    /// Whether a directory has to be opened for us while we work in it.
+    pub(super) fn opens_up(&self, there: &Meta) -> bool {
+        there.mode & 0o700 != 0o700 && self.euid != 0 && there.uid == self.euid
+    }
+
     pub(super) fn open_existing(
         &self,
         state: &mut State,
@@ -264,8 +269,7 @@ impl Engine<'_> {
     ) -> Result<(OwnedFd, TargetDir), Failure> {
         let mut there = *there;
         // As an ordinary user we need our own directories open for writing until we are done.
-        let closed = there.mode & 0o700 != 0o700 && self.euid != 0 && there.uid == self.euid;
-        if closed && self.mode == TargetMode::Real && !follow {
+        if self.opens_up(&there) && self.mode == TargetMode::Real && !follow {
             meta::set_mode(dir_fd, name, there.mode | 0o700)
                 .map_err(Failure::of(Operation::SetMode))?;
         }
@@ -301,7 +305,10 @@ impl Engine<'_> {
         let want = self.want(&node.source, None, parent_info.as_ref());
         let gid = parent_info.map_or(self.egid, |info| info.default_gid(self.egid));
         let ours = want.uid.is_none_or(|uid| uid == self.euid) && want.gid.is_none_or(|g| g == gid);
-        let mode = if ours { want.mode & 0o1777 | 0o700 } else { 0o700 };
+        // An ACL's mask stands in the group's bits: until the ACL is there they would let in the
+        // owning group.
+        let closed = !ours || self.policy.preserve.acls;
+        let mode = if closed { 0o700 } else { want.mode & 0o1777 | 0o700 };
         dir::create(dir_fd, name, mode).map_err(Failure::of(Operation::MakeDir))?;
         parent.touch();
         let fd = dir::open(dir_fd, name, false).map_err(Failure::of(Operation::MakeDir))?;

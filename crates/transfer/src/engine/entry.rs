@@ -13,6 +13,7 @@ use hakobu_sys::{BorrowedFd, errno, file, meta};
 use std::ffi::CStr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// One name of a directory, on both sides.
 pub struct Entry<'a> {
@@ -150,7 +151,8 @@ impl Engine<'_> {
             }
         }
         if !opens && source.kind != Kind::Symlink {
-            entry.follow |= policy.symlinks == Symlinks::Follow || policy.copy_dirlinks;
+            entry.follow |= policy.symlinks == Symlinks::Follow
+                || policy.copy_dirlinks && source.kind == Kind::Dir;
         }
         if source.kind == Kind::Dir {
             if let Some(queue) = queue {
@@ -190,6 +192,7 @@ impl Engine<'_> {
             action = if compared { Action::Update } else { Action::Metadata };
         }
         let grouped = policy.hard_links
+            && !(policy.safe_links && source.kind == Kind::Symlink)
             && (source.nlink > 1
                 || policy.remove_source_files && self.links.knows(source.identity()));
         if !grouped {
@@ -213,6 +216,7 @@ impl Engine<'_> {
                 self.follow(state, entry, &source, target.as_ref(), &leader, begun)
             }
             Role::First => {
+                let kept = entry.node.kept_sources.load(Ordering::Relaxed);
                 let result = self.act(
                     state,
                     entry,
@@ -226,6 +230,7 @@ impl Engine<'_> {
                 let leader = result.is_ok().then(|| Leader {
                     node: Arc::clone(entry.node),
                     name: entry.target_name.into(),
+                    checked: entry.node.kept_sources.load(Ordering::Relaxed) == kept,
                 });
                 self.release_waiting(state, source.identity(), leader, queue);
                 result

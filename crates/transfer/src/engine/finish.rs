@@ -1,12 +1,12 @@
 //! Leaving a directory: the last unit below it gives it its attributes, and so on upwards.
 
 use super::attributes::{self, Have};
-use super::node::{Failure, Node};
+use super::node::{Failure, Node, TargetDir};
 use super::sweep::Pass;
 use super::{Engine, State, TargetMode};
 use crate::error::Operation;
 use crate::policy::Delete;
-use hakobu_sys::{dir, errno};
+use hakobu_sys::{dir, errno, meta};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -37,21 +37,30 @@ impl Engine<'_> {
     }
 
     pub(super) fn try_finish(&self, state: &mut State, node: &Arc<Node>) -> Result<(), Failure> {
-        let pruned = self.policy.prune_empty_dirs && !node.needed.load(Ordering::Relaxed);
-        let later = self.pass == Pass::Delete && self.policy.delete == Delete::Before;
-        if later || self.mode != TargetMode::Real || !node.owns_attributes || pruned {
+        let Some(info) = node.target_dir().filter(|_| self.mode == TargetMode::Real) else {
             return Ok(());
-        }
-        let Some(info) = node.target_dir() else { return Ok(()) };
+        };
         let existing = (!info.created).then_some(&info.meta);
-        let want = self.want_dir(node, existing);
+        let touched = node.touched.load(Ordering::Relaxed);
+        let pruned = self.policy.prune_empty_dirs && !node.needed.load(Ordering::Relaxed);
+        let not_now =
+            self.pass == Pass::Delete && (self.policy.delete == Delete::Before || !touched);
+        if !node.owns_attributes || pruned || not_now {
+            return self.close_again(node, &info);
+        }
+        let mut want = self.want_dir(node, existing);
+        if info.created && !self.policy.preserve.mode {
+            // What the parent directory hands down stays: its default ACL and setgid.
+            want.mode |= info.meta.mode & 0o2000;
+            if info.default_acl {
+                want.mode = info.meta.mode & !0o700 | want.mode & 0o700;
+            }
+        }
         let times = self.policy.preserve.times && !self.policy.preserve.omit_dir_times;
         let mut have = Have::from(&info.meta);
-        if existing.is_some() && have.mode & 0o700 != 0o700 && self.euid != 0 {
-            // Opened for writing by `open_existing`.
+        if self.was_opened(&info) {
             have.mode |= 0o700;
         }
-        let touched = node.touched.load(Ordering::Relaxed);
         let differs = have.mode != want.mode
             || want.uid.is_some_and(|uid| uid != have.uid)
             || want.gid.is_some_and(|gid| gid != have.gid)
@@ -70,18 +79,31 @@ impl Engine<'_> {
             self.copy_xattrs(state, &from, &to, false, false)?;
             return Ok(());
         }
+        let fresh = info.created && !info.default_acl;
+        self.settle(state, Some(from), to, &want, have, fresh)?;
+        if self.policy.fsync {
+            dir::sync(to).map_err(Failure::of(Operation::Sync))?;
+        }
         if self.count_unprivileged(&node.source, &want, state) {
             let error = std::io::Error::from_raw_os_error(errno::EPERM);
             return Err(Failure { operation: Operation::SetOwner, error });
         }
-        if self.pass == Pass::Transfer || touched {
-            let fresh = info.created && !info.default_acl;
-            self.settle(state, Some(from), to, &want, have, fresh)?;
-            if self.policy.fsync {
-                dir::sync(to).map_err(Failure::of(Operation::Sync))?;
-            }
-        }
         Ok(())
+    }
+
+    /// Whether `open_existing` opened an existing directory for us.
+    fn was_opened(&self, info: &TargetDir) -> bool {
+        !info.created && self.opens_up(&info.meta) && !info.follow
+    }
+
+    /// Gives a directory that was opened for us its mode back.
+    fn close_again(&self, node: &Arc<Node>, info: &TargetDir) -> Result<(), Failure> {
+        if !self.was_opened(info) {
+            return Ok(());
+        }
+        let fds = node.fds().map_err(Failure::of(Operation::SetMode))?;
+        let Some(to) = fds.target() else { return Ok(()) };
+        meta::set_mode_fd(to, info.meta.mode).map_err(Failure::of(Operation::SetMode))
     }
 
     /// `mv` across file systems: a source directory goes when everything in it has gone.

@@ -40,7 +40,8 @@ impl Engine<'_> {
                 meta::of(from, &leader.name, false).map_err(Failure::of(Operation::Link))?;
             if target.is_some_and(|target| target.identity() == first.identity()) {
                 state.totals.skipped += 1;
-                self.finish_entry(state, entry, source, Done { checked: true, ..Done::default() });
+                let checked = leader.checked;
+                self.finish_entry(state, entry, source, Done { checked, ..Done::default() });
                 return Ok(());
             }
             if target.is_some_and(|target| target.kind == Kind::Dir) {
@@ -78,7 +79,8 @@ impl Engine<'_> {
             let link = Some(PathBuf::from(OsStr::from_bytes(&path)));
             self.tell(entry, source, Told { change, bytes_moved: 0, link, begun });
         }
-        self.finish_entry(state, entry, source, Done { checked: true, ..Done::default() });
+        let checked = leader.checked;
+        self.finish_entry(state, entry, source, Done { checked, ..Done::default() });
         Ok(())
     }
 
@@ -99,8 +101,12 @@ impl Engine<'_> {
         }
         let temp = self.temp_names.make();
         dir::link(from.0, from.1, target_dir, &temp).map_err(Failure::of(Operation::Link))?;
-        if self.policy.backup && existing.is_some() {
-            self.back_up(target_dir, entry.target_name)?;
+        if self.policy.backup
+            && existing.is_some()
+            && let Err(failure) = self.back_up(target_dir, entry.target_name)
+        {
+            drop(dir::unlink(target_dir, &temp));
+            return Err(failure);
         }
         let renamed = dir::rename(target_dir, &temp, target_dir, entry.target_name);
         // rename(2) between two names of one file does nothing and leaves both.
@@ -118,6 +124,10 @@ impl Engine<'_> {
     ) {
         for member in self.links.finished(id, leader.clone()) {
             let node = Arc::clone(&member.node);
+            if self.is_over() {
+                self.release(state, &node);
+                continue;
+            }
             match node.fds() {
                 Ok(fds) => {
                     let mut entry = Entry {
@@ -200,7 +210,7 @@ impl Engine<'_> {
                     Err(failure)
                         if matches!(
                             failure.error.raw_os_error(),
-                            Some(errno::EXDEV | errno::EMLINK)
+                            Some(errno::EXDEV | errno::EMLINK | errno::EPERM | errno::EOPNOTSUPP)
                         ) =>
                     {
                         return Ok(false);

@@ -36,6 +36,8 @@ pub struct Leader {
     pub node: Arc<Node>,
     /// The name in it.
     pub name: Arc<CStr>,
+    /// Its copy was complete and its source unchanged: sources of later names may go, too.
+    pub checked: bool,
 }
 
 enum State {

@@ -272,6 +272,20 @@ impl Node {
         join(node.base.as_ref().map(|base| base.target.clone()).unwrap_or_default(), &chain)
     }
 
+    /// The base that this node hangs from.
+    pub fn top(&self) -> &Node {
+        let mut node = self;
+        while let Some(parent) = &node.parent {
+            node = parent;
+        }
+        node
+    }
+
+    /// The device of the target directory, where there is one.
+    pub fn target_dev(&self) -> Option<u64> {
+        self.target_dir().map(|info| info.identity.0)
+    }
+
     /// What is known of the target directory now.
     pub fn target_dir(&self) -> Option<TargetDir> {
         *lock(&self.target)

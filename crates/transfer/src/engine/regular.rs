@@ -7,7 +7,7 @@
 //! temporary name in the same directory and rename(2).
 
 use super::attributes::{Have, Want};
-use super::data::Stop;
+use super::data::{Onto, Stop};
 use super::entry::{Done, Entry};
 use super::node::{Failure, TargetDir};
 use super::{Engine, State, TargetMode};
@@ -40,6 +40,8 @@ pub(super) struct Draft<'a> {
     name: DraftName,
     /// The mode it was created with.
     mode: u32,
+    /// It was made in `--temp-dir`.
+    foreign: bool,
 }
 
 pub(super) enum DraftName {
@@ -84,6 +86,9 @@ impl Engine<'_> {
                     let fd = file::open_read(entry.source_dir()?, entry.name, entry.follow)
                         .map_err(Failure::of(Operation::Read))?;
                     source = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
+                    if source.kind != Kind::File {
+                        return Err(Stop::Changed);
+                    }
                     fd
                 }
             };
@@ -104,7 +109,8 @@ impl Engine<'_> {
         existing: Option<&Meta>,
     ) -> Result<Done, Stop> {
         if self.mode == TargetMode::Null {
-            let bytes = self.copy_content(state, from.as_fd(), from.as_fd(), source, 0, false)?;
+            let bytes =
+                self.copy_content(state, from.as_fd(), from.as_fd(), source, 0, Onto::New)?;
             return Ok(Done::content(bytes));
         }
         let Some((target_dir, dir_info)) = entry.target else {
@@ -136,7 +142,12 @@ impl Engine<'_> {
         let own = Have { mode: want.mode, uid: self.euid, gid: dir_info.default_gid(self.egid) };
         let same_owner =
             want.uid.is_none_or(|uid| uid == own.uid) && want.gid.is_none_or(|gid| gid == own.gid);
-        let simple = same_owner && want.mode & 0o6000 == 0 && !dir_info.default_acl;
+        // An ACL's mask stands in the group's bits: until the ACL is there they would let in the
+        // owning group.
+        let simple = same_owner
+            && want.mode & 0o6000 == 0
+            && !dir_info.default_acl
+            && !self.policy.preserve.acls;
         let inherits = dir_info.default_acl && !self.policy.preserve.mode;
         let mode = if simple || inherits { want.mode } else { 0o600 };
         Shape { want, own, mode, inherits }
@@ -159,7 +170,12 @@ impl Engine<'_> {
         let device = overwrite && existing.is_some_and(|target| target.kind != Kind::File);
         let to = draft.fd.as_fd();
         let to_dev = dir_info.identity.0;
-        let bytes = self.copy_content(state, from.as_fd(), to, source, to_dev, overwrite)?;
+        let onto = match (overwrite, device) {
+            (_, true) => Onto::Stream,
+            (true, false) => Onto::Existing,
+            (false, false) => Onto::New,
+        };
+        let bytes = self.copy_content(state, from.as_fd(), to, source, to_dev, onto)?;
         if overwrite && !device {
             file::set_len(to, bytes).map_err(Failure::of(Operation::Write))?;
         }
@@ -169,11 +185,21 @@ impl Engine<'_> {
             _ if shape.inherits => shape.own,
             _ => Have { mode: draft.mode, ..shape.own },
         };
-        let fresh = !dir_info.default_acl && !overwrite;
+        let mut want = shape.want;
+        let mut fresh = !dir_info.default_acl && !overwrite;
+        let mut have = have;
+        if draft.foreign {
+            // The rules of another directory made it.
+            have = Have::from(&meta::of_fd(to).map_err(Failure::of(Operation::Stat))?);
+            fresh = false;
+            if shape.inherits {
+                want.mode &= !self.umask;
+            }
+        }
         // Attributes that cannot be set are reported; the content is right and stays.
         let attributes = match device {
             true => Ok(()),
-            false => self.settle(state, Some(from.as_fd()), to, &shape.want, have, fresh),
+            false => self.settle(state, Some(from.as_fd()), to, &want, have, fresh),
         };
         let unprivileged = self.count_unprivileged(source, &shape.want, state);
         let checked = self.check(from, source, to, bytes, &attributes, unprivileged);
@@ -213,12 +239,13 @@ impl Engine<'_> {
         mode: u32,
     ) -> Result<Draft<'a>, Failure> {
         let create = Failure::of(Operation::Create);
-        let draft = |fd, name| Draft { fd, dir: target_dir, name, mode };
+        let draft = |fd, name| Draft { fd, dir: target_dir, name, mode, foreign: false };
         if let Some(target) = existing {
             let writable_node = self.policy.cp_targets
                 && !matches!(target.kind, Kind::File | Kind::Symlink | Kind::Dir);
             if writable_node || (self.policy.inplace && target.kind == Kind::File) {
-                let fd = file::open_write(target_dir, entry.target_name).map_err(create)?;
+                let fd = file::open_write(target_dir, entry.target_name, writable_node)
+                    .map_err(create)?;
                 return Ok(draft(fd, DraftName::InPlace));
             }
             return self.open_temporary(target_dir, dir_info, mode);
@@ -251,13 +278,13 @@ impl Engine<'_> {
     ) -> Result<Draft<'a>, Failure> {
         // A temporary directory on another volume could not be renamed from: the target's own
         // directory does the same there.
-        let dir = match &self.temp_dir {
-            Some((fd, dev)) if *dev == dir_info.identity.0 => fd.as_fd(),
-            _ => target_dir,
+        let (dir, mode, foreign) = match &self.temp_dir {
+            Some((fd, dev)) if *dev == dir_info.identity.0 => (fd.as_fd(), 0o600, true),
+            _ => (target_dir, mode, false),
         };
         let name = self.temp_names.make();
         let fd = file::create_new(dir, &name, mode).map_err(Failure::of(Operation::Create))?;
-        Ok(Draft { fd, dir, name: DraftName::Temporary(name), mode })
+        Ok(Draft { fd, dir, name: DraftName::Temporary(name), mode, foreign })
     }
 
     /// Gives the finished file its name.
@@ -347,7 +374,15 @@ impl Engine<'_> {
             let kept = match &draft.name {
                 DraftName::Final | DraftName::InPlace => return,
                 DraftName::Unnamed => file::publish(draft.fd.as_fd(), target_dir, name),
-                DraftName::Temporary(temp) => dir::rename(draft.dir, temp, target_dir, name),
+                DraftName::Temporary(temp) => {
+                    // What is replaced is kept where that is asked for.
+                    let there = meta::of(target_dir, name, false).is_ok();
+                    if self.policy.backup && there && self.back_up(target_dir, name).is_err() {
+                        Err(io::Error::from_raw_os_error(errno::EEXIST))
+                    } else {
+                        dir::rename(draft.dir, temp, target_dir, name)
+                    }
+                }
             };
             if kept.is_ok() {
                 return;

@@ -72,7 +72,13 @@ impl Engine<'_> {
         kind: Kind,
         want: &super::attributes::Want,
     ) -> Result<(), Failure> {
-        let have = meta::of(target_dir, name, false).map_err(Failure::of(Operation::Stat))?;
+        let have = meta::of(target_dir, name, false).map_err(Failure::of(Operation::Create))?;
+        let mut want = *want;
+        let inherits = entry.target.is_some_and(|(_, info)| info.default_acl);
+        if inherits && !self.policy.preserve.mode {
+            want.mode = have.mode;
+        }
+        let want = &want;
         let change = Change { created: self.wants_xattrs(), ..Change::default() };
         let from = (entry.source_dir()?, entry.name);
         self.settle_named(state, from, (target_dir, name), kind, want, Have::from(&have), &change)

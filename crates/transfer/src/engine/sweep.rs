@@ -36,7 +36,13 @@ impl Engine<'_> {
             Pass::Delete => true,
         };
         let trusted = policy.ignore_errors || !node.list_failed.load(Ordering::Relaxed);
-        self.deletes && due && trusted && node.listed.load(Ordering::Relaxed) && !self.is_over()
+        let here = !policy.one_file_system || node.target_dev() == node.top().target_dev();
+        self.deletes
+            && here
+            && due
+            && trusted
+            && node.listed.load(Ordering::Relaxed)
+            && !self.is_over()
     }
 
     /// Looks through the target directory for leftovers and, where that is due, for extraneous
@@ -125,7 +131,8 @@ impl Engine<'_> {
             let source_dir = fds.source(side).map_err(Failure::of(Operation::Stat))?;
             match meta::of(source_dir, name, false) {
                 Ok(source) => {
-                    let is_dir = source.kind == Kind::Dir;
+                    let is_dir = source.kind == Kind::Dir
+                        || self.is_followed_dir(source_dir, name, source.kind);
                     let hidden = filter.is_some_and(|(filter, rules)| {
                         filter.check(rules, &state.path, is_dir, false).hide
                     });
@@ -136,7 +143,14 @@ impl Engine<'_> {
                         return Ok(None);
                     }
                 }
-                Err(error) if errno::is(&error, errno::ENOENT) => {}
+                Err(error) if errno::is(&error, errno::ENOENT) => {
+                    // In a directory that was removed meanwhile nothing is found either.
+                    let source = meta::of_fd(source_dir).map_err(Failure::of(Operation::List))?;
+                    if source.nlink == 0 {
+                        let error = std::io::Error::from_raw_os_error(errno::ESTALE);
+                        return Err(Failure { operation: Operation::List, error });
+                    }
+                }
                 // Not knowing is not knowing that it is gone.
                 Err(error) => return Err(Failure { operation: Operation::Stat, error }),
             }
@@ -180,7 +194,7 @@ impl Engine<'_> {
             let listed = reader.for_each(fd.as_fd(), |name, kind, _| {
                 let mut path = path.clone();
                 push_name(&mut path, name);
-                let is_dir = kind == Kind::Dir;
+                let is_dir = kind == Kind::Dir || self.is_followed_dir(fd.as_fd(), name, kind);
                 let hidden = filter
                     .zip(rules.as_deref())
                     .is_some_and(|(filter, rules)| filter.check(rules, &path, is_dir, false).hide);
@@ -224,7 +238,7 @@ impl Engine<'_> {
         push_name(&mut path, name);
         let options = remove::Options {
             dry_run: self.mode != TargetMode::Real,
-            make_writable: true,
+            make_writable: self.mode == TargetMode::Real,
             one_file_system: false,
         };
         let mut removal =
@@ -266,6 +280,16 @@ impl Extraneous<'_, '_, '_> {
             })
     }
 
+    /// `-x` holds at the target, too: what is mounted there is not ours to empty.
+    fn is_elsewhere(&self, entry: &remove::Entry<'_>) -> bool {
+        self.engine.policy.one_file_system
+            && entry.kind == Kind::Dir
+            && !self.node.target_dir().is_some_and(|info| {
+                meta::of(entry.dir, entry.name, false)
+                    .is_ok_and(|there| there.dev == info.identity.0)
+            })
+    }
+
     /// Keeps an entry under its backup name instead of removing it.
     fn back_up(&mut self, entry: &remove::Entry<'_>) {
         let engine = self.engine;
@@ -297,7 +321,7 @@ impl Extraneous<'_, '_, '_> {
 
 impl Removal for Extraneous<'_, '_, '_> {
     fn keep(&mut self, entry: &remove::Entry<'_>) -> bool {
-        if self.is_protected(entry) {
+        if self.is_protected(entry) || self.is_elsewhere(entry) {
             return true;
         }
         let left = &self.engine.deletes_left;

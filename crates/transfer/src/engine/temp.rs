@@ -55,6 +55,9 @@ impl TempNames {
             return true;
         }
         let Ok(pid) = u32::try_from(pid) else { return false };
+        if pid == self.pid && start == self.start {
+            return false;
+        }
         if !hakobu_sys::process::is_alive(pid) {
             return true;
         }

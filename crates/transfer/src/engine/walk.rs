@@ -244,7 +244,7 @@ impl Engine<'_> {
     }
 
     /// Whether a symlink stands for the directory that it names.
-    fn is_followed_dir(&self, dir_fd: BorrowedFd<'_>, name: &CStr, kind: Kind) -> bool {
+    pub(super) fn is_followed_dir(&self, dir_fd: BorrowedFd<'_>, name: &CStr, kind: Kind) -> bool {
         let follows = self.policy.copy_dirlinks || self.policy.symlinks == Symlinks::Follow;
         matches!(kind, Kind::Symlink | Kind::Unknown)
             && (follows || kind == Kind::Unknown)
@@ -272,8 +272,9 @@ impl Engine<'_> {
         let fds = match node.fds() {
             Ok(fds) => fds,
             Err(error) => {
-                let failure = Failure { operation: Operation::Read, error };
+                let failure = Failure { operation: Operation::List, error };
                 self.fail(state, failure, Some(node.source_path(chunk.side, c"")), None);
+                state.totals.failed += chunk.kinds.len() as u64 - 1;
                 return;
             }
         };
@@ -366,6 +367,8 @@ impl Work for Engine<'_> {
                 self.listed();
                 self.release(state, &enter.parent);
             }
+            // Entering opens directories: while many units wait it can wait, too.
+            Unit::Enter(enter) if !queue.has_room() => queue.put_aside(Unit::Enter(enter)),
             Unit::Enter(enter) => {
                 let entered = self.enter(state, enter);
                 if entered.is_none() {

@@ -95,6 +95,8 @@ pub struct Preserve {
     pub xattrs: bool,
     /// The owner was asked for by name (`-o`, `--chown`, `--preserve=ownership`), not by `-a`.
     pub owner_explicit: bool,
+    /// ACLs were asked for by name and must work.
+    pub acls_explicit: bool,
     /// Extended attributes were asked for by name and must work.
     pub xattrs_explicit: bool,
     /// Times of directories are left alone (`-O`).
@@ -217,6 +219,11 @@ impl Policy {
                 1,
                 "--delete does not work without --recursive (-r) or --dirs (-d)",
             ));
+        }
+        if self.backup && self.inplace {
+            let message = "--backup with --inplace is not built: an old file that is written into \
+                           cannot be kept by a rename";
+            return Err(Fatal::new(1, message));
         }
         if self.backup && self.suffix.is_empty() {
             return Err(Fatal::new(1, "--backup needs a suffix that is not empty"));
