@@ -207,10 +207,11 @@ impl Engine<'_> {
             true if may_group() => Some(source.gid),
             _ => cp_keeps.map(|target| target.gid),
         });
-        // Setuid is for the owner it was meant for.
+        // Setuid is for the owner it was meant for, say cp and mv; rsync keeps it.
+        let clears = policy.cp_targets || policy.remove_source_dirs;
         let not_kept = preserve.owner && uid.is_none() && source.uid != self.euid
             || preserve.group && gid.is_none() && source.gid != self.egid;
-        let mode = match not_kept && preserve.mode && source.kind != Kind::Dir {
+        let mode = match clears && not_kept && preserve.mode && source.kind != Kind::Dir {
             true => mode & !0o6000,
             false => mode,
         };

@@ -116,6 +116,12 @@ impl Engine<'_> {
         let Some((target_dir, dir_info)) = entry.target else {
             return Ok(Done::content(source.size));
         };
+        if self.policy.inplace
+            && self.policy.backup
+            && existing.is_some_and(|target| target.kind == Kind::File)
+        {
+            self.back_up_copy(state, target_dir, entry.target_name)?;
+        }
         let shape = self.shape(&dir_info, source, existing);
         let draft = self.open_draft(entry, target_dir, &dir_info, source, existing, shape.mode)?;
         match self.fill(state, entry, from, source, existing, &draft, &shape) {
@@ -349,6 +355,36 @@ impl Engine<'_> {
             return Ok(());
         }
         dir::rename(dir_fd, name, dir_fd, &backup).map_err(Failure::of(Operation::Rename))
+    }
+
+    /// Keeps a copy of a file that is about to be written into under its backup name.
+    fn back_up_copy(
+        &self,
+        state: &mut State,
+        dir_fd: BorrowedFd<'_>,
+        name: &CStr,
+    ) -> Result<(), Stop> {
+        let backup = self.backup_name(name).map_err(Failure::of(Operation::Rename))?;
+        let from = file::open_read(dir_fd, name, false).map_err(Failure::of(Operation::Compare))?;
+        let old = meta::of_fd(&from).map_err(Failure::of(Operation::Compare))?;
+        let temp = self.temp_names.make();
+        let to = file::create_new(dir_fd, &temp, 0o600).map_err(Failure::of(Operation::Create))?;
+        let copied = (|| {
+            let (from, to) = (from.as_fd(), to.as_fd());
+            self.copy_content(state, from, to, &old, old.dev, Onto::New)?;
+            let root = self.euid == 0;
+            let (uid, gid) = (root.then_some(old.uid), root.then_some(old.gid));
+            let want = Want { mode: old.mode, uid, gid, times: Some((None, old.mtime)) };
+            let have = Have::from(&meta::of_fd(to).map_err(Failure::of(Operation::Stat))?);
+            self.settle(state, Some(from), to, &want, have, false)?;
+            let renamed = dir::rename(dir_fd, &temp, dir_fd, &backup);
+            renamed.map_err(Failure::of(Operation::Rename))?;
+            Ok(())
+        })();
+        if copied.is_err() {
+            drop(dir::unlink(dir_fd, &temp));
+        }
+        copied
     }
 
     /// The name of a backup: the name and the suffix.

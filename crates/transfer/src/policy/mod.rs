@@ -220,11 +220,6 @@ impl Policy {
                 "--delete does not work without --recursive (-r) or --dirs (-d)",
             ));
         }
-        if self.backup && self.inplace {
-            let message = "--backup with --inplace is not built: an old file that is written into \
-                           cannot be kept by a rename";
-            return Err(Fatal::new(1, message));
-        }
         if self.backup && self.suffix.is_empty() {
             return Err(Fatal::new(1, "--backup needs a suffix that is not empty"));
         }
