@@ -1,7 +1,7 @@
 //! Moves, proves and remembers bytes.
 //!
 //! The rooms, in the order in which they may import each other (ARCHITECTURE.md has the picture):
-//! `unit`, `error`, `event` know nobody; `location`, `limit`, `tune` stand on them; `policy` decides
+//! `unit`, `error`, `control`, `event` know nobody above them; `location`, `limit`, `tune` stand on them; `policy` decides
 //! what happens to an entry; `engine` makes it happen; `plan` and `verify` say where to begin and
 //! prove the end; `run` puts all of it together and is what a program calls.
 

@@ -1,7 +1,8 @@
 //! Free space, looked at before the first byte: bytes and inodes.
 //!
 //! Counting a tree takes a walk, so the cheap bound comes first: what the source's whole file
-//! system holds. Only where that does not fit is the tree counted, for a second at most.
+//! system holds. Only where that does not fit is the tree counted, for a second at most; and only
+//! for some milliseconds where the target has content already and little may be missing.
 
 use super::{Argument, Place};
 use crate::engine::node::c_string;
@@ -13,8 +14,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How long counting may delay the start.
+/// How long counting may delay the start of a copy into nothing.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(1);
+/// How long counting may delay the start of an update, which may have nothing to do.
+const UPDATE_COUNT_TIME_MAX: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
 struct Need {
@@ -62,7 +65,11 @@ pub fn warn_of_space(place: &Place, arguments: &[Argument], listener: &dyn Liste
     }
     let need = match trees.is_empty() {
         true => upper,
-        false => count(trees, Instant::now() + COUNT_TIME_MAX),
+        false => {
+            let updates = trees.iter().any(|(_, there)| there.as_ref().is_some_and(has_content));
+            let time_max = if updates { UPDATE_COUNT_TIME_MAX } else { COUNT_TIME_MAX };
+            count(trees, Instant::now() + time_max)
+        }
     };
     if fits(&need) {
         return;
@@ -75,6 +82,14 @@ pub fn warn_of_space(place: &Place, arguments: &[Argument], listener: &dyn Liste
     listener.event(Event::Warning(format!(
         "{least}{count} {what} are to come and the target has room for {free}: it may fill up"
     )));
+}
+
+/// Whether there is anything in a directory.
+fn has_content(fd: &OwnedFd) -> bool {
+    let mut any = false;
+    let listed = dir::Reader::default().next_batch(fd.as_fd(), |_, _, _| any = true);
+    let rewound = dir::rewind(fd.as_fd());
+    any || listed.is_err() || rewound.is_err()
 }
 
 /// The directory at the target that an argument's directory goes to, where it exists already.
