@@ -160,6 +160,7 @@ fn the_log_file_has_a_line_for_each_change() {
         let longer = std::fs::read_to_string(c.list()).unwrap();
         assert!(longer.starts_with(&log), "did not append: {longer}");
         assert!(longer[log.len()..].contains("] *deleting   a\n"), "{longer}");
-        c.run_line("sync -a --log-file=LIST/x/y SRC/ DST").says(&["log"]);
+        let run = c.run_line("sync -a --log-file=LIST/x/y SRC/ DST");
+        run.expect(11).says(&["list/x/y", "Not a directory"]);
     });
 }

@@ -65,13 +65,14 @@ fn remote_places_are_named() {
 /// value where it must have one. Continued and other lines have none.
 fn spellings(line: &str) -> (Vec<String>, Option<String>) {
     let text = line.trim_start();
-    if !text.starts_with('-') || line.len() - text.len() > 6 {
+    if !text.starts_with('-') || !(2..=6).contains(&(line.len() - text.len())) {
         return (Vec::new(), None);
     }
     let head = text.split("  ").next().unwrap();
     let value = head.split_once(" <").map(|(_, rest)| rest.trim_end_matches(['>', '.']).to_owned());
     let names = head.split_once(" <").map_or(head, |(names, _)| names);
-    let names = names.split(", ").map(|name| name.split(['[', '=']).next().unwrap().to_owned());
+    let names =
+        names.split(", ").map(|name| name.split(['[', '=', '.']).next().unwrap().to_owned());
     (names.collect(), value)
 }
 

@@ -210,11 +210,12 @@ fn files_beyond_4_gib() {
         for line in ["sync -aS SRC/ DST", "sync -a --inplace SRC/ DST", "cp -aT SRC DST"] {
             case_on(Fs::Tmpfs, fs, line, |c| {
                 std::fs::create_dir(c.src()).unwrap();
-                let file = std::fs::File::create(c.src().join("large")).unwrap();
+                let file = std::fs::File::create_new(c.src().join("large")).unwrap();
                 file.set_len(SIZE).unwrap();
                 for (at, bytes) in PARTS {
                     file.write_all_at(bytes, *at).unwrap();
                 }
+                let file = std::fs::File::open(c.src().join("large")).unwrap();
                 c.run().ok();
                 // Not by hash: the reader of trees would read 5 GiB of holes, twice.
                 let copy = std::fs::File::open(c.dst().join("large")).unwrap();
