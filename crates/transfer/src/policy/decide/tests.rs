@@ -81,6 +81,7 @@ fn files_that_exist() {
             Action::Metadata,
         ),
         ("--size-only, other time", |p| p.size_only = true, (5, 7), Action::Metadata),
+        ("-c --size-only", |p| (p.checksum, p.size_only) = (true, true), (5, 100), Action::Compare),
         ("--size-only, other size", |p| p.size_only = true, (6, 100), Action::Update),
         (
             "--size-only -u, newer",
