@@ -167,7 +167,7 @@ fn partial_keeps_a_part_and_the_rerun_completes_it() {
                 }
                 let stray = Snapshot::of(&c.dst()).not_in(&Snapshot::of(&c.src()));
                 assert!(stray.is_empty(), "{stray:?}");
-                c.run_line("sync -a --partial SRC/ DST").ok();
+                c.run_line(&format!("sync -a {options} --partial SRC/ DST")).ok();
                 c.target_is_source(&Fields::ALL);
             });
         }
