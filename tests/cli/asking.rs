@@ -152,12 +152,18 @@ fn verbose_lines_of_cp_and_mv_are_those_of_coreutils() {
 
 #[test]
 fn verbose_lines_escape_as_coreutils_do() {
-    for name in
-        ["esc\x1b[31m", "line\nbreak", "tab\t", "bell\x07", "return\r", "\u{e9}", "\u{200b}"]
-    {
-        same_lines("cp -rv SRC DST", &[name]);
-        same_lines("mv -v SRC DST", &["a"]);
-    }
+    let names = [
+        "esc\x1b[31m",
+        "line\nbreak",
+        "tab\t",
+        "bell\x07",
+        "return\r",
+        "v\x0bf\x0cb\x08",
+        "end\x7f",
+        "\u{e9}",
+        "\u{200b}",
+    ];
+    same_lines("cp -rv SRC DST", &names);
 }
 
 #[test]
