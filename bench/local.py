@@ -296,9 +296,15 @@ def main():
     if args.list:
         print("\n".join(rows(None)))
         return
+    for name in ("work", "hakobu", "results"):
+        if not getattr(args, name):
+            parser.error(f"{name.upper()} is missing")
+    wanted = (args.rows or "").split(",")
+    for want in wanted:
+        if not any(name.startswith(want) for name in rows(None)):
+            parser.error(f"no row begins with '{want}' (--list names them)")
     args.rounds = args.rounds or (3 if args.quick else 9)
     local = Local(args)
-    wanted = (args.rows or "").split(",")
     for name, row in rows(local).items():
         if any(name.startswith(want) for want in wanted):
             row()

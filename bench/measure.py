@@ -20,7 +20,7 @@ class Run:
 
 
 class Contender:
-    """A name for tables, the words of its command, and whether it is the program itself."""
+    """A name for tables and the words of a command; its runs so far, and why it is out if it failed."""
 
     def __init__(self, name, words):
         self.name, self.words = name, words
@@ -44,14 +44,13 @@ class Bench:
         if self.raw.tell() == 0:
             self.raw.write("series\tround\tplace\tcontender\tcode\twall_s\tflushed_s\tuser_s\tsys_s\trss_kib\n")
 
-    def run(self, words, flush=None, cwd=None):
+    def run(self, words, flush=None):
         report = os.path.join(self.work, "report")
         command = [os.path.join(self.work, "timed")]
         command += ["-s", flush] if flush else []
         subprocess.run(
             command + [report] + words,
             check=True,
-            cwd=cwd,
             stdout=subprocess.DEVNULL,
             stderr=open(os.path.join(self.results, "stderr.log"), "a"),
         )

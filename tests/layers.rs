@@ -50,8 +50,18 @@ const FOURTH: &[&str] = &[
     "verdict", "policy", "engine", "plan", "verify",
 ];
 
-/// The longest a file may be; a table of options may have its own number here.
-const LINES_MAX: usize = 600;
+/// The longest that a file of each kind may be (the first kind that fits): as long as its longest
+/// was when this was last looked at, rounded up to tens. To raise one is a decision, not a habit.
+const LINES_MAX: &[(&str, &str, usize)] = &[
+    ("tables of options", "src/options/", 340),
+    ("a walk over two trees, to be divided", "crates/transfer/src/verify/walk.rs", 580),
+    ("removal, to be divided", "crates/transfer/src/engine/remove", 490),
+    ("the program", "src/", 440),
+    ("tests", "tests/", 400),
+    ("tests", "crates/transfer/tests/", 380),
+    ("the transfer crate", "crates/transfer/", 420),
+    ("system calls", "crates/sys/", 230),
+];
 
 struct Source {
     /// Path from the top of the repository.
@@ -151,9 +161,15 @@ fn is_program(path: &str) -> bool {
     source && !path.ends_with("/tests.rs") && !path.contains("/tests/")
 }
 
-/// Tests stand at the end of a file.
+/// A module of tests stands at the end of its file, or in a file of its own, wherever that is
+/// declared. Whatever else is made for tests only counts as part of the program.
 fn without_tests(code: &str) -> String {
-    code.find("#[cfg(test)]").map_or(code, |end| &code[..end]).to_owned()
+    let starts = code.match_indices("#[cfg(test)]\n").map(|(at, _)| at);
+    let end = starts.into_iter().find(|at| {
+        let item = code[*at..].lines().nth(1).unwrap_or_default();
+        item.ends_with("mod tests {") && !item.starts_with(' ')
+    });
+    code[..end.unwrap_or(code.len())].to_owned()
 }
 
 /// Where a word stands by itself in the code, as line numbers.
@@ -327,7 +343,8 @@ fn nothing_is_left_lying_about() {
 
 #[test]
 fn what_comes_from_outside_is_not_unwrapped() {
-    forbid(&[".unwrap()", "panic!"], "an error of the outside must be handled", is_program);
+    let words = [".unwrap()", ".expect(", ".unwrap_err()", "panic!", "unreachable!"];
+    forbid(&words, "an error of the outside must be handled", is_program);
 }
 
 #[test]
@@ -338,8 +355,13 @@ fn files_open_with_their_purpose_and_stay_short() {
             found.push(format!("{}: no purpose at the top", source.path));
         }
         let lines = source.text.lines().count();
-        if lines > LINES_MAX {
-            found.push(format!("{}: {lines} lines", source.path));
+        let limit = LINES_MAX.iter().find(|(_, start, _)| source.path.starts_with(start));
+        match limit {
+            Some((kind, _, max)) if lines > *max => {
+                found.push(format!("{}: {lines} lines, for {kind} at most {max}", source.path));
+            }
+            None => found.push(format!("{}: is of no known kind", source.path)),
+            _ => {}
         }
     }
     no_lines(found);
@@ -355,4 +377,8 @@ fn the_reader_of_sources_reads() {
     assert!(imports("use super::engine::X;", 2).is_empty());
     let code = blank("'\"' a 'b' &'c r\"unsafe\" d // e\nf");
     assert_eq!(code.split_whitespace().collect::<Vec<_>>(), ["a", "&'c", "d", "f"]);
+    let late = "#[cfg(test)]\nmod tests;\n#[cfg(test)]\nuse x::y;\nfn f() {}\n";
+    assert_eq!(without_tests(late), late);
+    let end = format!("{late}#[cfg(test)]\npub(super) mod tests {{\n    fn g() {{}}\n}}\n");
+    assert_eq!(without_tests(&end), late);
 }

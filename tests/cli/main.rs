@@ -4,7 +4,9 @@
 mod common;
 
 mod arguments;
+mod asking;
 mod exit_codes;
 mod formats;
+mod lists;
+mod rates;
 mod refused;
-mod tools;

@@ -61,15 +61,89 @@ fn remote_places_are_named() {
     }
 }
 
-/// Every option that the help names is understood, and nothing is promised that is refused.
+/// The spellings of an option in a line of the help (`  -r, --recursive  …`), and the name of its
+/// value where it must have one. Continued and other lines have none.
+fn spellings(line: &str) -> (Vec<String>, Option<String>) {
+    let text = line.trim_start();
+    if !text.starts_with('-') || !(2..=6).contains(&(line.len() - text.len())) {
+        return (Vec::new(), None);
+    }
+    let head = text.split("  ").next().unwrap();
+    let value = head.split_once(" <").map(|(_, rest)| rest.trim_end_matches(['>', '.']).to_owned());
+    let names = head.split_once(" <").map_or(head, |(names, _)| names);
+    let names =
+        names.split(", ").map(|name| name.split(['[', '=', '.']).next().unwrap().to_owned());
+    (names.collect(), value)
+}
+
+/// A value that fits where the help shows this name for it.
+fn sample(option: &str, value: &str) -> &'static str {
+    match (option, value) {
+        ("--chmod", _) => "u+r",
+        ("--chown", _) => "0:0",
+        ("--sparse" | "--reflink", _) => "auto",
+        ("--preserve" | "--no-preserve", _) => "mode",
+        ("--info", _) => "progress2",
+        ("--filter" | "-f", _) => "-_x",
+        ("--suffix" | "-S", _) => "~",
+        ("--modify-window" | "-@", _) => "1",
+        ("--files-from", _) => "LIST",
+        ("--joblog" | "--log-file", _) => "OLD/log",
+        (_, "FILE") => "LIST",
+        (_, "DIR") => "OLD",
+        (_, "PATTERN" | "RULE") => "x",
+        (_, "SIZE" | "RATE" | "BYTES") => "1m",
+        (_, "N" | "NUM" | "DEPTH" | "COUNT" | "SECONDS") => "2",
+        other => panic!("no sample for {other:?}: the help has something new"),
+    }
+}
+
+/// Every option that the help names is understood and does not end in a usage error, in all its
+/// spellings, and nothing is promised that is refused.
 #[test]
 fn help_promises_nothing_that_is_refused() {
-    for command in ["sync", "cp", "mv", "rm", "ls", "du", "verify"] {
+    for (command, places, usage) in [
+        ("sync", "-r OPT SRC/ DST", 1),
+        ("cp", "-r OPT SRC DST", 2),
+        ("mv", "OPT SRC DST", 2),
+        ("rm", "-r OPT SRC", 2),
+        ("ls", "OPT SRC", 2),
+        ("du", "OPT SRC", 2),
+        ("verify", "OPT SRC SRC", 2),
+    ] {
         let words = [command, "--help"];
         let help = crate::common::case::run_command(&crate::common::program(), &words);
-        for option in ["--append", "--munge-links", "--copy-dest", "--backup-dir", "--out-format"] {
-            let promised = help.out().lines().any(|line| line.trim_start().starts_with(option));
-            assert!(!promised, "{command} --help offers {option}");
+        let mut count = 0;
+        for line in help.ok().out().lines() {
+            let (names, value) = spellings(line);
+            for name in names {
+                let value = value.as_deref().map(|value| sample(&name, value));
+                let option = match value {
+                    Some(value) if name.starts_with("--") => format!("{name}={value}"),
+                    Some(value) => format!("{name} {value}"),
+                    None => name.clone(),
+                };
+                count += 1;
+                case(&format!("{command} {}", places.replace("OPT", &option)), |c| {
+                    files(&c.src(), &["a", "d/b"]);
+                    std::fs::create_dir(c.old()).unwrap();
+                    if command == "cp" {
+                        std::fs::create_dir(c.dst()).unwrap();
+                    }
+                    let list = if name == "--files-from" && command == "cp" {
+                        c.src().join("a").display().to_string()
+                    } else {
+                        "a\n".to_owned()
+                    };
+                    std::fs::write(c.list(), list).unwrap();
+                    let run = c.run();
+                    let refused = ["not built", "unexpected", "unknown", "contradict"]
+                        .iter()
+                        .any(|word| run.err().contains(word));
+                    assert!(run.code != usage && !refused, "{option} of the help: {run}");
+                });
+            }
         }
+        assert!(count > 8, "found only {count} options: {help}");
     }
 }

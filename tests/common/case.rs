@@ -8,6 +8,7 @@ use super::program;
 use super::snapshot::Snapshot;
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
+use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,14 @@ impl Run {
             line.starts_with(b"*deleting ") || line.len() > 12 && line[11] == b' ' && item(line)
         });
         lines
+    }
+
+    /// The last line of the output as JSON.
+    #[track_caller]
+    pub fn summary(&self) -> serde_json::Value {
+        let text = self.out();
+        let last = text.lines().last().unwrap_or_default();
+        serde_json::from_str(last).unwrap_or_else(|error| panic!("{error} in the end of {self}"))
     }
 
     /// Checks the exit code.
@@ -250,17 +259,25 @@ pub fn run_command<S: AsRef<OsStr>>(program: &Path, words: &[S]) -> Run {
 fn run_in<S: AsRef<OsStr>>(cwd: Option<&Path>, program: &Path, words: &[S]) -> Run {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", "120"]).arg(program).args(words);
-    command.env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
+    command.env("LC_ALL", "C.UTF-8");
     if let Some(cwd) = cwd {
         command.current_dir(cwd);
     }
-    let output = command.output().unwrap();
-    let mut line = program.display().to_string();
-    for word in words {
+    run_fed(&mut command, b"")
+}
+
+/// Runs a command with something on its standard input.
+pub fn run_fed(command: &mut Command, input: &[u8]) -> Run {
+    let mut line = command.get_program().to_string_lossy().into_owned();
+    for word in command.get_args() {
         line.push(' ');
-        line.push_str(&word.as_ref().as_bytes().escape_ascii().to_string());
+        line.push_str(&word.as_bytes().escape_ascii().to_string());
     }
-    Run::new(line, output)
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{line}: {error}"));
+    // Who needs no input may end before it is written.
+    let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input));
+    Run::new(line, child.wait_with_output().unwrap())
 }
 
 /// Splits a command line at spaces, except inside `'…'`.

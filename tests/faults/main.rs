@@ -9,6 +9,7 @@ mod full;
 mod inject;
 mod kill;
 mod limits;
+mod partial;
 mod process;
 mod race;
 mod same;

@@ -159,3 +159,30 @@ fn explicit_wishes_that_cannot_be_granted_are_errors() {
         run_as_nobody(c, "cp --preserve=ownership SRC/file DST/owned").expect(1);
     });
 }
+
+/// Removal lends itself permissions where `--delete` was asked for, as rsync does, and `rm` none.
+#[test]
+fn read_only_directories_go_with_delete_and_stay_with_rm() {
+    ordinary("sync -a --delete SRC/ DST", |c| {
+        let locked = |name: &str| {
+            let dir = c.dst().join("old").join(name);
+            std::fs::create_dir_all(dir.join("sub")).unwrap();
+            std::fs::write(dir.join("file"), "x").unwrap();
+            std::fs::write(dir.join("sub/file"), "x").unwrap();
+            std::fs::set_permissions(dir.join("sub"), PermissionsExt::from_mode(0o100)).unwrap();
+            std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o500)).unwrap();
+        };
+        locked("one");
+        locked("two");
+        give_away(&c.dst());
+        std::fs::write(c.src().join("a"), "a").unwrap();
+        give_away(&c.src());
+        age(&c.src());
+        let before = Snapshot::of(&c.dst());
+        let run = run_as_nobody(c, "rm -rf DST/old");
+        run.expect(1).says(&["Permission denied"]);
+        assert_eq!(Snapshot::of(&c.dst()).entries.len(), before.entries.len(), "{run}");
+        run_as_nobody(c, &c.line).ok();
+        c.target_is_source(&Fields::ALL);
+    });
+}

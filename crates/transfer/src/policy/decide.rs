@@ -111,3 +111,6 @@ fn is_newer(target: &Meta, source: &Meta, policy: &Policy) -> bool {
     }
     target.mtime > source.mtime
 }
+
+#[cfg(test)]
+mod tests;

@@ -134,24 +134,3 @@ fn depth_is_bound_neither_by_path_max_nor_by_descriptors() {
     assert_eq!((left, seen.failed.len(), seen.removed.len()), (Left::Nothing, 0, 607));
     assert!(!base.exists());
 }
-
-#[test]
-fn permissions_are_lent_only_where_asked() {
-    use std::os::unix::fs::PermissionsExt;
-    if hakobu_sys::process::euid() == 0 {
-        return;
-    }
-    let base = scratch("modes");
-    sample(&base);
-    let inner = base.join("t/a/b");
-    fs::set_permissions(&inner, fs::Permissions::from_mode(0o500)).unwrap();
-    let mut seen = Recorder::default();
-    let left =
-        remove_tree(open(&base).as_fd(), c"t", Kind::Dir, b"t", Options::default(), &mut seen);
-    assert_eq!((left, seen.failed.len()), (Left::Failed, 2));
-    let options = Options { make_writable: true, ..Options::default() };
-    let mut seen = Recorder::default();
-    let left = remove_tree(open(&base).as_fd(), c"t", Kind::Dir, b"t", options, &mut seen);
-    assert_eq!((left, seen.failed.len()), (Left::Nothing, 0));
-    fs::remove_dir_all(base).unwrap();
-}

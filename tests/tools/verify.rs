@@ -1,11 +1,9 @@
 //! `hakobu verify` against rsync, one case for each respect in which two trees can differ, and
 //! everything that could make it miss one.
 
-#[path = "tools/mod.rs"]
-mod tools;
-
+use crate::common::have_root;
+use crate::place::{HOSTILE, Place};
 use std::collections::BTreeSet;
-use tools::{HOSTILE, Place, have_root};
 
 /// A tree with everything in it.
 const SAMPLE: &str = r#"
@@ -29,10 +27,11 @@ fn sample() -> Place {
 fn a_copy_is_the_same_in_all_respects() {
     let place = sample();
     for line in ["verify a b", "verify -aHAXS a b", "verify -HAX --holes -j 7 a/ b", "verify a a"] {
-        let out = place.run(line).expect(0);
-        assert_eq!(out.text(), "", "{line}");
+        let out = place.run(line);
+        out.ok();
+        assert_eq!(out.out(), "", "{line}");
     }
-    let summary = place.run("verify -HAXS --json a b").expect(0).summary();
+    let summary = place.run("verify -HAXS --json a b").ok().summary();
     for (field, value) in [("files", 6), ("dirs", 4), ("others", 3), ("differences", 0)] {
         assert_eq!(summary[field], value, "{field}: {summary}");
     }
@@ -90,12 +89,14 @@ fn every_respect_is_found_and_can_be_left_out() {
     ] {
         let place = sample();
         place.sh(change);
-        let out = place.run(&format!("verify {options} a b")).expect(1);
-        assert!(out.text().contains(line), "{change}\n{}", out.text());
+        let out = place.run(&format!("verify {options} a b"));
+        out.expect(1);
+        assert!(out.out().contains(line), "{change}\n{}", out.out());
         if !without.is_empty() {
             let line = format!("verify {options} {without} a b");
-            let out = place.run(&line).expect(0);
-            assert_eq!(out.text(), "", "{line}");
+            let out = place.run(&line);
+            out.ok();
+            assert_eq!(out.out(), "", "{line}");
         }
     }
 }
@@ -143,31 +144,34 @@ fn filter_rules_are_those_of_sync() {
 
 #[test]
 fn owners_and_devices() {
-    if !have_root() {
+    if !have_root("owners and devices") {
         return;
     }
     let place = sample();
     place.sh("mknod a/dev c 1 3; mknod b/dev c 1 5; touch -r a b; touch -r a/dev b/dev; chown 7:8 b/d/two");
-    let out = place.run("verify a b").expect(1);
+    let out = place.run("verify a b");
+    out.expect(1);
     assert_eq!(out.sorted().len(), 3);
-    assert!(out.text().contains("differs: dev (device 1:3 / 1:5)"));
-    assert!(out.text().contains("differs: d/two (owner 0 / 7, group 0 / 8)"));
-    place.run("verify --no-o --no-g --no-devices a b").expect(0);
+    assert!(out.out().contains("differs: dev (device 1:3 / 1:5)"));
+    assert!(out.out().contains("differs: d/two (owner 0 / 7, group 0 / 8)"));
+    place.run("verify --no-o --no-g --no-devices a b").ok();
 }
 
 #[test]
 fn files_links_and_directories_as_arguments() {
     let place = sample();
     place.sh("cp -p a/one c; echo other > e; touch -r c e; ln -s a la; ln -s b lb");
-    place.run("verify a/one c").expect(0);
-    let out = place.run("verify c e").expect(1);
-    assert_eq!(out.text(), "differs: . (size 4 / 6)\n");
-    assert!(place.run("verify a c").expect(1).text().starts_with("differs: . (type dir / file)"));
+    place.run("verify a/one c").ok();
+    let out = place.run("verify c e");
+    out.expect(1);
+    assert_eq!(out.out(), "differs: . (size 4 / 6)\n");
+    assert!(place.run("verify a c").expect(1).out().starts_with("differs: . (type dir / file)"));
     // A symlink is compared itself; with a slash it stands for the directory.
-    let out = place.run("verify -t --no-times la lb").expect(1);
-    assert_eq!(out.text(), "differs: . (link)\n");
-    place.run("verify la/ lb/").expect(0);
-    assert!(place.run("verify la b").expect(1).text().contains("type symlink / dir"));
+    let out = place.run("verify -t --no-times la lb");
+    out.expect(1);
+    assert_eq!(out.out(), "differs: . (link)\n");
+    place.run("verify la/ lb/").ok();
+    assert!(place.run("verify la b").expect(1).out().contains("type symlink / dir"));
 }
 
 #[test]
@@ -185,32 +189,33 @@ fn what_cannot_be_compared_is_code_2() {
         "verify --max-differences=x a b",
         "verify --exclude-from=/nowhere a b",
     ] {
-        let out = place.run(line).expect(2);
-        assert!(out.stderr.starts_with("hakobu: "), "{line}: {}", out.stderr);
+        let out = place.run(line);
+        out.expect(2);
+        assert!(out.err().starts_with("hakobu: "), "{line}: {}", out.err());
     }
-    assert!(place.run("verify a nowhere").stderr.contains("'nowhere': No such file"));
-    assert!(
-        place.run("verify --help").expect(0).text().contains("hakobu verify [OPTIONS] SRC DST")
-    );
+    assert!(place.run("verify a nowhere").err().contains("'nowhere': No such file"));
+    assert!(place.run("verify --help").ok().out().contains("hakobu verify [OPTIONS] SRC DST"));
 }
 
 #[test]
 fn unreadable_parts_are_told_and_the_rest_is_compared() {
-    if !have_root() {
+    if !have_root("an ordinary user") {
         return;
     }
     let place = sample();
     place.sh("chmod 700 a/d/e b/d/e; chmod 600 b/one; chmod 600 a/one; echo new > b/zzz");
     let line = "setpriv --reuid 65534 --regid 65534 --clear-groups $H verify a b";
-    let out = place.try_sh(line).expect(2);
+    let out = place.try_sh(line);
+    out.expect(2);
     assert!(
-        out.stderr.contains("cannot list directory 'a/d/e': Permission denied"),
+        out.err().contains("cannot list directory 'a/d/e': Permission denied"),
         "{}",
-        out.stderr
+        out.err()
     );
-    assert!(out.stderr.contains("cannot read 'a/"), "{}", out.stderr);
-    assert!(out.text().contains("only in DST: zzz"));
-    let json = place.try_sh(&format!("{line} --json")).expect(2);
+    assert!(out.err().contains("cannot read 'a/"), "{}", out.err());
+    assert!(out.out().contains("only in DST: zzz"));
+    let json = place.try_sh(&format!("{line} --json"));
+    json.expect(2);
     assert_eq!(json.summary()["failed"], 3);
 }
 
@@ -219,15 +224,16 @@ fn hostile_names_are_compared_and_told_in_one_line_each() {
     let place = Place::new();
     place.sh(&format!("mkdir a; cd a; {HOSTILE}"));
     place.sh("cp -a a b; touch -r a b");
-    place.run("verify a b").expect(0);
+    place.run("verify a b").ok();
     place.sh("cd b; for f in *; do echo x > \"./$f\"; done; rm -- $'new\\nline'; touch -r ../a .");
-    let out = place.run("verify --no-times a b").expect(1);
+    let out = place.run("verify --no-times a b");
+    out.expect(1);
     // All but the one that begins with a dot, which the script above does not see.
     let names = std::fs::read_dir(place.path().join("a")).unwrap().count() - 1;
-    assert_eq!(out.text().lines().count(), names, "{}", out.text());
-    assert!(out.text().contains("only in SRC: new\\#012line\n"));
-    assert!(out.text().contains("differs: bad\\#377 (size 0 / 2)"));
-    let json = place.run("verify --json a b").expect(1).text();
+    assert_eq!(out.out().lines().count(), names, "{}", out.out());
+    assert!(out.out().contains("only in SRC: new\\#012line\n"));
+    assert!(out.out().contains("differs: bad\\#377 (size 0 / 2)"));
+    let json = place.run("verify --json a b").expect(1).out();
     let lines: Vec<serde_json::Value> =
         json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().any(|line| line["path_bytes"] == "626164ff"));
@@ -241,8 +247,9 @@ fn trees_deeper_than_a_path_and_than_the_limit_of_open_files() {
     place.deep("b", "directory", 3000, "f");
     place.deep("c", "directory", 3000, "new");
     place.sh("ulimit -n 256; $H verify --no-times a b");
-    let out = place.try_sh("ulimit -n 256; $H verify -j 16 --no-times a c").expect(1);
-    let text = out.text();
+    let out = place.try_sh("ulimit -n 256; $H verify -j 16 --no-times a c");
+    out.expect(1);
+    let text = out.out();
     assert!(text.starts_with("only in DST: directory/directory/"), "{text}");
     assert_eq!((text.lines().count(), text.ends_with("/new\n")), (1, true));
 }
@@ -252,11 +259,12 @@ fn large_files_are_compared_by_several_workers() {
     let place = Place::new();
     place.sh("mkdir a b; head -c 100M /dev/urandom > a/f; cp -p a/f b/f
          for n in 1 2 3; do truncate -s 9G a/s$n; cp -p a/s$n b/s$n; done; touch -r a b");
-    let summary = place.run("verify --json -j 8 a b").expect(0).summary();
+    let summary = place.run("verify --json -j 8 a b").ok().summary();
     assert_eq!(summary["bytes"], 104_857_600_u64 + 3 * (9 << 30));
     place.sh("printf X | dd of=b/f bs=1 seek=104857599 conv=notrunc status=none
         printf X | dd of=b/s2 bs=1 seek=5000000000 conv=notrunc status=none; touch -r a/f b/f");
-    let out = place.try_sh("ulimit -n 64; $H verify --no-times a b").expect(1);
+    let out = place.try_sh("ulimit -n 64; $H verify --no-times a b");
+    out.expect(1);
     assert_eq!(
         out.sorted(),
         ["differs: f (content from byte 104857599)", "differs: s2 (content from byte 5000000000)"]
@@ -267,16 +275,19 @@ fn large_files_are_compared_by_several_workers() {
 fn output_can_be_shortened_but_not_the_counts() {
     let place = Place::new();
     place.sh("mkdir a b; cd b; touch $(seq 300); touch -r ../a .");
-    let out = place.run("verify --max-differences 5 a b").expect(1);
-    assert_eq!(out.text().lines().count(), 5);
-    assert!(out.stderr.contains("295 more differences are not shown"), "{}", out.stderr);
-    assert_eq!(place.run("verify -q a b").expect(1).text(), "");
-    let out = place.run("verify --max-differences 0 --stats a b").expect(1);
-    assert!(out.text().contains("Differences: 300\n  extra: 300\n"), "{}", out.text());
+    let out = place.run("verify --max-differences 5 a b");
+    out.expect(1);
+    assert_eq!(out.out().lines().count(), 5);
+    assert!(out.err().contains("295 more differences are not shown"), "{}", out.err());
+    assert_eq!(place.run("verify -q a b").expect(1).out(), "");
+    let out = place.run("verify --max-differences 0 --stats a b");
+    out.expect(1);
+    assert!(out.out().contains("Differences: 300\n  extra: 300\n"), "{}", out.out());
     let summary = place.run("verify --max-differences 0 --json a b").expect(1).summary();
     assert_eq!((&summary["differences"], &summary["by_kind"]["extra"]), (&300.into(), &300.into()));
-    let out = place.run("verify -v --one-way a b").expect(0);
-    assert!(out.stderr.contains("0 files, 1 directories and 0 bytes compared: the same"));
+    let out = place.run("verify -v --one-way a b");
+    out.ok();
+    assert!(out.err().contains("0 files, 1 directories and 0 bytes compared: the same"));
 }
 
 #[test]
@@ -284,7 +295,7 @@ fn memory_does_not_grow_with_a_flat_directory() {
     let place = Place::new();
     place.sh("mkdir a; cd a; seq 20000 | xargs touch; cd ..; cp -a a b");
     // By way of a small program: a process begins with the peak of the one that started it.
-    let summary = place.try_sh("$H verify --json a b").expect(0).summary();
+    let summary = place.try_sh("$H verify --json a b").ok().summary();
     assert_eq!(summary["files"], 20_000);
     let rss = summary["max_rss_bytes"].as_u64().unwrap();
     assert!(rss < 24 << 20, "{rss}");
@@ -344,7 +355,7 @@ fn rsync_would_change_the_same_names() {
                 path.split(" => ").next().unwrap_or_default().trim_end_matches('/').to_owned()
             })
             .collect();
-        let json = place.run("verify -HAX --json a b").text();
+        let json = place.run("verify -HAX --json a b").out();
         let mut found = BTreeSet::new();
         for line in json.lines() {
             let line: serde_json::Value = serde_json::from_str(line).unwrap();

@@ -1,10 +1,8 @@
 //! `hakobu rm` against coreutils: what is left afterwards is the same, whatever stands in the way.
 
-#[path = "tools/mod.rs"]
-mod tools;
-
+use crate::common::{have_root, skip};
+use crate::place::{HOSTILE, Place};
 use std::sync::atomic::{AtomicBool, Ordering};
-use tools::{HOSTILE, Place, have_root};
 
 const SAMPLE: &str = r#"
     mkdir -p t/a/b/c t/empty outside; cd t
@@ -17,8 +15,9 @@ fn a_tree_goes_and_what_links_name_stays() {
     for jobs in ["1", "2", "8"] {
         let place = Place::new();
         place.sh(SAMPLE);
-        let out = place.run(&format!("rm -r -j {jobs} t")).expect(0);
-        assert_eq!((out.text(), out.stderr), (String::new(), String::new()));
+        let out = place.run(&format!("rm -r -j {jobs} t"));
+        out.ok();
+        assert_eq!((out.out(), out.err()), (String::new(), String::new()));
         assert_eq!(place.sh("find . | sort"), ".\n./outside\n./outside/precious\n");
     }
 }
@@ -30,10 +29,11 @@ fn verbose_lines_are_those_of_coreutils() {
     place.sh("cp -a t t2; echo > \"it's\"; mkdir x; mv t x; mv t2 t; rm -rf y");
     let theirs = place.other("rm -rv t ./it's", b"").sorted();
     place.sh("mv x/t t; echo > \"it's\"");
-    let out = place.run("rm -rv t ./it's").expect(0);
+    let out = place.run("rm -rv t ./it's");
+    out.ok();
     assert_eq!(out.sorted(), theirs);
     // A directory comes after everything that was in it.
-    let text = out.text();
+    let text = out.out();
     let at = |line: &str| text.find(line).unwrap();
     assert!(at("removed 't/a/b/c/1'") < at("removed directory 't/a/b/c'"));
     assert!(at("removed directory 't/a/b/c'") < at("removed directory 't/a'"));
@@ -43,15 +43,16 @@ fn verbose_lines_are_those_of_coreutils() {
 fn json_has_a_line_for_each_entry_and_a_summary() {
     let place = Place::new();
     place.sh("mkdir t; touch t/1 t/2");
-    let out = place.run("rm -rv --json t nowhere").expect(1);
+    let out = place.run("rm -rv --json t nowhere");
+    out.expect(1);
     let summary = out.summary();
     assert_eq!((&summary["deleted"], &summary["failed"]), (&3.into(), &1.into()), "{summary}");
     assert_eq!(summary["exit_code"], 1);
-    for line in out.text().lines() {
+    for line in out.out().lines() {
         serde_json::from_str::<serde_json::Value>(line).unwrap();
     }
-    assert!(out.text().contains(r#"{"event":"removed","kind":"dir","path":"t"}"#));
-    assert_eq!(out.text().lines().count(), 5);
+    assert!(out.out().contains(r#"{"event":"removed","kind":"dir","path":"t"}"#));
+    assert_eq!(out.out().lines().count(), 5);
 }
 
 /// Every exit code, and what is left afterwards, with the same arguments for both programs.
@@ -101,8 +102,9 @@ fn arguments_mean_the_same() {
         let (ours, theirs) = (Place::new(), Place::new());
         ours.sh(make);
         theirs.sh(make);
-        let out = ours.try_sh(&format!("cd w; $H rm {line} </dev/null")).expect(code);
-        assert_eq!(out.stderr.is_empty(), code == 0, "{line}: {}", out.stderr);
+        let out = ours.try_sh(&format!("cd w; $H rm {line} </dev/null"));
+        out.expect(code);
+        assert_eq!(out.err().is_empty(), code == 0, "{line}: {}", out.err());
         // Coreutils 9.1 empties the directory that the symlink names before it refuses.
         if line.contains("-j") || line == "-r l/" {
             assert!(line != "-r l/" || ours.path().join("w/d/x/2").exists());
@@ -128,16 +130,16 @@ fn the_message_says_what_and_why() {
         ("rm f/", "hakobu: cannot remove 'f/': Not a directory\n"),
         ("rm -r .", "hakobu: cannot remove '.': '.' and '..' are never removed\n"),
     ] {
-        assert_eq!(place.run(line).expect(1).stderr, message);
+        assert_eq!(place.run(line).expect(1).err(), message);
     }
-    assert!(place.run("rm --help").expect(0).text().contains("hakobu rm [OPTIONS] PATH..."));
+    assert!(place.run("rm --help").ok().out().contains("hakobu rm [OPTIONS] PATH..."));
 }
 
 #[test]
 fn hostile_names() {
     let place = Place::new();
     place.sh(&format!("mkdir -p $'t/d\\n' $'t/\\xff'; cd t; {HOSTILE} cd $'d\\n'; {HOSTILE}"));
-    place.run("rm -r t").expect(0);
+    place.run("rm -r t").ok();
     assert_eq!(place.sh("ls -A"), "");
 }
 
@@ -156,14 +158,14 @@ fn deeper_than_a_path_and_than_the_limit_of_open_files() {
 fn wide_and_flat_trees_on_many_workers() {
     let place = Place::new();
     place.sh("mkdir t; cd t; seq 20000 | xargs touch; mkdir -p d{1..300}/e; for d in d*; do touch $d/e/{1..9}; done");
-    let summary = place.run("rm -r -j 8 --json t").expect(0).summary();
+    let summary = place.run("rm -r -j 8 --json t").ok().summary();
     assert_eq!(summary["deleted"], 20_000 + 300 * 11 + 1);
     assert_eq!(place.sh("ls -A"), "");
 }
 
 #[test]
 fn goes_on_after_errors_and_leaves_what_coreutils_leaves() {
-    if !have_root() {
+    if !have_root("an ordinary user") {
         return;
     }
     let make = r#"mkdir -p t/{ok,locked,unlisted,hidden}/sub t/closed-empty; touch t/*/f t/*/sub/f
@@ -173,8 +175,9 @@ fn goes_on_after_errors_and_leaves_what_coreutils_leaves() {
         place.sh(make);
         place.sh("chmod 777 .");
         let nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups";
-        let out = place.try_sh(&format!("{nobody} {program} -rf t")).expect(1);
-        assert!(out.stderr.contains("cannot remove 't/locked/"), "{}", out.stderr);
+        let out = place.try_sh(&format!("{nobody} {program} -rf t"));
+        out.expect(1);
+        assert!(out.err().contains("cannot remove 't/locked/"), "{}", out.err());
     }
     assert_eq!(ours.tree("."), theirs.tree("."));
 }
@@ -203,9 +206,10 @@ fn answers_decide() {
         let (ours, theirs) = (Place::new(), Place::new());
         ours.sh(make);
         theirs.sh(make);
-        let out = ours.run_with(&format!("rm {options}"), &[], answers.as_bytes()).expect(0);
-        assert_eq!(out.stderr.contains("hakobu rm: "), options != "-I a b", "{}", out.stderr);
-        assert_eq!(out.text(), "");
+        let out = ours.run_with(&format!("rm {options}"), &[], answers.as_bytes());
+        out.ok();
+        assert_eq!(out.err().contains("hakobu rm: "), options != "-I a b", "{}", out.err());
+        assert_eq!(out.out(), "");
         theirs.other(&format!("rm {options}"), answers.as_bytes());
         assert_eq!(ours.tree("."), theirs.tree("."), "{options} {answers:?}");
     }
@@ -214,7 +218,7 @@ fn answers_decide() {
 /// On a terminal what is write-protected is asked about, and with -f nothing is.
 #[test]
 fn write_protected_files_are_asked_about_on_a_terminal() {
-    if !have_root() {
+    if !have_root("an ordinary user") {
         return;
     }
     for (options, answer, left) in [("", "n", ". ./w ./w/f"), ("", "y", "."), ("-f", "n", ".")] {
@@ -226,19 +230,18 @@ fn write_protected_files_are_asked_about_on_a_terminal() {
                  script -qec \"$H rm -r {options} w\" /dev/null"
         ));
         if out.code == 77 {
-            eprintln!("skipped: needs script");
-            return;
+            return skip("needs script");
         }
-        let asked = out.text().contains("remove write-protected regular file 'w/f'?");
-        assert_eq!(asked, options.is_empty(), "{}", out.text());
+        let asked = out.out().contains("remove write-protected regular file 'w/f'?");
+        assert_eq!(asked, options.is_empty(), "{}", out.out());
         let tree: Vec<String> = place.tree(".").into_iter().collect();
-        assert_eq!(tree.join(" "), left, "{options} {answer}: {}", out.text());
+        assert_eq!(tree.join(" "), left, "{options} {answer}: {}", out.out());
     }
 }
 
 #[test]
 fn other_file_systems_stay_where_asked() {
-    if !have_root() {
+    if !have_root("other file systems") {
         return;
     }
     let place = Place::new();
@@ -248,15 +251,14 @@ fn other_file_systems_stay_where_asked() {
          $H rm -r --one-file-system t; code=$?; ls t/d/m; exit $code'",
     );
     if out.code == 77 {
-        eprintln!("skipped: no mount namespace");
-        return;
+        return skip("no mount namespace");
     }
-    let out = out.expect(1);
-    assert_eq!(out.text(), "kept\n");
+    out.expect(1);
+    assert_eq!(out.out(), "kept\n");
     assert!(
-        out.stderr.contains("cannot remove 't/d/m': it is on another file system"),
+        out.err().contains("cannot remove 't/d/m': it is on another file system"),
         "{}",
-        out.stderr
+        out.err()
     );
     assert_eq!(place.sh("find t"), "t\nt/d\nt/d/m\n");
 }
@@ -289,4 +291,53 @@ fn a_swapped_symlink_leads_nowhere() {
     });
     place.try_sh("rm -rf s t");
     assert_eq!(place.sh("find . | sort").lines().count(), 5);
+}
+
+/// `rm -r /` in a root of its own, with nothing in it but the program and what it is linked to.
+fn throw_away_root() -> Place {
+    let place = Place::new();
+    place.sh("mkdir -p root/keep; echo x > root/keep/precious; cp \"$H\" root/hakobu
+         for lib in $(ldd \"$H\" | grep -o '/[^ ]*'); do
+             mkdir -p \"root${lib%/*}\"; cp -L \"$lib\" \"root$lib\"
+         done");
+    place
+}
+
+#[test]
+fn the_root_of_the_system_stays() {
+    if !have_root("a root directory of its own") {
+        return;
+    }
+    let place = throw_away_root();
+    let before = place.tree("root");
+    for line in ["-r /", "-rf //", "-rf --preserve-root /", "-rf --preserve-root=all /", "-rf ///"]
+    {
+        let out = place.try_sh(&format!("chroot root /hakobu rm {line}"));
+        out.expect(1).says(&["cannot remove '/", "--no-preserve-root allows it"]);
+        assert_eq!(place.tree("root"), before, "{line}");
+    }
+    // What stands beside it goes all the same.
+    let out = place.try_sh("touch root/one; chroot root /hakobu rm -rf / /one");
+    out.expect(1).says(&["--no-preserve-root allows it"]);
+    assert_eq!(place.tree("root"), before);
+    // That the guard was all that held it back, also to know that the test tests something.
+    place.try_sh("chroot root /hakobu rm -rf --no-preserve-root /");
+    assert_eq!(place.sh("ls -A root"), "");
+}
+
+#[test]
+fn mounted_file_systems_stay_where_asked() {
+    if !have_root("mounting") {
+        return;
+    }
+    let place = Place::new();
+    let out = place.try_sh(
+        "mkdir m; unshare -m bash -c 'mount -t tmpfs none m || exit 77; touch m/kept
+         $H rm -r --preserve-root=all m; code=$?; ls m; exit $code'",
+    );
+    if out.code == 77 {
+        return skip("no mount namespace");
+    }
+    out.expect(1).says(&["a file system is mounted there"]);
+    assert_eq!(out.out(), "kept\n");
 }

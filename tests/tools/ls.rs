@@ -1,9 +1,8 @@
 //! `hakobu ls` against coreutils in the C locale, byte for byte.
 
-#[path = "tools/mod.rs"]
-mod tools;
-
-use tools::{HOSTILE, Out, Place, have_root};
+use crate::common::case::Run;
+use crate::common::{have_root, skip};
+use crate::place::{HOSTILE, Place};
 
 const SAMPLE: &str = r#"
     mkdir -p t/dir/sub t/.hiddendir t/empty; cd t
@@ -14,7 +13,7 @@ const SAMPLE: &str = r#"
 "#;
 
 /// Both programs with the same arguments.
-fn both(place: &Place, line: &str) -> (Out, Out) {
+fn both(place: &Place, line: &str) -> (Run, Run) {
     (place.run(&format!("ls {line}")), place.other(&format!("ls {line}"), b""))
 }
 
@@ -86,8 +85,8 @@ fn output_is_that_of_coreutils() {
         "-lrt t/one t/large t/exe",
     ] {
         let (ours, theirs) = both(&place, line);
-        assert_eq!(ours.text(), theirs.text(), "{line}");
-        assert_eq!((ours.code, ours.stderr), (theirs.code, String::new()), "{line}");
+        assert_eq!(ours.out(), theirs.out(), "{line}");
+        assert_eq!((ours.code, ours.err()), (theirs.code, String::new()), "{line}");
     }
 }
 
@@ -106,14 +105,14 @@ fn columns_are_those_of_coreutils_without_tabs() {
 
 #[test]
 fn devices_and_owners() {
-    if !have_root() {
+    if !have_root("devices") {
         return;
     }
     let place = Place::new();
     place.sh("mkdir t; cd t; mknod c c 1 3; mknod b b 259 1000; head -c 5000 /dev/zero > f; chown 65534:12345 f; chown 98765 c");
     for line in ["-l t", "-n t", "-lh t", "-l t/f", "-l t/c", "-gG t"] {
         let (ours, theirs) = both(&place, line);
-        assert_eq!(ours.text(), theirs.text(), "{line}");
+        assert_eq!(ours.out(), theirs.out(), "{line}");
     }
 }
 
@@ -124,39 +123,44 @@ fn exit_codes() {
     for (line, code) in
         [("nowhere", 2), ("t nowhere", 2), ("t", 0), ("--nosuch", 2), ("--color t", 2)]
     {
-        let out = place.run(&format!("ls {line}")).expect(code);
-        assert_eq!(out.stderr.is_empty(), code == 0, "{line}");
+        let out = place.run(&format!("ls {line}"));
+        out.expect(code);
+        assert_eq!(out.err().is_empty(), code == 0, "{line}");
     }
     assert_eq!(
-        place.run("ls nowhere").stderr,
+        place.run("ls nowhere").err(),
         "hakobu: cannot look at 'nowhere': No such file or directory\n"
     );
-    assert!(place.run("ls --color t").stderr.starts_with("hakobu: --color is not built"));
-    assert!(place.run("ls --help").expect(0).text().contains("hakobu ls [OPTIONS] [PATH]..."));
-    if have_root() {
+    assert!(place.run("ls --color t").err().starts_with("hakobu: --color is not built"));
+    assert!(place.run("ls --help").ok().out().contains("hakobu ls [OPTIONS] [PATH]..."));
+    if have_root("an ordinary user") {
         for (line, code) in
             [("-R t", 1), ("t/closed", 2), ("-l t/open t/closed", 2), ("-ld t/closed", 0)]
         {
             let nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups";
-            let ours = place.try_sh(&format!("{nobody} $H ls {line}")).expect(code);
-            let theirs = place.try_sh(&format!("{nobody} ls {line}")).expect(code);
-            assert_eq!(ours.stderr.is_empty(), theirs.stderr.is_empty(), "{line}");
+            let ours = place.try_sh(&format!("{nobody} $H ls {line}"));
+            ours.expect(code);
+            let theirs = place.try_sh(&format!("{nobody} ls {line}"));
+            theirs.expect(code);
+            assert_eq!(ours.err().is_empty(), theirs.err().is_empty(), "{line}");
         }
     }
 }
 
 #[test]
 fn names_that_cannot_be_looked_at_show_question_marks() {
-    if !have_root() {
+    if !have_root("an ordinary user") {
         return;
     }
     let place = Place::new();
     place.sh("mkdir t; touch t/f; ln -s f t/l; chmod 744 t");
     let nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups";
-    let ours = place.try_sh(&format!("{nobody} $H ls -l t")).expect(1);
-    let theirs = place.try_sh(&format!("{nobody} ls -l t")).expect(1);
+    let ours = place.try_sh(&format!("{nobody} $H ls -l t"));
+    ours.expect(1);
+    let theirs = place.try_sh(&format!("{nobody} ls -l t"));
+    theirs.expect(1);
     let squeeze = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(squeeze(ours.text()), squeeze(theirs.text()));
+    assert_eq!(squeeze(ours.out()), squeeze(theirs.out()));
 }
 
 #[test]
@@ -167,7 +171,7 @@ fn hostile_names() {
         let (ours, theirs) = both(&place, line);
         assert_eq!(ours.stdout, theirs.stdout, "{line}");
     }
-    let json = place.run("ls --json t").expect(0).text();
+    let json = place.run("ls --json t").ok().out();
     let lines: Vec<serde_json::Value> =
         json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 13);
@@ -182,10 +186,9 @@ fn names_are_quoted_on_a_terminal() {
     let out = place
         .try_sh("command -v script >/dev/null || exit 77; script -qec \"$H ls -1 t\" /dev/null");
     if out.code == 77 {
-        eprintln!("skipped: needs script");
-        return;
+        return skip("needs script");
     }
-    let text = out.text();
+    let text = out.out();
     assert_eq!(text.replace('\r', ""), "'a b'\n'esc'$'\\033''[31m'\n\"it's\"\nplain\n");
 }
 
@@ -193,7 +196,7 @@ fn names_are_quoted_on_a_terminal() {
 fn json_has_what_stat_says() {
     let place = Place::new();
     place.sh("mkdir t; echo hello > t/f; chmod 640 t/f; touch -d @1000000000.5 t/f; ln -s f t/l");
-    let text = place.run("ls --json t").expect(0).text();
+    let text = place.run("ls --json t").ok().out();
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for (field, value) in

@@ -1,9 +1,7 @@
 //! `hakobu du` against coreutils: the same lines, in an order of its own.
 
-#[path = "tools/mod.rs"]
-mod tools;
-
-use tools::{HOSTILE, Place, have_root};
+use crate::common::{have_root, skip};
+use crate::place::{HOSTILE, Place};
 
 const SAMPLE: &str = r#"
     mkdir -p t/a/b/c t/a.b t/z/y t/empty; cd t
@@ -58,14 +56,15 @@ fn lines_are_those_of_coreutils() {
         "t//a",
     ] {
         let theirs = place.other(&format!("du {line}"), b"");
-        let ours = place.run(&format!("du {line}")).expect(theirs.code);
+        let ours = place.run(&format!("du {line}"));
+        ours.expect(theirs.code);
         let sort = |text: String| {
             let mut lines: Vec<String> = text.split(['\n', '\0']).map(str::to_owned).collect();
             lines.sort();
             lines
         };
-        assert_eq!(sort(ours.text()), sort(theirs.text()), "{line}");
-        assert_eq!(ours.stderr, "", "{line}");
+        assert_eq!(sort(ours.out()), sort(theirs.out()), "{line}");
+        assert_eq!(ours.err(), "", "{line}");
     }
 }
 
@@ -73,7 +72,7 @@ fn lines_are_those_of_coreutils() {
 fn lines_are_sorted_and_directories_come_last() {
     let place = Place::new();
     place.sh("mkdir -p t/{b,a.b,a}/{y,x}; touch t/b/f t/a/x/z");
-    let text = place.run("du -a -j 8 t").expect(0).text();
+    let text = place.run("du -a -j 8 t").ok().out();
     let names: Vec<&str> = text.lines().filter_map(|line| line.split('\t').nth(1)).collect();
     assert_eq!(
         names,
@@ -88,7 +87,7 @@ fn lines_are_sorted_and_directories_come_last() {
 fn json_lines() {
     let place = Place::new();
     place.sh("mkdir t; head -c 1000 /dev/zero > $'t/\\xff'; mkdir t/d");
-    let text = place.run("du -ac --apparent-size --json t").expect(0).text();
+    let text = place.run("du -ac --apparent-size --json t").ok().out();
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&lines[1]["path_bytes"], &lines[1]["bytes"]), (&"742fff".into(), &1000.into()));
@@ -99,17 +98,20 @@ fn json_lines() {
 fn failures_are_told_and_counted() {
     let place = Place::new();
     place.sh("mkdir -p t/closed t/open; chmod 0 t/closed; touch t/open/f");
-    let out = place.run("du t nowhere").expect(1);
-    assert!(out.stderr.contains("hakobu: cannot look at 'nowhere': No such file or directory"));
-    assert!(out.text().ends_with("\tt\n"));
-    if have_root() {
+    let out = place.run("du t nowhere");
+    out.expect(1);
+    assert!(out.err().contains("hakobu: cannot look at 'nowhere': No such file or directory"));
+    assert!(out.out().ends_with("\tt\n"));
+    if have_root("an ordinary user") {
         place.sh("chmod 755 t");
         let line =
             |program| format!("setpriv --reuid 65534 --regid 65534 --clear-groups {program} t");
-        let ours = place.try_sh(&line("$H du")).expect(1);
-        let theirs = place.try_sh(&line("du")).expect(1);
+        let ours = place.try_sh(&line("$H du"));
+        ours.expect(1);
+        let theirs = place.try_sh(&line("du"));
+        theirs.expect(1);
         assert_eq!(ours.sorted(), theirs.sorted());
-        assert!(ours.stderr.contains("cannot list directory 't/closed': Permission denied"));
+        assert!(ours.err().contains("cannot list directory 't/closed': Permission denied"));
     }
     for (line, start) in [
         ("du -sa t", "hakobu: -s and -a contradict"),
@@ -119,17 +121,19 @@ fn failures_are_told_and_counted() {
         ("du --nosuch t", "hakobu: unexpected argument"),
         ("du -j x t", "hakobu: -j 'x'"),
     ] {
-        let out = place.run(line).expect(2);
-        assert!(out.stderr.starts_with(start), "{line}: {}", out.stderr);
+        let out = place.run(line);
+        out.expect(2);
+        assert!(out.err().starts_with(start), "{line}: {}", out.err());
     }
-    assert!(place.run("du --help").expect(0).text().contains("hakobu du [OPTIONS] [PATH]..."));
+    assert!(place.run("du --help").ok().out().contains("hakobu du [OPTIONS] [PATH]..."));
 }
 
 #[test]
 fn hostile_names_and_deep_trees() {
     let place = Place::new();
     place.sh(&format!("mkdir -p t/$'d\\n' t/-a; cd t; {HOSTILE}"));
-    let (ours, theirs) = (place.run("du -a0 t").expect(0), place.other("du -a0 t", b""));
+    let (ours, theirs) = (place.run("du -a0 t"), place.other("du -a0 t", b""));
+    ours.ok();
     let sort = |bytes: &[u8]| {
         let mut lines: Vec<Vec<u8>> = bytes.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
         lines.sort();
@@ -144,7 +148,7 @@ fn hostile_names_and_deep_trees() {
 
 #[test]
 fn other_file_systems_are_left_out() {
-    if !have_root() {
+    if !have_root("other file systems") {
         return;
     }
     let place = Place::new();
@@ -154,8 +158,7 @@ fn other_file_systems_are_left_out() {
          diff <(du -x t) <($H du -x t) && diff <(du -a t | sort) <($H du -a t | sort)'",
     );
     if out.code == 77 {
-        eprintln!("skipped: no mount namespace");
-        return;
+        return skip("no mount namespace");
     }
-    out.expect(0);
+    out.ok();
 }
