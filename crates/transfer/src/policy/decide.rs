@@ -93,11 +93,11 @@ fn decide_file(source: &Meta, target: &Meta, policy: &Policy) -> Action {
     if source.size != target.size {
         return Action::Update;
     }
-    if policy.size_only {
-        return Action::Metadata;
-    }
     if policy.checksum {
         return Action::Compare;
+    }
+    if policy.size_only {
+        return Action::Metadata;
     }
     if policy.ignore_times || !same_time(source.mtime, target.mtime, policy.modify_window_s) {
         return Action::Update;
