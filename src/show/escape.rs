@@ -83,12 +83,22 @@ pub fn push_quoted(name: &[u8], out: &mut Vec<u8>) {
         return;
     }
     out.push(b'\'');
+    // Whether the bytes before were escapes, inside of $'…'.
+    let mut escaping = false;
     for byte in name {
+        let escape = !is_text && control(byte);
+        match (escape, escaping) {
+            (true, false) => out.extend_from_slice(b"'$'"),
+            (false, true) if *byte != b'\'' => out.extend_from_slice(b"''"),
+            _ => {}
+        }
+        escaping = escape;
         match byte {
             b'\'' => out.extend_from_slice(b"'\\''"),
-            b if !is_text && control(b) => {
-                out.extend_from_slice(format!("'$'\\{b:03o}''").as_bytes());
-            }
+            b if escape => match b"abtnvfr".get(usize::from(b.wrapping_sub(7))) {
+                Some(letter) => out.extend_from_slice(&[b'\\', *letter]),
+                None => out.extend_from_slice(format!("\\{b:03o}").as_bytes()),
+            },
             b => out.push(*b),
         }
     }
@@ -130,8 +140,10 @@ mod tests {
             (&b"a b"[..], "'a b'"),
             (b"it's", "\"it's\""),
             (b"it's $5", "'it'\\''s $5'"),
-            (b"a\nb", "'a'$'\\012''b'"),
-            (b"\xff", "''$'\\377'''"),
+            (b"a\nb", "'a'$'\\n''b'"),
+            (b"\xff", "''$'\\377'"),
+            (b"t\t", "'t'$'\\t'"),
+            (b"\x01\x02k", "''$'\\001\\002''k'"),
             (b"", "''"),
         ] {
             let mut out = Vec::new();
