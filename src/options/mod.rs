@@ -15,6 +15,7 @@ pub mod verify;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use hakobu_transfer::error::Fatal;
 pub use opt::{Opt, Takes, flag, value};
 use std::ffi::OsString;
 
@@ -58,13 +59,26 @@ pub struct Typed {
     pub paths: Vec<OsString>,
 }
 
-/// Why a command line was not taken.
+/// Why a command does not begin.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refused {
     /// `--help` was asked for: the text.
     Help(String),
     /// It is wrong: the message.
     Usage(String),
+    /// It names something that cannot be used.
+    Failed {
+        /// The exit code.
+        code: u8,
+        /// Why.
+        message: String,
+    },
+}
+
+impl From<Fatal> for Refused {
+    fn from(fatal: Fatal) -> Refused {
+        Refused::Failed { code: fatal.code, message: fatal.message }
+    }
 }
 
 const PATHS: &str = "PATHS";
@@ -226,7 +240,9 @@ mod tests {
                 options.chain(paths).collect::<Vec<_>>().join(" ")
             }
             Err(Refused::Help(_)) => "help".to_owned(),
-            Err(Refused::Usage(message)) => message.lines().next().unwrap_or("").to_owned(),
+            Err(Refused::Usage(message) | Refused::Failed { message, .. }) => {
+                message.lines().next().unwrap_or("").to_owned()
+            }
         }
     }
 
