@@ -238,7 +238,11 @@ fn places(
         Some(dir) => PathBuf::from(dir),
         None => paths.pop().unwrap_or_default(),
     };
-    let (typed, listed) = (paths.clone(), !more_sources.is_empty());
+    for source in &paths {
+        check_location(source, false)?;
+    }
+    check_location(&target, allows_null)?;
+    let listed = !more_sources.is_empty();
     paths.extend(more_sources);
     if paths.is_empty() {
         return Err(if target.as_os_str().is_empty() {
@@ -247,10 +251,6 @@ fn places(
             format!("give a target after {}", quoted(target))
         });
     }
-    for source in typed {
-        check_location(&source, false)?;
-    }
-    check_location(&target, allows_null)?;
     let several = paths.len() > 1 || listed;
     if no_target_dir && several {
         return Err("-T takes one source".into());

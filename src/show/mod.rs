@@ -145,7 +145,7 @@ impl Show {
             joblog,
             seq: AtomicU64::new(0),
             progress,
-            problems: Mutex::default(),
+            problems: Mutex::new(problems::Groups::new(wanted.command)),
             control,
             wanted,
         })
