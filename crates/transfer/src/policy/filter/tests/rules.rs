@@ -28,8 +28,6 @@ fn names_and_separators() {
         ("R a", NEITHER),
         ("risk a", NEITHER),
         ("-pp a", BOTH),
-        ("-x a", NEITHER),
-        ("Px a", NEITHER),
         ("-  a", NEITHER),
         ("- C a", NEITHER),
     ] {
