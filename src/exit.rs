@@ -12,7 +12,7 @@ pub const SYNC_USAGE: u8 = 1;
 pub const SYNC_SELECTION: u8 = 3;
 /// `sync`: reading or writing failed in a way that makes going on pointless (disk full).
 pub const SYNC_IO: u8 = 11;
-/// `sync`: a signal asked it to stop.
+/// `sync`: a signal asked it to stop (a second one ends it at once, with the same code).
 pub const SYNC_INTERRUPTED: u8 = 20;
 /// `sync`: some entries were not, or not wholly, transferred.
 pub const SYNC_PARTIAL: u8 = 23;
@@ -21,7 +21,7 @@ pub const SYNC_VANISHED: u8 = 24;
 /// `sync`: `--max-delete` held removals back.
 pub const SYNC_MAX_DELETE: u8 = 25;
 
-/// `cp`, `mv`, `rm`, `ls`, `du`: something failed.
+/// `cp`, `mv`, `rm`, `ls`, `du`: something failed, or a signal ended it.
 pub const FAILURE: u8 = 1;
 /// `cp`, `mv`, `rm`, `ls`, `du` and the program itself: the command line makes no sense.
 pub const USAGE: u8 = 2;

@@ -9,7 +9,7 @@ const MANY: usize = 256;
 const JOBS_MAX: usize = 4096;
 
 /// One line for the help of commands that have `-j`.
-pub const HELP: &str = "units in flight: N, +N, -N, N%, 0 (many), auto";
+pub const HELP: &str = "workers: N, +N, -N, N%, 0 (many), auto";
 
 /// Reads the value of `-j` on a machine with `cpus` CPUs: `N` jobs, `+N` or `-N` relative to the
 /// CPUs (at least one), `N%` of them, `0` for as many as possible, `auto`.

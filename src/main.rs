@@ -7,7 +7,6 @@
 mod commands;
 mod exit;
 mod jobs;
-mod location;
 mod names;
 mod number;
 mod options;
@@ -23,7 +22,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     let Some(first) = arguments.next() else {
-        output::message(&format!("what shall be done?\n\n{}", commands::overview()));
+        output::message(&format!("give a command\n\n{}", commands::overview()));
         return exit::USAGE.into();
     };
     let rest: Vec<OsString> = arguments.collect();

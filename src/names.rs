@@ -1,5 +1,6 @@
 //! Names read from a file or from standard input (`--files-from`), and whole small files.
 
+use hakobu_transfer::error::{Cause, quoted};
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -16,13 +17,7 @@ pub fn read_whole(file: &OsStr) -> Result<Vec<u8>, String> {
         std::fs::File::open(file).and_then(|mut file| file.read_to_end(&mut content))
     }
     .map(|_| content)
-    .map_err(|error| format!("cannot read '{}': {}", file.display(), cause(&error)))
-}
-
-/// The words of an error without its number.
-fn cause(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
+    .map_err(|error| format!("cannot read {}: {}", quoted(file), Cause::System(error)))
 }
 
 /// Splits the content of a list of names: at newlines (a carriage return before one, or alone,

@@ -2,10 +2,10 @@
 
 mod spec;
 
-use super::{Session, joined, nothing, typed};
+use super::{Session, joined, nothing, refuse};
 use crate::exit;
-use crate::options::cp::TABLE;
-use crate::show::{Wanted, output};
+use crate::options::{Refused, cp::TABLE};
+use crate::show::Wanted;
 use hakobu_transfer::error::{Cause, Class, Operation, Problem};
 use hakobu_transfer::event::{Event, Listener};
 use hakobu_transfer::policy::Symlinks;
@@ -16,16 +16,10 @@ use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let typed = match typed(&TABLE, &arguments) {
-        Ok(typed) => typed,
-        Err(code) => return code.into(),
-    };
-    match spec::of(&typed) {
+    let typed = TABLE.parse(&arguments);
+    match typed.and_then(|typed| spec::of(&typed).map_err(Refused::Usage)) {
         Ok((spec, wanted)) => copy(spec, wanted).into(),
-        Err(message) => {
-            output::message(&format!("cp: {message}"));
-            exit::USAGE.into()
-        }
+        Err(refused) => refuse(refused, exit::USAGE),
     }
 }
 

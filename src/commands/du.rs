@@ -1,15 +1,15 @@
 //! `hakobu du`: coreutils' command line on the parallel meter.
 
-use super::tool::{self, Stop, stop};
+use super::{refuse, tool};
 use crate::number::ceiled;
-use crate::options::Typed;
 use crate::options::du::TABLE;
+use crate::options::{Refused, Typed};
 use crate::show::escape::Escape;
 use crate::show::json::{Paths, push_line};
 use crate::show::output::{self, Output};
 use crate::{exit, jobs};
 use hakobu_transfer::engine::usage::{Measured, Meter, Options};
-use hakobu_transfer::error::Cause;
+use hakobu_transfer::error::{Cause, quoted};
 use hakobu_transfer::unit::Jobs;
 use serde::Serialize;
 use std::ffi::{CString, OsString};
@@ -40,13 +40,13 @@ struct Plan {
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    match TABLE.parse(&arguments).map_err(Stop::from).and_then(plan) {
+    match TABLE.parse(&arguments).and_then(plan) {
         Ok(plan) => measure(&plan).into(),
-        Err(reason) => stop(reason, exit::USAGE),
+        Err(refused) => refuse(refused, exit::USAGE),
     }
 }
 
-fn plan(typed: Typed) -> Result<Plan, Stop> {
+fn plan(typed: Typed) -> Result<Plan, Refused> {
     let mut options = Options::default();
     let mut plan = Plan {
         options,
@@ -65,7 +65,7 @@ fn plan(typed: Typed) -> Result<Plan, Stop> {
             "max-depth" => {
                 let depth = given.value.to_str().and_then(|text| text.parse().ok());
                 options.depth_max = Some(depth.ok_or_else(|| {
-                    Stop::Usage(format!("--max-depth={}: give a number", given.value.display()))
+                    Refused::Usage(format!("--max-depth={}: give a number", given.value.display()))
                 })?);
             }
             "total" => plan.total = true,
@@ -79,19 +79,21 @@ fn plan(typed: Typed) -> Result<Plan, Stop> {
             "null" => plan.end = 0,
             "jobs" => {
                 let cpus = hakobu_sys::process::cpus();
-                plan.jobs = jobs::parse(&given.value, cpus).map_err(Stop::Usage)?;
+                plan.jobs = jobs::parse(&given.value, cpus).map_err(Refused::Usage)?;
             }
             "json" => plan.json = true,
-            other => return Err(Stop::Usage(format!("--{other} is not known to du"))),
+            other => return Err(Refused::Usage(format!("--{other} is not known to du"))),
         }
     }
     if summarize && options.files {
         let message = "-s and -a contradict each other: one line in all, or one for each file";
-        return Err(Stop::Usage(message.into()));
+        return Err(Refused::Usage(message.into()));
     }
     if summarize {
         if let Some(depth) = options.depth_max.filter(|depth| *depth > 0) {
-            return Err(Stop::Usage(format!("-s and --max-depth={depth} contradict each other")));
+            return Err(Refused::Usage(format!(
+                "-s and --max-depth={depth} contradict each other"
+            )));
         }
         options.depth_max = Some(0);
     }
@@ -115,7 +117,7 @@ fn measure(plan: &Plan) -> u8 {
         match CString::new(path.as_bytes()) {
             Ok(top) => tops.push(top),
             Err(_) => {
-                output::message(&format!("'{}' cannot be a path", path.display()));
+                output::message(&format!("{} cannot be a path", quoted(path)));
                 return exit::FAILURE;
             }
         }
@@ -184,9 +186,9 @@ mod tests {
 
     fn planned(line: &str) -> Result<Plan, String> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        TABLE.parse(&arguments).map_err(Stop::from).and_then(plan).map_err(|stop| match stop {
-            Stop::Help(_) => "help".into(),
-            Stop::Usage(message) => message,
+        TABLE.parse(&arguments).and_then(plan).map_err(|stop| match stop {
+            Refused::Help(_) => "help".into(),
+            Refused::Usage(message) | Refused::Failed { message, .. } => message,
         })
     }
 

@@ -7,10 +7,10 @@ mod json;
 mod long;
 mod name;
 
-use super::tool::{self, Stop, stop};
+use super::{refuse, tool};
 use crate::exit;
-use crate::options::Typed;
 use crate::options::ls::TABLE;
+use crate::options::{Refused, Typed};
 use crate::show::escape::Escape;
 use crate::show::output::{self, Output};
 use entry::Entry;
@@ -92,15 +92,14 @@ impl Plan {
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let out = Output::stdout();
     let is_terminal = out.is_terminal();
-    let planned =
-        TABLE.parse(&arguments).map_err(Stop::from).and_then(|typed| plan(typed, is_terminal));
+    let planned = TABLE.parse(&arguments).and_then(|typed| plan(typed, is_terminal));
     match planned {
         Ok(plan) => Lister::new(&plan, &out).run().into(),
-        Err(reason) => stop(reason, exit::USAGE),
+        Err(refused) => refuse(refused, exit::USAGE),
     }
 }
 
-fn plan(typed: Typed, is_terminal: bool) -> Result<Plan, Stop> {
+fn plan(typed: Typed, is_terminal: bool) -> Result<Plan, Refused> {
     let escape = Escape::of_locale();
     let mut plan = Plan {
         form: if is_terminal { Form::Columns } else { Form::Lines },
@@ -155,7 +154,7 @@ fn plan(typed: Typed, is_terminal: bool) -> Result<Plan, Stop> {
                 }
             }
             "json" => json = true,
-            other => return Err(Stop::Usage(format!("--{other} is not known to ls"))),
+            other => return Err(Refused::Usage(format!("--{other} is not known to ls"))),
         }
     }
     if json {
@@ -391,10 +390,10 @@ mod tests {
 
     fn planned(line: &str) -> Result<Plan, String> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        let parsed = TABLE.parse(&arguments).map_err(Stop::from);
+        let parsed = TABLE.parse(&arguments);
         parsed.and_then(|typed| plan(typed, false)).map_err(|stop| match stop {
-            Stop::Help(_) => "help".into(),
-            Stop::Usage(message) => message,
+            Refused::Help(_) => "help".into(),
+            Refused::Usage(message) | Refused::Failed { message, .. } => message,
         })
     }
 

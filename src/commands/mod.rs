@@ -9,14 +9,15 @@ mod sync;
 mod tool;
 mod verify;
 
-use crate::options::{Refused, Table, Typed};
+use crate::options::Refused;
 use crate::show::{Line, Show, Wanted, output};
-use crate::{exit, location, signals};
-use hakobu_transfer::error::Fatal;
+use crate::{exit, signals};
+use hakobu_transfer::error::{Fatal, quoted};
+use hakobu_transfer::location::Location;
 use hakobu_transfer::run::{Control, Outcome, Spec, transfer};
 use hakobu_transfer::unit::Totals;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -130,7 +131,8 @@ impl Session {
     fn start(wanted: Wanted, code_of: fn(&Outcome) -> u8) -> Result<Session, u8> {
         let start = Instant::now();
         let control = Arc::new(Control::default());
-        if let Err(error) = signals::stop(&control) {
+        let interrupted = code_of(&Outcome { stopped: true, ..nothing() });
+        if let Err(error) = signals::stop(&control, interrupted) {
             output::message(&format!("signals will end this run at once: {error}"));
         }
         let is_list = matches!(wanted.line, Line::List { .. });
@@ -193,18 +195,22 @@ fn joined(mut first: Outcome, second: Outcome) -> Outcome {
     }
 }
 
-/// Reads a command line of cp's family; the error is an exit code, with its message told.
-fn typed(table: &Table, arguments: &[OsString]) -> Result<Typed, u8> {
-    table.parse(arguments).map_err(|refused| match refused {
+/// Says why a command does not begin, and gives its exit code.
+fn refuse(refused: Refused, usage_code: u8) -> ExitCode {
+    match refused {
         Refused::Help(text) => {
             output::text(&text);
-            exit::OK
+            exit::OK.into()
         }
         Refused::Usage(message) => {
-            output::message(&format!("{}: {message}", table.command));
-            exit::USAGE
+            output::message(&message);
+            usage_code.into()
         }
-    })
+        Refused::Failed { code, message } => {
+            output::message(&message);
+            code.into()
+        }
+    }
 }
 
 /// The sources and the target of a command line of cp's family, and whether the target has to be
@@ -216,16 +222,15 @@ struct Places {
     is_dir: bool,
 }
 
-/// Sorts paths into sources and target: `-t DIR` names the target, else the last path is it.
+/// Sorts paths into sources and target: `-t DIR` names the target, else the last path is it. Only
+/// where `allows_null` may that be `null:`.
 fn places(
     mut paths: Vec<PathBuf>,
     more_sources: Vec<PathBuf>,
     target_dir: Option<&OsStr>,
     no_target_dir: bool,
+    allows_null: bool,
 ) -> Result<Places, String> {
-    for path in paths.iter().map(|path| path.as_os_str()).chain(target_dir) {
-        location::check_local(path)?;
-    }
     if no_target_dir && target_dir.is_some() {
         return Err("-t and -T cannot be used together".into());
     }
@@ -233,13 +238,17 @@ fn places(
         Some(dir) => PathBuf::from(dir),
         None => paths.pop().unwrap_or_default(),
     };
+    for source in &paths {
+        check_location(source, false)?;
+    }
+    check_location(&target, allows_null)?;
     let listed = !more_sources.is_empty();
     paths.extend(more_sources);
     if paths.is_empty() {
         return Err(if target.as_os_str().is_empty() {
             "give a source and a target".into()
         } else {
-            format!("give a target after '{}'", target.display())
+            format!("give a target after {}", quoted(target))
         });
     }
     let several = paths.len() > 1 || listed;
@@ -247,6 +256,18 @@ fn places(
         return Err("-T takes one source".into());
     }
     Ok(Places { sources: paths, target, is_dir: several || target_dir.is_some() })
+}
+
+/// Refuses a path that names another machine or a store. An empty one fails by itself later, beside
+/// others that do not.
+fn check_location(path: &Path, allows_null: bool) -> Result<(), String> {
+    let path = path.as_os_str();
+    let parsed = match allows_null {
+        _ if path.is_empty() => return Ok(()),
+        true => Location::parse(path).map(drop),
+        false => Location::parse_local(path).map(drop),
+    };
+    parsed.map_err(|fatal| fatal.message)
 }
 
 #[cfg(test)]
@@ -273,7 +294,7 @@ mod tests {
     fn sources_and_target() {
         let sorted = |paths: &str, more: &str, t: Option<&str>, no_dir| {
             let list = |text: &str| text.split_whitespace().map(PathBuf::from).collect();
-            match places(list(paths), list(more), t.map(OsStr::new), no_dir) {
+            match places(list(paths), list(more), t.map(OsStr::new), no_dir, false) {
                 Ok(Places { sources, target, is_dir }) => {
                     format!("{sources:?} {target:?}{}", if is_dir { " dir" } else { "" })
                 }
@@ -291,6 +312,13 @@ mod tests {
             ("a", "", None, false, "give a target after 'a'"),
             ("a b c", "", None, true, "-T takes one source"),
             ("a", "", Some("d"), true, "-t and -T cannot be used together"),
+            (
+                "a null:",
+                "",
+                None,
+                false,
+                "'null:' is only a target of sync and cp; for a local file write './null:'",
+            ),
             (
                 "a h:b",
                 "",

@@ -1,11 +1,11 @@
 //! `hakobu mv`: renames where that is possible, else copies, checks and removes.
 
-use super::{Places, Session, joined, nothing, places, typed};
-use crate::options::{Given, Typed, mv::TABLE};
+use super::{Places, Session, joined, nothing, places, refuse};
+use crate::options::{Given, Refused, Typed, mv::TABLE};
 use crate::show::{Line, Wanted, ask, output};
 use crate::{exit, jobs, size};
 use hakobu_sys::process;
-use hakobu_transfer::error::{Cause, Class, Operation, Problem};
+use hakobu_transfer::error::{Cause, Class, Operation, Problem, quoted};
 use hakobu_transfer::event::{Event, Listener};
 use hakobu_transfer::plan::mv::{Done, Existing, Options, name_in, rename_or_copy};
 use hakobu_transfer::policy::Policy;
@@ -19,16 +19,10 @@ use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let typed = match typed(&TABLE, &arguments) {
-        Ok(typed) => typed,
-        Err(code) => return code.into(),
-    };
-    match reading_of(&typed) {
+    let typed = TABLE.parse(&arguments);
+    match typed.and_then(|typed| reading_of(&typed).map_err(Refused::Usage)) {
         Ok((reading, places)) => go(reading, &places).into(),
-        Err(message) => {
-            output::message(&format!("mv: {message}"));
-            exit::USAGE.into()
-        }
+        Err(refused) => refuse(refused, exit::USAGE),
     }
 }
 
@@ -54,7 +48,8 @@ fn reading_of(typed: &Typed) -> Result<(Reading, Places), String> {
         reading.take(given)?;
     }
     let paths = typed.paths.iter().map(PathBuf::from).collect();
-    let places = places(paths, Vec::new(), reading.target_dir.as_deref(), reading.no_target_dir)?;
+    let places =
+        places(paths, Vec::new(), reading.target_dir.as_deref(), reading.no_target_dir, false)?;
     reading.finish()?;
     Ok((reading, places))
 }
@@ -137,7 +132,7 @@ impl Reading {
 fn go(reading: Reading, places: &Places) -> u8 {
     let into_dir = !reading.no_target_dir && places.target.is_dir();
     if places.is_dir && !into_dir {
-        output::message(&format!("mv: '{}' is not a directory", places.target.display()));
+        output::message(&format!("{} is not a directory", quoted(&places.target)));
         return exit::FAILURE;
     }
     let session = match Session::start(reading.wanted.clone(), exit::of_copy) {

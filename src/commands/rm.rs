@@ -4,9 +4,9 @@ mod asking;
 mod parallel;
 mod tops;
 
-use super::tool::{self, Stop, stop};
-use crate::options::Typed;
+use super::{refuse, tool};
 use crate::options::rm::TABLE;
+use crate::options::{Refused, Typed};
 use crate::show::{Show, Wanted, confirmed};
 use crate::{exit, jobs};
 use hakobu_transfer::error::{Cause, Class, Operation, Problem};
@@ -50,13 +50,13 @@ struct Plan {
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    match TABLE.parse(&arguments).map_err(Stop::from).and_then(|typed| plan(&typed)) {
+    match TABLE.parse(&arguments).and_then(|typed| plan(&typed)) {
         Ok(plan) => remove(&plan).into(),
-        Err(reason) => stop(reason, exit::USAGE),
+        Err(refused) => refuse(refused, exit::USAGE),
     }
 }
 
-fn plan(typed: &Typed) -> Result<Plan, Stop> {
+fn plan(typed: &Typed) -> Result<Plan, Refused> {
     let mut plan = Plan {
         recursive: false,
         empty_dirs: false,
@@ -84,7 +84,7 @@ fn plan(typed: &Typed) -> Result<Plan, Stop> {
                     Some("never" | "no" | "none") => Ask::Never,
                     _ => {
                         let value = given.value.display();
-                        return Err(Stop::Usage(format!(
+                        return Err(Refused::Usage(format!(
                             "--interactive={value}: give never, once or always"
                         )));
                     }
@@ -99,7 +99,7 @@ fn plan(typed: &Typed) -> Result<Plan, Stop> {
                     Some("all") => true,
                     _ => {
                         let value = given.value.display();
-                        return Err(Stop::Usage(format!(
+                        return Err(Refused::Usage(format!(
                             "--preserve-root={value}: 'all' is the only value"
                         )));
                     }
@@ -108,15 +108,15 @@ fn plan(typed: &Typed) -> Result<Plan, Stop> {
             "no-preserve-root" => (plan.preserve_root, plan.preserve_mounts) = (false, false),
             "jobs" => {
                 let cpus = hakobu_sys::process::cpus();
-                plan.jobs = jobs::parse(&given.value, cpus).map_err(Stop::Usage)?;
+                plan.jobs = jobs::parse(&given.value, cpus).map_err(Refused::Usage)?;
             }
             "verbose" => plan.verbose = true,
             "json" => plan.json = true,
-            other => return Err(Stop::Usage(format!("--{other} is not known to rm"))),
+            other => return Err(Refused::Usage(format!("--{other} is not known to rm"))),
         }
     }
     if plan.paths.is_empty() && !plan.force {
-        return Err(Stop::Usage("nothing to remove: give at least one path".into()));
+        return Err(Refused::Usage("nothing to remove: give at least one path".into()));
     }
     Ok(plan)
 }
@@ -183,12 +183,10 @@ mod tests {
 
     fn planned(line: &str) -> Result<Plan, String> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        TABLE.parse(&arguments).map_err(Stop::from).and_then(|typed| plan(&typed)).map_err(
-            |reason| match reason {
-                Stop::Help(_) => "help".into(),
-                Stop::Usage(message) => message,
-            },
-        )
+        TABLE.parse(&arguments).and_then(|typed| plan(&typed)).map_err(|reason| match reason {
+            Refused::Help(_) => "help".into(),
+            Refused::Usage(message) | Refused::Failed { message, .. } => message,
+        })
     }
 
     #[test]

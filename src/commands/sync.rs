@@ -3,11 +3,10 @@
 pub(super) mod filters;
 mod spec;
 
-use super::run_transfer;
+use super::{refuse, run_transfer};
 use crate::options::{Refused, sync::TABLE};
 use crate::show::output;
 use crate::{exit, show::Wanted};
-use hakobu_transfer::error::Fatal;
 use hakobu_transfer::run::Spec;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -21,36 +20,12 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     }
     match prepare(&arguments) {
         Ok((spec, wanted)) => run_transfer(&spec, wanted, exit::of_sync).into(),
-        Err(Stop::Help(text)) => {
-            output::text(&text);
-            exit::OK.into()
-        }
-        Err(Stop::Fatal(fatal)) => {
-            output::message(&fatal.message);
-            fatal.code.into()
-        }
+        Err(refused) => refuse(refused, exit::SYNC_USAGE),
     }
 }
 
-/// Why nothing runs.
-#[derive(Debug)]
-enum Stop {
-    Help(String),
-    Fatal(Fatal),
-}
-
-impl From<Fatal> for Stop {
-    fn from(fatal: Fatal) -> Stop {
-        Stop::Fatal(fatal)
-    }
-}
-
-fn prepare(arguments: &[OsString]) -> Result<(Spec, Wanted), Stop> {
-    let typed = TABLE.parse(arguments).map_err(|refused| match refused {
-        Refused::Help(text) => Stop::Help(text),
-        Refused::Usage(message) => Stop::Fatal(Fatal::new(exit::SYNC_USAGE, message)),
-    })?;
-    Ok(spec::of(&typed)?)
+fn prepare(arguments: &[OsString]) -> Result<(Spec, Wanted), Refused> {
+    Ok(spec::of(&TABLE.parse(arguments)?)?)
 }
 
 #[cfg(test)]
@@ -62,9 +37,10 @@ mod tests {
 
     fn prepared(line: &str) -> Result<(Spec, Wanted), String> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        prepare(&arguments).map_err(|stop| match stop {
-            Stop::Help(_) => "help".to_owned(),
-            Stop::Fatal(fatal) => format!("{} {}", fatal.code, fatal.message),
+        prepare(&arguments).map_err(|refused| match refused {
+            Refused::Help(_) => "help".to_owned(),
+            Refused::Usage(message) => format!("{} {message}", exit::SYNC_USAGE),
+            Refused::Failed { code, message } => format!("{code} {message}"),
         })
     }
 

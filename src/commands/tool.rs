@@ -1,47 +1,12 @@
 //! What the commands that move nothing share: how they stop early, how many workers they take, and
 //! the JSON line of a path.
 
-use crate::options::Refused;
 use crate::show::json::{Paths, kind_word, push_line};
-use crate::show::output;
 use hakobu_transfer::unit::{Jobs, Kind};
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::ExitCode;
-
-/// Why a command does not begin.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// `--help` was asked for: the text.
-    Help(String),
-    /// The command line makes no sense: the message.
-    Usage(String),
-}
-
-impl From<Refused> for Stop {
-    fn from(refused: Refused) -> Stop {
-        match refused {
-            Refused::Help(text) => Stop::Help(text),
-            Refused::Usage(message) => Stop::Usage(message),
-        }
-    }
-}
-
-/// Says why and gives the exit code.
-pub fn stop(reason: Stop, usage_code: u8) -> ExitCode {
-    match reason {
-        Stop::Help(text) => {
-            output::text(&text);
-            crate::exit::OK.into()
-        }
-        Stop::Usage(message) => {
-            output::message(&message);
-            usage_code.into()
-        }
-    }
-}
 
 /// How many workers look at entries: as many as there are CPUs, unless told otherwise.
 pub fn workers(jobs: Jobs) -> usize {

@@ -3,19 +3,21 @@
 mod forms;
 
 use super::sync::filters;
-use super::tool::{self, Stop, stop};
-use crate::options::Typed;
+use super::{refuse, tool};
 use crate::options::verify::TABLE;
+use crate::options::{Refused, Typed};
 use crate::show::escape::Escape;
 use crate::show::output;
 use crate::show::{Show, Wanted};
 use crate::{exit, jobs};
 use hakobu_transfer::error::Fatal;
+use hakobu_transfer::location::Location;
 use hakobu_transfer::run::Outcome;
 use hakobu_transfer::unit::{Jobs, Totals};
 use hakobu_transfer::verify::{self, Aspect, Aspects, Difference, Spec, Times};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,24 +37,26 @@ struct Plan {
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    match TABLE.parse(&arguments).map_err(Stop::from).and_then(|typed| plan(&typed)) {
+    match TABLE.parse(&arguments).and_then(|typed| plan(&typed)) {
         Ok(plan) => compare(plan).into(),
-        Err(reason) => stop(reason, exit::VERIFY_TROUBLE),
+        Err(refused) => refuse(refused, exit::VERIFY_TROUBLE),
     }
 }
 
-fn plan(typed: &Typed) -> Result<Plan, Stop> {
+fn plan(typed: &Typed) -> Result<Plan, Refused> {
     let [source, target] = typed.paths.as_slice() else {
         let message = format!("verify takes two paths, SRC and DST, not {}", typed.paths.len());
-        return Err(Stop::Usage(message));
+        return Err(Refused::Usage(message));
     };
+    let source = local(source)?;
+    let target = local(target)?;
     let mut aspects = Aspects::DEFAULT;
     let mut times = Times::default();
     let mut nul = false;
     let mut plan = Plan {
         spec: Spec {
-            source: source.into(),
-            target: target.into(),
+            source,
+            target,
             aspects,
             times,
             one_way: false,
@@ -74,7 +78,7 @@ fn plan(typed: &Typed) -> Result<Plan, Stop> {
         let number = || {
             let number = given.value.to_str().and_then(|text| text.parse::<i64>().ok());
             let value = given.value.display();
-            number.ok_or_else(|| Stop::Usage(format!("--{}={value}: give a number", given.name)))
+            number.ok_or_else(|| Refused::Usage(format!("--{}={value}: give a number", given.name)))
         };
         match given.name {
             "archive" => {
@@ -102,25 +106,29 @@ fn plan(typed: &Typed) -> Result<Plan, Stop> {
             "one-way" => plan.spec.one_way = true,
             "max-differences" => {
                 plan.told_max = u64::try_from(number()?).map_err(|_| {
-                    Stop::Usage("--max-differences takes no negative number".into())
+                    Refused::Usage("--max-differences takes no negative number".into())
                 })?;
             }
             "jobs" => {
                 let cpus = hakobu_sys::process::cpus();
-                plan.jobs = jobs::parse(&given.value, cpus).map_err(Stop::Usage)?;
+                plan.jobs = jobs::parse(&given.value, cpus).map_err(Refused::Usage)?;
             }
             "verbose" => plan.verbose = true,
             "quiet" => plan.quiet = true,
             "stats" => plan.stats = true,
             "json" => plan.json = true,
-            other => return Err(Stop::Usage(format!("--{other} is not known to verify"))),
+            other => return Err(Refused::Usage(format!("--{other} is not known to verify"))),
         }
     }
     (plan.spec.aspects, plan.spec.times) = (aspects, times);
     let context = filters::Context { nul, delete_excluded: false, protect_suffix: None };
     plan.spec.filter =
-        filters::build(&typed.options, &context).map_err(|fatal| Stop::Usage(fatal.message))?;
+        filters::build(&typed.options, &context).map_err(|fatal| Refused::Usage(fatal.message))?;
     Ok(plan)
+}
+
+fn local(typed: &OsStr) -> Result<PathBuf, Refused> {
+    Location::parse_local(typed).map_err(|fatal| Refused::Usage(fatal.message))
 }
 
 /// Compares; the exit code.

@@ -9,7 +9,7 @@ pub const TABLE: Table = Table {
     about: "Copy SRC to DST, or several into a directory, as cp does it, on all cores",
     usage: "hakobu cp [OPTIONS] SRC... DST\n       hakobu cp [OPTIONS] -t DIR SRC...",
     after: "Exit codes: 0 done, 1 something failed, 2 usage.",
-    options: OPTIONS,
+    options: &[OPTIONS],
     unbuilt: UNBUILT,
     abbreviates: true,
 };
@@ -44,7 +44,12 @@ const OPTIONS: &[Opt] = &[
         .takes(Takes::Perhaps("WHEN")),
     value("sparse", None, "WHEN", "holes: auto (the default), always, never"),
     flag("one-file-system", Some('x'), "do not cross into other file systems"),
-    value("files-from", None, "FILE", "read more names of sources from FILE ('-': standard input)"),
+    value(
+        "files-from",
+        None,
+        "FILE",
+        "names of sources in FILE ('-': standard input), in addition to SRC",
+    ),
     flag("from0", Some('0'), "names in that file end with NUL"),
     value("bwlimit", None, "RATE", "bytes a second in all; a plain number is KiB"),
     value("jobs", Some('j'), "N", jobs::HELP),

@@ -10,7 +10,7 @@ pub const TABLE: Table = Table {
     after: "Numbers are KiB unless -h, -b or -m says otherwise; of those the last one counts. \
             Lines are sorted by name, directories after what is in them.\n\
             Exit codes: 0 done, 1 something could not be counted, 2 usage.",
-    options: OPTIONS,
+    options: &[OPTIONS],
     unbuilt: UNBUILT,
     abbreviates: true,
 };

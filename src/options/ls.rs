@@ -11,7 +11,7 @@ pub const TABLE: Table = Table {
             -1 and -C, and of -q and -N the last one counts.\n\
             Exit codes: 0 done, 1 something below could not be listed, 2 an argument could not be, \
             or usage.",
-    options: OPTIONS,
+    options: &[OPTIONS],
     unbuilt: UNBUILT,
     abbreviates: true,
 };

@@ -6,6 +6,7 @@
 
 pub mod cp;
 pub mod du;
+mod filter;
 pub mod ls;
 pub mod mv;
 mod opt;
@@ -15,6 +16,7 @@ pub mod verify;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use hakobu_transfer::error::Fatal;
 pub use opt::{Opt, Takes, flag, value};
 use std::ffi::OsString;
 
@@ -28,8 +30,8 @@ pub struct Table {
     pub usage: &'static str,
     /// What stands below the options in the help.
     pub after: &'static str,
-    /// Its options.
-    pub options: &'static [Opt],
+    /// Its options, in blocks that other commands may share.
+    pub options: &'static [&'static [Opt]],
     /// Options that its model has and we do not, each with a reason or "".
     pub unbuilt: &'static [(&'static str, &'static str)],
     /// Whether a long option may be shortened as getopt_long(3) allows.
@@ -58,13 +60,26 @@ pub struct Typed {
     pub paths: Vec<OsString>,
 }
 
-/// Why a command line was not taken.
+/// Why a command does not begin.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refused {
     /// `--help` was asked for: the text.
     Help(String),
     /// It is wrong: the message.
     Usage(String),
+    /// It names something that cannot be used.
+    Failed {
+        /// The exit code.
+        code: u8,
+        /// Why.
+        message: String,
+    },
+}
+
+impl From<Fatal> for Refused {
+    fn from(fatal: Fatal) -> Refused {
+        Refused::Failed { code: fatal.code, message: fatal.message }
+    }
 }
 
 const PATHS: &str = "PATHS";
@@ -93,7 +108,7 @@ impl Table {
                     .help("print this text")
                     .help_heading("Output"),
             );
-        for option in self.options {
+        for option in self.options.iter().copied().flatten() {
             let mut arg = option.arg();
             if let Some((first, others)) = option.off.split_first() {
                 command = command.arg(
@@ -134,7 +149,7 @@ impl Table {
         let given = |name, on, count, value| Given { name, on, count, value };
         let typed =
             |id: &str| matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
-        for option in self.options {
+        for option in self.options.iter().copied().flatten() {
             let name = option.name;
             if let Some(off) = option.off.first().filter(|off| typed(off)) {
                 let last = matches.indices_of(off).and_then(|mut at| at.next_back()).unwrap_or(0);
@@ -226,7 +241,9 @@ mod tests {
                 options.chain(paths).collect::<Vec<_>>().join(" ")
             }
             Err(Refused::Help(_)) => "help".to_owned(),
-            Err(Refused::Usage(message)) => message.lines().next().unwrap_or("").to_owned(),
+            Err(Refused::Usage(message) | Refused::Failed { message, .. }) => {
+                message.lines().next().unwrap_or("").to_owned()
+            }
         }
     }
 

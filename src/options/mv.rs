@@ -11,7 +11,7 @@ pub const TABLE: Table = Table {
     usage: "hakobu mv [OPTIONS] SRC... DST\n       hakobu mv [OPTIONS] -t DIR SRC...",
     after: "Of -n, -f and -i the last one counts.\n\
             Exit codes: 0 done, 1 something failed, 2 usage.",
-    options: OPTIONS,
+    options: &[OPTIONS],
     unbuilt: UNBUILT,
     abbreviates: true,
 };

@@ -10,7 +10,7 @@ pub const TABLE: Table = Table {
     after: "Symlinks are removed themselves, never followed. Of -f, -i, -I and --interactive the \
             last one counts.\n\
             Exit codes: 0 done, 1 something could not be removed, 2 usage.",
-    options: OPTIONS,
+    options: &[OPTIONS],
     unbuilt: UNBUILT,
     abbreviates: true,
 };

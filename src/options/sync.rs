@@ -1,7 +1,7 @@
 //! The options of `hakobu sync`: rsync's names with rsync's meaning, and ours (`-j`, `--joblog`,
 //! `--json`). The last list has what rsync 3.5 knows and we refuse.
 
-use super::{Opt, Table, Takes, flag, value};
+use super::{Opt, Table, Takes, filter, flag, value};
 use crate::jobs;
 
 /// The command line of `sync`.
@@ -16,7 +16,7 @@ pub const TABLE: Table = Table {
             and a final +1 or -1.\n\
             Exit codes: 0 done, 1 usage, 3 file selection, 11 file I/O, 20 interrupted, 23 some \
             entries failed, 24 some sources vanished, 25 --max-delete held deletions back.",
-    options: OPTIONS,
+    options: &[OPTIONS, filter::OPTIONS, MORE],
     unbuilt: UNBUILT,
     abbreviates: false,
 };
@@ -24,7 +24,6 @@ pub const TABLE: Table = Table {
 const WHAT: &str = "What is transferred";
 const KEEP: &str = "What is kept";
 const CHOOSE: &str = "What is left alone";
-const FILTER: &str = "Filters";
 const DELETE: &str = "Removal";
 const HOW: &str = "How files are written";
 const OUTPUT: &str = "Output";
@@ -97,36 +96,16 @@ const OPTIONS: &[Opt] = &[
         .alias(&["ignore-non-existing"])
         .in_group(CHOOSE),
     flag("ignore-existing", None, "only what does not exist in DST").in_group(CHOOSE),
-    value("filter", Some('f'), "RULE", "add a filter rule")
-        .takes(Takes::Values("RULE"))
-        .in_group(FILTER),
-    value("exclude", None, "PATTERN", "leave out what matches")
-        .takes(Takes::Values("PATTERN"))
-        .in_group(FILTER),
-    value("include", None, "PATTERN", "do not leave out what matches")
-        .takes(Takes::Values("PATTERN"))
-        .in_group(FILTER),
-    value("exclude-from", None, "FILE", "read exclude patterns ('-': standard input)")
-        .takes(Takes::Values("FILE"))
-        .in_group(FILTER),
-    value("include-from", None, "FILE", "read include patterns ('-': standard input)")
-        .takes(Takes::Values("FILE"))
-        .in_group(FILTER),
-    flag("F", Some('F'), "per-directory .rsync-filter files")
-        .short_only()
-        .takes(Takes::Marks)
-        .in_group(FILTER),
-    flag("cvs-exclude", Some('C'), "leave out what CVS would").in_group(FILTER),
-    flag("from0", Some('0'), "names and patterns in files end with NUL")
-        .off(&["no-from0"])
-        .in_group(FILTER),
+];
+
+const MORE: &[Opt] = &[
     flag("delete", None, "remove from DST what SRC does not have").in_group(DELETE),
     flag("delete-before", None, "... before copying").in_group(DELETE),
     flag("delete-during", None, "... directory by directory (the default)")
         .alias(&["del"])
         .in_group(DELETE),
-    flag("delete-delay", None, "... after copying").in_group(DELETE),
-    flag("delete-after", None, "... after copying").in_group(DELETE),
+    flag("delete-delay", None, "... after copying (the same here)").in_group(DELETE),
+    flag("delete-after", None, "... after copying (the same here)").in_group(DELETE),
     flag("delete-excluded", None, "... and what the filters leave out").in_group(DELETE),
     value("max-delete", None, "NUM", "remove at most NUM entries").in_group(DELETE),
     flag("ignore-errors", None, "remove even where SRC could not be read")

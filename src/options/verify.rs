@@ -1,6 +1,6 @@
 //! The options of `hakobu verify`: rsync's names for what is compared, and ours.
 
-use super::{Opt, Table, Takes, flag, value};
+use super::{Opt, Table, Takes, filter, flag, value};
 
 /// The command line of `verify`.
 pub const TABLE: Table = Table {
@@ -10,15 +10,15 @@ pub const TABLE: Table = Table {
     after: "SRC and DST themselves are compared: a directory with a directory, a file with a file; \
             a symlink is followed only where a slash ends it. Compared are what sync -a keeps: \
             type, size, content, mode, owner, group, times, symlink texts, device numbers; each \
-            has a --no- form. A directory that one side lacks is one difference.\n\
+            has a --no- form. A directory that one side lacks is one difference. What a filter rule \
+            hides or protects is not compared.\n\
             Exit codes: 0 the same, 1 different, 2 something could not be compared, or usage.",
-    options: OPTIONS,
+    options: &[OPTIONS, filter::OPTIONS, MORE],
     unbuilt: UNBUILT,
     abbreviates: false,
 };
 
 const WHAT: &str = "What is compared";
-const WHERE: &str = "Which entries";
 const OUTPUT: &str = "Output";
 
 const fn on(
@@ -60,33 +60,10 @@ const OPTIONS: &[Opt] = &[
         "times may differ by N seconds; -1: by nothing (default)",
     )
     .in_group(WHAT),
-    value(
-        "filter",
-        Some('f'),
-        "RULE",
-        "a filter rule as in sync: what it hides or protects is not compared",
-    )
-    .takes(Takes::Values("RULE"))
-    .in_group(WHERE),
-    value("exclude", None, "PATTERN", "leave out what matches")
-        .takes(Takes::Values("PATTERN"))
-        .in_group(WHERE),
-    value("include", None, "PATTERN", "do not leave out what matches")
-        .takes(Takes::Values("PATTERN"))
-        .in_group(WHERE),
-    value("exclude-from", None, "FILE", "read exclude patterns ('-': standard input)")
-        .takes(Takes::Values("FILE"))
-        .in_group(WHERE),
-    value("include-from", None, "FILE", "read include patterns ('-': standard input)")
-        .takes(Takes::Values("FILE"))
-        .in_group(WHERE),
-    flag("F", Some('F'), "per-directory .rsync-filter files")
-        .short_only()
-        .takes(Takes::Marks)
-        .in_group(WHERE),
-    flag("cvs-exclude", Some('C'), "leave out what CVS would").in_group(WHERE),
-    flag("from0", Some('0'), "patterns in files end with NUL").off(&["no-from0"]).in_group(WHERE),
-    flag("one-way", None, "what only DST has is no difference").in_group(WHERE),
+    flag("one-way", None, "what only DST has is no difference").in_group(WHAT),
+];
+
+const MORE: &[Opt] = &[
     value("max-differences", None, "N", "tell only the first N differences, count all")
         .in_group(OUTPUT),
     value("jobs", Some('j'), "N", crate::jobs::HELP),

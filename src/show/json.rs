@@ -142,7 +142,6 @@ fn class_word(class: Class) -> &'static str {
         Class::Vanished => "vanished",
         Class::Partial => "partial",
         Class::Fatal => "fatal",
-        Class::Unprivileged => "unprivileged",
         Class::Notice => "notice",
     }
 }

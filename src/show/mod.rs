@@ -17,7 +17,7 @@ pub use ask::{ask, confirmed};
 
 use crate::number::{self, Digits};
 use escape::Escape;
-use hakobu_transfer::error::{Class, Problem};
+use hakobu_transfer::error::{Class, Problem, quoted};
 use hakobu_transfer::event::{Event, Item, Listener};
 use hakobu_transfer::run::{Control, Outcome};
 use jiff::tz::TimeZone;
@@ -122,7 +122,7 @@ impl Show {
             None => Ok(None),
             Some(path) => how(Path::new(path)).map(Some).map_err(|error| {
                 let cause = hakobu_transfer::error::Cause::System(error);
-                format!("cannot write '{}': {cause}", path.display())
+                format!("cannot write {}: {cause}", quoted(path))
             }),
         };
         let log = open(&wanted.log_file, Output::append)?;
@@ -145,7 +145,7 @@ impl Show {
             joblog,
             seq: AtomicU64::new(0),
             progress,
-            problems: Mutex::default(),
+            problems: Mutex::new(problems::Groups::new(wanted.command)),
             control,
             wanted,
         })
@@ -261,11 +261,9 @@ impl Show {
         }
     }
 
-    /// Whether a problem deserves a line on standard error. What only root may set is told with
-    /// `-v` alone, and otherwise counted.
+    /// Whether a problem deserves a line on standard error.
     fn shows(&self, problem: &Problem) -> bool {
         match problem.class {
-            Class::Unprivileged => self.wanted.problems,
             Class::Notice => !self.wanted.quiet,
             _ => true,
         }
@@ -346,7 +344,7 @@ impl Show {
 }
 
 fn shown(path: &Option<OsString>) -> String {
-    path.as_ref().map(|path| format!("'{}'", path.display())).unwrap_or_default()
+    path.as_ref().map(quoted).unwrap_or_default()
 }
 
 impl Listener for Show {

@@ -37,9 +37,14 @@ pub fn sentence(problem: &Problem, escape: Escape) -> String {
     }
 }
 
-/// What a user can do about a cause, where that is known.
-pub fn advice(problem: &Problem) -> Option<&'static str> {
-    let Cause::System(error) = &problem.cause else { return None };
+/// What a user of `command` can do about a cause, where that is known.
+pub fn advice(problem: &Problem, command: &str) -> Option<&'static str> {
+    let error = match &problem.cause {
+        Cause::System(error) => error,
+        // The engine says so itself where it does not even try.
+        Cause::Reason(_) if problem.operation == Operation::SetOwner => return owner(command),
+        Cause::Reason(_) => return None,
+    };
     Some(match error.raw_os_error()? {
         errno::ENOSPC => {
             "the target is full (bytes or inodes: df, df -i): make room, then run the same command again"
@@ -51,9 +56,7 @@ pub fn advice(problem: &Problem) -> Option<&'static str> {
         errno::EACCES if problem.operation == Operation::Read => {
             "files of others can be read only as root"
         }
-        errno::EPERM if problem.operation == Operation::SetOwner => {
-            "only root may give files away; leave -o and -g (or --chown) out, or run as root"
-        }
+        errno::EPERM if problem.operation == Operation::SetOwner => return owner(command),
         errno::EMFILE | errno::ENFILE => {
             "too many open files: raise the limit (ulimit -n) or use fewer jobs (-j)"
         }
@@ -76,6 +79,17 @@ pub fn advice(problem: &Problem) -> Option<&'static str> {
     })
 }
 
+/// What to do where an owner or group may not be set.
+fn owner(command: &str) -> Option<&'static str> {
+    Some(match command {
+        "sync" => "only root may give files away: leave -o, -g and --chown out, or run as root",
+        "cp" => {
+            "only root may give files away: leave --preserve=ownership and -p out, or run as root"
+        }
+        _ => "only root may give files away: run as root",
+    })
+}
+
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Reason {
     Errno(i32),
@@ -93,12 +107,18 @@ struct Group {
 /// Problems that were told already or are yet to be told.
 #[derive(Default)]
 pub struct Groups {
+    command: &'static str,
     places: HashMap<(Operation, Class, Reason), usize>,
     groups: Vec<Group>,
     ungrouped: u64,
 }
 
 impl Groups {
+    /// For the problems of `command`.
+    pub fn new(command: &'static str) -> Groups {
+        Groups { command, ..Groups::default() }
+    }
+
     /// Takes one problem into account.
     pub fn add(&mut self, problem: &Problem, escape: Escape) {
         let reason = match &problem.cause {
@@ -115,7 +135,7 @@ impl Groups {
             self.places.insert(key, self.groups.len());
             self.groups.push(Group {
                 first: sentence(problem, escape),
-                advice: advice(problem),
+                advice: advice(problem, self.command),
                 class: problem.class,
                 more: 0,
             });
@@ -204,6 +224,20 @@ mod tests {
         );
         assert_eq!(groups.lines(false, false).len(), 4);
         assert_eq!(groups.lines(true, false).len(), 2);
+    }
+
+    #[test]
+    fn advice_names_the_options_of_the_command() {
+        let refused = problem(Operation::SetOwner, Class::Partial, errno::EPERM, "a");
+        let untried = Problem {
+            cause: Cause::Reason("only the superuser may"),
+            ..problem(Operation::SetOwner, Class::Partial, 0, "a")
+        };
+        for (command, option) in [("sync", "--chown"), ("cp", "--preserve"), ("mv", "as root")] {
+            for problem in [&refused, &untried] {
+                assert!(advice(problem, command).is_some_and(|text| text.contains(option)));
+            }
+        }
     }
 
     #[test]

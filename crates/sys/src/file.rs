@@ -86,6 +86,20 @@ pub fn read_at(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usi
     }
 }
 
+/// Reads at an offset until the buffer is full or the file ends; returns the bytes read.
+pub fn read_full_at(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    let mut filled = 0;
+    while let Some(space) = buffer.get_mut(filled..)
+        && !space.is_empty()
+    {
+        match read_at(fd, space, offset + filled as u64)? {
+            0 => break,
+            got => filled += got,
+        }
+    }
+    Ok(filled)
+}
+
 /// Writes the whole buffer at the file's position.
 ///
 /// # Errors
@@ -164,12 +178,6 @@ pub fn reserve(fd: BorrowedFd<'_>, len: u64) -> Result<()> {
     Ok(rustix::fs::fallocate(fd, FallocateFlags::KEEP_SIZE, 0, len)?)
 }
 
-/// Makes a hole in an existing file.
-pub fn punch_hole(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {
-    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    Ok(rustix::fs::fallocate(fd, flags, offset, len)?)
-}
-
 /// `ftruncate(2)`.
 pub fn set_len(fd: BorrowedFd<'_>, len: u64) -> Result<()> {
     Ok(rustix::fs::ftruncate(fd, len)?)
@@ -189,19 +197,9 @@ pub fn next_data(fd: BorrowedFd<'_>, offset: u64) -> Result<Option<(u64, u64)>> 
     Ok(Some((start, rustix::fs::seek(fd, SeekFrom::Hole(start))?)))
 }
 
-/// Whether this process may write to the file of that name, faccessat(2) with effective ids.
-pub fn may_write(dir: BorrowedFd<'_>, name: &CStr) -> bool {
-    rustix::fs::accessat(dir, name, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS).is_ok()
-}
-
 /// `fsync(2)`.
 pub fn sync(fd: BorrowedFd<'_>) -> Result<()> {
     Ok(rustix::fs::fsync(fd)?)
-}
-
-/// `syncfs(2)`: everything of the file system that holds `fd` reaches the device.
-pub fn sync_volume(fd: BorrowedFd<'_>) -> Result<()> {
-    Ok(rustix::fs::syncfs(fd)?)
 }
 
 /// Starts writing dirty pages of a range without waiting (`sync_file_range(2)`, WRITE).
@@ -216,9 +214,4 @@ pub fn start_writeback(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> 
         )
     };
     if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
-}
-
-/// Tells the kernel that the file is read from start to end.
-pub fn advise_sequential(fd: BorrowedFd<'_>) -> Result<()> {
-    Ok(rustix::fs::fadvise(fd, 0, None, rustix::fs::Advice::Sequential)?)
 }

@@ -21,9 +21,9 @@ pub use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 /// The errno values that callers tell apart, under the names of errno(3).
 pub mod errno {
     pub use libc::{
-        EACCES, EAGAIN, EBADF, EDQUOT, EEXIST, EFBIG, EINTR, EINVAL, EIO, EISDIR, ELOOP, EMFILE,
-        EMLINK, ENAMETOOLONG, ENFILE, ENOENT, ENOSPC, ENOSYS, ENOTDIR, ENOTEMPTY, EOPNOTSUPP,
-        EPERM, EROFS, ESTALE, ETXTBSY, EXDEV,
+        EACCES, EBADF, EDQUOT, EEXIST, EFBIG, EINVAL, EIO, EISDIR, ELOOP, EMFILE, EMLINK,
+        ENAMETOOLONG, ENFILE, ENOENT, ENOSPC, ENOSYS, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EPERM, EROFS,
+        ESTALE, ETXTBSY, EXDEV,
     };
 
     /// Whether `error` carries the given errno.

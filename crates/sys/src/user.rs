@@ -66,8 +66,3 @@ pub fn user_name(uid: u32) -> Option<String> {
 pub fn group_name(gid: u32) -> Option<String> {
     lookup!(libc::getgrgid_r, gid, libc::group, |r: &libc::group| owned(r.gr_name))
 }
-
-/// The primary group of a user.
-pub fn primary_group(uid: u32) -> Option<u32> {
-    lookup!(libc::getpwuid_r, uid, libc::passwd, |r: &libc::passwd| r.pw_gid)
-}

@@ -1,8 +1,10 @@
 //! What can go wrong with one entry, and what can stop a run: always the operation, the source,
 //! the target and the cause.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// What was being done when it failed; the verb of the message.
@@ -81,9 +83,6 @@ pub enum Class {
     Partial,
     /// Nothing further can succeed: disk full, read-only, quota. The run stops (rsync's code 11).
     Fatal,
-    /// An attribute that only a privileged user may set was left out; not an error unless it was
-    /// asked for by name.
-    Unprivileged,
     /// Worth a line, no failure: a skipped device, a symlink that is unsafe.
     Notice,
 }
@@ -126,6 +125,28 @@ impl fmt::Display for Cause {
     }
 }
 
+/// A path or a name as messages show it: in quotes and on one line, with bytes that would do
+/// something to a terminal as `\#012`, as rsync writes them.
+pub fn quoted(name: impl AsRef<OsStr>) -> String {
+    let mut text = String::from("'");
+    let octal = |text: &mut String, bytes: &[u8]| {
+        for byte in bytes {
+            text.push_str(&format!("\\#{byte:03o}"));
+        }
+    };
+    for chunk in name.as_ref().as_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c.is_control() {
+                true => octal(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes()),
+                false => text.push(c),
+            }
+        }
+        octal(&mut text, chunk.invalid());
+    }
+    text.push('\'');
+    text
+}
+
 /// Something that stops the run before or while it moves anything: bad input, an unusable target.
 #[derive(Debug)]
 pub struct Fatal {
@@ -149,3 +170,21 @@ impl fmt::Display for Fatal {
 }
 
 impl std::error::Error for Fatal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stays_on_one_line() {
+        for (name, text) in [
+            (&b"a b"[..], "'a b'"),
+            (b"a\nb\x1b[2J", "'a\\#012b\\#033[2J'"),
+            (b"\xff\xc2\x85", "'\\#377\\#302\\#205'"),
+            ("ä".as_bytes(), "'ä'"),
+            (b"", "''"),
+        ] {
+            assert_eq!(quoted(OsStr::from_bytes(name)), text);
+        }
+    }
+}

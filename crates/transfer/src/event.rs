@@ -113,10 +113,3 @@ pub trait Listener: Sync {
     /// Takes one event.
     fn event(&self, event: Event<'_>);
 }
-
-/// Listens to nothing.
-pub struct Silent;
-
-impl Listener for Silent {
-    fn event(&self, _: Event<'_>) {}
-}

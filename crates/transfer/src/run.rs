@@ -3,7 +3,7 @@
 pub use crate::control::Control;
 use crate::engine::node::c_string;
 use crate::engine::{Engine, Pass, Setup, TargetMode, pool};
-use crate::error::{Cause, Fatal};
+use crate::error::{Cause, Fatal, quoted};
 use crate::event::Listener;
 use crate::limit::Limiter;
 use crate::location::Location;
@@ -41,16 +41,18 @@ pub struct Outcome {
 pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Result<Outcome, Fatal> {
     let started = Instant::now();
     spec.policy.check()?;
-    let mode = match spec.policy.list_only {
-        true => TargetMode::Told,
-        false => match Location::parse(&spec.target)? {
-            Location::Null => TargetMode::Null,
-            Location::Local(_) if spec.policy.dry_run => TargetMode::Told,
-            Location::Local(_) => TargetMode::Real,
-        },
+    let location = match spec.policy.list_only {
+        true => Location::Null,
+        false => Location::parse(spec.target.as_os_str())?,
+    };
+    let mode = match location {
+        _ if spec.policy.list_only => TargetMode::Told,
+        Location::Null => TargetMode::Null,
+        Location::Local(_) if spec.policy.dry_run => TargetMode::Told,
+        Location::Local(_) => TargetMode::Real,
     };
     let arguments = source_arguments(spec)?;
-    let nowhere = spec.policy.list_only || spec.target.as_os_str() == "null:";
+    let nowhere = location == Location::Null;
     let mask = Umask(process::set_umask(0));
     let umask = mask.0;
     let place = match nowhere {
@@ -185,7 +187,7 @@ fn temp_dir(spec: &Spec, mode: TargetMode) -> Result<Option<(OwnedFd, u64)>, Fat
     });
     opened.map(Some).map_err(|error| {
         let cause = Cause::System(error);
-        Fatal::new(11, format!("cannot use --temp-dir '{}': {cause}", path.display()))
+        Fatal::new(11, format!("cannot use --temp-dir {}: {cause}", quoted(&path)))
     })
 }
 

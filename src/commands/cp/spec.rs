@@ -158,7 +158,7 @@ impl Reading {
         let paths = typed.paths.iter().map(PathBuf::from).collect();
         let target_dir = self.target_dir.as_deref();
         let Places { sources, target, is_dir } =
-            places(paths, listed, target_dir, self.no_target_dir)?;
+            places(paths, listed, target_dir, self.no_target_dir, true)?;
         let policy = &mut self.policy;
         let unless_asked = if policy.recurse { Symlinks::Keep } else { Symlinks::Follow };
         policy.symlinks = self.symlinks.unwrap_or(unless_asked);

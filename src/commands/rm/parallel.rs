@@ -4,7 +4,6 @@ use super::tops::Top;
 use super::{Ask, Plan, fail, tell};
 use crate::show::{Show, confirmed};
 use hakobu_sys::dir;
-use hakobu_transfer::engine::remove::Options;
 use hakobu_transfer::engine::remove::parallel::{Place, Watch, remove_all};
 use hakobu_transfer::error::{Cause, Operation};
 use hakobu_transfer::unit::{Kind, Totals};
@@ -46,8 +45,7 @@ pub fn remove(
             }
         }
     }
-    let options = Options { one_file_system: plan.one_file_system, ..Options::default() };
-    let removed = remove_all(&paths, options, jobs, open_files_max, &watcher);
+    let removed = remove_all(&paths, plan.one_file_system, jobs, open_files_max, &watcher);
     totals.deleted += removed.files + removed.dirs;
     totals.failed += removed.failed;
 }

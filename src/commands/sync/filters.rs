@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Options that change what the rules mean but are none.
 pub struct Context {
-    /// `-0`: names and patterns in files end with NUL.
+    /// `-0`: names and patterns in files (merge files, too) end with NUL.
     pub nul: bool,
     /// `--delete-excluded`.
     pub delete_excluded: bool,
@@ -28,6 +28,7 @@ pub struct Context {
 pub fn build(given: &[Given], context: &Context) -> Result<Option<Arc<Filter>>, Fatal> {
     let mut builder = FilterBuilder::default();
     builder.delete_excluded(context.delete_excluded);
+    builder.from0(context.nul);
     for option in given {
         let value = option.value.as_bytes();
         let read = || {

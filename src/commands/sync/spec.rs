@@ -5,13 +5,14 @@ use super::filters;
 use crate::number::Digits;
 use crate::options::{Given, Typed};
 use crate::show::{Line, Wanted};
-use crate::{exit, jobs, location, names, owner, size};
+use crate::{exit, jobs, names, owner, size};
 use hakobu_sys::process;
 use hakobu_transfer::error::Fatal;
+use hakobu_transfer::location::{Location, NULL};
 use hakobu_transfer::policy::{ChmodRules, Delete, Policy, Sparse, Symlinks};
 use hakobu_transfer::run::{Layout, Spec};
 use hakobu_transfer::unit::Jobs;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -246,23 +247,23 @@ impl Reading {
     }
 
     fn paths(&mut self, typed: &Typed) -> Result<(Vec<PathBuf>, PathBuf), Fatal> {
-        for path in &typed.paths {
-            location::check_local(path).map_err(usage)?;
-        }
-        let mut paths: Vec<PathBuf> = typed.paths.iter().map(PathBuf::from).collect();
-        let target = match paths.len() {
-            0 => return Err(usage("give a source and a target (hakobu sync --help)".into())),
-            1 => {
+        let (sources, target) = match typed.paths.as_slice() {
+            [] => return Err(usage("give a source and a target (hakobu sync --help)".into())),
+            [source] => {
                 // rsync(1), --list-only: one argument is a source to be listed.
                 self.policy.list_only = true;
-                PathBuf::from(location::NULL)
+                (std::slice::from_ref(source), OsStr::new(NULL))
             }
-            _ => paths.pop().unwrap_or_default(),
+            [sources @ .., target] => (sources, target.as_os_str()),
         };
-        if self.files_from.is_some() && paths.len() > 1 {
+        let sources: Result<Vec<PathBuf>, Fatal> =
+            sources.iter().map(|source| Location::parse_local(source)).collect();
+        let sources = sources?;
+        Location::parse(target)?;
+        if self.files_from.is_some() && sources.len() > 1 {
             return Err(usage("--files-from takes one source, the directory of its names".into()));
         }
-        Ok((paths, target))
+        Ok((sources, PathBuf::from(target)))
     }
 
     /// Decides what is shown from how often it was asked for.

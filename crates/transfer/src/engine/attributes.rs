@@ -319,17 +319,7 @@ impl Engine<'_> {
     }
 
     fn is_kept(&self, name: &CStr) -> bool {
-        let preserve = self.policy.preserve;
-        if name == xattr::ACL_ACCESS || name == xattr::ACL_DEFAULT {
-            return preserve.acls;
-        }
-        // What else is in system.* belongs to the file system (NFSv4 ACLs, dos attributes).
-        // XFS shows its ACLs a second time under names of its own.
-        let name = name.to_bytes();
-        preserve.xattrs
-            && !name.starts_with(b"system.")
-            && !name.starts_with(b"trusted.SGI_ACL_")
-            && (self.euid == 0 || name.starts_with(b"user."))
+        self.policy.preserve.keeps_xattr(name.to_bytes(), self.euid == 0)
     }
 
     /// Makes the kept attributes of `to` those of `from`. `fresh` skips looking at what `to`

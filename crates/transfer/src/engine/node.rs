@@ -9,9 +9,9 @@ use crate::error::Operation;
 use crate::policy::filter::DirRules;
 use crate::unit::Meta;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, meta};
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, CString};
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -328,11 +328,6 @@ fn join(base: PathBuf, chain: &[&[u8]]) -> PathBuf {
         bytes.extend_from_slice(name);
     }
     PathBuf::from(std::ffi::OsString::from_vec(bytes))
-}
-
-/// A name as it came, for paths that are shown.
-pub fn os(name: &CStr) -> &OsStr {
-    OsStr::from_bytes(name.to_bytes())
 }
 
 /// A C string of bytes that come from the command line.

@@ -452,9 +452,9 @@ impl Engine<'_> {
             if self.is_over() {
                 return Err(Stop::Asked);
             }
-            let got = read_full(a.as_fd(), left, offset).map_err(read())?;
-            let there =
-                read_full(b.as_fd(), right, offset).map_err(Failure::of(Operation::Compare))?;
+            let got = file::read_full_at(a.as_fd(), left, offset).map_err(read())?;
+            let there = file::read_full_at(b.as_fd(), right, offset)
+                .map_err(Failure::of(Operation::Compare))?;
             if left.get(..got) != right.get(..there) {
                 return Ok(false);
             }
@@ -483,16 +483,4 @@ impl Engine<'_> {
         let same = crate::policy::same_time(source.mtime, target.mtime, window_s);
         Change { time: times && !same, time_now: !times, ..Change::default() }
     }
-}
-
-fn read_full(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        let space = buffer.get_mut(filled..).unwrap_or_default();
-        match file::read_at(fd, space, offset + filled as u64)? {
-            0 => break,
-            got => filled += got,
-        }
-    }
-    Ok(filled)
 }

@@ -257,8 +257,9 @@ struct Extraneous<'e, 's, 'p> {
     node: &'e Arc<Node>,
     /// Length of the extraneous entry's own path.
     prefix: usize,
-    /// Rules in force in the directories on the way down.
-    rules: Vec<Arc<DirRules>>,
+    /// Rules in force in the directories on the way down; `None` in one whose rules could not be
+    /// read, and below it: they may protect anything.
+    rules: Vec<Option<Arc<DirRules>>>,
     name: &'e CStr,
 }
 
@@ -272,12 +273,18 @@ impl Extraneous<'_, '_, '_> {
     fn is_protected(&self, entry: &remove::Entry<'_>) -> bool {
         let engine = self.engine;
         let Some(filter) = &engine.policy.filter else { return false };
-        let rules = self.rules.last().or(self.node.rules.as_ref());
         // The entry itself was judged by its directory's rules before.
-        entry.path.len() > self.prefix
-            && rules.is_some_and(|rules| {
-                filter.check(rules, entry.path, entry.kind == Kind::Dir, true).protect
-            })
+        if entry.path.len() <= self.prefix {
+            return false;
+        }
+        let rules = match self.rules.last() {
+            Some(None) => return true,
+            Some(Some(rules)) => Some(rules),
+            None => self.node.rules.as_ref(),
+        };
+        rules.is_some_and(|rules| {
+            filter.check(rules, entry.path, entry.kind == Kind::Dir, true).protect
+        })
     }
 
     /// `-x` holds at the target, too: what is mounted there is not ours to empty.
@@ -342,11 +349,24 @@ impl Removal for Extraneous<'_, '_, '_> {
 
     fn enter(&mut self, entry: &remove::Entry<'_>, inside: BorrowedFd<'_>) {
         let Some(filter) = &self.engine.policy.filter else { return };
-        let Some(parent) = self.rules.last().or(self.node.rules.as_ref()) else { return };
+        let parent = match self.rules.last() {
+            Some(None) => return self.rules.push(None),
+            Some(Some(rules)) => rules,
+            None => match &self.node.rules {
+                Some(rules) => rules,
+                None => return,
+            },
+        };
         let entered = filter.enter(parent, entry.path, &mut |name| read_merge_file(inside, name));
-        // Rules that cannot be read protect nothing that they did not protect above.
-        let rules = entered.unwrap_or_else(|_| Arc::clone(parent));
-        self.rules.push(rules);
+        self.rules.push(match entered {
+            Ok(rules) => Some(rules),
+            Err(error) => {
+                let failure = super::enter::filter_failure(error);
+                let target = Some(self.target_path(entry.path));
+                self.engine.fail(self.state, failure, None, target);
+                None
+            }
+        });
     }
 
     fn leave(&mut self) {
@@ -391,7 +411,10 @@ fn push_name(path: &mut Vec<u8>, name: &CStr) {
     path.extend_from_slice(name.to_bytes());
 }
 
-/// Reads a per-directory merge file; `None` where there is none. At most 1 MiB: rules, not data.
+/// Reads a per-directory merge file; `None` where there is none.
+///
+/// # Errors
+/// EFBIG for more than 1 MiB: that is data, not rules, and rules are never cut.
 pub(crate) fn read_merge_file(
     dir_fd: BorrowedFd<'_>,
     name: &[u8],
@@ -408,8 +431,11 @@ pub(crate) fn read_merge_file(
     }
     let mut content = Vec::new();
     std::io::Read::read_to_end(
-        &mut std::io::Read::take(std::fs::File::from(fd), BYTES_MAX),
+        &mut std::io::Read::take(std::fs::File::from(fd), BYTES_MAX + 1),
         &mut content,
     )?;
+    if content.len() as u64 > BYTES_MAX {
+        return Err(std::io::Error::from_raw_os_error(errno::EFBIG));
+    }
     Ok(Some(content))
 }

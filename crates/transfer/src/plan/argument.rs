@@ -1,7 +1,7 @@
 //! What one source argument means: a folder's content, or a name in a folder.
 
 use super::Layout;
-use crate::error::Fatal;
+use crate::error::{Fatal, quoted};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ fn relative(typed: &Path, bytes: &[u8], slash_dot: bool) -> Result<Argument, Fat
     if names.iter().any(|name| name == b"..") {
         let message = format!(
             "{}: a path with '..' cannot be kept at the target; write FOLDER/./PATH to say where it begins",
-            typed.display()
+            quoted(typed)
         );
         return Err(Fatal::new(1, message));
     }

@@ -4,7 +4,7 @@
 use crate::error::{Cause, Class, Operation, Problem};
 use crate::policy::{Ask, Policy, Preserve, Symlinks};
 use crate::unit::{Kind, Meta};
-use hakobu_sys::{dir, errno, file, meta};
+use hakobu_sys::{dir, errno, meta};
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -211,7 +211,7 @@ fn may_replace(source: &Meta, target: &Meta, to: &Path, new: &CString, options: 
         Existing::Keep => false,
         Existing::Ask(ask) => ask(to),
         Existing::AskIfReadOnly(ask) => {
-            target.kind == Kind::Symlink || file::may_write(dir::cwd(), new) || ask(to)
+            target.kind == Kind::Symlink || dir::may_write(dir::cwd(), new) || ask(to)
         }
     }
 }

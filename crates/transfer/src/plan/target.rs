@@ -2,7 +2,7 @@
 
 use super::{Argument, Layout, Spec};
 use crate::engine::node::c_string;
-use crate::error::Fatal;
+use crate::error::{Fatal, quoted};
 use crate::policy::{Policy, Symlinks};
 use crate::unit::Kind;
 use hakobu_sys::{OwnedFd, dir, errno, meta};
@@ -61,7 +61,7 @@ pub fn place(spec: &Spec, arguments: &[Argument], real: bool, umask: u32) -> Res
                 && !(slash && copies_dir(spec, arguments))
             {
                 let reason = if there.is_some() { "is not a directory" } else { "does not exist" };
-                let message = format!("target '{}' {reason}", spec.target.display());
+                let message = format!("target {} {reason}", quoted(&spec.target));
                 return Err(Fatal::new(3, message));
             }
             !is_dir && !content
@@ -109,8 +109,8 @@ fn rsync_wants_name(
         Some(_) if single && !slash => Ok(true),
         Some(_) => {
             let message = format!(
-                "the target '{}' must be a directory: more than one file is copied",
-                spec.target.display()
+                "the target {} must be a directory: more than one file is copied",
+                quoted(&spec.target)
             );
             Err(Fatal::new(3, message))
         }
@@ -132,7 +132,7 @@ fn name_in_parent(
 ) -> Result<Place, Fatal> {
     let target = resolve_link(&spec.target, arguments, &spec.policy)?;
     let Some(name) = target.file_name().filter(|_| !target.as_os_str().is_empty()) else {
-        let message = format!("'{}' cannot be the name of a file", spec.target.display());
+        let message = format!("{} cannot be the name of a file", quoted(&spec.target));
         return Err(Fatal::new(3, message));
     };
     let parent = target.parent().unwrap_or(Path::new(""));
@@ -147,10 +147,8 @@ fn name_in_parent(
         Ok(dir) => Some(dir),
         Err(error) if !real && errno::is(&error, errno::ENOENT) => None,
         Err(error) if errno::is(&error, errno::ENOENT) => {
-            let message = format!(
-                "the target folder '{}' does not exist (--mkpath makes it)",
-                open_as.display()
-            );
+            let message =
+                format!("the target folder {} does not exist (--mkpath makes it)", quoted(open_as));
             return Err(Fatal::new(3, message));
         }
         Err(error) => return Err(unusable(open_as, &error)),
@@ -168,7 +166,7 @@ fn resolve_link(target: &Path, arguments: &[Argument], policy: &Policy) -> Resul
         return Ok(target.to_owned());
     }
     std::fs::canonicalize(target).map_err(|_| {
-        let message = format!("not writing through the dangling symlink '{}'", target.display());
+        let message = format!("not writing through the dangling symlink {}", quoted(target));
         Fatal::new(3, message)
     })
 }
@@ -184,7 +182,7 @@ fn make(path: &Path, spec: &Spec, umask: u32) -> Result<(), Fatal> {
             _ => "",
         };
         let cause = crate::error::Cause::System(error);
-        let message = format!("cannot create target directory '{}': {cause}{hint}", path.display());
+        let message = format!("cannot create target directory {}: {cause}{hint}", quoted(path));
         Fatal::new(11, message)
     })
 }
@@ -195,5 +193,5 @@ fn unusable(path: &Path, error: &io::Error) -> Fatal {
         Some(code) => io::Error::from_raw_os_error(code),
         None => io::Error::other(error.to_string()),
     });
-    Fatal::new(11, format!("cannot use target '{}': {cause}", path.display()))
+    Fatal::new(11, format!("cannot use target {}: {cause}", quoted(path)))
 }

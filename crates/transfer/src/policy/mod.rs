@@ -103,6 +103,21 @@ pub struct Preserve {
     pub omit_dir_times: bool,
 }
 
+impl Preserve {
+    /// Whether a copy keeps the extended attribute of that name; the POSIX ACLs are two of them.
+    pub fn keeps_xattr(self, name: &[u8], is_root: bool) -> bool {
+        if name == b"system.posix_acl_access" || name == b"system.posix_acl_default" {
+            return self.acls;
+        }
+        // What else is in system.* belongs to the file system (NFSv4 ACLs, dos attributes).
+        // XFS shows its ACLs a second time under names of its own.
+        self.xattrs
+            && !name.starts_with(b"system.")
+            && !name.starts_with(b"trusted.SGI_ACL_")
+            && (is_root || name.starts_with(b"user."))
+    }
+}
+
 /// Asked before an existing target is overwritten (`cp -i`): the path, and whether to go on.
 pub type Ask = Arc<dyn Fn(&std::path::Path) -> bool + Send + Sync>;
 

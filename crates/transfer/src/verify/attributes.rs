@@ -2,8 +2,9 @@
 //! so that it works for symlinks, nodes and files without read permission.
 
 use super::content::Side;
+use crate::policy::Preserve;
 use hakobu_sys::xattr::{self, Named};
-use hakobu_sys::{BorrowedFd, file};
+use hakobu_sys::{BorrowedFd, file, process};
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 use std::io;
@@ -58,12 +59,16 @@ impl Pair {
     /// # Errors
     /// Which side could not be asked, and why.
     pub fn same_xattrs(&self, scratch: &mut Scratch) -> Result<bool, Failed> {
+        // What a copy by this user would keep; ACLs are compared as such.
+        let kept = Preserve { xattrs: true, ..Preserve::default() };
+        let is_root = process::euid() == 0;
         let names = |named: &Named, buffer: &mut Vec<u8>| -> io::Result<BTreeSet<CString>> {
             let list = match named.list(buffer) {
                 Err(error) if xattr::is_unsupported(&error) => return Ok(BTreeSet::new()),
                 list => list?,
             };
-            let names = list.split(|&byte| byte == 0).filter(|name| is_kept(name));
+            let names = list.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+            let names = names.filter(|name| kept.keeps_xattr(name, is_root));
             Ok(names.filter_map(|name| CString::new(name).ok()).collect())
         };
         let a = names(&self.source, &mut scratch.source).map_err(|e| (Side::Source, e))?;
@@ -78,12 +83,6 @@ impl Pair {
         }
         Ok(true)
     }
-}
-
-/// Whether a copy keeps the attribute: ACLs are compared as such, and the rest of `system.` is the
-/// file system's own.
-fn is_kept(name: &[u8]) -> bool {
-    !name.is_empty() && !name.starts_with(b"system.")
 }
 
 fn value<'a>(named: &Named, name: &CStr, buffer: &'a mut Vec<u8>) -> io::Result<Option<&'a [u8]>> {

@@ -28,20 +28,6 @@ impl Default for Buffers {
     }
 }
 
-/// Reads until the buffer is full or the file ends.
-fn fill(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut len = 0;
-    while let Some(rest) = buffer.get_mut(len..)
-        && !rest.is_empty()
-    {
-        match file::read_at(fd, rest, offset + len as u64)? {
-            0 => break,
-            read => len += read,
-        }
-    }
-    Ok(len)
-}
-
 /// Where the next data of either file begins, at or after `offset`; `end` where there is none.
 /// File systems that cannot say have data everywhere.
 fn skip_holes(source: BorrowedFd<'_>, target: BorrowedFd<'_>, offset: u64, end: u64) -> u64 {
@@ -77,8 +63,10 @@ impl Buffers {
             let len = usize::try_from(to - offset).unwrap_or(usize::MAX).min(BUFFER_BYTES);
             let (a, b) = (self.source.get_mut(..len), self.target.get_mut(..len));
             let (Some(a), Some(b)) = (a, b) else { break };
-            let a_len = fill(source, a, offset).map_err(|error| (Side::Source, error))?;
-            let b_len = fill(target, b, offset).map_err(|error| (Side::Target, error))?;
+            let a_len =
+                file::read_full_at(source, a, offset).map_err(|error| (Side::Source, error))?;
+            let b_len =
+                file::read_full_at(target, b, offset).map_err(|error| (Side::Target, error))?;
             if a != b || a_len != len || b_len != len {
                 let same = a.iter().zip(b.iter()).take_while(|(a, b)| a == b).count();
                 let same = same.min(a_len).min(b_len);

@@ -6,7 +6,7 @@ use super::pair::{Comparer, Failure, Found, Name, Scratch};
 use super::{Aspect, Counts, Difference, Finding, Spec, rules};
 use crate::engine::handle::{Budget, Handle};
 use crate::engine::pool::{self, Queue, Work, lock};
-use crate::error::{Cause, Class, Fatal, Operation, Problem};
+use crate::error::{Cause, Class, Fatal, Operation, Problem, quoted};
 use crate::event::{Event, Listener};
 use crate::policy::filter::{Decision, DirRules};
 use crate::unit::{Kind, Meta, Totals};
@@ -74,7 +74,7 @@ pub fn run(
 }
 
 fn fatal(verb: &str, path: &Path, error: io::Error) -> Fatal {
-    Fatal::new(2, format!("cannot {verb} '{}': {}", path.display(), Cause::System(error)))
+    Fatal::new(2, format!("cannot {verb} {}: {}", quoted(path), Cause::System(error)))
 }
 
 fn top(path: &Path) -> Result<Top, Fatal> {

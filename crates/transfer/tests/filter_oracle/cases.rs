@@ -87,7 +87,8 @@ fn any_rule(dice: &mut Dice, nested: bool) -> String {
         6 if dice.one_in(3) => "-C".to_owned(),
         7 => format!(": {}", dice.pick(&[".s", ".n", ".s", ".x"])),
         8 if dice.one_in(3) => ":C".to_owned(),
-        9 => format!("{sign}x {pattern}"),
+        // The modifier `x` is refused by name, so it has no place in a comparison.
+        9 => format!("{sign}p {pattern}"),
         16..=19 => format!(
             ":{} {}",
             dice.pick(&["", "", "n", "e", "p", "-", "s", "sr", "+n", "w-", "/", "en"]),

@@ -1,7 +1,7 @@
 //! Removing whole trees on many workers: a unit is a directory to list or a chunk of names in one
 //! to unlink, and a directory goes when the count of what is unfinished in it reaches zero.
 
-use super::{Options, PASSES_MAX, is_gone, is_no_dir, is_not_empty, open_doomed};
+use super::{PASSES_MAX, is_gone, is_no_dir, is_not_empty, open_doomed};
 use crate::engine::handle::{Budget, Handle};
 use crate::engine::pool::{self, Queue, Work, lock};
 use crate::error::{Cause, Operation};
@@ -69,16 +69,17 @@ pub struct Removed {
 
 /// Removes what the paths name, with everything below it, on up to `jobs` workers; relative ones
 /// start at the working directory. `open_files_max` is the limit of descriptors of this process.
-/// A symlink is removed itself, never followed. Goes on after errors.
+/// A symlink is removed itself, never followed. With `one_file_system`, directories on another
+/// file system than their top are an error and stay. Goes on after errors.
 pub fn remove_all(
     tops: &[CString],
-    options: Options,
+    one_file_system: bool,
     jobs: usize,
     open_files_max: u64,
     watch: &dyn Watch,
 ) -> Removed {
     let (jobs, budget) = Budget::for_limit(open_files_max, jobs);
-    let remover = Remover { options, budget, watch, counts: Counts::default() };
+    let remover = Remover { one_file_system, budget, watch, counts: Counts::default() };
     pool::run(&remover, jobs, tops.iter().map(|path| Unit::Top(path)));
     let Counts { files, dirs, failed } = remover.counts;
     Removed { files: files.into_inner(), dirs: dirs.into_inner(), failed: failed.into_inner() }
@@ -152,7 +153,7 @@ struct Counts {
 }
 
 struct Remover<'a> {
-    options: Options,
+    one_file_system: bool,
     budget: Arc<Budget>,
     watch: &'a dyn Watch,
     counts: Counts,
@@ -309,7 +310,7 @@ impl<'a> Remover<'a> {
     ) -> io::Result<bool> {
         let parent = node.parent.as_deref();
         let mut place = Place { dir, name: &node.name, kind: Kind::Dir, parent };
-        let (fd, meta) = match open_doomed(dir, &node.name, self.options.make_writable) {
+        let (fd, meta) = match open_doomed(dir, &node.name, false) {
             Ok(opened) => opened,
             Err(error) if is_gone(&error) => return Ok(false),
             Err(error) if is_no_dir(&error) => {
@@ -333,7 +334,7 @@ impl<'a> Remover<'a> {
         };
         if parent.is_none() {
             node.device.store(meta.dev, Ordering::Relaxed);
-        } else if self.options.one_file_system && meta.dev != node.device.load(Ordering::Relaxed) {
+        } else if self.one_file_system && meta.dev != node.device.load(Ordering::Relaxed) {
             node.stays.store(true, Ordering::Relaxed);
             let cause = Cause::Reason("it is on another file system");
             self.fail(&place, Operation::Remove, cause);

@@ -49,7 +49,6 @@ pub(super) struct Rule {
     negate: bool,
     pub include: bool,
     pub perishable: bool,
-    pub xattr: bool,
     /// Decides whether the sending side leaves the entry out.
     pub sender: bool,
     /// Decides whether the receiving side may delete the entry.
@@ -59,7 +58,7 @@ pub(super) struct Rule {
 impl Rule {
     /// Compiles a parsed rule. `delete_excluded` makes rules without a side the sender's.
     pub(super) fn new(rule: &MatchRule, anchor: &Anchor, delete_excluded: bool) -> Self {
-        let Flags { absolute, negate, perishable, xattr, sender, receiver } = rule.flags;
+        let Flags { absolute, negate, perishable, sender, receiver } = rule.flags;
         let both = !sender && !receiver;
         let pattern = Pattern::new(&rule.pattern);
         let name_only = pattern.name_only();
@@ -72,7 +71,6 @@ impl Rule {
             negate,
             include: rule.include,
             perishable,
-            xattr,
             sender: sender || both,
             receiver: receiver || (both && !delete_excluded),
         }

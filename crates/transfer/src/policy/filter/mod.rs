@@ -9,6 +9,7 @@
 //! - rules anchored in a directory whose own name holds wildcard characters work;
 //! - a file that a per-directory file merges is looked for beside it even when its name has no slash;
 //! - a dir-merge rule inside a per-directory file looks at no directories above that one;
+//! - the modifier `x` (rules for names of extended attributes) is refused by name;
 //! - in word-split files `- foo` is one rule, as the manual page says and the program refuses.
 
 mod builder;
@@ -55,10 +56,8 @@ pub struct Filter {
 #[derive(Debug)]
 pub struct DirRules {
     items: Vec<Item>,
-    /// The same rules in the order in which they are asked, those for names of extended attributes
-    /// apart.
+    /// The same rules in the order in which they are asked.
     order: Vec<Arc<Rule>>,
-    xattr_order: Vec<Arc<Rule>>,
     /// Names of the dir-merge rules among the items.
     names: Vec<Vec<u8>>,
     /// Whether the order leaves out what the files above the transfer's top say. rsync asks only
@@ -119,7 +118,7 @@ impl Filter {
         }
         if rules.arguments_only {
             let own = DirRules::new(self.items.clone(), Arc::clone(&rules.ends));
-            (rules.order, rules.xattr_order) = (own.order, own.xattr_order);
+            rules.order = own.order;
         }
         Ok(Arc::new(rules))
     }
@@ -175,37 +174,22 @@ impl Filter {
         is_dir: bool,
         in_deleted_dir: bool,
     ) -> Decision {
-        dir.decide(&dir.order, Entry::new(path, is_dir), in_deleted_dir)
-    }
-
-    /// Whether there are rules for names of extended attributes (modifier `x`) in force in `dir`.
-    /// Without any, the default of `--xattrs` holds.
-    #[must_use]
-    pub fn has_xattr_rules(&self, dir: &DirRules) -> bool {
-        !dir.xattr_order.is_empty()
-    }
-
-    /// What the rules with the modifier `x` say of an extended attribute's name: `hide` leaves it
-    /// out of the copy, `protect` keeps it at the target.
-    #[must_use]
-    pub fn check_xattr(&self, dir: &DirRules, name: &[u8]) -> Decision {
-        dir.decide(&dir.xattr_order, Entry::new(name, false), false)
+        dir.decide(Entry::new(path, is_dir), in_deleted_dir)
     }
 }
 
 impl DirRules {
     fn new(items: Vec<Item>, ends: Arc<Ends>) -> Self {
-        let mut rules = Vec::new();
-        flatten(&items, &mut rules);
-        let (xattr_order, order) = rules.into_iter().partition(|rule| rule.xattr);
+        let mut order = Vec::new();
+        flatten(&items, &mut order);
         let names = list::names(&items);
-        Self { items, order, xattr_order, names, arguments_only: false, ends }
+        Self { items, order, names, arguments_only: false, ends }
     }
 
-    fn decide(&self, order: &[Arc<Rule>], entry: Entry<'_>, in_deleted_dir: bool) -> Decision {
+    fn decide(&self, entry: Entry<'_>, in_deleted_dir: bool) -> Decision {
         let mut hide = None;
         let mut protect = None;
-        for rule in order {
+        for rule in &self.order {
             let sender = rule.sender && hide.is_none();
             let receiver = rule.receiver && protect.is_none();
             if !(sender || receiver) || (in_deleted_dir && rule.perishable) {

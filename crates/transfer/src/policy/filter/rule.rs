@@ -49,8 +49,6 @@ pub(super) struct Flags {
     pub negate: bool,
     /// `p`: ignored in directories that are being deleted.
     pub perishable: bool,
-    /// `x`: for names of extended attributes.
-    pub xattr: bool,
     /// `s` or a rule name that implies it.
     pub sender: bool,
     /// `r` or a rule name that implies it.
@@ -188,7 +186,10 @@ fn matching(
             b'C' if plain => cvs = true,
             b's' if plain => (flags.sender, sided) = (true, true),
             b'r' if plain => (flags.receiver, sided) = (true, true),
-            b'/' | b'!' | b'p' | b'x' => flags.set(*modifier),
+            b'/' | b'!' | b'p' => flags.set(*modifier),
+            b'x' => {
+                return because("the modifier 'x' (names of extended attributes) is not built");
+            }
             other => return unknown_modifier(*other),
         }
     }
@@ -270,8 +271,7 @@ impl Flags {
         match modifier {
             b'/' => self.absolute = true,
             b'!' => self.negate = true,
-            b'p' => self.perishable = true,
-            _ => self.xattr = true,
+            _ => self.perishable = true,
         }
     }
 }

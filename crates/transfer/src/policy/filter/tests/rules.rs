@@ -28,8 +28,6 @@ fn names_and_separators() {
         ("R a", NEITHER),
         ("risk a", NEITHER),
         ("-pp a", BOTH),
-        ("-x a", NEITHER),
-        ("Px a", NEITHER),
         ("-  a", NEITHER),
         ("- C a", NEITHER),
     ] {
@@ -160,13 +158,11 @@ fn perishable_rules_do_not_count_in_deleted_directories() {
 }
 
 #[test]
-fn xattr_rules_are_apart() {
-    let filter = Files::default().build(rules(&["-x user.*", "- user.a", "+x *"]));
-    let top = filter.root(&super::TOP, &mut |_| Ok(None)).unwrap();
-    assert!(filter.has_xattr_rules(&top));
-    assert!(!filter.check(&top, b"user.b", false, false).hide);
-    assert_eq!(filter.check_xattr(&top, b"user.b"), BOTH);
-    assert_eq!(filter.check_xattr(&top, b"security.b"), NEITHER);
+fn xattr_rules_are_refused_by_name() {
+    for text in ["-x user.*", "+x *", "exclude,x a", "Px a"] {
+        let error = FilterBuilder::default().rule(text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("'x'") && error.contains("not built"), "{text}: {error}");
+    }
 }
 
 #[test]
