@@ -2,7 +2,7 @@
 //! units.
 
 use super::enter::filter_failure;
-use super::node::{Base, Failure, Fds, Node, Side, TargetDir};
+use super::node::{Base, Failure, Fds, Lent, Node, Side, TargetDir};
 use super::pool::{Work, lock};
 use super::sweep::{Pass, read_merge_file};
 use super::walk::{CHUNK_NAMES, SWEPT_BASE_BYTES_MAX};
@@ -21,8 +21,9 @@ use std::sync::{Arc, Mutex};
 
 /// The ends of an argument: open directories on both sides.
 pub struct Ends {
-    /// Source directories and how the user would spell them.
-    pub sources: Vec<(OwnedFd, PathBuf)>,
+    /// Source directories, how the user would spell them, and the names in them that are
+    /// transferred (`None`: all, or those that are added one by one).
+    pub sources: Vec<(OwnedFd, PathBuf, Option<Arc<Lent>>)>,
     /// The target directory; `None` where nothing is made.
     pub target: Option<OwnedFd>,
     /// How the user would spell it.
@@ -64,14 +65,20 @@ impl Engine<'_> {
     pub fn base(&self, ends: Ends, whole: bool) -> Result<Arc<Node>, Failure> {
         let stat = || Failure::of(Operation::Stat);
         let mut state = self.start(0);
-        let (fds, paths): (Vec<_>, Vec<_>) = ends.sources.into_iter().unzip();
-        let mut sides = Vec::new();
+        let (mut fds, mut paths, mut sides) = (Vec::new(), Vec::new(), Vec::new());
         let mut source = None;
-        for fd in &fds {
-            let meta = meta::of_fd(fd).map_err(stat())?;
-            let side =
-                Side { parent_side: 0, name: c"".into(), identity: meta.identity(), follow: false };
-            sides.push(side);
+        for (fd, path, lent) in ends.sources {
+            let meta = meta::of_fd(&fd).map_err(stat())?;
+            sides.push(Side {
+                parent_side: 0,
+                name: c"".into(),
+                identity: meta.identity(),
+                follow: false,
+                lent,
+                volume: meta.dev,
+            });
+            fds.push(fd);
+            paths.push(path);
             source.get_or_insert(meta);
         }
         let Some(source) = source else {
@@ -126,6 +133,7 @@ impl Engine<'_> {
             pending: AtomicUsize::new(1),
             listed: AtomicBool::new(false),
             list_failed: AtomicBool::new(false),
+            incomplete: false,
             needed: AtomicBool::new(false),
             touched: AtomicBool::new(false),
             kept_sources: AtomicU64::new(0),

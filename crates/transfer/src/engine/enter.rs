@@ -24,9 +24,23 @@ pub(super) enum Opened {
     LeftOut,
 }
 
+/// The source's side of a directory that is entered.
+pub(super) struct Sides {
+    sides: Vec<Side>,
+    sources: Vec<OwnedFd>,
+    source: Meta,
+    /// See [`Node::incomplete`].
+    incomplete: bool,
+}
+
 pub(super) fn filter_failure(error: crate::policy::filter::FilterError) -> Failure {
     let error = std::io::Error::other(error.to_string());
     Failure { operation: Operation::Filter, error }
+}
+
+/// Whether opening a directory failed because there is none of that name.
+fn is_no_directory(error: &std::io::Error) -> bool {
+    [errno::ENOENT, errno::ENOTDIR, errno::ELOOP].iter().any(|code| errno::is(error, *code))
 }
 
 impl Engine<'_> {
@@ -57,8 +71,8 @@ impl Engine<'_> {
         let Enter { parent, side, name, follow, .. } = enter;
         let target_name = enter.target_name.as_deref().unwrap_or(name);
         let parent_fds = parent.fds().map_err(Failure::of(Operation::List))?;
-        let (sides, sources, source) =
-            self.open_sides(parent, &parent_fds, *side, name, *follow)?;
+        let Sides { sides, sources, source, incomplete } =
+            self.open_sides(state, parent, &parent_fds, enter)?;
         let left_out = |reason| {
             let source = Some(parent.source_path(*side, name));
             let target = Some(parent.target_path(target_name));
@@ -107,7 +121,8 @@ impl Engine<'_> {
             creating: Mutex::default(),
             pending: AtomicUsize::new(1),
             listed: AtomicBool::new(false),
-            list_failed: AtomicBool::new(false),
+            list_failed: AtomicBool::new(incomplete),
+            incomplete,
             needed: AtomicBool::new(false),
             touched: AtomicBool::new(false),
             kept_sources: AtomicU64::new(0),
@@ -138,31 +153,58 @@ impl Engine<'_> {
     }
 
     /// Opens the directory in the source it was found in, and in later ones that have it, too.
-    pub(super) fn open_sides(
+    fn open_sides(
         &self,
+        state: &mut State,
         parent: &Node,
         parent_fds: &Fds,
-        side: usize,
-        name: &CStr,
-        follow: bool,
-    ) -> Result<(Vec<Side>, Vec<OwnedFd>, Meta), Failure> {
-        let open = |side: usize| -> std::io::Result<(OwnedFd, Meta)> {
+        enter: &Enter,
+    ) -> Result<Sides, Failure> {
+        let Enter { side: first, name, follow, .. } = enter;
+        let open = |side: usize, follow: bool| -> std::io::Result<(OwnedFd, Side, Meta)> {
             let fd = dir::open(parent_fds.source(side)?, name, follow)?;
             let meta = meta::of_fd(&fd)?;
-            Ok((fd, meta))
+            let side = Side {
+                parent_side: side,
+                name: name.clone(),
+                identity: meta.identity(),
+                follow,
+                lent: parent.lent_below(side, name),
+                volume: parent.volume_below(side, meta.dev),
+            };
+            Ok((fd, side, meta))
         };
-        let (fd, source) = open(side).map_err(Failure::of(Operation::Read))?;
-        let identity = source.identity();
-        let mut sides = vec![Side { parent_side: side, name: name.into(), identity, follow }];
-        let mut sources = vec![fd];
-        for later in side + 1..parent.sides.len() {
-            if let Ok((fd, meta)) = open(later) {
-                let identity = meta.identity();
-                sides.push(Side { parent_side: later, name: name.into(), identity, follow });
-                sources.push(fd);
+        let (fd, side, source) = open(*first, *follow).map_err(Failure::of(Operation::Read))?;
+        let mut all =
+            Sides { sides: vec![side], sources: vec![fd], source, incomplete: parent.incomplete };
+        let follows = *follow
+            || self.policy.copy_dirlinks
+            || self.policy.symlinks == crate::policy::Symlinks::Follow;
+        for later in first + 1..parent.sides.len() {
+            if !parent.lends(later, name) {
+                continue;
+            }
+            match open(later, follows || parent.lends_followed(later, name)) {
+                Ok((fd, side, meta)) => {
+                    let crosses = self.policy.one_file_system && side.volume != meta.dev;
+                    if crosses || (side.follow && parent.is_inside(side.identity)) {
+                        all.incomplete = true;
+                        continue;
+                    }
+                    all.sides.push(side);
+                    all.sources.push(fd);
+                }
+                Err(error) if is_no_directory(&error) => {}
+                // Not knowing what it has is not knowing that it has nothing.
+                Err(error) => {
+                    all.incomplete = true;
+                    parent.kept_sources.fetch_add(1, Ordering::Relaxed);
+                    let failure = Failure { operation: Operation::List, error };
+                    self.fail(state, failure, Some(parent.source_path(later, name)), None);
+                }
             }
         }
-        Ok((sides, sources, source))
+        Ok(all)
     }
 
     /// Opens or makes the directory at the target.

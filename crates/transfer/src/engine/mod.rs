@@ -41,7 +41,7 @@ use hakobu_sys::OwnedFd;
 use node::Failure;
 use pool::lock;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -115,6 +115,8 @@ pub struct Engine<'a> {
     totals: Mutex<Totals>,
     fatal: Mutex<Option<Fatal>>,
     deletes_left: AtomicU64,
+    /// An argument could not be begun with: what it would have provided is not known.
+    argument_failed: AtomicBool,
     /// Device and inode of the target directories of the arguments: never copied into themselves.
     target_roots: Mutex<Vec<(u64, u64)>>,
     /// Directories that were found and are not listed to their end yet.
@@ -176,6 +178,7 @@ impl<'a> Engine<'a> {
             totals: Mutex::default(),
             fatal: Mutex::default(),
             deletes_left: AtomicU64::new(policy.max_delete.unwrap_or(u64::MAX)),
+            argument_failed: AtomicBool::new(false),
             target_roots: Mutex::default(),
             unlisted: AtomicUsize::new(0),
             making: Mutex::default(),
@@ -265,8 +268,9 @@ impl<'a> Engine<'a> {
         self.report(Problem { operation, source, target, cause: Cause::Reason(reason), class });
     }
 
-    /// Reports an argument that could not be begun with.
+    /// Reports an argument that could not be begun with. From now on nothing is deleted.
     pub fn argument_failed(&self, failure: Failure, typed: &Path) {
+        self.argument_failed.store(true, Ordering::Relaxed);
         if self.pass == Pass::Delete {
             // The walk that transfers says it.
             return;

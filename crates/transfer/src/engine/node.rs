@@ -9,6 +9,7 @@ use crate::error::Operation;
 use crate::policy::filter::DirRules;
 use crate::unit::Meta;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, meta};
+use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
@@ -92,6 +93,43 @@ pub struct Side {
     pub identity: (u64, u64),
     /// It was reached through a symlink (`-L`, `-k`).
     pub follow: bool,
+    /// The names in it that are transferred; `None`: all.
+    pub lent: Option<Arc<Lent>>,
+    /// The device that `-x` stays on.
+    pub volume: u64,
+}
+
+/// The names of a source directory that arguments give, where another argument fills the same
+/// target directory.
+#[derive(Clone, Default)]
+pub struct Lent {
+    names: HashMap<CString, Loan>,
+}
+
+/// One of them.
+#[derive(Clone)]
+pub struct Loan {
+    /// It may be a symlink that is looked through.
+    pub follow: bool,
+    /// The names in it that are transferred; `None`: all.
+    pub below: Option<Arc<Lent>>,
+}
+
+impl Lent {
+    /// Adds the path of an argument.
+    pub fn add(&mut self, path: &[CString], follow: bool) {
+        let Some((name, below)) = path.split_first() else { return };
+        if below.is_empty() {
+            self.names.insert(name.clone(), Loan { follow, below: None });
+            return;
+        }
+        // Symlinks above an argument are looked through.
+        let implied = || Loan { follow: true, below: Some(Arc::default()) };
+        let loan = self.names.entry(name.clone()).or_insert_with(implied);
+        if let Some(lent) = &mut loan.below {
+            Arc::make_mut(lent).add(below, follow);
+        }
+    }
 }
 
 /// What is known of the target directory once it is open.
@@ -160,6 +198,9 @@ pub struct Node {
     pub needed: AtomicBool,
     /// The listing of the source had an error: nothing may be deleted here.
     pub list_failed: AtomicBool,
+    /// A source directory that belongs here could not be opened: nothing may be deleted here or
+    /// anywhere below.
+    pub incomplete: bool,
     /// Something in the target directory was changed by us: its times must be put back.
     pub touched: AtomicBool,
     /// Entries removed with their source (`mv`): whether any had to stay.
@@ -289,6 +330,30 @@ impl Node {
     /// What is known of the target directory now.
     pub fn target_dir(&self) -> Option<TargetDir> {
         *lock(&self.target)
+    }
+
+    /// Whether `name` is transferred where side `side` has it.
+    pub fn lends(&self, side: usize, name: &CStr) -> bool {
+        let lent = self.sides.get(side).and_then(|side| side.lent.as_deref());
+        lent.is_none_or(|lent| lent.names.contains_key(name))
+    }
+
+    /// Whether `name` may be a symlink in side `side` that an argument looks through.
+    pub fn lends_followed(&self, side: usize, name: &CStr) -> bool {
+        let lent = self.sides.get(side).and_then(|side| side.lent.as_deref());
+        lent.and_then(|lent| lent.names.get(name)).is_some_and(|loan| loan.follow)
+    }
+
+    /// What of the directory `name` in side `side` is transferred; `None`: everything.
+    pub fn lent_below(&self, side: usize, name: &CStr) -> Option<Arc<Lent>> {
+        let lent = self.sides.get(side).and_then(|side| side.lent.as_deref())?;
+        lent.names.get(name).map_or_else(|| Some(Arc::default()), |loan| loan.below.clone())
+    }
+
+    /// The device that `-x` stays on in the directory `name` of side `side`: an argument's own.
+    pub fn volume_below(&self, side: usize, own: u64) -> u64 {
+        let above = self.sides.get(side).filter(|side| side.lent.is_none());
+        above.filter(|_| self.listed.load(Ordering::Relaxed)).map_or(own, |side| side.volume)
     }
 
     /// Remembers that an entry of the target directory was changed.

@@ -35,7 +35,9 @@ impl Engine<'_> {
             Pass::Transfer => policy.delete == Delete::During,
             Pass::Delete => true,
         };
-        let trusted = policy.ignore_errors || !node.list_failed.load(Ordering::Relaxed);
+        let failed = self.argument_failed.load(Ordering::Relaxed)
+            || node.list_failed.load(Ordering::Relaxed);
+        let trusted = policy.ignore_errors || !failed;
         let here = !policy.one_file_system || node.target_dev() == node.top().target_dev();
         self.deletes
             && here
@@ -127,7 +129,7 @@ impl Engine<'_> {
             node.push_path(&mut state.path);
             push_name(&mut state.path, name);
         }
-        for side in 0..fds.sources.len() {
+        for side in (0..fds.sources.len()).filter(|side| node.lends(*side, name)) {
             let source_dir = fds.source(side).map_err(Failure::of(Operation::Stat))?;
             match meta::of(source_dir, name, false) {
                 Ok(source) => {

@@ -191,7 +191,7 @@ impl Engine<'_> {
         let prefix = path.len();
         let mut found = 0;
         let more = reader.next_batch(source_dir, |name, kind, _| {
-            if TempNames::is_temp(name) {
+            if TempNames::is_temp(name) || !node.lends(*side, name) {
                 return;
             }
             let mut kind = kind;
@@ -207,9 +207,8 @@ impl Engine<'_> {
                 }
             }
             // The first source that has a name provides it.
-            let earlier = |side| {
-                fds.source(side).is_ok_and(|fd: BorrowedFd<'_>| meta::of(fd, name, false).is_ok())
-            };
+            let has = |fd: BorrowedFd<'_>| meta::of(fd, name, false).is_ok();
+            let earlier = |side| node.lends(side, name) && fds.source(side).is_ok_and(has);
             if *side > 0 && (0..*side).any(earlier) {
                 return;
             }
@@ -224,6 +223,15 @@ impl Engine<'_> {
                     };
                     self.push_enter(queue, enter);
                 }
+                return;
+            }
+            if node.lends_followed(*side, name) {
+                found += 1;
+                let mut single = Chunk::new(node, *side);
+                single.push(name, Kind::Unknown);
+                single.follow = true;
+                node.hold();
+                queue.push(Unit::Chunk(single));
                 return;
             }
             if self.pass == Pass::Delete && !self.is_followed_dir(source_dir, name, kind) {
@@ -340,8 +348,7 @@ impl Engine<'_> {
 
     /// Whether the content of a directory is wanted.
     pub(super) fn descends(&self, node: &Node) -> bool {
-        let crosses =
-            node.parent.as_ref().is_some_and(|parent| parent.source.dev != node.source.dev);
+        let crosses = node.sides.first().is_some_and(|side| side.volume != node.source.dev);
         self.policy.recurse && !(self.policy.one_file_system && crosses)
     }
 }
