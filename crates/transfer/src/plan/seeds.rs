@@ -38,8 +38,8 @@ struct Content<'a> {
     argument: &'a Argument,
 }
 
-/// Arguments of several folders that meet at the target. The first argument of each group names
-/// what all of the group are or lie in; one node has all their folders as sources.
+/// Arguments of several folders that meet at the target: one node has all their folders as
+/// sources.
 struct Meeting<'a> {
     folders: Vec<PathBuf>,
     lent: Vec<Lent>,
@@ -113,10 +113,9 @@ pub fn seed(
         if filled {
             in_contents.append(&mut group);
         } else if let Some(depth) = group.iter().map(|(_, other)| other.names.len()).min() {
-            // What is the shared name itself comes before what lies in it, a directory before
-            // what is none, and then the command line decides.
+            // A directory comes before what is none, and then the command line decides.
             group.sort_by_key(|(number, other)| {
-                (other.names.len() > depth, !directories.contains(number), *number)
+                (other.names.len() == depth && !directories.contains(number), *number)
             });
             meet(&mut meetings, group);
         }
@@ -361,14 +360,19 @@ impl Seeds<'_, '_> {
         let mut implied: HashMap<Vec<u8>, Option<Arc<Node>>> = HashMap::new();
         for group in &groups {
             let Some((_, argument)) = group.first() else { continue };
-            if let Err(failure) = self.met(&base, argument, &mut implied) {
+            let depth = group.iter().map(|(_, other)| other.names.len()).min().unwrap_or_default();
+            let mut top = (*argument).clone();
+            top.names.truncate(depth);
+            // Symlinks above an argument are looked through.
+            top.follow |= depth < argument.names.len();
+            if let Err(failure) = self.met(&base, &top, &mut implied) {
                 self.engine.argument_failed(failure, &argument.typed);
             }
         }
         Ok(())
     }
 
-    /// One name of a meeting; its first side is the argument's.
+    /// The shared name of a group; the first folder has it.
     fn met(
         &mut self,
         base: &Arc<Node>,
