@@ -53,13 +53,13 @@ const FOURTH: &[&str] = &[
 /// The longest that a file of each kind may be (the first kind that fits): as long as its longest
 /// was when this was last looked at, rounded up to tens. To raise one is a decision, not a habit.
 const LINES_MAX: &[(&str, &str, usize)] = &[
-    ("tables of options", "src/options/", 340),
+    ("tables of options", "src/options/", 350),
     ("a walk over two trees, to be divided", "crates/transfer/src/verify/walk.rs", 580),
     ("removal, to be divided", "crates/transfer/src/engine/remove", 490),
     ("the program", "src/", 440),
     ("tests", "tests/", 400),
     ("tests", "crates/transfer/tests/", 380),
-    ("the transfer crate", "crates/transfer/", 420),
+    ("the transfer crate", "crates/transfer/", 510),
     ("system calls", "crates/sys/", 230),
 ];
 

@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(
             line,
             "7\t:\t1790000000.250\t     0.005\t1234\t0\t0\t0\thakobu sync \
-             '/s/a'$'\\011''b' '/t/a'$'\\011''b'\n"
+             '/s/a'$'\\t''b' '/t/a'$'\\t''b'\n"
         );
         let columns = |line: &str| line.split('\t').count();
         assert_eq!(columns(&line), columns(&String::from_utf8_lossy(HEADER)));

@@ -65,7 +65,7 @@ fn cp_tells_names_of_a_list_that_are_not_there() {
 fn merged_rules_end_with_nul_where_asked() {
     for line in [
         "sync -r -0 --filter='. LIST' SRC/ DST",
-        "sync -r --filter='merge LIST' --from0 SRC/ DST",
+        "sync -r --from0 --filter='merge LIST' SRC/ DST",
         "sync -r -0 --filter='merge,- LIST' SRC/ DST",
         "sync -r -0 --exclude-from=LIST SRC/ DST",
         "sync -r -0 --include-from=LIST --exclude=* SRC/ DST",

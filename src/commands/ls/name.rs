@@ -112,7 +112,7 @@ mod tests {
         for (name, marked, quoted) in [
             (&b"plain"[..], "plain", "plain"),
             (b"two words", "two words", "'two words'"),
-            (b"a\nb", "a?b", "'a'$'\\012''b'"),
+            (b"a\nb", "a?b", "'a'$'\\n''b'"),
             (b"\x1b[31m", "?[31m", "''$'\\033''[31m'"),
             (b"caf\xc3\xa9", "café", "café"),
             (b"bad\xff", "bad?", "'bad'$'\\377'''"),

@@ -197,7 +197,7 @@ impl Engine<'_> {
             self.fail(state, failure, Some(entry.source_path()), Some(entry.target_path()));
         } else if done.unprivileged {
             state.totals.failed += 1;
-            let reason = "only the superuser may give files away; leave out -o and -g, or use sudo";
+            let reason = "only the superuser may give files away";
             let (source, target) = (Some(entry.source_path()), Some(entry.target_path()));
             self.notice(Operation::SetOwner, source, target, reason, Class::Partial);
         }

@@ -239,13 +239,12 @@ impl<'a> Engine<'a> {
             _ => state.totals.failed += 1,
         }
         if class == Class::Fatal {
-            let name =
-                target.as_deref().or(source.as_deref()).map(|path| path.display().to_string());
+            let name = target.as_deref().or(source.as_deref()).map(crate::error::quoted);
             let cause = Cause::System(std::io::Error::from_raw_os_error(
                 error.raw_os_error().unwrap_or(errno::ENOSPC),
             ));
             let verb = operation.words();
-            let message = format!("cannot {verb} '{}': {cause}", name.unwrap_or_default());
+            let message = format!("cannot {verb} {}: {cause}", name.unwrap_or_default());
             lock(&self.fatal).get_or_insert_with(|| Fatal::new(11, message));
             self.control.stop();
         }
@@ -268,9 +267,15 @@ impl<'a> Engine<'a> {
         self.report(Problem { operation, source, target, cause: Cause::Reason(reason), class });
     }
 
-    /// Reports an argument that could not be begun with. From now on nothing is deleted.
+    /// Reports an argument that meets others at the target and could not be begun with: what it
+    /// would have provided is not known, so from now on nothing is deleted.
     pub fn argument_failed(&self, failure: Failure, typed: &Path) {
         self.argument_failed.store(true, Ordering::Relaxed);
+        self.argument_missing(failure, typed);
+    }
+
+    /// Reports an argument that could not be begun with.
+    pub fn argument_missing(&self, failure: Failure, typed: &Path) {
         if self.pass == Pass::Delete {
             // The walk that transfers says it.
             return;

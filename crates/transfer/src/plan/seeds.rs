@@ -133,7 +133,7 @@ pub fn seed(
             continue;
         }
         if let Err(failure) = seeds.name(argument) {
-            engine.argument_failed(failure, &argument.typed);
+            engine.argument_missing(failure, &argument.typed);
         }
     }
     let Seeds { units, held, nodes, .. } = seeds;
