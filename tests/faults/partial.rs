@@ -129,7 +129,7 @@ fn killed_with_a_temporary_folder() {
             assert_eq!(running.wait().code, 128 + 9);
             assert!(!c.dst().join("d/large").exists(), "under its name before it is whole");
             // One at a time: each run removes what the one before it left.
-            assert_eq!(names(&c.old()).len(), 1, "{:?}", names(&c.old()));
+            assert!(names(&c.old()).len() <= 1, "{:?}", names(&c.old()));
         }
         c.run_line("sync -a --temp-dir=OLD SRC/ DST").ok();
         c.target_is_source(&Fields::ALL);

@@ -267,15 +267,18 @@ impl<'a> Engine<'a> {
         self.report(Problem { operation, source, target, cause: Cause::Reason(reason), class });
     }
 
-    /// Reports an argument that meets others at the target and could not be begun with: what it
-    /// would have provided is not known, so from now on nothing is deleted.
-    pub fn argument_failed(&self, failure: Failure, typed: &Path) {
+    /// Deletes nothing in this run: an argument that may meet others at the target could not be
+    /// begun with.
+    pub fn distrust(&self) {
         self.argument_failed.store(true, Ordering::Relaxed);
-        self.argument_missing(failure, typed);
     }
 
-    /// Reports an argument that could not be begun with.
-    pub fn argument_missing(&self, failure: Failure, typed: &Path) {
+    /// Reports an argument that could not be begun with. Unless that is because there is none of
+    /// its name, nothing is deleted in this run.
+    pub fn argument_failed(&self, failure: Failure, typed: &Path) {
+        if !hakobu_sys::errno::is(&failure.error, hakobu_sys::errno::ENOENT) {
+            self.distrust();
+        }
         if self.pass == Pass::Delete {
             // The walk that transfers says it.
             return;

@@ -125,6 +125,7 @@ pub fn seed(
         let typed = meeting.groups.iter().flatten().map(|(_, argument)| &argument.typed).next();
         let typed = typed.cloned().unwrap_or_default();
         if let Err(failure) = seeds.meeting(meeting) {
+            engine.distrust();
             engine.argument_failed(failure, &typed);
         }
     }
@@ -133,7 +134,7 @@ pub fn seed(
             continue;
         }
         if let Err(failure) = seeds.name(argument) {
-            engine.argument_missing(failure, &argument.typed);
+            engine.argument_failed(failure, &argument.typed);
         }
     }
     let Seeds { units, held, nodes, .. } = seeds;
@@ -185,6 +186,7 @@ impl Seeds<'_, '_> {
                 Ok(fd) => contents.push(Content { number, fd, argument }),
                 Err(error) => {
                     let failure = Failure { operation: Operation::Read, error };
+                    self.engine.distrust();
                     self.engine.argument_failed(failure, &argument.typed);
                 }
             }
@@ -222,6 +224,7 @@ impl Seeds<'_, '_> {
             }
             Err(error) => {
                 let failure = Failure { operation: Operation::Read, error };
+                self.engine.distrust();
                 self.engine.argument_failed(failure, &argument.typed);
                 false
             }
@@ -264,7 +267,10 @@ impl Seeds<'_, '_> {
                 self.held.push(node);
                 self.swept = true;
             }
-            Err(failure) => self.engine.argument_failed(failure, &first_path),
+            Err(failure) => {
+                self.engine.distrust();
+                self.engine.argument_failed(failure, &first_path);
+            }
         }
     }
 
@@ -366,6 +372,7 @@ impl Seeds<'_, '_> {
             // Symlinks above an argument are looked through.
             top.follow |= depth < argument.names.len();
             if let Err(failure) = self.met(&base, &top, &mut implied) {
+                self.engine.distrust();
                 self.engine.argument_failed(failure, &argument.typed);
             }
         }
