@@ -50,7 +50,13 @@ impl Engine<'_> {
     /// Looks through the target directory for leftovers and, where that is due, for extraneous
     /// entries.
     pub(super) fn sweep(&self, state: &mut State, node: &Arc<Node>) {
-        if let Err(failure) = self.try_sweep(state, node) {
+        let result = self.try_sweep(state, node);
+        if let Err(failure) = result {
+            // The walk above may have removed a directory that turned out to be pruned.
+            let gone = errno::is(&failure.error, errno::ENOENT);
+            if gone && self.policy.prune_empty_dirs {
+                return;
+            }
             self.fail(state, failure, None, Some(node.target_path(c"")));
         }
     }

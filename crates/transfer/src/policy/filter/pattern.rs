@@ -106,9 +106,10 @@ impl Shape {
             (false, false) => Start::Last(slashes),
         };
         // A leading "**/" may also stand for nothing, so what follows may begin at any component.
+        // An escaped slash is a slash.
         let stars = body.iter().take_while(|byte| **byte == b'*').count();
         let body = match body.get(stars..) {
-            Some([b'/', rest @ ..]) if stars > 1 && !anchored => rest,
+            Some([b'/', rest @ ..] | [b'\\', b'/', rest @ ..]) if stars > 1 && !anchored => rest,
             _ => body,
         };
         let shape = if body.ends_with(b"/***") { Self::Subtree } else { Self::PathGlob };
