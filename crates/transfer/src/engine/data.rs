@@ -16,8 +16,6 @@ const RESERVE_BYTES_MIN: u64 = 4 << 20;
 const WRITEBACK_BYTES: u64 = 8 << 20;
 /// Zeroes become a hole in steps of this size (the block size of nearly all file systems).
 const HOLE_BYTES: usize = 4096;
-/// From this size on the kernel may copy between two files of one file system.
-const RANGE_BYTES_MIN: u64 = 64 << 10;
 
 /// What a worker has learnt about the pair of devices it copies between.
 #[derive(Clone, Copy, Default)]
@@ -180,6 +178,17 @@ impl Engine<'_> {
         to: BorrowedFd<'_>,
         size: u64,
     ) -> Result<u64, Stop> {
+        if size > 0 && self.may_copy_in_kernel(&state.pair) {
+            // One call and one copy instead of two.
+            match file::copy_range(from, to, 0, size as usize) {
+                Ok(moved) if moved as u64 == size => return Ok(size),
+                // Some file systems answer 0 for what they cannot copy: reading tells.
+                Ok(0) => {}
+                Ok(_) => return Err(Stop::Changed),
+                // Whatever it is, reading and writing will say it of the right side.
+                Err(_) => state.pair.no_range = true,
+            }
+        }
         let mut filled = 0;
         loop {
             let space = state.buffer.get_mut(filled..).unwrap_or_default();
@@ -326,6 +335,15 @@ impl Engine<'_> {
         Ok(offset)
     }
 
+    /// Whether the kernel may copy between two files of this pair by itself.
+    fn may_copy_in_kernel(&self, pair: &Pair) -> bool {
+        pair.devices.0 == pair.devices.1
+            && !pair.no_range
+            && self.policy.reflink != Reflink::Never
+            && self.limiter.is_none()
+            && self.mode == TargetMode::Real
+    }
+
     fn copy_in_kernel(
         &self,
         state: &mut State,
@@ -333,15 +351,7 @@ impl Engine<'_> {
         offset: u64,
         end: u64,
     ) -> Result<Option<u64>, Stop> {
-        let (from_dev, to_dev) = state.pair.devices;
-        if state.pair.no_range
-            || from_dev != to_dev
-            || self.policy.reflink == Reflink::Never
-            || end - offset < RANGE_BYTES_MIN
-            || copy.zeroes_to_holes
-            || self.limiter.is_some()
-            || self.mode != TargetMode::Real
-        {
+        if copy.zeroes_to_holes || !self.may_copy_in_kernel(&state.pair) {
             return Ok(None);
         }
         let len = (end - offset).min(WRITEBACK_BYTES) as usize;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// How long counting may delay the start of a copy into nothing.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(1);
 /// How long counting may delay the start of an update, which may have nothing to do.
-const UPDATE_COUNT_TIME_MAX: Duration = Duration::from_millis(5);
+const UPDATE_COUNT_TIME_MAX: Duration = Duration::from_millis(2);
 
 #[derive(Default)]
 struct Need {
