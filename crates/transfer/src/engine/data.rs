@@ -145,6 +145,9 @@ impl Engine<'_> {
         if end < source.size {
             return Err(Stop::Changed);
         }
+        if self.may_copy_in_kernel(&state.pair) {
+            still_holds(from, source.size)?;
+        }
         Ok(end)
     }
 
@@ -181,7 +184,10 @@ impl Engine<'_> {
         if size > 0 && self.may_copy_in_kernel(&state.pair) {
             // One call and one copy instead of two.
             match file::copy_range(from, to, 0, size as usize) {
-                Ok(moved) if moved as u64 == size => return Ok(size),
+                Ok(moved) if moved as u64 == size => {
+                    still_holds(from, size)?;
+                    return Ok(size);
+                }
                 // Some file systems answer 0 for what they cannot copy: reading tells.
                 Ok(0) => {}
                 Ok(_) => return Err(Stop::Changed),
@@ -417,6 +423,15 @@ impl Engine<'_> {
         };
         self.listener.event(Event::LargeBytes { bytes: reached - copy.told, undrained });
         copy.told = reached;
+    }
+}
+
+/// Whether a source that the kernel copied is not shorter by now. The kernel may hand over pages
+/// that a truncation blanks before they are written (tmpfs does), with the full count.
+fn still_holds(from: BorrowedFd<'_>, size: u64) -> Result<(), Stop> {
+    match hakobu_sys::meta::of_fd(from).map_err(reading)?.size < size {
+        true => Err(Stop::Changed),
+        false => Ok(()),
     }
 }
 
