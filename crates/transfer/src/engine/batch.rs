@@ -117,10 +117,9 @@ impl Engine<'_> {
         let begun = self.begin();
         let from = file::open_read(place.fds.source(place.chunk.side).ok()?, name, false).ok()?;
         let source = meta::of_fd(&from).ok()?;
-        let linked = self.policy.hard_links
-            && (source.nlink > 1
-                || self.policy.remove_source_files && self.links.knows(source.identity()));
-        let fits = source.kind == Kind::File && source.size <= BATCHED_BYTES_MAX && !linked;
+        let fits = source.kind == Kind::File
+            && source.size <= BATCHED_BYTES_MAX
+            && !self.is_grouped(&source);
         let creates = decide(&source, None, self.policy) == Action::Create;
         (fits && creates).then_some(Waiting { name, from, source, begun })
     }

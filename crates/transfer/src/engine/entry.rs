@@ -191,11 +191,7 @@ impl Engine<'_> {
             compared = !self.same_content(state, entry, source.size)?;
             action = if compared { Action::Update } else { Action::Metadata };
         }
-        let grouped = policy.hard_links
-            && !(policy.safe_links && source.kind == Kind::Symlink)
-            && (source.nlink > 1
-                || policy.remove_source_files && self.links.knows(source.identity()));
-        if !grouped {
+        if !self.is_grouped(&source) {
             return self.act(
                 state,
                 entry,
@@ -258,6 +254,16 @@ impl Engine<'_> {
             state.totals.skipped += 1;
         }
         Ok(())
+    }
+
+    /// Whether a source may have other names in the transfer that become hard links. A symlink
+    /// that may be left out as unsafe cannot lead a group.
+    pub(super) fn is_grouped(&self, source: &Meta) -> bool {
+        let policy = self.policy;
+        policy.hard_links
+            && !(policy.safe_links && source.kind == Kind::Symlink)
+            && (source.nlink > 1
+                || policy.remove_source_files && self.links.knows(source.identity()))
     }
 
     /// Takes back [`Engine::see`] for a file that is looked at anew.
