@@ -62,15 +62,14 @@ mod tests {
     use super::*;
     use hakobu_transfer::error::Fatal;
     use hakobu_transfer::unit::Totals;
-    use std::time::Duration;
 
     fn outcome(totals: Totals, stopped: bool, fatal: Option<u8>) -> Outcome {
         Outcome {
             totals,
-            took: Duration::ZERO,
             jobs: 1,
             stopped,
             fatal: fatal.map(|code| Fatal::new(code, "why")),
+            ..Outcome::default()
         }
     }
 

@@ -9,6 +9,7 @@ mod exit;
 mod jobs;
 mod names;
 mod number;
+mod objects;
 mod options;
 mod owner;
 mod show;

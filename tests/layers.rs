@@ -26,8 +26,10 @@ const TRANSFER: &[(&str, &[&str])] = &[
     ("sample", GROUND),
     ("journal", GROUND),
     ("verdict", &["unit", "error", "event", "clock", "control", "sample"]),
+    ("s3", &["unit", "error", "event", "clock", "control", "location", "limit"]),
     ("policy", FIRST),
     ("engine", SECOND),
+    ("object", OBJECT),
     ("plan", THIRD),
     ("verify", THIRD),
     ("run", FOURTH),
@@ -41,13 +43,17 @@ const SECOND: &[&str] = &[
     "unit", "error", "event", "clock", "control", "location", "limit", "tune", "sample", "journal",
     "verdict", "policy",
 ];
+const OBJECT: &[&str] = &[
+    "unit", "error", "event", "clock", "control", "location", "limit", "tune", "sample", "journal",
+    "verdict", "s3", "policy", "engine",
+];
 const THIRD: &[&str] = &[
     "unit", "error", "event", "clock", "control", "location", "limit", "tune", "sample", "journal",
-    "verdict", "policy", "engine",
+    "verdict", "s3", "policy", "engine", "object",
 ];
 const FOURTH: &[&str] = &[
     "unit", "error", "event", "clock", "control", "location", "limit", "tune", "sample", "journal",
-    "verdict", "policy", "engine", "plan", "verify",
+    "verdict", "s3", "policy", "engine", "object", "plan", "verify",
 ];
 
 /// The longest that a file of each kind may be (the first kind that fits): as long as its longest
@@ -61,6 +67,7 @@ const LINES_MAX: &[(&str, &str, usize)] = &[
     ("tests", "crates/transfer/tests/", 380),
     ("the transfer crate", "crates/transfer/", 520),
     ("system calls", "crates/sys/", 230),
+    ("the lab", "crates/lab/", 400),
 ];
 
 struct Source {

@@ -4,7 +4,8 @@ mod spec;
 
 use super::{Session, joined, nothing, refuse};
 use crate::exit;
-use crate::options::{Refused, cp::TABLE};
+use crate::objects::is_s3;
+use crate::options::{Given, Refused, cp::TABLE};
 use crate::show::Wanted;
 use hakobu_transfer::error::{Cause, Class, Operation, Problem};
 use hakobu_transfer::event::{Event, Listener};
@@ -21,6 +22,16 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Ok((spec, wanted)) => copy(spec, wanted).into(),
         Err(refused) => refuse(refused, exit::USAGE),
     }
+}
+
+/// Describes a copy with a store on a side: its options and what they mean.
+///
+/// # Errors
+/// What is wrong with the command line.
+pub fn described(arguments: &[OsString]) -> Result<(Vec<Given>, Spec, Wanted), Refused> {
+    let typed = TABLE.parse(arguments)?;
+    let (spec, wanted) = spec::of(&typed).map_err(Refused::Usage)?;
+    Ok((typed.options, spec, wanted))
 }
 
 /// Copies. Without `-r` what is no file is left out first, and that is a failure, unlike in rsync.
@@ -51,8 +62,12 @@ fn copy(mut spec: Spec, wanted: Wanted) -> u8 {
     session.end(outcome)
 }
 
-/// Why a source cannot be copied without `-r`. One that cannot be looked at is left to the engine.
+/// Why a source cannot be copied without `-r`. One that cannot be looked at, or not from here, is
+/// left to the engine.
 fn needs_recursion(source: &Path, follow: bool) -> Option<&'static str> {
+    if is_s3(source) {
+        return None;
+    }
     let meta = if follow { source.metadata() } else { source.symlink_metadata() }.ok()?;
     let kind = meta.file_type();
     if kind.is_dir() {

@@ -1,7 +1,10 @@
 //! `hakobu du`: coreutils' command line on the parallel meter.
 
+mod objects;
+
 use super::{refuse, tool};
 use crate::number::ceiled;
+use crate::objects::{Asked, is_s3};
 use crate::options::du::TABLE;
 use crate::options::{Refused, Typed};
 use crate::show::escape::Escape;
@@ -40,10 +43,29 @@ struct Plan {
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    match TABLE.parse(&arguments).and_then(plan) {
-        Ok(plan) => measure(&plan).into(),
+    match TABLE.parse(&arguments).and_then(what) {
+        Ok(What::Local(plan)) => measure(&plan).into(),
+        Ok(What::Objects(plan)) => objects::measure(&plan).into(),
         Err(refused) => refuse(refused, exit::USAGE),
     }
+}
+
+/// What is counted.
+enum What {
+    Local(Plan),
+    Objects(Box<objects::Plan>),
+}
+
+fn what(typed: Typed) -> Result<What, Refused> {
+    let stored = typed.paths.iter().filter(|path| is_s3(path)).count();
+    if stored == 0 {
+        return plan(typed).map(What::Local);
+    }
+    if stored < typed.paths.len() {
+        return Err(Refused::Usage("paths are either all local or all in s3://".into()));
+    }
+    let planned = objects::plan(&typed).map_err(Refused::Usage)?;
+    Ok(What::Objects(Box::new(planned)))
 }
 
 fn plan(typed: Typed) -> Result<Plan, Refused> {
@@ -58,7 +80,11 @@ fn plan(typed: Typed) -> Result<Plan, Refused> {
         paths: typed.paths,
     };
     let mut summarize = false;
+    let mut asked = Asked::default();
     for given in &typed.options {
+        if asked.take(given).map_err(Refused::Usage)? {
+            continue;
+        }
         match given.name {
             "summarize" => summarize = true,
             "all" => options.files = true,
@@ -81,10 +107,15 @@ fn plan(typed: Typed) -> Result<Plan, Refused> {
                 let cpus = hakobu_sys::process::cpus();
                 plan.jobs = jobs::parse(&given.value, cpus).map_err(Refused::Usage)?;
             }
+            "objects" => {
+                let message = "--objects is for s3:// locations, and none is given";
+                return Err(Refused::Usage(message.into()));
+            }
             "json" => plan.json = true,
             other => return Err(Refused::Usage(format!("--{other} is not known to du"))),
         }
     }
+    asked.only_with_objects(false).map_err(Refused::Usage)?;
     if summarize && options.files {
         let message = "-s and -a contradict each other: one line in all, or one for each file";
         return Err(Refused::Usage(message.into()));

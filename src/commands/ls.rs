@@ -6,9 +6,11 @@ mod entry;
 mod json;
 mod long;
 mod name;
+mod objects;
 
 use super::{refuse, tool};
 use crate::exit;
+use crate::objects::{Asked, is_s3};
 use crate::options::ls::TABLE;
 use crate::options::{Refused, Typed};
 use crate::show::escape::Escape;
@@ -92,11 +94,30 @@ impl Plan {
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let out = Output::stdout();
     let is_terminal = out.is_terminal();
-    let planned = TABLE.parse(&arguments).and_then(|typed| plan(typed, is_terminal));
+    let planned = TABLE.parse(&arguments).and_then(|typed| what(typed, is_terminal));
     match planned {
-        Ok(plan) => Lister::new(&plan, &out).run().into(),
+        Ok(What::Local(plan)) => Lister::new(&plan, &out).run().into(),
+        Ok(What::Objects(plan)) => objects::list(&plan, &out).into(),
         Err(refused) => refuse(refused, exit::USAGE),
     }
+}
+
+/// What is listed.
+enum What {
+    Local(Box<Plan>),
+    Objects(Box<objects::Plan>),
+}
+
+fn what(typed: Typed, is_terminal: bool) -> Result<What, Refused> {
+    let stored = typed.paths.iter().filter(|path| is_s3(path)).count();
+    if stored == 0 {
+        return plan(typed, is_terminal).map(|plan| What::Local(Box::new(plan)));
+    }
+    if stored < typed.paths.len() {
+        return Err(Refused::Usage("paths are either all local or all in s3://".into()));
+    }
+    let planned = objects::plan(&typed, is_terminal);
+    planned.map(|plan| What::Objects(Box::new(plan))).map_err(Refused::Usage)
 }
 
 fn plan(typed: Typed, is_terminal: bool) -> Result<Plan, Refused> {
@@ -121,7 +142,11 @@ fn plan(typed: Typed, is_terminal: bool) -> Result<Plan, Refused> {
         paths: typed.paths,
     };
     let mut json = false;
+    let mut asked = Asked::default();
     for given in &typed.options {
+        if asked.take(given).map_err(Refused::Usage)? {
+            continue;
+        }
         match given.name {
             "l" => plan.form = Form::Long,
             "all" => plan.hidden = Hidden::All,
@@ -153,10 +178,15 @@ fn plan(typed: Typed, is_terminal: bool) -> Result<Plan, Refused> {
                     plan.form = Form::Lines;
                 }
             }
+            "summarize" => {
+                let message = "--summarize is for s3:// locations, and none is given";
+                return Err(Refused::Usage(message.into()));
+            }
             "json" => json = true,
             other => return Err(Refused::Usage(format!("--{other} is not known to ls"))),
         }
     }
+    asked.only_with_objects(false).map_err(Refused::Usage)?;
     if json {
         plan.form = Form::Json;
     }
@@ -385,49 +415,4 @@ fn join(path: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn planned(line: &str) -> Result<Plan, String> {
-        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        let parsed = TABLE.parse(&arguments);
-        parsed.and_then(|typed| plan(typed, false)).map_err(|stop| match stop {
-            Refused::Help(_) => "help".into(),
-            Refused::Usage(message) | Refused::Failed { message, .. } => message,
-        })
-    }
-
-    #[test]
-    fn the_last_form_counts() {
-        for (line, form) in [
-            ("", Form::Lines),
-            ("-C", Form::Columns),
-            ("-C1", Form::Lines),
-            ("-l1", Form::Long),
-            ("-lC", Form::Columns),
-            ("-1n", Form::Long),
-            ("-C --zero", Form::Lines),
-            ("-l --json", Form::Json),
-        ] {
-            assert_eq!(planned(line).unwrap().form, form, "{line}");
-        }
-    }
-
-    #[test]
-    fn unbuilt_options_are_named() {
-        for (line, start) in [
-            ("--color=auto", "--color is not built"),
-            ("-Z", "-Z is not built"),
-            ("--nosuch", "unexpected argument"),
-        ] {
-            assert!(planned(line).unwrap_err().starts_with(start), "{line}");
-        }
-    }
-
-    #[test]
-    fn paths_are_joined_with_one_slash() {
-        assert_eq!(join(b"", b"a"), b"a");
-        assert_eq!(join(b"/", b"a"), b"/a");
-        assert_eq!(join(b"d/e", b"a"), b"d/e/a");
-    }
-}
+mod tests;

@@ -1,10 +1,19 @@
 //! The commands, one file each, and what running any transfer takes.
 
+mod buckets;
+mod cat;
 mod cp;
+mod demo;
 mod du;
+mod head;
 mod ls;
+mod mpu;
 mod mv;
+mod pipe;
+mod presign;
 mod rm;
+mod run;
+mod serve;
 mod sync;
 mod tool;
 mod verify;
@@ -14,8 +23,7 @@ use crate::show::{Line, Show, Wanted, output};
 use crate::{exit, signals};
 use hakobu_transfer::error::{Fatal, quoted};
 use hakobu_transfer::location::Location;
-use hakobu_transfer::run::{Control, Outcome, Spec, transfer};
-use hakobu_transfer::unit::Totals;
+use hakobu_transfer::run::{Control, Outcome, Removal, Spec, remove_objects, transfer};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -41,6 +49,17 @@ const COMMANDS: &[Command] = &[
     Command { name: "rm", about: "remove files and trees (rm's options)", run: rm::run },
     Command { name: "ls", about: "list directories and files (ls's options)", run: ls::run },
     Command { name: "du", about: "count the room that trees take (du's options)", run: du::run },
+    Command { name: "cat", about: "objects to standard output", run: cat::run },
+    Command { name: "pipe", about: "standard input to an object", run: pipe::run },
+    Command { name: "head", about: "what headers say of objects and buckets", run: head::run },
+    Command { name: "stat", about: "the same as head", run: head::run },
+    Command { name: "mb", about: "make buckets", run: buckets::make },
+    Command { name: "rb", about: "remove buckets", run: buckets::remove },
+    Command { name: "presign", about: "URLs that let anybody read an object", run: presign::run },
+    Command { name: "mpu", about: "list or abort unfinished multipart uploads", run: mpu::run },
+    Command { name: "run", about: "commands from a file, one a line, in parallel", run: run::run },
+    Command { name: "demo", about: "carry files of its own up, down, proven", run: demo::run },
+    Command { name: "serve", about: "serve S3 for tests and measurements", run: serve::run },
 ];
 
 /// The command of a name.
@@ -75,6 +94,10 @@ pub fn help(topic: &OsStr) -> ExitCode {
 
 /// Says that there is no such command, and which one may have been meant.
 pub fn unknown(name: &str) -> ExitCode {
+    if name == "select" {
+        output::message("select is not built: hakobu cat reads whole objects");
+        return exit::USAGE.into();
+    }
     let hint = match nearest(name) {
         Some(near) => format!("did you mean '{near}'?"),
         None => "hakobu --help lists the commands".to_owned(),
@@ -150,6 +173,13 @@ impl Session {
             .unwrap_or_else(|fatal| ended(fatal, start.elapsed()))
     }
 
+    /// Removes objects; as [`Session::run`].
+    fn remove(&self, removal: &Removal) -> Outcome {
+        let start = Instant::now();
+        remove_objects(removal, None, &self.control, &self.show)
+            .unwrap_or_else(|fatal| ended(fatal, start.elapsed()))
+    }
+
     /// Tells how it ended, and with which exit code.
     fn end(self, mut outcome: Outcome) -> u8 {
         if self.is_list && self.show.is_broken() {
@@ -169,13 +199,7 @@ impl Session {
 
 /// The outcome of a run in which nothing was done yet.
 fn nothing() -> Outcome {
-    Outcome {
-        totals: Totals::default(),
-        took: Duration::ZERO,
-        jobs: 0,
-        stopped: false,
-        fatal: None,
-    }
+    Outcome::default()
 }
 
 /// The outcome of a run that ended before anything was done.
@@ -192,6 +216,7 @@ fn joined(mut first: Outcome, second: Outcome) -> Outcome {
         jobs: first.jobs.max(second.jobs),
         stopped: first.stopped || second.stopped,
         fatal: first.fatal.or(second.fatal),
+        requests: first.requests + second.requests,
     }
 }
 
@@ -258,16 +283,18 @@ fn places(
     Ok(Places { sources: paths, target, is_dir: several || target_dir.is_some() })
 }
 
-/// Refuses a path that names another machine or a store. An empty one fails by itself later, beside
+/// Refuses a path that names another machine. An empty one fails by itself later, beside
 /// others that do not.
 fn check_location(path: &Path, allows_null: bool) -> Result<(), String> {
     let path = path.as_os_str();
-    let parsed = match allows_null {
-        _ if path.is_empty() => return Ok(()),
-        true => Location::parse(path).map(drop),
-        false => Location::parse_local(path).map(drop),
-    };
-    parsed.map_err(|fatal| fatal.message)
+    if path.is_empty() {
+        return Ok(());
+    }
+    match Location::parse(path) {
+        Ok(Location::Null) if !allows_null => Location::parse_local(path).map(drop),
+        parsed => parsed.map(drop),
+    }
+    .map_err(|fatal| fatal.message)
 }
 
 #[cfg(test)]

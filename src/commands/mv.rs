@@ -1,6 +1,9 @@
 //! `hakobu mv`: renames where that is possible, else copies, checks and removes.
 
-use super::{Places, Session, joined, nothing, places, refuse};
+mod objects;
+
+use super::{Places, Session, joined, nothing, places, refuse, run_transfer};
+use crate::objects::{Asked, Concerned};
 use crate::options::{Given, Refused, Typed, mv::TABLE};
 use crate::show::{Line, Wanted, ask, output};
 use crate::{exit, jobs, size};
@@ -20,10 +23,45 @@ use std::process::ExitCode;
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let typed = TABLE.parse(&arguments);
-    match typed.and_then(|typed| reading_of(&typed).map_err(Refused::Usage)) {
-        Ok((reading, places)) => go(reading, &places).into(),
+    match typed.and_then(|typed| work_of(&typed).map_err(Refused::Usage)) {
+        Ok(Work::Local(reading, places)) => go(*reading, &places).into(),
+        Ok(Work::Objects(spec, wanted)) => run_transfer(&spec, *wanted, exit::of_copy).into(),
         Err(refused) => refuse(refused, exit::USAGE),
     }
+}
+
+/// What is to be done.
+enum Work {
+    /// Renames, where that is possible.
+    Local(Box<Reading>, Places),
+    /// One transfer that removes its sources.
+    Objects(Box<Spec>, Box<Wanted>),
+}
+
+/// Describes a move with a store on a side: its options and what they mean.
+///
+/// # Errors
+/// What is wrong with the command line.
+pub fn described(arguments: &[OsString]) -> Result<(Vec<Given>, Spec, Wanted), Refused> {
+    let typed = TABLE.parse(arguments)?;
+    match work_of(&typed).map_err(Refused::Usage)? {
+        Work::Objects(spec, wanted) => Ok((typed.options, *spec, *wanted)),
+        Work::Local(..) => Err(Refused::Usage("neither side is in s3://".into())),
+    }
+}
+
+fn work_of(typed: &Typed) -> Result<Work, String> {
+    let (mut reading, places) = reading_of(typed)?;
+    let concerned = Concerned::of(&places.sources, &places.target)?;
+    if concerned.any() {
+        let spec = objects::spec(&mut reading, &places, concerned, &typed.options)?;
+        return Ok(Work::Objects(Box::new(spec), Box::new(reading.wanted)));
+    }
+    reading.objects.only_with_objects(false)?;
+    if reading.dry_run {
+        return Err("--dry-run is for s3:// locations, and none is given".into());
+    }
+    Ok(Work::Local(Box::new(reading), places))
 }
 
 /// What the options have said.
@@ -40,6 +78,8 @@ struct Reading {
     jobs: Jobs,
     bytes_per_s_max: Option<u64>,
     verbose: bool,
+    dry_run: bool,
+    objects: Asked,
 }
 
 fn reading_of(typed: &Typed) -> Result<(Reading, Places), String> {
@@ -56,6 +96,9 @@ fn reading_of(typed: &Typed) -> Result<(Reading, Places), String> {
 
 impl Reading {
     fn take(&mut self, given: &Given) -> Result<(), String> {
+        if self.objects.take(given)? {
+            return Ok(());
+        }
         let wrong = |why: &str| format!("--{}={} {why}", given.name, given.value.display());
         let mut decide = |existing| (self.options.existing, self.decided) = (existing, true);
         match given.name {
@@ -77,6 +120,9 @@ impl Reading {
             }
             "jobs" => self.jobs = jobs::parse(&given.value, process::cpus())?,
             "joblog" => self.wanted.joblog = Some(given.value.clone()),
+            // Directories are moved with all that is in them anyway.
+            "recursive" => {}
+            "dry-run" => self.dry_run = true,
             "verbose" => self.verbose = true,
             "progress" => self.wanted.progress = true,
             "json" => self.wanted.json = true,
@@ -101,6 +147,7 @@ impl Reading {
         }
         let wanted = &mut self.wanted;
         (wanted.command, wanted.done) = ("mv", "moved");
+        wanted.stat = self.objects.stat;
         wanted.resume = "each file is whole, either where it was or where it goes; what is left \
                          to move can be moved with hakobu sync -aHAX --remove-source-files";
         wanted.line = match (self.verbose, wanted.json) {
@@ -125,6 +172,7 @@ impl Reading {
             items_unchanged: false,
             mkpath: false,
             check_space: true,
+            objects: Default::default(),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! `hakobu rm`: coreutils' command line on the parallel remover.
 
 mod asking;
+mod objects;
 mod parallel;
 mod tops;
 
 use super::{refuse, tool};
+use crate::objects::{Asked, is_s3};
 use crate::options::rm::TABLE;
-use crate::options::{Refused, Typed};
+use crate::options::{Given, Refused, Typed};
 use crate::show::{Show, Wanted, confirmed};
 use crate::{exit, jobs};
 use hakobu_transfer::error::{Cause, Class, Operation, Problem};
@@ -50,10 +52,39 @@ struct Plan {
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    match TABLE.parse(&arguments).and_then(|typed| plan(&typed)) {
-        Ok(plan) => remove(&plan).into(),
+    match TABLE.parse(&arguments).and_then(|typed| what(&typed)) {
+        Ok(What::Local(plan)) => remove(&plan).into(),
+        Ok(What::Objects(plan)) => objects::remove(*plan).into(),
         Err(refused) => refuse(refused, exit::USAGE),
     }
+}
+
+/// What is removed.
+enum What {
+    Local(Plan),
+    Objects(Box<objects::Plan>),
+}
+
+/// Describes a removal of objects: its options and what they mean.
+///
+/// # Errors
+/// What is wrong with the command line.
+pub fn described(arguments: &[OsString]) -> Result<(Vec<Given>, objects::Plan), Refused> {
+    let typed = TABLE.parse(arguments)?;
+    let plan = objects::plan(&typed).map_err(Refused::Usage)?;
+    Ok((typed.options, plan))
+}
+
+fn what(typed: &Typed) -> Result<What, Refused> {
+    let stored = typed.paths.iter().filter(|path| is_s3(path)).count();
+    if stored == 0 {
+        return plan(typed).map(What::Local);
+    }
+    if stored < typed.paths.len() {
+        return Err(Refused::Usage("paths are either all local or all in s3://".into()));
+    }
+    let planned = objects::plan(typed).map_err(Refused::Usage)?;
+    Ok(What::Objects(Box::new(planned)))
 }
 
 fn plan(typed: &Typed) -> Result<Plan, Refused> {
@@ -70,8 +101,16 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
         json: false,
         paths: typed.paths.clone(),
     };
+    let mut asked = Asked::default();
     for given in &typed.options {
+        if asked.take(given).map_err(Refused::Usage)? {
+            continue;
+        }
         match given.name {
+            "dry-run" => {
+                let message = "--dry-run is for s3:// locations, and none is given";
+                return Err(Refused::Usage(message.into()));
+            }
             "recursive" | "R" => plan.recursive = true,
             "dir" => plan.empty_dirs = true,
             "force" => (plan.force, plan.ask) = (true, Ask::Never),
@@ -115,6 +154,7 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
             other => return Err(Refused::Usage(format!("--{other} is not known to rm"))),
         }
     }
+    asked.only_with_objects(false).map_err(Refused::Usage)?;
     if plan.paths.is_empty() && !plan.force {
         return Err(Refused::Usage("nothing to remove: give at least one path".into()));
     }
@@ -149,7 +189,7 @@ fn remove(plan: &Plan) -> u8 {
         _ => parallel::remove(plan, &tops, &show, (jobs, limit), &mut totals),
     }
     let code = if totals.failed > 0 { exit::FAILURE } else { exit::OK };
-    let outcome = Outcome { totals, took: started.elapsed(), jobs, stopped: false, fatal: None };
+    let outcome = Outcome { totals, took: started.elapsed(), jobs, ..Outcome::default() };
     let complete = show.finish(&outcome, code);
     if complete { code } else { exit::FAILURE }
 }

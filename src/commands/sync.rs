@@ -24,7 +24,8 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
-fn prepare(arguments: &[OsString]) -> Result<(Spec, Wanted), Refused> {
+/// What a command line asks for, and what it wants shown.
+pub(super) fn prepare(arguments: &[OsString]) -> Result<(Spec, Wanted), Refused> {
     Ok(spec::of(&TABLE.parse(arguments)?)?)
 }
 

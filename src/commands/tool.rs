@@ -1,12 +1,20 @@
-//! What the commands that move nothing share: how they stop early, how many workers they take, and
-//! the JSON line of a path.
+//! What the commands that move nothing share: how many workers they take, the JSON line of a path,
+//! how a store is opened, and how a failure there is told.
 
+use crate::exit;
+use crate::objects::Asked;
 use crate::show::json::{Paths, kind_word, push_line};
+use crate::show::output::{self, Output};
+use hakobu_transfer::error::{Cause, quoted};
+use hakobu_transfer::s3::{Requests, Store};
 use hakobu_transfer::unit::{Jobs, Kind};
 use serde::Serialize;
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// How many workers look at entries: as many as there are CPUs, unless told otherwise.
 pub fn workers(jobs: Jobs) -> usize {
@@ -39,4 +47,104 @@ pub fn push_event(event: &'static str, bytes: &[u8], kind: Kind, out: &mut Vec<u
     }
     let paths = Paths(&[("path", Some(path(bytes)))]);
     push_line(&Line { event, kind: kind_word(kind), paths }, out);
+}
+
+/// Says what could not be done to a place in S3.
+pub fn fail(operation: &str, typed: impl AsRef<OsStr>, why: &dyn std::fmt::Display) {
+    output::message(&format!("cannot {operation} {}: {why}", quoted(typed)));
+}
+
+/// Says what a store counted (`--stat`).
+pub fn tell_requests(store: &Store) {
+    let requests = Requests::of(store);
+    output::message(&format!(
+        "{} requests, {} retried, {} slowed down, {} connections",
+        requests.answered, requests.retries, requests.throttled, requests.connections
+    ));
+}
+
+/// Opens the store that the options of a small command name.
+///
+/// # Errors
+/// The exit code; what is wrong was told.
+pub fn open(asked: &Asked) -> Result<Arc<Store>, u8> {
+    Store::open(&asked.settings()).map_err(|error| {
+        output::message(&error.to_string());
+        exit::FAILURE
+    })
+}
+
+/// Ends a command: what is buffered is written; the exit code, worse if that fails.
+pub fn close(out: &Output, code: u8) -> u8 {
+    match out.finish() {
+        None => code,
+        Some(error) => {
+            let cause = Cause::System(error);
+            output::message(&format!("cannot write standard output: {cause}"));
+            exit::FAILURE
+        }
+    }
+}
+
+/// Twenty characters that nobody guesses: a key of a server that is told none.
+///
+/// # Errors
+/// The system has no random numbers.
+pub fn random_key() -> std::io::Result<String> {
+    let mut bytes = [0; 20];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| char::from(b'A' + byte % 26)).collect())
+}
+
+/// A stretch of time in seconds: a plain number, or numbers with `s`, `m`, `h`, `d`, `w`
+/// (`1h30m`), as s5cmd has them.
+pub fn seconds(text: &OsStr) -> Option<u64> {
+    let text = text.to_str()?;
+    if let Ok(seconds) = text.parse() {
+        return Some(seconds);
+    }
+    let (mut sum, mut number) = (0u64, String::new());
+    for letter in text.chars() {
+        if letter.is_ascii_digit() {
+            number.push(letter);
+            continue;
+        }
+        let unit = match letter {
+            's' => 1,
+            'm' => 60,
+            'h' => 3600,
+            'd' => 86_400,
+            'w' => 604_800,
+            _ => return None,
+        };
+        let count: u64 = number.parse().ok()?;
+        sum = count.checked_mul(unit)?.checked_add(sum)?;
+        number.clear();
+    }
+    (number.is_empty() && !text.is_empty()).then_some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_of_time() {
+        for (text, s) in [
+            ("0", Some(0)),
+            ("3600", Some(3600)),
+            ("90m", Some(5400)),
+            ("1h30m", Some(5400)),
+            ("7d", Some(604_800)),
+            ("2w1s", Some(1_209_601)),
+            ("", None),
+            ("1h30", None),
+            ("h", None),
+            ("-1", None),
+            ("1.5h", None),
+            ("99999999999999999999w", None),
+        ] {
+            assert_eq!(seconds(OsStr::new(text)), s, "{text}");
+        }
+    }
 }

@@ -4,17 +4,19 @@ mod forms;
 
 use super::sync::filters;
 use super::{refuse, tool};
+use crate::objects::Asked;
 use crate::options::verify::TABLE;
 use crate::options::{Refused, Typed};
 use crate::show::escape::Escape;
 use crate::show::output;
 use crate::show::{Show, Wanted};
-use crate::{exit, jobs};
+use crate::{exit, jobs, signals};
+use hakobu_transfer::control::Control;
 use hakobu_transfer::error::Fatal;
 use hakobu_transfer::location::Location;
 use hakobu_transfer::run::Outcome;
 use hakobu_transfer::unit::{Jobs, Totals};
-use hakobu_transfer::verify::{self, Aspect, Aspects, Difference, Spec, Times};
+use hakobu_transfer::verify::{self, Aspect, Aspects, Difference, ObjectSpec, Spec, Times};
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -26,6 +28,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 struct Plan {
     spec: Spec,
+    /// Instead of `spec`, where a side is in S3.
+    objects: Option<ObjectSpec>,
     jobs: Jobs,
     /// Differences that are told.
     told_max: u64,
@@ -48,8 +52,16 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
         let message = format!("verify takes two paths, SRC and DST, not {}", typed.paths.len());
         return Err(Refused::Usage(message));
     };
-    let source = local(source)?;
-    let target = local(target)?;
+    let sides = [place(source)?, place(target)?];
+    let in_store = sides.iter().any(|side| matches!(side, Location::S3(_)));
+    let local = |side: &Location| match side {
+        Location::Local(path) => path.clone(),
+        _ => PathBuf::new(),
+    };
+    let (source, target) = (local(&sides[0]), local(&sides[1]));
+    let mut asked = Asked::default();
+    // Of files in S3 only these travel, and only where that was asked for.
+    let mut explicit = Aspects::NONE.with(Aspect::Type).with(Aspect::Size).with(Aspect::Content);
     let mut aspects = Aspects::DEFAULT;
     let mut times = Times::default();
     let mut nul = false;
@@ -64,6 +76,7 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
             jobs: 1,
             open_files_max: 0,
         },
+        objects: None,
         jobs: Jobs::Auto,
         told_max: u64::MAX,
         verbose: false,
@@ -72,6 +85,12 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
         json: false,
     };
     for given in &typed.options {
+        if asked.take(given).map_err(Refused::Usage)? {
+            continue;
+        }
+        if in_store {
+            explicit = fit(given.name, given.on, explicit)?;
+        }
         let mut set = |aspect| {
             aspects = if given.on { aspects.with(aspect) } else { aspects.without(aspect) };
         };
@@ -124,11 +143,52 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
     let context = filters::Context { nul, delete_excluded: false, protect_suffix: None };
     plan.spec.filter =
         filters::build(&typed.options, &context).map_err(|fatal| Refused::Usage(fatal.message))?;
+    asked.only_with_objects(in_store).map_err(Refused::Usage)?;
+    if in_store {
+        let [source, target] = sides;
+        let objects = asked.objects().map_err(Refused::Usage)?;
+        plan.objects = Some(ObjectSpec {
+            source,
+            target,
+            source_settings: objects.source,
+            target_settings: objects.target,
+            aspects: explicit,
+            times,
+            one_way: plan.spec.one_way,
+            filter: plan.spec.filter.clone(),
+            jobs: 0,
+        });
+    }
     Ok(plan)
 }
 
-fn local(typed: &OsStr) -> Result<PathBuf, Refused> {
-    Location::parse_local(typed).map_err(|fatal| Refused::Usage(fatal.message))
+/// What counts for objects after one more option.
+fn fit(name: &str, on: bool, mut aspects: Aspects) -> Result<Aspects, Refused> {
+    let mut set = |aspect| {
+        aspects = if on { aspects.with(aspect) } else { aspects.without(aspect) };
+    };
+    match name {
+        "checksum" => set(Aspect::Content),
+        "perms" => set(Aspect::Mode),
+        "times" => set(Aspect::Time),
+        "archive" => [Aspect::Mode, Aspect::Time].into_iter().for_each(set),
+        "owner" | "group" | "links" | "devices" | "hard-links" | "acls" | "xattrs" | "sparse"
+        | "omit-dir-times" | "omit-link-times"
+            if on =>
+        {
+            return Err(Refused::Usage(format!("--{name}: objects have nothing of the kind")));
+        }
+        _ => {}
+    }
+    Ok(aspects)
+}
+
+fn place(typed: &OsStr) -> Result<Location, Refused> {
+    let refused = |fatal: Fatal| Refused::Usage(fatal.message);
+    match Location::parse(typed).map_err(refused)? {
+        url @ Location::S3(_) => Ok(url),
+        _ => Location::parse_local(typed).map(Location::Local).map_err(refused),
+    }
 }
 
 /// Compares; the exit code.
@@ -150,6 +210,13 @@ fn compare(mut plan: Plan) -> u8 {
             return exit::VERIFY_TROUBLE;
         }
     };
+    // Between files the signal itself ends it: there is nothing to clean up.
+    let control = Control::default();
+    if plan.objects.is_some()
+        && let Err(error) = signals::stop(&control, exit::VERIFY_TROUBLE)
+    {
+        output::message(&format!("signals will end this run at once: {error}"));
+    }
     let (escape, told) = (Escape::of_locale(), AtomicU64::new(0));
     let report = |difference: &Difference<'_>| {
         if (plan.quiet && !plan.json) || told.fetch_add(1, Ordering::Relaxed) >= plan.told_max {
@@ -162,7 +229,17 @@ fn compare(mut plan: Plan) -> u8 {
         }
         show.print(&out);
     };
-    let (outcome, fatal) = match verify::verify(&plan.spec, &report, &show) {
+    let compared = match &mut plan.objects {
+        Some(objects) => {
+            objects.jobs = match plan.jobs {
+                Jobs::Auto => hakobu_transfer::object::JOBS_SEED,
+                Jobs::Fixed(jobs) => jobs,
+            };
+            verify::verify_objects(objects, &report, &control, &show)
+        }
+        None => verify::verify(&plan.spec, &report, &show),
+    };
+    let (outcome, fatal) = match compared {
         Ok(outcome) => (outcome, None),
         Err(fatal) => (verify::Outcome::default(), Some(fatal)),
     };
@@ -186,7 +263,7 @@ fn end(plan: &Plan, show: &Show, outcome: &verify::Outcome, fatal: Option<Fatal>
     show.print(&rest);
     let totals = Totals { failed: counts.failed, ..Totals::default() };
     let complete = show.finish(
-        &Outcome { totals, took: outcome.took, jobs: outcome.jobs, stopped: false, fatal },
+        &Outcome { totals, took: outcome.took, jobs: outcome.jobs, fatal, ..Outcome::default() },
         code,
     );
     let untold = counts.differences.saturating_sub(plan.told_max);

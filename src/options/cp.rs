@@ -1,6 +1,6 @@
 //! The options of `hakobu cp`: the names and meanings of cp(1), and ours.
 
-use super::{Opt, Table, Takes, flag, value};
+use super::{Opt, Table, Takes, flag, s3, value};
 use crate::jobs;
 
 /// The command line of `cp`.
@@ -9,8 +9,8 @@ pub const TABLE: Table = Table {
     about: "Copy SRC to DST, or several into a directory, as cp does it, on all cores",
     usage: "hakobu cp [OPTIONS] SRC... DST\n       hakobu cp [OPTIONS] -t DIR SRC...",
     after: "Exit codes: 0 done, 1 something failed, 2 usage.",
-    options: &[OPTIONS],
-    unbuilt: UNBUILT,
+    options: &[OPTIONS, s3::STORE, s3::SIDES, s3::RAW, s3::VERSION, s3::STAT, s3::WRITE, s3::MOVE],
+    unbuilt: &[UNBUILT, s3::UNBUILT],
     abbreviates: true,
 };
 
@@ -29,6 +29,7 @@ const OPTIONS: &[Opt] = &[
     flag("no-clobber", Some('n'), "leave existing files alone"),
     flag("update", Some('u'), "only files that are newer than in DST, or missing there")
         .takes(Takes::Perhaps("older")),
+    flag("size-only", None, "leave existing files alone that have the same size"),
     flag("force", Some('f'), "replace existing files that cannot be opened: always so"),
     flag("interactive", Some('i'), "ask before overwriting"),
     flag("link", Some('l'), "hard-link files instead of copying"),
@@ -50,10 +51,19 @@ const OPTIONS: &[Opt] = &[
         "FILE",
         "names of sources in FILE ('-': standard input), in addition to SRC",
     ),
-    flag("from0", Some('0'), "names in that file end with NUL"),
+    flag("from0", Some('0'), "names and patterns in files end with NUL"),
+    value("exclude", None, "PATTERN", "leave out what matches (a filter pattern of sync)")
+        .takes(Takes::Values("PATTERN")),
+    value("include", None, "PATTERN", "do not leave out what matches")
+        .takes(Takes::Values("PATTERN")),
+    value("exclude-from", None, "FILE", "read exclude patterns ('-': standard input)")
+        .takes(Takes::Values("FILE")),
+    value("include-from", None, "FILE", "read include patterns ('-': standard input)")
+        .takes(Takes::Values("FILE")),
     value("bwlimit", None, "RATE", "bytes a second in all; a plain number is KiB"),
     value("jobs", Some('j'), "N", jobs::HELP),
     value("joblog", None, "FILE", "one line per file in GNU parallel's columns"),
+    flag("dry-run", None, "say what would be copied, change nothing"),
     flag("verbose", Some('v'), "one line per file"),
     flag("progress", None, "a bar while it runs, on a terminal"),
     flag("json", None, "JSON lines on standard output, nothing else"),

@@ -1,6 +1,6 @@
 //! The options of `hakobu du`: the names and meanings of du(1), and ours.
 
-use super::{Opt, Table, flag, value};
+use super::{Opt, Table, flag, s3, value};
 
 /// The command line of `du`.
 pub const TABLE: Table = Table {
@@ -10,8 +10,8 @@ pub const TABLE: Table = Table {
     after: "Numbers are KiB unless -h, -b or -m says otherwise; of those the last one counts. \
             Lines are sorted by name, directories after what is in them.\n\
             Exit codes: 0 done, 1 something could not be counted, 2 usage.",
-    options: &[OPTIONS],
-    unbuilt: UNBUILT,
+    options: &[OPTIONS, s3::STORE, s3::RAW, s3::STAT],
+    unbuilt: &[UNBUILT, s3::UNBUILT],
     abbreviates: true,
 };
 
@@ -29,6 +29,7 @@ const OPTIONS: &[Opt] = &[
     flag("one-file-system", Some('x'), "leave out what is on other file systems"),
     flag("null", Some('0'), "end each line with NUL instead of a newline"),
     value("jobs", Some('j'), "N", crate::jobs::HELP),
+    flag("objects", None, "with s3://: the number of objects in a second column"),
     flag("json", None, "JSON lines on standard output, nothing else"),
 ];
 

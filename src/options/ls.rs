@@ -1,6 +1,6 @@
 //! The options of `hakobu ls`: the names and meanings of ls(1), and ours.
 
-use super::{Opt, Table, flag};
+use super::{Opt, Table, flag, s3};
 
 /// The command line of `ls`.
 pub const TABLE: Table = Table {
@@ -11,8 +11,8 @@ pub const TABLE: Table = Table {
             -1 and -C, and of -q and -N the last one counts.\n\
             Exit codes: 0 done, 1 something below could not be listed, 2 an argument could not be, \
             or usage.",
-    options: &[OPTIONS],
-    unbuilt: UNBUILT,
+    options: &[OPTIONS, s3::STORE, s3::RAW, s3::STAT],
+    unbuilt: &[UNBUILT, s3::UNBUILT],
     abbreviates: true,
 };
 
@@ -40,6 +40,7 @@ const OPTIONS: &[Opt] = &[
     flag("hide-control-chars", Some('q'), "a question mark for what is not printable"),
     flag("literal", Some('N'), "names as they are (the default where nobody looks)"),
     flag("zero", None, "end each line with NUL instead of a newline"),
+    flag("summarize", None, "with s3://: count and size of all at the end"),
     flag("json", None, "JSON lines on standard output, nothing else"),
 ];
 

@@ -5,13 +5,17 @@
 //! an option means is not decided here but by the command.
 
 pub mod cp;
+pub mod demo;
 pub mod du;
 mod filter;
 pub mod ls;
 pub mod mv;
 mod opt;
 pub mod rm;
+mod s3;
+pub mod serve;
 pub mod sync;
+pub mod tools;
 pub mod verify;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -33,7 +37,7 @@ pub struct Table {
     /// Its options, in blocks that other commands may share.
     pub options: &'static [&'static [Opt]],
     /// Options that its model has and we do not, each with a reason or "".
-    pub unbuilt: &'static [(&'static str, &'static str)],
+    pub unbuilt: &'static [&'static [(&'static str, &'static str)]],
     /// Whether a long option may be shortened as getopt_long(3) allows.
     pub abbreviates: bool,
 }
@@ -123,7 +127,26 @@ impl Table {
             }
             command = command.arg(arg);
         }
+        // Where long options may be shortened, a whole option of the model's must not be taken for
+        // the beginning of one of ours.
+        for name in self.taken_for_others() {
+            command = command.arg(Arg::new(name).long(name).action(ArgAction::SetTrue).hide(true));
+        }
         command
+    }
+
+    /// Names of options that are not built and that one of ours begins with.
+    fn taken_for_others(&self) -> impl Iterator<Item = &'static str> {
+        let ours = |name: &str| {
+            let longs = self.options.iter().copied().flatten().filter(|option| option.long);
+            longs.into_iter().any(|option| option.name.starts_with(name))
+        };
+        let names = self.unbuilt().filter_map(|(spelling, _)| spelling.strip_prefix("--"));
+        names.filter(move |name| self.abbreviates && ours(name))
+    }
+
+    fn unbuilt(&self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+        self.unbuilt.iter().copied().flatten()
     }
 
     /// The help of the command.
@@ -141,6 +164,12 @@ impl Table {
             .no_binary_name(true)
             .try_get_matches_from(arguments)
             .map_err(|error| self.refuse(&error))?;
+        if let Some(name) = self.taken_for_others().find(|name| matches.get_flag(name)) {
+            let message = self.not_built(&format!("--{name}"));
+            return Err(Refused::Usage(
+                message.unwrap_or_else(|| format!("--{name} is not built")),
+            ));
+        }
         Ok(self.in_order(&matches))
     }
 
@@ -207,7 +236,7 @@ impl Table {
         let name = typed.split('=').next()?;
         let bare = name.trim_start_matches('-');
         let positive = bare.strip_prefix("no-").unwrap_or(bare);
-        let (_, why) = self.unbuilt.iter().find(|(spelling, _)| {
+        let (_, why) = self.unbuilt().find(|(spelling, _)| {
             let spelling = spelling.trim_start_matches('-');
             spelling == bare || (name.starts_with("--") && spelling == positive)
         })?;
@@ -220,129 +249,4 @@ impl Table {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(table: &Table, line: &str) -> Result<Typed, Refused> {
-        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        table.parse(&arguments)
-    }
-
-    fn spelled(table: &Table, line: &str) -> String {
-        match parse(table, line) {
-            Ok(typed) => {
-                let options = typed.options.iter().map(|given| {
-                    let sign = if given.on { "" } else { "!" };
-                    let count =
-                        if given.count > 1 { given.count.to_string() } else { String::new() };
-                    format!("{sign}{}{count}{}", given.name, given.value.to_string_lossy())
-                });
-                let paths = typed.paths.iter().map(|path| format!("[{}]", path.to_string_lossy()));
-                options.chain(paths).collect::<Vec<_>>().join(" ")
-            }
-            Err(Refused::Help(_)) => "help".to_owned(),
-            Err(Refused::Usage(message) | Refused::Failed { message, .. }) => {
-                message.lines().next().unwrap_or("").to_owned()
-            }
-        }
-    }
-
-    #[test]
-    fn tables_are_sound() {
-        for table in [
-            &sync::TABLE,
-            &cp::TABLE,
-            &mv::TABLE,
-            &rm::TABLE,
-            &du::TABLE,
-            &ls::TABLE,
-            &verify::TABLE,
-        ] {
-            table.clap().debug_assert();
-            assert!(table.help().contains(table.usage), "{}", table.command);
-        }
-    }
-
-    #[test]
-    fn order_is_kept() {
-        for (line, expected) in [
-            ("-avR s d", "archive verbose relative [s] [d]"),
-            ("-a --no-o s d", "archive !owner [s] [d]"),
-            ("--no-o -a s d", "!owner archive [s] [d]"),
-            ("-o --no-owner -o s d", "owner [s] [d]"),
-            ("-vv --no-v -v s", "verbose [s]"),
-            ("-vvi s -i d", "verbose2 itemize-changes2 [s] [d]"),
-            (
-                "--include a --exclude=b -f -_c -F --include d -F",
-                "includea excludeb filter-_c F included F",
-            ),
-            ("-F --exclude -x -FF", "F exclude-x F F"),
-            ("--modify-window=-1 -@-1", "modify-window-1"),
-            ("-j -2 -j+3", "jobs+3"),
-            ("--bwlimit 1m --bwlimit 2m", "bwlimit2m"),
-            ("-- -a --delete", "[-a] [--delete]"),
-            ("s -a d --del", "archive delete-during [s] [d]"),
-            ("--help", "help"),
-        ] {
-            assert_eq!(spelled(&sync::TABLE, line), expected, "{line}");
-        }
-    }
-
-    #[test]
-    fn unbuilt_options_are_named() {
-        for (line, expected) in [
-            ("--append a b", "--append is not built"),
-            ("--backup-dir=x a b", "--backup-dir is not built"),
-            ("--backup-dir x a b", "--backup-dir is not built"),
-            (
-                "-avz a b",
-                "-z is not built: nothing leaves this machine, so there is nothing to compress",
-            ),
-            (
-                "--no-compress a b",
-                "--no-compress is not built: nothing leaves this machine, so there is nothing to compress",
-            ),
-            ("-e ssh a b", "-e is not built: there are no remote locations"),
-            ("--nosuch a b", "unexpected argument '--nosuch' found"),
-            ("--exclude", "a value is required for '--exclude <PATTERN>' but none was supplied"),
-        ] {
-            assert_eq!(spelled(&sync::TABLE, line), expected, "{line}");
-        }
-    }
-
-    #[test]
-    fn getopt_abbreviates() {
-        assert_eq!(
-            spelled(&cp::TABLE, "--rec --refl=never --preserve a b"),
-            "recursive reflinknever preserve [a] [b]"
-        );
-        assert_eq!(spelled(&cp::TABLE, "--backup a b"), "--backup is not built");
-        assert_eq!(spelled(&mv::TABLE, "-Z a b"), "-Z is not built");
-    }
-
-    #[test]
-    fn names_need_not_be_text() {
-        use std::os::unix::ffi::OsStringExt;
-        let odd = OsString::from_vec(b"a\xff".to_vec());
-        let mut joined = OsString::from("--exclude=");
-        joined.push(&odd);
-        let typed = sync::TABLE.parse(&[joined, odd.clone()]);
-        let typed = typed.unwrap_or_default();
-        assert_eq!(typed.paths, std::slice::from_ref(&odd));
-        assert_eq!(typed.options.first().map(|given| given.value.clone()), Some(odd));
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn any_command_line_is_taken_or_refused(
-            words in proptest::collection::vec("-{0,2}[a-zA-Z0-9@=./+%é-]{0,8}", 0..6),
-        ) {
-            let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
-            for table in [&sync::TABLE, &cp::TABLE, &mv::TABLE] {
-                if let Ok(typed) = table.parse(&arguments) {
-                    proptest::prop_assert!(typed.paths.len() <= words.len());
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! The options of `hakobu mv`: the names and meanings of mv(1), and ours.
 
-use super::{Opt, Table, flag, value};
+use super::{Opt, Table, flag, s3, value};
 use crate::jobs;
 
 /// The command line of `mv`.
@@ -11,12 +11,13 @@ pub const TABLE: Table = Table {
     usage: "hakobu mv [OPTIONS] SRC... DST\n       hakobu mv [OPTIONS] -t DIR SRC...",
     after: "Of -n, -f and -i the last one counts.\n\
             Exit codes: 0 done, 1 something failed, 2 usage.",
-    options: &[OPTIONS],
-    unbuilt: UNBUILT,
+    options: &[OPTIONS, s3::STORE, s3::SIDES, s3::RAW, s3::STAT, s3::WRITE, s3::MOVE],
+    unbuilt: &[UNBUILT, s3::UNBUILT],
     abbreviates: true,
 };
 
 const OPTIONS: &[Opt] = &[
+    flag("recursive", Some('r'), "move directories and prefixes: always so"),
     flag("no-clobber", Some('n'), "leave existing files alone"),
     flag("force", Some('f'), "do not ask before overwriting"),
     flag("interactive", Some('i'), "ask before overwriting"),
@@ -33,6 +34,7 @@ const OPTIONS: &[Opt] = &[
     value("bwlimit", None, "RATE", "bytes a second in all; a plain number is KiB"),
     value("jobs", Some('j'), "N", jobs::HELP),
     value("joblog", None, "FILE", "one line per copied file in GNU parallel's columns"),
+    flag("dry-run", None, "with s3://: say what would be moved, change nothing"),
     flag("verbose", Some('v'), "say what is moved"),
     flag("progress", None, "a bar while it copies, on a terminal"),
     flag("json", None, "JSON lines on standard output, nothing else"),

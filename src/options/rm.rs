@@ -1,6 +1,6 @@
 //! The options of `hakobu rm`: the names and meanings of rm(1), and ours.
 
-use super::{Opt, Table, Takes, flag, value};
+use super::{Opt, Table, Takes, flag, s3, value};
 
 /// The command line of `rm`.
 pub const TABLE: Table = Table {
@@ -10,8 +10,8 @@ pub const TABLE: Table = Table {
     after: "Symlinks are removed themselves, never followed. Of -f, -i, -I and --interactive the \
             last one counts.\n\
             Exit codes: 0 done, 1 something could not be removed, 2 usage.",
-    options: &[OPTIONS],
-    unbuilt: UNBUILT,
+    options: &[OPTIONS, s3::STORE, s3::RAW, s3::VERSION, s3::STAT],
+    unbuilt: &[UNBUILT, s3::UNBUILT],
     abbreviates: true,
 };
 
@@ -20,6 +20,7 @@ const OPTIONS: &[Opt] = &[
     flag("R", Some('R'), "the same as -r").short_only(),
     flag("dir", Some('d'), "empty directories, too"),
     flag("force", Some('f'), "never ask; what does not exist is no error"),
+    flag("dry-run", Some('n'), "with s3://: say what would be removed, remove nothing"),
     flag("i", Some('i'), "ask before each removal").short_only(),
     flag("I", Some('I'), "ask once before removing more than three, or with -r").short_only(),
     flag("interactive", None, "ask: never, once or always (the default)")

@@ -1,7 +1,7 @@
 //! The options of `hakobu sync`: rsync's names with rsync's meaning, and ours (`-j`, `--joblog`,
 //! `--json`). The last list has what rsync 3.5 knows and we refuse.
 
-use super::{Opt, Table, Takes, filter, flag, value};
+use super::{Opt, Table, Takes, filter, flag, s3, value};
 use crate::jobs;
 
 /// The command line of `sync`.
@@ -16,8 +16,19 @@ pub const TABLE: Table = Table {
             and a final +1 or -1.\n\
             Exit codes: 0 done, 1 usage, 3 file selection, 11 file I/O, 20 interrupted, 23 some \
             entries failed, 24 some sources vanished, 25 --max-delete held deletions back.",
-    options: &[OPTIONS, filter::OPTIONS, MORE],
-    unbuilt: UNBUILT,
+    options: &[
+        OPTIONS,
+        filter::OPTIONS,
+        MORE,
+        s3::STORE,
+        s3::SIDES,
+        s3::RAW,
+        s3::VERSION,
+        s3::STAT,
+        s3::WRITE,
+        s3::MOVE,
+    ],
+    unbuilt: &[UNBUILT, s3::UNBUILT],
     abbreviates: false,
 };
 
@@ -95,7 +106,9 @@ const OPTIONS: &[Opt] = &[
     flag("existing", None, "only what exists in DST already")
         .alias(&["ignore-non-existing"])
         .in_group(CHOOSE),
-    flag("ignore-existing", None, "only what does not exist in DST").in_group(CHOOSE),
+    flag("ignore-existing", None, "only what does not exist in DST")
+        .alias(&["no-clobber"])
+        .in_group(CHOOSE),
 ];
 
 const MORE: &[Opt] = &[

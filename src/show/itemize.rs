@@ -142,6 +142,32 @@ pub fn push_renamed(from: &Path, to: &Path, backup: Option<&Path>, out: &mut Vec
     }
 }
 
+/// Appends rm's line of what was removed.
+pub fn push_removed(item: &Item<'_>, out: &mut Vec<u8>) {
+    if let Some(path) = item.target.as_deref().filter(|_| item.change.deleted) {
+        out.extend_from_slice(b"removed ");
+        push_quoted(path.as_os_str().as_bytes(), out);
+        out.push(b'\n');
+    }
+}
+
+/// Appends what becomes of an entry as a line that `hakobu run` takes.
+pub fn push_mapping(verb: &str, item: &Item<'_>, out: &mut Vec<u8>) {
+    let change = &item.change;
+    let word = match (change.deleted, change.created || change.transferred) {
+        (true, _) => "rm",
+        (false, true) => verb,
+        (false, false) => return,
+    };
+    out.extend_from_slice(word.as_bytes());
+    let from = item.source.as_deref().filter(|_| !change.deleted);
+    for path in [from, item.target.as_deref()].into_iter().flatten() {
+        out.push(b' ');
+        push_quoted(path.as_os_str().as_bytes(), out);
+    }
+    out.push(b'\n');
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;

@@ -130,7 +130,7 @@ pub fn push_problem(problem: &Problem, message: &str, out: &mut Vec<u8>) {
         cause: problem.cause.to_string(),
         errno: match &problem.cause {
             Cause::System(error) => error.raw_os_error(),
-            Cause::Reason(_) => None,
+            Cause::Reason(_) | Cause::Said(_) => None,
         },
         message,
     };
@@ -211,6 +211,7 @@ pub struct Summary {
     sys_s: f64,
     max_rss_bytes: u64,
     exit_code: u8,
+    requests: u64,
 }
 
 impl Summary {
@@ -227,14 +228,14 @@ impl Summary {
             deleted: totals.deleted,
             failed: totals.failed,
             vanished: totals.vanished,
-            // Nothing is retried between local volumes.
-            retries: 0,
+            retries: outcome.requests.retries,
             jobs: outcome.jobs,
             real_s: outcome.took.as_secs_f64(),
             user_s: used.user.as_secs_f64(),
             sys_s: used.sys.as_secs_f64(),
             max_rss_bytes: used.rss_bytes_max,
             exit_code,
+            requests: outcome.requests.answered,
         }
     }
 }
@@ -243,6 +244,7 @@ impl Summary {
 mod tests {
     use super::super::itemize::tests::item;
     use super::*;
+    use hakobu_transfer::run::Requests;
     use hakobu_transfer::unit::Totals;
     use std::ffi::OsStr;
     use std::path::PathBuf;
@@ -254,16 +256,16 @@ mod tests {
             totals: Totals { files: 1, bytes: 2, failed: 3, ..Totals::default() },
             took: Duration::from_millis(1500),
             jobs: 2,
-            stopped: false,
-            fatal: None,
+            requests: Requests { answered: 9, retries: 4, ..Requests::default() },
+            ..Outcome::default()
         };
         let mut out = Vec::new();
         push_line(&Summary::new("sync", &outcome, &Usage::default(), 23), &mut out);
         assert_eq!(
             String::from_utf8_lossy(&out),
             "{\"event\":\"summary\",\"schema\":1,\"command\":\"sync\",\"files\":1,\"bytes\":2,\
-             \"skipped\":0,\"deleted\":0,\"failed\":3,\"vanished\":0,\"retries\":0,\"jobs\":2,\
-             \"real_s\":1.5,\"user_s\":0.0,\"sys_s\":0.0,\"max_rss_bytes\":0,\"exit_code\":23}\n"
+             \"skipped\":0,\"deleted\":0,\"failed\":3,\"vanished\":0,\"retries\":4,\"jobs\":2,\
+             \"real_s\":1.5,\"user_s\":0.0,\"sys_s\":0.0,\"max_rss_bytes\":0,\"exit_code\":23,\"requests\":9}\n"
         );
     }
 

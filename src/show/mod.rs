@@ -50,6 +50,11 @@ pub enum Line {
     },
     /// cp's `-v`, with a verb before it: mv's.
     Arrow(&'static str),
+    /// What is done to which names, as lines that `hakobu run` takes: the verb for what is moved,
+    /// and `rm`.
+    Mapping(&'static str),
+    /// rm's `-v` for what the engine of objects removes.
+    Removed,
     /// A JSON line.
     Json,
 }
@@ -73,6 +78,8 @@ pub struct Wanted {
     pub quiet: bool,
     /// rsync's statistics at the end.
     pub stats: bool,
+    /// Counts of operations and requests at the end (`--stat`).
+    pub stat: bool,
     /// The sentence of totals at the end even where nobody looks.
     pub totals: bool,
     /// A bar.
@@ -196,6 +203,8 @@ impl Show {
                 }
             }
             Line::Json => json::push_item(item, &mut out),
+            Line::Removed => itemize::push_removed(item, &mut out),
+            Line::Mapping(verb) => itemize::push_mapping(verb, item, &mut out),
             Line::Arrow(verb) => {
                 let moved = item.change.created || item.change.transferred || item.change.hard_link;
                 if let (true, Some(from), Some(to)) = (moved, &item.source, &item.target) {
@@ -289,6 +298,13 @@ impl Show {
                 let _ = std::io::stderr().lock().write_all(stats.as_bytes());
             } else {
                 self.stdout.write(stats.as_bytes());
+            }
+        }
+        if self.wanted.stat {
+            let text = stats::requests(self.wanted.command, outcome, &used);
+            match self.wanted.json {
+                true => drop(std::io::stderr().lock().write_all(text.as_bytes())),
+                false => self.stdout.write(text.as_bytes()),
             }
         }
         let is_list = matches!(self.wanted.line, Line::List { .. });

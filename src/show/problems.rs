@@ -4,6 +4,7 @@ use super::escape::Escape;
 use crate::number::grouped;
 use hakobu_sys::errno;
 use hakobu_transfer::error::{Cause, Class, Operation, Problem};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -43,7 +44,7 @@ pub fn advice(problem: &Problem, command: &str) -> Option<&'static str> {
         Cause::System(error) => error,
         // The engine says so itself where it does not even try.
         Cause::Reason(_) if problem.operation == Operation::SetOwner => return owner(command),
-        Cause::Reason(_) => return None,
+        Cause::Reason(_) | Cause::Said(_) => return None,
     };
     Some(match error.raw_os_error()? {
         errno::ENOSPC => {
@@ -94,7 +95,7 @@ fn owner(command: &str) -> Option<&'static str> {
 enum Reason {
     Errno(i32),
     Kind(std::io::ErrorKind),
-    Text(&'static str),
+    Text(Cow<'static, str>),
 }
 
 struct Group {
@@ -126,7 +127,8 @@ impl Groups {
                 Some(code) => Reason::Errno(code),
                 None => Reason::Kind(error.kind()),
             },
-            Cause::Reason(text) => Reason::Text(text),
+            Cause::Reason(text) => Reason::Text(Cow::Borrowed(text)),
+            Cause::Said(text) => Reason::Text(Cow::Owned(text.clone())),
         };
         let key = (problem.operation, problem.class, reason);
         if let Some(group) = self.places.get(&key).and_then(|at| self.groups.get_mut(*at)) {

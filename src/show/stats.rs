@@ -47,6 +47,29 @@ pub fn stats(totals: &Totals, digits: Digits, dry_run: bool) -> String {
     )
 }
 
+/// s5cmd's `--stat`: operations, and what they took.
+pub fn requests(command: &str, outcome: &Outcome, used: &Usage) -> String {
+    let totals = &outcome.totals;
+    let done = totals.files + totals.links_created + totals.deleted;
+    let failed = totals.failed + totals.vanished;
+    let requests = &outcome.requests;
+    format!(
+        "\nOperation\tTotal\tError\tSuccess\n{command}\t{}\t{failed}\t{done}\n\n\
+         Requests: {}\nRequests retried: {}\nRequests slowed down by the server: {}\n\
+         Connections opened: {}\nBytes: {}\n\
+         Real: {:.3} s\nUser: {:.3} s\nSystem: {:.3} s\n",
+        done + failed,
+        requests.answered,
+        requests.retries,
+        requests.throttled,
+        requests.connections,
+        totals.bytes,
+        outcome.took.as_secs_f64(),
+        used.user.as_secs_f64(),
+        used.sys.as_secs_f64(),
+    )
+}
+
 /// What a run did and what it took, as one line; `done` is the word for what became of the files.
 pub fn sentence(outcome: &Outcome, used: &Usage, done: &str, dry_run: bool) -> String {
     let done = if dry_run { "to be copied" } else { done };
@@ -138,8 +161,7 @@ mod tests {
             totals: totals(),
             took: Duration::from_millis(250),
             jobs: 2,
-            stopped: false,
-            fatal: None,
+            ..Outcome::default()
         };
         assert_eq!(
             sentence(&outcome, &Usage::default(), "copied", false),

@@ -114,9 +114,17 @@ fn help_promises_nothing_that_is_refused() {
         let words = [command, "--help"];
         let help = crate::common::case::run_command(&crate::common::program(), &words);
         let mut count = 0;
+        let mut in_stores = false;
         for line in help.ok().out().lines() {
+            if line.ends_with(':') {
+                in_stores = line.starts_with("S3");
+            }
             let (names, value) = spellings(line);
             for name in names {
+                // Those need a server: what they are without one is told below.
+                if in_stores || line.contains("with s3://") {
+                    continue;
+                }
                 let value = value.as_deref().map(|value| sample(&name, value));
                 let option = match value {
                     Some(value) if name.starts_with("--") => format!("{name}={value}"),
@@ -145,5 +153,52 @@ fn help_promises_nothing_that_is_refused() {
             }
         }
         assert!(count > 8, "found only {count} options: {help}");
+    }
+}
+
+/// What is for stores only says so where there is none.
+#[test]
+fn options_of_stores_need_one() {
+    for (line, option) in [
+        ("sync -r --region=x SRC/ DST", "--region"),
+        ("cp -r --storage-class=GLACIER SRC DST", "--storage-class"),
+        ("mv --dry-run SRC DST", "--dry-run"),
+        ("rm -rn SRC", "--dry-run"),
+        ("ls --endpoint-url=http://x SRC", "--endpoint-url"),
+        ("du --objects SRC", "--objects"),
+    ] {
+        case(line, |c| {
+            files(&c.src(), &["a"]);
+            let run = c.run();
+            assert!(run.code == 1 || run.code == 2, "{run}");
+            run.says(&[option, "s3://"]);
+            assert!(c.src().join("a").exists() && !c.dst().exists(), "{run}");
+        });
+    }
+}
+
+/// What means nothing in a store says so before anything is asked of one.
+#[test]
+fn options_of_files_mean_nothing_in_stores() {
+    for (line, option) in [
+        ("sync -aH SRC/ s3://bucket/p/", "--hard-links"),
+        ("sync -aX s3://bucket/p/ DST", "--xattrs"),
+        ("sync -rb SRC/ s3://bucket/p/", "--backup"),
+        ("sync -rP SRC/ s3://bucket/p/", "-P"),
+        ("cp -rx SRC s3://bucket/p/", "--one-file-system"),
+        ("mv -b SRC s3://bucket/p/", "-b"),
+        ("ls -t s3://bucket", "-t"),
+        ("du -x s3://bucket", "--one-file-system"),
+        ("rm -i s3://bucket/key", "-i"),
+        ("sync -r --sse-c=x SRC/ s3://bucket/", "--sse-c"),
+        ("ls --all-versions s3://bucket", "--all-versions"),
+        ("ls --use-list-objects-v1 s3://bucket", "--use-list-objects-v1"),
+    ] {
+        case(line, |c| {
+            files(&c.src(), &["a"]);
+            let run = c.run();
+            assert!(run.code == 1 || run.code == 2, "{run}");
+            run.says(&[option, "not built"]);
+        });
     }
 }

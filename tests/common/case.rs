@@ -301,7 +301,8 @@ pub fn split(line: &str) -> Vec<String> {
     words
 }
 
-fn replace(text: &[u8], name: &[u8], with: &[u8]) -> Vec<u8> {
+/// The text with every `name` in it replaced.
+pub fn replace(text: &[u8], name: &[u8], with: &[u8]) -> Vec<u8> {
     let (mut out, mut at) = (Vec::new(), 0);
     while at < text.len() {
         if text[at..].starts_with(name) {

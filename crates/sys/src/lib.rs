@@ -8,9 +8,12 @@
 pub mod cache;
 pub mod dir;
 pub mod file;
+pub mod gather;
 pub mod host;
 pub mod meta;
 pub mod process;
+pub mod socket;
+pub mod source;
 pub mod terminal;
 pub mod user;
 pub mod volume;

@@ -36,6 +36,12 @@ pub fn is_xfs(fd: BorrowedFd<'_>) -> bool {
     rustix::fs::fstatfs(fd).is_ok_and(|fs| fs.f_type == 0x5846_5342)
 }
 
+/// Whether the files on this file system are in memory (tmpfs, ramfs; magic numbers in statfs(2)):
+/// reading them waits for no device.
+pub fn is_memory(fd: BorrowedFd<'_>) -> bool {
+    rustix::fs::fstatfs(fd).is_ok_and(|fs| matches!(fs.f_type, 0x0102_1994 | 0x8584_58f6))
+}
+
 /// Whether a device number belongs to a disk that turns; `None` where nobody knows: file systems
 /// without a disk (tmpfs, NFS, overlay) and disks of virtual machines, which call themselves
 /// rotating whatever is behind them. A loop device is what its file lies on.

@@ -109,6 +109,8 @@ pub enum Cause {
     System(io::Error),
     /// We said so; a sentence part that is the same for all entries it happens to.
     Reason(&'static str),
+    /// A server said so, in words of its own.
+    Said(String),
 }
 
 impl fmt::Display for Cause {
@@ -121,6 +123,7 @@ impl fmt::Display for Cause {
                 f.write_str(&text[..end])
             }
             Cause::Reason(text) => f.write_str(text),
+            Cause::Said(text) => f.write_str(text),
         }
     }
 }

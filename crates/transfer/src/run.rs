@@ -1,5 +1,9 @@
 //! One transfer from its description to its outcome: the only module that sees all the others.
 
+mod batch;
+mod objects;
+mod remove;
+
 pub use crate::control::Control;
 use crate::engine::node::c_string;
 use crate::engine::{Engine, Pass, Setup, TargetMode, pool};
@@ -8,17 +12,20 @@ use crate::event::Listener;
 use crate::limit::Limiter;
 use crate::location::Location;
 use crate::plan::{self, Argument, Place};
-pub use crate::plan::{Layout, Spec};
+pub use crate::plan::{Layout, Objects, Spec};
 use crate::policy::Delete;
+pub use crate::s3::Requests;
 use crate::tune::{self, Medium};
 use crate::unit::Totals;
+pub use batch::transfer_each;
 use hakobu_sys::{AsFd, OwnedFd, dir, meta, process, volume};
+pub use remove::{Doomed, Removal, remove_objects};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How a run ended.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Outcome {
     /// What was done.
     pub totals: Totals,
@@ -30,6 +37,8 @@ pub struct Outcome {
     pub stopped: bool,
     /// What made everything further pointless (disk full, quota, read-only); code 11.
     pub fatal: Option<Fatal>,
+    /// What the stores of both sides counted; nothing between local paths.
+    pub requests: Requests,
 }
 
 /// Runs a transfer to its end.
@@ -41,13 +50,16 @@ pub struct Outcome {
 pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Result<Outcome, Fatal> {
     let started = Instant::now();
     spec.policy.check()?;
+    if objects::concerns(spec) {
+        return objects::transfer(spec, control, listener);
+    }
     let location = match spec.policy.list_only {
         true => Location::Null,
         false => Location::parse(spec.target.as_os_str())?,
     };
     let mode = match location {
         _ if spec.policy.list_only => TargetMode::Told,
-        Location::Null => TargetMode::Null,
+        Location::Null | Location::S3(_) => TargetMode::Null,
         Location::Local(_) if spec.policy.dry_run => TargetMode::Told,
         Location::Local(_) => TargetMode::Real,
     };
@@ -118,7 +130,8 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
     }
     drop(mask);
     let stopped = control.is_stopped() && fatal.is_none();
-    Ok(Outcome { totals, took: started.elapsed(), jobs, stopped, fatal })
+    let requests = Requests::default();
+    Ok(Outcome { totals, took: started.elapsed(), jobs, stopped, fatal, requests })
 }
 
 /// The mask of this process while it is set aside: modes are given as they shall be.

@@ -1,6 +1,8 @@
 //! What a `cp` command line means: from options in their order to a `Spec`.
 
+use crate::commands::sync::filters;
 use crate::commands::{Places, places};
+use crate::objects::{Asked, Concerned};
 use crate::options::{Given, Typed};
 use crate::show::{Line, Wanted, ask};
 use crate::{jobs, names, size};
@@ -28,6 +30,7 @@ struct Reading {
     jobs: Jobs,
     bytes_per_s_max: Option<u64>,
     verbose: bool,
+    objects: Asked,
 }
 
 /// Builds the description of the copy and of what is shown.
@@ -44,6 +47,9 @@ pub fn of(typed: &Typed) -> Result<(Spec, Wanted), String> {
 
 impl Reading {
     fn take(&mut self, given: &Given) -> Result<(), String> {
+        if self.objects.take(given)? {
+            return Ok(());
+        }
         let policy = &mut self.policy;
         match given.name {
             "recursive" | "R" => policy.recurse = true,
@@ -75,6 +81,10 @@ impl Reading {
                 Some("" | "older") => (policy.update, policy.update_same) = (true, true),
                 _ => return Err(format!("--update={} is not built", given.value.display())),
             },
+            "size-only" => policy.size_only = true,
+            // Built with their order in `sync::filters`.
+            "exclude" | "include" | "exclude-from" | "include-from" => {}
+            "dry-run" => policy.dry_run = true,
             // What cannot be opened is replaced anyway, as everything is.
             "force" => {}
             "link" => set_content(policy, Content::HardLink)?,
@@ -178,11 +188,19 @@ impl Reading {
             return Err("--reflink goes only with --sparse=auto".into());
         }
         policy.check().map_err(|fatal| fatal.message)?;
+        let context =
+            filters::Context { nul: self.nul, delete_excluded: false, protect_suffix: None };
+        policy.filter = filters::build(&typed.options, &context).map_err(|fatal| fatal.message)?;
+        let concerned = Concerned::of(&sources, &target)?;
+        self.wanted.stat = self.objects.stat;
+        let objects = self.objects.fit("cp", &typed.options, concerned, policy)?;
         let wanted = &mut self.wanted;
         (wanted.command, wanted.done) = ("cp", "copied");
         wanted.resume = "run the same command again to go on";
-        wanted.line = match (self.verbose, wanted.json) {
+        wanted.dry_run = policy.dry_run;
+        wanted.line = match (self.verbose || policy.dry_run, wanted.json) {
             (false, _) => Line::None,
+            (true, false) if policy.dry_run => Line::Mapping("cp"),
             (true, false) => Line::Arrow(""),
             (true, true) => Line::Json,
         };
@@ -201,7 +219,8 @@ impl Reading {
             items: self.wanted.items(),
             items_unchanged: false,
             mkpath: false,
-            check_space: true,
+            check_space: !self.policy.dry_run,
+            objects,
             policy: self.policy,
         };
         Ok((spec, self.wanted))

@@ -3,6 +3,7 @@
 
 use super::filters;
 use crate::number::Digits;
+use crate::objects::{Asked, Concerned};
 use crate::options::{Given, Typed};
 use crate::show::{Line, Wanted};
 use crate::{exit, jobs, names, owner, size};
@@ -38,6 +39,7 @@ struct Reading {
     suffix: Option<Vec<u8>>,
     verbose: u8,
     itemize: u8,
+    objects: Asked,
 }
 
 /// Builds the description of the transfer and of what is shown.
@@ -62,6 +64,9 @@ fn usage(message: String) -> Fatal {
 impl Reading {
     /// Takes the next option. A sentence says what is wrong with it.
     fn take(&mut self, given: &Given) -> Result<(), String> {
+        if self.objects.take(given)? {
+            return Ok(());
+        }
         let on = given.on;
         let policy = &mut self.policy;
         match given.name {
@@ -222,13 +227,20 @@ impl Reading {
             delete_excluded: policy.delete_excluded,
             protect_suffix: protects.then(|| policy.suffix.clone()),
         };
+        let concerned = Concerned::of(&sources, &target).map_err(usage)?;
+        if concerned.any() && policy.list_only {
+            return Err(usage("a list of s3:// is made by hakobu ls".into()));
+        }
+        let objects = std::mem::take(&mut self.objects);
+        self.wanted.stat = objects.stat;
+        let objects = objects.fit("sync", &typed.options, concerned, policy).map_err(usage)?;
         policy.check()?;
         policy.filter = filters::build(&typed.options, &context)?;
         let files_from = match &self.files_from {
             None => None,
             Some(file) => Some(names::split(&names::read_whole(file).map_err(usage)?, self.nul)),
         };
-        self.show();
+        self.show(concerned);
         let relative = self.relative.unwrap_or(files_from.is_some());
         let spec = Spec {
             sources,
@@ -241,6 +253,7 @@ impl Reading {
             items_unchanged: self.itemize > 1 || self.verbose > 1,
             mkpath: self.mkpath,
             check_space: !self.policy.dry_run && !self.policy.list_only,
+            objects,
             policy: self.policy,
         };
         Ok((spec, self.wanted))
@@ -257,7 +270,7 @@ impl Reading {
             [sources @ .., target] => (sources, target.as_os_str()),
         };
         let sources: Result<Vec<PathBuf>, Fatal> =
-            sources.iter().map(|source| Location::parse_local(source)).collect();
+            sources.iter().map(|source| source_path(source)).collect();
         let sources = sources?;
         Location::parse(target)?;
         if self.files_from.is_some() && sources.len() > 1 {
@@ -267,7 +280,7 @@ impl Reading {
     }
 
     /// Decides what is shown from how often it was asked for.
-    fn show(&mut self) {
+    fn show(&mut self, concerned: Concerned) {
         let wanted = &mut self.wanted;
         let asked = self.verbose > 0 || self.itemize > 0 || self.policy.list_only;
         wanted.line = if wanted.quiet || !asked {
@@ -281,9 +294,21 @@ impl Reading {
         } else {
             Line::Name { all: self.verbose > 1 }
         };
+        // Which name becomes which is what a dry run is for where names change.
+        if self.policy.dry_run && concerned.any() && wanted.line == Line::None && !wanted.quiet {
+            wanted.line = if wanted.json { Line::Json } else { Line::Mapping("cp") };
+        }
         wanted.problems = self.verbose > 0 && !wanted.quiet;
         wanted.totals = self.verbose > 0 || wanted.stats || wanted.progress;
         wanted.dry_run = self.policy.dry_run;
+    }
+}
+
+/// A source: a path of this machine, or in S3.
+fn source_path(typed: &OsStr) -> Result<PathBuf, Fatal> {
+    match Location::parse(typed)? {
+        Location::S3(_) => Ok(PathBuf::from(typed)),
+        _ => Location::parse_local(typed),
     }
 }
 

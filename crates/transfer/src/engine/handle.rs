@@ -216,6 +216,11 @@ impl Handle {
         lock(&self.fd).is_some()
     }
 
+    /// What it is opened within.
+    pub fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
     /// Device and inode.
     pub fn identity(&self) -> (u64, u64) {
         self.identity

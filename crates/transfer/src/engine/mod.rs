@@ -5,6 +5,7 @@
 //! directories and makes no call with a longer path than one name.
 
 mod act;
+pub(crate) mod appear;
 mod attributes;
 mod base;
 mod batch;
@@ -22,7 +23,7 @@ pub mod remove;
 mod special;
 mod sweep;
 mod tell;
-mod temp;
+pub(crate) mod temp;
 pub mod usage;
 mod walk;
 
@@ -36,7 +37,7 @@ use crate::error::{Cause, Class, Fatal, Operation, Problem};
 use crate::event::{Event, Listener};
 use crate::limit::Limiter;
 use crate::policy::{Content, Policy};
-use crate::unit::{Meta, Time, Totals};
+use crate::unit::{Meta, Totals};
 use hakobu_sys::OwnedFd;
 use node::Failure;
 use pool::lock;
@@ -44,9 +45,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
-/// Files up to this size may be created under their final name (see [`Engine::may_be_direct`]).
-const DIRECT_BYTES_MAX: u64 = 64 << 20;
 
 /// What a run of the engine is given: everything but the places to begin.
 pub struct Setup<'a> {
@@ -162,17 +160,10 @@ impl<'a> Engine<'a> {
             euid: hakobu_sys::process::euid(),
             egid: hakobu_sys::process::egid(),
             started: Instant::now(),
-            // Two seconds cover file systems whose times are that coarse (FAT).
-            direct_before_s: Time::now().s - 2 - policy.modify_window_s.max(0),
+            direct_before_s: appear::direct_before_s(policy),
             direct: preserve.times
                 && policy.content == Content::Copy
-                && !policy.update
-                && !policy.existing
-                && !policy.ignore_existing
-                && !policy.size_only
-                && !policy.fsync
-                && !policy.partial
-                && policy.temp_dir.is_none(),
+                && appear::allows_direct(policy),
             unnamed_works: AtomicBool::new(true),
             links: links::Groups::default(),
             totals: Mutex::default(),
@@ -189,7 +180,9 @@ impl<'a> Engine<'a> {
     /// its source and as new as the moment, so that no later run takes it for finished: allowed
     /// only where times are kept and compared, and where the source is older than this run.
     fn may_be_direct(&self, source: &Meta) -> bool {
-        self.direct && source.size <= DIRECT_BYTES_MAX && source.mtime.s < self.direct_before_s
+        self.direct
+            && source.size <= appear::DIRECT_BYTES_MAX
+            && source.mtime.s < self.direct_before_s
     }
 
     /// What was done so far by finished units.

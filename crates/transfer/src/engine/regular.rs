@@ -10,7 +10,7 @@ use super::attributes::{Have, Want};
 use super::data::{Onto, Stop};
 use super::entry::{Done, Entry};
 use super::node::{Failure, TargetDir};
-use super::{Engine, State, TargetMode};
+use super::{Engine, State, TargetMode, appear};
 use crate::error::Operation;
 use crate::event::Change;
 use crate::unit::{Kind, Meta};
@@ -264,13 +264,10 @@ impl Engine<'_> {
         if self.temp_dir.is_none() && self.unnamed_works.load(Relaxed) {
             match file::create_unnamed(target_dir, mode) {
                 Ok(fd) => return Ok(draft(fd, DraftName::Unnamed)),
-                // NFS, FUSE and old overlays have no O_TMPFILE; each says so in its own way.
-                Err(error) => match error.raw_os_error() {
-                    Some(errno::EOPNOTSUPP | errno::EISDIR | errno::EINVAL | errno::ENOENT) => {
-                        self.unnamed_works.store(false, Relaxed);
-                    }
-                    _ => return Err(Failure { operation: Operation::Create, error }),
-                },
+                Err(error) if appear::lacks_unnamed(&error) => {
+                    self.unnamed_works.store(false, Relaxed);
+                }
+                Err(error) => return Err(Failure { operation: Operation::Create, error }),
             }
         }
         self.open_temporary(target_dir, dir_info, mode)
@@ -330,31 +327,13 @@ impl Engine<'_> {
         if self.policy.backup && existing.is_some() {
             self.back_up(target_dir, name)?;
         }
-        let rename = Failure::of(Operation::Rename);
-        if existing.is_none() {
-            // Nothing was there when we looked: whatever came since is not ours to replace.
-            match dir::rename_new(temp_dir, temp, target_dir, name) {
-                Err(error) if errno::is(&error, errno::EINVAL) => {}
-                other => return other.map_err(rename),
-            }
-        }
-        dir::rename(temp_dir, temp, target_dir, name).map_err(rename)
+        appear::rename_into_place(temp_dir, temp, target_dir, name, existing.is_none())
+            .map_err(Failure::of(Operation::Rename))
     }
 
-    /// Keeps what is under `name` under its backup name as well, without a moment in which the
-    /// name is free; file systems without hard links get that moment.
+    /// See [`appear::back_up`].
     pub(super) fn back_up(&self, dir_fd: BorrowedFd<'_>, name: &CStr) -> Result<(), Failure> {
-        let backup = self.backup_name(name).map_err(Failure::of(Operation::Rename))?;
-        match dir::unlink(dir_fd, &backup) {
-            Err(error) if !errno::is(&error, errno::ENOENT) => {
-                return Err(Failure { operation: Operation::Remove, error });
-            }
-            _ => {}
-        }
-        if dir::link(dir_fd, name, dir_fd, &backup).is_ok() {
-            return Ok(());
-        }
-        dir::rename(dir_fd, name, dir_fd, &backup).map_err(Failure::of(Operation::Rename))
+        appear::back_up(self.policy, dir_fd, name)
     }
 
     /// Keeps a copy of a file that is about to be written into under its backup name.
@@ -387,11 +366,9 @@ impl Engine<'_> {
         copied
     }
 
-    /// The name of a backup: the name and the suffix.
+    /// See [`appear::backup_name`].
     pub(super) fn backup_name(&self, name: &CStr) -> io::Result<CString> {
-        let mut bytes = name.to_bytes().to_vec();
-        bytes.extend_from_slice(&self.policy.suffix);
-        super::node::c_string(&bytes)
+        appear::backup_name(self.policy, name)
     }
 
     /// Removes what a failed or stopped copy left, or keeps it where `--partial` asks for that.

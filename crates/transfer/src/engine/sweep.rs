@@ -404,6 +404,8 @@ impl Removal for Extraneous<'_, '_, '_> {
                 self.state.totals.failed += 1;
                 self.engine.notice(operation, None, target, reason, Class::Partial);
             }
+            // No server takes part in the removal of local entries.
+            Cause::Said(_) => self.state.totals.failed += 1,
         }
     }
 

@@ -3,11 +3,17 @@
 //! The name tells who made it, so that a later run can remove what a killed one left behind and
 //! leaves alone what a living one is still writing. HOST covers the pid namespace; a name from
 //! another host is never judged.
+//!
+//! `.hakobu-kept-ID` is an unfinished download that a later run may go on with (`--resume`): as
+//! temporary as the others, but it is abandoned only when the journal says so.
 
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const PREFIX: &[u8] = b".hakobu-";
+
+/// What begins the name of an unfinished download that a later run may go on with.
+const KEPT: &[u8] = b".hakobu-kept-";
 
 /// Makes names for this process and judges those of others.
 pub struct TempNames {
@@ -42,7 +48,13 @@ impl TempNames {
     /// Whether the name has our form at all, whoever made it: such an entry is never copied and
     /// never counted as extraneous.
     pub fn is_temp(name: &CStr) -> bool {
-        parse(name.to_bytes()).is_some()
+        parse(name.to_bytes()).is_some() || is_kept(name.to_bytes())
+    }
+
+    /// The name of an unfinished download that is kept, by a number that stands for source and
+    /// target.
+    pub fn kept(id: u64) -> CString {
+        CString::new(format!(".hakobu-kept-{id:016x}")).unwrap_or_default()
     }
 
     /// Whether the name was left by a process of this host that is no more.
@@ -63,6 +75,11 @@ impl TempNames {
         }
         hakobu_sys::process::start_ticks(pid).is_some_and(|now| now != start)
     }
+}
+
+fn is_kept(name: &[u8]) -> bool {
+    let digits = name.strip_prefix(KEPT);
+    digits.is_some_and(|id| id.len() == 16 && id.iter().all(u8::is_ascii_hexdigit))
 }
 
 fn parse(name: &[u8]) -> Option<[u64; 5]> {
@@ -106,6 +123,16 @@ mod tests {
             )))
         );
         assert!(!names.is_abandoned(&name(format!(".hakobu-{:x}-{boot:x}-1-1-0", host ^ 1))));
+    }
+
+    #[test]
+    fn what_is_kept_is_temporary_and_never_abandoned() {
+        let name = TempNames::kept(0x1f);
+        assert_eq!(&*name, c".hakobu-kept-000000000000001f");
+        assert!(TempNames::is_temp(&name) && !TempNames::new().is_abandoned(&name));
+        for other in [c".hakobu-kept-", c".hakobu-kept-1f", c".hakobu-kept-00000000000000zz"] {
+            assert!(!TempNames::is_temp(other), "{other:?}");
+        }
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! Where bytes live: what a source or target argument names.
 
+mod s3url;
+
+pub use s3url::S3Url;
+
 use crate::error::{Fatal, quoted};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -15,6 +19,8 @@ pub enum Location {
     Local(PathBuf),
     /// `null:`: takes everything, keeps nothing; measures the source and the program itself.
     Null,
+    /// `s3://BUCKET/KEY`.
+    S3(S3Url),
 }
 
 impl Location {
@@ -37,6 +43,9 @@ impl Location {
         if !rest.starts_with(b":") {
             return Ok(Location::Local(text.into()));
         }
+        if let Some(rest) = bytes.strip_prefix(b"s3://") {
+            return S3Url::parse(rest).map(Location::S3);
+        }
         let shown = quoted(text);
         Err(Fatal::new(
             1,
@@ -57,6 +66,10 @@ impl Location {
     pub fn parse_local(text: &OsStr) -> Result<PathBuf, Fatal> {
         match Location::parse(text)? {
             Location::Local(path) => Ok(path),
+            Location::S3(_) => Err(Fatal::new(
+                1,
+                format!("{} is an object, and a local path is needed here", quoted(text)),
+            )),
             Location::Null => Err(Fatal::new(
                 1,
                 format!(
@@ -88,7 +101,7 @@ mod tests {
             assert_eq!(parse(local), Ok(Location::Local(local.into())));
         }
         for remote in
-            ["host:path", "me@host:", "host::module", "[::1]:x", "rsync://h/m", "s3://b", ".:/a/.."]
+            ["host:path", "me@host:", "host::module", "[::1]:x", "rsync://h/m", "gs://b", ".:/a/.."]
         {
             assert!(parse(remote).is_err(), "{remote}");
         }
@@ -100,8 +113,8 @@ mod tests {
             )
         );
         assert_eq!(
-            parse("s3://b/k").err().as_deref(),
-            Some("'s3://b/k': s3:// locations are not built")
+            parse("gs://b/k").err().as_deref(),
+            Some("'gs://b/k': gs:// locations are not built")
         );
         assert!(parse("").is_err());
     }

@@ -3,6 +3,7 @@
 
 mod argument;
 pub mod mv;
+pub mod objects;
 mod seeds;
 mod space;
 mod spec;
@@ -11,5 +12,5 @@ mod target;
 pub use argument::{Argument, arguments};
 pub use seeds::seed;
 pub use space::warn_of_space;
-pub use spec::{Layout, Spec};
+pub use spec::{Layout, Objects, Spec};
 pub use target::{Place, place};

@@ -1,6 +1,8 @@
 //! What a transfer is told to do.
 
+use crate::object::ObjectOptions;
 use crate::policy::Policy;
+use crate::s3::Settings;
 use crate::unit::Jobs;
 use std::path::PathBuf;
 
@@ -49,4 +51,22 @@ pub struct Spec {
     pub mkpath: bool,
     /// Whether free space is compared with what is to come before the start.
     pub check_space: bool,
+    /// What a transfer with S3 on a side needs besides.
+    pub objects: Objects,
+}
+
+/// What a transfer with S3 on a side needs besides: accounts and endpoints, and how objects are
+/// written.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
+    /// The store of `s3://` sources.
+    pub source: Settings,
+    /// The store of `s3://` targets.
+    pub target: Settings,
+    /// How objects are written and read.
+    pub options: ObjectOptions,
+    /// `*` and `?` in source keys are themselves (`--raw`).
+    pub raw: bool,
+    /// Bytes in flight; 256 MiB where nothing is said.
+    pub memory_bytes_max: Option<u64>,
 }

@@ -99,6 +99,11 @@ fn decide_file(source: &Meta, target: &Meta, policy: &Policy) -> Action {
     if policy.size_only {
         return Action::Metadata;
     }
+    if policy.newer_only && !policy.ignore_times {
+        let window_s = policy.modify_window_s.max(0);
+        let stale = source.mtime.s > target.mtime.s.saturating_add(window_s);
+        return if stale { Action::Update } else { Action::Metadata };
+    }
     if policy.ignore_times || !same_time(source.mtime, target.mtime, policy.modify_window_s) {
         return Action::Update;
     }

@@ -170,6 +170,9 @@ pub struct Policy {
     pub ignore_times: bool,
     /// Times that differ by no more seconds are equal; negative: compare nanoseconds.
     pub modify_window_s: i64,
+    /// Sizes being equal, a target that is not older than its source is the same: its time is
+    /// that of its upload (objects without times of their own).
+    pub newer_only: bool,
     /// Only entries that exist in the target already.
     pub existing: bool,
     /// Only entries that do not exist in the target yet (`cp -n` as well).

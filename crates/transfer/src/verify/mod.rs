@@ -10,15 +10,18 @@ mod aspects;
 mod attributes;
 mod content;
 mod links;
+mod objects;
 mod pair;
 mod rules;
 mod walk;
 
 pub use aspects::{Aspect, Aspects, Times, differences};
+pub use objects::{ObjectSpec, verify_objects};
 
 use crate::error::Fatal;
 use crate::event::Listener;
 use crate::policy::filter::Filter;
+use crate::s3::Requests;
 use crate::unit::Meta;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -127,6 +130,8 @@ pub struct Outcome {
     pub took: Duration,
     /// Workers used.
     pub jobs: usize,
+    /// What the stores of both sides counted; nothing between local paths.
+    pub requests: Requests,
 }
 
 /// Compares two trees, or two single entries. Differences go to `report`, from all workers at
@@ -141,5 +146,6 @@ pub fn verify(
 ) -> Result<Outcome, Fatal> {
     let started = Instant::now();
     let (counts, jobs) = walk::run(spec, report, listener)?;
-    Ok(Outcome { counts, took: started.elapsed(), jobs })
+    let requests = Requests::default();
+    Ok(Outcome { counts, took: started.elapsed(), jobs, requests })
 }

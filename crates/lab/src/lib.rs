@@ -1,0 +1,3 @@
+//! Measures and explains. So far: the servers to measure against.
+
+pub mod serve;

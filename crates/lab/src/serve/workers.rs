@@ -1,0 +1,125 @@
+//! Threads with a runtime each. The first one accepts and hands connections out in turn, so that
+//! every thread has as many as the others (a listener for each would leave that to chance).
+
+use super::Front;
+use std::io::{self, ErrorKind};
+use std::net::{TcpListener, TcpStream};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+
+/// The threads of a server; they end when this is dropped.
+#[derive(Debug)]
+pub struct Workers {
+    stop: watch::Sender<bool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Workers {
+    /// Starts them.
+    ///
+    /// # Errors
+    /// The system gives no thread, no runtime, or does not let the socket be used.
+    pub fn start(listener: TcpListener, count: usize, front: Front) -> io::Result<Workers> {
+        listener.set_nonblocking(true)?;
+        let (stop, stopped) = watch::channel(false);
+        let mut workers = Workers { stop, threads: Vec::new() };
+        let mut others = Vec::new();
+        for number in 1..count.max(1) {
+            let (sender, connections) = unbounded_channel();
+            others.push(sender);
+            let (front, stopped) = (front.clone(), stopped.clone());
+            workers.spawn(number, move |runtime| take(runtime, connections, front, stopped))?;
+        }
+        workers.spawn(0, move |runtime| accept(runtime, listener, others, front, stopped))?;
+        Ok(workers)
+    }
+
+    fn spawn(
+        &mut self,
+        number: usize,
+        work: impl FnOnce(&Runtime) + Send + 'static,
+    ) -> io::Result<()> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let thread = std::thread::Builder::new().name(format!("serve-{number}"));
+        self.threads.push(thread.spawn(move || {
+            work(&runtime);
+            // A call of the file system may hang; connections are gone by now.
+            runtime.shutdown_timeout(Duration::from_secs(1));
+        })?);
+        Ok(())
+    }
+
+    /// Ends them and waits for that.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The first thread: accepts, serves its share.
+fn accept(
+    runtime: &Runtime,
+    listener: TcpListener,
+    others: Vec<UnboundedSender<TcpStream>>,
+    front: Front,
+    mut stopped: watch::Receiver<bool>,
+) {
+    runtime.block_on(async move {
+        let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+        let mut turn = 0;
+        loop {
+            let stream = tokio::select! {
+                _ = stopped.wait_for(|stop| *stop) => return,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => stream,
+                    Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
+                    Err(_) => {
+                        // Out of descriptors, most likely: others may be given back meanwhile.
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                        continue;
+                    }
+                },
+            };
+            turn = (turn + 1) % (others.len() + 1);
+            match turn.checked_sub(1).and_then(|other| others.get(other)) {
+                Some(other) => drop(stream.into_std().map(|stream| other.send(stream))),
+                None => drop(tokio::spawn(front.clone().serve(stream))),
+            }
+        }
+    });
+}
+
+/// Another thread: serves what it is given.
+fn take(
+    runtime: &Runtime,
+    mut connections: UnboundedReceiver<TcpStream>,
+    front: Front,
+    mut stopped: watch::Receiver<bool>,
+) {
+    runtime.block_on(async move {
+        loop {
+            tokio::select! {
+                _ = stopped.wait_for(|stop| *stop) => return,
+                stream = connections.recv() => match stream {
+                    Some(stream) => {
+                        if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
+                            drop(tokio::spawn(front.clone().serve(stream)));
+                        }
+                    }
+                    None => return,
+                },
+            }
+        }
+    });
+}

@@ -1,0 +1,167 @@
+//! Sources several components below an open directory: opening them in one call, and reading what
+//! the page cache holds without waiting for a device.
+
+use crate::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::{Errno, ReadWriteFlags};
+use std::ffi::CString;
+use std::io::{IoSliceMut, Result};
+
+/// Never blocks on a FIFO that was swapped in, never becomes a terminal.
+const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+const NAME: OFlags = OFlags::PATH.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
+
+/// Which symlinks a path may lead through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Through {
+    /// None.
+    Nothing,
+    /// Those that stay below the directory.
+    Inside,
+    /// All.
+    Anything,
+}
+
+/// Opens a file for reading by a relative path below `dir`: `openat2(2)`, or one component after
+/// the other where that call is missing or forbidden.
+///
+/// # Errors
+/// ELOOP for a symlink that is not to be followed, EXDEV for one that leads out.
+pub fn open(dir: BorrowedFd<'_>, path: &[u8], through: Through) -> Result<OwnedFd> {
+    let resolve = match through {
+        Through::Nothing if !path.contains(&b'/') => {
+            let flags = READ.union(OFlags::NOFOLLOW);
+            return Ok(rustix::fs::openat(dir, path, flags, Mode::empty())?);
+        }
+        Through::Nothing => ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+        Through::Inside => ResolveFlags::BENEATH,
+        Through::Anything => return Ok(rustix::fs::openat(dir, path, READ, Mode::empty())?),
+    };
+    // A rename elsewhere can make the kernel give up on a path with `..` in it (openat2(2)).
+    for _ in 0..100 {
+        match rustix::fs::openat2(dir, path, READ, Mode::empty(), resolve) {
+            Err(Errno::AGAIN) => {}
+            // Without the call nothing proves where a symlink leads: none is followed.
+            Err(Errno::NOSYS | Errno::PERM) => return open_each(dir, path, READ),
+            other => return Ok(other?),
+        }
+    }
+    Err(Errno::AGAIN.into())
+}
+
+/// A descriptor that only names an entry (`O_PATH`), mostly a symlink, by a relative path below
+/// `dir` that leads through no symlink.
+pub fn open_name(dir: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    match rustix::fs::openat2(dir, path, NAME, Mode::empty(), resolve) {
+        Err(Errno::NOSYS | Errno::PERM) => open_each(dir, path, NAME),
+        other => Ok(other?),
+    }
+}
+
+/// The text of the symlink that a descriptor of [`open_name`] names.
+pub fn link_text(link: BorrowedFd<'_>) -> Result<CString> {
+    crate::dir::read_link(link, c"")
+}
+
+fn open_each(dir: BorrowedFd<'_>, path: &[u8], last: OFlags) -> Result<OwnedFd> {
+    let between = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mut names = path.split(|&byte| byte == b'/').peekable();
+    let mut above: Option<OwnedFd> = None;
+    while let Some(name) = names.next() {
+        if name.is_empty() || name == b".." {
+            break;
+        }
+        let here = above.as_ref().map_or(dir, AsFd::as_fd);
+        if names.peek().is_none() {
+            let flags = last | OFlags::NOFOLLOW;
+            return Ok(rustix::fs::openat(here, name, flags, Mode::empty())?);
+        }
+        above = Some(rustix::fs::openat(here, name, between, Mode::empty())?);
+    }
+    Err(std::io::Error::from_raw_os_error(libc::ENOENT))
+}
+
+/// What [`read_cached`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cached {
+    /// So many bytes; 0 at the end.
+    Got(usize),
+    /// A device would have to be waited for.
+    WouldWait,
+    /// The file system cannot say (tmpfs before it learnt it, FUSE).
+    Unknown,
+}
+
+/// `preadv2(2)` with RWF_NOWAIT: as many bytes at `offset` as can be had at once. EINTR is retried.
+pub fn read_cached(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<Cached> {
+    loop {
+        let mut space = [IoSliceMut::new(buffer)];
+        match rustix::io::preadv2(fd, &mut space, offset, ReadWriteFlags::NOWAIT) {
+            Ok(got) => return Ok(Cached::Got(got)),
+            Err(Errno::AGAIN) => return Ok(Cached::WouldWait),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(Cached::Unknown),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn paths_lead_through_what_is_allowed_only() {
+        let top = std::env::temp_dir().join(format!("hakobu-source-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&top);
+        fs::create_dir_all(top.join("in/a/b")).unwrap();
+        fs::write(top.join("in/a/b/f"), "inside").unwrap();
+        fs::write(top.join("out"), "outside").unwrap();
+        symlink("a", top.join("in/dir")).unwrap();
+        symlink("../out", top.join("in/away")).unwrap();
+        symlink("b/f", top.join("in/a/here")).unwrap();
+        let dir = fs::File::open(top.join("in")).unwrap();
+        let read = |path: &str, through| {
+            let fd = open(dir.as_fd(), path.as_bytes(), through).ok()?;
+            let mut buffer = [0; 16];
+            let got = crate::file::read_full_at(fd.as_fd(), &mut buffer, 0).unwrap();
+            Some(String::from_utf8(buffer[..got].to_vec()).unwrap())
+        };
+        use Through::{Anything, Inside, Nothing};
+        for (path, nothing, inside, anything) in [
+            ("a/b/f", true, true, true),
+            ("dir/b/f", false, true, true),
+            ("a/here", false, true, true),
+            ("away", false, false, true),
+            ("a/../../out", false, false, true),
+            ("absent", false, false, false),
+        ] {
+            assert_eq!(read(path, Nothing).is_some(), nothing, "{path}");
+            assert_eq!(read(path, Inside).is_some(), inside, "{path}");
+            assert_eq!(read(path, Anything).is_some(), anything, "{path}");
+            assert_eq!(open_each(dir.as_fd(), path.as_bytes(), READ).is_ok(), nothing, "{path}");
+        }
+        assert_eq!(read("away", Anything).as_deref(), Some("outside"));
+        let link = open_name(dir.as_fd(), b"a/here").unwrap();
+        assert_eq!(link_text(link.as_fd()).unwrap().as_bytes(), b"b/f");
+        assert!(open_name(dir.as_fd(), b"dir/here").is_err());
+        let link = open_each(dir.as_fd(), b"a/here", NAME).unwrap();
+        assert_eq!(link_text(link.as_fd()).unwrap().as_bytes(), b"b/f");
+        fs::remove_dir_all(&top).unwrap();
+    }
+
+    #[test]
+    fn what_was_just_written_is_cached_or_unknown() {
+        let path = std::env::temp_dir().join(format!("hakobu-cached-{}", std::process::id()));
+        fs::write(&path, "four").unwrap();
+        let file = fs::File::open(&path).unwrap();
+        let mut buffer = [0; 16];
+        let cached = read_cached(file.as_fd(), &mut buffer, 0).unwrap();
+        assert!(matches!(cached, Cached::Got(4) | Cached::Unknown), "{cached:?}");
+        fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,219 @@
+//! Bytes in flight: one budget for all cores, so that memory is set and not hoped for; the buffers
+//! that they lie in, used again and again by each core; and the pace that a bandwidth limit sets.
+
+use super::core::{Engine, STOP_SEEN_AFTER};
+use bytes::Bytes;
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Permits are of this size, so that budgets above 4 GiB fit.
+const GRAIN_BYTES: u64 = 1024;
+
+/// A budget of bytes that all cores share.
+pub struct Budget {
+    permits: Semaphore,
+    bytes_max: u64,
+}
+
+impl Budget {
+    /// Room for so many bytes.
+    pub fn new(bytes_max: u64) -> Budget {
+        let grains = (bytes_max / GRAIN_BYTES).clamp(1, Semaphore::MAX_PERMITS as u64);
+        Budget { permits: Semaphore::new(grains as usize), bytes_max: grains * GRAIN_BYTES }
+    }
+
+    /// The whole of it.
+    pub fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
+    /// Waits for `bytes` of room, or for all of it where more is asked for. Dropping the permit
+    /// gives it back. Never wait for a second one while holding one.
+    pub async fn take(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
+        let wanted = bytes.min(self.bytes_max).div_ceil(GRAIN_BYTES).max(1);
+        // The semaphore is never closed; a grain count fits by construction.
+        self.permits.acquire_many(u32::try_from(wanted).unwrap_or(u32::MAX)).await.ok()
+    }
+}
+
+impl Engine<'_> {
+    /// Waits until `bytes` may be moved under the bandwidth limit; `false` when the run was stopped
+    /// meanwhile. What asks first goes first, as a whole: a body is sent in one go once it may be,
+    /// and many that share every tenth of a second would all be late.
+    pub(super) async fn pace(&self, bytes: u64) -> bool {
+        let Some(limiter) = &self.setup.limiter else { return true };
+        let mut wait = limiter.take(bytes, self.started.elapsed());
+        while !wait.is_zero() {
+            let step = wait.min(STOP_SEEN_AFTER);
+            tokio::time::sleep(step).await;
+            wait -= step;
+            if self.is_stopped() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Smaller buffers come from the allocator and go back there: it has them at hand.
+const POOLED_BYTES_MIN: usize = 64 << 10;
+/// Bytes of unused buffers that one core keeps.
+const IDLE_BYTES_MAX: usize = 64 << 20;
+
+thread_local! {
+    /// Unused buffers of this core. A buffer whose memory has been touched costs nothing; a new
+    /// one of 500 KB costs 125 page faults, more than hashing it.
+    static IDLE: RefCell<Idle> = const { RefCell::new(Idle { buffers: Vec::new(), bytes: 0 }) };
+}
+
+struct Idle {
+    buffers: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+/// A buffer of initialised bytes; goes back to the core on which it is dropped.
+pub(super) struct Buffer {
+    bytes: Vec<u8>,
+    /// The part that is in use.
+    len: usize,
+}
+
+impl Buffer {
+    /// At least `len` bytes of whatever content, of which `len` are in use. Take from the budget
+    /// first.
+    pub fn new(len: usize) -> Buffer {
+        if len < POOLED_BYTES_MIN {
+            return Buffer { bytes: vec![0; len], len };
+        }
+        let found = IDLE.try_with(|idle| idle.borrow_mut().take(len)).ok().flatten();
+        // Zeroed memory of this size comes from the kernel untouched: nothing is written here.
+        let bytes = found.unwrap_or_else(|| vec![0; class(len)]);
+        Buffer { bytes, len }
+    }
+
+    /// Uses only the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// As the body of a request. The buffer goes back when the last clone is dropped.
+    pub fn freeze(mut self) -> Bytes {
+        if self.bytes.len() < POOLED_BYTES_MIN {
+            self.bytes.truncate(self.len);
+            return Bytes::from(std::mem::take(&mut self.bytes));
+        }
+        Bytes::from_owner(self)
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(..self.len).unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.bytes.len() >= POOLED_BYTES_MIN {
+            let bytes = std::mem::take(&mut self.bytes);
+            // Where the thread is ending there is no list any more: the memory is freed.
+            let _ = IDLE.try_with(|idle| idle.borrow_mut().put(bytes));
+        }
+    }
+}
+
+/// Lengths of pooled buffers: four steps between powers of two, so that at most a fifth of one is
+/// never used (and never touched).
+fn class(len: usize) -> usize {
+    let power = len.next_power_of_two();
+    let step = power / 8;
+    len.next_multiple_of(step.max(1))
+}
+
+impl Idle {
+    fn take(&mut self, len: usize) -> Option<Vec<u8>> {
+        let wanted = class(len);
+        // The latest one first: its memory may still be in the processor's cache.
+        let at = self.buffers.iter().rposition(|buffer| buffer.len() == wanted)?;
+        self.bytes -= wanted;
+        Some(self.buffers.swap_remove(at))
+    }
+
+    fn put(&mut self, buffer: Vec<u8>) {
+        if buffer.len() > IDLE_BYTES_MAX {
+            return;
+        }
+        self.bytes += buffer.len();
+        self.buffers.push(buffer);
+        while self.bytes > IDLE_BYTES_MAX {
+            // The oldest goes: sizes that no longer occur do not stay for ever.
+            self.bytes -= self.buffers.remove(0).len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_used_again_and_have_their_length() {
+        let mut buffer = Buffer::new(500_000);
+        buffer.fill(7);
+        let at = buffer.as_ptr();
+        buffer.truncate(499_999);
+        let body = buffer.freeze();
+        assert_eq!((body.len(), body.as_ptr()), (499_999, at));
+        let clone = body.clone();
+        drop(body);
+        let other = Buffer::new(500_000);
+        assert_ne!(other.as_ptr(), at, "a clone still reads it");
+        drop(clone);
+        let again = Buffer::new(499_000);
+        assert_eq!((again.len(), again.as_ptr()), (499_000, at));
+    }
+
+    #[test]
+    fn small_buffers_and_empty_ones() {
+        assert!(Buffer::new(0).freeze().is_empty());
+        let mut buffer = Buffer::new(5);
+        buffer.copy_from_slice(b"hello");
+        buffer.truncate(4);
+        assert_eq!(&buffer.freeze()[..], b"hell");
+    }
+
+    #[test]
+    fn classes_hold_and_waste_little() {
+        for len in [65_536, 65_537, 500_000, 8 << 20, (8 << 20) + 1, 5_000_000_000] {
+            let class = class(len);
+            assert!(class >= len && class <= len + len / 4 + 1, "{len} {class}");
+            assert_eq!(super::class(class), class);
+        }
+    }
+
+    #[test]
+    fn idle_bytes_are_bounded() {
+        let mut idle = Idle { buffers: Vec::new(), bytes: 0 };
+        for _ in 0..100 {
+            idle.put(vec![0; 1 << 20]);
+        }
+        idle.put(vec![0; IDLE_BYTES_MAX + 1]);
+        assert_eq!(idle.bytes, IDLE_BYTES_MAX);
+        assert_eq!(idle.buffers.iter().map(Vec::len).sum::<usize>(), IDLE_BYTES_MAX);
+    }
+}

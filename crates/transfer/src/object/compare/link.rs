@@ -1,0 +1,68 @@
+//! Comparing a symlink of this machine, kept as one, with the object that stands for it.
+
+use super::contents::{self, Compared, Contents};
+use crate::object::core::Core;
+use crate::object::metadata;
+use crate::object::moving::{Failed, Moving};
+use crate::object::{Entry, Root, Side};
+use crate::unit::Kind;
+use bytes::Bytes;
+use hakobu_sys::AsFd;
+use hakobu_sys::source;
+
+/// The side that is a symlink of this machine, kept as one.
+pub(super) fn side(moving: &Moving) -> Option<Side> {
+    let is = |root: &Root, entry: &Entry| {
+        matches!(root, Root::Local { .. }) && entry.meta.kind == Kind::Symlink
+    };
+    let existing = moving.existing.as_deref();
+    if is(&moving.pair.source, &moving.entry) {
+        Some(Side::Source)
+    } else {
+        existing.filter(|entry| is(&moving.pair.target, entry)).map(|_| Side::Target)
+    }
+}
+
+/// Compares the text of a symlink with the content of an object that says to be one, too.
+///
+/// # Errors
+/// What could not be read, and why.
+pub(super) async fn compare(
+    core: &Core<'_>,
+    what: &Compared<'_>,
+    side: Side,
+) -> Result<Contents, Failed> {
+    let moving = what.moving;
+    let version = core.engine.setup.options.version.as_deref();
+    let ((root, name), (there, its_name, head), other, version) = {
+        let source = (&moving.pair.source, &moving.entry.name);
+        let target = (&moving.pair.target, &moving.name);
+        match side {
+            Side::Source => (source, (target.0, target.1, what.target), Side::Target, None),
+            Side::Target => (target, (source.0, source.1, what.source), Side::Source, version),
+        }
+    };
+    let (Root::Local { dir, .. }, Some(head)) = (root, head) else {
+        return Ok(Contents::Differ(None));
+    };
+    let text =
+        source::open_name(dir.as_fd(), name).and_then(|link| source::link_text(link.as_fd()));
+    let text = Bytes::from(text.map_err(contents::file_failed(side))?.into_bytes());
+    let size = text.len() as u64;
+    if metadata::read(&head.metadata).kind != Some(Kind::Symlink) || head.size != size {
+        return Ok(Contents::Differ(None));
+    }
+    let mut object = contents::object(there, its_name, Some(head));
+    if let Some(object) = &mut object {
+        object.version = version;
+    }
+    let mut pieces = contents::stream(core, moving, other, object.as_ref(), size, what.strict)?;
+    let mut left = text;
+    while let Some(piece) = pieces.next(other).await? {
+        if !left.starts_with(&piece) {
+            return Ok(Contents::Differ(None));
+        }
+        let _ = left.split_to(piece.len());
+    }
+    Ok(if left.is_empty() { Contents::Same } else { Contents::Differ(None) })
+}

@@ -1,0 +1,69 @@
+//! A panic in one thread of an engine ends the others, too.
+
+use super::*;
+use crate::event::Event;
+use crate::object::{Entry, Pair, Root};
+use crate::unit::{Kind, Time};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::channel;
+
+/// Panics at the first problem.
+struct Panics;
+
+impl Listener for Panics {
+    fn event(&self, event: Event<'_>) {
+        assert!(!matches!(event, Event::Problem(_)), "this panic is wanted");
+    }
+}
+
+/// Runs an engine of two cores without stores: whether it panicked; fails where it hangs.
+fn panicked(plan: impl FnOnce(&Engine<'_>) + Send + 'static) -> bool {
+    let (done, waits) = channel();
+    std::thread::spawn(move || {
+        let (policy, options) = (Policy::default(), ObjectOptions::default());
+        let control = Control::default();
+        let setup = Setup {
+            policy: &policy,
+            options: &options,
+            source: None,
+            target: None,
+            listener: &Panics,
+            control: &control,
+            items: (false, false),
+            limiter: None,
+            jobs: 8,
+            cores: 2,
+            memory_bytes_max: 1 << 20,
+            journal: Journal::of_user(),
+            umask: 0,
+        };
+        let ended = catch_unwind(AssertUnwindSafe(|| run(setup, plan)));
+        done.send(ended.is_err())
+    });
+    waits.recv_timeout(Duration::from_secs(20)).expect("the engine hangs")
+}
+
+/// An object of a store that is not there: moving it fails.
+fn task() -> Task {
+    let store = |bucket: &str| Root::Store { bucket: bucket.to_owned(), prefix: Vec::new() };
+    let lead = Vec::new();
+    let pair = Arc::new(Pair { source: store("a"), target: store("b"), lead });
+    let meta = crate::object::list::bare_meta(Kind::File, 1, Time { s: 0, ns: 0 });
+    let entry = Entry { name: b"key".as_slice().into(), meta, etag: "".into() };
+    let name = entry.name.clone();
+    Task { pair, work: crate::object::Work::Move { entry, name, existing: None } }
+}
+
+#[test]
+fn of_a_core() {
+    assert!(panicked(|engine| {
+        // More than the queue takes: the planner would wait for room.
+        while engine.push((0..100).map(|_| task())) {}
+    }));
+}
+
+#[test]
+fn of_the_planner() {
+    assert!(panicked(|_| panic!("this panic is wanted")));
+    assert!(!panicked(|_| {}));
+}

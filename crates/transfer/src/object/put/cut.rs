@@ -1,0 +1,164 @@
+//! Into which parts an object is cut, and how many of them go at once; pure. The limits are those
+//! of the Amazon S3 User Guide, "Amazon S3 multipart upload limits".
+
+use super::super::core::Engine;
+
+/// Parts of an upload.
+pub const PARTS_MAX: u64 = 10_000;
+/// Bytes of every part but the last.
+pub const PART_BYTES_MIN: u64 = 5 << 20;
+
+const MIB: u64 = 1 << 20;
+/// Bytes of a part where nobody says and nothing forces another choice.
+const PART_BYTES: u64 = 8 * MIB;
+/// Larger objects have larger parts: fewer requests for the same bytes.
+const LARGE_BYTES_MIN: u64 = 1024 * MIB;
+const LARGE_PART_BYTES: u64 = 16 * MIB;
+/// Objects up to this size go in one request: three requests fewer, and on several cores there
+/// are other objects to send meanwhile.
+const WHOLE_BYTES_MAX: u64 = 32 * MIB;
+/// One object's parts in flight, where nobody says.
+const STREAMS_MAX: u64 = 64;
+
+/// What bounds the choice.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes in flight, all objects together.
+    pub budget_bytes: u64,
+    /// Requests in flight, all objects together.
+    pub jobs: usize,
+    /// `--part-size`.
+    pub part_bytes: Option<u64>,
+    /// `--concurrency`.
+    pub concurrency: Option<usize>,
+    /// `--bwlimit`: bodies go out in one stroke each, so they had better be short.
+    pub limited: bool,
+}
+
+/// How an object goes in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Bytes of every part but the last.
+    pub part_bytes: u64,
+    /// How many there are, 1 to [`PARTS_MAX`].
+    pub count: u32,
+    /// How many go at once.
+    pub streams: usize,
+}
+
+impl Engine<'_> {
+    /// The limits of this run.
+    pub(in super::super) fn limits(&self) -> Limits {
+        Limits {
+            budget_bytes: self.budget.bytes_max(),
+            jobs: self.setup.jobs,
+            part_bytes: self.setup.options.part_bytes,
+            concurrency: self.setup.options.concurrency,
+            limited: self.setup.limiter.is_some(),
+        }
+    }
+}
+
+impl Cut {
+    /// How an object of `size` bytes is cut; `None` where it goes in one request.
+    pub fn of(size: u64, limits: &Limits) -> Option<Cut> {
+        let share = (limits.budget_bytes / 8).max(PART_BYTES_MIN);
+        let (whole_max, usual) = match (limits.limited, size >= LARGE_BYTES_MIN) {
+            (true, _) => (PART_BYTES, PART_BYTES_MIN),
+            (false, false) => (WHOLE_BYTES_MAX, PART_BYTES),
+            (false, true) => (WHOLE_BYTES_MAX, LARGE_PART_BYTES),
+        };
+        if size <= limits.part_bytes.unwrap_or(whole_max.min(share.max(PART_BYTES))) {
+            return None;
+        }
+        let wanted = limits.part_bytes.unwrap_or(usual.min(share)).max(1);
+        Some(Cut::with(size, wanted, limits))
+    }
+
+    /// The same with parts of `wanted` bytes, or of more where they would be too many.
+    pub fn with(size: u64, wanted: u64, limits: &Limits) -> Cut {
+        let least = size.div_ceil(PARTS_MAX);
+        // Too small: the next whole MiB, so that parts begin where pages and stripes do.
+        let part_bytes = if wanted < least { least.next_multiple_of(MIB) } else { wanted };
+        let count = size.div_ceil(part_bytes).max(1);
+        let fit = (limits.budget_bytes / 2 / part_bytes).clamp(1, STREAMS_MAX);
+        let streams = limits.concurrency.map_or(fit, |wanted| wanted.max(1) as u64);
+        let streams = streams.min(count).min(limits.jobs.max(1) as u64);
+        Cut {
+            part_bytes,
+            // At most 10,000, since a part is at least a ten-thousandth.
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+            streams: usize::try_from(streams).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// First byte and length of a part (from 1) of an object of `size` bytes.
+    pub fn range(&self, number: u32, size: u64) -> (u64, u64) {
+        let start = u64::from(number.saturating_sub(1)).saturating_mul(self.part_bytes).min(size);
+        (start, (size - start).min(self.part_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const GIB: u64 = 1024 * MIB;
+
+    fn limits(budget_bytes: u64) -> Limits {
+        Limits { budget_bytes, jobs: 32, part_bytes: None, concurrency: None, limited: false }
+    }
+
+    #[test]
+    fn sizes_that_matter() {
+        let usual = limits(256 * MIB);
+        for size in [0, 4096, 500_000, 10_000_000, 32 * MIB] {
+            assert_eq!(Cut::of(size, &usual), None, "{size}");
+        }
+        let cut = |size, limits: &Limits| {
+            let cut = Cut::of(size, limits).unwrap();
+            (cut.part_bytes, cut.count, cut.streams)
+        };
+        assert_eq!(cut(32 * MIB + 1, &usual), (8 * MIB, 5, 5));
+        assert_eq!(cut(2 * GIB, &usual), (16 * MIB, 128, 8));
+        assert_eq!(cut(5 * 1024 * GIB, &usual).0, 525 * MIB);
+        // Little memory: parts as small as S3 allows, and objects that fit one are sent whole.
+        assert_eq!(Cut::of(8 * MIB, &limits(16 * MIB)), None);
+        assert_eq!(cut(9 * MIB, &limits(16 * MIB)), (5 * MIB, 2, 1));
+        let asked = Limits { part_bytes: Some(6 * MIB), concurrency: Some(3), ..usual };
+        assert_eq!(Cut::of(6 * MIB, &asked), None);
+        assert_eq!(cut(GIB, &asked), (6 * MIB, 171, 3));
+        let slow = Limits { limited: true, ..usual };
+        assert_eq!((Cut::of(8 * MIB, &slow), cut(9 * MIB, &slow).0), (None, 5 * MIB));
+        let more = Limits { concurrency: Some(1000), ..usual };
+        assert_eq!(cut(GIB, &more).2, 32, "no more than jobs");
+    }
+
+    proptest! {
+        #[test]
+        fn parts_cover_the_object_and_keep_the_limits(
+            size in 1_u64..50_000 * GIB, budget in MIB..16 * GIB, jobs in 1_usize..2000,
+            part in proptest::option::of(PART_BYTES_MIN..GIB),
+            concurrency in proptest::option::of(1_usize..100), limited: bool,
+        ) {
+            let (budget_bytes, part_bytes) = (budget, part);
+            let limits = Limits { budget_bytes, jobs, part_bytes, concurrency, limited };
+            if let Some(cut) = Cut::of(size, &limits) {
+                prop_assert!(u64::from(cut.count) <= PARTS_MAX);
+                prop_assert!(cut.part_bytes >= PART_BYTES_MIN);
+                prop_assert!((1..=jobs).contains(&cut.streams));
+                prop_assert!(cut.streams <= cut.count as usize);
+                let mut end = 0;
+                for number in 1..=cut.count {
+                    let (start, bytes) = cut.range(number, size);
+                    prop_assert_eq!(start, end);
+                    prop_assert!(bytes == cut.part_bytes || number == cut.count);
+                    prop_assert!(bytes > 0);
+                    end += bytes;
+                }
+                prop_assert_eq!(end, size);
+            }
+        }
+    }
+}

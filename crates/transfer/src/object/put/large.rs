@@ -1,0 +1,308 @@
+//! A large file in parts: any core takes the next part, and whoever brings the last one completes
+//! the upload, after looking whether the file is still what it was.
+
+use super::super::core::{Core, Large as Parts};
+use super::super::moving::{Done, Failed, Moving, Step};
+use super::super::{Root, Side};
+use super::cut::Cut;
+use super::resume::{self, Kept};
+use super::{CHANGED, fill, headers, no_store, read_failed, refused, unchanged};
+use crate::error::Operation;
+use crate::event::Event;
+use crate::s3::ops::{self, Headers, Part};
+use crate::s3::{Algorithm, Checksum, Client, Kind as Why, combine_crc64};
+use crate::unit::Meta;
+use hakobu_sys::{OwnedFd, meta};
+use http::header::IF_NONE_MATCH;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often an upload is aborted until it is gone, and the first pause before that.
+const ABORTS_MAX: u32 = 5;
+const ABORT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A large object on this way.
+pub struct Large {
+    moving: Arc<Moving>,
+    file: OwnedFd,
+    /// What the file was when the upload began.
+    meta: Meta,
+    key: Vec<u8>,
+    upload: String,
+    cut: Cut,
+    algorithm: Option<Algorithm>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Numbers of parts that nobody has begun, the next one last.
+    waiting: Vec<u32>,
+    /// Rights to work on this object that were not given up.
+    streams: usize,
+    /// Finished parts, in no order.
+    parts: Vec<Part>,
+    /// The first failure: nothing further is begun.
+    failed: Option<Failed>,
+    /// A part was given up while it was sent: the server may still be at it.
+    cut_off: bool,
+    /// With `--resume`: what a later run needs.
+    kept: Option<Kept>,
+}
+
+/// An upload that was begun, now or by an earlier run.
+pub(super) struct Begun {
+    pub upload: String,
+    /// What its parts carry: what was asked for, or nothing where the server does not know it.
+    pub algorithm: Option<Algorithm>,
+    pub cut: Cut,
+    pub parts: Vec<Part>,
+    pub kept: Option<Kept>,
+}
+
+/// Begins an upload, or takes up an old one.
+pub(super) async fn begin(
+    core: &Core<'_>,
+    moving: &Arc<Moving>,
+    file: OwnedFd,
+    now: &Meta,
+    cut: Cut,
+) -> Result<Step, Failed> {
+    let (Root::Store { bucket, .. }, Some(client)) =
+        (&moving.pair.target, core.client(Side::Target))
+    else {
+        return Err(no_store());
+    };
+    let key = moving.pair.target.key(&moving.name);
+    let algorithm = core.upload_checksum();
+    let create = async |cut: Cut| {
+        let mut headers = headers(core, moving, now);
+        // A condition belongs to the request that makes the object appear.
+        headers.retain(|(name, _)| name != IF_NONE_MATCH);
+        let created = ops::create_upload(client, bucket, &key, algorithm, &headers).await;
+        let made = created.map_err(|e| Failed::Request(Operation::Write, Side::Target, e))?;
+        let ops::Begun { id: upload, algorithm } = made;
+        Ok(Begun { upload, algorithm, cut, parts: Vec::new(), kept: None })
+    };
+    let begun = if core.engine.setup.options.resume {
+        let what = resume::What { moving, bucket, key: &key, now, algorithm };
+        resume::begin(core, client, &what, cut, create).await?
+    } else {
+        create(cut).await?
+    };
+    let Begun { upload, algorithm, cut, parts, kept } = begun;
+    let done: std::collections::HashSet<u32> = parts.iter().map(|part| part.number).collect();
+    core.tell_large(now.size, parts.iter().map(|part| part.size).sum());
+    let waiting: Vec<u32> = (1..=cut.count).rev().filter(|n| !done.contains(n)).collect();
+    let streams = cut.streams.min(waiting.len()).max(1);
+    let state = State { waiting, streams, parts, failed: None, cut_off: false, kept };
+    let (moving, meta) = (Arc::clone(moving), *now);
+    let state = Mutex::new(state);
+    let large = Large { moving, file, meta, key, upload, cut, algorithm, state };
+    Ok(Step::Parts(Arc::new(Parts::Put(large)), streams))
+}
+
+/// Works on the next part; then gives the right back to the queue (`Queue::again`), or ends the
+/// whole (`Core::finish` and `Queue::finished`, once) when it was the last or everything failed.
+pub(in super::super) async fn part(core: &Core<'_>, shared: &Arc<Parts>, large: &Large) {
+    if core.engine.is_stopped() {
+        large.fail(Failed::Stopped);
+    }
+    let next = large.next();
+    if let Some(number) = next {
+        let sent = core.engine.unless_stopped(large.send(core, number)).await;
+        match sent.unwrap_or_else(|| Err(large.cut_off())) {
+            Ok(part) => {
+                core.tell_large(0, part.size);
+                large.finished(part);
+            }
+            Err(failed) => large.fail(failed),
+        }
+        if large.goes_on() {
+            return core.engine.queue.again(Arc::clone(shared));
+        }
+    }
+    if large.is_last_stream() {
+        let ended = large.end(core).await;
+        core.finish(&large.moving, ended).await;
+        core.engine.queue.finished();
+    }
+}
+
+impl Core<'_> {
+    /// Tells of a large object that is begun (its size), and of bytes of one that have arrived.
+    fn tell_large(&self, size: u64, bytes: u64) {
+        let listener = self.engine.setup.listener;
+        if size > 0 {
+            listener.event(Event::LargeFile { bytes: size });
+        }
+        if bytes > 0 {
+            listener.event(Event::LargeBytes { bytes, undrained: None });
+        }
+    }
+}
+
+impl Large {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next(&self) -> Option<u32> {
+        let mut state = self.state();
+        if state.failed.is_some() { None } else { state.waiting.pop() }
+    }
+
+    fn goes_on(&self) -> bool {
+        let state = self.state();
+        state.failed.is_none() && !state.waiting.is_empty()
+    }
+
+    fn fail(&self, failed: Failed) {
+        self.state().failed.get_or_insert(failed);
+    }
+
+    fn cut_off(&self) -> Failed {
+        self.state().cut_off = true;
+        Failed::Stopped
+    }
+
+    fn finished(&self, part: Part) {
+        let mut state = self.state();
+        state.parts.push(part);
+        let State { parts, kept, .. } = &mut *state;
+        if let Some(kept) = kept {
+            kept.progress(parts);
+        }
+    }
+
+    fn is_last_stream(&self) -> bool {
+        let mut state = self.state();
+        state.streams = state.streams.saturating_sub(1);
+        state.streams == 0
+    }
+
+    fn target<'a>(&self, core: &'a Core<'_>) -> Result<(&'a Client, &str), Failed> {
+        match (&self.moving.pair.target, core.client(Side::Target)) {
+            (Root::Store { bucket, .. }, Some(client)) => Ok((client, bucket)),
+            _ => Err(no_store()),
+        }
+    }
+
+    /// Reads, hashes and uploads one part.
+    async fn send(&self, core: &Core<'_>, number: u32) -> Result<Part, Failed> {
+        let (client, bucket) = self.target(core)?;
+        let (offset, len) = self.cut.range(number, self.meta.size);
+        let _room = core.engine.budget.take(len).await;
+        let wanted = fill::Wanted {
+            offset,
+            len: usize::try_from(len).map_err(|_| Failed::Stopped)?,
+            and_more: false,
+            algorithm: self.algorithm,
+        };
+        let filled = fill::fill(&self.file, self.meta.dev, wanted).await.map_err(read_failed)?;
+        if filled.body.len() as u64 != len {
+            return Err(Failed::Reason(Operation::Read, Side::Source, CHANGED));
+        }
+        if !core.engine.pace(len).await {
+            return Err(Failed::Stopped);
+        }
+        let (key, upload, checksum) = (&self.key, &self.upload, filled.checksum.as_ref());
+        let sent = ops::upload_part(client, bucket, key, upload, number, filled.body, checksum);
+        let part = sent.await.map_err(|e| Failed::Request(Operation::Write, Side::Target, e))?;
+        Ok(Part { number, size: len, etag: part.etag, checksum: filled.checksum })
+    }
+
+    /// Completes the upload, or gives it up; a later run finds it where that was asked for.
+    async fn end(&self, core: &Core<'_>) -> Result<Done, Failed> {
+        let (client, bucket) = self.target(core)?;
+        let (mut parts, failed, cut_off, kept) = {
+            let mut state = self.state();
+            let parts = std::mem::take(&mut state.parts);
+            (parts, state.failed.take(), state.cut_off, state.kept.take())
+        };
+        parts.sort_unstable_by_key(|part| part.number);
+        let changed = match meta::of_fd(&self.file) {
+            Ok(after) => !unchanged(&self.meta, &after),
+            Err(_) => true,
+        };
+        let result = match failed {
+            Some(failed) => Err(failed),
+            None if changed => Err(Failed::Reason(Operation::Read, Side::Source, CHANGED)),
+            None => complete(core, client, bucket, self, &parts).await,
+        };
+        let worth_keeping =
+            matches!(&result, Err(Failed::Stopped | Failed::Request(..) | Failed::File(..)));
+        match kept {
+            Some(mut kept) if worth_keeping && !changed && !resume::is_gone(&result) => {
+                kept.save(&parts);
+            }
+            kept => {
+                if result.as_ref().map_or(true, |done| done.skipped) {
+                    give_up(client, bucket, self, cut_off).await;
+                }
+                if let Some(kept) = kept {
+                    kept.forget();
+                }
+            }
+        }
+        result
+    }
+}
+
+/// Aborts an upload. The entry failed already, and what went wrong first is what is told; an upload
+/// that cannot be aborted is one that `mpu ls` shows. Parts that the server is still receiving may
+/// survive an abort (API reference, AbortMultipartUpload): then it is looked for and repeated.
+async fn give_up(client: &Client, bucket: &str, large: &Large, cut_off: bool) {
+    let (key, upload) = (&large.key, &large.upload);
+    for number in 0..ABORTS_MAX {
+        if cut_off {
+            tokio::time::sleep(ABORT_PAUSE * (1 << number)).await;
+        }
+        let aborted = ops::abort_upload(client, bucket, key, upload).await;
+        if aborted.is_ok() && !cut_off {
+            return;
+        }
+        let listed = ops::list_parts(client, bucket, key, upload).await;
+        if listed.is_err_and(|error| error.kind == Why::NotFound) {
+            return;
+        }
+    }
+}
+
+async fn complete(
+    core: &Core<'_>,
+    client: &Client,
+    bucket: &str,
+    large: &Large,
+    parts: &[Part],
+) -> Result<Done, Failed> {
+    let whole = whole_checksum(parts);
+    let condition = core.engine.setup.options.if_none_match;
+    let headers: Headers = condition
+        .then(|| (IF_NONE_MATCH, http::HeaderValue::from_static("*")))
+        .into_iter()
+        .collect();
+    let (key, upload, size) = (&large.key, &large.upload, large.meta.size);
+    let completed =
+        ops::complete_upload(client, bucket, key, upload, parts, size, whole.as_ref(), &headers);
+    match completed.await {
+        Ok(_) => Ok(Done { bytes: size, ..Done::default() }),
+        Err(error) => refused(core, error),
+    }
+}
+
+/// The full object's checksum from those of its parts, in order; `None` where an algorithm cannot
+/// say that of stretches joined (all but the CRC).
+pub(super) fn whole_checksum(parts: &[Part]) -> Option<Checksum> {
+    let crc = |part: &Part| {
+        let checksum = part.checksum.as_ref()?;
+        let value = <[u8; 8]>::try_from(checksum.value.as_slice()).ok()?;
+        (checksum.algorithm == Algorithm::Crc64Nvme).then(|| u64::from_be_bytes(value))
+    };
+    let (first, rest) = parts.split_first()?;
+    let mut whole = crc(first)?;
+    for part in rest {
+        whole = combine_crc64(whole, crc(part)?, part.size);
+    }
+    let value = whole.to_be_bytes().to_vec();
+    Some(Checksum { algorithm: Algorithm::Crc64Nvme, value, parts: 0 })
+}

@@ -1,0 +1,215 @@
+//! Uploads that outlive their run (`--resume`): what is remembered of them, and which parts of an
+//! old one are trusted. A part counts as there only where the file is what it was and the server
+//! lists it with the size, ETag and checksum that the record has.
+
+use super::super::Side;
+use super::super::core::Core;
+use super::super::moving::{Done, Failed, Moving};
+use super::cut::Cut;
+use super::large::Begun;
+use crate::error::Operation;
+use crate::journal::{self, Checked, Claim, Identity, Place, Record, Source};
+use crate::s3::ops::{self, Part};
+use crate::s3::{Algorithm, Checksum, Client, Kind as Why};
+use crate::unit::Meta;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, Instant};
+
+/// Writing records takes at most this part of the time.
+const SAVING_SHARE: u32 = 50;
+
+/// What is to be uploaded.
+pub(super) struct What<'a> {
+    pub moving: &'a Moving,
+    pub bucket: &'a str,
+    pub key: &'a [u8],
+    pub now: &'a Meta,
+    pub algorithm: Option<Algorithm>,
+}
+
+/// A record that is kept up to date while its upload is under way.
+pub(super) struct Kept {
+    claim: Claim,
+    record: Record,
+    /// When it was written last, and how long that took.
+    saved: (Instant, Duration),
+}
+
+/// Takes up the upload that an earlier run left, where it fits; else begins with `create`.
+pub(super) async fn begin(
+    core: &Core<'_>,
+    client: &Client,
+    what: &What<'_>,
+    cut: Cut,
+    create: impl AsyncFn(Cut) -> Result<Begun, Failed>,
+) -> Result<Begun, Failed> {
+    let source = std::path::absolute(what.moving.source_path()).map_err(unusable)?;
+    let target = what.moving.target_path();
+    let (source, target) = (source.as_os_str().as_bytes(), target.as_os_str().as_bytes());
+    let identity = Identity::new(source, target, &client.store().endpoint());
+    let Some(claim) = core.engine.setup.journal.claim(&identity).map_err(unusable)? else {
+        let why = "another run is uploading it";
+        return Err(Failed::Reason(Operation::Write, Side::Target, why));
+    };
+    if let Some(record) = claim.load() {
+        if let Some((cut, parts)) = trusted(core, client, what, &record).await? {
+            let Place::Upload(upload) = record.place.clone() else { return create(cut).await };
+            let kept = Kept { claim, record, saved: (Instant::now(), Duration::ZERO) };
+            let algorithm = Algorithm::parse(&kept.record.algorithm);
+            return Ok(Begun { upload, algorithm, cut, parts, kept: Some(kept) });
+        }
+        if let Place::Upload(upload) = &record.place {
+            // Of no use to anybody any more. Where it cannot be removed `mpu ls` still shows it.
+            let _ = ops::abort_upload(client, what.bucket, what.key, upload).await;
+        }
+    }
+    let begun = create(cut).await?;
+    let record = Record {
+        source: Source::of_file(what.now),
+        place: Place::Upload(begun.upload.clone()),
+        part_bytes: begun.cut.part_bytes,
+        algorithm: begun.algorithm.map_or("", Algorithm::name).to_owned(),
+        parts: Vec::new(),
+    };
+    if let Err(error) = claim.save(&record) {
+        let _ = ops::abort_upload(client, what.bucket, what.key, &begun.upload).await;
+        return Err(unusable(error));
+    }
+    let kept = Kept { claim, record, saved: (Instant::now(), Duration::ZERO) };
+    Ok(Begun { kept: Some(kept), ..begun })
+}
+
+/// The cut and the parts of an old upload that count; `None` where it is of no use.
+async fn trusted(
+    core: &Core<'_>,
+    client: &Client,
+    what: &What<'_>,
+    record: &Record,
+) -> Result<Option<(Cut, Vec<Part>)>, Failed> {
+    let Place::Upload(upload) = &record.place else { return Ok(None) };
+    let limits = core.engine.limits();
+    let asked = limits.part_bytes.is_none_or(|bytes| bytes == record.part_bytes);
+    let fits = record.check(&Source::of_file(what.now)) == Checked::Good
+        // A server that does not know the algorithm keeps none.
+        && ["", what.algorithm.map_or("", Algorithm::name)].contains(&&*record.algorithm);
+    // A part that the budget has no room for cannot be sent.
+    if !asked || !fits || record.part_bytes > limits.budget_bytes {
+        return Ok(None);
+    }
+    let listed = match ops::list_parts(client, what.bucket, what.key, upload).await {
+        Ok(listed) => listed,
+        Err(error) if error.kind == Why::NotFound => return Ok(None),
+        Err(error) => return Err(Failed::Request(Operation::List, Side::Target, error)),
+    };
+    let cut = Cut::with(what.now.size, record.part_bytes, &limits);
+    if cut.part_bytes != record.part_bytes {
+        return Ok(None);
+    }
+    Ok(Some((cut, agreeing(record, &listed, Algorithm::parse(&record.algorithm)))))
+}
+
+/// The parts of the record that the server lists in the same way.
+fn agreeing(record: &Record, listed: &[Part], algorithm: Option<Algorithm>) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for kept in &record.parts {
+        let Some(there) = listed.iter().find(|part| part.number == kept.number) else { continue };
+        let checksum = match algorithm {
+            // A record without what it is to be compared by proves nothing.
+            Some(which) => match Checksum::decode(which, &kept.checksum) {
+                Some(checksum) => Some(checksum),
+                None => continue,
+            },
+            None => None,
+        };
+        // Not every server lists checksums; the ETag it gave after it had checked ours.
+        let same = there.checksum.is_none() || there.checksum == checksum;
+        if same && there.size == kept.bytes && !kept.etag.is_empty() && there.etag == kept.etag {
+            parts.push(Part { checksum, ..there.clone() });
+        }
+    }
+    parts
+}
+
+/// Whether an end says that there is nothing left to go on with, or that nobody wants it.
+pub(super) fn is_gone(result: &Result<Done, Failed>) -> bool {
+    match result {
+        Err(Failed::Request(_, _, error)) => {
+            matches!(error.kind, Why::NotFound | Why::Precondition | Why::Invalid | Why::Corrupt)
+        }
+        _ => false,
+    }
+}
+
+impl Kept {
+    /// Another part is finished: writes the record, unless that was done just now.
+    pub fn progress(&mut self, parts: &[Part]) {
+        let (at, took) = self.saved;
+        if at.elapsed() >= took * SAVING_SHARE {
+            self.save(parts);
+        }
+    }
+
+    /// Writes the record. A failure costs nothing but parts that are sent again.
+    pub fn save(&mut self, parts: &[Part]) {
+        let begun = Instant::now();
+        self.record.parts = parts.iter().map(remembered).collect();
+        let _ = self.claim.save(&self.record);
+        self.saved = (Instant::now(), begun.elapsed());
+    }
+
+    /// The upload is complete or given up. A record that stays is found useless later.
+    pub fn forget(self) {
+        let _ = self.claim.remove();
+    }
+}
+
+fn remembered(part: &Part) -> journal::Part {
+    journal::Part {
+        number: part.number,
+        bytes: part.size,
+        etag: part.etag.clone(),
+        checksum: part.checksum.as_ref().map(Checksum::encode).unwrap_or_default(),
+    }
+}
+
+fn unusable(error: io::Error) -> Failed {
+    let said = io::Error::new(error.kind(), format!("the journal for --resume: {error}"));
+    Failed::File(Operation::Write, Side::Target, said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_parts_that_agree_are_trusted() {
+        let sum = |n: u8| Checksum { algorithm: Algorithm::Crc64Nvme, value: vec![n; 8], parts: 0 };
+        let part = |number: u32, etag: &str, checksum: Option<Checksum>| Part {
+            number,
+            size: 10,
+            etag: etag.into(),
+            checksum,
+        };
+        let good = part(1, "a", Some(sum(1)));
+        let record = |part: &Part| Record {
+            source: Source::Object { size: 100, etag: String::new(), version: None },
+            place: Place::Upload("u".into()),
+            part_bytes: 10,
+            algorithm: "CRC64NVME".into(),
+            parts: vec![remembered(part)],
+        };
+        let trust = |there: Part| {
+            agreeing(&record(&good), &[part(2, "x", None), there], Some(Algorithm::Crc64Nvme))
+        };
+        assert_eq!(trust(good.clone()), std::slice::from_ref(&good));
+        assert_eq!(trust(part(1, "a", None)), std::slice::from_ref(&good));
+        assert_eq!(trust(part(1, "b", Some(sum(1)))), []);
+        assert_eq!(trust(part(1, "a", Some(sum(2)))), []);
+        assert_eq!(trust(part(3, "a", Some(sum(1)))), []);
+        assert_eq!(trust(Part { size: 9, ..good.clone() }), []);
+        let bare = record(&part(1, "a", None));
+        assert_eq!(agreeing(&bare, std::slice::from_ref(&good), Some(Algorithm::Crc64Nvme)), []);
+        assert_eq!(agreeing(&bare, &[part(1, "a", None)], None).len(), 1);
+    }
+}

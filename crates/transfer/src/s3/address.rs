@@ -1,0 +1,111 @@
+//! Addresses of a host: resolved once in a while, used in turn by all cores, left out when they
+//! do not answer.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long an answer of the resolver is used. S3 itself says five seconds, and answers with
+/// other addresses each time, so that long runs spread over more of them.
+const TTL: Duration = Duration::from_secs(30);
+
+/// The addresses of all hosts of a store.
+#[derive(Debug, Default)]
+pub(super) struct Addresses {
+    hosts: Mutex<HashMap<(String, u16), Known>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    list: Vec<SocketAddr>,
+    resolved: Instant,
+    turn: usize,
+}
+
+impl Addresses {
+    /// The address that a new connection to `host` goes to.
+    ///
+    /// # Errors
+    /// A sentence: the name cannot be resolved.
+    pub async fn next(&self, host: &str, port: u16) -> Result<SocketAddr, String> {
+        if let Ok(ip) = host.parse::<IpAddr>() {
+            return Ok(SocketAddr::new(ip, port));
+        }
+        if let Some(address) = self.known(host, port, Instant::now()) {
+            return Ok(address);
+        }
+        let name = host.to_owned();
+        let found = tokio::task::spawn_blocking(move || {
+            (name.as_str(), port).to_socket_addrs().map(Vec::from_iter)
+        });
+        let list = match found.await {
+            Ok(Ok(list)) if !list.is_empty() => list,
+            Ok(Ok(_)) => return Err(format!("the name {host} has no address")),
+            Ok(Err(e)) => return Err(format!("the name {host} cannot be resolved: {e}")),
+            Err(_) => return Err(format!("the name {host} cannot be resolved: interrupted")),
+        };
+        let first = list[0];
+        let known = Known { list, resolved: Instant::now(), turn: 1 };
+        self.lock().insert((host.to_owned(), port), known);
+        Ok(first)
+    }
+
+    fn known(&self, host: &str, port: u16, now: Instant) -> Option<SocketAddr> {
+        let mut hosts = self.lock();
+        let known = hosts.get_mut(&(host.to_owned(), port))?;
+        if known.list.is_empty() || now.duration_since(known.resolved) > TTL {
+            return None;
+        }
+        let address = known.list[known.turn % known.list.len()];
+        known.turn = known.turn.wrapping_add(1);
+        Some(address)
+    }
+
+    /// An address did not answer: it is not used again before the name is resolved anew.
+    /// Returns how many are left.
+    pub fn drop_bad(&self, host: &str, port: u16, bad: SocketAddr) -> usize {
+        let mut hosts = self.lock();
+        let Some(known) = hosts.get_mut(&(host.to_owned(), port)) else { return 0 };
+        known.list.retain(|address| *address != bad);
+        known.list.len()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, u16), Known>> {
+        // Whoever panicked inside left a list that is at worst a little old.
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(count: u8) -> (Addresses, Vec<SocketAddr>) {
+        let list: Vec<SocketAddr> =
+            (1..=count).map(|n| SocketAddr::from(([127, 0, 0, n], 80))).collect();
+        let known = Known { list: list.clone(), resolved: Instant::now(), turn: 0 };
+        let addresses = Addresses::default();
+        addresses.lock().insert(("h".into(), 80), known);
+        (addresses, list)
+    }
+
+    #[test]
+    fn all_addresses_are_used_in_turn() {
+        let (addresses, list) = addresses(3);
+        let now = Instant::now();
+        let got: Vec<_> = (0..6).filter_map(|_| addresses.known("h", 80, now)).collect();
+        assert_eq!(got, [&list[..], &list[..]].concat());
+    }
+
+    #[test]
+    fn a_bad_address_is_left_out_and_an_old_answer_not_used() {
+        let (addresses, list) = addresses(2);
+        let now = Instant::now();
+        assert_eq!(addresses.drop_bad("h", 80, list[0]), 1);
+        assert_eq!(addresses.known("h", 80, now), Some(list[1]));
+        assert_eq!(addresses.known("h", 80, now + TTL + Duration::from_secs(1)), None);
+        assert_eq!(addresses.drop_bad("h", 80, list[1]), 0);
+        assert_eq!(addresses.known("h", 80, now), None);
+    }
+}

@@ -1,0 +1,322 @@
+//! One try of one request: built, signed, sent, its answer read; and what can be learnt from a
+//! failure so that the next try does better.
+
+use super::client::Client;
+use super::download::Rest;
+use super::error::{Error, Kind};
+use super::http::Broken;
+use super::pool::Spot;
+use super::request::Request;
+use super::sign;
+use super::time;
+use bytes::{Bytes, BytesMut};
+use http::header::{
+    CONTENT_LENGTH, DATE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT,
+};
+use http::uri::PathAndQuery;
+use http::{Method, StatusCode, Uri};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// The longest answer that is read whole.
+const BODY_MAX_BYTES: u64 = 64 * 1024 * 1024;
+/// Of an answer that tells of a failure, no more is read.
+const ERROR_MAX_BYTES: u64 = 1024 * 1024;
+/// The SHA-256 of nothing.
+const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+/// Operations that servers work on for minutes without a word.
+const SLOW: &[&str] = &["CompleteMultipartUpload", "CopyObject", "UploadPartCopy"];
+/// How many times as long those may take.
+const SLOW_FACTOR: u32 = 15;
+
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("hakobu/", env!("CARGO_PKG_VERSION")));
+const BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
+const REQUEST_PAYER: HeaderName = HeaderName::from_static("x-amz-request-payer");
+
+/// A successful answer: its body whole, or what there is to read of it.
+pub(super) struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    pub rest: Option<Rest>,
+}
+
+/// How far a failed try got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// Nothing left this machine.
+    Nothing,
+    /// It may have been executed: no answer came.
+    Perhaps,
+    /// The same, on a connection that was idle before: most likely not executed.
+    Stale,
+    /// The server answered.
+    Answered,
+}
+
+/// A failed try.
+pub(super) struct Failure {
+    pub error: Error,
+    pub sent: Sent,
+    /// What the server asked for.
+    pub retry_after: Option<Duration>,
+    pub context: Context,
+}
+
+/// What [`Client::repair`] has to know of a failed try.
+#[derive(Default)]
+pub(super) struct Context {
+    /// Region and version of the keys that it was signed with.
+    region: String,
+    keys: u64,
+    /// The server's clock.
+    date_s: Option<i64>,
+    bucket_region: Option<String>,
+}
+
+impl Failure {
+    fn new(error: Error, sent: Sent) -> Failure {
+        Failure { error, sent, retry_after: None, context: Context::default() }
+    }
+}
+
+/// A request that is signed.
+struct Built {
+    request: http::Request<Full<Bytes>>,
+    keys: u64,
+}
+
+impl Client {
+    /// What the signature says of the body: its hash, that there is none, or that it is not
+    /// signed, which it need not be over TLS.
+    pub(super) fn payload(&self, request: &Request) -> std::borrow::Cow<'static, str> {
+        let resolved = &self.store().resolved;
+        if request.body.is_empty() {
+            EMPTY.into()
+        } else if resolved.anonymous || resolved.endpoint.tls() || resolved.unsigned_payload {
+            sign::UNSIGNED.into()
+        } else {
+            sign::sha256_hex(&request.body).into()
+        }
+    }
+
+    fn build(&self, request: &Request, spot: &Spot, payload: &str) -> Result<Built, Error> {
+        let place = &spot.place;
+        let key_bytes = request.key.as_ref().map_or(0, Vec::len);
+        let mut uri = String::with_capacity(place.prefix.len() + key_bytes + 64);
+        uri.push_str(&place.prefix);
+        if let Some(key) = &request.key {
+            uri.push('/');
+            sign::encode_path(key, &mut uri);
+        } else if uri.is_empty() {
+            uri.push('/');
+        }
+        let path_bytes = uri.len();
+        if !request.query.is_empty() {
+            uri.push('?');
+            uri.push_str(&sign::encode_query(&request.query));
+        }
+        let uri = Bytes::from(uri);
+        let target = PathAndQuery::from_maybe_shared(uri.clone()).map_err(|e| {
+            Error::new(Kind::Invalid, request.operation, format!("no valid path: {e}"))
+        })?;
+        let mut headers = HeaderMap::with_capacity(request.headers.len() + 8);
+        for (name, value) in &request.headers {
+            headers.append(name.clone(), value.clone());
+        }
+        if self.store().resolved.request_payer {
+            headers.insert(REQUEST_PAYER, HeaderValue::from_static("requester"));
+        }
+        headers.insert(HOST, spot.host.clone());
+        headers.insert(USER_AGENT, AGENT);
+        if !request.body.is_empty() || matches!(request.method, Method::PUT | Method::POST) {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(request.body.len()));
+        }
+        let now_s = self.store().server_now_s();
+        let text = std::str::from_utf8(&uri).unwrap_or_default();
+        let (path, query) = (&text[..path_bytes], text.get(path_bytes + 1..).unwrap_or_default());
+        let keys = self.pool().with_signer(&place.region, now_s, |signer| {
+            let method = request.method.as_str();
+            signer.sign(method, &place.authority, path, query, &mut headers, payload, now_s);
+        });
+        let mut built = http::Request::new(Full::new(request.body.clone()));
+        *built.method_mut() = request.method.clone();
+        *built.uri_mut() = Uri::from(target);
+        *built.headers_mut() = headers;
+        Ok(Built { request: built, keys })
+    }
+
+    /// One try. Reads a successful answer to its end where `whole`.
+    pub(super) async fn attempt(
+        &self,
+        request: &Request,
+        payload: &str,
+        whole: bool,
+        fresh: bool,
+    ) -> Result<Answer, Failure> {
+        let operation = request.operation;
+        let unsent = |error| Failure::new(error, Sent::Nothing);
+        self.store().admit(operation).await.map_err(unsent)?;
+        let spot = self.pool().spot(request.bucket.as_deref(), operation).map_err(unsent)?;
+        let patience = self.patience(operation);
+        loop {
+            let built = self.build(request, &spot, payload).map_err(unsent)?;
+            let pool = self.pool();
+            let mut conn = pool.checkout(&spot, fresh, operation).await.map_err(unsent)?;
+            let reused = conn.reused;
+            let (head, body) = match conn.exchange(built.request, patience).await {
+                Ok(response) => response.into_parts(),
+                // Idle connections that the server closed: the next one, until a new one.
+                Err(Broken::Unsent) if reused => continue,
+                Err(broken) => return Err(broke(broken, reused, &spot, operation, patience)),
+            };
+            let promised_bytes = http_body::Body::size_hint(&body).exact();
+            let target = Rc::clone(&spot.target);
+            let mut rest = Rest { conn, body, target, patience, got_bytes: 0, promised_bytes };
+            if !head.status.is_success() {
+                let context = Context {
+                    region: spot.place.region.clone(),
+                    keys: built.keys,
+                    ..Context::default()
+                };
+                return Err(refused(rest, head, context, operation).await);
+            }
+            let (status, headers) = (head.status, head.headers);
+            if !whole {
+                return Ok(Answer { status, headers, body: Bytes::new(), rest: Some(rest) });
+            }
+            let read = collect(&mut rest, BODY_MAX_BYTES, operation).await;
+            let body = read.map_err(|error| Failure::new(error, Sent::Perhaps))?;
+            rest.target.checkin(rest.conn).await;
+            return Ok(Answer { status, headers, body, rest: None });
+        }
+    }
+
+    fn patience(&self, operation: &str) -> Duration {
+        let factor = if SLOW.contains(&operation) { SLOW_FACTOR } else { 1 };
+        self.store().resolved.read_timeout.saturating_mul(factor)
+    }
+
+    /// Learns from a failure: the bucket's region, the server's clock, new credentials. `true`
+    /// where the request should be sent once more for that.
+    ///
+    /// # Errors
+    /// `Credentials`: those that expired cannot be fetched again.
+    pub(super) async fn repair(
+        &self,
+        request: &Request,
+        context: &Context,
+        error: &Error,
+    ) -> Result<bool, Error> {
+        let store = self.store();
+        if error.is_expired_token() {
+            return match store.vault.refresh(context.keys).await {
+                Ok(changed) => Ok(changed),
+                Err(why) => Err(Error { message: why, ..error.clone() }),
+            };
+        }
+        if error.is_clock_skew() && !store.resolved.anonymous {
+            let Some(server_s) = context.date_s else { return Ok(false) };
+            // An answer under way is seconds late; a clock that was set right is not set again.
+            let off_s = (server_s - store.server_now_s()).abs();
+            if off_s > 60 {
+                store.set_clock(server_s);
+            }
+            return Ok(off_s > 60);
+        }
+        if !matches!(error.status, 301 | 307 | 400) {
+            return Ok(false);
+        }
+        let told = context.bucket_region.clone().or_else(|| error.redirect_region());
+        let (Some(bucket), Some(region)) = (&request.bucket, told) else { return Ok(false) };
+        if region == context.region {
+            return Ok(false);
+        }
+        store.set_region(bucket, &region);
+        Ok(true)
+    }
+}
+
+/// A try without an answer.
+fn broke(
+    broken: Broken,
+    reused: bool,
+    spot: &Spot,
+    operation: &'static str,
+    patience: Duration,
+) -> Failure {
+    let url = spot.place.url();
+    let perhaps = if reused { Sent::Stale } else { Sent::Perhaps };
+    let (kind, what, sent) = match broken {
+        Broken::Unsent => {
+            (Kind::Connection, "the connection closed at once".to_owned(), Sent::Nothing)
+        }
+        Broken::Failed(why) => (Kind::Connection, format!("the connection broke: {why}"), perhaps),
+        Broken::TimedOut => {
+            let time_s = patience.as_secs_f64();
+            (Kind::TimedOut, format!("it stood still for {time_s} s"), Sent::Perhaps)
+        }
+    };
+    Failure::new(Error::new(kind, operation, format!("{url}: {what}")), sent)
+}
+
+/// A try whose answer is no success.
+async fn refused(
+    mut rest: Rest,
+    head: http::response::Parts,
+    mut context: Context,
+    operation: &'static str,
+) -> Failure {
+    let read = collect(&mut rest, ERROR_MAX_BYTES, operation).await;
+    let body = match read {
+        Ok(body) => {
+            rest.target.checkin(rest.conn).await;
+            body
+        }
+        // What the status says is enough.
+        Err(_) => Bytes::new(),
+    };
+    let text = |name: HeaderName| head.headers.get(name).and_then(|v| v.to_str().ok());
+    let status = head.status.as_u16();
+    let error = Error::from_reply(operation, status, &head.headers, &body, 1);
+    let date = |text: &str| time::parse_http(text).map(|time| time.s);
+    context.date_s = text(DATE).and_then(date);
+    context.bucket_region = text(BUCKET_REGION).map(str::to_owned);
+    let retry_after = text(RETRY_AFTER).and_then(|text| match text.trim().parse() {
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Err(_) => {
+            let wait_s = date(text)?.checked_sub(context.date_s?)?;
+            u64::try_from(wait_s).ok().map(Duration::from_secs)
+        }
+    });
+    Failure { error, sent: Sent::Answered, retry_after, context }
+}
+
+/// Reads a body to its end.
+async fn collect(rest: &mut Rest, bytes_max: u64, operation: &'static str) -> Result<Bytes, Error> {
+    let long = || {
+        let what = format!("an answer of more than {bytes_max} bytes");
+        Error::new(Kind::Invalid, operation, what)
+    };
+    if rest.promised_bytes.is_some_and(|bytes| bytes > bytes_max) {
+        return Err(long());
+    }
+    let Some(first) = rest.piece(operation).await? else { return Ok(Bytes::new()) };
+    if rest.promised_bytes == Some(rest.got_bytes) && is_over(&rest.body) {
+        return Ok(first);
+    }
+    let mut all = BytesMut::from(first);
+    while let Some(piece) = rest.piece(operation).await? {
+        if rest.got_bytes > bytes_max {
+            return Err(long());
+        }
+        all.extend_from_slice(&piece);
+    }
+    Ok(all.freeze())
+}
+
+fn is_over(body: &Incoming) -> bool {
+    http_body::Body::is_end_stream(body)
+}

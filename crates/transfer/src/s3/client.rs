@@ -1,0 +1,139 @@
+//! One core's client of a store: signs, sends, reads, tries again.
+
+use super::attempt::{Answer, Failure, Sent};
+use super::download::Download;
+use super::error::{Error, Kind};
+use super::pool::Pool;
+use super::request::{Reply, Request};
+use super::retry::{self, Class};
+use super::store::{Store, stopped};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Tries to connect to a host that never answered so far and lets every try run out of time.
+const SILENT_ATTEMPTS_MAX: u32 = 2;
+/// How often one request may be redone because it was signed for another region, clock or token.
+const REPAIRS_MAX: u32 = 3;
+
+/// One core's client. Cheap to clone, never leaves its core (inside a current-thread runtime of
+/// tokio with a `LocalSet`).
+#[derive(Clone)]
+pub struct Client {
+    pool: Rc<Pool>,
+}
+
+impl Client {
+    /// A client without connections yet.
+    pub fn new(store: &Arc<Store>) -> Client {
+        Client { pool: Pool::new(store) }
+    }
+
+    /// The store that it belongs to.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.pool.store
+    }
+
+    /// Its core's connections.
+    pub(super) fn pool(&self) -> &Rc<Pool> {
+        &self.pool
+    }
+
+    /// Sends a request until it succeeds, its tries are spent, or its failure is final; reads the
+    /// whole body, of at most 64 MiB.
+    ///
+    /// # Errors
+    /// The last failure.
+    pub async fn send(&self, request: &Request) -> Result<Reply, Error> {
+        let answer = self.insist(request, true).await?;
+        Ok(Reply { status: answer.status, headers: answer.headers, body: answer.body })
+    }
+
+    /// The same, but hands out the body as it comes. Retries cover everything up to the headers;
+    /// who reads the body decides what to do when it breaks.
+    ///
+    /// # Errors
+    /// The last failure.
+    pub async fn download(&self, request: &Request) -> Result<Download, Error> {
+        let Answer { status, headers, rest, .. } = self.insist(request, false).await?;
+        let (pool, operation) = (Rc::clone(&self.pool), request.operation);
+        Ok(Download { status, headers, rest, pool, operation })
+    }
+
+    /// How often a body that broke may be asked for again: takes from the retry budget, waits the
+    /// back-off; `false` when the tries are spent. `tried` counts from 1.
+    pub async fn may_retry(&self, tried: u32, after: &Error) -> bool {
+        let class = retry::class(after.kind, after.status, &after.code);
+        self.back_off(class, tried, None).await.is_some()
+    }
+
+    /// Waits before another try and returns what it cost; `None` where there shall be none.
+    async fn back_off(
+        &self,
+        class: Class,
+        tries: u32,
+        retry_after: Option<Duration>,
+    ) -> Option<i64> {
+        let store = self.store();
+        let attempts_max = store.resolved.attempts_max;
+        let wait = retry::wait(class, tries, attempts_max, retry_after, fastrand::f64())?;
+        let cost = store.budget.take(class)?;
+        store.counts.retries.fetch_add(1, Ordering::Relaxed);
+        store.sleep(wait).await.then_some(cost)
+    }
+
+    async fn insist(&self, request: &Request, whole: bool) -> Result<Answer, Error> {
+        let store = self.store();
+        let payload = self.payload(request);
+        let (mut tries, mut repairs, mut paid, mut fresh) = (1, 0, 0, false);
+        loop {
+            let failure = match self.attempt(request, &payload, whole, fresh).await {
+                Ok(answer) => {
+                    store.counts.requests.fetch_add(1, Ordering::Relaxed);
+                    store.budget.refill(paid);
+                    return Ok(answer);
+                }
+                Err(failure) => failure,
+            };
+            let Failure { mut error, sent, retry_after, .. } = failure;
+            error.tries = tries;
+            if sent == Sent::Stale && request.repeatable && !fresh {
+                // The server had given up an idle connection: nobody's failure.
+                fresh = true;
+                store.counts.retries.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            if repairs < REPAIRS_MAX && self.repair(request, &failure.context, &error).await? {
+                repairs += 1;
+                store.counts.retries.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            let class = retry::class(error.kind, error.status, &error.code);
+            if sent != Sent::Nothing && matches!(class, Class::Throttled | Class::TimedOut) {
+                store.throttled();
+            }
+            let silent = sent == Sent::Nothing
+                && class == Class::TimedOut
+                && store.counts.connections.load(Ordering::Relaxed) == 0;
+            if error.kind == Kind::TimedOut && sent == Sent::Nothing {
+                error.kind = Kind::Connection;
+            }
+            let unsure = matches!(sent, Sent::Perhaps | Sent::Stale) && !request.repeatable;
+            if unsure || silent && tries >= SILENT_ATTEMPTS_MAX {
+                return Err(error);
+            }
+            match self.back_off(class, tries, retry_after).await {
+                Some(cost) => paid = cost,
+                None if class != Class::Final && store.is_stopped() => {
+                    return Err(Error { tries, ..stopped(request.operation) });
+                }
+                None => return Err(error),
+            }
+            (tries, fresh) = (tries + 1, false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,309 @@
+//! One HTTP/1.1 connection: opened, driven by whoever uses it, watched for standing still.
+//!
+//! A connection has no task of its own: the request that uses it polls it. That saves two wake-ups
+//! a request, lets a slow reader push back, and cuts the connection when the request is dropped.
+
+use super::stream::Stream;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body as _;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{Builder, Connection, SendRequest};
+use hyper_util::rt::TokioIo;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Most that is read at once: a large body comes in few pieces.
+const READ_MAX: usize = 512 * 1024;
+/// Whether a connection moves, looked at once in a while by [`Watch::look`].
+#[derive(Debug)]
+pub(super) struct Watch {
+    moved: Cell<u64>,
+    seen: Cell<u64>,
+    since: Cell<Instant>,
+    /// How long it may stand still; zero while nobody waits for it.
+    patience: Cell<Duration>,
+    cut: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Watch {
+    fn new() -> Rc<Watch> {
+        Rc::new(Watch {
+            moved: Cell::new(0),
+            seen: Cell::new(0),
+            since: Cell::new(Instant::now()),
+            patience: Cell::new(Duration::ZERO),
+            cut: Cell::new(false),
+            waker: RefCell::new(None),
+        })
+    }
+
+    /// Cuts the connection where it has stood still for longer than it may; `patience_max`
+    /// shortens that for all.
+    pub fn look(&self, now: Instant, patience_max: Duration) {
+        if self.patience.get().is_zero() {
+            return;
+        }
+        if self.seen.replace(self.moved.get()) != self.moved.get() {
+            self.since.set(now);
+        } else if now.duration_since(self.since.get()) >= self.patience.get().min(patience_max) {
+            self.cut.set(true);
+            if let Some(waker) = self.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    fn progress(&self) {
+        self.moved.set(self.moved.get().wrapping_add(1));
+    }
+
+    fn begin(&self, patience: Duration) {
+        self.progress();
+        self.patience.set(patience);
+    }
+
+    fn end(&self) {
+        self.patience.set(Duration::ZERO);
+    }
+
+    fn wait(&self, cx: &Context<'_>) {
+        let mut waker = self.waker.borrow_mut();
+        match &mut *waker {
+            Some(old) => old.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+    }
+}
+
+/// A stream that tells its watch when bytes move.
+struct Watched {
+    stream: Stream,
+    watch: Rc<Watch>,
+}
+
+/// What broke on a connection.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// Nothing of the request was sent: the connection had been closed before.
+    Unsent,
+    /// It broke, or the answer is no HTTP.
+    Failed(String),
+    /// It stood still.
+    TimedOut,
+}
+
+type Driver = Pin<Box<Connection<TokioIo<Watched>, Full<Bytes>>>>;
+
+/// An open connection.
+pub(super) struct Conn {
+    sender: SendRequest<Full<Bytes>>,
+    /// Gone when the connection is over: only then does a request that still waits hear of it.
+    driver: Option<Driver>,
+    watch: Rc<Watch>,
+    /// Whether it carried a request before.
+    pub reused: bool,
+}
+
+impl Conn {
+    /// Makes an HTTP connection of a stream.
+    ///
+    /// # Errors
+    /// hyper's, as a sentence.
+    pub async fn new(stream: Stream) -> Result<Conn, String> {
+        let watch = Watch::new();
+        let io = TokioIo::new(Watched { stream, watch: Rc::clone(&watch) });
+        let made = Builder::new().max_buf_size(READ_MAX).handshake(io).await;
+        let (sender, driver) = made.map_err(|e| e.to_string())?;
+        Ok(Conn { sender, driver: Some(Box::pin(driver)), watch, reused: false })
+    }
+
+    /// The watch to look at.
+    pub fn watch(&self) -> &Rc<Watch> {
+        &self.watch
+    }
+
+    /// Sends a request and waits for the head of its answer. The connection may stand still for
+    /// `patience`.
+    ///
+    /// # Errors
+    /// How it broke; the connection is of no use then.
+    pub async fn exchange(
+        &mut self,
+        request: Request<Full<Bytes>>,
+        patience: Duration,
+    ) -> Result<Response<Incoming>, Broken> {
+        self.watch.begin(patience);
+        let answered = self.answer(request).await;
+        self.watch.end();
+        answered
+    }
+
+    async fn answer(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, Broken> {
+        let mut answer = pin!(self.sender.try_send_request(request));
+        let (driver, watch) = (&mut self.driver, &self.watch);
+        poll_fn(|cx| {
+            drive(driver, cx);
+            match answer.as_mut().poll(cx) {
+                Poll::Ready(Ok(response)) => return Poll::Ready(Ok(response)),
+                Poll::Ready(Err(mut e)) => {
+                    return Poll::Ready(Err(match e.take_message() {
+                        Some(_) => Broken::Unsent,
+                        None => Broken::Failed(reason(e.error())),
+                    }));
+                }
+                Poll::Pending => {}
+            }
+            if watch.cut.get() {
+                return Poll::Ready(Err(Broken::TimedOut));
+            }
+            watch.wait(cx);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// The next piece of the body of the answer; `None` at its end. The connection may stand
+    /// still for `patience`; who reads slowly is not a server that stands still.
+    ///
+    /// # Errors
+    /// How it broke.
+    pub async fn piece(
+        &mut self,
+        body: &mut Incoming,
+        patience: Duration,
+    ) -> Result<Option<Bytes>, Broken> {
+        self.watch.begin(patience);
+        let piece = poll_fn(|cx| self.poll_piece(body, cx)).await;
+        self.watch.end();
+        piece
+    }
+
+    fn poll_piece(
+        &mut self,
+        body: &mut Incoming,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, Broken>> {
+        let mut driven = false;
+        loop {
+            match Pin::new(&mut *body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) if !data.is_empty() => return Poll::Ready(Ok(Some(data))),
+                    // Trailers are of no interest; the end follows.
+                    _ => continue,
+                },
+                Poll::Ready(Some(Err(e))) => {
+                    return Poll::Ready(Err(Broken::Failed(reason(&e))));
+                }
+                Poll::Ready(None) => return Poll::Ready(Ok(None)),
+                Poll::Pending if driven => break,
+                Poll::Pending => {
+                    drive(&mut self.driver, cx);
+                    driven = true;
+                }
+            }
+        }
+        if self.watch.cut.get() {
+            return Poll::Ready(Err(Broken::TimedOut));
+        }
+        self.watch.wait(cx);
+        Poll::Pending
+    }
+
+    /// Puts the connection to rest after the end of a body; `false` when it cannot carry another
+    /// request.
+    pub async fn rest(&mut self) -> bool {
+        self.reused = true;
+        if !self.sender.is_ready() {
+            poll_fn(|cx| {
+                drive(&mut self.driver, cx);
+                Poll::Ready(())
+            })
+            .await;
+        }
+        self.driver.is_some() && self.sender.is_ready()
+    }
+}
+
+/// Lets a connection read and write what it can. Its failure reaches the request or the body, so
+/// that only its end is noted here.
+fn drive(driver: &mut Option<Driver>, cx: &mut Context<'_>) {
+    if driver.as_mut().is_some_and(|driver| driver.as_mut().poll(cx).is_ready()) {
+        *driver = None;
+    }
+}
+
+/// hyper's words with their cause.
+fn reason(e: &hyper::Error) -> String {
+    if e.is_incomplete_message() {
+        return "the server closed the connection before its answer was complete".to_owned();
+    }
+    match std::error::Error::source(e) {
+        Some(cause) => format!("{e}: {cause}"),
+        None => e.to_string(),
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let done = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.watch.progress();
+        }
+        done
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let done = Pin::new(&mut self.stream).poll_write(cx, buf);
+        if let Poll::Ready(Ok(1..)) = done {
+            self.watch.progress();
+        }
+        done
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let done = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        if let Poll::Ready(Ok(1..)) = done {
+            self.watch.progress();
+        }
+        done
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,255 @@
+//! What is set before the first request: where the endpoint is, how names become addresses, what
+//! is checked, how long is waited. From options first, then `AWS_*` variables, then the profile.
+
+use super::checksum::Algorithm;
+use super::endpoint::{Endpoint, REGION};
+use super::profile::{Lookup, Profile};
+use super::retry::ATTEMPTS_MAX;
+use super::sign::Keys;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where the bucket's name goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Addressing {
+    /// Into the host name on AWS itself and where the bucket allows it, else into the path.
+    #[default]
+    Auto,
+    /// Always into the path.
+    Path,
+    /// Always into the host name.
+    Virtual,
+}
+
+/// AWS's `request_checksum_calculation` and `response_checksum_validation`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ChecksumPolicy {
+    /// Whenever the operation knows one.
+    #[default]
+    WhenSupported,
+    /// Only where the operation demands one.
+    WhenRequired,
+}
+
+/// Everything that one endpoint with one account is told on the command line; what is `None` comes
+/// from the environment and the profile.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// `--endpoint-url` (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, `endpoint_url`): `http[s]://HOST[:PORT][/PATH]`.
+    pub endpoint_url: Option<String>,
+    /// `--region`.
+    pub region: Option<String>,
+    /// `--profile`.
+    pub profile: Option<String>,
+    /// Keys that the program knows by itself, of a server that it runs: neither the environment
+    /// nor a profile is asked for others. No option sets them.
+    pub keys: Option<Keys>,
+    /// `--no-sign-request`: anonymous.
+    pub no_sign_request: bool,
+    /// `--request-payer requester`.
+    pub request_payer: bool,
+    /// `--no-verify-ssl`: certificates are not checked.
+    pub no_verify_ssl: bool,
+    /// `--ca-bundle` (`AWS_CA_BUNDLE`): certificates in PEM to trust instead of the system's.
+    pub ca_bundle: Option<PathBuf>,
+    /// `--addressing-style`.
+    pub addressing: Addressing,
+    /// `--checksum-algorithm`; CRC64NVME where nothing is said.
+    pub algorithm: Option<Algorithm>,
+    /// `AWS_REQUEST_CHECKSUM_CALCULATION`, overridden by `algorithm`.
+    pub request_checksums: Option<ChecksumPolicy>,
+    /// `AWS_RESPONSE_CHECKSUM_VALIDATION`.
+    pub response_checksums: Option<ChecksumPolicy>,
+    /// Tries of one request, the first included (`AWS_MAX_ATTEMPTS`; 5 where nothing is said).
+    pub attempts_max: Option<u32>,
+    /// Whether a body that is hashed already may go unsigned over plain HTTP, too
+    /// (`--unsigned-payload`; over TLS it always does).
+    pub unsigned_payload: bool,
+    /// How long a connection may take to open.
+    pub connect_timeout: Option<Duration>,
+    /// How long a connection may stand still.
+    pub read_timeout: Option<Duration>,
+    /// Requests a second, all cores together.
+    pub requests_per_s_max: Option<u64>,
+}
+
+/// How long a connection may take to open, where nothing is said.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a connection may stand still, where nothing is said.
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// What the settings come to after environment and profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Resolved {
+    pub endpoint: Endpoint,
+    pub region: String,
+    /// The profile that an option chose; it goes before keys in the environment.
+    pub profile: Option<String>,
+    /// Keys that were given outright.
+    pub keys: Option<Keys>,
+    pub anonymous: bool,
+    pub request_payer: bool,
+    pub verify_tls: bool,
+    pub ca_bundle: Option<PathBuf>,
+    pub addressing: Addressing,
+    pub algorithm: Option<Algorithm>,
+    pub checks_downloads: bool,
+    pub attempts_max: u32,
+    pub unsigned_payload: bool,
+    pub connect_timeout: Duration,
+    pub read_timeout: Duration,
+    pub requests_per_s_max: Option<u64>,
+}
+
+impl Settings {
+    /// Adds what the environment and the profile say to what the options say.
+    ///
+    /// # Errors
+    /// A sentence: which value of which source is wrong, or which profile is not there.
+    pub(super) fn resolve(&self, lookup: Lookup<'_>) -> Result<Resolved, String> {
+        let profile = match self.keys {
+            Some(_) => None,
+            None => Profile::load(self.profile.as_deref(), lookup)?,
+        };
+        let from = Sources { lookup, profile: profile.as_ref() };
+        let endpoint = match self
+            .endpoint_url
+            .clone()
+            .map_or_else(|| from.endpoint_url(), |url| Ok(Some(url)))?
+        {
+            Some(url) => Endpoint::parse(&url)?,
+            None => Endpoint::Aws {
+                dualstack: from.flag("AWS_USE_DUALSTACK_ENDPOINT", "use_dualstack_endpoint")?,
+                fips: from.flag("AWS_USE_FIPS_ENDPOINT", "use_fips_endpoint")?,
+            },
+        };
+        let region = self
+            .region
+            .clone()
+            .or_else(|| lookup("AWS_REGION"))
+            .or_else(|| from.text("AWS_DEFAULT_REGION", "region"))
+            .unwrap_or_else(|| REGION.to_owned());
+        if region.is_empty() || !region.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
+            return Err(format!("`{region}` is no region"));
+        }
+        // The three modes differ in details that this client's own scheme covers; a word that is
+        // none of them is a mistake all the same.
+        from.parse("AWS_RETRY_MODE", "retry_mode", |mode| {
+            matches!(mode, "legacy" | "standard" | "adaptive").then_some(())
+        })?;
+        let attempts = |text: &str| text.parse().ok().filter(|n| *n > 0);
+        let attempts_max = match self.attempts_max {
+            Some(0) => return Err("at least one attempt is needed".to_owned()),
+            Some(attempts_max) => attempts_max,
+            None => {
+                from.parse("AWS_MAX_ATTEMPTS", "max_attempts", attempts)?.unwrap_or(ATTEMPTS_MAX)
+            }
+        };
+        let request_checksums = match self.request_checksums {
+            None => from.parse(
+                "AWS_REQUEST_CHECKSUM_CALCULATION",
+                "request_checksum_calculation",
+                ChecksumPolicy::parse,
+            )?,
+            said => said,
+        };
+        let response_checksums = match self.response_checksums {
+            None => from.parse(
+                "AWS_RESPONSE_CHECKSUM_VALIDATION",
+                "response_checksum_validation",
+                ChecksumPolicy::parse,
+            )?,
+            said => said,
+        };
+        let by_default = (request_checksums != Some(ChecksumPolicy::WhenRequired))
+            .then_some(Algorithm::Crc64Nvme);
+        Ok(Resolved {
+            endpoint,
+            region,
+            profile: self.profile.clone(),
+            keys: self.keys.clone(),
+            anonymous: self.no_sign_request,
+            request_payer: self.request_payer,
+            verify_tls: !self.no_verify_ssl,
+            ca_bundle: self
+                .ca_bundle
+                .clone()
+                .or_else(|| from.text("AWS_CA_BUNDLE", "ca_bundle").map(PathBuf::from)),
+            addressing: self.addressing(&from)?,
+            algorithm: self.algorithm.or(by_default),
+            checks_downloads: response_checksums != Some(ChecksumPolicy::WhenRequired),
+            attempts_max,
+            unsigned_payload: self.unsigned_payload,
+            connect_timeout: self.connect_timeout.unwrap_or(CONNECT_TIMEOUT),
+            read_timeout: self.read_timeout.unwrap_or(READ_TIMEOUT),
+            requests_per_s_max: self.requests_per_s_max,
+        })
+    }
+
+    fn addressing(&self, from: &Sources<'_>) -> Result<Addressing, String> {
+        let style = from.profile.and_then(|profile| profile.get_nested("s3", "addressing_style"));
+        match (self.addressing, style.as_deref()) {
+            (Addressing::Auto, Some("path")) => Ok(Addressing::Path),
+            (Addressing::Auto, Some("virtual")) => Ok(Addressing::Virtual),
+            (Addressing::Auto, None | Some("auto")) => Ok(Addressing::Auto),
+            (Addressing::Auto, Some(odd)) => Err(format!(
+                "addressing_style `{odd}` of the profile is none of path, virtual, auto"
+            )),
+            (said, _) => Ok(said),
+        }
+    }
+}
+
+impl ChecksumPolicy {
+    /// Parses AWS's words, in any case.
+    pub fn parse(text: &str) -> Option<ChecksumPolicy> {
+        match text.to_ascii_lowercase().as_str() {
+            "when_supported" => Some(ChecksumPolicy::WhenSupported),
+            "when_required" => Some(ChecksumPolicy::WhenRequired),
+            _ => None,
+        }
+    }
+}
+
+/// Environment first, then the profile.
+struct Sources<'a> {
+    lookup: Lookup<'a>,
+    profile: Option<&'a Profile>,
+}
+
+impl Sources<'_> {
+    fn text(&self, variable: &str, key: &str) -> Option<String> {
+        (self.lookup)(variable).or_else(|| self.profile?.get(key))
+    }
+
+    fn parse<T>(
+        &self,
+        variable: &str,
+        key: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, String> {
+        let Some(text) = self.text(variable, key) else { return Ok(None) };
+        let wrong = || format!("{variable} (or {key} of the profile) cannot be `{text}`");
+        parse(&text.to_ascii_lowercase()).map(Some).ok_or_else(wrong)
+    }
+
+    fn flag(&self, variable: &str, key: &str) -> Result<bool, String> {
+        Ok(self.parse(variable, key, |text| text.parse().ok())?.unwrap_or(false))
+    }
+
+    /// AWS SDKs and Tools Reference Guide, "Service-specific endpoints"; s5cmd's own variable
+    /// comes last.
+    fn endpoint_url(&self) -> Result<Option<String>, String> {
+        let ignored = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS";
+        if self.flag(ignored, "ignore_configured_endpoint_urls")? {
+            return Ok(None);
+        }
+        Ok((self.lookup)("AWS_ENDPOINT_URL_S3")
+            .or_else(|| (self.lookup)("AWS_ENDPOINT_URL"))
+            .or_else(|| self.profile?.endpoint_url())
+            .or_else(|| (self.lookup)("S3_ENDPOINT_URL")))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! A stream to a server: address, TCP, TLS, and a sentence where that fails.
+
+use super::address::Addresses;
+use super::endpoint::Place;
+use rustls_pki_types::ServerName;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// Addresses tried before one try of a request counts as failed.
+const ADDRESSES_MAX: usize = 3;
+
+/// Bytes over TCP, with TLS or without.
+pub(super) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum DialError {
+    /// Trying again may help: a sentence.
+    Failed(String),
+    /// The time for it was over.
+    TimedOut(String),
+    /// The certificate is not trusted: a sentence.
+    Certificate(String),
+}
+
+/// Opens a connection to a place, at another one of its addresses each time.
+///
+/// # Errors
+/// As [`DialError`] says; sentences name the endpoint.
+pub(super) async fn dial(
+    addresses: &Addresses,
+    place: &Place,
+    tls: Option<&TlsConnector>,
+    timeout: Duration,
+) -> Result<Stream, DialError> {
+    let cannot = |why: &str| format!("cannot connect to {}: {why}", place.url());
+    let mut last = String::new();
+    for _ in 0..ADDRESSES_MAX {
+        let address = addresses
+            .next(&place.host, place.port)
+            .await
+            .map_err(|why| DialError::Failed(cannot(&why)))?;
+        match tokio::time::timeout(timeout, open(address, place, tls)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(e)) => {
+                if let Some(tls) = e.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>())
+                    && let rustls::Error::InvalidCertificate(why) = tls
+                {
+                    return Err(DialError::Certificate(cannot(&format!(
+                        "its certificate is not trusted ({why:?}); --ca-bundle names one to \
+                         trust, --no-verify-ssl trusts all"
+                    ))));
+                }
+                last = describe(&e, address);
+            }
+            Err(_) if addresses.drop_bad(&place.host, place.port, address) == 0 => {
+                let why = format!("no answer from {address} within {} s", timeout.as_secs_f64());
+                return Err(DialError::TimedOut(cannot(&why)));
+            }
+            Err(_) => continue,
+        }
+        if addresses.drop_bad(&place.host, place.port, address) == 0 {
+            break;
+        }
+    }
+    Err(DialError::Failed(cannot(&last)))
+}
+
+fn describe(e: &io::Error, address: SocketAddr) -> String {
+    match e.kind() {
+        io::ErrorKind::ConnectionRefused => format!("nobody listens at {address}"),
+        io::ErrorKind::UnexpectedEof => "it closes the connection; is it HTTPS at all?".to_owned(),
+        _ => format!("{address}: {e}"),
+    }
+}
+
+async fn open(
+    address: SocketAddr,
+    place: &Place,
+    tls: Option<&TlsConnector>,
+) -> io::Result<Stream> {
+    let tcp = TcpStream::connect(address).await?;
+    tcp.set_nodelay(true)?;
+    let Some(tls) = tls else { return Ok(Stream::Plain(tcp)) };
+    let name = ServerName::try_from(place.host.clone()).map_err(io::Error::other)?;
+    Ok(Stream::Tls(Box::new(tls.connect(name, tcp).await?)))
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(tcp) => Pin::new(tcp).poll_read(cx, buf),
+            Stream::Tls(tls) => Pin::new(tls).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(tcp) => Pin::new(tcp).poll_write(cx, buf),
+            Stream::Tls(tls) => Pin::new(tls).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(tcp) => Pin::new(tcp).poll_write_vectored(cx, bufs),
+            Stream::Tls(tls) => Pin::new(tls).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Stream::Plain(tcp) => tcp.is_write_vectored(),
+            Stream::Tls(tls) => tls.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
+            Stream::Tls(tls) => Pin::new(tls).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Stream::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
+        }
+    }
+}

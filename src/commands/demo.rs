@@ -1,0 +1,385 @@
+//! `hakobu demo`: the main job from end to end on files that it makes: up into a store that it
+//! serves itself, up again, down, and both copies proven. What moves and compares them are the
+//! functions of `sync` and `verify`.
+
+mod area;
+mod table;
+
+use super::{ended, refuse, sync, tool};
+use crate::options::demo::TABLE;
+use crate::options::{Given, Refused, Typed};
+use crate::show::output;
+use crate::show::{Show, Wanted};
+use crate::{exit, number, signals, size};
+use area::{Area, Data};
+use hakobu_lab::serve::{Conditions, Config, Kind, Server};
+use hakobu_transfer::error::Fatal;
+use hakobu_transfer::location::Location;
+use hakobu_transfer::object::JOBS_SEED;
+use hakobu_transfer::run::{Control, Outcome, transfer};
+use hakobu_transfer::s3::blocking::with_client;
+use hakobu_transfer::s3::ops::create_bucket;
+use hakobu_transfer::s3::{Addressing, Keys, Settings};
+use hakobu_transfer::unit::{Jobs, Totals};
+use hakobu_transfer::verify::{self, Aspect, Aspects, Counts, ObjectSpec, Times};
+use std::ffi::{OsStr, OsString};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use table::Row;
+
+/// The bucket, and the prefix in it.
+const BUCKET: &str = "demo";
+const STORED: &str = "s3://demo/files/";
+/// Its secret is made up anew each time.
+const ACCESS_KEY: &str = "hakobu-demo";
+/// More than these are no demonstration.
+const FILES_MAX: u64 = 1_000_000;
+
+/// Runs the command.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    let typed = TABLE.parse(&arguments);
+    match typed.and_then(|typed| plan(&typed).map_err(Refused::Usage)) {
+        Ok((data, keep)) => demonstrate(data, keep).into(),
+        Err(refused) => refuse(refused, exit::USAGE),
+    }
+}
+
+/// What is to be made, and whether it stays.
+fn plan(typed: &Typed) -> Result<(Data, bool), String> {
+    if let Some(path) = typed.paths.first() {
+        return Err(format!("'{}': demo makes its own files", path.display()));
+    }
+    let (mut data, mut keep) = (Data::default(), false);
+    for given in &typed.options {
+        match given.name {
+            "files" => data.files = files(given)?,
+            "size" => data.file_bytes = bytes(given)?,
+            "large" => data.large_bytes = bytes(given)?,
+            "keep" => keep = true,
+            other => return Err(format!("--{other} is not known to demo")),
+        }
+    }
+    if data.count() == 0 {
+        return Err("--files=0 --large=0: there is nothing to carry".into());
+    }
+    data.bytes().ok_or("so many bytes are more than can be counted")?;
+    Ok((data, keep))
+}
+
+fn files(given: &Given) -> Result<u64, String> {
+    let number = given.value.to_str().and_then(|text| text.parse().ok());
+    number.filter(|files| *files <= FILES_MAX).ok_or_else(|| {
+        let most = number::grouped(FILES_MAX);
+        format!("--files={}: give a number up to {most}", given.value.display())
+    })
+}
+
+fn bytes(given: &Given) -> Result<u64, String> {
+    size::parse(&given.value, 1)
+        .map_err(|why| format!("--{}={}: {why}", given.name, given.value.display()))
+}
+
+/// Does all of it; the exit code.
+fn demonstrate(data: Data, keep: bool) -> u8 {
+    let control = Arc::new(Control::default());
+    if let Err(error) = signals::stop(&control, exit::FAILURE) {
+        output::message(&format!("signals will end this run at once: {error}"));
+    }
+    let area = match Area::make() {
+        Ok(area) => area,
+        Err(why) => {
+            output::message(&why);
+            return exit::FAILURE;
+        }
+    };
+    let done = Demo::run(&area, data, &control);
+    if control.is_stopped() {
+        output::message("interrupted");
+    } else if let Err(why) = &done {
+        output::message(why);
+    }
+    let mut code = if done.is_ok() && !control.is_stopped() { exit::OK } else { exit::FAILURE };
+    if keep {
+        output::text(&format!("kept: {}\n", area.keep().display()));
+    } else if let Err(why) = area.remove() {
+        output::message(&why);
+        code = exit::FAILURE;
+    }
+    code
+}
+
+/// One demonstration under way.
+struct Demo<'a> {
+    area: &'a Area,
+    data: Data,
+    control: &'a Arc<Control>,
+    settings: Settings,
+}
+
+impl Demo<'_> {
+    /// All steps, each with its row. Only what is right in every step is no error.
+    ///
+    /// # Errors
+    /// The sentence: what is not right.
+    fn run(area: &Area, data: Data, control: &Arc<Control>) -> Result<(), String> {
+        area.has_room(&data)?;
+        let secret = tool::random_key().map_err(|e| format!("cannot make up a key: {e}"))?;
+        let store = area.store();
+        let server = Server::start(Config {
+            kind: Kind::Folder {
+                dir: store.clone(),
+                access_key: ACCESS_KEY.into(),
+                secret_key: secret.clone(),
+            },
+            listen: "127.0.0.1:0".into(),
+            threads: 0,
+            conditions: Conditions::default(),
+            log: None,
+        });
+        let server = server.map_err(|e| format!("cannot serve {}: {e}", store.display()))?;
+        let keys = Keys { access_key: ACCESS_KEY.into(), secret_key: secret, session_token: None };
+        let settings = Settings {
+            endpoint_url: Some(server.url()),
+            region: Some("us-east-1".into()),
+            keys: Some(keys),
+            addressing: Addressing::Path,
+            ..Settings::default()
+        };
+        let demo = Demo { area, data, control, settings };
+        output::text(&format!(
+            "{STORED} on {} is {}; {}\n{}",
+            server.url(),
+            store.display(),
+            number::things(hakobu_sys::process::cpus() as u64, "core"),
+            table::HEAD
+        ));
+        let done = demo.steps();
+        server.stop();
+        done
+    }
+
+    fn steps(&self) -> Result<(), String> {
+        let start = Instant::now();
+        self.data.make(&self.area.files(), &self.control.flag())?;
+        let (files, bytes) = (self.data.count(), self.data.bytes().unwrap_or(u64::MAX));
+        tell("make the files", files, bytes, start.elapsed(), None);
+        with_client(&self.settings, async |client| create_bucket(&client, BUCKET).await)
+            .map_err(|error| format!("cannot make the bucket: {error}"))?;
+        let (source, copy) = (slashed(self.area.files()), slashed(self.area.copy()));
+        let stored = OsStr::new(STORED);
+        self.sync("sync up", &source, stored, files, bytes)?;
+        self.sync("sync up again", &source, stored, 0, 0)?;
+        self.sync("sync down", stored, &copy, files, bytes)?;
+        let mut differences = self.verify_stored("verify up", &source)?;
+        differences += self.verify_copy("verify down")?;
+        let text = format!(
+            "verified: {}, {}, {}\n",
+            number::things(files, "file"),
+            number::things(bytes, "byte"),
+            number::things(differences, "difference")
+        );
+        output::text(&text);
+        if differences > 0 { Err("what arrived is not what was sent".into()) } else { Ok(()) }
+    }
+
+    /// `hakobu sync -a FROM TO`, which has to move so many files and bytes.
+    fn sync(
+        &self,
+        step: &'static str,
+        from: &OsStr,
+        to: &OsStr,
+        files: u64,
+        bytes: u64,
+    ) -> Result<(), String> {
+        let (mut spec, _) = sync::prepare(&["-a".into(), from.into(), to.into()])
+            .map_err(|refused| format!("{step}: {}", said(refused)))?;
+        spec.objects.source = self.settings.clone();
+        spec.objects.target = self.settings.clone();
+        let show = self.show()?;
+        let start = Instant::now();
+        let outcome = transfer(&spec, self.control, &show)
+            .unwrap_or_else(|fatal| ended(fatal, start.elapsed()));
+        let code = exit::of_sync(&outcome);
+        // That it was interrupted is told once, at the end.
+        let outcome = Outcome { stopped: false, ..outcome };
+        let shown = show.finish(&outcome, code);
+        let totals = &outcome.totals;
+        tell(step, totals.files, totals.bytes, outcome.took, Some(outcome.requests.answered));
+        if code != exit::OK || !shown {
+            return Err(format!("{step}: it did not succeed"));
+        }
+        moved(step, totals, files, bytes)
+    }
+
+    fn verify_stored(&self, step: &'static str, source: &OsStr) -> Result<u64, String> {
+        let place = |path| Location::parse(path).map_err(|fatal| fatal.message);
+        let spec = ObjectSpec {
+            source: place(source)?,
+            target: place(OsStr::new(STORED))?,
+            source_settings: self.settings.clone(),
+            target_settings: self.settings.clone(),
+            aspects: aspects(),
+            times: times(),
+            one_way: false,
+            filter: None,
+            jobs: JOBS_SEED,
+        };
+        let show = self.show()?;
+        let compared =
+            verify::verify_objects(&spec, &|difference| tell_of(difference), self.control, &show);
+        self.compared(step, &show, compared)
+    }
+
+    fn verify_copy(&self, step: &'static str) -> Result<u64, String> {
+        let spec = verify::Spec {
+            source: self.area.files(),
+            target: self.area.copy(),
+            aspects: aspects(),
+            times: times(),
+            one_way: false,
+            filter: None,
+            jobs: tool::workers(Jobs::Auto),
+            open_files_max: tool::open_files_max(),
+        };
+        let show = self.show()?;
+        let compared = verify::verify(&spec, &|difference| tell_of(difference), &show);
+        self.compared(step, &show, compared)
+    }
+
+    /// Tells how a comparison ended; how many differences there are. What was not compared is no
+    /// proof.
+    fn compared(
+        &self,
+        step: &'static str,
+        show: &Show,
+        compared: Result<verify::Outcome, Fatal>,
+    ) -> Result<u64, String> {
+        let (outcome, fatal) = match compared {
+            Ok(outcome) => (outcome, None),
+            Err(fatal) => (verify::Outcome::default(), Some(fatal)),
+        };
+        let counts = &outcome.counts;
+        let totals = Totals { failed: counts.failed, ..Totals::default() };
+        let is_fatal = fatal.is_some();
+        let shown = Outcome { totals, took: outcome.took, fatal, ..Outcome::default() };
+        if !show.finish(&shown, exit::FAILURE) || is_fatal {
+            return Err(format!("{step}: it did not succeed"));
+        }
+        let requests = Some(outcome.requests.answered).filter(|requests| *requests > 0);
+        tell(step, counts.files, counts.bytes, outcome.took, requests);
+        if self.control.is_stopped() {
+            return Err(format!("{step}: it was not finished"));
+        }
+        proven(step, counts, self.data.count(), self.data.bytes().unwrap_or(u64::MAX))?;
+        Ok(counts.differences)
+    }
+
+    fn show(&self) -> Result<Show, String> {
+        let wanted = Wanted { command: "demo", quiet: true, own_end: true, ..Wanted::default() };
+        Show::new(wanted, Arc::clone(self.control))
+    }
+}
+
+/// What `sync -a` keeps of files between volumes and stores.
+fn aspects() -> Aspects {
+    [Aspect::Type, Aspect::Size, Aspect::Content, Aspect::Mode, Aspect::Time]
+        .into_iter()
+        .fold(Aspects::NONE, Aspects::with)
+}
+
+/// A store has no folders whose times it could keep.
+fn times() -> Times {
+    Times { omit_dirs: true, ..Times::default() }
+}
+
+/// Whether a step moved what it had to.
+fn moved(step: &str, totals: &Totals, files: u64, bytes: u64) -> Result<(), String> {
+    if (totals.files, totals.bytes) == (files, bytes) {
+        return Ok(());
+    }
+    Err(format!(
+        "{step}: {} and {} were to be moved",
+        number::things(files, "file"),
+        number::things(bytes, "byte")
+    ))
+}
+
+/// Whether a comparison saw everything. Contents of files that differ are not read to their ends.
+fn proven(step: &str, counts: &Counts, files: u64, bytes: u64) -> Result<(), String> {
+    let seen = (counts.files, counts.bytes) == (files, bytes) || counts.differences > 0;
+    if seen && counts.failed == 0 {
+        return Ok(());
+    }
+    Err(format!("{step}: {} were to be compared", number::things(files, "file")))
+}
+
+fn tell(step: &'static str, files: u64, bytes: u64, took: Duration, requests: Option<u64>) {
+    output::text(&table::line(&Row { step, files, bytes, took, requests }));
+}
+
+fn tell_of(difference: &verify::Difference<'_>) {
+    output::message(&format!("differs: {}", String::from_utf8_lossy(difference.path)));
+}
+
+fn slashed(path: std::path::PathBuf) -> OsString {
+    let mut path = path.into_os_string();
+    path.push("/");
+    path
+}
+
+fn said(refused: Refused) -> String {
+    match refused {
+        Refused::Help(text) | Refused::Usage(text) => text,
+        Refused::Failed { message, .. } => message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(line: &str) -> Result<(Data, bool), String> {
+        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        plan(&TABLE.parse(&arguments).map_err(said)?)
+    }
+
+    #[test]
+    fn usage() {
+        for (line, why) in [
+            ("x", "'x': demo makes its own files"),
+            ("--files=-1", "--files=-1: give a number up to 1,000,000"),
+            ("--files=1000001", "give a number"),
+            ("--size=x", "--size=x: is not a size"),
+            ("--files=0 --large=0", "nothing to carry"),
+            ("--files=1000000 --size=8000000000G", "more than can be counted"),
+        ] {
+            let message = planned(line).err().unwrap_or_default();
+            assert!(message.contains(why), "{line}: {message}");
+        }
+        let (data, keep) = planned("--files=3 --size=1K --large=2KB --keep").unwrap();
+        assert_eq!((data.count(), data.bytes(), keep), (4, Some(3072 + 2000), true));
+        let (data, keep) = planned("").unwrap();
+        assert_eq!((data.count(), keep), (2001, false));
+    }
+
+    #[test]
+    fn a_step_that_moved_something_else_is_told() {
+        let totals = Totals { files: 2, bytes: 10, ..Totals::default() };
+        assert_eq!(moved("s", &totals, 2, 10), Ok(()));
+        assert!(moved("s", &totals, 3, 10).is_err() && moved("s", &totals, 2, 11).is_err());
+        assert!(moved("again", &totals, 0, 0).is_err());
+    }
+
+    #[test]
+    fn what_was_not_compared_is_no_proof() {
+        let counts = Counts { files: 2, bytes: 10, ..Counts::default() };
+        assert_eq!(proven("s", &counts, 2, 10), Ok(()));
+        assert!(proven("s", &counts, 3, 10).is_err() && proven("s", &counts, 2, 11).is_err());
+        let failed = Counts { failed: 1, ..counts };
+        assert!(proven("s", &failed, 2, 10).is_err());
+        // Differences are counted and told; they end the run with an error elsewhere.
+        let different = Counts { bytes: 3, differences: 1, ..counts };
+        assert_eq!(proven("s", &different, 2, 10), Ok(()));
+    }
+}

@@ -1,0 +1,195 @@
+//! `hakobu head` (and `stat`): what headers say of an object, and whether a bucket is there.
+
+use super::{refuse, tool};
+use crate::exit;
+use crate::objects::{self, Asked};
+use crate::options::tools::HEAD;
+use crate::options::{Refused, Typed};
+use crate::show::json::push_line;
+use crate::show::output::Output;
+use hakobu_transfer::location::S3Url;
+use hakobu_transfer::s3::blocking::with_store;
+use hakobu_transfer::s3::ops::{Head, head_bucket, head_object};
+use hakobu_transfer::s3::{Client, Error};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+struct Plan {
+    asked: Asked,
+    json: bool,
+    places: Vec<(OsString, S3Url)>,
+}
+
+/// Runs the command.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    let typed = HEAD.parse(&arguments);
+    match typed.and_then(|typed| plan(&typed).map_err(Refused::Usage)) {
+        Ok(plan) => show(&plan).into(),
+        Err(refused) => refuse(refused, exit::USAGE),
+    }
+}
+
+fn plan(typed: &Typed) -> Result<Plan, String> {
+    let mut plan = Plan { asked: Asked::default(), json: false, places: Vec::new() };
+    for given in &typed.options {
+        if plan.asked.take(given)? {
+            continue;
+        }
+        match given.name {
+            "json" => plan.json = true,
+            name => return Err(format!("--{name} is not known to head")),
+        }
+    }
+    for path in &typed.paths {
+        let url = objects::url(path)?;
+        if url.bucket.is_empty() {
+            return Err("s3:// names no bucket: give s3://BUCKET or s3://BUCKET/KEY".into());
+        }
+        plan.places.push((path.clone(), url));
+    }
+    if plan.places.is_empty() {
+        return Err("give an object or a bucket: s3://BUCKET[/KEY]".into());
+    }
+    Ok(plan)
+}
+
+fn show(plan: &Plan) -> u8 {
+    let store = match tool::open(&plan.asked) {
+        Ok(store) => store,
+        Err(code) => return code,
+    };
+    let out = Output::stdout();
+    let done = with_store(&store, async |client| {
+        let mut code = exit::OK;
+        for (at, (typed, url)) in plan.places.iter().enumerate() {
+            let mut text = Vec::new();
+            if at > 0 && !plan.json {
+                text.push(b'\n');
+            }
+            match look(plan, &client, url, typed, &mut text).await {
+                Ok(()) => out.write(&text),
+                Err(error) => {
+                    tool::fail("look at", typed, &error);
+                    code = exit::FAILURE;
+                }
+            }
+        }
+        Ok(code)
+    });
+    let code = done.unwrap_or_else(|error| {
+        tool::fail("look at", "s3://", &error);
+        exit::FAILURE
+    });
+    tool::close(&out, code)
+}
+
+async fn look(
+    plan: &Plan,
+    client: &Client,
+    url: &S3Url,
+    typed: &OsString,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let name = typed.to_string_lossy();
+    if url.key.is_empty() {
+        head_bucket(client, &url.bucket).await?;
+        match plan.json {
+            true => push_line(&Bucket { event: "bucket", bucket: &url.bucket }, out),
+            false => out.extend_from_slice(format!("Bucket: {}\n", url.bucket).as_bytes()),
+        }
+        return Ok(());
+    }
+    let head = head_object(client, &url.bucket, &url.key, plan.asked.version()).await?;
+    match plan.json {
+        true => push_line(&Object::of(&name, &head), out),
+        false => lines(&name, &head, out),
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Bucket<'a> {
+    event: &'static str,
+    bucket: &'a str,
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    event: &'static str,
+    object: &'a str,
+    bytes: u64,
+    mtime_s: i64,
+    etag: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_type: Option<&'a str>,
+    storage_class: &'a str,
+    checksums: BTreeMap<&'static str, String>,
+    metadata: BTreeMap<&'a str, &'a str>,
+    headers: BTreeMap<&'a str, String>,
+}
+
+impl<'a> Object<'a> {
+    fn of(name: &'a str, head: &'a Head) -> Object<'a> {
+        let checksums = head.checksums.iter().map(|sum| (sum.algorithm.name(), sum.encode()));
+        let metadata = head.metadata.iter().map(|(name, value)| (&**name, &**value));
+        let headers = head.headers.iter().map(|(name, value)| {
+            (name.as_str(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        });
+        Object {
+            event: "object",
+            object: name,
+            bytes: head.size,
+            mtime_s: head.mtime.s,
+            etag: &head.etag,
+            version: head.version.as_deref(),
+            content_type: head.content_type.as_deref(),
+            storage_class: if head.storage_class.is_empty() {
+                "STANDARD"
+            } else {
+                &head.storage_class
+            },
+            checksums: checksums.collect(),
+            metadata: metadata.collect(),
+            headers: headers.collect(),
+        }
+    }
+}
+
+/// What a person wants to know, the rest of the headers below.
+fn lines(name: &str, head: &Head, out: &mut Vec<u8>) {
+    let object = Object::of(name, head);
+    let mut line = |label: &str, value: &str| {
+        // Values come from the server: nothing in them may move a cursor.
+        let value: String = value.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+        out.extend_from_slice(format!("{label}: {value}\n").as_bytes());
+    };
+    line("Object", name);
+    line("Size", &object.bytes.to_string());
+    let time = jiff::Timestamp::from_second(object.mtime_s).map(|time| time.to_string());
+    line("Last modified", &time.unwrap_or_default());
+    line("ETag", object.etag);
+    line("Storage class", object.storage_class);
+    for (label, value) in [("Version", object.version), ("Content type", object.content_type)] {
+        if let Some(value) = value {
+            line(label, value);
+        }
+    }
+    for (algorithm, value) in &object.checksums {
+        line(&format!("Checksum {algorithm}"), value);
+    }
+    for (name, value) in &object.metadata {
+        line(&format!("Metadata {name}"), value);
+    }
+    const TOLD: &[&str] = &["content-length", "last-modified", "etag", "content-type"];
+    for (name, value) in &object.headers {
+        let told = TOLD.contains(name)
+            || ["x-amz-meta-", "x-amz-checksum-"].iter().any(|start| name.starts_with(start));
+        if !told {
+            line(&format!("Header {name}"), value);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! `hakobu mpu`: multipart uploads that were begun and never ended.
+
+use super::{refuse, tool};
+use crate::exit;
+use crate::objects::{self, Asked};
+use crate::options::tools::MPU;
+use crate::options::{Refused, Typed};
+use crate::show::json::{Paths, push_line};
+use crate::show::output::Output;
+use hakobu_transfer::location::S3Url;
+use hakobu_transfer::s3::Error;
+use hakobu_transfer::s3::blocking::with_store;
+use hakobu_transfer::s3::ops::{Upload, abort_upload, list_uploads};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+struct Plan {
+    asked: Asked,
+    abort: bool,
+    upload_id: Option<OsString>,
+    older_than_s: Option<u64>,
+    json: bool,
+    typed: OsString,
+    url: S3Url,
+}
+
+/// Runs the command.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    let typed = MPU.parse(&arguments);
+    match typed.and_then(|typed| plan(&typed).map_err(Refused::Usage)) {
+        Ok(plan) => work(&plan).into(),
+        Err(refused) => refuse(refused, exit::USAGE),
+    }
+}
+
+fn plan(typed: &Typed) -> Result<Plan, String> {
+    let (verb, path) = match typed.paths.as_slice() {
+        [verb, path] if verb == "ls" || verb == "abort" => (verb, path),
+        _ => return Err("give ls or abort, and s3://BUCKET[/PREFIX]".into()),
+    };
+    let url = objects::url(path)?;
+    if url.bucket.is_empty() {
+        return Err("s3:// names no bucket: give s3://BUCKET[/PREFIX]".into());
+    }
+    let mut plan = Plan {
+        asked: Asked::default(),
+        abort: verb == "abort",
+        upload_id: None,
+        older_than_s: None,
+        json: false,
+        typed: path.clone(),
+        url,
+    };
+    let mut all = false;
+    for given in &typed.options {
+        if plan.asked.take(given)? {
+            continue;
+        }
+        match given.name {
+            "upload-id" => plan.upload_id = Some(given.value.clone()),
+            "older-than" => {
+                let seconds = tool::seconds(&given.value).ok_or_else(|| {
+                    format!("--older-than={} is no time such as 12h or 7d", given.value.display())
+                })?;
+                plan.older_than_s = Some(seconds);
+            }
+            "all" => all = true,
+            "json" => plan.json = true,
+            name => return Err(format!("--{name} is not known to mpu")),
+        }
+    }
+    let told = plan.upload_id.is_some() || plan.older_than_s.is_some();
+    if plan.abort && !told && !all {
+        return Err("say which uploads to abort: --upload-id, --older-than, or --all".into());
+    }
+    if all && (told || !plan.abort) {
+        return Err("--all stands alone, and only with abort".into());
+    }
+    Ok(plan)
+}
+
+impl Plan {
+    fn concerns(&self, upload: &Upload, now_s: i64) -> bool {
+        let old = |age_s: u64| now_s.saturating_sub(upload.begun.s) >= age_s as i64;
+        self.upload_id.as_ref().is_none_or(|id| *id == *upload.id)
+            && self.older_than_s.is_none_or(old)
+    }
+}
+
+fn work(plan: &Plan) -> u8 {
+    let store = match tool::open(&plan.asked) {
+        Ok(store) => store,
+        Err(code) => return code,
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    let now_s = i64::try_from(now).unwrap_or(i64::MAX);
+    let out = Output::stdout();
+    let done = with_store(&store, async |client| {
+        let mut code = exit::OK;
+        let uploads = list_uploads(&client, &plan.url.bucket, &plan.url.key).await?;
+        let mut found = 0;
+        for upload in uploads.iter().filter(|upload| plan.concerns(upload, now_s)) {
+            found += 1;
+            if plan.abort
+                && let Err(error) =
+                    abort_upload(&client, &plan.url.bucket, &upload.key, &upload.id).await
+            {
+                let key = tool::path(&upload.key);
+                tool::fail("abort the upload of", key, &error);
+                code = exit::FAILURE;
+                continue;
+            }
+            out.write(&line(plan, upload));
+        }
+        if found == 0 && plan.upload_id.is_some() {
+            tool::fail("find the upload in", &plan.typed, &"there is none of that id");
+            code = exit::FAILURE;
+        }
+        Ok::<_, Error>(code)
+    });
+    let code = done.unwrap_or_else(|error| {
+        tool::fail("list uploads of", &plan.typed, &error);
+        exit::FAILURE
+    });
+    tool::close(&out, code)
+}
+
+fn line(plan: &Plan, upload: &Upload) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        event: &'static str,
+        #[serde(flatten)]
+        key: Paths<'a>,
+        upload_id: &'a str,
+        begun_s: i64,
+    }
+    let mut out = Vec::new();
+    let key = tool::path(&upload.key);
+    if plan.json {
+        let event = if plan.abort { "aborted" } else { "upload" };
+        let key = Paths(&[("key", Some(key))]);
+        push_line(&Line { event, key, upload_id: &upload.id, begun_s: upload.begun.s }, &mut out);
+        return out;
+    }
+    let begun = jiff::Timestamp::from_second(upload.begun.s).map(|time| time.to_string());
+    let what = if plan.abort { "aborted " } else { "" };
+    out.extend_from_slice(what.as_bytes());
+    out.extend_from_slice(format!("{} {} ", begun.unwrap_or_default(), upload.id).as_bytes());
+    out.extend_from_slice(b"s3://");
+    out.extend_from_slice(plan.url.bucket.as_bytes());
+    out.push(b'/');
+    crate::show::escape::Escape::of_locale().push(&upload.key, &mut out);
+    out.push(b'\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hakobu_transfer::unit::Time;
+
+    fn planned(line: &str) -> Result<Plan, String> {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        plan(&MPU.parse(&words).map_err(|refused| format!("{refused:?}"))?)
+    }
+
+    #[test]
+    fn abort_needs_to_be_told_which() {
+        for line in [
+            "",
+            "ls",
+            "rm s3://abc",
+            "abort s3://abc",
+            "ls --all s3://abc",
+            "abort --all --older-than=1d s3://abc",
+            "abort --older-than=x s3://abc",
+            "ls s3://",
+            "ls /tmp",
+        ] {
+            assert!(planned(line).is_err(), "{line}");
+        }
+        for line in ["ls s3://abc", "abort --all s3://abc/p", "abort --upload-id=x s3://abc"] {
+            assert!(planned(line).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn old_ones_only() {
+        let upload = Upload { key: b"k".to_vec(), id: "i".into(), begun: Time { s: 1000, ns: 0 } };
+        let plan = planned("abort --older-than=1m s3://abc").unwrap();
+        assert!(plan.concerns(&upload, 1060) && !plan.concerns(&upload, 1059));
+        let plan = planned("abort --upload-id=j s3://abc").unwrap();
+        assert!(!plan.concerns(&upload, 9999));
+    }
+}

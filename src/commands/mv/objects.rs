@@ -1,0 +1,66 @@
+//! `hakobu mv` with `s3://` on a side: a copy that removes each source once its target is complete
+//! and checked.
+
+use super::{Existing, Places, Reading};
+use crate::objects::Concerned;
+use crate::options::Given;
+use crate::show::Line;
+use hakobu_transfer::policy::{Policy, Preserve, Symlinks};
+use hakobu_transfer::run::{Layout, Spec};
+
+/// Describes the move.
+///
+/// # Errors
+/// An option that means nothing here.
+pub fn spec(
+    reading: &mut Reading,
+    places: &Places,
+    concerned: Concerned,
+    typed: &[Given],
+) -> Result<Spec, String> {
+    let mut policy = Policy {
+        recurse: true,
+        symlinks: Symlinks::Keep,
+        preserve: Preserve { mode: true, times: true, ..Preserve::default() },
+        ignore_times: true,
+        modify_window_s: -1,
+        ignore_existing: matches!(reading.options.existing, Existing::Keep),
+        update: reading.options.update,
+        update_same: reading.options.update,
+        remove_source_files: true,
+        remove_source_dirs: true,
+        dry_run: reading.dry_run,
+        suffix: b"~".to_vec(),
+        ..Policy::default()
+    };
+    let asked = std::mem::take(&mut reading.objects);
+    let objects = asked.fit("mv", typed, concerned, &mut policy)?;
+    let wanted = &mut reading.wanted;
+    wanted.dry_run = policy.dry_run;
+    wanted.resume = "each file is whole, either where it was or where it goes; run the same command \
+                     again to go on";
+    wanted.line = match (reading.verbose || policy.dry_run, wanted.json) {
+        (false, _) => Line::None,
+        (true, true) => Line::Json,
+        (true, false) if policy.dry_run => Line::Mapping("mv"),
+        (true, false) => Line::Arrow("moved"),
+    };
+    Ok(Spec {
+        sources: places.sources.clone(),
+        target: places.target.clone(),
+        layout: Layout::Cp {
+            no_target_dir: reading.no_target_dir,
+            target_is_dir: places.is_dir,
+            parents: false,
+        },
+        files_from: None,
+        policy,
+        jobs: reading.jobs,
+        bytes_per_s_max: reading.bytes_per_s_max,
+        items: wanted.items(),
+        items_unchanged: false,
+        mkpath: false,
+        check_space: false,
+        objects,
+    })
+}

@@ -1,0 +1,314 @@
+//! Lines that can be done together: the same command with the same options, on the same sides.
+
+use super::{Plan, Running};
+use crate::commands::{cp, mv, rm};
+use crate::exit;
+use crate::objects::Concerned;
+use crate::options::{Given, Refused};
+use crate::show::escape::Escape;
+use crate::show::{Show, Wanted, output, problems};
+use hakobu_transfer::error::Class;
+use hakobu_transfer::event::{Event, Listener};
+use hakobu_transfer::run::{Doomed, Outcome, Removal, Spec, remove_objects, transfer_each};
+use hakobu_transfer::unit::Jobs;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A line that is a process of its own.
+pub struct Other {
+    /// Counted from 1.
+    pub number: usize,
+    /// Its command.
+    pub command: OsString,
+    /// What follows it.
+    pub arguments: Vec<OsString>,
+}
+
+#[derive(PartialEq, Eq)]
+struct Key {
+    command: OsString,
+    options: Vec<Given>,
+    concerned: Concerned,
+}
+
+enum Work {
+    Transfers(Vec<Spec>),
+    Removal(Box<Removal>),
+}
+
+/// Lines that are done together.
+pub struct Group {
+    key: Key,
+    wanted: Wanted,
+    work: Work,
+    /// The line of each transfer, or of each thing to remove.
+    numbers: Vec<usize>,
+}
+
+/// All lines that were read, sorted.
+#[derive(Default)]
+pub struct Groups {
+    groups: Vec<Group>,
+    /// Lines that are no part of a group.
+    pub others: Vec<Other>,
+}
+
+impl Groups {
+    /// The groups, removals last.
+    pub fn take(self) -> Vec<Group> {
+        let mut groups = self.groups;
+        groups.sort_by_key(|group| matches!(group.work, Work::Removal(_)));
+        groups
+    }
+
+    /// Takes a line.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn add(
+        &mut self,
+        number: usize,
+        command: &OsStr,
+        arguments: Vec<OsString>,
+        stored: bool,
+    ) -> Result<(), String> {
+        let name = command.to_string_lossy();
+        if !stored || !matches!(&*name, "cp" | "mv" | "rm") {
+            let command = command.to_owned();
+            self.others.push(Other { number, command, arguments });
+            return Ok(());
+        }
+        if name == "rm" {
+            let (options, plan) = rm::described(&arguments).map_err(said)?;
+            let Some((removal, wanted)) = plan.together() else {
+                let command = command.to_owned();
+                self.others.push(Other { number, command, arguments });
+                return Ok(());
+            };
+            let concerned = Concerned { source: false, target: true };
+            let key = Key { command: command.to_owned(), options, concerned };
+            return self.removal(number, key, removal, wanted);
+        }
+        let (options, spec, wanted) = match &*name {
+            "cp" => cp::described(&arguments),
+            _ => mv::described(&arguments),
+        }
+        .map_err(said)?;
+        let concerned = Concerned::of(&spec.sources, &spec.target)?;
+        let key = Key { command: command.to_owned(), options, concerned };
+        match self.groups.iter_mut().find(|group| group.key == key) {
+            Some(Group { work: Work::Transfers(specs), numbers, .. }) => {
+                specs.push(spec);
+                numbers.push(number);
+            }
+            _ => {
+                let work = Work::Transfers(vec![spec]);
+                self.groups.push(Group { key, wanted, work, numbers: vec![number] });
+            }
+        }
+        Ok(())
+    }
+
+    fn removal(
+        &mut self,
+        number: usize,
+        key: Key,
+        removal: Removal,
+        wanted: Wanted,
+    ) -> Result<(), String> {
+        let added = std::iter::repeat_n(number, removal.doomed.len());
+        match self.groups.iter_mut().find(|group| group.key == key) {
+            Some(Group { work: Work::Removal(all), numbers, .. }) => {
+                numbers.extend(added);
+                all.doomed.extend(removal.doomed);
+            }
+            _ => {
+                let (numbers, work) = (added.collect(), Work::Removal(Box::new(removal)));
+                self.groups.push(Group { key, wanted, work, numbers });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn said(refused: Refused) -> String {
+    match refused {
+        Refused::Help(_) => "--help is none of a line's options".into(),
+        Refused::Usage(message) | Refused::Failed { message, .. } => message,
+    }
+}
+
+impl Group {
+    /// Does all of it; failures are told with their lines.
+    pub fn run(mut self, plan: &Plan, running: &Running) {
+        let wanted = Wanted { quiet: true, problems: false, ..self.wanted.clone() };
+        let show = match Show::new(wanted, Arc::clone(&running.control)) {
+            Ok(show) => show,
+            Err(message) => {
+                output::message(&message);
+                running.failed.store(true, std::sync::atomic::Ordering::Relaxed);
+                return;
+            }
+        };
+        let index = Index::of(&self);
+        let listener = Numbered { show: &show, index, running, escape: Escape::of_locale() };
+        let outcome = match &mut self.work {
+            Work::Transfers(specs) => {
+                for spec in specs.iter_mut() {
+                    spec.objects.options.exit_on_error |= plan.exit_on_error;
+                    if plan.jobs != Jobs::Auto {
+                        spec.jobs = plan.jobs;
+                    }
+                }
+                let refused = |at: usize, fatal: &hakobu_transfer::error::Fatal| {
+                    running.fail(self.numbers.get(at).copied().unwrap_or(0), &fatal.message);
+                };
+                transfer_each(specs, &running.control, &listener, &refused)
+            }
+            Work::Removal(removal) => {
+                if plan.jobs != Jobs::Auto {
+                    removal.jobs = plan.jobs;
+                }
+                remove_objects(removal, None, &running.control, &listener)
+            }
+        };
+        let outcome = outcome.unwrap_or_else(|fatal| {
+            // All of its lines failed for one reason.
+            let number = self.numbers.first().copied().unwrap_or(0);
+            running.fail(number, &fatal.message);
+            Outcome::default()
+        });
+        let code = exit::of_copy(&outcome);
+        if !show.finish(&outcome, code) || code != exit::OK {
+            running.failed.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+}
+
+/// From names to lines.
+struct Index {
+    /// Names as typed.
+    exact: HashMap<Vec<u8>, usize>,
+    /// What names begin with that a line does not spell out, the longest first.
+    beginnings: Vec<(Vec<u8>, usize)>,
+}
+
+impl Index {
+    fn of(group: &Group) -> Index {
+        let mut index = Index { exact: HashMap::new(), beginnings: Vec::new() };
+        match &group.work {
+            Work::Transfers(specs) => {
+                for (spec, number) in specs.iter().zip(&group.numbers) {
+                    for source in &spec.sources {
+                        index.add(source.as_os_str().as_bytes(), *number);
+                    }
+                }
+            }
+            Work::Removal(removal) => {
+                for (doomed, number) in removal.doomed.iter().zip(&group.numbers) {
+                    let (bucket, key) = match doomed {
+                        Doomed::Key { bucket, key } | Doomed::Tree { bucket, key } => {
+                            (bucket, &**key)
+                        }
+                        Doomed::Below { bucket, prefix } => (bucket, &**prefix),
+                        Doomed::Matching { bucket, pattern } => (bucket, pattern.literal()),
+                    };
+                    index.add(&[b"s3://", bucket.as_bytes(), b"/", key].concat(), *number);
+                }
+            }
+        }
+        index.beginnings.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        index
+    }
+
+    fn add(&mut self, name: &[u8], number: usize) {
+        self.exact.entry(name.to_vec()).or_insert(number);
+        let wild = name.iter().position(|byte| matches!(byte, b'*' | b'?'));
+        self.beginnings.push((name[..wild.unwrap_or(name.len())].to_vec(), number));
+    }
+
+    fn find(&self, name: &Path) -> Option<usize> {
+        let name = name.as_os_str().as_bytes();
+        let begins = || self.beginnings.iter().find(|(beginning, _)| name.starts_with(beginning));
+        self.exact.get(name).copied().or_else(|| begins().map(|(_, number)| *number))
+    }
+}
+
+/// Shows what happens, and failures with the line they belong to.
+struct Numbered<'a> {
+    show: &'a Show,
+    index: Index,
+    running: &'a Running,
+    escape: Escape,
+}
+
+impl Listener for Numbered<'_> {
+    fn event(&self, event: Event<'_>) {
+        let Event::Problem(problem) = event else { return self.show.event(event) };
+        let names = [problem.source.as_deref(), problem.target.as_deref()];
+        let number = names.into_iter().flatten().find_map(|name| self.index.find(name));
+        let sentence = problems::sentence(problem, self.escape);
+        match (problem.class, number) {
+            (Class::Notice, Some(number)) => {
+                self.show.message(&format!("line {number}: {sentence}"));
+            }
+            (_, Some(number)) => self.running.fail(number, &sentence),
+            (_, None) => self.show.event(event),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(groups: &mut Groups, number: usize, line: &str) -> Result<(), String> {
+        let mut words = line.split(' ').map(OsString::from);
+        let command = words.next().unwrap();
+        groups.add(number, &command, words.collect(), line.contains("s3://"))
+    }
+
+    #[test]
+    fn what_is_alike_comes_together() {
+        let mut groups = Groups::default();
+        for (number, line) in [
+            "cp a s3://abc/a",
+            "rm s3://abc/x",
+            "cp b s3://abc/b",
+            "cp --acl=private c s3://abc/c",
+            "cp s3://abc/d .",
+            "rm s3://abc/y s3://abc/z",
+            "ls s3://abc",
+            "cp a b",
+        ]
+        .iter()
+        .enumerate()
+        {
+            added(&mut groups, number + 1, line).unwrap();
+        }
+        let others: Vec<usize> = groups.others.iter().map(|other| other.number).collect();
+        assert_eq!(others, [7, 8]);
+        let numbers: Vec<Vec<usize>> =
+            groups.take().into_iter().map(|group| group.numbers).collect();
+        assert_eq!(numbers, [vec![1, 3], vec![4], vec![5], vec![2, 6, 6]]);
+        assert!(added(&mut Groups::default(), 1, "cp --nonsense s3://abc/a b").is_err());
+    }
+
+    #[test]
+    fn failures_find_their_lines() {
+        let mut groups = Groups::default();
+        added(&mut groups, 4, "cp s3://abc/a/* .").unwrap();
+        added(&mut groups, 5, "cp s3://abc/a/b .").unwrap();
+        added(&mut groups, 6, "cp s3://abc/a/b?c .").unwrap();
+        let group = groups.take().remove(0);
+        let index = Index::of(&group);
+        for (name, line) in
+            [("s3://abc/a/b", Some(5)), ("s3://abc/a/x/y", Some(4)), ("s3://other/a", None)]
+        {
+            assert_eq!(index.find(Path::new(name)), line, "{name}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The lines of a run file: split as a shell splits them, without any expansion, and s5cmd's short
+//! options as what they are called here.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// Splits a line into words. Quotes, backslashes and `$'…'` mean what they mean in a shell; `#` at
+/// the beginning of a word begins a comment. No word: nothing is to be done.
+///
+/// # Errors
+/// What is wrong with the line.
+pub fn words(line: &[u8]) -> Result<Vec<OsString>, &'static str> {
+    const OPEN: &str = "a quote is not closed";
+    let mut words = Vec::new();
+    let mut word: Option<Vec<u8>> = None;
+    let mut rest = line;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => words.extend(word.take().map(OsString::from_vec)),
+            b'#' if word.is_none() => break,
+            0 => return Err("a NUL cannot be part of a word"),
+            b'\'' => {
+                let end = rest.iter().position(|byte| *byte == b'\'').ok_or(OPEN)?;
+                word.get_or_insert_default().extend_from_slice(&rest[..end]);
+                rest = &rest[end + 1..];
+            }
+            b'"' => double_quoted(&mut rest, word.get_or_insert_default()).ok_or(OPEN)?,
+            b'$' if rest.starts_with(b"'") => {
+                rest = &rest[1..];
+                escaped(&mut rest, word.get_or_insert_default()).ok_or(OPEN)?;
+            }
+            b'\\' => {
+                let (&next, after) = rest.split_first().ok_or("a backslash ends the line")?;
+                word.get_or_insert_default().push(next);
+                rest = after;
+            }
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word.map(OsString::from_vec));
+    Ok(words)
+}
+
+/// Up to the closing quote; a backslash counts before `"`, `\`, `$` and a backtick.
+fn double_quoted(rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
+    loop {
+        let (&byte, after) = rest.split_first()?;
+        *rest = after;
+        match (byte, rest.first()) {
+            (b'"', _) => return Some(()),
+            (b'\\', Some(&next @ (b'"' | b'\\' | b'$' | b'`'))) => {
+                word.push(next);
+                *rest = &rest[1..];
+            }
+            _ => word.push(byte),
+        }
+    }
+}
+
+/// `$'…'`: up to the closing quote, with C's escapes.
+fn escaped(rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
+    loop {
+        let (&byte, after) = rest.split_first()?;
+        *rest = after;
+        match byte {
+            b'\'' => return Some(()),
+            b'\\' => {
+                let (&letter, after) = rest.split_first()?;
+                *rest = after;
+                match letter {
+                    b'a' => word.push(7),
+                    b'b' => word.push(8),
+                    b't' => word.push(b'\t'),
+                    b'n' => word.push(b'\n'),
+                    b'v' => word.push(11),
+                    b'f' => word.push(12),
+                    b'r' => word.push(b'\r'),
+                    b'0'..=b'7' => {
+                        let digits = rest.iter().take(2).take_while(|b| (b'0'..=b'7').contains(b));
+                        let digits: Vec<u8> = digits.copied().collect();
+                        let value = digits.iter().fold(u32::from(letter - b'0'), |sum, digit| {
+                            sum * 8 + u32::from(digit - b'0')
+                        });
+                        word.push(value as u8);
+                        *rest = &rest[digits.len()..];
+                    }
+                    other => word.push(other),
+                }
+            }
+            other => word.push(other),
+        }
+    }
+}
+
+/// Puts what s5cmd calls differently into our words. Ours keep their meaning where they have one
+/// for `s3://`.
+pub fn translated(words: Vec<OsString>) -> Vec<OsString> {
+    let command = words.first().cloned().unwrap_or_default();
+    let copies = command == "cp" || command == "mv";
+    let mut out = Vec::with_capacity(words.len());
+    let mut words = words.into_iter().peekable();
+    while let Some(word) = words.next() {
+        let number = |word: Option<&OsString>| {
+            word.is_some_and(|word| word.as_bytes().first().is_some_and(u8::is_ascii_digit))
+        };
+        let ours = match word.to_str() {
+            Some("--") => {
+                out.push(word);
+                break;
+            }
+            Some("-s" | "--if-size-differ") if copies => "--size-only",
+            Some("--if-source-newer") if copies => "--update",
+            Some("-c") if copies && number(words.peek()) => "--concurrency",
+            Some("-p") if copies && number(words.peek()) => "--part-size",
+            Some("--no-follow-symlinks") if command == "cp" => "-P",
+            Some("-sp" | "--show-progress") if copies => "--progress",
+            Some("-H" | "--humanize") if command == "ls" || command == "du" => "-h",
+            Some("-e" | "--etag" | "-s" | "--storage-class") if command == "ls" => "-l",
+            Some("--expire") if command == "presign" => "--expires-in",
+            _ => {
+                out.push(word);
+                continue;
+            }
+        };
+        out.push(ours.into());
+    }
+    out.extend(words);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(line: &str) -> Result<String, &'static str> {
+        let words = words(line.as_bytes())?;
+        Ok(words.iter().map(|word| format!("[{}]", word.display())).collect())
+    }
+
+    #[test]
+    fn as_a_shell() {
+        for (line, expected) in [
+            ("", Ok("")),
+            ("  # all of it", Ok("")),
+            ("cp a b # rest", Ok("[cp][a][b]")),
+            ("cp a#b 's3://b/k k'", Ok("[cp][a#b][s3://b/k k]")),
+            ("cp \"a $x\\\"\\a\" b\\ c", Ok("[cp][a $x\"\\a][b c]")),
+            ("a'b'\"c\"$'d\\n\\101'", Ok("[abcd\nA]")),
+            ("x '' \"\"", Ok("[x][][]")),
+            ("a*b?\r\n", Ok("[a*b?]")),
+            ("$x $", Ok("[$x][$]")),
+            ("'a", Err("a quote is not closed")),
+            ("\"a", Err("a quote is not closed")),
+            ("$'a", Err("a quote is not closed")),
+            ("a\\", Err("a backslash ends the line")),
+            ("a\0b", Err("a NUL cannot be part of a word")),
+        ] {
+            assert_eq!(split(line).as_deref(), expected.as_deref(), "{line}");
+        }
+    }
+
+    #[test]
+    fn s5cmds_words() {
+        let told = |line: &str| {
+            let words = translated(words(line.as_bytes()).unwrap());
+            words.iter().map(|word| word.display().to_string()).collect::<Vec<_>>().join(" ")
+        };
+        for (line, expected) in [
+            ("cp -n -s -u a b", "cp -n --size-only -u a b"),
+            ("cp -c 5 -p 50 a b", "cp --concurrency 5 --part-size 50 a b"),
+            ("cp -p a b", "cp -p a b"),
+            ("cp --if-source-newer -- -s b", "cp --update -- -s b"),
+            ("sync -c a b", "sync -c a b"),
+            ("ls -H -e s3://b", "ls -h -l s3://b"),
+            ("rm -s x", "rm -s x"),
+        ] {
+            assert_eq!(told(line), expected);
+        }
+    }
+
+    proptest::proptest! {
+        /// What a dry run prints is what a run file reads.
+        #[test]
+        fn quoted_names_come_back(name: Vec<u8>) {
+            let name: Vec<u8> = name.into_iter().filter(|byte| *byte != 0).collect();
+            let mut line = b"cp ".to_vec();
+            crate::show::escape::push_quoted(&name, &mut line);
+            let words = words(&line);
+            proptest::prop_assert_eq!(words, Ok(vec!["cp".into(), OsString::from_vec(name)]));
+        }
+
+        #[test]
+        fn any_line_is_taken_or_refused(line: Vec<u8>) {
+            if let Ok(words) = words(&line) {
+                proptest::prop_assert!(words.len() <= line.len());
+            }
+        }
+    }
+}

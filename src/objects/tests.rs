@@ -1,0 +1,149 @@
+//! What options for S3 come to.
+
+use super::*;
+use crate::options::sync::TABLE;
+use std::ffi::OsString;
+
+fn asked(line: &str) -> Result<Asked, String> {
+    let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+    let typed = TABLE.parse(&words).map_err(|refused| format!("{refused:?}"))?;
+    let mut asked = Asked::default();
+    for given in &typed.options {
+        asked.take(given)?;
+    }
+    Ok(asked)
+}
+
+fn headers(line: &str) -> Result<String, String> {
+    let objects = asked(line)?.objects()?;
+    let shown = objects
+        .options
+        .headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap_or("not text")));
+    Ok(shown.collect::<Vec<_>>().join("; "))
+}
+
+#[test]
+fn options_become_headers() {
+    for (line, expected) in [
+        ("", ""),
+        ("--storage-class=GLACIER", "x-amz-storage-class: GLACIER"),
+        ("--content-type=a/b --content-type=c/d", "content-type: c/d"),
+        ("--sse=AES256", "x-amz-server-side-encryption: AES256"),
+        (
+            "--sse-kms-key-id=k",
+            "x-amz-server-side-encryption: aws:kms; \
+             x-amz-server-side-encryption-aws-kms-key-id: k",
+        ),
+        ("--metadata=a=1,b=2 --metadata A=3", "x-amz-meta-b: 2; x-amz-meta-a: 3"),
+        ("--expires=2030-01-31T12:00:00Z", "expires: Thu, 31 Jan 2030 12:00:00 GMT"),
+        ("--tagging=a=1&b=2 --acl=private", "x-amz-tagging: a=1&b=2; x-amz-acl: private"),
+    ] {
+        assert_eq!(headers(line).as_deref(), Ok(expected), "{line}");
+    }
+}
+
+#[test]
+fn specific_settings_win() {
+    let objects = asked(
+        "--endpoint-url=http://both --source-region=here --region=there \
+         --destination-endpoint-url=http://target --profile=p",
+    )
+    .and_then(Asked::objects)
+    .unwrap();
+    let shown = |settings: &Settings| {
+        [&settings.endpoint_url, &settings.region, &settings.profile]
+            .map(|text| text.clone().unwrap_or_default())
+            .join(" ")
+    };
+    assert_eq!(shown(&objects.source), "http://both here p");
+    assert_eq!(shown(&objects.target), "http://target there p");
+}
+
+#[test]
+fn sizes_and_numbers() {
+    let options = |line: &str| asked(line).and_then(Asked::objects).map(|it| it.options);
+    assert_eq!(options("--part-size=8").unwrap().part_bytes, Some(8 << 20));
+    assert_eq!(options("--part-size=16MB").unwrap().part_bytes, Some(16_000_000));
+    assert_eq!(options("--concurrency=7").unwrap().concurrency, Some(7));
+    assert!(options("").unwrap().guess_content_type);
+    assert!(!options("--no-guess-mime-type").unwrap().guess_content_type);
+    assert!(options("--metadata-directive=replace").unwrap().replace_metadata);
+    assert_eq!(options("--checksum-algorithm=crc32c").unwrap().algorithm, Some(Algorithm::Crc32c));
+}
+
+#[test]
+fn wrong_values_are_refused() {
+    for line in [
+        "--part-size=1",
+        "--part-size=6G",
+        "--part-size=x",
+        "--concurrency=0",
+        "--concurrency=1001",
+        "--sse=yes",
+        "--if-none-match=etag",
+        "--request-payer=me",
+        "--addressing-style=dns",
+        "--checksum-algorithm=crc",
+        "--metadata-directive=KEEP",
+        "--metadata=x",
+        "--expires=soon",
+        "--endpoint-url=",
+    ] {
+        assert!(asked(line).is_err(), "{line}");
+    }
+    assert!(headers("--sse=AES256 --sse-kms-key-id=k").is_err());
+    assert!(headers("--metadata=a=ä").is_err());
+}
+
+#[test]
+fn without_a_store_they_are_refused() {
+    let message = asked("--region=x").unwrap().only_with_objects(false);
+    assert_eq!(message, Err("--region is for s3:// locations, and none is given".to_owned()));
+    assert_eq!(asked("--region=x").unwrap().only_with_objects(true), Ok(()));
+    assert_eq!(asked("-a").unwrap().only_with_objects(false), Ok(()));
+}
+
+#[test]
+fn what_travels_with_objects() {
+    let up = Concerned { source: false, target: true };
+    let fitted = |line: &str| {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        let typed = TABLE.parse(&words).unwrap();
+        let mut policy = Policy::default();
+        for given in &typed.options {
+            let keep = &mut policy.preserve;
+            match given.name {
+                "archive" => {
+                    (keep.mode, keep.times, keep.owner, keep.group) = (true, true, true, true);
+                    policy.devices = true;
+                }
+                "owner" => (keep.owner, keep.owner_explicit) = (given.on, given.on),
+                "group" => keep.group = given.on,
+                "times" => keep.times = given.on,
+                "ignore-existing" => policy.ignore_existing = true,
+                _ => {}
+            }
+        }
+        let options =
+            Asked::default().fit("sync", &typed.options, up, &mut policy).unwrap().options;
+        assert!(!policy.devices);
+        (options.keep_times, options.keep_modes, options.keep_owners, options.if_none_match)
+    };
+    assert_eq!(fitted("-r"), (false, false, false, false));
+    assert_eq!(fitted("-a"), (true, true, false, false));
+    assert_eq!(fitted("-ao"), (true, true, true, false));
+    assert_eq!(fitted("-rg"), (false, false, true, false));
+    assert_eq!(fitted("-a --no-t"), (false, true, false, false));
+    assert_eq!(fitted("-r --no-clobber"), (false, false, false, true));
+}
+
+#[test]
+fn urls() {
+    let os = |text: &str| OsString::from(text);
+    assert!(object_url(&os("s3://abc/k")).is_ok() && object_url(&os("s3://abc")).is_err());
+    assert!(object_url(&os("k")).is_err() && url(&os("s3://a b")).is_err());
+    assert_eq!(bucket_url(&os("s3://abc/")).as_deref(), Ok("abc"));
+    assert!(bucket_url(&os("s3://abc/k")).is_err() && bucket_url(&os("s3://")).is_err());
+}
