@@ -21,12 +21,13 @@ const TRANSFER: &[(&str, &[&str])] = &[
     ("error", GROUND),
     ("event", GROUND),
     ("location", GROUND),
-    ("limit", GROUND),
+    ("meter", GROUND),
+    ("limit", &["unit", "error", "event", "clock", "control", "meter"]),
     ("tune", GROUND),
     ("sample", GROUND),
     ("journal", GROUND),
-    ("verdict", &["unit", "error", "event", "clock", "control", "sample"]),
-    ("s3", &["unit", "error", "event", "clock", "control", "location", "limit"]),
+    ("verdict", &["unit", "error", "event", "clock", "control", "meter", "sample"]),
+    ("s3", &["unit", "error", "event", "clock", "control", "meter", "location", "limit"]),
     ("policy", FIRST),
     ("engine", SECOND),
     ("object", OBJECT),
@@ -36,24 +37,24 @@ const TRANSFER: &[(&str, &[&str])] = &[
 ];
 const GROUND: &[&str] = &["unit", "error", "event", "clock", "control"];
 const FIRST: &[&str] = &[
-    "unit", "error", "event", "clock", "control", "location", "limit", "tune", "sample", "journal",
-    "verdict",
+    "unit", "error", "event", "clock", "control", "meter", "location", "limit", "tune", "sample",
+    "journal", "verdict",
 ];
 const SECOND: &[&str] = &[
-    "unit", "error", "event", "clock", "control", "location", "limit", "tune", "sample", "journal",
-    "verdict", "policy",
+    "unit", "error", "event", "clock", "control", "meter", "location", "limit", "tune", "sample",
+    "journal", "verdict", "policy",
 ];
 const OBJECT: &[&str] = &[
-    "unit", "error", "event", "clock", "control", "location", "limit", "tune", "sample", "journal",
-    "verdict", "s3", "policy", "engine",
+    "unit", "error", "event", "clock", "control", "meter", "location", "limit", "tune", "sample",
+    "journal", "verdict", "s3", "policy", "engine",
 ];
 const THIRD: &[&str] = &[
-    "unit", "error", "event", "clock", "control", "location", "limit", "tune", "sample", "journal",
-    "verdict", "s3", "policy", "engine", "object",
+    "unit", "error", "event", "clock", "control", "meter", "location", "limit", "tune", "sample",
+    "journal", "verdict", "s3", "policy", "engine", "object",
 ];
 const FOURTH: &[&str] = &[
-    "unit", "error", "event", "clock", "control", "location", "limit", "tune", "sample", "journal",
-    "verdict", "s3", "policy", "engine", "object", "plan", "verify",
+    "unit", "error", "event", "clock", "control", "meter", "location", "limit", "tune", "sample",
+    "journal", "verdict", "s3", "policy", "engine", "object", "plan", "verify",
 ];
 
 /// The longest that a file of each kind may be (the first kind that fits): as long as its longest

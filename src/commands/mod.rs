@@ -217,6 +217,7 @@ fn joined(mut first: Outcome, second: Outcome) -> Outcome {
         stopped: first.stopped || second.stopped,
         fatal: first.fatal.or(second.fatal),
         requests: first.requests + second.requests,
+        findings: if second.took > first.took { second.findings } else { first.findings },
     }
 }
 

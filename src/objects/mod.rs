@@ -211,7 +211,6 @@ impl Asked {
             target: self.side(&self.target),
             options: self.options,
             raw: self.raw,
-            memory_bytes_max: None,
         })
     }
 

@@ -42,12 +42,15 @@ impl Stage {
         self.area.join("home/state/hakobu")
     }
 
-    /// A file of the source, of bytes that are nowhere the same.
+    /// A file of the source, of bytes that are nowhere the same; last changed a minute ago, so that
+    /// its upload is later without doubt.
     pub fn source(&self, name: &str, size: usize) -> Vec<u8> {
         let bytes = noise(name.len() as u64, size);
         let path = self.src().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, &bytes).unwrap();
+        std::fs::write(&path, &bytes).unwrap();
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
         bytes
     }
 

@@ -3,13 +3,13 @@
 mod batch;
 mod objects;
 mod remove;
+mod steer;
 
 pub use crate::control::Control;
 use crate::engine::node::c_string;
 use crate::engine::{Engine, Pass, Setup, TargetMode, pool};
 use crate::error::{Cause, Fatal, quoted};
 use crate::event::Listener;
-use crate::limit::Limiter;
 use crate::location::Location;
 use crate::plan::{self, Argument, Place};
 pub use crate::plan::{Layout, Objects, Spec};
@@ -23,6 +23,8 @@ pub use remove::{Doomed, Removal, remove_objects};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+pub use steer::Findings;
+use steer::{helm, steered};
 
 /// How a run ended.
 #[derive(Debug, Default)]
@@ -39,6 +41,8 @@ pub struct Outcome {
     pub fatal: Option<Fatal>,
     /// What the stores of both sides counted; nothing between local paths.
     pub requests: Requests,
+    /// What was found out about it on the way.
+    pub findings: Findings,
 }
 
 /// Runs a transfer to its end.
@@ -90,6 +94,7 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
         // before anything is written through the link.
         policy.delete = Delete::Before;
     }
+    let helm = helm(spec, jobs, jobs);
     let run = |pass: Pass| -> Result<(Totals, Option<Fatal>), Fatal> {
         let engine = Engine::new(Setup {
             policy: &policy,
@@ -97,7 +102,7 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
             listener,
             control,
             items: (spec.items, spec.items_unchanged),
-            limiter: spec.bytes_per_s_max.map(Limiter::new),
+            helm: &helm,
             target: mode,
             deletes: !inside_source,
             temp_dir: temp_dir(spec, mode)?,
@@ -120,18 +125,23 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
         Delete::After if deletes => &[Pass::Transfer, Pass::Delete][..],
         _ => &[Pass::Transfer][..],
     };
-    for pass in passes {
-        let (more, stopped_by) = run(*pass)?;
-        totals += more;
-        fatal = fatal.or(stopped_by);
-        if fatal.is_some() || control.is_stopped() {
-            break;
+    let all = || {
+        for pass in passes {
+            let (more, stopped_by) = run(*pass)?;
+            totals += more;
+            fatal = fatal.take().or(stopped_by);
+            if fatal.is_some() || control.is_stopped() {
+                break;
+            }
         }
-    }
+        Ok(())
+    };
+    let (ran, findings) = steered(&helm, all);
+    ran?;
     drop(mask);
     let stopped = control.is_stopped() && fatal.is_none();
     let requests = Requests::default();
-    Ok(Outcome { totals, took: started.elapsed(), jobs, stopped, fatal, requests })
+    Ok(Outcome { totals, took: started.elapsed(), jobs, stopped, fatal, requests, findings })
 }
 
 /// The mask of this process while it is set aside: modes are given as they shall be.

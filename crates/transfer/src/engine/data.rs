@@ -216,7 +216,7 @@ impl Engine<'_> {
         // the next run copy it again.
         let len = if size == 0 { filled } else { filled.min(size as usize) };
         let content = state.buffer.get(..len).unwrap_or_default();
-        if self.limiter.is_some() {
+        if self.helm.bytes.is_some() {
             for piece in content.chunks(self.stride(BUFFER_BYTES)) {
                 self.pace(piece.len() as u64);
                 if self.is_over() {
@@ -346,7 +346,7 @@ impl Engine<'_> {
         pair.devices.0 == pair.devices.1
             && !pair.no_range
             && self.policy.reflink != Reflink::Never
-            && self.limiter.is_none()
+            && self.helm.bytes.is_none()
             && self.mode == TargetMode::Real
     }
 

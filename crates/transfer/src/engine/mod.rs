@@ -35,7 +35,7 @@ pub use walk::Unit;
 use crate::control::Control;
 use crate::error::{Cause, Class, Fatal, Operation, Problem};
 use crate::event::{Event, Listener};
-use crate::limit::Limiter;
+use crate::limit::{Helm, Limiter};
 use crate::policy::{Content, Policy};
 use crate::unit::{Meta, Totals};
 use hakobu_sys::OwnedFd;
@@ -58,8 +58,8 @@ pub struct Setup<'a> {
     pub control: &'a Control,
     /// `Item` events are wanted; also for unchanged entries.
     pub items: (bool, bool),
-    /// Shared rate of content bytes.
-    pub limiter: Option<Limiter>,
+    /// How many work at which rates, and who counts it.
+    pub helm: &'a Helm,
     /// Nothing is made at the target: `null:`, or a dry run.
     pub target: TargetMode,
     /// Extraneous entries may be removed at all.
@@ -93,7 +93,7 @@ pub struct Engine<'a> {
     control: &'a Control,
     items: bool,
     items_unchanged: bool,
-    limiter: Option<Limiter>,
+    helm: &'a Helm,
     mode: TargetMode,
     temp_dir: Option<(OwnedFd, u64)>,
     temp_names: temp::TempNames,
@@ -139,8 +139,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 impl<'a> Engine<'a> {
     /// An engine for one run, not started.
     pub fn new(setup: Setup<'a>) -> Engine<'a> {
-        let Setup { policy, listener, control, items, limiter, target, temp_dir, umask, .. } =
-            setup;
+        let Setup { policy, listener, control, items, helm, target, temp_dir, umask, .. } = setup;
         let preserve = policy.preserve;
         Engine {
             policy,
@@ -149,7 +148,7 @@ impl<'a> Engine<'a> {
             control,
             items: items.0,
             items_unchanged: items.1,
-            limiter,
+            helm,
             mode: target,
             temp_dir,
             temp_names: temp::TempNames::new(),
@@ -294,7 +293,7 @@ impl<'a> Engine<'a> {
 
     /// Waits for the right to move `bytes`.
     fn pace(&self, bytes: u64) {
-        if let Some(limiter) = &self.limiter {
+        if let Some(limiter) = &self.helm.bytes {
             let mut wait = limiter.take(bytes, self.started.elapsed());
             // In slices, so that a signal is noticed.
             while !wait.is_zero() && !self.is_over() {
@@ -307,7 +306,7 @@ impl<'a> Engine<'a> {
 
     /// How many bytes to move between two looks at the limit and the signals.
     fn stride(&self, buffer: usize) -> usize {
-        let grant = self.limiter.as_ref().map_or(u64::MAX, Limiter::grant_max);
+        let grant = self.helm.bytes.as_ref().map_or(u64::MAX, Limiter::grant_max);
         usize::try_from(grant).unwrap_or(usize::MAX).clamp(1, buffer)
     }
 }

@@ -42,7 +42,7 @@ impl Engine<'_> {
     /// meanwhile. What asks first goes first, as a whole: a body is sent in one go once it may be,
     /// and many that share every tenth of a second would all be late.
     pub(super) async fn pace(&self, bytes: u64) -> bool {
-        let Some(limiter) = &self.setup.limiter else { return true };
+        let Some(limiter) = &self.setup.helm.bytes else { return true };
         let mut wait = limiter.take(bytes, self.started.elapsed());
         while !wait.is_zero() {
             let step = wait.min(STOP_SEEN_AFTER);

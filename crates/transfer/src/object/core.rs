@@ -9,7 +9,7 @@ use crate::control::Control;
 use crate::error::{Fatal, Problem};
 use crate::event::Listener;
 use crate::journal::Journal;
-use crate::limit::Limiter;
+use crate::limit::Helm;
 use crate::policy::Policy;
 use crate::s3::{Client, Store};
 use crate::unit::Totals;
@@ -35,10 +35,8 @@ pub struct Setup<'a> {
     pub control: &'a Control,
     /// Whether items are told, and of unchanged entries too.
     pub items: (bool, bool),
-    /// Bytes a second, all cores together.
-    pub limiter: Option<Limiter>,
-    /// Requests and files in flight.
-    pub jobs: usize,
+    /// How many requests and files may be in flight at which rates, and who counts it.
+    pub helm: &'a Helm,
     /// Cores to use.
     pub cores: usize,
     /// Bytes in flight.
@@ -114,13 +112,13 @@ pub fn run(
         fatal: Mutex::default(),
         setup,
     };
-    let cores = engine.setup.cores.clamp(1, engine.setup.jobs.max(1));
+    let jobs = engine.setup.helm.gate.jobs_max();
+    let cores = engine.setup.cores.clamp(1, jobs);
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         let _alarm = Alarm(&engine.queue);
         for number in 0..cores {
-            let workers =
-                engine.setup.jobs / cores + usize::from(number < engine.setup.jobs % cores);
+            let workers = jobs / cores + usize::from(number < jobs % cores);
             let engine = &engine;
             let thread = std::thread::Builder::new()
                 .name(format!("core-{number}"))

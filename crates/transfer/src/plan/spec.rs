@@ -43,6 +43,15 @@ pub struct Spec {
     pub jobs: Jobs,
     /// Bytes of content a second, all workers together (`--bwlimit`).
     pub bytes_per_s_max: Option<u64>,
+    /// Operations (between paths) or requests (with a store) a second (`--iops-limit`,
+    /// `--rps-limit`).
+    pub operations_per_s_max: Option<u64>,
+    /// Bytes in flight and in buffers (`--memory`); 256 MiB where nothing is said.
+    pub memory_bytes_max: Option<u64>,
+    /// Numbers of jobs that were good are remembered, and begun with (off: `--no-memory`).
+    pub remember: bool,
+    /// Experiments are made during the run that prove its verdict (`--prove`).
+    pub prove: bool,
     /// Whether the listener wants an `Item` event for every change.
     pub items: bool,
     /// Whether items are wanted for unchanged entries, too (`-ii`, `-vv`).
@@ -67,6 +76,4 @@ pub struct Objects {
     pub options: ObjectOptions,
     /// `*` and `?` in source keys are themselves (`--raw`).
     pub raw: bool,
-    /// Bytes in flight; 256 MiB where nothing is said.
-    pub memory_bytes_max: Option<u64>,
 }

@@ -100,8 +100,11 @@ fn decide_file(source: &Meta, target: &Meta, policy: &Policy) -> Action {
         return Action::Metadata;
     }
     if policy.newer_only && !policy.ignore_times {
-        let window_s = policy.modify_window_s.max(0);
-        let stale = source.mtime.s > target.mtime.s.saturating_add(window_s);
+        // To the nanosecond, although the target's time may be a whole second, rounded down: what
+        // was written in the second of its upload may have been written after it.
+        let mut known = target.mtime;
+        known.s = known.s.saturating_add(policy.modify_window_s.max(0));
+        let stale = source.mtime > known;
         return if stale { Action::Update } else { Action::Metadata };
     }
     if policy.ignore_times || !same_time(source.mtime, target.mtime, policy.modify_window_s) {

@@ -2,6 +2,7 @@
 //! its connections, and its jobs (`hakobu run`).
 
 use super::objects::{jobs_of, open, policy, setup};
+use super::steer::{helm, steered};
 use super::{Control, Outcome, Spec};
 use crate::error::{Class, Fatal, Operation, Problem};
 use crate::event::{Event, Listener};
@@ -41,35 +42,40 @@ pub fn transfer_each(
     let umask = process::set_umask(0);
     process::set_umask(umask);
     let (policy, jobs) = (policy(first), jobs_of(first));
-    let setup = setup(first, &policy, &stores, control, listener, umask);
+    let helm = helm(first, jobs, jobs);
+    let setup = setup(first, &policy, &stores, (control, listener), &helm, umask);
     let next = AtomicUsize::new(0);
-    let (totals, fatal) = object::run(setup, |engine| {
-        let planner = || {
-            while let Some((at, spec)) = take(&next, specs).filter(|_| !engine.is_stopped()) {
-                if let Err(fatal) = plan(engine, spec, &stores, umask) {
-                    refused(at, &fatal);
-                    engine.add(&Totals { failed: 1, ..Totals::default() });
-                    if spec.objects.options.exit_on_error {
-                        engine.stop_for(fatal);
+    let work = || {
+        object::run(setup, |engine| {
+            let planner = || {
+                while let Some((at, spec)) = take(&next, specs).filter(|_| !engine.is_stopped()) {
+                    if let Err(fatal) = plan(engine, spec, &stores, umask) {
+                        refused(at, &fatal);
+                        engine.add(&Totals { failed: 1, ..Totals::default() });
+                        if spec.objects.options.exit_on_error {
+                            engine.stop_for(fatal);
+                        }
                     }
                 }
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..jobs.min(PLANNERS_MAX).min(specs.len()) {
-                // Where no more threads can be had, those that are there do all of it.
-                if std::thread::Builder::new().spawn_scoped(scope, planner).is_err() {
-                    break;
+            };
+            std::thread::scope(|scope| {
+                for _ in 1..jobs.min(PLANNERS_MAX).min(specs.len()) {
+                    // Where no more threads can be had, those that are there do all of it.
+                    if std::thread::Builder::new().spawn_scoped(scope, planner).is_err() {
+                        break;
+                    }
                 }
-            }
-            planner();
-        });
-        listener.event(Event::WalkDone);
-    })?;
+                planner();
+            });
+            listener.event(Event::WalkDone);
+        })
+    };
+    let (ran, findings) = steered(&helm, work);
+    let (totals, fatal) = ran?;
     let stopped = control.is_stopped() && fatal.is_none();
     let requests = stores.all().map(|store| Requests::of(store));
     let requests = requests.fold(Requests::default(), Add::add);
-    Ok(Outcome { totals, took: started.elapsed(), jobs, stopped, fatal, requests })
+    Ok(Outcome { totals, took: started.elapsed(), jobs, stopped, fatal, requests, findings })
 }
 
 fn take<'a>(next: &AtomicUsize, specs: &'a [Spec]) -> Option<(usize, &'a Spec)> {

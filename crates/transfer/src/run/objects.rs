@@ -1,10 +1,11 @@
 //! Transfers with S3 on one side or both: opens the stores, sizes the engine, runs its passes.
 
+use super::steer::{helm, steered};
 use super::{Control, Outcome, Spec};
 use crate::error::{Class, Fatal, Operation, Problem};
 use crate::event::{Event, Listener};
 use crate::journal::Journal;
-use crate::limit::Limiter;
+use crate::limit::Helm;
 use crate::object::{self, JOBS_SEED, Root, Setup};
 use crate::plan::objects::{self, Pass, Stores, Stretch, What};
 use crate::policy::{Delete, Policy};
@@ -50,9 +51,11 @@ pub(super) fn transfer(
         }));
     }
     let policy = policy(spec);
+    let jobs = jobs_of(spec);
+    let helm = helm(spec, jobs, jobs);
     let mut fatal = None;
     let run = |pass: Pass, stretches: &[Stretch]| {
-        let setup = setup(spec, &policy, &stores, control, listener, umask);
+        let setup = setup(spec, &policy, &stores, (control, listener), &helm, umask);
         object::run(setup, |engine| {
             for stretch in stretches {
                 objects::feed(engine, spec, &stores, stretch, pass);
@@ -67,22 +70,27 @@ pub(super) fn transfer(
         Delete::After if deletes => &[Pass::Transfer, Pass::Delete][..],
         _ => &[Pass::Transfer][..],
     };
-    for pass in passes {
-        let (more, stopped_by) = run(*pass, &stretches)?;
-        totals += more;
-        fatal = fatal.or(stopped_by);
-        // What did not arrive must not cost what was there.
-        if fatal.is_some() || control.is_stopped() {
-            break;
+    let all = || {
+        for pass in passes {
+            let (more, stopped_by) = run(*pass, &stretches)?;
+            totals += more;
+            fatal = fatal.take().or(stopped_by);
+            // What did not arrive must not cost what was there.
+            if fatal.is_some() || control.is_stopped() {
+                break;
+            }
         }
-    }
+        Ok(())
+    };
+    let (ran, findings) = steered(&helm, all);
+    ran?;
     let stopped = control.is_stopped() && fatal.is_none();
     if policy.remove_source_dirs && !policy.dry_run && !stopped && fatal.is_none() {
         stretches.iter().for_each(remove_emptied);
     }
     let requests =
         stores.all().map(|store| Requests::of(store)).fold(Requests::default(), Add::add);
-    Ok(Outcome { totals, took: started.elapsed(), jobs: jobs_of(spec), stopped, fatal, requests })
+    Ok(Outcome { totals, took: started.elapsed(), jobs, stopped, fatal, requests, findings })
 }
 
 /// What the engine is given for a transfer.
@@ -90,8 +98,8 @@ pub(super) fn setup<'a>(
     spec: &'a Spec,
     policy: &'a Policy,
     stores: &Stores,
-    control: &'a Control,
-    listener: &'a dyn Listener,
+    (control, listener): (&'a Control, &'a dyn Listener),
+    helm: &'a Helm,
     umask: u32,
 ) -> Setup<'a> {
     Setup {
@@ -102,10 +110,9 @@ pub(super) fn setup<'a>(
         listener,
         control,
         items: (spec.items, spec.items_unchanged),
-        limiter: spec.bytes_per_s_max.map(Limiter::new),
-        jobs: jobs_of(spec),
+        helm,
         cores: process::cpus(),
-        memory_bytes_max: spec.objects.memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
+        memory_bytes_max: spec.memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
         journal: Journal::of_user(),
         umask,
     }

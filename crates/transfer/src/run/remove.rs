@@ -5,6 +5,7 @@ use super::{Control, Outcome};
 use crate::error::{Cause, Class, Fatal, Operation, Problem};
 use crate::event::{Event, Listener};
 use crate::journal::Journal;
+use crate::limit::Helm;
 use crate::object::list::{self, Pattern, StoreQuery, Trouble, bare_meta};
 use crate::object::{self, Engine, Entry, JOBS_SEED, ObjectOptions, Pair, Root, Setup, Task, Work};
 use crate::policy::Policy;
@@ -108,6 +109,7 @@ pub fn remove_objects(
     };
     let policy = Policy { dry_run: removal.dry_run, ..Policy::default() };
     let options = ObjectOptions::default();
+    let helm = Helm::fixed(jobs);
     let setup = Setup {
         policy: &policy,
         options: &options,
@@ -116,8 +118,7 @@ pub fn remove_objects(
         listener,
         control,
         items: (removal.items, false),
-        limiter: None,
-        jobs,
+        helm: &helm,
         cores: process::cpus(),
         memory_bytes_max: MEMORY_BYTES_MAX,
         journal: Journal::of_user(),
@@ -129,7 +130,15 @@ pub fn remove_objects(
     })?;
     let stopped = control.is_stopped() && fatal.is_none();
     let requests = Requests::of(&store).since(before);
-    Ok(Outcome { totals, took: started.elapsed(), jobs, stopped, fatal, requests })
+    Ok(Outcome {
+        totals,
+        took: started.elapsed(),
+        jobs,
+        stopped,
+        fatal,
+        requests,
+        ..Outcome::default()
+    })
 }
 
 fn feed(engine: &Engine<'_>, removal: &Removal, store: &Arc<Store>) {

@@ -1,43 +1,55 @@
-//! How many jobs: the seed rule that `-j auto` starts from.
+//! How many jobs: found from goodput, not configured. Pure: the caller brings the time and the
+//! counters, and does what is answered. What is tuned is not known here.
 
-use crate::unit::Jobs;
+mod seed;
 
-/// What is known of a volume before the first byte moves.
+pub use seed::{Medium, jobs};
+
+use std::time::Duration;
+
+/// What was done up to a moment; all but `in_use` count since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// Content moved, in bytes.
+    pub bytes: u64,
+    /// Entries finished.
+    pub items: u64,
+    /// Pieces of work finished.
+    pub completions: u64,
+    /// Units under way at this moment.
+    pub in_use: usize,
+    /// Times that a server asked to slow down.
+    pub throttled: u64,
+    /// Requests that ran into a time-out.
+    pub timed_out: u64,
+}
+
+/// What to do from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Medium {
-    /// Memory, or nobody says: the CPU is the limit.
-    Memory,
-    /// A disk without moving parts: requests overlap, so more of them than CPUs pay.
-    Solid,
-    /// A disk that turns: requests disturb each other.
-    Rotating,
+pub struct Setting {
+    /// Units under way.
+    pub jobs: usize,
+    /// Parts of one large object under way; 0 where there are none.
+    pub streams: usize,
 }
 
-/// The number of workers to use, at least one and at most `open_files_max / 16` (each needs
-/// descriptors of two directories and two files, with room for the rest).
-pub fn jobs(asked: Jobs, mediums: &[Medium], cpus: usize, open_files_max: u64) -> usize {
-    let wanted = match asked {
-        Jobs::Fixed(jobs) => jobs,
-        Jobs::Auto if mediums.contains(&Medium::Rotating) => 1,
-        Jobs::Auto if mediums.contains(&Medium::Solid) => 2 * cpus,
-        Jobs::Auto => cpus,
-    };
-    let room = usize::try_from(open_files_max / 16).unwrap_or(usize::MAX);
-    wanted.min(room).max(1)
+/// What is never exceeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Most units under way (descriptors, bytes, connections).
+    pub jobs_max: usize,
+    /// Most parts of one object under way; 0 where that is not tuned.
+    pub streams_max: usize,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seeds() {
-        use Medium::*;
-        assert_eq!(jobs(Jobs::Auto, &[Memory, Memory], 2, 1 << 20), 2);
-        assert_eq!(jobs(Jobs::Auto, &[Memory, Solid], 2, 1 << 20), 4);
-        assert_eq!(jobs(Jobs::Auto, &[Solid, Rotating], 8, 1 << 20), 1);
-        assert_eq!(jobs(Jobs::Fixed(7), &[Rotating], 2, 1 << 20), 7);
-        assert_eq!(jobs(Jobs::Fixed(1000), &[Solid], 2, 64), 4);
-        assert_eq!(jobs(Jobs::Fixed(1000), &[Solid], 2, 8), 1);
-    }
+/// One setting and what it brought: a point of the way that the tuner went.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// When it began, since the start of the run.
+    pub at: Duration,
+    /// What was set.
+    pub setting: Setting,
+    /// Goodput measured with it: bytes (and the credit of entries) a second; `None` where no
+    /// window counted.
+    pub rate: Option<f64>,
 }

@@ -11,6 +11,7 @@ use crate::control::Control;
 use crate::error::{Class, Fatal};
 use crate::event::{Event, Listener};
 use crate::journal::Journal;
+use crate::limit::Helm;
 use crate::location::Location;
 use crate::object::list::{Merge, Merged, Sieve, Trouble, merge_files};
 use crate::object::{
@@ -74,6 +75,7 @@ pub fn verify_objects(
     // Contents are found through the links that listings follow.
     let policy = Policy { symlinks: Symlinks::Follow, ..Policy::default() };
     let options = ObjectOptions::default();
+    let helm = Helm::fixed(spec.jobs);
     let setup = Setup {
         policy: &policy,
         options: &options,
@@ -82,8 +84,7 @@ pub fn verify_objects(
         listener,
         control,
         items: (false, false),
-        limiter: None,
-        jobs: spec.jobs,
+        helm: &helm,
         cores: process::cpus(),
         memory_bytes_max: MEMORY_BYTES_MAX,
         journal: Journal::of_user(),

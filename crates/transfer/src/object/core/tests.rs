@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::event::Event;
+use crate::limit::Helm;
 use crate::object::{Entry, Pair, Root};
 use crate::unit::{Kind, Time};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,6 +23,7 @@ fn panicked(plan: impl FnOnce(&Engine<'_>) + Send + 'static) -> bool {
     std::thread::spawn(move || {
         let (policy, options) = (Policy::default(), ObjectOptions::default());
         let control = Control::default();
+        let helm = Helm::fixed(8);
         let setup = Setup {
             policy: &policy,
             options: &options,
@@ -30,8 +32,7 @@ fn panicked(plan: impl FnOnce(&Engine<'_>) + Send + 'static) -> bool {
             listener: &Panics,
             control: &control,
             items: (false, false),
-            limiter: None,
-            jobs: 8,
+            helm: &helm,
             cores: 2,
             memory_bytes_max: 1 << 20,
             journal: Journal::of_user(),

@@ -126,7 +126,7 @@ pub(super) async fn begin(
         }
     }
     let waiting = waiting(&finished);
-    let wanted = options.concurrency.unwrap_or(STREAMS.min(core.engine.setup.jobs));
+    let wanted = options.concurrency.unwrap_or(STREAMS.min(core.engine.setup.helm.gate.jobs()));
     let streams = wanted.min(waiting.len()).max(1);
     let fd = draft.as_ref().map(Draft::share);
     let state = State { waiting, streams, finished, failed: None, again: false, draft, kept };

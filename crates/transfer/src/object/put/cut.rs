@@ -51,10 +51,10 @@ impl Engine<'_> {
     pub(in super::super) fn limits(&self) -> Limits {
         Limits {
             budget_bytes: self.budget.bytes_max(),
-            jobs: self.setup.jobs,
+            jobs: self.setup.helm.gate.jobs(),
             part_bytes: self.setup.options.part_bytes,
             concurrency: self.setup.options.concurrency,
-            limited: self.setup.limiter.is_some(),
+            limited: self.setup.helm.bytes.is_some(),
         }
     }
 }

@@ -128,6 +128,18 @@ fn nanoseconds_count_only_where_asked() {
     assert_eq!(decide(&file(5, 100), Some(&target), &newer), Action::Skip(Reason::Newer));
 }
 
+/// The time of an upload is a whole second, rounded down: what was written in that second may have
+/// been written after it, and goes again rather than never.
+#[test]
+fn a_source_of_the_second_of_its_upload_is_stale() {
+    let upload = Policy { newer_only: true, ..archive() };
+    let target = meta(Kind::File, 5, 100, 0);
+    let at = |s, ns| decide(&meta(Kind::File, 5, s, ns), Some(&target), &upload);
+    assert_eq!(at(100, 0), Action::Metadata);
+    assert_eq!(at(100, 1), Action::Update);
+    assert_eq!(at(99, 999_999_999), Action::Metadata);
+}
+
 const KINDS: [Kind; 7] = [
     Kind::File,
     Kind::Dir,

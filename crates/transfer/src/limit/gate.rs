@@ -1,0 +1,110 @@
+//! How many units may be under way now: set by whoever steers, asked by workers before they begin
+//! something.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use tokio::sync::Notify;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Gate {
+    jobs: AtomicUsize,
+    streams: AtomicUsize,
+    jobs_max: usize,
+    changing: Mutex<()>,
+    changed: Condvar,
+    told: Notify,
+}
+
+impl Gate {
+    /// `jobs` units may be under way, and never more than `jobs_max`; of one large object, `streams` parts
+    /// (0: as many as fit).
+    pub fn new(jobs: usize, jobs_max: usize, streams: usize) -> Gate {
+        let jobs_max = jobs_max.max(1);
+        Gate {
+            jobs: AtomicUsize::new(jobs.clamp(1, jobs_max)),
+            streams: AtomicUsize::new(streams),
+            jobs_max,
+            changing: Mutex::default(),
+            changed: Condvar::new(),
+            told: Notify::new(),
+        }
+    }
+
+    /// Always `jobs`.
+    pub fn fixed(jobs: usize) -> Gate {
+        Gate::new(jobs, jobs, 0)
+    }
+
+    /// Units that may be under way now, at least 1.
+    pub fn jobs(&self) -> usize {
+        self.jobs.load(Ordering::Relaxed)
+    }
+
+    /// Units that may ever be under way.
+    pub fn jobs_max(&self) -> usize {
+        self.jobs_max
+    }
+
+    /// Parts of one large object that may be under way; 0 where that is left to the engine.
+    pub fn streams(&self) -> usize {
+        self.streams.load(Ordering::Relaxed)
+    }
+
+    /// Sets both and wakes who waits for more. Nobody who is at work is interrupted.
+    pub fn set(&self, jobs: usize, streams: usize) {
+        let jobs = jobs.clamp(1, self.jobs_max);
+        let old = self.jobs.swap(jobs, Ordering::Relaxed);
+        let old_streams = self.streams.swap(streams, Ordering::Relaxed);
+        if (jobs, streams) != (old, old_streams) {
+            self.wake();
+        }
+    }
+
+    /// Wakes all who wait, so that they look again (at the end of a run, say).
+    pub fn wake(&self) {
+        drop(self.changing.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+        self.told.notify_waiters();
+    }
+
+    /// For threads: waits until worker `index` may work, or `over` says that there is nothing more
+    /// to wait for (then call [`Gate::wake`]).
+    pub fn wait_for_turn(&self, index: usize, over: impl Fn() -> bool) {
+        let mut guard = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        while index >= self.jobs() && !over() {
+            guard = self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// For futures: resolves at the next change after its first poll (or `enable`).
+    pub fn change(&self) -> impl Future<Output = ()> + '_ {
+        self.told.notified()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bounds_hold() {
+        let gate = Gate::new(5, 8, 0);
+        assert_eq!(gate.jobs(), 5);
+        gate.set(0, 3);
+        assert_eq!((gate.jobs(), gate.streams()), (1, 3));
+        gate.set(100, 3);
+        assert_eq!(gate.jobs(), 8);
+        gate.wait_for_turn(7, || false);
+    }
+
+    #[test]
+    fn who_waits_is_woken() {
+        let gate = Gate::new(1, 4, 0);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| gate.wait_for_turn(3, || false));
+            gate.set(4, 0);
+            waiting.join().unwrap();
+        });
+    }
+}

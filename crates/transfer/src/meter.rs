@@ -1,0 +1,206 @@
+//! What the workers of a run have done, and what they are doing: counters that each worker (a
+//! thread, or a core with its requests) writes for itself alone, and that whoever steers the run
+//! adds up. Nobody reads a clock for it: how long things take follows from how many are under way
+//! (Little's law), and where the time goes from looking often at what everybody is doing.
+
+use crossbeam_utils::CachePadded;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// What a worker is doing, or a request waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Phase {
+    /// Nothing: there is no work, although it might do some.
+    Idle,
+    /// Finding work: reading directories or listings.
+    List,
+    /// Looking at entries: stat, open, HEAD.
+    Look,
+    /// Reading content of the source.
+    Read,
+    /// Making names at the target: create, mkdir, link, rename.
+    Create,
+    /// Writing content to the target.
+    Write,
+    /// Owner, mode, times, attributes; syncing and closing.
+    Settle,
+    /// Removing.
+    Remove,
+    /// Computing: hashes, signatures.
+    Compute,
+    /// Getting a connection.
+    Connect,
+    /// Sending a request and its body.
+    Send,
+    /// Everything is sent: the server has not begun to answer.
+    Answer,
+    /// Receiving an answer's body.
+    Receive,
+    /// Waiting for a rate that the user set.
+    Limit,
+    /// Waiting for a server that asked to slow down, or before a second try.
+    Pause,
+    /// Waiting for room in the budget of memory or descriptors.
+    Room,
+}
+
+/// How many phases there are.
+pub const PHASES: usize = Phase::Room as usize + 1;
+
+/// The counters of one worker. One thread writes, others read.
+#[derive(Debug, Default)]
+pub struct Lane {
+    bytes: AtomicU64,
+    items: AtomicU64,
+    completions: AtomicU64,
+    operations: AtomicU64,
+    throttled: AtomicU64,
+    timed_out: AtomicU64,
+    doing: [AtomicU32; PHASES],
+}
+
+/// Adds without a locked instruction: only the owner writes.
+fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+}
+
+impl Lane {
+    /// Content moved, in bytes, as it moves.
+    pub fn bytes(&self, count: u64) {
+        add(&self.bytes, count);
+    }
+
+    /// Entries finished, whatever was done with them.
+    pub fn items(&self, count: u64) {
+        add(&self.items, count);
+    }
+
+    /// Pieces of work finished: an entry, a stroke of a large file, a request.
+    pub fn completions(&self, count: u64) {
+        add(&self.completions, count);
+    }
+
+    /// Operations sent to a file system or store, as a limit of operations counts them.
+    pub fn operations(&self, count: u64) {
+        add(&self.operations, count);
+    }
+
+    /// The server asked to slow down (503, 429).
+    pub fn throttled(&self) {
+        add(&self.throttled, 1);
+    }
+
+    /// A request ran into a time-out.
+    pub fn timed_out(&self) {
+        add(&self.timed_out, 1);
+    }
+
+    /// One more unit of this worker is in this phase.
+    pub fn enter(&self, phase: Phase) {
+        self.change(phase, 1);
+    }
+
+    /// It has left it.
+    pub fn leave(&self, phase: Phase) {
+        self.change(phase, u32::MAX);
+    }
+
+    /// From one phase to another.
+    pub fn turn(&self, from: Phase, to: Phase) {
+        self.leave(from);
+        self.enter(to);
+    }
+
+    fn change(&self, phase: Phase, by: u32) {
+        // The index is in range: one element for each phase.
+        if let Some(count) = self.doing.get(phase as usize) {
+            count.store(count.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+        }
+    }
+}
+
+/// The counters of all workers of a run.
+#[derive(Debug)]
+pub struct Meter {
+    lanes: Box<[CachePadded<Lane>]>,
+}
+
+/// A sum over all lanes, since the beginning but for `doing`, which is now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Content moved, in bytes.
+    pub bytes: u64,
+    /// Entries finished.
+    pub items: u64,
+    /// Pieces of work finished.
+    pub completions: u64,
+    /// Operations sent.
+    pub operations: u64,
+    /// Times that a server asked to slow down.
+    pub throttled: u64,
+    /// Requests that ran into a time-out.
+    pub timed_out: u64,
+    /// How many units are in each phase now, by [`Phase`].
+    pub doing: [u32; PHASES],
+}
+
+impl Counts {
+    /// Units under way: in any phase but [`Phase::Idle`] .
+    pub fn in_use(&self) -> usize {
+        self.doing.iter().skip(1).map(|count| *count as usize).sum()
+    }
+}
+
+impl Meter {
+    /// Counters for so many workers.
+    pub fn new(lanes: usize) -> Meter {
+        Meter { lanes: (0..lanes.max(1)).map(|_| CachePadded::default()).collect() }
+    }
+
+    /// The counters of a worker; those of the last one where there are not so many.
+    pub fn lane(&self, index: usize) -> &Lane {
+        let last = self.lanes.len() - 1;
+        &self.lanes[index.min(last)]
+    }
+
+    /// The sum of all.
+    pub fn counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        for lane in &self.lanes {
+            let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+            sum.bytes += load(&lane.bytes);
+            sum.items += load(&lane.items);
+            sum.completions += load(&lane.completions);
+            sum.operations += load(&lane.operations);
+            sum.throttled += load(&lane.throttled);
+            sum.timed_out += load(&lane.timed_out);
+            for (total, count) in sum.doing.iter_mut().zip(&lane.doing) {
+                // Leaving is seen before entering at times: never below zero for long.
+                let count = count.load(Ordering::Relaxed);
+                *total += if count > u32::MAX / 2 { 0 } else { count };
+            }
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_add_up() {
+        let meter = Meter::new(2);
+        meter.lane(0).bytes(5);
+        meter.lane(1).bytes(7);
+        // A worker more than there are lanes shares the last one.
+        meter.lane(9).items(1);
+        meter.lane(0).enter(Phase::Idle);
+        meter.lane(1).enter(Phase::Read);
+        let counts = meter.counts();
+        assert_eq!((counts.bytes, counts.items, counts.in_use()), (12, 1, 1));
+        meter.lane(1).turn(Phase::Read, Phase::Idle);
+        assert_eq!(meter.counts().in_use(), 0);
+        assert_eq!(meter.counts().doing[Phase::Idle as usize], 2);
+    }
+}

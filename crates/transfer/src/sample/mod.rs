@@ -1,0 +1,171 @@
+//! What the machine and this process (or another one) did up to a moment: counters of the kernel,
+//! read cheaply and often; and the rates between two readings.
+
+/// Nanoseconds of CPU time by kind, since the boot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// User space, niced included.
+    pub user_ns: u64,
+    /// The kernel, with interrupts.
+    pub system_ns: u64,
+    /// Nothing to do, but I/O under way.
+    pub iowait_ns: u64,
+    /// Nothing to do.
+    pub idle_ns: u64,
+    /// The hypervisor ran somebody else.
+    pub steal_ns: u64,
+}
+
+/// Microseconds for which some (or all) tasks waited, since the boot (PSI, `total=`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PressureTimes {
+    /// Some task waited for a CPU.
+    pub cpu_some_us: Option<u64>,
+    /// Some task waited for I/O.
+    pub io_some_us: Option<u64>,
+    /// All tasks did.
+    pub io_full_us: Option<u64>,
+    /// Some task waited for memory.
+    pub memory_some_us: Option<u64>,
+}
+
+/// Memory now, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// All of it.
+    pub total_bytes: u64,
+    /// Unused.
+    pub free_bytes: u64,
+    /// What programs could have without swapping.
+    pub available_bytes: u64,
+    /// Block buffers.
+    pub buffers_bytes: u64,
+    /// Page cache with reclaimable slab.
+    pub cached_bytes: u64,
+    /// Written by programs, not by the kernel yet.
+    pub dirty_bytes: u64,
+    /// Being written.
+    pub writeback_bytes: u64,
+    /// Swap in use.
+    pub swap_used_bytes: u64,
+}
+
+/// A disk since the boot; in flight, now (/proc/diskstats).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Disk {
+    /// As the kernel calls it.
+    pub name: String,
+    /// Its number.
+    pub dev: (u32, u32),
+    /// Reads finished.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Milliseconds all reads took together.
+    pub read_ms: u64,
+    /// Writes finished.
+    pub writes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Milliseconds all writes took together.
+    pub write_ms: u64,
+    /// Requests in flight now.
+    pub in_flight: u64,
+    /// Milliseconds with a request in flight.
+    pub busy_ms: u64,
+    /// Milliseconds weighted by requests in flight.
+    pub queue_ms: u64,
+}
+
+/// A network interface since it came up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// `eth0`, `lo`.
+    pub name: String,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Packets that were dropped either way.
+    pub drops: u64,
+    /// What it can carry, bits a second.
+    pub bits_per_s: Option<u64>,
+}
+
+/// TCP of the machine since the boot (/proc/net/snmp).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tcp {
+    /// Segments sent.
+    pub segments_out: u64,
+    /// Of these, again.
+    pub retransmits: u64,
+}
+
+/// One thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Thread {
+    /// Its number.
+    pub tid: u32,
+    /// CPU time so far.
+    pub ran_ns: u64,
+    /// Time in which it could have run and had no CPU (schedstat).
+    pub waited_ns: u64,
+}
+
+/// A process, or several as one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// CPU time in user space.
+    pub user_ns: u64,
+    /// CPU time in the kernel.
+    pub system_ns: u64,
+    /// Its threads, where they were asked for.
+    pub threads: Vec<Thread>,
+    /// Resident memory now.
+    pub rss_bytes: u64,
+    /// Bytes that reached or came from a device (/proc/PID/io).
+    pub device_read_bytes: u64,
+    /// See `device_read_bytes`.
+    pub device_write_bytes: u64,
+    /// Faults that needed a device.
+    pub major_faults: u64,
+    /// Faults that did not.
+    pub minor_faults: u64,
+    /// Times it gave up the CPU by itself.
+    pub voluntary_switches: u64,
+    /// Times it was taken away.
+    pub involuntary_switches: u64,
+}
+
+/// One reading.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// When, in nanoseconds of the monotonic clock since the sampler began.
+    pub at_ns: u64,
+    /// By CPU, with its number.
+    pub cpus: Vec<(u32, CpuTimes)>,
+    /// Tasks that run or could.
+    pub running: u32,
+    /// Tasks that wait for I/O.
+    pub blocked: u32,
+    /// Context switches since the boot.
+    pub switches: u64,
+    /// Interrupts since the boot.
+    pub interrupts: u64,
+    /// Pages swapped in and out since the boot, in bytes.
+    pub swapped_bytes: (u64, u64),
+    /// Waiting.
+    pub pressure: PressureTimes,
+    /// Memory.
+    pub memory: Memory,
+    /// Whole disks that ever did something.
+    pub disks: Vec<Disk>,
+    /// Interfaces that are up.
+    pub links: Vec<Link>,
+    /// TCP.
+    pub tcp: Option<Tcp>,
+    /// The watched process.
+    pub process: Process,
+    /// Periods of the cgroup's CPU quota, and those that were throttled.
+    pub quota_periods: Option<(u64, u64)>,
+}
