@@ -10,6 +10,9 @@ pub struct Facts {
     pub span_s: f64,
     /// CPUs that this process may use: affinity and quota.
     pub cpus: f64,
+    /// CPUs by affinity alone, without the quota: those that `machine_used` is about. `None`: as
+    /// many as `cpus`.
+    pub cpus_allowed: Option<f64>,
     /// CPUs that it used, user and system.
     pub cpu_used: f64,
     /// CPUs that all processes of the machine used, of those that this one may use.
