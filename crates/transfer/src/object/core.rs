@@ -11,10 +11,10 @@ use crate::control::Control;
 use crate::error::{Fatal, Problem};
 use crate::event::Listener;
 use crate::journal::Journal;
-use crate::limit::Helm;
+use crate::limit::{Helm, Limiter};
 use crate::meter::Doing;
 use crate::policy::Policy;
-use crate::s3::{Client, Store};
+use crate::s3::{Client, Flow, Store, bodies_max};
 use crate::unit::Totals;
 use crew::Crew;
 use futures_util::future::{Either, select};
@@ -23,6 +23,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
 
 /// What an engine is given.
 pub struct Setup<'a> {
@@ -62,8 +63,40 @@ pub struct Engine<'a> {
     pub(super) started: Instant,
     pub(super) deletes: AtomicU64,
     pub(super) emptied: delete::Emptied,
+    flows: Option<Flows>,
     totals: Mutex<Totals>,
     fatal: Mutex<Option<Fatal>>,
+}
+
+/// `--bwlimit` as the clients of all cores share it.
+struct Flows {
+    source: Arc<Limiter>,
+    /// Of the rate of the other one, where every byte comes from a store and goes to one.
+    target: Arc<Limiter>,
+    bodies: Arc<Semaphore>,
+}
+
+impl Flows {
+    fn new(setup: &Setup<'_>) -> Option<Flows> {
+        let limiter = setup.helm.bytes.as_ref()?;
+        let target = match (&setup.source, &setup.target) {
+            (Some(_), Some(_)) => Arc::new(Limiter::new(limiter.per_s())),
+            _ => Arc::clone(limiter),
+        };
+        let bodies = Arc::new(Semaphore::new(bodies_max(limiter)));
+        Some(Flows { source: Arc::clone(limiter), target, bodies })
+    }
+
+    /// For one core and one side.
+    fn of(&self, side: Side) -> Rc<Flow> {
+        Rc::new(match side {
+            Side::Source => Flow::new(&self.source, None, &self.bodies),
+            Side::Target => {
+                let other = !Arc::ptr_eq(&self.source, &self.target);
+                Flow::new(&self.target, other.then_some(&self.source), &self.bodies)
+            }
+        })
+    }
 }
 
 /// A large object on its way, in parts.
@@ -116,10 +149,15 @@ pub fn run(
         started: Instant::now(),
         deletes: AtomicU64::new(0),
         emptied: delete::Emptied::default(),
+        flows: Flows::new(&setup),
         totals: Mutex::default(),
         fatal: Mutex::default(),
         setup,
     };
+    if let Some(limiter) = &engine.setup.helm.operations {
+        let stores = [&engine.setup.source, &engine.setup.target];
+        stores.into_iter().flatten().for_each(|store| store.set_operations(limiter));
+    }
     let jobs = engine.setup.helm.gate.jobs_max();
     let cores = engine.setup.cores.clamp(1, jobs);
     std::thread::scope(|scope| {

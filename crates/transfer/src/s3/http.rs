@@ -17,7 +17,7 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -38,6 +38,10 @@ pub(super) struct Watch {
     body_over: Cell<bool>,
     wrote: Cell<bool>,
     sent: Cell<bool>,
+    /// We wait ourselves: that is no standing still.
+    held: Cell<bool>,
+    /// The most that is read at once.
+    read_max: Cell<usize>,
 }
 
 impl Watch {
@@ -52,6 +56,8 @@ impl Watch {
             body_over: Cell::new(false),
             wrote: Cell::new(false),
             sent: Cell::new(false),
+            held: Cell::new(false),
+            read_max: Cell::new(usize::MAX),
         })
     }
 
@@ -61,7 +67,7 @@ impl Watch {
         if self.patience.get().is_zero() {
             return;
         }
-        if self.seen.replace(self.moved.get()) != self.moved.get() {
+        if self.seen.replace(self.moved.get()) != self.moved.get() || self.held.get() {
             self.since.set(now);
         } else if now.duration_since(self.since.get()) >= self.patience.get().min(patience_max) {
             self.cut.set(true);
@@ -81,7 +87,19 @@ impl Watch {
         (self.wrote.set(false), self.sent.set(false));
     }
 
+    /// Whether we wait ourselves.
+    pub fn hold(&self, held: bool) {
+        self.held.set(held);
+        self.progress();
+    }
+
+    /// Reads no more than so many bytes at once from now on.
+    pub fn read_at_most(&self, bytes: usize) {
+        self.read_max.set(bytes.max(1));
+    }
+
     fn begin(&self, patience: Duration) {
+        self.held.set(false);
         self.progress();
         self.patience.set(patience);
     }
@@ -287,12 +305,25 @@ impl AsyncRead for Watched {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let done = Pin::new(&mut self.stream).poll_read(cx, buf);
-        if buf.filled().len() > before {
+        let most = self.watch.read_max.get();
+        if most >= buf.remaining() {
+            let before = buf.filled().len();
+            let done = Pin::new(&mut self.stream).poll_read(cx, buf);
+            if buf.filled().len() > before {
+                self.watch.progress();
+            }
+            return done;
+        }
+        let got = {
+            let mut part = ReadBuf::new(buf.initialize_unfilled_to(most));
+            ready!(Pin::new(&mut self.stream).poll_read(cx, &mut part))?;
+            part.filled().len()
+        };
+        buf.advance(got);
+        if got > 0 {
             self.watch.progress();
         }
-        done
+        Poll::Ready(Ok(()))
     }
 }
 

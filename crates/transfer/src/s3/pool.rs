@@ -3,6 +3,7 @@
 
 use super::endpoint::Place;
 use super::error::{Error, Kind};
+use super::flow::Flow;
 use super::http::{Conn, Watch};
 use super::sign::{Keys, Signer};
 use super::store::Store;
@@ -54,6 +55,8 @@ pub(super) struct Pool {
     identity: RefCell<Option<Identity>>,
     watches: RefCell<Vec<Weak<Watch>>>,
     ticking: Cell<bool>,
+    /// The rate of content: new connections receive little ahead of it.
+    flow: RefCell<Option<Rc<Flow>>>,
 }
 
 impl Pool {
@@ -67,7 +70,13 @@ impl Pool {
             identity: RefCell::new(None),
             watches: RefCell::default(),
             ticking: Cell::new(false),
+            flow: RefCell::default(),
         })
+    }
+
+    /// New connections receive little ahead of this rate.
+    pub fn receive_ahead(&self, flow: &Rc<Flow>) {
+        *self.flow.borrow_mut() = Some(Rc::clone(flow));
     }
 
     /// Where requests for a bucket go.
@@ -148,7 +157,8 @@ impl Pool {
         let settings = |what| Error::new(Kind::Settings, operation, what);
         let tls = if spot.place.tls { Some(store.tls().map_err(settings)?) } else { None };
         let timeout = store.resolved.connect_timeout;
-        let dialled = stream::dial(&store.addresses, &spot.place, tls, timeout).await;
+        let ahead = self.flow.borrow().as_ref().map(|flow| flow.ahead_bytes());
+        let dialled = stream::dial(&store.addresses, &spot.place, tls, timeout, ahead).await;
         let stream = dialled.map_err(|e| match e {
             DialError::Failed(what) => Error::new(Kind::Connection, operation, what),
             DialError::TimedOut(what) => Error::new(Kind::TimedOut, operation, what),

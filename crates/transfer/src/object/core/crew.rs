@@ -4,12 +4,14 @@
 
 use super::{Core, Engine, Large, Unsaid, say};
 use crate::meter::{Doing, Phase};
+use crate::object::Side;
 use crate::object::get::Folders;
 use crate::object::queue::{Next, Taken};
-use crate::s3::Client;
+use crate::s3::{Client, Flow, Store};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a stop may go unnoticed.
@@ -26,6 +28,8 @@ pub(super) struct Crew<'a> {
     cores: usize,
     source: Option<Client>,
     target: Option<Client>,
+    /// The rates that those keep.
+    flows: Vec<Rc<Flow>>,
     folders: Rc<RefCell<Folders>>,
     unsaid: Rc<Unsaid>,
 }
@@ -44,12 +48,24 @@ impl<'a> Crew<'a> {
             .build();
         // Without this core the others might wait for ever.
         let runtime = runtime.inspect_err(|_| engine.queue.stop())?;
+        let mut flows = Vec::new();
+        let mut client = |store: &Option<Arc<Store>>, side| {
+            let client = Client::new(store.as_ref()?);
+            let Some(all) = &engine.flows else { return Some(client) };
+            let flow = all.of(side);
+            let client = client.keeping(&flow);
+            flows.push(flow);
+            Some(client)
+        };
+        let source = client(&engine.setup.source, Side::Source);
+        let target = client(&engine.setup.target, Side::Target);
         let crew = Crew {
             engine,
             number,
             cores,
-            source: engine.setup.source.as_ref().map(Client::new),
-            target: engine.setup.target.as_ref().map(Client::new),
+            source,
+            target,
+            flows,
             folders: Rc::default(),
             unsaid: Rc::default(),
         };
@@ -89,6 +105,7 @@ impl<'a> Crew<'a> {
         loop {
             // Both hear of whatever happens from here on.
             let (change, ending) = (setup.helm.gate.change(), queue.ending());
+            self.flows.iter().for_each(|flow| flow.set_jobs(setup.helm.gate.jobs()));
             let places = if over || queue.is_over() { 0 } else { self.places() };
             at_work.resize(at_work.len().max(places), false);
             for place in 0..places {

@@ -210,9 +210,6 @@ impl Large {
         if filled.body.len() as u64 != len {
             return Err(Failed::Reason(Operation::Read, Side::Source, CHANGED));
         }
-        if !core.pace(len).await {
-            return Err(Failed::Stopped);
-        }
         let (key, upload, checksum) = (&self.key, &self.upload, filled.checksum.as_ref());
         let sent = ops::upload_part(client, bucket, key, upload, number, filled.body, checksum);
         let part = sent.await.map_err(|e| Failed::Request(Operation::Write, Side::Target, e))?;
