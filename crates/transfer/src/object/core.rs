@@ -2,7 +2,7 @@
 
 mod crew;
 
-use super::budget::Budget;
+use super::budget::{self, Budget};
 use super::get::{Files, Folders};
 use super::moving::Moving;
 use super::queue::Queue;
@@ -22,7 +22,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// What an engine is given.
@@ -60,7 +60,6 @@ pub struct Engine<'a> {
     pub(super) budget: Budget,
     pub(super) temp: crate::engine::temp::TempNames,
     pub(super) files: Files,
-    pub(super) started: Instant,
     pub(super) deletes: AtomicU64,
     pub(super) emptied: delete::Emptied,
     flows: Option<Flows>,
@@ -136,17 +135,18 @@ const TOLD_TOGETHER: u32 = 32;
 /// everything is done, with the totals and what stopped it.
 ///
 /// # Errors
-/// Code 11 where a thread or runtime cannot be had.
+/// Code 1 where the memory that was allowed does not hold one part; code 11 where a thread or runtime
+/// cannot be had.
 pub fn run(
     setup: Setup<'_>,
     plan: impl FnOnce(&Engine<'_>),
 ) -> Result<(Totals, Option<Fatal>), Fatal> {
+    budget::refuse_unfit(&setup)?;
     let engine = Engine {
         queue: Queue::default(),
         budget: Budget::new(setup.memory_bytes_max),
         temp: crate::engine::temp::TempNames::new(),
         files: Files::new(setup.policy, setup.options),
-        started: Instant::now(),
         deletes: AtomicU64::new(0),
         emptied: delete::Emptied::default(),
         flows: Flows::new(&setup),

@@ -108,6 +108,12 @@ impl Client {
         Ok(Some(Paced::new(flow, bytes, permit)))
     }
 
+    /// Tells of a few busy connections, as the kernel sees them. To be called about ten times a
+    /// second, by the thread that writes the lane.
+    pub fn look_at_some(&self, lane: &Lane) {
+        self.pool.look_at_some(lane);
+    }
+
     /// Who hears what it does.
     pub(super) fn doing(&self) -> Option<&Rc<Doing>> {
         self.doing.as_ref()

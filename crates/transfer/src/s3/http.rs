@@ -6,7 +6,9 @@
 use super::outgoing::Outgoing;
 use super::stream::Stream;
 use super::told::Told;
+use crate::meter::Look;
 use bytes::Bytes;
+use hakobu_sys::socket::TcpInfo;
 use http::{Request, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -42,6 +44,11 @@ pub(super) struct Watch {
     held: Cell<bool>,
     /// The most that is read at once.
     read_max: Cell<usize>,
+    /// The connection is to look at itself when it is polled next, and what it saw then.
+    asked: Cell<bool>,
+    look: Cell<Option<Look>>,
+    /// What the kernel had counted at the look before.
+    counted: Cell<TcpInfo>,
 }
 
 impl Watch {
@@ -58,6 +65,9 @@ impl Watch {
             sent: Cell::new(false),
             held: Cell::new(false),
             read_max: Cell::new(usize::MAX),
+            asked: Cell::new(false),
+            look: Cell::new(None),
+            counted: Cell::default(),
         })
     }
 
@@ -75,6 +85,41 @@ impl Watch {
                 waker.wake();
             }
         }
+    }
+
+    /// Asks a connection that carries a request for its state, to be had from
+    /// [`Watch::seen_look`] a moment later; `false` for one that is idle.
+    pub fn ask(&self) -> bool {
+        let busy = !self.patience.get().is_zero() && self.waker.borrow().is_some();
+        if busy {
+            self.asked.set(true);
+            // Taken: who is polled puts it back.
+            if let Some(waker) = self.waker.take() {
+                waker.wake();
+            }
+        }
+        busy
+    }
+
+    /// What the connection saw since.
+    pub fn seen_look(&self) -> Option<Look> {
+        self.look.take()
+    }
+
+    fn look_at(&self, stream: &Stream) {
+        self.asked.set(false);
+        let Ok(info) = stream.info() else { return };
+        let before = self.counted.replace(info);
+        self.look.set(Some(Look {
+            rtt_us: info.rtt_us.into(),
+            rtt_least_us: info.min_rtt_us.unwrap_or(0).into(),
+            unsent: info.unsent_bytes > 0,
+            delivery_bytes_per_s: info.delivery_bytes_per_s,
+            busy_us: info.busy_us.saturating_sub(before.busy_us),
+            receiver_us: info.receiver_limited_us.saturating_sub(before.receiver_limited_us),
+            buffer_us: info.buffer_limited_us.saturating_sub(before.buffer_limited_us),
+            retransmits: info.retransmits.saturating_sub(before.retransmits).into(),
+        }));
     }
 
     fn progress(&self) {
@@ -299,12 +344,21 @@ fn reason(e: &hyper::Error) -> String {
     }
 }
 
+impl Watched {
+    fn look_if_asked(&self) {
+        if self.watch.asked.get() {
+            self.watch.look_at(&self.stream);
+        }
+    }
+}
+
 impl AsyncRead for Watched {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        self.look_if_asked();
         let most = self.watch.read_max.get();
         if most >= buf.remaining() {
             let before = buf.filled().len();
@@ -333,6 +387,7 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.look_if_asked();
         let done = Pin::new(&mut self.stream).poll_write(cx, buf);
         if let Poll::Ready(Ok(1..)) = done {
             self.watch.progress();
@@ -346,6 +401,7 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.look_if_asked();
         let done = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
         if let Poll::Ready(Ok(1..)) = done {
             self.watch.progress();

@@ -8,6 +8,7 @@ use super::http::{Conn, Watch};
 use super::sign::{Keys, Signer};
 use super::store::Store;
 use super::stream::{self, DialError};
+use crate::meter::Lane;
 use http::HeaderValue;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -17,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// A connection that stands still is given this long once the run was asked to stop.
 const PATIENCE_STOPPED: Duration = Duration::from_secs(2);
+/// Busy connections that are asked for their state at once.
+const LOOKS_MAX: usize = 4;
 /// Buckets known by heart; a run touches few.
 const SPOTS_MAX: usize = 64;
 
@@ -57,6 +60,9 @@ pub(super) struct Pool {
     ticking: Cell<bool>,
     /// The rate of content: new connections receive little ahead of it.
     flow: RefCell<Option<Rc<Flow>>>,
+    /// Connections that were asked for their state, and which one is next.
+    asked: RefCell<Vec<Weak<Watch>>>,
+    next: Cell<usize>,
 }
 
 impl Pool {
@@ -71,6 +77,8 @@ impl Pool {
             watches: RefCell::default(),
             ticking: Cell::new(false),
             flow: RefCell::default(),
+            asked: RefCell::default(),
+            next: Cell::new(0),
         })
     }
 
@@ -172,6 +180,25 @@ impl Pool {
             tokio::task::spawn_local(tick(Rc::downgrade(self), store.resolved.read_timeout));
         }
         Ok(conn)
+    }
+
+    /// Tells the lane of what a few busy connections saw since they were asked the last time, and
+    /// asks the next few.
+    pub fn look_at_some(&self, lane: &Lane) {
+        let mut asked = self.asked.borrow_mut();
+        let seen = asked.drain(..).filter_map(|watch| watch.upgrade()?.seen_look());
+        seen.for_each(|look| lane.wire().looked(&look));
+        let watches = self.watches.borrow();
+        let start = self.next.get() % watches.len().max(1);
+        for (step, watch) in watches.iter().cycle().skip(start).take(watches.len()).enumerate() {
+            if asked.len() >= LOOKS_MAX {
+                self.next.set(start + step);
+                return;
+            }
+            if watch.upgrade().is_some_and(|watch| watch.ask()) {
+                asked.push(Weak::clone(watch));
+            }
+        }
     }
 
     /// Looks after all connections, and after what the store wants looked after now and then.

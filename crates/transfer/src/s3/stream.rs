@@ -2,6 +2,7 @@
 
 use super::address::Addresses;
 use super::endpoint::Place;
+use hakobu_sys::socket::{TcpInfo, tcp_info};
 use rustls_pki_types::ServerName;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -108,6 +109,19 @@ async fn open(
     let Some(tls) = tls else { return Ok(Stream::Plain(tcp)) };
     let name = ServerName::try_from(place.host.clone()).map_err(io::Error::other)?;
     Ok(Stream::Tls(Box::new(tls.connect(name, tcp).await?)))
+}
+
+impl Stream {
+    /// What the kernel knows of the connection.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn info(&self) -> io::Result<TcpInfo> {
+        match self {
+            Stream::Plain(tcp) => tcp_info(tcp),
+            Stream::Tls(tls) => tcp_info(tls.get_ref().0),
+        }
+    }
 }
 
 impl AsyncRead for Stream {

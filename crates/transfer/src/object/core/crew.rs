@@ -5,6 +5,7 @@
 use super::{Core, Engine, Large, Unsaid, say};
 use crate::meter::{Doing, Phase};
 use crate::object::Side;
+use crate::object::budget::set_idle_bytes_max;
 use crate::object::get::Folders;
 use crate::object::queue::{Next, Taken};
 use crate::s3::{Client, Flow, Store};
@@ -16,6 +17,8 @@ use std::time::Duration;
 
 /// How long a stop may go unnoticed.
 const WATCH: Duration = Duration::from_millis(20);
+/// In how many of those rounds connections are looked at once.
+const LOOK_ROUNDS: u32 = 5;
 /// Threads of a core for file calls that would block it, and for look-ups of names. They begin
 /// when they are needed.
 const BLOCKING_THREADS: (usize, usize) = (4, 32);
@@ -41,6 +44,7 @@ impl<'a> Crew<'a> {
     /// The system gives no runtime; then the run is stopped.
     pub fn serve(engine: &'a Engine<'a>, number: usize, cores: usize) -> std::io::Result<()> {
         let _alarm = super::Alarm(&engine.queue);
+        set_idle_bytes_max(engine.setup.memory_bytes_max);
         let threads = engine.setup.helm.gate.jobs_max() / cores;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -80,10 +84,16 @@ impl<'a> Crew<'a> {
         Ok(())
     }
 
-    /// Looks whether the run shall stop, for as long as there is work.
+    /// Looks whether the run shall stop, and now and then at a few connections, for as long as
+    /// there is work.
     async fn watch(&self) {
-        loop {
+        let lane = self.engine.setup.helm.meter.lane(self.number);
+        for round in 1_u32.. {
             tokio::time::sleep(WATCH).await;
+            if round % LOOK_ROUNDS == 0 {
+                let clients = self.source.iter().chain(&self.target);
+                clients.for_each(|client| client.look_at_some(lane));
+            }
             if self.engine.setup.control.is_stopped() {
                 self.engine.queue.stop();
             }

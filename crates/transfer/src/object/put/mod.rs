@@ -9,7 +9,7 @@ mod resume;
 pub(super) mod stream;
 
 pub use large::Large;
-pub(super) use large::part;
+pub(super) use large::{TOO_LARGE, part};
 
 use super::core::Core;
 use super::metadata;
