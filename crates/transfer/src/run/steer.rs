@@ -6,6 +6,7 @@ use crate::limit::{Gate, Helm, Limiter};
 use crate::meter::Meter;
 use crate::tune::Step;
 use crate::verdict::Verdict;
+use std::sync::Arc;
 
 /// What was found out about a run while it went on.
 #[derive(Debug, Default)]
@@ -21,8 +22,8 @@ pub(super) fn helm(spec: &Spec, jobs: usize, jobs_max: usize) -> Helm {
     Helm {
         gate: Gate::new(jobs, jobs_max, 0),
         meter: Meter::new(jobs_max),
-        bytes: spec.bytes_per_s_max.map(Limiter::new),
-        operations: spec.operations_per_s_max.map(Limiter::new),
+        bytes: spec.bytes_per_s_max.map(Limiter::new).map(Arc::new),
+        operations: spec.operations_per_s_max.map(Limiter::new).map(Arc::new),
     }
 }
 
