@@ -6,6 +6,7 @@
 //! `getdents64` that way and go back that way, without a copy.
 
 pub mod cache;
+pub mod child;
 pub mod dir;
 pub mod file;
 pub mod gather;
