@@ -7,7 +7,9 @@
 
 pub mod cache;
 pub mod child;
+pub mod counters;
 pub mod dir;
+pub mod disk;
 pub mod file;
 pub mod gather;
 pub mod host;
@@ -15,6 +17,7 @@ pub mod meta;
 pub mod process;
 pub mod socket;
 pub mod source;
+pub mod task;
 pub mod terminal;
 pub mod user;
 pub mod volume;

@@ -1,8 +1,8 @@
 //! The columns of a recording: vmstat's under their names and with their units, and ours. One row
 //! of numbers for each interval; what is not known is NaN, an empty cell, `null`.
 
-use super::row::{DiskRow, LinkRow, Row};
-use hakobu_transfer::sample::Sample;
+use super::Row;
+use hakobu_transfer::sample::{DiskRates, LinkRates, Sample};
 use std::fmt::Write;
 
 const KIB: f64 = 1024.0;
@@ -32,62 +32,62 @@ type Cell<T> = (&'static str, &'static str, Kind, fn(&T) -> f64);
 
 const MACHINE: &[Cell<Row>] = &[
     ("t", "s", Kind::Level, |row| row.at_s),
-    ("r", "tasks", Kind::Level, |row| f64::from(row.running)),
-    ("b", "tasks", Kind::Level, |row| f64::from(row.blocked)),
-    ("swpd", "KiB", Kind::Level, |row| row.memory.swap_used_bytes as f64 / KIB),
-    ("free", "KiB", Kind::Level, |row| row.memory.free_bytes as f64 / KIB),
-    ("buff", "KiB", Kind::Level, |row| row.memory.buffers_bytes as f64 / KIB),
-    ("cache", "KiB", Kind::Level, |row| row.memory.cached_bytes as f64 / KIB),
-    ("si", "KiB/s", Kind::Rate, |row| row.swapped_bytes_per_s.0 / KIB),
-    ("so", "KiB/s", Kind::Rate, |row| row.swapped_bytes_per_s.1 / KIB),
-    ("bi", "KiB/s", Kind::Rate, |row| row.paged_bytes_per_s.0 / KIB),
-    ("bo", "KiB/s", Kind::Rate, |row| row.paged_bytes_per_s.1 / KIB),
-    ("in", "1/s", Kind::Rate, |row| row.interrupts_per_s),
-    ("cs", "1/s", Kind::Rate, |row| row.switches_per_s),
-    ("us", "%", Kind::Rate, |row| percent(row.cpu.map(|cpu| cpu.user))),
-    ("sy", "%", Kind::Rate, |row| percent(row.cpu.map(|cpu| cpu.system))),
-    ("id", "%", Kind::Rate, |row| percent(row.cpu.map(|cpu| cpu.idle))),
-    ("wa", "%", Kind::Rate, |row| percent(row.cpu.map(|cpu| cpu.iowait))),
-    ("st", "%", Kind::Rate, |row| percent(row.cpu.map(|cpu| cpu.steal))),
-    ("cpu_max", "%", Kind::Rate, |row| percent(row.busiest_cpu.map(|(_, share)| share))),
-    ("avail", "KiB", Kind::Level, |row| row.memory.available_bytes as f64 / KIB),
-    ("dirty", "KiB", Kind::Level, |row| row.memory.dirty_bytes as f64 / KIB),
-    ("writeback", "KiB", Kind::Level, |row| row.memory.writeback_bytes as f64 / KIB),
-    ("psi_cpu", "%", Kind::Rate, |row| percent(row.pressure.cpu_some)),
-    ("psi_io", "%", Kind::Rate, |row| percent(row.pressure.io_some)),
-    ("psi_io_full", "%", Kind::Rate, |row| percent(row.pressure.io_full)),
-    ("psi_mem", "%", Kind::Rate, |row| percent(row.pressure.memory_some)),
-    ("throttled", "%", Kind::Rate, |row| percent(row.throttled)),
+    ("r", "tasks", Kind::Level, |row| f64::from(row.rates.running)),
+    ("b", "tasks", Kind::Level, |row| f64::from(row.rates.blocked)),
+    ("swpd", "KiB", Kind::Level, |row| row.rates.memory.swap_used_bytes as f64 / KIB),
+    ("free", "KiB", Kind::Level, |row| row.rates.memory.free_bytes as f64 / KIB),
+    ("buff", "KiB", Kind::Level, |row| row.rates.memory.buffers_bytes as f64 / KIB),
+    ("cache", "KiB", Kind::Level, |row| row.rates.memory.cached_bytes as f64 / KIB),
+    ("si", "KiB/s", Kind::Rate, |row| row.rates.swap_in_bytes_per_s / KIB),
+    ("so", "KiB/s", Kind::Rate, |row| row.rates.swap_out_bytes_per_s / KIB),
+    ("bi", "KiB/s", Kind::Rate, |row| row.rates.paged_in_bytes_per_s / KIB),
+    ("bo", "KiB/s", Kind::Rate, |row| row.rates.paged_out_bytes_per_s / KIB),
+    ("in", "1/s", Kind::Rate, |row| row.rates.interrupts_per_s),
+    ("cs", "1/s", Kind::Rate, |row| row.rates.switches_per_s),
+    ("us", "%", Kind::Rate, |row| percent(row.cpu().map(|cpu| cpu.user))),
+    ("sy", "%", Kind::Rate, |row| percent(row.cpu().map(|cpu| cpu.system))),
+    ("id", "%", Kind::Rate, |row| percent(row.cpu().map(|cpu| cpu.idle))),
+    ("wa", "%", Kind::Rate, |row| percent(row.cpu().map(|cpu| cpu.iowait))),
+    ("st", "%", Kind::Rate, |row| percent(row.cpu().map(|cpu| cpu.steal))),
+    ("cpu_max", "%", Kind::Rate, |row| percent(row.busiest_cpu().map(|(_, share)| share))),
+    ("avail", "KiB", Kind::Level, |row| row.rates.memory.available_bytes as f64 / KIB),
+    ("dirty", "KiB", Kind::Level, |row| row.rates.memory.dirty_bytes as f64 / KIB),
+    ("writeback", "KiB", Kind::Level, |row| row.rates.memory.writeback_bytes as f64 / KIB),
+    ("psi_cpu", "%", Kind::Rate, |row| percent(row.rates.pressure.cpu_some)),
+    ("psi_io", "%", Kind::Rate, |row| percent(row.rates.pressure.io_some)),
+    ("psi_io_full", "%", Kind::Rate, |row| percent(row.rates.pressure.io_full)),
+    ("psi_mem", "%", Kind::Rate, |row| percent(row.rates.pressure.memory_some)),
+    ("throttled", "%", Kind::Rate, |row| percent(row.rates.quota_throttled)),
     ("rx", "KiB/s", Kind::Rate, |row| row.network_bytes_per_s().0 / KIB),
     ("tx", "KiB/s", Kind::Rate, |row| row.network_bytes_per_s().1 / KIB),
     ("lo", "KiB/s", Kind::Rate, |row| row.loopback_bytes_per_s() / KIB),
-    ("retrans", "1/s", Kind::Rate, |row| row.retransmits_per_s.unwrap_or(f64::NAN)),
+    ("retrans", "1/s", Kind::Rate, |row| row.rates.retransmits_per_s.unwrap_or(f64::NAN)),
 ];
 
 /// Of the watched processes.
 const PROCESS: &[Cell<Row>] = &[
-    ("p_cpu", "%", Kind::Rate, |row| row.process.cpus * PERCENT),
-    ("p_thread_max", "%", Kind::Rate, |row| row.process.busiest_thread * PERCENT),
-    ("p_rss", "KiB", Kind::Level, |row| row.process.rss_bytes as f64 / KIB),
-    ("p_bi", "KiB/s", Kind::Rate, |row| row.process.read_bytes_per_s / KIB),
-    ("p_bo", "KiB/s", Kind::Rate, |row| row.process.write_bytes_per_s / KIB),
-    ("p_majflt", "1/s", Kind::Rate, |row| row.process.major_faults_per_s),
+    ("p_cpu", "%", Kind::Rate, |row| row.rates.process.cpu() * PERCENT),
+    ("p_thread_max", "%", Kind::Rate, |row| row.busiest_thread() * PERCENT),
+    ("p_rss", "KiB", Kind::Level, |row| row.rates.process.rss_bytes as f64 / KIB),
+    ("p_bi", "KiB/s", Kind::Rate, |row| kib(row.rates.process.device_read_bytes_per_s)),
+    ("p_bo", "KiB/s", Kind::Rate, |row| kib(row.rates.process.device_write_bytes_per_s)),
+    ("p_majflt", "1/s", Kind::Rate, |row| row.rates.process.major_faults_per_s),
 ];
 
 /// Of each disk, after its name and a dot.
-const DISK: &[Cell<DiskRow>] = &[
-    ("r_iops", "1/s", Kind::Rate, |disk| disk.reads_per_s),
-    ("w_iops", "1/s", Kind::Rate, |disk| disk.writes_per_s),
+const DISK: &[Cell<DiskRates>] = &[
+    ("r_iops", "1/s", Kind::Rate, |disk| disk.read_iops),
+    ("w_iops", "1/s", Kind::Rate, |disk| disk.write_iops),
     ("r_kib", "KiB/s", Kind::Rate, |disk| disk.read_bytes_per_s / KIB),
     ("w_kib", "KiB/s", Kind::Rate, |disk| disk.write_bytes_per_s / KIB),
-    ("r_ms", "ms", Kind::Rate, |disk| disk.read_ms.unwrap_or(f64::NAN)),
-    ("w_ms", "ms", Kind::Rate, |disk| disk.write_ms.unwrap_or(f64::NAN)),
+    ("r_ms", "ms", Kind::Rate, |disk| disk.read_latency_ms.unwrap_or(f64::NAN)),
+    ("w_ms", "ms", Kind::Rate, |disk| disk.write_latency_ms.unwrap_or(f64::NAN)),
     ("queue", "requests", Kind::Rate, |disk| disk.queue),
     ("busy", "%", Kind::Rate, |disk| disk.busy * PERCENT),
 ];
 
 /// Of each interface, after its name and a dot.
-const LINK: &[Cell<LinkRow>] = &[
+const LINK: &[Cell<LinkRates>] = &[
     ("rx", "KiB/s", Kind::Rate, |link| link.rx_bytes_per_s / KIB),
     ("tx", "KiB/s", Kind::Rate, |link| link.tx_bytes_per_s / KIB),
     ("drops", "1/s", Kind::Rate, |link| link.drops_per_s),
@@ -95,6 +95,10 @@ const LINK: &[Cell<LinkRow>] = &[
 
 fn percent(share: Option<f64>) -> f64 {
     share.map_or(f64::NAN, |share| share * PERCENT)
+}
+
+fn kib(bytes: Option<f64>) -> f64 {
+    bytes.map_or(f64::NAN, |bytes| bytes / KIB)
 }
 
 /// The columns of one recording: those of every recording, then of each disk, interface and CPU
@@ -160,14 +164,15 @@ impl Columns {
             push(PROCESS, Some(row), &mut out);
         }
         for name in &self.disks {
-            push(DISK, row.disks.iter().find(|disk| disk.name == *name), &mut out);
+            push(DISK, row.rates.disks.iter().find(|disk| disk.name == *name), &mut out);
         }
         for name in &self.links {
-            push(LINK, row.links.iter().find(|link| link.name == *name), &mut out);
+            push(LINK, row.rates.links.iter().find(|link| link.name == *name), &mut out);
         }
         for number in &self.cpus {
-            let share = row.cpus.iter().find(|(cpu, _)| cpu == number).map(|(_, share)| *share);
-            out.push(percent(share));
+            let cpu = row.rates.cpus.iter().find(|(cpu, _)| cpu == number);
+            let known = cpu.filter(|_| row.cpu().is_some());
+            out.push(percent(known.map(|(_, cpu)| cpu.used())));
         }
         out
     }

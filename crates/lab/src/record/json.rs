@@ -1,7 +1,7 @@
 //! The JSON file of a recording.
 
 use super::columns::rounded;
-use super::{Column, Kept, Summary};
+use super::{Kept, Summary};
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 
@@ -106,10 +106,8 @@ impl Document<'_> {
             columns: Vec<Name<'a>>,
             rows: Rows<'a>,
         }
-        let name = |column| {
-            let Column { name, unit, .. } = column;
-            Name { name, unit }
-        };
+        let columns = self.kept.columns().iter();
+        let columns = columns.map(|column| Name { name: &column.name, unit: column.unit });
         let whole = Whole {
             schema: SCHEMA,
             program: self.program,
@@ -120,7 +118,7 @@ impl Document<'_> {
             pid: self.pid,
             summary: self.summary,
             intervals_each_row: self.kept.intervals_each(),
-            columns: self.kept.columns().iter().map(name).collect(),
+            columns: columns.collect(),
             rows: Rows(self.kept),
         };
         let text = serde_json::to_string(&whole).map_err(|error| error.to_string())?;

@@ -34,7 +34,7 @@ impl Kept {
 
     /// Adds the numbers of an interval.
     pub fn push(&mut self, columns: &Columns, row: &Row) {
-        self.add(row.took_s, columns.cells(row));
+        self.add(row.rates.span_s, columns.cells(row));
     }
 
     fn add(&mut self, took_s: f64, cells: Vec<f64>) {

@@ -15,10 +15,10 @@ pub use columns::{Column, Columns, Kind};
 pub use json::{Command, Document, Machine};
 pub use kept::Kept;
 pub use picture::picture;
-pub use row::{DiskRow, LinkRow, Pressure, ProcessRow, Row, Shares};
-pub use summary::{BusiestCpu, Cpu, Disk, Link, Memory, Processes, Stat, Summary, Tcp};
+pub use row::Row;
+pub use summary::{BusiestCpu, Cpu, Disk, Link, Memory, Pressure, Processes, Stat, Summary, Tcp};
 
-use hakobu_transfer::sample::Sample;
+use hakobu_transfer::sample::{self, Sample};
 
 /// Takes samples and makes rows of them.
 ///
@@ -71,6 +71,19 @@ impl Recorder {
     }
 
     fn row(&mut self, sample: Sample) -> Row {
+        // A disk is seen from its first request on: before, it had done nothing.
+        for disk in &sample.disks {
+            for earlier in [&mut self.first, &mut self.start] {
+                if !earlier.disks.iter().any(|known| known.dev == disk.dev) {
+                    let idle = sample::Disk {
+                        name: disk.name.clone(),
+                        dev: disk.dev,
+                        ..Default::default()
+                    };
+                    earlier.disks.push(idle);
+                }
+            }
+        }
         let row = Row::between(&self.start, &sample);
         self.sums.see(&row);
         self.start = sample;

@@ -23,7 +23,8 @@ pub fn picture(title: &str, kept: &Kept, summary: &Summary) -> Chart {
     let line =
         |name: &str, column: &str, color, scale| draw(name, column, color, Form::Line, scale);
     let mut disks: Vec<_> = summary.disks.iter().collect();
-    disks.sort_by_key(|disk| std::cmp::Reverse(disk.read_bytes + disk.write_bytes));
+    // What passes its I/O on would be drawn twice: last.
+    disks.sort_by_key(|disk| (disk.stacked, std::cmp::Reverse(disk.read_bytes + disk.write_bytes)));
     let disks: Vec<_> = disks.into_iter().zip(DISK_COLORS).collect();
     let lines = |read: &str, write: &str, scale| -> Vec<Series> {
         let each = disks.iter().flat_map(|(disk, (blue, red))| {

@@ -59,22 +59,22 @@ fn near(a: f64, b: f64) -> bool {
 #[test]
 fn rates_are_those_of_the_interval() {
     let row = Row::between(&sample(3), &sample(5));
-    let cpu = row.cpu.unwrap();
+    let cpu = row.cpu().unwrap();
     assert!(near(cpu.user, 0.25) && near(cpu.system, 0.125) && near(cpu.iowait, 0.125), "{cpu:?}");
-    assert!(near(cpu.idle, 0.5) && near(cpu.busy(), 0.375), "{cpu:?}");
-    assert_eq!(row.busiest_cpu, Some((3, 0.75)));
-    let disk = &row.disks[0];
-    assert!(near(disk.writes_per_s, 1000.0) && near(disk.write_bytes_per_s, 4_096_000.0));
-    assert_eq!((disk.read_ms, disk.write_ms), (None, Some(0.5)));
+    assert!(near(cpu.idle, 0.5) && near(cpu.used(), 0.375), "{cpu:?}");
+    assert_eq!(row.busiest_cpu(), Some((3, 0.75)));
+    let disk = &row.rates.disks[0];
+    assert!(near(disk.write_iops, 1000.0) && near(disk.write_bytes_per_s, 4_096_000.0));
+    assert_eq!((disk.read_latency_ms, disk.write_latency_ms), (None, Some(0.5)));
     assert!(near(disk.busy, 0.8) && near(disk.queue, 0.5), "{disk:?}");
     assert_eq!(row.network_bytes_per_s(), (10_000.0, 0.0));
     assert!(near(row.loopback_bytes_per_s(), 70.0));
-    assert!(near(row.process.cpus, 1.0) && near(row.process.busiest_thread, 1.0));
-    assert_eq!(row.retransmits_per_s, Some(10.0));
+    assert!(near(row.rates.process.cpu(), 1.0) && near(row.busiest_thread(), 1.0));
+    assert_eq!(row.rates.retransmits_per_s, Some(10.0));
     // No time, or one that goes back, is no crash and no rate.
     let none = Row::between(&sample(5), &sample(5));
-    assert_eq!((none.cpu, none.switches_per_s), (None, 0.0));
-    assert_eq!(Row::between(&sample(5), &sample(3)).switches_per_s, 0.0);
+    assert_eq!((none.cpu(), none.rates.switches_per_s), (None, 0.0));
+    assert_eq!(Row::between(&sample(5), &sample(3)).rates.switches_per_s, 0.0);
 }
 
 #[test]
