@@ -120,6 +120,8 @@ pub struct Pressure {
 /// Memory of the machine, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Memory {
+    /// All there is.
+    pub total_bytes: u64,
     /// The least that was available.
     pub available_bytes_min: u64,
     /// The most that was written by programs and not by the kernel yet.
@@ -164,6 +166,8 @@ pub struct Summary {
     pub sampled_s: f64,
     /// Intervals.
     pub intervals: u64,
+    /// CPUs that are on.
+    pub cpus: usize,
     /// CPU time; none where the kernel had counted nothing yet.
     pub cpu: Option<Cpu>,
     /// The CPU that worked most.
@@ -238,6 +242,7 @@ impl Running {
         }
         let (memory, now) = (&mut sum.memory, &rates.memory);
         let least = if first { u64::MAX } else { memory.available_bytes_min };
+        memory.total_bytes = now.total_bytes;
         memory.available_bytes_min = least.min(now.available_bytes);
         memory.dirty_bytes_max = memory.dirty_bytes_max.max(now.dirty_bytes);
         memory.writeback_bytes_max = memory.writeback_bytes_max.max(now.writeback_bytes);
@@ -269,6 +274,7 @@ impl Running {
         let time_s = whole.rates.span_s.max(f64::MIN_POSITIVE);
         let mut sum = self.summary;
         sum.sampled_s = whole.rates.span_s;
+        sum.cpus = last.cpus.len();
         if let (Some(cpu), Some(shares)) = (&mut sum.cpu, whole.cpu()) {
             cpu.each(&shares, Stat::mean_is);
         }
