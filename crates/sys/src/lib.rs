@@ -14,6 +14,7 @@ pub mod file;
 pub mod gather;
 pub mod host;
 pub mod meta;
+pub mod priority;
 pub mod process;
 pub mod socket;
 pub mod source;
