@@ -6,14 +6,19 @@
 //! `getdents64` that way and go back that way, without a copy.
 
 pub mod cache;
+pub mod cgroup;
+pub mod counters;
 pub mod dir;
+pub mod disk;
 pub mod file;
 pub mod gather;
 pub mod host;
 pub mod meta;
+pub mod priority;
 pub mod process;
 pub mod socket;
 pub mod source;
+pub mod task;
 pub mod terminal;
 pub mod user;
 pub mod volume;

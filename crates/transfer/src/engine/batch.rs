@@ -13,9 +13,10 @@ use super::pool::{Queue, lock};
 use super::regular::{Draft, Shape};
 use super::sweep::Pass;
 use super::tell::{Begun, Told};
-use super::walk::{CHUNK_NAMES, Chunk, Unit};
+use super::walk::{CHUNK_NAMES, Chunk, Rest, Unit};
 use super::{Engine, State, TargetMode};
 use crate::event::Change;
+use crate::meter::Phase;
 use crate::policy::{Action, Content, decide};
 use crate::unit::{Kind, Meta};
 use hakobu_sys::{BorrowedFd, OwnedFd, errno, file, meta};
@@ -42,6 +43,7 @@ struct Filled<'c, 'd> {
 /// What all files of a batch share.
 struct Place<'a> {
     chunk: &'a Chunk,
+    rest: &'a Rest<'a>,
     fds: &'a Fds,
     target: (BorrowedFd<'a>, TargetDir),
     queue: &'a Queue<'a, Unit>,
@@ -60,6 +62,7 @@ impl<'a> Place<'a> {
             target_name: name,
             follow: false,
             target: Some(self.target),
+            rest: Some(self.rest),
         }
     }
 }
@@ -81,28 +84,32 @@ impl Engine<'_> {
     pub(super) fn batch(
         &self,
         state: &mut State,
-        chunk: &Chunk,
+        rest: &Rest<'_>,
         fds: &Fds,
         target: (BorrowedFd<'_>, TargetDir),
         queue: &Queue<'_, Unit>,
     ) {
-        let place = Place { chunk, fds, target, queue };
+        let place = Place { chunk: rest.chunk, rest, fds, target, queue };
         let mut waiting = Vec::with_capacity(self.batch_max);
-        let names = chunk.names.split_inclusive(|byte| *byte == 0);
-        for (name, kind) in names.zip(&chunk.kinds) {
-            let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
+        while let Some((name, kind)) = rest.next() {
             if self.is_over() {
                 break;
             }
-            match self.open_new(&place, name, *kind) {
+            if kind == Kind::File {
+                self.step(&state.station, Phase::Look, 1);
+            }
+            match self.open_new(&place, name, kind) {
                 Some(file) => {
                     self.see(state, &file.source);
                     waiting.push(file);
                 }
-                None => self.entry(state, &mut place.entry(name), *kind, true, Some(queue)),
+                None => self.entry(state, &mut place.entry(name), kind, true, Some(queue)),
             }
             if waiting.len() >= self.batch_max {
                 self.copy_together(state, &place, &mut waiting);
+            }
+            if queue.is_shut_out() {
+                self.hand_over(rest, queue);
             }
         }
         self.copy_together(state, &place, &mut waiting);
@@ -127,6 +134,8 @@ impl Engine<'_> {
     fn copy_together(&self, state: &mut State, place: &Place<'_>, waiting: &mut Vec<Waiting<'_>>) {
         let (target_dir, dir_info) = place.target;
         let mut drafts = Vec::with_capacity(waiting.len());
+        // Who waits for a limit does not hold the lock meanwhile.
+        self.step(&state.station, Phase::Create, waiting.len() as u64);
         {
             let _turn = lock(&place.chunk.node.creating);
             for file in waiting.drain(..) {
@@ -148,6 +157,7 @@ impl Engine<'_> {
             return;
         }
         let mut published = Vec::with_capacity(filled.len());
+        self.step(&state.station, Phase::Create, filled.len() as u64);
         {
             let _turn = lock(&place.chunk.node.creating);
             for Filled { file, draft, done } in filled {
@@ -195,6 +205,7 @@ impl Engine<'_> {
         let change = Change { created: true, transferred: true, ..Change::default() };
         let told = Told { change, bytes_moved: done.bytes, link: None, begun: file.begun };
         self.arrived(state, &place.entry(file.name), &file.source, told, done);
+        self.finished(state);
     }
 
     /// A name that appeared in the meantime, or a source that changed, is looked at anew on its

@@ -3,15 +3,18 @@
 
 use super::entry::Entry;
 use super::node::{Failure, Fds, Node};
+use super::pace::Station;
 use super::pool::{Queue, Work, lock};
 use super::sweep::Pass;
 use super::temp::TempNames;
 use super::{BUFFER_BYTES, Engine, State, TargetMode, attributes, data};
 use crate::error::Operation;
 use crate::event::Event;
+use crate::meter::Phase;
 use crate::policy::Symlinks;
 use crate::unit::{Kind, Totals};
 use hakobu_sys::{BorrowedFd, dir, errno, meta};
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -99,6 +102,35 @@ impl Chunk {
     }
 }
 
+/// The names of a chunk that come after the one at hand.
+pub(super) struct Rest<'a> {
+    pub(super) chunk: &'a Chunk,
+    /// How many names, and bytes of them, have been taken.
+    next: Cell<(usize, usize)>,
+}
+
+impl<'a> Rest<'a> {
+    /// Takes the next name.
+    pub(super) fn next(&self) -> Option<(&'a CStr, Kind)> {
+        let (index, at) = self.next.get();
+        let kind = *self.chunk.kinds.get(index)?;
+        let name = CStr::from_bytes_until_nul(self.chunk.names.get(at..)?).ok()?;
+        self.next.set((index + 1, at + name.count_bytes() + 1));
+        Some((name, kind))
+    }
+
+    /// Takes all that are left.
+    fn take(&self) -> Option<Chunk> {
+        let Chunk { node, side, names, kinds, follow, seed, .. } = self.chunk;
+        let (index, at) = self.next.replace((usize::MAX, 0));
+        let kinds = kinds.get(index..).filter(|kinds| !kinds.is_empty())?.to_vec();
+        let names = names.get(at..)?.to_vec();
+        let (follow, seed) = (*follow, *seed);
+        // Only a chunk of one name has another one at the target.
+        Some(Chunk { names, kinds, follow, seed, ..Chunk::new(node, *side) })
+    }
+}
+
 impl Node {
     /// Announces one more unit below this directory.
     pub(super) fn hold(&self) {
@@ -179,7 +211,8 @@ impl Engine<'_> {
     ) -> std::io::Result<bool> {
         let Listing { node, fds, side, chunk } = listing;
         let source_dir = fds.source(*side)?;
-        let State { reader, path, .. } = state;
+        let State { reader, path, station, .. } = state;
+        self.step(station, Phase::List, 1);
         let filter = self.policy.filter.as_deref().zip(node.rules.as_deref());
         path.clear();
         if filter.is_some() {
@@ -294,15 +327,14 @@ impl Engine<'_> {
             return;
         }
         let fresh = target.is_none_or(|(_, info)| info.fresh);
+        let rest = Rest { chunk, next: Cell::new((0, 0)) };
         if let Some(target) = target.filter(|_| fresh && self.batches(chunk)) {
-            return self.batch(state, chunk, &fds, target, queue);
+            return self.batch(state, &rest, &fds, target, queue);
         }
-        let names = chunk.names.split_inclusive(|byte| *byte == 0);
-        for (name, kind) in names.zip(&chunk.kinds) {
+        while let Some((name, kind)) = rest.next() {
             if self.is_over() {
                 return;
             }
-            let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
             let mut entry = Entry {
                 node,
                 fds: &fds,
@@ -311,13 +343,27 @@ impl Engine<'_> {
                 target_name: chunk.target_name.as_deref().unwrap_or(name),
                 follow: chunk.follow,
                 target,
+                rest: Some(&rest),
             };
             if self.pass == Pass::Delete {
                 self.delete_pass_name(state, &entry, queue);
             } else {
-                self.entry(state, &mut entry, *kind, fresh, Some(queue));
+                self.entry(state, &mut entry, kind, fresh, Some(queue));
+            }
+            if queue.is_shut_out() {
+                self.hand_over(&rest, queue);
             }
         }
+    }
+
+    /// Makes what is left of a chunk a unit of its own, for whoever is free first.
+    pub(super) fn hand_over(&self, rest: &Rest<'_>, queue: &Queue<'_, Unit>) {
+        let Some(chunk) = rest.take() else { return };
+        chunk.node.hold();
+        if chunk.seed {
+            self.unlisted.fetch_add(1, Ordering::Relaxed);
+        }
+        queue.push(Unit::Chunk(chunk));
     }
 
     /// In the walk that only deletes, names matter only where they lead to directories.
@@ -357,7 +403,7 @@ impl Work for Engine<'_> {
     type Unit = Unit;
     type State = State;
 
-    fn start(&self, _: usize) -> State {
+    fn start(&self, index: usize) -> State {
         State {
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             reader: dir::Reader::default(),
@@ -365,10 +411,16 @@ impl Work for Engine<'_> {
             xattrs: attributes::Scratch::default(),
             path: Vec::new(),
             pair: data::Pair::default(),
+            station: Station::new(index),
         }
     }
 
+    fn idle(&self, state: &mut State, waits: bool) {
+        self.rest(&state.station, waits);
+    }
+
     fn run(&self, unit: Unit, state: &mut State, queue: &Queue<'_, Unit>) {
+        self.begin_unit(&state.station);
         match unit {
             Unit::Enter(enter) if self.is_over() => {
                 self.listed();
@@ -378,6 +430,7 @@ impl Work for Engine<'_> {
             Unit::Enter(enter) if !queue.has_room() => queue.put_aside(Unit::Enter(enter)),
             Unit::Enter(enter) => {
                 let entered = self.enter(state, enter);
+                self.finished(state);
                 if entered.is_none() {
                     self.listed();
                 }
@@ -410,5 +463,6 @@ impl Work for Engine<'_> {
             }
         }
         self.flush(state);
+        self.end_unit(&state.station);
     }
 }

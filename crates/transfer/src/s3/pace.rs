@@ -57,8 +57,14 @@ impl Pace {
         }
     }
 
-    /// The server said "slow down", or stood still.
-    pub fn throttled(&mut self, now: Duration, succeeded: u64) {
+    /// The server said "slow down", or stood still. Returns whether the rate was cut for the first
+    /// time, or by half.
+    ///
+    /// Whoever sets how many requests are in flight should heed only that. A rate and a number in
+    /// flight are two handles of one thing: once the rate follows the server, growing until it
+    /// complains again and again, those complaints are how it is found, and who halved the number
+    /// each time would end at one request, below what the server would take.
+    pub fn throttled(&mut self, now: Duration, succeeded: u64) -> bool {
         self.window.2 += 1;
         let (since, before, complaints) = self.window;
         let window = now.saturating_sub(since);
@@ -67,20 +73,22 @@ impl Pace {
             None => window < SAMPLE_TIME && complaints < SAMPLE,
         };
         if early {
-            return;
+            return false;
         }
         let window_s = window.max(SAMPLE_TIME / 2).as_secs_f64();
         let good_per_s = succeeded.saturating_sub(before) as f64 / window_s;
         let bad_per_s = complaints as f64 / window_s;
         let asked_per_s = good_per_s + bad_per_s;
         if bad_per_s < BEARABLE * asked_per_s {
-            return;
+            return false;
         }
+        let slowed = self.limit_per_s.is_none_or(|limit| good_per_s <= limit / 2.0);
         let old = self.limit_per_s.unwrap_or(asked_per_s);
         self.limit_per_s = Some(good_per_s.clamp(old / 2.0, old).max(FLOOR_PER_S));
         (self.complained, self.grown) = (now, now);
         self.paid = self.paid.max(now);
         self.window = (now, succeeded, 0);
+        slowed
     }
 
     /// Whether there is a limit now.
@@ -176,7 +184,9 @@ mod tests {
     #[test]
     fn a_quiet_time_lifts_the_limit() {
         let mut pace = Pace::new();
-        (0..200).for_each(|_| pace.throttled(Duration::from_secs(1), 100));
+        for _ in 0..200 {
+            pace.throttled(Duration::from_secs(1), 100);
+        }
         assert!(pace.is_limited());
         assert!(pace.take(Duration::from_secs(32)).is_zero());
         assert!(!pace.is_limited());
@@ -185,10 +195,23 @@ mod tests {
     #[test]
     fn one_episode_is_one_cut() {
         let mut pace = Pace::new();
-        (0..200).for_each(|_| pace.throttled(Duration::from_secs(1), 1000));
+        let slowed = (0..200).filter(|_| pace.throttled(Duration::from_secs(1), 1000)).count();
+        assert_eq!(slowed, 1);
         let limit = pace.limit_per_s;
         assert!(limit.is_some());
-        pace.throttled(Duration::from_millis(1200), 1000);
+        assert!(!pace.throttled(Duration::from_millis(1200), 1000));
         assert_eq!(pace.limit_per_s, limit);
+        // Complaints while the rate is searched for are no news; a server at half its rate is.
+        let limit = limit.unwrap();
+        let complain = |pace: &mut Pace, second: u64, answered: f64| {
+            pace.window = (Duration::from_secs(second), 0, 0);
+            let now = Duration::from_secs(second + 1);
+            let some = (0..200).map(|_| pace.throttled(now, answered as u64));
+            some.filter(|slowed| *slowed).count()
+        };
+        pace.limit_per_s = Some(limit);
+        assert_eq!(complain(&mut pace, 5, limit * 0.9), 0);
+        let limit = pace.limit_per_s.unwrap();
+        assert_eq!(complain(&mut pace, 7, limit * 0.1), 1);
     }
 }
