@@ -206,7 +206,7 @@ fn large_files_of_one_directory_are_shared() {
         fs::write(area.src().join(n.to_string()), vec![n; 9 << 20]).unwrap();
     }
     // A second of work for each: at the same time, if each has a worker of its own.
-    let helm = Helm { bytes: Some(Limiter::new(36 << 20)), ..helm(4, 4) };
+    let helm = Helm { bytes: Some(Limiter::new(36 << 20).into()), ..helm(4, 4) };
     let all_busy = AtomicUsize::new(0);
     let over = AtomicBool::new(false);
     let totals = std::thread::scope(|scope| {
