@@ -115,15 +115,16 @@ fn signals_go_to_the_command_and_the_summary_comes() {
 }
 
 #[test]
-fn keys_of_the_terminal_reach_the_command_once() {
+fn keys_of_the_terminal_reach_the_command_once_and_there_is_a_status_line() {
     if !crate::common::have("python3", "a terminal for watch") {
         return;
     }
     // A terminal of its own; ^C is typed when the command says that it is ready.
     let typist = r#"
-import os, pty, signal, sys, time
+import fcntl, os, pty, struct, sys, termios
 pid, tty = pty.fork()
 if pid == 0:
+    fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
     os.execv(sys.argv[1], sys.argv[1:])
 text, typed = b"", False
 while True:
@@ -153,8 +154,11 @@ sys.exit(os.waitstatus_to_exitcode(status))
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text:?}");
     assert!(text.contains("caught1") && !text.contains("caught2"), "{text:?}");
-    // pty.fork() gives no size: there is no line to spare, and the summary comes all the same.
-    assert!(text.contains("exit code 1") && text.contains("machine:"), "{text:?}");
+    // The status line was there and has been given back.
+    assert!(text.contains("\x1b[24;1H\x1b[7m 0.") && text.contains(" | CPU us "), "{text:?}");
+    let (line, end) = text.rsplit_once("\x1b[r").unwrap();
+    assert!(line.contains("\x1b[1;23r") && end.contains("exit code 1"), "{text:?}");
+    assert!(end.contains("machine: ") && !end.contains("\x1b[7m"), "{text:?}");
 }
 
 #[test]

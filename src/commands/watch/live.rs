@@ -56,7 +56,7 @@ impl Live {
 
 /// Makes sure that the cursor is not in the last line, and that nothing scrolls there.
 fn reserve(rows: usize) -> String {
-    format!("\n\x1b[A\x1b7\x1b[1;{}r\x1b8", rows - 1)
+    format!("\x1bD\x1b[A\x1b7\x1b[1;{}r\x1b8", rows - 1)
 }
 
 /// In one piece, so that it does not mix with what the command prints.

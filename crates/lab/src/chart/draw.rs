@@ -107,16 +107,16 @@ fn on_top(below: Option<&[(f64, f64)]>, series: &Series) -> Vec<(f64, f64)> {
     sum.collect()
 }
 
-/// A square of the colour and the name, right of the headline, the last one at the right edge.
+/// A square of the colour and the name, right of the headline, the last one near the right edge.
 fn draw_legend(panel: &Panel, area: &Area<'_>) -> Outcome {
-    let mut right = WIDTH as i32 - 24;
+    let mut right = WIDTH as i32 - 20;
     for series in panel.series.iter().rev() {
         let name = printable(&series.name, 40);
-        let style = (FONT, 13).into_font().color(&INK).pos(Pos::new(HPos::Right, VPos::Top));
+        let style = (FONT, 13).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Top));
         // The width of the text is not known here; most letters are narrower than this.
-        let width = (name.chars().count() as f64 * 7.2) as i32 + 4;
-        area.draw(&Text::new(name, (right, 11), style))?;
-        let left = right - width - 14;
+        let width = (name.chars().count() as f64 * 6.2) as i32 + 2;
+        let left = right - width - 17;
+        area.draw(&Text::new(name, (left + 17, 11), style))?;
         let (above, below) = match series.form {
             Form::Area => (10, 22),
             Form::Line => (15, 18),
@@ -125,7 +125,7 @@ fn draw_legend(panel: &Panel, area: &Area<'_>) -> Outcome {
             [(left, above), (left + 12, below)],
             rgb(series.color).filled(),
         ))?;
-        right = left - 16;
+        right = left - 14;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ mod kept;
 mod picture;
 mod row;
 mod summary;
+mod sums;
 #[cfg(test)]
 mod tests;
 
@@ -34,14 +35,14 @@ pub struct Recorder {
     start: Sample,
     /// Where it may end.
     held: Option<Sample>,
-    sums: summary::Running,
+    sums: sums::Running,
 }
 
 impl Recorder {
     /// Begins with a first sample; others are expected every `interval_ns` nanoseconds. `watched`
     /// says whether they know of processes.
     pub fn new(first: Sample, interval_ns: u64, watched: bool) -> Recorder {
-        let sums = summary::Running::default();
+        let sums = sums::Running::default();
         Recorder { interval_ns, watched, start: first.clone(), first, held: None, sums }
     }
 
