@@ -12,6 +12,8 @@ mod number;
 mod objects;
 mod options;
 mod owner;
+#[allow(dead_code, reason = "for the options of commands")]
+mod priority;
 mod show;
 mod signals;
 mod size;
