@@ -13,6 +13,7 @@ mod killed;
 mod links;
 mod listings;
 mod memory;
+mod rates;
 mod resume;
 mod server;
 mod skew;
