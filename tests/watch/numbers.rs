@@ -15,12 +15,13 @@ fn burn(seconds: u32) -> String {
 #[test]
 fn cpu_time_is_that_of_the_command_and_its_children() {
     let dir = tempfile::tempdir().unwrap();
-    // The limit kills the inner shells when they have used a second: it is exact.
+    // The limit kills the inner shells when they have used a second, as counted in ticks: on a
+    // busy machine the exact time is up to a tenth off.
     let script = format!("sh -c '{}'; (sh -c '{}'); exit 0", burn(1), burn(1));
     let (run, json) = record(dir.path(), &script);
     run.ok();
     let used = number(&json, "/command/user_s") + number(&json, "/command/sys_s");
-    assert!((1.9..2.4).contains(&used), "{used} s of 2: {run}");
+    assert!((1.6..2.4).contains(&used), "{used} s of 2: {run}");
     // Seen from outside it is the same, but for the ticks in which the kernel counts.
     let seen =
         number(&json, "/summary/processes/user_s") + number(&json, "/summary/processes/sys_s");
