@@ -80,6 +80,8 @@ pub struct Wanted {
     pub stats: bool,
     /// Counts of operations and requests at the end (`--stat`).
     pub stat: bool,
+    /// What limits the run, at the end, with all evidence (`--explain`).
+    pub explain: bool,
     /// The sentence of totals at the end even where nobody looks.
     pub totals: bool,
     /// A bar.
