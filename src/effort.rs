@@ -4,6 +4,7 @@
 use crate::options::Given;
 use crate::{jobs, size};
 use hakobu_sys::process;
+use hakobu_transfer::run::{memory_bytes_min, too_little_memory};
 use hakobu_transfer::unit::Jobs;
 
 /// The largest rate of operations that is believed: more is a typing error.
@@ -70,6 +71,19 @@ impl Effort {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// Whether `--memory` has room for what a store is sent in one piece, a part of `part_bytes`
+    /// where that was said.
+    ///
+    /// # Errors
+    /// The least that it needs.
+    pub fn check_memory(&self, part_bytes: Option<u64>) -> Result<(), String> {
+        let least = memory_bytes_min(true, part_bytes);
+        match self.memory_bytes_max {
+            Some(bytes) if bytes < least => Err(too_little_memory(least)),
+            _ => Ok(()),
+        }
     }
 
     /// The limit of operations of a transfer, a second: requests where a side is in S3

@@ -6,11 +6,12 @@ mod parallel;
 mod tops;
 
 use super::{refuse, tool};
+use crate::effort::Effort;
 use crate::objects::{Asked, is_s3};
 use crate::options::rm::TABLE;
 use crate::options::{Given, Refused, Typed};
 use crate::show::{Show, Wanted, confirmed};
-use crate::{exit, jobs};
+use crate::exit;
 use hakobu_transfer::error::{Cause, Class, Operation, Problem};
 use hakobu_transfer::event::{Event, Listener};
 use hakobu_transfer::run::Outcome;
@@ -101,9 +102,10 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
         json: false,
         paths: typed.paths.clone(),
     };
-    let mut asked = Asked::default();
+    let (mut asked, mut effort) = (Asked::default(), Effort::default());
     for given in &typed.options {
-        if asked.take(given).map_err(Refused::Usage)? {
+        let taken = asked.take(given).and_then(|taken| Ok(taken || effort.take(given)?));
+        if taken.map_err(Refused::Usage)? {
             continue;
         }
         match given.name {
@@ -145,16 +147,14 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
                 };
             }
             "no-preserve-root" => (plan.preserve_root, plan.preserve_mounts) = (false, false),
-            "jobs" => {
-                let cpus = hakobu_sys::process::cpus();
-                plan.jobs = jobs::parse(&given.value, cpus).map_err(Refused::Usage)?;
-            }
             "verbose" => plan.verbose = true,
             "json" => plan.json = true,
             other => return Err(Refused::Usage(format!("--{other} is not known to rm"))),
         }
     }
     asked.only_with_objects(false).map_err(Refused::Usage)?;
+    effort.operations_per_s_max(false).map_err(Refused::Usage)?;
+    plan.jobs = effort.jobs;
     if plan.paths.is_empty() && !plan.force {
         return Err(Refused::Usage("nothing to remove: give at least one path".into()));
     }

@@ -1,12 +1,13 @@
 //! JSON lines: one per entry, problem and warning, and the summary that ends every run. Fields
 //! are only ever added; `schema` counts changes that are more than that.
 
-use super::itemize;
+use super::{itemize, verdict};
 use hakobu_sys::process::Usage;
 use hakobu_transfer::error::{Cause, Class, Operation, Problem};
 use hakobu_transfer::event::Change;
 use hakobu_transfer::event::Item;
-use hakobu_transfer::run::Outcome;
+use hakobu_transfer::run::{Findings, Outcome};
+use hakobu_transfer::tune::Step;
 use hakobu_transfer::unit::Kind;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -212,6 +213,38 @@ pub struct Summary {
     max_rss_bytes: u64,
     exit_code: u8,
     requests: u64,
+    #[serde(flatten)]
+    steered: Option<Steered>,
+}
+
+/// What is known of a run that was steered.
+#[derive(Serialize)]
+struct Steered {
+    verdict: verdict::Line,
+    jobs_path: Vec<PathPoint>,
+}
+
+/// From when on so many jobs were used, and what they brought.
+#[derive(Serialize)]
+struct PathPoint {
+    t_s: f64,
+    jobs: usize,
+    rate: Option<f64>,
+}
+
+impl Steered {
+    /// `None` where nothing was steered: nothing was moved, or by another way.
+    fn of(findings: &Findings) -> Option<Steered> {
+        let point = |step: &Step| PathPoint {
+            t_s: step.at.as_secs_f64(),
+            jobs: step.setting.jobs,
+            rate: step.rate,
+        };
+        (!findings.path.is_empty()).then(|| Steered {
+            verdict: verdict::Line::of(findings.verdict.as_ref()),
+            jobs_path: findings.path.iter().map(point).collect(),
+        })
+    }
 }
 
 impl Summary {
@@ -236,6 +269,7 @@ impl Summary {
             max_rss_bytes: used.rss_bytes_max,
             exit_code,
             requests: outcome.requests.answered,
+            steered: Steered::of(&outcome.findings),
         }
     }
 }
