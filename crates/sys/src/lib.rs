@@ -6,7 +6,9 @@
 //! `getdents64` that way and go back that way, without a copy.
 
 pub mod cache;
+pub mod counters;
 pub mod dir;
+pub mod disk;
 pub mod file;
 pub mod gather;
 pub mod host;
@@ -14,6 +16,7 @@ pub mod meta;
 pub mod process;
 pub mod socket;
 pub mod source;
+pub mod task;
 pub mod terminal;
 pub mod user;
 pub mod volume;

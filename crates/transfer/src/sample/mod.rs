@@ -1,5 +1,19 @@
 //! What the machine and this process (or another one) did up to a moment: counters of the kernel,
-//! read cheaply and often; and the rates between two readings.
+//! read cheaply and often; and the rates between two readings. What a kernel, a container or a lack
+//! of permission does not show is `None` or empty, never an error.
+
+mod links;
+mod parse;
+mod process;
+mod rates;
+mod sampler;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub use rates::{CpuRates, DiskRates, LinkRates, PressureRates, ProcessRates, Rates};
+pub use sampler::{Sampler, Watched};
 
 /// Nanoseconds of CPU time by kind, since the boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +62,8 @@ pub struct Memory {
     pub writeback_bytes: u64,
     /// Swap in use.
     pub swap_used_bytes: u64,
+    /// Dirty bytes at which the kernel makes writers wait (`nr_dirty_threshold`).
+    pub dirty_threshold_bytes: Option<u64>,
 }
 
 /// A disk since the boot; in flight, now (/proc/diskstats).
@@ -75,6 +91,9 @@ pub struct Disk {
     pub busy_ms: u64,
     /// Milliseconds weighted by requests in flight.
     pub queue_ms: u64,
+    /// It passes its I/O on to other disks, where it is counted again (dm, md, a loop device over
+    /// a file on a disk): to be left out of sums.
+    pub stacked: bool,
 }
 
 /// A network interface since it came up.
@@ -121,12 +140,16 @@ pub struct Process {
     pub system_ns: u64,
     /// Its threads, where they were asked for.
     pub threads: Vec<Thread>,
-    /// Resident memory now.
+    /// Living processes that these are.
+    pub processes: u32,
+    /// Living threads of theirs.
+    pub thread_count: u32,
+    /// Resident memory now; pages that several processes share count for each.
     pub rss_bytes: u64,
-    /// Bytes that reached or came from a device (/proc/PID/io).
-    pub device_read_bytes: u64,
-    /// See `device_read_bytes`.
-    pub device_write_bytes: u64,
+    /// Bytes that came from a device (/proc/PID/io); `None` where a process does not let us see.
+    pub device_read_bytes: Option<u64>,
+    /// Bytes that were made dirty, to reach a device sooner or later.
+    pub device_write_bytes: Option<u64>,
     /// Faults that needed a device.
     pub major_faults: u64,
     /// Faults that did not.

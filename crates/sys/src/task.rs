@@ -1,0 +1,70 @@
+//! Threads: which CPUs they may use, what they do now, where in the kernel they wait.
+
+use rustix::process::Pid;
+use rustix::thread::CpuSet;
+use std::io::Result;
+
+fn pid(tid: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(tid).ok()?)
+}
+
+/// The CPUs that a thread may use, sched_getaffinity(2); 0 is the calling thread.
+///
+/// # Errors
+/// ESRCH where there is no such thread; EINVAL where the kernel was made for more than 1024 CPUs.
+pub fn affinity(tid: u32) -> Result<Vec<u32>> {
+    let set = rustix::thread::sched_getaffinity(pid(tid))?;
+    Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
+}
+
+/// Lets a thread use these CPUs only, sched_setaffinity(2); 0 is the calling thread. Threads that
+/// it makes later inherit that; those that are there do not.
+///
+/// # Errors
+/// EINVAL where none of them is a CPU that the cpuset allows; EPERM for another user's thread.
+pub fn set_affinity(tid: u32, cpus: &[u32]) -> Result<()> {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        if (*cpu as usize) < CpuSet::MAX_CPU {
+            set.set(*cpu as usize);
+        }
+    }
+    Ok(rustix::thread::sched_setaffinity(pid(tid), &set)?)
+}
+
+/// The numbers of this process' threads.
+pub fn own_threads() -> Vec<u32> {
+    let mut tids = Vec::new();
+    if let Some(own) = crate::counters::ProcessDir::own() {
+        let _ = own.each_thread(|tid| tids.push(tid));
+    }
+    tids
+}
+
+/// The number of the calling thread.
+pub fn own_thread() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get() as u32
+}
+
+/// What a thread of this process does now: `R` runs or could, `S` sleeps, `D` waits in a way that
+/// no signal ends (a disk, a lock of the kernel); `None` where it has ended.
+pub fn state(tid: u32) -> Option<char> {
+    let stat = std::fs::read(format!("/proc/self/task/{tid}/stat")).ok()?;
+    // The name, in parentheses, may hold anything.
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    stat.get(end + 2).map(|byte| *byte as char)
+}
+
+/// The kernel's function in which a thread of this process waits (`wchan`, proc_pid_wchan(5));
+/// `None` where it does not wait, or nobody may know.
+pub fn waiting_in(tid: u32) -> Option<String> {
+    let name = std::fs::read_to_string(format!("/proc/self/task/{tid}/wchan")).ok()?;
+    let name = name.trim();
+    (!name.is_empty() && name != "0").then(|| name.to_owned())
+}
+
+/// Makes this process the parent of whatever its descendants leave behind (PR_SET_CHILD_SUBREAPER,
+/// prctl(2)): a daemon of a watched command stays in its tree.
+pub fn adopt_orphans() -> Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}

@@ -1,0 +1,3 @@
+//! The sampler against the real machine, and against texts.
+
+mod reading;
