@@ -3,7 +3,14 @@
 //! adds up. Nobody reads a clock for it: how long things take follows from how many are under way
 //! (Little's law), and where the time goes from looking often at what everybody is doing.
 
+mod doing;
+mod wire;
+
+pub use doing::{Doing, During};
+pub use wire::{Look, Wire, WireCounts};
+
 use crossbeam_utils::CachePadded;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What a worker is doing, or a request waiting for.
@@ -56,7 +63,9 @@ pub struct Lane {
     operations: AtomicU64,
     throttled: AtomicU64,
     timed_out: AtomicU64,
+    slowed: AtomicU64,
     doing: [AtomicU32; PHASES],
+    wire: Wire,
 }
 
 /// Adds without a locked instruction: only the owner writes.
@@ -95,6 +104,17 @@ impl Lane {
         add(&self.timed_out, 1);
     }
 
+    /// Answers that asked to slow down made us do it: the rate of requests was cut for the first
+    /// time, or by half.
+    pub fn slowed(&self) {
+        add(&self.slowed, 1);
+    }
+
+    /// What its connections tell.
+    pub fn wire(&self) -> &Wire {
+        &self.wire
+    }
+
     /// One more unit of this worker is in this phase.
     pub fn enter(&self, phase: Phase) {
         self.change(phase, 1);
@@ -122,7 +142,7 @@ impl Lane {
 /// The counters of all workers of a run.
 #[derive(Debug)]
 pub struct Meter {
-    lanes: Box<[CachePadded<Lane>]>,
+    lanes: Box<[Arc<CachePadded<Lane>>]>,
 }
 
 /// A sum over all lanes, since the beginning but for `doing`, which is now.
@@ -140,6 +160,9 @@ pub struct Counts {
     pub throttled: u64,
     /// Requests that ran into a time-out.
     pub timed_out: u64,
+    /// Times that complaints of a server made us cut the rate of requests for the first time, or
+    /// by half: less often than `throttled`, which counts every complaint.
+    pub slowed: u64,
     /// How many units are in each phase now, by [`Phase`].
     pub doing: [u32; PHASES],
 }
@@ -154,13 +177,26 @@ impl Counts {
 impl Meter {
     /// Counters for so many workers.
     pub fn new(lanes: usize) -> Meter {
-        Meter { lanes: (0..lanes.max(1)).map(|_| CachePadded::default()).collect() }
+        Meter { lanes: (0..lanes.max(1)).map(|_| Arc::default()).collect() }
     }
 
     /// The counters of a worker; those of the last one where there are not so many.
     pub fn lane(&self, index: usize) -> &Lane {
         let last = self.lanes.len() - 1;
         &self.lanes[index.min(last)]
+    }
+
+    /// The same, to be kept by what outlives a borrow.
+    pub fn share(&self, index: usize) -> Arc<CachePadded<Lane>> {
+        let last = self.lanes.len() - 1;
+        Arc::clone(&self.lanes[index.min(last)])
+    }
+
+    /// What connections tell, the sum of all.
+    pub fn wire(&self) -> WireCounts {
+        let mut sum = WireCounts::default();
+        self.lanes.iter().for_each(|lane| lane.wire.add_to(&mut sum));
+        sum
     }
 
     /// The sum of all.
@@ -174,6 +210,7 @@ impl Meter {
             sum.operations += load(&lane.operations);
             sum.throttled += load(&lane.throttled);
             sum.timed_out += load(&lane.timed_out);
+            sum.slowed += load(&lane.slowed);
             for (total, count) in sum.doing.iter_mut().zip(&lane.doing) {
                 // Leaving is seen before entering at times: never below zero for long.
                 let count = count.load(Ordering::Relaxed);

@@ -84,11 +84,13 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
     let course = Course::new(spec, Ends::of(spec, &Stores::default()), notes, None);
     let helm = Arc::clone(&course.helm);
     let open_files_max = process::raise_open_files_limit();
-    let open_dirs_max = (open_files_max.saturating_sub(32 + 8 * jobs as u64) / 2).clamp(8, 4096);
+    // Descriptors have to do for as many as may ever work.
+    let jobs_max = helm.gate.jobs_max() as u64;
+    let open_dirs_max = (open_files_max.saturating_sub(32 + 8 * jobs_max) / 2).clamp(8, 4096);
     // What is left of the descriptors, for pairs of open files.
-    let left = open_files_max.saturating_sub(64 + open_dirs_max + 8 * jobs as u64);
-    let batches = place.dir.as_ref().is_some_and(|fd| volume::is_xfs(fd.as_fd())) && jobs > 1;
-    let batch_max = if batches { (left / (2 * jobs as u64)).clamp(1, 64) as usize } else { 1 };
+    let left = open_files_max.saturating_sub(64 + open_dirs_max + 8 * jobs_max);
+    let batches = place.dir.as_ref().is_some_and(|fd| volume::is_xfs(fd.as_fd())) && jobs_max > 1;
+    let batch_max = if batches { (left / (2 * jobs_max)).clamp(1, 64) as usize } else { 1 };
     process::reserve_descriptors(open_dirs_max.min(open_files_max / 2));
 
     let inside_source = lies_inside(&place, &arguments);
@@ -117,7 +119,7 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
             engine.sweep_temp_dir();
         }
         let units = plan::seed(&engine, &policy, &place, &arguments);
-        pool::run(&engine, jobs, units);
+        pool::run(&engine, &helm.gate, units);
         Ok((engine.totals(), engine.take_fatal()))
     };
     let deletes = place.dir.is_some() && !nowhere && !inside_source;

@@ -10,6 +10,7 @@ use super::tell::{Begun, Told};
 use super::{Engine, State, TargetMode};
 use crate::error::{Class, Operation};
 use crate::event::Change;
+use crate::meter::Phase;
 use crate::policy::{Action, Content};
 use crate::unit::{Kind, Meta};
 use hakobu_sys::{OwnedFd, dir, errno, meta};
@@ -34,6 +35,7 @@ impl Engine<'_> {
         let mut target = target;
         let text = match source.kind {
             Kind::Symlink => {
+                self.step(&state.station, Phase::Read, 1);
                 let text = dir::read_link(entry.source_dir()?, entry.name)
                     .map_err(Failure::of(Operation::Read))?;
                 if self.policy.safe_links {
@@ -110,7 +112,7 @@ impl Engine<'_> {
             }
             (None, Kind::File) => match self.policy.content {
                 Content::Copy => self.copy_file(state, entry, opened, source, target)?,
-                Content::HardLink => self.link_source(entry, target)?,
+                Content::HardLink => self.link_source(state, entry, target)?,
                 Content::Symlink => self.symlink_source(state, entry, source, target)?,
             },
             _ => self.make_special(state, entry, source, target, &Special::Node)?,
@@ -218,6 +220,7 @@ impl Engine<'_> {
             entry.node.kept_sources.fetch_add(1, Relaxed);
             return;
         }
+        self.step(&state.station, Phase::Remove, 2);
         let removed = (|| {
             let dir_fd = entry.source_dir()?;
             let now =
@@ -247,6 +250,7 @@ impl Engine<'_> {
         }
         let Some((target_dir, _)) = entry.target else { return Ok(()) };
         let force = self.policy.force || self.policy.delete != crate::policy::Delete::No;
+        self.step(&state.station, Phase::Remove, 1);
         match dir::rmdir(target_dir, entry.target_name) {
             Ok(()) => return Ok(()),
             Err(error) if !force => {

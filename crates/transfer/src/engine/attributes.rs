@@ -6,6 +6,7 @@ use super::node::{Failure, TargetDir};
 use super::{Engine, State};
 use crate::error::Operation;
 use crate::event::Change;
+use crate::meter::Phase;
 use crate::unit::{Kind, Meta, Time};
 use hakobu_sys::{AsFd, BorrowedFd, errno, file, meta, xattr};
 use std::ffi::CStr;
@@ -258,6 +259,7 @@ impl Engine<'_> {
             }
             None => Ok(()),
         };
+        self.step(&state.station, Phase::Settle, 1);
         settle_all(state, &Subject::Open(to), want, have, xattrs)
     }
 
@@ -286,6 +288,7 @@ impl Engine<'_> {
             let target = Handle::named(dir, name).map_err(Failure::of(Operation::SetXattr))?;
             self.copy_xattrs(state, &source, &target, false, false).map(drop)
         };
+        self.step(&state.station, Phase::Settle, 1);
         settle_all(state, &Subject::Named(dir, name, kind), want, have, xattrs)
     }
 

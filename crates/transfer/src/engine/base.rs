@@ -149,6 +149,7 @@ impl Engine<'_> {
 
     pub(super) fn tell_base(&self, state: &mut State, node: &Arc<Node>, seen: u64) {
         state.totals.seen_dirs += seen;
+        self.finished(state);
         let Some(info) = node.target_dir() else {
             return self.tell_missing_dir(state, node);
         };
@@ -230,6 +231,7 @@ impl Engine<'_> {
             follow: true,
         };
         let entered = self.try_enter(&mut state, &enter);
+        self.finished(&state);
         if !matches!(entered, Ok(Some(_))) {
             self.release(&mut state, parent);
         }

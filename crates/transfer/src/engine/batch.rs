@@ -16,6 +16,7 @@ use super::tell::{Begun, Told};
 use super::walk::{CHUNK_NAMES, Chunk, Unit};
 use super::{Engine, State, TargetMode};
 use crate::event::Change;
+use crate::meter::Phase;
 use crate::policy::{Action, Content, decide};
 use crate::unit::{Kind, Meta};
 use hakobu_sys::{BorrowedFd, OwnedFd, errno, file, meta};
@@ -94,6 +95,9 @@ impl Engine<'_> {
             if self.is_over() {
                 break;
             }
+            if *kind == Kind::File {
+                self.step(&state.station, Phase::Look, 1);
+            }
             match self.open_new(&place, name, *kind) {
                 Some(file) => {
                     self.see(state, &file.source);
@@ -127,6 +131,8 @@ impl Engine<'_> {
     fn copy_together(&self, state: &mut State, place: &Place<'_>, waiting: &mut Vec<Waiting<'_>>) {
         let (target_dir, dir_info) = place.target;
         let mut drafts = Vec::with_capacity(waiting.len());
+        // Who waits for a limit does not hold the lock meanwhile.
+        self.step(&state.station, Phase::Create, waiting.len() as u64);
         {
             let _turn = lock(&place.chunk.node.creating);
             for file in waiting.drain(..) {
@@ -148,6 +154,7 @@ impl Engine<'_> {
             return;
         }
         let mut published = Vec::with_capacity(filled.len());
+        self.step(&state.station, Phase::Create, filled.len() as u64);
         {
             let _turn = lock(&place.chunk.node.creating);
             for Filled { file, draft, done } in filled {
@@ -195,6 +202,7 @@ impl Engine<'_> {
         let change = Change { created: true, transferred: true, ..Change::default() };
         let told = Told { change, bytes_moved: done.bytes, link: None, begun: file.begun };
         self.arrived(state, &place.entry(file.name), &file.source, told, done);
+        self.finished(state);
     }
 
     /// A name that appeared in the meantime, or a source that changed, is looked at anew on its

@@ -2,9 +2,11 @@
 //! of file systems has: shared extents, a copy inside the kernel, or reads and writes.
 
 use super::node::Failure;
+use super::pace::Station;
 use super::{BUFFER_BYTES, Engine, State, TargetMode};
 use crate::error::Operation;
 use crate::event::{Event, LARGE_BYTES_MIN};
+use crate::meter::Phase;
 use crate::policy::{Reflink, Sparse};
 use crate::unit::Meta;
 use hakobu_sys::{BorrowedFd, cache, errno, file};
@@ -135,6 +137,7 @@ impl Engine<'_> {
             return self.copy_stretches(state, &mut copy);
         }
         if real && source.size >= RESERVE_BYTES_MIN && !overwrite {
+            self.step(&state.station, Phase::Write, 1);
             match file::reserve(to, source.size) {
                 // Full now is better than full later; every other answer means "cannot".
                 Err(error) if errno::is(&error, errno::ENOSPC) => return Err(writing(error)),
@@ -159,9 +162,11 @@ impl Engine<'_> {
         to: BorrowedFd<'_>,
         size: u64,
     ) -> Result<bool, Stop> {
+        self.step(&state.station, Phase::Write, 1);
         match file::clone_all(from, to) {
+            // No limit of bytes is asked: none is read or written.
             Ok(()) => {
-                self.pace(size);
+                self.moved(&state.station, size);
                 Ok(true)
             }
             Err(error) if self.policy.reflink == Reflink::Always => Err(writing(error)),
@@ -181,11 +186,15 @@ impl Engine<'_> {
         to: BorrowedFd<'_>,
         size: u64,
     ) -> Result<u64, Stop> {
-        if size > 0 && self.may_copy_in_kernel(&state.pair) {
+        let in_kernel = size > 0 && self.may_copy_in_kernel(&state.pair);
+        if in_kernel && size as usize <= self.stride(BUFFER_BYTES) {
             // One call and one copy instead of two.
+            self.pace(&state.station, size);
+            self.step(&state.station, Phase::Write, 1);
             match file::copy_range(from, to, 0, size as usize) {
                 Ok(moved) if moved as u64 == size => {
                     still_holds(from, size)?;
+                    self.moved(&state.station, size);
                     return Ok(size);
                 }
                 // Some file systems answer 0 for what they cannot copy: reading tells.
@@ -199,6 +208,7 @@ impl Engine<'_> {
         loop {
             let space = state.buffer.get_mut(filled..).unwrap_or_default();
             let asked = space.len();
+            self.step(&state.station, Phase::Read, 1);
             let got = file::read(from, space).map_err(reading)?;
             filled += got;
             if got == 0 || (got < asked && filled as u64 >= size) {
@@ -216,25 +226,26 @@ impl Engine<'_> {
         // the next run copy it again.
         let len = if size == 0 { filled } else { filled.min(size as usize) };
         let content = state.buffer.get(..len).unwrap_or_default();
-        if self.helm.bytes.is_some() {
-            for piece in content.chunks(self.stride(BUFFER_BYTES)) {
-                self.pace(piece.len() as u64);
-                if self.is_over() {
-                    return Err(Stop::Asked);
-                }
-                self.put(to, piece)?;
-            }
-        } else if len > 0 {
-            self.put(to, content)?;
-        }
+        self.put(&state.station, to, content)?;
         Ok(len as u64)
     }
 
-    fn put(&self, to: BorrowedFd<'_>, content: &[u8]) -> Result<(), Stop> {
-        match self.mode {
-            TargetMode::Real => file::write_all(to, content).map_err(writing),
-            TargetMode::Null | TargetMode::Told => Ok(()),
+    /// Writes content at the file's position, as fast as the limits allow.
+    fn put(&self, at: &Station, to: BorrowedFd<'_>, content: &[u8]) -> Result<(), Stop> {
+        for piece in content.chunks(self.stride(BUFFER_BYTES)) {
+            if self.helm.bytes.is_some() {
+                self.pace(at, piece.len() as u64);
+                if self.is_over() {
+                    return Err(Stop::Asked);
+                }
+            }
+            if self.mode == TargetMode::Real {
+                self.step(at, Phase::Write, 1);
+                file::write_all(to, piece).map_err(writing)?;
+            }
+            self.moved(at, piece.len() as u64);
         }
+        Ok(())
     }
 
     /// Everything up to the end into something that has no offsets: a FIFO, a terminal.
@@ -244,6 +255,7 @@ impl Engine<'_> {
         from: BorrowedFd<'_>,
         to: BorrowedFd<'_>,
     ) -> Result<u64, Stop> {
+        self.step(&state.station, Phase::Read, 1);
         let filled = file::read(from, &mut state.buffer).map_err(reading)?;
         self.copy_rest(state, from, to, filled)
     }
@@ -258,7 +270,8 @@ impl Engine<'_> {
         size: u64,
     ) -> Result<u64, Stop> {
         if size > 0 {
-            self.put(to, state.buffer.get(..size as usize).unwrap_or_default())?;
+            let content = state.buffer.get(..size as usize).unwrap_or_default();
+            self.put(&state.station, to, content)?;
             return Ok(size);
         }
         let filled = state.buffer.len();
@@ -278,9 +291,10 @@ impl Engine<'_> {
             if self.is_over() {
                 return Err(Stop::Asked);
             }
-            self.pace(filled as u64);
-            self.put(to, state.buffer.get(..filled).unwrap_or_default())?;
+            let content = state.buffer.get(..filled).unwrap_or_default();
+            self.put(&state.station, to, content)?;
             done += filled as u64;
+            self.step(&state.station, Phase::Read, 1);
             filled = file::read(from, &mut state.buffer).map_err(reading)?;
         }
         Ok(done)
@@ -290,6 +304,7 @@ impl Engine<'_> {
     fn copy_stretches(&self, state: &mut State, copy: &mut Copy<'_>) -> Result<u64, Stop> {
         let mut offset = 0;
         while offset < copy.size {
+            self.step(&state.station, Phase::Read, 1);
             let (start, end) = match file::next_data(copy.from, offset) {
                 Ok(Some((start, end))) => (start.min(copy.size), end.min(copy.size)),
                 Ok(None) => {
@@ -310,6 +325,7 @@ impl Engine<'_> {
             offset = end;
         }
         if self.mode == TargetMode::Real {
+            self.step(&state.station, Phase::Write, 1);
             file::set_len(copy.to, copy.size).map_err(writing)?;
         }
         Ok(copy.size)
@@ -336,6 +352,7 @@ impl Engine<'_> {
                 break;
             }
             offset += moved;
+            self.moved_stroke(&state.station, moved);
             self.after_step(copy, offset);
         }
         Ok(offset)
@@ -346,7 +363,6 @@ impl Engine<'_> {
         pair.devices.0 == pair.devices.1
             && !pair.no_range
             && self.policy.reflink != Reflink::Never
-            && self.helm.bytes.is_none()
             && self.mode == TargetMode::Real
     }
 
@@ -360,7 +376,9 @@ impl Engine<'_> {
         if copy.zeroes_to_holes || !self.may_copy_in_kernel(&state.pair) {
             return Ok(None);
         }
-        let len = (end - offset).min(WRITEBACK_BYTES) as usize;
+        let len = (end - offset).min(self.stride(WRITEBACK_BYTES as usize) as u64) as usize;
+        self.pace(&state.station, len as u64);
+        self.step(&state.station, Phase::Write, 1);
         match file::copy_range(copy.from, copy.to, offset, len) {
             // Some file systems answer 0 for what they cannot copy: reading tells.
             Ok(0) => Ok(None),
@@ -386,12 +404,14 @@ impl Engine<'_> {
         let stride = self.stride(state.buffer.len());
         let len = usize::try_from(end - offset).unwrap_or(usize::MAX).min(stride);
         let space = state.buffer.get_mut(..len).unwrap_or_default();
+        self.step(&state.station, Phase::Read, 1);
         let got = file::read_at(copy.from, space, offset).map_err(reading)?;
         let content = state.buffer.get(..got).unwrap_or_default();
-        self.pace(got as u64);
+        self.pace(&state.station, got as u64);
         if self.mode != TargetMode::Real {
             return Ok(got as u64);
         }
+        self.step(&state.station, Phase::Write, 1);
         if copy.zeroes_to_holes {
             write_without_zeroes(copy.to, content, offset).map_err(writing)?;
             return Ok(got as u64);

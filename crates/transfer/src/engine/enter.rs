@@ -9,6 +9,7 @@ use super::walk::Enter;
 use super::{Engine, State, TargetMode};
 use crate::error::{Class, Operation};
 use crate::event::Change;
+use crate::meter::Phase;
 use crate::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
 use std::ffi::CStr;
@@ -174,6 +175,7 @@ impl Engine<'_> {
             };
             Ok((fd, side, meta))
         };
+        self.step(&state.station, Phase::Look, 1);
         let (fd, side, source) = open(*first, *follow).map_err(Failure::of(Operation::Read))?;
         let mut all =
             Sides { sides: vec![side], sources: vec![fd], source, incomplete: parent.incomplete };
@@ -184,6 +186,7 @@ impl Engine<'_> {
             if !parent.lends(later, name) {
                 continue;
             }
+            self.step(&state.station, Phase::Look, 1);
             match open(later, follows || parent.lends_followed(later, name)) {
                 Ok((fd, side, meta)) => {
                     let crosses = self.policy.one_file_system && side.volume != meta.dev;
@@ -229,6 +232,7 @@ impl Engine<'_> {
             }
         }
         let mut follow = false;
+        self.step(&state.station, Phase::Look, 1);
         let existing = match meta::of(dir_fd, name, false) {
             Ok(there) if there.kind == Kind::Symlink && self.policy.keep_dirlinks => {
                 match meta::of(dir_fd, name, true) {
@@ -312,9 +316,11 @@ impl Engine<'_> {
         let mut there = *there;
         // As an ordinary user we need our own directories open for writing until we are done.
         if self.opens_up(&there) && self.mode == TargetMode::Real && !follow {
+            self.step(&state.station, Phase::Settle, 1);
             meta::set_mode(dir_fd, name, there.mode | 0o700)
                 .map_err(Failure::of(Operation::SetMode))?;
         }
+        self.step(&state.station, Phase::Look, 1);
         let fd = dir::open(dir_fd, name, follow).map_err(Failure::of(Operation::List))?;
         let opened = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
         there.dev = opened.dev;
@@ -327,6 +333,7 @@ impl Engine<'_> {
 
     pub(super) fn is_empty(&self, state: &mut State, fd: &OwnedFd) -> Result<bool, Failure> {
         let mut any = false;
+        self.step(&state.station, Phase::List, 1);
         state
             .reader
             .next_batch(fd.as_fd(), |_, _, _| any = true)
@@ -351,6 +358,7 @@ impl Engine<'_> {
         // owning group.
         let closed = !ours || self.policy.preserve.acls;
         let mode = if closed { 0o700 } else { want.mode & 0o1777 | 0o700 };
+        self.step(&state.station, Phase::Create, 2);
         dir::create(dir_fd, name, mode).map_err(Failure::of(Operation::MakeDir))?;
         parent.touch();
         let fd = dir::open(dir_fd, name, false).map_err(Failure::of(Operation::MakeDir))?;

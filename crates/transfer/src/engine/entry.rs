@@ -7,6 +7,7 @@ use super::pool::Queue;
 use super::walk::{Enter, Unit};
 use super::{Engine, State, TargetMode};
 use crate::error::{Class, Operation};
+use crate::meter::Phase;
 use crate::policy::{Action, Reason, Symlinks, decide};
 use crate::unit::{Kind, Meta};
 use hakobu_sys::{BorrowedFd, errno, file, meta};
@@ -60,6 +61,14 @@ impl Entry<'_> {
     }
 }
 
+/// How far handling an entry came.
+enum Outcome {
+    /// Nothing is left to do.
+    Finished,
+    /// A directory that a unit of its own enters, or a name that waits for the first of its group.
+    HandedOn,
+}
+
 /// What became of an entry.
 #[derive(Default)]
 pub struct Done {
@@ -91,21 +100,23 @@ impl Engine<'_> {
         fresh: bool,
         queue: Option<&Queue<'_, Unit>>,
     ) {
-        match self.try_entry(state, entry, kind, fresh, queue) {
-            Ok(()) => {}
+        let tried = match self.try_entry(state, entry, kind, fresh, queue) {
             // Somebody made the name in the meantime: look at what is there now.
             Err(Stop::Failed(failure)) if fresh && errno::is(&failure.error, errno::EEXIST) => {
-                if let Err(stop) = self.try_entry(state, entry, Kind::Unknown, false, queue) {
-                    self.stopped(state, entry, stop);
-                }
+                self.try_entry(state, entry, Kind::Unknown, false, queue)
             }
+            other => other,
+        };
+        match tried {
+            Ok(Outcome::Finished) => self.finished(state),
+            Ok(Outcome::HandedOn) => {}
             Err(stop) => self.stopped(state, entry, stop),
         }
     }
 
     pub(super) fn stopped(&self, state: &mut State, entry: &Entry<'_>, stop: Stop) {
         match stop {
-            Stop::Asked => {}
+            Stop::Asked => return,
             Stop::Failed(failure) => {
                 self.fail(state, failure, Some(entry.source_path()), Some(entry.target_path()));
             }
@@ -116,6 +127,7 @@ impl Engine<'_> {
                 self.notice(Operation::Read, source, target, reason, Class::Partial);
             }
         }
+        self.finished(state);
     }
 
     fn try_entry(
@@ -125,11 +137,12 @@ impl Engine<'_> {
         kind: Kind,
         fresh: bool,
         queue: Option<&Queue<'_, Unit>>,
-    ) -> Result<(), Stop> {
+    ) -> Result<Outcome, Stop> {
         let policy = self.policy;
         let begun = self.begin();
         let mut opened = None;
         let source_dir = entry.source_dir()?;
+        self.step(&state.station, Phase::Look, 1);
         // A regular file that is certainly copied is opened first and looked at through its
         // descriptor: one call less, and no moment between the look and the copy.
         let opens = kind == Kind::File && fresh && self.mode != TargetMode::Told;
@@ -155,24 +168,28 @@ impl Engine<'_> {
                 || policy.copy_dirlinks && source.kind == Kind::Dir;
         }
         if source.kind == Kind::Dir {
-            if let Some(queue) = queue {
-                self.push_dir(state, entry, queue);
-            }
-            return Ok(());
+            return Ok(match queue {
+                Some(queue) => self.push_dir(state, entry, queue),
+                None => Outcome::Finished,
+            });
         }
         self.see(state, &source);
         let target = match entry.target {
-            Some((dir, _)) if !fresh => match meta::of(dir, entry.target_name, false) {
-                Ok(target) => Some(target),
-                Err(error) if errno::is(&error, errno::ENOENT) => None,
-                Err(error) => return Err(Failure { operation: Operation::Stat, error }.into()),
-            },
+            Some((dir, _)) if !fresh => {
+                self.step(&state.station, Phase::Look, 1);
+                match meta::of(dir, entry.target_name, false) {
+                    Ok(target) => Some(target),
+                    Err(error) if errno::is(&error, errno::ENOENT) => None,
+                    Err(error) => return Err(Failure { operation: Operation::Stat, error }.into()),
+                }
+            }
             _ => None,
         };
         if let Some(target) = &target
             && target.identity() == source.identity()
         {
-            return self.same_file(state, entry);
+            self.same_file(state, entry);
+            return Ok(Outcome::Finished);
         }
         let mut action = decide(&source, target.as_ref(), policy);
         if let (Some(_), Some(ask)) = (&target, &policy.ask)
@@ -180,11 +197,11 @@ impl Engine<'_> {
             && !ask(&entry.target_path())
         {
             state.totals.skipped += 1;
-            return Ok(());
+            return Ok(Outcome::Finished);
         }
         if let Action::Skip(reason) = action {
             self.skipped(state, entry, &source, reason);
-            return Ok(());
+            return Ok(Outcome::Finished);
         }
         let mut compared = false;
         if action == Action::Compare && source.kind == Kind::File {
@@ -192,24 +209,18 @@ impl Engine<'_> {
             action = if compared { Action::Update } else { Action::Metadata };
         }
         if !self.is_grouped(&source) {
-            return self.act(
-                state,
-                entry,
-                opened,
-                &source,
-                target.as_ref(),
-                action,
-                compared,
-                begun,
-            );
+            let target = target.as_ref();
+            self.act(state, entry, opened, &source, target, action, compared, begun)?;
+            return Ok(Outcome::Finished);
         }
         match self.links.join(source.identity(), source.nlink, || {
             entry.node.hold();
             entry.member()
         }) {
-            Role::Waits => Ok(()),
+            Role::Waits => Ok(Outcome::HandedOn),
             Role::Follows(leader) => {
-                self.follow(state, entry, &source, target.as_ref(), &leader, begun)
+                self.follow(state, entry, &source, target.as_ref(), &leader, begun)?;
+                Ok(Outcome::Finished)
             }
             Role::First => {
                 let kept = entry.node.kept_sources.load(Ordering::Relaxed);
@@ -229,7 +240,7 @@ impl Engine<'_> {
                     checked: entry.node.kept_sources.load(Ordering::Relaxed) == kept,
                 });
                 self.release_waiting(state, source.identity(), leader, queue);
-                result
+                result.map(|()| Outcome::Finished)
             }
         }
     }
@@ -244,7 +255,7 @@ impl Engine<'_> {
         Failure { operation: Operation::Stat, error }
     }
 
-    pub(super) fn same_file(&self, state: &mut State, entry: &Entry<'_>) -> Result<(), Stop> {
+    pub(super) fn same_file(&self, state: &mut State, entry: &Entry<'_>) {
         if self.policy.cp_targets || self.policy.remove_source_files {
             state.totals.failed += 1;
             let (source, target) = (Some(entry.source_path()), Some(entry.target_path()));
@@ -253,7 +264,6 @@ impl Engine<'_> {
         } else {
             state.totals.skipped += 1;
         }
-        Ok(())
     }
 
     /// Whether a source may have other names in the transfer that become hard links. A symlink
@@ -301,7 +311,7 @@ impl Engine<'_> {
         self.notice(Operation::Read, Some(entry.source_path()), None, reason, Class::Notice);
     }
 
-    fn push_dir(&self, state: &mut State, entry: &Entry<'_>, queue: &Queue<'_, Unit>) {
+    fn push_dir(&self, state: &mut State, entry: &Entry<'_>, queue: &Queue<'_, Unit>) -> Outcome {
         if !self.policy.recurse && !self.policy.dirs {
             state.totals.skipped += 1;
             let reason = "it is a directory (-r copies it)";
@@ -310,8 +320,9 @@ impl Engine<'_> {
                 state.totals.failed += 1;
             }
             self.notice(Operation::Read, Some(entry.source_path()), None, reason, class);
-            return;
+            return Outcome::Finished;
         }
         self.push_enter(queue, Enter::of(entry));
+        Outcome::HandedOn
     }
 }

@@ -5,6 +5,7 @@ use super::node::{Failure, Node, TargetDir};
 use super::sweep::Pass;
 use super::{Engine, State, TargetMode};
 use crate::error::Operation;
+use crate::meter::Phase;
 use crate::policy::Delete;
 use hakobu_sys::{dir, errno, meta};
 use std::sync::Arc;
@@ -25,6 +26,7 @@ impl Engine<'_> {
 
     /// Gives a directory its attributes, now that nothing in it will change any more.
     pub(super) fn finish(&self, state: &mut State, node: &Arc<Node>) {
+        self.turn(&state.station, Phase::Settle);
         if let Err(failure) = self.try_finish(state, node) {
             let (source, target) = (node.source_path(0, c""), node.target_path(c""));
             node.kept_sources.fetch_add(1, Ordering::Relaxed);
@@ -82,6 +84,7 @@ impl Engine<'_> {
         let fresh = info.created && !info.default_acl;
         self.settle(state, Some(from), to, &want, have, fresh)?;
         if self.policy.fsync {
+            self.step(&state.station, Phase::Settle, 1);
             dir::sync(to).map_err(Failure::of(Operation::Sync))?;
         }
         if self.count_unprivileged(&node.source, &want, state) {
@@ -115,7 +118,13 @@ impl Engine<'_> {
             let Some(side) = node.sides.first() else { return Ok(()) };
             dir::rmdir(fds.source(side.parent_side)?, &side.name)
         };
-        let result = if kept { Ok(()) } else { removed() };
+        let result = match kept {
+            true => Ok(()),
+            false => {
+                self.step(&state.station, Phase::Remove, 1);
+                removed()
+            }
+        };
         if let Err(error) = &result {
             let failure = Failure {
                 operation: Operation::Remove,

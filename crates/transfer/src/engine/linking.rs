@@ -12,6 +12,7 @@ use super::walk::Unit;
 use super::{Engine, State, TargetMode};
 use crate::error::Operation;
 use crate::event::Change;
+use crate::meter::Phase;
 use crate::policy::{Action, decide};
 use crate::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta};
@@ -36,6 +37,7 @@ impl Engine<'_> {
             let Some((target_dir, _)) = entry.target else { return Ok(()) };
             let fds = leader.node.fds().map_err(link)?;
             let Some(from) = fds.target() else { return Ok(()) };
+            self.step(&state.station, Phase::Look, 1);
             let first =
                 meta::of(from, &leader.name, false).map_err(Failure::of(Operation::Link))?;
             if target.is_some_and(|target| target.identity() == first.identity()) {
@@ -47,7 +49,7 @@ impl Engine<'_> {
             if target.is_some_and(|target| target.kind == Kind::Dir) {
                 self.make_way(state, entry)?;
             }
-            self.link_over(entry, target, (from, &leader.name), target_dir)?;
+            self.link_over(state, entry, target, (from, &leader.name), target_dir)?;
             entry.node.touch();
         } else if let (Some(target), Ok(fds)) = (target, leader.node.fds())
             && let Some(from) = fds.target()
@@ -87,12 +89,14 @@ impl Engine<'_> {
     /// Makes the entry's target a hard link to `from`, over what is there.
     pub(super) fn link_over(
         &self,
+        state: &State,
         entry: &Entry<'_>,
         target: Option<&Meta>,
         from: (BorrowedFd<'_>, &CStr),
         target_dir: BorrowedFd<'_>,
     ) -> Result<(), Failure> {
         let existing = target.filter(|target| target.kind != Kind::Dir);
+        self.step(&state.station, Phase::Create, if existing.is_none() { 1 } else { 2 });
         if existing.is_none() {
             match dir::link(from.0, from.1, target_dir, entry.target_name) {
                 Err(error) if errno::is(&error, errno::EEXIST) => {}
@@ -156,6 +160,7 @@ impl Engine<'_> {
     }
 
     pub(super) fn follow_late(&self, state: &mut State, entry: &Entry<'_>, leader: &Leader) {
+        self.step(&state.station, Phase::Look, 2);
         let result = (|| {
             let source = meta::of(entry.source_dir()?, entry.name, false)
                 .map_err(Failure::of(Operation::Stat))?;
@@ -165,8 +170,9 @@ impl Engine<'_> {
             };
             self.follow(state, entry, &source, target.as_ref(), leader, self.begin())
         })();
-        if let Err(stop) = result {
-            self.stopped(state, entry, stop);
+        match result {
+            Ok(()) => self.finished(state),
+            Err(stop) => self.stopped(state, entry, stop),
         }
     }
 
@@ -186,6 +192,7 @@ impl Engine<'_> {
         }
         for basis in entry.fds.link_dest.iter().flatten() {
             let basis = basis.as_fd();
+            self.step(&state.station, Phase::Look, 1);
             let Ok(there) = meta::of(basis, entry.target_name, false) else { continue };
             let same = match decide(source, Some(&there), self.policy) {
                 Action::Metadata => true,
@@ -204,7 +211,7 @@ impl Engine<'_> {
                 continue;
             }
             if self.mode == TargetMode::Real {
-                match self.link_over(entry, target, (basis, entry.target_name), target_dir) {
+                match self.link_over(state, entry, target, (basis, entry.target_name), target_dir) {
                     Ok(()) => {}
                     // Another volume, or as many links as the file system allows: copy it.
                     Err(failure)
@@ -233,12 +240,13 @@ impl Engine<'_> {
     /// `cp -l`.
     pub(super) fn link_source(
         &self,
+        state: &State,
         entry: &Entry<'_>,
         target: Option<&Meta>,
     ) -> Result<Done, Failure> {
         if let Some((target_dir, _)) = entry.target {
             let from = (entry.source_dir()?, entry.name);
-            self.link_over(entry, target, from, target_dir)?;
+            self.link_over(state, entry, target, from, target_dir)?;
         }
         Ok(Done { checked: true, ..Done::default() })
     }

@@ -17,6 +17,7 @@ pub mod handle;
 mod linking;
 mod links;
 pub mod node;
+mod pace;
 pub mod pool;
 mod regular;
 pub mod remove;
@@ -24,6 +25,8 @@ mod special;
 mod sweep;
 mod tell;
 pub(crate) mod temp;
+#[cfg(test)]
+mod tests;
 pub mod usage;
 mod walk;
 
@@ -35,7 +38,7 @@ pub use walk::Unit;
 use crate::control::Control;
 use crate::error::{Cause, Class, Fatal, Operation, Problem};
 use crate::event::{Event, Listener};
-use crate::limit::{Helm, Limiter};
+use crate::limit::Helm;
 use crate::policy::{Content, Policy};
 use crate::unit::{Meta, Totals};
 use hakobu_sys::OwnedFd;
@@ -44,7 +47,6 @@ use pool::lock;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 /// What a run of the engine is given: everything but the places to begin.
 pub struct Setup<'a> {
@@ -103,7 +105,6 @@ pub struct Engine<'a> {
     batch_max: usize,
     euid: u32,
     egid: u32,
-    started: Instant,
     /// Sources that changed after this moment may not be created under their final name.
     direct_before_s: i64,
     direct: bool,
@@ -131,6 +132,7 @@ pub struct State {
     xattrs: attributes::Scratch,
     path: Vec<u8>,
     pair: data::Pair,
+    station: pace::Station,
 }
 
 /// Bytes a worker reads at once. Larger buffers fall out of the second-level cache.
@@ -158,7 +160,6 @@ impl<'a> Engine<'a> {
             batch_max: setup.batch_max,
             euid: hakobu_sys::process::euid(),
             egid: hakobu_sys::process::egid(),
-            started: Instant::now(),
             direct_before_s: appear::direct_before_s(policy),
             direct: preserve.times
                 && policy.content == Content::Copy
@@ -289,24 +290,5 @@ impl<'a> Engine<'a> {
         let reason = "it is a directory (-r copies it)";
         let source = Some(typed.to_owned());
         self.notice(Operation::Read, source, None, reason, Class::Notice);
-    }
-
-    /// Waits for the right to move `bytes`.
-    fn pace(&self, bytes: u64) {
-        if let Some(limiter) = &self.helm.bytes {
-            let mut wait = limiter.take(bytes, self.started.elapsed());
-            // In slices, so that a signal is noticed.
-            while !wait.is_zero() && !self.is_over() {
-                let slice = wait.min(Duration::from_millis(100));
-                std::thread::sleep(slice);
-                wait -= slice;
-            }
-        }
-    }
-
-    /// How many bytes to move between two looks at the limit and the signals.
-    fn stride(&self, buffer: usize) -> usize {
-        let grant = self.helm.bytes.as_ref().map_or(u64::MAX, Limiter::grant_max);
-        usize::try_from(grant).unwrap_or(usize::MAX).clamp(1, buffer)
     }
 }

@@ -4,10 +4,18 @@
 //! directory listing) that has filled its queue puts *itself* aside on a shared stack, and whoever
 //! runs low next takes it up again. That bounds the memory by the depth of the tree and the number
 //! of workers, never by the number of entries.
+//!
+//! How many workers there are is the gate's to say, at any moment. Threads are started one by one
+//! while units wait that nobody takes. A worker that the gate shuts out finishes its unit and waits
+//! at the gate; the units in its queue are taken by the others. One thread more than the gate lets
+//! through stands waiting at it, so that opening it works at once, even where all who are inside
+//! are in the middle of long units.
 
+use crate::limit::Gate;
 use crossbeam_deque::{Injector, Steal, Stealer, Worker};
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, Scope};
 
 /// Units that a worker may have queued before its producers are put aside.
 const QUEUED_MAX: usize = 32;
@@ -24,16 +32,22 @@ pub trait Work: Sync {
     /// A piece of work.
     type Unit: Send;
     /// What each worker owns: buffers, totals.
-    type State;
+    type State: Send;
 
-    /// Makes the state of worker `index`.
+    /// Makes the state of worker `index`, before its first unit.
     fn start(&self, index: usize) -> Self::State;
 
     /// Runs one unit; new ones go to `queue`.
     fn run(&self, unit: Self::Unit, state: &mut Self::State, queue: &Queue<'_, Self::Unit>);
+
+    /// A worker that may work begins to wait for a unit, or has waited.
+    fn idle(&self, state: &mut Self::State, waits: bool) {
+        let _ = (state, waits);
+    }
 }
 
-struct Shared<U> {
+struct Shared<'g, U> {
+    gate: &'g Gate,
     seeds: Injector<U>,
     aside: Mutex<Vec<U>>,
     stealers: Vec<Stealer<U>>,
@@ -42,13 +56,34 @@ struct Shared<U> {
     sleepers: AtomicUsize,
     sleep: Mutex<()>,
     wake: Condvar,
+    /// Workers that there are.
+    started: AtomicUsize,
+    /// Workers that there may ever be.
+    started_max: AtomicUsize,
+    /// Queues of workers that are not started. Held while one is.
+    unstarted: Mutex<std::vec::IntoIter<Worker<U>>>,
+}
+
+/// Who can start one more worker.
+trait Recruit {
+    fn recruit(&self);
 }
 
 /// A worker's end of the pool.
 pub struct Queue<'a, U> {
     own: Worker<U>,
     index: usize,
-    shared: &'a Shared<U>,
+    shared: &'a Shared<'a, U>,
+    crew: &'a dyn Recruit,
+}
+
+/// What a worker does next.
+enum Next<U> {
+    Unit(U),
+    /// The gate shut it out while it slept.
+    Park,
+    /// All units are done.
+    End,
 }
 
 impl<U> Queue<'_, U> {
@@ -56,7 +91,7 @@ impl<U> Queue<'_, U> {
     pub fn push(&self, unit: U) {
         self.shared.alive.fetch_add(1, Ordering::Relaxed);
         self.own.push(unit);
-        self.shared.notify();
+        self.call();
     }
 
     /// Whether a producer should go on; if not, it calls [`Queue::put_aside`] and returns.
@@ -68,7 +103,20 @@ impl<U> Queue<'_, U> {
     pub fn put_aside(&self, unit: U) {
         self.shared.alive.fetch_add(1, Ordering::Relaxed);
         lock(&self.shared.aside).push(unit);
-        self.shared.notify();
+        self.call();
+    }
+
+    /// Gets somebody for a unit that waits: who sleeps, else a new worker if there may be one.
+    fn call(&self) {
+        if !self.shared.notify() {
+            self.recruit();
+        }
+    }
+
+    fn recruit(&self) {
+        if self.shared.lacks_workers() {
+            self.crew.recruit();
+        }
     }
 
     fn next(&self) -> Option<U> {
@@ -84,7 +132,7 @@ impl<U> Queue<'_, U> {
         let shared = self.shared;
         loop {
             let mut contended = false;
-            let count = shared.stealers.len();
+            let count = shared.started.load(Ordering::Relaxed).max(1);
             let others =
                 (1..count).filter_map(|step| shared.stealers.get((self.index + step) % count));
             for attempt in std::iter::once(shared.seeds.steal()).chain(others.map(Stealer::steal)) {
@@ -100,108 +148,196 @@ impl<U> Queue<'_, U> {
         }
     }
 
-    /// Waits for a unit; `None` when all units are done.
-    fn wait(&self) -> Option<U> {
+    /// Waits for a unit, telling `idle` before and after it sleeps.
+    fn wait(&self, mut idle: impl FnMut(bool)) -> Next<U> {
         let shared = self.shared;
         for _ in 0..64 {
             if let Some(unit) = self.next() {
-                return Some(unit);
+                return Next::Unit(unit);
             }
-            if shared.alive.load(Ordering::Acquire) == 0 {
-                return None;
+            if shared.is_done() {
+                return Next::End;
             }
             std::hint::spin_loop();
         }
+        idle(true);
+        let next = self.sleep();
+        idle(false);
+        next
+    }
+
+    fn sleep(&self) -> Next<U> {
+        let shared = self.shared;
         let mut guard = lock(&shared.sleep);
         loop {
             // The order matters: announce, then look once more, then sleep. `notify` adds a unit
             // first and looks for sleepers second, so one of the two sees the other.
             shared.sleepers.fetch_add(1, Ordering::SeqCst);
             fence(Ordering::SeqCst);
-            let found = self.next();
-            let done = found.is_none() && shared.alive.load(Ordering::Acquire) == 0;
-            if found.is_none() && !done {
+            let next = match self.next() {
+                Some(unit) => Some(Next::Unit(unit)),
+                None => shared.is_done().then_some(Next::End),
+            };
+            if next.is_none() {
                 guard = shared.wake.wait(guard).unwrap_or_else(PoisonError::into_inner);
             }
             shared.sleepers.fetch_sub(1, Ordering::SeqCst);
-            if found.is_some() || done {
-                return found;
+            if let Some(next) = next {
+                return next;
+            }
+            if shared.shuts_out(self.index) {
+                return Next::Park;
             }
         }
     }
 }
 
-impl<U> Shared<U> {
-    fn notify(&self) {
+impl<U> Shared<'_, U> {
+    fn is_done(&self) -> bool {
+        self.alive.load(Ordering::Acquire) == 0
+    }
+
+    fn shuts_out(&self, index: usize) -> bool {
+        index >= self.gate.jobs()
+    }
+
+    /// Wakes a sleeper; `false` where nobody sleeps.
+    fn notify(&self) -> bool {
         fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 {
+        let any = self.sleepers.load(Ordering::SeqCst) > 0;
+        if any {
             let _guard = lock(&self.sleep);
             self.wake.notify_one();
         }
+        any
+    }
+
+    /// Whether one more worker would have work, or would stand ready at the gate.
+    fn lacks_workers(&self) -> bool {
+        let started = self.started.load(Ordering::Relaxed);
+        started < self.started_max.load(Ordering::Relaxed)
+            && started <= self.gate.jobs()
+            && self.sleepers.load(Ordering::Relaxed) == 0
+            && self.alive.load(Ordering::Relaxed) > started
     }
 
     fn finish_one(&self) {
         if self.alive.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let _guard = lock(&self.sleep);
+            drop(lock(&self.sleep));
             self.wake.notify_all();
+            self.gate.wake();
         }
     }
 }
 
-/// Runs the seeds and everything that comes of them on `jobs` threads; returns when all is done,
-/// with the states of the workers.
+/// What a thread needs to be a worker.
+struct Crew<'scope, 'env, W: Work> {
+    scope: &'scope Scope<'scope, 'env>,
+    work: &'env W,
+    shared: &'env Shared<'env, W::Unit>,
+    states: &'env Mutex<Vec<W::State>>,
+}
+
+impl<W: Work> Clone for Crew<'_, '_, W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W: Work> Copy for Crew<'_, '_, W> {}
+
+impl<W: Work> Crew<'_, '_, W> {
+    /// Works as worker `index` until all is done.
+    fn serve(self, index: usize, own: Worker<W::Unit>) {
+        let Crew { work, shared, .. } = self;
+        let queue = Queue { own, index, shared, crew: &self };
+        let mut state = None;
+        loop {
+            if shared.shuts_out(index) {
+                shared.gate.wait_for_turn(index, || shared.is_done());
+                if shared.is_done() {
+                    break;
+                }
+            }
+            // Not before: who never gets a turn needs no buffers.
+            let state = state.get_or_insert_with(|| work.start(index));
+            match queue.wait(|waits| work.idle(state, waits)) {
+                Next::Unit(unit) => {
+                    queue.recruit();
+                    work.run(unit, state, &queue);
+                    shared.finish_one();
+                }
+                // The call was meant for somebody who may work.
+                Next::Park => drop(shared.notify()),
+                Next::End => break,
+            }
+        }
+        lock(self.states).extend(state);
+    }
+}
+
+impl<W: Work> Recruit for Crew<'_, '_, W> {
+    fn recruit(&self) {
+        let shared = self.shared;
+        let mut unstarted = lock(&shared.unstarted);
+        // Somebody else may have done it meanwhile.
+        if !shared.lacks_workers() {
+            return;
+        }
+        let Some(own) = unstarted.next() else { return };
+        let index = shared.started.fetch_add(1, Ordering::Relaxed);
+        let crew = *self;
+        let spawned = Builder::new().spawn_scoped(self.scope, move || crew.serve(index, own));
+        if spawned.is_err() {
+            // The system has no thread left: those that there are do the work.
+            shared.started_max.store(index, Ordering::Relaxed);
+            shared.started.store(index, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Runs the seeds and everything that comes of them, on the calling thread and as many others as
+/// `gate` lets work and there is work for; returns when all is done, with the states of the
+/// workers that had a turn.
 pub fn run<W: Work>(
     work: &W,
-    jobs: usize,
+    gate: &Gate,
     seeds: impl IntoIterator<Item = W::Unit>,
-) -> Vec<W::State>
-where
-    W::State: Send,
-{
-    let owns: Vec<_> = (0..jobs.max(1)).map(|_| Worker::new_lifo()).collect();
+) -> Vec<W::State> {
+    let owns: Vec<_> = (0..gate.jobs_max()).map(|_| Worker::new_lifo()).collect();
+    let stealers = owns.iter().map(Worker::stealer).collect();
+    let mut unstarted = owns.into_iter();
+    let Some(first) = unstarted.next() else { return Vec::new() };
     let shared = Shared {
+        gate,
         seeds: Injector::new(),
         aside: Mutex::default(),
-        stealers: owns.iter().map(Worker::stealer).collect(),
+        stealers,
         alive: AtomicUsize::new(0),
         sleepers: AtomicUsize::new(0),
         sleep: Mutex::default(),
         wake: Condvar::new(),
+        started: AtomicUsize::new(1),
+        started_max: AtomicUsize::new(gate.jobs_max()),
+        unstarted: Mutex::new(unstarted),
     };
     for unit in seeds {
         shared.alive.fetch_add(1, Ordering::Relaxed);
         shared.seeds.push(unit);
     }
-    let shared = &shared;
-    let one = |index: usize, own: Worker<W::Unit>| {
-        let queue = Queue { own, index, shared };
-        let mut state = work.start(index);
-        while let Some(unit) = queue.wait() {
-            work.run(unit, &mut state, &queue);
-            shared.finish_one();
-        }
-        state
-    };
-    let mut owns = owns.into_iter().enumerate();
-    let Some((_, first)) = owns.next() else { return Vec::new() };
+    let states = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        let others: Vec<_> =
-            owns.map(|(index, own)| scope.spawn(move || one(index, own))).collect();
-        let mut states = vec![one(0, first)];
-        for other in others {
-            match other.join() {
-                Ok(state) => states.push(state),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        states
-    })
+        Crew { scope, work, shared: &shared, states: &states }.serve(0, first);
+    });
+    states.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU64;
+    use proptest::prelude::*;
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+    use std::time::Duration;
 
     /// A tree of numbers: unit n makes n units of n - 1, by way of producers that are put aside.
     struct Tree {
@@ -250,9 +386,10 @@ mod tests {
     fn every_unit_runs_once_and_queues_stay_bounded() {
         for jobs in [1, 2, 7] {
             let tree = Tree { leaves: AtomicU64::new(0), queued_max: AtomicUsize::new(0) };
-            let states = run(&tree, jobs, [Unit::Produce { depth: 3, left: 20 }]);
+            let states = run(&tree, &Gate::fixed(jobs), [Unit::Produce { depth: 3, left: 20 }]);
             assert_eq!(tree.leaves.into_inner(), 20 * 20 * 20 * 20);
-            assert_eq!(states.len(), jobs);
+            assert!((1..=jobs).contains(&states.len()));
+            assert!(states.iter().sum::<u64>() >= 20 * 20 * 20 * 20);
             assert!(tree.queued_max.into_inner() <= QUEUED_MAX);
         }
     }
@@ -260,6 +397,134 @@ mod tests {
     #[test]
     fn nothing_to_do_ends_at_once() {
         let tree = Tree { leaves: AtomicU64::new(0), queued_max: AtomicUsize::new(0) };
-        assert_eq!(run(&tree, 3, []), [0, 0, 0]);
+        assert_eq!(run(&tree, &Gate::fixed(3), []), [0]);
+        // Nor at a gate that would let more in later.
+        assert_eq!(run(&tree, &Gate::new(1, 9, 0), []), [0]);
+    }
+
+    /// Units that say how many of them run at once, and that last.
+    struct Together {
+        gate: Gate,
+        running: AtomicUsize,
+        most: AtomicUsize,
+        ran: AtomicU64,
+        lasts: Duration,
+    }
+
+    impl Together {
+        fn new(gate: Gate, lasts: Duration) -> Together {
+            let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            Together { gate, running, most, ran: AtomicU64::new(0), lasts }
+        }
+    }
+
+    impl Work for Together {
+        type Unit = ();
+        type State = usize;
+
+        fn start(&self, index: usize) -> usize {
+            index
+        }
+
+        fn run(&self, (): (), index: &mut usize, _: &Queue<'_, ()>) {
+            assert!(*index < self.gate.jobs_max());
+            let now = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(now, Ordering::SeqCst);
+            std::thread::sleep(self.lasts);
+            self.running.fetch_sub(1, Ordering::SeqCst);
+            self.ran.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn no_more_work_than_the_gate_lets() {
+        for (jobs, jobs_max) in [(1, 8), (3, 8), (4, 4)] {
+            let work = Together::new(Gate::new(jobs, jobs_max, 0), Duration::from_millis(1));
+            let states = run(&work, &work.gate, std::iter::repeat_n((), 60));
+            assert_eq!(work.ran.into_inner(), 60);
+            assert_eq!(work.most.into_inner(), jobs);
+            assert_eq!(states.len(), jobs, "who never had a turn has no state");
+        }
+    }
+
+    #[test]
+    fn opening_the_gate_works_while_all_are_busy() {
+        let work = Together::new(Gate::new(1, 8, 0), Duration::from_millis(300));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while work.running.load(Ordering::SeqCst) == 0 {
+                    std::thread::yield_now();
+                }
+                work.gate.set(8, 0);
+            });
+            // The first unit is under way when the gate opens: the others do not wait for its end.
+            run(&work, &work.gate, std::iter::repeat_n((), 8));
+        });
+        assert_eq!(work.most.into_inner(), 8);
+    }
+
+    #[test]
+    fn a_unit_of_its_own_needs_no_second_thread() {
+        let work = Together::new(Gate::fixed(8), Duration::ZERO);
+        assert_eq!(run(&work, &work.gate, [()]), [0]);
+    }
+
+    #[test]
+    fn who_is_shut_out_asleep_passes_the_call_on() {
+        /// One worker makes units now and then; the others sleep in between.
+        struct Slow<'g>(&'g Gate, AtomicU64);
+        impl Work for Slow<'_> {
+            type Unit = u32;
+            type State = ();
+            fn start(&self, _: usize) {}
+            fn run(&self, unit: u32, (): &mut (), queue: &Queue<'_, u32>) {
+                if unit == 0 {
+                    std::thread::sleep(Duration::from_micros(300));
+                    self.1.fetch_add(1, Ordering::SeqCst);
+                    return;
+                }
+                self.0.set([4, 1, 2, 3][unit as usize % 4], 0);
+                std::thread::sleep(Duration::from_micros(200));
+                for _ in 0..3 {
+                    queue.push(0);
+                }
+                queue.push(unit - 1);
+            }
+        }
+        let gate = Gate::new(4, 4, 0);
+        let work = Slow(&gate, AtomicU64::new(0));
+        run(&work, &gate, [300]);
+        assert_eq!(work.1.into_inner(), 901);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_unit_is_lost_whatever_the_gate_does(
+            jobs_max in 1usize..12,
+            settings in prop::collection::vec((1usize..14, 0u64..300), 1..40),
+            width in 1u64..12,
+        ) {
+            let gate = Gate::new(settings[0].0, jobs_max, 0);
+            let tree = Tree { leaves: AtomicU64::new(0), queued_max: AtomicUsize::new(0) };
+            let over = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    for (jobs, pause_us) in settings.iter().cycle() {
+                        if over.load(Ordering::SeqCst) {
+                            return;
+                        }
+                        gate.set(*jobs, 0);
+                        std::thread::sleep(Duration::from_micros(*pause_us));
+                    }
+                });
+                for _ in 0..4 {
+                    run(&tree, &gate, [Unit::Produce { depth: 2, left: width }]);
+                }
+                over.store(true, Ordering::SeqCst);
+            });
+            prop_assert_eq!(tree.leaves.into_inner(), 4 * width * 20 * 20);
+        }
     }
 }

@@ -13,6 +13,7 @@ use super::node::{Failure, TargetDir};
 use super::{Engine, State, TargetMode, appear};
 use crate::error::Operation;
 use crate::event::Change;
+use crate::meter::Phase;
 use crate::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta};
 use std::ffi::{CStr, CString};
@@ -83,6 +84,7 @@ impl Engine<'_> {
             let from = match opened.take() {
                 Some(fd) => fd,
                 None => {
+                    self.step(&state.station, Phase::Look, 1);
                     let fd = file::open_read(entry.source_dir()?, entry.name, entry.follow)
                         .map_err(Failure::of(Operation::Read))?;
                     source = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
@@ -123,9 +125,13 @@ impl Engine<'_> {
             self.back_up_copy(state, target_dir, entry.target_name)?;
         }
         let shape = self.shape(&dir_info, source, existing);
+        self.step(&state.station, Phase::Create, 1);
         let draft = self.open_draft(entry, target_dir, &dir_info, source, existing, shape.mode)?;
         match self.fill(state, entry, from, source, existing, &draft, &shape) {
             Ok(done) => {
+                if !draft.is_public() {
+                    self.step(&state.station, Phase::Create, 1);
+                }
                 self.publish(entry, target_dir, draft, existing)?;
                 Ok(done)
             }
@@ -210,6 +216,7 @@ impl Engine<'_> {
         let unprivileged = self.count_unprivileged(source, &shape.want, state);
         let checked = self.check(from, source, to, bytes, &attributes, unprivileged);
         if self.policy.fsync && !device {
+            self.step(&state.station, Phase::Settle, 1);
             file::sync(to).map_err(Failure::of(Operation::Sync))?;
         }
         Ok(Done { bytes, checked, attributes: attributes.err(), unprivileged })
@@ -344,6 +351,7 @@ impl Engine<'_> {
         name: &CStr,
     ) -> Result<(), Stop> {
         let backup = self.backup_name(name).map_err(Failure::of(Operation::Rename))?;
+        self.step(&state.station, Phase::Create, 2);
         let from = file::open_read(dir_fd, name, false).map_err(Failure::of(Operation::Compare))?;
         let old = meta::of_fd(&from).map_err(Failure::of(Operation::Compare))?;
         let temp = self.temp_names.make();
@@ -356,6 +364,7 @@ impl Engine<'_> {
             let want = Want { mode: old.mode, uid, gid, times: Some((None, old.mtime)) };
             let have = Have::from(&meta::of_fd(to).map_err(Failure::of(Operation::Stat))?);
             self.settle(state, Some(from), to, &want, have, false)?;
+            self.step(&state.station, Phase::Create, 1);
             let renamed = dir::rename(dir_fd, &temp, dir_fd, &backup);
             renamed.map_err(Failure::of(Operation::Rename))?;
             Ok(())
@@ -419,6 +428,7 @@ impl Engine<'_> {
     ) -> Result<bool, Stop> {
         let Some((target_dir, _)) = entry.target else { return Ok(false) };
         let read = || Failure::of(Operation::Read);
+        self.step(&state.station, Phase::Look, 2);
         let a = file::open_read(entry.source_dir()?, entry.name, entry.follow).map_err(read())?;
         let b = file::open_read(target_dir, entry.target_name, false)
             .map_err(Failure::of(Operation::Compare))?;
@@ -429,6 +439,7 @@ impl Engine<'_> {
             if self.is_over() {
                 return Err(Stop::Asked);
             }
+            self.step(&state.station, Phase::Read, 2);
             let got = file::read_full_at(a.as_fd(), left, offset).map_err(read())?;
             let there = file::read_full_at(b.as_fd(), right, offset)
                 .map_err(Failure::of(Operation::Compare))?;

@@ -6,6 +6,7 @@ use super::node::Failure;
 use super::{Engine, State};
 use crate::error::Operation;
 use crate::event::Change;
+use crate::meter::Phase;
 use crate::unit::{Kind, Meta};
 use hakobu_sys::{BorrowedFd, dir, meta};
 use std::ffi::CStr;
@@ -49,9 +50,11 @@ impl Engine<'_> {
         // A new one appears complete where a later run would not look at it again.
         let temp = (existing.is_some() || !self.direct).then(|| self.temp_names.make());
         let name = temp.as_deref().unwrap_or(entry.target_name);
+        self.step(&state.station, Phase::Create, 1);
         make(name).map_err(Failure::of(Operation::Create))?;
         let attributes = self.settle_special(state, entry, target_dir, name, kind, &want);
         if let Some(temp) = &temp {
+            self.step(&state.station, Phase::Create, 1);
             let moved = self.put_in_place(target_dir, temp, target_dir, entry, existing);
             if let Err(failure) = moved {
                 drop(dir::unlink(target_dir, temp));

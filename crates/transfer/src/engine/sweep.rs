@@ -9,6 +9,7 @@ use super::temp::TempNames;
 use super::{Engine, State, TargetMode};
 use crate::error::{Cause, Class, Operation};
 use crate::event::Change;
+use crate::meter::Phase;
 use crate::policy::Delete;
 use crate::policy::filter::DirRules;
 use crate::unit::{Kind, Meta};
@@ -68,6 +69,7 @@ impl Engine<'_> {
         dir::rewind(target_dir).map_err(Failure::of(Operation::List))?;
         let mut doomed = Vec::new();
         loop {
+            self.step(&state.station, Phase::List, 1);
             let more = state
                 .reader
                 .next_batch(target_dir, |name, kind, _| {
@@ -137,6 +139,7 @@ impl Engine<'_> {
         }
         for side in (0..fds.sources.len()).filter(|side| node.lends(*side, name)) {
             let source_dir = fds.source(side).map_err(Failure::of(Operation::Stat))?;
+            self.step(&state.station, Phase::Look, 1);
             match meta::of(source_dir, name, false) {
                 Ok(source) => {
                     let is_dir = source.kind == Kind::Dir
@@ -326,6 +329,7 @@ impl Extraneous<'_, '_, '_> {
     fn count(&mut self, entry: &remove::Entry<'_>) {
         let engine = self.engine;
         self.state.totals.deleted += 1;
+        engine.finished(self.state);
         if engine.items {
             let meta = Meta { kind: entry.kind, ..self.node.source };
             let change = Change { deleted: true, ..Change::default() };
@@ -339,6 +343,8 @@ impl Removal for Extraneous<'_, '_, '_> {
         if self.is_protected(entry) || self.is_elsewhere(entry) {
             return true;
         }
+        let operations = u64::from(self.engine.mode == TargetMode::Real);
+        self.engine.step(&self.state.station, Phase::Remove, operations);
         let left = &self.engine.deletes_left;
         let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
         if taken.is_err() {

@@ -5,6 +5,7 @@ mod lines;
 use super::handle::{Budget, Handle};
 use super::pool::{self, Queue, Work, lock};
 use crate::error::{Cause, Operation};
+use crate::limit::Gate;
 use crate::unit::{Kind, Meta};
 use hakobu_sys::dir::Reader;
 use hakobu_sys::{AsFd, dir, meta};
@@ -143,7 +144,7 @@ impl<'a> Meter<'a> {
                 bytes: AtomicU64::new(bytes),
                 pending: AtomicUsize::new(1),
             });
-            pool::run(shared, shared.jobs, [Unit::Enter(Arc::clone(&node))]);
+            pool::run(shared, &Gate::fixed(shared.jobs), [Unit::Enter(Arc::clone(&node))]);
             total = node.bytes.load(Ordering::Relaxed);
         }
         let lines = std::mem::take(&mut *lock(&shared.lines));

@@ -3,12 +3,14 @@
 
 use super::entry::Entry;
 use super::node::{Failure, Fds, Node};
+use super::pace::Station;
 use super::pool::{Queue, Work, lock};
 use super::sweep::Pass;
 use super::temp::TempNames;
 use super::{BUFFER_BYTES, Engine, State, TargetMode, attributes, data};
 use crate::error::Operation;
 use crate::event::Event;
+use crate::meter::Phase;
 use crate::policy::Symlinks;
 use crate::unit::{Kind, Totals};
 use hakobu_sys::{BorrowedFd, dir, errno, meta};
@@ -179,7 +181,8 @@ impl Engine<'_> {
     ) -> std::io::Result<bool> {
         let Listing { node, fds, side, chunk } = listing;
         let source_dir = fds.source(*side)?;
-        let State { reader, path, .. } = state;
+        let State { reader, path, station, .. } = state;
+        self.step(station, Phase::List, 1);
         let filter = self.policy.filter.as_deref().zip(node.rules.as_deref());
         path.clear();
         if filter.is_some() {
@@ -357,7 +360,7 @@ impl Work for Engine<'_> {
     type Unit = Unit;
     type State = State;
 
-    fn start(&self, _: usize) -> State {
+    fn start(&self, index: usize) -> State {
         State {
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             reader: dir::Reader::default(),
@@ -365,10 +368,16 @@ impl Work for Engine<'_> {
             xattrs: attributes::Scratch::default(),
             path: Vec::new(),
             pair: data::Pair::default(),
+            station: Station::new(index),
         }
     }
 
+    fn idle(&self, state: &mut State, waits: bool) {
+        Engine::idle(self, &state.station, waits);
+    }
+
     fn run(&self, unit: Unit, state: &mut State, queue: &Queue<'_, Unit>) {
+        self.begin_unit(&state.station);
         match unit {
             Unit::Enter(enter) if self.is_over() => {
                 self.listed();
@@ -378,6 +387,7 @@ impl Work for Engine<'_> {
             Unit::Enter(enter) if !queue.has_room() => queue.put_aside(Unit::Enter(enter)),
             Unit::Enter(enter) => {
                 let entered = self.enter(state, enter);
+                self.finished(state);
                 if entered.is_none() {
                     self.listed();
                 }
@@ -410,5 +420,6 @@ impl Work for Engine<'_> {
             }
         }
         self.flush(state);
+        self.end_unit(&state.station);
     }
 }

@@ -2,9 +2,10 @@
 //! takes over, and an upload whose parts several cores fill.
 
 use super::ObjectOptions;
-use super::core::{Core, Large};
+use super::core::{Core, Engine, Large};
 use super::moving::{Failed, Moving};
 use super::reader::Object;
+use super::rights::more;
 use super::{Root, Side};
 use crate::engine::pool::lock;
 use crate::error::Operation;
@@ -105,6 +106,8 @@ pub(super) struct Upload {
     pub size: u64,
     /// Bytes of each part but the last.
     pub part_bytes: u64,
+    /// Parts at once where nobody says how many, and how many of them fit.
+    streams: (usize, u64),
     state: Mutex<State>,
 }
 
@@ -143,27 +146,48 @@ impl Upload {
         moving: &Arc<Moving>,
         id: String,
         (size, part_bytes): (u64, u64),
-        streams: usize,
+        rights: usize,
+        streams: (usize, u64),
     ) -> (Upload, usize) {
         let parts = usize::try_from(size.div_ceil(part_bytes.max(1))).unwrap_or(usize::MAX);
-        let rights = streams.clamp(1, parts.max(1));
+        let rights = rights.clamp(1, parts.max(1));
         let state = Mutex::new(State { rights, ..State::default() });
-        (Upload { moving: Arc::clone(moving), id, size, part_bytes, state }, rights)
+        (Upload { moving: Arc::clone(moving), id, size, part_bytes, streams, state }, rights)
     }
 
     /// The same for an object of `size` bytes, cut and shared out as the options say or else as
-    /// `(part_bytes, streams)` do; tells how much lies ahead.
+    /// `(part_bytes, streams)` do; tells how much lies ahead. `room_bytes` is how many bytes of
+    /// parts may be held at once, where any are.
     pub fn begun(
         core: &Core<'_>,
         moving: &Arc<Moving>,
         id: String,
         size: u64,
-        (wanted, streams): (u64, usize),
+        (wanted, usual): (u64, usize),
+        room_bytes: Option<u64>,
     ) -> (Upload, usize) {
-        let options = &core.engine.setup.options;
-        let sizes = (size, part_bytes(size, options.part_bytes.unwrap_or(wanted)));
-        core.engine.setup.listener.event(Event::LargeFile { bytes: size });
-        Upload::new(moving, id, sizes, options.concurrency.unwrap_or(streams))
+        let Engine { setup, .. } = core.engine;
+        let part_bytes = part_bytes(size, setup.options.part_bytes.unwrap_or(wanted));
+        let fit = room_bytes.map_or(u64::MAX, |bytes| bytes / part_bytes);
+        setup.listener.event(Event::LargeFile { bytes: size });
+        let rights = core.engine.streams(usual, fit);
+        Upload::new(moving, id, (size, part_bytes), rights, (usual, fit))
+    }
+
+    fn streams_max(&self, engine: &Engine<'_>) -> usize {
+        engine.streams(self.streams.0, self.streams.1)
+    }
+
+    /// Counts as many more rights as may be handed out by now, and returns how many.
+    pub fn widen(&self, engine: &Engine<'_>) -> usize {
+        let mut state = lock(&self.state);
+        let taken = state.taken.saturating_mul(self.part_bytes).min(self.size);
+        let waiting = match state.failed {
+            Some(_) => 0,
+            None => (self.size - taken).div_ceil(self.part_bytes.max(1)),
+        };
+        let waiting = usize::try_from(waiting).unwrap_or(usize::MAX);
+        more(&mut state.rights, waiting, self.streams_max(engine))
     }
 
     /// Uses a right: sends the next part and gives the right back to the queue (`Queue::again`), or
@@ -175,7 +199,7 @@ impl Upload {
         send: impl AsyncFnOnce(u32, Range) -> Result<Sent, Failed>,
         end: impl AsyncFnOnce(),
     ) {
-        match self.turn(core.engine.is_stopped()) {
+        match self.turn(core.engine.is_stopped(), self.streams_max(core.engine)) {
             Turn::Part(number, range) => {
                 self.note(send(number, range).await);
                 core.engine.queue.again(Arc::clone(shared));
@@ -185,15 +209,17 @@ impl Upload {
         }
     }
 
-    /// What the holder of a right does next. After [`Turn::Leave`] and [`Turn::End`] the right is
+    /// What the holder of a right does next; of more than `streams_max` rights those go that come
+    /// first. After [`Turn::Leave`] and [`Turn::End`] the right is
     /// gone.
-    pub fn turn(&self, is_stopped: bool) -> Turn {
+    pub fn turn(&self, is_stopped: bool, streams_max: usize) -> Turn {
         let mut state = lock(&self.state);
         if is_stopped {
             state.failed.get_or_insert(Failed::Stopped);
         }
         let start = state.taken * self.part_bytes;
-        if state.failed.is_none() && start < self.size {
+        let surplus = state.rights > streams_max.max(1);
+        if state.failed.is_none() && start < self.size && !surplus {
             state.taken += 1;
             let end = self.size.min(start + self.part_bytes);
             // At most 10,000.

@@ -1,7 +1,8 @@
 //! Bytes in flight: one budget for all cores, so that memory is set and not hoped for; the buffers
 //! that they lie in, used again and again by each core; and the pace that a bandwidth limit sets.
 
-use super::core::{Engine, STOP_SEEN_AFTER};
+use super::core::{Core, STOP_SEEN_AFTER};
+use crate::meter::Phase;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -37,18 +38,25 @@ impl Budget {
     }
 }
 
-impl Engine<'_> {
+impl Core<'_> {
+    /// Waits for room for `bytes`; see [`Budget::take`].
+    pub(super) async fn room(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
+        let _phase = self.doing.during(Phase::Room);
+        self.engine.budget.take(bytes).await
+    }
+
     /// Waits until `bytes` may be moved under the bandwidth limit; `false` when the run was stopped
     /// meanwhile. What asks first goes first, as a whole: a body is sent in one go once it may be,
     /// and many that share every tenth of a second would all be late.
     pub(super) async fn pace(&self, bytes: u64) -> bool {
-        let Some(limiter) = &self.setup.helm.bytes else { return true };
-        let mut wait = limiter.take(bytes, self.started.elapsed());
+        let Some(limiter) = &self.engine.setup.helm.bytes else { return true };
+        let _phase = self.doing.during(Phase::Limit);
+        let mut wait = limiter.take(bytes, self.engine.started.elapsed());
         while !wait.is_zero() {
             let step = wait.min(STOP_SEEN_AFTER);
             tokio::time::sleep(step).await;
             wait -= step;
-            if self.is_stopped() {
+            if self.engine.is_stopped() {
                 return false;
             }
         }

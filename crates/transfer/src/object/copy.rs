@@ -2,7 +2,7 @@
 //! server that cannot is told nothing more: the object then goes through this machine.
 
 use super::between::{self, Sent, Upload, carried, is_metadata};
-use super::core::{Core, Large as Parts};
+use super::core::{Core, Engine, Large as Parts};
 use super::moving::{Done, Failed, Moving, Step};
 use super::reader::{CHANGED, Object, read_failed};
 use super::{ObjectOptions, Side, relay};
@@ -146,6 +146,7 @@ async fn whole(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Re
                     return Err(Failed::Reason(Operation::Write, Side::Target, OTHER_COPY));
                 }
             }
+            core.doing.lane().bytes(moving.entry.meta.size);
             Ok(Step::Done(Done { bytes: moving.entry.meta.size, ..Done::default() }))
         }
         Err(error) => copy_failed(core, moving, error).await,
@@ -186,8 +187,15 @@ async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Res
     let Begun { id, algorithm } = id.map_err(failed_at(Operation::Create))?;
     let whole = whole.filter(|sum| algorithm == Some(sum.algorithm));
     let shape = (PART_BYTES, STREAMS);
-    let (upload, rights) = Upload::begun(core, moving, id, head.size, shape);
+    let (upload, rights) = Upload::begun(core, moving, id, head.size, shape, None);
     Ok(Step::Parts(Arc::new(Parts::Copy(Large { upload, head, whole })), rights))
+}
+
+impl Large {
+    /// Counts as many more rights as may be handed out by now, and returns how many.
+    pub(super) fn widen(&self, engine: &Engine<'_>) -> usize {
+        self.upload.widen(engine)
+    }
 }
 
 /// Works on the next part; then gives the right back to the queue (`Queue::again`), or ends the
@@ -215,6 +223,7 @@ async fn one_part(
         Kind::Precondition => Failed::Reason(Operation::Read, Side::Source, CHANGED),
         _ => failed_at(Operation::Write)(error),
     })?;
+    core.doing.lane().bytes(bytes);
     core.engine.setup.listener.event(Event::LargeBytes { bytes, undrained: None });
     Ok(Sent { part, bytes, crc64: None })
 }

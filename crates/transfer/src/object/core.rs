@@ -1,20 +1,25 @@
 //! The cores: threads with a runtime, clients and workers each, and what all of them share.
 
+mod crew;
+
 use super::budget::Budget;
 use super::get::{Files, Folders};
 use super::moving::Moving;
-use super::queue::{Queue, Taken};
+use super::queue::Queue;
 use super::{ObjectOptions, Side, Task, Work, compare, copy, delete, get, put, relay};
 use crate::control::Control;
 use crate::error::{Fatal, Problem};
 use crate::event::Listener;
 use crate::journal::Journal;
 use crate::limit::Helm;
+use crate::meter::Doing;
 use crate::policy::Policy;
 use crate::s3::{Client, Store};
 use crate::unit::Totals;
-use futures_util::future::{Either, join_all, select};
+use crew::Crew;
+use futures_util::future::{Either, select};
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -73,18 +78,21 @@ pub enum Large {
     Relay(relay::Large),
 }
 
-/// One core: its clients and what only it touches.
+/// One worker's view of its core: clients that tell what this worker does, and what all workers of
+/// the core share.
 pub(super) struct Core<'a> {
     pub(super) engine: &'a Engine<'a>,
     pub(super) source: Option<Client>,
     pub(super) target: Option<Client>,
-    pub(super) folders: RefCell<Folders>,
-    /// What finished tasks added since it was last told.
-    unsaid: Cell<(u32, Totals)>,
+    /// What this worker does.
+    pub(super) doing: Rc<Doing>,
+    pub(super) folders: Rc<RefCell<Folders>>,
+    unsaid: Rc<Unsaid>,
 }
 
-/// How long a stop may go unnoticed.
-const WATCH: Duration = Duration::from_millis(20);
+/// What finished tasks of one core added since it was last told, and how many of them.
+type Unsaid = Cell<(u32, Totals)>;
+
 /// How long a request that takes long may go on after the run was stopped.
 pub(super) const STOP_SEEN_AFTER: Duration = Duration::from_millis(100);
 
@@ -118,11 +126,10 @@ pub fn run(
         let mut threads = Vec::new();
         let _alarm = Alarm(&engine.queue);
         for number in 0..cores {
-            let workers = jobs / cores + usize::from(number < jobs % cores);
             let engine = &engine;
             let thread = std::thread::Builder::new()
                 .name(format!("core-{number}"))
-                .spawn_scoped(scope, move || Core::serve(engine, workers.max(1)));
+                .spawn_scoped(scope, move || Crew::serve(engine, number, cores));
             match thread {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
@@ -225,56 +232,7 @@ impl Engine<'_> {
     }
 }
 
-impl<'a> Core<'a> {
-    fn serve(engine: &'a Engine<'a>, workers: usize) -> std::io::Result<()> {
-        let _alarm = Alarm(&engine.queue);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            // File calls that would block a core, and name look-ups.
-            .max_blocking_threads(workers.clamp(4, 32))
-            .build()?;
-        let core = Core {
-            engine,
-            source: engine.setup.source.as_ref().map(Client::new),
-            target: engine.setup.target.as_ref().map(Client::new),
-            folders: RefCell::default(),
-            unsaid: Cell::default(),
-        };
-        let local = tokio::task::LocalSet::new();
-        local.block_on(&runtime, async {
-            let workers = join_all((0..workers).map(|_| core.work()));
-            tokio::select! {
-                _ = workers => {}
-                () = core.watch() => {}
-            }
-        });
-        core.say();
-        Ok(())
-    }
-
-    /// Looks whether the run shall stop, for as long as there is work.
-    async fn watch(&self) {
-        loop {
-            tokio::time::sleep(WATCH).await;
-            if self.engine.setup.control.is_stopped() {
-                self.engine.queue.stop();
-            }
-        }
-    }
-
-    /// One worker: one thing at a time until nothing is left.
-    async fn work(&self) {
-        while let Some(taken) = self.engine.queue.next().await {
-            match taken {
-                Taken::Task(task) => {
-                    self.task(task).await;
-                    self.engine.queue.finished();
-                }
-                Taken::Part(large) => self.part(large).await,
-            }
-        }
-    }
-
+impl Core<'_> {
     async fn task(&self, task: Task) {
         let Task { pair, work } = task;
         match work {
@@ -312,20 +270,23 @@ impl<'a> Core<'a> {
 
     /// Adds what a task did; told of in batches.
     pub(super) fn add(&self, totals: Totals) {
+        let Totals { files, dirs_created, links_created, skipped, metadata, .. } = totals;
+        let done = files + dirs_created + links_created + skipped + metadata;
+        self.doing.lane().items(done + totals.deleted + totals.failed + totals.vanished);
         let (count, mut sum) = self.unsaid.get();
         sum += totals;
         self.unsaid.set((count + 1, sum));
         if count + 1 >= TOLD_TOGETHER {
-            self.say();
+            say(self.engine, &self.unsaid);
         }
     }
+}
 
-    /// Tells of what was added.
-    pub(super) fn say(&self) {
-        let (count, sum) = self.unsaid.take();
-        if count > 0 {
-            self.engine.add(&sum);
-        }
+/// Tells of what was added.
+fn say(engine: &Engine<'_>, unsaid: &Unsaid) {
+    let (count, sum) = unsaid.take();
+    if count > 0 {
+        engine.add(&sum);
     }
 }
 

@@ -24,6 +24,7 @@ mod put;
 mod queue;
 mod reader;
 mod relay;
+mod rights;
 
 pub use self::core::{Engine, Setup, run};
 pub use compare::{Checked, Checking, Finding};

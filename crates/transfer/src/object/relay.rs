@@ -3,11 +3,12 @@
 
 use super::Side;
 use super::between::{self, Sent, Upload, carried};
-use super::core::{Core, Large as Parts};
+use super::core::{Core, Engine, Large as Parts};
 use super::moving::{Done, Failed, Moving, Step};
 use super::reader::{CHANGED, Object, Reader, read_failed};
 use crate::error::Operation;
 use crate::event::Event;
+use crate::meter::Phase;
 use crate::s3::ops::{
     Begun, Head, Headers, Range, complete_upload, create_upload, get_tags, head_object, put_object,
     upload_part,
@@ -98,7 +99,7 @@ async fn small(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Re
     let (bucket, key) = between::target(moving)?;
     let client = core.store(Side::Target)?;
     let size = moving.entry.meta.size;
-    let _room = core.engine.budget.take(size).await;
+    let _room = core.room(size).await;
     let from = core.store(Side::Source)?;
     let mut reader = Reader::new(core, from, source, Range { start: 0, end: size }, size);
     let head = reader.head().await.map_err(read_failed)?.clone();
@@ -106,6 +107,7 @@ async fn small(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Re
         return Err(Failed::Reason(Operation::Read, Side::Source, CHANGED));
     }
     let body = reader.all().await.map_err(read_failed)?;
+    core.doing.turn(Phase::Compute);
     let checked = stored(&head).filter(|_| from.store().checks_downloads());
     let ours = checked.map(|sum| Checksum::of(sum.algorithm, &body));
     if ours.as_ref() != checked {
@@ -145,8 +147,16 @@ async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Res
     let begun = create_upload(client, bucket, &key, algorithm, &headers).await.map_err(written)?;
     let Begun { id, algorithm } = begun;
     let shape = (PART_BYTES, STREAMS);
-    let (upload, rights) = Upload::begun(core, moving, id, head.size, shape);
+    let (upload, rights) =
+        Upload::begun(core, moving, id, head.size, shape, Some(core.engine.budget.bytes_max()));
     Ok(Step::Parts(Arc::new(Parts::Relay(Large { upload, head, algorithm })), rights))
+}
+
+impl Large {
+    /// Counts as many more rights as may be handed out by now, and returns how many.
+    pub(super) fn widen(&self, engine: &Engine<'_>) -> usize {
+        self.upload.widen(engine)
+    }
 }
 
 /// Works on the next part; then gives the right back to the queue (`Queue::again`), or ends the
@@ -176,9 +186,10 @@ async fn one_part(
     let client = core.store(Side::Target)?;
     let from = core.store(Side::Source)?;
     let bytes = range.end - range.start;
-    let _room = core.engine.budget.take(bytes).await;
+    let _room = core.room(bytes).await;
     let mut reader = Reader::new(core, from, &source, range, large.upload.size);
     let body = reader.all().await.map_err(read_failed)?;
+    core.doing.turn(Phase::Compute);
     let crc64 = (large.algorithm == Some(Algorithm::Crc64Nvme) || large.whole().is_some())
         .then(|| Checksum::of(Algorithm::Crc64Nvme, &body));
     let sum = match large.algorithm {

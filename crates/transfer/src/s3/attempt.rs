@@ -5,17 +5,19 @@ use super::client::Client;
 use super::download::Rest;
 use super::error::{Error, Kind};
 use super::http::Broken;
+use super::outgoing::{Outgoing, Tally};
 use super::pool::Spot;
 use super::request::Request;
 use super::sign;
 use super::time;
+use super::told::Told;
+use crate::meter::Phase;
 use bytes::{Bytes, BytesMut};
 use http::header::{
     CONTENT_LENGTH, DATE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT,
 };
 use http::uri::PathAndQuery;
 use http::{Method, StatusCode, Uri};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use std::rc::Rc;
 use std::time::Duration;
@@ -24,6 +26,8 @@ use std::time::Duration;
 const BODY_MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// Of an answer that tells of a failure, no more is read.
 const ERROR_MAX_BYTES: u64 = 1024 * 1024;
+/// Hashing less than this takes too short to be told of.
+const COMPUTED_BYTES_MIN: usize = 64 << 10;
 /// The SHA-256 of nothing.
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 /// Operations that servers work on for minutes without a word.
@@ -84,7 +88,7 @@ impl Failure {
 
 /// A request that is signed.
 struct Built {
-    request: http::Request<Full<Bytes>>,
+    request: http::Request<Outgoing>,
     keys: u64,
 }
 
@@ -98,11 +102,19 @@ impl Client {
         } else if resolved.anonymous || resolved.endpoint.tls() || resolved.unsigned_payload {
             sign::UNSIGNED.into()
         } else {
+            let long = request.body.len() >= COMPUTED_BYTES_MIN;
+            let _phase = self.doing().filter(|_| long).map(|doing| doing.during(Phase::Compute));
             sign::sha256_hex(&request.body).into()
         }
     }
 
-    fn build(&self, request: &Request, spot: &Spot, payload: &str) -> Result<Built, Error> {
+    fn build(
+        &self,
+        request: &Request,
+        spot: &Spot,
+        payload: &str,
+        tally: Option<&Rc<Tally>>,
+    ) -> Result<Built, Error> {
         let place = &spot.place;
         let key_bytes = request.key.as_ref().map_or(0, Vec::len);
         let mut uri = String::with_capacity(place.prefix.len() + key_bytes + 64);
@@ -141,32 +153,36 @@ impl Client {
             let method = request.method.as_str();
             signer.sign(method, &place.authority, path, query, &mut headers, payload, now_s);
         });
-        let mut built = http::Request::new(Full::new(request.body.clone()));
+        let mut built = http::Request::new(Outgoing::new(request.body.clone(), tally));
         *built.method_mut() = request.method.clone();
         *built.uri_mut() = Uri::from(target);
         *built.headers_mut() = headers;
         Ok(Built { request: built, keys })
     }
 
-    /// One try. Reads a successful answer to its end where `whole`.
+    /// One try. Reads a successful answer to its end where `whole`; `tally` counts what is sent.
     pub(super) async fn attempt(
         &self,
         request: &Request,
         payload: &str,
+        tally: Option<&Rc<Tally>>,
         whole: bool,
         fresh: bool,
     ) -> Result<Answer, Failure> {
         let operation = request.operation;
         let unsent = |error| Failure::new(error, Sent::Nothing);
-        self.store().admit(operation).await.map_err(unsent)?;
+        self.store().admit(operation, |phase| self.turn(phase)).await.map_err(unsent)?;
         let spot = self.pool().spot(request.bucket.as_deref(), operation).map_err(unsent)?;
         let patience = self.patience(operation);
         loop {
-            let built = self.build(request, &spot, payload).map_err(unsent)?;
+            let built = self.build(request, &spot, payload, tally).map_err(unsent)?;
             let pool = self.pool();
+            self.turn(Phase::Connect);
             let mut conn = pool.checkout(&spot, fresh, operation).await.map_err(unsent)?;
             let reused = conn.reused;
-            let (head, body) = match conn.exchange(built.request, patience).await {
+            self.count(|lane| lane.operations(1));
+            let told = self.doing().map(|doing| Told::new(doing, operation));
+            let (head, body) = match conn.exchange(built.request, patience, told).await {
                 Ok(response) => response.into_parts(),
                 // Idle connections that the server closed: the next one, until a new one.
                 Err(Broken::Unsent) if reused => continue,

@@ -3,10 +3,12 @@
 use super::attempt::{Answer, Failure, Sent};
 use super::download::Download;
 use super::error::{Error, Kind};
+use super::outgoing::Tally;
 use super::pool::Pool;
 use super::request::{Reply, Request};
 use super::retry::{self, Class};
 use super::store::{Store, stopped};
+use crate::meter::{Doing, Lane, Phase};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,18 +18,47 @@ use std::time::Duration;
 const SILENT_ATTEMPTS_MAX: u32 = 2;
 /// How often one request may be redone because it was signed for another region, clock or token.
 const REPAIRS_MAX: u32 = 3;
+/// Operations whose bodies are content of objects.
+const CONTENT: &[&str] = &["PutObject", "UploadPart"];
 
 /// One core's client. Cheap to clone, never leaves its core (inside a current-thread runtime of
 /// tokio with a `LocalSet`).
 #[derive(Clone)]
 pub struct Client {
     pool: Rc<Pool>,
+    /// Who hears what it does.
+    doing: Option<Rc<Doing>>,
 }
 
 impl Client {
     /// A client without connections yet.
     pub fn new(store: &Arc<Store>) -> Client {
-        Client { pool: Pool::new(store) }
+        Client { pool: Pool::new(store), doing: None }
+    }
+
+    /// The same connections for one unit of work, which is told what happens to its requests, and
+    /// in whose lane they are counted.
+    pub fn telling(&self, doing: &Rc<Doing>) -> Client {
+        Client { pool: Rc::clone(&self.pool), doing: Some(Rc::clone(doing)) }
+    }
+
+    /// Who hears what it does.
+    pub(super) fn doing(&self) -> Option<&Rc<Doing>> {
+        self.doing.as_ref()
+    }
+
+    /// Tells what it does from now on.
+    pub(super) fn turn(&self, phase: Phase) {
+        if let Some(doing) = &self.doing {
+            doing.turn(phase);
+        }
+    }
+
+    /// Counts something.
+    pub(super) fn count(&self, what: impl FnOnce(&Lane)) {
+        if let Some(doing) = &self.doing {
+            what(doing.lane());
+        }
     }
 
     /// The store that it belongs to.
@@ -57,8 +88,8 @@ impl Client {
     /// The last failure.
     pub async fn download(&self, request: &Request) -> Result<Download, Error> {
         let Answer { status, headers, rest, .. } = self.insist(request, false).await?;
-        let (pool, operation) = (Rc::clone(&self.pool), request.operation);
-        Ok(Download { status, headers, rest, pool, operation })
+        let (client, operation) = (self.clone(), request.operation);
+        Ok(Download { status, headers, rest, client, operation })
     }
 
     /// How often a body that broke may be asked for again: takes from the retry budget, waits the
@@ -80,16 +111,37 @@ impl Client {
         let wait = retry::wait(class, tries, attempts_max, retry_after, fastrand::f64())?;
         let cost = store.budget.take(class)?;
         store.counts.retries.fetch_add(1, Ordering::Relaxed);
+        self.turn(Phase::Pause);
         store.sleep(wait).await.then_some(cost)
+    }
+
+    /// Counts an answer that said "slow down", or none.
+    pub(super) fn complained(&self, class: Class) {
+        match class {
+            Class::Throttled => self.count(Lane::throttled),
+            Class::TimedOut => self.count(Lane::timed_out),
+            Class::Final | Class::Transient => return,
+        }
+        if self.store().throttled() {
+            self.count(Lane::slowed);
+        }
     }
 
     async fn insist(&self, request: &Request, whole: bool) -> Result<Answer, Error> {
         let store = self.store();
         let payload = self.payload(request);
         let (mut tries, mut repairs, mut paid, mut fresh) = (1, 0, 0, false);
+        let tally = match CONTENT.contains(&request.operation) {
+            true => self.doing.as_ref().map(Tally::new),
+            false => None,
+        };
         loop {
-            let failure = match self.attempt(request, &payload, whole, fresh).await {
+            let tried = self.attempt(request, &payload, tally.as_ref(), whole, fresh).await;
+            let failure = match tried {
                 Ok(answer) => {
+                    if whole {
+                        self.count(|lane| lane.completions(1));
+                    }
                     store.counts.requests.fetch_add(1, Ordering::Relaxed);
                     store.budget.refill(paid);
                     return Ok(answer);
@@ -110,8 +162,8 @@ impl Client {
                 continue;
             }
             let class = retry::class(error.kind, error.status, &error.code);
-            if sent != Sent::Nothing && matches!(class, Class::Throttled | Class::TimedOut) {
-                store.throttled();
+            if sent != Sent::Nothing {
+                self.complained(class);
             }
             let silent = sent == Sent::Nothing
                 && class == Class::TimedOut

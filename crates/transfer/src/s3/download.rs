@@ -1,8 +1,11 @@
 //! A body that comes in pieces.
 
+use super::client::Client;
 use super::error::{Error, Kind};
 use super::http::{Broken, Conn};
-use super::pool::{Pool, Target};
+use super::pool::Target;
+use super::retry::Class;
+use crate::meter::Phase;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use hyper::body::Incoming;
@@ -17,7 +20,7 @@ pub struct Download {
     /// Its headers.
     pub headers: HeaderMap,
     pub(super) rest: Option<Rest>,
-    pub(super) pool: Rc<Pool>,
+    pub(super) client: Client,
     pub(super) operation: &'static str,
 }
 
@@ -40,6 +43,7 @@ impl Download {
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         // Taken, so that a call that is dropped in the middle closes the connection.
         let Some(mut rest) = self.rest.take() else { return Ok(None) };
+        self.client.turn(Phase::Receive);
         match rest.piece(self.operation).await {
             Ok(Some(piece)) => {
                 self.rest = Some(rest);
@@ -47,11 +51,12 @@ impl Download {
             }
             Ok(None) => {
                 rest.target.checkin(rest.conn).await;
+                self.client.count(|lane| lane.completions(1));
                 Ok(None)
             }
             Err(error) => {
                 if error.kind == Kind::TimedOut {
-                    self.pool.store.throttled();
+                    self.client.complained(Class::TimedOut);
                 }
                 Err(error)
             }

@@ -3,11 +3,12 @@
 //! A connection has no task of its own: the request that uses it polls it. That saves two wake-ups
 //! a request, lets a slow reader push back, and cuts the connection when the request is dropped.
 
+use super::outgoing::Outgoing;
 use super::stream::Stream;
+use super::told::Told;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body as _;
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -32,6 +33,11 @@ pub(super) struct Watch {
     patience: Cell<Duration>,
     cut: Cell<bool>,
     waker: RefCell<Option<Waker>>,
+    /// Whether the whole body of the request has been handed over, and whether all of it has been
+    /// written to the kernel.
+    body_over: Cell<bool>,
+    wrote: Cell<bool>,
+    sent: Cell<bool>,
 }
 
 impl Watch {
@@ -43,6 +49,9 @@ impl Watch {
             patience: Cell::new(Duration::ZERO),
             cut: Cell::new(false),
             waker: RefCell::new(None),
+            body_over: Cell::new(false),
+            wrote: Cell::new(false),
+            sent: Cell::new(false),
         })
     }
 
@@ -64,6 +73,12 @@ impl Watch {
 
     fn progress(&self) {
         self.moved.set(self.moved.get().wrapping_add(1));
+    }
+
+    /// Whether nothing of the body of the request is left to be handed over.
+    pub fn body_is_over(&self, over: bool) {
+        self.body_over.set(over);
+        (self.wrote.set(false), self.sent.set(false));
     }
 
     fn begin(&self, patience: Duration) {
@@ -101,11 +116,11 @@ pub(super) enum Broken {
     TimedOut,
 }
 
-type Driver = Pin<Box<Connection<TokioIo<Watched>, Full<Bytes>>>>;
+type Driver = Pin<Box<Connection<TokioIo<Watched>, Outgoing>>>;
 
 /// An open connection.
 pub(super) struct Conn {
-    sender: SendRequest<Full<Bytes>>,
+    sender: SendRequest<Outgoing>,
     /// Gone when the connection is over: only then does a request that still waits hear of it.
     driver: Option<Driver>,
     watch: Rc<Watch>,
@@ -132,31 +147,39 @@ impl Conn {
     }
 
     /// Sends a request and waits for the head of its answer. The connection may stand still for
-    /// `patience`.
+    /// `patience`. Who is `told` hears how far it is.
     ///
     /// # Errors
     /// How it broke; the connection is of no use then.
     pub async fn exchange(
         &mut self,
-        request: Request<Full<Bytes>>,
+        mut request: Request<Outgoing>,
         patience: Duration,
+        told: Option<Told>,
     ) -> Result<Response<Incoming>, Broken> {
+        request.body_mut().watched_by(&self.watch);
         self.watch.begin(patience);
-        let answered = self.answer(request).await;
+        let answered = self.answer(request, told).await;
         self.watch.end();
         answered
     }
 
     async fn answer(
         &mut self,
-        request: Request<Full<Bytes>>,
+        request: Request<Outgoing>,
+        mut told: Option<Told>,
     ) -> Result<Response<Incoming>, Broken> {
         let mut answer = pin!(self.sender.try_send_request(request));
         let (driver, watch) = (&mut self.driver, &self.watch);
         poll_fn(|cx| {
             drive(driver, cx);
             match answer.as_mut().poll(cx) {
-                Poll::Ready(Ok(response)) => return Poll::Ready(Ok(response)),
+                Poll::Ready(Ok(response)) => {
+                    if let Some(told) = &told {
+                        told.answered();
+                    }
+                    return Poll::Ready(Ok(response));
+                }
                 Poll::Ready(Err(mut e)) => {
                     return Poll::Ready(Err(match e.take_message() {
                         Some(_) => Broken::Unsent,
@@ -164,6 +187,9 @@ impl Conn {
                     }));
                 }
                 Poll::Pending => {}
+            }
+            if let Some(told) = told.as_mut().filter(|_| watch.sent.get()) {
+                told.sent();
             }
             if watch.cut.get() {
                 return Poll::Ready(Err(Broken::TimedOut));
@@ -279,6 +305,7 @@ impl AsyncWrite for Watched {
         let done = Pin::new(&mut self.stream).poll_write(cx, buf);
         if let Poll::Ready(Ok(1..)) = done {
             self.watch.progress();
+            self.watch.wrote.set(true);
         }
         done
     }
@@ -291,6 +318,7 @@ impl AsyncWrite for Watched {
         let done = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
         if let Poll::Ready(Ok(1..)) = done {
             self.watch.progress();
+            self.watch.wrote.set(true);
         }
         done
     }
@@ -300,7 +328,12 @@ impl AsyncWrite for Watched {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let done = Pin::new(&mut self.stream).poll_flush(cx);
+        // hyper flushes when it has written all that it was given.
+        if done.is_ready() && self.watch.wrote.get() && self.watch.body_over.get() {
+            self.watch.sent.set(true);
+        }
+        done
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

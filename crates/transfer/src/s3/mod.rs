@@ -18,6 +18,7 @@ mod error;
 pub mod header;
 mod http;
 pub mod ops;
+mod outgoing;
 mod pace;
 mod pool;
 mod presign;
@@ -33,6 +34,7 @@ mod store;
 mod stream;
 mod time;
 mod tls;
+mod told;
 mod xml;
 
 pub use blocking::Requests;

@@ -57,8 +57,14 @@ impl Pace {
         }
     }
 
-    /// The server said "slow down", or stood still.
-    pub fn throttled(&mut self, now: Duration, succeeded: u64) {
+    /// The server said "slow down", or stood still. Returns whether the rate was cut for the first
+    /// time, or by half.
+    ///
+    /// Whoever sets how many requests are in flight should heed only that. A rate and a number in
+    /// flight are two handles of one thing: once the rate follows the server, growing until it
+    /// complains again and again, those complaints are how it is found, and who halved the number
+    /// each time would end at one request, below what the server would take.
+    pub fn throttled(&mut self, now: Duration, succeeded: u64) -> bool {
         self.window.2 += 1;
         let (since, before, complaints) = self.window;
         let window = now.saturating_sub(since);
@@ -67,20 +73,22 @@ impl Pace {
             None => window < SAMPLE_TIME && complaints < SAMPLE,
         };
         if early {
-            return;
+            return false;
         }
         let window_s = window.max(SAMPLE_TIME / 2).as_secs_f64();
         let good_per_s = succeeded.saturating_sub(before) as f64 / window_s;
         let bad_per_s = complaints as f64 / window_s;
         let asked_per_s = good_per_s + bad_per_s;
         if bad_per_s < BEARABLE * asked_per_s {
-            return;
+            return false;
         }
+        let slowed = self.limit_per_s.is_none_or(|limit| good_per_s <= limit / 2.0);
         let old = self.limit_per_s.unwrap_or(asked_per_s);
         self.limit_per_s = Some(good_per_s.clamp(old / 2.0, old).max(FLOOR_PER_S));
         (self.complained, self.grown) = (now, now);
         self.paid = self.paid.max(now);
         self.window = (now, succeeded, 0);
+        slowed
     }
 
     /// Whether there is a limit now.

@@ -12,6 +12,7 @@ use super::retry::Budget;
 use super::settings::{Resolved, Settings};
 use super::sign::Keys;
 use crate::limit::Limiter;
+use crate::meter::Phase;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -196,31 +197,44 @@ impl Store {
         self.skew_s.store(server_s.saturating_sub(now_s()), Ordering::Relaxed);
     }
 
-    /// Waits until one more request may be sent.
+    /// Waits until one more request may be sent; says to `turn` what for, where it does.
     ///
     /// # Errors
     /// `Stopped` where the run is asked to stop meanwhile.
-    pub(super) async fn admit(&self, operation: &'static str) -> Result<(), Error> {
+    pub(super) async fn admit(
+        &self,
+        operation: &'static str,
+        turn: impl Fn(Phase),
+    ) -> Result<(), Error> {
         if self.limiter.is_none() && !self.paced.load(Ordering::Relaxed) || self.is_stopped() {
             return Ok(());
         }
         let now = self.started.elapsed();
         let mut wait = self.limiter.as_ref().map_or(Duration::ZERO, |l| l.take(1, now));
+        let mut phase = Phase::Limit;
         if self.paced.load(Ordering::Relaxed) {
             let mut pace = self.pace();
-            wait = wait.max(pace.take(now));
+            let pause = pace.take(now);
+            if pause > wait {
+                (wait, phase) = (pause, Phase::Pause);
+            }
             self.paced.store(pace.is_limited(), Ordering::Relaxed);
+        }
+        if !wait.is_zero() {
+            turn(phase);
         }
         if self.sleep(wait).await { Ok(()) } else { Err(stopped(operation)) }
     }
 
-    /// Counts an answer that said "slow down", or none, and lowers the rate.
-    pub(super) fn throttled(&self) {
+    /// Counts an answer that said "slow down", or none, and lowers the rate; whether that is more
+    /// than the usual search for it (see [`Pace::throttled`]).
+    pub(super) fn throttled(&self) -> bool {
         self.counts.throttled.fetch_add(1, Ordering::Relaxed);
         let succeeded = self.counts.requests.load(Ordering::Relaxed);
         let mut pace = self.pace();
-        pace.throttled(self.started.elapsed(), succeeded);
+        let slowed = pace.throttled(self.started.elapsed(), succeeded);
         self.paced.store(true, Ordering::Relaxed);
+        slowed
     }
 
     /// To be called about once a second while requests are under way.

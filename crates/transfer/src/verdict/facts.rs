@@ -10,10 +10,19 @@ pub struct Facts {
     pub span_s: f64,
     /// CPUs that this process may use: affinity and quota.
     pub cpus: f64,
+    /// CPUs by affinity alone, without the quota: those that `machine_used` is about. `None`: as
+    /// many as `cpus`.
+    pub cpus_allowed: Option<f64>,
     /// CPUs that it used, user and system.
     pub cpu_used: f64,
     /// CPUs that all processes of the machine used, of those that this one may use.
     pub machine_used: Option<f64>,
+    /// CPUs that the machine has, whoever may use them.
+    pub machine_cpus: Option<f64>,
+    /// CPUs' worth of time with nothing to run but I/O under way.
+    pub iowait: Option<f64>,
+    /// Mean number of tasks of the machine that were blocked on I/O (`procs_blocked`).
+    pub blocked: Option<f64>,
     /// CPUs' worth of time that a hypervisor took away.
     pub stolen: Option<f64>,
     /// CPUs that its busiest thread used, 0 to 1.
@@ -44,6 +53,9 @@ pub struct Facts {
     pub items_per_s: f64,
     /// Operations (local) or requests (store) a second.
     pub operations_per_s: f64,
+    /// The least time between the end of a request and the beginning of its answer, milliseconds:
+    /// that of a server with nobody in its queue. The mean follows from the phases (Little's law).
+    pub answer_min_ms: Option<f64>,
     /// Answers that asked to slow down, and time-outs, a second.
     pub throttled_per_s: f64,
     /// Limits that the user set, and what was reached of them.
@@ -136,6 +148,11 @@ pub struct NetworkFacts {
     pub rtt_ms: Option<f64>,
     /// The least that was seen.
     pub rtt_min_ms: Option<f64>,
+    /// Mean time of a TCP handshake while data flowed, milliseconds: a round trip that a server's
+    /// thinking cannot lengthen, as that of a request can (its ACK may wait for the answer).
+    pub handshake_ms: Option<f64>,
+    /// The servers run on this machine and share its CPUs.
+    pub same_machine: bool,
     /// Share of the sending time in which the peer's window was full, 0 to 1.
     pub peer_window_full: Option<f64>,
     /// Share of our connections' time in which bytes waited to be sent, 0 to 1.

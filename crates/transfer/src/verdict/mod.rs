@@ -1,9 +1,15 @@
 //! Why not faster: which resource limits a transfer, by what evidence, and how sure that is. Pure:
 //! facts in, a verdict out.
 
+mod advice;
 mod facts;
+mod judge;
+mod rules;
+mod signals;
+mod view;
 
 pub use facts::*;
+pub use judge::judge;
 
 /// What limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,4 +79,17 @@ pub struct Verdict {
     pub evidence: Vec<Evidence>,
     /// What would help and what would change nothing, one or two sentences.
     pub advice: String,
+    /// Everything that was looked at, also what names nothing.
+    pub signals: Vec<Signal>,
+    /// What was tried out.
+    pub experiments: Vec<Experiment>,
+}
+
+/// A signal, with what it says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Signal {
+    /// What was measured.
+    pub evidence: Evidence,
+    /// What follows from it, in a few words.
+    pub says: &'static str,
 }

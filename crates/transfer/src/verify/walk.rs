@@ -8,6 +8,7 @@ use crate::engine::handle::{Budget, Handle};
 use crate::engine::pool::{self, Queue, Work, lock};
 use crate::error::{Cause, Class, Fatal, Operation, Problem, quoted};
 use crate::event::{Event, Listener};
+use crate::limit::Gate;
 use crate::policy::filter::{Decision, DirRules};
 use crate::unit::{Kind, Meta, Totals};
 use hakobu_sys::dir::Reader;
@@ -67,7 +68,7 @@ pub fn run(
     }
     walk.tops = Some((source, target));
     let mut counts = Counts::default();
-    for state in pool::run(&walk, jobs, seeds) {
+    for state in pool::run(&walk, &Gate::fixed(jobs), seeds) {
         counts.add(&state.counts);
     }
     Ok((counts, jobs))

@@ -5,6 +5,7 @@ use super::{PASSES_MAX, is_gone, is_no_dir, is_not_empty, open_doomed};
 use crate::engine::handle::{Budget, Handle};
 use crate::engine::pool::{self, Queue, Work, lock};
 use crate::error::{Cause, Operation};
+use crate::limit::Gate;
 use crate::unit::Kind;
 use hakobu_sys::dir::Reader;
 use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta};
@@ -80,7 +81,7 @@ pub fn remove_all(
 ) -> Removed {
     let (jobs, budget) = Budget::for_limit(open_files_max, jobs);
     let remover = Remover { one_file_system, budget, watch, counts: Counts::default() };
-    pool::run(&remover, jobs, tops.iter().map(|path| Unit::Top(path)));
+    pool::run(&remover, &Gate::fixed(jobs), tops.iter().map(|path| Unit::Top(path)));
     let Counts { files, dirs, failed } = remover.counts;
     Removed { files: files.into_inner(), dirs: dirs.into_inner(), failed: failed.into_inner() }
 }

@@ -48,7 +48,7 @@ proptest! {
         streams in 1usize..20,
         order in proptest::collection::vec(any::<prop::sample::Index>(), 2000),
     ) {
-        let (upload, rights) = Upload::new(&moving(), "id".into(), (size, part), streams);
+        let (upload, rights) = Upload::new(&moving(), "id".into(), (size, part), streams, (streams, u64::MAX));
         let mut holders = rights;
         let mut working = Vec::new();
         let mut covered = vec![false; size as usize];
@@ -62,7 +62,7 @@ proptest! {
                 upload.note(Ok(sent(working.swap_remove(index.index(working.len())))));
                 continue;
             }
-            match upload.turn(false) {
+            match upload.turn(false, usize::MAX) {
                 Turn::Part(number, range) => {
                     for byte in range.start..range.end {
                         prop_assert!(!std::mem::replace(&mut covered[byte as usize], true));
@@ -92,22 +92,22 @@ proptest! {
 
 #[test]
 fn after_a_failure_no_part_is_handed_out() {
-    let (upload, rights) = Upload::new(&moving(), "id".into(), (100, 10), 3);
+    let (upload, rights) = Upload::new(&moving(), "id".into(), (100, 10), 3, (3, u64::MAX));
     assert_eq!(rights, 3);
-    assert!(matches!(upload.turn(false), Turn::Part(1, _)));
+    assert!(matches!(upload.turn(false, usize::MAX), Turn::Part(1, _)));
     let error = crate::s3::Error::new(Kind::Server, "UploadPart", "no");
     upload.note(Err(Failed::Request(Operation::Write, Side::Target, error)));
     upload.note(Ok(sent(2)));
-    assert!(matches!(upload.turn(false), Turn::Leave));
-    assert!(matches!(upload.turn(false), Turn::Leave));
-    assert!(matches!(upload.turn(false), Turn::End));
+    assert!(matches!(upload.turn(false, usize::MAX), Turn::Leave));
+    assert!(matches!(upload.turn(false, usize::MAX), Turn::Leave));
+    assert!(matches!(upload.turn(false, usize::MAX), Turn::End));
     assert!(matches!(upload.parts(), Err(Failed::Request(..))));
 }
 
 #[test]
 fn a_stop_ends_it_as_stopped() {
-    let (upload, _) = Upload::new(&moving(), "id".into(), (100, 10), 1);
-    assert!(matches!(upload.turn(true), Turn::End));
+    let (upload, _) = Upload::new(&moving(), "id".into(), (100, 10), 1, (1, u64::MAX));
+    assert!(matches!(upload.turn(true, usize::MAX), Turn::End));
     assert!(matches!(upload.parts(), Err(Failed::Stopped)));
 }
 

@@ -69,6 +69,9 @@ pub(in crate::object) async fn check(core: &Core<'_>, moving: Moving, asked: &Ch
         core.failed(&moving, failed, &mut totals);
         core.add(totals);
     }
+    if checked.finding != Finding::Failed {
+        core.doing.lane().items(1);
+    }
     // Nobody listens any more where the comparison was broken off.
     let _ = asked.told.send(checked);
 }

@@ -4,6 +4,7 @@
 use super::evidence::{self, Proof, Way};
 use super::link;
 use crate::error::Operation;
+use crate::meter::Phase;
 use crate::object::core::Core;
 use crate::object::moving::{Failed, Moving};
 use crate::object::reader::{Object, Reader};
@@ -131,6 +132,7 @@ async fn by_sums(
     for way in ways {
         let fd = Arc::clone(&fd);
         let strict = what.strict;
+        core.doing.turn(Phase::Read);
         let result = blocking(move || try_way(&fd, size, &way, strict)).await;
         if let Some(same) = result.map_err(file_failed(side))? {
             return Ok(Some(same));
@@ -232,9 +234,16 @@ impl<'c, 'a> Stream<'c, 'a> {
     }
 
     /// The next piece; `None` at the end.
-    pub(super) async fn next(&mut self, side: Side) -> Result<Option<Bytes>, Failed> {
+    pub(super) async fn next(
+        &mut self,
+        core: &Core<'_>,
+        side: Side,
+    ) -> Result<Option<Bytes>, Failed> {
         match self {
-            Stream::File(pieces) => pieces.recv().await.transpose().map_err(file_failed(side)),
+            Stream::File(pieces) => {
+                core.doing.turn(Phase::Read);
+                pieces.recv().await.transpose().map_err(file_failed(side))
+            }
             Stream::Object(reader) => reader.next().await.map_err(|error| read(side, error)),
         }
     }
@@ -251,7 +260,7 @@ fn read(side: Side, error: Error) -> Failed {
 async fn by_bytes(core: &Core<'_>, what: &Compared<'_>) -> Result<Contents, Failed> {
     let moving = what.moving;
     let size = moving.entry.meta.size;
-    let _room = core.engine.budget.take((READ_BYTES * READS_MAX) as u64).await;
+    let _room = core.room((READ_BYTES * READS_MAX) as u64).await;
     let objects = (
         object(&moving.pair.source, &moving.entry.name, what.source).map(|mut object| {
             object.version = core.engine.setup.options.version.as_deref();
@@ -266,10 +275,10 @@ async fn by_bytes(core: &Core<'_>, what: &Compared<'_>) -> Result<Contents, Fail
     let mut offset = 0;
     loop {
         if left.is_empty() {
-            left = a.next(Side::Source).await?.unwrap_or_default();
+            left = a.next(core, Side::Source).await?.unwrap_or_default();
         }
         if right.is_empty() {
-            right = b.next(Side::Target).await?.unwrap_or_default();
+            right = b.next(core, Side::Target).await?.unwrap_or_default();
         }
         let len = left.len().min(right.len());
         if len == 0 {

@@ -58,7 +58,7 @@ pub(super) async fn compare(
     }
     let mut pieces = contents::stream(core, moving, other, object.as_ref(), size, what.strict)?;
     let mut left = text;
-    while let Some(piece) = pieces.next(other).await? {
+    while let Some(piece) = pieces.next(core, other).await? {
         if !left.starts_with(&piece) {
             return Ok(Contents::Differ(None));
         }

@@ -10,6 +10,7 @@ use super::reader::Object;
 use super::{Entry, Pair, Root, Side, list};
 use crate::error::Operation;
 use crate::event::{Change, Event, Item};
+use crate::meter::Phase;
 use crate::policy::same_time;
 use crate::s3::ops::{Deleted, delete_object, delete_object_if, delete_objects, head_object};
 use crate::s3::{Client, Kind as Why};
@@ -132,6 +133,7 @@ async fn files(core: &Core<'_>, pair: &Pair, mut doomed: Vec<Entry>, totals: &mu
     // What is in a directory comes before the directory.
     doomed.sort_by(|a, b| b.name.cmp(&a.name));
     let mut folder = local::Folder::default();
+    core.doing.turn(Phase::Remove);
     for (number, entry) in doomed.iter().enumerate() {
         if core.engine.is_stopped() {
             return;
@@ -174,6 +176,7 @@ fn removed_dir(engine: &Engine<'_>, pair: &Pair, dir: &[u8], totals: &mut Totals
 pub(super) async fn source(core: &Core<'_>, moving: &Moving) -> Result<(), Failed> {
     match &moving.pair.source {
         Root::Local { dir, .. } => {
+            core.doing.turn(Phase::Remove);
             let and_dirs = core.engine.policy().remove_source_dirs;
             match local::remove_moved(dir, &moving.entry, and_dirs) {
                 Ok(true) => Ok(()),

@@ -1,6 +1,7 @@
 //! Reading the body of an object whole, and checking it against what is stored beside it.
 
 use crate::error::Operation;
+use crate::meter::Phase;
 use crate::object::core::Core;
 use crate::object::moving::{Failed, Moving};
 use crate::object::{Root, Side};
@@ -8,6 +9,7 @@ use crate::s3::ops::get_object;
 use crate::s3::{Algorithm, Checksum, Client, Download, Error, Hasher, Kind};
 use bytes::Bytes;
 use http::{HeaderMap, header};
+use std::cell::Cell;
 
 /// Checksums that a server may have stored, the cheapest to compute first.
 pub(super) const STORED: [Algorithm; 5] =
@@ -67,14 +69,14 @@ pub(super) async fn whole(
     bytes_max: u64,
 ) -> Result<Whole, Failed> {
     let mut if_match = Some(&*moving.entry.etag).filter(|etag| !etag.is_empty());
-    let mut tried = 1;
+    let (mut tried, counted) = (1, Cell::new(0));
     loop {
         if core.engine.is_stopped() {
             return Err(Failed::Stopped);
         }
         let Object { client, bucket, key, version } = object;
         let broke = match get_object(client, bucket, key, *version, None, if_match).await {
-            Ok(download) => match receive(core, client, download, bytes_max).await {
+            Ok(download) => match receive(core, client, download, bytes_max, &counted).await {
                 Ok(whole) => return Ok(whole),
                 Err(error) => error,
             },
@@ -108,6 +110,7 @@ async fn receive(
     client: &Client,
     mut download: Download,
     bytes_max: u64,
+    counted: &Cell<u64>,
 ) -> Result<Whole, Error> {
     let promised = content_length(&download.headers);
     if promised.is_some_and(|bytes| bytes > bytes_max) {
@@ -118,6 +121,9 @@ async fn receive(
     while let Some(frame) = download.chunk().await? {
         size += frame.len() as u64;
         frames.push(frame);
+        // What comes a second time was counted.
+        core.doing.lane().bytes(size.saturating_sub(counted.get()));
+        counted.set(size.max(counted.get()));
         if core.engine.setup.control.is_stopped() {
             return Err(Error::new(Kind::Stopped, "GetObject", "stopped"));
         }
@@ -133,6 +139,7 @@ async fn receive(
         ));
     }
     if client.store().checks_downloads() {
+        let _phase = core.doing.during(Phase::Compute);
         check(&download.headers, &frames)?;
     }
     Ok(Whole::Body(std::mem::take(&mut download.headers), frames, size))

@@ -9,8 +9,10 @@ use super::range;
 use super::resume::{self, Kept};
 use super::target::{Appeared, Draft, Place};
 use crate::error::Operation;
-use crate::object::core::{Core, Large as Parts};
+use crate::meter::Phase;
+use crate::object::core::{Core, Engine, Large as Parts};
 use crate::object::moving::{Done, Failed, Moving, Step};
+use crate::object::rights::{Turn, more};
 use crate::object::{Root, Side};
 use crate::s3::ops::head_object;
 use crate::s3::{Algorithm, Checksum, Hasher};
@@ -126,8 +128,7 @@ pub(super) async fn begin(
         }
     }
     let waiting = waiting(&finished);
-    let wanted = options.concurrency.unwrap_or(STREAMS.min(core.engine.setup.helm.gate.jobs()));
-    let streams = wanted.min(waiting.len()).max(1);
+    let streams = streams_max(core.engine).min(waiting.len()).max(1);
     let fd = draft.as_ref().map(Draft::share);
     let state = State { waiting, streams, finished, failed: None, again: false, draft, kept };
     let (moving, state) = (Arc::clone(moving), Mutex::new(state));
@@ -151,6 +152,12 @@ fn reserve(draft: &Draft, size: u64) -> Result<(), Failed> {
     }
 }
 
+/// How many ranges of one object are asked for at once, as things are now.
+fn streams_max(engine: &Engine<'_>) -> usize {
+    let usual = STREAMS.min(engine.setup.helm.gate.jobs());
+    engine.streams(usual, engine.budget.bytes_max() / range::ROOM_BYTES)
+}
+
 fn waiting(finished: &[Option<Option<Checksum>>]) -> Vec<u32> {
     let open = (1..).zip(finished).filter(|(_, done)| done.is_none());
     let mut numbers: Vec<u32> = open.map(|(number, _)| number).collect();
@@ -168,20 +175,20 @@ pub(in crate::object) async fn part(core: &Core<'_>, shared: &Arc<Parts>, large:
             Ok(sum) => large.finished(number, sum),
             Err(failed) => large.fail(failed),
         }
-        if large.goes_on() {
-            return core.engine.queue.again(Arc::clone(shared));
-        }
     }
-    if !large.is_last_stream() {
-        return;
+    match large.turn(core.engine) {
+        Turn::Again => return core.engine.queue.again(Arc::clone(shared)),
+        Turn::Leave => return,
+        Turn::End => {}
     }
+    core.doing.turn(Phase::Settle);
     let ended = match large.end(core).await {
         Ok(Some(done)) => Ok(done),
         Ok(None) => {
             if let Some(client) = core.client(Side::Source) {
                 client.store().counts.retries.fetch_add(1, Ordering::Relaxed);
             }
-            for _ in 0..large.restart() {
+            for _ in 0..large.restart(core.engine) {
                 core.engine.queue.again(Arc::clone(shared));
             }
             return;
@@ -226,16 +233,18 @@ impl Large {
         }
     }
 
-    fn goes_on(&self) -> bool {
-        let state = self.state();
-        state.failed.is_none() && !state.waiting.is_empty()
+    /// What the holder of a right does with it after a range.
+    fn turn(&self, engine: &Engine<'_>) -> Turn {
+        let mut state = self.state();
+        let goes_on = state.failed.is_none() && !state.waiting.is_empty();
+        Turn::of(&mut state.streams, goes_on, streams_max(engine))
     }
 
-    /// Gives up a right to work on this object; whether it was the last.
-    fn is_last_stream(&self) -> bool {
+    /// Counts as many more rights as may be handed out by now, and returns how many.
+    pub(in crate::object) fn widen(&self, engine: &Engine<'_>) -> usize {
         let mut state = self.state();
-        state.streams = state.streams.saturating_sub(1);
-        state.streams == 0
+        let waiting = if state.failed.is_none() { state.waiting.len() } else { 0 };
+        more(&mut state.streams, waiting, streams_max(engine))
     }
 
     /// Compares the whole with what is stored and gives the file its name. `None`: it is not what
@@ -286,14 +295,13 @@ impl Large {
     }
 
     /// Makes all ranges wait again; returns how many rights to hand out.
-    fn restart(&self) -> usize {
+    fn restart(&self, engine: &Engine<'_>) -> usize {
         let mut state = self.state();
         state.finished.fill(None);
         state.waiting = waiting(&state.finished);
         state.again = true;
-        let wanted = STREAMS.min(state.waiting.len()).max(1);
-        state.streams = wanted;
-        wanted
+        state.streams = streams_max(engine).min(state.waiting.len()).max(1);
+        state.streams
     }
 
     /// Remembers what a later run may go on with, or forgets it.

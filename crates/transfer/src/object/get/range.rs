@@ -5,6 +5,7 @@ use super::body::unreadable;
 use super::folders::failed;
 use super::large::Large;
 use crate::error::Operation;
+use crate::meter::Phase;
 use crate::object::Side;
 use crate::object::core::Core;
 use crate::object::moving::Failed;
@@ -17,7 +18,7 @@ use http::StatusCode;
 /// Bytes that are gathered before they are written. They still lie in the second-level cache.
 const STROKE_BYTES: u64 = 256 << 10;
 /// Bytes in flight of one range: a stroke, and what the connection holds.
-const ROOM_BYTES: u64 = 2 * STROKE_BYTES;
+pub(super) const ROOM_BYTES: u64 = 2 * STROKE_BYTES;
 /// After so many bytes a connection that breaks counts as the first one.
 const PROGRESS_BYTES: u64 = 4 << 20;
 
@@ -40,7 +41,7 @@ pub(super) async fn receive(
     range: Range,
 ) -> Result<Option<Checksum>, Failed> {
     // The budget is never closed.
-    let _room = core.engine.budget.take(ROOM_BYTES.min(range.end - range.start)).await;
+    let _room = core.room(ROOM_BYTES.min(range.end - range.start)).await;
     let mut progress = Progress { at: range.start, hasher: large.algorithm.map(Hasher::new) };
     let (mut tried, mut since) = (1, range.start);
     while progress.at < range.end {
@@ -106,19 +107,20 @@ impl Progress {
                     return Err(Broke::Body(error));
                 }
                 waiting += bytes;
+                core.doing.lane().bytes(bytes);
                 frames.push(frame.clone());
                 if waiting < STROKE_BYTES {
                     continue;
                 }
             }
             // Full, at the end, or broken: what has come is good.
-            self.write(large, &frames).map_err(Broke::For)?;
+            self.write(core, large, &frames).map_err(Broke::For)?;
             frames.clear();
             let wrote = std::mem::take(&mut waiting);
             if next.map_err(Broke::Body)?.is_none() {
                 break;
             }
-            if !core.engine.pace(wrote).await || core.engine.setup.control.is_stopped() {
+            if !core.pace(wrote).await || core.engine.setup.control.is_stopped() {
                 return Err(Broke::For(Failed::Stopped));
             }
         }
@@ -129,11 +131,15 @@ impl Progress {
         Ok(())
     }
 
-    fn write(&mut self, large: &Large, frames: &[Bytes]) -> Result<(), Failed> {
+    fn write(&mut self, core: &Core<'_>, large: &Large, frames: &[Bytes]) -> Result<(), Failed> {
+        let _phase = core.doing.during(Phase::Write);
         if let Some(fd) = &large.fd {
             let buffers = frames.iter().map(|frame| &**frame);
             hakobu_sys::gather::write_all_at(fd.as_fd(), buffers, self.at)
                 .map_err(failed(Operation::Write))?;
+        }
+        if self.hasher.is_some() {
+            core.doing.turn(Phase::Compute);
         }
         for frame in frames {
             if let Some(hasher) = &mut self.hasher {

@@ -5,6 +5,7 @@ use super::carried::{Shape, wants_metadata};
 use super::folders::split;
 use super::target::{Appeared, Place, count_made, rules};
 use crate::error::Operation;
+use crate::meter::Phase;
 use crate::object::Root;
 use crate::object::core::Core;
 use crate::object::metadata;
@@ -31,8 +32,8 @@ pub(super) async fn run(
         false => moving.entry.meta.size,
     };
     // The budget is never closed.
-    let _room = core.engine.budget.take(expected).await;
-    if !core.engine.pace(moving.entry.meta.size).await {
+    let _room = core.room(expected).await;
+    if !core.pace(moving.entry.meta.size).await {
         return Err(Failed::Stopped);
     }
     match whole(core, moving, &object, bytes_max).await? {
@@ -54,6 +55,7 @@ fn write(
     if matches!(moving.pair.target, Root::Null) {
         return Ok(done);
     }
+    core.doing.turn(Phase::Create);
     let engine = core.engine;
     let changed = moving.entry.meta.mtime.s == 0 || size != moving.entry.meta.size;
     let head = (changed || is_other(headers, &moving.entry.etag) || wants_metadata(engine))
@@ -63,7 +65,7 @@ fn write(
         && head.is_some_and(|head| metadata::read(&head.metadata).kind == Some(Kind::Symlink));
     let make = |place: &Place| match symlink {
         true => place.link(engine, &shape, &frames.concat()),
-        false => place.fill(engine, &shape, frames, size),
+        false => place.fill(core, &shape, frames, size),
     };
     let mut made = make(&Place::of(core, moving)?);
     if let Err(Failed::File(Operation::Create, _, error)) = &made

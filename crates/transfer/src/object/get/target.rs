@@ -6,6 +6,7 @@ use super::carried::Shape;
 use super::folders::{Folder, Rules, failed, split};
 use crate::engine::appear;
 use crate::error::Operation;
+use crate::meter::Phase;
 use crate::object::core::{Core, Engine};
 use crate::object::moving::{Failed, Moving};
 use crate::object::{ObjectOptions, Root, Side};
@@ -117,11 +118,12 @@ impl Place {
     /// is there.
     pub fn fill(
         &self,
-        engine: &Engine<'_>,
+        core: &Core<'_>,
         shape: &Shape,
         frames: &[bytes::Bytes],
         size: u64,
     ) -> Result<Appeared, Failed> {
+        let engine = core.engine;
         let draft = match Draft::create(engine, self, shape, size, true) {
             Ok(draft) => draft,
             // Somebody was faster: the same way as with a file that was there before.
@@ -133,9 +135,11 @@ impl Place {
             }
             Err(other) => return Err(other),
         };
+        core.doing.turn(Phase::Write);
         let written =
             hakobu_sys::gather::write_all(draft.fd(), frames.iter().map(|frame| &**frame));
         written.map_err(failed(Operation::Write))?;
+        core.doing.turn(Phase::Settle);
         draft.publish(engine, self, shape)
     }
 

@@ -31,6 +31,8 @@ pub struct Limits {
     pub part_bytes: Option<u64>,
     /// `--concurrency`.
     pub concurrency: Option<usize>,
+    /// Parts of one object in flight, as whoever steers has it now; 0 where that is ours to say.
+    pub streams: usize,
     /// `--bwlimit`: bodies go out in one stroke each, so they had better be short.
     pub limited: bool,
 }
@@ -42,8 +44,6 @@ pub struct Cut {
     pub part_bytes: u64,
     /// How many there are, 1 to [`PARTS_MAX`].
     pub count: u32,
-    /// How many go at once.
-    pub streams: usize,
 }
 
 impl Engine<'_> {
@@ -54,6 +54,7 @@ impl Engine<'_> {
             jobs: self.setup.helm.gate.jobs(),
             part_bytes: self.setup.options.part_bytes,
             concurrency: self.setup.options.concurrency,
+            streams: self.setup.helm.gate.streams(),
             limited: self.setup.helm.bytes.is_some(),
         }
     }
@@ -72,24 +73,30 @@ impl Cut {
             return None;
         }
         let wanted = limits.part_bytes.unwrap_or(usual.min(share)).max(1);
-        Some(Cut::with(size, wanted, limits))
+        Some(Cut::with(size, wanted))
     }
 
     /// The same with parts of `wanted` bytes, or of more where they would be too many.
-    pub fn with(size: u64, wanted: u64, limits: &Limits) -> Cut {
+    pub fn with(size: u64, wanted: u64) -> Cut {
         let least = size.div_ceil(PARTS_MAX);
         // Too small: the next whole MiB, so that parts begin where pages and stripes do.
         let part_bytes = if wanted < least { least.next_multiple_of(MIB) } else { wanted };
         let count = size.div_ceil(part_bytes).max(1);
-        let fit = (limits.budget_bytes / 2 / part_bytes).clamp(1, STREAMS_MAX);
-        let streams = limits.concurrency.map_or(fit, |wanted| wanted.max(1) as u64);
-        let streams = streams.min(count).min(limits.jobs.max(1) as u64);
-        Cut {
-            part_bytes,
-            // At most 10,000, since a part is at least a ten-thousandth.
-            count: u32::try_from(count).unwrap_or(u32::MAX),
-            streams: usize::try_from(streams).unwrap_or(usize::MAX),
-        }
+        // At most 10,000, since a part is at least a ten-thousandth.
+        Cut { part_bytes, count: u32::try_from(count).unwrap_or(u32::MAX) }
+    }
+
+    /// How many go at once, as things are now.
+    pub fn streams(&self, limits: &Limits) -> usize {
+        let fit = (limits.budget_bytes / 2 / self.part_bytes.max(1)).max(1);
+        let steered = (limits.streams > 0).then_some(limits.streams as u64);
+        let streams = match limits.concurrency {
+            // It is a hard limit; the budget is waited for.
+            Some(asked) => steered.unwrap_or(u64::MAX).min(asked.max(1) as u64),
+            None => steered.unwrap_or(STREAMS_MAX).min(fit),
+        };
+        let streams = streams.min(u64::from(self.count)).min(limits.jobs.max(1) as u64);
+        usize::try_from(streams).unwrap_or(usize::MAX)
     }
 
     /// First byte and length of a part (from 1) of an object of `size` bytes.
@@ -107,7 +114,8 @@ mod tests {
     const GIB: u64 = 1024 * MIB;
 
     fn limits(budget_bytes: u64) -> Limits {
-        Limits { budget_bytes, jobs: 32, part_bytes: None, concurrency: None, limited: false }
+        let (part_bytes, concurrency) = (None, None);
+        Limits { budget_bytes, jobs: 32, part_bytes, concurrency, streams: 0, limited: false }
     }
 
     #[test]
@@ -118,7 +126,7 @@ mod tests {
         }
         let cut = |size, limits: &Limits| {
             let cut = Cut::of(size, limits).unwrap();
-            (cut.part_bytes, cut.count, cut.streams)
+            (cut.part_bytes, cut.count, cut.streams(limits))
         };
         assert_eq!(cut(32 * MIB + 1, &usual), (8 * MIB, 5, 5));
         assert_eq!(cut(2 * GIB, &usual), (16 * MIB, 128, 8));
@@ -133,6 +141,11 @@ mod tests {
         assert_eq!((Cut::of(8 * MIB, &slow), cut(9 * MIB, &slow).0), (None, 5 * MIB));
         let more = Limits { concurrency: Some(1000), ..usual };
         assert_eq!(cut(GIB, &more).2, 32, "no more than jobs");
+        let steered = Limits { streams: 12, ..usual };
+        assert_eq!(cut(2 * GIB, &steered).2, 8, "no more than fit");
+        assert_eq!(cut(GIB - 1, &Limits { streams: 7, ..usual }).2, 7);
+        assert_eq!(cut(GIB, &Limits { streams: 12, ..asked }).2, 3, "no more than asked for");
+        assert_eq!(cut(GIB, &Limits { streams: 2, ..asked }).2, 2);
     }
 
     proptest! {
@@ -140,15 +153,18 @@ mod tests {
         fn parts_cover_the_object_and_keep_the_limits(
             size in 1_u64..50_000 * GIB, budget in MIB..16 * GIB, jobs in 1_usize..2000,
             part in proptest::option::of(PART_BYTES_MIN..GIB),
-            concurrency in proptest::option::of(1_usize..100), limited: bool,
+            concurrency in proptest::option::of(1_usize..100), streams in 0_usize..100,
+            limited: bool,
         ) {
             let (budget_bytes, part_bytes) = (budget, part);
-            let limits = Limits { budget_bytes, jobs, part_bytes, concurrency, limited };
+            let limits =
+                Limits { budget_bytes, jobs, part_bytes, concurrency, streams, limited };
             if let Some(cut) = Cut::of(size, &limits) {
                 prop_assert!(u64::from(cut.count) <= PARTS_MAX);
                 prop_assert!(cut.part_bytes >= PART_BYTES_MIN);
-                prop_assert!((1..=jobs).contains(&cut.streams));
-                prop_assert!(cut.streams <= cut.count as usize);
+                let at_once = cut.streams(&limits);
+                prop_assert!((1..=jobs).contains(&at_once));
+                prop_assert!(at_once <= cut.count as usize);
                 let mut end = 0;
                 for number in 1..=cut.count {
                     let (start, bytes) = cut.range(number, size);

@@ -2,6 +2,7 @@
 //! wait for a device: what the page cache does not hold is read by a thread for that.
 
 use super::super::budget::Buffer;
+use crate::meter::{Doing, Phase};
 use crate::s3::{Algorithm, Checksum, Hasher};
 use bytes::Bytes;
 use hakobu_sys::source::{Cached, read_cached};
@@ -13,6 +14,9 @@ use std::io;
 const STROKE_BYTES: usize = 256 << 10;
 /// After so many bytes the core's other connections get their turn.
 const TURN_BYTES: usize = 1 << 20;
+
+/// Hashing less than this takes too short to be told of.
+const COMPUTED_BYTES_MIN: usize = 64 << 10;
 
 /// What is to be read.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +63,15 @@ thread_local! {
 /// Small files get a byte more room than they need: a read that leaves it empty met the end.
 const MORE_BYTES_MAX: usize = 32 << 10;
 
-/// Reads and hashes; `dev` is the file's device.
-pub(super) async fn fill(file: &OwnedFd, dev: u64, wanted: Wanted) -> io::Result<Filled> {
+/// Reads and hashes; `dev` is the file's device. `doing` is told which of the two it is, as far as
+/// this core does it.
+pub(super) async fn fill(
+    doing: &Doing,
+    file: &OwnedFd,
+    dev: u64,
+    wanted: Wanted,
+) -> io::Result<Filled> {
+    let _phase = doing.during(Phase::Read);
     let more = usize::from(wanted.and_more && wanted.len < MORE_BYTES_MAX);
     let mut progress = Progress {
         buffer: Buffer::new(wanted.len + more),
@@ -69,7 +80,7 @@ pub(super) async fn fill(file: &OwnedFd, dev: u64, wanted: Wanted) -> io::Result
     };
     let mut turn = TURN_BYTES;
     loop {
-        match progress.stroke(file.as_fd(), dev, wanted.offset)? {
+        match progress.stroke(doing, file.as_fd(), dev, wanted.offset)? {
             Cached::Got(0) => break,
             Cached::Got(_) if progress.filled >= wanted.len => break,
             Cached::Got(_) => {}
@@ -88,7 +99,13 @@ pub(super) async fn fill(file: &OwnedFd, dev: u64, wanted: Wanted) -> io::Result
 
 impl Progress {
     /// One read, hashed.
-    fn stroke(&mut self, file: BorrowedFd<'_>, dev: u64, offset: u64) -> io::Result<Cached> {
+    fn stroke(
+        &mut self,
+        doing: &Doing,
+        file: BorrowedFd<'_>,
+        dev: u64,
+        offset: u64,
+    ) -> io::Result<Cached> {
         let (learnt, manner) = LEARNT.get();
         let manner = if learnt == dev { manner } else { Manner::Cached };
         let end = self.buffer.len().min(self.filled + STROKE_BYTES);
@@ -103,10 +120,12 @@ impl Progress {
             let memory = volume::is_memory(file);
             LEARNT.set((dev, if memory { Manner::Memory } else { Manner::Elsewhere }));
             if memory {
-                return self.stroke(file, dev, offset);
+                return self.stroke(doing, file, dev, offset);
             }
         }
         if let Cached::Got(got) = found {
+            let long = got >= COMPUTED_BYTES_MIN && self.hasher.is_some();
+            let _phase = long.then(|| doing.during(Phase::Compute));
             self.take(got);
         }
         Ok(found)

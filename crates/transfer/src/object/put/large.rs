@@ -1,8 +1,9 @@
 //! A large file in parts: any core takes the next part, and whoever brings the last one completes
 //! the upload, after looking whether the file is still what it was.
 
-use super::super::core::{Core, Large as Parts};
+use super::super::core::{Core, Engine, Large as Parts};
 use super::super::moving::{Done, Failed, Moving, Step};
+use super::super::rights::{Turn, more};
 use super::super::{Root, Side};
 use super::cut::Cut;
 use super::resume::{self, Kept};
@@ -93,7 +94,7 @@ pub(super) async fn begin(
     let done: std::collections::HashSet<u32> = parts.iter().map(|part| part.number).collect();
     core.tell_large(now.size, parts.iter().map(|part| part.size).sum());
     let waiting: Vec<u32> = (1..=cut.count).rev().filter(|n| !done.contains(n)).collect();
-    let streams = cut.streams.min(waiting.len()).max(1);
+    let streams = cut.streams(&core.engine.limits()).min(waiting.len()).max(1);
     let state = State { waiting, streams, parts, failed: None, cut_off: false, kept };
     let (moving, meta) = (Arc::clone(moving), *now);
     let state = Mutex::new(state);
@@ -107,8 +108,7 @@ pub(in super::super) async fn part(core: &Core<'_>, shared: &Arc<Parts>, large: 
     if core.engine.is_stopped() {
         large.fail(Failed::Stopped);
     }
-    let next = large.next();
-    if let Some(number) = next {
+    if let Some(number) = large.next() {
         let sent = core.engine.unless_stopped(large.send(core, number)).await;
         match sent.unwrap_or_else(|| Err(large.cut_off())) {
             Ok(part) => {
@@ -117,14 +117,15 @@ pub(in super::super) async fn part(core: &Core<'_>, shared: &Arc<Parts>, large: 
             }
             Err(failed) => large.fail(failed),
         }
-        if large.goes_on() {
-            return core.engine.queue.again(Arc::clone(shared));
-        }
     }
-    if large.is_last_stream() {
-        let ended = large.end(core).await;
-        core.finish(&large.moving, ended).await;
-        core.engine.queue.finished();
+    match large.turn(core.engine) {
+        Turn::Again => core.engine.queue.again(Arc::clone(shared)),
+        Turn::Leave => {}
+        Turn::End => {
+            let ended = large.end(core).await;
+            core.finish(&large.moving, ended).await;
+            core.engine.queue.finished();
+        }
     }
 }
 
@@ -151,9 +152,20 @@ impl Large {
         if state.failed.is_some() { None } else { state.waiting.pop() }
     }
 
-    fn goes_on(&self) -> bool {
-        let state = self.state();
-        state.failed.is_none() && !state.waiting.is_empty()
+    /// What the holder of a right does with it after a part.
+    fn turn(&self, engine: &Engine<'_>) -> Turn {
+        let streams_max = self.cut.streams(&engine.limits());
+        let mut state = self.state();
+        let goes_on = state.failed.is_none() && !state.waiting.is_empty();
+        Turn::of(&mut state.streams, goes_on, streams_max)
+    }
+
+    /// Counts as many more rights as may be handed out by now, and returns how many.
+    pub(in super::super) fn widen(&self, engine: &Engine<'_>) -> usize {
+        let streams_max = self.cut.streams(&engine.limits());
+        let mut state = self.state();
+        let waiting = if state.failed.is_none() { state.waiting.len() } else { 0 };
+        more(&mut state.streams, waiting, streams_max)
     }
 
     fn fail(&self, failed: Failed) {
@@ -174,12 +186,6 @@ impl Large {
         }
     }
 
-    fn is_last_stream(&self) -> bool {
-        let mut state = self.state();
-        state.streams = state.streams.saturating_sub(1);
-        state.streams == 0
-    }
-
     fn target<'a>(&self, core: &'a Core<'_>) -> Result<(&'a Client, &str), Failed> {
         match (&self.moving.pair.target, core.client(Side::Target)) {
             (Root::Store { bucket, .. }, Some(client)) => Ok((client, bucket)),
@@ -191,18 +197,20 @@ impl Large {
     async fn send(&self, core: &Core<'_>, number: u32) -> Result<Part, Failed> {
         let (client, bucket) = self.target(core)?;
         let (offset, len) = self.cut.range(number, self.meta.size);
-        let _room = core.engine.budget.take(len).await;
+        let _room = core.room(len).await;
         let wanted = fill::Wanted {
             offset,
             len: usize::try_from(len).map_err(|_| Failed::Stopped)?,
             and_more: false,
             algorithm: self.algorithm,
         };
-        let filled = fill::fill(&self.file, self.meta.dev, wanted).await.map_err(read_failed)?;
+        let filled = fill::fill(&core.doing, &self.file, self.meta.dev, wanted)
+            .await
+            .map_err(read_failed)?;
         if filled.body.len() as u64 != len {
             return Err(Failed::Reason(Operation::Read, Side::Source, CHANGED));
         }
-        if !core.engine.pace(len).await {
+        if !core.pace(len).await {
             return Err(Failed::Stopped);
         }
         let (key, upload, checksum) = (&self.key, &self.upload, filled.checksum.as_ref());

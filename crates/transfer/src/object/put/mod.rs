@@ -90,7 +90,7 @@ async fn whole(
     now: &Meta,
 ) -> Result<Result<Step, Meta>, Failed> {
     // The room is held until the server has the object.
-    let _room = core.engine.budget.take(now.size).await;
+    let _room = core.room(now.size).await;
     let wanted = fill::Wanted {
         offset: 0,
         len: now.size as usize,
@@ -98,7 +98,7 @@ async fn whole(
         and_more: true,
         algorithm: core.upload_checksum(),
     };
-    let filled = fill::fill(file, now.dev, wanted).await.map_err(read_failed)?;
+    let filled = fill::fill(&core.doing, file, now.dev, wanted).await.map_err(read_failed)?;
     let after = meta::of_fd(file).map_err(read_failed)?;
     if filled.body.len() as u64 != now.size || !unchanged(now, &after) {
         return Ok(Err(after));
@@ -122,7 +122,7 @@ async fn put(
         return Err(no_store());
     };
     let bytes = body.len() as u64;
-    if !core.engine.pace(bytes).await {
+    if !core.pace(bytes).await {
         return Err(Failed::Stopped);
     }
     let checksum =

@@ -102,7 +102,7 @@ async fn trusted(
         Err(error) if error.kind == Why::NotFound => return Ok(None),
         Err(error) => return Err(Failed::Request(Operation::List, Side::Target, error)),
     };
-    let cut = Cut::with(what.now.size, record.part_bytes, &limits);
+    let cut = Cut::with(what.now.size, record.part_bytes);
     if cut.part_bytes != record.part_bytes {
         return Ok(None);
     }

@@ -1,0 +1,295 @@
+//! Trees are copied while everything that steers them changes: the meter tells what was done, and
+//! limits hold.
+
+use super::*;
+use crate::limit::{Gate, Limiter};
+use crate::meter::{Counts, Meter};
+use crate::policy::{Delete, Preserve};
+use std::ffi::CString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+struct Quiet;
+
+impl Listener for Quiet {
+    fn event(&self, event: Event<'_>) {
+        assert!(!matches!(event, Event::Problem(_)), "nothing fails here");
+    }
+}
+
+/// A folder of its own, removed at the end.
+struct Area(PathBuf);
+
+impl Area {
+    fn new(name: &str) -> Area {
+        let name = format!("hakobu-engine-{name}-{}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(dir.join("src")).unwrap();
+        fs::create_dir_all(dir.join("dst")).unwrap();
+        Area(dir)
+    }
+
+    fn src(&self) -> PathBuf {
+        self.0.join("src")
+    }
+
+    fn dst(&self) -> PathBuf {
+        self.0.join("dst")
+    }
+
+    /// `dirs` directories of `files` files of `size` bytes.
+    fn fill(&self, dirs: usize, files: usize, size: usize) {
+        for dir in 0..dirs {
+            let dir = self.src().join(format!("d{dir}"));
+            fs::create_dir_all(&dir).unwrap();
+            for file in 0..files {
+                fs::write(dir.join(file.to_string()), vec![file as u8; size]).unwrap();
+            }
+        }
+    }
+}
+
+impl Drop for Area {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn open(path: &Path) -> OwnedFd {
+    hakobu_sys::dir::open_root(&CString::new(path.as_os_str().as_bytes()).unwrap()).unwrap()
+}
+
+fn policy() -> Policy {
+    let preserve = Preserve { mode: true, times: true, ..Preserve::default() };
+    Policy {
+        recurse: true,
+        symlinks: crate::policy::Symlinks::Keep,
+        hard_links: true,
+        preserve,
+        delete: Delete::During,
+        ..Policy::default()
+    }
+}
+
+/// Copies the whole of `src` to `dst`.
+fn copy(area: &Area, helm: &Helm, control: &Control, target: TargetMode) -> Totals {
+    let policy = policy();
+    let engine = Engine::new(Setup {
+        policy: &policy,
+        pass: Pass::Transfer,
+        listener: &Quiet,
+        control,
+        items: (false, false),
+        helm,
+        target,
+        deletes: true,
+        temp_dir: None,
+        open_dirs_max: 64,
+        batch_max: 8,
+        umask: 0o022,
+    });
+    let ends = Ends {
+        sources: vec![(open(&area.src()), area.src(), None)],
+        target: (target == TargetMode::Real).then(|| open(&area.dst())),
+        target_path: area.dst(),
+        created: false,
+        path: Vec::new(),
+        first: Vec::new(),
+        provided: Vec::new(),
+        link_dest: Vec::new(),
+    };
+    let base = engine.base(ends, true).map_err(|failure| failure.error).unwrap();
+    let units = engine.list_base(&base);
+    engine.let_go(&base);
+    pool::run(&engine, &helm.gate, units);
+    assert!(Arc::try_unwrap(base).is_ok(), "nobody holds the top any more");
+    engine.totals()
+}
+
+fn helm(jobs: usize, jobs_max: usize) -> Helm {
+    Helm { gate: Gate::new(jobs, jobs_max, 0), meter: Meter::new(jobs_max), ..Helm::fixed(1) }
+}
+
+/// What holds after every run that was not stopped.
+fn agree(counts: &Counts, totals: &Totals) {
+    assert_eq!((counts.in_use(), counts.doing), (0, Default::default()));
+    assert_eq!(counts.bytes, totals.bytes);
+    let Totals { seen_files, seen_links, seen_dirs, deleted, .. } = totals;
+    assert_eq!(counts.items, seen_files + seen_links + seen_dirs + deleted, "{totals:?}");
+    assert!(counts.completions >= counts.items);
+}
+
+#[test]
+fn the_meter_tells_what_was_done() {
+    let area = Area::new("meter");
+    area.fill(3, 100, 4096);
+    fs::write(area.src().join("large"), vec![1; 9 << 20]).unwrap();
+    fs::write(area.src().join("medium"), vec![1; 600 << 10]).unwrap();
+    fs::write(area.src().join("empty"), "").unwrap();
+    fs::hard_link(area.src().join("medium"), area.src().join("d0/again")).unwrap();
+    fs::hard_link(area.src().join("medium"), area.src().join("d1/again")).unwrap();
+    std::os::unix::fs::symlink("nowhere", area.src().join("link")).unwrap();
+    let control = Control::default();
+    for jobs in [1, 2, 5] {
+        fs::remove_dir_all(area.dst()).unwrap();
+        fs::create_dir(area.dst()).unwrap();
+
+        let first = helm(jobs, jobs);
+        let totals = copy(&area, &first, &control, TargetMode::Real);
+        assert_eq!((totals.files, totals.links_created), (303, 3), "{totals:?}");
+        let counts = first.meter.counts();
+        agree(&counts, &totals);
+        // Open, create, move, settle at least; far below what would be counted twice.
+        let files = totals.files;
+        assert!((4 * files..10 * files).contains(&counts.operations), "{counts:?}");
+
+        // Nothing is left to do but to look.
+        let again = helm(jobs, jobs);
+        let totals = copy(&area, &again, &control, TargetMode::Real);
+        assert_eq!((totals.files, totals.bytes, totals.failed), (0, 0, 0));
+        let counts = again.meter.counts();
+        agree(&counts, &totals);
+        assert!(counts.operations > totals.seen_files);
+
+        // Extraneous entries are entries, too.
+        fs::create_dir(area.dst().join("x")).unwrap();
+        fs::write(area.dst().join("x/y"), "y").unwrap();
+        let third = helm(jobs, jobs);
+        let totals = copy(&area, &third, &control, TargetMode::Real);
+        assert_eq!(totals.deleted, 2);
+        agree(&third.meter.counts(), &totals);
+
+        let null = helm(jobs, jobs);
+        let totals = copy(&area, &null, &control, TargetMode::Null);
+        agree(&null.meter.counts(), &totals);
+    }
+}
+
+#[test]
+fn the_gate_may_change_at_any_time() {
+    let area = Area::new("gate");
+    area.fill(40, 70, 100);
+    let control = Control::default();
+    for seed in 0..6 {
+        fs::remove_dir_all(area.dst()).unwrap();
+        fs::create_dir(area.dst()).unwrap();
+        let helm = helm(1, 9);
+        let over = AtomicBool::new(false);
+        let totals = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut random = fastrand::Rng::with_seed(seed);
+                while !over.load(Ordering::Relaxed) {
+                    helm.gate.set(random.usize(0..=9), 0);
+                    std::thread::sleep(Duration::from_micros(random.u64(0..2000)));
+                }
+            });
+            let totals = copy(&area, &helm, &control, TargetMode::Real);
+            over.store(true, Ordering::Relaxed);
+            totals
+        });
+        assert_eq!((totals.files, totals.bytes), (2800, 280_000));
+        agree(&helm.meter.counts(), &totals);
+        for dir in 0..40 {
+            let there = fs::read_dir(area.dst().join(format!("d{dir}"))).unwrap().count();
+            assert_eq!(there, 70);
+        }
+    }
+}
+
+/// Runs a copy and returns how long it took, and the most that the meter's `count` rose in any
+/// second of it.
+fn watched(area: &Area, helm: &Helm, count: fn(&Counts) -> u64) -> (f64, u64) {
+    let control = Control::default();
+    let over = AtomicBool::new(false);
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let watching = scope.spawn(|| {
+            let mut seen: Vec<(Duration, u64)> = vec![(Duration::ZERO, 0)];
+            while !over.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(10));
+                // The clock first: what is counted is from before the moment or a little later.
+                let at = begun.elapsed();
+                seen.push((at, count(&helm.meter.counts())));
+                // A tuner at work.
+                helm.gate.set(1 + seen.len() / 20 % 5, 0);
+            }
+            let rose = |(from, before): &(Duration, u64)| {
+                let within =
+                    seen.iter().rev().find(|(at, _)| *at <= *from + Duration::from_secs(1));
+                within.map_or(0, |(_, after)| after - before)
+            };
+            seen.iter().map(rose).max().unwrap()
+        });
+        copy(area, helm, &control, TargetMode::Real);
+        let took_s = begun.elapsed().as_secs_f64();
+        over.store(true, Ordering::Relaxed);
+        (took_s, watching.join().unwrap())
+    })
+}
+
+/// A limit of two seconds' work holds on the mean and in any second, with workers that come and
+/// go, files larger and smaller than what is granted at once. On a machine where others are at
+/// work the best of three may be late; none may be too fast.
+fn holds(area: &Area, rate: u64, helm: impl Fn() -> Helm, count: fn(&Counts) -> u64) {
+    let mut took = Vec::new();
+    for _ in 0..3 {
+        fs::remove_dir_all(area.dst()).unwrap();
+        fs::create_dir(area.dst()).unwrap();
+        let helm = helm();
+        let (took_s, most) = watched(area, &helm, count);
+        let due_s = count(&helm.meter.counts()) as f64 / rate as f64;
+        assert!(due_s > 1.8, "{due_s:.3} s of work");
+        assert!(most as f64 <= 1.1 * rate as f64, "{most} in a second at {rate}/s");
+        assert!(took_s >= 0.97 * due_s, "{took_s:.3} s instead of {due_s:.3} s");
+        if took_s <= 1.04 * due_s {
+            return;
+        }
+        took.push(took_s / due_s);
+    }
+    panic!("{took:.3?} of the time that is due");
+}
+
+#[test]
+fn a_limit_of_bytes_holds() {
+    let area = Area::new("bytes");
+    area.fill(4, 100, 2048);
+    fs::write(area.src().join("large"), vec![1; 1 << 20]).unwrap();
+    fs::write(area.src().join("medium"), vec![1; 200 << 10]).unwrap();
+    let rate = 1 << 20;
+    let limited = || Helm { bytes: Some(Limiter::new(rate)), ..helm(4, 5) };
+    holds(&area, rate, limited, |counts| counts.bytes);
+}
+
+#[test]
+fn a_limit_of_operations_holds() {
+    let area = Area::new("operations");
+    area.fill(4, 50, 100);
+    let free = helm(1, 1);
+    copy(&area, &free, &Control::default(), TargetMode::Real);
+    let rate = free.meter.counts().operations / 2;
+    let limited = || Helm { operations: Some(Limiter::new(rate)), ..helm(4, 5) };
+    holds(&area, rate, limited, |counts| counts.operations);
+}
+
+#[test]
+fn a_stop_ends_the_waiting_for_a_limit() {
+    let area = Area::new("stop");
+    area.fill(8, 4, 10_000);
+    let helm = Helm { bytes: Some(Limiter::new(512)), ..helm(8, 8) };
+    let control = Control::default();
+    std::thread::scope(|scope| {
+        let copying = scope.spawn(|| copy(&area, &helm, &control, TargetMode::Real));
+        std::thread::sleep(Duration::from_millis(300));
+        let counts = helm.meter.counts();
+        assert!(counts.doing[crate::meter::Phase::Limit as usize] >= 7, "{counts:?}");
+        assert!(counts.bytes <= 512, "{counts:?}");
+        control.stop();
+        let begun = Instant::now();
+        copying.join().unwrap();
+        assert!(begun.elapsed() < Duration::from_millis(600), "{:?}", begun.elapsed());
+    });
+    assert_eq!(helm.meter.counts().in_use(), 0);
+}
