@@ -2,6 +2,7 @@
 //! mean, for the commands that have them.
 
 use crate::options::Given;
+use crate::priority::{self, IoNice};
 use crate::{jobs, size};
 use hakobu_sys::process;
 use hakobu_transfer::run::{memory_bytes_min, too_little_memory};
@@ -29,6 +30,25 @@ pub struct Effort {
     pub explain: bool,
     /// `--prove`.
     pub prove: bool,
+    /// `--nice`, `--ionice`.
+    pub priority: Priority,
+}
+
+/// How much others go first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Priority {
+    nice: Option<i32>,
+    ionice: Option<IoNice>,
+}
+
+impl Priority {
+    /// Takes it on, for this thread and those that it starts from now on.
+    ///
+    /// # Errors
+    /// A sentence that names the option.
+    pub fn apply(self) -> Result<(), String> {
+        priority::apply(self.nice, self.ionice)
+    }
 }
 
 impl Default for Effort {
@@ -42,6 +62,7 @@ impl Default for Effort {
             remember: true,
             explain: false,
             prove: false,
+            priority: Priority::default(),
         }
     }
 }
@@ -68,6 +89,14 @@ impl Effort {
             "no-memory" => self.remember = false,
             "explain" => self.explain = true,
             "prove" => self.prove = true,
+            "nice" => {
+                let nice = priority::parse_nice(&given.value).map_err(|why| wrong(given, why))?;
+                self.priority.nice = Some(nice);
+            }
+            "ionice" => {
+                let class = priority::parse_ionice(&given.value).map_err(|why| wrong(given, why))?;
+                self.priority.ionice = Some(class);
+            }
             _ => return Ok(false),
         }
         Ok(true)

@@ -13,6 +13,7 @@ mod number;
 mod objects;
 mod options;
 mod owner;
+mod priority;
 mod show;
 mod signals;
 mod size;

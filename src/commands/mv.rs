@@ -144,7 +144,7 @@ impl Reading {
         let wanted = &mut self.wanted;
         (wanted.command, wanted.done) = ("mv", "moved");
         wanted.stat = self.objects.stat;
-        wanted.explain = self.effort.explain;
+        (wanted.explain, wanted.priority) = (self.effort.explain, self.effort.priority);
         wanted.resume = "each file is whole, either where it was or where it goes; what is left \
                          to move can be moved with hakobu sync -aHAX --remove-source-files";
         wanted.line = match (self.verbose, wanted.json) {

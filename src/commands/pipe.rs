@@ -57,6 +57,10 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
 }
 
 fn upload(Plan { objects, effort, path, url }: Plan) -> u8 {
+    if let Err(message) = effort.priority.apply() {
+        output::message(&message);
+        return exit::FAILURE;
+    }
     let store = match Store::open(&objects.target) {
         Ok(store) => store,
         Err(error) => {

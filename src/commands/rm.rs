@@ -6,7 +6,7 @@ mod parallel;
 mod tops;
 
 use super::{refuse, tool};
-use crate::effort::Effort;
+use crate::effort::{Effort, Priority};
 use crate::objects::{Asked, is_s3};
 use crate::options::rm::TABLE;
 use crate::options::{Given, Refused, Typed};
@@ -48,6 +48,7 @@ struct Plan {
     jobs: Jobs,
     verbose: bool,
     json: bool,
+    priority: Priority,
     paths: Vec<OsString>,
 }
 
@@ -100,6 +101,7 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
         jobs: Jobs::Auto,
         verbose: false,
         json: false,
+        priority: Priority::default(),
         paths: typed.paths.clone(),
     };
     let (mut asked, mut effort) = (Asked::default(), Effort::default());
@@ -154,7 +156,7 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
     }
     asked.only_with_objects(false).map_err(Refused::Usage)?;
     effort.operations_per_s_max(false).map_err(Refused::Usage)?;
-    plan.jobs = effort.jobs;
+    (plan.jobs, plan.priority) = (effort.jobs, effort.priority);
     if plan.paths.is_empty() && !plan.force {
         return Err(Refused::Usage("nothing to remove: give at least one path".into()));
     }
@@ -164,6 +166,10 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
 /// Removes what the plan names; the exit code.
 fn remove(plan: &Plan) -> u8 {
     let started = Instant::now();
+    if let Err(message) = plan.priority.apply() {
+        crate::show::output::message(&message);
+        return exit::FAILURE;
+    }
     let wanted = Wanted { command: "rm", json: plan.json, quiet: true, ..Wanted::default() };
     let show = match Show::new(wanted, Arc::default()) {
         Ok(show) => show,

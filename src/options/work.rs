@@ -2,6 +2,7 @@
 //! said about it at the end: shared by the commands that move.
 
 use super::{Opt, flag, value};
+use crate::priority;
 
 const LIMITS: &str = "Limits";
 const OUTPUT: &str = "Output";
@@ -32,6 +33,6 @@ pub const MEMORY: &[Opt] =
 
 /// How politely.
 pub const PRIORITY: &[Opt] = &[
-    value("nice", None, "N", "priority for CPU, from -20 to 19, as nice(1)").in_group(LIMITS),
-    value("ionice", None, "CLASS[:LEVEL]", "priority for disks, as ionice(1)").in_group(LIMITS),
+    value("nice", None, "N", priority::NICE_HELP).in_group(LIMITS),
+    value("ionice", None, "CLASS[:LEVEL]", priority::IONICE_HELP).in_group(LIMITS),
 ];

@@ -15,6 +15,7 @@ pub mod stats;
 
 pub use ask::{ask, confirmed};
 
+use crate::effort::Priority;
 use crate::number::{self, Digits};
 use escape::Escape;
 use hakobu_transfer::error::{Class, Problem, quoted};
@@ -80,6 +81,8 @@ pub struct Wanted {
     pub stats: bool,
     /// Counts of operations and requests at the end (`--stat`).
     pub stat: bool,
+    /// How much others go first.
+    pub priority: Priority,
     /// What limits the run, at the end, with all evidence (`--explain`).
     pub explain: bool,
     /// The sentence of totals at the end even where nobody looks.

@@ -6,6 +6,7 @@
 //! `getdents64` that way and go back that way, without a copy.
 
 pub mod cache;
+pub mod cgroup;
 pub mod counters;
 pub mod dir;
 pub mod disk;
@@ -13,6 +14,7 @@ pub mod file;
 pub mod gather;
 pub mod host;
 pub mod meta;
+pub mod priority;
 pub mod process;
 pub mod socket;
 pub mod source;

@@ -68,3 +68,45 @@ pub fn waiting_in(tid: u32) -> Option<String> {
 pub fn adopt_orphans() -> Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_can_be_looked_at_and_bound() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send(own_thread()).unwrap();
+            let _ = stopped.recv();
+            affinity(0).unwrap()
+        });
+        let tid = told.recv().unwrap();
+        assert!(own_threads().contains(&tid));
+        let all = affinity(tid).unwrap();
+        let last = *all.last().unwrap();
+        set_affinity(tid, &[last]).unwrap();
+        assert_eq!(affinity(tid).unwrap(), [last]);
+        // It sleeps until it is told to stop.
+        let sleeping = (0..1000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            state(tid) == Some('S')
+        });
+        assert!(sleeping, "{:?}", state(tid));
+        if let Some(place) = waiting_in(tid) {
+            assert!(place.contains("futex"), "{place}");
+        }
+        drop(stop);
+        assert_eq!(thread.join().unwrap(), [last]);
+        assert_eq!(state(u32::MAX), None);
+        assert_eq!(waiting_in(u32::MAX), None);
+        assert!(set_affinity(0, &[]).is_err());
+        assert!(affinity(u32::MAX >> 1).is_err());
+    }
+
+    #[test]
+    fn the_calling_thread_runs() {
+        assert_eq!(state(own_thread()), Some('R'));
+    }
+}

@@ -187,6 +187,7 @@ impl Reading {
         let concerned = Concerned::of(&sources, &target)?;
         let operations_per_s_max = self.effort.operations_per_s_max(concerned.any())?;
         self.wanted.explain = self.effort.explain;
+        self.wanted.priority = self.effort.priority;
         self.wanted.stat = self.objects.stat;
         let objects = self.objects.fit("cp", &typed.options, concerned, policy)?;
         let wanted = &mut self.wanted;

@@ -81,6 +81,7 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
         dry_run,
         quiet: true,
         stat: asked.stat,
+        priority: effort.priority,
         ..Wanted::default()
     };
     let removal = Removal {

@@ -227,6 +227,7 @@ impl Reading {
         let operations_per_s_max =
             self.effort.operations_per_s_max(concerned.any()).map_err(usage)?;
         self.wanted.explain = self.effort.explain;
+        self.wanted.priority = self.effort.priority;
         let objects = std::mem::take(&mut self.objects);
         self.wanted.stat = objects.stat;
         let objects = objects.fit("sync", &typed.options, concerned, policy).map_err(usage)?;

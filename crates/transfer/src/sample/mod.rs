@@ -2,6 +2,7 @@
 //! read cheaply and often; and the rates between two readings. What a kernel, a container or a lack
 //! of permission does not show is `None` or empty, never an error.
 
+mod limits;
 mod links;
 mod parse;
 mod process;
@@ -12,6 +13,7 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+pub use limits::{IoCeiling, Limits, Served};
 pub use rates::{CpuRates, DiskRates, LinkRates, PressureRates, ProcessRates, Rates};
 pub use sampler::{Sampler, Watched};
 

@@ -3,7 +3,7 @@
 use super::links::Known;
 use super::process::Own;
 use super::tree::Tree;
-use super::{Memory, PressureTimes, Process, Sample, parse};
+use super::{Memory, PressureTimes, Process, Sample, limits, parse};
 use hakobu_sys::counters::{self, Counters, Machine};
 
 /// Whose counters are read besides the machine's.
@@ -32,6 +32,7 @@ pub struct Sampler {
     links: Option<Counters>,
     protocols: Option<Counters>,
     pressure: [Option<Counters>; 3],
+    quota: Option<Counters>,
     known: Known,
     watching: Watching,
 }
@@ -57,6 +58,7 @@ impl Sampler {
             protocols: Counters::machine(Machine::Protocols),
             pressure: [Machine::PressureCpu, Machine::PressureIo, Machine::PressureMemory]
                 .map(Counters::machine),
+            quota: limits::Limits::read().quota_counters(),
             known: Known::default(),
             watching: match of {
                 Watched::Machine => Watching::Nobody,
@@ -102,6 +104,8 @@ impl Sampler {
         if let Some(text) = read(&self.links, buffer) {
             sample.links = self.known.links(text);
         }
+        let quota = self.quota.as_ref().and_then(|file| file.read_short(buffer));
+        sample.quota_periods = quota.and_then(limits::quota_periods);
         sample.tcp = read(&self.protocols, buffer).and_then(parse::tcp);
         let [cpu, io, memory] = &self.pressure;
         let mut pressure = |file: &Option<Counters>| {

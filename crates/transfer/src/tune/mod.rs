@@ -1,9 +1,22 @@
 //! How many jobs: found from goodput, not configured. Pure: the caller brings the time and the
 //! counters, and does what is answered. What is tuned is not known here.
 
+mod brake;
+mod gauge;
+mod ramp;
 mod seed;
+#[cfg(test)]
+mod sim;
+mod stage;
+#[cfg(test)]
+mod tests;
+mod trace;
+mod trial;
+mod tuner;
 
+pub use gauge::ENTRY_CREDIT_BYTES;
 pub use seed::{Medium, jobs};
+pub use tuner::Tuner;
 
 use std::time::Duration;
 
@@ -52,4 +65,49 @@ pub struct Step {
     /// Goodput measured with it: bytes (and the credit of entries) a second; `None` where no
     /// window counted.
     pub rate: Option<f64>,
+}
+
+/// Which of the two numbers is moving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Axis {
+    Jobs,
+    Streams,
+}
+
+impl Axis {
+    fn other(self) -> Axis {
+        match self {
+            Axis::Jobs => Axis::Streams,
+            Axis::Streams => Axis::Jobs,
+        }
+    }
+
+    fn get(self, setting: Setting) -> usize {
+        match self {
+            Axis::Jobs => setting.jobs,
+            Axis::Streams => setting.streams,
+        }
+    }
+
+    fn with(self, setting: Setting, value: usize) -> Setting {
+        match self {
+            Axis::Jobs => Setting { jobs: value, ..setting },
+            Axis::Streams => Setting { streams: value, ..setting },
+        }
+    }
+
+    /// 0 where it is not tuned.
+    fn most(self, bounds: Bounds) -> usize {
+        match self {
+            Axis::Jobs => bounds.jobs_max.max(1),
+            Axis::Streams => bounds.streams_max,
+        }
+    }
+
+    fn used(self, window: &gauge::Window) -> bool {
+        match self {
+            Axis::Jobs => window.jobs_used,
+            Axis::Streams => window.streams_used,
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::verdict::{
     DiskFacts, Experiment, Facts, NetworkFacts, Point, Pressure, Side, UserLimit,
 };
 use hakobu_sys::disk::{self, BlockDevice};
-use hakobu_sys::{process, task};
+use hakobu_sys::process;
 
 /// Everything that is known at the end of a run.
 pub(super) struct Watched<'a> {
@@ -41,13 +41,13 @@ pub(super) fn facts(watched: &Watched<'_>) -> Facts {
     }
     let looks = to.sums.looks.saturating_sub(from.sums.looks);
     let locked = to.sums.locked.saturating_sub(from.sums.locked);
-    let allowed = task::affinity(0).unwrap_or_default();
+    let allowed = watched.ceilings.affinity();
     let machine: Vec<_> = rates.cpus.iter().filter(|(cpu, _)| allowed.contains(cpu)).collect();
     let operations_per_s = per_s(before.operations, after.operations);
     let bytes_per_s = per_s(before.bytes, after.bytes);
     Facts {
         span_s,
-        cpus: watched.ceilings.cpus().unwrap_or(f64::MAX).min(process::cpus() as f64),
+        cpus: watched.ceilings.cpus().unwrap_or(process::cpus() as f64),
         cpu_used: rates.process.cpu(),
         machine_used: (!machine.is_empty())
             .then(|| machine.iter().map(|(_, cpu)| cpu.used()).sum()),
@@ -131,12 +131,7 @@ fn disks(
         Some(DiskFacts {
             sides,
             rotating: ends.iter().any(|end| end.medium == crate::tune::Medium::Rotating),
-            ceilings: watched.ceilings.reached(
-                device.dev,
-                &from.served,
-                &to.served,
-                (span_s, rates),
-            ),
+            ceilings: watched.ceilings.reached(&from.served, &to.served, span_s, rates),
             dirty_bytes: threshold.map(|threshold| (dirty, threshold as f64)),
             ..of_rates(rates)
         })

@@ -1,0 +1,263 @@
+//! A bench for the tuner: worlds whose best number of jobs is known, with a clock of their own.
+//! Nothing here sleeps, and the same seed gives the same run.
+//!
+//! Time goes in ticks of 10 ms. A world answers with a rate (units a second) to a number of units in
+//! flight; units come out one service time after they went in (the service time is what Little's law
+//! makes of rate and units, at least the one without load), so a new setting shows with that lag, and
+//! for the first service time nothing comes out at all.
+//!
+//! Noise of x % is two factors, both of mean 1 and log-normal: one with a deviation of x %, new with
+//! each tick, and one of x/2 %, which changes slowly (first-order autoregressive, time constant 100 ms):
+//! averaging over a second still leaves a deviation of about a quarter of x %.
+
+use super::{Bounds, ENTRY_CREDIT_BYTES, Reading, Setting, Tuner};
+use fastrand::Rng;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Seconds a tick.
+pub const TICK_S: f64 = 0.01;
+
+/// What a setting brings at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    /// Units a second that come out.
+    pub rate: f64,
+    /// Units a second that are refused.
+    pub refused: f64,
+    /// Bytes of each unit.
+    pub bytes: f64,
+}
+
+type Curve = Box<dyn Fn(f64, f64) -> Answer>;
+type InUse = fn(Setting) -> usize;
+
+/// A world to move something in.
+pub struct World {
+    /// Time in seconds and units in flight.
+    curve: Curve,
+    /// Seconds that a unit takes without load.
+    service_s: f64,
+    in_use: InUse,
+}
+
+const BYTES: f64 = 16384.0;
+
+fn plain(rate: f64) -> Answer {
+    Answer { rate, refused: 0.0, bytes: BYTES }
+}
+
+impl World {
+    fn new(service_s: f64, curve: impl Fn(f64, f64) -> Answer + 'static) -> World {
+        World { curve: Box::new(curve), service_s, in_use: |setting| setting.jobs }
+    }
+
+    /// Linear up to `cap` units, flat from there on.
+    pub fn linear(service_s: f64, cap: f64) -> World {
+        World::new(service_s, move |_, jobs| plain(jobs.min(cap) / service_s))
+    }
+
+    /// Universal scalability law (Gunther) with its peak at `peak` units; `serial` is the share of
+    /// work that waits for others.
+    pub fn usl(service_s: f64, serial: f64, peak: f64) -> World {
+        let crosstalk = (1.0 - serial) / (peak * peak);
+        World::new(service_s, move |_, jobs| {
+            let slower = 1.0 + serial * (jobs - 1.0) + crosstalk * jobs * (jobs - 1.0);
+            plain(jobs / service_s / slower)
+        })
+    }
+
+    /// Requests disturb each other: one at a time is best.
+    pub fn rotating(service_s: f64) -> World {
+        World::new(service_s, move |_, jobs| plain(1.0 / service_s / (1.0 + 0.3 * (jobs - 1.0))))
+    }
+
+    /// The cap moves at 5 s.
+    pub fn moving(service_s: f64, before: f64, after: f64) -> World {
+        World::new(service_s, move |t_s, jobs| {
+            plain(jobs.min(if t_s < 5.0 { before } else { after }) / service_s)
+        })
+    }
+
+    /// Linear up to a cap; from `at_s` on units are ten times as large and no slower.
+    pub fn drifting(service_s: f64, cap: f64, at_s: f64) -> World {
+        World::new(service_s, move |t_s, jobs| {
+            let credit = ENTRY_CREDIT_BYTES as f64;
+            let bytes = if t_s < at_s { BYTES } else { 10.0 * (BYTES + credit) - credit };
+            Answer { bytes, ..plain(jobs.min(cap) / service_s) }
+        })
+    }
+
+    /// Linear up to a cap, and a third of that above another number.
+    pub fn collapsing(service_s: f64, cap: f64, above: f64) -> World {
+        World::new(service_s, move |_, jobs| {
+            let rate = jobs.min(cap) / service_s;
+            plain(if jobs > above { rate / 3.0 } else { rate })
+        })
+    }
+
+    /// A server that refuses what is above a rate, which costs it a share of the rest.
+    pub fn throttled(service_s: f64, most: f64, cost: f64) -> World {
+        World::new(service_s, move |_, jobs| {
+            let offered = jobs / service_s;
+            if offered <= most {
+                return plain(offered);
+            }
+            Answer { refused: offered - most, ..plain(most * (1.0 - cost)) }
+        })
+    }
+
+    /// One large object: as many parts in flight as both numbers allow.
+    pub fn one_object(service_s: f64, cap: f64) -> World {
+        let mut world = World::linear(service_s, cap);
+        world.in_use = |setting| setting.jobs.min(setting.streams);
+        world
+    }
+
+    fn goodput(&self, t_s: f64, jobs: usize) -> f64 {
+        let answer = (self.curve)(t_s, jobs as f64);
+        answer.rate * (answer.bytes + ENTRY_CREDIT_BYTES as f64)
+    }
+
+    /// The fewest jobs that reach `share` of what is possible at a time, and what is possible.
+    pub fn knee(&self, t_s: f64, jobs_max: usize, share: f64) -> (usize, f64) {
+        let best = (1..=jobs_max).map(|jobs| self.goodput(t_s, jobs)).fold(0.0, f64::max);
+        let fewest = (1..=jobs_max).find(|jobs| self.goodput(t_s, *jobs) >= share * best);
+        (fewest.unwrap_or(jobs_max), best)
+    }
+}
+
+/// A run in a world.
+pub struct Run<'a> {
+    world: &'a World,
+    noise: f64,
+    slow: f64,
+    rng: Rng,
+    past: VecDeque<usize>,
+    now_s: f64,
+    exact: [f64; 4],
+    reading: Reading,
+}
+
+fn normal(rng: &mut Rng) -> f64 {
+    (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0
+}
+
+impl<'a> Run<'a> {
+    pub fn new(world: &'a World, noise: f64, seed: u64) -> Run<'a> {
+        let rng = Rng::with_seed(seed);
+        let (past, reading) = (VecDeque::new(), Reading::default());
+        Run { world, noise, slow: 0.0, rng, past, now_s: 0.0, exact: [0.0; 4], reading }
+    }
+
+    fn factor(&mut self) -> f64 {
+        let quick = normal(&mut self.rng) * self.noise;
+        let deviation = self.noise / 2.0;
+        let keep = (-TICK_S / 0.1_f64).exp();
+        let push = (1.0 - keep * keep).sqrt() * deviation;
+        self.slow = self.slow * keep + normal(&mut self.rng) * push;
+        let variance = self.noise * self.noise + deviation * deviation;
+        (quick + self.slow - variance / 2.0).exp()
+    }
+
+    /// Ten milliseconds with this setting; what was moved in them (bytes and credits).
+    pub fn tick(&mut self, setting: Setting) -> f64 {
+        let in_use = (self.world.in_use)(setting);
+        self.past.push_front(in_use);
+        let now = (self.world.curve)(self.now_s, in_use as f64);
+        let service_s = (in_use as f64 / now.rate.max(1e-9)).max(self.world.service_s);
+        let lag = (service_s / TICK_S) as usize;
+        self.past.truncate(2000);
+        let factor = self.factor();
+        let answer = match self.past.get(lag.min(1999)) {
+            Some(jobs) => (self.world.curve)(self.now_s, *jobs as f64),
+            None => plain(0.0),
+        };
+        let units = answer.rate * factor * TICK_S;
+        let [bytes, done, refused, _] = &mut self.exact;
+        *bytes += units * answer.bytes;
+        *done += units;
+        *refused += answer.refused * TICK_S;
+        self.reading = Reading {
+            bytes: *bytes as u64,
+            items: *done as u64,
+            completions: *done as u64,
+            in_use,
+            throttled: *refused as u64,
+            timed_out: 0,
+        };
+        self.now_s += TICK_S;
+        units * (answer.bytes + ENTRY_CREDIT_BYTES as f64)
+    }
+}
+
+/// How a run of 20 s went, as shares of what was possible.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Score {
+    /// Seconds 10 to 20, of the best at each moment.
+    pub late: f64,
+    /// The jobs in force most of that time (median), over the fewest that reach 97 %.
+    pub jobs: f64,
+    /// The first 2 s, of the best fixed number.
+    pub two: f64,
+    /// The first 10 s.
+    pub ten: f64,
+}
+
+/// What a fixed number of jobs moves in the first 2 and 10 s, without noise.
+fn fixed(world: &World, jobs: usize) -> (f64, f64) {
+    let mut run = Run::new(world, 0.0, 0);
+    let setting = Setting { jobs, streams: jobs };
+    let mut sums = (0.0, 0.0);
+    for tick in 0..1000 {
+        let moved = run.tick(setting);
+        sums.1 += moved;
+        if tick < 200 {
+            sums.0 += moved;
+        }
+    }
+    sums
+}
+
+/// What the best fixed number of jobs moves in the first 2 and 10 s.
+pub fn best_fixed(world: &World, jobs_max: usize) -> (f64, f64) {
+    let grid = (0..=32).map(|step| 2_f64.powf(f64::from(step) / 4.0).round() as usize);
+    let sums = grid.filter(|jobs| *jobs <= jobs_max).map(|jobs| fixed(world, jobs));
+    sums.fold((0.0, 0.0), |best, sum| (sum.0.max(best.0), sum.1.max(best.1)))
+}
+
+/// Lets a tuner loose for 20 s. `best` is what [`best_fixed`] says.
+pub fn score(
+    world: &World, noise: f64, seed: u64, start: (Setting, bool), bounds: Bounds, best: (f64, f64),
+) -> (Score, Tuner) {
+    let mut run = Run::new(world, noise, seed);
+    let mut tuner = Tuner::new(bounds, start.0, start.1);
+    let mut setting = start.0;
+    let mut score = Score::default();
+    let (mut possible, mut used) = (0.0, Vec::new());
+    for tick in 0..2000 {
+        let t_s = run.now_s;
+        let moved = run.tick(setting);
+        match tick {
+            ..200 => (score.two, score.ten) = (score.two + moved, score.ten + moved),
+            200..1000 => score.ten += moved,
+            _ => {
+                score.late += moved;
+                if tick % 100 == 0 {
+                    possible += 100.0 * TICK_S * world.knee(t_s, bounds.jobs_max, 1.0).1;
+                }
+                used.push((world.in_use)(setting));
+            }
+        }
+        setting = tuner.step(Duration::from_secs_f64(run.now_s), &run.reading);
+        assert!((1..=bounds.jobs_max).contains(&setting.jobs), "{setting:?}");
+        assert!(setting.streams <= bounds.streams_max, "{setting:?}");
+    }
+    score.late /= possible;
+    score.two /= best.0;
+    score.ten /= best.1;
+    used.sort_unstable();
+    let fewest = world.knee(15.0, bounds.jobs_max, 0.97).0;
+    score.jobs = used[used.len() / 2] as f64 / fewest as f64;
+    (score, tuner)
+}

@@ -1,0 +1,465 @@
+//! The state machine: what the module describes, put together from its parts.
+
+use super::brake::Brake;
+use super::gauge::{Gauge, WINDOW_S_MIN, Window};
+use super::ramp::{Plateau, Ramp, Verdict};
+use super::stage::{Hold, PROBE_S_MIN, Shrink, Stage, half_more, quarter_less};
+use super::trace::Trace;
+use super::trial::{Noise, Outcome, Trial};
+use super::{Axis, Bounds, Reading, Setting, Step};
+use std::time::Duration;
+
+/// What may be missing to the best where fewer units do: 3 %.
+const EQUAL: f64 = 0.03;
+
+/// What half as much again has to bring so that doubling begins anew (natural logarithm of 1.1).
+const RAMP_LN: f64 = 0.0953;
+
+/// A probe downwards may cost this share of the run so far, if it turns out to be bad.
+const COST: f64 = 0.1;
+
+/// Seconds that a trial may take: an eighth of the run so far, between these.
+const TRIAL_S: (f64, f64) = (0.4, 3.0);
+
+/// Windows in a row in which the other number was what limited.
+const OTHERS: u32 = 2;
+
+/// Finds the number of jobs, and of parts per object where that is tuned. See the module.
+#[derive(Debug)]
+pub struct Tuner {
+    bounds: Bounds,
+    now: Duration,
+    /// In force.
+    setting: Setting,
+    /// In force when nothing is tried.
+    base: Setting,
+    /// The number that is moving.
+    axis: Axis,
+    /// Numbers that have been through start-up.
+    known: [bool; 2],
+    stage: Stage,
+    trial: Option<Trial>,
+    gauge: Gauge,
+    noise: Noise,
+    trace: Trace,
+    brake: Brake,
+    /// Logarithm of the rate of the window before, with the base.
+    before_ln: Option<f64>,
+    others: u32,
+}
+
+impl Tuner {
+    /// Begins with `seed`; one that is `remembered` is verified, any other one grows.
+    pub fn new(bounds: Bounds, seed: Setting, remembered: bool) -> Tuner {
+        let jobs = seed.jobs.clamp(1, bounds.jobs_max.max(1));
+        let streams = match bounds.streams_max {
+            0 => 0,
+            most => seed.streams.clamp(1, most),
+        };
+        let seed = Setting { jobs, streams };
+        let stage = match remembered {
+            true => Stage::Hold(Hold::verify(0.0)),
+            false => Stage::Ramp(Ramp::new(seed, 0)),
+        };
+        let mut tuner = Tuner {
+            bounds,
+            now: Duration::ZERO,
+            setting: seed,
+            base: seed,
+            axis: Axis::Jobs,
+            known: [remembered; 2],
+            stage,
+            trial: None,
+            gauge: Gauge::default(),
+            noise: Noise::default(),
+            trace: Trace::default(),
+            brake: Brake::default(),
+            before_ln: None,
+            others: 0,
+        };
+        tuner.trace.set(Duration::ZERO, seed);
+        tuner.gauge.open(Duration::ZERO, seed, false);
+        tuner
+    }
+
+    /// What to do from now on. `now` counts from the start of the run; to be called about every
+    /// 10 ms.
+    pub fn step(&mut self, now: Duration, reading: &Reading) -> Setting {
+        self.now = self.now.max(now);
+        let news = self.gauge.tick(self.now, reading);
+        if self.brake.notices(self.now_s(), news.completions, news.refused) {
+            self.slow_down();
+        } else if matches!(self.stage, Stage::Ramp(_)) {
+            self.grow(news.completions);
+        } else if self.gauge.is_full() {
+            let window = self.gauge.close();
+            self.window(window);
+        }
+        self.setting
+    }
+
+    /// Settings in the order in which they were used, each with the goodput measured with it; at
+    /// most 500, old ones thinned out.
+    pub fn path(&self) -> &[Step] {
+        self.trace.steps()
+    }
+
+    /// The fewest jobs within 3 % of the best, and their goodput: what to remember. `None` where
+    /// nothing was measured.
+    pub fn best(&self) -> Option<(Setting, f64)> {
+        let setting = match &self.stage {
+            Stage::Ramp(ramp) => ramp.plateau(self.axis).base,
+            Stage::Shrink(shrink) => self.axis.with(self.base, shrink.fewest),
+            Stage::Bracket | Stage::Hold(_) => self.base,
+        };
+        let measured = self.path().iter().rev().find(|step| step.setting == setting);
+        let rate = self.trace.mean(setting.jobs).or(measured.and_then(|step| step.rate))?;
+        Some((setting, rate))
+    }
+
+    /// The search is over: what is in force is held, but for rare probes.
+    pub fn is_settled(&self) -> bool {
+        matches!(&self.stage, Stage::Hold(hold) if hold.unverified == 0)
+    }
+
+    /// For each number of jobs the mean of the middle half of its windows that counted.
+    pub fn curve(&self) -> Vec<(f64, f64)> {
+        self.trace.curve()
+    }
+
+    fn now_s(&self) -> f64 {
+        self.now.as_secs_f64()
+    }
+
+    /// The most that the moving number may be now.
+    fn most(&self) -> usize {
+        let bound = self.axis.most(self.bounds);
+        let ceiling = self.brake.ceiling(self.now_s()).unwrap_or(usize::MAX);
+        bound.min(ceiling.saturating_sub(1)).max(1)
+    }
+
+    fn apply(&mut self, setting: Setting) {
+        let changed = setting != self.setting;
+        self.setting = setting;
+        self.trace.set(self.now, setting);
+        self.gauge.open(self.now, setting, changed);
+        self.before_ln = None;
+    }
+
+    /// Start-up: each completion allows one unit more, until a round is over.
+    fn grow(&mut self, completions: u64) {
+        let (most, axis) = (self.most(), self.axis);
+        let Stage::Ramp(ramp) = &mut self.stage else { return };
+        let value = axis.get(ramp.round);
+        let enough = self.gauge.elapsed_s() >= WINDOW_S_MIN;
+        let done = self.gauge.completions() >= Ramp::wanted(value);
+        if !(enough && done || self.gauge.is_overdue()) {
+            if enough && ramp.doubted.is_none() {
+                ramp.grown = ramp.grown.saturating_add(completions);
+                let more = usize::try_from(ramp.grown).unwrap_or(usize::MAX);
+                let grown = value.saturating_add(more).min(2 * value).min(most).max(value);
+                self.setting = axis.with(ramp.round, grown);
+            }
+            return;
+        }
+        let window = self.gauge.close();
+        let round = ramp.round;
+        let verdict = match (axis.used(&window), axis.other().used(&window)) {
+            (true, _) => ramp.judge(axis, window.rate),
+            // The other number is what limits: it grows instead.
+            (false, true) if axis.other().most(self.bounds) > 0 => {
+                self.axis = axis.other();
+                self.brake.forget_ceiling();
+                Verdict::Up
+            }
+            // Work does not wait: nothing is to be learned from this round.
+            _ => {
+                ramp.grown = 0;
+                self.apply(round);
+                return;
+            }
+        };
+        self.record(&window, round);
+        match verdict {
+            Verdict::Up => {
+                let value = self.axis.get(round);
+                let next = value.saturating_mul(2).min(self.most());
+                if next <= value {
+                    let Stage::Ramp(ramp) = &self.stage else { return };
+                    let plateau = ramp.plateau(self.axis);
+                    self.level_off(plateau);
+                    return;
+                }
+                let next = self.axis.with(round, next);
+                let Stage::Ramp(ramp) = &mut self.stage else { return };
+                (ramp.round, ramp.grown) = (next, 0);
+                self.setting = next;
+                self.trace.set(self.now, next);
+                // What comes in at first was begun by the round before, as in any round.
+                self.gauge.open(self.now, next, false);
+            }
+            Verdict::Confirm => {
+                let grown = self.setting != round;
+                self.apply(round);
+                self.gauge.open(self.now, round, grown);
+            }
+            Verdict::Over(plateau) => {
+                if plateau.collapsed {
+                    self.brake.remember(self.now.as_secs_f64(), self.axis.get(round));
+                }
+                self.level_off(plateau);
+            }
+        }
+    }
+
+    /// Start-up is over.
+    fn level_off(&mut self, plateau: Plateau) {
+        self.known[self.axis as usize] = true;
+        self.base = plateau.base;
+        let value = self.axis.get(plateau.base);
+        let shrink = Shrink {
+            anchor: value,
+            fewest: value,
+            deficit_ln: 0.0,
+            below: plateau.below,
+            hint: plateau.hint,
+            halves: plateau.below == 0,
+        };
+        // Where more is worse, the best lies below rather than in between.
+        let down = plateau.lost && plateau.below == 0;
+        let bracket = !down && !plateau.collapsed && plateau.hint.is_none() && self.most() > value;
+        self.stage = if bracket { Stage::Bracket } else { Stage::Shrink(shrink) };
+        self.apply(plateau.base);
+    }
+
+    /// Keeps what a window showed.
+    fn record(&mut self, window: &Window, setting: Setting) {
+        if self.axis.used(window) {
+            self.trace.rate(window.rate);
+        }
+        if window.jobs_used && window.whole {
+            self.trace.point(setting.jobs, window.rate);
+        }
+    }
+
+    /// A window has ended, after start-up.
+    fn window(&mut self, window: Window) {
+        let setting = self.setting;
+        self.record(&window, setting);
+        let rate_ln = window.rate.max(1.0).ln();
+        let counts = self.axis.used(&window);
+        if let Some(mut trial) = self.trial.take() {
+            let outcome = match counts {
+                true => trial.window(self.now_s(), rate_ln, &self.noise),
+                false => trial.missed(),
+            };
+            match outcome {
+                Outcome::Swap | Outcome::Again => {
+                    self.apply(trial.setting());
+                    self.trial = Some(trial);
+                }
+                Outcome::Decided(taken, ratio_ln) => self.conclude(&trial, taken, ratio_ln),
+                Outcome::GivenUp => {
+                    if let Stage::Hold(hold) = &mut self.stage {
+                        hold.back_off(self.now.as_secs_f64());
+                    }
+                    self.apply(self.base);
+                }
+            }
+            return;
+        }
+        let before_ln = self.before_ln;
+        self.apply(self.base);
+        if !counts {
+            self.look_at_other(&window);
+            return;
+        }
+        self.others = 0;
+        if let Some(before_ln) = before_ln {
+            self.noise.learn(before_ln, rate_ln);
+        }
+        let now_s = self.now_s();
+        if let Stage::Hold(hold) = &mut self.stage {
+            hold.watch(now_s, rate_ln, self.noise.deviation());
+        }
+        self.before_ln = Some(rate_ln);
+        self.consider(rate_ln);
+    }
+
+    /// The moving number does not limit: perhaps the other one does.
+    fn look_at_other(&mut self, window: &Window) {
+        let other = self.axis.other();
+        if !other.used(window) || other.most(self.bounds) == 0 {
+            return;
+        }
+        self.others += 1;
+        if self.others < OTHERS {
+            return;
+        }
+        self.others = 0;
+        self.axis = other;
+        self.brake.forget_ceiling();
+        self.stage = match self.known[other as usize] {
+            true => Stage::Hold(Hold::verify(self.now_s())),
+            false => Stage::Ramp(Ramp::new(self.base, 0)),
+        };
+        self.apply(self.base);
+    }
+
+    /// Tries something, if it is time to. The window that just ended is the first A.
+    fn consider(&mut self, rate_ln: f64) {
+        let (now_s, most) = (self.now_s(), self.most());
+        let frozen = self.brake.is_frozen(now_s);
+        let window_s = self.gauge.window_s();
+        let cheap = |from: usize, to: usize| {
+            let lost = 1.0 - to as f64 / from as f64;
+            lost * window_s <= COST * now_s
+        };
+        let base = self.axis.get(self.base);
+        let (value, threshold_ln) = match &mut self.stage {
+            Stage::Ramp(_) => return,
+            Stage::Bracket => {
+                let value = (base as f64 * std::f64::consts::SQRT_2).round() as usize;
+                if frozen || value > most || value <= base {
+                    return self.shrink(base, base, 0);
+                }
+                (value, EQUAL)
+            }
+            Stage::Shrink(shrink) => match shrink.next() {
+                None => {
+                    let (fewest, deficit_ln) = (shrink.fewest, shrink.deficit_ln);
+                    self.base = self.axis.with(self.base, fewest);
+                    self.stage = Stage::Hold(Hold::new(now_s, deficit_ln));
+                    return self.apply(self.base);
+                }
+                Some(value) if cheap(base, value) => (value, -EQUAL),
+                Some(_) => return,
+            },
+            Stage::Hold(hold) => {
+                if now_s < hold.probe_at_s {
+                    return;
+                }
+                let mut up = half_more(base);
+                if let Some(ceiling) = self.brake.ceiling(now_s) {
+                    let between = ((base * ceiling) as f64).sqrt();
+                    up = up.min(between.max(0.85 * ceiling as f64) as usize);
+                }
+                let up = up.min(most);
+                let down = if hold.fallen { (base / 2).max(1) } else { quarter_less(base) };
+                let can_go_up = up > base && !frozen;
+                if hold.up && can_go_up {
+                    (up, EQUAL)
+                } else if hold.up && frozen && up > base {
+                    return;
+                } else if !hold.up && down < base {
+                    if !cheap(base, down) {
+                        return;
+                    }
+                    (down, -(EQUAL - hold.deficit_ln).max(0.0))
+                } else {
+                    return hold.back_off(now_s);
+                }
+            }
+        };
+        let until_s = now_s + (now_s / 8.0).clamp(TRIAL_S.0, TRIAL_S.1);
+        let b = self.axis.with(self.base, value);
+        let trial = Trial::new(self.base, b, threshold_ln, until_s, rate_ln);
+        self.apply(b);
+        self.trial = Some(trial);
+    }
+
+    /// Goes down from `anchor`; `below` is known to bring less.
+    fn shrink(&mut self, anchor: usize, fewest: usize, below: usize) {
+        let halves = below == 0 && !self.known_to_gain(fewest);
+        let deficit_ln = 0.0;
+        self.stage =
+            Stage::Shrink(Shrink { anchor, fewest, deficit_ln, below, hint: None, halves });
+        self.base = self.axis.with(self.base, anchor);
+        self.apply(self.base);
+    }
+
+    /// Half of this was seen to bring clearly less.
+    fn known_to_gain(&self, value: usize) -> bool {
+        let rate = |value: usize| {
+            let setting = self.axis.with(self.base, value);
+            self.path().iter().rev().find(|step| step.setting == setting)?.rate
+        };
+        matches!((rate(value), rate(value / 2)), (Some(one), Some(half)) if one > 1.1 * half)
+    }
+
+    /// A trial has ended.
+    fn conclude(&mut self, trial: &Trial, taken: bool, ratio_ln: f64) {
+        let now_s = self.now_s();
+        let (a, b) = (self.axis.get(trial.a), self.axis.get(trial.b));
+        match &mut self.stage {
+            Stage::Ramp(_) => {}
+            Stage::Bracket if taken => {
+                self.base = trial.b;
+            }
+            Stage::Bracket => {
+                let below = if self.known_to_gain(a) { a / 2 } else { 0 };
+                return self.shrink(a, a, below);
+            }
+            Stage::Shrink(shrink) => {
+                shrink.tried(b, taken, ratio_ln);
+                self.base = self.axis.with(trial.a, shrink.anchor);
+            }
+            Stage::Hold(hold) => match (b > a, taken) {
+                (true, true) if ratio_ln > RAMP_LN => {
+                    self.base = trial.b;
+                    self.stage = Stage::Ramp(Ramp::new(trial.b, a));
+                }
+                (true, true) => {
+                    self.base = trial.b;
+                    hold.deficit_ln = 0.0;
+                    hold.go_on(now_s);
+                }
+                (false, true) if hold.unverified > 0 || hold.fallen => {
+                    if ratio_ln > RAMP_LN {
+                        self.brake.remember(now_s, a);
+                    }
+                    // Far from where it should be: halves, from the better of the two.
+                    return match ratio_ln > 0.0 {
+                        true => self.shrink(b, b, 0),
+                        false => self.shrink(a, b, 0),
+                    };
+                }
+                (false, true) => {
+                    self.base = trial.b;
+                    hold.deficit_ln = (hold.deficit_ln - ratio_ln).max(0.0);
+                    hold.go_on(now_s);
+                }
+                (up, false) => {
+                    // The best may have moved: what more would bring is what this lacks.
+                    if up {
+                        hold.deficit_ln = ratio_ln.clamp(0.0, EQUAL);
+                    }
+                    hold.fallen = false;
+                    hold.back_off(now_s);
+                }
+            },
+        }
+        self.apply(self.base);
+    }
+
+    /// The server refuses: back to what went before, or to half; nothing goes up for a while.
+    fn slow_down(&mut self) {
+        let now_s = self.now_s();
+        let value = self.axis.get(self.setting);
+        let before = match (&self.stage, &self.trial) {
+            (Stage::Ramp(ramp), _) => self.axis.get(ramp.plateau(self.axis).base),
+            (_, Some(trial)) => self.axis.get(trial.a),
+            _ => value,
+        };
+        let lower = if before < value { before } else { value / 2 };
+        self.trial = None;
+        self.brake.remember(now_s, value);
+        self.brake.freeze(now_s, self.gauge.service_s());
+        self.base = self.axis.with(self.base, lower.max(1));
+        self.known[self.axis as usize] = true;
+        let mut hold = Hold::new(now_s, 0.0);
+        hold.probe_at_s = now_s + PROBE_S_MIN / 2.0;
+        self.stage = Stage::Hold(hold);
+        self.apply(self.base);
+    }
+}
