@@ -12,6 +12,8 @@ pub mod output;
 pub mod problems;
 pub mod progress;
 pub mod stats;
+#[allow(dead_code)] // shown as soon as runs are steered
+pub mod verdict;
 
 pub use ask::{ask, confirmed};
 
