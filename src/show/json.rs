@@ -7,7 +7,6 @@ use hakobu_transfer::error::{Cause, Class, Operation, Problem};
 use hakobu_transfer::event::Change;
 use hakobu_transfer::event::Item;
 use hakobu_transfer::run::{Findings, Outcome};
-use hakobu_transfer::tune::Step;
 use hakobu_transfer::unit::Kind;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -220,29 +219,16 @@ pub struct Summary {
 /// What is known of a run that was steered.
 #[derive(Serialize)]
 struct Steered {
-    verdict: verdict::Line,
-    jobs_path: Vec<PathPoint>,
-}
-
-/// From when on so many jobs were used, and what they brought.
-#[derive(Serialize)]
-struct PathPoint {
-    t_s: f64,
-    jobs: usize,
-    rate: Option<f64>,
+    verdict: verdict::Value,
+    jobs_path: Vec<verdict::Jobs>,
 }
 
 impl Steered {
     /// `None` where nothing was steered: nothing was moved, or by another way.
     fn of(findings: &Findings) -> Option<Steered> {
-        let point = |step: &Step| PathPoint {
-            t_s: step.at.as_secs_f64(),
-            jobs: step.setting.jobs,
-            rate: step.rate,
-        };
         (!findings.path.is_empty()).then(|| Steered {
-            verdict: verdict::Line::of(findings.verdict.as_ref()),
-            jobs_path: findings.path.iter().map(point).collect(),
+            verdict: verdict::value(&verdict::of(findings)),
+            jobs_path: verdict::jobs_path(&findings.path),
         })
     }
 }

@@ -5,8 +5,10 @@ mod bounds;
 mod ceilings;
 mod ends;
 mod facts;
+mod flight;
 mod memory;
 mod pilot;
+mod prove;
 mod record;
 
 use super::Spec;
@@ -21,7 +23,9 @@ pub use bounds::{memory_bytes_min, too_little_memory};
 pub(super) use ends::Ends;
 pub(super) use memory::Notes;
 use hakobu_sys::process;
-use pilot::{Flight, Pilot};
+use facts::Subject;
+pub(super) use flight::Flight;
+use pilot::Pilot;
 use std::sync::Arc;
 
 /// What was found out about a run while it went on.
@@ -36,52 +40,75 @@ pub struct Findings {
 }
 
 /// A run that is about to begin: what it is steered by, and from where.
-pub(super) struct Course<'a> {
+pub(super) struct Course {
     /// What the engine obeys and keeps.
     pub helm: Arc<Helm>,
-    spec: &'a Spec,
-    ends: Ends,
+    subject: Subject,
     notes: Notes,
     seed: Setting,
+    /// Most parts of one object.
+    streams_max: usize,
     remembered: bool,
+    proves: bool,
 }
 
-impl<'a> Course<'a> {
+/// Parts of one large object that are begun with, and that may ever be under way.
+const STREAMS: (usize, usize) = (8, 64);
+
+impl Course {
     /// Sizes a run: how many jobs it begins with, and how many there may be. `lanes` is how many
     /// threads will count what they do; `None` for one each job.
-    pub fn new(spec: &'a Spec, ends: Ends, notes: Notes, lanes: Option<usize>) -> Course<'a> {
+    pub fn new(spec: &Spec, ends: Ends, notes: Notes, lanes: Option<usize>) -> Course {
         let with_store = ends.has_store();
         let open_files_max = process::raise_open_files_limit();
         let jobs_max = bounds::jobs_max(spec, &ends, open_files_max);
-        let noted = match spec.jobs {
-            Jobs::Auto => notes.setting(&ends),
-            Jobs::Fixed(_) => None,
-        };
+        let auto = spec.jobs == Jobs::Auto;
+        let noted = if auto { notes.setting(&ends) } else { None };
         let by_rule = match (spec.jobs, with_store) {
             (Jobs::Auto, true) => JOBS_SEED,
             (jobs, _) => tune::jobs(jobs, &ends.mediums(), process::cpus(), open_files_max),
         };
-        let rule = Setting { jobs: by_rule, streams: 0 };
-        let seed = noted.unwrap_or(rule);
-        let seed = Setting { jobs: seed.jobs.clamp(1, jobs_max), ..seed };
+        // Parts of objects are counted where that is left to the tuner.
+        let (streams, streams_max) = match (auto && with_store, spec.objects.options.concurrency) {
+            (false, _) => (0, 0),
+            (true, None) => STREAMS,
+            (true, Some(asked)) => (asked, asked),
+        };
+        let seed = noted.unwrap_or(Setting { jobs: by_rule, streams });
+        let seed = Setting {
+            jobs: seed.jobs.clamp(1, jobs_max),
+            streams: seed.streams.clamp(streams.min(1), streams_max),
+        };
         let helm = Helm {
             gate: Gate::new(seed.jobs, jobs_max, seed.streams),
             meter: Meter::new(lanes.unwrap_or(jobs_max)),
             bytes: spec.bytes_per_s_max.map(Limiter::new),
             operations: spec.operations_per_s_max.map(Limiter::new),
         };
-        let helm = Arc::new(helm);
-        Course { helm, spec, ends, notes, seed, remembered: noted.is_some() }
+        let subject = Subject {
+            ends,
+            jobs_fixed: !auto,
+            bytes_per_s_max: spec.bytes_per_s_max,
+            operations_per_s_max: spec.operations_per_s_max,
+        };
+        Course {
+            helm: Arc::new(helm),
+            subject,
+            notes,
+            seed,
+            streams_max,
+            remembered: noted.is_some(),
+            proves: spec.prove,
+        }
     }
 
     /// Begins to steer.
-    pub fn begin(self) -> Flight<'a> {
-        let bounds = Bounds { jobs_max: self.helm.gate.jobs_max(), streams_max: 0 };
-        let tuner = match self.spec.jobs {
-            Jobs::Auto => Some(Tuner::new(bounds, self.seed, self.remembered)),
-            Jobs::Fixed(_) => None,
-        };
-        let pilot = Pilot::new(tuner, !self.ends.has_store());
-        Flight::begin(self, pilot)
+    pub fn begin(self) -> Flight {
+        let jobs_max = self.helm.gate.jobs_max();
+        let bounds = Bounds { jobs_max, streams_max: self.streams_max };
+        let tuner = (!self.subject.jobs_fixed)
+            .then(|| Tuner::new(bounds, self.seed, self.remembered));
+        let pilot = Pilot::new(tuner, self.proves);
+        Flight::begin(self.helm, self.subject, self.notes, pilot)
     }
 }

@@ -47,6 +47,11 @@ impl Ends {
         Ends(ends)
     }
 
+    /// The device numbers of the file systems of all local ends.
+    pub(super) fn devs(&self) -> Vec<u64> {
+        self.0.iter().filter_map(|end| end.dev).collect()
+    }
+
     /// Whether any is a store.
     pub(super) fn has_store(&self) -> bool {
         self.0.iter().any(|end| end.is_store)

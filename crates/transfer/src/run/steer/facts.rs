@@ -5,33 +5,39 @@ use super::ends::{End, Ends};
 use super::record::{Mark, Record};
 use crate::limit::Helm;
 use crate::meter::WireCounts;
-use crate::plan::Spec;
 use crate::sample::{DiskRates, Rates};
-use crate::unit::Jobs;
 use crate::verdict::{
-    DiskFacts, Experiment, Facts, NetworkFacts, Point, Pressure, Side, UserLimit,
+    DiskFacts, Facts, NetworkFacts, Point, Pressure, Side, UserLimit,
 };
 use hakobu_sys::disk::{self, BlockDevice};
 use hakobu_sys::process;
 
-/// Everything that is known at the end of a run.
-pub(super) struct Watched<'a> {
-    pub spec: &'a Spec,
-    pub ends: &'a Ends,
-    pub helm: &'a Helm,
-    pub record: &'a Record,
-    pub ceilings: &'a Ceilings,
-    pub curve: Vec<(f64, f64)>,
-    pub experiments: Vec<Experiment>,
+/// What a run is about, as far as it does not change.
+#[derive(Clone, Debug)]
+pub(super) struct Subject {
+    pub ends: Ends,
+    /// The user fixed the number of jobs.
+    pub jobs_fixed: bool,
+    /// `--bwlimit`.
+    pub bytes_per_s_max: Option<u64>,
+    /// `--iops-limit`, `--rps-limit`.
+    pub operations_per_s_max: Option<u64>,
 }
 
-/// The facts of a run; those of a run that was not looked at twice are empty.
-pub(super) fn facts(watched: &Watched<'_>) -> Facts {
-    let Some((from, to)) = watched.record.steady() else { return Facts::default() };
+/// The facts of a run; those of a run that was not looked at twice are empty. `curve` is goodput by
+/// number of jobs.
+pub(super) fn facts(
+    subject: &Subject,
+    helm: &Helm,
+    record: &Record,
+    ceilings: &Ceilings,
+    curve: &[(f64, f64)],
+) -> Facts {
+    let Some((from, to)) = record.steady() else { return Facts::default() };
     let span_s = (to.at - from.at).as_secs_f64();
     let rates = Rates::between(&from.sample, &to.sample);
     let per_s = |from: u64, to: u64| to.saturating_sub(from) as f64 / span_s;
-    let Watched { spec, ends, helm, .. } = watched;
+    let ends = &subject.ends;
     let ticks = to.sums.ticks.saturating_sub(from.sums.ticks).max(1) as f64;
     let samples = to.sums.samples.saturating_sub(from.sums.samples).max(1) as f64;
     let (before, after) = (&from.counts, &to.counts);
@@ -41,13 +47,13 @@ pub(super) fn facts(watched: &Watched<'_>) -> Facts {
     }
     let looks = to.sums.looks.saturating_sub(from.sums.looks);
     let locked = to.sums.locked.saturating_sub(from.sums.locked);
-    let allowed = watched.ceilings.affinity();
+    let allowed = ceilings.affinity();
     let machine: Vec<_> = rates.cpus.iter().filter(|(cpu, _)| allowed.contains(cpu)).collect();
     let operations_per_s = per_s(before.operations, after.operations);
     let bytes_per_s = per_s(before.bytes, after.bytes);
     Facts {
         span_s,
-        cpus: watched.ceilings.cpus().unwrap_or(process::cpus() as f64),
+        cpus: ceilings.cpus().unwrap_or(process::cpus() as f64),
         cpu_used: rates.process.cpu(),
         machine_used: (!machine.is_empty())
             .then(|| machine.iter().map(|(_, cpu)| cpu.used()).sum()),
@@ -63,33 +69,32 @@ pub(super) fn facts(watched: &Watched<'_>) -> Facts {
             memory: rates.pressure.memory_some,
         },
         quota_throttled: rates.quota_throttled,
-        disks: disks(watched, &rates, (from, to), samples),
+        disks: disks(ends, ceilings, &rates, (from, to), samples),
         network: ends.has_store().then(|| network(ends, &rates, &from.wire, &to.wire)),
         phases,
         jobs: to.sums.jobs.saturating_sub(from.sums.jobs) as f64 / ticks,
-        jobs_fixed: matches!(spec.jobs, Jobs::Fixed(_)),
+        jobs_fixed: subject.jobs_fixed,
         jobs_max: helm.gate.jobs_max(),
-        curve: watched.curve.iter().map(|(jobs, rate)| Point { jobs: *jobs, rate: *rate }).collect(),
+        curve: curve.iter().map(|(jobs, rate)| Point { jobs: *jobs, rate: *rate }).collect(),
         bytes_per_s,
         items_per_s: per_s(before.items, after.items),
         operations_per_s,
         throttled_per_s: per_s(before.throttled, after.throttled)
             + per_s(before.timed_out, after.timed_out),
-        limits: limits(spec, ends, bytes_per_s, operations_per_s),
+        limits: limits(subject, bytes_per_s, operations_per_s),
         foreign: foreign(ends),
         stores: (ends.is_store(Side::Source), ends.is_store(Side::Target)),
         lock_waits: (looks > 0).then(|| locked as f64 / looks as f64),
-        experiments: watched.experiments.clone(),
         ..Facts::default()
     }
 }
 
 /// Limits that the user set.
-fn limits(spec: &Spec, ends: &Ends, bytes_per_s: f64, operations_per_s: f64) -> Vec<UserLimit> {
-    let operations = if ends.has_store() { "--rps-limit" } else { "--iops-limit" };
+fn limits(subject: &Subject, bytes_per_s: f64, operations_per_s: f64) -> Vec<UserLimit> {
+    let operations = if subject.ends.has_store() { "--rps-limit" } else { "--iops-limit" };
     [
-        ("--bwlimit", spec.bytes_per_s_max, bytes_per_s),
-        (operations, spec.operations_per_s_max, operations_per_s),
+        ("--bwlimit", subject.bytes_per_s_max, bytes_per_s),
+        (operations, subject.operations_per_s_max, operations_per_s),
     ]
     .into_iter()
     .filter_map(|(option, limit, reached)| Some(UserLimit { option, limit: limit? as f64, reached }))
@@ -105,7 +110,8 @@ fn foreign(ends: &Ends) -> Vec<Side> {
 
 /// The disks below the local ends, each once, with those that they are made of.
 fn disks(
-    watched: &Watched<'_>,
+    ends: &Ends,
+    limits: &Ceilings,
     rates: &Rates,
     (from, to): (&Mark, &Mark),
     samples: f64,
@@ -114,7 +120,7 @@ fn disks(
     let threshold = to.sample.memory.dirty_threshold_bytes;
     let span_s = (to.at - from.at).as_secs_f64();
     let mut found: Vec<(BlockDevice, Vec<&End>)> = Vec::new();
-    for end in &watched.ends.0 {
+    for end in &ends.0 {
         let Some(device) = end.dev.and_then(disk::below) else { continue };
         let parts = disk::made_of(device.dev);
         for device in std::iter::once(device).chain(parts) {
@@ -131,7 +137,7 @@ fn disks(
         Some(DiskFacts {
             sides,
             rotating: ends.iter().any(|end| end.medium == crate::tune::Medium::Rotating),
-            ceilings: watched.ceilings.reached(&from.served, &to.served, span_s, rates),
+            ceilings: limits.reached(&from.served, &to.served, span_s, rates),
             dirty_bytes: threshold.map(|threshold| (dirty, threshold as f64)),
             ..of_rates(rates)
         })

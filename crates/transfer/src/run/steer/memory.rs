@@ -15,5 +15,5 @@ impl Notes {
     pub(super) fn setting(&self, _ends: &Ends) -> Option<Setting> {
         None
     }
-    pub(super) fn remember(&self, _ends: &Ends, _setting: Setting, _counts: &Counts, _took: Duration) {}
+    pub(super) fn remember(&self, _subject: &super::Subject, _setting: Setting, _counts: &Counts, _took: Duration) {}
 }

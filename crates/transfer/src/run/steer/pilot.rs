@@ -1,66 +1,114 @@
-//! The thread that steers a run while others do it. It looks at their counters a hundred times a
-//! second and at the machine's ten times, and nobody ever waits for it.
+//! What the thread that steers does at each look: it reads the counters of those who work, asks the
+//! tuner, sets the gate, and keeps what a verdict needs.
 
-use super::facts::{self, Watched};
+use super::ceilings::Ceilings;
+use super::facts::{self, Subject};
+use super::prove::Proof;
 use super::record::{Mark, Record, Sums};
-use super::{Course, Findings, ceilings};
 use crate::limit::Helm;
 use crate::meter::Counts;
-use crate::sample::{Sampler, Watched as Whose};
+use crate::sample::{Sampler, Watched};
 use crate::tune::{ENTRY_CREDIT_BYTES, Reading, Setting, Step, Tuner};
-use crate::verdict;
+use crate::verdict::{Experiment, Facts, Progress};
 use hakobu_sys::task;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-/// Between two looks at the counters.
-const TICK: Duration = Duration::from_millis(10);
 /// Between two looks at the machine.
 const SAMPLE: Duration = Duration::from_millis(100);
 /// The machine is not looked at before: short runs are not to pay for it.
 const FIRST_SAMPLE: Duration = Duration::from_millis(500);
-/// Shorter runs are not judged.
-const JUDGED_MIN: Duration = Duration::from_secs(2);
+/// Experiments begin when the tuner has found something to compare with, but not before this ...
+const PROVE_MIN: Duration = Duration::from_secs(2);
+/// ... and after this in any case.
+const PROVE_MAX: Duration = Duration::from_secs(6);
 /// Threads that are looked at together.
 const THREADS_MAX: usize = 8;
-/// What the thread needs: it reads small files and adds numbers.
-const STACK_BYTES: usize = 256 << 10;
 
-/// What the thread knows.
+/// See the module.
 pub(super) struct Pilot {
     tuner: Option<Tuner>,
-    /// Locks of the kernel are looked for.
-    looks_for_locks: bool,
     record: Record,
     sums: Sums,
     sampler: Option<Sampler>,
-    ceilings: ceilings::Ceilings,
+    ceilings: Ceilings,
     next_sample: Duration,
     /// How often each number of jobs was found in force.
     jobs: Vec<u32>,
     /// Which of its threads comes next.
     turn: usize,
+    proving: Proving,
+    /// What was known before the experiments, which disturb it.
+    before: Option<Facts>,
+    experiments: Vec<Experiment>,
+    pause: Pause,
+}
+
+/// How far `--prove` is.
+enum Proving {
+    /// Not asked for, or done.
+    No,
+    /// It begins when there is something to compare with.
+    Waits,
+    /// It goes on.
+    Goes(Box<Proof>),
+}
+
+/// The experiments, of which the tuner is not told: when they began, how long they took, and what
+/// was done meanwhile.
+#[derive(Default)]
+struct Pause {
+    began: Duration,
+    at: Counts,
+    took: Duration,
+    did: Counts,
 }
 
 impl Pilot {
     /// One that has seen nothing yet. Without a tuner the number of jobs stays what it is.
-    pub fn new(tuner: Option<Tuner>, looks_for_locks: bool) -> Pilot {
+    pub fn new(tuner: Option<Tuner>, proves: bool) -> Pilot {
         Pilot {
             tuner,
-            looks_for_locks,
             record: Record::default(),
             sums: Sums::default(),
             sampler: None,
-            ceilings: ceilings::Ceilings::default(),
+            ceilings: Ceilings::default(),
             next_sample: FIRST_SAMPLE,
             jobs: Vec::new(),
             turn: 0,
+            proving: if proves { Proving::Waits } else { Proving::No },
+            before: None,
+            experiments: Vec::new(),
+            pause: Pause::default(),
         }
     }
 
-    fn tick(&mut self, now: Duration, helm: &Helm, course: &Sides) {
+    /// Looks once, `now` after the start of the run.
+    pub fn tick(&mut self, now: Duration, helm: &Arc<Helm>, subject: &Subject) {
         let counts = helm.meter.counts();
-        let jobs = helm.gate.jobs();
+        if let Proving::Goes(proof) = &mut self.proving {
+            let progress =
+                Progress { goodput: goodput(&counts), completions: counts.completions };
+            if !proof.tick(now, progress) {
+                self.end_proof(now, &counts);
+            }
+            return;
+        }
+        self.look(&counts, helm.gate.jobs());
+        if let Some(tuner) = &mut self.tuner {
+            let reading = reading(&counts, &self.pause.did);
+            let Setting { jobs, streams } = tuner.step(now - self.pause.took, &reading);
+            helm.gate.set(jobs, streams);
+        }
+        if now >= self.next_sample {
+            self.next_sample = now + SAMPLE;
+            self.sample(now, counts, helm, subject);
+            self.prove(now, &counts, helm, subject);
+        }
+    }
+
+    /// Adds up what everybody is doing.
+    fn look(&mut self, counts: &Counts, jobs: usize) {
         if self.jobs.len() <= jobs {
             self.jobs.resize(jobs + 1, 0);
         }
@@ -72,27 +120,20 @@ impl Pilot {
         for (sum, doing) in self.sums.phases.iter_mut().zip(counts.doing) {
             *sum += u64::from(doing);
         }
-        if let Some(tuner) = &mut self.tuner {
-            let Setting { jobs, streams } = tuner.step(now, &reading(&counts));
-            helm.gate.set(jobs, streams);
-        }
-        if now >= self.next_sample {
-            self.next_sample = now + SAMPLE;
-            self.sample(now, counts, helm, course);
-        }
     }
 
-    fn sample(&mut self, now: Duration, counts: Counts, helm: &Helm, sides: &Sides) {
+    /// Looks at the machine.
+    fn sample(&mut self, now: Duration, counts: Counts, helm: &Helm, subject: &Subject) {
         if self.sampler.is_none() {
-            self.ceilings = ceilings::Ceilings::of(&sides.devs);
+            self.ceilings = Ceilings::of(&subject.ends.devs());
         }
-        let sampler = self.sampler.get_or_insert_with(|| Sampler::new(Whose::ThisProcess));
+        let sampler = self.sampler.get_or_insert_with(|| Sampler::new(Watched::ThisProcess));
         let sample = sampler.read();
         self.sums.samples += 1;
         self.sums.blocked += u64::from(sample.blocked);
         let memory = &sample.memory;
         self.sums.dirty_bytes += (memory.dirty_bytes + memory.writeback_bytes) as f64;
-        if self.looks_for_locks {
+        if !subject.ends.has_store() {
             self.look_for_locks(sample.process.threads.iter().map(|thread| thread.tid).collect());
         }
         let (sums, wire) = (self.sums, helm.meter.wire());
@@ -114,8 +155,65 @@ impl Pilot {
         self.turn = self.turn.wrapping_add(count);
     }
 
+    /// Begins the experiments, if they are wanted and it is time.
+    fn prove(&mut self, now: Duration, counts: &Counts, helm: &Arc<Helm>, subject: &Subject) {
+        let settled = self.tuner.as_ref().is_none_or(Tuner::is_settled);
+        let due = now >= PROVE_MAX || now >= PROVE_MIN && settled;
+        if !due || !matches!(self.proving, Proving::Waits) {
+            return;
+        }
+        let facts = self.facts(helm, subject);
+        let proof = Proof::begin(&facts, helm, self.ceilings.affinity());
+        self.before = Some(facts);
+        self.pause = Pause { began: now, at: *counts, ..Pause::default() };
+        self.proving = Proving::Goes(Box::new(proof));
+    }
+
+    fn end_proof(&mut self, now: Duration, counts: &Counts) {
+        if let Proving::Goes(proof) = std::mem::replace(&mut self.proving, Proving::No) {
+            self.experiments = proof.experiments().to_vec();
+        }
+        let (from, did) = (&self.pause.at, &mut self.pause.did);
+        did.bytes = counts.bytes.saturating_sub(from.bytes);
+        did.items = counts.items.saturating_sub(from.items);
+        did.completions = counts.completions.saturating_sub(from.completions);
+        did.slowed = counts.slowed.saturating_sub(from.slowed);
+        did.timed_out = counts.timed_out.saturating_sub(from.timed_out);
+        self.pause.took = now.saturating_sub(self.pause.began);
+        // Means begin anew: those from before are kept apart.
+        self.record = Record::default();
+        self.next_sample = now;
+    }
+
+    /// Ends everything that goes on. `took` is how long the run took.
+    pub fn land(&mut self, took: Duration, helm: &Helm, subject: &Subject, judged: bool) {
+        let counts = helm.meter.counts();
+        if matches!(self.proving, Proving::Goes(_)) {
+            self.end_proof(took, &counts);
+        } else if judged {
+            self.sample(took, counts, helm, subject);
+        }
+    }
+
+    /// The facts of the run: of its longest stretch without experiments.
+    pub fn judged_facts(&self, helm: &Helm, subject: &Subject) -> Facts {
+        let now = self.facts(helm, subject);
+        let facts = match &self.before {
+            Some(before) if before.span_s > now.span_s => {
+                Facts { curve: now.curve, ..before.clone() }
+            }
+            _ => now,
+        };
+        Facts { experiments: self.experiments.clone(), ..facts }
+    }
+
+    fn facts(&self, helm: &Helm, subject: &Subject) -> Facts {
+        let curve = self.tuner.as_ref().map(Tuner::curve).unwrap_or_default();
+        facts::facts(subject, helm, &self.record, &self.ceilings, &curve)
+    }
+
     /// The number of jobs that was in force at the middle one of all looks.
-    fn usual_jobs(&self) -> Option<usize> {
+    pub fn usual_jobs(&self) -> Option<usize> {
         let all: u64 = self.jobs.iter().copied().map(u64::from).sum();
         let mut seen = 0;
         self.jobs.iter().position(|count| {
@@ -123,126 +221,37 @@ impl Pilot {
             all > 0 && 2 * seen >= all
         })
     }
-}
 
-/// What the tuner wants to know.
-fn reading(counts: &Counts) -> Reading {
-    Reading {
-        bytes: counts.bytes,
-        items: counts.items,
-        completions: counts.completions,
-        in_use: counts.in_use(),
-        throttled: counts.throttled,
-        timed_out: counts.timed_out,
-    }
-}
-
-/// What the thread is told of the ends.
-struct Sides {
-    /// Device numbers of local file systems.
-    devs: Vec<u64>,
-}
-
-/// What both threads hold.
-struct Shared {
-    helm: Arc<Helm>,
-    sides: Sides,
-    started: Instant,
-    pilot: Mutex<Pilot>,
-    over: Mutex<bool>,
-    told: Condvar,
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Shared {
-    fn steer(&self) {
-        loop {
-            let over = lock(&self.over);
-            let waited = self.told.wait_timeout_while(over, TICK, |over| !*over);
-            let (over, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            if *over {
-                return;
-            }
-            drop(over);
-            lock(&self.pilot).tick(self.started.elapsed(), &self.helm, &self.sides);
-        }
-    }
-
-    fn end(&self) {
-        *lock(&self.over) = true;
-        self.told.notify_all();
-    }
-}
-
-/// A run that is being steered.
-pub(in super::super) struct Flight<'a> {
-    course: Course<'a>,
-    shared: Arc<Shared>,
-}
-
-impl<'a> Flight<'a> {
-    /// Starts the thread. Where there are no threads left, nobody steers, and everything stays as
-    /// it began.
-    pub(super) fn begin(course: Course<'a>, pilot: Pilot) -> Flight<'a> {
-        let devs = course.ends.0.iter().filter_map(|end| end.dev).collect();
-        let shared = Arc::new(Shared {
-            helm: Arc::clone(&course.helm),
-            sides: Sides { devs },
-            started: Instant::now(),
-            pilot: Mutex::new(pilot),
-            over: Mutex::new(false),
-            told: Condvar::new(),
-        });
-        let other = Arc::clone(&shared);
-        // Nobody waits for its end: a run that takes a millisecond is not to wait for a thread.
-        let thread = std::thread::Builder::new().name("pilot".into()).stack_size(STACK_BYTES);
-        let _ = thread.spawn(move || other.steer());
-        Flight { course, shared }
-    }
-
-    /// Ends the steering and says what was found out. `whole`: the run was neither stopped nor
-    /// given up, so that what was good for it is worth remembering.
-    pub fn end(self, whole: bool) -> Findings {
-        self.shared.end();
-        let took = self.shared.started.elapsed();
-        let helm = &self.shared.helm;
-        let mut pilot = lock(&self.shared.pilot);
-        let counts = helm.meter.counts();
-        let path = match &pilot.tuner {
-            Some(tuner) => tuner.path().to_vec(),
-            None => vec![Step {
-                at: Duration::ZERO,
-                setting: Setting { jobs: helm.gate.jobs(), streams: helm.gate.streams() },
-                rate: Some(goodput(&counts) / took.as_secs_f64().max(1e-9)),
-            }],
+    /// The way that the number of jobs went; a fixed one is a single step.
+    pub fn path(&self, took: Duration, helm: &Helm) -> Vec<Step> {
+        let Some(tuner) = &self.tuner else {
+            let setting = Setting { jobs: helm.gate.jobs(), streams: helm.gate.streams() };
+            let rate = goodput(&helm.meter.counts()) / took.as_secs_f64().max(1e-9);
+            return vec![Step { at: Duration::ZERO, setting, rate: Some(rate) }];
         };
-        let jobs = pilot.usual_jobs().unwrap_or(helm.gate.jobs());
-        if let Some((setting, _)) = pilot.tuner.as_ref().filter(|_| whole).and_then(Tuner::best) {
-            self.course.notes.remember(&self.course.ends, setting, &counts, took);
-        }
-        let verdict = (took >= JUDGED_MIN).then(|| {
-            pilot.sample(took, counts, helm, &self.shared.sides);
-            let watched = Watched {
-                spec: self.course.spec,
-                ends: &self.course.ends,
-                helm,
-                record: &pilot.record,
-                ceilings: &pilot.ceilings,
-                curve: pilot.tuner.as_ref().map(Tuner::curve).unwrap_or_default(),
-                experiments: Vec::new(),
-            };
-            verdict::judge(&facts::facts(&watched))
-        });
-        Findings { jobs, path, verdict }
+        let late = |step: &Step| match step.at > self.pause.began {
+            true => Step { at: step.at + self.pause.took, ..*step },
+            false => *step,
+        };
+        tuner.path().iter().map(late).collect()
+    }
+
+    /// What is worth remembering.
+    pub fn best(&self) -> Option<Setting> {
+        self.tuner.as_ref()?.best().map(|(setting, _)| setting)
     }
 }
 
-impl Drop for Flight<'_> {
-    fn drop(&mut self) {
-        self.shared.end();
+/// What the tuner wants to know; `apart` is not for it.
+fn reading(counts: &Counts, apart: &Counts) -> Reading {
+    Reading {
+        bytes: counts.bytes.saturating_sub(apart.bytes),
+        items: counts.items.saturating_sub(apart.items),
+        completions: counts.completions.saturating_sub(apart.completions),
+        in_use: counts.in_use(),
+        // A server may complain a hundred times of one moment: what counts is that it was too much.
+        throttled: counts.slowed.saturating_sub(apart.slowed),
+        timed_out: counts.timed_out.saturating_sub(apart.timed_out),
     }
 }
 
