@@ -184,7 +184,9 @@ mod tests {
     #[test]
     fn a_quiet_time_lifts_the_limit() {
         let mut pace = Pace::new();
-        (0..200).for_each(|_| pace.throttled(Duration::from_secs(1), 100));
+        for _ in 0..200 {
+            pace.throttled(Duration::from_secs(1), 100);
+        }
         assert!(pace.is_limited());
         assert!(pace.take(Duration::from_secs(32)).is_zero());
         assert!(!pace.is_limited());
@@ -193,10 +195,23 @@ mod tests {
     #[test]
     fn one_episode_is_one_cut() {
         let mut pace = Pace::new();
-        (0..200).for_each(|_| pace.throttled(Duration::from_secs(1), 1000));
+        let slowed = (0..200).filter(|_| pace.throttled(Duration::from_secs(1), 1000)).count();
+        assert_eq!(slowed, 1);
         let limit = pace.limit_per_s;
         assert!(limit.is_some());
-        pace.throttled(Duration::from_millis(1200), 1000);
+        assert!(!pace.throttled(Duration::from_millis(1200), 1000));
         assert_eq!(pace.limit_per_s, limit);
+        // Complaints while the rate is searched for are no news; a server at half its rate is.
+        let limit = limit.unwrap();
+        let complain = |pace: &mut Pace, second: u64, answered: f64| {
+            pace.window = (Duration::from_secs(second), 0, 0);
+            let now = Duration::from_secs(second + 1);
+            let some = (0..200).map(|_| pace.throttled(now, answered as u64));
+            some.filter(|slowed| *slowed).count()
+        };
+        pace.limit_per_s = Some(limit);
+        assert_eq!(complain(&mut pace, 5, limit * 0.9), 0);
+        let limit = pace.limit_per_s.unwrap();
+        assert_eq!(complain(&mut pace, 7, limit * 0.1), 1);
     }
 }

@@ -315,7 +315,8 @@ fn end(v: &View<'_>, side: Side, phases: &[Phase], resource: Resource) -> Option
     // A disk in the kernel's books needs more than that: it may only be far away.
     let foreign = v.f.foreign.contains(&side);
     let pressed = v.f.pressure.io.is_some_and(|share| share >= PRESSURE);
-    if !foreign && !(v.is_flat() && pressed) {
+    let stuck = v.is_flat() && pressed;
+    if !foreign && !stuck {
         return None;
     }
     let mut evidence = v.phases(phases);

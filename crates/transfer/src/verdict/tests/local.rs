@@ -270,7 +270,6 @@ fn one_hot_directory() {
     // Without having seen the lock it may be something else that sleeps.
     assert_eq!(named(&Facts { lock_waits: None, ..facts.clone() }), UNKNOWN);
     // A disk that is written to as fast as it may.
-    let mut facts = facts;
     facts.disks = throttled(3000.0, true).disks;
     facts.pressure.io = Some(0.8);
     assert_eq!(named(&facts), (Resource::DiskIops, Level::AtLimit));
