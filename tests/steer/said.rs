@@ -46,7 +46,7 @@ fn explaining_goes_beside_the_output() {
 fn what_is_over_at_once_is_explained_too() {
     case("cp --explain SRC/f DST", |c| {
         std::fs::write(c.src().join("f"), "content").unwrap();
-        c.run().ok().says(&["too short"]);
+        c.run().ok().says(&["too little to do"]);
     });
 }
 

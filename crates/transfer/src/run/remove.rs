@@ -112,7 +112,7 @@ pub fn remove_objects(
     };
     let policy = Policy { dry_run: removal.dry_run, ..Policy::default() };
     let options = ObjectOptions::default();
-    let operations = removal.requests_per_s_max.map(Limiter::new);
+    let operations = removal.requests_per_s_max.map(|per_s| Arc::new(Limiter::new(per_s)));
     let helm = Helm { operations, ..Helm::fixed(jobs) };
     let setup = Setup {
         policy: &policy,

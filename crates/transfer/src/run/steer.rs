@@ -82,8 +82,8 @@ impl Course {
         let helm = Helm {
             gate: Gate::new(seed.jobs, jobs_max, seed.streams),
             meter: Meter::new(lanes.unwrap_or(jobs_max)),
-            bytes: spec.bytes_per_s_max.map(Limiter::new),
-            operations: spec.operations_per_s_max.map(Limiter::new),
+            bytes: spec.bytes_per_s_max.map(|per_s| Arc::new(Limiter::new(per_s))),
+            operations: spec.operations_per_s_max.map(|per_s| Arc::new(Limiter::new(per_s))),
         };
         let subject = Subject {
             ends,

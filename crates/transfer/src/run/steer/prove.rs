@@ -34,8 +34,8 @@ impl Proof {
             helm: Arc::clone(helm),
             jobs,
             streams,
-            bytes_per_s: helm.bytes.as_ref().map(Limiter::per_s),
-            operations_per_s: helm.operations.as_ref().map(Limiter::per_s),
+            bytes_per_s: helm.bytes.as_deref().map(Limiter::per_s),
+            operations_per_s: helm.operations.as_deref().map(Limiter::per_s),
             cpus: cpus.to_vec(),
             trial: Trial::Baseline,
         }
@@ -124,7 +124,7 @@ mod tests {
     fn helm() -> Arc<Helm> {
         Arc::new(Helm {
             gate: crate::limit::Gate::new(4, 64, 2),
-            bytes: Some(Limiter::new(1000)),
+            bytes: Some(Arc::new(Limiter::new(1000))),
             ..Helm::fixed(64)
         })
     }
@@ -137,7 +137,7 @@ mod tests {
         let mut goodput = 0.0;
         for tick in 0..4000u64 {
             // The rate is what the limit makes it, whatever the jobs are.
-            let per_s = helm.bytes.as_ref().map_or(0, Limiter::per_s);
+            let per_s = helm.bytes.as_deref().map_or(0, Limiter::per_s);
             goodput += per_s as f64 / 100.0;
             let progress = Progress { goodput, completions: 20 * tick };
             if !proof.tick(Duration::from_millis(10 * tick), progress) {
@@ -155,7 +155,7 @@ mod tests {
         let found = proof.experiments();
         assert!(found.iter().any(|made| made.resource == crate::verdict::Resource::UserLimit
             && made.elasticity.0 > 0.9));
-        assert_eq!((helm.gate.jobs(), helm.bytes.as_ref().map(Limiter::per_s)), (4, Some(1000)));
+        assert_eq!((helm.gate.jobs(), helm.bytes.as_deref().map(Limiter::per_s)), (4, Some(1000)));
     }
 
     #[test]
@@ -163,9 +163,9 @@ mod tests {
         let helm = helm();
         let mut proof = Proof::begin(&facts(), &helm, &[]);
         proof.change(Trial::Limits(0.5));
-        assert_eq!(helm.bytes.as_ref().map(Limiter::per_s), Some(500));
+        assert_eq!(helm.bytes.as_deref().map(Limiter::per_s), Some(500));
         drop(proof);
-        assert_eq!(helm.bytes.as_ref().map(Limiter::per_s), Some(1000));
+        assert_eq!(helm.bytes.as_deref().map(Limiter::per_s), Some(1000));
         let mut proof = Proof::begin(&facts(), &helm, &[]);
         proof.change(Trial::Jobs(9));
         assert_eq!(helm.gate.jobs(), 9);
