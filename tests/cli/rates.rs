@@ -2,7 +2,9 @@
 
 use crate::common::area::Fs;
 use crate::common::case::{Case, case_on};
-use std::time::Instant;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 const SIZE: usize = 16 << 20;
 
@@ -52,6 +54,81 @@ fn bandwidth_of_cp() {
 #[test]
 fn bandwidth_of_mv() {
     mean_rate("mv --bwlimit=8m SRC DST");
+}
+
+/// Bytes in the files of a folder.
+fn bytes_in(dir: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
+    entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|meta| meta.len()).sum()
+}
+
+/// The most by which a folder grew in any second while `work` ran.
+fn grows_in_a_second(dir: &Path, work: impl FnOnce()) -> u64 {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watching = scope.spawn(|| {
+            let mut seen = Vec::new();
+            while !over.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                let bytes = bytes_in(dir);
+                seen.push((begun, bytes, Instant::now()));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let growth = |from: &(Instant, u64, Instant)| {
+                // From before the first look until after the last one: no more than a second.
+                let until = from.0 + Duration::from_secs(1);
+                let last = seen.iter().rev().find(|(_, _, ended)| *ended <= until);
+                last.map_or(0, |(_, bytes, _)| bytes.saturating_sub(from.1))
+            };
+            seen.iter().map(growth).max().unwrap_or_default()
+        });
+        work();
+        over.store(true, Ordering::Relaxed);
+        watching.join().unwrap()
+    })
+}
+
+/// Three seconds of files that are smaller than what is granted at once: no second is above the
+/// rate by more than a tenth, the mean is right (in the best of three), and waiting costs nothing.
+fn smooth(line: &str) {
+    const RATE: f64 = (2 << 20) as f64;
+    const FILES: usize = 200;
+    const FILE_BYTES: usize = 32 << 10;
+    let mut means = Vec::new();
+    for _ in 0..3 {
+        let mut mean = 0.0;
+        case_on(Fs::Tmpfs, Fs::Tmpfs, line, |c| {
+            std::fs::create_dir(c.src()).unwrap();
+            for n in 0..FILES {
+                std::fs::write(c.src().join(n.to_string()), vec![n as u8; FILE_BYTES]).unwrap();
+            }
+            let (begun, dst) = (Instant::now(), c.dst());
+            let most = grows_in_a_second(&dst, || {
+                let summary = c.run().ok().summary();
+                let cpu_s = ["user_s", "sys_s"].map(|name| summary[name].as_f64().unwrap());
+                assert!(cpu_s.iter().sum::<f64>() < 0.3, "{cpu_s:?} s of CPU: {line}");
+            });
+            mean = (FILES * FILE_BYTES) as f64 / begun.elapsed().as_secs_f64() / RATE;
+            assert_eq!(bytes_in(&dst), (FILES * FILE_BYTES) as u64);
+            assert!(most as f64 <= 1.1 * RATE, "{most} bytes in a second: {line}");
+            assert!(mean <= 1.03, "{mean:.3} of the rate: {line}");
+        });
+        if mean >= 0.95 {
+            return;
+        }
+        means.push(mean);
+    }
+    panic!("{means:.3?} of the rate: {line}");
+}
+
+#[test]
+fn bandwidth_is_smooth() {
+    smooth("sync -a -j 1 --json --bwlimit=2m SRC/ DST");
+}
+
+#[test]
+fn bandwidth_is_smooth_with_many_jobs() {
+    smooth("sync -a -j 16 --json --bwlimit=2m SRC/ DST");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::pool::{Queue, lock};
 use super::regular::{Draft, Shape};
 use super::sweep::Pass;
 use super::tell::{Begun, Told};
-use super::walk::{CHUNK_NAMES, Chunk, Unit};
+use super::walk::{CHUNK_NAMES, Chunk, Rest, Unit};
 use super::{Engine, State, TargetMode};
 use crate::event::Change;
 use crate::meter::Phase;
@@ -43,6 +43,7 @@ struct Filled<'c, 'd> {
 /// What all files of a batch share.
 struct Place<'a> {
     chunk: &'a Chunk,
+    rest: &'a Rest<'a>,
     fds: &'a Fds,
     target: (BorrowedFd<'a>, TargetDir),
     queue: &'a Queue<'a, Unit>,
@@ -61,6 +62,7 @@ impl<'a> Place<'a> {
             target_name: name,
             follow: false,
             target: Some(self.target),
+            rest: Some(self.rest),
         }
     }
 }
@@ -82,31 +84,32 @@ impl Engine<'_> {
     pub(super) fn batch(
         &self,
         state: &mut State,
-        chunk: &Chunk,
+        rest: &Rest<'_>,
         fds: &Fds,
         target: (BorrowedFd<'_>, TargetDir),
         queue: &Queue<'_, Unit>,
     ) {
-        let place = Place { chunk, fds, target, queue };
+        let place = Place { chunk: rest.chunk, rest, fds, target, queue };
         let mut waiting = Vec::with_capacity(self.batch_max);
-        let names = chunk.names.split_inclusive(|byte| *byte == 0);
-        for (name, kind) in names.zip(&chunk.kinds) {
-            let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
+        while let Some((name, kind)) = rest.next() {
             if self.is_over() {
                 break;
             }
-            if *kind == Kind::File {
+            if kind == Kind::File {
                 self.step(&state.station, Phase::Look, 1);
             }
-            match self.open_new(&place, name, *kind) {
+            match self.open_new(&place, name, kind) {
                 Some(file) => {
                     self.see(state, &file.source);
                     waiting.push(file);
                 }
-                None => self.entry(state, &mut place.entry(name), *kind, true, Some(queue)),
+                None => self.entry(state, &mut place.entry(name), kind, true, Some(queue)),
             }
             if waiting.len() >= self.batch_max {
                 self.copy_together(state, &place, &mut waiting);
+            }
+            if queue.is_shut_out() {
+                self.hand_over(rest, queue);
             }
         }
         self.copy_together(state, &place, &mut waiting);

@@ -4,9 +4,10 @@ use super::data::Stop;
 use super::links::{Leader, Member, Role};
 use super::node::{Failure, Fds, Node, TargetDir};
 use super::pool::Queue;
-use super::walk::{Enter, Unit};
+use super::walk::{Enter, Rest, Unit};
 use super::{Engine, State, TargetMode};
 use crate::error::{Class, Operation};
+use crate::event::LARGE_BYTES_MIN;
 use crate::meter::Phase;
 use crate::policy::{Action, Reason, Symlinks, decide};
 use crate::unit::{Kind, Meta};
@@ -32,6 +33,8 @@ pub struct Entry<'a> {
     pub follow: bool,
     /// The target directory, where there is one.
     pub target: Option<(BorrowedFd<'a>, TargetDir)>,
+    /// The names that the same worker would handle after it.
+    pub(super) rest: Option<&'a Rest<'a>>,
 }
 
 impl Entry<'_> {
@@ -202,6 +205,15 @@ impl Engine<'_> {
         if let Action::Skip(reason) = action {
             self.skipped(state, entry, &source, reason);
             return Ok(Outcome::Finished);
+        }
+        let large = source.kind == Kind::File && source.size >= LARGE_BYTES_MIN;
+        if large
+            && action != Action::Metadata
+            && self.mode != TargetMode::Told
+            && let (Some(queue), Some(rest)) = (queue, entry.rest)
+        {
+            // The next names do not wait for its end where somebody else is free.
+            self.hand_over(rest, queue);
         }
         let mut compared = false;
         if action == Action::Compare && source.kind == Kind::File {

@@ -142,6 +142,7 @@ impl Engine<'_> {
                         target_name: member.at_target(),
                         follow: false,
                         target: fds.target().zip(node.target_dir()),
+                        rest: None,
                     };
                     match &leader {
                         Some(leader) => self.follow_late(state, &entry, leader),

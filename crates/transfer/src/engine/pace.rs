@@ -44,7 +44,7 @@ impl Engine<'_> {
     }
 
     /// There is no unit, or there is one again.
-    pub(super) fn idle(&self, at: &Station, waits: bool) {
+    pub(super) fn rest(&self, at: &Station, waits: bool) {
         match waits {
             true => self.lane(at).enter(Phase::Idle),
             false => self.lane(at).leave(Phase::Idle),

@@ -106,6 +106,11 @@ impl<U> Queue<'_, U> {
         self.call();
     }
 
+    /// Whether this worker is to park: what it does not have to finish itself others should get.
+    pub fn is_shut_out(&self) -> bool {
+        self.shared.shuts_out(self.index)
+    }
+
     /// Gets somebody for a unit that waits: who sleeps, else a new worker if there may be one.
     fn call(&self) {
         if !self.shared.notify() {
@@ -236,6 +241,7 @@ struct Crew<'scope, 'env, W: Work> {
     work: &'env W,
     shared: &'env Shared<'env, W::Unit>,
     states: &'env Mutex<Vec<W::State>>,
+    thread: fn() -> Builder,
 }
 
 impl<W: Work> Clone for Crew<'_, '_, W> {
@@ -287,7 +293,7 @@ impl<W: Work> Recruit for Crew<'_, '_, W> {
         let Some(own) = unstarted.next() else { return };
         let index = shared.started.fetch_add(1, Ordering::Relaxed);
         let crew = *self;
-        let spawned = Builder::new().spawn_scoped(self.scope, move || crew.serve(index, own));
+        let spawned = (self.thread)().spawn_scoped(self.scope, move || crew.serve(index, own));
         if spawned.is_err() {
             // The system has no thread left: those that there are do the work.
             shared.started_max.store(index, Ordering::Relaxed);
@@ -300,6 +306,16 @@ impl<W: Work> Recruit for Crew<'_, '_, W> {
 /// `gate` lets work and there is work for; returns when all is done, with the states of the
 /// workers that had a turn.
 pub fn run<W: Work>(
+    work: &W,
+    gate: &Gate,
+    seeds: impl IntoIterator<Item = W::Unit>,
+) -> Vec<W::State> {
+    run_on(Builder::new, work, gate, seeds)
+}
+
+/// The same on threads made by `thread`.
+fn run_on<W: Work>(
+    thread: fn() -> Builder,
     work: &W,
     gate: &Gate,
     seeds: impl IntoIterator<Item = W::Unit>,
@@ -327,7 +343,7 @@ pub fn run<W: Work>(
     }
     let states = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        Crew { scope, work, shared: &shared, states: &states }.serve(0, first);
+        Crew { scope, work, shared: &shared, states: &states, thread }.serve(0, first);
     });
     states.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
@@ -439,7 +455,7 @@ mod tests {
     #[test]
     fn no_more_work_than_the_gate_lets() {
         for (jobs, jobs_max) in [(1, 8), (3, 8), (4, 4)] {
-            let work = Together::new(Gate::new(jobs, jobs_max, 0), Duration::from_millis(1));
+            let work = Together::new(Gate::new(jobs, jobs_max, 0), Duration::from_millis(5));
             let states = run(&work, &work.gate, std::iter::repeat_n((), 60));
             assert_eq!(work.ran.into_inner(), 60);
             assert_eq!(work.most.into_inner(), jobs);
@@ -449,7 +465,7 @@ mod tests {
 
     #[test]
     fn opening_the_gate_works_while_all_are_busy() {
-        let work = Together::new(Gate::new(1, 8, 0), Duration::from_millis(300));
+        let work = Together::new(Gate::new(1, 8, 0), Duration::from_secs(1));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while work.running.load(Ordering::SeqCst) == 0 {
@@ -461,6 +477,15 @@ mod tests {
             run(&work, &work.gate, std::iter::repeat_n((), 8));
         });
         assert_eq!(work.most.into_inner(), 8);
+    }
+
+    #[test]
+    fn without_more_threads_the_first_does_it_all() {
+        // No address space has room for such a stack.
+        let huge = || Builder::new().stack_size(1 << 50);
+        let work = Together::new(Gate::new(2, 8, 0), Duration::ZERO);
+        assert_eq!(run_on(huge, &work, &work.gate, std::iter::repeat_n((), 50)), [0]);
+        assert_eq!(work.ran.into_inner(), 50);
     }
 
     #[test]

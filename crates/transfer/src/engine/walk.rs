@@ -14,6 +14,7 @@ use crate::meter::Phase;
 use crate::policy::Symlinks;
 use crate::unit::{Kind, Totals};
 use hakobu_sys::{BorrowedFd, dir, errno, meta};
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -98,6 +99,35 @@ impl Chunk {
     pub(super) fn push(&mut self, name: &CStr, kind: Kind) {
         self.names.extend_from_slice(name.to_bytes_with_nul());
         self.kinds.push(kind);
+    }
+}
+
+/// The names of a chunk that come after the one at hand.
+pub(super) struct Rest<'a> {
+    pub(super) chunk: &'a Chunk,
+    /// How many names, and bytes of them, have been taken.
+    next: Cell<(usize, usize)>,
+}
+
+impl<'a> Rest<'a> {
+    /// Takes the next name.
+    pub(super) fn next(&self) -> Option<(&'a CStr, Kind)> {
+        let (index, at) = self.next.get();
+        let kind = *self.chunk.kinds.get(index)?;
+        let name = CStr::from_bytes_until_nul(self.chunk.names.get(at..)?).ok()?;
+        self.next.set((index + 1, at + name.count_bytes() + 1));
+        Some((name, kind))
+    }
+
+    /// Takes all that are left.
+    fn take(&self) -> Option<Chunk> {
+        let Chunk { node, side, names, kinds, follow, seed, .. } = self.chunk;
+        let (index, at) = self.next.replace((usize::MAX, 0));
+        let kinds = kinds.get(index..).filter(|kinds| !kinds.is_empty())?.to_vec();
+        let names = names.get(at..)?.to_vec();
+        let (follow, seed) = (*follow, *seed);
+        // Only a chunk of one name has another one at the target.
+        Some(Chunk { names, kinds, follow, seed, ..Chunk::new(node, *side) })
     }
 }
 
@@ -297,15 +327,14 @@ impl Engine<'_> {
             return;
         }
         let fresh = target.is_none_or(|(_, info)| info.fresh);
+        let rest = Rest { chunk, next: Cell::new((0, 0)) };
         if let Some(target) = target.filter(|_| fresh && self.batches(chunk)) {
-            return self.batch(state, chunk, &fds, target, queue);
+            return self.batch(state, &rest, &fds, target, queue);
         }
-        let names = chunk.names.split_inclusive(|byte| *byte == 0);
-        for (name, kind) in names.zip(&chunk.kinds) {
+        while let Some((name, kind)) = rest.next() {
             if self.is_over() {
                 return;
             }
-            let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
             let mut entry = Entry {
                 node,
                 fds: &fds,
@@ -314,13 +343,27 @@ impl Engine<'_> {
                 target_name: chunk.target_name.as_deref().unwrap_or(name),
                 follow: chunk.follow,
                 target,
+                rest: Some(&rest),
             };
             if self.pass == Pass::Delete {
                 self.delete_pass_name(state, &entry, queue);
             } else {
-                self.entry(state, &mut entry, *kind, fresh, Some(queue));
+                self.entry(state, &mut entry, kind, fresh, Some(queue));
+            }
+            if queue.is_shut_out() {
+                self.hand_over(&rest, queue);
             }
         }
+    }
+
+    /// Makes what is left of a chunk a unit of its own, for whoever is free first.
+    pub(super) fn hand_over(&self, rest: &Rest<'_>, queue: &Queue<'_, Unit>) {
+        let Some(chunk) = rest.take() else { return };
+        chunk.node.hold();
+        if chunk.seed {
+            self.unlisted.fetch_add(1, Ordering::Relaxed);
+        }
+        queue.push(Unit::Chunk(chunk));
     }
 
     /// In the walk that only deletes, names matter only where they lead to directories.
@@ -373,7 +416,7 @@ impl Work for Engine<'_> {
     }
 
     fn idle(&self, state: &mut State, waits: bool) {
-        Engine::idle(self, &state.station, waits);
+        self.rest(&state.station, waits);
     }
 
     fn run(&self, unit: Unit, state: &mut State, queue: &Queue<'_, Unit>) {
