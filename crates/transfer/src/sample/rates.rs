@@ -169,7 +169,7 @@ impl Rates {
         }
         let span_s = span_ns as f64 / 1e9;
         let per_s = |from: u64, to: u64| to.saturating_sub(from) as f64 / span_s;
-        let share = |from: Option<u64>, to: Option<u64>| Some(per_s(from?, to?) / 1e6).map(unit);
+        let share = |from: Option<u64>, to: Option<u64>| Some(unit(per_s(from?, to?) / 1e6));
         let cpus: Vec<_> = paired(&from.cpus, &to.cpus, |cpu| cpu.0)
             .map(|(from, to)| (to.0, cpu(&from.1, &to.1)))
             .collect();
