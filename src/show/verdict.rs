@@ -327,10 +327,10 @@ mod tests {
         let text = full(&judge(&facts), &path);
         assert!(text.starts_with("Limited by the CPU (proven: 93 % of a change of cpu came"));
         for line in [
-            "  signal              value  limit  says\n",
-            "  cpu_used_cpus        1.98      2  it uses all CPUs that it may\n",
-            "  run_delay_share      41 %   10 %  its threads wait for CPUs\n",
-            "  phase_write_share   100 %   50 %  most of the time\n",
+            "  signal             value  limit  says\n",
+            "  cpu_used_cpus       1.98      2  it uses all CPUs that it may\n",
+            "  run_delay_share     41 %   10 %  its threads wait for CPUs\n",
+            "  phase_write_share  100 %   50 %  most of the time\n",
             "  cpu × 0.50: 93 % (85 to 102 %), 6 pairs: binds\n",
             "\njobs 4 → 8 → 4 (best: 2.00 MB/s with 8)\n",
         ] {
