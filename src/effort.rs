@@ -94,7 +94,8 @@ impl Effort {
                 self.priority.nice = Some(nice);
             }
             "ionice" => {
-                let class = priority::parse_ionice(&given.value).map_err(|why| wrong(given, why))?;
+                let class =
+                    priority::parse_ionice(&given.value).map_err(|why| wrong(given, why))?;
                 self.priority.ionice = Some(class);
             }
             _ => return Ok(false),

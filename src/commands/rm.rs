@@ -7,11 +7,11 @@ mod tops;
 
 use super::{refuse, tool};
 use crate::effort::{Effort, Priority};
+use crate::exit;
 use crate::objects::{Asked, is_s3};
 use crate::options::rm::TABLE;
 use crate::options::{Given, Refused, Typed};
 use crate::show::{Show, Wanted, confirmed};
-use crate::exit;
 use hakobu_transfer::error::{Cause, Class, Operation, Problem};
 use hakobu_transfer::event::{Event, Listener};
 use hakobu_transfer::run::Outcome;

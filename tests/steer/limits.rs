@@ -11,7 +11,11 @@ fn what_makes_no_sense_moves_nothing() {
         ("sync -a --iops-limit=0 SRC/ DST", 1, "--iops-limit=0 is not a whole number"),
         ("sync -a --iops-limit=5x SRC/ DST", 1, "--iops-limit=5x is not a whole number"),
         ("sync -a --rps-limit=10 SRC/ DST", 1, "--rps-limit is for s3:// locations"),
-        ("sync -a --memory=1000 SRC/ DST", 1, "--memory is too small: this transfer needs at least 1 MiB"),
+        (
+            "sync -a --memory=1000 SRC/ DST",
+            1,
+            "--memory is too small: this transfer needs at least 1 MiB",
+        ),
         ("sync -a --memory=lots SRC/ DST", 1, "--memory=lots is not a size"),
         ("sync -a --bwlimit=1b SRC/ DST", 1, "--bwlimit=1b is too small"),
         ("sync -a --bwlimit=8192P SRC/ DST", 1, "--bwlimit=8192P is too large"),
@@ -27,9 +31,21 @@ fn what_makes_no_sense_moves_nothing() {
         ("rm -r --rps-limit=10 SRC", 2, "--rps-limit is for s3:// locations"),
         ("rm -r --iops-limit=10 SRC", 2, "unexpected argument '--iops-limit'"),
         ("verify --nice=x SRC DST", 2, "--nice=x"),
-        ("cp -r --iops-limit=10 SRC s3://bucket/", 2, "--iops-limit is for transfers between paths"),
-        ("cp --memory=5M SRC/f s3://bucket/", 1, "--memory is too small: this transfer needs at least 16 MiB"),
-        ("pipe --memory=5M s3://bucket/f", 2, "--memory is too small: this transfer needs at least 16 MiB"),
+        (
+            "cp -r --iops-limit=10 SRC s3://bucket/",
+            2,
+            "--iops-limit is for transfers between paths",
+        ),
+        (
+            "cp --memory=5M SRC/f s3://bucket/",
+            1,
+            "--memory is too small: this transfer needs at least 16 MiB",
+        ),
+        (
+            "pipe --memory=5M s3://bucket/f",
+            2,
+            "--memory is too small: this transfer needs at least 16 MiB",
+        ),
     ] {
         case(line, |c| {
             std::fs::write(c.src().join("f"), "content").unwrap();
@@ -89,8 +105,7 @@ fn a_budget_of_memory_is_kept() {
         stage.source(&format!("large{number}"), 40 << 20);
     }
     let server = stage.serve("");
-    let (run, peak_kib) =
-        server.run_measured("sync -r --json --memory=16M -j 32 SRC/ s3://bkt/");
+    let (run, peak_kib) = server.run_measured("sync -r --json --memory=16M -j 32 SRC/ s3://bkt/");
     run.ok();
     // What the program has besides: code, connections, buffers that are kept.
     assert!(peak_kib < 96 << 10, "{peak_kib} KiB");

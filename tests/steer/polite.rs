@@ -1,7 +1,7 @@
 //! Priorities of the whole process.
 
-use crate::common::case::{Case, case_on};
 use crate::common::area::Fs;
+use crate::common::case::{Case, case_on};
 use crate::common::{have, must, program};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! What is said of a run at its end, and where.
 
-use crate::common::case::{case, case_on};
 use crate::common::area::Fs;
+use crate::common::case::{case, case_on};
 
 fn source(c: &crate::common::case::Case) {
     for number in 0..6 {
@@ -32,7 +32,8 @@ fn nobody_hears_of_it_who_did_not_ask() {
 
 #[test]
 fn explaining_goes_beside_the_output() {
-    for line in ["sync -a --explain --bwlimit=2m SRC/ DST", "cp -r --explain --bwlimit=2m SRC DST"] {
+    for line in ["sync -a --explain --bwlimit=2m SRC/ DST", "cp -r --explain --bwlimit=2m SRC DST"]
+    {
         case_on(Fs::Tmpfs, Fs::Tmpfs, line, |c| {
             source(c);
             let run = c.run();

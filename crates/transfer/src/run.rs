@@ -22,10 +22,10 @@ use hakobu_sys::{AsFd, OwnedFd, dir, meta, process, volume};
 pub use remove::{Doomed, Removal, remove_objects};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-pub use steer::{Findings, memory_bytes_min, too_little_memory};
-use steer::{Course, Ends, Notes};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+use steer::{Course, Ends, Notes};
+pub use steer::{Findings, memory_bytes_min, too_little_memory};
 
 /// How a run ended.
 #[derive(Debug, Default)]

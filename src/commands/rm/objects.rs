@@ -3,11 +3,11 @@
 use super::Ask;
 use crate::commands::{Session, tool};
 use crate::effort::Effort;
+use crate::exit;
 use crate::objects::{self, Asked};
 use crate::options::Typed;
 use crate::show::output::Output;
 use crate::show::{Line, Wanted, confirmed};
-use crate::exit;
 use hakobu_transfer::error::quoted;
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::Pattern;

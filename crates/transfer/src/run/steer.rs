@@ -21,10 +21,10 @@ use crate::verdict::Verdict;
 pub(super) use bounds::check as check_memory;
 pub use bounds::{memory_bytes_min, too_little_memory};
 pub(super) use ends::Ends;
-pub(super) use memory::Notes;
-use hakobu_sys::process;
 use facts::Subject;
 pub(super) use flight::Flight;
+use hakobu_sys::process;
+pub(super) use memory::Notes;
 use pilot::Pilot;
 use std::sync::Arc;
 
@@ -106,8 +106,8 @@ impl Course {
     pub fn begin(self) -> Flight {
         let jobs_max = self.helm.gate.jobs_max();
         let bounds = Bounds { jobs_max, streams_max: self.streams_max };
-        let tuner = (!self.subject.jobs_fixed)
-            .then(|| Tuner::new(bounds, self.seed, self.remembered));
+        let tuner =
+            (!self.subject.jobs_fixed).then(|| Tuner::new(bounds, self.seed, self.remembered));
         let pilot = Pilot::new(tuner, self.proves);
         Flight::begin(self.helm, self.subject, self.notes, pilot)
     }

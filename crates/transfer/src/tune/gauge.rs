@@ -111,7 +111,8 @@ impl Gauge {
 
     /// Seconds that a unit takes; the best that is known so far.
     pub fn service_s(&self) -> f64 {
-        if self.completions >= COMPLETIONS_MIN { self.live_service_s() } else { self.service_s }
+        let known = self.service_s > 0.0 && self.completions < COMPLETIONS_MIN;
+        if known || self.completions == 0 { self.service_s } else { self.live_service_s() }
     }
 
     fn live_service_s(&self) -> f64 {

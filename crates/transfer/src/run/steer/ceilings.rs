@@ -65,7 +65,13 @@ impl Ceilings {
 
     /// The ceilings of a disk, and what was reached of them between two moments `span_s` apart: by
     /// the counters of their groups, else by the disk's own.
-    pub fn reached(&self, from: &Served, to: &Served, span_s: f64, disk: &DiskRates) -> Vec<Ceiling> {
+    pub fn reached(
+        &self,
+        from: &Served,
+        to: &Served,
+        span_s: f64,
+        disk: &DiskRates,
+    ) -> Vec<Ceiling> {
         let each = self.found.iter().enumerate().filter(|(_, (dev, _))| *dev == disk.dev);
         let ceilings = each.map(|(index, (_, ceiling))| {
             let counted = from.get(index).copied().flatten().zip(to.get(index).copied().flatten());

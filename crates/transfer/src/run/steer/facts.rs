@@ -6,9 +6,7 @@ use super::record::{Mark, Record};
 use crate::limit::Helm;
 use crate::meter::WireCounts;
 use crate::sample::{DiskRates, Rates};
-use crate::verdict::{
-    DiskFacts, Facts, NetworkFacts, Point, Pressure, Side, UserLimit,
-};
+use crate::verdict::{DiskFacts, Facts, NetworkFacts, Point, Pressure, Side, UserLimit};
 use hakobu_sys::disk::{self, BlockDevice};
 use hakobu_sys::process;
 
@@ -97,7 +95,9 @@ fn limits(subject: &Subject, bytes_per_s: f64, operations_per_s: f64) -> Vec<Use
         (operations, subject.operations_per_s_max, operations_per_s),
     ]
     .into_iter()
-    .filter_map(|(option, limit, reached)| Some(UserLimit { option, limit: limit? as f64, reached }))
+    .filter_map(|(option, limit, reached)| {
+        Some(UserLimit { option, limit: limit? as f64, reached })
+    })
     .collect()
 }
 
@@ -163,11 +163,8 @@ fn of_rates(rates: &DiskRates) -> DiskFacts {
 fn network(ends: &Ends, rates: &Rates, from: &WireCounts, to: &WireCounts) -> NetworkFacts {
     let same_machine =
         ends.0.iter().filter(|end| end.is_store).all(|end| is_this_machine(&end.name));
-    let link = rates
-        .links
-        .iter()
-        .filter(|link| (link.name == "lo") == same_machine)
-        .max_by(|a, b| {
+    let link =
+        rates.links.iter().filter(|link| (link.name == "lo") == same_machine).max_by(|a, b| {
             (a.rx_bytes_per_s + a.tx_bytes_per_s).total_cmp(&(b.rx_bytes_per_s + b.tx_bytes_per_s))
         });
     let grown = |from: u64, to: u64| to.saturating_sub(from) as f64;
@@ -194,28 +191,6 @@ fn is_this_machine(endpoint: &str) -> bool {
     ["localhost", "127.", "[::1]"].iter().any(|own| host.starts_with(own))
 }
 
-/// Whether a thread that sleeps in this function of the kernel waits for a lock of the file
-/// system's tree: sleeping locks themselves are not shown, but who called them, and these sleep for
-/// nothing else.
-pub(super) fn is_lock(function: &str) -> bool {
-    const BEGINNINGS: [&str; 4] = ["rwsem_", "down_", "__down", "mutex_"];
-    const CALLERS: [&str; 12] = [
-        "path_openat",
-        "open_last_lookups",
-        "do_filp_open",
-        "filename_create",
-        "do_unlinkat",
-        "do_rmdir",
-        "lookup_slow",
-        "walk_component",
-        "iterate_dir",
-        "lock_rename",
-        "do_renameat2",
-        "vfs_utimes",
-    ];
-    BEGINNINGS.iter().any(|start| function.starts_with(start)) || CALLERS.contains(&function)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,11 +206,5 @@ mod tests {
         ] {
             assert_eq!(is_this_machine(endpoint), own, "{endpoint}");
         }
-    }
-
-    #[test]
-    fn locks_by_their_callers() {
-        assert!(is_lock("rwsem_down_write_slowpath") && is_lock("open_last_lookups"));
-        assert!(!is_lock("futex_wait_queue") && !is_lock("io_schedule") && !is_lock("ep_poll"));
     }
 }

@@ -1,9 +1,9 @@
 //! The thread beside the work: it looks a hundred times a second, and nobody ever waits for it.
 
+use super::Findings;
 use super::facts::Subject;
 use super::memory::Notes;
 use super::pilot::Pilot;
-use super::Findings;
 use crate::limit::Helm;
 use crate::verdict;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -78,7 +78,7 @@ impl Flight {
 
     /// Ends the steering and says what was found out. `whole`: the run was neither stopped nor
     /// given up, so that what was good for it is worth remembering.
-    pub fn end(self, whole: bool) -> Findings {
+    pub fn end(mut self, whole: bool) -> Findings {
         self.shared.end();
         let Shared { helm, subject, started, .. } = &*self.shared;
         let took = started.elapsed();
@@ -86,7 +86,7 @@ impl Flight {
         let mut pilot = lock(&self.shared.pilot);
         pilot.land(took, helm, subject, judged);
         if let Some(setting) = pilot.best().filter(|_| whole) {
-            self.notes.remember(subject, setting, &helm.meter.counts(), took);
+            std::mem::take(&mut self.notes).remember(subject, setting, &helm.meter.counts(), took);
         }
         Findings {
             jobs: pilot.usual_jobs().unwrap_or(helm.gate.jobs()),

@@ -7,7 +7,7 @@ use super::prove::Proof;
 use super::record::{Mark, Record, Sums};
 use crate::limit::Helm;
 use crate::meter::Counts;
-use crate::sample::{Sampler, Watched};
+use crate::sample::{Sampler, Watched, is_directory_lock};
 use crate::tune::{ENTRY_CREDIT_BYTES, Reading, Setting, Step, Tuner};
 use crate::verdict::{Experiment, Facts, Progress};
 use hakobu_sys::task;
@@ -87,8 +87,7 @@ impl Pilot {
     pub fn tick(&mut self, now: Duration, helm: &Arc<Helm>, subject: &Subject) {
         let counts = helm.meter.counts();
         if let Proving::Goes(proof) = &mut self.proving {
-            let progress =
-                Progress { goodput: goodput(&counts), completions: counts.completions };
+            let progress = Progress { goodput: goodput(&counts), completions: counts.completions };
             if !proof.tick(now, progress) {
                 self.end_proof(now, &counts);
             }
@@ -150,7 +149,7 @@ impl Pilot {
             let Some(tid) = threads.get((self.turn + step) % threads.len()) else { continue };
             self.sums.looks += 1;
             let waits = task::waiting_in(*tid);
-            self.sums.locked += u64::from(waits.is_some_and(|name| facts::is_lock(&name)));
+            self.sums.locked += u64::from(waits.as_deref().is_some_and(is_directory_lock));
         }
         self.turn = self.turn.wrapping_add(count);
     }

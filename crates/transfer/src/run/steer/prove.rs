@@ -78,8 +78,7 @@ impl Proof {
     }
 
     fn limit(&self, bytes_per_s: Option<u64>, operations_per_s: Option<u64>) {
-        let pairs =
-            [(&self.helm.bytes, bytes_per_s), (&self.helm.operations, operations_per_s)];
+        let pairs = [(&self.helm.bytes, bytes_per_s), (&self.helm.operations, operations_per_s)];
         for (limiter, per_s) in pairs {
             if let (Some(limiter), Some(per_s)) = (limiter, per_s) {
                 limiter.set_per_s(per_s);
@@ -153,8 +152,10 @@ mod tests {
         assert!(jobs.iter().all(|jobs| *jobs == 6) && !jobs.is_empty(), "{jobs:?}");
         assert!(rates.contains(&500) && rates.contains(&1000));
         let found = proof.experiments();
-        assert!(found.iter().any(|made| made.resource == crate::verdict::Resource::UserLimit
-            && made.elasticity.0 > 0.9));
+        assert!(
+            found.iter().any(|made| made.resource == crate::verdict::Resource::UserLimit
+                && made.elasticity.0 > 0.9)
+        );
         assert_eq!((helm.gate.jobs(), helm.bytes.as_deref().map(Limiter::per_s)), (4, Some(1000)));
     }
 
