@@ -17,6 +17,7 @@ mod serve;
 mod sync;
 mod tool;
 mod verify;
+mod watch;
 
 use crate::options::Refused;
 use crate::show::{Line, Show, Wanted, output};
@@ -58,6 +59,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "presign", about: "URLs that let anybody read an object", run: presign::run },
     Command { name: "mpu", about: "list or abort unfinished multipart uploads", run: mpu::run },
     Command { name: "run", about: "commands from a file, one a line, in parallel", run: run::run },
+    Command { name: "watch", about: "record a command as time and vmstat would", run: watch::run },
     Command { name: "demo", about: "carry files of its own up, down, proven", run: demo::run },
     Command { name: "serve", about: "serve S3 for tests and measurements", run: serve::run },
 ];

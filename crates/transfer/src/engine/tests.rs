@@ -306,7 +306,7 @@ fn a_stop_ends_the_waiting_for_a_limit() {
     let area = Area::new("stop");
     // 160 s of work.
     area.fill(8, 1, 10_000);
-    let helm = Helm { bytes: Some(Limiter::new(512)), ..helm(8, 8) };
+    let helm = Helm { bytes: Some(Limiter::new(512).into()), ..helm(8, 8) };
     let control = Control::default();
     std::thread::scope(|scope| {
         let copying = scope.spawn(|| copy(&area, &helm, &control, TargetMode::Real));

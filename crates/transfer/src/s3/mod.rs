@@ -28,7 +28,7 @@ mod request;
 mod retry;
 #[cfg(test)]
 #[path = "tests/script.rs"]
-mod script;
+pub(crate) mod script;
 mod settings;
 mod sign;
 mod store;

@@ -179,6 +179,8 @@ pub struct Sample {
     pub interrupts: u64,
     /// Pages swapped in and out since the boot, in bytes.
     pub swapped_bytes: (u64, u64),
+    /// Bytes that block devices were asked to read and write since the boot (vmstat's bi and bo).
+    pub paged_bytes: (u64, u64),
     /// Waiting.
     pub pressure: PressureTimes,
     /// Memory.

@@ -67,7 +67,7 @@ pub(super) struct Gauge {
 
 /// What came since; a counter that went back was reset and says nothing this once.
 fn since(new: u64, old: u64) -> u64 {
-    new.checked_sub(old).unwrap_or(0)
+    new.saturating_sub(old)
 }
 
 impl Gauge {

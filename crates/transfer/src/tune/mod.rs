@@ -32,8 +32,8 @@
 //! compared as A/B/A/B/A … (`trial`), each B with the A before and after it, so that a drift of the data
 //! (small files first, large ones later) cancels out. A trial ends as soon as the mean of the pairs is
 //! 1.6 standard errors from the threshold (+3 % up, −3 % down), or after an eighth of the run so far (0.4
-//! to 3 s); in doubt, the fewer jobs are taken. A probe downwards waits until what it could cost is
-//! less than 6 % of the run so far: that keeps slow services from spending a short run on excursions.
+//! to 3 s); then more jobs are taken only if they are one standard error above it. A probe downwards waits until what it could cost is
+//! less than a tenth of the run so far (4 % in the last stage): that keeps slow services from spending a short run on excursions.
 //!
 //! # The brakes (`brake`)
 //!

@@ -18,9 +18,6 @@ const SURE: f64 = 1.6;
 /// lifts them step by step on a plateau is to be held off.
 const UP_DOUBT: f64 = 1.0;
 
-/// How many standard errors below it fewer units may be.
-const DOWN_DOUBT: f64 = 0.3;
-
 /// Pairs of windows that are enough whatever they say.
 const PAIRS_MAX: usize = 24;
 
@@ -139,8 +136,7 @@ impl Trial {
         }
         let over = self.ratios_ln.len() >= PAIRS_MAX || now_s >= self.until_s;
         if over {
-            // In doubt the fewer.
-            let doubt = if self.threshold_ln > 0.0 { UP_DOUBT } else { -DOWN_DOUBT };
+            let doubt = if self.threshold_ln > 0.0 { UP_DOUBT } else { 0.0 };
             return Outcome::Decided(distance > doubt * error, mean);
         }
         Outcome::Swap

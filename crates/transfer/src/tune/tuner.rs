@@ -21,6 +21,9 @@ const COLLAPSE_LN: f64 = -0.3567;
 /// A probe downwards may cost this share of the run so far, if it turns out to be bad.
 const COST: f64 = 0.06;
 
+/// And one from a number that was found to be good this share.
+const COST_HELD: f64 = 0.04;
+
 /// Seconds that a trial may take: an eighth of the run so far, between these.
 const TRIAL_S: (f64, f64) = (0.4, 3.0);
 
@@ -338,9 +341,9 @@ impl Tuner {
         let (now_s, most) = (self.now_s(), self.most());
         let frozen = self.brake.is_frozen(now_s);
         let window_s = self.gauge.window_s();
-        let cheap = |from: usize, to: usize| {
+        let cheap = |from: usize, to: usize, share: f64| {
             let lost = 1.0 - to as f64 / from as f64;
-            lost * window_s <= COST * now_s
+            lost * window_s <= share * now_s
         };
         let base = self.axis.get(self.base);
         let (value, threshold_ln) = match &mut self.stage {
@@ -359,7 +362,7 @@ impl Tuner {
                     self.stage = Stage::Hold(Hold::new(now_s, deficit_ln));
                     return self.apply(self.base);
                 }
-                Some(value) if cheap(base, value) => (value, -EQUAL),
+                Some(value) if cheap(base, value, COST) => (value, -EQUAL),
                 Some(_) => return,
             },
             Stage::Hold(hold) => {
@@ -379,7 +382,8 @@ impl Tuner {
                 } else if hold.up && frozen && up > base {
                     return;
                 } else if !hold.up && down < base {
-                    if !cheap(base, down) {
+                    let doubted = hold.unverified > 0 || hold.fallen;
+                    if !cheap(base, down, if doubted { COST } else { COST_HELD }) {
                         return;
                     }
                     (down, -(EQUAL - hold.deficit_ln).max(0.0))

@@ -1,4 +1,7 @@
-//! A panic in one thread of an engine ends the others, too.
+//! A panic in one thread of an engine ends the others, too; memory that is too little; and what
+//! the gate does, in a file of its own.
+
+mod gate;
 
 use super::*;
 use crate::event::Event;
