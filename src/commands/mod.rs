@@ -155,6 +155,10 @@ impl Session {
     /// Begins; the error is an exit code, with its message already told.
     fn start(wanted: Wanted, code_of: fn(&Outcome) -> u8) -> Result<Session, u8> {
         let start = Instant::now();
+        wanted.priority.apply().map_err(|message| {
+            output::message(&message);
+            code_of(&ended(Fatal::new(exit::SYNC_USAGE, message), start.elapsed()))
+        })?;
         let control = Arc::new(Control::default());
         let interrupted = code_of(&Outcome { stopped: true, ..nothing() });
         if let Err(error) = signals::stop(&control, interrupted) {

@@ -2,13 +2,19 @@
 //! the summary in JSON.
 
 use crate::number;
+use hakobu_transfer::run::Findings;
 use hakobu_transfer::tune::Step;
-use hakobu_transfer::verdict::{Evidence, Experiment, Level, Resource, Verdict};
+use hakobu_transfer::verdict::{Evidence, Experiment, Facts, Level, Resource, Verdict, judge};
 use serde::Serialize;
 use std::fmt::Write;
 
 /// Signals that the sentence names; the rest is for `--explain`.
 const NAMED_MAX: usize = 3;
+
+/// The verdict of a run; of one that was too short to be judged, just that.
+pub fn of(findings: &Findings) -> Verdict {
+    findings.verdict.clone().unwrap_or_else(|| judge(&Facts::default()))
+}
 
 /// The verdict in one sentence with its evidence, and one or two of advice.
 pub fn sentence(verdict: &Verdict) -> String {
@@ -275,7 +281,6 @@ pub fn jobs_path(path: &[Step]) -> Vec<Jobs> {
 mod tests {
     use super::*;
     use hakobu_transfer::tune::Setting;
-    use hakobu_transfer::verdict::{Facts, judge};
     use std::time::Duration;
 
     fn full_cpus() -> Facts {
