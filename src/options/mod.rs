@@ -17,6 +17,7 @@ pub mod serve;
 pub mod sync;
 pub mod tools;
 pub mod verify;
+pub mod watch;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};

@@ -22,3 +22,115 @@ pub fn discard(socket: impl AsFd, bytes_max: usize) -> io::Result<usize> {
     };
     usize::try_from(taken).map_err(|_| io::Error::last_os_error())
 }
+
+/// What the kernel knows of a TCP connection: tcp(7), `TCP_INFO`; fields as in linux/tcp.h.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Smoothed round-trip time, microseconds; 0 before the first.
+    pub rtt_us: u32,
+    /// The least round-trip time, microseconds; `None` before the first, or where the kernel is
+    /// older than 4.6.
+    pub min_rtt_us: Option<u32>,
+    /// Segments that were sent again, over all.
+    pub retransmits: u32,
+    /// Bytes that wait and were not sent once (Linux 4.6).
+    pub unsent_bytes: u32,
+    /// The rate at which the kernel spaces what it sends, bytes a second; `u64::MAX` where it does
+    /// not.
+    pub pacing_bytes_per_s: u64,
+    /// The rate at which the peer acknowledged last, bytes a second (Linux 4.9).
+    pub delivery_bytes_per_s: u64,
+    /// Time in which there was something to send, microseconds (Linux 4.10).
+    pub busy_us: u64,
+    /// Of that, limited by the peer's receive window, microseconds (Linux 4.10).
+    pub receiver_limited_us: u64,
+    /// Of that, limited by the send buffer, microseconds (Linux 4.10).
+    pub buffer_limited_us: u64,
+}
+
+/// Bytes of `struct tcp_info` up to and with `tcpi_sndbuf_limited`.
+const TCP_INFO_BYTES: usize = 192;
+
+/// Asks for the state of a TCP connection. What an older kernel does not know is zero.
+///
+/// # Errors
+/// Those of getsockopt(2); `ENOPROTOOPT` or `EOPNOTSUPP` where this is no TCP socket.
+pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
+    let mut bytes = [0_u8; TCP_INFO_BYTES];
+    let mut len = TCP_INFO_BYTES as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes into `bytes`, which has as many, and then the
+    // number of them into `len`; both live through the call.
+    let failed = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            bytes.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    if failed != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(TcpInfo::parse(&bytes))
+}
+
+impl TcpInfo {
+    /// From `struct tcp_info` (linux/tcp.h): 8 bytes of small fields, 24 numbers of four bytes, 4 of
+    /// eight, 6 of four, 4 of eight.
+    fn parse(bytes: &[u8; TCP_INFO_BYTES]) -> TcpInfo {
+        let four = |at: usize| {
+            let found = bytes.get(at..at + 4).and_then(|found| found.try_into().ok());
+            found.map_or(0, u32::from_ne_bytes)
+        };
+        let eight = |at: usize| {
+            let found = bytes.get(at..at + 8).and_then(|found| found.try_into().ok());
+            found.map_or(0, u64::from_ne_bytes)
+        };
+        TcpInfo {
+            rtt_us: four(68),
+            min_rtt_us: Some(four(148)).filter(|rtt| !matches!(*rtt, 0 | u32::MAX)),
+            retransmits: four(100),
+            unsent_bytes: four(144),
+            pacing_bytes_per_s: eight(104),
+            delivery_bytes_per_s: eight(160),
+            busy_us: eight(168),
+            receiver_limited_us: eight(176),
+            buffer_limited_us: eight(184),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_connection_whose_peer_does_not_read_says_so() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (_peer, _) = listener.accept().unwrap();
+        let before = tcp_info(&ours).unwrap();
+        assert_eq!((before.unsent_bytes, before.busy_us), (0, 0));
+        ours.set_nonblocking(true).unwrap();
+        // Until the peer's buffer and ours are full.
+        while ours.write(&[0; 1 << 16]).is_ok() {}
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let after = tcp_info(&ours).unwrap();
+        assert!(after.unsent_bytes > 0, "{after:?}");
+        assert!(after.rtt_us > 0 && after.rtt_us < 1_000_000, "{after:?}");
+        assert!(after.min_rtt_us.is_some_and(|rtt| rtt <= after.rtt_us + 1000), "{after:?}");
+        assert!(after.busy_us >= after.receiver_limited_us, "{after:?}");
+        assert!(after.busy_us > 30_000 && after.busy_us < 60_000_000, "{after:?}");
+        assert!(after.receiver_limited_us > 0, "{after:?}");
+        assert!(after.pacing_bytes_per_s > 0, "{after:?}");
+    }
+
+    #[test]
+    fn what_is_no_tcp_socket_is_an_error() {
+        let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert!(tcp_info(&udp).is_err());
+    }
+}

@@ -114,7 +114,7 @@ impl Engine<'_> {
 
     /// How many bytes to move between two looks at the limit and the signals, at most `most`.
     pub(super) fn stride(&self, most: usize) -> usize {
-        let grant = self.helm.bytes.as_ref().map_or(u64::MAX, Limiter::grant_max);
+        let grant = self.helm.bytes.as_ref().map_or(u64::MAX, |limiter| limiter.grant_max());
         usize::try_from(grant).unwrap_or(usize::MAX).clamp(1, most)
     }
 }

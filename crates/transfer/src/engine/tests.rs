@@ -286,7 +286,7 @@ fn a_limit_of_bytes_holds() {
     fs::write(area.src().join("large"), vec![1; 1 << 20]).unwrap();
     fs::write(area.src().join("medium"), vec![1; 200 << 10]).unwrap();
     let rate = 1 << 20;
-    let limited = || Helm { bytes: Some(Limiter::new(rate)), ..helm(4, 5) };
+    let limited = || Helm { bytes: Some(Limiter::new(rate).into()), ..helm(4, 5) };
     holds(&area, rate, limited, |counts| counts.bytes);
 }
 
@@ -297,7 +297,7 @@ fn a_limit_of_operations_holds() {
     let free = helm(1, 1);
     copy(&area, &free, &Control::default(), TargetMode::Real);
     let rate = free.meter.counts().operations / 2;
-    let limited = || Helm { operations: Some(Limiter::new(rate)), ..helm(4, 5) };
+    let limited = || Helm { operations: Some(Limiter::new(rate).into()), ..helm(4, 5) };
     holds(&area, rate, limited, |counts| counts.operations);
 }
 
@@ -306,7 +306,7 @@ fn a_stop_ends_the_waiting_for_a_limit() {
     let area = Area::new("stop");
     // 160 s of work.
     area.fill(8, 1, 10_000);
-    let helm = Helm { bytes: Some(Limiter::new(512)), ..helm(8, 8) };
+    let helm = Helm { bytes: Some(Limiter::new(512).into()), ..helm(8, 8) };
     let control = Control::default();
     std::thread::scope(|scope| {
         let copying = scope.spawn(|| copy(&area, &helm, &control, TargetMode::Real));

@@ -3,6 +3,7 @@
 
 use super::{Gate, Limiter};
 use crate::meter::Meter;
+use std::sync::Arc;
 
 /// See the module.
 #[derive(Debug)]
@@ -12,9 +13,9 @@ pub struct Helm {
     /// What was done, and what everybody does.
     pub meter: Meter,
     /// Bytes of content a second, all workers together.
-    pub bytes: Option<Limiter>,
+    pub bytes: Option<Arc<Limiter>>,
     /// Operations (local) or requests (stores) a second, all workers together.
-    pub operations: Option<Limiter>,
+    pub operations: Option<Arc<Limiter>>,
 }
 
 impl Helm {

@@ -1,7 +1,8 @@
 //! Bytes in flight: one budget for all cores, so that memory is set and not hoped for; the buffers
 //! that they lie in, used again and again by each core; and the pace that a bandwidth limit sets.
 
-use super::core::{Core, STOP_SEEN_AFTER};
+use super::core::{Core, Setup};
+use crate::error::Fatal;
 use crate::meter::Phase;
 use bytes::Bytes;
 use std::cell::RefCell;
@@ -38,46 +39,63 @@ impl Budget {
     }
 }
 
+/// Bytes that any transfer with a store needs: one part of an upload, and what connections hold.
+const MEMORY_BYTES_MIN: u64 = 8 << 20;
+
+/// Refuses what cannot work: `--memory` that does not hold one part.
+///
+/// # Errors
+/// Code 1, naming the options.
+pub(super) fn refuse_unfit(setup: &Setup<'_>) -> Result<(), Fatal> {
+    let memory_bytes = setup.memory_bytes_max;
+    if memory_bytes < MEMORY_BYTES_MIN {
+        let why = format!(
+            "--memory: {memory_bytes} bytes are too few for a transfer with S3, where the smallest \
+             part is 5 MiB: give at least 8M"
+        );
+        return Err(Fatal::new(1, why));
+    }
+    match setup.options.part_bytes {
+        Some(part_bytes) if part_bytes > memory_bytes => {
+            let why = format!(
+                "--part-size: a part of {part_bytes} bytes does not fit into the {memory_bytes} \
+                 bytes of memory that may be used: give smaller parts, or more with --memory"
+            );
+            Err(Fatal::new(1, why))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Core<'_> {
     /// Waits for room for `bytes`; see [`Budget::take`].
     pub(super) async fn room(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
         let _phase = self.doing.during(Phase::Room);
         self.engine.budget.take(bytes).await
     }
-
-    /// Waits until `bytes` may be moved under the bandwidth limit; `false` when the run was stopped
-    /// meanwhile. What asks first goes first, as a whole: a body is sent in one go once it may be,
-    /// and many that share every tenth of a second would all be late.
-    pub(super) async fn pace(&self, bytes: u64) -> bool {
-        let Some(limiter) = &self.engine.setup.helm.bytes else { return true };
-        let _phase = self.doing.during(Phase::Limit);
-        let mut wait = limiter.take(bytes, self.engine.started.elapsed());
-        while !wait.is_zero() {
-            let step = wait.min(STOP_SEEN_AFTER);
-            tokio::time::sleep(step).await;
-            wait -= step;
-            if self.engine.is_stopped() {
-                return false;
-            }
-        }
-        true
-    }
 }
 
 /// Smaller buffers come from the allocator and go back there: it has them at hand.
 const POOLED_BYTES_MIN: usize = 64 << 10;
-/// Bytes of unused buffers that one core keeps.
+/// Bytes of unused buffers that one core keeps, at most.
 const IDLE_BYTES_MAX: usize = 64 << 20;
 
 thread_local! {
     /// Unused buffers of this core. A buffer whose memory has been touched costs nothing; a new
     /// one of 500 KB costs 125 page faults, more than hashing it.
-    static IDLE: RefCell<Idle> = const { RefCell::new(Idle { buffers: Vec::new(), bytes: 0 }) };
+    static IDLE: RefCell<Idle> = const { RefCell::new(Idle::new()) };
 }
 
 struct Idle {
     buffers: Vec<Vec<u8>>,
     bytes: usize,
+    bytes_max: usize,
+}
+
+/// How many bytes of unused buffers this core keeps, where `memory_bytes` may be in flight.
+pub(super) fn set_idle_bytes_max(memory_bytes: u64) {
+    let bytes_max = usize::try_from(memory_bytes / 2).unwrap_or(usize::MAX).min(IDLE_BYTES_MAX);
+    IDLE.with_borrow_mut(|idle| idle.bytes_max = bytes_max);
 }
 
 /// A buffer of initialised bytes; goes back to the core on which it is dropped.
@@ -154,6 +172,10 @@ fn class(len: usize) -> usize {
 }
 
 impl Idle {
+    const fn new() -> Idle {
+        Idle { buffers: Vec::new(), bytes: 0, bytes_max: IDLE_BYTES_MAX }
+    }
+
     fn take(&mut self, len: usize) -> Option<Vec<u8>> {
         let wanted = class(len);
         // The latest one first: its memory may still be in the processor's cache.
@@ -163,12 +185,12 @@ impl Idle {
     }
 
     fn put(&mut self, buffer: Vec<u8>) {
-        if buffer.len() > IDLE_BYTES_MAX {
+        if buffer.len() > self.bytes_max {
             return;
         }
         self.bytes += buffer.len();
         self.buffers.push(buffer);
-        while self.bytes > IDLE_BYTES_MAX {
+        while self.bytes > self.bytes_max {
             // The oldest goes: sizes that no longer occur do not stay for ever.
             self.bytes -= self.buffers.remove(0).len();
         }
@@ -216,7 +238,7 @@ mod tests {
 
     #[test]
     fn idle_bytes_are_bounded() {
-        let mut idle = Idle { buffers: Vec::new(), bytes: 0 };
+        let mut idle = Idle::new();
         for _ in 0..100 {
             idle.put(vec![0; 1 << 20]);
         }

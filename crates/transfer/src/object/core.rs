@@ -2,7 +2,7 @@
 
 mod crew;
 
-use super::budget::Budget;
+use super::budget::{self, Budget};
 use super::get::{Files, Folders};
 use super::moving::Moving;
 use super::queue::Queue;
@@ -11,10 +11,10 @@ use crate::control::Control;
 use crate::error::{Fatal, Problem};
 use crate::event::Listener;
 use crate::journal::Journal;
-use crate::limit::Helm;
+use crate::limit::{Helm, Limiter};
 use crate::meter::Doing;
 use crate::policy::Policy;
-use crate::s3::{Client, Store};
+use crate::s3::{Client, Flow, Store, bodies_max};
 use crate::unit::Totals;
 use crew::Crew;
 use futures_util::future::{Either, select};
@@ -22,7 +22,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// What an engine is given.
 pub struct Setup<'a> {
@@ -59,11 +60,42 @@ pub struct Engine<'a> {
     pub(super) budget: Budget,
     pub(super) temp: crate::engine::temp::TempNames,
     pub(super) files: Files,
-    pub(super) started: Instant,
     pub(super) deletes: AtomicU64,
     pub(super) emptied: delete::Emptied,
+    flows: Option<Flows>,
     totals: Mutex<Totals>,
     fatal: Mutex<Option<Fatal>>,
+}
+
+/// `--bwlimit` as the clients of all cores share it.
+struct Flows {
+    source: Arc<Limiter>,
+    /// Of the rate of the other one, where every byte comes from a store and goes to one.
+    target: Arc<Limiter>,
+    bodies: Arc<Semaphore>,
+}
+
+impl Flows {
+    fn new(setup: &Setup<'_>) -> Option<Flows> {
+        let limiter = setup.helm.bytes.as_ref()?;
+        let target = match (&setup.source, &setup.target) {
+            (Some(_), Some(_)) => Arc::new(Limiter::new(limiter.per_s())),
+            _ => Arc::clone(limiter),
+        };
+        let bodies = Arc::new(Semaphore::new(bodies_max(limiter)));
+        Some(Flows { source: Arc::clone(limiter), target, bodies })
+    }
+
+    /// For one core and one side.
+    fn of(&self, side: Side) -> Rc<Flow> {
+        Rc::new(match side {
+            Side::Source => Flow::new(&self.source, None, &self.bodies),
+            Side::Target => {
+                let other = !Arc::ptr_eq(&self.source, &self.target);
+                Flow::new(&self.target, other.then_some(&self.source), &self.bodies)
+            }
+        })
+    }
 }
 
 /// A large object on its way, in parts.
@@ -103,23 +135,29 @@ const TOLD_TOGETHER: u32 = 32;
 /// everything is done, with the totals and what stopped it.
 ///
 /// # Errors
-/// Code 11 where a thread or runtime cannot be had.
+/// Code 1 where the memory that was allowed does not hold one part; code 11 where a thread or runtime
+/// cannot be had.
 pub fn run(
     setup: Setup<'_>,
     plan: impl FnOnce(&Engine<'_>),
 ) -> Result<(Totals, Option<Fatal>), Fatal> {
+    budget::refuse_unfit(&setup)?;
     let engine = Engine {
         queue: Queue::default(),
         budget: Budget::new(setup.memory_bytes_max),
         temp: crate::engine::temp::TempNames::new(),
         files: Files::new(setup.policy, setup.options),
-        started: Instant::now(),
         deletes: AtomicU64::new(0),
         emptied: delete::Emptied::default(),
+        flows: Flows::new(&setup),
         totals: Mutex::default(),
         fatal: Mutex::default(),
         setup,
     };
+    if let Some(limiter) = &engine.setup.helm.operations {
+        let stores = [&engine.setup.source, &engine.setup.target];
+        stores.into_iter().flatten().for_each(|store| store.set_operations(limiter));
+    }
     let jobs = engine.setup.helm.gate.jobs_max();
     let cores = engine.setup.cores.clamp(1, jobs);
     std::thread::scope(|scope| {

@@ -110,7 +110,6 @@ impl<'c, 'a> Reader<'c, 'a> {
                     if self.offset > self.end {
                         return Err(broken("the server sent more than was asked for"));
                     }
-                    self.core.pace(piece.len() as u64).await;
                     return Ok(Some(piece));
                 }
                 Ok(None) if self.offset == self.end => return Ok(None),

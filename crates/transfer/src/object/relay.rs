@@ -5,6 +5,8 @@ use super::Side;
 use super::between::{self, Sent, Upload, carried};
 use super::core::{Core, Engine, Large as Parts};
 use super::moving::{Done, Failed, Moving, Step};
+use super::put::TOO_LARGE;
+use super::put::cut::PART_BYTES_MIN;
 use super::reader::{CHANGED, Object, Reader, read_failed};
 use crate::error::Operation;
 use crate::event::Event;
@@ -141,12 +143,17 @@ async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Res
     if source.etag.is_some_and(|etag| etag != head.etag) || head.size != moving.entry.meta.size {
         return Err(Failed::Reason(Operation::Read, Side::Source, CHANGED));
     }
+    let memory_bytes = core.engine.budget.bytes_max();
+    let usual = PART_BYTES.min(memory_bytes / 2).max(PART_BYTES_MIN);
+    if between::part_bytes(head.size, options.part_bytes.unwrap_or(usual)) > memory_bytes {
+        return Err(Failed::Reason(Operation::Write, Side::Target, TOO_LARGE));
+    }
     let mut headers = carried(&head, options, &key);
     headers.extend(tags(core, source, &head, &headers).await?);
     let algorithm = client.store().upload_checksum();
     let begun = create_upload(client, bucket, &key, algorithm, &headers).await.map_err(written)?;
     let Begun { id, algorithm } = begun;
-    let shape = (PART_BYTES, STREAMS);
+    let shape = (usual, STREAMS);
     let (upload, rights) =
         Upload::begun(core, moving, id, head.size, shape, Some(core.engine.budget.bytes_max()));
     Ok(Step::Parts(Arc::new(Parts::Relay(Large { upload, head, algorithm })), rights))

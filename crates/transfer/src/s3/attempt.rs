@@ -26,6 +26,8 @@ use std::time::Duration;
 const BODY_MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// Of an answer that tells of a failure, no more is read.
 const ERROR_MAX_BYTES: u64 = 1024 * 1024;
+/// What is read at once until the head of an answer is there, where a rate is kept.
+const HEAD_BYTES: usize = 8 << 10;
 /// Hashing less than this takes too short to be told of.
 const COMPUTED_BYTES_MIN: usize = 64 << 10;
 /// The SHA-256 of nothing.
@@ -175,11 +177,19 @@ impl Client {
         let spot = self.pool().spot(request.bucket.as_deref(), operation).map_err(unsent)?;
         let patience = self.patience(operation);
         loop {
-            let built = self.build(request, &spot, payload, tally).map_err(unsent)?;
+            let mut paced = self.admit_body(request).await.map_err(unsent)?;
+            let mut built = self.build(request, &spot, payload, tally).map_err(unsent)?;
+            if !request.body.is_empty()
+                && let Some(paced) = paced.take()
+            {
+                built.request.body_mut().pace(paced);
+            }
             let pool = self.pool();
             self.turn(Phase::Connect);
             let mut conn = pool.checkout(&spot, fresh, operation).await.map_err(unsent)?;
             let reused = conn.reused;
+            // Under a rate, what comes with the head of an answer is little.
+            conn.watch().read_at_most(if paced.is_some() { HEAD_BYTES } else { usize::MAX });
             self.count(|lane| lane.operations(1));
             let told = self.doing().map(|doing| Told::new(doing, operation));
             let (head, body) = match conn.exchange(built.request, patience, told).await {
@@ -190,7 +200,8 @@ impl Client {
             };
             let promised_bytes = http_body::Body::size_hint(&body).exact();
             let target = Rc::clone(&spot.target);
-            let mut rest = Rest { conn, body, target, patience, got_bytes: 0, promised_bytes };
+            let got_bytes = 0;
+            let mut rest = Rest { conn, body, target, patience, got_bytes, promised_bytes, paced };
             if !head.status.is_success() {
                 let context = Context {
                     region: spot.place.region.clone(),

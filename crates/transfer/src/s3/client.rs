@@ -3,7 +3,8 @@
 use super::attempt::{Answer, Failure, Sent};
 use super::download::Download;
 use super::error::{Error, Kind};
-use super::outgoing::Tally;
+use super::flow::Flow;
+use super::outgoing::{Paced, Tally};
 use super::pool::Pool;
 use super::request::{Reply, Request};
 use super::retry::{self, Class};
@@ -28,18 +29,89 @@ pub struct Client {
     pool: Rc<Pool>,
     /// Who hears what it does.
     doing: Option<Rc<Doing>>,
+    /// The rate of content.
+    flow: Option<Rc<Flow>>,
 }
 
 impl Client {
     /// A client without connections yet.
     pub fn new(store: &Arc<Store>) -> Client {
-        Client { pool: Pool::new(store), doing: None }
+        Client { pool: Pool::new(store), doing: None, flow: None }
     }
 
     /// The same connections for one unit of work, which is told what happens to its requests, and
     /// in whose lane they are counted.
     pub fn telling(&self, doing: &Rc<Doing>) -> Client {
-        Client { pool: Rc::clone(&self.pool), doing: Some(Rc::clone(doing)) }
+        Client { doing: Some(Rc::clone(doing)), ..self.clone() }
+    }
+
+    /// The same connections, where bodies with content keep a rate.
+    pub fn keeping(&self, flow: &Rc<Flow>) -> Client {
+        self.pool.receive_ahead(flow);
+        Client { flow: Some(Rc::clone(flow)), ..self.clone() }
+    }
+
+    /// The rate of content, for requests of this kind.
+    fn flow(&self, operation: &str) -> Option<&Rc<Flow>> {
+        self.flow.as_ref().filter(|_| CONTENT.contains(&operation) || operation == "GetObject")
+    }
+
+    /// Waits under the rate that the user set; `Stopped` where the run is.
+    pub(super) async fn wait(&self, wait: Duration, operation: &'static str) -> Result<(), Error> {
+        if wait.is_zero() {
+            return Ok(());
+        }
+        let _phase = self.doing.as_ref().map(|doing| doing.during(Phase::Limit));
+        match self.store().sleep(wait).await {
+            true => Ok(()),
+            false => Err(stopped(operation)),
+        }
+    }
+
+    /// Waits, under the rate of content, for the bytes of a body that is about to be asked for and
+    /// that comes in one piece with its head: then nothing of it has to be paid for afterwards.
+    /// Returns how many bytes that were, for [`Download::prepaid`].
+    ///
+    /// # Errors
+    /// `Stopped`.
+    pub async fn prepay(&self, bytes: u64) -> Result<u64, Error> {
+        let Some(flow) = &self.flow else { return Ok(0) };
+        let mut left = bytes;
+        while left > 0 {
+            let (granted, wait) = flow.take(left);
+            self.wait(wait, "GetObject").await?;
+            left -= granted;
+        }
+        Ok(bytes)
+    }
+
+    /// Waits until one more body with content may be on its way, and for its first bytes.
+    pub(super) async fn admit_body(&self, request: &Request) -> Result<Option<Paced>, Error> {
+        let operation = request.operation;
+        let Some(flow) = self.flow(operation) else { return Ok(None) };
+        let permit = match Arc::clone(flow.bodies()).try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => {
+                let _phase = self.doing.as_ref().map(|doing| doing.during(Phase::Limit));
+                tokio::select! {
+                    // It is never closed.
+                    Ok(permit) = Arc::clone(flow.bodies()).acquire_owned() => permit,
+                    () = self.store().stopping() => return Err(stopped(operation)),
+                }
+            }
+        };
+        if request.body.is_empty() {
+            return Ok(Some(Paced::new(flow, 0, permit)));
+        }
+        let (bytes, wait) = flow.take(request.body.len() as u64);
+        self.wait(wait, operation).await?;
+        Ok(Some(Paced::new(flow, bytes, permit)))
+    }
+
+    /// Tells of a few busy connections, as the kernel sees them. To be called about ten times a
+    /// second, by the thread that writes the lane.
+    pub fn look_at_some(&self, lane: &Lane) {
+        self.pool.look_at_some(lane);
     }
 
     /// Who hears what it does.

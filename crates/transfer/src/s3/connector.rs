@@ -98,7 +98,8 @@ impl Connector {
             true => Some(self.tls().map_err(|e| ConnectorError::user(e.into()))?),
             false => None,
         };
-        let dialled = stream::dial(&self.shared.addresses, place, tls, self.connect_timeout).await;
+        let dialled =
+            stream::dial(&self.shared.addresses, place, tls, self.connect_timeout, None).await;
         let stream = dialled.map_err(|e| match e {
             DialError::Failed(what) => ConnectorError::io(what.into()),
             DialError::TimedOut(what) => ConnectorError::timeout(what.into()),

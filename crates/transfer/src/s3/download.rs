@@ -3,6 +3,7 @@
 use super::client::Client;
 use super::error::{Error, Kind};
 use super::http::{Broken, Conn};
+use super::outgoing::Paced;
 use super::pool::Target;
 use super::retry::Class;
 use crate::meter::Phase;
@@ -33,9 +34,18 @@ pub(super) struct Rest {
     /// Bytes that came so far, and that were promised.
     pub got_bytes: u64,
     pub promised_bytes: Option<u64>,
+    /// Where a rate is kept: what may be read.
+    pub paced: Option<Paced>,
 }
 
 impl Download {
+    /// So many bytes of it were waited for already: [`Client::prepay`].
+    pub fn prepaid(&mut self, bytes: u64) {
+        if let Some(paced) = self.rest.as_mut().and_then(|rest| rest.paced.as_mut()) {
+            paced.grant(bytes);
+        }
+    }
+
     /// The next piece; `None` at the end of the promised length.
     ///
     /// # Errors
@@ -43,6 +53,14 @@ impl Download {
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         // Taken, so that a call that is dropped in the middle closes the connection.
         let Some(mut rest) = self.rest.take() else { return Ok(None) };
+        if let Some(paced) = &mut rest.paced {
+            let left = rest
+                .promised_bytes
+                .map_or(u64::MAX, |promised| promised.saturating_sub(rest.got_bytes));
+            let wait = paced.before_reading(left);
+            self.client.wait(wait, self.operation).await?;
+            rest.conn.watch().read_at_most(paced.granted_bytes());
+        }
         self.client.turn(Phase::Receive);
         match rest.piece(self.operation).await {
             Ok(Some(piece)) => {
@@ -77,6 +95,9 @@ impl Rest {
         match self.conn.piece(&mut self.body, self.patience).await {
             Ok(Some(piece)) => {
                 self.got_bytes += piece.len() as u64;
+                if let Some(paced) = &mut self.paced {
+                    paced.received(piece.len());
+                }
                 Ok(Some(piece))
             }
             Ok(None) => match self.promised_bytes {

@@ -6,7 +6,9 @@
 use super::outgoing::Outgoing;
 use super::stream::Stream;
 use super::told::Told;
+use crate::meter::Look;
 use bytes::Bytes;
+use hakobu_sys::socket::TcpInfo;
 use http::{Request, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -17,7 +19,7 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -38,6 +40,15 @@ pub(super) struct Watch {
     body_over: Cell<bool>,
     wrote: Cell<bool>,
     sent: Cell<bool>,
+    /// We wait ourselves: that is no standing still.
+    held: Cell<bool>,
+    /// The most that is read at once.
+    read_max: Cell<usize>,
+    /// The connection is to look at itself when it is polled next, and what it saw then.
+    asked: Cell<bool>,
+    look: Cell<Option<Look>>,
+    /// What the kernel had counted at the look before.
+    counted: Cell<TcpInfo>,
 }
 
 impl Watch {
@@ -52,6 +63,11 @@ impl Watch {
             body_over: Cell::new(false),
             wrote: Cell::new(false),
             sent: Cell::new(false),
+            held: Cell::new(false),
+            read_max: Cell::new(usize::MAX),
+            asked: Cell::new(false),
+            look: Cell::new(None),
+            counted: Cell::default(),
         })
     }
 
@@ -61,7 +77,7 @@ impl Watch {
         if self.patience.get().is_zero() {
             return;
         }
-        if self.seen.replace(self.moved.get()) != self.moved.get() {
+        if self.seen.replace(self.moved.get()) != self.moved.get() || self.held.get() {
             self.since.set(now);
         } else if now.duration_since(self.since.get()) >= self.patience.get().min(patience_max) {
             self.cut.set(true);
@@ -69,6 +85,41 @@ impl Watch {
                 waker.wake();
             }
         }
+    }
+
+    /// Asks a connection that carries a request for its state, to be had from
+    /// [`Watch::seen_look`] a moment later; `false` for one that is idle.
+    pub fn ask(&self) -> bool {
+        let busy = !self.patience.get().is_zero() && self.waker.borrow().is_some();
+        if busy {
+            self.asked.set(true);
+            // Taken: who is polled puts it back.
+            if let Some(waker) = self.waker.take() {
+                waker.wake();
+            }
+        }
+        busy
+    }
+
+    /// What the connection saw since.
+    pub fn seen_look(&self) -> Option<Look> {
+        self.look.take()
+    }
+
+    fn look_at(&self, stream: &Stream) {
+        self.asked.set(false);
+        let Ok(info) = stream.info() else { return };
+        let before = self.counted.replace(info);
+        self.look.set(Some(Look {
+            rtt_us: info.rtt_us.into(),
+            rtt_least_us: info.min_rtt_us.unwrap_or(0).into(),
+            unsent: info.unsent_bytes > 0,
+            delivery_bytes_per_s: info.delivery_bytes_per_s,
+            busy_us: info.busy_us.saturating_sub(before.busy_us),
+            receiver_us: info.receiver_limited_us.saturating_sub(before.receiver_limited_us),
+            buffer_us: info.buffer_limited_us.saturating_sub(before.buffer_limited_us),
+            retransmits: info.retransmits.saturating_sub(before.retransmits).into(),
+        }));
     }
 
     fn progress(&self) {
@@ -81,7 +132,19 @@ impl Watch {
         (self.wrote.set(false), self.sent.set(false));
     }
 
+    /// Whether we wait ourselves.
+    pub fn hold(&self, held: bool) {
+        self.held.set(held);
+        self.progress();
+    }
+
+    /// Reads no more than so many bytes at once from now on.
+    pub fn read_at_most(&self, bytes: usize) {
+        self.read_max.set(bytes.max(1));
+    }
+
     fn begin(&self, patience: Duration) {
+        self.held.set(false);
         self.progress();
         self.patience.set(patience);
     }
@@ -281,18 +344,40 @@ fn reason(e: &hyper::Error) -> String {
     }
 }
 
+impl Watched {
+    fn look_if_asked(&self) {
+        if self.watch.asked.get() {
+            self.watch.look_at(&self.stream);
+        }
+    }
+}
+
 impl AsyncRead for Watched {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let done = Pin::new(&mut self.stream).poll_read(cx, buf);
-        if buf.filled().len() > before {
+        self.look_if_asked();
+        let most = self.watch.read_max.get();
+        if most >= buf.remaining() {
+            let before = buf.filled().len();
+            let done = Pin::new(&mut self.stream).poll_read(cx, buf);
+            if buf.filled().len() > before {
+                self.watch.progress();
+            }
+            return done;
+        }
+        let got = {
+            let mut part = ReadBuf::new(buf.initialize_unfilled_to(most));
+            ready!(Pin::new(&mut self.stream).poll_read(cx, &mut part))?;
+            part.filled().len()
+        };
+        buf.advance(got);
+        if got > 0 {
             self.watch.progress();
         }
-        done
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -302,6 +387,7 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.look_if_asked();
         let done = Pin::new(&mut self.stream).poll_write(cx, buf);
         if let Poll::Ready(Ok(1..)) = done {
             self.watch.progress();
@@ -315,6 +401,7 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.look_if_asked();
         let done = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
         if let Poll::Ready(Ok(1..)) = done {
             self.watch.progress();

@@ -15,6 +15,7 @@ mod credentials;
 mod download;
 mod endpoint;
 mod error;
+mod flow;
 pub mod header;
 mod http;
 pub mod ops;
@@ -27,7 +28,7 @@ mod request;
 mod retry;
 #[cfg(test)]
 #[path = "tests/script.rs"]
-mod script;
+pub(crate) mod script;
 mod settings;
 mod sign;
 mod store;
@@ -42,6 +43,7 @@ pub use checksum::{Algorithm, Checksum, Hasher, combine_crc64};
 pub use client::Client;
 pub use download::Download;
 pub use error::{Error, Kind};
+pub use flow::{Flow, bodies_max};
 pub use presign::presign;
 pub use request::{Reply, Request};
 pub use settings::{Addressing, ChecksumPolicy, Settings};

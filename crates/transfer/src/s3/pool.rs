@@ -3,10 +3,12 @@
 
 use super::endpoint::Place;
 use super::error::{Error, Kind};
+use super::flow::Flow;
 use super::http::{Conn, Watch};
 use super::sign::{Keys, Signer};
 use super::store::Store;
 use super::stream::{self, DialError};
+use crate::meter::Lane;
 use http::HeaderValue;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -16,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// A connection that stands still is given this long once the run was asked to stop.
 const PATIENCE_STOPPED: Duration = Duration::from_secs(2);
+/// Busy connections that are asked for their state at once.
+const LOOKS_MAX: usize = 4;
 /// Buckets known by heart; a run touches few.
 const SPOTS_MAX: usize = 64;
 
@@ -54,6 +58,11 @@ pub(super) struct Pool {
     identity: RefCell<Option<Identity>>,
     watches: RefCell<Vec<Weak<Watch>>>,
     ticking: Cell<bool>,
+    /// The rate of content: new connections receive little ahead of it.
+    flow: RefCell<Option<Rc<Flow>>>,
+    /// Connections that were asked for their state, and which one is next.
+    asked: RefCell<Vec<Weak<Watch>>>,
+    next: Cell<usize>,
 }
 
 impl Pool {
@@ -67,7 +76,15 @@ impl Pool {
             identity: RefCell::new(None),
             watches: RefCell::default(),
             ticking: Cell::new(false),
+            flow: RefCell::default(),
+            asked: RefCell::default(),
+            next: Cell::new(0),
         })
+    }
+
+    /// New connections receive little ahead of this rate.
+    pub fn receive_ahead(&self, flow: &Rc<Flow>) {
+        *self.flow.borrow_mut() = Some(Rc::clone(flow));
     }
 
     /// Where requests for a bucket go.
@@ -148,7 +165,8 @@ impl Pool {
         let settings = |what| Error::new(Kind::Settings, operation, what);
         let tls = if spot.place.tls { Some(store.tls().map_err(settings)?) } else { None };
         let timeout = store.resolved.connect_timeout;
-        let dialled = stream::dial(&store.addresses, &spot.place, tls, timeout).await;
+        let ahead = self.flow.borrow().as_ref().map(|flow| flow.ahead_bytes());
+        let dialled = stream::dial(&store.addresses, &spot.place, tls, timeout, ahead).await;
         let stream = dialled.map_err(|e| match e {
             DialError::Failed(what) => Error::new(Kind::Connection, operation, what),
             DialError::TimedOut(what) => Error::new(Kind::TimedOut, operation, what),
@@ -162,6 +180,25 @@ impl Pool {
             tokio::task::spawn_local(tick(Rc::downgrade(self), store.resolved.read_timeout));
         }
         Ok(conn)
+    }
+
+    /// Tells the lane of what a few busy connections saw since they were asked the last time, and
+    /// asks the next few.
+    pub fn look_at_some(&self, lane: &Lane) {
+        let mut asked = self.asked.borrow_mut();
+        let seen = asked.drain(..).filter_map(|watch| watch.upgrade()?.seen_look());
+        seen.for_each(|look| lane.wire().looked(&look));
+        let watches = self.watches.borrow();
+        let start = self.next.get() % watches.len().max(1);
+        for (step, watch) in watches.iter().cycle().skip(start).take(watches.len()).enumerate() {
+            if asked.len() >= LOOKS_MAX {
+                self.next.set(start + step);
+                return;
+            }
+            if watch.upgrade().is_some_and(|watch| watch.ask()) {
+                asked.push(Weak::clone(watch));
+            }
+        }
     }
 
     /// Looks after all connections, and after what the store wants looked after now and then.

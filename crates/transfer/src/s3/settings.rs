@@ -69,8 +69,6 @@ pub struct Settings {
     pub connect_timeout: Option<Duration>,
     /// How long a connection may stand still.
     pub read_timeout: Option<Duration>,
-    /// Requests a second, all cores together.
-    pub requests_per_s_max: Option<u64>,
 }
 
 /// How long a connection may take to open, where nothing is said.
@@ -98,7 +96,6 @@ pub(super) struct Resolved {
     pub unsigned_payload: bool,
     pub connect_timeout: Duration,
     pub read_timeout: Duration,
-    pub requests_per_s_max: Option<u64>,
 }
 
 impl Settings {
@@ -182,7 +179,6 @@ impl Settings {
             unsigned_payload: self.unsigned_payload,
             connect_timeout: self.connect_timeout.unwrap_or(CONNECT_TIMEOUT),
             read_timeout: self.read_timeout.unwrap_or(READ_TIMEOUT),
-            requests_per_s_max: self.requests_per_s_max,
         })
     }
 

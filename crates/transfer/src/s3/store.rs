@@ -45,7 +45,8 @@ pub struct Store {
     pub(super) vault: Vault,
     pub(super) budget: Budget,
     connector: Connector,
-    limiter: Option<Limiter>,
+    /// Requests a second, where the user set a limit.
+    operations: OnceLock<Arc<Limiter>>,
     pace: Mutex<Pace>,
     /// Whether the pace is limited at all: nobody takes its lock while it is not.
     paced: AtomicBool,
@@ -92,7 +93,7 @@ impl Store {
             addresses: Addresses::default(),
             budget: Budget::new(),
             connector,
-            limiter: resolved.requests_per_s_max.map(Limiter::new),
+            operations: OnceLock::new(),
             pace: Mutex::new(Pace::new()),
             paced: AtomicBool::new(false),
             started: Instant::now(),
@@ -147,6 +148,13 @@ impl Store {
     pub fn set_control(&self, stop: Arc<AtomicBool>) {
         // A second flag is ignored, as said above.
         let _ = self.stop.set(stop);
+    }
+
+    /// Every request takes one from this limiter first, whoever sends it, tries after the first
+    /// included. The first limiter counts; later ones are not taken.
+    pub fn set_operations(&self, limiter: &Arc<Limiter>) {
+        // A second one is ignored, as said above.
+        let _ = self.operations.set(Arc::clone(limiter));
     }
 
     /// Whether the run was asked to stop.
@@ -206,11 +214,13 @@ impl Store {
         operation: &'static str,
         turn: impl Fn(Phase),
     ) -> Result<(), Error> {
-        if self.limiter.is_none() && !self.paced.load(Ordering::Relaxed) || self.is_stopped() {
+        let operations = self.operations.get();
+        if operations.is_none() && !self.paced.load(Ordering::Relaxed) || self.is_stopped() {
             return Ok(());
         }
         let now = self.started.elapsed();
-        let mut wait = self.limiter.as_ref().map_or(Duration::ZERO, |l| l.take(1, now));
+        let take = |limiter: &Arc<Limiter>| limiter.take(1, limiter.elapsed());
+        let mut wait = operations.map_or(Duration::ZERO, take);
         let mut phase = Phase::Limit;
         if self.paced.load(Ordering::Relaxed) {
             let mut pace = self.pace();
@@ -246,6 +256,13 @@ impl Store {
     fn pace(&self) -> MutexGuard<'_, Pace> {
         // Numbers only: none of them is unsafe to go on with.
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Resolves soon after the run was asked to stop.
+    pub(super) async fn stopping(&self) {
+        while !self.is_stopped() {
+            tokio::time::sleep(STEP).await;
+        }
     }
 
     /// Waits; `false` as soon as the run is asked to stop.

@@ -2,6 +2,7 @@
 
 use super::address::Addresses;
 use super::endpoint::Place;
+use hakobu_sys::socket::{TcpInfo, tcp_info};
 use rustls_pki_types::ServerName;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -9,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -33,7 +34,8 @@ pub(super) enum DialError {
     Certificate(String),
 }
 
-/// Opens a connection to a place, at another one of its addresses each time.
+/// Opens a connection to a place, at another one of its addresses each time. The kernel receives
+/// about `ahead_bytes` before they are read, where that is said.
 ///
 /// # Errors
 /// As [`DialError`] says; sentences name the endpoint.
@@ -42,6 +44,7 @@ pub(super) async fn dial(
     place: &Place,
     tls: Option<&TlsConnector>,
     timeout: Duration,
+    ahead_bytes: Option<u32>,
 ) -> Result<Stream, DialError> {
     let cannot = |why: &str| format!("cannot connect to {}: {why}", place.url());
     let mut last = String::new();
@@ -50,7 +53,7 @@ pub(super) async fn dial(
             .next(&place.host, place.port)
             .await
             .map_err(|why| DialError::Failed(cannot(&why)))?;
-        match tokio::time::timeout(timeout, open(address, place, tls)).await {
+        match tokio::time::timeout(timeout, open(address, place, tls, ahead_bytes)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(e)) => {
                 if let Some(tls) = e.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>())
@@ -88,12 +91,37 @@ async fn open(
     address: SocketAddr,
     place: &Place,
     tls: Option<&TlsConnector>,
+    ahead_bytes: Option<u32>,
 ) -> io::Result<Stream> {
-    let tcp = TcpStream::connect(address).await?;
+    let tcp = match ahead_bytes {
+        None => TcpStream::connect(address).await?,
+        Some(bytes) => {
+            let socket = match address {
+                SocketAddr::V4(_) => TcpSocket::new_v4(),
+                SocketAddr::V6(_) => TcpSocket::new_v6(),
+            }?;
+            // Before it connects: the window is agreed on then (tcp(7)).
+            socket.set_recv_buffer_size(bytes)?;
+            socket.connect(address).await?
+        }
+    };
     tcp.set_nodelay(true)?;
     let Some(tls) = tls else { return Ok(Stream::Plain(tcp)) };
     let name = ServerName::try_from(place.host.clone()).map_err(io::Error::other)?;
     Ok(Stream::Tls(Box::new(tls.connect(name, tcp).await?)))
+}
+
+impl Stream {
+    /// What the kernel knows of the connection.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn info(&self) -> io::Result<TcpInfo> {
+        match self {
+            Stream::Plain(tcp) => tcp_info(tcp),
+            Stream::Tls(tls) => tcp_info(tls.get_ref().0),
+        }
+    }
 }
 
 impl AsyncRead for Stream {

@@ -4,16 +4,21 @@
 
 use super::{Core, Engine, Large, Unsaid, say};
 use crate::meter::{Doing, Phase};
+use crate::object::Side;
+use crate::object::budget::set_idle_bytes_max;
 use crate::object::get::Folders;
 use crate::object::queue::{Next, Taken};
-use crate::s3::Client;
+use crate::s3::{Client, Flow, Store};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a stop may go unnoticed.
 const WATCH: Duration = Duration::from_millis(20);
+/// In how many of those rounds connections are looked at once.
+const LOOK_ROUNDS: u32 = 5;
 /// Threads of a core for file calls that would block it, and for look-ups of names. They begin
 /// when they are needed.
 const BLOCKING_THREADS: (usize, usize) = (4, 32);
@@ -26,6 +31,8 @@ pub(super) struct Crew<'a> {
     cores: usize,
     source: Option<Client>,
     target: Option<Client>,
+    /// The rates that those keep.
+    flows: Vec<Rc<Flow>>,
     folders: Rc<RefCell<Folders>>,
     unsaid: Rc<Unsaid>,
 }
@@ -37,6 +44,7 @@ impl<'a> Crew<'a> {
     /// The system gives no runtime; then the run is stopped.
     pub fn serve(engine: &'a Engine<'a>, number: usize, cores: usize) -> std::io::Result<()> {
         let _alarm = super::Alarm(&engine.queue);
+        set_idle_bytes_max(engine.setup.memory_bytes_max);
         let threads = engine.setup.helm.gate.jobs_max() / cores;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -44,12 +52,24 @@ impl<'a> Crew<'a> {
             .build();
         // Without this core the others might wait for ever.
         let runtime = runtime.inspect_err(|_| engine.queue.stop())?;
+        let mut flows = Vec::new();
+        let mut client = |store: &Option<Arc<Store>>, side| {
+            let client = Client::new(store.as_ref()?);
+            let Some(all) = &engine.flows else { return Some(client) };
+            let flow = all.of(side);
+            let client = client.keeping(&flow);
+            flows.push(flow);
+            Some(client)
+        };
+        let source = client(&engine.setup.source, Side::Source);
+        let target = client(&engine.setup.target, Side::Target);
         let crew = Crew {
             engine,
             number,
             cores,
-            source: engine.setup.source.as_ref().map(Client::new),
-            target: engine.setup.target.as_ref().map(Client::new),
+            source,
+            target,
+            flows,
             folders: Rc::default(),
             unsaid: Rc::default(),
         };
@@ -64,10 +84,16 @@ impl<'a> Crew<'a> {
         Ok(())
     }
 
-    /// Looks whether the run shall stop, for as long as there is work.
+    /// Looks whether the run shall stop, and now and then at a few connections, for as long as
+    /// there is work.
     async fn watch(&self) {
-        loop {
+        let lane = self.engine.setup.helm.meter.lane(self.number);
+        for round in 1_u32.. {
             tokio::time::sleep(WATCH).await;
+            if round % LOOK_ROUNDS == 0 {
+                let clients = self.source.iter().chain(&self.target);
+                clients.for_each(|client| client.look_at_some(lane));
+            }
             if self.engine.setup.control.is_stopped() {
                 self.engine.queue.stop();
             }
@@ -89,6 +115,7 @@ impl<'a> Crew<'a> {
         loop {
             // Both hear of whatever happens from here on.
             let (change, ending) = (setup.helm.gate.change(), queue.ending());
+            self.flows.iter().for_each(|flow| flow.set_jobs(setup.helm.gate.jobs()));
             let places = if over || queue.is_over() { 0 } else { self.places() };
             at_work.resize(at_work.len().max(places), false);
             for place in 0..places {

@@ -1,4 +1,7 @@
-//! A panic in one thread of an engine ends the others, too.
+//! A panic in one thread of an engine ends the others, too; memory that is too little; and what
+//! the gate does, in a file of its own.
+
+mod gate;
 
 use super::*;
 use crate::event::Event;
@@ -34,7 +37,7 @@ fn panicked(plan: impl FnOnce(&Engine<'_>) + Send + 'static) -> bool {
             items: (false, false),
             helm: &helm,
             cores: 2,
-            memory_bytes_max: 1 << 20,
+            memory_bytes_max: 16 << 20,
             journal: Journal::of_user(),
             umask: 0,
         };
@@ -67,4 +70,33 @@ fn of_a_core() {
 fn of_the_planner() {
     assert!(panicked(|_| panic!("this panic is wanted")));
     assert!(!panicked(|_| {}));
+}
+
+#[test]
+fn memory_that_holds_no_part_is_refused_by_name() {
+    let (policy, control, helm) = (Policy::default(), Control::default(), Helm::fixed(1));
+    let refused = |memory_bytes_max, part_bytes| {
+        let options = ObjectOptions { part_bytes, ..ObjectOptions::default() };
+        let setup = Setup {
+            policy: &policy,
+            options: &options,
+            source: None,
+            target: None,
+            listener: &Panics,
+            control: &control,
+            items: (false, false),
+            helm: &helm,
+            cores: 1,
+            memory_bytes_max,
+            journal: Journal::of_user(),
+            umask: 0,
+        };
+        run(setup, |_| {}).err().map(|fatal| (fatal.code, fatal.message))
+    };
+    assert_eq!(refused(8 << 20, None), None);
+    let (code, why) = refused(4 << 20, None).unwrap();
+    assert!(code == 1 && why.starts_with("--memory: 4194304 bytes are too few"), "{why}");
+    assert_eq!(refused(16 << 20, Some(16 << 20)), None);
+    let (code, why) = refused(16 << 20, Some(17 << 20)).unwrap();
+    assert!(code == 1 && why.starts_with("--part-size: a part of 17825792 bytes"), "{why}");
 }

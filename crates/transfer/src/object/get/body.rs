@@ -15,6 +15,10 @@ use std::cell::Cell;
 pub(super) const STORED: [Algorithm; 5] =
     [Algorithm::Crc64Nvme, Algorithm::Crc32c, Algorithm::Crc32, Algorithm::Sha256, Algorithm::Sha1];
 
+/// Content of up to so many bytes comes with the head of its answer, or soon after: under a rate it
+/// is waited for before it is asked for.
+const PREPAID_BYTES_MAX: u64 = 64 << 10;
+
 /// What a GET of the whole object came to.
 pub(super) enum Whole {
     /// Headers and body, checked.
@@ -75,11 +79,19 @@ pub(super) async fn whole(
             return Err(Failed::Stopped);
         }
         let Object { client, bucket, key, version } = object;
+        let size = moving.entry.meta.size;
+        let prepaid = match size <= PREPAID_BYTES_MAX {
+            true => client.prepay(size).await.map_err(|_| Failed::Stopped)?,
+            false => 0,
+        };
         let broke = match get_object(client, bucket, key, *version, None, if_match).await {
-            Ok(download) => match receive(core, client, download, bytes_max, &counted).await {
-                Ok(whole) => return Ok(whole),
-                Err(error) => error,
-            },
+            Ok(mut download) => {
+                download.prepaid(prepaid);
+                match receive(core, client, download, bytes_max, &counted).await {
+                    Ok(whole) => return Ok(whole),
+                    Err(error) => error,
+                }
+            }
             Err(error) if error.kind == Kind::Precondition && if_match.is_some() => {
                 if_match = None;
                 continue;

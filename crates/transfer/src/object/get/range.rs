@@ -116,11 +116,11 @@ impl Progress {
             // Full, at the end, or broken: what has come is good.
             self.write(core, large, &frames).map_err(Broke::For)?;
             frames.clear();
-            let wrote = std::mem::take(&mut waiting);
+            waiting = 0;
             if next.map_err(Broke::Body)?.is_none() {
                 break;
             }
-            if !core.pace(wrote).await || core.engine.setup.control.is_stopped() {
+            if core.engine.setup.control.is_stopped() {
                 return Err(Broke::For(Failed::Stopped));
             }
         }

@@ -33,9 +33,6 @@ pub(super) async fn run(
     };
     // The budget is never closed.
     let _room = core.room(expected).await;
-    if !core.pace(moving.entry.meta.size).await {
-        return Err(Failed::Stopped);
-    }
     match whole(core, moving, &object, bytes_max).await? {
         Whole::TooLarge => Ok(None),
         Whole::Body(headers, frames, size) => {

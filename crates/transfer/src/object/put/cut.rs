@@ -33,7 +33,8 @@ pub struct Limits {
     pub concurrency: Option<usize>,
     /// Parts of one object in flight, as whoever steers has it now; 0 where that is ours to say.
     pub streams: usize,
-    /// `--bwlimit`: bodies go out in one stroke each, so they had better be short.
+    /// `--bwlimit`: bodies take long, and one that breaks is sent again, so they had better be
+    /// short.
     pub limited: bool,
 }
 

@@ -18,6 +18,8 @@ use http::header::IF_NONE_MATCH;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// Said of an object whose ten-thousandth part is more than `--memory`.
+pub(in super::super) const TOO_LARGE: &str = "one of its 10,000 parts does not fit into the memory that may be used: give more with --memory";
 /// How often an upload is aborted until it is gone, and the first pause before that.
 const ABORTS_MAX: u32 = 5;
 const ABORT_PAUSE: Duration = Duration::from_millis(50);
@@ -73,6 +75,9 @@ pub(super) async fn begin(
     else {
         return Err(no_store());
     };
+    if cut.part_bytes > core.engine.budget.bytes_max() {
+        return Err(Failed::Reason(Operation::Write, Side::Target, TOO_LARGE));
+    }
     let key = moving.pair.target.key(&moving.name);
     let algorithm = core.upload_checksum();
     let create = async |cut: Cut| {
@@ -209,9 +214,6 @@ impl Large {
             .map_err(read_failed)?;
         if filled.body.len() as u64 != len {
             return Err(Failed::Reason(Operation::Read, Side::Source, CHANGED));
-        }
-        if !core.pace(len).await {
-            return Err(Failed::Stopped);
         }
         let (key, upload, checksum) = (&self.key, &self.upload, filled.checksum.as_ref());
         let sent = ops::upload_part(client, bucket, key, upload, number, filled.body, checksum);

@@ -9,7 +9,7 @@ mod resume;
 pub(super) mod stream;
 
 pub use large::Large;
-pub(super) use large::part;
+pub(super) use large::{TOO_LARGE, part};
 
 use super::core::Core;
 use super::metadata;
@@ -122,9 +122,6 @@ async fn put(
         return Err(no_store());
     };
     let bytes = body.len() as u64;
-    if !core.pace(bytes).await {
-        return Err(Failed::Stopped);
-    }
     let checksum =
         checksum.or_else(|| core.upload_checksum().map(|which| Checksum::of(which, &body)));
     let headers = headers(core, moving, meta);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// One request that arrived.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// Number of the connection, from 0.
     pub connection: usize,
     /// Number of the request over all connections, from 0.
@@ -30,7 +30,7 @@ impl Seen {
 }
 
 /// What is done to it.
-pub(super) enum Act {
+pub(crate) enum Act {
     /// Writes this; the connection stays.
     Say(String),
     /// Writes this and closes.
@@ -42,22 +42,22 @@ pub(super) enum Act {
 }
 
 /// An answer with a body.
-pub(super) fn answer(status: &str, headers: &str, body: &str) -> Act {
+pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Act {
     Act::Say(text(status, headers, body))
 }
 
 /// The same as text; `headers` end in `\r\n` each.
-pub(super) fn text(status: &str, headers: &str, body: &str) -> String {
+pub(crate) fn text(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}\r\n{body}", body.len())
 }
 
 /// An error as S3 writes it.
-pub(super) fn refusal(status: &str, headers: &str, code: &str) -> Act {
+pub(crate) fn refusal(status: &str, headers: &str, code: &str) -> Act {
     let body = format!("<Error><Code>{code}</Code><Message>so it is</Message></Error>");
     answer(status, headers, &body)
 }
 
-pub(super) struct Server {
+pub(crate) struct Server {
     pub url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
@@ -182,7 +182,7 @@ fn next(
 }
 
 /// Runs a test in a runtime as the engine has it.
-pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tokio::task::LocalSet::new().block_on(&runtime, future)
 }
