@@ -119,6 +119,7 @@ mod tests {
             jobs: hakobu_transfer::unit::Jobs::Auto,
             verbose: false,
             json: false,
+            priority: Default::default(),
             paths: Vec::new(),
         };
         // Nothing is removed here, so any directory can stand for the root.
