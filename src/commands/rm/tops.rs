@@ -120,7 +120,6 @@ mod tests {
             priority: Default::default(),
             verbose: false,
             json: false,
-            priority: Default::default(),
             paths: Vec::new(),
         };
         // Nothing is removed here, so any directory can stand for the root.
