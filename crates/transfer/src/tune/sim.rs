@@ -228,7 +228,12 @@ pub fn best_fixed(world: &World, jobs_max: usize) -> (f64, f64) {
 
 /// Lets a tuner loose for 20 s. `best` is what [`best_fixed`] says.
 pub fn score(
-    world: &World, noise: f64, seed: u64, start: (Setting, bool), bounds: Bounds, best: (f64, f64),
+    world: &World,
+    noise: f64,
+    seed: u64,
+    start: (Setting, bool),
+    bounds: Bounds,
+    best: (f64, f64),
 ) -> (Score, Tuner) {
     let mut run = Run::new(world, noise, seed);
     let mut tuner = Tuner::new(bounds, start.0, start.1);

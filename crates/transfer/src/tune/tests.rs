@@ -89,7 +89,11 @@ fn every_curve_is_found() {
                 share(&all_jobs, &|value| value <= 1.5),
                 two,
                 ten,
-                if late < wanted || jobs > 1.5 && noise < 0.2 || two < 0.65 || ten < 0.9 { "<<<" } else { "" }
+                if late < wanted || jobs > 1.5 && noise < 0.2 || two < 0.65 || ten < 0.9 {
+                    "<<<"
+                } else {
+                    ""
+                }
             );
         }
     }
