@@ -5,6 +5,7 @@
 //! `commands`.
 
 mod commands;
+mod effort;
 mod exit;
 mod jobs;
 mod names;

@@ -1,10 +1,12 @@
 //! `hakobu cat`: objects to standard output.
 
 use super::{refuse, tool};
+use crate::effort::Effort;
 use crate::exit;
 use crate::objects::{self, Asked};
 use crate::options::tools::CAT;
 use crate::options::{Refused, Typed};
+use crate::show::output;
 use hakobu_transfer::error::Cause;
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::{StreamError, download_stream};
@@ -15,6 +17,7 @@ use std::process::ExitCode;
 
 struct Plan {
     asked: Asked,
+    effort: Effort,
     range: Option<Range>,
     places: Vec<(OsString, S3Url)>,
 }
@@ -29,9 +32,10 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
-    let mut plan = Plan { asked: Asked::default(), range: None, places: Vec::new() };
+    let (asked, effort) = (Asked::default(), Effort::default());
+    let mut plan = Plan { asked, effort, range: None, places: Vec::new() };
     for given in &typed.options {
-        if plan.asked.take(given)? {
+        if plan.asked.take(given)? || plan.effort.take(given)? {
             continue;
         }
         match given.name {
@@ -61,6 +65,10 @@ fn range(text: &OsStr) -> Option<Range> {
 }
 
 fn show(plan: &Plan) -> u8 {
+    if let Err(message) = plan.effort.priority.apply() {
+        output::message(&message);
+        return exit::FAILURE;
+    }
     let store = match tool::open(&plan.asked) {
         Ok(store) => store,
         Err(code) => return code,

@@ -17,6 +17,7 @@ mod serve;
 mod sync;
 mod tool;
 mod verify;
+mod watch;
 
 use crate::options::Refused;
 use crate::show::{Line, Show, Wanted, output};
@@ -58,6 +59,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "presign", about: "URLs that let anybody read an object", run: presign::run },
     Command { name: "mpu", about: "list or abort unfinished multipart uploads", run: mpu::run },
     Command { name: "run", about: "commands from a file, one a line, in parallel", run: run::run },
+    Command { name: "watch", about: "record a command as time and vmstat would", run: watch::run },
     Command { name: "demo", about: "carry files of its own up, down, proven", run: demo::run },
     Command { name: "serve", about: "serve S3 for tests and measurements", run: serve::run },
 ];
@@ -153,6 +155,10 @@ impl Session {
     /// Begins; the error is an exit code, with its message already told.
     fn start(wanted: Wanted, code_of: fn(&Outcome) -> u8) -> Result<Session, u8> {
         let start = Instant::now();
+        wanted.priority.apply().map_err(|message| {
+            output::message(&message);
+            code_of(&ended(Fatal::new(exit::SYNC_USAGE, message), start.elapsed()))
+        })?;
         let control = Arc::new(Control::default());
         let interrupted = code_of(&Outcome { stopped: true, ..nothing() });
         if let Err(error) = signals::stop(&control, interrupted) {

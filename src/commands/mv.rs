@@ -3,17 +3,16 @@
 mod objects;
 
 use super::{Places, Session, joined, nothing, places, refuse, run_transfer};
+use crate::effort::Effort;
+use crate::exit;
 use crate::objects::{Asked, Concerned};
 use crate::options::{Given, Refused, Typed, mv::TABLE};
 use crate::show::{Line, Wanted, ask, output};
-use crate::{exit, jobs, size};
-use hakobu_sys::process;
 use hakobu_transfer::error::{Cause, Class, Operation, Problem, quoted};
 use hakobu_transfer::event::{Event, Listener};
 use hakobu_transfer::plan::mv::{Done, Existing, Options, name_in, rename_or_copy};
 use hakobu_transfer::policy::Policy;
 use hakobu_transfer::run::{Layout, Outcome, Spec};
-use hakobu_transfer::unit::Jobs;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
@@ -53,6 +52,7 @@ pub fn described(arguments: &[OsString]) -> Result<(Vec<Given>, Spec, Wanted), R
 fn work_of(typed: &Typed) -> Result<Work, String> {
     let (mut reading, places) = reading_of(typed)?;
     let concerned = Concerned::of(&places.sources, &places.target)?;
+    reading.operations_per_s_max = reading.effort.operations_per_s_max(concerned.any())?;
     if concerned.any() {
         let spec = objects::spec(&mut reading, &places, concerned, &typed.options)?;
         return Ok(Work::Objects(Box::new(spec), Box::new(reading.wanted)));
@@ -75,8 +75,8 @@ struct Reading {
     decided: bool,
     no_target_dir: bool,
     target_dir: Option<OsString>,
-    jobs: Jobs,
-    bytes_per_s_max: Option<u64>,
+    effort: Effort,
+    operations_per_s_max: Option<u64>,
     verbose: bool,
     dry_run: bool,
     objects: Asked,
@@ -96,7 +96,7 @@ fn reading_of(typed: &Typed) -> Result<(Reading, Places), String> {
 
 impl Reading {
     fn take(&mut self, given: &Given) -> Result<(), String> {
-        if self.objects.take(given)? {
+        if self.objects.take(given)? || self.effort.take(given)? {
             return Ok(());
         }
         let wrong = |why: &str| format!("--{}={} {why}", given.name, given.value.display());
@@ -115,10 +115,6 @@ impl Reading {
             }
             "target-directory" => self.target_dir = Some(given.value.clone()),
             "no-target-directory" => self.no_target_dir = true,
-            "bwlimit" => {
-                self.bytes_per_s_max = size::parse_rate(&given.value).map_err(wrong)?;
-            }
-            "jobs" => self.jobs = jobs::parse(&given.value, process::cpus())?,
             "joblog" => self.wanted.joblog = Some(given.value.clone()),
             // Directories are moved with all that is in them anyway.
             "recursive" => {}
@@ -148,6 +144,7 @@ impl Reading {
         let wanted = &mut self.wanted;
         (wanted.command, wanted.done) = ("mv", "moved");
         wanted.stat = self.objects.stat;
+        (wanted.explain, wanted.priority) = (self.effort.explain, self.effort.priority);
         wanted.resume = "each file is whole, either where it was or where it goes; what is left \
                          to move can be moved with hakobu sync -aHAX --remove-source-files";
         wanted.line = match (self.verbose, wanted.json) {
@@ -166,12 +163,12 @@ impl Reading {
             layout: Layout::Cp { no_target_dir: true, target_is_dir: false, parents: false },
             files_from: None,
             policy,
-            jobs: self.jobs,
-            bytes_per_s_max: self.bytes_per_s_max,
-            operations_per_s_max: None,
-            memory_bytes_max: None,
-            remember: true,
-            prove: false,
+            jobs: self.effort.jobs,
+            bytes_per_s_max: self.effort.bytes_per_s_max,
+            operations_per_s_max: self.operations_per_s_max,
+            memory_bytes_max: self.effort.memory_bytes_max,
+            remember: self.effort.remember,
+            prove: self.effort.prove,
             items: self.wanted.items(),
             items_unchanged: false,
             mkpath: false,

@@ -1,11 +1,13 @@
 //! `hakobu pipe`: standard input into an object.
 
 use super::{refuse, tool};
+use crate::effort::Effort;
 use crate::objects::{self, Asked};
 use crate::options::tools::PIPE;
 use crate::options::{Refused, Typed};
 use crate::show::output;
 use crate::{exit, signals};
+use hakobu_transfer::limit::Limiter;
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::{Stream, content_type, upload_stream};
 use hakobu_transfer::run::Objects;
@@ -15,22 +17,30 @@ use http::header::{CONTENT_TYPE, IF_NONE_MATCH};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Bytes in flight.
+/// Bytes in flight, unless told otherwise.
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
+
+/// What was asked for.
+struct Plan {
+    objects: Objects,
+    effort: Effort,
+    path: OsString,
+    url: S3Url,
+}
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let typed = PIPE.parse(&arguments);
     match typed.and_then(|typed| plan(&typed).map_err(Refused::Usage)) {
-        Ok((objects, path, url)) => upload(objects, &path, &url).into(),
+        Ok(plan) => upload(plan).into(),
         Err(refused) => refuse(refused, exit::USAGE),
     }
 }
 
-fn plan(typed: &Typed) -> Result<(Objects, OsString, S3Url), String> {
-    let mut asked = Asked::default();
+fn plan(typed: &Typed) -> Result<Plan, String> {
+    let (mut asked, mut effort) = (Asked::default(), Effort::default());
     for given in &typed.options {
-        if !asked.take(given)? {
+        if !asked.take(given)? && !effort.take(given)? {
             return Err(format!("--{} is not known to pipe", given.name));
         }
     }
@@ -41,10 +51,16 @@ fn plan(typed: &Typed) -> Result<(Objects, OsString, S3Url), String> {
     if url.key.ends_with(b"/") {
         return Err("a key that ends with a slash stands for a prefix".into());
     }
-    Ok((asked.objects()?, path.clone(), url))
+    let objects = asked.objects()?;
+    effort.check_memory(objects.options.part_bytes)?;
+    Ok(Plan { objects, effort, path: path.clone(), url })
 }
 
-fn upload(objects: Objects, typed: &OsString, url: &S3Url) -> u8 {
+fn upload(Plan { objects, effort, path, url }: Plan) -> u8 {
+    if let Err(message) = effort.priority.apply() {
+        output::message(&message);
+        return exit::FAILURE;
+    }
     let store = match Store::open(&objects.target) {
         Ok(store) => store,
         Err(error) => {
@@ -65,6 +81,7 @@ fn upload(objects: Objects, typed: &OsString, url: &S3Url) -> u8 {
     if options.guess_content_type && !typed_content {
         headers.extend(content_type(&url.key).map(|value| (CONTENT_TYPE, value)));
     }
+    let limiter = effort.bytes_per_s_max.map(Limiter::new);
     let stream = Stream {
         store: &store,
         bucket: &url.bucket,
@@ -72,15 +89,15 @@ fn upload(objects: Objects, typed: &OsString, url: &S3Url) -> u8 {
         headers,
         part_bytes: options.part_bytes,
         concurrency: options.concurrency,
-        memory_bytes_max: MEMORY_BYTES_MAX,
-        limiter: None,
+        memory_bytes_max: effort.memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
+        limiter: limiter.as_ref(),
         control: &control,
         progress: &|_| {},
     };
     match upload_stream(&stream, std::io::stdin()) {
         Ok(_) => exit::OK,
         Err(error) => {
-            tool::fail("write", typed, &error);
+            tool::fail("write", path, &error);
             exit::FAILURE
         }
     }

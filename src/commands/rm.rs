@@ -6,11 +6,12 @@ mod parallel;
 mod tops;
 
 use super::{refuse, tool};
+use crate::effort::{Effort, Priority};
+use crate::exit;
 use crate::objects::{Asked, is_s3};
 use crate::options::rm::TABLE;
 use crate::options::{Given, Refused, Typed};
 use crate::show::{Show, Wanted, confirmed};
-use crate::{exit, jobs};
 use hakobu_transfer::error::{Cause, Class, Operation, Problem};
 use hakobu_transfer::event::{Event, Listener};
 use hakobu_transfer::run::Outcome;
@@ -47,6 +48,7 @@ struct Plan {
     jobs: Jobs,
     verbose: bool,
     json: bool,
+    priority: Priority,
     paths: Vec<OsString>,
 }
 
@@ -99,11 +101,13 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
         jobs: Jobs::Auto,
         verbose: false,
         json: false,
+        priority: Priority::default(),
         paths: typed.paths.clone(),
     };
-    let mut asked = Asked::default();
+    let (mut asked, mut effort) = (Asked::default(), Effort::default());
     for given in &typed.options {
-        if asked.take(given).map_err(Refused::Usage)? {
+        let taken = asked.take(given).and_then(|taken| Ok(taken || effort.take(given)?));
+        if taken.map_err(Refused::Usage)? {
             continue;
         }
         match given.name {
@@ -145,16 +149,14 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
                 };
             }
             "no-preserve-root" => (plan.preserve_root, plan.preserve_mounts) = (false, false),
-            "jobs" => {
-                let cpus = hakobu_sys::process::cpus();
-                plan.jobs = jobs::parse(&given.value, cpus).map_err(Refused::Usage)?;
-            }
             "verbose" => plan.verbose = true,
             "json" => plan.json = true,
             other => return Err(Refused::Usage(format!("--{other} is not known to rm"))),
         }
     }
     asked.only_with_objects(false).map_err(Refused::Usage)?;
+    effort.operations_per_s_max(false).map_err(Refused::Usage)?;
+    (plan.jobs, plan.priority) = (effort.jobs, effort.priority);
     if plan.paths.is_empty() && !plan.force {
         return Err(Refused::Usage("nothing to remove: give at least one path".into()));
     }
@@ -164,6 +166,10 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
 /// Removes what the plan names; the exit code.
 fn remove(plan: &Plan) -> u8 {
     let started = Instant::now();
+    if let Err(message) = plan.priority.apply() {
+        crate::show::output::message(&message);
+        return exit::FAILURE;
+    }
     let wanted = Wanted { command: "rm", json: plan.json, quiet: true, ..Wanted::default() };
     let show = match Show::new(wanted, Arc::default()) {
         Ok(show) => show,

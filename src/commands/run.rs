@@ -6,12 +6,13 @@ mod group;
 mod lines;
 
 use super::refuse;
+use crate::effort::{Effort, Priority};
 use crate::objects::Asked;
 use crate::options::tools::RUN;
 use crate::options::{Given, Refused, Typed};
 use crate::show::escape::push_quoted;
 use crate::show::output;
-use crate::{exit, jobs, signals};
+use crate::{exit, signals};
 use group::{Groups, Other};
 use hakobu_transfer::error::{Cause, quoted};
 use hakobu_transfer::run::Control;
@@ -35,6 +36,7 @@ struct Plan {
     jobs: Jobs,
     exit_on_error: bool,
     dry_run: bool,
+    priority: Priority,
     /// Options that every line with `s3://` begins with.
     defaults: Vec<OsString>,
 }
@@ -54,19 +56,26 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
         [file] => file.clone(),
         _ => return Err("give one file of commands, or '-' for standard input".into()),
     };
-    let mut plan =
-        Plan { file, jobs: Jobs::Auto, exit_on_error: false, dry_run: false, defaults: Vec::new() };
+    let mut plan = Plan {
+        file,
+        jobs: Jobs::Auto,
+        exit_on_error: false,
+        dry_run: false,
+        priority: Priority::default(),
+        defaults: Vec::new(),
+    };
     // Checked here, so that a mistake is told once and not for every line.
-    let mut asked = Asked::default();
+    let (mut asked, mut effort) = (Asked::default(), Effort::default());
     for given in &typed.options {
         match given.name {
-            "jobs" => plan.jobs = jobs::parse(&given.value, hakobu_sys::process::cpus())?,
             "exit-on-error" => plan.exit_on_error = true,
             "dry-run" => plan.dry_run = true,
+            _ if effort.take(given)? => {}
             _ if asked.take(given)? => plan.defaults.push(spelled(given)),
             name => return Err(format!("--{name} is not known to run")),
         }
     }
+    (plan.jobs, plan.priority) = (effort.jobs, effort.priority);
     Ok(plan)
 }
 
@@ -99,6 +108,10 @@ impl Running {
 }
 
 fn all(plan: &Plan) -> u8 {
+    if let Err(message) = plan.priority.apply() {
+        output::message(&message);
+        return exit::FAILURE;
+    }
     let reader: Box<dyn BufRead> = match plan.file.as_os_str() {
         file if file == "-" => Box::new(std::io::stdin().lock()),
         file => match File::open(file) {

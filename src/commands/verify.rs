@@ -4,13 +4,14 @@ mod forms;
 
 use super::sync::filters;
 use super::{refuse, tool};
+use crate::effort::{Effort, Priority};
 use crate::objects::Asked;
 use crate::options::verify::TABLE;
 use crate::options::{Refused, Typed};
 use crate::show::escape::Escape;
 use crate::show::output;
 use crate::show::{Show, Wanted};
-use crate::{exit, jobs, signals};
+use crate::{exit, signals};
 use hakobu_transfer::control::Control;
 use hakobu_transfer::error::Fatal;
 use hakobu_transfer::location::Location;
@@ -37,6 +38,7 @@ struct Plan {
     quiet: bool,
     stats: bool,
     json: bool,
+    priority: Priority,
 }
 
 /// Runs the command.
@@ -83,9 +85,12 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
         quiet: false,
         stats: false,
         json: false,
+        priority: Priority::default(),
     };
+    let mut effort = Effort::default();
     for given in &typed.options {
-        if asked.take(given).map_err(Refused::Usage)? {
+        let taken = asked.take(given).and_then(|taken| Ok(taken || effort.take(given)?));
+        if taken.map_err(Refused::Usage)? {
             continue;
         }
         if in_store {
@@ -128,10 +133,6 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
                     Refused::Usage("--max-differences takes no negative number".into())
                 })?;
             }
-            "jobs" => {
-                let cpus = hakobu_sys::process::cpus();
-                plan.jobs = jobs::parse(&given.value, cpus).map_err(Refused::Usage)?;
-            }
             "verbose" => plan.verbose = true,
             "quiet" => plan.quiet = true,
             "stats" => plan.stats = true,
@@ -140,6 +141,7 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
         }
     }
     (plan.spec.aspects, plan.spec.times) = (aspects, times);
+    (plan.jobs, plan.priority) = (effort.jobs, effort.priority);
     let context = filters::Context { nul, delete_excluded: false, protect_suffix: None };
     plan.spec.filter =
         filters::build(&typed.options, &context).map_err(|fatal| Refused::Usage(fatal.message))?;
@@ -193,6 +195,10 @@ fn place(typed: &OsStr) -> Result<Location, Refused> {
 
 /// Compares; the exit code.
 fn compare(mut plan: Plan) -> u8 {
+    if let Err(message) = plan.priority.apply() {
+        output::message(&message);
+        return exit::VERIFY_TROUBLE;
+    }
     plan.spec.open_files_max = tool::open_files_max();
     plan.spec.jobs = tool::workers(plan.jobs);
     let wanted = Wanted {

@@ -1,6 +1,6 @@
 //! The options of `hakobu cp`: the names and meanings of cp(1), and ours.
 
-use super::{Opt, Table, Takes, flag, s3, value};
+use super::{Opt, Table, Takes, flag, s3, value, work};
 use crate::jobs;
 
 /// The command line of `cp`.
@@ -9,7 +9,21 @@ pub const TABLE: Table = Table {
     about: "Copy SRC to DST, or several into a directory, as cp does it, on all cores",
     usage: "hakobu cp [OPTIONS] SRC... DST\n       hakobu cp [OPTIONS] -t DIR SRC...",
     after: "Exit codes: 0 done, 1 something failed, 2 usage.",
-    options: &[OPTIONS, s3::STORE, s3::SIDES, s3::RAW, s3::VERSION, s3::STAT, s3::WRITE, s3::MOVE],
+    options: &[
+        OPTIONS,
+        s3::STORE,
+        s3::SIDES,
+        s3::RAW,
+        s3::VERSION,
+        s3::STAT,
+        s3::WRITE,
+        s3::MOVE,
+        work::BWLIMIT,
+        work::STEER,
+        work::RPS,
+        work::MEMORY,
+        work::PRIORITY,
+    ],
     unbuilt: &[UNBUILT, s3::UNBUILT],
     abbreviates: true,
 };
@@ -60,7 +74,6 @@ const OPTIONS: &[Opt] = &[
         .takes(Takes::Values("FILE")),
     value("include-from", None, "FILE", "read include patterns ('-': standard input)")
         .takes(Takes::Values("FILE")),
-    value("bwlimit", None, "RATE", "bytes a second in all; a plain number is KiB"),
     value("jobs", Some('j'), "N", jobs::HELP),
     value("joblog", None, "FILE", "one line per file in GNU parallel's columns"),
     flag("dry-run", None, "say what would be copied, change nothing"),

@@ -1,6 +1,6 @@
 //! The options of `hakobu mv`: the names and meanings of mv(1), and ours.
 
-use super::{Opt, Table, flag, s3, value};
+use super::{Opt, Table, flag, s3, value, work};
 use crate::jobs;
 
 /// The command line of `mv`.
@@ -11,7 +11,20 @@ pub const TABLE: Table = Table {
     usage: "hakobu mv [OPTIONS] SRC... DST\n       hakobu mv [OPTIONS] -t DIR SRC...",
     after: "Of -n, -f and -i the last one counts.\n\
             Exit codes: 0 done, 1 something failed, 2 usage.",
-    options: &[OPTIONS, s3::STORE, s3::SIDES, s3::RAW, s3::STAT, s3::WRITE, s3::MOVE],
+    options: &[
+        OPTIONS,
+        s3::STORE,
+        s3::SIDES,
+        s3::RAW,
+        s3::STAT,
+        s3::WRITE,
+        s3::MOVE,
+        work::BWLIMIT,
+        work::STEER,
+        work::RPS,
+        work::MEMORY,
+        work::PRIORITY,
+    ],
     unbuilt: &[UNBUILT, s3::UNBUILT],
     abbreviates: true,
 };
@@ -31,7 +44,6 @@ const OPTIONS: &[Opt] = &[
         Some('T'),
         "DST is the name itself, never a directory to move into",
     ),
-    value("bwlimit", None, "RATE", "bytes a second in all; a plain number is KiB"),
     value("jobs", Some('j'), "N", jobs::HELP),
     value("joblog", None, "FILE", "one line per copied file in GNU parallel's columns"),
     flag("dry-run", None, "with s3://: say what would be moved, change nothing"),

@@ -1,6 +1,6 @@
 //! The options of `hakobu rm`: the names and meanings of rm(1), and ours.
 
-use super::{Opt, Table, Takes, flag, s3, value};
+use super::{Opt, Table, Takes, flag, s3, value, work};
 
 /// The command line of `rm`.
 pub const TABLE: Table = Table {
@@ -10,7 +10,7 @@ pub const TABLE: Table = Table {
     after: "Symlinks are removed themselves, never followed. Of -f, -i, -I and --interactive the \
             last one counts.\n\
             Exit codes: 0 done, 1 something could not be removed, 2 usage.",
-    options: &[OPTIONS, s3::STORE, s3::RAW, s3::VERSION, s3::STAT],
+    options: &[OPTIONS, s3::STORE, s3::RAW, s3::VERSION, s3::STAT, work::RPS, work::PRIORITY],
     unbuilt: &[UNBUILT, s3::UNBUILT],
     abbreviates: true,
 };

@@ -1,7 +1,7 @@
 //! The options of `hakobu sync`: rsync's names with rsync's meaning, and ours (`-j`, `--joblog`,
 //! `--json`). The last list has what rsync 3.5 knows and we refuse.
 
-use super::{Opt, Table, Takes, filter, flag, s3, value};
+use super::{Opt, Table, Takes, filter, flag, s3, value, work};
 use crate::jobs;
 
 /// The command line of `sync`.
@@ -27,6 +27,11 @@ pub const TABLE: Table = Table {
         s3::STAT,
         s3::WRITE,
         s3::MOVE,
+        work::BWLIMIT,
+        work::STEER,
+        work::RPS,
+        work::MEMORY,
+        work::PRIORITY,
     ],
     unbuilt: &[UNBUILT, s3::UNBUILT],
     abbreviates: false,
@@ -146,9 +151,6 @@ const MORE: &[Opt] = &[
         .in_group(HOW),
     flag("fsync", None, "flush every file before its name appears").in_group(HOW),
     flag("mkpath", None, "make missing parents of DST").off(&["no-mkpath"]).in_group(HOW),
-    value("bwlimit", None, "RATE", "bytes a second in all; a plain number is KiB")
-        .off(&["no-bwlimit"])
-        .in_group(WORK),
     value("jobs", Some('j'), "N", jobs::HELP).in_group(WORK),
     value("joblog", None, "FILE", "one line per file in GNU parallel's columns").in_group(WORK),
     flag("dry-run", Some('n'), "say what would happen, change nothing").in_group(WORK),

@@ -45,6 +45,7 @@ fn tables_are_sound() {
         &tools::RUN,
         &demo::TABLE,
         &serve::TABLE,
+        &watch::TABLE,
     ] {
         table.clap().debug_assert();
         assert!(table.help().contains(table.usage), "{}", table.command);

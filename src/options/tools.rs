@@ -1,7 +1,7 @@
 //! The command lines of the small commands for S3, under the names that s5cmd and aws gave their
 //! options.
 
-use super::{Opt, Table, flag, s3, value};
+use super::{Opt, Table, flag, s3, value, work};
 
 const EXIT: &str = "Exit codes: 0 done, 1 something failed, 2 usage.";
 const JSON: Opt = flag("json", None, "JSON lines on standard output, nothing else");
@@ -12,7 +12,7 @@ pub const CAT: Table = Table {
     about: "Write objects to standard output, checked, in parts that are fetched ahead",
     usage: "hakobu cat [OPTIONS] s3://BUCKET/KEY...",
     after: EXIT,
-    options: &[CAT_OPTIONS, s3::STORE, s3::VERSION],
+    options: &[CAT_OPTIONS, s3::STORE, s3::VERSION, work::PRIORITY],
     unbuilt: &[s3::UNBUILT],
     abbreviates: false,
 };
@@ -26,7 +26,7 @@ pub const PIPE: Table = Table {
     about: "Write standard input into an object, in parts where it is large",
     usage: "hakobu pipe [OPTIONS] s3://BUCKET/KEY",
     after: EXIT,
-    options: &[s3::STORE, s3::WRITE],
+    options: &[s3::STORE, s3::WRITE, work::BWLIMIT, work::MEMORY, work::PRIORITY],
     unbuilt: &[s3::UNBUILT],
     abbreviates: false,
 };
@@ -112,7 +112,7 @@ pub const RUN: Table = Table {
             with their own options, and with s5cmd's short ones. Options of S3 that are given to run \
             hold for every line that does not say otherwise.\n\
             Exit codes: 0 done, 1 some line failed, 2 usage.",
-    options: &[RUN_OPTIONS, s3::STORE],
+    options: &[RUN_OPTIONS, s3::STORE, work::PRIORITY],
     unbuilt: &[s3::UNBUILT],
     abbreviates: false,
 };

@@ -1,6 +1,6 @@
 //! The options of `hakobu verify`: rsync's names for what is compared, and ours.
 
-use super::{Opt, Table, Takes, filter, flag, s3, value};
+use super::{Opt, Table, Takes, filter, flag, s3, value, work};
 
 /// The command line of `verify`.
 pub const TABLE: Table = Table {
@@ -13,7 +13,7 @@ pub const TABLE: Table = Table {
             has a --no- form. A directory that one side lacks is one difference. What a filter rule \
             hides or protects is not compared.\n\
             Exit codes: 0 the same, 1 different, 2 something could not be compared, or usage.",
-    options: &[OPTIONS, filter::OPTIONS, MORE, s3::STORE, s3::SIDES],
+    options: &[OPTIONS, filter::OPTIONS, MORE, s3::STORE, s3::SIDES, work::PRIORITY],
     unbuilt: &[UNBUILT, s3::UNBUILT],
     abbreviates: false,
 };

@@ -1,12 +1,12 @@
 //! JSON lines: one per entry, problem and warning, and the summary that ends every run. Fields
 //! are only ever added; `schema` counts changes that are more than that.
 
-use super::itemize;
+use super::{itemize, verdict};
 use hakobu_sys::process::Usage;
 use hakobu_transfer::error::{Cause, Class, Operation, Problem};
 use hakobu_transfer::event::Change;
 use hakobu_transfer::event::Item;
-use hakobu_transfer::run::Outcome;
+use hakobu_transfer::run::{Findings, Outcome};
 use hakobu_transfer::unit::Kind;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -212,6 +212,25 @@ pub struct Summary {
     max_rss_bytes: u64,
     exit_code: u8,
     requests: u64,
+    #[serde(flatten)]
+    steered: Option<Steered>,
+}
+
+/// What is known of a run that was steered.
+#[derive(Serialize)]
+struct Steered {
+    verdict: verdict::Value,
+    jobs_path: Vec<verdict::Jobs>,
+}
+
+impl Steered {
+    /// `None` where nothing was steered: nothing was moved, or by another way.
+    fn of(findings: &Findings) -> Option<Steered> {
+        (!findings.path.is_empty()).then(|| Steered {
+            verdict: verdict::value(&verdict::of(findings)),
+            jobs_path: verdict::jobs_path(&findings.path),
+        })
+    }
 }
 
 impl Summary {
@@ -236,6 +255,7 @@ impl Summary {
             max_rss_bytes: used.rss_bytes_max,
             exit_code,
             requests: outcome.requests.answered,
+            steered: Steered::of(&outcome.findings),
         }
     }
 }

@@ -12,9 +12,11 @@ pub mod output;
 pub mod problems;
 pub mod progress;
 pub mod stats;
+pub mod verdict;
 
 pub use ask::{ask, confirmed};
 
+use crate::effort::Priority;
 use crate::number::{self, Digits};
 use escape::Escape;
 use hakobu_transfer::error::{Class, Problem, quoted};
@@ -28,7 +30,10 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Nobody asks why a shorter run was not faster.
+const TOLD_MIN: Duration = Duration::from_secs(5);
 
 /// The line of one entry on standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,6 +85,10 @@ pub struct Wanted {
     pub stats: bool,
     /// Counts of operations and requests at the end (`--stat`).
     pub stat: bool,
+    /// How much others go first.
+    pub priority: Priority,
+    /// What limits the run, at the end, with all evidence (`--explain`).
+    pub explain: bool,
     /// The sentence of totals at the end even where nobody looks.
     pub totals: bool,
     /// A bar.
@@ -317,6 +326,7 @@ impl Show {
                 output::message(&format!("left out for want of privilege: {left_out}"));
             }
         }
+        self.tell_verdict(outcome, watched && !is_list);
         if self.wanted.json && !self.wanted.own_end {
             let mut out = Vec::with_capacity(512);
             let summary = json::Summary::new(self.wanted.command, outcome, &used, exit_code);
@@ -338,6 +348,21 @@ impl Show {
             output::message(&fatal.message);
         } else if outcome.stopped {
             output::message(&format!("interrupted: {}", self.wanted.resume));
+        }
+    }
+
+    /// Says what limits: all of it where that was asked for, else one sentence where somebody looks
+    /// and the run was long enough to want to know.
+    fn tell_verdict(&self, outcome: &Outcome, watched: bool) {
+        let findings = &outcome.findings;
+        if self.wanted.explain && !findings.path.is_empty() {
+            let text = verdict::full(&verdict::of(findings), &findings.path);
+            output::message(text.trim_end());
+        } else if let Some(found) = &findings.verdict {
+            let long = outcome.took >= TOLD_MIN;
+            if watched && long && !self.wanted.quiet && !self.wanted.explain {
+                output::message(&verdict::sentence(found));
+            }
         }
     }
 

@@ -84,6 +84,14 @@ impl Output {
         }
     }
 
+    /// Writes what is buffered: somebody waits for these lines.
+    pub fn flush(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Err(error)) = state.writer.as_mut().map(Write::flush) {
+            state.fail(error);
+        }
+    }
+
     /// Writes what is buffered. Returns the error that made lines get lost, if any; a reader that
     /// went away is none.
     pub fn finish(&self) -> Option<io::Error> {
@@ -115,6 +123,11 @@ impl State {
 /// Writes one line to standard error; where that is closed, nobody wants it.
 pub fn message(text: &str) {
     let _ = writeln!(io::stderr().lock(), "hakobu: {text}");
+}
+
+/// Writes a text to standard error as it is; where that is closed, nobody wants it.
+pub fn error_text(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// Writes a text to standard output as it is; where that is closed, nobody wants it.

@@ -1,3 +1,5 @@
-//! Measures and explains. So far: the servers to measure against.
+//! Measures and explains: the servers to measure against, recordings of what a machine does, pictures.
 
+pub mod chart;
+pub mod record;
 pub mod serve;

@@ -1,4 +1,4 @@
-//! This machine and its boot, as far as a name can carry them.
+//! This machine and its boot, as far as a name can carry them, and what it is made of.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -21,4 +21,18 @@ pub fn boot_id() -> u32 {
 /// The host's name, as uname(2) has it.
 pub fn name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The kernel's release and the machine's architecture, uname(2): `6.12.1`, `x86_64`.
+pub fn kernel() -> (String, String) {
+    let name = rustix::system::uname();
+    let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+    (text(name.release()), text(name.machine()))
+}
+
+/// What the first CPU calls itself (/proc/cpuinfo); `None` where it does not say (arm64).
+pub fn cpu_model() -> Option<String> {
+    let info = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = info.lines().find_map(|line| line.strip_prefix("model name"))?;
+    Some(line.trim_start().strip_prefix(':')?.trim().to_owned())
 }

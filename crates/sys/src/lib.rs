@@ -7,6 +7,7 @@
 
 pub mod cache;
 pub mod cgroup;
+pub mod child;
 pub mod counters;
 pub mod dir;
 pub mod disk;

@@ -56,7 +56,9 @@ pub fn state(tid: u32) -> Option<char> {
 }
 
 /// The kernel's function in which a thread of this process waits (`wchan`, proc_pid_wchan(5));
-/// `None` where it does not wait, or nobody may know.
+/// `None` where it does not wait, or nobody may know. The functions of locks themselves are passed
+/// over in newer kernels: a thread that waits for a directory's lock is in `path_openat` there,
+/// where it creates, or in `do_unlinkat`, with state `D`.
 pub fn waiting_in(tid: u32) -> Option<String> {
     let name = std::fs::read_to_string(format!("/proc/self/task/{tid}/wchan")).ok()?;
     let name = name.trim();

@@ -42,6 +42,22 @@ pub fn is_memory(fd: BorrowedFd<'_>) -> bool {
     rustix::fs::fstatfs(fd).is_ok_and(|fs| matches!(fs.f_type, 0x0102_1994 | 0x8584_58f6))
 }
 
+/// Whether the file system at `path` lies on no disk of this machine, but behind a network or in a
+/// program (NFS, SMB, FUSE, 9p, Ceph, Lustre, AFS; magic numbers in statfs(2) and linux/magic.h).
+pub fn is_foreign(path: &std::path::Path) -> bool {
+    const MAGIC: [u32; 8] = [
+        0x0000_6969, // NFS
+        0xFF53_4D42, // CIFS
+        0xFE53_4D42, // SMB 2
+        0x6573_5546, // FUSE, virtiofs
+        0x0102_1997, // 9p
+        0x00C3_6400, // Ceph
+        0x0BD0_0BD0, // Lustre
+        0x5346_414F, // AFS
+    ];
+    rustix::fs::statfs(path).is_ok_and(|fs| MAGIC.contains(&(fs.f_type as u32)))
+}
+
 /// Whether a device number belongs to a disk that turns; `None` where nobody knows: file systems
 /// without a disk (tmpfs, NFS, overlay) and disks of virtual machines, which call themselves
 /// rotating whatever is behind them. A loop device is what its file lies on.

@@ -11,20 +11,21 @@ use crate::engine::{Engine, Pass, Setup, TargetMode, pool};
 use crate::error::{Cause, Fatal, quoted};
 use crate::event::Listener;
 use crate::location::Location;
+use crate::plan::objects::Stores;
 use crate::plan::{self, Argument, Place};
 pub use crate::plan::{Layout, Objects, Spec};
 use crate::policy::Delete;
 pub use crate::s3::Requests;
-use crate::tune::{self, Medium};
 use crate::unit::Totals;
 pub use batch::transfer_each;
 use hakobu_sys::{AsFd, OwnedFd, dir, meta, process, volume};
 pub use remove::{Doomed, Removal, remove_objects};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-pub use steer::Findings;
-use steer::{helm, steered};
+use steer::{Course, Ends, Notes};
+pub use steer::{Findings, memory_bytes_min, too_little_memory};
 
 /// How a run ended.
 #[derive(Debug, Default)]
@@ -68,6 +69,8 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
         Location::Local(_) => TargetMode::Real,
     };
     let arguments = source_arguments(spec)?;
+    let notes = Notes::read(spec)?;
+    steer::check_memory(spec, false)?;
     let nowhere = location == Location::Null;
     let mask = Umask(process::set_umask(0));
     let umask = mask.0;
@@ -78,9 +81,9 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
     if spec.check_space && mode == TargetMode::Real {
         plan::warn_of_space(&place, &arguments, listener);
     }
+    let course = Course::new(spec, Ends::of(spec, &Stores::default()), notes, None);
+    let helm = Arc::clone(&course.helm);
     let open_files_max = process::raise_open_files_limit();
-    let jobs = tune::jobs(spec.jobs, &mediums(&arguments, &place), process::cpus(), open_files_max);
-    let helm = helm(spec, jobs, jobs);
     // Descriptors have to do for as many as may ever work.
     let jobs_max = helm.gate.jobs_max() as u64;
     let open_dirs_max = (open_files_max.saturating_sub(32 + 8 * jobs_max) / 2).clamp(8, 4096);
@@ -127,23 +130,21 @@ pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Resu
         Delete::After if deletes => &[Pass::Transfer, Pass::Delete][..],
         _ => &[Pass::Transfer][..],
     };
-    let all = || {
-        for pass in passes {
-            let (more, stopped_by) = run(*pass)?;
-            totals += more;
-            fatal = fatal.take().or(stopped_by);
-            if fatal.is_some() || control.is_stopped() {
-                break;
-            }
+    let flight = course.begin();
+    for pass in passes {
+        let (more, stopped_by) = run(*pass)?;
+        totals += more;
+        fatal = fatal.take().or(stopped_by);
+        if fatal.is_some() || control.is_stopped() {
+            break;
         }
-        Ok(())
-    };
-    let (ran, findings) = steered(&helm, all);
-    ran?;
+    }
+    let findings = flight.end(!control.is_stopped() && fatal.is_none());
     drop(mask);
     let stopped = control.is_stopped() && fatal.is_none();
     let requests = Requests::default();
-    Ok(Outcome { totals, took: started.elapsed(), jobs, stopped, fatal, requests, findings })
+    let (took, jobs) = (started.elapsed(), findings.jobs);
+    Ok(Outcome { totals, took, jobs, stopped, fatal, requests, findings })
 }
 
 /// The mask of this process while it is set aside: modes are given as they shall be.
@@ -226,20 +227,4 @@ fn lies_inside(place: &Place, arguments: &[Argument]) -> bool {
             .canonicalize()
             .is_ok_and(|source| target != source && target.starts_with(source))
     })
-}
-
-/// What the volumes of both ends are made of.
-fn mediums(arguments: &[Argument], place: &Place) -> Vec<Medium> {
-    let of = |dev: u64| match volume::is_rotational(dev) {
-        Some(true) => Medium::Rotating,
-        Some(false) => Medium::Solid,
-        None => Medium::Memory,
-    };
-    let source = arguments.first().and_then(|argument| {
-        let folder = argument.folder.as_os_str().as_bytes();
-        let name = c_string(if folder.is_empty() { b"." } else { folder }).ok()?;
-        meta::of(dir::cwd(), &name, true).ok()
-    });
-    let target = place.dir.as_ref().and_then(|fd| meta::of_fd(fd).ok());
-    source.iter().chain(&target).map(|meta| of(meta.dev)).collect()
 }

@@ -2,14 +2,13 @@
 
 use crate::commands::sync::filters;
 use crate::commands::{Places, places};
+use crate::effort::Effort;
+use crate::names;
 use crate::objects::{Asked, Concerned};
 use crate::options::{Given, Typed};
 use crate::show::{Line, Wanted, ask};
-use crate::{jobs, names, size};
-use hakobu_sys::process;
 use hakobu_transfer::policy::{ChmodRules, Content, Policy, Reflink, Sparse, Symlinks};
 use hakobu_transfer::run::{Layout, Spec};
-use hakobu_transfer::unit::Jobs;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -27,8 +26,7 @@ struct Reading {
     target_dir: Option<OsString>,
     files_from: Option<OsString>,
     nul: bool,
-    jobs: Jobs,
-    bytes_per_s_max: Option<u64>,
+    effort: Effort,
     verbose: bool,
     objects: Asked,
 }
@@ -47,7 +45,7 @@ pub fn of(typed: &Typed) -> Result<(Spec, Wanted), String> {
 
 impl Reading {
     fn take(&mut self, given: &Given) -> Result<(), String> {
-        if self.objects.take(given)? {
+        if self.objects.take(given)? || self.effort.take(given)? {
             return Ok(());
         }
         let policy = &mut self.policy;
@@ -111,11 +109,6 @@ impl Reading {
             "one-file-system" => policy.one_file_system = true,
             "files-from" => self.files_from = Some(given.value.clone()),
             "from0" => self.nul = true,
-            "bwlimit" => {
-                self.bytes_per_s_max =
-                    size::parse_rate(&given.value).map_err(|why| wrong(given, why))?;
-            }
-            "jobs" => self.jobs = jobs::parse(&given.value, process::cpus())?,
             "joblog" => self.wanted.joblog = Some(given.value.clone()),
             "verbose" => self.verbose = true,
             "progress" => self.wanted.progress = true,
@@ -192,6 +185,9 @@ impl Reading {
             filters::Context { nul: self.nul, delete_excluded: false, protect_suffix: None };
         policy.filter = filters::build(&typed.options, &context).map_err(|fatal| fatal.message)?;
         let concerned = Concerned::of(&sources, &target)?;
+        let operations_per_s_max = self.effort.operations_per_s_max(concerned.any())?;
+        self.wanted.explain = self.effort.explain;
+        self.wanted.priority = self.effort.priority;
         self.wanted.stat = self.objects.stat;
         let objects = self.objects.fit("cp", &typed.options, concerned, policy)?;
         let wanted = &mut self.wanted;
@@ -214,12 +210,12 @@ impl Reading {
                 parents: self.parents,
             },
             files_from: None,
-            jobs: self.jobs,
-            bytes_per_s_max: self.bytes_per_s_max,
-            operations_per_s_max: None,
-            memory_bytes_max: None,
-            remember: true,
-            prove: false,
+            jobs: self.effort.jobs,
+            bytes_per_s_max: self.effort.bytes_per_s_max,
+            operations_per_s_max,
+            memory_bytes_max: self.effort.memory_bytes_max,
+            remember: self.effort.remember,
+            prove: self.effort.prove,
             items: self.wanted.items(),
             items_unchanged: false,
             mkpath: false,

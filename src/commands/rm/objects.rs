@@ -2,18 +2,18 @@
 
 use super::Ask;
 use crate::commands::{Session, tool};
+use crate::effort::Effort;
+use crate::exit;
 use crate::objects::{self, Asked};
 use crate::options::Typed;
 use crate::show::output::Output;
 use crate::show::{Line, Wanted, confirmed};
-use crate::{exit, jobs};
 use hakobu_transfer::error::quoted;
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::Pattern;
 use hakobu_transfer::run::{Doomed, Removal};
 use hakobu_transfer::s3::blocking::with_client;
 use hakobu_transfer::s3::ops::delete_object;
-use hakobu_transfer::unit::Jobs;
 use std::ffi::OsString;
 
 /// What was asked for.
@@ -34,9 +34,9 @@ pub struct Plan {
 pub fn plan(typed: &Typed) -> Result<Plan, String> {
     let mut asked = Asked::default();
     let (mut recursive, mut force, mut ask, mut dry_run) = (false, false, Ask::Never, false);
-    let (mut verbose, mut json, mut jobs) = (false, false, Jobs::Auto);
+    let (mut verbose, mut json, mut effort) = (false, false, Effort::default());
     for given in &typed.options {
-        if asked.take(given)? {
+        if asked.take(given)? || effort.take(given)? {
             continue;
         }
         match given.name {
@@ -46,7 +46,6 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
             "interactive" if given.value == "once" => (force, ask) = (false, Ask::Once),
             "interactive" if given.value == "never" => (force, ask) = (false, Ask::Never),
             "dry-run" => dry_run = true,
-            "jobs" => jobs = jobs::parse(&given.value, hakobu_sys::process::cpus())?,
             "verbose" => verbose = true,
             "json" => json = true,
             name => {
@@ -82,12 +81,14 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
         dry_run,
         quiet: true,
         stat: asked.stat,
+        priority: effort.priority,
         ..Wanted::default()
     };
     let removal = Removal {
         must_exist: !force,
         dry_run,
-        jobs,
+        jobs: effort.jobs,
+        requests_per_s_max: effort.operations_per_s_max(true)?,
         items: wanted.items(),
         ..Removal::new(asked.settings(), doomed)
     };

@@ -83,6 +83,7 @@ impl Groups {
         }
         if name == "rm" {
             let (options, plan) = rm::described(&arguments).map_err(said)?;
+            of_the_process(&options)?;
             let Some((removal, wanted)) = plan.together() else {
                 let command = command.to_owned();
                 self.others.push(Other { number, command, arguments });
@@ -97,6 +98,7 @@ impl Groups {
             _ => mv::described(&arguments),
         }
         .map_err(said)?;
+        of_the_process(&options)?;
         let concerned = Concerned::of(&spec.sources, &spec.target)?;
         let key = Key { command: command.to_owned(), options, concerned };
         match self.groups.iter_mut().find(|group| group.key == key) {
@@ -131,6 +133,14 @@ impl Groups {
             }
         }
         Ok(())
+    }
+}
+
+/// Refuses what one line cannot have for itself where lines share a process.
+fn of_the_process(options: &[Given]) -> Result<(), String> {
+    match options.iter().find(|given| matches!(given.name, "nice" | "ionice")) {
+        Some(given) => Err(format!("--{0} is for all lines: give it to hakobu run", given.name)),
+        None => Ok(()),
     }
 }
 

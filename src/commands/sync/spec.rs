@@ -2,17 +2,17 @@
 //! looks up the names that the command line mentions.
 
 use super::filters;
+use crate::effort::Effort;
 use crate::number::Digits;
 use crate::objects::{Asked, Concerned};
 use crate::options::{Given, Typed};
 use crate::show::{Line, Wanted};
-use crate::{exit, jobs, names, owner, size};
+use crate::{exit, names, owner, size};
 use hakobu_sys::process;
 use hakobu_transfer::error::Fatal;
 use hakobu_transfer::location::{Location, NULL};
 use hakobu_transfer::policy::{ChmodRules, Delete, Policy, Sparse, Symlinks};
 use hakobu_transfer::run::{Layout, Spec};
-use hakobu_transfer::unit::Jobs;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -33,8 +33,7 @@ struct Reading {
     delete_when: Vec<(&'static str, Delete)>,
     nul: bool,
     files_from: Option<OsString>,
-    jobs: Jobs,
-    bytes_per_s_max: Option<u64>,
+    effort: Effort,
     mkpath: bool,
     suffix: Option<Vec<u8>>,
     verbose: u8,
@@ -64,7 +63,7 @@ fn usage(message: String) -> Fatal {
 impl Reading {
     /// Takes the next option. A sentence says what is wrong with it.
     fn take(&mut self, given: &Given) -> Result<(), String> {
-        if self.objects.take(given)? {
+        if self.objects.take(given)? || self.effort.take(given)? {
             return Ok(());
         }
         let on = given.on;
@@ -155,12 +154,6 @@ impl Reading {
             "whole-file" => {}
             "fsync" => policy.fsync = true,
             "mkpath" => self.mkpath = on,
-            "bwlimit" if !on => self.bytes_per_s_max = None,
-            "bwlimit" => {
-                self.bytes_per_s_max =
-                    size::parse_rate(&given.value).map_err(|why| wrong(given, why))?;
-            }
-            "jobs" => self.jobs = jobs::parse(&given.value, process::cpus())?,
             "joblog" => self.wanted.joblog = Some(given.value.clone()),
             "dry-run" => policy.dry_run = true,
             "verbose" => self.verbose = given.count,
@@ -231,6 +224,10 @@ impl Reading {
         if concerned.any() && policy.list_only {
             return Err(usage("a list of s3:// is made by hakobu ls".into()));
         }
+        let operations_per_s_max =
+            self.effort.operations_per_s_max(concerned.any()).map_err(usage)?;
+        self.wanted.explain = self.effort.explain;
+        self.wanted.priority = self.effort.priority;
         let objects = std::mem::take(&mut self.objects);
         self.wanted.stat = objects.stat;
         let objects = objects.fit("sync", &typed.options, concerned, policy).map_err(usage)?;
@@ -247,12 +244,12 @@ impl Reading {
             target,
             layout: Layout::Rsync { relative },
             files_from,
-            jobs: self.jobs,
-            bytes_per_s_max: self.bytes_per_s_max,
-            operations_per_s_max: None,
-            memory_bytes_max: None,
-            remember: true,
-            prove: false,
+            jobs: self.effort.jobs,
+            bytes_per_s_max: self.effort.bytes_per_s_max,
+            operations_per_s_max,
+            memory_bytes_max: self.effort.memory_bytes_max,
+            remember: self.effort.remember,
+            prove: self.effort.prove,
             items: self.wanted.items(),
             items_unchanged: self.itemize > 1 || self.verbose > 1,
             mkpath: self.mkpath,

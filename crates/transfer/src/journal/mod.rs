@@ -7,8 +7,10 @@
 //! same upload.
 
 mod record;
+mod seeds;
 
 pub use record::{Checked, Identity, Part, Place, Record, Source, text};
+pub use seeds::{Damaged, Key, Seed, Seeds};
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};

@@ -1,8 +1,8 @@
 //! Many transfers as one: they share everything but their sources and targets, and so one engine,
 //! its connections, and its jobs (`hakobu run`).
 
-use super::objects::{jobs_of, open, policy, setup};
-use super::steer::{helm, steered};
+use super::objects::{open, policy, setup};
+use super::steer::{self, Course, Ends, Notes};
 use super::{Control, Outcome, Spec};
 use crate::error::{Class, Fatal, Operation, Problem};
 use crate::event::{Event, Listener};
@@ -13,6 +13,7 @@ use crate::s3::Requests;
 use crate::unit::Totals;
 use hakobu_sys::process;
 use std::ops::Add;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -38,44 +39,46 @@ pub fn transfer_each(
     if first.policy.delete != Delete::No {
         return Err(Fatal::new(1, "--delete is not built for several transfers at once"));
     }
+    let notes = Notes::read(first)?;
+    steer::check_memory(first, true)?;
     let stores = open(first, control)?;
     let umask = process::set_umask(0);
     process::set_umask(umask);
-    let (policy, jobs) = (policy(first), jobs_of(first));
-    let helm = helm(first, jobs, jobs);
+    let policy = policy(first);
+    let course = Course::new(first, Ends::of(first, &stores), notes, Some(process::cpus()));
+    let helm = Arc::clone(&course.helm);
     let setup = setup(first, &policy, &stores, (control, listener), &helm, umask);
     let next = AtomicUsize::new(0);
-    let work = || {
-        object::run(setup, |engine| {
-            let planner = || {
-                while let Some((at, spec)) = take(&next, specs).filter(|_| !engine.is_stopped()) {
-                    if let Err(fatal) = plan(engine, spec, &stores, umask) {
-                        refused(at, &fatal);
-                        engine.add(&Totals { failed: 1, ..Totals::default() });
-                        if spec.objects.options.exit_on_error {
-                            engine.stop_for(fatal);
-                        }
+    let flight = course.begin();
+    let (totals, fatal) = object::run(setup, |engine| {
+        let planner = || {
+            while let Some((at, spec)) = take(&next, specs).filter(|_| !engine.is_stopped()) {
+                if let Err(fatal) = plan(engine, spec, &stores, umask) {
+                    refused(at, &fatal);
+                    engine.add(&Totals { failed: 1, ..Totals::default() });
+                    if spec.objects.options.exit_on_error {
+                        engine.stop_for(fatal);
                     }
                 }
-            };
-            std::thread::scope(|scope| {
-                for _ in 1..jobs.min(PLANNERS_MAX).min(specs.len()) {
-                    // Where no more threads can be had, those that are there do all of it.
-                    if std::thread::Builder::new().spawn_scoped(scope, planner).is_err() {
-                        break;
-                    }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..helm.gate.jobs_max().min(PLANNERS_MAX).min(specs.len()) {
+                // Where no more threads can be had, those that are there do all of it.
+                if std::thread::Builder::new().spawn_scoped(scope, planner).is_err() {
+                    break;
                 }
-                planner();
-            });
-            listener.event(Event::WalkDone);
-        })
-    };
-    let (ran, findings) = steered(&helm, work);
-    let (totals, fatal) = ran?;
+            }
+            planner();
+        });
+        listener.event(Event::WalkDone);
+    })?;
+    let findings = flight.end(!control.is_stopped() && fatal.is_none());
     let stopped = control.is_stopped() && fatal.is_none();
     let requests = stores.all().map(|store| Requests::of(store));
     let requests = requests.fold(Requests::default(), Add::add);
-    Ok(Outcome { totals, took: started.elapsed(), jobs, stopped, fatal, requests, findings })
+    let (took, jobs) = (started.elapsed(), findings.jobs);
+    Ok(Outcome { totals, took, jobs, stopped, fatal, requests, findings })
 }
 
 fn take<'a>(next: &AtomicUsize, specs: &'a [Spec]) -> Option<(usize, &'a Spec)> {

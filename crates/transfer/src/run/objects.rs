@@ -1,16 +1,16 @@
 //! Transfers with S3 on one side or both: opens the stores, sizes the engine, runs its passes.
 
-use super::steer::{helm, steered};
+use super::steer::{self, Course, Ends, Notes};
 use super::{Control, Outcome, Spec};
 use crate::error::{Class, Fatal, Operation, Problem};
 use crate::event::{Event, Listener};
 use crate::journal::Journal;
 use crate::limit::Helm;
-use crate::object::{self, JOBS_SEED, Root, Setup};
+use crate::object::{self, Root, Setup};
 use crate::plan::objects::{self, Pass, Stores, Stretch, What};
 use crate::policy::{Delete, Policy};
 use crate::s3::{Requests, Settings, Store};
-use crate::unit::{Jobs, Totals};
+use crate::unit::Totals;
 use hakobu_sys::process;
 use std::ops::Add;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub(super) fn transfer(
 ) -> Result<Outcome, Fatal> {
     let started = Instant::now();
     objects::refuse_unfit(spec)?;
+    let notes = Notes::read(spec)?;
+    steer::check_memory(spec, true)?;
     let stores = open(spec, control)?;
     let umask = process::set_umask(0);
     process::set_umask(umask);
@@ -51,8 +53,8 @@ pub(super) fn transfer(
         }));
     }
     let policy = policy(spec);
-    let jobs = jobs_of(spec);
-    let helm = helm(spec, jobs, jobs);
+    let course = Course::new(spec, Ends::of(spec, &stores), notes, Some(process::cpus()));
+    let helm = Arc::clone(&course.helm);
     let mut fatal = None;
     let run = |pass: Pass, stretches: &[Stretch]| {
         let setup = setup(spec, &policy, &stores, (control, listener), &helm, umask);
@@ -70,27 +72,25 @@ pub(super) fn transfer(
         Delete::After if deletes => &[Pass::Transfer, Pass::Delete][..],
         _ => &[Pass::Transfer][..],
     };
-    let all = || {
-        for pass in passes {
-            let (more, stopped_by) = run(*pass, &stretches)?;
-            totals += more;
-            fatal = fatal.take().or(stopped_by);
-            // What did not arrive must not cost what was there.
-            if fatal.is_some() || control.is_stopped() {
-                break;
-            }
+    let flight = course.begin();
+    for pass in passes {
+        let (more, stopped_by) = run(*pass, &stretches)?;
+        totals += more;
+        fatal = fatal.take().or(stopped_by);
+        // What did not arrive must not cost what was there.
+        if fatal.is_some() || control.is_stopped() {
+            break;
         }
-        Ok(())
-    };
-    let (ran, findings) = steered(&helm, all);
-    ran?;
+    }
+    let findings = flight.end(!control.is_stopped() && fatal.is_none());
     let stopped = control.is_stopped() && fatal.is_none();
     if policy.remove_source_dirs && !policy.dry_run && !stopped && fatal.is_none() {
         stretches.iter().for_each(remove_emptied);
     }
     let requests =
         stores.all().map(|store| Requests::of(store)).fold(Requests::default(), Add::add);
-    Ok(Outcome { totals, took: started.elapsed(), jobs, stopped, fatal, requests, findings })
+    let (took, jobs) = (started.elapsed(), findings.jobs);
+    Ok(Outcome { totals, took, jobs, stopped, fatal, requests, findings })
 }
 
 /// What the engine is given for a transfer.
@@ -125,17 +125,6 @@ fn remove_emptied(stretch: &Stretch) {
         // place in a bucket and so was not moved.
         let _ = std::fs::remove_dir(shown);
     }
-}
-
-/// How many requests and files may be in flight.
-pub(super) fn jobs_of(spec: &Spec) -> usize {
-    let open_files_max = process::raise_open_files_limit();
-    let jobs = match spec.jobs {
-        Jobs::Fixed(jobs) => jobs,
-        Jobs::Auto => JOBS_SEED,
-    };
-    // Each needs a connection and a file on either side.
-    jobs.min(usize::try_from(open_files_max / 4).unwrap_or(usize::MAX)).max(1)
 }
 
 /// The policy in the terms of objects: what makes two entries the same where times are not kept.

@@ -5,7 +5,7 @@ use super::{Control, Outcome};
 use crate::error::{Cause, Class, Fatal, Operation, Problem};
 use crate::event::{Event, Listener};
 use crate::journal::Journal;
-use crate::limit::Helm;
+use crate::limit::{Helm, Limiter};
 use crate::object::list::{self, Pattern, StoreQuery, Trouble, bare_meta};
 use crate::object::{self, Engine, Entry, JOBS_SEED, ObjectOptions, Pair, Root, Setup, Task, Work};
 use crate::policy::Policy;
@@ -74,6 +74,8 @@ pub struct Removal {
     pub dry_run: bool,
     /// Requests in flight.
     pub jobs: Jobs,
+    /// Requests a second (`--rps-limit`).
+    pub requests_per_s_max: Option<u64>,
     /// Whether the listener wants an `Item` for every object.
     pub items: bool,
 }
@@ -82,7 +84,8 @@ impl Removal {
     /// A removal without options.
     pub fn new(settings: Settings, doomed: Vec<Doomed>) -> Removal {
         let (must_exist, dry_run, items) = (false, false, false);
-        Removal { settings, doomed, must_exist, dry_run, jobs: Jobs::Auto, items }
+        let (jobs, requests_per_s_max) = (Jobs::Auto, None);
+        Removal { settings, doomed, must_exist, dry_run, jobs, requests_per_s_max, items }
     }
 }
 
@@ -109,7 +112,8 @@ pub fn remove_objects(
     };
     let policy = Policy { dry_run: removal.dry_run, ..Policy::default() };
     let options = ObjectOptions::default();
-    let helm = Helm::fixed(jobs);
+    let operations = removal.requests_per_s_max.map(|per_s| Arc::new(Limiter::new(per_s)));
+    let helm = Helm { operations, ..Helm::fixed(jobs) };
     let setup = Setup {
         policy: &policy,
         options: &options,

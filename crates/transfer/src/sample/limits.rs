@@ -77,7 +77,7 @@ impl Limits {
         Limits::of(&cgroup::hierarchies(), task::affinity(0).unwrap_or_default())
     }
 
-    fn of(hierarchies: &[Hierarchy], affinity: Vec<u32>) -> Limits {
+    pub(super) fn of(hierarchies: &[Hierarchy], affinity: Vec<u32>) -> Limits {
         let mut limits = Limits {
             affinity,
             quota_cpus: None,
@@ -136,9 +136,9 @@ impl Limits {
         each.flat_map(|(index, group)| group.ceilings(dev, index)).collect()
     }
 
-    /// What a disk did for all groups that this process' I/O is charged to, where each counts for
-    /// itself (version 1), or for the outermost that can be seen (version 2, which counts for a
-    /// group what it did for those below). `None` where no group counts this disk.
+    /// What a disk did for the groups that this process' I/O is charged to: the sum of its own and
+    /// the root's (version 1, where each counts for itself), or its own's (version 2, which counts
+    /// for a group what it did for those below). `None` where no group counts this disk.
     pub fn io_served(&self, dev: (u32, u32)) -> Option<Served> {
         let (unified, single): (Vec<_>, Vec<_>) = self.io.iter().partition(|group| group.unified);
         let of_v1 = single.iter().filter_map(|group| group.served(dev));

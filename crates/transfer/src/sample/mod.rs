@@ -179,6 +179,8 @@ pub struct Sample {
     pub interrupts: u64,
     /// Pages swapped in and out since the boot, in bytes.
     pub swapped_bytes: (u64, u64),
+    /// Bytes that block devices were asked to read and write since the boot (vmstat's bi and bo).
+    pub paged_bytes: (u64, u64),
     /// Waiting.
     pub pressure: PressureTimes,
     /// Memory.
@@ -193,4 +195,31 @@ pub struct Sample {
     pub process: Process,
     /// Periods of the cgroup's CPU quota, and those that were throttled.
     pub quota_periods: Option<(u64, u64)>,
+}
+
+/// Whether a function of the kernel, as [`hakobu_sys::task::waiting_in`] names it, is one where a
+/// thread waits for a directory's lock: that of the lock (older kernels), or that which takes it
+/// for create, mkdir, link, rename, unlink or lookup. What the compiler put into its caller has
+/// the caller's name; a suffix (`.isra.0`) is its doing too.
+pub fn is_directory_lock(function: &str) -> bool {
+    const PLACES: [&str; 16] = [
+        "path_openat",
+        "open_last_lookups",
+        "filename_create",
+        "filename_unlinkat",
+        "filename_rmdir",
+        "do_unlinkat",
+        "do_rmdir",
+        "do_mkdirat",
+        "do_mknodat",
+        "do_linkat",
+        "do_symlinkat",
+        "do_renameat2",
+        "lock_rename",
+        "lock_two_directories",
+        "lookup_slow",
+        "__lookup_slow",
+    ];
+    let name = function.split('.').next().unwrap_or_default();
+    name.contains("rwsem_down_") || PLACES.contains(&name)
 }

@@ -109,7 +109,7 @@ pub fn memory(text: &[u8]) -> Memory {
     memory
 }
 
-/// What is taken from proc_vmstat(5), in pages.
+/// What is taken from proc_vmstat(5), in pages unless it says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Paging {
     /// Dirty pages at which writers wait.
@@ -118,6 +118,10 @@ pub struct Paging {
     pub swapped_in: u64,
     /// Written to it.
     pub swapped_out: u64,
+    /// KiB, not pages, that block devices were asked to read since the boot.
+    pub in_kib: u64,
+    /// To write.
+    pub out_kib: u64,
 }
 
 /// proc_vmstat(5).
@@ -125,7 +129,7 @@ pub fn paging(text: &[u8]) -> Paging {
     let mut paging = Paging::default();
     for line in lines(text) {
         let value = |key: &[u8]| number(line.strip_prefix(key)?);
-        // Two hundred lines, of which three are wanted.
+        // Two hundred lines, of which five are wanted.
         match line.first() {
             Some(b'n') => {
                 let threshold = value(b"nr_dirty_threshold ");
@@ -134,6 +138,8 @@ pub fn paging(text: &[u8]) -> Paging {
             Some(b'p') => {
                 paging.swapped_in = value(b"pswpin ").unwrap_or(paging.swapped_in);
                 paging.swapped_out = value(b"pswpout ").unwrap_or(paging.swapped_out);
+                paging.in_kib = value(b"pgpgin ").unwrap_or(paging.in_kib);
+                paging.out_kib = value(b"pgpgout ").unwrap_or(paging.out_kib);
             }
             _ => {}
         }

@@ -24,6 +24,10 @@ pub struct Rates {
     pub swap_in_bytes_per_s: f64,
     /// Swapped out.
     pub swap_out_bytes_per_s: f64,
+    /// What block devices were asked to read (vmstat's bi, in bytes).
+    pub paged_in_bytes_per_s: f64,
+    /// To write (bo).
+    pub paged_out_bytes_per_s: f64,
     /// Waiting.
     pub pressure: PressureRates,
     /// Memory at the end.
@@ -34,6 +38,8 @@ pub struct Rates {
     pub links: Vec<LinkRates>,
     /// TCP segments sent.
     pub segments_per_s: Option<f64>,
+    /// Of these, again.
+    pub retransmits_per_s: Option<f64>,
     /// Share of them that was sent again, 0 to 1; `None` where none was sent.
     pub retransmits: Option<f64>,
     /// The watched process.
@@ -169,7 +175,7 @@ impl Rates {
         }
         let span_s = span_ns as f64 / 1e9;
         let per_s = |from: u64, to: u64| to.saturating_sub(from) as f64 / span_s;
-        let share = |from: Option<u64>, to: Option<u64>| Some(per_s(from?, to?) / 1e6).map(unit);
+        let share = |from: Option<u64>, to: Option<u64>| Some(unit(per_s(from?, to?) / 1e6));
         let cpus: Vec<_> = paired(&from.cpus, &to.cpus, |cpu| cpu.0)
             .map(|(from, to)| (to.0, cpu(&from.1, &to.1)))
             .collect();
@@ -190,6 +196,8 @@ impl Rates {
             interrupts_per_s: per_s(from.interrupts, to.interrupts),
             swap_in_bytes_per_s: per_s(from.swapped_bytes.0, to.swapped_bytes.0),
             swap_out_bytes_per_s: per_s(from.swapped_bytes.1, to.swapped_bytes.1),
+            paged_in_bytes_per_s: per_s(from.paged_bytes.0, to.paged_bytes.0),
+            paged_out_bytes_per_s: per_s(from.paged_bytes.1, to.paged_bytes.1),
             pressure: PressureRates {
                 cpu_some: share(before.cpu_some_us, after.cpu_some_us),
                 io_some: share(before.io_some_us, after.io_some_us),
@@ -207,6 +215,10 @@ impl Rates {
                 .tcp
                 .zip(to.tcp)
                 .map(|(from, to)| per_s(from.segments_out, to.segments_out)),
+            retransmits_per_s: from
+                .tcp
+                .zip(to.tcp)
+                .map(|(from, to)| per_s(from.retransmits, to.retransmits)),
             retransmits: from.tcp.zip(to.tcp).and_then(|(from, to)| {
                 let again = to.retransmits.saturating_sub(from.retransmits);
                 ratio(again, to.segments_out.saturating_sub(from.segments_out))

@@ -97,6 +97,8 @@ impl Sampler {
             let bytes = |pages: u64| pages.saturating_mul(counters::page_bytes());
             sample.memory.dirty_threshold_bytes = paging.dirty_threshold.map(bytes);
             sample.swapped_bytes = (bytes(paging.swapped_in), bytes(paging.swapped_out));
+            let kib = |kib: u64| kib.saturating_mul(1024);
+            sample.paged_bytes = (kib(paging.in_kib), kib(paging.out_kib));
         }
         if let Some(text) = read(&self.disks, buffer) {
             sample.disks = self.known.disks(text);

@@ -90,6 +90,7 @@ impl Tree {
     /// Reads all of it.
     pub fn read(&mut self, buffer: &mut Vec<u8>) -> Process {
         let mut ended = Vec::new();
+        let mut waited = self.own_waited();
         // A process that is waited for between reading its parent and reading itself would be
         // missed or be counted twice: again, until nobody ended meanwhile.
         for _ in 0..8 {
@@ -98,11 +99,11 @@ impl Tree {
             if ended.len() == before {
                 break;
             }
+            waited = self.own_waited();
         }
-        let waited = self.own_waited();
         self.bury(ended, waited.minor_faults);
         self.discover(buffer);
-        self.sum(buffer)
+        self.sum(waited, buffer)
     }
 
     fn own_waited(&self) -> counters::Used {
@@ -150,7 +151,14 @@ impl Tree {
             }
             let faults = member.totals.minor_faults;
             match room.iter_mut().find(|(pid, left)| *pid == parent && *left >= faults) {
-                Some((_, left)) => *left -= faults,
+                Some((pid, left)) => {
+                    *left -= faults;
+                    // Our own children's I/O, once they were waited for, cannot be told from ours.
+                    if self.root.is_none() && *pid == own {
+                        let used = Totals { io: member.totals.io, ..Totals::default() };
+                        self.gone.add(&used);
+                    }
+                }
                 None => self.gone.add(&member.totals),
             }
         }
@@ -195,7 +203,7 @@ impl Tree {
         self.members = members;
     }
 
-    fn sum(&mut self, buffer: &mut Vec<u8>) -> Process {
+    fn sum(&mut self, waited: counters::Used, buffer: &mut Vec<u8>) -> Process {
         let mut totals = self.gone;
         let mut switches = self.gone_switches;
         let mut process = Process::default();
@@ -211,8 +219,6 @@ impl Tree {
             }
         }
         let tick_ns = 1_000_000_000 / counters::ticks_per_s().max(1);
-        let waited = self.own_waited();
-        // Our own children's I/O, once waited for, is not told apart from our own.
         process.user_ns = totals.user_ticks.saturating_mul(tick_ns) + waited.user_ns;
         process.system_ns = totals.system_ticks.saturating_mul(tick_ns) + waited.system_ns;
         process.minor_faults = totals.minor_faults + waited.minor_faults;

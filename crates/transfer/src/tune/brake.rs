@@ -1,6 +1,6 @@
 //! A server that asks to slow down, and values that are known to do harm.
 
-/// Seconds without upward moves after the first refusals; doubled each time.
+/// Seconds without upward moves after the first refusals; half as much longer each time.
 const FREEZE_S_MIN: f64 = 0.5;
 
 /// At most.
@@ -48,8 +48,9 @@ impl Default for Brake {
 }
 
 impl Brake {
-    /// What came since the last reading: whether to brake.
-    pub fn notices(&mut self, now_s: f64, completions: u64, refused: u64) -> bool {
+    /// What came since the last reading: whether to brake. While more is being tried
+    /// (`probing`), a single refusal is enough.
+    pub fn notices(&mut self, now_s: f64, completions: u64, refused: u64, probing: bool) -> bool {
         if now_s < self.deaf_until_s {
             return false;
         }
@@ -59,7 +60,7 @@ impl Brake {
             self.good /= 2;
             self.bad /= 2;
         }
-        refused > 0 && self.bad.saturating_mul(ACCIDENTS_PER_REFUSAL) >= self.good
+        refused > 0 && (probing || self.bad.saturating_mul(ACCIDENTS_PER_REFUSAL) >= self.good)
     }
 
     /// It brakes: nothing goes up for a while. Refusals of the next service time are echoes.
@@ -69,9 +70,9 @@ impl Brake {
         }
         self.last_s = now_s;
         (self.good, self.bad) = (0, 0);
-        self.deaf_until_s = now_s + service_s.clamp(ECHO_S_MIN, 2.0);
+        self.deaf_until_s = now_s + (1.5 * service_s).clamp(ECHO_S_MIN, 2.0);
         self.frozen_until_s = now_s + self.freeze_s;
-        self.freeze_s = (2.0 * self.freeze_s).min(FREEZE_S_MAX);
+        self.freeze_s = (1.5 * self.freeze_s).min(FREEZE_S_MAX);
     }
 
     /// Nothing may go up now.

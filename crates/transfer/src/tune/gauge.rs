@@ -67,7 +67,7 @@ pub(super) struct Gauge {
 
 /// What came since; a counter that went back was reset and says nothing this once.
 fn since(new: u64, old: u64) -> u64 {
-    new.checked_sub(old).unwrap_or(0)
+    new.saturating_sub(old)
 }
 
 impl Gauge {
@@ -111,7 +111,8 @@ impl Gauge {
 
     /// Seconds that a unit takes; the best that is known so far.
     pub fn service_s(&self) -> f64 {
-        if self.completions >= COMPLETIONS_MIN { self.live_service_s() } else { self.service_s }
+        let known = self.service_s > 0.0 && self.completions < COMPLETIONS_MIN;
+        if known || self.completions == 0 { self.service_s } else { self.live_service_s() }
     }
 
     fn live_service_s(&self) -> f64 {

@@ -11,6 +11,12 @@ const COLLAPSE: f64 = 0.5;
 /// A doubling that brings less than this says that the cap lies in between, and where.
 const LINEAR_MIN: f64 = 1.7;
 
+/// Of the best: as good as that.
+const EQUAL: f64 = 0.97;
+
+/// Of the best: if the first doubling brings less than this, the way is down.
+const CLEARLY_LESS: f64 = 0.85;
+
 /// Completions that make a round where fewer units are under way.
 const COMPLETIONS_MIN: u64 = 4;
 
@@ -22,12 +28,16 @@ pub(super) struct Ramp {
     pub round: Setting,
     /// Completions in this round after its first 50 ms.
     pub grown: u64,
+    /// Something has come out since the beginning.
+    pub flowing: bool,
     /// The rate of the round before this one with the same value, which showed no gain.
     pub doubted: Option<f64>,
     /// Rounds that gained: the value and its rate.
     gained: Vec<(Setting, f64)>,
     /// A value that is known to lose, from before.
     below: usize,
+    /// The first step up lost: it goes down.
+    down: bool,
 }
 
 /// What is to be done after a round.
@@ -35,6 +45,8 @@ pub(super) struct Ramp {
 pub(super) enum Verdict {
     /// Double.
     Up,
+    /// Halve.
+    Down,
     /// The same value once more.
     Confirm,
     /// That was all.
@@ -59,7 +71,15 @@ pub(super) struct Plateau {
 impl Ramp {
     /// Begins with this setting; `below` is known to bring less (0: nothing is known).
     pub fn new(round: Setting, below: usize) -> Ramp {
-        Ramp { round, grown: 0, doubted: None, gained: Vec::new(), below }
+        Ramp {
+            round,
+            grown: 0,
+            flowing: false,
+            doubted: None,
+            gained: Vec::new(),
+            below,
+            down: false,
+        }
     }
 
     /// So many completions end a round of this value.
@@ -71,6 +91,16 @@ impl Ramp {
     pub fn judge(&mut self, axis: Axis, rate: f64) -> Verdict {
         let best = self.gained.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
         let first = self.gained.is_empty();
+        if self.down {
+            if rate >= best {
+                self.gained.push((self.round, rate));
+                return Verdict::Down;
+            }
+            let mut plateau = self.plateau(axis);
+            plateau.below = if rate < EQUAL * best { axis.get(self.round) } else { self.below };
+            plateau.lost = true;
+            return Verdict::Over(plateau);
+        }
         let rate = self.doubted.map_or(rate, |before| (before + rate) / 2.0);
         if first || rate >= GAIN_MIN * best {
             self.doubted = None;
@@ -83,7 +113,12 @@ impl Ramp {
             return Verdict::Confirm;
         }
         let mut plateau = self.plateau(axis);
-        plateau.lost = rate < 0.97 * best;
+        plateau.lost = rate < EQUAL * best;
+        if rate < CLEARLY_LESS * best && self.gained.len() == 1 && self.below == 0 {
+            self.down = true;
+            self.round = plateau.base;
+            return Verdict::Down;
+        }
         plateau.collapsed = collapsed;
         Verdict::Over(plateau)
     }

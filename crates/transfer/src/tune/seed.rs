@@ -1,4 +1,5 @@
-//! The rule that `-j auto` starts from where nothing is remembered.
+//! The rule that `-j auto` starts from where nothing is remembered: rotating disk 1, solid-state disk
+//! twice the CPUs, memory the CPUs. (Stores have a seed of their own: the engine of objects knows it.)
 
 use crate::unit::Jobs;
 

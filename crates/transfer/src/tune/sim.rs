@@ -133,7 +133,9 @@ pub struct Run<'a> {
     noise: f64,
     slow: f64,
     rng: Rng,
-    past: VecDeque<usize>,
+    /// Units in flight, and from when on they show.
+    past: VecDeque<(f64, usize)>,
+    in_effect: Option<usize>,
     now_s: f64,
     exact: [f64; 4],
     reading: Reading,
@@ -147,7 +149,17 @@ impl<'a> Run<'a> {
     pub fn new(world: &'a World, noise: f64, seed: u64) -> Run<'a> {
         let rng = Rng::with_seed(seed);
         let (past, reading) = (VecDeque::new(), Reading::default());
-        Run { world, noise, slow: 0.0, rng, past, now_s: 0.0, exact: [0.0; 4], reading }
+        Run {
+            world,
+            noise,
+            slow: 0.0,
+            rng,
+            past,
+            in_effect: None,
+            now_s: 0.0,
+            exact: [0.0; 4],
+            reading,
+        }
     }
 
     fn factor(&mut self) -> f64 {
@@ -163,14 +175,25 @@ impl<'a> Run<'a> {
     /// Ten milliseconds with this setting; what was moved in them (bytes and credits).
     pub fn tick(&mut self, setting: Setting) -> f64 {
         let in_use = (self.world.in_use)(setting);
-        self.past.push_front(in_use);
-        let now = (self.world.curve)(self.now_s, in_use as f64);
-        let service_s = (in_use as f64 / now.rate.max(1e-9)).max(self.world.service_s);
-        let lag = (service_s / TICK_S) as usize;
-        self.past.truncate(2000);
+        if self.past.back().is_none_or(|last| last.1 != in_use) {
+            let before = self.past.back().map_or(1, |last| last.1);
+            let answer = (self.world.curve)(self.now_s, before as f64);
+            let rate = answer.rate + answer.refused;
+            let service_s = (before as f64 / rate.max(1e-9)).max(self.world.service_s);
+            self.past.push_back((self.now_s + service_s, in_use));
+        }
+        while let Some((from_s, jobs)) = self.past.front().copied()
+            && from_s <= self.now_s
+        {
+            self.in_effect = Some(jobs);
+            if self.past.len() == 1 {
+                break;
+            }
+            self.past.pop_front();
+        }
         let factor = self.factor();
-        let answer = match self.past.get(lag.min(1999)) {
-            Some(jobs) => (self.world.curve)(self.now_s, *jobs as f64),
+        let answer = match self.in_effect {
+            Some(jobs) => (self.world.curve)(self.now_s, jobs as f64),
             None => plain(0.0),
         };
         let units = answer.rate * factor * TICK_S;
@@ -224,6 +247,26 @@ pub fn best_fixed(world: &World, jobs_max: usize) -> (f64, f64) {
     let grid = (0..=32).map(|step| 2_f64.powf(f64::from(step) / 4.0).round() as usize);
     let sums = grid.filter(|jobs| *jobs <= jobs_max).map(|jobs| fixed(world, jobs));
     sums.fold((0.0, 0.0), |best, sum| (sum.0.max(best.0), sum.1.max(best.1)))
+}
+
+/// What the first 2 and 10 s would be, as shares of `best`, if the best were known from the
+/// beginning and only approached from the seed by doubling per service time.
+pub fn ramp_bound(world: &World, seed: Setting, jobs_max: usize, best: (f64, f64)) -> (f64, f64) {
+    let mut run = Run::new(world, 0.0, 0);
+    let mut sums = (0.0, 0.0);
+    for tick in 0..1000 {
+        let target = world.knee(run.now_s, jobs_max, 1.0).0;
+        let doublings = (run.now_s / world.service_s).min(60.0).floor();
+        let from = if seed.streams > 0 { seed.streams } else { seed.jobs };
+        let grown = (from as f64 * doublings.exp2()).min(target as f64) as usize;
+        let jobs = if target < from { target } else { grown };
+        let moved = run.tick(Setting { jobs, streams: jobs });
+        sums.1 += moved;
+        if tick < 200 {
+            sums.0 += moved;
+        }
+    }
+    (sums.0 / best.0, sums.1 / best.1)
 }
 
 /// Lets a tuner loose for 20 s. `best` is what [`best_fixed`] says.

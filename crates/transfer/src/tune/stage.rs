@@ -9,7 +9,7 @@ pub(super) const PROBE_S_MIN: f64 = 0.5;
 const PROBE_S_MAX: f64 = 30.0;
 
 /// How much longer.
-const PROBE_GROWTH: f64 = 1.3;
+const PROBE_GROWTH: f64 = 1.2;
 
 /// Windows in a row that show another level than before.
 const SHIFTS: u32 = 3;
@@ -147,8 +147,6 @@ impl Hold {
     pub fn go_on(&mut self, now_s: f64) {
         self.interval_s = PROBE_S_MIN;
         self.probe_at_s = now_s;
-        self.level_ln = None;
-        self.shifts = 0;
     }
 
     /// A window with the setting held. Where the level has changed for good, what was found out
@@ -169,6 +167,8 @@ impl Hold {
         }
         self.fallen = rate_ln < level - std::f64::consts::LN_2;
         self.up = rate_ln > level;
+        self.level_ln = None;
+        self.shifts = 0;
         self.go_on(now_s);
     }
 }

@@ -1,17 +1,28 @@
 //! The tuner on its bench.
 
-use super::sim::{Score, World, best_fixed, score};
+use super::sim::{Score, World, best_fixed, ramp_bound, score};
 use super::*;
+use proptest::prelude::*;
 
+/// A world, and where the search begins.
 struct Cell {
     name: &'static str,
     world: World,
     seed: usize,
     streams: usize,
+    /// It does not change, so that what was good is good.
+    remembered: bool,
+    /// Of the best fixed number, in the first 10 s, up to 15 % noise.
+    ten_min: f64,
 }
 
 fn cells() -> Vec<Cell> {
-    let cell = |name, world, seed| Cell { name, world, seed, streams: 0 };
+    let cell = |name: &'static str, world, seed| {
+        let remembered = name.starts_with("linear") || name.starts_with("USL");
+        // Three times too many for a server that refuses: it takes a few refusals to find out.
+        let ten_min = if name.starts_with("503 above 10") { 0.8 } else { 0.9 };
+        Cell { name, world, seed, streams: 0, remembered, ten_min }
+    };
     vec![
         cell("linear to 2, 20 us", World::linear(20e-6, 2.0), 2),
         cell("linear to 2, 20 us, from 16", World::linear(20e-6, 2.0), 16),
@@ -42,59 +53,184 @@ fn cells() -> Vec<Cell> {
             world: World::one_object(50e-3, 48.0),
             seed: 32,
             streams: 8,
+            remembered: false,
+            ten_min: 0.9,
         },
     ]
 }
 
+/// Runs of each cell, with different noise.
 const RUNS: u64 = 50;
 
-fn median(values: &mut [f64]) -> f64 {
+/// The median and the sorted values.
+fn sorted(scores: &[Score], field: fn(&Score) -> f64) -> (f64, Vec<f64>) {
+    let mut values: Vec<f64> = scores.iter().map(field).collect();
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    (values[values.len() / 2], values)
+}
+
+fn share(values: &[f64], good: impl Fn(f64) -> bool) -> usize {
+    values.iter().filter(|value| good(**value)).count() * 100 / values.len()
+}
+
+/// Runs one cell and prints a row; what was missed.
+fn row(cell: &Cell, noise: f64, start: (Setting, bool), two_min: f64) -> Option<String> {
+    let bounds = Bounds { jobs_max: 256, streams_max: if cell.streams > 0 { 256 } else { 0 } };
+    let best = best_fixed(&cell.world, 256);
+    let bound = if start.1 { (1.0, 1.0) } else { ramp_bound(&cell.world, start.0, 256, best) };
+    let runs: Vec<Score> =
+        (0..RUNS).map(|seed| score(&cell.world, noise, seed, start, bounds, best).0).collect();
+    let (late, lates) = sorted(&runs, |score| score.late);
+    let (jobs, all_jobs) = sorted(&runs, |score| score.jobs);
+    let (two, _) = sorted(&runs, |score| score.two);
+    let (ten, _) = sorted(&runs, |score| score.ten);
+    let late_min = if noise > 0.2 { 0.90 } else { 0.95 };
+    // No controller that doubles per service time gets further than the bound.
+    let ten_min = if bound.1 < 0.9 { 0.8 * bound.1 } else { cell.ten_min - noise.max(0.15) + 0.15 };
+    let two_min = two_min.min(0.8 * bound.0);
+    let text = format!(
+        "{:34} {:3.0} % | {late:.3} {:.3} {:3} % | {jobs:.2} {:5.2} {:3} % | {two:.3} {:.3} | {ten:.3} {:.3}",
+        cell.name,
+        noise * 100.0,
+        lates[0],
+        share(&lates, |value| value >= late_min),
+        all_jobs[all_jobs.len() - 1],
+        share(&all_jobs, |value| value <= 1.5),
+        bound.0,
+        bound.1,
+    );
+    println!("{text}");
+    let good = late >= late_min && (jobs <= 1.5 || noise > 0.2) && two >= two_min && ten >= ten_min;
+    (!good).then_some(text)
+}
+
+const HEAD: &str = "world, noise | of the best in s 10..20: median, worst, share that reaches it | jobs over \
+    the fewest: median, most, share up to 1.5 | first 2 s, bound | first 10 s, bound";
+
+#[test]
+fn every_curve_is_found_from_cold() {
+    println!("{HEAD}");
+    let mut missed = Vec::new();
+    for cell in cells() {
+        let start = (Setting { jobs: cell.seed, streams: cell.streams }, false);
+        for noise in [0.05, 0.15, 0.30] {
+            // At 30 % a first look of 50 ms is often wrong.
+            missed.extend(row(&cell, noise, start, if noise > 0.2 { 0.55 } else { 0.65 }));
+        }
+    }
+    assert!(missed.is_empty(), "missed:\n{}", missed.join("\n"));
 }
 
 #[test]
-fn every_curve_is_found() {
-    let pick = |scores: &[Score], field: fn(&Score) -> f64| {
-        let mut values: Vec<f64> = scores.iter().map(field).collect();
-        let median = median(&mut values);
-        (median, values)
-    };
-    println!("{:34} {:>5} late med/worst/share  jobs med/max/share  2s med  10s med", "", "noise");
-    for cell in cells() {
-        let bounds = Bounds { jobs_max: 256, streams_max: if cell.streams > 0 { 256 } else { 0 } };
-        let best = best_fixed(&cell.world, 256);
-        let start = (Setting { jobs: cell.seed, streams: cell.streams }, false);
-        for noise in [0.0, 0.05, 0.15, 0.30] {
-            let runs: Vec<Score> = (0..RUNS)
-                .map(|seed| score(&cell.world, noise, seed, start, bounds, best).0)
-                .collect();
-            let (late, lates) = pick(&runs, |score| score.late);
-            let (jobs, all_jobs) = pick(&runs, |score| score.jobs);
-            let (two, _) = pick(&runs, |score| score.two);
-            let (ten, _) = pick(&runs, |score| score.ten);
-            let wanted = if noise > 0.2 { 0.9 } else { 0.95 };
-            let share = |values: &[f64], good: &dyn Fn(f64) -> bool| {
-                values.iter().filter(|value| good(**value)).count() * 100 / values.len()
-            };
-            println!(
-                "{:34} {:4.0} % {:.3} {:.3} {:3} %   {:.2} {:5.2} {:3} %   {:.3}  {:.3} {}",
-                cell.name,
-                noise * 100.0,
-                late,
-                lates[0],
-                share(&lates, &|value| value >= wanted),
-                jobs,
-                all_jobs[all_jobs.len() - 1],
-                share(&all_jobs, &|value| value <= 1.5),
-                two,
-                ten,
-                if late < wanted || jobs > 1.5 && noise < 0.2 || two < 0.65 || ten < 0.9 {
-                    "<<<"
-                } else {
-                    ""
-                }
-            );
+fn a_remembered_seed_is_kept() {
+    println!("{HEAD}");
+    let mut missed = Vec::new();
+    for cell in cells().iter().filter(|cell| cell.remembered) {
+        let knee = cell.world.knee(0.0, 256, 0.99).0;
+        for noise in [0.05, 0.15] {
+            let start = (Setting { jobs: knee, streams: cell.streams }, true);
+            missed.extend(row(cell, noise, start, 0.85));
         }
+    }
+    assert!(missed.is_empty(), "missed:\n{}", missed.join("\n"));
+}
+
+#[test]
+fn a_bad_seed_is_left() {
+    for (world, jobs, ten_min) in [
+        // Here a unit takes 0.3 s, and so long does each look.
+        (World::collapsing(20e-3, 48.0, 64.0), 256, 0.4),
+        (World::linear(1e-3, 64.0), 2, 0.8),
+        (World::rotating(8e-3), 8, 0.5),
+    ] {
+        let best = best_fixed(&world, 256);
+        let bounds = Bounds { jobs_max: 256, streams_max: 0 };
+        let start = (Setting { jobs, streams: 0 }, true);
+        let runs: Vec<Score> =
+            (0..RUNS).map(|seed| score(&world, 0.05, seed, start, bounds, best).0).collect();
+        let (late, _) = sorted(&runs, |score| score.late);
+        let (ten, _) = sorted(&runs, |score| score.ten);
+        println!("remembered {jobs}: late {late:.3}, first 10 s {ten:.3}");
+        assert!(late >= 0.95 && ten >= ten_min, "from {jobs}: late {late}, first 10 s {ten}");
+    }
+}
+
+#[test]
+fn what_is_to_be_remembered_is_the_knee() {
+    let world = World::linear(1e-3, 8.0);
+    let bounds = Bounds { jobs_max: 256, streams_max: 0 };
+    let start = (Setting { jobs: 2, streams: 0 }, false);
+    let (_, tuner) = score(&world, 0.05, 1, start, bounds, best_fixed(&world, 256));
+    let (setting, rate) = tuner.best().unwrap();
+    assert!((7..=12).contains(&setting.jobs), "{setting:?}");
+    let true_rate = 8000.0 * (16384 + ENTRY_CREDIT_BYTES) as f64;
+    assert!((rate / true_rate - 1.0).abs() < 0.1, "{rate}");
+    assert!(tuner.is_settled());
+    let curve = tuner.curve();
+    assert!(curve.windows(2).all(|pair| pair[0].0 < pair[1].0), "{curve:?}");
+    let (_, at_two) = curve.iter().find(|(jobs, _)| *jobs == 2.0).unwrap();
+    assert!((at_two / true_rate - 0.25).abs() < 0.05, "{at_two}");
+    assert_eq!(tuner.path()[0].setting, start.0);
+}
+
+#[test]
+fn without_work_that_waits_nothing_moves() {
+    let mut tuner =
+        Tuner::new(Bounds { jobs_max: 64, streams_max: 0 }, Setting { jobs: 8, streams: 0 }, false);
+    let mut reading = Reading { in_use: 3, ..Reading::default() };
+    for tick in 0..2000 {
+        let setting = tuner.step(Duration::from_millis(10 * tick), &reading);
+        // Growing is per completion: up to the double before it is known that nothing waits.
+        assert!((8..=16).contains(&setting.jobs), "{setting:?}");
+        reading.bytes += 100_000;
+        reading.items += 1;
+        reading.completions += 1;
+    }
+}
+
+proptest! {
+    #[test]
+    fn bounds_hold_whatever_is_read(
+        jobs_max in 0_usize..300,
+        streams_max in 0_usize..40,
+        seed in (0_usize..1000, 0_usize..1000),
+        remembered: bool,
+        rounds in prop::collection::vec(
+            (0_u64..3000, prop::array::uniform5(prop::num::u64::ANY), 0_usize..400, 0_u8..4), 1..400),
+    ) {
+        let bounds = Bounds { jobs_max, streams_max };
+        let seed = Setting { jobs: seed.0, streams: seed.1 };
+        let mut tuner = Tuner::new(bounds, seed, remembered);
+        let mut reading = Reading::default();
+        let mut at_ms = 0;
+        for (ms, [bytes, items, completions, throttled, timed_out], in_use, kind) in rounds {
+            match kind {
+                // Time stands still, goes on, jumps, or goes back; counters likewise.
+                0 => {}
+                1 => {
+                    at_ms += ms % 30;
+                    reading.bytes = reading.bytes.wrapping_add(bytes % 10_000_000);
+                    reading.items = reading.items.wrapping_add(items % 100);
+                    reading.completions = reading.completions.wrapping_add(completions % 100);
+                }
+                2 => {
+                    at_ms += ms;
+                    reading.throttled = reading.throttled.wrapping_add(throttled % 2);
+                }
+                _ => {
+                    at_ms = at_ms.saturating_sub(ms);
+                    reading = Reading { bytes, items, completions, in_use, throttled, timed_out };
+                }
+            }
+            reading.in_use = in_use;
+            let setting = tuner.step(Duration::from_millis(at_ms), &reading);
+            prop_assert!((1..=jobs_max.max(1)).contains(&setting.jobs));
+            prop_assert!(setting.streams <= streams_max);
+            prop_assert!(setting.streams >= 1 || streams_max == 0);
+            prop_assert!(tuner.path().len() <= 500);
+        }
+        let rates = tuner.curve().into_iter().map(|(_, rate)| rate);
+        let best = tuner.best().map(|(_, rate)| rate);
+        prop_assert!(rates.chain(best).all(|rate| rate.is_finite() && rate >= 0.0));
     }
 }

@@ -14,6 +14,10 @@ const DRIFT_LN_MAX: f64 = 0.5;
 /// How many standard errors make a decision before time is up.
 const SURE: f64 = 1.6;
 
+/// How many standard errors above the threshold more units have to be when time is up: noise that
+/// lifts them step by step on a plateau is to be held off.
+const UP_DOUBT: f64 = 1.0;
+
 /// Pairs of windows that are enough whatever they say.
 const PAIRS_MAX: usize = 24;
 
@@ -127,9 +131,13 @@ impl Trial {
         let variance = (3.0 * deviation * deviation + scatter) / (3.0 + count - 1.0);
         let error = (variance / count).sqrt();
         let distance = mean - self.threshold_ln;
-        let over = self.ratios_ln.len() >= PAIRS_MAX || now_s >= self.until_s;
-        if over || distance.abs() > SURE * error {
+        if distance.abs() > SURE * error {
             return Outcome::Decided(distance > 0.0, mean);
+        }
+        let over = self.ratios_ln.len() >= PAIRS_MAX || now_s >= self.until_s;
+        if over {
+            let doubt = if self.threshold_ln > 0.0 { UP_DOUBT } else { 0.0 };
+            return Outcome::Decided(distance > doubt * error, mean);
         }
         Outcome::Swap
     }

@@ -15,8 +15,14 @@ const EQUAL: f64 = 0.03;
 /// What half as much again has to bring so that doubling begins anew (natural logarithm of 1.1).
 const RAMP_LN: f64 = 0.0953;
 
+/// Half as much again that brings less than this is not tried again soon (natural logarithm, 0.7).
+const COLLAPSE_LN: f64 = -0.3567;
+
 /// A probe downwards may cost this share of the run so far, if it turns out to be bad.
 const COST: f64 = 0.1;
+
+/// And one from a number that was found to be good this share.
+const COST_HELD: f64 = 0.04;
 
 /// Seconds that a trial may take: an eighth of the run so far, between these.
 const TRIAL_S: (f64, f64) = (0.4, 3.0);
@@ -87,7 +93,10 @@ impl Tuner {
     pub fn step(&mut self, now: Duration, reading: &Reading) -> Setting {
         self.now = self.now.max(now);
         let news = self.gauge.tick(self.now, reading);
-        if self.brake.notices(self.now_s(), news.completions, news.refused) {
+        let now_s = self.now_s();
+        let up = |trial: &Trial| trial.on_b && self.axis.get(trial.b) > self.axis.get(trial.a);
+        let probing = self.trial.as_ref().is_some_and(up);
+        if self.brake.notices(now_s, news.completions, news.refused, probing) {
             self.slow_down();
         } else if matches!(self.stage, Stage::Ramp(_)) {
             self.grow(news.completions);
@@ -152,6 +161,16 @@ impl Tuner {
         let Stage::Ramp(ramp) = &mut self.stage else { return };
         let value = axis.get(ramp.round);
         let enough = self.gauge.elapsed_s() >= WINDOW_S_MIN;
+        if !ramp.flowing && completions > 0 {
+            // Before the first completion nothing could come out: that is no lack of speed. Where
+            // all come at once, they took exactly this long.
+            ramp.flowing = true;
+            if completions < Ramp::wanted(value) {
+                ramp.grown = ramp.grown.saturating_add(completions);
+                self.gauge.open(self.now, ramp.round, false);
+                return;
+            }
+        }
         let done = self.gauge.completions() >= Ramp::wanted(value);
         if !(enough && done || self.gauge.is_overdue()) {
             if enough && ramp.doubted.is_none() {
@@ -197,6 +216,17 @@ impl Tuner {
                 self.trace.set(self.now, next);
                 // What comes in at first was begun by the round before, as in any round.
                 self.gauge.open(self.now, next, false);
+            }
+            Verdict::Down => {
+                let Stage::Ramp(ramp) = &mut self.stage else { return };
+                let value = self.axis.get(ramp.round);
+                if value <= 1 {
+                    let plateau = Plateau { lost: true, ..ramp.plateau(self.axis) };
+                    return self.level_off(plateau);
+                }
+                let next = self.axis.with(ramp.round, value / 2);
+                (ramp.round, ramp.grown, ramp.doubted) = (next, 0, Some(0.0));
+                self.apply(next);
             }
             Verdict::Confirm => {
                 let grown = self.setting != round;
@@ -311,9 +341,9 @@ impl Tuner {
         let (now_s, most) = (self.now_s(), self.most());
         let frozen = self.brake.is_frozen(now_s);
         let window_s = self.gauge.window_s();
-        let cheap = |from: usize, to: usize| {
+        let cheap = |from: usize, to: usize, share: f64| {
             let lost = 1.0 - to as f64 / from as f64;
-            lost * window_s <= COST * now_s
+            lost * window_s <= share * now_s
         };
         let base = self.axis.get(self.base);
         let (value, threshold_ln) = match &mut self.stage {
@@ -332,7 +362,7 @@ impl Tuner {
                     self.stage = Stage::Hold(Hold::new(now_s, deficit_ln));
                     return self.apply(self.base);
                 }
-                Some(value) if cheap(base, value) => (value, -EQUAL),
+                Some(value) if cheap(base, value, COST) => (value, -EQUAL),
                 Some(_) => return,
             },
             Stage::Hold(hold) => {
@@ -342,7 +372,7 @@ impl Tuner {
                 let mut up = half_more(base);
                 if let Some(ceiling) = self.brake.ceiling(now_s) {
                     let between = ((base * ceiling) as f64).sqrt();
-                    up = up.min(between.max(0.85 * ceiling as f64) as usize);
+                    up = up.min((between as usize).max(base + 1));
                 }
                 let up = up.min(most);
                 let down = if hold.fallen { (base / 2).max(1) } else { quarter_less(base) };
@@ -352,7 +382,8 @@ impl Tuner {
                 } else if hold.up && frozen && up > base {
                     return;
                 } else if !hold.up && down < base {
-                    if !cheap(base, down) {
+                    let doubted = hold.unverified > 0 || hold.fallen;
+                    if !cheap(base, down, if doubted { COST } else { COST_HELD }) {
                         return;
                     }
                     (down, -(EQUAL - hold.deficit_ln).max(0.0))
@@ -405,7 +436,7 @@ impl Tuner {
                 self.base = self.axis.with(trial.a, shrink.anchor);
             }
             Stage::Hold(hold) => match (b > a, taken) {
-                (true, true) if ratio_ln > RAMP_LN => {
+                (true, true) if ratio_ln > RAMP_LN && self.brake.ceiling(now_s).is_none() => {
                     self.base = trial.b;
                     self.stage = Stage::Ramp(Ramp::new(trial.b, a));
                 }
@@ -433,6 +464,9 @@ impl Tuner {
                     // The best may have moved: what more would bring is what this lacks.
                     if up {
                         hold.deficit_ln = ratio_ln.clamp(0.0, EQUAL);
+                    }
+                    if up && ratio_ln < COLLAPSE_LN {
+                        self.brake.remember(now_s, b);
                     }
                     hold.fallen = false;
                     hold.back_off(now_s);

@@ -4,12 +4,14 @@
 mod advice;
 mod facts;
 mod judge;
+mod proof;
 mod rules;
 mod signals;
 mod view;
 
 pub use facts::*;
 pub use judge::judge;
+pub use proof::{Progress, Prover, Trial};
 
 /// What limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,3 +95,6 @@ pub struct Signal {
     /// What follows from it, in a few words.
     pub says: &'static str,
 }
+
+#[cfg(test)]
+mod tests;

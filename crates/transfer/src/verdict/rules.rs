@@ -234,9 +234,10 @@ fn server(v: &View<'_>) -> Option<Claim> {
     if !free || v.is_rising() {
         return None;
     }
-    let queued = v.answer_growth().is_some_and(|growth| growth >= 2.0);
+    // Answers that take longer than the quickest one do so for many reasons: what more jobs brought
+    // has to agree.
     let quick = v.answer_growth().is_some_and(|growth| growth <= 1.3);
-    let answer = v.share(&[Phase::Answer]) >= 0.6 && (v.is_flat() && !quick || queued);
+    let answer = v.share(&[Phase::Answer]) >= 0.6 && v.is_flat() && !quick;
     let shut = v.f.network.as_ref()?.peer_window_full.is_some_and(|share| share >= 0.5);
     let unread = v.share(&[Phase::Send]) >= 0.5 && shut;
     let trickles = v.f.stores.0 && v.share(&[Phase::Receive]) >= 0.6;
@@ -315,7 +316,8 @@ fn end(v: &View<'_>, side: Side, phases: &[Phase], resource: Resource) -> Option
     // A disk in the kernel's books needs more than that: it may only be far away.
     let foreign = v.f.foreign.contains(&side);
     let pressed = v.f.pressure.io.is_some_and(|share| share >= PRESSURE);
-    if !foreign && !(v.is_flat() && pressed) {
+    let stuck = v.is_flat() && pressed;
+    if !foreign && !stuck {
         return None;
     }
     let mut evidence = v.phases(phases);

@@ -1,7 +1,8 @@
 //! What follows from the facts: shares of the units' time, how full the CPUs are, what more jobs
 //! brought, whether the way to the server is congested.
 
-use super::{Facts, Point};
+use super::judge::{binds, is_loose};
+use super::{Experiment, Facts, Point, Resource};
 use crate::meter::Phase;
 
 /// CPUs count as full from this share of them on.
@@ -163,14 +164,22 @@ impl<'a> View<'a> {
         Some((high.rate / low.rate).ln() / (high.jobs / low.jobs).ln())
     }
 
-    /// More jobs brought nothing.
-    pub(super) fn is_flat(&self) -> bool {
-        self.elasticity().is_some_and(|elasticity| elasticity <= FLAT)
+    /// Experiments with the number of jobs.
+    fn tried_jobs(&self) -> impl Iterator<Item = &Experiment> {
+        self.f.experiments.iter().filter(|made| made.resource == Resource::Latency)
     }
 
-    /// More jobs brought more.
+    /// More jobs brought nothing: by the curve, or by an experiment.
+    pub(super) fn is_flat(&self) -> bool {
+        let by_trial = self.tried_jobs().any(is_loose);
+        by_trial || self.elasticity().is_some_and(|elasticity| elasticity <= FLAT)
+    }
+
+    /// More jobs brought more, and no experiment says otherwise.
     pub(super) fn is_rising(&self) -> bool {
-        self.elasticity().is_some_and(|elasticity| elasticity >= RISING)
+        let by_trial = self.tried_jobs().any(|made| made.factor > 1.0 && binds(made));
+        let by_curve = self.elasticity().is_some_and(|elasticity| elasticity >= RISING);
+        by_trial || by_curve && !self.tried_jobs().any(is_loose)
     }
 
     /// Mean milliseconds between a request and the beginning of its answer (Little's law).

@@ -1,6 +1,7 @@
 //! The sampler against the real machine, and against texts.
 
 mod devices;
+mod limits;
 mod parsing;
 mod rates;
 mod reading;

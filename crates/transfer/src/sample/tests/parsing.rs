@@ -53,7 +53,13 @@ fn memory_of_a_machine() {
 fn paging_of_a_machine() {
     let text = b"nr_free_pages 1\nnr_dirty 18007\nnr_dirty_threshold 1071432\n\
         nr_dirty_background_threshold 535062\npgpgin 5\npswpin 3\npswpout 4\n";
-    let expected = Paging { dirty_threshold: Some(1_071_432), swapped_in: 3, swapped_out: 4 };
+    let expected = Paging {
+        dirty_threshold: Some(1_071_432),
+        swapped_in: 3,
+        swapped_out: 4,
+        in_kib: 5,
+        out_kib: 0,
+    };
     assert_eq!(paging(text), expected);
     assert_eq!(paging(b"nr_dirty_threshold \npswpin x"), Paging::default());
 }

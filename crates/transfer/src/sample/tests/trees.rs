@@ -64,8 +64,10 @@ fn descendants_that_ended_count_once() {
 #[test]
 fn orphans_stay_in_the_tree() {
     let file = std::env::temp_dir().join(format!("hakobu-orphan-{}", std::process::id()));
-    let script =
-        format!("(sh -c '{BURN}; {BURN}; times > {}' & ) ; sleep 0.3", file.to_str().unwrap());
+    let script = format!(
+        "(sh -c '{BURN}; {BURN}; times > {}' & sleep 0.1); sleep 0.1",
+        file.to_str().unwrap()
+    );
     let mut child = shell(&script);
     let mut sampler = Sampler::new(Watched::Tree(child.id()));
     let reading = std::thread::spawn(move || {

@@ -1,0 +1,207 @@
+//! The columns of a recording: vmstat's under their names and with their units, and ours. One row
+//! of numbers for each interval; what is not known is NaN, an empty cell, `null`.
+
+use super::Row;
+use hakobu_transfer::sample::{DiskRates, LinkRates, Sample};
+use std::fmt::Write;
+
+const KIB: f64 = 1024.0;
+const PERCENT: f64 = 100.0;
+
+/// What the numbers of a column are, over a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// As it was at the end.
+    Level,
+    /// The mean.
+    Rate,
+}
+
+/// One column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// `us`, `vda.r_iops`.
+    pub name: String,
+    /// `%`, `KiB/s`.
+    pub unit: &'static str,
+    /// Level or rate.
+    pub kind: Kind,
+}
+
+type Cell<T> = (&'static str, &'static str, Kind, fn(&T) -> f64);
+
+const MACHINE: &[Cell<Row>] = &[
+    ("t", "s", Kind::Level, |row| row.at_s),
+    ("r", "tasks", Kind::Level, |row| f64::from(row.rates.running)),
+    ("b", "tasks", Kind::Level, |row| f64::from(row.rates.blocked)),
+    ("swpd", "KiB", Kind::Level, |row| row.rates.memory.swap_used_bytes as f64 / KIB),
+    ("free", "KiB", Kind::Level, |row| row.rates.memory.free_bytes as f64 / KIB),
+    ("buff", "KiB", Kind::Level, |row| row.rates.memory.buffers_bytes as f64 / KIB),
+    ("cache", "KiB", Kind::Level, |row| row.rates.memory.cached_bytes as f64 / KIB),
+    ("si", "KiB/s", Kind::Rate, |row| row.rates.swap_in_bytes_per_s / KIB),
+    ("so", "KiB/s", Kind::Rate, |row| row.rates.swap_out_bytes_per_s / KIB),
+    ("bi", "KiB/s", Kind::Rate, |row| row.rates.paged_in_bytes_per_s / KIB),
+    ("bo", "KiB/s", Kind::Rate, |row| row.rates.paged_out_bytes_per_s / KIB),
+    ("in", "1/s", Kind::Rate, |row| row.rates.interrupts_per_s),
+    ("cs", "1/s", Kind::Rate, |row| row.rates.switches_per_s),
+    ("us", "%", Kind::Rate, |row| percent(row.cpu().map(|cpu| cpu.user))),
+    ("sy", "%", Kind::Rate, |row| percent(row.cpu().map(|cpu| cpu.system))),
+    ("id", "%", Kind::Rate, |row| percent(row.cpu().map(|cpu| cpu.idle))),
+    ("wa", "%", Kind::Rate, |row| percent(row.cpu().map(|cpu| cpu.iowait))),
+    ("st", "%", Kind::Rate, |row| percent(row.cpu().map(|cpu| cpu.steal))),
+    ("cpu_max", "%", Kind::Rate, |row| percent(row.busiest_cpu().map(|(_, share)| share))),
+    ("avail", "KiB", Kind::Level, |row| row.rates.memory.available_bytes as f64 / KIB),
+    ("dirty", "KiB", Kind::Level, |row| row.rates.memory.dirty_bytes as f64 / KIB),
+    ("writeback", "KiB", Kind::Level, |row| row.rates.memory.writeback_bytes as f64 / KIB),
+    ("psi_cpu", "%", Kind::Rate, |row| percent(row.rates.pressure.cpu_some)),
+    ("psi_io", "%", Kind::Rate, |row| percent(row.rates.pressure.io_some)),
+    ("psi_io_full", "%", Kind::Rate, |row| percent(row.rates.pressure.io_full)),
+    ("psi_mem", "%", Kind::Rate, |row| percent(row.rates.pressure.memory_some)),
+    ("throttled", "%", Kind::Rate, |row| percent(row.rates.quota_throttled)),
+    ("rx", "KiB/s", Kind::Rate, |row| row.network_bytes_per_s().0 / KIB),
+    ("tx", "KiB/s", Kind::Rate, |row| row.network_bytes_per_s().1 / KIB),
+    ("lo", "KiB/s", Kind::Rate, |row| row.loopback_bytes_per_s() / KIB),
+    ("retrans", "1/s", Kind::Rate, |row| row.rates.retransmits_per_s.unwrap_or(f64::NAN)),
+];
+
+/// Of the watched processes.
+const PROCESS: &[Cell<Row>] = &[
+    ("p_cpu", "%", Kind::Rate, |row| row.rates.process.cpu() * PERCENT),
+    ("p_thread_max", "%", Kind::Rate, |row| row.busiest_thread() * PERCENT),
+    ("p_rss", "KiB", Kind::Level, |row| row.rates.process.rss_bytes as f64 / KIB),
+    ("p_bi", "KiB/s", Kind::Rate, |row| kib(row.rates.process.device_read_bytes_per_s)),
+    ("p_bo", "KiB/s", Kind::Rate, |row| kib(row.rates.process.device_write_bytes_per_s)),
+    ("p_majflt", "1/s", Kind::Rate, |row| row.rates.process.major_faults_per_s),
+];
+
+/// Of each disk, after its name and a dot.
+const DISK: &[Cell<DiskRates>] = &[
+    ("r_iops", "1/s", Kind::Rate, |disk| disk.read_iops),
+    ("w_iops", "1/s", Kind::Rate, |disk| disk.write_iops),
+    ("r_kib", "KiB/s", Kind::Rate, |disk| disk.read_bytes_per_s / KIB),
+    ("w_kib", "KiB/s", Kind::Rate, |disk| disk.write_bytes_per_s / KIB),
+    ("r_ms", "ms", Kind::Rate, |disk| disk.read_latency_ms.unwrap_or(f64::NAN)),
+    ("w_ms", "ms", Kind::Rate, |disk| disk.write_latency_ms.unwrap_or(f64::NAN)),
+    ("queue", "requests", Kind::Rate, |disk| disk.queue),
+    ("busy", "%", Kind::Rate, |disk| disk.busy * PERCENT),
+];
+
+/// Of each interface, after its name and a dot.
+const LINK: &[Cell<LinkRates>] = &[
+    ("rx", "KiB/s", Kind::Rate, |link| link.rx_bytes_per_s / KIB),
+    ("tx", "KiB/s", Kind::Rate, |link| link.tx_bytes_per_s / KIB),
+    ("drops", "1/s", Kind::Rate, |link| link.drops_per_s),
+];
+
+fn percent(share: Option<f64>) -> f64 {
+    share.map_or(f64::NAN, |share| share * PERCENT)
+}
+
+fn kib(bytes: Option<f64>) -> f64 {
+    bytes.map_or(f64::NAN, |bytes| bytes / KIB)
+}
+
+/// The columns of one recording: those of every recording, then of each disk, interface and CPU
+/// that was there when it began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns {
+    process: bool,
+    disks: Vec<String>,
+    links: Vec<String>,
+    cpus: Vec<u32>,
+}
+
+impl Columns {
+    /// For what `first` knows; with the processes' where there are any that are `watched`.
+    pub fn of(first: &Sample, watched: bool) -> Columns {
+        Columns {
+            process: watched,
+            disks: first.disks.iter().map(|disk| disk.name.clone()).collect(),
+            links: first.links.iter().map(|link| link.name.clone()).collect(),
+            cpus: first.cpus.iter().map(|(number, _)| *number).collect(),
+        }
+    }
+
+    /// Names, units and kinds, in order.
+    pub fn list(&self) -> Vec<Column> {
+        fn push<T>(cells: &[Cell<T>], prefix: &str, out: &mut Vec<Column>) {
+            out.extend(cells.iter().map(|(name, unit, kind, _)| Column {
+                name: format!("{prefix}{name}"),
+                unit,
+                kind: *kind,
+            }));
+        }
+        let mut out = Vec::new();
+        push(MACHINE, "", &mut out);
+        if self.process {
+            push(PROCESS, "", &mut out);
+        }
+        for disk in &self.disks {
+            push(DISK, &format!("{disk}."), &mut out);
+        }
+        for link in &self.links {
+            push(LINK, &format!("{link}."), &mut out);
+        }
+        for cpu in &self.cpus {
+            out.push(Column { name: format!("cpu{cpu}"), unit: "%", kind: Kind::Rate });
+        }
+        out
+    }
+
+    /// The disks that have columns.
+    pub fn disks(&self) -> &[String] {
+        &self.disks
+    }
+
+    /// A row of numbers, one for each column.
+    pub fn cells(&self, row: &Row) -> Vec<f64> {
+        fn push<T>(cells: &[Cell<T>], of: Option<&T>, out: &mut Vec<f64>) {
+            out.extend(cells.iter().map(|(.., cell)| of.map_or(f64::NAN, cell)));
+        }
+        let mut out = Vec::new();
+        push(MACHINE, Some(row), &mut out);
+        if self.process {
+            push(PROCESS, Some(row), &mut out);
+        }
+        for name in &self.disks {
+            push(DISK, row.rates.disks.iter().find(|disk| disk.name == *name), &mut out);
+        }
+        for name in &self.links {
+            push(LINK, row.rates.links.iter().find(|link| link.name == *name), &mut out);
+        }
+        for number in &self.cpus {
+            let cpu = row.rates.cpus.iter().find(|(cpu, _)| cpu == number);
+            let known = cpu.filter(|_| row.cpu().is_some());
+            out.push(percent(known.map(|(_, cpu)| cpu.used())));
+        }
+        out
+    }
+
+    /// The first line of the CSV file.
+    pub fn csv_header(&self) -> String {
+        let names: Vec<String> = self.list().into_iter().map(|column| column.name).collect();
+        names.join(",") + "\n"
+    }
+
+    /// The line of one interval in the CSV file.
+    pub fn csv_line(&self, row: &Row) -> String {
+        let mut out = String::new();
+        for (i, cell) in self.cells(row).into_iter().enumerate() {
+            if i > 0 {
+                out.push(',');
+            }
+            if cell.is_finite() {
+                let _ = write!(out, "{}", rounded(cell));
+            }
+        }
+        out.push('\n');
+        out
+    }
+}
+
+/// A number with three digits after the point: a microsecond, a byte and a thousandth of a percent
+/// are noise here.
+pub(super) fn rounded(number: f64) -> f64 {
+    // Adding zero makes -0 a plain 0.
+    (number * 1e3).round() / 1e3 + 0.0
+}

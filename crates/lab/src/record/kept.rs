@@ -1,0 +1,132 @@
+//! The rows that are kept for the JSON file and the picture: a bounded number of them, however
+//! long the recording is.
+
+use super::columns::{Column, Columns, Kind};
+use super::row::Row;
+
+/// Rows that are kept. At ten a second it takes 17 minutes until two are made one.
+const ROWS_MAX: usize = 10_000;
+
+/// A table of numbers. When it is full each two neighbours are made one, and from then on each
+/// row stands for twice the time.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    columns: Vec<Column>,
+    rows: Vec<(f64, Vec<f64>)>,
+    /// How many intervals are one row.
+    each: usize,
+    /// Intervals that came, and are not enough for a row yet.
+    open: Vec<(f64, Vec<f64>)>,
+    rows_max: usize,
+}
+
+impl Kept {
+    /// An empty table.
+    pub fn new(columns: &Columns) -> Kept {
+        Kept {
+            columns: columns.list(),
+            rows: Vec::new(),
+            each: 1,
+            open: Vec::new(),
+            rows_max: ROWS_MAX,
+        }
+    }
+
+    /// Adds the numbers of an interval.
+    pub fn push(&mut self, columns: &Columns, row: &Row) {
+        self.add(row.rates.span_s, columns.cells(row));
+    }
+
+    fn add(&mut self, took_s: f64, cells: Vec<f64>) {
+        self.open.push((took_s, cells));
+        if self.open.len() < self.each {
+            return;
+        }
+        self.close();
+        if self.rows.len() >= self.rows_max {
+            let rows = std::mem::take(&mut self.rows);
+            self.rows = rows.chunks(2).map(|pair| joined(&self.columns, pair)).collect();
+            self.each *= 2;
+        }
+    }
+
+    /// Ends the row that is open: nothing more will come.
+    pub fn close(&mut self) {
+        if !self.open.is_empty() {
+            self.rows.push(joined(&self.columns, &self.open));
+            self.open.clear();
+        }
+    }
+
+    /// How many intervals are one row.
+    pub fn intervals_each(&self) -> usize {
+        self.each
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The rows: a number for each column.
+    pub fn rows(&self) -> impl Iterator<Item = &[f64]> {
+        self.rows.iter().map(|(_, cells)| cells.as_slice())
+    }
+
+    /// A column by its name as (seconds, number), without what is not known.
+    pub fn series(&self, name: &str) -> Vec<(f64, f64)> {
+        let Some(at) = self.columns.iter().position(|column| column.name == name) else {
+            return Vec::new();
+        };
+        let points = self.rows().filter_map(|cells| Some((*cells.first()?, *cells.get(at)?)));
+        points.filter(|(_, number)| number.is_finite()).collect()
+    }
+}
+
+/// Several rows as one: means by their time, levels of the last. What is known of a part of a row
+/// stands for all of it.
+fn joined(columns: &[Column], rows: &[(f64, Vec<f64>)]) -> (f64, Vec<f64>) {
+    let cells = columns.iter().enumerate().map(|(at, column)| {
+        let known = rows.iter().filter_map(|(took_s, cells)| Some((*took_s, *cells.get(at)?)));
+        let mut known = known.filter(|(_, number)| number.is_finite());
+        match column.kind {
+            Kind::Level => known.next_back().map_or(f64::NAN, |(_, number)| number),
+            Kind::Rate => {
+                let (sum, time) = known.fold((0.0, 0.0), |(sum, time), (took_s, number)| {
+                    (sum + number * took_s, time + took_s)
+                });
+                if time > 0.0 { sum / time } else { f64::NAN }
+            }
+        }
+    });
+    (rows.iter().map(|(took_s, _)| took_s).sum(), cells.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_recording_keeps_its_means_in_few_rows() {
+        let column = |name: &str, kind| Column { name: name.into(), unit: "", kind };
+        let mut kept = Kept {
+            columns: vec![column("t", Kind::Level), column("x", Kind::Rate)],
+            rows: Vec::new(),
+            each: 1,
+            open: Vec::new(),
+            rows_max: 8,
+        };
+        for second in 1..=100 {
+            let x = if second % 10 == 0 { f64::NAN } else { f64::from(second) };
+            kept.add(1.0, vec![f64::from(second), x]);
+        }
+        kept.close();
+        assert_eq!(kept.intervals_each(), 16);
+        let times: Vec<f64> = kept.rows().map(|cells| cells[0]).collect();
+        assert_eq!(times, [16.0, 32.0, 48.0, 64.0, 80.0, 96.0, 100.0]);
+        let x = kept.series("x");
+        // 1 … 16 without 10; then 97 … 99.
+        assert!((x[0].1 - 8.4).abs() < 0.05 && (x[6].1 - 98.0).abs() < 1e-9, "{x:?}");
+        assert!(kept.series("y").is_empty());
+    }
+}

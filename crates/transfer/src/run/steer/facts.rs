@@ -1,0 +1,210 @@
+//! From what was kept of a run to the facts that it is judged by.
+
+use super::ceilings::Ceilings;
+use super::ends::{End, Ends};
+use super::record::{Mark, Record};
+use crate::limit::Helm;
+use crate::meter::WireCounts;
+use crate::sample::{DiskRates, Rates};
+use crate::verdict::{DiskFacts, Facts, NetworkFacts, Point, Pressure, Side, UserLimit};
+use hakobu_sys::disk::{self, BlockDevice};
+use hakobu_sys::process;
+
+/// What a run is about, as far as it does not change.
+#[derive(Clone, Debug)]
+pub(super) struct Subject {
+    pub ends: Ends,
+    /// The user fixed the number of jobs.
+    pub jobs_fixed: bool,
+    /// `--bwlimit`.
+    pub bytes_per_s_max: Option<u64>,
+    /// `--iops-limit`, `--rps-limit`.
+    pub operations_per_s_max: Option<u64>,
+}
+
+/// The facts of a run; those of a run that was not looked at twice are empty. `curve` is goodput by
+/// number of jobs.
+pub(super) fn facts(
+    subject: &Subject,
+    helm: &Helm,
+    record: &Record,
+    ceilings: &Ceilings,
+    curve: &[(f64, f64)],
+) -> Facts {
+    let Some((from, to)) = record.steady() else { return Facts::default() };
+    let span_s = (to.at - from.at).as_secs_f64();
+    let rates = Rates::between(&from.sample, &to.sample);
+    let per_s = |from: u64, to: u64| to.saturating_sub(from) as f64 / span_s;
+    let ends = &subject.ends;
+    let ticks = to.sums.ticks.saturating_sub(from.sums.ticks).max(1) as f64;
+    let samples = to.sums.samples.saturating_sub(from.sums.samples).max(1) as f64;
+    let (before, after) = (&from.counts, &to.counts);
+    let mut phases = [0.0; crate::meter::PHASES];
+    for (mean, (from, to)) in phases.iter_mut().zip(from.sums.phases.iter().zip(to.sums.phases)) {
+        *mean = to.saturating_sub(*from) as f64 / ticks;
+    }
+    let looks = to.sums.looks.saturating_sub(from.sums.looks);
+    let locked = to.sums.locked.saturating_sub(from.sums.locked);
+    let allowed = ceilings.affinity();
+    let machine: Vec<_> = rates.cpus.iter().filter(|(cpu, _)| allowed.contains(cpu)).collect();
+    let operations_per_s = per_s(before.operations, after.operations);
+    let bytes_per_s = per_s(before.bytes, after.bytes);
+    Facts {
+        span_s,
+        cpus: ceilings.cpus().unwrap_or(process::cpus() as f64),
+        cpu_used: rates.process.cpu(),
+        machine_used: (!machine.is_empty())
+            .then(|| machine.iter().map(|(_, cpu)| cpu.used()).sum()),
+        machine_cpus: (!rates.cpus.is_empty()).then_some(rates.cpus.len() as f64),
+        iowait: (!machine.is_empty()).then_some(rates.cpu.iowait),
+        blocked: Some(to.sums.blocked.saturating_sub(from.sums.blocked) as f64 / samples),
+        stolen: (!machine.is_empty()).then_some(rates.cpu.steal),
+        thread_used: rates.process.busiest.map(|(_, used)| used),
+        run_delay: rates.process.run_delay,
+        pressure: Pressure {
+            cpu: rates.pressure.cpu_some,
+            io: rates.pressure.io_some,
+            memory: rates.pressure.memory_some,
+        },
+        quota_throttled: rates.quota_throttled,
+        disks: disks(ends, ceilings, &rates, (from, to), samples),
+        network: ends.has_store().then(|| network(ends, &rates, &from.wire, &to.wire)),
+        phases,
+        jobs: to.sums.jobs.saturating_sub(from.sums.jobs) as f64 / ticks,
+        jobs_fixed: subject.jobs_fixed,
+        jobs_max: helm.gate.jobs_max(),
+        curve: curve.iter().map(|(jobs, rate)| Point { jobs: *jobs, rate: *rate }).collect(),
+        bytes_per_s,
+        items_per_s: per_s(before.items, after.items),
+        operations_per_s,
+        throttled_per_s: per_s(before.throttled, after.throttled)
+            + per_s(before.timed_out, after.timed_out),
+        limits: limits(subject, bytes_per_s, operations_per_s),
+        foreign: foreign(ends),
+        stores: (ends.is_store(Side::Source), ends.is_store(Side::Target)),
+        lock_waits: (looks > 0).then(|| locked as f64 / looks as f64),
+        ..Facts::default()
+    }
+}
+
+/// Limits that the user set.
+fn limits(subject: &Subject, bytes_per_s: f64, operations_per_s: f64) -> Vec<UserLimit> {
+    let operations = if subject.ends.has_store() { "--rps-limit" } else { "--iops-limit" };
+    [
+        ("--bwlimit", subject.bytes_per_s_max, bytes_per_s),
+        (operations, subject.operations_per_s_max, operations_per_s),
+    ]
+    .into_iter()
+    .filter_map(|(option, limit, reached)| {
+        Some(UserLimit { option, limit: limit? as f64, reached })
+    })
+    .collect()
+}
+
+fn foreign(ends: &Ends) -> Vec<Side> {
+    let mut sides: Vec<Side> =
+        ends.0.iter().filter(|end| end.is_foreign).map(|end| end.side).collect();
+    sides.dedup();
+    sides
+}
+
+/// The disks below the local ends, each once, with those that they are made of.
+fn disks(
+    ends: &Ends,
+    limits: &Ceilings,
+    rates: &Rates,
+    (from, to): (&Mark, &Mark),
+    samples: f64,
+) -> Vec<DiskFacts> {
+    let dirty = (to.sums.dirty_bytes - from.sums.dirty_bytes) / samples;
+    let threshold = to.sample.memory.dirty_threshold_bytes;
+    let span_s = (to.at - from.at).as_secs_f64();
+    let mut found: Vec<(BlockDevice, Vec<&End>)> = Vec::new();
+    for end in &ends.0 {
+        let Some(device) = end.dev.and_then(disk::below) else { continue };
+        let parts = disk::made_of(device.dev);
+        for device in std::iter::once(device).chain(parts) {
+            match found.iter_mut().find(|(known, _)| *known == device) {
+                Some((_, ends)) => ends.push(end),
+                None => found.push((device, vec![end])),
+            }
+        }
+    }
+    let facts = found.into_iter().filter_map(|(device, ends)| {
+        let rates = rates.disks.iter().find(|rates| rates.dev == device.dev)?;
+        let mut sides: Vec<Side> = ends.iter().map(|end| end.side).collect();
+        sides.dedup();
+        Some(DiskFacts {
+            sides,
+            rotating: ends.iter().any(|end| end.medium == crate::tune::Medium::Rotating),
+            ceilings: limits.reached(&from.served, &to.served, span_s, rates),
+            dirty_bytes: threshold.map(|threshold| (dirty, threshold as f64)),
+            ..of_rates(rates)
+        })
+    });
+    facts.collect()
+}
+
+fn of_rates(rates: &DiskRates) -> DiskFacts {
+    DiskFacts {
+        name: rates.name.clone(),
+        read_iops: rates.read_iops,
+        read_bytes_per_s: rates.read_bytes_per_s,
+        write_iops: rates.write_iops,
+        write_bytes_per_s: rates.write_bytes_per_s,
+        queue: rates.queue,
+        busy: rates.busy,
+        latency_ms: rates.latency_ms.unwrap_or(0.0),
+        ..DiskFacts::default()
+    }
+}
+
+/// The way to the stores: the interface that carries most, and what connections tell.
+fn network(ends: &Ends, rates: &Rates, from: &WireCounts, to: &WireCounts) -> NetworkFacts {
+    let same_machine =
+        ends.0.iter().filter(|end| end.is_store).all(|end| is_this_machine(&end.name));
+    let link =
+        rates.links.iter().filter(|link| (link.name == "lo") == same_machine).max_by(|a, b| {
+            (a.rx_bytes_per_s + a.tx_bytes_per_s).total_cmp(&(b.rx_bytes_per_s + b.tx_bytes_per_s))
+        });
+    let grown = |from: u64, to: u64| to.saturating_sub(from) as f64;
+    let share = |part: f64, whole: f64| (whole > 0.0).then_some((part / whole).clamp(0.0, 1.0));
+    let looks = grown(from.looks, to.looks);
+    let busy_us = grown(from.busy_us, to.busy_us);
+    NetworkFacts {
+        bytes_per_s: link.map_or(0.0, |link| link.rx_bytes_per_s.max(link.tx_bytes_per_s)),
+        link_bytes_per_s: link.and_then(|link| link.bits_per_s).map(|bits| bits as f64 / 8.0),
+        retransmits: rates.retransmits,
+        rtt_ms: (looks > 0.0).then(|| grown(from.rtt_us, to.rtt_us) / looks / 1e3),
+        rtt_min_ms: to.rtt_least_us.map(|us| us as f64 / 1e3),
+        same_machine,
+        peer_window_full: share(grown(from.receiver_us, to.receiver_us), busy_us),
+        send_queue_full: share(grown(from.unsent, to.unsent), looks),
+        ..NetworkFacts::default()
+    }
+}
+
+/// Whether an endpoint is on this machine: by its name, nobody is asked.
+fn is_this_machine(endpoint: &str) -> bool {
+    let host = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
+    let host = host.split('/').next().unwrap_or_default();
+    ["localhost", "127.", "[::1]"].iter().any(|own| host.starts_with(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_on_this_machine() {
+        for (endpoint, own) in [
+            ("http://127.0.0.1:9000/bucket", true),
+            ("https://localhost/b", true),
+            ("http://[::1]:9000/b", true),
+            ("https://s3.eu-central-1.amazonaws.com/b", false),
+            ("http://10.0.0.1:9000/localhost", false),
+        ] {
+            assert_eq!(is_this_machine(endpoint), own, "{endpoint}");
+        }
+    }
+}

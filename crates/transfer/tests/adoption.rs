@@ -1,0 +1,31 @@
+//! Daemons of a watched command, which nobody of its tree waits for: in a process of its own, for
+//! whoever adopts orphans adopts all of them.
+
+use hakobu_transfer::sample::{Sampler, Watched};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+#[test]
+fn adopted_orphans_are_counted() {
+    hakobu_sys::task::adopt_orphans().unwrap();
+    let mut sampler = Sampler::new(Watched::Children);
+    sampler.read();
+    // The shell in between ends at once: nobody could see the daemon below it.
+    let burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+    let mut child =
+        Command::new("sh").args(["-c", &format!("(sh -c '{burn}' & )")]).spawn().unwrap();
+    child.wait().unwrap();
+    let began = Instant::now();
+    let process = loop {
+        let process = sampler.read().process;
+        if process.processes == 0 {
+            break process;
+        }
+        assert_eq!(process.processes, 1, "{process:?}");
+        assert!(began.elapsed() < Duration::from_secs(60), "{process:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let used = Duration::from_nanos(process.user_ns + process.system_ns);
+    // A few milliseconds would be the shells alone.
+    assert!(used > Duration::from_millis(40), "{used:?}");
+}

@@ -1,0 +1,373 @@
+//! Why a run was not faster: one sentence at its end, all of it for `--explain`, and the values of
+//! the summary in JSON.
+
+use crate::number;
+use hakobu_transfer::run::Findings;
+use hakobu_transfer::tune::Step;
+use hakobu_transfer::verdict::{Evidence, Experiment, Facts, Level, Resource, Verdict, judge};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Signals that the sentence names; the rest is for `--explain`.
+const NAMED_MAX: usize = 3;
+
+/// The verdict of a run; of one that was too short to be judged, just that.
+pub fn of(findings: &Findings) -> Verdict {
+    findings.verdict.clone().unwrap_or_else(|| judge(&Facts::default()))
+}
+
+/// The verdict in one sentence with its evidence, and one or two of advice.
+pub fn sentence(verdict: &Verdict) -> String {
+    let named: Vec<String> = verdict.evidence.iter().take(NAMED_MAX).map(words).collect();
+    let evidence = named.join(", ");
+    let what = match (verdict.resource, evidence.is_empty()) {
+        (Resource::None, true) => "What limits is not determined.".to_owned(),
+        (Resource::None, false) => format!("What limits is not determined ({evidence})."),
+        (resource, _) => {
+            format!("Limited by {} ({}: {evidence}).", resource.words(), level(verdict.level))
+        }
+    };
+    format!("{what} {}", verdict.advice)
+}
+
+/// Everything: the sentence, each signal with what it was compared with and what it says, the way
+/// of the number of jobs, the experiments. Lines, each with its end.
+pub fn full(verdict: &Verdict, path: &[Step]) -> String {
+    let mut out = format!("{}\n", sentence(verdict));
+    let rows: Vec<[String; 4]> = verdict
+        .signals
+        .iter()
+        .filter(|signal| signal.evidence.signal != "experiment_elasticity")
+        .map(|signal| {
+            let of = &signal.evidence;
+            let name = match of.of.as_str() {
+                "" => of.signal.to_owned(),
+                device => format!("{} {device}", of.signal),
+            };
+            [name, measure(of, of.value), measure(of, of.limit), signal.says.to_owned()]
+        })
+        .collect();
+    if !rows.is_empty() {
+        let head = ["signal", "value", "limit", "says"].map(str::to_owned);
+        out.push('\n');
+        push_table(&[vec![head], rows].concat(), &mut out);
+    }
+    if !verdict.experiments.is_empty() {
+        out.push_str("\nexperiments (effect on the rate, relative to the change; 95 % interval)\n");
+        for made in &verdict.experiments {
+            out.push_str(&experiment(made));
+        }
+    }
+    let tried = tried(path);
+    if !tried.is_empty() {
+        let _ = writeln!(out, "\njobs {tried}");
+    }
+    out
+}
+
+fn level(level: Level) -> &'static str {
+    match level {
+        Level::NotDetermined => "not determined",
+        Level::Consistent => "consistent with",
+        Level::AtLimit => "at the limit of",
+        Level::Proven => "proven",
+    }
+}
+
+/// A signal in a sentence: `1.98 of 2 CPUs used`.
+fn words(of: &Evidence) -> String {
+    let value = measure(of, of.value);
+    let limit = measure(of, of.limit);
+    let name = &of.of;
+    match of.signal {
+        "cpu_used_cpus" => format!("{value} of {limit} CPUs used"),
+        "machine_used_cpus" => format!("{value} of {limit} used by all processes"),
+        "stolen_cpus" => format!("{value} CPUs taken away by the hypervisor"),
+        "run_delay_share" => format!("{value} of runnable time waiting"),
+        "cpu_pressure_share" => format!("tasks waiting for CPUs {value} of the time"),
+        "quota_throttled_share" => format!("{value} of the quota's periods throttled"),
+        "thread_used_cpus" => format!("{value} of a CPU used by one thread"),
+        "blocked_share" => format!("{value} of the threads' time blocked"),
+        "io_pressure_share" => format!("tasks waiting for I/O {value} of the time"),
+        "io_blocked_tasks" => format!("{value} tasks blocked on I/O"),
+        "lock_waits_share" => format!("threads waiting for locks in {value} of samples"),
+        "disk_read_iops" => format!("{value} of {limit} reads a second of {name}"),
+        "disk_write_iops" => format!("{value} of {limit} writes a second of {name}"),
+        "disk_read_bytes_per_s" => format!("{value} of {limit} read from {name}"),
+        "disk_write_bytes_per_s" => format!("{value} of {limit} written to {name}"),
+        "disk_busy_share" => format!("{name} busy {value} of the time"),
+        "disk_queue" => format!("{value} requests at {name}"),
+        "dirty_bytes" => format!("{value} of {limit} dirty"),
+        "link_bytes_per_s" => format!("{value} of the link's {limit}"),
+        "rtt_ms" => format!("round trips {value}, at least {limit}"),
+        "handshake_ms" => format!("handshakes {value}, round trips at least {limit}"),
+        "retransmits_share" => format!("{value} of segments sent again"),
+        "send_queue_full_share" => format!("bytes waiting to be sent {value} of the time"),
+        "peer_window_full_share" => format!("the server's window full {value} of the time"),
+        "backlog_bytes" => format!("{value} queued"),
+        "answer_ms" => format!("answers after {value}, at best {limit}"),
+        "throttled_share" => format!("{value} of answers asking to slow down"),
+        "user_limit_per_s" | "user_limit_bytes_per_s" => format!("{value} of {limit} by {name}"),
+        "jobs_elasticity" => format!("{value} more for 100 % more jobs"),
+        "experiment_elasticity" => format!("{value} of a change of {name} came through"),
+        phase => {
+            let name = phase.trim_start_matches("phase_").trim_end_matches("_share");
+            format!("{value} of the units' time in {name}")
+        }
+    }
+}
+
+/// A number of a signal with its unit, which its name ends with.
+fn measure(of: &Evidence, value: f64) -> String {
+    let signal = of.signal;
+    if !value.is_finite() {
+        return "?".to_owned();
+    }
+    if signal.ends_with("_share") || signal.ends_with("_elasticity") {
+        let percent = value * 100.0;
+        let digits = usize::from(percent != 0.0 && percent.abs() < 1.0);
+        return format!("{percent:.digits$} %");
+    }
+    if signal.ends_with("_bytes_per_s") {
+        return format!("{}/s", number::bytes(value.max(0.0) as u64));
+    }
+    if signal.ends_with("bytes") {
+        return number::bytes(value.max(0.0) as u64);
+    }
+    if signal.ends_with("_ms") {
+        return format!("{} ms", short(value));
+    }
+    short(value)
+}
+
+/// Three digits or more, without zeros at the end.
+fn short(value: f64) -> String {
+    if value.abs() >= 100.0 {
+        let whole = number::grouped(value.abs().round() as u64);
+        return if value < 0.0 { format!("-{whole}") } else { whole };
+    }
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn experiment(made: &Experiment) -> String {
+    let (mean, low, high) = made.elasticity;
+    let says = match mean {
+        0.7.. if low >= 0.3 => "binds",
+        ..=0.1 if high <= 0.5 => "does not bind",
+        _ => "not clear",
+    };
+    format!(
+        "  {} × {:.2}: {:.0} % ({:.0} to {:.0} %), {}: {says}\n",
+        made.resource.name(),
+        made.factor,
+        mean * 100.0,
+        low * 100.0,
+        high * 100.0,
+        number::things(made.pairs as u64, "pair"),
+    )
+}
+
+/// The numbers of jobs in the order in which they were set, and the best of them.
+fn tried(path: &[Step]) -> String {
+    let mut steps: Vec<usize> = path.iter().map(|step| step.setting.jobs).collect();
+    steps.dedup();
+    let shown: Vec<String> = match steps.len() {
+        0..=16 => steps.iter().map(usize::to_string).collect(),
+        // The beginning tells how it was found, the end what was held.
+        _ => {
+            let (first, last) = (&steps[..10], &steps[steps.len() - 5..]);
+            let first = first.iter().map(usize::to_string);
+            first.chain(["…".to_owned()]).chain(last.iter().map(usize::to_string)).collect()
+        }
+    };
+    let measured = path.iter().filter_map(|step| Some((step.setting.jobs, step.rate?)));
+    let best = measured.max_by(|a, b| a.1.total_cmp(&b.1));
+    let best = best.map_or(String::new(), |(jobs, rate)| {
+        format!(" (best: {}/s with {jobs})", number::bytes(rate.max(0.0) as u64))
+    });
+    if shown.is_empty() { String::new() } else { format!("{}{best}", shown.join(" → ")) }
+}
+
+/// Columns as wide as they need be: numbers to the right, words to the left.
+fn push_table(rows: &[[String; 4]], out: &mut String) {
+    let wide = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+    };
+    let (a, b, c) = (wide(0).unwrap_or(0), wide(1).unwrap_or(0), wide(2).unwrap_or(0));
+    for [name, value, limit, says] in rows {
+        let _ = writeln!(out, "  {name:a$}  {value:>b$}  {limit:>c$}  {says}");
+    }
+}
+
+/// `verdict` of the summary.
+#[derive(Debug, Serialize)]
+pub struct Value {
+    resource: &'static str,
+    level: &'static str,
+    evidence: Vec<Signal>,
+    advice: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    experiments: Vec<Tried>,
+}
+
+#[derive(Debug, Serialize)]
+struct Signal {
+    signal: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    of: String,
+    value: f64,
+    limit: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Tried {
+    resource: &'static str,
+    factor: f64,
+    elasticity: f64,
+    low: f64,
+    high: f64,
+    pairs: usize,
+}
+
+/// A point of `jobs_path` of the summary.
+#[derive(Debug, Serialize)]
+pub struct Jobs {
+    t_s: f64,
+    jobs: usize,
+    rate: Option<f64>,
+}
+
+/// The verdict as JSON has it.
+pub fn value(verdict: &Verdict) -> Value {
+    let level = match verdict.level {
+        Level::NotDetermined => "not-determined",
+        Level::Consistent => "consistent",
+        Level::AtLimit => "at-limit",
+        Level::Proven => "proven",
+    };
+    let signal = |of: &Evidence| Signal {
+        signal: of.signal,
+        of: of.of.clone(),
+        value: of.value,
+        limit: of.limit,
+    };
+    let tried = |made: &Experiment| Tried {
+        resource: made.resource.name(),
+        factor: made.factor,
+        elasticity: made.elasticity.0,
+        low: made.elasticity.1,
+        high: made.elasticity.2,
+        pairs: made.pairs,
+    };
+    Value {
+        resource: verdict.resource.name(),
+        level,
+        evidence: verdict.evidence.iter().map(signal).collect(),
+        advice: verdict.advice.clone(),
+        experiments: verdict.experiments.iter().map(tried).collect(),
+    }
+}
+
+/// The way of the number of jobs as JSON has it: seconds since the start, units, goodput a second
+/// (`null` where no window counted).
+pub fn jobs_path(path: &[Step]) -> Vec<Jobs> {
+    let point =
+        |step: &Step| Jobs { t_s: step.at.as_secs_f64(), jobs: step.setting.jobs, rate: step.rate };
+    path.iter().map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hakobu_transfer::tune::Setting;
+    use std::time::Duration;
+
+    fn full_cpus() -> Facts {
+        let mut facts = Facts {
+            span_s: 10.0,
+            cpus: 2.0,
+            cpu_used: 1.98,
+            machine_used: Some(2.0),
+            run_delay: Some(0.41),
+            ..Facts::default()
+        };
+        facts.phases[5] = 4.0;
+        facts
+    }
+
+    fn step(at_s: u64, jobs: usize, rate: Option<f64>) -> Step {
+        Step { at: Duration::from_secs(at_s), setting: Setting { jobs, streams: 0 }, rate }
+    }
+
+    #[test]
+    fn one_sentence() {
+        assert_eq!(
+            sentence(&judge(&full_cpus())),
+            "Limited by the CPU (at the limit of: 1.98 of 2 CPUs used, 2 of 2 used by all \
+             processes, 41 % of runnable time waiting). Twice the cores would help."
+        );
+        assert_eq!(
+            sentence(&judge(&Facts::default())),
+            "What limits is not determined. There was too little to do to tell what would make it \
+             faster."
+        );
+    }
+
+    #[test]
+    fn everything() {
+        let mut facts = full_cpus();
+        facts.experiments = vec![Experiment {
+            resource: Resource::Cpu,
+            factor: 0.5,
+            elasticity: (0.93, 0.85, 1.02),
+            pairs: 6,
+        }];
+        let path = [step(0, 4, Some(1e6)), step(1, 8, Some(2e6)), step(2, 4, None)];
+        let text = full(&judge(&facts), &path);
+        assert!(text.starts_with("Limited by the CPU (proven: 93 % of a change of cpu came"));
+        for line in [
+            "  signal             value  limit  says\n",
+            "  cpu_used_cpus       1.98      2  it uses all CPUs that it may\n",
+            "  run_delay_share     41 %   10 %  its threads wait for CPUs\n",
+            "  phase_write_share  100 %   50 %  most of the time\n",
+            "  cpu × 0.50: 93 % (85 to 102 %), 6 pairs: binds\n",
+            "\njobs 4 → 8 → 4 (best: 2.00 MB/s with 8)\n",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+        let long: Vec<Step> = (1..40).map(|jobs| step(jobs as u64, jobs, None)).collect();
+        assert!(full(&judge(&facts), &long).contains("→ 10 → … → 35 →"));
+    }
+
+    #[test]
+    fn json() {
+        let value = serde_json::to_value(value(&judge(&full_cpus()))).unwrap();
+        assert_eq!(value["resource"], "cpu");
+        assert_eq!(value["level"], "at-limit");
+        assert_eq!(value["evidence"][0]["signal"], "cpu_used_cpus");
+        assert_eq!(value["evidence"][0]["value"], 1.98);
+        assert_eq!(value["evidence"][0]["limit"], 2.0);
+        assert_eq!(value["advice"], "Twice the cores would help.");
+        assert!(value.get("experiments").is_none());
+        let path = serde_json::to_string(&jobs_path(&[step(3, 8, Some(5.5)), step(4, 12, None)]));
+        assert_eq!(
+            path.unwrap(),
+            r#"[{"t_s":3.0,"jobs":8,"rate":5.5},{"t_s":4.0,"jobs":12,"rate":null}]"#
+        );
+    }
+
+    #[test]
+    fn numbers_have_units() {
+        let of = |signal, value| {
+            measure(&Evidence { signal, of: String::new(), value, limit: 1.0 }, value)
+        };
+        assert_eq!(of("retransmits_share", 0.004), "0.4 %");
+        assert_eq!(of("disk_write_iops", 2999.6), "3,000");
+        assert_eq!(of("disk_write_bytes_per_s", 1.25e8), "125.00 MB/s");
+        assert_eq!(of("dirty_bytes", 3e8), "300.00 MB");
+        assert_eq!(of("rtt_ms", 0.08), "0.08 ms");
+        assert_eq!(of("jobs_elasticity", -0.04), "-4 %");
+        assert_eq!(of("rtt_ms", f64::NAN), "?");
+    }
+}

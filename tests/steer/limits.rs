@@ -1,0 +1,126 @@
+//! Limits of operations, requests and memory: refused where they mean nothing, kept where they do.
+
+use crate::common::area::Fs;
+use crate::common::case::{case, case_on};
+use crate::server::Stage;
+use std::time::Instant;
+
+#[test]
+fn what_makes_no_sense_moves_nothing() {
+    for (line, code, says) in [
+        ("sync -a --iops-limit=0 SRC/ DST", 1, "--iops-limit=0 is not a whole number"),
+        ("sync -a --iops-limit=5x SRC/ DST", 1, "--iops-limit=5x is not a whole number"),
+        ("sync -a --rps-limit=10 SRC/ DST", 1, "--rps-limit is for s3:// locations"),
+        (
+            "sync -a --memory=1000 SRC/ DST",
+            1,
+            "--memory is too small: this transfer needs at least 1 MiB",
+        ),
+        ("sync -a --memory=lots SRC/ DST", 1, "--memory=lots is not a size"),
+        ("sync -a --bwlimit=1b SRC/ DST", 1, "--bwlimit=1b is too small"),
+        ("sync -a --bwlimit=8192P SRC/ DST", 1, "--bwlimit=8192P is too large"),
+        ("sync -a --bwlimit=fast SRC/ DST", 1, "--bwlimit=fast is not a size"),
+        ("sync -a --nice=20 SRC/ DST", 1, "--nice=20"),
+        ("sync -a --ionice=quick SRC/ DST", 1, "--ionice=quick"),
+        ("sync -a --ionice=idle:3 SRC/ DST", 1, "--ionice=idle:3"),
+        ("cp -r --iops-limit=-1 SRC DST", 2, "--iops-limit=-1 is not a whole number"),
+        ("cp -r --rps-limit=10 SRC DST", 2, "--rps-limit is for s3:// locations"),
+        ("cp -r --memory=1000 SRC DST", 1, "--memory is too small"),
+        ("mv --rps-limit=10 SRC/f DST", 2, "--rps-limit is for s3:// locations"),
+        ("mv --nice=often SRC/f DST", 2, "--nice=often"),
+        ("rm -r --rps-limit=10 SRC", 2, "--rps-limit is for s3:// locations"),
+        ("rm -r --iops-limit=10 SRC", 2, "unexpected argument '--iops-limit'"),
+        ("verify --nice=x SRC DST", 2, "--nice=x"),
+        (
+            "cp -r --iops-limit=10 SRC s3://bucket/",
+            2,
+            "--iops-limit is for transfers between paths",
+        ),
+        (
+            "cp --memory=5M SRC/f s3://bucket/",
+            1,
+            "--memory is too small: this transfer needs at least 16 MiB",
+        ),
+        (
+            "pipe --memory=5M s3://bucket/f",
+            2,
+            "--memory is too small: this transfer needs at least 16 MiB",
+        ),
+    ] {
+        case(line, |c| {
+            std::fs::write(c.src().join("f"), "content").unwrap();
+            let run = c.run();
+            run.expect(code).says(&[says]);
+            assert!(std::fs::read_dir(c.dst()).unwrap().next().is_none(), "{run}");
+            assert_eq!(std::fs::read(c.src().join("f")).unwrap(), b"content");
+        });
+    }
+}
+
+#[test]
+fn operations_keep_their_rate() {
+    // Every file costs several: 300 files cannot take less than 1.2 s at 500 operations a second.
+    let line = "sync -a --json --iops-limit=500 SRC/ DST";
+    case_on(Fs::Tmpfs, Fs::Tmpfs, line, |c| {
+        for number in 0..300 {
+            std::fs::write(c.src().join(format!("f{number}")), "content").unwrap();
+        }
+        let begun = Instant::now();
+        let run = c.run();
+        let took_s = begun.elapsed().as_secs_f64();
+        assert_eq!(run.ok().summary()["files"], 300);
+        assert!(took_s > 1.1, "{took_s} s");
+    });
+}
+
+#[test]
+fn requests_keep_their_rate() {
+    let stage = Stage::new();
+    for number in 0..60 {
+        stage.source(&format!("f{number}"), 100);
+    }
+    let server = stage.serve("");
+    for (line, files, least_s) in [
+        ("sync -r --json --rps-limit=40 SRC/ s3://bkt/", 60, 1.2),
+        ("sync -r --json --rps-limit=40 -I s3://bkt/ DST/", 60, 1.2),
+    ] {
+        let begun = Instant::now();
+        let run = server.run(line);
+        let took_s = begun.elapsed().as_secs_f64();
+        assert_eq!(run.ok().summary()["files"], files);
+        // The first requests of a second may go at once.
+        assert!(took_s > least_s, "{line}: {took_s} s");
+    }
+    stage.target_is_source();
+    let begun = Instant::now();
+    server.run("rm -r --rps-limit=1 s3://bkt/").ok();
+    assert!(begun.elapsed().as_secs_f64() < 30.0);
+    assert!(stage.object("f1").is_none());
+}
+
+#[test]
+fn a_budget_of_memory_is_kept() {
+    let stage = Stage::new();
+    for number in 0..4 {
+        stage.source(&format!("large{number}"), 40 << 20);
+    }
+    let server = stage.serve("");
+    let (run, peak_kib) = server.run_measured("sync -r --json --memory=16M -j 32 SRC/ s3://bkt/");
+    run.ok();
+    // What the program has besides: code, connections, buffers that are kept.
+    assert!(peak_kib < 96 << 10, "{peak_kib} KiB");
+    let (wide, wide_kib) = server.run_measured("sync -r -I --json -j 32 SRC/ s3://bkt/");
+    wide.ok();
+    assert!(wide_kib > peak_kib, "{wide_kib} KiB without a limit, {peak_kib} with one");
+    server.run("sync -r --memory=16M s3://bkt/ DST/").ok();
+    stage.target_is_source();
+}
+
+#[test]
+fn jobs_have_room_in_the_budget() {
+    let line = "sync -a --json -j 64 --memory=2M SRC/ DST";
+    case(line, |c| {
+        std::fs::write(c.src().join("f"), "content").unwrap();
+        assert_eq!(c.run().ok().summary()["jobs"], 4);
+    });
+}

@@ -1,0 +1,69 @@
+//! The way that the number of jobs went, in the summary.
+
+use crate::common::case::{Run, case};
+use crate::server::Stage;
+use serde_json::Value;
+
+/// The path of a run: moments that grow, jobs of at least 1, rates that are numbers or null.
+#[track_caller]
+fn path(run: &Run) -> Vec<u64> {
+    let summary = run.ok().summary();
+    let path = summary["jobs_path"].as_array().unwrap_or_else(|| panic!("no path: {summary}"));
+    let mut before_s = 0.0;
+    let jobs = path.iter().map(|point| {
+        let at_s = point["t_s"].as_f64().unwrap();
+        assert!(at_s >= before_s, "{summary}");
+        before_s = at_s;
+        assert!(point["rate"].is_null() || point["rate"].as_f64().unwrap() >= 0.0, "{summary}");
+        point["jobs"].as_u64().unwrap()
+    });
+    let jobs: Vec<u64> = jobs.collect();
+    assert!(!jobs.is_empty() && jobs.iter().all(|jobs| *jobs >= 1), "{summary}");
+    let verdict = &summary["verdict"];
+    assert!(verdict["resource"].is_string() && verdict["level"].is_string(), "{summary}");
+    assert!(verdict["evidence"].is_array() && verdict["advice"].is_string(), "{summary}");
+    jobs
+}
+
+#[test]
+fn short_runs_have_one_too() {
+    for line in ["sync -a --json SRC/ DST", "cp -r --json SRC DST", "mv --json SRC DST"] {
+        case(line, |c| {
+            std::fs::write(c.src().join("f"), "content").unwrap();
+            let run = c.run();
+            // A rename moves nothing, and so has nothing to steer.
+            if line.starts_with("mv") {
+                assert_eq!(run.ok().summary()["jobs_path"], Value::Null);
+            } else {
+                path(&run);
+                assert_eq!(run.summary()["verdict"]["level"], "not-determined");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_fixed_number_stays() {
+    case("sync -a --json -j 3 --bwlimit=2m SRC/ DST", |c| {
+        for number in 0..6 {
+            std::fs::write(c.src().join(format!("f{number}")), vec![b'x'; 1 << 20]).unwrap();
+        }
+        let run = c.run();
+        assert_eq!(path(&run), [3]);
+        assert_eq!(run.summary()["jobs"], 3);
+    });
+}
+
+/// A server that takes 50 ms for an answer: 32 at once are far from enough.
+#[test]
+fn auto_grows_where_that_pays_and_fixed_does_not() {
+    let stage = Stage::new();
+    let server = stage.null("--keys 6000 --object-size 100 --latency 50ms");
+    let run = server.run("sync -r --json s3://bkt/ null:");
+    let jobs = path(&run);
+    assert!(jobs.iter().max() > Some(&48), "{jobs:?}");
+    let fixed = server.run("sync -r --json -j 32 s3://bkt/ null:");
+    assert_eq!(path(&fixed), [32]);
+    let took = |run: &Run| run.summary()["real_s"].as_f64().unwrap();
+    assert!(took(&run) < took(&fixed), "{} s, fixed {} s", took(&run), took(&fixed));
+}

@@ -1,0 +1,85 @@
+//! What is said of a run at its end, and where.
+
+use crate::common::area::Fs;
+use crate::common::case::{case, case_on};
+
+fn source(c: &crate::common::case::Case) {
+    for number in 0..6 {
+        std::fs::write(c.src().join(format!("f{number}")), vec![b'x'; 1 << 20]).unwrap();
+    }
+}
+
+/// Six seconds under a limit: that is what limits.
+#[test]
+fn long_runs_say_what_limits_where_somebody_looks() {
+    case_on(Fs::Tmpfs, Fs::Tmpfs, "sync -a --stats --bwlimit=1m SRC/ DST", |c| {
+        source(c);
+        c.run().ok().says(&["--bwlimit"]);
+    });
+}
+
+#[test]
+fn nobody_hears_of_it_who_did_not_ask() {
+    for line in ["sync -a --bwlimit=1m SRC/ DST", "cp -r --bwlimit=1m SRC DST"] {
+        case_on(Fs::Tmpfs, Fs::Tmpfs, line, |c| {
+            source(c);
+            let run = c.run();
+            run.ok();
+            assert_eq!((run.out().as_str(), run.err().as_str()), ("", ""));
+        });
+    }
+}
+
+#[test]
+fn explaining_goes_beside_the_output() {
+    for line in ["sync -a --explain --bwlimit=2m SRC/ DST", "cp -r --explain --bwlimit=2m SRC DST"]
+    {
+        case_on(Fs::Tmpfs, Fs::Tmpfs, line, |c| {
+            source(c);
+            let run = c.run();
+            run.ok().says(&["--bwlimit"]);
+            assert_eq!(run.out(), "");
+        });
+    }
+}
+
+#[test]
+fn what_is_over_at_once_is_explained_too() {
+    case("cp --explain SRC/f DST", |c| {
+        std::fs::write(c.src().join("f"), "content").unwrap();
+        c.run().ok().says(&["too little to do"]);
+    });
+}
+
+#[test]
+fn the_summary_names_the_limit() {
+    case_on(Fs::Tmpfs, Fs::Tmpfs, "sync -a --json --bwlimit=1m SRC/ DST", |c| {
+        source(c);
+        let run = c.run();
+        let summary = run.ok().summary();
+        let verdict = &summary["verdict"];
+        assert_eq!(verdict["resource"], "user-limit", "{summary}");
+        let evidence = verdict["evidence"].as_array().unwrap();
+        assert!(evidence.len() >= 2, "{summary}");
+        for signal in evidence {
+            assert!(signal["signal"].is_string() && signal["value"].is_number(), "{summary}");
+            assert!(signal["limit"].is_number(), "{summary}");
+        }
+        assert_eq!(run.err(), "");
+    });
+}
+
+#[test]
+fn failures_keep_their_codes() {
+    for (line, code) in [
+        ("sync -a --explain SRC/ SRC/none DST", 23),
+        ("cp -r --explain SRC/none DST", 1),
+        ("sync -a --prove SRC/ DST", 0),
+        ("sync -a --explain --no-memory -n SRC/ DST", 0),
+    ] {
+        case(line, |c| {
+            std::fs::write(c.src().join("f"), "content").unwrap();
+            c.run().expect(code);
+        });
+    }
+}
