@@ -46,6 +46,7 @@ class Bench:
     def __init__(self, args):
         self.work, self.hakobu = args.work, os.path.abspath(args.hakobu)
         self.results, self.rounds, self.scale = args.results, args.rounds, args.scale
+        self.sweeps = 1 if args.quick else 3
         self.disk_parent = args.disk or args.results
         os.makedirs(args.results, exist_ok=True)
         self.raw = open(os.path.join(args.results, "auto.tsv"), "a", buffering=1)
@@ -121,7 +122,8 @@ def measure(bench, cell, name, length, rates, lines):
     # What takes far longer than the best moves fewer files, for the same time: rates are compared.
     comparable = {jobs for jobs in cell.jobs if whole / rates[jobs] <= 2.5 * seconds}
     counts = {fixed(j)[0]: whole if j in comparable else max(cell.first, int(rates[j] * seconds)) for j in cell.jobs}
-    sweep = bench.rounds_of(cell, [name, title, "sweep"], [fixed(j) for j in cell.jobs], counts, 3)
+    points = [fixed(j) for j in cell.jobs]
+    sweep = bench.rounds_of(cell, [name, title, "sweep"], points, counts, bench.sweeps)
     sweep = {jobs: middle(sweep[fixed(jobs)[0]]) for jobs in cell.jobs}
     best = max(sweep, key=sweep.get)
     knee = min(jobs for jobs in cell.jobs if sweep[jobs] >= 0.97 * sweep[best])

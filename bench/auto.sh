@@ -7,15 +7,16 @@
 # for transfers of 10 and of 2 s: a sweep of fixed numbers of jobs, 3 runs a point in random order; then the
 # best of them, `-j auto` from a cold start and `-j auto` with what it remembers, 7 runs each in random
 # order. Needs root (mounts), gcc, python3 and 15 GB of memory at --scale 1. --scale makes transfers shorter,
-# --quick makes 3 rounds instead of 7, --rows picks rows (bench/auto.sh --list names them). --disk is a
-# folder on the disk that is read cold (default: RESULTS); reads take the page cache of the whole machine away.
+# --quick makes 3 rounds instead of 7 and sweeps of 1 run a point, --rows picks rows (bench/auto.sh --list
+# names them). --disk is a folder on the disk that is read cold (default: RESULTS); reads take the page cache
+# of the whole machine away.
 #
 # HAKOBU names the program (default: target/release/hakobu), KEEP_WORK=1 keeps the work folders.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 if [[ ${1:-} == --list ]]; then exec python3 "$here/auto.py" --list; fi
-[[ $# -gt 0 && ${1:-} != --help ]] || { sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2; }
+[[ $# -gt 0 && ${1:-} != --help ]] || { sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 2; }
 [[ $(id -u) == 0 ]] || { echo "bench/auto.sh: needs root to mount" >&2; exit 2; }
 
 work=$(mktemp -d /dev/shm/hakobu-auto-XXXXXX)

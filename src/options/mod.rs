@@ -18,6 +18,7 @@ pub mod sync;
 pub mod tools;
 pub mod verify;
 pub mod watch;
+pub mod work;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};

@@ -147,6 +147,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
+    #[expect(clippy::zombie_processes, reason = "collect() waits")]
     fn ends_are_told_apart() {
         for (script, end) in [
             ("exit 0", End::Exited(0)),

@@ -117,6 +117,7 @@ mod tests {
             preserve_root,
             preserve_mounts: false,
             jobs: hakobu_transfer::unit::Jobs::Auto,
+            priority: Default::default(),
             verbose: false,
             json: false,
             paths: Vec::new(),

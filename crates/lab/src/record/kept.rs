@@ -88,9 +88,9 @@ impl Kept {
 fn joined(columns: &[Column], rows: &[(f64, Vec<f64>)]) -> (f64, Vec<f64>) {
     let cells = columns.iter().enumerate().map(|(at, column)| {
         let known = rows.iter().filter_map(|(took_s, cells)| Some((*took_s, *cells.get(at)?)));
-        let known = known.filter(|(_, number)| number.is_finite());
+        let mut known = known.filter(|(_, number)| number.is_finite());
         match column.kind {
-            Kind::Level => known.last().map_or(f64::NAN, |(_, number)| number),
+            Kind::Level => known.next_back().map_or(f64::NAN, |(_, number)| number),
             Kind::Rate => {
                 let (sum, time) = known.fold((0.0, 0.0), |(sum, time), (took_s, number)| {
                     (sum + number * took_s, time + took_s)

@@ -129,7 +129,8 @@ impl Watch {
     /// Whether nothing of the body of the request is left to be handed over.
     pub fn body_is_over(&self, over: bool) {
         self.body_over.set(over);
-        (self.wrote.set(false), self.sent.set(false));
+        self.wrote.set(false);
+        self.sent.set(false);
     }
 
     /// Whether we wait ourselves.

@@ -19,7 +19,7 @@ const RAMP_LN: f64 = 0.0953;
 const COLLAPSE_LN: f64 = -0.3567;
 
 /// A probe downwards may cost this share of the run so far, if it turns out to be bad.
-const COST: f64 = 0.06;
+const COST: f64 = 0.1;
 
 /// And one from a number that was found to be good this share.
 const COST_HELD: f64 = 0.04;

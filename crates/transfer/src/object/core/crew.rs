@@ -125,8 +125,8 @@ impl<'a> Crew<'a> {
             self.flows.iter().for_each(|flow| flow.set_jobs(setup.helm.gate.jobs()));
             let places = if over || queue.is_over() { 0 } else { self.places() };
             at_work.resize(at_work.len().max(places), false);
-            for place in 0..places {
-                if !std::mem::replace(&mut at_work[place], true) {
+            for (place, is_taken) in at_work.iter_mut().enumerate().take(places) {
+                if !std::mem::replace(is_taken, true) {
                     workers.push(self.worker(place));
                 }
             }

@@ -10,6 +10,7 @@ use super::resume::{self, Kept};
 use super::{CHANGED, fill, headers, no_store, read_failed, refused, unchanged};
 use crate::error::Operation;
 use crate::event::Event;
+use crate::meter::Phase;
 use crate::s3::ops::{self, Headers, Part};
 use crate::s3::{Algorithm, Checksum, Client, Kind as Why, combine_crc64};
 use crate::unit::Meta;
@@ -247,7 +248,7 @@ impl Large {
             }
             kept => {
                 if result.as_ref().map_or(true, |done| done.skipped) {
-                    give_up(client, bucket, self, cut_off).await;
+                    give_up(core, client, bucket, self, cut_off).await;
                 }
                 if let Some(kept) = kept {
                     kept.forget();
@@ -261,10 +262,11 @@ impl Large {
 /// Aborts an upload. The entry failed already, and what went wrong first is what is told; an upload
 /// that cannot be aborted is one that `mpu ls` shows. Parts that the server is still receiving may
 /// survive an abort (API reference, AbortMultipartUpload): then it is looked for and repeated.
-async fn give_up(client: &Client, bucket: &str, large: &Large, cut_off: bool) {
+async fn give_up(core: &Core<'_>, client: &Client, bucket: &str, large: &Large, cut_off: bool) {
     let (key, upload) = (&large.key, &large.upload);
     for number in 0..ABORTS_MAX {
         if cut_off {
+            core.doing.turn(Phase::Pause);
             tokio::time::sleep(ABORT_PAUSE * (1 << number)).await;
         }
         let aborted = ops::abort_upload(client, bucket, key, upload).await;
