@@ -3,8 +3,8 @@
 use crate::server::{Server, Stage, noise};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Bytes a second, as the command lines below say it.
@@ -36,7 +36,7 @@ impl Relay {
             for client in listener.incoming() {
                 let client = client.unwrap();
                 // What waits here has not passed yet.
-                socket2::SockRef::from(&client).set_send_buffer_size((256 << 10) / jobs).unwrap();
+                socket2::SockRef::from(&client).set_send_buffer_size((64 << 10) / jobs).unwrap();
                 let server = TcpStream::connect(&behind).unwrap();
                 let ways = [(client.try_clone(), server.try_clone()), (Ok(server), Ok(client))];
                 for ((from, to), counts) in ways.into_iter().zip(both.clone()) {
@@ -74,17 +74,20 @@ fn shares(counts: &[AtomicU64]) -> (f64, f64) {
     (passed.iter().sum::<f64>() / seconds / RATE, fastest / RATE)
 }
 
-/// Runs it up to three times (other programs may be in the way): once the mean is within 5 % and no
+/// Runs it up to four times (other programs may be in the way): once the mean is within 5 % and no
 /// second has more than a tenth too much. Whole, whatever the rate.
 fn kept(options: &str, line: &str, prepare: impl Fn(&Stage), check: impl Fn(&Stage)) {
+    // One after the other: they would be in each other's way.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let jobs = if line.contains("-j 1 ") { 1 } else { 32 };
     let mut seen = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..4 {
         let stage = Stage::new();
         prepare(&stage);
         let server = if options.is_empty() { stage.serve("") } else { stage.null(options) };
         let relay = Relay::new(&server, jobs);
-        server.run(&format!("{line} --bwlimit=8m --endpoint-url {}", relay.url)).ok();
+        server.run(&format!("{line} --bwlimit=8m --no-memory --endpoint-url {}", relay.url)).ok();
         check(&stage);
         let counts = if options.is_empty() { &relay.up } else { &relay.down };
         let (mean, fastest) = shares(counts);
@@ -148,6 +151,6 @@ fn a_download_in_parts_keeps_the_rate() {
 
 #[test]
 fn one_job_keeps_the_rate() {
-    upload("sync -r -j 1 SRC/ s3://bkt/", TOTAL / SMALL);
-    download("sync -r -j 1 s3://bkt/ DST/", TOTAL / SMALL);
+    upload("sync -r -j 1 SRC/ s3://bkt/", 10);
+    download("sync -r -j 1 s3://bkt/ DST/", 10);
 }

@@ -48,8 +48,12 @@ impl Client {
 
     /// The same connections, where bodies with content keep a rate.
     pub fn keeping(&self, flow: &Rc<Flow>) -> Client {
-        self.pool.receive_ahead(flow);
         Client { flow: Some(Rc::clone(flow)), ..self.clone() }
+    }
+
+    /// New connections receive no more than a little ahead of this rate: for clients that fetch.
+    pub fn receiving_ahead(&self, flow: &Rc<Flow>) {
+        self.pool.receive_ahead(flow);
     }
 
     /// The rate of content, for requests of this kind.
@@ -69,20 +73,17 @@ impl Client {
         }
     }
 
-    /// Waits, under the rate of content, for the bytes of a body that is about to be asked for and
-    /// that comes in one piece with its head: then nothing of it has to be paid for afterwards.
+    /// Waits, under the rate of content, for all bytes of a body that is about to be asked for,
+    /// where they are few: much of it comes with its head, before anybody can hold it back.
     /// Returns how many bytes that were, for [`Download::prepaid`].
     ///
     /// # Errors
     /// `Stopped`.
     pub async fn prepay(&self, bytes: u64) -> Result<u64, Error> {
-        let Some(flow) = &self.flow else { return Ok(0) };
-        let mut left = bytes;
-        while left > 0 {
-            let (granted, wait) = flow.take(left);
-            self.wait(wait, "GetObject").await?;
-            left -= granted;
-        }
+        let Some(wait) = self.flow.as_ref().and_then(|flow| flow.take_whole(bytes)) else {
+            return Ok(0);
+        };
+        self.wait(wait, "GetObject").await?;
         Ok(bytes)
     }
 

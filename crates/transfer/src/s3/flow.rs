@@ -2,8 +2,8 @@
 //! it, and takes more, so that what goes over the wire in any second is the rate.
 
 use crate::limit::Limiter;
-use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
@@ -15,10 +15,13 @@ const BODY_BYTES_PER_S_MIN: u64 = 512;
 /// Bodies that share one grant of the limiter: more of them get less each, so that none waits
 /// longer for its next one.
 const BODIES_A_GRANT: u64 = 4;
-/// What the kernel may receive ahead of us, all connections together, in parts of a second.
-const AHEAD_PER_S: u64 = 10;
+/// Content of up to so many grants is waited for as a whole before it is asked for.
+const PREPAID_GRANTS: u64 = 2;
+/// The kernel may receive ahead of us, all connections together, what the rate brings in the time of
+/// a round trip, half of one more, and this.
+const AHEAD_TIME: Duration = Duration::from_millis(10);
 /// The least and most that one connection may receive ahead.
-const AHEAD_BYTES: (u64, u64) = (16 << 10, 4 << 20);
+const AHEAD_BYTES: (u64, u64) = (8 << 10, 4 << 20);
 
 /// One direction of content under a rate, for the clients of one core.
 #[derive(Debug)]
@@ -29,7 +32,7 @@ pub struct Flow {
     /// Bodies that may be on their way, all cores together.
     bodies: Arc<Semaphore>,
     /// Units at work, all cores together.
-    jobs: Cell<usize>,
+    jobs: AtomicUsize,
 }
 
 /// How many bodies may be on their way under a rate.
@@ -50,13 +53,13 @@ impl Flow {
             limiter: Arc::clone(limiter),
             follows: follows.cloned(),
             bodies: Arc::clone(bodies),
-            jobs: Cell::new(1),
+            jobs: AtomicUsize::new(1),
         }
     }
 
     /// So many units are at work by now, all cores together.
     pub fn set_jobs(&self, jobs: usize) {
-        self.jobs.set(jobs.max(1));
+        self.jobs.store(jobs.max(1), Ordering::Relaxed);
     }
 
     /// Bodies that may be on their way.
@@ -72,7 +75,7 @@ impl Flow {
         {
             self.limiter.set_per_s(other.per_s());
         }
-        let share = (self.jobs.get() as u64 / BODIES_A_GRANT).max(1);
+        let share = (self.jobs.load(Ordering::Relaxed) as u64 / BODIES_A_GRANT).max(1);
         let grant = (self.limiter.grant_max() / share).max(GRANT_BYTES_MIN).min(left_bytes);
         (grant, self.limiter.take(grant, self.limiter.elapsed()))
     }
@@ -82,10 +85,21 @@ impl Flow {
         self.limiter.take(bytes, self.limiter.elapsed());
     }
 
-    /// How many bytes the kernel may receive ahead of us on one connection.
-    pub(super) fn ahead_bytes(&self) -> u32 {
-        let share = self.limiter.per_s() / AHEAD_PER_S / self.jobs.get() as u64;
-        u32::try_from(share.clamp(AHEAD_BYTES.0, AHEAD_BYTES.1)).unwrap_or(u32::MAX)
+    /// Takes all bytes of content that is short enough to be waited for before it is asked for, and
+    /// says how long. As a whole: many that took a little each would all ask at the same time.
+    pub(super) fn take_whole(&self, bytes: u64) -> Option<Duration> {
+        let short = bytes <= self.limiter.grant_max().saturating_mul(PREPAID_GRANTS);
+        short.then(|| self.limiter.take(bytes, self.limiter.elapsed()))
+    }
+
+    /// How many bytes the kernel may receive ahead of us on a new connection with such a round-trip
+    /// time. They come at once, and are paid for: the first second is no faster than the others.
+    pub(super) fn ahead(&self, rtt: Duration) -> usize {
+        let time_s = (rtt.mul_f64(1.5) + AHEAD_TIME).as_secs_f64();
+        let share = self.limiter.per_s() as f64 * time_s / self.jobs.load(Ordering::Relaxed) as f64;
+        let bytes = (share as u64).clamp(AHEAD_BYTES.0, AHEAD_BYTES.1);
+        self.pay(bytes);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 }
 
@@ -112,6 +126,24 @@ mod tests {
     fn a_low_rate_moves_few_bodies_at_once() {
         assert_eq!(bodies_max(&Limiter::new(100)), 1);
         assert_eq!(bodies_max(&Limiter::new(10 << 10)), 20);
+    }
+
+    #[test]
+    fn what_is_received_ahead_fits_the_way() {
+        let limiter = Arc::new(Limiter::new(8 << 20));
+        let flow = Flow::new(&limiter, None, &Arc::new(Semaphore::new(1)));
+        assert_eq!(flow.take_whole(1 << 20), None);
+        assert_eq!(flow.take_whole(400 << 10), Some(Duration::ZERO));
+        let wait_s = flow.take_whole(1).unwrap().as_secs_f64();
+        assert!((0.003..0.05).contains(&wait_s), "{wait_s}");
+        let near = flow.ahead(Duration::from_micros(100));
+        assert!((80 << 10..100 << 10).contains(&near), "{near}");
+        // Far away, enough is under way for the rate.
+        assert!(flow.ahead(Duration::from_millis(100)) >= (8 << 20) / 10);
+        flow.set_jobs(1000);
+        assert_eq!(flow.ahead(Duration::ZERO), 8 << 10);
+        // It is paid for.
+        assert!(flow.take(1).1 > Duration::from_millis(100));
     }
 
     #[test]

@@ -166,8 +166,9 @@ impl Pool {
         let settings = |what| Error::new(Kind::Settings, operation, what);
         let tls = if spot.place.tls { Some(store.tls().map_err(settings)?) } else { None };
         let timeout = store.resolved.connect_timeout;
-        let ahead = self.flow.borrow().as_ref().map(|flow| flow.ahead_bytes());
-        let dialled = stream::dial(&store.addresses, &spot.place, tls, timeout, ahead).await;
+        let flow = self.flow.borrow().clone();
+        let dialled =
+            stream::dial(&store.addresses, &spot.place, tls, timeout, flow.as_deref()).await;
         let stream = dialled.map_err(|e| match e {
             DialError::Failed(what) => Error::new(Kind::Connection, operation, what),
             DialError::TimedOut(what) => Error::new(Kind::TimedOut, operation, what),

@@ -2,15 +2,16 @@
 
 use super::address::Addresses;
 use super::endpoint::Place;
-use hakobu_sys::socket::{TcpInfo, tcp_info};
+use super::flow::Flow;
+use hakobu_sys::socket::{TcpInfo, set_receive_buffer, tcp_info};
 use rustls_pki_types::ServerName;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -38,7 +39,7 @@ pub(super) enum DialError {
 }
 
 /// Opens a connection to a place, at another one of its addresses each time. The kernel receives
-/// about `ahead_bytes` before they are read, where that is said.
+/// little ahead of a flow.
 ///
 /// # Errors
 /// As [`DialError`] says; sentences name the endpoint.
@@ -47,7 +48,7 @@ pub(super) async fn dial(
     place: &Place,
     tls: Option<&TlsConnector>,
     timeout: Duration,
-    ahead_bytes: Option<u32>,
+    flow: Option<&Flow>,
 ) -> Result<Stream, DialError> {
     let cannot = |why: &str| format!("cannot connect to {}: {why}", place.url());
     let mut last = String::new();
@@ -56,7 +57,7 @@ pub(super) async fn dial(
             .next(&place.host, place.port)
             .await
             .map_err(|why| DialError::Failed(cannot(&why)))?;
-        match tokio::time::timeout(timeout, open(address, place, tls, ahead_bytes)).await {
+        match tokio::time::timeout(timeout, open(address, place, tls, flow)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(e)) => {
                 if let Some(tls) = e.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>())
@@ -104,20 +105,14 @@ async fn open(
     address: SocketAddr,
     place: &Place,
     tls: Option<&TlsConnector>,
-    ahead_bytes: Option<u32>,
+    flow: Option<&Flow>,
 ) -> io::Result<Stream> {
-    let tcp = match ahead_bytes {
-        None => TcpStream::connect(address).await?,
-        Some(bytes) => {
-            let socket = match address {
-                SocketAddr::V4(_) => TcpSocket::new_v4(),
-                SocketAddr::V6(_) => TcpSocket::new_v6(),
-            }?;
-            // Before it connects: the window is agreed on then (tcp(7)).
-            socket.set_recv_buffer_size(bytes)?;
-            socket.connect(address).await?
-        }
-    };
+    let begun = Instant::now();
+    let tcp = TcpStream::connect(address).await?;
+    if let Some(flow) = flow {
+        // Opening took one round trip. Nothing has been asked for yet: nothing has come.
+        set_receive_buffer(&tcp, flow.ahead(begun.elapsed()))?;
+    }
     tcp.set_nodelay(true)?;
     let Some(tls) = tls else { return Ok(Stream::Plain(tcp)) };
     let name = ServerName::try_from(place.host.clone()).map_err(io::Error::other)?;

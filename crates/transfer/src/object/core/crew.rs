@@ -60,6 +60,9 @@ impl<'a> Crew<'a> {
             let Some(all) = &engine.flows else { return Some(client) };
             let flow = all.of(side);
             let client = client.keeping(&flow);
+            if side == Side::Source {
+                client.receiving_ahead(&flow);
+            }
             flows.push(flow);
             Some(client)
         };

@@ -15,10 +15,6 @@ use std::cell::Cell;
 pub(super) const STORED: [Algorithm; 5] =
     [Algorithm::Crc64Nvme, Algorithm::Crc32c, Algorithm::Crc32, Algorithm::Sha256, Algorithm::Sha1];
 
-/// Content of up to so many bytes comes with the head of its answer, or soon after: under a rate it
-/// is waited for before it is asked for.
-const PREPAID_BYTES_MAX: u64 = 64 << 10;
-
 /// What a GET of the whole object came to.
 pub(super) enum Whole {
     /// Headers and body, checked.
@@ -79,11 +75,7 @@ pub(super) async fn whole(
             return Err(Failed::Stopped);
         }
         let Object { client, bucket, key, version } = object;
-        let size = moving.entry.meta.size;
-        let prepaid = match size <= PREPAID_BYTES_MAX {
-            true => client.prepay(size).await.map_err(|_| Failed::Stopped)?,
-            false => 0,
-        };
+        let prepaid = client.prepay(moving.entry.meta.size).await.map_err(|_| Failed::Stopped)?;
         let broke = match get_object(client, bucket, key, *version, None, if_match).await {
             Ok(mut download) => {
                 download.prepaid(prepaid);
