@@ -11,8 +11,9 @@ pub(super) const CPU_FULL: f64 = 0.9;
 const CPU_FREE: f64 = 0.85;
 /// CPUs that others use matter where threads run or wait for a CPU for this share of their time.
 pub(super) const CPU_NEED: f64 = 0.5;
-/// They do not matter up to this one.
-const CPU_NEED_MIN: f64 = 0.25;
+/// With a store threads may wait for CPUs all the time and yet do what there is to do in time: then
+/// they have to use this share of the CPUs as well.
+pub(super) const CPU_PART: f64 = 0.4;
 /// A known ceiling counts as reached from this share of it on.
 pub(super) const REACHED: f64 = 0.95;
 /// Relative gain of goodput per relative gain of jobs up to which more jobs bring nothing.
@@ -93,7 +94,7 @@ impl<'a> View<'a> {
         let waited = match self.cpus_waited_for() {
             Some(waited) => waited,
             // Nobody waits long for a CPU while some have nothing to do.
-            None if self.cpus_gone() <= CPU_FREE => 0.0,
+            None if self.cpu_free() => 0.0,
             None => return None,
         };
         let (local, threads) = (self.units(&LOCAL), self.threads()?);
@@ -141,14 +142,10 @@ impl<'a> View<'a> {
         self.own_cpus().max(self.machine_cpus().unwrap_or(0.0))
     }
 
-    /// CPUs are left, and the quota leaves them to us; or others use them, and threads hardly ever
-    /// want one. A server on this machine may.
+    /// CPUs are left, and the quota leaves them to us.
     pub(super) fn cpu_free(&self) -> bool {
         let throttled = self.f.quota_throttled.is_some_and(|share| share >= 0.1);
-        let near = self.f.network.as_ref().is_some_and(|network| network.same_machine);
-        let unneeded = !near && self.cpu_need().is_some_and(|need| need <= CPU_NEED_MIN);
-        let left = self.cpus_gone() <= CPU_FREE || unneeded && self.own_cpus() <= CPU_FREE;
-        self.f.cpus > 0.0 && left && !throttled
+        self.f.cpus > 0.0 && self.cpus_gone() <= CPU_FREE && !throttled
     }
 
     /// Much is left: more CPUs would change nothing.
