@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// A server far away, and work for some seconds.
 fn far(stage: &Stage) -> Server<'_> {
-    stage.null("--keys 5000 --object-size 100 --latency 50ms")
+    stage.null("--keys 12000 --object-size 100 --latency 50ms")
 }
 
 const LINE: &str = "sync -r --json s3://bkt/ null:";
