@@ -74,7 +74,7 @@ fn a_damaged_memory_is_told_before_anything_moves() {
     assert!(stage.src().join("f").exists());
     // It is left alone, and in nobody's way who does not want it.
     server.run(&format!("{LINE} --no-memory")).ok();
-    server.run("sync -r --json -j 8 s3://bkt/ null:").ok();
+    server.run("sync -r --json -j 400 s3://bkt/ null:").ok();
     assert!(std::fs::read_to_string(&path).unwrap().starts_with("{\"this is\""));
 }
 
