@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Wire {
     answers: AtomicU64,
     answer_us: AtomicU64,
+    answer_least_us: AtomicU64,
+    handshakes: AtomicU64,
+    handshake_us: AtomicU64,
     looks: AtomicU64,
     rtt_us: AtomicU64,
     rtt_least_us: AtomicU64,
@@ -25,6 +28,9 @@ impl Default for Wire {
         Wire {
             answers: zero(),
             answer_us: zero(),
+            answer_least_us: AtomicU64::new(u64::MAX),
+            handshakes: zero(),
+            handshake_us: zero(),
             looks: zero(),
             rtt_us: zero(),
             rtt_least_us: AtomicU64::new(u64::MAX),
@@ -67,6 +73,13 @@ pub struct WireCounts {
     /// From the last byte of a request being handed to the kernel to the head of its answer: the
     /// sum over those, microseconds.
     pub answer_us: u64,
+    /// The least of those of requests for content that succeeded, microseconds; `None` where there
+    /// was none.
+    pub answer_least_us: Option<u64>,
+    /// Handshakes that were timed.
+    pub handshakes: u64,
+    /// Round trips that the kernel saw in them, the sum, microseconds.
+    pub handshake_us: u64,
     /// Looks at busy connections.
     pub looks: u64,
     /// Smoothed round-trip times, the sum over looks, microseconds.
@@ -95,6 +108,18 @@ impl Wire {
         super::add(&self.answer_us, after_us);
     }
 
+    /// A request for content succeeded so long after it was sent. What is only looked at or refused
+    /// is answered faster, and is nothing to compare others with.
+    pub fn succeeded(&self, after_us: u64) {
+        lower(&self.answer_least_us, after_us);
+    }
+
+    /// A TCP handshake took so long, as the kernel measured it.
+    pub fn shook_hands(&self, rtt_us: u64) {
+        super::add(&self.handshakes, 1);
+        super::add(&self.handshake_us, rtt_us);
+    }
+
     /// A connection was looked at.
     pub fn looked(&self, look: &Look) {
         super::add(&self.looks, 1);
@@ -105,8 +130,8 @@ impl Wire {
         super::add(&self.receiver_us, look.receiver_us);
         super::add(&self.buffer_us, look.buffer_us);
         super::add(&self.retransmits, look.retransmits);
-        if look.rtt_least_us > 0 && look.rtt_least_us < self.rtt_least_us.load(Ordering::Relaxed) {
-            self.rtt_least_us.store(look.rtt_least_us, Ordering::Relaxed);
+        if look.rtt_least_us > 0 {
+            lower(&self.rtt_least_us, look.rtt_least_us);
         }
     }
 
@@ -114,6 +139,8 @@ impl Wire {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         sum.answers += load(&self.answers);
         sum.answer_us += load(&self.answer_us);
+        sum.handshakes += load(&self.handshakes);
+        sum.handshake_us += load(&self.handshake_us);
         sum.looks += load(&self.looks);
         sum.rtt_us += load(&self.rtt_us);
         sum.unsent += load(&self.unsent);
@@ -122,10 +149,23 @@ impl Wire {
         sum.receiver_us += load(&self.receiver_us);
         sum.buffer_us += load(&self.buffer_us);
         sum.retransmits += load(&self.retransmits);
-        let least = load(&self.rtt_least_us);
-        if least < u64::MAX {
-            sum.rtt_least_us = Some(sum.rtt_least_us.map_or(least, |other| other.min(least)));
-        }
+        sum.answer_least_us = least(sum.answer_least_us, load(&self.answer_least_us));
+        sum.rtt_least_us = least(sum.rtt_least_us, load(&self.rtt_least_us));
+    }
+}
+
+/// Keeps the lower one. Only the owner writes.
+fn lower(least: &AtomicU64, us: u64) {
+    if us < least.load(Ordering::Relaxed) {
+        least.store(us, Ordering::Relaxed);
+    }
+}
+
+/// The least of what is known; `u64::MAX` stands for nothing.
+fn least(known: Option<u64>, other: u64) -> Option<u64> {
+    match other {
+        u64::MAX => known,
+        _ => Some(known.map_or(other, |known| known.min(other))),
     }
 }
 
@@ -146,5 +186,18 @@ mod tests {
         let wire = meter.wire();
         assert_eq!((wire.looks, wire.rtt_us, wire.unsent, wire.busy_us), (3, 400, 2, 7));
         assert_eq!((wire.rtt_least_us, wire.answers, wire.answer_us), (Some(90), 1, 50));
+        assert_eq!(wire.answer_least_us, None);
+    }
+
+    #[test]
+    fn answers_that_succeeded_have_a_least_and_handshakes_a_sum() {
+        let meter = Meter::new(2);
+        for (lane, us) in [(0, 70), (0, 60), (0, 80), (1, 65)] {
+            meter.lane(lane).wire().succeeded(us);
+            meter.lane(lane).wire().shook_hands(us);
+        }
+        let wire = meter.wire();
+        assert_eq!((wire.answer_least_us, wire.answers), (Some(60), 0));
+        assert_eq!((wire.handshakes, wire.handshake_us), (4, 275));
     }
 }

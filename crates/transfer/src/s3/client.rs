@@ -10,6 +10,7 @@ use super::request::{Reply, Request};
 use super::retry::{self, Class};
 use super::store::{Store, stopped};
 use crate::meter::{Doing, Lane, Phase};
+use crossbeam_utils::CachePadded;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -112,6 +113,12 @@ impl Client {
     /// second, by the thread that writes the lane.
     pub fn look_at_some(&self, lane: &Lane) {
         self.pool.look_at_some(lane);
+    }
+
+    /// Times a TCP handshake with the store in the background, and tells the lane. Runs on the
+    /// `LocalSet` of its core.
+    pub fn shake_hands(&self, lane: &Arc<CachePadded<Lane>>) {
+        self.pool.shake_hands(lane);
     }
 
     /// Who hears what it does.

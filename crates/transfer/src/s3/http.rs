@@ -240,7 +240,7 @@ impl Conn {
             match answer.as_mut().poll(cx) {
                 Poll::Ready(Ok(response)) => {
                     if let Some(told) = &told {
-                        told.answered();
+                        told.answered(response.status().is_success());
                     }
                     return Poll::Ready(Ok(response));
                 }

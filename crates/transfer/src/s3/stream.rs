@@ -17,6 +17,9 @@ use tokio_rustls::client::TlsStream;
 /// Addresses tried before one try of a request counts as failed.
 const ADDRESSES_MAX: usize = 3;
 
+/// A handshake that takes longer is not waited for: the next one begins soon.
+const HANDSHAKE_MAX: Duration = Duration::from_millis(900);
+
 /// Bytes over TCP, with TLS or without.
 pub(super) enum Stream {
     Plain(TcpStream),
@@ -77,6 +80,16 @@ pub(super) async fn dial(
         }
     }
     Err(DialError::Failed(cannot(&last)))
+}
+
+/// How long a TCP handshake with a place takes, in microseconds: a connection is opened and closed
+/// at once. The kernel measures it between SYN and SYN-ACK, so that it does not matter how busy
+/// this thread is. `None` where there is none in time, or the kernel does not tell.
+pub(super) async fn handshake_us(addresses: &Addresses, place: &Place) -> Option<u64> {
+    let address = addresses.next(&place.host, place.port).await.ok()?;
+    let opened = tokio::time::timeout(HANDSHAKE_MAX, TcpStream::connect(address)).await;
+    let rtt_us = tcp_info(opened.ok()?.ok()?).ok()?.rtt_us;
+    (rtt_us > 0).then_some(u64::from(rtt_us))
 }
 
 fn describe(e: &io::Error, address: SocketAddr) -> String {

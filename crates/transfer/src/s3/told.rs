@@ -2,7 +2,7 @@
 
 use crate::meter::{Doing, Phase};
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Who hears of one try of one request: how far it is.
 pub(super) struct Told {
@@ -39,11 +39,16 @@ impl Told {
         }
     }
 
-    /// The head of its answer is here.
-    pub fn answered(&self) {
-        let after = self.sent.map(|sent| sent.elapsed()).unwrap_or_default();
+    /// The head of its answer is here; whether it succeeded.
+    pub fn answered(&self, success: bool) {
+        let after = self.sent.map(|sent| sent.elapsed());
+        let us = |after: Duration| u64::try_from(after.as_micros()).unwrap_or(u64::MAX);
         let wire = self.doing.lane().wire();
-        wire.answered(u64::try_from(after.as_micros()).unwrap_or(u64::MAX));
+        wire.answered(us(after.unwrap_or_default()));
+        // An answer that came before all was sent says nothing about the time it takes.
+        if let Some(after) = after.filter(|_| success && !self.named) {
+            wire.succeeded(us(after));
+        }
         self.turn(Phase::Receive);
     }
 

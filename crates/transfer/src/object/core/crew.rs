@@ -19,6 +19,8 @@ use std::time::Duration;
 const WATCH: Duration = Duration::from_millis(20);
 /// In how many of those rounds connections are looked at once.
 const LOOK_ROUNDS: u32 = 5;
+/// In how many of them the first core times a handshake: once a second.
+const HANDSHAKE_ROUNDS: u32 = 50;
 /// Threads of a core for file calls that would block it, and for look-ups of names. They begin
 /// when they are needed.
 const BLOCKING_THREADS: (usize, usize) = (4, 32);
@@ -93,6 +95,11 @@ impl<'a> Crew<'a> {
             if round % LOOK_ROUNDS == 0 {
                 let clients = self.source.iter().chain(&self.target);
                 clients.for_each(|client| client.look_at_some(lane));
+            }
+            if self.number == 0 && round % HANDSHAKE_ROUNDS == 0 {
+                let lane = self.engine.setup.helm.meter.share(self.number);
+                let clients = self.source.iter().chain(&self.target);
+                clients.for_each(|client| client.shake_hands(&lane));
             }
             if self.engine.setup.control.is_stopped() {
                 self.engine.queue.stop();

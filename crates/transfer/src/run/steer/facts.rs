@@ -52,13 +52,14 @@ pub(super) fn facts(
     Facts {
         span_s,
         cpus: ceilings.cpus().unwrap_or(process::cpus() as f64),
+        cpus_allowed: (!allowed.is_empty()).then_some(allowed.len() as f64),
         cpu_used: rates.process.cpu(),
         machine_used: (!machine.is_empty())
             .then(|| machine.iter().map(|(_, cpu)| cpu.used()).sum()),
         machine_cpus: (!rates.cpus.is_empty()).then_some(rates.cpus.len() as f64),
         iowait: (!machine.is_empty()).then_some(rates.cpu.iowait),
         blocked: Some(to.sums.blocked.saturating_sub(from.sums.blocked) as f64 / samples),
-        stolen: (!machine.is_empty()).then_some(rates.cpu.steal),
+        stolen: (!machine.is_empty()).then(|| machine.iter().map(|(_, cpu)| cpu.steal).sum()),
         thread_used: rates.process.busiest.map(|(_, used)| used),
         run_delay: rates.process.run_delay,
         pressure: Pressure {
@@ -77,6 +78,7 @@ pub(super) fn facts(
         bytes_per_s,
         items_per_s: per_s(before.items, after.items),
         operations_per_s,
+        answer_min_ms: to.wire.answer_least_us.map(|us| us as f64 / 1e3),
         throttled_per_s: per_s(before.throttled, after.throttled)
             + per_s(before.timed_out, after.timed_out),
         limits: limits(subject, bytes_per_s, operations_per_s),
@@ -171,12 +173,15 @@ fn network(ends: &Ends, rates: &Rates, from: &WireCounts, to: &WireCounts) -> Ne
     let share = |part: f64, whole: f64| (whole > 0.0).then_some((part / whole).clamp(0.0, 1.0));
     let looks = grown(from.looks, to.looks);
     let busy_us = grown(from.busy_us, to.busy_us);
+    let handshakes = grown(from.handshakes, to.handshakes);
+    let handshake_us = grown(from.handshake_us, to.handshake_us);
     NetworkFacts {
         bytes_per_s: link.map_or(0.0, |link| link.rx_bytes_per_s.max(link.tx_bytes_per_s)),
         link_bytes_per_s: link.and_then(|link| link.bits_per_s).map(|bits| bits as f64 / 8.0),
         retransmits: rates.retransmits,
         rtt_ms: (looks > 0.0).then(|| grown(from.rtt_us, to.rtt_us) / looks / 1e3),
         rtt_min_ms: to.rtt_least_us.map(|us| us as f64 / 1e3),
+        handshake_ms: (handshakes > 0.0).then(|| handshake_us / handshakes / 1e3),
         same_machine,
         peer_window_full: share(grown(from.receiver_us, to.receiver_us), busy_us),
         send_queue_full: share(grown(from.unsent, to.unsent), looks),
