@@ -3,7 +3,7 @@
 
 use super::signals::{BLOCKED, LOCKED, PRESSURE, QUOTA, RUN_DELAY, THROTTLED};
 use super::signals::{busy, ceiling, dirty, queue, user_limit};
-use super::view::{CPU_FULL, FLAT, REACHED, READS, View, WRITES};
+use super::view::{CPU_FULL, CPU_NEED, FLAT, REACHED, READS, View, WRITES};
 use super::{DiskFacts, Evidence, Level, Resource, Side};
 use crate::meter::Phase;
 
@@ -68,10 +68,8 @@ fn cpu(v: &View<'_>) -> Option<Claim> {
             (true, false) => Level::Consistent,
         }
     } else {
-        // Others use them: only what waits for CPUs itself is limited by that, or what waits for a
-        // server that shares them.
-        let near = v.f.network.as_ref().is_some_and(|network| network.same_machine);
-        let waits = delay >= 2.0 * RUN_DELAY || near && (delay >= RUN_DELAY || pressed);
+        // Others use them: only what waits for CPUs itself for much of its time is limited by that.
+        let waits = delay >= 2.0 * RUN_DELAY && v.cpu_need().is_some_and(|need| need >= CPU_NEED);
         match machine {
             _ if !waits || machine < REACHED => return None,
             0.97.. => Level::AtLimit,
