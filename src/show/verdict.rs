@@ -13,7 +13,8 @@ const NAMED_MAX: usize = 3;
 
 /// The verdict of a run; of one that was too short to be judged, just that.
 pub fn of(findings: &Findings) -> Verdict {
-    findings.verdict.clone().unwrap_or_else(|| judge(&Facts::default()))
+    let unjudged = || Verdict { signals: Vec::new(), ..judge(&Facts::default()) };
+    findings.verdict.clone().unwrap_or_else(unjudged)
 }
 
 /// The verdict in one sentence with its evidence, and one or two of advice.

@@ -2,6 +2,7 @@
 
 use crate::common::area::Fs;
 use crate::common::case::{case, case_on};
+use crate::files;
 use crate::server::Stage;
 use std::time::Instant;
 
@@ -26,8 +27,8 @@ fn what_makes_no_sense_moves_nothing() {
         ("cp -r --iops-limit=-1 SRC DST", 2, "--iops-limit=-1 is not a whole number"),
         ("cp -r --rps-limit=10 SRC DST", 2, "--rps-limit is for s3:// locations"),
         ("cp -r --memory=1000 SRC DST", 1, "--memory is too small"),
-        ("mv --rps-limit=10 SRC/f DST", 2, "--rps-limit is for s3:// locations"),
-        ("mv --nice=often SRC/f DST", 2, "--nice=often"),
+        ("mv --rps-limit=10 SRC/f0 DST", 2, "--rps-limit is for s3:// locations"),
+        ("mv --nice=often SRC/f0 DST", 2, "--nice=often"),
         ("rm -r --rps-limit=10 SRC", 2, "--rps-limit is for s3:// locations"),
         ("rm -r --iops-limit=10 SRC", 2, "unexpected argument '--iops-limit'"),
         ("verify --nice=x SRC DST", 2, "--nice=x"),
@@ -37,7 +38,7 @@ fn what_makes_no_sense_moves_nothing() {
             "--iops-limit is for transfers between paths",
         ),
         (
-            "cp --memory=5M SRC/f s3://bucket/",
+            "cp --memory=5M SRC/f0 s3://bucket/",
             1,
             "--memory is too small: this transfer needs at least 16 MiB",
         ),
@@ -48,11 +49,11 @@ fn what_makes_no_sense_moves_nothing() {
         ),
     ] {
         case(line, |c| {
-            std::fs::write(c.src().join("f"), "content").unwrap();
+            files(&c.src(), 1, 7);
             let run = c.run();
             run.expect(code).says(&[says]);
-            assert!(std::fs::read_dir(c.dst()).unwrap().next().is_none(), "{run}");
-            assert_eq!(std::fs::read(c.src().join("f")).unwrap(), b"content");
+            assert!(!c.dst().exists(), "{run}");
+            assert_eq!(std::fs::read(c.src().join("f0")).unwrap(), b"xxxxxxx");
         });
     }
 }
@@ -62,9 +63,7 @@ fn operations_keep_their_rate() {
     // Every file costs several: 300 files cannot take less than 1.2 s at 500 operations a second.
     let line = "sync -a --json --iops-limit=500 SRC/ DST";
     case_on(Fs::Tmpfs, Fs::Tmpfs, line, |c| {
-        for number in 0..300 {
-            std::fs::write(c.src().join(format!("f{number}")), "content").unwrap();
-        }
+        files(&c.src(), 300, 7);
         let begun = Instant::now();
         let run = c.run();
         let took_s = begun.elapsed().as_secs_f64();
@@ -120,7 +119,7 @@ fn a_budget_of_memory_is_kept() {
 fn jobs_have_room_in_the_budget() {
     let line = "sync -a --json -j 64 --memory=2M SRC/ DST";
     case(line, |c| {
-        std::fs::write(c.src().join("f"), "content").unwrap();
+        files(&c.src(), 1, 7);
         assert_eq!(c.run().ok().summary()["jobs"], 4);
     });
 }

@@ -12,3 +12,11 @@ mod memory;
 mod path;
 mod polite;
 mod said;
+
+/// Files of one size, `f0` and so on, in a folder that is made.
+fn files(dir: &std::path::Path, count: usize, bytes: usize) {
+    std::fs::create_dir_all(dir).unwrap();
+    for number in 0..count {
+        std::fs::write(dir.join(format!("f{number}")), vec![b'x'; bytes]).unwrap();
+    }
+}

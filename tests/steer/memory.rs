@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// A server far away, and work for some seconds.
 fn far(stage: &Stage) -> Server<'_> {
-    stage.null("--keys 5000 --object-size 100 --latency 50ms")
+    stage.null("--keys 12000 --object-size 100 --latency 50ms")
 }
 
 const LINE: &str = "sync -r --json s3://bkt/ null:";
@@ -74,7 +74,7 @@ fn a_damaged_memory_is_told_before_anything_moves() {
     assert!(stage.src().join("f").exists());
     // It is left alone, and in nobody's way who does not want it.
     server.run(&format!("{LINE} --no-memory")).ok();
-    server.run("sync -r --json -j 8 s3://bkt/ null:").ok();
+    server.run("sync -r --json -j 400 s3://bkt/ null:").ok();
     assert!(std::fs::read_to_string(&path).unwrap().starts_with("{\"this is\""));
 }
 

@@ -1,6 +1,7 @@
 //! The way that the number of jobs went, in the summary.
 
 use crate::common::case::{Run, case};
+use crate::files;
 use crate::server::Stage;
 use serde_json::Value;
 
@@ -29,7 +30,7 @@ fn path(run: &Run) -> Vec<u64> {
 fn short_runs_have_one_too() {
     for line in ["sync -a --json SRC/ DST", "cp -r --json SRC DST", "mv --json SRC DST"] {
         case(line, |c| {
-            std::fs::write(c.src().join("f"), "content").unwrap();
+            files(&c.src(), 1, 7);
             let run = c.run();
             // A rename moves nothing, and so has nothing to steer.
             if line.starts_with("mv") {
@@ -45,9 +46,7 @@ fn short_runs_have_one_too() {
 #[test]
 fn a_fixed_number_stays() {
     case("sync -a --json -j 3 --bwlimit=2m SRC/ DST", |c| {
-        for number in 0..6 {
-            std::fs::write(c.src().join(format!("f{number}")), vec![b'x'; 1 << 20]).unwrap();
-        }
+        files(&c.src(), 6, 1 << 20);
         let run = c.run();
         assert_eq!(path(&run), [3]);
         assert_eq!(run.summary()["jobs"], 3);

@@ -3,6 +3,7 @@
 use crate::common::area::Fs;
 use crate::common::case::{Case, case_on};
 use crate::common::{have, must, program};
+use crate::files;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ impl Drop for Running {
 }
 
 fn start(c: &Case) -> Running {
-    std::fs::write(c.src().join("f"), vec![b'x'; 8 << 20]).unwrap();
+    files(&c.src(), 1, 8 << 20);
     let words = c.words(&format!("{} --bwlimit=1m", c.line), &c.dst());
     let mut command = Command::new(program());
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null());

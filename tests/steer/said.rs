@@ -2,11 +2,10 @@
 
 use crate::common::area::Fs;
 use crate::common::case::{case, case_on};
+use crate::files;
 
 fn source(c: &crate::common::case::Case) {
-    for number in 0..6 {
-        std::fs::write(c.src().join(format!("f{number}")), vec![b'x'; 1 << 20]).unwrap();
-    }
+    files(&c.src(), 6, 1 << 20);
 }
 
 /// Six seconds under a limit: that is what limits.
@@ -45,8 +44,8 @@ fn explaining_goes_beside_the_output() {
 
 #[test]
 fn what_is_over_at_once_is_explained_too() {
-    case("cp --explain SRC/f DST", |c| {
-        std::fs::write(c.src().join("f"), "content").unwrap();
+    case("cp --explain SRC/f0 DST", |c| {
+        files(&c.src(), 1, 7);
         c.run().ok().says(&["too little to do"]);
     });
 }
@@ -78,7 +77,7 @@ fn failures_keep_their_codes() {
         ("sync -a --explain --no-memory -n SRC/ DST", 0),
     ] {
         case(line, |c| {
-            std::fs::write(c.src().join("f"), "content").unwrap();
+            files(&c.src(), 1, 7);
             c.run().expect(code);
         });
     }

@@ -46,14 +46,9 @@ pub(super) struct Course {
     subject: Subject,
     notes: Notes,
     seed: Setting,
-    /// Most parts of one object.
-    streams_max: usize,
     remembered: bool,
     proves: bool,
 }
-
-/// Parts of one large object that are begun with, and that may ever be under way.
-const STREAMS: (usize, usize) = (8, 64);
 
 impl Course {
     /// Sizes a run: how many jobs it begins with, and how many there may be. `lanes` is how many
@@ -68,17 +63,11 @@ impl Course {
             (Jobs::Auto, true) => JOBS_SEED,
             (jobs, _) => tune::jobs(jobs, &ends.mediums(), process::cpus(), open_files_max),
         };
-        // Parts of objects are counted where that is left to the tuner.
-        let (streams, streams_max) = match (auto && with_store, spec.objects.options.concurrency) {
-            (false, _) => (0, 0),
-            (true, None) => STREAMS,
-            (true, Some(asked)) => (asked, asked),
-        };
-        let seed = noted.unwrap_or(Setting { jobs: by_rule, streams });
-        let seed = Setting {
-            jobs: seed.jobs.clamp(1, jobs_max),
-            streams: seed.streams.clamp(streams.min(1), streams_max),
-        };
+        // A part is a unit like any other: how many of one object are under way follows from the
+        // jobs, and from memory. Readings do not tell parts from small objects, so a number of
+        // their own would be tried where there are none.
+        let jobs = noted.map_or(by_rule, |noted| noted.jobs).clamp(1, jobs_max);
+        let seed = Setting { jobs, streams: 0 };
         let helm = Helm {
             gate: Gate::new(seed.jobs, jobs_max, seed.streams),
             meter: Meter::new(lanes.unwrap_or(jobs_max)),
@@ -96,7 +85,6 @@ impl Course {
             subject,
             notes,
             seed,
-            streams_max,
             remembered: noted.is_some(),
             proves: spec.prove,
         }
@@ -105,7 +93,7 @@ impl Course {
     /// Begins to steer.
     pub fn begin(self) -> Flight {
         let jobs_max = self.helm.gate.jobs_max();
-        let bounds = Bounds { jobs_max, streams_max: self.streams_max };
+        let bounds = Bounds { jobs_max, streams_max: 0 };
         let tuner =
             (!self.subject.jobs_fixed).then(|| Tuner::new(bounds, self.seed, self.remembered));
         let pilot = Pilot::new(tuner, self.proves);

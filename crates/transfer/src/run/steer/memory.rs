@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// Shorter runs teach nothing.
-const TAUGHT_MIN: Duration = Duration::from_secs(1);
+const TAUGHT_MIN: Duration = Duration::from_millis(500);
 /// Entries of a source that are looked at to guess how large its files are.
 const SAMPLE: usize = 32;
 /// Folders that are opened for that, one inside the other.
