@@ -22,6 +22,8 @@ const PREPAID_GRANTS: u64 = 2;
 /// The kernel may receive ahead of us, all connections together, what the rate brings in the time of
 /// a round trip, half of one more, and this.
 const AHEAD_TIME: Duration = Duration::from_millis(10);
+/// What a round trip is taken to be before any was seen.
+const RTT_UNKNOWN: Duration = Duration::from_millis(50);
 /// The least and most that one connection may receive ahead.
 const AHEAD_BYTES: (u64, u64) = (8 << 10, 4 << 20);
 
@@ -115,12 +117,12 @@ impl Flow {
 
     /// How many bytes the kernel may receive ahead of us on a new connection with such a round-trip
     /// time. They come at once, and are paid for: the first second is no faster than the others.
-    pub(super) fn ahead(&self, rtt: Duration) -> usize {
-        let time_s = (rtt.mul_f64(1.5) + AHEAD_TIME).as_secs_f64();
+    pub(super) fn ahead(&self, rtt: Option<Duration>) -> u32 {
+        let time_s = (rtt.unwrap_or(RTT_UNKNOWN).mul_f64(1.5) + AHEAD_TIME).as_secs_f64();
         let share = self.limiter.per_s() as f64 * time_s / self.jobs.load(Ordering::Relaxed) as f64;
         let bytes = (share as u64).clamp(AHEAD_BYTES.0, AHEAD_BYTES.1);
         self.pay(bytes);
-        usize::try_from(bytes).unwrap_or(usize::MAX)
+        u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 }
 
@@ -176,12 +178,12 @@ mod tests {
     fn what_is_received_ahead_fits_the_way() {
         let flow = flow(&Arc::new(Limiter::new(8 << 20)), None);
         assert!(flow.prepays(400 << 10) && !flow.prepays(1 << 20));
-        let near = flow.ahead(Duration::from_micros(100));
+        let near = flow.ahead(Some(Duration::from_micros(100)));
         assert!((80 << 10..100 << 10).contains(&near), "{near}");
         // Far away, enough is under way for the rate.
-        assert!(flow.ahead(Duration::from_millis(100)) >= (8 << 20) / 10);
+        assert!(flow.ahead(Some(Duration::from_millis(100))) >= (8 << 20) / 10);
         flow.set_jobs(1000);
-        assert_eq!(flow.ahead(Duration::ZERO), 8 << 10);
+        assert_eq!(flow.ahead(Some(Duration::ZERO)), 8 << 10);
         // It is paid for.
         assert!(!flow.try_take(1));
     }
