@@ -3,7 +3,7 @@
 
 use super::signals::{BLOCKED, LOCKED, PRESSURE, QUOTA, RUN_DELAY, THROTTLED};
 use super::signals::{busy, ceiling, dirty, queue, user_limit};
-use super::view::{CPU_FULL, FLAT, REACHED, READS, View, WRITES};
+use super::view::{CPU_FULL, CPU_NEED, CPU_PART, FLAT, REACHED, READS, View, WRITES};
 use super::{DiskFacts, Evidence, Level, Resource, Side};
 use crate::meter::Phase;
 
@@ -68,10 +68,11 @@ fn cpu(v: &View<'_>) -> Option<Claim> {
             (true, false) => Level::Consistent,
         }
     } else {
-        // Others use them: only what waits for CPUs itself is limited by that, or what waits for a
-        // server that shares them.
-        let near = v.f.network.as_ref().is_some_and(|network| network.same_machine);
-        let waits = delay >= 2.0 * RUN_DELAY || near && (delay >= RUN_DELAY || pressed);
+        // Others use them: only what runs or waits for CPUs itself for much of its time is limited
+        // by that.
+        let needs = v.cpu_need().is_some_and(|need| need >= CPU_NEED)
+            && (!v.has_store() || own >= CPU_PART);
+        let waits = needs && delay >= 2.0 * RUN_DELAY;
         match machine {
             _ if !waits || machine < REACHED => return None,
             0.97.. => Level::AtLimit,
@@ -110,7 +111,7 @@ fn thread(v: &View<'_>) -> Option<Claim> {
 
 /// A disk is at a known ceiling, or has more requests than it can answer, and threads wait for it.
 fn disk(v: &View<'_>) -> Option<Claim> {
-    if !v.cpu_free() || v.busy_share(Phase::Limit) >= 0.3 {
+    if v.busy_share(Phase::Limit) >= 0.3 {
         return None;
     }
     let waits = |writes: bool| {
@@ -142,8 +143,12 @@ fn disk(v: &View<'_>) -> Option<Claim> {
             best = Some((reached, Claim { resource, level: Level::AtLimit, evidence }));
         }
     }
+    // A known ceiling is one, however many CPUs others use; else a disk may wait for them.
     if let Some((_, claim)) = best {
         return Some(claim);
+    }
+    if !v.cpu_free() {
+        return None;
     }
     v.f.disks.iter().find_map(|disk| saturated(v, disk, &waits, &phases))
 }

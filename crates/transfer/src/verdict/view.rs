@@ -9,6 +9,11 @@ use crate::meter::Phase;
 pub(super) const CPU_FULL: f64 = 0.9;
 /// Something else may only be named while no more than this share of the CPUs is used.
 const CPU_FREE: f64 = 0.85;
+/// CPUs that others use matter where threads run or wait for a CPU for this share of their time.
+pub(super) const CPU_NEED: f64 = 0.5;
+/// With a store threads may wait for CPUs all the time and yet do what there is to do in time: then
+/// they have to use this share of the CPUs as well.
+pub(super) const CPU_PART: f64 = 0.4;
 /// A known ceiling counts as reached from this share of it on.
 pub(super) const REACHED: f64 = 0.95;
 /// Relative gain of goodput per relative gain of jobs up to which more jobs bring nothing.
@@ -86,22 +91,35 @@ impl<'a> View<'a> {
     /// kernel by I/O or a lock. Units of local transfers are threads; with stores there is a
     /// thread a CPU, and a unit in a local phase keeps one.
     pub(super) fn blocked(&self) -> Option<f64> {
-        let local = self.units(&LOCAL);
-        let threads = match self.has_store() {
-            true => self.f.cpus.ceil().min(self.f.jobs).max(1.0),
-            false => local,
-        };
-        if threads < 0.05 {
-            return None;
-        }
-        let used = self.f.cpu_used;
-        let waited = match self.f.run_delay {
-            Some(delay) => used * delay / (1.0 - delay.clamp(0.0, 0.99)),
+        let waited = match self.cpus_waited_for() {
+            Some(waited) => waited,
             // Nobody waits long for a CPU while some have nothing to do.
             None if self.cpu_free() => 0.0,
             None => return None,
         };
-        Some(((local - used - waited) / threads).clamp(0.0, 1.0))
+        let (local, threads) = (self.units(&LOCAL), self.threads()?);
+        Some(((local - self.f.cpu_used - waited) / threads).clamp(0.0, 1.0))
+    }
+
+    /// Threads that have something to do, mean; `None` where there are hardly any.
+    fn threads(&self) -> Option<f64> {
+        let threads = match self.has_store() {
+            true => self.f.cpus.ceil().min(self.f.jobs).max(1.0),
+            false => self.units(&LOCAL),
+        };
+        (threads >= 0.05).then_some(threads)
+    }
+
+    /// CPUs' worth of time for which threads that could run had none.
+    fn cpus_waited_for(&self) -> Option<f64> {
+        let delay = self.f.run_delay?.clamp(0.0, 0.99);
+        Some(self.f.cpu_used * delay / (1.0 - delay))
+    }
+
+    /// Share of the threads' time on a CPU or waiting for one: how much CPUs matter here, whoever
+    /// else uses them.
+    pub(super) fn cpu_need(&self) -> Option<f64> {
+        Some(((self.f.cpu_used + self.cpus_waited_for()?) / self.threads()?).clamp(0.0, 1.0))
     }
 
     /// Share of the CPUs that this process may use that it used, or that were taken away.

@@ -66,6 +66,12 @@ fn cpus_that_others_use() {
     // The others fill the CPUs, but this process waits for something else.
     facts.run_delay = Some(0.03);
     assert_eq!(named(&facts), UNKNOWN);
+    // It hardly ever wants a CPU, and waits when it does. So it is the disk whose ceiling is reached.
+    let mut facts = throttled(3000.0, true);
+    (facts.cpu_used, facts.machine_used, facts.run_delay) = (0.12, Some(2.0), Some(0.48));
+    assert_eq!(named(&facts), (Resource::DiskIops, Level::AtLimit));
+    facts.disks.clear();
+    assert_eq!(named(&facts), UNKNOWN);
 }
 
 #[test]

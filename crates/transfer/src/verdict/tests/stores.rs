@@ -66,13 +66,18 @@ fn a_server_with_a_cap() {
     assert_eq!(named(&facts), (Resource::Server, Level::Consistent));
     facts.network.as_mut().unwrap().handshake_ms = Some(18.0);
     assert_eq!(named(&facts), (Resource::Network, Level::Consistent));
-    // The server shares the machine, and it has no CPU left.
+    // No CPU is left on the machine that the server shares. It may want one, or only take its time.
     facts.network.as_mut().unwrap().handshake_ms = Some(0.06);
     facts.machine_used = Some(1.99);
     facts.run_delay = Some(0.15);
     facts.pressure.cpu = Some(0.7);
+    assert_eq!(named(&facts), UNKNOWN);
+    (facts.cpu_used, facts.run_delay) = (0.05, Some(0.98));
+    assert_eq!(named(&facts), UNKNOWN);
+    // Both work for all they are worth.
+    (facts.cpu_used, facts.run_delay) = (0.9, Some(0.3));
     assert_eq!(named(&facts), (Resource::Cpu, Level::AtLimit));
-    assert!(judge(&facts).advice.contains("other processes use 1.9 CPUs"));
+    assert!(judge(&facts).advice.contains("other processes use 1.1 CPUs"));
 }
 
 #[test]
