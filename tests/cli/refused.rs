@@ -89,6 +89,8 @@ fn sample(option: &str, value: &str) -> &'static str {
         ("--modify-window" | "-@", _) => "1",
         ("--files-from", _) => "LIST",
         ("--joblog" | "--log-file", _) => "OLD/log",
+        ("--ionice", _) => "idle",
+        ("--iops-limit", _) => "1000",
         (_, "FILE") => "LIST",
         (_, "DIR") => "OLD",
         (_, "PATTERN" | "RULE") => "x",

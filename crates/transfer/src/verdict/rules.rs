@@ -30,8 +30,12 @@ fn claim<const N: usize>(
 /// Everything that the signals name. One that is alone is the answer.
 pub(super) fn claims(v: &View<'_>) -> Vec<Claim> {
     let mut found: Vec<Claim> = [user_limit_(v), cpu(v), thread(v)].into_iter().flatten().collect();
-    found.extend(disk(v));
-    found.extend([network(v), server(v), latency(v), lock(v)].into_iter().flatten());
+    let disk = disk(v);
+    // Behind a known ceiling no number of jobs helps; what the curve says is from before it was hit.
+    let capped = disk.as_ref().is_some_and(|claim| claim.level == Level::AtLimit);
+    found.extend(disk);
+    found.extend([network(v), server(v), lock(v)].into_iter().flatten());
+    found.extend(latency(v).filter(|_| !capped));
     // What is said in general only counts where nothing is said in particular.
     if found.is_empty() {
         found.extend([source(v), target(v)].into_iter().flatten());

@@ -241,10 +241,12 @@ impl<'a> View<'a> {
         certain.then_some(true)
     }
 
-    /// Segments were lost, and these are ours: we send, or whoever does is on this machine.
+    /// Segments were lost, and these are ours: we send, or whoever does is on this machine. There
+    /// they may also be those of others: not if handshakes find the way free.
     pub(super) fn is_lossy(&self) -> bool {
         self.f.network.as_ref().is_some_and(|network| {
-            let ours = self.is_sending() || network.same_machine;
+            let free = network.handshake_ms.is_some() && self.is_congested() == Some(false);
+            let ours = self.is_sending() || network.same_machine && !free;
             ours && network.retransmits.is_some_and(|share| share >= 0.005)
         })
     }

@@ -178,7 +178,12 @@ fn network(ends: &Ends, rates: &Rates, from: &WireCounts, to: &WireCounts) -> Ne
     NetworkFacts {
         bytes_per_s: link.map_or(0.0, |link| link.rx_bytes_per_s.max(link.tx_bytes_per_s)),
         link_bytes_per_s: link.and_then(|link| link.bits_per_s).map(|bits| bits as f64 / 8.0),
-        retransmits: rates.retransmits,
+        // The machine's share counts where some of it is ours. Of what a store sends us again only
+        // the machine's counter tells, and that only if the store is on this machine.
+        retransmits: match ends.is_store(Side::Source) || to.retransmits > from.retransmits {
+            true => rates.retransmits,
+            false => rates.retransmits.map(|_| 0.0),
+        },
         rtt_ms: (looks > 0.0).then(|| grown(from.rtt_us, to.rtt_us) / looks / 1e3),
         rtt_min_ms: to.rtt_least_us.map(|us| us as f64 / 1e3),
         handshake_ms: (handshakes > 0.0).then(|| handshake_us / handshakes / 1e3),

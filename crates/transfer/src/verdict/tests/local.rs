@@ -66,6 +66,10 @@ fn cpus_that_others_use() {
     // The others fill the CPUs, but this process waits for something else.
     facts.run_delay = Some(0.03);
     assert_eq!(named(&facts), UNKNOWN);
+    // More jobs brought more while there was room for what is to be written.
+    let mut facts = throttled(6000.0, true);
+    facts.curve = points(&[(1.0, 10.0), (2.0, 40.0), (4.0, 90.0)]);
+    assert_eq!(named(&facts), (Resource::DiskIops, Level::AtLimit));
     // It hardly ever wants a CPU, and waits when it does. So it is the disk whose ceiling is reached.
     let mut facts = throttled(3000.0, true);
     (facts.cpu_used, facts.machine_used, facts.run_delay) = (0.12, Some(2.0), Some(0.48));

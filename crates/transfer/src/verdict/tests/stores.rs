@@ -137,6 +137,10 @@ fn a_narrow_way_down() {
     facts.network.as_mut().unwrap().handshake_ms = None;
     facts.network.as_mut().unwrap().retransmits = Some(0.01);
     assert_eq!(named(&facts), (Resource::Network, Level::Consistent));
+    // Handshakes are as quick as can be: others lose segments, and the server sends slowly.
+    facts.network.as_mut().unwrap().handshake_ms = Some(0.05);
+    assert_eq!(named(&facts), (Resource::Server, Level::Consistent));
+    facts.network.as_mut().unwrap().handshake_ms = None;
     // The machine's other traffic loses segments; the server is elsewhere.
     facts.network.as_mut().unwrap().same_machine = false;
     assert_eq!(named(&facts), UNKNOWN);
