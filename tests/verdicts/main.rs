@@ -77,7 +77,10 @@ fn the_limit_that_was_made_is_named() {
             let trial = match (rig.run)() {
                 Ok(trial) => trial,
                 Err(why) => {
-                    if is_last {
+                    let others = Load::now().others_since(&before);
+                    println!("{}: {why}, others {others:.2}", rig.name);
+                    // A limit that others kept from being reached is no lack of this machine.
+                    if is_last && others <= 0.15 {
                         common::skip(&format!("rig {}: {why}", rig.name));
                     }
                     continue;
