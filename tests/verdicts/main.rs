@@ -70,40 +70,38 @@ fn the_limit_that_was_made_is_named() {
     assert!(picked.iter().all(known), "HAKOBU_RIGS names no rig: {picked:?}");
     let (mut wrong, mut named, mut counted) = (Vec::new(), 0, 0);
     for rig in RIGS.iter().filter(|rig| picked.is_empty() || picked.contains(&rig.name)) {
-        let before = Load::now();
-        // Once more where somebody else took the machine meanwhile.
-        let trial = match (rig.run)().or_else(|_| (rig.run)()) {
-            Ok(trial) => trial,
-            Err(why) => {
-                common::skip(&format!("rig {}: {why}", rig.name));
-                continue;
+        // Others take CPUs and disks at times: what is not named is tried once more, and both are
+        // shown.
+        for is_last in [false, true] {
+            let before = Load::now();
+            let trial = match (rig.run)() {
+                Ok(trial) => trial,
+                Err(why) => {
+                    if is_last {
+                        common::skip(&format!("rig {}: {why}", rig.name));
+                    }
+                    continue;
+                }
+            };
+            let ruling = judge(&trial.summary, rig.right);
+            let others = Load::now().others_since(&before);
+            println!("{:16} {:28} {ruling:?}, others {others:.2}", rig.name, trial.note);
+            println!("    {}", trial.summary["verdict"]);
+            if let Ruling::Named = ruling {
+                named += usize::from(rig.counts);
+                counted += usize::from(rig.counts);
+                break;
             }
-        };
-        let ruling = judge(&trial.summary, rig.right);
-        println!("{:16} {:28} {ruling:?}", rig.name, trial.note);
-        println!("    {}", trial.summary["verdict"]);
-        let others = Load::now().others_since(&before);
-        counted += usize::from(rig.counts);
-        match ruling {
-            Ruling::Named => named += usize::from(rig.counts),
-            // Where others work, a limit cannot always be told from theirs.
-            Ruling::Open if others > 0.25 => {
-                common::skip(&format!(
-                    "rig {}: others used {:.0} % of the CPUs",
-                    rig.name,
-                    100.0 * others
-                ));
-                counted -= usize::from(rig.counts);
-            }
-            Ruling::Open => {
-                println!("    jobs {}\n{}", trial.summary["jobs_path"], trial.explained)
-            }
-            Ruling::Wrong(why) => {
-                println!("    jobs {}\n{}", trial.summary["jobs_path"], trial.explained);
-                wrong.push(format!("{}: {why}", rig.name));
+            println!("    jobs {}\n{}", trial.summary["jobs_path"], trial.explained);
+            if is_last {
+                // Where others work, a limit cannot always be told from theirs.
+                counted += usize::from(rig.counts && others <= 0.25);
+                if let Ruling::Wrong(why) = ruling {
+                    wrong.push(format!("{}: {why}", rig.name));
+                }
             }
         }
     }
     assert!(wrong.is_empty(), "wrong verdicts:\n  {}", wrong.join("\n  "));
-    assert!(named * 10 >= counted * 8, "only {named} of {counted} limits were named");
+    assert!(named * 10 >= counted * 8 && named > 0, "only {named} of {counted} limits were named");
 }

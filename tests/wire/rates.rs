@@ -16,8 +16,8 @@ const SMALL: usize = 256 << 10;
 const STRETCH: Duration = Duration::from_millis(50);
 const STRETCHES_A_SECOND: usize = 20;
 
-/// Passes everything on in both directions, and counts it. Connections of so many jobs hold little
-/// on the way, all together.
+/// Passes everything on in both directions, and counts it. Of so many connections at once all
+/// together hold little on the way.
 struct Relay {
     url: String,
     up: Arc<[AtomicU64]>,
@@ -25,7 +25,7 @@ struct Relay {
 }
 
 impl Relay {
-    fn new(server: &Server<'_>, jobs: usize) -> Relay {
+    fn new(server: &Server<'_>, streams: usize) -> Relay {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let behind = server.url.strip_prefix("http://").unwrap().to_owned();
@@ -36,7 +36,9 @@ impl Relay {
             for client in listener.incoming() {
                 let client = client.unwrap();
                 // What waits here has not passed yet.
-                socket2::SockRef::from(&client).set_send_buffer_size((64 << 10) / jobs).unwrap();
+                socket2::SockRef::from(&client)
+                    .set_send_buffer_size((128 << 10) / streams)
+                    .unwrap();
                 let server = TcpStream::connect(&behind).unwrap();
                 let ways = [(client.try_clone(), server.try_clone()), (Ok(server), Ok(client))];
                 for ((from, to), counts) in ways.into_iter().zip(both.clone()) {
@@ -76,17 +78,22 @@ fn shares(counts: &[AtomicU64]) -> (f64, f64) {
 
 /// Runs it up to four times (other programs may be in the way): once the mean is within 5 % and no
 /// second has more than a tenth too much. Whole, whatever the rate.
-fn kept(options: &str, line: &str, prepare: impl Fn(&Stage), check: impl Fn(&Stage)) {
+fn kept(
+    options: &str,
+    line: &str,
+    streams: usize,
+    prepare: impl Fn(&Stage),
+    check: impl Fn(&Stage),
+) {
     // One after the other: they would be in each other's way.
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let jobs = if line.contains("-j 1 ") { 1 } else { 32 };
     let mut seen = Vec::new();
     for _ in 0..4 {
         let stage = Stage::new();
         prepare(&stage);
         let server = if options.is_empty() { stage.serve("") } else { stage.null(options) };
-        let relay = Relay::new(&server, jobs);
+        let relay = Relay::new(&server, streams);
         server.run(&format!("{line} --bwlimit=8m --no-memory --endpoint-url {}", relay.url)).ok();
         check(&stage);
         let counts = if options.is_empty() { &relay.up } else { &relay.down };
@@ -99,7 +106,17 @@ fn kept(options: &str, line: &str, prepare: impl Fn(&Stage), check: impl Fn(&Sta
     panic!("mean and fastest second {seen:.3?} of the rate: {line}");
 }
 
+/// Connections that are busy at once: parts of one object, or the jobs that a run begins with.
+fn streams(line: &str, count: usize) -> usize {
+    match count {
+        _ if line.contains("-j 1 ") => 1,
+        1 => 5,
+        _ => 32,
+    }
+}
+
 fn upload(line: &str, count: usize) {
+    let streams = streams(line, count);
     let name = |number: usize| format!("f{number}");
     let sizes = TOTAL / count;
     let prepare = |stage: &Stage| {
@@ -107,7 +124,7 @@ fn upload(line: &str, count: usize) {
             stage.source(&name(number), sizes);
         }
     };
-    kept("", line, prepare, |stage| {
+    kept("", line, streams, prepare, |stage| {
         for number in 0..count {
             let wanted = noise(name(number).len() as u64, sizes);
             assert!(stage.object(&name(number)) == Some(wanted), "{} differs", name(number));
@@ -116,10 +133,12 @@ fn upload(line: &str, count: usize) {
 }
 
 fn download(line: &str, count: usize) {
+    let streams = streams(line, count);
     let options = format!("--keys {count} --object-size {}", TOTAL / count);
     kept(
         &options,
         line,
+        streams,
         |_| {},
         |stage| {
             let found = crate::server::contents(&stage.dst());

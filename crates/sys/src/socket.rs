@@ -23,26 +23,6 @@ pub fn discard(socket: impl AsFd, bytes_max: usize) -> io::Result<usize> {
     usize::try_from(taken).map_err(|_| io::Error::last_os_error())
 }
 
-/// Sets how many bytes the kernel receives before they are read: socket(7), `SO_RCVBUF`; it takes
-/// twice as many for its own needs, and at least 2,304.
-///
-/// # Errors
-/// Those of setsockopt(2).
-pub fn set_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<()> {
-    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-    // SAFETY: the kernel reads one int from where `bytes` lives through the call.
-    let failed = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RCVBUF,
-            (&raw const bytes).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 /// What the kernel knows of a TCP connection: tcp(7), `TCP_INFO`; fields as in linux/tcp.h.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
@@ -146,19 +126,6 @@ mod tests {
         assert!(after.busy_us > 30_000 && after.busy_us < 60_000_000, "{after:?}");
         assert!(after.receiver_limited_us > 0, "{after:?}");
         assert!(after.pacing_bytes_per_s > 0, "{after:?}");
-    }
-
-    #[test]
-    fn a_small_receive_buffer_holds_little() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        set_receive_buffer(&ours, 8 << 10).unwrap();
-        let (mut peer, _) = listener.accept().unwrap();
-        peer.write_all(&vec![7; 1 << 20]).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        // What has arrived so far, in one call.
-        let waiting = discard(&ours, 1 << 20).unwrap();
-        assert!((1..=64 << 10).contains(&waiting), "{waiting}");
     }
 
     #[test]

@@ -73,6 +73,8 @@ struct Flows {
     /// Of the rate of the other one, where every byte comes from a store and goes to one.
     target: Arc<Limiter>,
     bodies: Arc<Semaphore>,
+    /// One for each.
+    lines: [Arc<tokio::sync::Mutex<()>>; 2],
 }
 
 impl Flows {
@@ -83,18 +85,19 @@ impl Flows {
             _ => Arc::clone(limiter),
         };
         let bodies = Arc::new(Semaphore::new(bodies_max(limiter)));
-        Some(Flows { source: Arc::clone(limiter), target, bodies })
+        Some(Flows { source: Arc::clone(limiter), target, bodies, lines: Default::default() })
     }
 
     /// For one core and one side.
     fn of(&self, side: Side) -> Rc<Flow> {
-        Rc::new(match side {
-            Side::Source => Flow::new(&self.source, None, &self.bodies),
-            Side::Target => {
-                let other = !Arc::ptr_eq(&self.source, &self.target);
-                Flow::new(&self.target, other.then_some(&self.source), &self.bodies)
+        let [first, second] = &self.lines;
+        let (limiter, follows, line) = match side {
+            Side::Target if !Arc::ptr_eq(&self.source, &self.target) => {
+                (&self.target, Some(&self.source), second)
             }
-        })
+            _ => (&self.source, None, first),
+        };
+        Rc::new(Flow::new(limiter, follows, &self.bodies, line))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,8 @@ const TTL: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub(super) struct Addresses {
     hosts: Mutex<HashMap<(String, u16), Known>>,
+    /// The shortest time that a connection took to open, nanoseconds; 0: none was opened.
+    rtt_ns: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -24,6 +27,20 @@ struct Known {
 }
 
 impl Addresses {
+    /// A connection took so long to open.
+    pub fn took(&self, time: Duration) {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let shorter = |least: u64| (least == 0 || ns < least).then_some(ns);
+        // An error says that it is not shorter.
+        let _ = self.rtt_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, shorter);
+    }
+
+    /// The round-trip time to the nearest of all; `None` before the first connection.
+    pub fn rtt(&self) -> Option<Duration> {
+        let ns = self.rtt_ns.load(Ordering::Relaxed);
+        (ns > 0).then(|| Duration::from_nanos(ns))
+    }
+
     /// The address that a new connection to `host` goes to.
     ///
     /// # Errors

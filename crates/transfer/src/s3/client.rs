@@ -61,15 +61,16 @@ impl Client {
         self.flow.as_ref().filter(|_| CONTENT.contains(&operation) || operation == "GetObject")
     }
 
-    /// Waits under the rate that the user set; `Stopped` where the run is.
-    pub(super) async fn wait(&self, wait: Duration, operation: &'static str) -> Result<(), Error> {
-        if wait.is_zero() {
+    /// Waits until so many bytes of content may be moved; `Stopped` where the run is.
+    pub(super) async fn take(&self, bytes: u64, operation: &'static str) -> Result<(), Error> {
+        let Some(flow) = &self.flow else { return Ok(()) };
+        if flow.try_take(bytes) {
             return Ok(());
         }
         let _phase = self.doing.as_ref().map(|doing| doing.during(Phase::Limit));
-        match self.store().sleep(wait).await {
-            true => Ok(()),
-            false => Err(stopped(operation)),
+        tokio::select! {
+            () = flow.take(bytes) => Ok(()),
+            () = self.store().stopping() => Err(stopped(operation)),
         }
     }
 
@@ -80,11 +81,11 @@ impl Client {
     /// # Errors
     /// `Stopped`.
     pub async fn prepay(&self, bytes: u64) -> Result<u64, Error> {
-        let Some(wait) = self.flow.as_ref().and_then(|flow| flow.take_whole(bytes)) else {
-            return Ok(0);
-        };
-        self.wait(wait, "GetObject").await?;
-        Ok(bytes)
+        // As a whole: many that took a little each would all ask at the same time.
+        match self.flow.as_ref().is_some_and(|flow| bytes > 0 && flow.prepays(bytes)) {
+            true => self.take(bytes, "GetObject").await.map(|()| bytes),
+            false => Ok(0),
+        }
     }
 
     /// Waits until one more body with content may be on its way, and for its first bytes.
@@ -105,8 +106,8 @@ impl Client {
         if request.body.is_empty() {
             return Ok(Some(Paced::new(flow, 0, permit)));
         }
-        let (bytes, wait) = flow.take(request.body.len() as u64);
-        self.wait(wait, operation).await?;
+        let bytes = flow.grant_bytes(request.body.len() as u64);
+        self.take(bytes, operation).await?;
         Ok(Some(Paced::new(flow, bytes, permit)))
     }
 

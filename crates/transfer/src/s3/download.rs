@@ -57,8 +57,11 @@ impl Download {
             let left = rest
                 .promised_bytes
                 .map_or(u64::MAX, |promised| promised.saturating_sub(rest.got_bytes));
-            let wait = paced.before_reading(left);
-            self.client.wait(wait, self.operation).await?;
+            let bytes = paced.wants(left);
+            if bytes > 0 {
+                self.client.take(bytes, self.operation).await?;
+                paced.grant(bytes);
+            }
             rest.conn.watch().read_at_most(paced.granted_bytes());
         }
         self.client.turn(Phase::Receive);

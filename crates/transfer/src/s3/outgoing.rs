@@ -5,15 +5,14 @@ use super::flow::Flow;
 use super::http::Watch;
 use crate::meter::{Doing, Phase};
 use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
 use http_body::{Body, Frame, SizeHint};
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Sleep, sleep};
 
 /// Bytes that are handed over at once.
 const FRAME_BYTES: usize = 1 << 20;
@@ -53,8 +52,8 @@ pub(super) struct Paced {
     flow: Rc<Flow>,
     /// Bytes that may be sent now.
     granted_bytes: usize,
-    /// Until when the grant has to wait.
-    wait: Option<Pin<Box<Sleep>>>,
+    /// The grant that is waited for.
+    wait: Option<(usize, LocalBoxFuture<'static, ()>)>,
     /// Gone when the body is over.
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -77,15 +76,10 @@ impl Paced {
         self.granted_bytes = self.granted_bytes.saturating_add(bytes);
     }
 
-    /// Makes sure that some bytes are granted for a body of which `left_bytes` are to come; how
-    /// long to wait before they are read.
-    pub fn before_reading(&mut self, left_bytes: u64) -> Duration {
-        if self.granted_bytes > 0 || left_bytes == 0 {
-            return Duration::ZERO;
-        }
-        let (bytes, wait) = self.flow.take(left_bytes);
-        self.grant(bytes);
-        wait
+    /// How many bytes have to be granted before more is read of a body of which `left_bytes` are to
+    /// come; 0 where some are granted.
+    pub fn wants(&self, left_bytes: u64) -> u64 {
+        if self.granted_bytes > 0 { 0 } else { self.flow.grant_bytes(left_bytes) }
     }
 
     /// So many bytes came. What came beyond the grant, with the head of an answer, is paid for.
@@ -99,13 +93,17 @@ impl Paced {
 
     /// How many of `left` bytes may be sent, once some may.
     fn poll_grant(&mut self, left: usize, cx: &mut Context<'_>) -> Poll<usize> {
-        if self.granted_bytes == 0 {
-            let (bytes, wait) = self.flow.take(left as u64);
-            self.granted_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-            self.wait = (wait > Duration::ZERO).then(|| Box::pin(sleep(wait)));
+        if self.granted_bytes == 0 && self.wait.is_none() {
+            let bytes = self.flow.grant_bytes(left as u64);
+            let len = usize::try_from(bytes).unwrap_or(usize::MAX);
+            match self.flow.try_take(bytes) {
+                true => self.granted_bytes = len,
+                false => self.wait = Some((len, Box::pin(self.flow.take(bytes)))),
+            }
         }
-        if let Some(wait) = &mut self.wait {
+        if let Some((len, wait)) = &mut self.wait {
             ready!(wait.as_mut().poll(cx));
+            self.granted_bytes = *len;
             self.wait = None;
         }
         Poll::Ready(self.granted_bytes)

@@ -3,7 +3,7 @@
 use super::address::Addresses;
 use super::endpoint::Place;
 use super::flow::Flow;
-use hakobu_sys::socket::{TcpInfo, set_receive_buffer, tcp_info};
+use hakobu_sys::socket::{TcpInfo, tcp_info};
 use rustls_pki_types::ServerName;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -57,7 +57,7 @@ pub(super) async fn dial(
             .next(&place.host, place.port)
             .await
             .map_err(|why| DialError::Failed(cannot(&why)))?;
-        match tokio::time::timeout(timeout, open(address, place, tls, flow)).await {
+        match tokio::time::timeout(timeout, open(addresses, address, place, tls, flow)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(e)) => {
                 if let Some(tls) = e.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>())
@@ -102,17 +102,23 @@ fn describe(e: &io::Error, address: SocketAddr) -> String {
 }
 
 async fn open(
+    addresses: &Addresses,
     address: SocketAddr,
     place: &Place,
     tls: Option<&TlsConnector>,
     flow: Option<&Flow>,
 ) -> io::Result<Stream> {
-    let begun = Instant::now();
-    let tcp = TcpStream::connect(address).await?;
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
     if let Some(flow) = flow {
-        // Opening took one round trip. Nothing has been asked for yet: nothing has come.
-        set_receive_buffer(&tcp, flow.ahead(begun.elapsed()))?;
+        // Before it connects: a window that was offered cannot be taken back (tcp(7)).
+        socket.set_recv_buffer_size(flow.ahead(addresses.rtt()))?;
     }
+    let begun = Instant::now();
+    let tcp = socket.connect(address).await?;
+    addresses.took(begun.elapsed());
     tcp.set_nodelay(true)?;
     let Some(tls) = tls else { return Ok(Stream::Plain(tcp)) };
     let name = ServerName::try_from(place.host.clone()).map_err(io::Error::other)?;
