@@ -94,8 +94,8 @@ class Bench:
 
 
 def middle(rates):
-    good = [rate for rate in rates if rate]
-    return statistics.median(good) if good else 0.0
+    """The median rate; 0 where a run failed: what loses files is no setting to be compared with."""
+    return statistics.median(rates) if all(rates) else 0.0
 
 
 def estimate(bench, cell, name):
@@ -105,8 +105,9 @@ def estimate(bench, cell, name):
         count = cell.first
         while True:
             rate = bench.run(cell, [name, "-", "estimate", 0], fixed(jobs), count)
+            # A number of jobs with which files are lost is out.
             if rate is None:
-                rates[jobs] = 1.0
+                rates.pop(jobs, None)
                 break
             rates[jobs] = rate
             if count / rate > 0.7 or count >= cell.most:
@@ -120,13 +121,14 @@ def measure(bench, cell, name, length, rates, lines):
     seconds *= bench.scale
     whole = min(cell.most, int(max(rates.values()) * seconds))
     # What takes far longer than the best moves fewer files, for the same time: rates are compared.
-    comparable = {jobs for jobs in cell.jobs if whole / rates[jobs] <= 2.5 * seconds}
-    counts = {fixed(j)[0]: whole if j in comparable else max(cell.first, int(rates[j] * seconds)) for j in cell.jobs}
-    points = [fixed(j) for j in cell.jobs]
+    tried = list(rates)
+    comparable = {jobs for jobs in tried if whole / rates[jobs] <= 2.5 * seconds}
+    counts = {fixed(j)[0]: whole if j in comparable else max(cell.first, int(rates[j] * seconds)) for j in tried}
+    points = [fixed(j) for j in tried]
     sweep = bench.rounds_of(cell, [name, title, "sweep"], points, counts, bench.sweeps)
-    sweep = {jobs: middle(sweep[fixed(jobs)[0]]) for jobs in cell.jobs}
+    sweep = {jobs: middle(sweep[fixed(jobs)[0]]) for jobs in tried}
     best = max(sweep, key=sweep.get)
-    knee = min(jobs for jobs in cell.jobs if sweep[jobs] >= 0.97 * sweep[best])
+    knee = min(jobs for jobs in tried if sweep[jobs] >= 0.97 * sweep[best])
     points = ", ".join(f"{jobs}: {rate:,.0f}" for jobs, rate in sweep.items())
     lines.append(f"\n{name}, {title} ({whole:,} files); files/s by jobs: {points}; best {best}, knee {knee}\n")
     if not sweep[best]:

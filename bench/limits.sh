@@ -4,7 +4,7 @@
 #   bench/limits.sh [--quick] [--scale X] [--rows NAME,NAME…] RESULTS
 #
 # RESULTS is a folder for raw numbers (limits.tsv, one line for each run) and for limits.md. Needs root (a
-# tmpfs of its own), python3 and 4 GB of memory. --scale makes transfers shorter than 10 s, --quick
+# tmpfs and a network namespace of its own), iproute2, python3 and 4 GB of memory. --scale makes transfers shorter than 10 s, --quick
 # makes 1 round instead of 3, --rows picks rows (bench/limits.sh --list names them).
 #
 # HAKOBU names the program (default: target/release/hakobu), KEEP_WORK=1 keeps the work folder.
@@ -25,4 +25,6 @@ trap 'exit 130' INT TERM
 
 export AWS_ACCESS_KEY_ID=hakobubench AWS_SECRET_ACCESS_KEY=hakobubenchsecret AWS_REGION=us-east-1
 export AWS_EC2_METADATA_DISABLED=true XDG_STATE_HOME="$work/state"
-python3 "$here/limits.py" --work "$work" --hakobu "${HAKOBU:-$here/../target/release/hakobu}" "$@"
+# shellcheck disable=SC2016  # the inner shell expands it
+unshare -n sh -c 'ip link set lo up && exec "$@"' - \
+  python3 "$here/limits.py" --work "$work" --hakobu "${HAKOBU:-$here/../target/release/hakobu}" "$@"
