@@ -2,4 +2,5 @@
 
 pub mod chart;
 pub mod record;
+pub mod results;
 pub mod serve;

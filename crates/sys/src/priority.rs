@@ -58,9 +58,36 @@ pub fn set_io_priority(class: IoClass, level: u8) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Makes this thread a batch job (SCHED_BATCH, sched(7)): when it wakes up, it does not take the CPU
+/// away from who has it, but waits for its turn. Its share stays the same.
+///
+/// # Errors
+/// EPERM where the process may not choose (a real-time or idle policy, or seccomp).
+pub fn set_batch() -> io::Result<()> {
+    // SAFETY: sched_param is plain numbers, for which all zeroes is a value; the call only reads it
+    // and 0 is the calling thread.
+    let done = unsafe {
+        let parameters: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(0, libc::SCHED_BATCH, &parameters)
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_batch_job_is_one_of_its_thread_only() {
+        // SAFETY: the call takes a number and no pointers.
+        let policy = || unsafe { libc::sched_getscheduler(0) };
+        aside(|| {
+            assert_eq!(policy(), libc::SCHED_OTHER);
+            set_batch().unwrap();
+            assert_eq!(policy(), libc::SCHED_BATCH);
+        });
+        assert_eq!(policy(), libc::SCHED_OTHER);
+    }
 
     fn io_priority() -> i64 {
         // SAFETY: the call takes two numbers and no pointers.

@@ -126,6 +126,12 @@ enum Front {
 }
 
 impl Front {
+    /// Whether it is there to measure clients with: then its threads leave the CPU to a client of
+    /// this machine until that waits. Else each request interrupts the client that has just sent it.
+    fn is_instrument(&self) -> bool {
+        matches!(self, Front::Null(_))
+    }
+
     /// Serves a connection to its end. Failures are those of this client.
     async fn serve(self, stream: TcpStream) {
         // Answers are written whole: nothing is gained by waiting for more.

@@ -188,9 +188,9 @@ impl Client {
         retry_after: Option<Duration>,
     ) -> Option<i64> {
         let store = self.store();
-        let attempts_max = store.resolved.attempts_max;
-        let wait = retry::wait(class, tries, attempts_max, retry_after, fastrand::f64())?;
-        let cost = store.budget.take(class)?;
+        let attempts = store.resolved.attempts;
+        let wait = retry::wait(class, tries, attempts, retry_after, fastrand::f64())?;
+        let cost = store.may_retry(class)?;
         store.counts.retries.fetch_add(1, Ordering::Relaxed);
         self.turn(Phase::Pause);
         store.sleep(wait).await.then_some(cost)

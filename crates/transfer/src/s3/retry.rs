@@ -6,10 +6,31 @@
 
 use super::error::Kind;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Tries of one request where nobody says a number, the first included.
-pub(super) const ATTEMPTS_MAX: u32 = 5;
+/// How often one request is tried, the first time included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Attempts {
+    most: u32,
+    /// While the server asks to slow down. Who has hundreds of requests in flight meets that again
+    /// and again until the rate is right, without anything being broken.
+    throttled_most: u32,
+}
+
+impl Default for Attempts {
+    fn default() -> Attempts {
+        Attempts { most: 5, throttled_most: 10 }
+    }
+}
+
+impl Attempts {
+    /// As somebody asked for.
+    pub fn exactly(most: u32) -> Attempts {
+        Attempts { most, throttled_most: most }
+    }
+}
+
 /// Longest back-off.
 const WAIT_MAX: Duration = Duration::from_secs(20);
 /// A server that asks for longer than this is not waited for as long.
@@ -49,41 +70,64 @@ pub(super) fn class(kind: Kind, status: u16, code: &str) -> Class {
 pub(super) fn wait(
     class: Class,
     tries: u32,
-    attempts_max: u32,
+    attempts: Attempts,
     retry_after: Option<Duration>,
     random: f64,
 ) -> Option<Duration> {
-    if class == Class::Final || tries >= attempts_max {
+    let (most, base) = match class {
+        Class::Final => return None,
+        Class::Throttled => (attempts.throttled_most, BASE_THROTTLED),
+        Class::Transient | Class::TimedOut => (attempts.most, BASE),
+    };
+    if tries >= most {
         return None;
     }
-    let base = if class == Class::Throttled { BASE_THROTTLED } else { BASE };
     let ceiling = base.saturating_mul(1 << tries.saturating_sub(1).min(16)).min(WAIT_MAX);
     let jittered = ceiling.mul_f64(random.clamp(0.0, 1.0));
     Some(jittered.max(retry_after.unwrap_or_default().min(RETRY_AFTER_MAX)))
 }
 
 /// Tokens that retries cost and successes bring back, shared by all requests of a store: an
-/// endpoint that is dead is given up soon, one that is sick is not hammered.
+/// endpoint that is dead is given up soon, one that is sick is not hammered. To be asked to slow
+/// down costs nothing as long as other requests succeed: then the rate is what is wrong, and it
+/// follows (`pace`).
 #[derive(Debug)]
 pub(super) struct Budget {
     tokens: AtomicI64,
+    /// How many requests had succeeded when that number was last seen to grow, and when that was.
+    progress: Mutex<(u64, Duration)>,
 }
 
 const TOKENS: i64 = 500;
 const COST: i64 = 5;
 const COST_TIMED_OUT: i64 = 10;
+/// So long after the last success a server that asks to slow down is one that fails.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Budget {
     /// A full one.
     pub fn new() -> Budget {
-        Budget { tokens: AtomicI64::new(TOKENS) }
+        Budget { tokens: AtomicI64::new(TOKENS), progress: Mutex::default() }
     }
 
-    /// Pays for one retry and says what it cost; `None` where the budget is spent.
-    pub fn take(&self, class: Class) -> Option<i64> {
+    /// Pays for one retry and says what it cost; `None` where the budget is spent. `now` counts
+    /// from one start, `succeeded` is how many requests have succeeded by then.
+    pub fn take(&self, class: Class, now: Duration, succeeded: u64) -> Option<i64> {
+        if class == Class::Throttled && self.goes_on(now, succeeded) {
+            return Some(0);
+        }
         let cost = if class == Class::TimedOut { COST_TIMED_OUT } else { COST };
         let paid = |left: i64| (left >= cost).then_some(left - cost);
         self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, paid).ok().map(|_| cost)
+    }
+
+    /// Whether a request succeeded not long ago.
+    fn goes_on(&self, now: Duration, succeeded: u64) -> bool {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        if succeeded > progress.0 {
+            *progress = (succeeded, now);
+        }
+        now.saturating_sub(progress.1) < PATIENCE
     }
 
     /// A request succeeded, its last retry having cost `paid` (0: there was none): that comes
@@ -104,7 +148,8 @@ mod tests {
 
     #[test]
     fn waits_grow_within_their_ceiling() {
-        let wait = |class, tries, random| wait(class, tries, 99, None, random).unwrap();
+        let often = Attempts::exactly(99);
+        let wait = |class, tries, random| wait(class, tries, often, None, random).unwrap();
         assert_eq!(wait(Class::Transient, 1, 1.0), Duration::from_millis(50));
         assert_eq!(wait(Class::Transient, 3, 1.0), Duration::from_millis(200));
         assert_eq!(wait(Class::Transient, 3, 0.5), Duration::from_millis(100));
@@ -115,29 +160,49 @@ mod tests {
 
     #[test]
     fn the_last_try_is_the_last() {
-        assert!(wait(Class::Transient, 4, 5, None, 0.0).is_some());
-        assert!(wait(Class::Transient, 5, 5, None, 0.0).is_none());
-        assert!(wait(Class::Final, 1, 5, None, 0.0).is_none());
+        let again = |class, tries, attempts| wait(class, tries, attempts, None, 0.0).is_some();
+        let usual = Attempts::default();
+        assert!(again(Class::Transient, 4, usual) && !again(Class::Transient, 5, usual));
+        assert!(again(Class::Throttled, 9, usual) && !again(Class::Throttled, 10, usual));
+        assert!(!again(Class::Final, 1, usual));
+        // Who says a number means it.
+        assert!(!again(Class::Throttled, 1, Attempts::exactly(1)));
     }
 
     #[test]
     fn a_server_that_names_a_time_is_heard_within_reason() {
-        let wait = |s| wait(Class::Throttled, 1, 5, Some(Duration::from_secs(s)), 0.0).unwrap();
+        let wait = |s| {
+            let retry_after = Some(Duration::from_secs(s));
+            wait(Class::Throttled, 1, Attempts::default(), retry_after, 0.0).unwrap()
+        };
         assert_eq!(wait(3), Duration::from_secs(3));
         assert_eq!(wait(100_000), RETRY_AFTER_MAX);
     }
 
     #[test]
     fn a_dead_endpoint_spends_the_budget() {
+        let take = |budget: &Budget, class| budget.take(class, Duration::from_secs(60), 7);
         let budget = Budget::new();
-        let taken = std::iter::from_fn(|| budget.take(Class::Transient)).count();
+        let taken = std::iter::from_fn(|| take(&budget, Class::Transient)).count();
         assert_eq!(taken, 100);
         let budget = Budget::new();
-        assert_eq!(std::iter::from_fn(|| budget.take(Class::TimedOut)).count(), 50);
+        assert_eq!(std::iter::from_fn(|| take(&budget, Class::TimedOut)).count(), 50);
         budget.refill(0);
-        assert!(budget.take(Class::Transient).is_none());
+        assert!(take(&budget, Class::Transient).is_none());
         budget.refill(10);
-        assert!(budget.take(Class::Transient).is_some());
+        assert!(take(&budget, Class::Transient).is_some());
+    }
+
+    #[test]
+    fn to_slow_down_costs_nothing_while_others_succeed() {
+        let budget = Budget::new();
+        let take = |s, succeeded| budget.take(Class::Throttled, Duration::from_secs(s), succeeded);
+        assert!((0..10_000).all(|_| take(1, 0) == Some(0)));
+        assert!((0..10_000).all(|_| take(30, 5) == Some(0)));
+        // Nothing has succeeded for longer than anybody waits: the server fails.
+        let taken = std::iter::from_fn(|| take(41, 5)).count();
+        assert_eq!(taken, 100);
+        assert_eq!(take(41, 6), Some(0));
     }
 
     /// How many of `count` requests the spent budget fails, where each try fails with
@@ -148,10 +213,10 @@ mod tests {
         'requests: for _ in 0..count {
             let (mut tries, mut paid) = (1, 0);
             while random.f64() < rate {
-                if wait(Class::Transient, tries, ATTEMPTS_MAX, None, 0.0).is_none() {
+                if wait(Class::Transient, tries, Attempts::default(), None, 0.0).is_none() {
                     continue 'requests;
                 }
-                let Some(cost) = budget.take(Class::Transient) else {
+                let Some(cost) = budget.take(Class::Transient, Duration::ZERO, 0) else {
                     refused += 1;
                     continue 'requests;
                 };

@@ -4,7 +4,7 @@
 use super::checksum::Algorithm;
 use super::endpoint::{Endpoint, REGION};
 use super::profile::{Lookup, Profile};
-use super::retry::ATTEMPTS_MAX;
+use super::retry::Attempts;
 use super::sign::Keys;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -60,7 +60,8 @@ pub struct Settings {
     pub request_checksums: Option<ChecksumPolicy>,
     /// `AWS_RESPONSE_CHECKSUM_VALIDATION`.
     pub response_checksums: Option<ChecksumPolicy>,
-    /// Tries of one request, the first included (`AWS_MAX_ATTEMPTS`; 5 where nothing is said).
+    /// Tries of one request, the first included (`AWS_MAX_ATTEMPTS`; where nothing is said 5, and 10
+    /// while the server asks to slow down).
     pub attempts_max: Option<u32>,
     /// Whether a body that is hashed already may go unsigned over plain HTTP, too
     /// (`--unsigned-payload`; over TLS it always does).
@@ -92,7 +93,7 @@ pub(super) struct Resolved {
     pub addressing: Addressing,
     pub algorithm: Option<Algorithm>,
     pub checks_downloads: bool,
-    pub attempts_max: u32,
+    pub attempts: Attempts,
     pub unsigned_payload: bool,
     pub connect_timeout: Duration,
     pub read_timeout: Duration,
@@ -134,13 +135,11 @@ impl Settings {
         from.parse("AWS_RETRY_MODE", "retry_mode", |mode| {
             matches!(mode, "legacy" | "standard" | "adaptive").then_some(())
         })?;
-        let attempts = |text: &str| text.parse().ok().filter(|n| *n > 0);
+        let positive = |text: &str| text.parse().ok().filter(|n| *n > 0);
         let attempts_max = match self.attempts_max {
             Some(0) => return Err("at least one attempt is needed".to_owned()),
-            Some(attempts_max) => attempts_max,
-            None => {
-                from.parse("AWS_MAX_ATTEMPTS", "max_attempts", attempts)?.unwrap_or(ATTEMPTS_MAX)
-            }
+            None => from.parse("AWS_MAX_ATTEMPTS", "max_attempts", positive)?,
+            said => said,
         };
         let request_checksums = match self.request_checksums {
             None => from.parse(
@@ -175,7 +174,7 @@ impl Settings {
             addressing: self.addressing(&from)?,
             algorithm: self.algorithm.or(by_default),
             checks_downloads: response_checksums != Some(ChecksumPolicy::WhenRequired),
-            attempts_max,
+            attempts: attempts_max.map_or_else(Attempts::default, Attempts::exactly),
             unsigned_payload: self.unsigned_payload,
             connect_timeout: self.connect_timeout.unwrap_or(CONNECT_TIMEOUT),
             read_timeout: self.read_timeout.unwrap_or(READ_TIMEOUT),

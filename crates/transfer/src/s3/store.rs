@@ -8,7 +8,7 @@ use super::endpoint::Place;
 use super::error::{Error, Kind};
 use super::pace::Pace;
 use super::profile::Lookup;
-use super::retry::Budget;
+use super::retry::{Budget, Class};
 use super::settings::{Resolved, Settings};
 use super::sign::Keys;
 use crate::limit::Limiter;
@@ -245,6 +245,12 @@ impl Store {
         let slowed = pace.throttled(self.started.elapsed(), succeeded);
         self.paced.store(true, Ordering::Relaxed);
         slowed
+    }
+
+    /// Pays for one retry and says what it cost; `None` where there shall be none.
+    pub(super) fn may_retry(&self, class: Class) -> Option<i64> {
+        let succeeded = self.counts.requests.load(Ordering::Relaxed);
+        self.budget.take(class, self.started.elapsed(), succeeded)
     }
 
     /// To be called about once a second while requests are under way.

@@ -43,8 +43,8 @@ impl Shape {
             Some(rules) => rules.apply(bits.unwrap_or(plain), false),
             None => bits.unwrap_or(plain),
         };
-        let root = hakobu_sys::process::euid() == 0;
-        let owners = |stored: Option<u32>| stored.filter(|_| options.keep_owners && root);
+        let is_root = || hakobu_sys::process::euid() == 0;
+        let owners = |stored: Option<u32>| stored.filter(|_| options.keep_owners && is_root());
         Shape {
             mode,
             exact: bits.is_some() || policy.chmod.is_some(),

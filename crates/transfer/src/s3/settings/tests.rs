@@ -45,7 +45,7 @@ fn url(text: &str) -> Endpoint {
 fn nothing_said_is_aws_in_its_first_region() {
     let resolved = plain(&[]).unwrap();
     assert_eq!(resolved.endpoint, Endpoint::Aws { dualstack: false, fips: false });
-    assert_eq!((resolved.region.as_str(), resolved.attempts_max), ("us-east-1", 5));
+    assert_eq!((resolved.region.as_str(), resolved.attempts), ("us-east-1", Attempts::default()));
     assert_eq!(resolved.algorithm, Some(Algorithm::Crc64Nvme));
     assert!(resolved.checks_downloads && resolved.verify_tls && !resolved.anonymous);
 }
@@ -86,7 +86,7 @@ fn the_profile_says_what_the_environment_does_not() {
     assert_eq!(resolved.region, "ap-east-1");
     let resolved = resolve(&settings, &home.0, &[]).unwrap();
     assert_eq!(resolved.region, "eu-north-1");
-    assert_eq!(resolved.attempts_max, 9);
+    assert_eq!(resolved.attempts, Attempts::exactly(9));
     assert_eq!(resolved.ca_bundle, Some(PathBuf::from("/c.pem")));
     assert_eq!((resolved.algorithm, resolved.checks_downloads), (None, false));
     assert_eq!(resolved.addressing, Addressing::Virtual);
