@@ -110,6 +110,19 @@ pub fn send(pid: u32, signal: i32) -> io::Result<()> {
     }
 }
 
+/// Sends a signal to all processes of a group, kill(2).
+///
+/// # Errors
+/// There is none of that number, or all of it is somebody else's; or no such signal.
+pub fn send_to_group(group: u32, signal: i32) -> io::Result<()> {
+    let group = number(group)?.as_raw_nonzero().get();
+    // SAFETY: the call takes two numbers and touches no memory of ours.
+    match unsafe { libc::kill(-group, signal) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// From now on each of `signals` that comes no longer ends this process, but writes two bytes into
 /// `pipe`: its number, and 1 where the kernel sent it by itself (a key of the terminal, a
 /// hang-up: then the whole foreground group has got it), 0 where a process sent it. What was
@@ -161,6 +174,7 @@ mod tests {
             assert!(used.rss_bytes_max > 100_000 && used.minor_faults > 0, "{used:?}");
             assert!(collect(child.id()).is_err());
         }
+        assert!(send_to_group(u32::MAX, 0).is_err() && send_to_group(0, 0).is_err());
         assert!(send(u32::MAX, 0).is_err() && wait_for_end(0).is_err());
     }
 

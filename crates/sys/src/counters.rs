@@ -146,6 +146,15 @@ pub fn processes() -> Vec<u32> {
     names.collect()
 }
 
+/// Processes and threads that were started since the boot, by anybody (`processes` of
+/// proc_stat(5)).
+pub fn started() -> Option<u64> {
+    let mut buffer = Vec::new();
+    let file = Counters::machine(Machine::Stat)?;
+    let text = std::str::from_utf8(file.read(&mut buffer)?).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("processes ")?.trim().parse().ok())
+}
+
 /// Ticks a second of the times in `stat` files, sysconf(3).
 pub fn ticks_per_s() -> u64 {
     rustix::param::clock_ticks_per_second()

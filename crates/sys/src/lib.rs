@@ -5,6 +5,7 @@
 //! above it can be swapped by somebody else while we work. Names are C strings: they come from
 //! `getdents64` that way and go back that way, without a copy.
 
+pub mod about;
 pub mod cache;
 pub mod cgroup;
 pub mod child;

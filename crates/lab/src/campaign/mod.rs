@@ -146,6 +146,8 @@ pub struct Launch {
     pub cpus: Option<usize>,
     /// Then it is killed, with all its children, and has failed.
     pub timeout: Option<Duration>,
+    /// An exit code other than 0 is no failure.
+    pub any_exit: bool,
 }
 
 /// What is looked at after a run.

@@ -6,6 +6,11 @@
 //! are in `samples.jsonl`, one [`Curves`] for each run. A campaign that goes on after a stop appends
 //! to the same files.
 
+pub mod import;
+pub mod read;
+pub mod store;
+pub mod write;
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -128,6 +133,14 @@ pub struct Header {
     pub published: Vec<Published>,
     /// The campaign as it was written, TOML.
     pub text: String,
+    /// What starting one job costs, by who starts it: `exec` (this program), `sh` (a shell in
+    /// between), `parallel` (GNU parallel). Medians, seconds of wall clock.
+    #[serde(default)]
+    pub start_costs_s: BTreeMap<String, f64>,
+    /// What the machine did by itself before the first run, by the names of [`Run::load`]: the noise
+    /// that everything was measured in.
+    #[serde(default)]
+    pub idle_load: BTreeMap<String, f64>,
 }
 
 /// A figure of a published study.

@@ -1,0 +1,148 @@
+//! Numbers that a run says of itself on standard output: fio's JSON, and the summary line of a
+//! transfer with `--json`.
+
+use crate::campaign::Extract;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What was found in an output.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Found {
+    /// Numbers by name.
+    pub metrics: BTreeMap<String, f64>,
+    /// A transfer's verdict.
+    pub verdict: Option<Value>,
+}
+
+/// Takes what is wanted from an output.
+///
+/// # Errors
+/// It is not there: the part of a sentence that follows the name of the command.
+pub(crate) fn extract(how: &Extract, output: &[u8]) -> Result<Found, String> {
+    let text = String::from_utf8_lossy(output);
+    match how {
+        Extract::Nothing => Ok(Found::default()),
+        Extract::FioJson => Ok(Found { metrics: fio(&text)?, verdict: None }),
+        Extract::OwnJson => own(&text),
+    }
+}
+
+/// The summary is the last line that is one.
+fn own(text: &str) -> Result<Found, String> {
+    let summary = text.lines().rev().find_map(|line| {
+        let value: Value = serde_json::from_str(line).ok()?;
+        (value.get("event")? == "summary").then_some(value)
+    });
+    let summary = summary.ok_or("gave no summary line on standard output")?;
+    let mut metrics = BTreeMap::new();
+    for name in ["bytes", "files", "jobs"] {
+        if let Some(number) = summary.get(name).and_then(Value::as_f64) {
+            metrics.insert(name.to_owned(), number);
+        }
+    }
+    let verdict = summary.get("verdict").filter(|verdict| !verdict.is_null()).cloned();
+    Ok(Found { metrics, verdict })
+}
+
+/// fio's own output; warnings may stand before it.
+fn fio(text: &str) -> Result<BTreeMap<String, f64>, String> {
+    let start = text.find('{').ok_or("gave no JSON on standard output")?;
+    let mut documents = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
+    let document = documents.next().and_then(Result::ok);
+    let document = document.ok_or("gave JSON on standard output that cannot be read")?;
+    let jobs = document.get("jobs").and_then(Value::as_array).filter(|jobs| !jobs.is_empty());
+    let jobs = jobs.ok_or("gave JSON without jobs of fio")?;
+    fio_jobs(jobs)
+}
+
+/// The metrics of all jobs, reads and writes together: operations and bytes a second are added, the
+/// mean latency is weighted by operations, and of the 99th percentiles the highest is taken: that
+/// of all together is no higher.
+pub(crate) fn fio_jobs(jobs: &[Value]) -> Result<BTreeMap<String, f64>, String> {
+    let (mut iops, mut bytes_per_s) = (0.0, 0.0);
+    let (mut latency_sum, mut latency_of, mut p99): (f64, f64, Option<f64>) = (0.0, 0.0, None);
+    for job in jobs {
+        if let Some(code) = job.get("error").and_then(Value::as_i64).filter(|code| *code != 0) {
+            return Err(format!("says that a job failed with error {code}"));
+        }
+        for way in ["read", "write"] {
+            let Some(part) = job.get(way) else { continue };
+            let number = |pointer: &str| part.pointer(pointer).and_then(Value::as_f64);
+            iops += number("/iops").unwrap_or(0.0);
+            // Up to version 2 only in KiB.
+            let kib = number("/bw").map(|kib| kib * 1024.0);
+            bytes_per_s += number("/bw_bytes").or(kib).unwrap_or(0.0);
+            let operations = number("/total_ios").or_else(|| number("/iops")).unwrap_or(0.0);
+            // Version 2 has microseconds.
+            let mean = number("/clat_ns/mean").or(number("/clat/mean").map(|us| us * 1e3));
+            if let Some(mean) = mean.filter(|_| operations > 0.0) {
+                latency_sum += mean * operations;
+                latency_of += operations;
+            }
+            let here = number("/clat_ns/percentile/99.000000")
+                .or(number("/clat/percentile/99.000000").map(|us| us * 1e3));
+            if let Some(here) = here.filter(|_| operations > 0.0) {
+                p99 = Some(p99.map_or(here, |highest| highest.max(here)));
+            }
+        }
+    }
+    let mut metrics = BTreeMap::new();
+    metrics.insert("iops".to_owned(), iops);
+    metrics.insert("bw_bytes_per_s".to_owned(), bytes_per_s);
+    if latency_of > 0.0 {
+        metrics.insert("clat_mean_ns".to_owned(), latency_sum / latency_of);
+    }
+    if let Some(p99) = p99 {
+        metrics.insert("clat_p99_ns".to_owned(), p99);
+    }
+    Ok(metrics)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fio_of_both_ages() {
+        let new = r#"fio: this platform does not support ...
+{"fio version":"fio-3.36","jobs":[
+ {"error":0,"read":{"iops":100.0,"bw_bytes":409600,"total_ios":300,
+   "clat_ns":{"mean":1000.0,"percentile":{"99.000000":5000}}},
+  "write":{"iops":50.0,"bw_bytes":204800,"total_ios":100,
+   "clat_ns":{"mean":3000.0,"percentile":{"99.000000":4000}}}},
+ {"error":0,"read":{"iops":1.0,"bw_bytes":4096,"total_ios":0,"clat_ns":{"mean":0.0}},"write":{}}]}
+and more"#;
+        let found = extract(&Extract::FioJson, new.as_bytes()).unwrap().metrics;
+        assert_eq!(found["iops"], 151.0);
+        assert_eq!(found["bw_bytes_per_s"], 618_496.0);
+        assert_eq!((found["clat_mean_ns"], found["clat_p99_ns"]), (1500.0, 5000.0));
+        let old = r#"{"jobs":[{"read":{"iops":10,"bw":4,"clat":{"mean":2.5}},"write":{"iops":0}}]}"#;
+        let found = extract(&Extract::FioJson, old.as_bytes()).unwrap().metrics;
+        assert_eq!((found["bw_bytes_per_s"], found["clat_mean_ns"]), (4096.0, 2500.0));
+        assert_eq!(found.get("clat_p99_ns"), None);
+    }
+
+    #[test]
+    fn own_summaries() {
+        let text = "{\"event\":\"item\"}\n{\"event\":\"summary\",\"files\":3,\"bytes\":12,\"jobs\":4,\
+            \"verdict\":{\"limit\":\"cpu\"}}\nnoise\n";
+        let found = extract(&Extract::OwnJson, text.as_bytes()).unwrap();
+        assert_eq!((found.metrics["files"], found.metrics["bytes"]), (3.0, 12.0));
+        assert_eq!(found.verdict.unwrap()["limit"], "cpu");
+    }
+
+    #[test]
+    fn what_is_not_there_is_said() {
+        for (how, text, said) in [
+            (Extract::OwnJson, "", "no summary line"),
+            (Extract::FioJson, "", "no JSON"),
+            (Extract::FioJson, "{\"jobs\":[", "cannot be read"),
+            (Extract::FioJson, "{}", "without jobs"),
+            (Extract::FioJson, "{\"jobs\":[{\"error\":5}]}", "failed with error 5"),
+        ] {
+            let why = extract(&how, text.as_bytes()).unwrap_err();
+            assert!(why.contains(said), "{why}");
+        }
+        assert_eq!(extract(&Extract::Nothing, b"x"), Ok(Found::default()));
+    }
+}

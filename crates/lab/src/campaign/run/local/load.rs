@@ -1,0 +1,240 @@
+//! What the machine does while a command runs: means for tables, curves for pictures.
+
+use crate::record::{Recorder, Row, Summary};
+use hakobu_transfer::sample::{Sampler, Watched};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Points of a curve that are kept: at ten a second, of two minutes. Of longer runs each two become
+/// one, again and again.
+const POINTS_MAX: usize = 1200;
+/// Nanoseconds between samples.
+const INTERVAL_NS: u64 = 100_000_000;
+
+/// Means by the names of [`crate::results::Run::load`]; times and values of curves.
+pub(super) type Load = (BTreeMap<String, f64>, (Vec<f64>, BTreeMap<String, Vec<f64>>));
+
+/// The curves, by the names of [`crate::results::Curves::values`].
+type Curve = (&'static str, fn(&Row) -> f64);
+const CURVES: [Curve; 9] = [
+    ("user", |row| row.cpu().map_or(0.0, |cpu| cpu.user * 100.0)),
+    ("system", |row| row.cpu().map_or(0.0, |cpu| cpu.system * 100.0)),
+    ("iowait", |row| row.cpu().map_or(0.0, |cpu| cpu.iowait * 100.0)),
+    ("steal", |row| row.cpu().map_or(0.0, |cpu| cpu.steal * 100.0)),
+    ("busiest", |row| row.busiest_cpu().map_or(0.0, |(_, share)| share * 100.0)),
+    ("read", |row| disks(row).map(|disk| disk.read_bytes_per_s).sum()),
+    ("write", |row| disks(row).map(|disk| disk.write_bytes_per_s).sum()),
+    ("iops", |row| disks(row).map(|disk| disk.read_iops + disk.write_iops).sum()),
+    ("net", |row| row.network_bytes_per_s().0 + row.network_bytes_per_s().1),
+];
+
+/// Disks that pass nothing on to others.
+fn disks(row: &Row) -> impl Iterator<Item = &hakobu_transfer::sample::DiskRates> {
+    row.rates.disks.iter().filter(|disk| !disk.stacked)
+}
+
+/// A point of all curves.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Point {
+    /// The end of its time, seconds.
+    at_s: f64,
+    span_s: f64,
+    values: [f64; CURVES.len()],
+}
+
+impl Point {
+    /// Two that follow each other as one.
+    fn joined(self, next: Point) -> Point {
+        let span_s = self.span_s + next.span_s;
+        let share = if span_s > 0.0 { self.span_s / span_s } else { 0.5 };
+        let mut values = [0.0; CURVES.len()];
+        for (at, value) in values.iter_mut().enumerate() {
+            *value = self.values[at] * share + next.values[at] * (1.0 - share);
+        }
+        Point { at_s: next.at_s, span_s, values }
+    }
+}
+
+/// Points, a bounded number of them.
+#[derive(Debug, Default)]
+struct Points {
+    points: Vec<Point>,
+    /// Rows that are one point, as a power of two.
+    doublings: u32,
+    /// Rows that came and are not enough for a point.
+    open: Option<(Point, u64)>,
+}
+
+impl Points {
+    fn add(&mut self, point: Point) {
+        let (open, count) = match self.open.take() {
+            Some((open, count)) => (open.joined(point), count + 1),
+            None => (point, 1),
+        };
+        if count < 1 << self.doublings {
+            self.open = Some((open, count));
+            return;
+        }
+        self.points.push(open);
+        if self.points.len() >= POINTS_MAX {
+            let pairs = self.points.chunks(2);
+            self.points = pairs
+                .filter_map(|pair| pair.iter().copied().reduce(Point::joined))
+                .collect();
+            self.doublings += 1;
+        }
+    }
+
+    fn end(mut self) -> Vec<Point> {
+        self.points.extend(self.open.take().map(|(open, _)| open));
+        self.points
+    }
+}
+
+/// A recording while a command runs.
+pub(super) struct Recording {
+    sampler: Sampler,
+    began_ns: u64,
+    recorder: Recorder,
+    points: Points,
+}
+
+impl Recording {
+    /// Begins with a first sample.
+    pub fn begin() -> Recording {
+        let mut sampler = Sampler::new(Watched::Machine);
+        let mut first = sampler.read();
+        let began_ns = std::mem::take(&mut first.at_ns);
+        let recorder = Recorder::new(first, INTERVAL_NS, false);
+        Recording { sampler, began_ns, recorder, points: Points::default() }
+    }
+
+    fn sample(&mut self) -> hakobu_transfer::sample::Sample {
+        let mut sample = self.sampler.read();
+        sample.at_ns = sample.at_ns.saturating_sub(self.began_ns);
+        sample
+    }
+
+    /// Takes a sample.
+    pub fn tick(&mut self) {
+        let sample = self.sample();
+        if let Some(row) = self.recorder.push(sample) {
+            self.points.add(point(&row));
+        }
+    }
+
+    /// Takes the last sample.
+    pub fn end(mut self) -> Load {
+        let last = self.sample();
+        let (rows, summary) = self.recorder.end(last);
+        for row in &rows {
+            self.points.add(point(row));
+        }
+        (means(&summary), curves(&self.points.end()))
+    }
+}
+
+fn point(row: &Row) -> Point {
+    let mut values = [0.0; CURVES.len()];
+    for (value, (_, of)) in values.iter_mut().zip(CURVES) {
+        *value = of(row);
+    }
+    Point { at_s: row.at_s, span_s: row.rates.span_s, values }
+}
+
+fn curves(points: &[Point]) -> (Vec<f64>, BTreeMap<String, Vec<f64>>) {
+    let times = points.iter().map(|point| rounded(point.at_s)).collect();
+    let values = CURVES.iter().enumerate().map(|(at, (name, _))| {
+        ((*name).to_owned(), points.iter().map(|point| rounded(point.values[at])).collect())
+    });
+    (times, values.collect())
+}
+
+/// Three digits after the point: beyond is noise.
+fn rounded(number: f64) -> f64 {
+    let rounded = (number * 1e3).round() / 1e3;
+    if rounded.is_finite() { rounded } else { 0.0 }
+}
+
+fn means(summary: &Summary) -> BTreeMap<String, f64> {
+    let mut load = BTreeMap::new();
+    let mut put = |name: &str, number: f64| {
+        load.insert(name.to_owned(), rounded(number));
+    };
+    if let Some(cpu) = &summary.cpu {
+        put("cpu_percent", cpu.user_percent.mean + cpu.system_percent.mean);
+        put("iowait_percent", cpu.iowait_percent.mean);
+        put("steal_percent", cpu.steal_percent.mean);
+    }
+    if let Some(busiest) = &summary.busiest_cpu {
+        put("busiest_cpu_percent", busiest.percent.mean);
+    }
+    let disks = || summary.disks.iter().filter(|disk| !disk.stacked);
+    put("disk_busy_percent", disks().map(|disk| disk.busy_percent.mean).fold(0.0, f64::max));
+    put("disk_iops", disks().map(|disk| disk.read_iops.mean + disk.write_iops.mean).sum());
+    let bytes = disks().map(|disk| disk.read_bytes_per_s.mean + disk.write_bytes_per_s.mean);
+    put("disk_bytes_per_s", bytes.sum());
+    let sum = |is_wanted: fn(&str) -> bool| -> f64 {
+        let links = summary.links.iter().filter(|link| is_wanted(&link.name));
+        links.map(|link| link.rx_bytes_per_s.mean + link.tx_bytes_per_s.mean).sum()
+    };
+    put("net_bytes_per_s", sum(|name| name != "lo"));
+    // What is sent there is received there.
+    put("loopback_bytes_per_s", sum(|name| name == "lo") / 2.0);
+    let pressure = &summary.pressure;
+    for (name, stat) in [
+        ("waiting_for_cpu_percent", pressure.cpu_some_percent),
+        ("waiting_for_io_percent", pressure.io_some_percent),
+        ("waiting_for_memory_percent", pressure.memory_some_percent),
+    ] {
+        if let Some(stat) = stat {
+            put(name, stat.mean);
+        }
+    }
+    load
+}
+
+/// What the machine does by itself for a while, or until `stop` is set.
+pub(super) fn of_machine(time: Duration, stop: &AtomicBool) -> BTreeMap<String, f64> {
+    let mut recording = Recording::begin();
+    let until = Instant::now() + time;
+    while Instant::now() < until && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_nanos(INTERVAL_NS));
+        recording.tick();
+    }
+    recording.end().0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_curves_stay_short_and_keep_their_means() {
+        let mut points = Points::default();
+        let rows = 5000u32;
+        for number in 1..=rows {
+            let values = [f64::from(number % 7); CURVES.len()];
+            points.add(Point { at_s: f64::from(number) / 10.0, span_s: 0.1, values });
+        }
+        let points = points.end();
+        assert!(points.len() < POINTS_MAX && points.len() > POINTS_MAX / 4, "{}", points.len());
+        let total: f64 = points.iter().map(|point| point.span_s).sum();
+        assert!((total - 500.0).abs() < 1e-6, "{total}");
+        let mean: f64 = points.iter().map(|point| point.values[3] * point.span_s).sum::<f64>() / total;
+        let wanted = (1..=rows).map(|number| f64::from(number % 7)).sum::<f64>() / f64::from(rows);
+        assert!((mean - wanted).abs() < 1e-6, "{mean} {wanted}");
+        assert_eq!(points.last().unwrap().at_s, 500.0);
+    }
+
+    #[test]
+    fn every_number_can_be_written_down() {
+        let (load, (times, curves)) = Recording::begin().end();
+        assert_eq!(times.len(), 1);
+        assert_eq!(curves.len(), CURVES.len());
+        let numbers = load.values().chain(curves.values().flatten()).chain(&times);
+        assert!(numbers.into_iter().all(|number| number.is_finite()));
+        assert_eq!((rounded(f64::NAN), rounded(1.23456)), (0.0, 1.235));
+    }
+}

@@ -1,0 +1,156 @@
+//! One run of one cell: prepared, timed, checked, cleared away.
+
+use super::extract::extract;
+use super::order::seed_of;
+use super::{Bench, Ending, Measured};
+use crate::campaign::{Launch, Planned};
+use crate::results::{Curves, Run};
+
+/// Characters of an output that a sentence quotes.
+const QUOTED_MAX: usize = 200;
+
+/// Runs it once. `run` says which one it is, and comes back whole, with its load curves and the CPU
+/// time of the lab beside it. `None`: a stop came, and it does not count.
+pub(super) fn once(
+    planned: &Planned,
+    mut run: Run,
+    seed: u64,
+    bench: &mut dyn Bench,
+) -> Option<(Run, Option<Curves>, f64)> {
+    let problem = prepare(planned, &mut run, bench);
+    if bench.is_stopped() {
+        conclude(planned, bench);
+        return None;
+    }
+    let (mut curves, mut lab_cpu_s) = (None, 0.0);
+    let problem = match problem {
+        Some(problem) => Some(problem),
+        None => match bench.measure(&planned.launch) {
+            Err(why) => Some(why),
+            Ok(measured) => {
+                lab_cpu_s = measured.lab_cpu_s;
+                let (t_s, values) = measured.curves.clone();
+                if !t_s.is_empty() {
+                    curves = Some(Curves { cell: run.cell, block: run.block, t_s, values });
+                }
+                take(&mut run, &measured);
+                ended_well(&planned.launch, &measured)
+                    .or_else(|| extracted(planned, &mut run, &measured))
+            }
+        },
+    };
+    let problem = problem.or_else(|| {
+        let looked = bench.check(&planned.check, seed_of(seed, &run));
+        run.checked = looked.checked;
+        looked.problem
+    });
+    let concluded = conclude(planned, bench);
+    run.problem = problem.or(concluded);
+    run.ok = run.problem.is_none();
+    (!bench.is_stopped()).then_some((run, curves, lab_cpu_s))
+}
+
+fn prepare(planned: &Planned, run: &mut Run, bench: &mut dyn Bench) -> Option<String> {
+    for action in &planned.prepare {
+        if bench.is_stopped() {
+            return None;
+        }
+        if let Err(why) = bench.prepare(action) {
+            return Some(format!("could not be prepared: {why}"));
+        }
+    }
+    run.cached = planned.source.as_deref().and_then(|source| bench.cached(source));
+    None
+}
+
+/// What has to be done after a run, whatever became of it.
+fn conclude(planned: &Planned, bench: &mut dyn Bench) -> Option<String> {
+    let mut problem = None;
+    for command in &planned.conclude {
+        if let Err(why) = bench.shell(command, true) {
+            problem.get_or_insert(format!("what follows the run failed: {why}"));
+        }
+    }
+    problem
+}
+
+fn take(run: &mut Run, measured: &Measured) {
+    run.exit_code = match measured.ending {
+        Ending::Exited(code) => Some(code),
+        Ending::Killed(_) | Ending::TimedOut => None,
+    };
+    run.wall_s = measured.wall_s;
+    run.user_s = measured.user_s;
+    run.sys_s = measured.sys_s;
+    run.rss_bytes_max = measured.rss_bytes_max;
+    run.read_bytes = measured.read_bytes;
+    run.write_bytes = measured.write_bytes;
+    run.voluntary_switches = measured.voluntary_switches;
+    run.involuntary_switches = measured.involuntary_switches;
+    run.started = measured.started;
+    run.load.clone_from(&measured.load);
+}
+
+/// What is wrong with how it ended.
+fn ended_well(launch: &Launch, measured: &Measured) -> Option<String> {
+    let how = match measured.ending {
+        Ending::Exited(0) => return None,
+        Ending::Exited(_) if launch.any_exit => return None,
+        Ending::Exited(code) => format!("ended with exit code {code}"),
+        Ending::Killed(signal) => format!("was killed by signal {signal}"),
+        Ending::TimedOut => {
+            let limit_s = launch.timeout.unwrap_or_default().as_secs_f64();
+            format!("took longer than {limit_s} s and was killed")
+        }
+    };
+    let said = last_line(&measured.stderr).or_else(|| last_line(&measured.stdout));
+    Some(match said {
+        Some(said) => format!("{how}; it said: {said}"),
+        None => how,
+    })
+}
+
+fn extracted(planned: &Planned, run: &mut Run, measured: &Measured) -> Option<String> {
+    match extract(&planned.extract, &measured.stdout) {
+        Ok(found) => {
+            run.metrics = found.metrics;
+            run.verdict = found.verdict;
+            None
+        }
+        Err(why) => Some(why),
+    }
+}
+
+/// The last line that says something, on one line and short.
+fn last_line(output: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(output);
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    let clean = line.chars().map(|c| if c.is_control() { ' ' } else { c });
+    Some(clean.take(QUOTED_MAX).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn ends_are_sentences() {
+        let launch = Launch { timeout: Some(Duration::from_millis(1500)), ..Launch::default() };
+        let ended = |ending, stderr: &str| {
+            let stderr = stderr.as_bytes().to_vec();
+            ended_well(&launch, &Measured { ending, stderr, ..Measured::default() })
+        };
+        assert_eq!(ended(Ending::Exited(0), "warning"), None);
+        let said = ended(Ending::Exited(3), "first\n  no \x1b such file\n\n").unwrap();
+        assert_eq!(said, "ended with exit code 3; it said: no   such file");
+        assert_eq!(ended(Ending::Killed(9), "").unwrap(), "was killed by signal 9");
+        assert_eq!(
+            ended(Ending::TimedOut, "").unwrap(),
+            "took longer than 1.5 s and was killed"
+        );
+        let any = Launch { any_exit: true, ..Launch::default() };
+        let measured = Measured { ending: Ending::Exited(7), ..Measured::default() };
+        assert_eq!(ended_well(&any, &measured), None);
+    }
+}

@@ -1,0 +1,268 @@
+//! Which cells run when: every cell once in each block, in an order that only the seed decides; and
+//! when a cell, or all of them, have run enough. Pure: the same results always say the same, so that
+//! a campaign that goes on after a stop does what it would have done without.
+
+use crate::analysis::interval;
+use crate::campaign::Plan;
+use crate::results::Run;
+
+/// A cell that never succeeded is given up after so many failures.
+const FAILURES_MAX: usize = 3;
+/// With fewer values no interval is believed.
+const VALUES_MIN: usize = 3;
+
+/// A small generator of numbers (SplitMix64; Steele, Lea and Flood, "Fast splittable pseudorandom
+/// number generators", 2014): the order of runs must not change with somebody else's library.
+#[derive(Clone, Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    /// One that is made of a seed and a number of its own.
+    pub fn new(seed: u64, stream: u64) -> Random {
+        let mut random = Random(seed);
+        let first = random.draw();
+        Random(first ^ stream.wrapping_mul(0xD1B5_4A32_D192_ED03))
+    }
+
+    /// The next 64 bits.
+    pub fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`, which is not 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        // The upper half of the product is as good as even: `end` is far below 2^64.
+        (u128::from(self.draw()) * end as u128 >> 64) as usize
+    }
+
+    /// Puts things into another order (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, things: &mut [T]) {
+        for last in (1..things.len()).rev() {
+            things.swap(last, self.below(last + 1));
+        }
+    }
+}
+
+/// The order of a block: positions of cells in the plan.
+pub(super) fn order(seed: u64, block: u32, cells: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..cells).collect();
+    Random::new(seed, u64::from(block)).shuffle(&mut order);
+    order
+}
+
+/// The seed of what is chosen by chance in one run.
+pub(super) fn seed_of(seed: u64, run: &Run) -> u64 {
+    Random::new(seed ^ u64::from(run.cell) << 32, u64::from(run.block)).draw()
+}
+
+/// The first block: numbers of cells in their order.
+pub fn first_block(plan: &Plan) -> Vec<u32> {
+    takers(plan, 0, &[]).into_iter().map(|at| plan.cells[at].cell.id).collect()
+}
+
+/// The most runs that there can be, warm-ups included.
+pub fn runs_max(plan: &Plan) -> usize {
+    (plan.repeat.warmup as usize).saturating_add(plan.repeat.max as usize) * plan.cells.len()
+}
+
+/// Whether nothing is left to be done after these runs.
+pub(super) fn is_whole(plan: &Plan, runs: &[Run]) -> bool {
+    for block in 0.. {
+        let takers = takers(plan, block, runs);
+        let is_there = |at: &usize| {
+            let id = plan.cells[*at].cell.id;
+            runs.iter().any(|run| run.cell == id && run.block == block)
+        };
+        if takers.is_empty() {
+            break;
+        }
+        if !takers.iter().all(is_there) {
+            return false;
+        }
+    }
+    true
+}
+
+/// What a run measured, in the campaign's metric. `None` where it failed or did not say.
+fn value(plan: &Plan, run: &Run) -> Option<f64> {
+    if !run.ok || run.warmup {
+        return None;
+    }
+    match plan.metric.as_str() {
+        "" | "wall_s" => Some(run.wall_s),
+        metric => run.metrics.get(metric).copied(),
+    }
+}
+
+/// What is known of a cell before a block.
+struct Known {
+    /// Runs that are no warm-ups, those that failed included.
+    measured: usize,
+    /// It failed too often to be tried again.
+    hopeless: bool,
+    values: Vec<f64>,
+}
+
+fn known(plan: &Plan, at: usize, block: u32, runs: &[Run]) -> Known {
+    let Some(planned) = plan.cells.get(at) else {
+        return Known { measured: 0, hopeless: true, values: Vec::new() };
+    };
+    let id = planned.cell.id;
+    let own = || runs.iter().filter(|run| run.cell == id && run.block < block);
+    let failed = own().filter(|run| !run.ok).count();
+    Known {
+        measured: own().filter(|run| !run.warmup).count(),
+        hopeless: failed >= FAILURES_MAX && own().all(|run| !run.ok),
+        values: own().filter_map(|run| value(plan, run)).collect(),
+    }
+}
+
+/// Whether half the interval of the median is below this share of it.
+fn is_tight(values: &[f64], share: f64) -> bool {
+    if values.len() < VALUES_MIN {
+        return false;
+    }
+    interval(values, 0).is_some_and(|found| {
+        found.mid > 0.0 && (found.high - found.low) / 2.0 < share * found.mid
+    })
+}
+
+/// Whether a cell by itself needs another run.
+fn needs(plan: &Plan, at: usize, block: u32, runs: &[Run]) -> bool {
+    let repeat = &plan.repeat;
+    let known = known(plan, at, block, runs);
+    if known.hopeless {
+        return false;
+    }
+    if block < repeat.warmup {
+        return true;
+    }
+    let measured = known.measured;
+    measured < repeat.min.min(repeat.max) as usize
+        || measured < repeat.max as usize && !is_tight(&known.values, repeat.tight)
+}
+
+/// The cells that run in a block, in their order, after the runs of all blocks before it. A cell and
+/// its control stay together: their runs are compared in pairs.
+pub(super) fn takers(plan: &Plan, block: u32, runs: &[Run]) -> Vec<usize> {
+    let needed: Vec<bool> =
+        (0..plan.cells.len()).map(|at| needs(plan, at, block, runs)).collect();
+    let is_hopeless = |at: usize| known(plan, at, block, runs).hopeless;
+    let joins = |at: usize| {
+        let cell = &plan.cells[at].cell;
+        let pair = plan.cells.iter().enumerate().filter(|(_, other)| {
+            other.cell.control_of == Some(cell.id) || cell.control_of == Some(other.cell.id)
+        });
+        let most = plan.repeat.warmup + plan.repeat.max;
+        needed[at]
+            || !is_hopeless(at) && block < most && pair.into_iter().any(|(other, _)| needed[other])
+    };
+    let mut order = order(plan.repeat.seed, block, plan.cells.len());
+    order.retain(|at| joins(*at));
+    order
+}
+
+/// Why no block came any more: `tight` where some cell has fewer runs than it may have and was not
+/// given up, else `done`.
+pub(super) fn reason(plan: &Plan, runs: &[Run]) -> &'static str {
+    let is_short = |at: usize| {
+        let known = known(plan, at, u32::MAX, runs);
+        !known.hopeless && known.measured < plan.repeat.max as usize
+    };
+    if (0..plan.cells.len()).any(is_short) { "tight" } else { "done" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::campaign::{Planned, Repeat};
+    use crate::results::Cell;
+
+    fn plan(cells: u32, warmup: u32, min: u32, max: u32) -> Plan {
+        let repeat = Repeat { warmup, min, max, tight: 0.05, budget: None, seed: 7 };
+        let cell = |id| Planned { cell: Cell { id, ..Cell::default() }, ..Planned::default() };
+        Plan { cells: (0..cells).map(cell).collect(), repeat, ..Plan::default() }
+    }
+
+    fn run(cell: u32, block: u32, wall_s: f64, ok: bool) -> Run {
+        Run { cell, block, wall_s, ok, ..Run::default() }
+    }
+
+    #[test]
+    fn orders_are_of_the_seed_and_fair() {
+        assert_eq!(order(7, 3, 9), order(7, 3, 9));
+        assert_ne!(order(7, 3, 9), order(7, 4, 9));
+        assert_ne!(order(7, 3, 9), order(8, 3, 9));
+        // These numbers are part of what a seed means: they must never change.
+        let mut random = Random(0);
+        assert_eq!([random.draw(), random.draw()], [0xE220_A839_7B1D_CDAF, 0x6E78_9E6A_A1B9_65F4]);
+        // Each cell is as often at each place.
+        let mut places = [[0u32; 4]; 4];
+        for block in 0..4000 {
+            for (place, cell) in order(1, block, 4).into_iter().enumerate() {
+                places[cell][place] += 1;
+            }
+        }
+        for count in places.into_iter().flatten() {
+            assert!((900..1100).contains(&count), "{places:?}");
+        }
+    }
+
+    #[test]
+    fn cells_run_until_they_are_tight() {
+        let plan = plan(2, 1, 3, 6);
+        let mut runs = Vec::new();
+        for block in 0..4 {
+            assert_eq!(takers(&plan, block, &runs).len(), 2, "{block}");
+            for (cell, wall_s) in [(0, 1.0 + f64::from(block) / 1000.0), (1, f64::from(block + 1))] {
+                runs.push(Run { warmup: block == 0, ..run(cell, block, wall_s, true) });
+            }
+        }
+        // Cell 0 has three that are alike; cell 1 goes on to the most.
+        for block in 4..7 {
+            assert_eq!(takers(&plan, block, &runs), [1], "{block}");
+            runs.push(run(1, block, f64::from(block * 3), true));
+        }
+        assert!(takers(&plan, 7, &runs).is_empty());
+        assert_eq!(reason(&plan, &runs), "tight");
+        // Later runs do not change what an earlier block was.
+        assert_eq!(takers(&plan, 2, &runs).len(), 2);
+    }
+
+    #[test]
+    fn controls_stay_with_what_they_repeat() {
+        let mut plan = plan(3, 0, 3, 5);
+        plan.cells[2].cell.control_of = Some(0);
+        let mut runs = Vec::new();
+        for block in 0..3 {
+            runs.push(run(0, block, 1.0, true));
+            runs.push(run(1, block, 1.0, true));
+            runs.push(run(2, block, f64::from(block + 1), true));
+        }
+        let mut took = takers(&plan, 3, &runs);
+        took.sort_unstable();
+        assert_eq!(took, [0, 2]);
+    }
+
+    #[test]
+    fn what_only_fails_is_given_up() {
+        let plan = plan(2, 1, 10, 10);
+        let mut runs = Vec::new();
+        for block in 0..10 {
+            let took = takers(&plan, block, &runs);
+            assert_eq!(took.contains(&0), block < 3, "{block}");
+            assert!(took.contains(&1));
+            for at in took {
+                // Cell 1 fails often, but not always.
+                runs.push(run(at as u32, block, 1.0, at == 1 && block % 4 == 1));
+            }
+        }
+        runs.push(run(1, 10, 1.0, false));
+        runs[0].warmup = true;
+        assert_eq!(reason(&plan, &runs), "done");
+    }
+}

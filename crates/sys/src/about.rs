@@ -1,0 +1,159 @@
+//! What the machine says of itself: whose it is, what is mounted where, what its disks are. Nothing
+//! here names a machine or its users.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// The instance type, where the firmware tells one (DMI: Amazon's `m5.large`); `None` elsewhere.
+pub fn instance_type() -> Option<String> {
+    let read = |name: &str| std::fs::read_to_string(format!("/sys/class/dmi/id/{name}")).ok();
+    instance_type_of(read("sys_vendor")?.trim(), read("product_name")?.trim())
+}
+
+fn instance_type_of(vendor: &str, product: &str) -> Option<String> {
+    // Others have the product of the virtual machine's monitor there, or of a board.
+    let is_type = product.contains('.') && !product.contains(' ');
+    (vendor.starts_with("Amazon") && is_type).then(|| product.to_owned())
+}
+
+/// The file system that holds a path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mount {
+    /// Its kind: `ext4`.
+    pub kind: String,
+    /// Options that say how it works (proc_pid_mountinfo(5)); none that names a place, an address
+    /// or a user.
+    pub options: Vec<String>,
+}
+
+/// Looks up the file system that holds a path; `None` where the table of mounts does not have it.
+pub fn mount(path: &Path) -> Option<Mount> {
+    let dev = crate::disk::numbers(std::fs::metadata(path).ok()?.dev());
+    let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    mount_of(&table, dev).or_else(|| {
+        // Btrfs and overlays show numbers that no mount has: then the longest place above it.
+        let path = path.canonicalize().ok()?;
+        let lines = table.lines().filter(|line| {
+            line.split(' ').nth(4).is_some_and(|place| path.starts_with(place))
+        });
+        let line = lines.max_by_key(|line| line.split(' ').nth(4).map_or(0, str::len))?;
+        parse(line)
+    })
+}
+
+fn mount_of(table: &str, dev: (u32, u32)) -> Option<Mount> {
+    let number = format!("{}:{}", dev.0, dev.1);
+    parse(table.lines().rfind(|line| line.split(' ').nth(2) == Some(&number))?)
+}
+
+fn parse(line: &str) -> Option<Mount> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut after = after.split(' ');
+    let (kind, _source, of_system) = (after.next()?, after.next()?, after.next().unwrap_or(""));
+    let of_mount = before.split(' ').nth(5)?;
+    let mut options: Vec<String> = Vec::new();
+    for option in of_mount.split(',').chain(of_system.split(',')) {
+        if is_telling(option) && !options.iter().any(|known| known == option) {
+            options.push(option.to_owned());
+        }
+    }
+    Some(Mount { kind: kind.to_owned(), options })
+}
+
+/// Whether an option may be told: those with values only where these are numbers or modes.
+fn is_telling(option: &str) -> bool {
+    const WITH_VALUE: [&str; 22] = [
+        "barrier", "commit", "compress", "compress-force", "data", "discard", "errors", "logbsize",
+        "logbufs", "nconnect", "nr_inodes", "proto", "rsize", "size", "stripe", "sunit", "swidth",
+        "vers", "wsize", "huge", "cache", "allocsize",
+    ];
+    match option.split_once('=') {
+        Some((name, value)) => WITH_VALUE.contains(&name) && !value.contains('/'),
+        None => !option.is_empty() && option.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'
+            || b.is_ascii_digit()),
+    }
+}
+
+/// What a disk is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiskKind {
+    /// As the kernel calls it: `nvme0n1`.
+    pub name: String,
+    /// What it calls itself.
+    pub model: Option<String>,
+    /// The I/O scheduler that is in force: `none`, `mq-deadline`.
+    pub scheduler: Option<String>,
+    /// It turns; `None` where that is not known.
+    pub rotational: Option<bool>,
+}
+
+/// Looks up the disk below the file system that holds a path; `None` where there is none (tmpfs,
+/// NFS, overlay).
+pub fn disk(path: &Path) -> Option<DiskKind> {
+    let dev = std::fs::metadata(path).ok()?.dev();
+    let disk = crate::disk::below(dev)?;
+    let folder = format!("/sys/dev/block/{}:{}", disk.dev.0, disk.dev.1);
+    let read = |name: &str| {
+        let text = std::fs::read_to_string(format!("{folder}/{name}")).ok()?;
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        (!text.is_empty()).then_some(text)
+    };
+    Some(DiskKind {
+        model: read("device/model"),
+        scheduler: read("queue/scheduler").map(|list| chosen(&list).to_owned()),
+        rotational: crate::volume::is_rotational(dev),
+        name: disk.name,
+    })
+}
+
+/// The one in brackets of `none [mq-deadline] bfq`; all of it where none is.
+fn chosen(list: &str) -> &str {
+    let inside = list.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    inside.map_or(list, |(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instance_types() {
+        assert_eq!(instance_type_of("Amazon EC2", "m5.large").as_deref(), Some("m5.large"));
+        for (vendor, product) in
+            [("Amazon EC2", "HVM domU"), ("Google", "Google Compute Engine"), ("QEMU", "q.35")]
+        {
+            assert_eq!(instance_type_of(vendor, product), None, "{vendor} {product}");
+        }
+    }
+
+    #[test]
+    fn mounts_tell_how_they_work_and_not_whose_they_are() {
+        let table = "29 1 259:1 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p1 rw,discard,commit=30\n\
+            36 29 0:31 /alice /home rw,nosuid - nfs4 10.0.0.9:/x rw,vers=4.2,addr=10.0.0.9,clientaddr=10.0.0.5\n\
+            40 29 0:40 / /c rw - overlay overlay rw,lowerdir=/var/a,upperdir=/var/b,workdir=/var/c,uid=7\n";
+        let told = |dev| {
+            let mount = mount_of(table, dev).unwrap();
+            format!("{} {}", mount.kind, mount.options.join(","))
+        };
+        assert_eq!(told((259, 1)), "ext4 rw,relatime,discard,commit=30");
+        assert_eq!(told((0, 31)), "nfs4 rw,nosuid,vers=4.2");
+        assert_eq!(told((0, 40)), "overlay rw");
+        assert_eq!(mount_of(table, (8, 1)), None);
+        assert_eq!(mount_of("odd\n", (0, 0)), None);
+    }
+
+    #[test]
+    fn schedulers() {
+        assert_eq!(chosen("none [mq-deadline] bfq"), "mq-deadline");
+        assert_eq!(chosen("none"), "none");
+    }
+
+    #[test]
+    fn something_is_mounted_at_the_root() {
+        if Path::new("/proc/self/mountinfo").exists() {
+            assert!(!mount(Path::new("/")).unwrap().kind.is_empty());
+        }
+        // Whatever there is: no crash.
+        let _ = (disk(Path::new("/")), disk(Path::new("/no/such")), instance_type());
+    }
+}
