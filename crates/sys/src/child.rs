@@ -116,6 +116,10 @@ pub fn send(pid: u32, signal: i32) -> io::Result<()> {
 /// There is none of that number, or all of it is somebody else's; or no such signal.
 pub fn send_to_group(group: u32, signal: i32) -> io::Result<()> {
     let group = number(group)?.as_raw_nonzero().get();
+    // -1 would be everybody.
+    if group == 1 {
+        return Err(io::Error::from_raw_os_error(libc::EPERM));
+    }
     // SAFETY: the call takes two numbers and touches no memory of ours.
     match unsafe { libc::kill(-group, signal) } {
         0 => Ok(()),
@@ -174,7 +178,7 @@ mod tests {
             assert!(used.rss_bytes_max > 100_000 && used.minor_faults > 0, "{used:?}");
             assert!(collect(child.id()).is_err());
         }
-        assert!(send_to_group(u32::MAX, 0).is_err() && send_to_group(0, 0).is_err());
+        assert!([0, 1, u32::MAX].into_iter().all(|group| send_to_group(group, 0).is_err()));
         assert!(send(u32::MAX, 0).is_err() && wait_for_end(0).is_err());
     }
 

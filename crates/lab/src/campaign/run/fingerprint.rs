@@ -1,0 +1,300 @@
+//! What results were measured with and on: programs, the machine, how quiet it was, what starting a
+//! job costs. Nothing here names a machine or its users.
+
+use super::local::Local;
+use crate::campaign::Plan;
+use crate::results::{Header, Machine, SCHEMA, Tool};
+use hakobu_sys::{about, host};
+use hakobu_transfer::sample::{Limits, Sampler, Watched};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Programs that say their version when asked with `--version`. Others might do who knows what.
+const SAY_VERSION: [&str; 34] = [
+    "aws", "bash", "cat", "cmp", "cp", "cpio", "cpz", "dd", "diff", "find", "fio", "grep", "gzip",
+    "hakobu", "ls", "md5sum", "mv", "parallel", "python3", "rclone", "rsync", "s3cmd", "s4cmd",
+    "sed", "sha256sum", "sleep", "sort", "tar", "touch", "true", "xargs", "xcp", "xz", "zstd",
+];
+/// Programs that do when asked with `version`.
+const SAY_VERSION_AS_COMMAND: [&str; 2] = ["s5cmd", "mc"];
+/// Programs that do when asked with `-V`.
+const SAY_VERSION_SHORT: [&str; 2] = ["fpart", "fpsync"];
+/// Times that a command that does nothing is run to learn what starting one costs.
+const STARTS: usize = 21;
+/// Jobs that GNU parallel is given for that.
+const PARALLEL_JOBS: usize = 20;
+/// How long the machine is looked at before anything is begun.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// What is said of a campaign besides its plan.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// The program and its version.
+    pub program: String,
+    /// When it began, RFC 3339 in UTC.
+    pub start: String,
+    /// The scale that was asked for.
+    pub scale: f64,
+    /// What the machine is to be called; else it is called after what it is.
+    pub machine_name: Option<String>,
+}
+
+/// The first line of the results of a campaign. `instance_type` says what the cloud calls the
+/// machine ([`about::instance_type`] asks the firmware).
+pub fn header(
+    plan: &Plan,
+    facts: &Facts,
+    instance_type: fn() -> Option<String>,
+    local: &Local,
+) -> Header {
+    let mut machine = machine(&plan.places, instance_type());
+    if let Some(name) = &facts.machine_name {
+        machine.name.clone_from(name);
+    }
+    let words = plan.cells.iter().filter_map(|planned| planned.launch.argv.first());
+    let has_shell = words.into_iter().any(|word| word == "sh");
+    let parallel = plan.programs.iter().find(|(_, path)| is_named(path, "parallel"));
+    Header {
+        schema: SCHEMA,
+        name: plan.name.clone(),
+        title: plan.title.clone(),
+        question: plan.question.clone(),
+        program: facts.program.clone(),
+        start: facts.start.clone(),
+        seed: plan.repeat.seed,
+        scale: facts.scale,
+        x_name: plan.x_name.clone(),
+        metric: plan.metric.clone(),
+        more_is_better: plan.more_is_better,
+        machine,
+        tools: plan.programs.iter().map(|(name, path)| tool(name, path, local)).collect(),
+        data: plan.data_sets.clone(),
+        cells: plan.cells.iter().map(|planned| planned.cell.clone()).collect(),
+        left_out: plan.left_out.clone(),
+        published: plan.published.clone(),
+        text: plan.text.clone(),
+        start_costs_s: start_costs(local, has_shell, parallel.map(|(_, path)| path.as_path())),
+        idle_load: local.idle_load(IDLE),
+    }
+}
+
+/// The machine, with the volumes of places by their labels.
+pub fn machine(places: &BTreeMap<String, PathBuf>, instance_type: Option<String>) -> Machine {
+    let (kernel, arch) = host::kernel();
+    let sample = Sampler::new(Watched::Machine).read();
+    let limits = Limits::read();
+    let cpu_model = host::cpu_model();
+    let name = instance_type.clone().or_else(|| cpu_model.clone());
+    let mut said = BTreeSet::new();
+    if let Some(quota) = limits.quota_cpus {
+        said.insert(format!("a quota of {quota} CPUs"));
+    }
+    if let Some(bytes) = limits.memory_bytes {
+        said.insert(format!("{bytes} bytes of memory, page cache included"));
+    }
+    for path in places.values() {
+        let Some(disk) = hakobu_sys::disk::below_path(&there(path)) else { continue };
+        for ceiling in limits.io_ceilings(disk.dev) {
+            let what = match (ceiling.operations, ceiling.writes) {
+                (true, true) => "writes",
+                (true, false) => "reads",
+                (false, true) => "bytes written",
+                (false, false) => "bytes read",
+            };
+            let (name, from) = (&disk.name, ceiling.from);
+            said.insert(format!("{} {what} a second on {name} ({from})", ceiling.per_s));
+        }
+    }
+    Machine {
+        name: name.unwrap_or_else(|| arch.clone()),
+        kernel,
+        arch,
+        cpu_model,
+        cpus: limits.cpus(),
+        cpus_online: sample.cpus.len(),
+        memory_bytes: sample.memory.total_bytes,
+        instance_type,
+        volumes: places.iter().map(|(label, path)| (label.clone(), volume(path))).collect(),
+        limits: said.into_iter().collect(),
+    }
+}
+
+/// The nearest that exists at or above a path.
+fn there(path: &Path) -> PathBuf {
+    path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned()
+}
+
+/// File system and disk of a place, in words.
+fn volume(path: &Path) -> String {
+    let path = there(path);
+    let mut words = Vec::new();
+    if let Some(mount) = about::mount(&path) {
+        words.push(format!("{} ({})", mount.kind, mount.options.join(",")));
+    }
+    if let Some(disk) = about::disk(&path) {
+        let mut about = vec![disk.name];
+        about.extend(disk.model);
+        about.extend(disk.scheduler.map(|scheduler| format!("scheduler {scheduler}")));
+        about.extend(disk.rotational.map(|turns| {
+            if turns { "rotating".to_owned() } else { "not rotating".to_owned() }
+        }));
+        words.push(about.join(", "));
+    }
+    if words.is_empty() { "unknown".to_owned() } else { words.join(" on ") }
+}
+
+fn is_named(path: &Path, name: &str) -> bool {
+    path.file_name().is_some_and(|file| file == name)
+}
+
+/// What is known of a program.
+fn tool(name: &str, words: &Path, local: &Local) -> Tool {
+    let Some(path) = find(words) else {
+        return Tool { name: name.to_owned(), ..Tool::default() };
+    };
+    Tool {
+        name: name.to_owned(),
+        version: version(&path, local).unwrap_or_default(),
+        path: without_home(&path),
+        sha256: sha256(&path).unwrap_or_default(),
+    }
+}
+
+/// Where a program is: as a shell would find it.
+fn find(words: &Path) -> Option<PathBuf> {
+    if words.components().count() > 1 {
+        return words.is_file().then(|| words.to_owned());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(words)).find(|path| path.is_file())
+}
+
+fn version(path: &Path, local: &Local) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let ask = if SAY_VERSION.contains(&name) {
+        "--version"
+    } else if SAY_VERSION_AS_COMMAND.contains(&name) {
+        "version"
+    } else if SAY_VERSION_SHORT.contains(&name) {
+        "-V"
+    } else {
+        return None;
+    };
+    local.first_line(&[path.to_str()?, ask])
+}
+
+/// A path without the user's name in it.
+fn without_home(path: &Path) -> String {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let home = home.filter(|home| home.is_absolute() && home.parent().is_some());
+    match home.and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned)) {
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
+    }
+}
+
+/// SHA-256 of a file (FIPS 180-4), hexadecimal.
+fn sha256(path: &Path) -> Option<String> {
+    let mut file = File::open(path).ok()?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(got) => hash.update(&buffer[..got]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
+    Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// What starting one job costs, in the ways that take part.
+fn start_costs(local: &Local, shell: bool, parallel: Option<&Path>) -> BTreeMap<String, f64> {
+    let mut costs = BTreeMap::new();
+    costs.extend(local.start_cost_s(&["true"], STARTS).map(|cost| ("exec".to_owned(), cost)));
+    if shell {
+        let cost = local.start_cost_s(&["sh", "-c", "true"], STARTS);
+        costs.extend(cost.map(|cost| ("sh".to_owned(), cost)));
+    }
+    if let Some(parallel) = parallel.and_then(Path::to_str) {
+        // Once with many jobs and once with one: what it takes to start itself is not counted.
+        let jobs: Vec<String> = (1..=PARALLEL_JOBS).map(|number| number.to_string()).collect();
+        let mut words = vec![parallel, "-j1", "true", ":::"];
+        words.extend(jobs.iter().map(String::as_str));
+        let many = local.start_cost_s(&words, 3);
+        let one = local.start_cost_s(&words[..5], 3);
+        costs.extend(many.zip(one).map(|(many, one)| {
+            ("parallel".to_owned(), ((many - one) / (PARALLEL_JOBS - 1) as f64).max(0.0))
+        }));
+    }
+    costs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    fn local() -> Local {
+        // Not there: nothing is written down of what runs.
+        let folder = std::env::temp_dir().join("hakobu/no/such/folder");
+        Local::new("false".into(), &folder, Arc::new(AtomicBool::new(false)))
+    }
+
+    #[test]
+    fn programs_are_found_and_asked() {
+        let local = local();
+        let known = tool("copy", Path::new("cp"), &local);
+        assert_eq!(known.name, "copy");
+        assert!(known.path.ends_with("/cp") && known.version.contains("cp"), "{known:?}");
+        assert!(known.sha256.len() == 64 && known.sha256.bytes().all(|b| b.is_ascii_hexdigit()));
+        // Nobody knows what another program would do.
+        let other = tool("sh", Path::new("sh"), &local);
+        assert!(other.version.is_empty() && !other.sha256.is_empty(), "{other:?}");
+        let none = tool("none", Path::new("/no/such/program"), &local);
+        assert_eq!(none, Tool { name: "none".into(), ..Tool::default() });
+    }
+
+    #[test]
+    fn hashes_are_sha256() {
+        let path = std::env::temp_dir().join(format!("hakobu-hash-{}", std::process::id()));
+        std::fs::write(&path, "abc").unwrap();
+        // The example of FIPS 180-2, B.1.
+        assert_eq!(
+            sha256(&path).unwrap(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(sha256(&path), None);
+    }
+
+    #[test]
+    fn machines_are_described_and_not_named() {
+        let places = BTreeMap::from([
+            ("here".to_owned(), std::env::temp_dir().join("not/yet/there")),
+            ("root".to_owned(), PathBuf::from("/")),
+        ]);
+        let machine = machine(&places, Some("m5.large".into()));
+        assert_eq!((machine.name.as_str(), machine.volumes.len()), ("m5.large", 2));
+        assert!(machine.cpus > 0.0 && machine.cpus_online > 0 && machine.memory_bytes > 0);
+        let text = serde_json::to_string(&machine).unwrap();
+        let name = host::name();
+        assert!(name.len() < 4 || !text.contains(&name), "{text}");
+        let unnamed = super::machine(&BTreeMap::new(), None);
+        assert!(!unnamed.name.is_empty() && unnamed.instance_type.is_none());
+    }
+
+    #[test]
+    fn starting_costs_something() {
+        let costs = start_costs(&local(), true, None);
+        assert_eq!(costs.keys().collect::<Vec<_>>(), ["exec", "sh"]);
+        assert!(costs.values().all(|cost| *cost > 0.0 && *cost < 1.0), "{costs:?}");
+        assert_eq!(local().start_cost_s(&["false"], 3), None);
+    }
+}

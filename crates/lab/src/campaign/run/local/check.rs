@@ -1,0 +1,260 @@
+//! Whether a run did what it was to do: the files at the target by name, size and, for some of
+//! them, content.
+
+use crate::campaign::Check;
+use crate::campaign::run::Looked;
+use crate::campaign::run::order::Random;
+use crate::results::Checked;
+use hakobu_transfer::error::{Cause, quoted};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Bytes that are compared at a time.
+const PIECE: usize = 256 * 1024;
+
+/// Looks at what a run left; `seed` picks what is compared.
+pub(super) fn check(check: &Check, seed: u64) -> Looked {
+    let looked = match check {
+        Check::Exit => return Looked::default(),
+        Check::Tree { source, target, compare } => tree(source, target, *compare, seed),
+        Check::Count { target, files, bytes } => count(target, *files, *bytes),
+    };
+    looked.unwrap_or_else(|problem| Looked { checked: None, problem: Some(problem) })
+}
+
+/// Regular files below a folder, by relative name, with their sizes in bytes.
+type Files = BTreeMap<PathBuf, u64>;
+
+fn files(folder: &Path) -> Result<Files, String> {
+    let failed = |path: &Path, error: io::Error| {
+        format!("cannot look at {}: {}", quoted(path), Cause::System(error))
+    };
+    let mut found = Files::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(below) = folders.pop() {
+        let here = folder.join(&below);
+        let entries = std::fs::read_dir(&here).map_err(|error| failed(&here, error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| failed(&here, error))?;
+            let kind = entry.file_type().map_err(|error| failed(&entry.path(), error))?;
+            let name = below.join(entry.file_name());
+            if kind.is_dir() {
+                folders.push(name);
+            } else if kind.is_file() {
+                let meta = entry.metadata().map_err(|error| failed(&entry.path(), error))?;
+                found.insert(name, meta.len());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The files of a source and of its target, by the same names. A file may have become one in a
+/// folder, or one with another name.
+fn sides(source: &Path, target: &Path) -> Result<[(PathBuf, Files); 2], String> {
+    if !source.is_file() {
+        return Ok([(source.to_owned(), files(source)?), (target.to_owned(), files(target)?)]);
+    }
+    let name = PathBuf::from(source.file_name().unwrap_or_default());
+    let size = |path: &Path| path.metadata().map(|meta| meta.len());
+    let bytes = size(source).map_err(|error| {
+        format!("cannot look at {}: {}", quoted(source), Cause::System(error))
+    })?;
+    let folder = source.parent().unwrap_or(source).to_owned();
+    let wanted = (folder, Files::from([(name.clone(), bytes)]));
+    if target.is_dir() {
+        return Ok([wanted, (target.to_owned(), files(target)?)]);
+    }
+    let found = size(target).map(|bytes| Files::from([(PathBuf::new(), bytes)]));
+    let found = found.unwrap_or_default();
+    // The name of a file that is alone says nothing.
+    let found = found.into_values().map(|bytes| (name.clone(), bytes)).collect();
+    Ok([wanted, (target.to_owned(), found)])
+}
+
+fn tree(source: &Path, target: &Path, compare: u64, seed: u64) -> Result<Looked, String> {
+    if !source.exists() {
+        return Err(format!("its source {} is gone", quoted(source)));
+    }
+    let none = Checked::default();
+    if !target.exists() {
+        let problem = format!("there is no {}", quoted(target));
+        return Ok(Looked { checked: Some(none), problem: Some(problem) });
+    }
+    let [(source, wanted), (target, found)] = sides(source, target)?;
+    let mut checked = Checked {
+        files: found.len() as u64,
+        bytes: found.values().sum(),
+        compared: 0,
+    };
+    let mut problem = differences(&wanted, &found);
+    if problem.is_none() {
+        let mut names: Vec<&PathBuf> = wanted.keys().collect();
+        Random::new(seed, 0).shuffle(&mut names);
+        let compare = usize::try_from(compare).unwrap_or(usize::MAX);
+        for name in names.into_iter().take(compare) {
+            // A file that was copied to another name is the target itself.
+            let to = if target.is_file() { target.clone() } else { target.join(name) };
+            problem = differs(&source.join(name), &to, name);
+            if problem.is_some() {
+                break;
+            }
+            checked.compared += 1;
+        }
+    }
+    Ok(Looked { checked: Some(checked), problem })
+}
+
+/// What names and sizes say.
+fn differences(wanted: &Files, found: &Files) -> Option<String> {
+    let mut lost = wanted.keys().filter(|name| !found.contains_key(*name));
+    if let Some(first) = lost.next() {
+        let count = lost.count() + 1;
+        let all = wanted.len();
+        return Some(format!("it lost {count} of {all} files, {} is one", quoted(first)));
+    }
+    for (name, bytes) in wanted {
+        if let Some(other) = found.get(name).filter(|other| *other != bytes) {
+            return Some(format!("{} has {other} bytes, not {bytes}", quoted(name)));
+        }
+    }
+    let mut more = found.keys().filter(|name| !wanted.contains_key(*name));
+    let first = more.next()?;
+    let count = more.count() + 1;
+    let files = if count == 1 { "file" } else { "files" };
+    Some(format!("it wrote {count} {files} too many, {} is one", quoted(first)))
+}
+
+/// Where two files differ.
+fn differs(source: &Path, target: &Path, name: &Path) -> Option<String> {
+    match first_difference(source, target) {
+        Ok(None) => None,
+        Ok(Some(at)) => Some(format!("{} differs from its source at byte {at}", quoted(name))),
+        Err(error) => Some(format!("cannot compare {}: {}", quoted(name), Cause::System(error))),
+    }
+}
+
+fn first_difference(source: &Path, target: &Path) -> io::Result<Option<u64>> {
+    let (mut a, mut b) = (File::open(source)?, File::open(target)?);
+    let (mut left, mut right) = (Vec::with_capacity(PIECE), Vec::with_capacity(PIECE));
+    let mut at = 0;
+    loop {
+        left.clear();
+        right.clear();
+        (&mut a).take(PIECE as u64).read_to_end(&mut left)?;
+        (&mut b).take(PIECE as u64).read_to_end(&mut right)?;
+        if left != right {
+            let same = left.iter().zip(&right).take_while(|(a, b)| a == b).count();
+            return Ok(Some(at + same as u64));
+        }
+        if left.is_empty() {
+            return Ok(None);
+        }
+        at += left.len() as u64;
+    }
+}
+
+fn count(target: &Path, files_wanted: u64, bytes_wanted: Option<u64>) -> Result<Looked, String> {
+    let found = if target.exists() { files(target)? } else { Files::new() };
+    let bytes = found.values().sum();
+    let checked = Checked { files: found.len() as u64, bytes, compared: 0 };
+    let problem = if checked.files != files_wanted {
+        Some(format!("there are {} files at the target, not {files_wanted}", checked.files))
+    } else {
+        let other = bytes_wanted.filter(|wanted| *wanted != bytes);
+        other.map(|wanted| format!("there are {bytes} bytes at the target, not {wanted}"))
+    };
+    Ok(Looked { checked: Some(checked), problem })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dirs(name: &str) -> (PathBuf, PathBuf, PathBuf) {
+        let dir = std::env::temp_dir().join(format!("hakobu-check-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        let (source, target) = (dir.join("s"), dir.join("t"));
+        for side in [&source, &target] {
+            std::fs::create_dir_all(side.join("d")).unwrap();
+            for number in 0..20 {
+                std::fs::write(side.join(format!("d/{number}")), format!("content {number}")).unwrap();
+            }
+            std::fs::write(side.join("big"), vec![5; PIECE + 9]).unwrap();
+        }
+        (dir, source, target)
+    }
+
+    #[test]
+    fn trees() {
+        let (dir, source, target) = dirs("trees");
+        let look = |compare, seed| {
+            let (source, target) = (source.clone(), target.clone());
+            check(&Check::Tree { source, target, compare }, seed)
+        };
+        let problem = || look(100, 1).problem.unwrap_or_default();
+        let good = look(100, 1);
+        let bytes = PIECE as u64 + 9 + 10 * 9 + 10 * 10;
+        let checked = Some(Checked { files: 21, bytes, compared: 21 });
+        assert_eq!(good, Looked { checked, problem: None });
+        assert_eq!(look(3, 1).checked.unwrap().compared, 3);
+
+        let mut wrong = vec![5; PIECE + 9];
+        wrong[PIECE + 2] = 6;
+        std::fs::write(target.join("big"), &wrong).unwrap();
+        assert_eq!(problem(), format!("'big' differs from its source at byte {}", PIECE + 2));
+        // Which one is compared depends on the seed alone.
+        let found = (0..200).filter(|seed| look(1, *seed).problem.is_some()).count();
+        assert!((1..40).contains(&found), "{found}");
+        assert_eq!(look(1, 5), look(1, 5));
+        assert_eq!(look(0, 1).problem, None);
+        std::fs::write(target.join("big"), "short").unwrap();
+        assert_eq!(problem(), format!("'big' has 5 bytes, not {}", PIECE + 9));
+        std::fs::write(target.join("big"), vec![5; PIECE + 9]).unwrap();
+
+        std::fs::write(target.join("d/more"), "").unwrap();
+        assert_eq!(problem(), "it wrote 1 file too many, 'd/more' is one");
+        std::fs::remove_file(target.join("d/7")).unwrap();
+        std::fs::remove_file(target.join("d/8")).unwrap();
+        assert_eq!(problem(), "it lost 2 of 21 files, 'd/7' is one");
+        std::fs::remove_dir_all(&target).unwrap();
+        assert_eq!(problem(), format!("there is no {}", quoted(&target)));
+        std::fs::remove_dir_all(&source).unwrap();
+        assert!(problem().ends_with("is gone"));
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn single_files() {
+        let (dir, source, target) = dirs("single");
+        let look = |target: &Path| {
+            let check_it =
+                Check::Tree { source: source.join("big"), target: target.to_owned(), compare: 9 };
+            check(&check_it, 0)
+        };
+        std::fs::remove_dir_all(target.join("d")).unwrap();
+        assert_eq!(look(&target).problem, None);
+        std::fs::rename(target.join("big"), target.join("other")).unwrap();
+        let looked = look(&target.join("other"));
+        assert_eq!((looked.problem, looked.checked.unwrap().compared), (None, 1));
+        assert_eq!(look(&target).problem.unwrap(), "it lost 1 of 1 files, 'big' is one");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn counts() {
+        let (dir, _, target) = dirs("counts");
+        let look = |files, bytes| {
+            check(&Check::Count { target: target.clone(), files, bytes }, 0).problem
+        };
+        let bytes = PIECE as u64 + 9 + 10 * 9 + 10 * 10;
+        assert_eq!((look(21, None), look(21, Some(bytes))), (None, None));
+        assert_eq!(look(20, None).unwrap(), "there are 21 files at the target, not 20");
+        assert!(look(21, Some(1)).unwrap().ends_with("bytes at the target, not 1"));
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(look(1, None).unwrap(), "there are 0 files at the target, not 1");
+        assert_eq!(check(&Check::Exit, 0), Looked::default());
+    }
+}

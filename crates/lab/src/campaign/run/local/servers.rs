@@ -1,0 +1,175 @@
+//! Servers to measure against, each in a process of its own: what they use is not what a measured
+//! command or the lab uses.
+
+use super::{KILL, TERMINATE};
+use crate::campaign::ServerPlan;
+use hakobu_sys::child;
+use hakobu_transfer::error::{Cause, quoted};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// A server that does not say where it listens within this time will not any more.
+const START_MAX: Duration = Duration::from_secs(20);
+/// A server that was asked to end is killed after this time.
+const END_MAX: Duration = Duration::from_secs(5);
+
+/// The servers that run; they end when this is dropped.
+#[derive(Debug)]
+pub(super) struct Servers {
+    program: PathBuf,
+    children: Vec<Child>,
+}
+
+impl Servers {
+    /// None yet; `program` serves.
+    pub fn new(program: PathBuf) -> Servers {
+        Servers { program, children: Vec::new() }
+    }
+
+    /// Starts one; it listens when this returns. Its process.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn start(&mut self, plan: &ServerPlan) -> Result<u32, String> {
+        for bucket in &plan.buckets {
+            let Some(folder) = &plan.folder else { break };
+            let bucket = folder.join(bucket);
+            std::fs::create_dir_all(&bucket).map_err(|error| {
+                format!("cannot make {}: {}", quoted(&bucket), Cause::System(error))
+            })?;
+        }
+        let mut command = Command::new(&self.program);
+        command.args(arguments(plan)).process_group(0);
+        // Not on the command line, which everybody can read.
+        command.env("AWS_ACCESS_KEY_ID", &plan.access_key);
+        command.env("AWS_SECRET_ACCESS_KEY", &plan.secret_key);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| {
+            format!("cannot run {}: {}", quoted(&self.program), Cause::System(error))
+        })?;
+        let pipes = child.stdout.take().zip(child.stderr.take());
+        let pid = child.id();
+        self.children.push(child);
+        let (stdout, mut stderr) = pipes.ok_or("its output cannot be read")?;
+        let (tell, told) = mpsc::channel();
+        let read = move || {
+            let mut lines = BufReader::new(stdout);
+            let mut line = String::new();
+            let _ = lines.read_line(&mut line);
+            let _ = tell.send(line);
+            // Whatever it says later must not make it wait.
+            let _ = std::io::copy(&mut lines, &mut std::io::sink());
+        };
+        let reading = std::thread::Builder::new().name("server".into()).spawn(read);
+        reading.map_err(|error| format!("cannot start a thread: {}", Cause::System(error)))?;
+        match told.recv_timeout(START_MAX) {
+            Ok(line) if line.starts_with("listening on ") => {
+                let drain = move || {
+                    let _ = std::io::copy(&mut stderr, &mut std::io::sink());
+                };
+                let _ = std::thread::Builder::new().name("server".into()).spawn(drain);
+                Ok(pid)
+            }
+            _ => {
+                let _ = child::send(pid, KILL);
+                let mut said = String::new();
+                let _ = stderr.read_to_string(&mut said);
+                let said = said.trim().replace('\n', " ");
+                let why = if said.is_empty() { "it did not say that it listens" } else { &said };
+                Err(why.to_owned())
+            }
+        }
+    }
+
+    /// Ends all of them.
+    pub fn end(&mut self) {
+        for child in &self.children {
+            let _ = child::send(child.id(), TERMINATE);
+        }
+        let until = Instant::now() + END_MAX;
+        for mut child in self.children.drain(..) {
+            while let Ok(None) = child.try_wait()
+                && Instant::now() < until
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What follows the name of the program.
+fn arguments(plan: &ServerPlan) -> Vec<String> {
+    let mut words: Vec<String> = vec!["serve".into()];
+    match &plan.folder {
+        Some(folder) => words.extend(["s3".into(), folder.display().to_string()]),
+        None => {
+            words.push("null".into());
+            words.push(format!("--keys={}", plan.null.0));
+            words.push(format!("--object-size={}", plan.null.1));
+        }
+    }
+    if !plan.listen.is_empty() {
+        words.push(format!("--listen={}", plan.listen));
+    }
+    if !plan.latency.is_zero() {
+        words.push(format!("--latency={}us", plan.latency.as_micros()));
+    }
+    if let Some(rate) = plan.bandwidth_bytes_per_s {
+        words.push(format!("--bandwidth={rate}"));
+    }
+    if let Some(most) = plan.in_flight_max {
+        words.push(format!("--max-in-flight={most}"));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines() {
+        let plan = ServerPlan { listen: "127.0.0.1:0".into(), ..ServerPlan::default() };
+        assert_eq!(
+            arguments(&plan).join(" "),
+            "serve null --keys=0 --object-size=0 --listen=127.0.0.1:0"
+        );
+        let plan = ServerPlan {
+            folder: Some("/d".into()),
+            latency: Duration::from_millis(20),
+            bandwidth_bytes_per_s: Some(1000),
+            in_flight_max: Some(4),
+            secret_key: "secret".into(),
+            ..ServerPlan::default()
+        };
+        assert_eq!(
+            arguments(&plan).join(" "),
+            "serve s3 /d --latency=20000us --bandwidth=1000 --max-in-flight=4"
+        );
+    }
+
+    #[test]
+    fn what_does_not_serve_says_why() {
+        let mut servers = Servers::new("/no/such".into());
+        let why = servers.start(&ServerPlan::default()).unwrap_err();
+        assert!(why.starts_with("cannot run '/no/such'"), "{why}");
+        let mut servers = Servers::new("false".into());
+        let why = servers.start(&ServerPlan::default()).unwrap_err();
+        assert_eq!(why, "it did not say that it listens");
+        let mut servers = Servers::new("ls".into());
+        let why = servers.start(&ServerPlan::default()).unwrap_err();
+        assert!(why.contains("serve") || why.contains("keys"), "{why}");
+    }
+}

@@ -1,0 +1,334 @@
+//! Whole campaigns with a clock and a machine that are made up.
+
+use super::*;
+use crate::campaign::{Planned, Repeat};
+use crate::results::read::read;
+use crate::results::{Header, SCHEMA, Results};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// A machine on which time passes only while something is said to take time.
+#[derive(Default)]
+struct Fake {
+    now_s: f64,
+    log: Vec<String>,
+    /// How often each command has ended.
+    ended: BTreeMap<String, u32>,
+    /// The stop comes while so many commands have been measured, counted from 0.
+    stop_at: Option<usize>,
+    measured: usize,
+    stopped: bool,
+    /// Words that make a command, an action, a check fail.
+    fails: Vec<&'static str>,
+}
+
+impl Fake {
+    fn fails(&self, what: &str) -> Result<(), String> {
+        let failed = self.fails.iter().any(|word| what.contains(word));
+        if failed { Err(format!("{what} failed")) } else { Ok(()) }
+    }
+}
+
+impl Bench for Fake {
+    fn now_s(&self) -> f64 {
+        self.now_s
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    fn make(&mut self, recipe: &data::Recipe, folder: &Path) -> Result<(), String> {
+        self.log.push(format!("make {} {}", recipe.name, folder.display()));
+        Ok(())
+    }
+
+    fn serve(&mut self, server: &ServerPlan) -> Result<(), String> {
+        self.log.push(format!("serve {}", server.label));
+        self.fails(&server.label)
+    }
+
+    fn end_servers(&mut self) {
+        self.log.push("end servers".into());
+    }
+
+    fn shell(&mut self, command: &str, at_any_rate: bool) -> Result<(), String> {
+        self.log.push(command.to_owned());
+        assert!(at_any_rate || !self.stopped, "{command}");
+        self.fails(command)
+    }
+
+    fn prepare(&mut self, action: &Action) -> Result<(), String> {
+        self.log.push(format!("{action:?}"));
+        self.fails(&format!("{action:?}"))
+    }
+
+    fn cached(&mut self, _: &Path) -> Option<f64> {
+        self.log.push("cached".into());
+        Some(0.25)
+    }
+
+    fn measure(&mut self, launch: &Launch) -> Result<Measured, String> {
+        let name = launch.argv.join(" ");
+        self.log.push(format!("run {name}"));
+        self.fails(&name)?;
+        if self.stop_at == Some(self.measured) {
+            self.stopped = true;
+            self.stop_at = None;
+            return Ok(Measured { ending: Ending::Killed(15), wall_s: 0.1, ..Measured::default() });
+        }
+        self.measured += 1;
+        let count = self.ended.entry(name.clone()).or_default();
+        *count += 1;
+        // Noisy commands are all over the place, others hardly.
+        let noise = f64::from(*count * 37 % 11) / if name.contains("noisy") { 5.0 } else { 1e4 };
+        let wall_s = name.len() as f64 + noise;
+        self.now_s += wall_s;
+        let ending = if name.contains("bad") { Ending::Exited(1) } else { Ending::Exited(0) };
+        Ok(Measured {
+            ending,
+            wall_s,
+            lab_cpu_s: wall_s / 200.0,
+            curves: (vec![wall_s], BTreeMap::from([("user".to_owned(), vec![50.0])])),
+            ..Measured::default()
+        })
+    }
+
+    fn check(&mut self, check: &Check, seed: u64) -> Looked {
+        if *check == Check::Exit {
+            return Looked::default();
+        }
+        self.log.push(format!("check {seed}"));
+        let checked = Some(Checked { files: 3, ..Checked::default() });
+        Looked { checked, problem: self.fails("check").err() }
+    }
+}
+
+/// A folder of its own, removed when dropped.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new() -> Dir {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("hakobu-campaign-{}-{number}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&dir);
+        Dir(dir)
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn plan(commands: &[&str], repeat: Repeat) -> Plan {
+    let cells = commands.iter().enumerate().map(|(at, command)| Planned {
+        cell: Cell { id: at as u32, command: (*command).into(), ..Cell::default() },
+        launch: Launch { argv: vec![(*command).into()], ..Launch::default() },
+        ..Planned::default()
+    });
+    Plan {
+        name: "made-up".into(),
+        metric: "wall_s".into(),
+        cells: cells.collect(),
+        repeat,
+        ..Plan::default()
+    }
+}
+
+fn repeat(warmup: u32, min: u32, max: u32) -> Repeat {
+    Repeat { warmup, min, max, tight: 0.02, budget: None, seed: 11 }
+}
+
+fn header(plan: &Plan) -> Header {
+    Header {
+        schema: SCHEMA,
+        name: plan.name.clone(),
+        metric: plan.metric.clone(),
+        seed: plan.repeat.seed,
+        cells: plan.cells.iter().map(|planned| planned.cell.clone()).collect(),
+        ..Header::default()
+    }
+}
+
+/// Runs it, or goes on with it.
+fn go(plan: &Plan, fake: &mut Fake, dir: &Dir) -> Result<Outcome, String> {
+    let mut store = Store::open(&dir.0, &header(plan), "later")?;
+    run(plan, &mut store, fake, &mut |_| {})
+}
+
+fn whole(plan: &Plan, fake: &mut Fake) -> (Outcome, Results) {
+    let dir = Dir::new();
+    let outcome = go(plan, fake, &dir).unwrap();
+    (outcome, read(&dir.0).unwrap())
+}
+
+/// Cells in the order of their runs.
+fn cells(results: &Results) -> Vec<u32> {
+    results.runs.iter().map(|run| run.cell).collect()
+}
+
+#[test]
+fn blocks_interleave_in_an_order_of_the_seed() {
+    let plan = plan(&["a", "bb", "ccc"], repeat(1, 4, 4));
+    let (outcome, results) = whole(&plan, &mut Fake::default());
+    assert_eq!((outcome.runs, outcome.failed, outcome.end.reason.as_str()), (15, 0, "done"));
+    assert_eq!(results.runs.len(), 15);
+    for (block, runs) in results.runs.chunks(3).enumerate() {
+        let mut cells: Vec<u32> = runs.iter().map(|run| run.cell).collect();
+        let order: Vec<u32> = order::order(11, block as u32, 3).iter().map(|at| *at as u32).collect();
+        assert_eq!(cells, order);
+        cells.sort_unstable();
+        assert_eq!(cells, [0, 1, 2]);
+        for (place, run) in runs.iter().enumerate() {
+            assert_eq!((run.block, run.place), (block as u32, place as u32));
+            assert_eq!(run.warmup, block == 0);
+        }
+    }
+    assert_eq!(cells(&results), cells(&whole(&plan, &mut Fake::default()).1));
+    let mut other = plan.clone();
+    other.repeat.seed = 12;
+    assert_ne!(cells(&results), cells(&whole(&other, &mut Fake::default()).1));
+    // Each run has its curves; the share of the lab is what it used of what was measured.
+    assert_eq!(results.curves.len(), 15);
+    assert!((results.end.as_ref().unwrap().overhead - 0.005).abs() < 1e-9);
+    assert!(results.runs.windows(2).all(|pair| pair[0].at_s < pair[1].at_s));
+    assert_eq!(runs_max(&plan), 15);
+    assert_eq!(first_block(&plan), cells(&results)[..3]);
+}
+
+#[test]
+fn enough_is_enough() {
+    let quiet = plan(&["a", "bb"], repeat(0, 3, 50));
+    let (outcome, results) = whole(&quiet, &mut Fake::default());
+    assert_eq!(outcome.end.reason, "tight");
+    assert!((6..20).contains(&results.runs.len()), "{}", results.runs.len());
+    let noisy = plan(&["a", "noisy"], repeat(0, 3, 12));
+    let (outcome, results) = whole(&noisy, &mut Fake::default());
+    assert_eq!(cells(&results).iter().filter(|cell| **cell == 1).count(), 12);
+    assert!(cells(&results).iter().filter(|cell| **cell == 0).count() < 12);
+    assert_eq!(outcome.end.reason, "tight");
+    // No run begins after the budget; one that began is finished.
+    let mut dear = noisy.clone();
+    dear.repeat.budget = Some(Duration::from_secs(20));
+    let (outcome, results) = whole(&dear, &mut Fake::default());
+    assert_eq!(outcome.end.reason, "budget");
+    let last = results.runs.last().unwrap();
+    assert!(last.at_s < 20.0 && last.at_s + last.wall_s >= 20.0, "{last:?}");
+    assert!(outcome.end.took_s >= 20.0);
+}
+
+#[test]
+fn a_stopped_campaign_goes_on_as_if_nothing_had_been() {
+    let mut plan = plan(&["a", "bb", "noisy", "bb"], repeat(1, 3, 9));
+    plan.cells[3].cell.control_of = Some(1);
+    plan.cells[3].launch.argv = vec!["bb again".into()];
+    let (_, wanted) = whole(&plan, &mut Fake::default());
+    for stop_at in 0..wanted.runs.len() {
+        let dir = Dir::new();
+        let mut fake = Fake { stop_at: Some(stop_at), ..Fake::default() };
+        let outcome = go(&plan, &mut fake, &dir).unwrap();
+        assert!(outcome.is_stopped());
+        assert_eq!(outcome.runs, stop_at);
+        // Some time later, after half a line was written by somebody who was killed.
+        fake.stopped = false;
+        fake.now_s += 1000.0;
+        let path = dir.0.join(crate::results::read::RUNS_FILE);
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text.push_str("{\"line\":\"run\",\"cell\":0,");
+        std::fs::write(&path, text).unwrap();
+        let outcome = go(&plan, &mut fake, &dir).unwrap();
+        let results = read(&dir.0).unwrap();
+        assert_eq!(results.runs, wanted.runs, "stopped at {stop_at}");
+        assert_eq!(results.curves, wanted.curves);
+        assert_eq!(outcome.end.reason, wanted.end.as_ref().unwrap().reason);
+        assert!((outcome.end.took_s - wanted.end.as_ref().unwrap().took_s).abs() < 1e-6);
+        // Once it is whole nothing is done any more.
+        let before = fake.log.len();
+        assert_eq!(go(&plan, &mut fake, &dir).unwrap().runs, wanted.runs.len());
+        assert_eq!(fake.log.len(), before);
+    }
+}
+
+#[test]
+fn everything_in_its_order() {
+    let mut plan = plan(&["a"], repeat(0, 1, 1));
+    plan.setup = vec!["setup".into()];
+    plan.teardown = vec!["teardown".into()];
+    plan.servers = vec![ServerPlan { label: "s3".into(), ..ServerPlan::default() }];
+    let cell = &mut plan.cells[0];
+    cell.prepare = vec![Action::Empty("/t".into()), Action::Sync, Action::Shell("reset".into())];
+    cell.source = Some("/s".into());
+    cell.conclude = vec!["conclude".into()];
+    cell.check = Check::Count { target: "/t".into(), files: 3, bytes: None };
+    let mut fake = Fake::default();
+    let (_, results) = whole(&plan, &mut fake);
+    let seed = fake.log[8].clone();
+    assert!(seed.starts_with("check "), "{seed}");
+    assert_eq!(
+        fake.log,
+        [
+            "serve s3",
+            "setup",
+            "Empty(\"/t\")",
+            "Sync",
+            "Shell(\"reset\")",
+            "cached",
+            "run a",
+            &seed,
+            "conclude",
+            "teardown",
+            "end servers"
+        ]
+        .map(str::to_owned)
+    );
+    let run = &results.runs[0];
+    assert_eq!((run.cached, run.checked.as_ref().unwrap().files), (Some(0.25), 3));
+}
+
+#[test]
+fn what_fails_is_said_and_the_rest_goes_on() {
+    for (fails, problem, launched) in [
+        ("Sync", "could not be prepared: Sync failed", false),
+        ("check", "check failed", true),
+        ("conclude", "what follows the run failed: conclude failed", true),
+        ("good", "good failed", true),
+    ] {
+        let mut plan = plan(&["good", "other"], repeat(0, 2, 2));
+        plan.cells[0].prepare = vec![Action::Sync];
+        plan.cells[0].check = Check::Count { target: "/t".into(), files: 3, bytes: None };
+        plan.cells[0].conclude = vec!["conclude".into()];
+        let mut fake = Fake { fails: vec![fails], ..Fake::default() };
+        let (outcome, results) = whole(&plan, &mut fake);
+        assert_eq!((outcome.runs, outcome.failed), (4, 2), "{fails}");
+        for run in &results.runs {
+            assert_eq!(run.ok, run.cell == 1);
+            let wanted = (run.cell == 0).then(|| problem.to_owned());
+            assert_eq!(run.problem, wanted, "{fails}");
+        }
+        assert_eq!(fake.log.contains(&"run good".to_owned()), launched);
+        assert!(fake.log.contains(&"conclude".to_owned()), "{:?}", fake.log);
+    }
+    // A command that only fails is not run for ever.
+    let plan = plan(&["bad", "a"], repeat(0, 10, 10));
+    let (outcome, results) = whole(&plan, &mut Fake::default());
+    assert_eq!((outcome.failed, results.runs.len()), (3, 13));
+}
+
+#[test]
+fn a_setup_that_fails_ends_it_and_is_cleared_away() {
+    for (fails, said) in [("setup", "setup: setup failed"), ("s3", "server 's3': s3 failed")] {
+        let mut plan = plan(&["a"], repeat(0, 1, 1));
+        plan.setup = vec!["setup".into()];
+        plan.teardown = vec!["teardown".into()];
+        plan.servers = vec![ServerPlan { label: "s3".into(), ..ServerPlan::default() }];
+        let mut fake = Fake { fails: vec![fails], ..Fake::default() };
+        assert_eq!(go(&plan, &mut fake, &Dir::new()).unwrap_err(), said);
+        let end: Vec<&str> = fake.log.iter().rev().take(2).map(String::as_str).collect();
+        assert_eq!(end, ["end servers", "teardown"]);
+    }
+}
