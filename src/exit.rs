@@ -21,10 +21,13 @@ pub const SYNC_VANISHED: u8 = 24;
 /// `sync`: `--max-delete` held removals back.
 pub const SYNC_MAX_DELETE: u8 = 25;
 
-/// `cp`, `mv`, `rm`, `ls`, `du`: something failed, or a signal ended it.
+/// `cp`, `mv`, `rm`, `ls`, `du`: something failed, or a signal ended it. `bench`: a run failed.
 pub const FAILURE: u8 = 1;
 /// `cp`, `mv`, `rm`, `ls`, `du` and the program itself: the command line makes no sense.
 pub const USAGE: u8 = 2;
+
+/// `bench`: a signal stopped it; what was measured until then is kept.
+pub const BENCH_INTERRUPTED: u8 = 130;
 
 /// `verify`: the trees are the same.
 pub const VERIFY_SAME: u8 = 0;

@@ -13,6 +13,7 @@ mod number;
 mod objects;
 mod options;
 mod owner;
+mod places;
 #[allow(dead_code, reason = "for the options of commands")]
 mod priority;
 mod show;

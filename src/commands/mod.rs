@@ -1,5 +1,6 @@
 //! The commands, one file each, and what running any transfer takes.
 
+mod bench;
 mod buckets;
 mod cat;
 mod cp;
@@ -11,6 +12,7 @@ mod mpu;
 mod mv;
 mod pipe;
 mod presign;
+mod results;
 mod rm;
 mod run;
 mod serve;
@@ -60,6 +62,8 @@ const COMMANDS: &[Command] = &[
     Command { name: "mpu", about: "list or abort unfinished multipart uploads", run: mpu::run },
     Command { name: "run", about: "commands from a file, one a line, in parallel", run: run::run },
     Command { name: "watch", about: "record a command as time and vmstat would", run: watch::run },
+    Command { name: "bench", about: "measure commands or a campaign of them", run: bench::run },
+    Command { name: "results", about: "what bench measured: ls, show, rm, export", run: results::run },
     Command { name: "demo", about: "carry files of its own up, down, proven", run: demo::run },
     Command { name: "serve", about: "serve S3 for tests and measurements", run: serve::run },
 ];

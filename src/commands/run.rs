@@ -3,7 +3,7 @@
 //! processes of their own.
 
 mod group;
-mod lines;
+pub(super) mod lines;
 
 use super::refuse;
 use crate::effort::{Effort, Priority};

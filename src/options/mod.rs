@@ -4,6 +4,7 @@
 //! the options that its model (rsync, cp, mv) has and we do not: those are refused by name. What
 //! an option means is not decided here but by the command.
 
+pub mod bench;
 pub mod cp;
 pub mod demo;
 pub mod du;
@@ -11,6 +12,7 @@ mod filter;
 pub mod ls;
 pub mod mv;
 mod opt;
+pub mod results;
 pub mod rm;
 mod s3;
 pub mod serve;
@@ -203,6 +205,20 @@ impl Table {
                 }
                 Takes::Marks => {
                     found.extend(places.map(|at| (at, given(name, true, 1, "".into()))));
+                }
+                Takes::Words(names) => {
+                    let places: Vec<usize> = places.collect();
+                    let values = matches.get_many::<OsString>(name).into_iter().flatten();
+                    let values: Vec<&OsString> = values.collect();
+                    let each = places.chunks(names.len()).zip(values.chunks(names.len()));
+                    found.extend(each.filter_map(|(at, words)| {
+                        let mut joined = (*words.first()?).clone();
+                        for word in &words[1..] {
+                            joined.push("=");
+                            joined.push(word);
+                        }
+                        Some((*at.first()?, given(name, true, 1, joined)))
+                    }));
                 }
                 Takes::Value(_) | Takes::Values(_) | Takes::Perhaps(_) => {
                     let values = matches.get_many::<OsString>(name).into_iter().flatten();

@@ -16,6 +16,8 @@ pub enum Takes {
     Value(&'static str),
     /// A value; all of them count.
     Values(&'static str),
+    /// So many values, each time; all of them count. They come joined by `=`.
+    Words(&'static [&'static str]),
     /// Perhaps a value after `=`; the last one counts.
     Perhaps(&'static str),
 }
@@ -116,6 +118,12 @@ impl Opt {
             Takes::Value(what) => arg.value_name(what).value_parser(os).allow_hyphen_values(true),
             Takes::Values(what) => arg
                 .value_name(what)
+                .value_parser(os)
+                .allow_hyphen_values(true)
+                .action(ArgAction::Append),
+            Takes::Words(what) => arg
+                .value_names(what)
+                .num_args(what.len())
                 .value_parser(os)
                 .allow_hyphen_values(true)
                 .action(ArgAction::Append),

@@ -46,6 +46,8 @@ fn tables_are_sound() {
         &demo::TABLE,
         &serve::TABLE,
         &watch::TABLE,
+        &bench::TABLE,
+        &results::TABLE,
     ] {
         table.clap().debug_assert();
         assert!(table.help().contains(table.usage), "{}", table.command);
@@ -75,6 +77,19 @@ fn order_is_kept() {
     ] {
         assert_eq!(spelled(&sync::TABLE, line), expected, "{line}");
     }
+}
+
+#[test]
+fn several_words_are_one_value() {
+    for (line, expected) in [
+        ("-L jobs 1,4 -w 2 -L size a=b,c x", "parameter-listjobs=1,4 warmup2 parameter-listsize=a=b,c [x]"),
+        ("-P n -1 3 -D 2 x", "parameter-scann=-1=3 parameter-step-size2 [x]"),
+        ("--repeat 3 -N x", "runs3 no-shell [x]"),
+        ("--style full x", "--style is not built"),
+    ] {
+        assert_eq!(spelled(&bench::TABLE, line), expected, "{line}");
+    }
+    assert!(spelled(&bench::TABLE, "x -L jobs").contains("2 values required"));
 }
 
 #[test]

@@ -242,9 +242,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     fn local() -> Local {
-        // Not there: nothing is written down of what runs.
-        let folder = std::env::temp_dir().join("hakobu/no/such/folder");
-        Local::new("false".into(), &folder, Arc::new(AtomicBool::new(false)))
+        Local::new("false".into(), None, Arc::new(AtomicBool::new(false)))
     }
 
     #[test]

@@ -36,11 +36,11 @@ pub struct Local {
 }
 
 impl Local {
-    /// A bench that ends what it does when `stop` is set. `program` is what serves S3 (this program),
-    /// `folder` that of the results: in it stands what runs at the moment, and what an earlier
-    /// process that was killed had left running is ended.
-    pub fn new(program: PathBuf, folder: &Path, stop: Arc<AtomicBool>) -> Local {
-        let running = Running::new(folder.join(RUNNING_FILE));
+    /// A bench that ends what it does when `stop` is set. `program` is what serves S3 (this program).
+    /// With a `folder`, that of results that nobody else writes to: in it stands what runs at the
+    /// moment, and what an earlier process that was killed had left running is ended.
+    pub fn new(program: PathBuf, folder: Option<&Path>, stop: Arc<AtomicBool>) -> Local {
+        let running = Running::new(folder.map(|folder| folder.join(RUNNING_FILE)));
         running.end_what_is_left();
         Local { began: Instant::now(), stop, servers: Servers::new(program), running }
     }
@@ -155,19 +155,20 @@ impl Bench for Local {
 /// them where this one was killed. Each line is a process, when it started, and in which boot.
 #[derive(Debug)]
 struct Running {
-    path: PathBuf,
+    /// `None`: nothing is written down.
+    path: Option<PathBuf>,
 }
 
 impl Running {
-    fn new(path: PathBuf) -> Running {
+    fn new(path: Option<PathBuf>) -> Running {
         Running { path }
     }
 
     /// Adds a process that leads its group. What cannot be written is not known later: no more.
     fn add(&self, pid: u32) {
         use std::io::Write;
-        let Some(ticks) = process::start_ticks(pid) else { return };
-        let file = std::fs::OpenOptions::new().append(true).create(true).open(&self.path);
+        let Some((path, ticks)) = self.path.as_ref().zip(process::start_ticks(pid)) else { return };
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
         if let Ok(mut file) = file {
             let _ = file.write_all(format!("{pid} {ticks} {}\n", host::boot_id()).as_bytes());
         }
@@ -175,31 +176,31 @@ impl Running {
 
     /// Takes one away that has ended.
     fn remove(&self, pid: u32) {
-        let Ok(text) = std::fs::read_to_string(&self.path) else { return };
+        let Some(path) = &self.path else { return };
+        let Ok(text) = std::fs::read_to_string(path) else { return };
         let prefix = format!("{pid} ");
         let rest: String =
             text.split_inclusive('\n').filter(|line| !line.starts_with(&prefix)).collect();
-        let _ = if rest.is_empty() {
-            std::fs::remove_file(&self.path)
-        } else {
-            std::fs::write(&self.path, rest)
+        let _ = match rest.is_empty() {
+            true => std::fs::remove_file(path),
+            false => std::fs::write(path, rest),
         };
     }
 
     fn clear(&self) {
-        let _ = std::fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            let _ = std::fs::remove_file(path);
+        }
     }
 
     /// Ends the groups that are still there, and waits for it a little.
     fn end_what_is_left(&self) {
-        let Ok(text) = std::fs::read_to_string(&self.path) else { return };
+        let Some(path) = &self.path else { return };
+        let Ok(text) = std::fs::read_to_string(path) else { return };
         for line in text.lines() {
-            let mut numbers = line.split(' ').map(|word| word.parse::<u64>().ok());
-            let (Some(Some(pid)), Some(Some(ticks)), Some(Some(boot))) =
-                (numbers.next(), numbers.next(), numbers.next())
-            else {
-                continue;
-            };
+            let numbers: Vec<u64> =
+                line.split(' ').filter_map(|word| word.parse::<u64>().ok()).collect();
+            let [pid, ticks, boot] = numbers[..] else { continue };
             let Ok(pid) = u32::try_from(pid) else { continue };
             let is_same =
                 || boot == u64::from(host::boot_id()) && process::start_ticks(pid) == Some(ticks);

@@ -35,12 +35,13 @@ impl Servers {
     /// # Errors
     /// A sentence.
     pub fn start(&mut self, plan: &ServerPlan) -> Result<u32, String> {
-        for bucket in &plan.buckets {
-            let Some(folder) = &plan.folder else { break };
-            let bucket = folder.join(bucket);
-            std::fs::create_dir_all(&bucket).map_err(|error| {
-                format!("cannot make {}: {}", quoted(&bucket), Cause::System(error))
-            })?;
+        if let Some(folder) = &plan.folder {
+            let buckets = plan.buckets.iter().map(|bucket| folder.join(bucket));
+            for folder in std::iter::once(folder.clone()).chain(buckets) {
+                std::fs::create_dir_all(&folder).map_err(|error| {
+                    format!("cannot make {}: {}", quoted(&folder), Cause::System(error))
+                })?;
+            }
         }
         let mut command = Command::new(&self.program);
         command.args(arguments(plan)).process_group(0);

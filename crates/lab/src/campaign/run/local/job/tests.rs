@@ -4,12 +4,15 @@ use super::*;
 use hakobu_sys::counters::ProcessDir;
 use std::sync::atomic::AtomicU32;
 
-/// Where the file of running groups may be.
-fn running() -> Running {
+fn file() -> std::path::PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("hakobu-running-{}-{number}", std::process::id());
-    Running::new(std::env::temp_dir().join(name))
+    std::env::temp_dir().join(format!("hakobu-running-{}-{number}", std::process::id()))
+}
+
+/// Where the running groups stand.
+fn running() -> Running {
+    Running::new(Some(file()))
 }
 
 fn launch(script: &str) -> Launch {
@@ -105,7 +108,7 @@ fn streams_variables_and_folders() {
     let mut here = launch("cat; echo $COLOR; pwd");
     here.env.insert("COLOR".into(), "red".into());
     here.dir = Some("/".into());
-    let input = running().path;
+    let input = file();
     std::fs::write(&input, "in\n").unwrap();
     here.stdin = Some(input.clone());
     assert_eq!(String::from_utf8_lossy(&run(&here).stdout), "in\nred\n/\n");
@@ -117,17 +120,18 @@ fn streams_variables_and_folders() {
 
 #[test]
 fn what_a_killed_lab_left_is_ended() {
-    let running = running();
+    let path = file();
+    let running = Running::new(Some(path.clone()));
     let mut left = Command::new("sleep").arg("100").process_group(0).spawn().unwrap();
     running.add(left.id());
     running.end_what_is_left();
     use std::os::unix::process::ExitStatusExt;
     assert_eq!(left.wait().unwrap().signal(), Some(KILL));
-    assert!(!running.path.exists());
+    assert!(!path.exists());
     // A number that somebody else has by now is left alone.
     let mut other = Command::new("sleep").arg("100").process_group(0).spawn().unwrap();
     let line = format!("{} 1 {}\n", other.id(), hakobu_sys::host::boot_id());
-    std::fs::write(&running.path, line).unwrap();
+    std::fs::write(&path, line).unwrap();
     running.end_what_is_left();
     assert_eq!(other.try_wait().unwrap(), None);
     other.kill().unwrap();

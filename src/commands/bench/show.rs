@@ -1,0 +1,116 @@
+//! A plan as text, and the report at the end.
+
+use crate::number;
+use hakobu_lab::analysis::analyse;
+use hakobu_lab::campaign::run::{first_block, runs_max};
+use hakobu_lab::campaign::{Action, Check, Plan, Planned};
+use hakobu_lab::report::terminal::terminal;
+use hakobu_lab::results::Results;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal};
+
+/// Characters of a line where nobody knows how many fit.
+const COLUMNS: usize = 100;
+
+/// The report about results, for standard output.
+pub fn report(results: &Results, no_color: bool) -> String {
+    let is_terminal = io::stdout().is_terminal();
+    // https://no-color.org: any text in it switches colours off.
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty());
+    let columns = hakobu_sys::terminal::columns(io::stdout()).filter(|_| is_terminal);
+    let color = is_terminal && !no_color && !is_plain;
+    terminal(results, &analyse(results), columns.unwrap_or(COLUMNS), color)
+}
+
+/// What would be run.
+pub fn plan(plan: &Plan) -> String {
+    let mut out = format!("{}: {}\n", plan.name, plan.title);
+    if !plan.question.is_empty() {
+        let _ = writeln!(out, "{}", plan.question);
+    }
+    let repeat = &plan.repeat;
+    let often = match repeat.min == repeat.max {
+        true => number::things(u64::from(repeat.min), "run"),
+        false => format!("{} to {} runs", repeat.min, repeat.max),
+    };
+    let _ = write!(
+        out,
+        "{} of {often} and {} each: at most {}",
+        number::things(plan.cells.len() as u64, "cell"),
+        number::things(u64::from(repeat.warmup), "warm-up"),
+        number::things(runs_max(plan) as u64, "run")
+    );
+    if let Some(budget) = repeat.budget {
+        let _ = write!(out, ", none begun after {} s", budget.as_secs_f64());
+    }
+    out.push('\n');
+    for data in &plan.data_sets {
+        let (files, bytes) = (number::things(data.files, "file"), number::bytes(data.bytes));
+        let _ = writeln!(out, "data set {}: {files}, {bytes}; {}", data.name, data.about);
+    }
+    for server in &plan.servers {
+        let what = server.folder.as_ref().map_or("nothing".into(), |dir| dir.display().to_string());
+        let _ = writeln!(out, "server {} on {}: serves {what}", server.label, server.listen);
+    }
+    for line in &plan.left_out {
+        let _ = writeln!(out, "left out: {line}");
+    }
+    for command in &plan.setup {
+        let _ = writeln!(out, "setup: {command}");
+    }
+    out.push('\n');
+    for planned in &plan.cells {
+        cell(planned, &mut out);
+    }
+    for command in &plan.teardown {
+        let _ = writeln!(out, "cleanup: {command}");
+    }
+    let order: Vec<String> = first_block(plan).iter().map(u32::to_string).collect();
+    let _ = writeln!(out, "\norder of the first block: {}", order.join(" "));
+    out
+}
+
+fn cell(planned: &Planned, out: &mut String) {
+    let cell = &planned.cell;
+    let _ = write!(out, "{:>4}  {}", cell.id, cell.series);
+    if let Some(x) = cell.x {
+        let _ = write!(out, " @{x}");
+    }
+    for (name, value) in &cell.conditions {
+        let _ = write!(out, ", {name} {value}");
+    }
+    if let Some(of) = cell.control_of {
+        let _ = write!(out, ", the same as {of}");
+    }
+    out.push('\n');
+    for action in &planned.prepare {
+        let _ = writeln!(out, "      before: {}", words(action));
+    }
+    let _ = writeln!(out, "      {}", cell.command);
+    for command in &planned.conclude {
+        let _ = writeln!(out, "      after: {command}");
+    }
+    let checked = match &planned.check {
+        Check::Exit => return,
+        Check::Tree { source, target, compare } => {
+            let some = if *compare == u64::MAX { "all".to_owned() } else { compare.to_string() };
+            let (source, target) = (source.display(), target.display());
+            format!("{target} has the files of {source}, contents of {some} compared")
+        }
+        Check::Count { target, files, bytes } => {
+            let bytes = bytes.map_or(String::new(), |bytes| format!(" with {bytes} bytes"));
+            format!("{files} files{bytes} in {}", target.display())
+        }
+    };
+    let _ = writeln!(out, "      checked: {checked}");
+}
+
+fn words(action: &Action) -> String {
+    match action {
+        Action::Empty(folder) => format!("empty {}", folder.display()),
+        Action::Cold(path) => format!("{} out of the page cache", path.display()),
+        Action::Warm(path) => format!("{} into the page cache", path.display()),
+        Action::Sync => "write everything back".into(),
+        Action::Shell(command) => command.clone(),
+    }
+}

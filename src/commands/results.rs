@@ -1,0 +1,315 @@
+//! `hakobu results`: lists, shows, removes, imports and exports what `bench` measured.
+
+use super::bench::{new_folder, now, show, write_file};
+use super::refuse;
+use crate::options::results::TABLE;
+use crate::options::{Refused, Typed};
+use crate::show::{confirmed, output};
+use crate::{exit, places};
+use hakobu_lab::results::read::{RUNS_FILE, read};
+use hakobu_lab::results::store::{self, Listed, Store};
+use hakobu_lab::results::{Line, Results, import, write};
+use hakobu_transfer::error::{Cause, quoted};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Runs the command.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    let typed = TABLE.parse(&arguments);
+    match typed.and_then(|typed| plan(&typed).map_err(Refused::Usage)) {
+        Ok(plan) => plan.run().into(),
+        Err(refused) => refuse(refused, exit::USAGE),
+    }
+}
+
+/// What `export` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Csv,
+    Hyperfine,
+}
+
+/// What is to be done.
+#[derive(Debug, PartialEq, Eq)]
+enum Plan {
+    List { within: Option<PathBuf> },
+    Show { result: Option<OsString>, no_color: bool },
+    Remove { results: Vec<OsString>, force: bool },
+    Import { files: Vec<PathBuf>, name: Option<String>, output: Option<PathBuf> },
+    Export { result: Option<OsString>, format: Format, output: Option<PathBuf> },
+}
+
+fn plan(typed: &Typed) -> Result<Plan, String> {
+    const WHAT: &str = "say what to do: ls, show, rm, import or export";
+    let (action, rest) = typed.paths.split_first().ok_or(WHAT)?;
+    let action = action.to_str().unwrap_or_default();
+    let at_most_one = || match rest {
+        [] => Ok(None),
+        [one] => Ok(Some(one.clone())),
+        [_, more, ..] => Err(format!("'{}' is one argument too many", more.display())),
+    };
+    let some = |what: &str| match rest {
+        [] => Err(format!("{action} needs {what}")),
+        all => Ok(all.to_vec()),
+    };
+    let mut plan = match action {
+        "ls" | "list" => Plan::List { within: at_most_one()?.map(PathBuf::from) },
+        "show" => Plan::Show { result: at_most_one()?, no_color: false },
+        "rm" => Plan::Remove { results: some("results to remove")?, force: false },
+        "import" => {
+            let files = some("files of hyperfine or fio")?;
+            let files = files.into_iter().map(PathBuf::from).collect();
+            Plan::Import { files, name: None, output: None }
+        }
+        "export" => Plan::Export { result: at_most_one()?, format: Format::Csv, output: None },
+        other => return Err(format!("'{other}' is nothing to do with results; {WHAT}")),
+    };
+    for given in &typed.options {
+        match (&mut plan, given.name) {
+            (Plan::Remove { force, .. }, "force") => *force = true,
+            (Plan::Show { no_color, .. }, "no-color") => *no_color = true,
+            (Plan::Export { format, .. }, "format") => {
+                *format = match given.value.to_str() {
+                    Some("csv") => Format::Csv,
+                    Some("hyperfine") => Format::Hyperfine,
+                    _ => {
+                        let value = given.value.display();
+                        return Err(format!("--format={value}: csv and hyperfine can be had"));
+                    }
+                }
+            }
+            (Plan::Export { output, .. } | Plan::Import { output, .. }, "output") => {
+                *output = Some(PathBuf::from(&given.value));
+            }
+            (Plan::Import { name, .. }, "name") => {
+                let given = given.value.to_str().filter(|name| is_name(name));
+                *name = Some(given.ok_or("--name takes letters, digits and dashes")?.to_owned());
+            }
+            (_, name) => return Err(format!("--{name} does not go with {action}")),
+        }
+    }
+    Ok(plan)
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('-')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+}
+
+impl Plan {
+    /// Does it; the exit code.
+    fn run(&self) -> u8 {
+        let done = match self {
+            Plan::List { within } => list(within.as_deref()),
+            Plan::Show { result, no_color } => {
+                load(result).map(|results| output::text(&show::report(&results, *no_color)))
+            }
+            Plan::Remove { results, force } => return remove(results, *force),
+            Plan::Import { files, name, output } => bring(files, name.as_deref(), output.as_deref()),
+            Plan::Export { result, format, output } => {
+                load(result).and_then(|results| export(&results, *format, output.as_deref()))
+            }
+        };
+        match done {
+            Ok(()) => exit::OK,
+            Err(message) => failed(&message),
+        }
+    }
+}
+
+fn failed(message: &str) -> u8 {
+    output::message(message);
+    exit::FAILURE
+}
+
+/// Where a result is: a folder as typed, or a name below where results are kept; without one, the
+/// newest.
+fn find(result: Option<&OsString>) -> Result<PathBuf, String> {
+    let Some(result) = result else {
+        let (listed, _) = store::list(&places::results()?);
+        let newest = listed.into_iter().next_back().map(|listed| listed.folder);
+        return newest.ok_or_else(|| "there are no results yet: hakobu bench makes some".to_owned());
+    };
+    let path = Path::new(result);
+    if path.exists() || path.components().count() != 1 {
+        return Ok(path.to_owned());
+    }
+    let kept = places::results()?.join(path);
+    if kept.join(RUNS_FILE).exists() {
+        return Ok(kept);
+    }
+    Err(format!("there are no results {}; hakobu results ls lists them", quoted(path)))
+}
+
+fn load(result: &Option<OsString>) -> Result<Results, String> {
+    read(&find(result.as_ref())?)
+}
+
+fn list(within: Option<&Path>) -> Result<(), String> {
+    let within = match within {
+        Some(within) => within.to_owned(),
+        None => places::results()?,
+    };
+    let (listed, wrong) = store::list(&within);
+    output::text(&table(&listed));
+    match wrong.len() {
+        0 => Ok(()),
+        _ => Err(wrong.join("; ")),
+    }
+}
+
+/// A line for each, oldest first.
+fn table(listed: &[Listed]) -> String {
+    if listed.is_empty() {
+        return String::new();
+    }
+    let folder = |one: &Listed| {
+        one.folder.file_name().map_or(String::new(), |name| name.display().to_string())
+    };
+    let mut rows = vec![["RESULT", "NAME", "BEGUN", "CELLS", "RUNS", "FAILED", "ENDED"].map(str::to_owned)];
+    for one in listed {
+        rows.push([
+            folder(one),
+            one.name.clone(),
+            one.start.clone(),
+            one.cells.to_string(),
+            one.runs.to_string(),
+            one.failed.to_string(),
+            one.ended.clone().unwrap_or_else(|| "no".into()),
+        ]);
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..7).map(width).collect();
+    let mut out = String::new();
+    for row in &rows {
+        let mut line = String::new();
+        for (column, text) in row.iter().enumerate() {
+            let width = widths[column];
+            // Numbers stand under each other.
+            let cell = match column {
+                3..=5 => format!("{text:>width$}  "),
+                _ => format!("{text:<width$}  "),
+            };
+            line.push_str(&cell);
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+fn remove(results: &[OsString], force: bool) -> u8 {
+    let mut code = exit::OK;
+    for result in results {
+        let done = find(Some(result)).and_then(|folder| {
+            store::may_remove(&folder)?;
+            if !force && !confirmed(&format!("hakobu results rm: remove {}? ", quoted(&folder))) {
+                return Ok(());
+            }
+            store::remove(&folder)
+        });
+        if let Err(message) = done {
+            code = failed(&message);
+        }
+    }
+    code
+}
+
+fn bring(files: &[PathBuf], name: Option<&str>, output: Option<&Path>) -> Result<(), String> {
+    let mut texts = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| format!("cannot read {}: {}", quoted(file), Cause::System(error)))?;
+        texts.push((quoted(file), text));
+    }
+    let stem = files.first().and_then(|file| file.file_stem()).unwrap_or_default();
+    let stem: String = stem
+        .to_string_lossy()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+        .collect();
+    let stem = stem.trim_matches('-');
+    let name = name.unwrap_or(if stem.is_empty() { "imported" } else { stem });
+    let now = now();
+    let results = import::import(name, &now, &texts)?;
+    let folder = match output {
+        Some(folder) => folder.to_owned(),
+        None => new_folder(&places::results()?, name, &now)?,
+    };
+    if folder.join(RUNS_FILE).exists() {
+        return Err(format!("there are results in {} already", quoted(&folder)));
+    }
+    let mut store = Store::open(&folder, &results.header, &now)?;
+    for run in &results.runs {
+        store.append(&Line::Run(Box::new(run.clone())))?;
+    }
+    if let Some(end) = &results.end {
+        store.end(end)?;
+    }
+    output::text(&format!("{}\n", folder.display()));
+    Ok(())
+}
+
+fn export(results: &Results, format: Format, output: Option<&Path>) -> Result<(), String> {
+    let text = match format {
+        Format::Csv => write::runs_csv(results),
+        Format::Hyperfine => write::hyperfine_json(results)?,
+    };
+    match output {
+        Some(path) => write_file(path, &text),
+        None => {
+            output::text(&text);
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Plan, String> {
+        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        plan(&TABLE.parse(&arguments).map_err(|refused| format!("{refused:?}"))?)
+    }
+
+    #[test]
+    fn usage() {
+        for (line, said) in [
+            ("", "say what to do"),
+            ("list-all", "'list-all' is nothing to do with results"),
+            ("rm", "rm needs results to remove"),
+            ("import", "import needs files"),
+            ("show a b", "'b' is one argument too many"),
+            ("ls -f", "--force does not go with ls"),
+            ("export --format=xml", "--format=xml: csv and hyperfine can be had"),
+            ("import -n a/b x", "--name takes letters"),
+        ] {
+            let message = read(line).err().unwrap_or_default();
+            assert!(message.contains(said), "{line}: {message}");
+        }
+        assert_eq!(read("rm -f a").unwrap(), Plan::Remove { results: vec!["a".into()], force: true });
+    }
+
+    #[test]
+    fn tables_line_up() {
+        let one = |name: &str, runs| Listed {
+            folder: PathBuf::from("/r").join(name),
+            name: name.into(),
+            start: "2026-01-01T00:00:00Z".into(),
+            cells: 2,
+            runs,
+            failed: 0,
+            ended: Some("done".into()),
+        };
+        assert_eq!(table(&[]), "");
+        assert_eq!(
+            table(&[one("a", 5), Listed { ended: None, ..one("copies", 1234) }]),
+            "RESULT  NAME    BEGUN                 CELLS  RUNS  FAILED  ENDED\n\
+             a       a       2026-01-01T00:00:00Z      2     5       0  done\n\
+             copies  copies  2026-01-01T00:00:00Z      2  1234       0  no\n"
+        );
+    }
+}
