@@ -7,12 +7,12 @@
 pub(super) fn quantity(text: &str, counts: bool) -> Option<f64> {
     let text = text.trim();
     let text = text.strip_suffix("/s").unwrap_or(text).trim_end();
-    let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '_' | ','))).unwrap_or(text.len());
+    let is_digit = |c: char| c.is_ascii_digit() || matches!(c, '.' | '_');
+    let end = text.find(|c| !is_digit(c)).unwrap_or(text.len());
     let (number, unit) = text.split_at_checked(end)?;
-    let number: f64 = number.replace(['_', ','], "").parse().ok()?;
+    let number: f64 = number.replace('_', "").parse().ok()?;
     let factor = match (unit.trim(), counts) {
-        ("", _) | ("B", false) => 1.0,
-        ("s", false) => 1.0,
+        ("", _) | ("B" | "s", false) => 1.0,
         ("ms", false) => 1e-3,
         ("us" | "µs", false) => 1e-6,
         ("k" | "K", true) | ("kB" | "KB", false) => 1e3,

@@ -47,15 +47,18 @@ pub fn paired(
     more_is_better: bool,
     seed: u64,
 ) -> Option<Ratio> {
-    let (a, b) = (by_block(a), by_block(b));
-    let logs: Vec<f64> = a
-        .iter()
-        .filter_map(|(block, a)| {
-            let b = b.get(block)?;
-            Some(if more_is_better { a - b } else { b - a })
-        })
-        .collect();
+    let logs = log_ratios(a, b, more_is_better);
     of_logs(interval(&logs, seed)?, logs.len())
+}
+
+/// Of each block that has runs of both: the logarithm of how many times as fast `a` is.
+pub(super) fn log_ratios(a: &[(u32, f64)], b: &[(u32, f64)], more_is_better: bool) -> Vec<f64> {
+    let (a, b) = (by_block(a), by_block(b));
+    let of_block = |(block, a): (&u32, &f64)| {
+        let b = b.get(block)?;
+        Some(if more_is_better { a - b } else { b - a })
+    };
+    a.iter().filter_map(of_block).collect()
 }
 
 /// How many times as fast `a` is as `b`, of runs that were not made side by side: medians, with an

@@ -4,6 +4,7 @@ mod rules;
 
 pub(super) use self::rules::{Signals, judge};
 
+use super::say;
 use crate::results::Run;
 use hakobu_transfer::verdict::{Level, Resource};
 use serde_json::Value;
@@ -92,12 +93,10 @@ const RESOURCES: [Resource; 13] = [
     Resource::None,
 ];
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
 fn resource_name<S: serde::Serializer>(of: &Resource, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(of.name())
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
 fn level_name<S: serde::Serializer>(of: &Level, to: S) -> Result<S::Ok, S::Error> {
     let name = LEVELS.iter().find(|(_, level)| level == of).map_or("", |(name, _)| name);
     to.serialize_str(name)
@@ -132,7 +131,7 @@ fn signals_of(verdict: &Value) -> Option<String> {
         let name = signal.get("signal")?.as_str()?.replace('_', " ");
         let of = signal.get("of").and_then(Value::as_str).map(|of| format!(" of {of}"));
         let value = signal.get("value")?.as_f64()?;
-        Some(format!("{name}{} {}", of.unwrap_or_default(), super::say::number(value)))
+        Some(format!("{name}{} {}", of.unwrap_or_default(), say::number(value)))
     });
     let words: Vec<String> = words.collect();
     (!words.is_empty()).then(|| words.join(", "))
@@ -178,17 +177,15 @@ pub fn stretches(points: &[(f64, &Limiting)], x_name: &str) -> Vec<Stretch> {
 
 impl Stretch {
     fn words(&self, first: f64, last: f64, x_name: &str) -> String {
-        let number = super::say::number;
-        let (from, to) = (number(self.from_x), number(self.to_x));
-        let place = match (self.from_x <= first, self.to_x >= last) {
-            (true, true) if first < last => format!("from {from} to {to} {x_name}"),
-            _ if self.from_x >= self.to_x && self.to_x < last && self.from_x > first => {
-                format!("at {from} {x_name}")
-            }
-            (true, _) if first >= last => format!("at {from} {x_name}"),
-            (true, _) => format!("up to {to} {x_name}"),
-            (false, true) => format!("from {from} {x_name} on"),
-            (false, false) => format!("from {from} to {to} {x_name}"),
+        let of = |x| say::of_x(x, x_name);
+        let (at_first, at_last) = (self.from_x <= first, self.to_x >= last);
+        let place = match (at_first, at_last) {
+            _ if first >= last => format!("with {}", of(first)),
+            (true, false) if self.from_x >= self.to_x => format!("with {}", of(self.to_x)),
+            (true, false) => format!("up to {}", of(self.to_x)),
+            (false, true) => format!("from {} on", of(self.from_x)),
+            (false, false) if self.from_x >= self.to_x => format!("with {}", of(self.to_x)),
+            _ => format!("from {}", say::of_range(self.from_x, self.to_x, x_name)),
         };
         match self.limiting.is_determined() {
             true => format!("{place} {}", self.limiting.resource.words()),
