@@ -11,6 +11,8 @@ use crate::results::{Cell, Run};
 const FENCE: f64 = 1.5;
 /// Fewer values have no quartiles to speak of.
 const VALUES_MIN: usize = 4;
+/// Curves that show how fast a run is: the first of which that is not 0 all the time.
+const MOVED: [&str; 4] = ["write", "net", "read", "iops"];
 
 /// Everything but what limits.
 pub(super) fn summary(view: &View<'_>, cell: &Cell) -> CellSummary {
@@ -87,12 +89,10 @@ fn steady_s(view: &View<'_>, id: u32) -> Option<f64> {
     let curves: Vec<_> =
         view.results.curves.iter().filter(|of| of.cell == id && counts(of.block)).collect();
     let from = curves.iter().filter_map(|curve| {
-        let moved = ["write", "net", "read", "iops"].iter().filter_map(|name| {
+        let mut moved = MOVED.iter().filter_map(|name| {
             curve.values.get(*name).filter(|rates| rates.iter().sum::<f64>() > 0.0)
         });
-        // What moved most of the time tells of the run; the first that moved at all.
-        let rates = moved.into_iter().next()?;
-        Some(steady(&curve.t_s, rates)?.from_s)
+        Some(steady(&curve.t_s, moved.next()?)?.from_s)
     });
     let from: Vec<f64> = from.collect();
     if 2 * from.len() <= curves.len() { None } else { median(&from) }

@@ -37,7 +37,7 @@ pub fn compare(results: &[Results], prices: &Prices) -> Compared {
         .collect();
     let Some(first) = results.first() else { return Compared::default() };
     let one_group = parts.iter().all(|part| part.view.groups().len() <= 1);
-    let costs = costs::costs(&parts, prices);
+    let costs = costs::costs(&parts, prices, one_group);
     Compared {
         metric: parts.first().map_or(String::new(), |part| part.view.metric().to_owned()),
         more_is_better: first.header.more_is_better,

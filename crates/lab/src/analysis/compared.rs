@@ -77,7 +77,9 @@ pub struct Change {
 pub struct Cost {
     /// Which result.
     pub name: String,
-    /// Of what: a tool with its group; `rated` for what the machine is sold with.
+    /// The group; empty where each result has only one, and for what is rated.
+    pub group: String,
+    /// Of what: a tool; `rated` for what the machine is sold with.
     pub of: String,
     /// The price for an hour.
     pub per_hour: f64,

@@ -170,7 +170,7 @@ pub(super) fn sweep(view: &View<'_>, row: &Row<'_>, cells: &[CellSummary]) -> Sw
         .iter()
         .flat_map(|cell| {
             let values = view.values(cell.id);
-            values.into_iter().map(|value| (x_of(cell), view.rate(cell, value)))
+            values.into_iter().map(move |value| (x_of(cell), view.rate(cell, value)))
         })
         .collect();
     let first = row.cells.first();

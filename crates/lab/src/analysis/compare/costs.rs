@@ -1,32 +1,42 @@
 //! What things cost on each machine, and which one is best for what.
 
-use super::{Part, of};
+use super::Part;
 use crate::analysis::compared::{Best, Cost};
 use crate::analysis::prices::{Prices, per_1m_iops, per_amount, per_million_ios};
 use crate::analysis::ratio::{Claim, WORTH, unpaired};
 use crate::analysis::rivals::bests;
 use crate::analysis::say::{number, times};
+use std::collections::BTreeSet;
+
+/// What a machine is sold with, rather than what was measured.
+const RATED: &str = "rated";
 
 /// Costs of the best cell of each tool, and of what machines are rated at.
-pub(super) fn costs(parts: &[Part<'_>], prices: &Prices) -> Vec<Cost> {
+pub(super) fn costs(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> Vec<Cost> {
     let mut found = Vec::new();
     for (at, part) in parts.iter().enumerate() {
         let Some(per_hour) = prices.per_hour.get(&at).copied() else { continue };
         if let Some(iops) = prices.rated_iops.get(&at).copied() {
-            let cost = Cost { name: part.name.clone(), of: "rated".to_owned(), ..Cost::default() };
+            let cost = Cost { name: part.name.clone(), of: RATED.to_owned(), ..Cost::default() };
             found.push(of_iops(cost, per_hour, iops));
         }
-        let one_group = part.view.groups().len() <= 1;
         for group in part.view.groups() {
             for best in bests(&part.view, &part.analysis.cells, group) {
                 let cell = best.cell;
-                let of = of(group, &cell.series, one_group);
-                let cost = Cost { name: part.name.clone(), of, per_hour, ..Cost::default() };
+                let cost = Cost {
+                    name: part.name.clone(),
+                    group: if one_group { String::new() } else { group.to_owned() },
+                    of: cell.series.clone(),
+                    per_hour,
+                    ..Cost::default()
+                };
                 let iops = part.view.median_of(cell.id, |run| {
                     run.metrics.get("iops").copied().unwrap_or(0.0)
                 });
                 let wall_s = part.view.median_of(cell.id, |run| run.wall_s).unwrap_or(0.0);
-                let (bytes, files) = part.view.moved(cell);
+                // Where a rate is what counts, runs last as long as they are told to.
+                let timed = Some(cell).filter(|_| !part.view.more_is_better());
+                let (bytes, files) = timed.map_or((None, None), |cell| part.view.moved(cell));
                 let cost = match iops.filter(|iops| *iops > 0.0) {
                     Some(iops) => of_iops(cost, per_hour, iops),
                     None => cost,
@@ -124,16 +134,15 @@ fn cheapest(
     need: &str,
     price: fn(&Cost) -> Option<f64>,
 ) -> Vec<Best> {
-    let mut kinds: Vec<bool> = costs.iter().map(|cost| cost.of == "rated").collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    let found = kinds.into_iter().filter_map(|rated| {
+    let kind = |cost: &Cost| (cost.of == RATED, cost.group.clone());
+    let kinds: BTreeSet<(bool, String)> = costs.iter().map(kind).collect();
+    let found = kinds.into_iter().filter_map(|(rated, group)| {
         let mut lowest: Vec<(&Part<'_>, f64, &Cost)> = parts
             .iter()
             .filter_map(|part| {
                 let of_part = costs.iter().filter(|cost| cost.name == part.name);
                 let priced = of_part
-                    .filter(|cost| (cost.of == "rated") == rated)
+                    .filter(|cost| kind(cost) == (rated, group.clone()))
                     .filter_map(|cost| Some((part, price(cost)?, cost)));
                 priced.min_by(|a, b| a.1.total_cmp(&b.1))
             })
@@ -141,13 +150,12 @@ fn cheapest(
         lowest.sort_by(|a, b| a.1.total_cmp(&b.1));
         let [(first, least, cost), (next, other, _), ..] = lowest.as_slice() else { return None };
         let by = if rated { "as rated".to_owned() } else { format!("with {}", cost.of) };
-        let why = format!(
-            "{} against {} on {}, {by}",
-            number(*least),
-            number(*other),
-            next.name,
-        );
-        let need = if rated { format!("{need}, as rated") } else { need.to_owned() };
+        let why = format!("{} against {} on {}, {by}", number(*least), number(*other), next.name);
+        let need = match (rated, group.is_empty()) {
+            (true, _) => format!("{need}, as rated"),
+            (false, true) => need.to_owned(),
+            (false, false) => format!("{need} ({group})"),
+        };
         Some(Best { need, name: first.name.clone(), why, clear: other / least > WORTH })
     });
     found.collect()
