@@ -6,6 +6,8 @@
 //! are in `samples.jsonl`, one [`Curves`] for each run. A campaign that goes on after a stop appends
 //! to the same files.
 
+pub mod read;
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
