@@ -11,6 +11,7 @@ mod mpu;
 mod mv;
 mod pipe;
 mod presign;
+mod report;
 mod rm;
 mod run;
 mod serve;
@@ -60,6 +61,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "mpu", about: "list or abort unfinished multipart uploads", run: mpu::run },
     Command { name: "run", about: "commands from a file, one a line, in parallel", run: run::run },
     Command { name: "watch", about: "record a command as time and vmstat would", run: watch::run },
+    Command { name: "report", about: "make a page of what campaigns found", run: report::run },
     Command { name: "demo", about: "carry files of its own up, down, proven", run: demo::run },
     Command { name: "serve", about: "serve S3 for tests and measurements", run: serve::run },
 ];

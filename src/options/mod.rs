@@ -11,6 +11,7 @@ mod filter;
 pub mod ls;
 pub mod mv;
 mod opt;
+pub mod report;
 pub mod rm;
 mod s3;
 pub mod serve;

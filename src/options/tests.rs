@@ -46,6 +46,7 @@ fn tables_are_sound() {
         &demo::TABLE,
         &serve::TABLE,
         &watch::TABLE,
+        &report::TABLE,
     ] {
         table.clap().debug_assert();
         assert!(table.help().contains(table.usage), "{}", table.command);

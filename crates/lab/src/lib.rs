@@ -2,5 +2,6 @@
 
 pub mod chart;
 pub mod record;
+pub mod report;
 pub mod results;
 pub mod serve;

@@ -5,7 +5,7 @@ use super::Part;
 use super::escape::markdown;
 use super::facts::Facts;
 use super::machines;
-use super::number::{digits, percent};
+use super::number::percent;
 use super::record;
 use super::sentences;
 use super::table::Table;
@@ -75,19 +75,11 @@ fn one(out: &mut String, facts: &Facts<'_>, words: &Words) {
         paragraph(out, &with(words.noise, &[&percent(noise)]));
     }
     heading(out, 2, words.caveats);
-    match &facts.results.end {
-        None => paragraph(out, words.not_whole),
-        Some(end) => {
-            let parts = [&end.reason, &digits(end.took_s), &percent(end.overhead)];
-            paragraph(out, &with(words.ended, &parts.map(String::as_str)));
-        }
-    }
-    let said: Vec<String> =
-        facts.analysis.caveats.iter().chain(&facts.header().left_out).cloned().collect();
-    if said.is_empty() {
+    paragraph(out, &record::ending(facts, words));
+    if facts.analysis.caveats.is_empty() {
         paragraph(out, words.no_caveats);
     }
-    list(out, &said);
+    list(out, &facts.analysis.caveats);
     heading(out, 2, words.machine);
     paragraph(out, &record::origin(facts, words));
     table(out, &machines::fingerprints(&[*facts], words));

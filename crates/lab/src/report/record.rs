@@ -1,7 +1,7 @@
 //! What a report repeats of the record: programs, data, commands, where it comes from.
 
 use super::facts::Facts;
-use super::number::{bytes, digits};
+use super::number::{bytes, digits, percent};
 use super::table::{NONE, Table};
 use super::tables::grouped_label;
 use super::words::{Words, with};
@@ -12,6 +12,17 @@ pub(super) fn origin(facts: &Facts<'_>, words: &Words) -> String {
     let header = facts.header();
     let (seed, scale) = (header.seed.to_string(), digits(header.scale));
     with(words.made, &[&header.start, &header.program, &seed, &scale])
+}
+
+/// How it ended, if it did.
+pub(super) fn ending(facts: &Facts<'_>, words: &Words) -> String {
+    match &facts.results.end {
+        None => words.not_whole.to_owned(),
+        Some(end) => {
+            let (took, overhead) = (digits(end.took_s), percent(end.overhead));
+            with(words.ended, &[&end.reason, &took, &overhead])
+        }
+    }
 }
 
 /// The programs that took part.

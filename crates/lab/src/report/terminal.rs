@@ -61,12 +61,8 @@ impl Page {
                 proof.sentence, ratio(of));
             self.text(&text, "  ", "");
         }
-        let said = facts.analysis.caveats.iter().chain(&header.left_out);
-        for caveat in said {
+        for caveat in &facts.analysis.caveats {
             self.text(&format!("! {caveat}"), "  ", YELLOW);
-        }
-        if facts.results.end.is_none() {
-            self.text(&format!("! {}", self.words.not_whole), "  ", YELLOW);
         }
     }
 

@@ -171,7 +171,6 @@ words! {
     files: "files", "ファイル数";
     bytes: "bytes", "バイト数";
     about: "about", "説明";
-    left_out: "Left out", "省いたもの";
     campaign: "The campaign as it was written", "キャンペーンの記述 (TOML)";
     question: "Question", "問い";
     made: "Measured from {} on with {}, seed {}, scale {}.", "測定開始 {}、{} を使用、シード {}、規模 {}。";

@@ -60,6 +60,8 @@ pub fn parse(runs: (&Path, &[u8]), curves: (&Path, &[u8])) -> Result<Results, St
             Some(Line::Run(run)) => {
                 known(&results.header, run.cell).map_err(|why| at().say(&why))?;
                 results.runs.push(*run);
+                // It went on after an end.
+                results.end = None;
             }
             Some(Line::Experiment(experiment)) => {
                 known(&results.header, experiment.cell).map_err(|why| at().say(&why))?;

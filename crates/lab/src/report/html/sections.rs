@@ -4,7 +4,7 @@ use super::element::{folded, list, load, paragraph, picture, table};
 use crate::report::escape::html;
 use crate::report::facts::Facts;
 use crate::report::load::{timeline, typical};
-use crate::report::number::{digits, percent};
+use crate::report::number::percent;
 use crate::report::words::{Lang, Words, with};
 use crate::report::{machines, record, sentences, sweep, tables};
 
@@ -180,24 +180,15 @@ fn loads(
     Ok(text)
 }
 
+/// The analysis names what was left out, and says where a campaign has no end.
 fn caveats(facts: &Facts<'_>, words: &Words) -> String {
     let mut text = String::new();
-    match &facts.results.end {
-        None => paragraph(&mut text, words.not_whole),
-        Some(end) => {
-            let parts = [&end.reason, &digits(end.took_s), &percent(end.overhead)];
-            paragraph(&mut text, &with(words.ended, &parts.map(String::as_str)));
-        }
-    }
-    let (said, left_out) = (&facts.analysis.caveats, &facts.header().left_out);
+    paragraph(&mut text, &record::ending(facts, words));
+    let said = &facts.analysis.caveats;
     if said.is_empty() {
         paragraph(&mut text, words.no_caveats);
     } else {
         list(&mut text, "en", said);
-    }
-    if !left_out.is_empty() {
-        text.push_str(&format!("<p><strong>{}</strong></p>\n", html(words.left_out)));
-        list(&mut text, "en", left_out);
     }
     text
 }
