@@ -12,6 +12,7 @@ mod mpu;
 mod mv;
 mod pipe;
 mod presign;
+mod report;
 mod results;
 mod rm;
 mod run;
@@ -64,6 +65,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "watch", about: "record a command as time and vmstat would", run: watch::run },
     Command { name: "bench", about: "measure commands or a campaign of them", run: bench::run },
     Command { name: "results", about: "what bench measured: ls, show, rm, export", run: results::run },
+    Command { name: "report", about: "make a page of what campaigns found", run: report::run },
     Command { name: "demo", about: "carry files of its own up, down, proven", run: demo::run },
     Command { name: "serve", about: "serve S3 for tests and measurements", run: serve::run },
 ];

@@ -1,7 +1,7 @@
 //! `hakobu watch`: runs a command and records what it does to the machine, watches a running
 //! process, or shows the machine.
 
-mod files;
+pub(super) mod files;
 mod live;
 mod record;
 mod summary;

@@ -12,6 +12,7 @@ mod filter;
 pub mod ls;
 pub mod mv;
 mod opt;
+pub mod report;
 pub mod results;
 pub mod rm;
 mod s3;

@@ -48,6 +48,7 @@ fn tables_are_sound() {
         &watch::TABLE,
         &bench::TABLE,
         &results::TABLE,
+        &report::TABLE,
     ] {
         table.clap().debug_assert();
         assert!(table.help().contains(table.usage), "{}", table.command);

@@ -1,22 +1,22 @@
 //! The drawing itself, with plotters.
 
-use super::{Chart, Color, Form, Panel, Series};
+use super::axis::{Axis, axis_number, round_bottom, round_top, tick_number};
+use super::{Chart, Color, Form, PLOT_LEFT_PX, PLOT_RIGHT_PX, Panel, Scale, Series, WIDTH_PX};
 use plotters::coord::Shift;
-use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::Color as _;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Context<'a, 'b> =
-    ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+type Context<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
 type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
-const WIDTH: u32 = 1000;
 const TITLE_HEIGHT: u32 = 44;
 const PANEL_HEIGHT: u32 = 200;
 /// What the last panel needs more, for the label of the common axis.
 const FOOT_HEIGHT: u32 = 30;
+/// A row of the legend that does not fit beside the headline.
+const LEGEND_ROW_HEIGHT: u32 = 20;
 const FONT: &str = "Helvetica, Arial, sans-serif";
 const INK: RGBColor = RGBColor(0x33, 0x33, 0x33);
 const FAINT: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
@@ -24,50 +24,74 @@ const FAINT: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
 const POINTS_MAX: usize = 900;
 /// Characters that fit into the headline.
 const TITLE_CHARS_MAX: usize = 100;
+/// Characters of a name in the legend, and of a tick beside the axis.
+const NAME_CHARS_MAX: usize = 40;
+const TICK_CHARS_MAX: usize = 11;
 
-pub(super) fn svg(chart: &Chart) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
-    let panels = u32::try_from(chart.panels.len())?;
-    let body = panels.checked_mul(PANEL_HEIGHT).ok_or("too many panels")?;
-    let height = body.checked_add(TITLE_HEIGHT + FOOT_HEIGHT).ok_or("too many panels")?;
+pub(super) fn svg(
+    chart: &Chart,
+    on_white: bool,
+) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+    let mut height = TITLE_HEIGHT;
+    for panel in &chart.panels {
+        height = height.checked_add(panel_height(panel)).ok_or("too many panels")?;
+    }
+    // What is counted in pixels becomes a signed number in the drawing.
+    let height = height.checked_add(FOOT_HEIGHT).filter(|height| i32::try_from(*height).is_ok());
+    let height = height.ok_or("too many panels")?;
     let mut text = String::new();
     {
-        let root = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
-        root.fill(&WHITE)?;
+        let root = SVGBackend::with_string(&mut text, (WIDTH_PX, height)).into_drawing_area();
+        if on_white {
+            root.fill(&WHITE)?;
+        }
         let title = printable(&chart.title, TITLE_CHARS_MAX);
         root.draw(&Text::new(title, (16, 14), (FONT, 20).into_font().color(&INK)))?;
+        let mut above = TITLE_HEIGHT;
         for (i, panel) in chart.panels.iter().enumerate() {
-            let above = TITLE_HEIGHT + i as u32 * PANEL_HEIGHT;
             let is_last = i + 1 == chart.panels.len();
-            let below = above + PANEL_HEIGHT + if is_last { FOOT_HEIGHT } else { 0 };
-            let area = root.clone().shrink((0, above), (WIDTH, below - above));
+            let tall = panel_height(panel) + if is_last { FOOT_HEIGHT } else { 0 };
+            let area = root.clone().shrink((0, above), (WIDTH_PX, tall));
             draw_panel(chart, panel, is_last, &area)?;
+            above += tall;
         }
         root.present()?;
     }
     Ok(text)
 }
 
+fn panel_height(panel: &Panel) -> u32 {
+    let rows = u32::try_from(Legend::of(panel).rows_below()).unwrap_or(0);
+    panel.height_px.unwrap_or(PANEL_HEIGHT).clamp(80, 2000) + rows.min(50) * LEGEND_ROW_HEIGHT
+}
+
 fn draw_panel(chart: &Chart, panel: &Panel, is_last: bool, area: &Area<'_>) -> Outcome {
     let title = printable(&panel.title, TITLE_CHARS_MAX);
     let bold = (FONT, 15).into_font().style(FontStyle::Bold).color(&INK);
-    area.draw(&Text::new(title, (80, 8), bold))?;
-    draw_legend(panel, area)?;
-    let x_end = if chart.x.1 > chart.x.0 { chart.x.1 } else { chart.x.0 + 1.0 };
-    let top = panel.top.unwrap_or_else(|| round_top(largest(panel)));
+    area.draw(&Text::new(title, (PLOT_LEFT_PX as i32, 8), bold))?;
+    let legend = Legend::of(panel);
+    legend.draw(area)?;
+    let places = |ticks: &[(f64, String)]| ticks.iter().map(|(place, _)| *place).collect();
+    let x_axis = Axis::new(chart.x.0, chart.x.1, chart.scale, places(&chart.ticks));
+    let x_range = (chart.x.1 - chart.x.0).abs();
+    let (low, top) = ends(panel);
+    let y_axis = Axis::new(low, top, panel.scale, places(&panel.ticks));
+    let rows = u32::try_from(legend.rows_below()).unwrap_or(0);
     let mut context: Context<'_, '_> = ChartBuilder::on(area)
-        .margin_top(30)
-        .margin_right(24)
+        .margin_top(30 + rows.min(50) * LEGEND_ROW_HEIGHT)
+        .margin_right(WIDTH_PX - PLOT_RIGHT_PX)
         .margin_left(10)
         .x_label_area_size(if is_last { 24 + FOOT_HEIGHT } else { 24 })
-        .y_label_area_size(70)
-        .build_cartesian_2d(chart.x.0..x_end, 0.0..top)?;
-    let x_range = x_end - chart.x.0;
+        .y_label_area_size(PLOT_LEFT_PX - 10)
+        .build_cartesian_2d(x_axis, y_axis)?;
+    // Each tick has the room of its share of the axis.
+    let room = ((PLOT_RIGHT_PX - PLOT_LEFT_PX) as usize / 7) / chart.ticks.len().max(1);
     context
         .configure_mesh()
         .x_labels(11)
         .y_labels(5)
-        .x_label_formatter(&|x| axis_number(*x, x_range))
-        .y_label_formatter(&|y| axis_number(*y, top))
+        .x_label_formatter(&|x| tick(&chart.ticks, *x, chart.scale, x_range, room.max(3)))
+        .y_label_formatter(&|y| tick(&panel.ticks, *y, panel.scale, top, TICK_CHARS_MAX))
         .x_desc(if is_last { printable(&chart.x_label, TITLE_CHARS_MAX) } else { String::new() })
         .y_desc(printable(&panel.unit, TITLE_CHARS_MAX))
         .label_style((FONT, 13).into_font().color(&INK))
@@ -77,10 +101,39 @@ fn draw_panel(chart: &Chart, panel: &Panel, is_last: bool, area: &Area<'_>) -> O
         .light_line_style(TRANSPARENT)
         .draw()?;
     draw_areas(panel, &mut context)?;
-    for series in panel.series.iter().filter(|series| series.form == Form::Line) {
-        let points = thinned(&series.points);
-        let line = LineSeries::new(points, ShapeStyle::from(rgb(series.color)).stroke_width(2));
-        context.draw_series(line)?;
+    for series in panel.series.iter().filter(|series| series.form != Form::Area) {
+        draw_series(series, &mut context)?;
+    }
+    Ok(())
+}
+
+fn draw_series(series: &Series, context: &mut Context<'_, '_>) -> Outcome {
+    let color = rgb(series.color);
+    let points = series.points.iter().copied();
+    let pairs = series.points.chunks_exact(2);
+    let width = if series.form == Form::Thin { 1 } else { 2 };
+    let line = ShapeStyle::from(color).stroke_width(width);
+    if matches!(series.form, Form::Line | Form::Thin | Form::Dots | Form::Triangles) {
+        context.draw_series(LineSeries::new(thinned(&series.points), line))?;
+    }
+    match series.form {
+        Form::Area | Form::Line | Form::Thin => {}
+        Form::Dots => {
+            context.draw_series(points.map(|point| Circle::new(point, 4, color.filled())))?;
+        }
+        Form::Triangles => {
+            context.draw_series(points.map(|point| TriangleMarker::new(point, 6, color.filled())))?;
+        }
+        Form::Rings => {
+            context.draw_series(points.map(|point| Circle::new(point, 9, line)))?;
+        }
+        Form::Intervals => {
+            context.draw_series(pairs.map(|pair| PathElement::new(pair.to_vec(), line)))?;
+        }
+        Form::Boxes => {
+            let boxes = pairs.map(|pair| Rectangle::new([pair[0], pair[1]], color.filled()));
+            context.draw_series(boxes)?;
+        }
     }
     Ok(())
 }
@@ -107,31 +160,97 @@ fn on_top(below: Option<&[(f64, f64)]>, series: &Series) -> Vec<(f64, f64)> {
     sum.collect()
 }
 
-/// A square of the colour and the name, right of the headline, the last one near the right edge.
-fn draw_legend(panel: &Panel, area: &Area<'_>) -> Outcome {
-    let mut right = WIDTH as i32 - 20;
-    for series in panel.series.iter().rev() {
-        let name = printable(&series.name, 40);
-        let style = (FONT, 13).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Top));
-        // The width of the text is not known here; most letters are narrower than this.
-        let width = (name.chars().count() as f64 * 6.2) as i32 + 2;
-        let left = right - width - 17;
-        area.draw(&Text::new(name, (left + 17, 11), style))?;
-        let (above, below) = match series.form {
-            Form::Area => (10, 22),
-            Form::Line => (15, 18),
-        };
-        area.draw(&Rectangle::new(
-            [(left, above), (left + 12, below)],
-            rgb(series.color).filled(),
-        ))?;
-        right = left - 14;
+/// What the colours of a panel mean.
+struct Legend<'a> {
+    entries: Vec<(&'a Series, String, i32)>,
+    /// Pixels that the panel's headline takes.
+    title_px: i32,
+}
+
+impl<'a> Legend<'a> {
+    fn of(panel: &'a Panel) -> Legend<'a> {
+        let entries = panel.series.iter().filter(|series| !series.name.is_empty());
+        let entries = entries.map(|series| {
+            let name = printable(&series.name, NAME_CHARS_MAX);
+            let width = text_px(&name) + 2;
+            (series, name, width)
+        });
+        let title = printable(&panel.title, TITLE_CHARS_MAX);
+        Legend { entries: entries.collect(), title_px: text_px(&title) * 5 / 4 }
     }
-    Ok(())
+
+    /// The places of all entries: row and left edge. Row 0 is that of the headline.
+    fn places(&self) -> Vec<(usize, i32)> {
+        let right_max = WIDTH_PX as i32 - 20;
+        let whole: i32 = self.entries.iter().map(|(_, _, width)| width + 31).sum::<i32>() - 14;
+        if PLOT_LEFT_PX as i32 + self.title_px + 20 + whole <= right_max {
+            let mut left = right_max - whole;
+            let each = self.entries.iter().map(|(_, _, width)| {
+                let place = (0, left);
+                left += width + 31;
+                place
+            });
+            return each.collect();
+        }
+        let (mut row, mut left) = (1, PLOT_LEFT_PX as i32);
+        let each = self.entries.iter().map(|(_, _, width)| {
+            if left > PLOT_LEFT_PX as i32 && left + width + 17 > right_max {
+                row += 1;
+                left = PLOT_LEFT_PX as i32;
+            }
+            let place = (row, left);
+            left += width + 31;
+            place
+        });
+        each.collect()
+    }
+
+    fn rows_below(&self) -> usize {
+        self.places().last().map_or(0, |(row, _)| *row)
+    }
+
+    fn draw(&self, area: &Area<'_>) -> Outcome {
+        for ((series, name, _), (row, left)) in self.entries.iter().zip(self.places()) {
+            let down = i32::try_from(row).unwrap_or(0) * LEGEND_ROW_HEIGHT as i32;
+            let style = (FONT, 13).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Top));
+            area.draw(&Text::new(name.clone(), (left + 17, 11 + down), style))?;
+            let color = rgb(series.color);
+            let (above, below) = match series.form {
+                Form::Area | Form::Boxes => (10, 22),
+                Form::Dots | Form::Triangles => (14, 19),
+                Form::Line | Form::Intervals => (15, 18),
+                Form::Thin => (16, 17),
+                Form::Rings => {
+                    let ring = ShapeStyle::from(color).stroke_width(2);
+                    area.draw(&Circle::new((left + 6, 16 + down), 6, ring))?;
+                    continue;
+                }
+            };
+            let corners = [(left, above + down), (left + 12, below + down)];
+            area.draw(&Rectangle::new(corners, color.filled()))?;
+        }
+        Ok(())
+    }
+}
+
+/// About how wide a text of the legend is: its real width is not known here. Most letters are
+/// narrower than 6.2 pixels, most others (kana, kanji) are squares.
+fn text_px(text: &str) -> i32 {
+    let width: f64 = text.chars().map(|c| if c < '\u{1100}' { 6.2 } else { 13.0 }).sum();
+    width as i32
 }
 
 fn rgb(Color(r, g, b): Color) -> RGBColor {
     RGBColor(r, g, b)
+}
+
+/// Both ends of the axis of a panel.
+fn ends(panel: &Panel) -> (f64, f64) {
+    let top = panel.top.unwrap_or_else(|| round_top(largest(panel)));
+    let points = panel.series.iter().flat_map(|series| &series.points);
+    let smallest = points.map(|(_, y)| *y).fold(f64::INFINITY, f64::min);
+    let is_logarithmic = panel.scale == Scale::Logarithmic && smallest > 0.0;
+    if is_logarithmic && smallest.is_finite() { (round_bottom(smallest), top) } else { (0.0, top) }
 }
 
 /// The largest number that is drawn.
@@ -141,50 +260,28 @@ fn largest(panel: &Panel) -> f64 {
     for series in &panel.series {
         let points = match series.form {
             Form::Area => stack.insert(on_top(stack.as_deref(), series)).as_slice(),
-            Form::Line => &series.points,
+            _ => &series.points,
         };
         largest = points.iter().fold(largest, |largest, (_, y)| largest.max(*y));
     }
     largest
 }
 
-/// The next number of the form 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten.
-fn round_top(largest: f64) -> f64 {
-    if largest <= 0.0 {
-        return 1.0;
+/// What stands beside a tick.
+fn tick(
+    ticks: &[(f64, String)],
+    at: f64,
+    scale: Scale,
+    range: f64,
+    chars_max: usize,
+) -> String {
+    if let Some((_, text)) = ticks.iter().find(|(place, _)| *place == at) {
+        return printable(text, chars_max);
     }
-    let power = 10f64.powf(largest.log10().floor());
-    let steps = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
-    let fits = steps.iter().map(|step| step * power).find(|top| *top >= largest * 1.02);
-    fits.unwrap_or(12.0 * power)
-}
-
-/// A number beside an axis that is `range` long: as many digits as that needs.
-fn axis_number(number: f64, range: f64) -> String {
-    let digits = match range {
-        range if range >= 20.0 => 0,
-        range if range >= 2.0 => 1,
-        range if range >= 0.2 => 2,
-        range if range >= 0.02 => 3,
-        _ => 4,
-    };
-    let text = format!("{number:.digits$}");
-    let text =
-        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    let (whole, fraction) = text.split_once('.').map_or((text, ""), |(w, f)| (w, f));
-    let mut out = String::new();
-    for (i, digit) in whole.chars().enumerate() {
-        let left = whole.len() - i;
-        if i > 0 && left % 3 == 0 && !out.ends_with('-') {
-            out.push(',');
-        }
-        out.push(digit);
+    match scale {
+        Scale::Linear => axis_number(at, range),
+        Scale::Logarithmic => tick_number(at),
     }
-    if !fraction.is_empty() {
-        out.push('.');
-        out.push_str(fraction);
-    }
-    out
 }
 
 /// At most as many points as can be told apart, each the mean of its neighbours.

@@ -1,9 +1,18 @@
 //! Pictures: panels of series over one axis, below each other, as SVG text. The same data always
 //! makes the same text. Who draws decides what the numbers mean; here they only get axes.
 
+mod axis;
 mod draw;
+mod page;
 #[cfg(test)]
 mod tests;
+
+/// Width of every picture, in pixels.
+pub const WIDTH_PX: u32 = 1000;
+/// Where the axis over all panels begins, in pixels from the left.
+pub const PLOT_LEFT_PX: u32 = 80;
+/// Where it ends.
+pub const PLOT_RIGHT_PX: u32 = 976;
 
 /// Red, green, blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +37,8 @@ pub mod color {
     pub const PURPLE: Color = Color(0xaa, 0x33, 0x77);
     /// For what stands beside the matter.
     pub const BLACK: Color = Color(0x33, 0x33, 0x33);
+    /// In the order in which they are taken.
+    pub const ALL: [Color; 6] = [BLUE, RED, GREEN, YELLOW, CYAN, PURPLE];
 }
 
 /// How a series is drawn.
@@ -38,12 +49,35 @@ pub enum Form {
     Area,
     /// A line.
     Line,
+    /// A thin line: something computed.
+    Thin,
+    /// A line with a dot at each point.
+    Dots,
+    /// A line with a triangle at each point.
+    Triangles,
+    /// Rings around points, without a line.
+    Rings,
+    /// Upright bars, each from one point to the next: points come in pairs.
+    Intervals,
+    /// Filled boxes; points come in pairs, two opposite corners.
+    Boxes,
+}
+
+/// How numbers lie along an axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// Evenly.
+    #[default]
+    Linear,
+    /// By their logarithms. Numbers must be above nought; an axis that would begin at nought or
+    /// below is drawn evenly.
+    Logarithmic,
 }
 
 /// Numbers over the axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What the legend calls it.
+    /// What the legend calls it; empty: it is not in the legend.
     pub name: String,
     /// Its colour.
     pub color: Color,
@@ -54,7 +88,7 @@ pub struct Series {
 }
 
 /// Series with one pair of axes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Panel {
     /// Its headline.
     pub title: String,
@@ -62,12 +96,18 @@ pub struct Panel {
     pub unit: String,
     /// The top of the axis; otherwise a little more than the largest number.
     pub top: Option<f64>,
+    /// How its numbers lie along the axis.
+    pub scale: Scale,
+    /// Ticks with their texts; otherwise chosen.
+    pub ticks: Vec<(f64, String)>,
+    /// Its height in pixels, without the foot of the picture; otherwise that of most panels.
+    pub height_px: Option<u32>,
     /// What it shows.
     pub series: Vec<Series>,
 }
 
 /// A picture.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
     /// The headline of the whole.
     pub title: String,
@@ -75,21 +115,49 @@ pub struct Chart {
     pub x_label: String,
     /// Both ends of that axis.
     pub x: (f64, f64),
+    /// How places lie along it.
+    pub scale: Scale,
+    /// Ticks of that axis with their texts; otherwise chosen.
+    pub ticks: Vec<(f64, String)>,
     /// From top to bottom.
     pub panels: Vec<Panel>,
 }
 
+/// What a picture in a page needs besides: nobody has to see it to know what it shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words<'a> {
+    /// An identifier that the page has once: letters, digits, dashes.
+    pub id: &'a str,
+    /// A short name.
+    pub title: &'a str,
+    /// What it shows, in words.
+    pub description: &'a str,
+}
+
 impl Chart {
-    /// The picture as SVG, with a line end.
+    /// The picture as SVG on white, with a line end.
     ///
     /// # Errors
     /// A sentence: numbers that are not finite, or too many panels for a picture.
     pub fn svg(&self) -> Result<String, String> {
+        self.drawn(true)
+    }
+
+    /// The picture as an SVG element for an HTML page, which gives the colours: `currentColor` for
+    /// ink, `var(--grid)` and `var(--blue)`, `--red` and so on for the rest.
+    ///
+    /// # Errors
+    /// As [`Chart::svg`].
+    pub fn svg_for_page(&self, words: Words<'_>) -> Result<String, String> {
+        Ok(page::svg(&self.drawn(false)?, words))
+    }
+
+    fn drawn(&self, on_white: bool) -> Result<String, String> {
         let points = self.panels.iter().flat_map(|panel| &panel.series).flat_map(|s| &s.points);
         let mut numbers = points.flat_map(|(x, y)| [*x, *y]).chain([self.x.0, self.x.1]);
         if !numbers.all(f64::is_finite) {
             return Err("a number that is not finite cannot be drawn".into());
         }
-        draw::svg(self).map_err(|why| format!("cannot draw: {why}"))
+        draw::svg(self, on_white).map_err(|why| format!("cannot draw: {why}"))
     }
 }

@@ -24,9 +24,11 @@ fn chart(title: &str) -> Chart {
                     series("system", Form::Area, color::RED, 1.0),
                     series("busiest", Form::Line, color::BLACK, 12.0),
                 ],
+                ..Panel::default()
             },
-            Panel { title: "Empty".into(), unit: "1/s".into(), top: None, series: Vec::new() },
+            Panel { title: "Empty".into(), unit: "1/s".into(), ..Panel::default() },
         ],
+        ..Chart::default()
     }
 }
 
@@ -52,4 +54,111 @@ fn what_cannot_be_drawn_is_an_error() {
     empty.panels.clear();
     empty.x = (0.0, 0.0);
     assert!(empty.svg().unwrap().contains("</svg>"));
+}
+
+/// A sweep: jobs doubled, three tools far apart, intervals, what was computed, a knee.
+fn sweep() -> Chart {
+    let jobs = [1.0, 2.0, 4.0, 8.0, 16.0];
+    let line = |name: &str, color, form, first: f64| Series {
+        name: name.into(),
+        color,
+        form,
+        points: jobs.iter().map(|x| (*x, first / x)).collect(),
+    };
+    let bars = jobs.iter().flat_map(|x| [(*x, 90.0 / x), (*x, 130.0 / x)]).collect();
+    Chart {
+        title: "Sweep".into(),
+        x_label: "jobs".into(),
+        x: (0.9, 17.6),
+        scale: Scale::Logarithmic,
+        ticks: jobs.iter().map(|x| (*x, format!("{x} <jobs>"))).collect(),
+        panels: vec![Panel {
+            title: "Seconds".into(),
+            unit: "s".into(),
+            scale: Scale::Logarithmic,
+            height_px: Some(360),
+            series: vec![
+                line("rsync", color::BLUE, Form::Dots, 110.0),
+                line("a tool with a name that takes much of a row", color::RED, Form::Triangles, 0.4),
+                line("the fit through all of it, as it was computed", color::BLUE, Form::Thin, 100.0),
+                Series {
+                    name: String::new(),
+                    color: color::BLUE,
+                    form: Form::Intervals,
+                    points: bars,
+                },
+                Series {
+                    name: "knee".into(),
+                    color: color::BLACK,
+                    form: Form::Rings,
+                    points: vec![(8.0, 13.75)],
+                },
+            ],
+            ..Panel::default()
+        }],
+    }
+}
+
+#[test]
+fn a_sweep_over_doublings() {
+    let picture = sweep().svg().unwrap();
+    for part in ["16 &lt;jobs&gt;", "rsync", "knee", "0.02", "100", "<circle", "<polygon"] {
+        assert!(picture.contains(part), "{part} is not in {picture}");
+    }
+    // Doublings are evenly apart: dots of the first tool.
+    let places: Vec<i32> = picture
+        .lines()
+        .filter(|line| line.starts_with("<circle") && line.contains("r=\"4\""))
+        .map(|line| line.split('"').nth(1).unwrap().parse().unwrap())
+        .collect();
+    let steps: Vec<i32> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(steps.len(), 4);
+    assert!(steps.iter().all(|step| (step - steps[0]).abs() <= 1), "{places:?}");
+    // Names that do not fit beside the headline have rows of their own.
+    let height = |text: &str| text.split("height=\"").nth(1).unwrap()[..3].parse::<u32>().unwrap();
+    assert_eq!(height(&picture), 44 + 360 + 20 + 30);
+}
+
+#[test]
+fn a_picture_in_a_page_has_its_colours_and_words() {
+    let words = Words { id: "a-1", title: "a < b", description: "c & \"d\"\u{1}" };
+    let picture = sweep().svg_for_page(words).unwrap();
+    let start = "<svg role=\"img\" aria-labelledby=\"a-1-t a-1-d\" width=\"1000\"";
+    assert!(picture.starts_with(start), "{picture}");
+    assert!(picture.contains("<title id=\"a-1-t\">a &lt; b</title>"));
+    assert!(picture.contains("<desc id=\"a-1-d\">c &amp; &quot;d&quot;\u{fffd}</desc>"));
+    assert!(picture.contains("fill=\"var(--blue)\"") && picture.contains("currentColor"));
+    assert!(!picture.contains("=\"#"), "a colour that does not follow the page: {picture}");
+    assert!(!picture.contains("#FFFFFF"));
+}
+
+#[test]
+fn places_of_the_axis_are_where_they_are_said_to_be() {
+    let corner = |x: f64| vec![(x, 0.0), (x + 1.0, 1.0)];
+    let boxes = |x| Series {
+        name: String::new(),
+        color: color::GREEN,
+        form: Form::Boxes,
+        points: corner(x),
+    };
+    let chart = Chart {
+        x: (0.0, 10.0),
+        panels: vec![Panel {
+            top: Some(2.0),
+            ticks: vec![(0.5, "first of many".into())],
+            series: vec![boxes(0.0), boxes(9.0)],
+            ..Panel::default()
+        }],
+        ..Chart::default()
+    };
+    let picture = chart.svg().unwrap();
+    let rects: Vec<&str> = picture.lines().filter(|line| line.contains("#228833")).collect();
+    let number = |line: &str, name: &str| -> u32 {
+        let from = line.split(&format!(" {name}=\"")).nth(1).unwrap();
+        from.split('"').next().unwrap().parse().unwrap()
+    };
+    assert!(number(rects[0], "x").abs_diff(PLOT_LEFT_PX) <= 1, "{rects:?}");
+    let end = number(rects[1], "x") + number(rects[1], "width");
+    assert!(end.abs_diff(PLOT_RIGHT_PX) <= 1, "{rects:?}");
+    assert!(picture.contains("first of m…"));
 }

@@ -48,6 +48,7 @@ pub fn picture(title: &str, kept: &Kept, summary: &Summary) -> Chart {
         unit: unit.to_owned(),
         top,
         series,
+        ..Panel::default()
     };
     let cpu = vec![
         area("user", "us", color::BLUE),
@@ -66,6 +67,7 @@ pub fn picture(title: &str, kept: &Kept, summary: &Summary) -> Chart {
             panel("Disk operations", "IOPS", None, lines("r_iops", "w_iops", 1.0)),
             panel("Network", "MB/s", None, network),
         ],
+        ..Chart::default()
     }
 }
 

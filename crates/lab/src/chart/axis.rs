@@ -1,0 +1,160 @@
+//! Axes: from numbers to pixels, evenly or by their logarithms, and which numbers stand beside them.
+
+use super::Scale;
+use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
+use plotters::coord::types::RangedCoordf64;
+use std::ops::Range;
+
+/// Where a logarithmic axis would show more ticks than this, it shows powers of ten alone.
+const TICKS_MAX: usize = 9;
+
+/// An axis from `low` to `high`.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    low: f64,
+    high: f64,
+    scale: Scale,
+    /// Where ticks are; where there are none, they are chosen.
+    ticks: Vec<f64>,
+}
+
+impl Axis {
+    /// Numbers that have no logarithm are drawn evenly.
+    pub(super) fn new(low: f64, high: f64, scale: Scale, ticks: Vec<f64>) -> Axis {
+        let high = if high > low { high } else { low + 1.0 };
+        let scale = if low > 0.0 { scale } else { Scale::Linear };
+        Axis { low, high, scale, ticks }
+    }
+
+    fn of_logarithms(&self) -> RangedCoordf64 {
+        RangedCoordf64::from(self.low.ln()..self.high.ln())
+    }
+}
+
+impl Ranged for Axis {
+    type FormatOption = DefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        match self.scale {
+            Scale::Linear => RangedCoordf64::from(self.low..self.high).map(value, limit),
+            Scale::Logarithmic => {
+                let value = value.max(self.low.min(self.high)).ln();
+                self.of_logarithms().map(&value, limit)
+            }
+        }
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        if !self.ticks.is_empty() {
+            return self.ticks.clone();
+        }
+        match self.scale {
+            Scale::Linear => RangedCoordf64::from(self.low..self.high).key_points(hint),
+            Scale::Logarithmic => decades(self.low, self.high),
+        }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.low..self.high
+    }
+}
+
+/// 1, 2 and 5 times powers of ten from `low` to `high`.
+fn decades(low: f64, high: f64) -> Vec<f64> {
+    let powers = || (low.log10().floor() as i32..=high.log10().ceil() as i32).map(power_of_ten);
+    let inside = |tick: &f64| *tick >= low * 0.999 && *tick <= high * 1.001;
+    let fine: Vec<f64> =
+        powers().flat_map(|power| [power, 2.0 * power, 5.0 * power]).filter(inside).collect();
+    if fine.len() <= TICKS_MAX { fine } else { powers().filter(inside).collect() }
+}
+
+fn power_of_ten(exponent: i32) -> f64 {
+    10f64.powi(exponent)
+}
+
+/// The last number of the form 1, 2, 5 times a power of ten that is not above `smallest`.
+pub(super) fn round_bottom(smallest: f64) -> f64 {
+    let power = power_of_ten(smallest.log10().floor() as i32);
+    let fits = [5.0, 2.0, 1.0].iter().map(|step| step * power).find(|low| *low <= smallest * 1.001);
+    fits.unwrap_or(power)
+}
+
+/// The next number of the form 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten.
+pub(super) fn round_top(largest: f64) -> f64 {
+    if largest <= 0.0 {
+        return 1.0;
+    }
+    let power = 10f64.powf(largest.log10().floor());
+    let steps = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
+    let fits = steps.iter().map(|step| step * power).find(|top| *top >= largest * 1.02);
+    fits.unwrap_or(12.0 * power)
+}
+
+/// A number beside an axis that is `range` long: as many digits as that needs.
+pub(super) fn axis_number(number: f64, range: f64) -> String {
+    let digits = match range {
+        range if range >= 20.0 => 0,
+        range if range >= 2.0 => 1,
+        range if range >= 0.2 => 2,
+        range if range >= 0.02 => 3,
+        _ => 4,
+    };
+    grouped(&format!("{number:.digits$}"))
+}
+
+/// A number beside a logarithmic axis: as many digits as it needs itself.
+pub(super) fn tick_number(number: f64) -> String {
+    let digits = if number > 0.0 { (-number.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
+    grouped(&format!("{number:.digits$}"))
+}
+
+/// Without noughts at the end of the fraction, and with commas between thousands.
+fn grouped(text: &str) -> String {
+    let text =
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
+    let (whole, fraction) = text.split_once('.').map_or((text, ""), |(w, f)| (w, f));
+    let mut out = String::new();
+    for (i, digit) in whole.chars().enumerate() {
+        let left = whole.len() - i;
+        if i > 0 && left % 3 == 0 && !out.ends_with('-') {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if !fraction.is_empty() {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doublings_are_evenly_apart() {
+        let axis = Axis::new(1.0, 16.0, Scale::Logarithmic, Vec::new());
+        let places: Vec<i32> =
+            [1.0, 2.0, 4.0, 8.0, 16.0].iter().map(|x| axis.map(x, (0, 400))).collect();
+        for (place, expected) in places.iter().zip([0, 100, 200, 300, 400]) {
+            assert!((place - expected).abs() <= 1, "{places:?}");
+        }
+        // What has no logarithm is evenly apart instead, and an empty range has a length.
+        assert_eq!(Axis::new(0.0, 10.0, Scale::Logarithmic, Vec::new()).map(&5.0, (0, 100)), 50);
+        assert_eq!(Axis::new(3.0, 3.0, Scale::Linear, Vec::new()).range(), 3.0..4.0);
+    }
+
+    #[test]
+    fn ticks() {
+        assert_eq!(decades(0.5, 20.0), [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
+        assert_eq!(decades(0.01, 1000.0), [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]);
+        for (smallest, bottom) in [(0.034, 0.02), (1.0, 1.0), (7.0, 5.0), (999.0, 500.0)] {
+            assert!((round_bottom(smallest) - bottom).abs() < bottom * 1e-9, "{smallest}");
+        }
+        assert_eq!(tick_number(0.05), "0.05");
+        assert_eq!(tick_number(2000.0), "2,000");
+        assert_eq!(tick_number(0.0), "0");
+    }
+}

@@ -1,0 +1,89 @@
+//! Texts of others (names, commands, versions) inside ours: nothing in them may become markup, a
+//! column, or a command to a terminal.
+
+/// For HTML and XML, in text and in attributes with quotes.
+pub(super) fn html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(c),
+            c => out.push(shown(c)),
+        }
+    }
+    out
+}
+
+/// For a cell of a Markdown table or a line of its text: one line, nothing that means something.
+pub(super) fn markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\n' | '\t' => out.push(' '),
+            c => out.push(shown(c)),
+        }
+    }
+    out
+}
+
+/// A field of CSV (RFC 4180): in quotes where it has to be.
+pub(super) fn csv(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c == '\n' { c } else { shown(c) }).collect();
+    if text.contains([',', '"', '\n', '\r']) || text.starts_with(' ') || text.ends_with(' ') {
+        return format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text
+}
+
+/// For a terminal: one line, nothing that the terminal would obey.
+pub(super) fn terminal(text: &str) -> String {
+    text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { shown(c) }).collect()
+}
+
+/// JSON that may stand inside a script element of HTML, and of XML as well.
+pub(super) fn json_in_script(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+/// Control characters, and what XML cannot hold, become the replacement character; so do the
+/// characters that turn the direction of what follows.
+fn shown(c: char) -> char {
+    let is_direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if c.is_control() || is_direction || matches!(c, '\u{fffe}' | '\u{ffff}') {
+        '\u{fffd}'
+    } else {
+        c
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_gets_out() {
+        let odd = "a<b>&\"c'|`d`\u{1b}[2J\u{0}\u{202e}\n*e*, f";
+        assert_eq!(
+            html(odd),
+            "a&lt;b&gt;&amp;&quot;c&#39;|`d`\u{fffd}[2J\u{fffd}\u{fffd}\n*e*, f"
+        );
+        let line = markdown(odd);
+        assert!(line.starts_with("a&lt;b&gt;&amp;\"c'\\|\\`d\\`\u{fffd}\\[2J"), "{line}");
+        assert!(!line.contains(['\n', '\u{1b}', '<']) && line.ends_with("\\*e\\*, f"), "{line}");
+        assert_eq!(csv("a"), "a");
+        assert_eq!(csv("a,\"b\"\n\u{1b}"), "\"a,\"\"b\"\"\n\u{fffd}\"");
+        assert_eq!(terminal("a\u{1b}[2J\nb"), "a\u{fffd}[2J b");
+        assert_eq!(json_in_script("\"</script>&\""), "\"\\u003c/script\\u003e\\u0026\"");
+    }
+}

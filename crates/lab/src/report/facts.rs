@@ -1,0 +1,171 @@
+//! What every form of a report asks of results and analysis: which cells belong together, which is
+//! the best of a tool, what to call it.
+
+use crate::analysis::{Analysis, CellSummary, Comparison, Interval, Ratio, Sweep};
+use crate::report::number::{Unit, digits};
+use crate::results::{Cell, Header, Results, Run};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Results and their analysis side by side.
+#[derive(Clone, Copy)]
+pub(super) struct Facts<'a> {
+    pub(super) results: &'a Results,
+    pub(super) analysis: &'a Analysis,
+}
+
+/// The cells of one tool in one group, in the order of the swept number. Controls are not in it.
+pub(super) struct Line<'a> {
+    pub(super) series: &'a str,
+    pub(super) cells: Vec<&'a Cell>,
+    /// hakobu's own.
+    pub(super) own: bool,
+    pub(super) sweep: Option<&'a Sweep>,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn header(&self) -> &'a Header {
+        &self.results.header
+    }
+
+    pub(super) fn unit(&self) -> Unit {
+        Unit::of(self.metric())
+    }
+
+    pub(super) fn cell(&self, id: u32) -> Option<&'a Cell> {
+        self.header().cells.iter().find(|cell| cell.id == id)
+    }
+
+    pub(super) fn summary(&self, id: u32) -> Option<&'a CellSummary> {
+        self.analysis.cells.iter().find(|summary| summary.cell == id)
+    }
+
+    /// Groups in the order of description.
+    pub(super) fn groups(&self) -> Vec<&'a str> {
+        let mut groups: Vec<&str> = Vec::new();
+        for cell in &self.header().cells {
+            if !groups.contains(&cell.group.as_str()) {
+                groups.push(&cell.group);
+            }
+        }
+        groups
+    }
+
+    /// The tools of a group, in the order of description.
+    pub(super) fn lines(&self, group: &str) -> Vec<Line<'a>> {
+        let mut lines: Vec<Line<'a>> = Vec::new();
+        let cells = self.header().cells.iter();
+        for cell in cells.filter(|cell| cell.group == group && cell.control_of.is_none()) {
+            match lines.iter_mut().find(|line| line.series == cell.series) {
+                Some(line) => line.cells.push(cell),
+                None => lines.push(Line {
+                    series: &cell.series,
+                    cells: vec![cell],
+                    own: cell.own,
+                    sweep: self.analysis.sweeps.iter().find(|sweep| {
+                        sweep.group == cell.group && sweep.series == cell.series
+                    }),
+                }),
+            }
+        }
+        for line in &mut lines {
+            line.cells.sort_by(|a, b| a.x.unwrap_or(0.0).total_cmp(&b.x.unwrap_or(0.0)));
+        }
+        lines
+    }
+
+    /// The tools of a campaign over all groups, in the order of description: what has one colour.
+    pub(super) fn series(&self) -> Vec<&'a str> {
+        let mut series: Vec<&str> = Vec::new();
+        for cell in &self.header().cells {
+            if !series.contains(&cell.series.as_str()) {
+                series.push(&cell.series);
+            }
+        }
+        series
+    }
+
+    pub(super) fn value(&self, id: u32) -> Option<&'a Interval> {
+        self.summary(id)?.value.as_ref()
+    }
+
+    /// The best of some cells by the metric.
+    pub(super) fn best(&self, cells: &[&'a Cell]) -> Option<&'a Cell> {
+        let turn = if self.header().more_is_better { -1.0 } else { 1.0 };
+        let measured = cells.iter().filter_map(|cell| Some((*cell, self.value(cell.id)?.mid)));
+        let measured = measured.filter(|(_, value)| value.is_finite());
+        measured.min_by(|a, b| (turn * a.1).total_cmp(&(turn * b.1))).map(|(cell, _)| cell)
+    }
+
+    /// What sets a cell apart from the others of its group, besides the tool: `jobs=16`.
+    pub(super) fn setting(&self, cell: &Cell) -> String {
+        let x_name = self.header().x_name.as_deref();
+        let mut parts = Vec::new();
+        if let (Some(x), Some(name)) = (cell.x, x_name) {
+            parts.push(format!("{name}={}", digits(x)));
+        }
+        let varying = self.varying(&cell.group);
+        for (name, value) in &cell.parameters {
+            if x_name != Some(name.as_str()) && varying.contains(name.as_str()) {
+                parts.push(format!("{name}={value}"));
+            }
+        }
+        parts.join(", ")
+    }
+
+    /// `rsync, jobs=16`.
+    pub(super) fn label(&self, cell: &Cell) -> String {
+        let setting = self.setting(cell);
+        if setting.is_empty() { cell.series.clone() } else { format!("{}, {setting}", cell.series) }
+    }
+
+    /// Parameters that are not the same in all cells of a group.
+    fn varying(&self, group: &str) -> BTreeSet<&'a str> {
+        let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for cell in self.header().cells.iter().filter(|cell| cell.group == group) {
+            for (name, value) in &cell.parameters {
+                values.entry(name).or_default().insert(value);
+            }
+        }
+        values.into_iter().filter(|(_, values)| values.len() > 1).map(|(name, _)| name).collect()
+    }
+
+    /// Best cells that were compared: the ratio of `cell` to the one that all are compared with, as
+    /// "how many times as fast".
+    pub(super) fn ratio_of(&self, cell: u32) -> Option<&'a Ratio> {
+        let found = self.analysis.comparisons.iter().find(|of| of.a == cell);
+        found.map(|comparison| &comparison.ratio)
+    }
+
+    /// What the best cells of a group are compared with.
+    pub(super) fn reference(&self, group: &str) -> Option<u32> {
+        let found = |of: &&Comparison| of.group == group;
+        self.analysis.comparisons.iter().find(found).map(|comparison| comparison.b)
+    }
+
+    /// Runs that count, of a cell.
+    pub(super) fn counted(&self, cell: u32) -> impl Iterator<Item = &'a Run> + use<'a> {
+        let runs = self.results.runs.iter();
+        runs.filter(move |run| run.cell == cell && run.ok && !run.warmup)
+    }
+
+    /// The metric: seconds of wall clock where nothing else is said.
+    pub(super) fn metric(&self) -> &'a str {
+        let metric = self.header().metric.as_str();
+        if metric.is_empty() { "wall_s" } else { metric }
+    }
+
+    /// The metric of a run.
+    pub(super) fn measured(&self, run: &Run) -> Option<f64> {
+        match self.metric() {
+            "wall_s" => Some(run.wall_s),
+            "user_s" => Some(run.user_s),
+            "sys_s" => Some(run.sys_s),
+            metric => run.metrics.get(metric).copied(),
+        }
+    }
+
+    /// Whether the swept number is there at all.
+    pub(super) fn has_x(&self, lines: &[Line<'_>]) -> bool {
+        lines.iter().any(|line| line.cells.iter().any(|cell| cell.x.is_some()))
+    }
+}

@@ -1,0 +1,84 @@
+//! Elements of the page: tables, pictures, lists. Every text of others goes through [`html`].
+
+use crate::report::escape::{html, json_in_script};
+use crate::report::load::Load;
+use crate::report::sweep::Picture;
+use crate::report::table::Table;
+use crate::report::words::Words as Said;
+use crate::chart::{PLOT_LEFT_PX, PLOT_RIGHT_PX, Words};
+
+pub(super) fn paragraph(out: &mut String, text: &str) {
+    out.push_str(&format!("<p>{}</p>\n", html(text)));
+}
+
+pub(super) fn list<'a>(out: &mut String, lang: &str, texts: impl IntoIterator<Item = &'a String>) {
+    out.push_str(&format!("<ul lang=\"{lang}\">\n"));
+    for text in texts {
+        out.push_str(&format!("<li>{}</li>\n", html(text)));
+    }
+    out.push_str("</ul>\n");
+}
+
+pub(super) fn table(out: &mut String, of: &Table) {
+    if of.is_empty() {
+        return;
+    }
+    out.push_str("<div class=\"wide\"><table>\n");
+    out.push_str(&format!("<caption>{}</caption>\n<thead><tr>", html(&of.caption)));
+    let class = |at: usize| match of.numbers.get(at) {
+        Some(true) => " class=\"n\"",
+        _ => "",
+    };
+    for (at, name) in of.head.iter().enumerate() {
+        out.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(at), html(name)));
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for (row, is_strong) in of.rows.iter().zip(&of.strong) {
+        out.push_str(if *is_strong { "<tr class=\"own\">" } else { "<tr>" });
+        for (at, text) in row.iter().enumerate() {
+            let (open, close) = if at == 0 { ("th scope=\"row\"", "th") } else { ("td", "td") };
+            out.push_str(&format!("<{open}{}>{}</{close}>", class(at), html(text)));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n");
+}
+
+/// Something that is long and not always wanted.
+pub(super) fn folded(out: &mut String, summary: &str, inside: &str) {
+    out.push_str(&format!("<details><summary>{}</summary>\n{inside}</details>\n", html(summary)));
+}
+
+/// The picture of a sweep.
+///
+/// # Errors
+/// What cannot be drawn.
+pub(super) fn picture(out: &mut String, id: &str, of: &Picture) -> Result<(), String> {
+    let words = Words { id, title: &of.chart.title, description: &of.description };
+    let svg = of.chart.svg_for_page(words)?;
+    out.push_str(&format!(
+        "<figure>\n{svg}<figcaption>{}</figcaption>\n</figure>\n",
+        html(&of.description)
+    ));
+    Ok(())
+}
+
+/// The picture of a load, with what a cursor reads.
+///
+/// # Errors
+/// What cannot be drawn.
+pub(super) fn load(out: &mut String, id: &str, of: &Load, said: &Said) -> Result<(), String> {
+    let words = Words { id, title: &of.caption, description: &of.description };
+    let svg = of.chart.svg_for_page(words)?;
+    let numbers = serde_json::to_string(&of.cursor).map_err(|why| why.to_string())?;
+    out.push_str(&format!(
+        "<figure data-left=\"{PLOT_LEFT_PX}\" data-right=\"{PLOT_RIGHT_PX}\">\n{svg}<figcaption>{}. \
+         {}<span class=\"script\"> {}</span></figcaption>\n<output></output>\n\
+         <script type=\"application/json\">{}</script>\n</figure>\n",
+        html(&of.caption),
+        html(&of.description),
+        html(said.cursor),
+        json_in_script(&numbers)
+    ));
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! The report as one HTML page: nothing is loaded from elsewhere, everything is said without scripts,
+//! and the text is well-formed XML as well.
+
+mod element;
+mod sections;
+
+use self::element::table;
+use self::sections::{Section, sections, title};
+use super::Part;
+use super::escape::html;
+use super::facts::Facts;
+use super::machines;
+use super::words::Words;
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+/// Pictures of single runs in the whole page: each takes about 25 kB.
+const RUN_PICTURES_MAX: usize = 8;
+/// What a browser may load for the page: nothing.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+
+/// The page.
+///
+/// # Errors
+/// A sentence: what cannot be drawn.
+pub(super) fn page(parts: &[Part], words: &Words) -> Result<String, String> {
+    let all: Vec<Facts<'_>> = parts.iter().map(Part::facts).collect();
+    let is_alone = all.len() == 1;
+    let level = if is_alone { 2 } else { 3 };
+    let pictures = RUN_PICTURES_MAX.div_ceil(all.len().max(1));
+    let mut body = String::new();
+    let headline = all.first().map_or_else(|| words.report.to_owned(), title);
+    body.push_str(&format!("<header>\n<h1>{}</h1>\n", html(&headline)));
+    if let [facts] = all.as_slice() {
+        sections::origin(&mut body, facts, words);
+    }
+    body.push_str("</header>\n<main>\n");
+    let mut contents: Vec<(String, String)> = Vec::new();
+    if !is_alone {
+        let text = machines_section(&all, words);
+        contents.push(("machines".to_owned(), words.machines.to_owned()));
+        body.push_str(&text);
+    }
+    for (i, (facts, name)) in all.iter().zip(machines::names(&all)).enumerate() {
+        let prefix = format!("r{}", i + 1);
+        if !is_alone {
+            let heading = format!("{}: {}", name, title(facts));
+            body.push_str(&format!("<article>\n<h2 id=\"{prefix}\">{}</h2>\n", html(&heading)));
+            sections::origin(&mut body, facts, words);
+            contents.push((prefix.clone(), name));
+        }
+        let found = sections(facts, words, &prefix, level, pictures)?;
+        for section in found {
+            body.push_str(&section.text(level));
+            if is_alone {
+                contents.push((section.id, section.title));
+            }
+        }
+        if !is_alone {
+            body.push_str("</article>\n");
+        }
+    }
+    body.push_str("</main>\n");
+    let code = words.lang.code();
+    Ok(format!(
+        "<!DOCTYPE html>\n<html lang=\"{code}\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{}{body}\
+         <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+        html(&headline),
+        navigation(&contents, words)
+    ))
+}
+
+fn navigation(contents: &[(String, String)], words: &Words) -> String {
+    let links = contents.iter().map(|(id, title)| {
+        format!("<li><a href=\"#{id}\">{}</a></li>\n", html(title))
+    });
+    let links: String = links.collect();
+    format!("<nav aria-label=\"{}\"><ul>\n{links}</ul></nav>\n", html(words.contents))
+}
+
+/// Several machines beside each other.
+fn machines_section(all: &[Facts<'_>], words: &Words) -> String {
+    let mut text = String::new();
+    for (facts, name) in all.iter().zip(machines::names(all)) {
+        text.push_str(&format!("<div class=\"verdict\"><strong>{}</strong>\n", html(&name)));
+        sections::verdict(&mut text, facts, words);
+        text.push_str("</div>\n");
+    }
+    table(&mut text, &machines::side_by_side(all, words));
+    table(&mut text, &machines::fingerprints(all, words));
+    let section = Section {
+        id: "machines".to_owned(),
+        title: words.machines.to_owned(),
+        class: "",
+        text,
+    };
+    section.text(2)
+}

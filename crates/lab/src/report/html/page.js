@@ -1,0 +1,70 @@
+"use strict";
+// A cursor over the pictures of load: a line at a moment, and what was measured there. The page says
+// everything without it. Neither "less than" nor an ampersand stands here, so that the page is also
+// well-formed XML.
+(function () {
+  function show(number) {
+    return number.toLocaleString("en", { maximumSignificantDigits: 4 });
+  }
+  function attach(figure) {
+    var svg = figure.querySelector("svg");
+    var data = JSON.parse(figure.querySelector("script").textContent);
+    var out = figure.querySelector("output");
+    var box = svg.viewBox.baseVal;
+    var left = Number(figure.dataset.left);
+    var right = Number(figure.dataset.right);
+    var length = data.to - data.from;
+    var at = data.from;
+    var line = document.createElementNS(svg.namespaceURI, "line");
+    line.setAttribute("y1", "44");
+    line.setAttribute("y2", String(box.height - 54));
+    line.setAttribute("stroke", "currentColor");
+    line.setAttribute("stroke-width", "1");
+    line.setAttribute("visibility", "hidden");
+    line.setAttribute("pointer-events", "none");
+    svg.appendChild(line);
+    svg.setAttribute("tabindex", "0");
+    figure.querySelector(".script").style.display = "block";
+    function move(to) {
+      at = Math.min(data.to, Math.max(data.from, to));
+      var share = (at - data.from) / length;
+      var x = String(left + share * (right - left));
+      line.setAttribute("x1", x);
+      line.setAttribute("x2", x);
+      line.setAttribute("visibility", "visible");
+      var parts = [show(at) + " s"];
+      data.runs.forEach(function (run) {
+        if (at >= run[0]) {
+          if (run[1] >= at) {
+            parts[1] = run[2];
+          }
+        }
+      });
+      data.names.forEach(function (name, i) {
+        var list = data.values[i];
+        var place = Math.min(list.length - 1, Math.floor(share * list.length));
+        parts.push(name[0] + " " + show(list[place]) + " " + name[1]);
+      });
+      out.textContent = parts.filter(Boolean).join(" · ");
+    }
+    function point(event) {
+      var seen = svg.getBoundingClientRect();
+      var x = (event.clientX - seen.left) / seen.width * box.width;
+      move(data.from + (x - left) / (right - left) * length);
+    }
+    svg.addEventListener("pointermove", point);
+    svg.addEventListener("pointerdown", point);
+    svg.addEventListener("keydown", function (event) {
+      var step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 }[event.key];
+      if (step) {
+        event.preventDefault();
+        move(at + step * length / 200);
+      }
+    });
+  }
+  document.querySelectorAll("figure[data-left]").forEach(attach);
+  // Paper cannot be clicked on.
+  window.addEventListener("beforeprint", function () {
+    document.querySelectorAll("details").forEach(function (one) { one.open = true; });
+  });
+}());

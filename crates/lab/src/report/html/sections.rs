@@ -1,0 +1,222 @@
+//! The sections of one campaign's results, in the order of the page.
+
+use super::element::{folded, list, load, paragraph, picture, table};
+use crate::report::escape::html;
+use crate::report::facts::Facts;
+use crate::report::load::{timeline, typical};
+use crate::report::number::percent;
+use crate::report::words::{Lang, Words, with};
+use crate::report::{machines, record, sentences, sweep, tables};
+
+/// One section.
+pub(super) struct Section {
+    pub(super) id: String,
+    pub(super) title: String,
+    /// Of the element, or nothing.
+    pub(super) class: &'static str,
+    pub(super) text: String,
+}
+
+impl Section {
+    /// The element, with a heading of this level.
+    pub(super) fn text(&self, level: usize) -> String {
+        let class = match self.class {
+            "" => String::new(),
+            class => format!(" class=\"{class}\""),
+        };
+        format!(
+            "<section{class} aria-labelledby=\"{id}\">\n<h{level} id=\"{id}\">{}</h{level}>\n{}\
+             </section>\n",
+            html(&self.title),
+            self.text,
+            id = self.id
+        )
+    }
+}
+
+/// What a campaign is called.
+pub(super) fn title(facts: &Facts<'_>) -> String {
+    let header = facts.header();
+    if header.title.is_empty() { header.name.clone() } else { header.title.clone() }
+}
+
+/// What was asked, when and with what it was measured.
+pub(super) fn origin(out: &mut String, facts: &Facts<'_>, words: &Words) {
+    let header = facts.header();
+    if !header.question.is_empty() {
+        paragraph(out, &header.question);
+    }
+    out.push_str(&format!("<p class=\"soft\">{}</p>\n", html(&record::origin(facts, words))));
+}
+
+/// The sentences of the verdict. Those of the analysis come in English.
+pub(super) fn verdict(out: &mut String, facts: &Facts<'_>, words: &Words) {
+    match words.lang {
+        Lang::En => list(out, "en", &facts.analysis.verdict),
+        Lang::Ja => {
+            list(out, "ja", &sentences::verdict_ja(facts));
+            let mut inside = String::new();
+            list(&mut inside, "en", &facts.analysis.verdict);
+            folded(out, words.original, &inside);
+        }
+    }
+}
+
+/// All sections; `pictures` is how many single runs are drawn.
+///
+/// # Errors
+/// What cannot be drawn.
+pub(super) fn sections(
+    facts: &Facts<'_>,
+    words: &Words,
+    prefix: &str,
+    level: usize,
+    pictures: usize,
+) -> Result<Vec<Section>, String> {
+    let mut found = Vec::new();
+    let mut add = |name: &str, title: &str, class: &'static str, text: String| {
+        let id = format!("{prefix}-{name}");
+        found.push(Section { id, title: title.to_owned(), class, text });
+    };
+    let mut text = String::new();
+    verdict(&mut text, facts, words);
+    add("verdict", words.verdict, "verdict", text);
+    add("sweep", sweep_title(facts, words), "", groups(facts, words, prefix, level)?);
+    add("tools", words.tools, "", tools(facts, words));
+    add("proofs", words.proofs, "", proofs(facts, words));
+    add("controls", words.controls, "", controls(facts, words));
+    add("load", words.load, "", loads(facts, words, prefix, pictures)?);
+    add("caveats", words.caveats, "", caveats(facts, words));
+    add("machine", words.machine, "", machine(facts, words));
+    add("runs", words.raw_runs, "", runs(facts, words));
+    Ok(found)
+}
+
+fn sweep_title<'a>(facts: &Facts<'_>, words: &'a Words) -> &'a str {
+    let is_swept = facts.header().cells.iter().any(|cell| cell.x.is_some());
+    if is_swept { words.sweep } else { words.comparison }
+}
+
+/// Each group: picture, numbers, knee and fit; then published figures.
+fn groups(
+    facts: &Facts<'_>,
+    words: &Words,
+    prefix: &str,
+    level: usize,
+) -> Result<String, String> {
+    let mut text = String::new();
+    let all = facts.groups();
+    for (i, group) in all.iter().enumerate() {
+        if all.len() > 1 {
+            let below = level + 1;
+            text.push_str(&format!("<h{below}>{}</h{below}>\n", html(words.group(group))));
+        }
+        if let Some(found) = sweep::picture(facts, group, words) {
+            picture(&mut text, &format!("{prefix}-sweep-{}", i + 1), &found)?;
+        }
+        if let Some(found) = tables::sweep(facts, group, words) {
+            table(&mut text, &found);
+            table(&mut text, &tables::lines(facts, group, words));
+        }
+    }
+    if let Some(found) = tables::published(facts, words) {
+        table(&mut text, &found);
+    }
+    Ok(text)
+}
+
+fn tools(facts: &Facts<'_>, words: &Words) -> String {
+    let mut text = String::new();
+    for group in facts.groups() {
+        table(&mut text, &tables::tools(facts, group, words));
+    }
+    let mut inside = String::new();
+    table(&mut inside, &tables::settings(facts, words));
+    folded(&mut text, words.all_settings, &inside);
+    text
+}
+
+fn proofs(facts: &Facts<'_>, words: &Words) -> String {
+    let mut text = String::new();
+    let found = tables::proofs(facts, words);
+    if found.is_empty() {
+        paragraph(&mut text, words.no_proofs);
+    } else {
+        table(&mut text, &found);
+        paragraph(&mut text, words.elasticity_means);
+    }
+    text
+}
+
+fn controls(facts: &Facts<'_>, words: &Words) -> String {
+    let mut text = String::new();
+    let found = tables::controls(facts, words);
+    if found.is_empty() {
+        paragraph(&mut text, words.no_controls);
+    }
+    table(&mut text, &found);
+    if let Some(noise) = facts.analysis.noise {
+        paragraph(&mut text, &with(words.noise, &[&percent(noise)]));
+    }
+    text
+}
+
+fn loads(
+    facts: &Facts<'_>,
+    words: &Words,
+    prefix: &str,
+    pictures: usize,
+) -> Result<String, String> {
+    let mut text = String::new();
+    let Some(all) = timeline(facts, words) else {
+        paragraph(&mut text, words.no_load);
+        return Ok(text);
+    };
+    load(&mut text, &format!("{prefix}-load-0"), &all, words)?;
+    for (i, one) in typical(facts, pictures, words).iter().enumerate() {
+        load(&mut text, &format!("{prefix}-load-{}", i + 1), one, words)?;
+    }
+    paragraph(&mut text, words.load_more);
+    Ok(text)
+}
+
+/// The analysis names what was left out, and says where a campaign has no end.
+fn caveats(facts: &Facts<'_>, words: &Words) -> String {
+    let mut text = String::new();
+    paragraph(&mut text, &record::ending(facts, words));
+    let said = &facts.analysis.caveats;
+    if said.is_empty() {
+        paragraph(&mut text, words.no_caveats);
+    } else {
+        list(&mut text, "en", said);
+    }
+    text
+}
+
+fn machine(facts: &Facts<'_>, words: &Words) -> String {
+    let mut text = String::new();
+    table(&mut text, &machines::fingerprints(&[*facts], words));
+    table(&mut text, &record::programs(facts, words));
+    table(&mut text, &record::data(facts, words));
+    text
+}
+
+fn runs(facts: &Facts<'_>, words: &Words) -> String {
+    let (raw, count) = tables::runs(facts, words);
+    let mut inside = String::new();
+    if raw.rows.len() < count {
+        let parts = [raw.rows.len().to_string(), count.to_string()];
+        paragraph(&mut inside, &with(words.raw_some, &[&parts[0], &parts[1]]));
+    }
+    table(&mut inside, &raw);
+    let mut text = String::new();
+    folded(&mut text, words.raw_runs, &inside);
+    let mut inside = String::new();
+    table(&mut inside, &record::commands(facts, words));
+    folded(&mut text, words.commands, &inside);
+    if !facts.header().text.is_empty() {
+        let inside = format!("<pre>{}</pre>\n", html(&facts.header().text));
+        folded(&mut text, words.campaign, &inside);
+    }
+    text
+}

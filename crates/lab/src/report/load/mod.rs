@@ -1,0 +1,311 @@
+//! Load curves: what the machine did while tools ran, thinned to what can be seen, with the numbers
+//! that a cursor reads.
+
+mod thin;
+
+use self::thin::{points, round, thinned};
+use super::facts::Facts;
+use super::number::digits;
+use super::sweep::look;
+use super::tables::grouped_label;
+use super::words::{Words, with};
+use crate::chart::{Chart, Color, Form, Panel, Series, color};
+use crate::results::{Cell, Curves, Run};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Places of the timeline, and of the curves of one run.
+const TIMELINE_PLACES: usize = 400;
+const RUN_PLACES: usize = 200;
+/// More runs than this in one line cannot be told apart.
+const TIMELINE_RUNS_MAX: usize = 1000;
+/// Height of each row of runs, of the rest of their panel, and of the others, in pixels.
+const ROW_PX: u32 = 16;
+const ROWS_REST_PX: u32 = 60;
+const PANEL_PX: u32 = 150;
+
+/// A curve: its name in the record, that in the picture, colour, form, divisor.
+struct Kind {
+    key: &'static str,
+    name: &'static str,
+    unit: &'static str,
+    color: Color,
+    form: Form,
+    per: f64,
+}
+
+const fn kind(
+    key: &'static str,
+    unit: &'static str,
+    color: Color,
+    form: Form,
+    per: f64,
+) -> Kind {
+    Kind { key, name: key, unit, color, form, per }
+}
+
+const CPU: &[Kind] = &[
+    kind("user", "%", color::BLUE, Form::Area, 1.0),
+    kind("system", "%", color::RED, Form::Area, 1.0),
+    kind("iowait", "%", color::YELLOW, Form::Area, 1.0),
+    kind("steal", "%", color::PURPLE, Form::Area, 1.0),
+    Kind {
+        key: "busiest",
+        name: "busiest CPU",
+        unit: "%",
+        color: color::BLACK,
+        form: Form::Line,
+        per: 1.0,
+    },
+];
+const DISK: &[Kind] = &[
+    kind("read", "MB/s", color::BLUE, Form::Line, 1e6),
+    kind("write", "MB/s", color::RED, Form::Line, 1e6),
+];
+const OPERATIONS: &[Kind] = &[Kind {
+    key: "iops",
+    name: "operations",
+    unit: "IOPS",
+    color: color::GREEN,
+    form: Form::Line,
+    per: 1.0,
+}];
+const NETWORK: &[Kind] = &[Kind {
+    key: "net",
+    name: "received and sent",
+    unit: "MB/s",
+    color: color::CYAN,
+    form: Form::Line,
+    per: 1e6,
+}];
+
+/// What a cursor over a picture reads: numbers at evenly spaced places.
+#[derive(Debug, Default, PartialEq, serde::Serialize)]
+pub(super) struct Cursor {
+    /// Both ends of the axis, seconds.
+    from: f64,
+    to: f64,
+    /// Name and unit of each list.
+    names: Vec<(String, &'static str)>,
+    values: Vec<Vec<f64>>,
+    /// Runs: start, end, what was run.
+    runs: Vec<(f64, f64, String)>,
+}
+
+/// A picture with its words.
+pub(super) struct Load {
+    pub(super) chart: Chart,
+    pub(super) cursor: Cursor,
+    pub(super) caption: String,
+    pub(super) description: String,
+}
+
+/// A run with its curves.
+struct Recorded<'a> {
+    run: &'a Run,
+    cell: &'a Cell,
+    curves: &'a Curves,
+}
+
+/// Curves of runs that count, in the order of runs. Runs and curves of one cell and block belong
+/// together in their order; where there are fewer curves than runs, warm-ups have none.
+fn recorded<'a>(facts: &Facts<'a>) -> Vec<Recorded<'a>> {
+    let mut curves: BTreeMap<(u32, u32), VecDeque<&Curves>> = BTreeMap::new();
+    for curve in &facts.results.curves {
+        curves.entry((curve.cell, curve.block)).or_default().push_back(curve);
+    }
+    let mut runs: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+    for run in &facts.results.runs {
+        *runs.entry((run.cell, run.block)).or_default() += 1;
+    }
+    let mut found = Vec::new();
+    for run in &facts.results.runs {
+        let key = (run.cell, run.block);
+        let Some(waiting) = curves.get_mut(&key) else { continue };
+        let left = runs.entry(key).or_default();
+        let has_none = run.warmup && waiting.len() < *left;
+        *left = left.saturating_sub(1);
+        if has_none {
+            continue;
+        }
+        let Some(curves) = waiting.pop_front() else { continue };
+        let is_usable = curves.t_s.last().is_some_and(|end| *end > 0.0 && end.is_finite());
+        if let Some(cell) = facts.cell(run.cell).filter(|_| is_usable && !run.warmup) {
+            found.push(Recorded { run, cell, curves });
+        }
+    }
+    found
+}
+
+impl Recorded<'_> {
+    /// How long it took, seconds.
+    fn length(&self) -> f64 {
+        let end = self.curves.t_s.last().copied().unwrap_or_default();
+        if self.run.wall_s > 0.0 { self.run.wall_s.max(end) } else { end }
+    }
+}
+
+/// All runs one after the other. `None` where no curves were recorded.
+pub(super) fn timeline(facts: &Facts<'_>, words: &Words) -> Option<Load> {
+    let all = recorded(facts);
+    let shown = &all[..all.len().min(TIMELINE_RUNS_MAX)];
+    let total: f64 = shown.iter().map(Recorded::length).sum();
+    if shown.is_empty() || total <= 0.0 || !total.is_finite() {
+        return None;
+    }
+    let names = facts.series();
+    let mut rows: Vec<Vec<(f64, f64)>> = vec![Vec::new(); names.len()];
+    let mut cursor = Cursor { to: round(total), ..Cursor::default() };
+    let mut pieces = Vec::new();
+    let mut at = 0.0;
+    for one in shown {
+        let end = at + one.length();
+        pieces.push((at, one.curves));
+        let row = names.iter().position(|name| *name == one.cell.series).unwrap_or(0);
+        // Later tools are further down, as in the tables.
+        let foot = (names.len() - row - 1) as f64;
+        // A run that is narrower than a pixel is seen all the same.
+        let seen = end.max(at + total / 800.0).min(total);
+        rows[row].extend([(at, foot + 0.1), (seen, foot + 0.9)]);
+        let label = format!("{}, {} {}", grouped_label(facts, one.cell), words.block, one.run.block);
+        cursor.runs.push((round(at), round(end), label));
+        at = end;
+    }
+    let mut panels = panels(&pieces, total, TIMELINE_PLACES, words, &mut cursor);
+    let boxes = rows.into_iter().enumerate().map(|(i, points)| Series {
+        name: String::new(),
+        color: look(i).0,
+        form: Form::Boxes,
+        points,
+    });
+    let height = ROWS_REST_PX.saturating_add(ROW_PX * u32::try_from(names.len()).unwrap_or(1));
+    let tick = |(i, name): (usize, &&str)| ((names.len() - i) as f64 - 0.5, (*name).to_owned());
+    panels.push(Panel {
+        title: words.runs_panel.to_owned(),
+        top: Some(names.len() as f64),
+        ticks: names.iter().enumerate().map(tick).collect(),
+        height_px: Some(height),
+        series: boxes.collect(),
+        ..Panel::default()
+    });
+    let mut caption = words.load_title.to_owned();
+    if all.len() > shown.len() {
+        let parts = [shown.len().to_string(), all.len().to_string()];
+        caption = format!("{caption}. {}", with(words.load_some, &[&parts[0], &parts[1]]));
+    }
+    Some(Load {
+        chart: Chart {
+            title: words.load_title.to_owned(),
+            x_label: words.load_label.to_owned(),
+            x: (0.0, total),
+            panels,
+            ..Chart::default()
+        },
+        description: described(&cursor, shown.len(), words),
+        cursor,
+        caption,
+    })
+}
+
+/// The best settings of all tools, each by the run whose time is nearest to the median; no more than
+/// `count`.
+pub(super) fn typical(facts: &Facts<'_>, count: usize, words: &Words) -> Vec<Load> {
+    let all = recorded(facts);
+    let mut found = Vec::new();
+    for group in facts.groups() {
+        for line in facts.lines(group) {
+            let Some(cell) = facts.best(&line.cells).filter(|_| found.len() < count) else {
+                continue;
+            };
+            let median = facts.summary(cell.id).and_then(|summary| summary.wall_s);
+            let far = |one: &&Recorded<'_>| {
+                median.map_or(0.0, |median| (one.run.wall_s - median.mid).abs())
+            };
+            let of_cell = all.iter().filter(|one| one.run.cell == cell.id && one.run.ok);
+            let nearest = of_cell.min_by(|a, b| far(a).total_cmp(&far(b)));
+            found.extend(nearest.map(|one| of_run(facts, one, words)));
+        }
+    }
+    found
+}
+
+fn of_run(facts: &Facts<'_>, one: &Recorded<'_>, words: &Words) -> Load {
+    let total = one.length();
+    let mut cursor = Cursor { to: round(total), ..Cursor::default() };
+    let places = one.curves.t_s.len().clamp(1, RUN_PLACES);
+    let panels = panels(&[(0.0, one.curves)], total, places, words, &mut cursor);
+    let label = grouped_label(facts, one.cell);
+    let took = format!("{} s", digits(one.run.wall_s));
+    let caption = with(words.load_run, &[&label, &took]);
+    Load {
+        chart: Chart {
+            title: label,
+            x_label: words.run_seconds.to_owned(),
+            x: (0.0, total),
+            panels,
+            ..Chart::default()
+        },
+        description: described(&cursor, 1, words),
+        cursor,
+        caption,
+    }
+}
+
+/// The panels of CPU, disk and network; what they show is added to the cursor.
+fn panels(
+    pieces: &[(f64, &Curves)],
+    total: f64,
+    places: usize,
+    words: &Words,
+    cursor: &mut Cursor,
+) -> Vec<Panel> {
+    let groups = [
+        (words.cpu_panel, "%", Some(100.0), CPU),
+        (words.disk_panel, "MB/s", None, DISK),
+        (words.operations_panel, "IOPS", None, OPERATIONS),
+        (words.network_panel, "MB/s", None, NETWORK),
+    ];
+    let mut panels = Vec::new();
+    for (title, unit, top, kinds) in groups {
+        let mut series = Vec::new();
+        for kind in kinds {
+            let Some(values) = thinned(pieces, kind, total, places) else { continue };
+            // Most machines never lose time to others: no line along the bottom.
+            if kind.key == "steal" && values.iter().all(|value| *value < 0.5) {
+                continue;
+            }
+            series.push(Series {
+                name: kind.name.to_owned(),
+                color: kind.color,
+                form: kind.form,
+                points: points(&values, total),
+            });
+            cursor.names.push((kind.name.to_owned(), kind.unit));
+            cursor.values.push(values.into_iter().map(round).collect());
+        }
+        if !series.is_empty() {
+            panels.push(Panel {
+                title: title.to_owned(),
+                unit: unit.to_owned(),
+                top,
+                height_px: Some(PANEL_PX),
+                series,
+                ..Panel::default()
+            });
+        }
+    }
+    panels
+}
+
+/// The means of what is seen, in words.
+fn described(cursor: &Cursor, runs: usize, words: &Words) -> String {
+    let mean = |name: &str| {
+        let at = cursor.names.iter().position(|(known, _)| known == name);
+        let values = at.and_then(|at| cursor.values.get(at)).filter(|values| !values.is_empty());
+        values.map_or(0.0, |values| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let [user, system, iowait] = ["user", "system", "iowait"].map(|name| digits(mean(name)));
+    let disk = digits(mean("read") + mean("write"));
+    let network = digits(mean("received and sent"));
+    let parts = [&runs.to_string(), &user, &system, &iowait, &disk, &network];
+    with(words.load_text, &parts.map(String::as_str))
+}

@@ -1,0 +1,91 @@
+//! Curves with as many places as can be seen.
+
+use super::Kind;
+use crate::results::Curves;
+
+/// Values at the ends of as many even parts of the axis; the first holds from its beginning on.
+pub(super) fn points(values: &[f64], total: f64) -> Vec<(f64, f64)> {
+    let step = total / values.len().max(1) as f64;
+    let first = values.first().map(|value| (0.0, *value));
+    let rest = values.iter().enumerate().map(|(i, value)| ((i + 1) as f64 * step, *value));
+    first.into_iter().chain(rest).collect()
+}
+
+/// Means over even parts of the axis, of the time in which there was something to read. `None` where
+/// none of the curves has this list.
+pub(super) fn thinned(
+    pieces: &[(f64, &Curves)],
+    kind: &Kind,
+    total: f64,
+    places: usize,
+) -> Option<Vec<f64>> {
+    let mut sums = vec![(0.0f64, 0.0f64); places.max(1)];
+    let step = total / sums.len() as f64;
+    let mut is_there = false;
+    for (begin, curves) in pieces {
+        let Some(values) = curves.values.get(kind.key) else { continue };
+        is_there = true;
+        let mut from = *begin;
+        for (t, value) in curves.t_s.iter().zip(values) {
+            let to = begin + t;
+            let is_interval = to.is_finite() && to > from && value.is_finite();
+            if is_interval {
+                let first = ((from / step) as usize).min(sums.len() - 1);
+                let last = ((to / step) as usize).min(sums.len() - 1);
+                for (place, sum) in sums.iter_mut().enumerate().take(last + 1).skip(first) {
+                    let (left, right) = (place as f64 * step, (place + 1) as f64 * step);
+                    let covered = (to.min(right) - from.max(left)).max(0.0);
+                    *sum = (sum.0 + value * covered, sum.1 + covered);
+                }
+                from = to;
+            }
+        }
+    }
+    let mean = |(sum, time): &(f64, f64)| if *time > 0.0 { sum / time / kind.per } else { 0.0 };
+    is_there.then(|| sums.iter().map(mean).collect())
+}
+
+/// Four digits that count: what a cursor shows, and no more bytes than that.
+pub(super) fn round(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    let power = 10f64.powi(3 - value.abs().log10().floor().clamp(-300.0, 300.0) as i32);
+    let rounded = (value * power).round() / power;
+    if rounded.is_finite() { rounded } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CPU, DISK};
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn curves(values: &[f64]) -> Curves {
+        let t_s = (1..=values.len()).map(|i| i as f64 * 0.1).collect();
+        let values = BTreeMap::from([("user".to_owned(), values.to_vec())]);
+        Curves { cell: 0, block: 0, t_s, values }
+    }
+
+    #[test]
+    fn means_of_the_time_that_is_covered() {
+        let (one, two) = (curves(&[10.0, 30.0]), curves(&[50.0]));
+        let kind = &CPU[0];
+        let seen = |pieces: &[(f64, &Curves)], total, places| {
+            let values = thinned(pieces, kind, total, places).unwrap();
+            values.iter().map(|value| value.round()).collect::<Vec<_>>()
+        };
+        assert_eq!(seen(&[(0.0, &one)], 0.2, 2), [10.0, 30.0]);
+        assert_eq!(seen(&[(0.0, &one)], 0.2, 1), [20.0]);
+        // More places than intervals: each holds over all of its own.
+        assert_eq!(seen(&[(0.0, &one)], 0.2, 4), [10.0, 10.0, 30.0, 30.0]);
+        // A gap between two runs is none of either.
+        assert_eq!(seen(&[(0.0, &one), (0.3, &two)], 0.4, 4), [10.0, 30.0, 0.0, 50.0]);
+        assert_eq!(thinned(&[(0.0, &one)], &DISK[0], 0.2, 2), None);
+    }
+
+    #[test]
+    fn four_digits() {
+        assert_eq!([0.0, 12.3456, 0.000_123_456, 98765.4].map(round), [0.0, 12.35, 0.000_123_5, 98770.0]);
+    }
+}

@@ -1,0 +1,126 @@
+//! Several results beside each other: the best setting of each tool on each machine.
+
+use super::facts::Facts;
+use super::number::{bytes, digits, ratio};
+use super::table::{NONE, Table, or_none};
+use super::words::{Words, with};
+use crate::analysis::unpaired;
+use crate::results::{Cell, Machine};
+
+/// The seed of the intervals: the same results always say the same.
+const SEED: u64 = 5;
+
+/// What to call each result beside the others.
+pub(super) fn names(all: &[Facts<'_>]) -> Vec<String> {
+    let plain = |facts: &Facts<'_>| {
+        let header = facts.header();
+        let machine = &header.machine.name;
+        if machine.is_empty() { header.name.clone() } else { machine.clone() }
+    };
+    let names: Vec<String> = all.iter().map(plain).collect();
+    let each = names.iter().enumerate().map(|(i, name)| {
+        let is_alone = names.iter().filter(|other| *other == name).count() == 1;
+        if is_alone { name.clone() } else { format!("{name} #{}", i + 1) }
+    });
+    each.collect()
+}
+
+/// The best settings side by side, with how many times as fast each is as the first.
+pub(super) fn side_by_side(all: &[Facts<'_>], words: &Words) -> Table {
+    let names = names(all);
+    let first = names.first().map_or(NONE, String::as_str);
+    let mut heads = vec![words.tool.to_owned()];
+    heads.extend(names.iter().map(|name| format!("#{name}")));
+    let others = names.iter().skip(1);
+    heads.extend(others.map(|name| format!("#{}", with(words.times_as_fast, &[name]))));
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let mut table = Table::new(with(words.machines_caption, &[first]), &heads);
+    for (group, series) in rows(all) {
+        let best: Vec<Option<&Cell>> = all.iter().map(|facts| best(facts, group, series)).collect();
+        let label = if group.is_empty() { series.to_owned() } else { format!("{group}: {series}") };
+        let mut row = vec![label];
+        for (facts, cell) in all.iter().zip(&best) {
+            let text = cell.and_then(|cell| {
+                let value = facts.unit().interval(facts.value(cell.id)?);
+                let setting = facts.setting(cell);
+                Some(if setting.is_empty() { value } else { format!("{value} ({setting})") })
+            });
+            row.push(or_none(text));
+        }
+        for (facts, cell) in all.iter().zip(&best).skip(1) {
+            row.push(or_none(against_first(all, &best, facts, *cell)));
+        }
+        let is_own = best.iter().flatten().any(|cell| cell.own);
+        table.push_as(row, is_own);
+    }
+    table
+}
+
+/// How many times as fast it is as the same tool on the first machine.
+fn against_first(
+    all: &[Facts<'_>],
+    best: &[Option<&Cell>],
+    facts: &Facts<'_>,
+    cell: Option<&Cell>,
+) -> Option<String> {
+    let (first, first_cell) = (all.first()?, (*best.first()?)?);
+    if facts.metric() != first.metric() {
+        return None;
+    }
+    let (a, b) = (values(facts, cell?.id), values(first, first_cell.id));
+    let found = unpaired(&a, &b, facts.header().more_is_better, SEED)?;
+    Some(ratio(&found.ratio))
+}
+
+/// The metric of each run that counts.
+fn values(facts: &Facts<'_>, cell: u32) -> Vec<f64> {
+    facts.counted(cell).filter_map(|run| facts.measured(run)).collect()
+}
+
+fn best<'a>(facts: &Facts<'a>, group: &str, series: &str) -> Option<&'a Cell> {
+    let lines = facts.lines(group);
+    facts.best(&lines.iter().find(|line| line.series == series)?.cells)
+}
+
+/// Groups and tools of all results, in the order in which they first come.
+fn rows<'a>(all: &[Facts<'a>]) -> Vec<(&'a str, &'a str)> {
+    let mut rows = Vec::new();
+    for facts in all {
+        for cell in &facts.header().cells {
+            let row = (cell.group.as_str(), cell.series.as_str());
+            if cell.control_of.is_none() && !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+    }
+    rows
+}
+
+/// What the machines are.
+pub(super) fn fingerprints(all: &[Facts<'_>], words: &Words) -> Table {
+    let names = names(all);
+    let mut heads = vec![words.property];
+    heads.extend(names.iter().map(String::as_str));
+    let mut table = Table::new(words.machine_caption, &heads);
+    let machines: Vec<&Machine> = all.iter().map(|facts| &facts.header().machine).collect();
+    let mut row = |name: &str, text: &dyn Fn(&Machine) -> String| {
+        let texts: Vec<String> = machines.iter().map(|machine| text(machine)).collect();
+        if texts.iter().any(|text| !text.is_empty()) {
+            table.push([name.to_owned()].into_iter().chain(texts).collect());
+        }
+    };
+    row(words.cpu, &|machine| machine.cpu_model.clone().unwrap_or_default());
+    row(words.cpus, &|machine| format!("{} / {}", digits(machine.cpus), machine.cpus_online));
+    row(words.ram, &|machine| bytes(machine.memory_bytes as f64));
+    row(words.kernel, &|machine| format!("{} {}", machine.kernel, machine.arch));
+    row(words.instance, &|machine| machine.instance_type.clone().unwrap_or_default());
+    let mut volumes: Vec<&String> = machines.iter().flat_map(|of| of.volumes.keys()).collect();
+    volumes.sort();
+    volumes.dedup();
+    for volume in volumes {
+        let name = with(words.volume, &[volume]);
+        row(&name, &|machine| machine.volumes.get(volume).cloned().unwrap_or_default());
+    }
+    row(words.machine_limit, &|machine| machine.limits.join("; "));
+    table
+}

@@ -1,0 +1,146 @@
+//! Numbers as people read them: three digits that count, the unit of the metric.
+
+use crate::analysis::Interval;
+
+/// The unit of a metric: what it is shown in, and what its numbers are divided by for that.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Unit {
+    /// `s`, `IOPS`; empty where the metric counts things.
+    pub(super) name: &'static str,
+    per: f64,
+}
+
+impl Unit {
+    /// The unit of a metric, by the end of its name.
+    pub(super) fn of(metric: &str) -> Unit {
+        let unit = |name, per| Unit { name, per };
+        match metric {
+            _ if metric.ends_with("_bytes_per_s") => unit("MB/s", 1e6),
+            _ if metric.ends_with("iops") => unit("IOPS", 1.0),
+            _ if metric.ends_with("_per_s") => unit("1/s", 1.0),
+            _ if metric.ends_with("_bytes") => unit("MB", 1e6),
+            _ if metric.ends_with("_percent") => unit("%", 1.0),
+            _ if metric.ends_with("_ns") => unit("µs", 1e3),
+            _ if metric.ends_with("_us") => unit("µs", 1.0),
+            _ if metric.ends_with("_ms") => unit("ms", 1.0),
+            _ if metric.ends_with("_s") => unit("s", 1.0),
+            _ => unit("", 1.0),
+        }
+    }
+
+    /// A number of the metric in this unit.
+    pub(super) fn scaled(&self, value: f64) -> f64 {
+        value / self.per
+    }
+
+    /// A number of the metric, with the unit.
+    pub(super) fn text(&self, value: f64) -> String {
+        let number = digits(self.scaled(value));
+        if self.name.is_empty() { number } else { format!("{number} {}", self.name) }
+    }
+
+    /// `17.2 s [16.9, 17.5]`.
+    pub(super) fn interval(&self, of: &Interval) -> String {
+        format!("{} {}", self.text(of.mid), range(self.scaled(of.low), self.scaled(of.high)))
+    }
+}
+
+/// `[16.9, 17.5]`.
+pub(super) fn range(low: f64, high: f64) -> String {
+    format!("[{}, {}]", digits(low), digits(high))
+}
+
+/// A ratio with its interval: `1.25 [1.21, 1.30]`.
+pub(super) fn ratio(of: &Interval) -> String {
+    format!("{} {}", digits(of.mid), range(of.low, of.high))
+}
+
+/// Three digits that count; whole numbers have all of theirs, with commas between thousands.
+pub(super) fn digits(number: f64) -> String {
+    if !number.is_finite() {
+        return "–".to_owned();
+    }
+    if number == 0.0 {
+        return "0".to_owned();
+    }
+    let size = number.abs();
+    let before = size.log10().floor();
+    if !(-6.0..15.0).contains(&before) {
+        return format!("{number:.2e}");
+    }
+    // 9.996 would become 10.00 by its own digits: rounding first finds how many are before the point.
+    let places = (2.0 - before).clamp(0.0, 8.0) as usize;
+    let text = format!("{number:.places$}");
+    let rounded = text.parse::<f64>().unwrap_or(number).abs();
+    let places = (2.0 - rounded.log10().floor()).clamp(0.0, 8.0) as usize;
+    let is_whole = (number - number.round()).abs() < size * 1e-9;
+    let places = if is_whole { 0 } else { places };
+    grouped(&format!("{number:.places$}"))
+}
+
+fn grouped(text: &str) -> String {
+    let (sign, text) = text.strip_prefix('-').map_or(("", text), |rest| ("−", rest));
+    let (whole, fraction) = text.split_once('.').map_or((text, None), |(w, f)| (w, Some(f)));
+    let mut out = String::from(sign);
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i) % 3 == 0 && whole.len() > 4 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if let Some(fraction) = fraction {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+/// Bytes in the unit (of 1000) that leaves one to three digits before the point.
+pub(super) fn bytes(count: f64) -> String {
+    let steps = [("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];
+    let fits = steps.iter().rev().find(|(_, per)| count >= *per).unwrap_or(&steps[0]);
+    format!("{} {}", digits(count / fits.1), fits.0)
+}
+
+/// A share, in percent.
+pub(super) fn percent(share: f64) -> String {
+    format!("{} %", digits(share * 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_count() {
+        for (number, text) in [
+            (17.16, "17.2"),
+            (0.0, "0"),
+            (9.996, "10.0"),
+            (0.000_421_7, "0.000422"),
+            (114.78, "115"),
+            (2.0, "2"),
+            (16.0, "16"),
+            (1234.0, "1234"),
+            (206_250.4, "206,250"),
+            (-1.234, "−1.23"),
+            (f64::NAN, "–"),
+            (3.2e-9, "3.20e-9"),
+        ] {
+            assert_eq!(digits(number), text, "{number}");
+        }
+        assert_eq!(bytes(1536.0), "1.54 kB");
+        assert_eq!(bytes(0.0), "0 B");
+        assert_eq!(percent(0.0123), "1.23 %");
+    }
+
+    #[test]
+    fn units_follow_names() {
+        let of = Interval { low: 1.0, mid: 2.0, high: 4.0 };
+        assert_eq!(Unit::of("wall_s").interval(&of), "2 s [1, 4]");
+        assert_eq!(Unit::of("clat_p99_ns").text(1500.0), "1.50 µs");
+        assert_eq!(Unit::of("iops").text(38_237.4), "38,237 IOPS");
+        assert_eq!(Unit::of("bw_bytes_per_s").text(2.5e8), "250 MB/s");
+        assert_eq!(Unit::of("files").text(3.0), "3");
+    }
+}

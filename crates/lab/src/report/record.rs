@@ -1,0 +1,75 @@
+//! What a report repeats of the record: programs, data, commands, where it comes from.
+
+use super::facts::Facts;
+use super::number::{bytes, digits, percent};
+use super::table::{NONE, Table};
+use super::tables::grouped_label;
+use super::words::{Words, with};
+use std::collections::BTreeMap;
+
+/// When and with what it was measured.
+pub(super) fn origin(facts: &Facts<'_>, words: &Words) -> String {
+    let header = facts.header();
+    let (seed, scale) = (header.seed.to_string(), digits(header.scale));
+    with(words.made, &[&header.start, &header.program, &seed, &scale])
+}
+
+/// How it ended, if it did.
+pub(super) fn ending(facts: &Facts<'_>, words: &Words) -> String {
+    match &facts.results.end {
+        None => words.not_whole.to_owned(),
+        Some(end) => {
+            let (took, overhead) = (digits(end.took_s), percent(end.overhead));
+            with(words.ended, &[&end.reason, &took, &overhead])
+        }
+    }
+}
+
+/// The programs that took part.
+pub(super) fn programs(facts: &Facts<'_>, words: &Words) -> Table {
+    let heads = [words.tool, words.version, words.path, "SHA-256"];
+    let mut table = Table::new(words.programs_caption, &heads);
+    for tool in &facts.header().tools {
+        let row = [&tool.name, &tool.version, &tool.path, &tool.sha256];
+        table.push(row.map(String::clone).to_vec());
+    }
+    table.without_empty_columns()
+}
+
+/// What was moved.
+pub(super) fn data(facts: &Facts<'_>, words: &Words) -> Table {
+    let (files, size) = (format!("#{}", words.files), format!("#{}", words.bytes));
+    let heads = [words.name, &files, &size, words.about];
+    let mut table = Table::new(words.data_caption, &heads);
+    for data in &facts.header().data {
+        table.push(vec![
+            data.name.clone(),
+            digits(data.files as f64),
+            bytes(data.bytes as f64),
+            data.about.clone(),
+        ]);
+    }
+    table.without_empty_columns()
+}
+
+/// The exact command of each cell, and what was put on the machine.
+pub(super) fn commands(facts: &Facts<'_>, words: &Words) -> Table {
+    let heads = [words.setting, words.command, words.data, words.conditions];
+    let mut table = Table::new(words.commands_caption, &heads);
+    for cell in &facts.header().cells {
+        let conditions = pairs(&cell.conditions);
+        table.push(vec![
+            grouped_label(facts, cell),
+            cell.command.clone(),
+            cell.data.clone(),
+            if conditions.is_empty() { NONE.to_owned() } else { conditions },
+        ]);
+    }
+    table.without_empty_columns()
+}
+
+/// `cpus=2, iops=3000`.
+pub(super) fn pairs(of: &BTreeMap<String, String>) -> String {
+    let each = of.iter().map(|(name, value)| format!("{name}={value}"));
+    each.collect::<Vec<_>>().join(", ")
+}

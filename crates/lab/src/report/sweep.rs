@@ -1,0 +1,302 @@
+//! The picture of a group: its tools over the swept number, with intervals, knee and fit; published
+//! figures below, over the same axis. Where nothing is swept: its settings side by side.
+
+use super::facts::{Facts, Line};
+use super::number::digits;
+use super::tables;
+use super::words::{Words, with};
+use crate::chart::{Chart, Color, Form, Panel, Scale, Series, color};
+use crate::results::Cell;
+
+/// Height of the panel, in pixels; of that of published figures.
+const HEIGHT_PX: u32 = 340;
+const PUBLISHED_HEIGHT_PX: u32 = 240;
+/// Numbers further apart than this are drawn by their logarithms.
+const SPREAD: f64 = 30.0;
+/// Steps of the swept number that are at least so large are doublings rather than additions.
+const DOUBLING: f64 = 1.5;
+/// Points of the curve of a fit.
+const FIT_POINTS: u32 = 80;
+
+/// The colour and form of the n-th tool: after all colours the next form.
+pub(super) fn look(number: usize) -> (Color, Form) {
+    let color = color::ALL[number % color::ALL.len()];
+    let is_first_round = (number / color::ALL.len()) % 2 == 0;
+    (color, if is_first_round { Form::Dots } else { Form::Triangles })
+}
+
+/// A picture and what it shows, in words.
+pub(super) struct Picture {
+    pub(super) chart: Chart,
+    pub(super) description: String,
+}
+
+/// The picture of a group. `None` where nothing was measured.
+pub(super) fn picture(facts: &Facts<'_>, group: &str, words: &Words) -> Option<Picture> {
+    let lines = facts.lines(group);
+    let measured = lines.iter().flat_map(|line| &line.cells);
+    if !measured.into_iter().any(|cell| drawn(facts, cell).is_some()) {
+        return None;
+    }
+    let is_swept = facts.has_x(&lines);
+    let chart = if is_swept {
+        swept(facts, group, &lines, words)
+    } else {
+        settings(facts, group, &lines, words)
+    };
+    let metric = y_label(facts);
+    let x_name = facts.header().x_name.as_deref().unwrap_or("x");
+    let said = said(facts, &lines, words);
+    let description = if is_swept {
+        with(words.sweep_text, &[&metric, x_name, &said])
+    } else {
+        with(words.settings_text, &[&metric, &said])
+    };
+    Some(Picture { chart, description })
+}
+
+fn y_label(facts: &Facts<'_>) -> String {
+    let (metric, unit) = (facts.metric(), facts.unit().name);
+    if unit.is_empty() { metric.to_owned() } else { format!("{metric}, {unit}") }
+}
+
+/// What is seen, for those who do not see it.
+fn said(facts: &Facts<'_>, lines: &[Line<'_>], words: &Words) -> String {
+    let unit = facts.unit();
+    let each = lines.iter().filter_map(|line| {
+        let values = line.cells.iter().filter_map(|cell| facts.value(cell.id));
+        let values: Vec<f64> = values.map(|value| value.mid).collect();
+        let (first, last) = (values.first()?, values.last()?);
+        Some(match values.len() {
+            1 => format!("{} {}", line.series, unit.text(*first)),
+            _ => with(words.from_to, &[line.series, &unit.text(*first), &unit.text(*last)]),
+        })
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
+
+/// Median and both ends of the interval of a cell, in the unit that is shown.
+fn drawn(facts: &Facts<'_>, cell: &Cell) -> Option<(f64, f64, f64)> {
+    let value = facts.value(cell.id)?;
+    let [low, mid, high] = [value.low, value.mid, value.high].map(|of| facts.unit().scaled(of));
+    [low, mid, high].iter().all(|of| of.is_finite()).then_some((low, mid, high))
+}
+
+fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> Chart {
+    let names = facts.series();
+    let mids = lines.iter().flat_map(|line| &line.cells).filter_map(|cell| drawn(facts, cell));
+    let y_scale = scale_of(&mids.map(|(_, mid, _)| mid).collect::<Vec<_>>());
+    let mut series = Vec::new();
+    let mut knees = Vec::new();
+    for line in lines {
+        let at = names.iter().position(|name| *name == line.series).unwrap_or(0);
+        let (color, form) = look(at);
+        let points = line.cells.iter().filter_map(|cell| Some((cell.x?, drawn(facts, cell)?)));
+        let points: Vec<(f64, (f64, f64, f64))> =
+            points.filter(|(x, (_, mid, _))| fits(*x, *mid, y_scale)).collect();
+        if let Some(curve) = fit_points(facts, line, &points) {
+            series.push(Series { name: String::new(), color, form: Form::Thin, points: curve });
+        }
+        let bars = points.iter().flat_map(|(x, (low, mid, high))| {
+            // An end at nought or below has no place on a logarithmic axis.
+            let low = if y_scale == Scale::Logarithmic { low.max(mid / 10.0) } else { *low };
+            [(*x, low), (*x, *high)]
+        });
+        let bars = bars.collect();
+        series.push(Series { name: String::new(), color, form: Form::Intervals, points: bars });
+        let knee = line.sweep.and_then(|sweep| sweep.knee.as_ref()).filter(|knee| !knee.at_edge);
+        let at_knee = points.iter().filter(|(x, _)| knee.is_some_and(|knee| knee.x == *x));
+        knees.extend(at_knee.map(|(x, (_, mid, _))| (*x, *mid)));
+        let points = points.iter().map(|(x, (_, mid, _))| (*x, *mid)).collect();
+        series.push(Series { name: line.series.to_owned(), color, form, points });
+    }
+    if !knees.is_empty() {
+        knees.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let name = words.knee.to_owned();
+        series.push(Series { name, color: color::BLACK, form: Form::Rings, points: knees });
+    }
+    let x_name = facts.header().x_name.as_deref().unwrap_or("x");
+    let published = published(facts, lines);
+    let mut places = tables::places(lines);
+    places.extend(published.iter().flat_map(|series| &series.points).map(|(x, _)| *x));
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let scale = doubling(&places);
+    let mut panels = vec![Panel {
+        title: words.group(group).to_owned(),
+        unit: y_label(facts),
+        scale: y_scale,
+        height_px: Some(HEIGHT_PX),
+        series,
+        ..Panel::default()
+    }];
+    if !published.is_empty() {
+        let values: Vec<f64> =
+            published.iter().flat_map(|series| &series.points).map(|(_, y)| *y).collect();
+        panels.push(Panel {
+            title: words.published_title.to_owned(),
+            unit: y_label(facts),
+            scale: scale_of(&values),
+            height_px: Some(PUBLISHED_HEIGHT_PX),
+            series: published,
+            ..Panel::default()
+        });
+    }
+    let x_label = match scale {
+        Scale::Logarithmic => with(words.logarithmic, &[x_name]),
+        Scale::Linear => x_name.to_owned(),
+    };
+    Chart {
+        title: facts.header().title.clone(),
+        x_label,
+        x: ends(&places, scale),
+        scale,
+        ticks: places.iter().map(|x| (*x, digits(*x))).collect(),
+        panels,
+    }
+}
+
+fn fits(x: f64, y: f64, scale: Scale) -> bool {
+    x.is_finite() && (scale == Scale::Linear || y > 0.0)
+}
+
+/// The curve of a fit between the first and the last point.
+fn fit_points(
+    facts: &Facts<'_>,
+    line: &Line<'_>,
+    points: &[(f64, (f64, f64, f64))],
+) -> Option<Vec<(f64, f64)>> {
+    let fit = line.sweep?.fit.as_ref()?;
+    let (first, last) = (points.first()?.0, points.last()?.0);
+    if first <= 0.0 || last <= first {
+        return None;
+    }
+    let step = (last / first).ln() / f64::from(FIT_POINTS);
+    let xs = (0..=FIT_POINTS).map(|i| first * (step * f64::from(i)).exp());
+    let curve: Vec<(f64, f64)> = xs.map(|x| (x, facts.unit().scaled(fit.value(x)))).collect();
+    curve.iter().all(|(_, y)| y.is_finite() && *y > 0.0).then_some(curve)
+}
+
+/// Published figures of the group's tools that have a place on the axis, a line for each machine and
+/// tool.
+fn published(facts: &Facts<'_>, lines: &[Line<'_>]) -> Vec<Series> {
+    let mut series: Vec<Series> = Vec::new();
+    let figures = facts.header().published.iter();
+    for figure in figures.filter(|of| lines.iter().any(|line| line.series == of.series)) {
+        let value = facts.unit().scaled(figure.value);
+        let Some(x) = figure.x.filter(|x| x.is_finite() && value.is_finite() && value > 0.0) else {
+            continue;
+        };
+        let name = [figure.machine.as_str(), figure.series.as_str()];
+        let name = name.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+        let at = series.iter().position(|series| series.name == name).unwrap_or_else(|| {
+            let (color, form) = look(series.len());
+            series.push(Series { name, color, form, points: Vec::new() });
+            series.len() - 1
+        });
+        series[at].points.push((x, value));
+    }
+    for one in &mut series {
+        one.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+    series
+}
+
+/// Settings side by side, where nothing is swept.
+fn settings(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> Chart {
+    let names = facts.series();
+    let cells = lines.iter().flat_map(|line| &line.cells);
+    let cells: Vec<(&Cell, (f64, f64, f64))> =
+        cells.filter_map(|cell| Some((*cell, drawn(facts, cell)?))).collect();
+    let y_scale = scale_of(&cells.iter().map(|(_, (_, mid, _))| *mid).collect::<Vec<_>>());
+    let (mut series, mut ticks) = (Vec::new(), Vec::new());
+    for (i, (cell, (low, mid, high))) in cells.iter().enumerate() {
+        let place = (i + 1) as f64;
+        let at = names.iter().position(|name| *name == cell.series).unwrap_or(0);
+        let (color, form) = look(at);
+        let low = if y_scale == Scale::Logarithmic { low.max(mid / 10.0) } else { *low };
+        let bar = vec![(place, low), (place, *high)];
+        series.push(Series { name: String::new(), color, form: Form::Intervals, points: bar });
+        series.push(Series { name: String::new(), color, form, points: vec![(place, *mid)] });
+        ticks.push((place, facts.label(cell)));
+    }
+    Chart {
+        title: facts.header().title.clone(),
+        x_label: words.setting.to_owned(),
+        x: (0.5, cells.len() as f64 + 0.5),
+        scale: Scale::Linear,
+        ticks,
+        panels: vec![Panel {
+            title: words.group(group).to_owned(),
+            unit: y_label(facts),
+            scale: y_scale,
+            height_px: Some(HEIGHT_PX),
+            series,
+            ..Panel::default()
+        }],
+    }
+}
+
+/// Numbers that are far apart are seen only by their logarithms.
+fn scale_of(values: &[f64]) -> Scale {
+    let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let largest = values.iter().copied().fold(0.0, f64::max);
+    let is_far = smallest > 0.0 && largest / smallest >= SPREAD;
+    if is_far { Scale::Logarithmic } else { Scale::Linear }
+}
+
+/// Whether a swept number is multiplied from place to place rather than added to.
+fn doubling(places: &[f64]) -> Scale {
+    let mut steps: Vec<f64> = places.windows(2).map(|pair| pair[1] / pair[0]).collect();
+    steps.sort_by(f64::total_cmp);
+    let middle = steps.get(steps.len().saturating_sub(1) / 2).copied().unwrap_or(1.0);
+    let all_above_nought = places.iter().all(|x| *x > 0.0);
+    if all_above_nought && middle >= DOUBLING { Scale::Logarithmic } else { Scale::Linear }
+}
+
+/// Both ends of the axis: a little beyond what is on it.
+fn ends(places: &[f64], scale: Scale) -> (f64, f64) {
+    let (first, last) = match (places.first(), places.last()) {
+        (Some(first), Some(last)) => (*first, *last),
+        _ => return (0.0, 1.0),
+    };
+    match scale {
+        Scale::Logarithmic => {
+            let room = (last / first).powf(0.04).max(1.05);
+            (first / room, last * room)
+        }
+        Scale::Linear => {
+            let room = ((last - first) * 0.04).max(first.abs() * 0.05).max(1e-6);
+            (first - room, last + room)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales() {
+        assert_eq!(doubling(&[1.0, 4.0, 8.0, 16.0, 32.0]), Scale::Logarithmic);
+        assert_eq!(doubling(&[10.0, 16.0, 32.0, 64.0]), Scale::Logarithmic);
+        assert_eq!(doubling(&[1.0, 2.0, 3.0, 4.0, 5.0]), Scale::Linear);
+        assert_eq!(doubling(&[0.0, 1.0, 2.0, 4.0]), Scale::Linear);
+        assert_eq!(doubling(&[3.0]), Scale::Linear);
+        assert_eq!(scale_of(&[0.03, 114.0]), Scale::Logarithmic);
+        assert_eq!(scale_of(&[6.0, 114.0]), Scale::Linear);
+        assert_eq!(scale_of(&[0.0, 114.0]), Scale::Linear);
+        let (low, high) = ends(&[1.0, 32.0], Scale::Logarithmic);
+        assert!(low > 0.8 && low < 1.0 && high > 32.0 && high < 40.0);
+        let (low, high) = ends(&[5.0], Scale::Linear);
+        assert!(low < 5.0 && high > 5.0);
+    }
+
+    #[test]
+    fn looks_are_different() {
+        let looks: Vec<_> = (0..12).map(look).collect();
+        for (i, one) in looks.iter().enumerate() {
+            assert!(!looks[..i].contains(one));
+        }
+    }
+}

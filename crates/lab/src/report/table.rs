@@ -1,0 +1,84 @@
+//! Tables before they have a form: plain texts in rows and columns.
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Table {
+    /// What it shows.
+    pub(super) caption: String,
+    /// Names of the columns. The first column names the rows.
+    pub(super) head: Vec<String>,
+    /// As many texts in each as there are columns.
+    pub(super) rows: Vec<Vec<String>>,
+    /// Columns of numbers: right-aligned.
+    pub(super) numbers: Vec<bool>,
+    /// A row to be seen first: hakobu's own.
+    pub(super) strong: Vec<bool>,
+}
+
+impl Table {
+    /// An empty one. A column whose name begins with `#` holds numbers; the mark is not shown.
+    pub(super) fn new(caption: impl Into<String>, head: &[&str]) -> Table {
+        let plain = |name: &&str| name.strip_prefix('#').unwrap_or(name).to_owned();
+        Table {
+            caption: caption.into(),
+            head: head.iter().map(plain).collect(),
+            numbers: head.iter().map(|name| name.starts_with('#')).collect(),
+            ..Table::default()
+        }
+    }
+
+    /// Adds a row.
+    pub(super) fn push(&mut self, row: Vec<String>) {
+        self.push_as(row, false);
+    }
+
+    /// Adds a row that is perhaps to be seen first.
+    pub(super) fn push_as(&mut self, mut row: Vec<String>, strong: bool) {
+        row.resize(self.head.len(), String::new());
+        self.rows.push(row);
+        self.strong.push(strong);
+    }
+
+    /// Without columns in which no row says anything, but the first.
+    pub(super) fn without_empty_columns(mut self) -> Table {
+        let keep: Vec<bool> = (0..self.head.len())
+            .map(|at| at == 0 || self.rows.iter().any(|row| !row[at].is_empty() && row[at] != NONE))
+            .collect();
+        let kept = |row: Vec<String>| -> Vec<String> {
+            row.into_iter().zip(&keep).filter(|(_, keep)| **keep).map(|(text, _)| text).collect()
+        };
+        self.head = kept(self.head);
+        self.rows = self.rows.into_iter().map(kept).collect();
+        let numbers = self.numbers.iter().zip(&keep).filter(|(_, keep)| **keep);
+        self.numbers = numbers.map(|(number, _)| *number).collect();
+        self
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+/// Where there is nothing to say.
+pub(super) const NONE: &str = "–";
+
+/// A number, or that there is none.
+pub(super) fn or_none(text: Option<String>) -> String {
+    text.unwrap_or_else(|| NONE.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_that_say_nothing_go() {
+        let mut table = Table::new("c", &["a", "#b", "#c"]);
+        table.push(vec!["x".into(), NONE.into(), "1".into()]);
+        table.push_as(vec!["y".into()], true);
+        let table = table.without_empty_columns();
+        assert_eq!((table.head, table.numbers), (vec!["a".into(), "c".to_owned()], vec![false, true]));
+        assert_eq!(table.rows, [["x", "1"], ["y", ""]]);
+        assert_eq!(table.strong, [false, true]);
+    }
+}

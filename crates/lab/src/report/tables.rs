@@ -1,0 +1,321 @@
+//! The tables of a report about one campaign.
+
+use super::facts::{Facts, Line};
+use super::number::{bytes, digits, percent, range, ratio};
+use super::sentences::{claim, fit_text, limit_text, stretches_text};
+use super::table::{NONE, Table, or_none};
+use super::words::{Words, with};
+use crate::analysis::CellSummary;
+use crate::results::{Cell, Published, Run};
+
+/// More rows of raw runs are no use to a reader.
+const RUNS_MAX: usize = 1200;
+
+/// The best setting of each tool in a group.
+pub(super) fn tools(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
+    let reference = facts.reference(group);
+    let name = reference.and_then(|id| facts.cell(id)).map(|cell| facts.label(cell));
+    let against = with(words.compared_with, &[name.as_deref().unwrap_or(NONE)]);
+    let median = with(words.median, &[facts.metric()]);
+    let number = |name: &str| format!("#{name}");
+    let heads = [
+        words.tool.to_owned(),
+        words.setting.to_owned(),
+        number(&median),
+        number(&against),
+        number(words.real),
+        number(words.user),
+        number(words.sys),
+        number(words.cpu_gb),
+        number(words.cpu_files),
+        number(words.memory),
+        words.limits.to_owned(),
+    ];
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let mut table = Table::new(with(words.tools_caption, &[words.group(group)]), &heads);
+    for line in facts.lines(group) {
+        let best = facts.best(&line.cells).or(line.cells.first().copied());
+        let Some((cell, of)) = best.and_then(|cell| Some((cell, facts.summary(cell.id)?))) else {
+            continue;
+        };
+        let is_reference = reference == Some(cell.id);
+        let against = facts.ratio_of(cell.id).map(|found| {
+            format!("{} ({})", ratio(&found.ratio), claim(found.claim, words))
+        });
+        let mut row = vec![line.series.to_owned(), facts.setting(cell)];
+        row.push(or_none(of.value.as_ref().map(|value| facts.unit().interval(value))));
+        row.push(if is_reference { "1".to_owned() } else { or_none(against) });
+        row.push(or_none(of.wall_s.as_ref().map(|wall| digits(wall.mid))));
+        row.extend(used(of));
+        row.push(limit_text(&of.limiting, words));
+        table.push_as(row, line.own);
+    }
+    table.without_empty_columns()
+}
+
+/// user, sys, CPU for each GB and 1,000 files, memory.
+fn used(of: &CellSummary) -> [String; 5] {
+    if of.runs == 0 {
+        return [NONE; 5].map(str::to_owned);
+    }
+    [
+        digits(of.user_s),
+        digits(of.sys_s),
+        or_none(of.cpu_s_per_gb.map(digits)),
+        or_none(of.cpu_s_per_1000_files.map(digits)),
+        bytes(of.rss_bytes),
+    ]
+}
+
+/// The swept number down, tools across. `None` where nothing is swept.
+pub(super) fn sweep(facts: &Facts<'_>, group: &str, words: &Words) -> Option<Table> {
+    let lines = facts.lines(group);
+    let x_name = facts.header().x_name.as_deref().unwrap_or("x");
+    let places = places(&lines);
+    if places.is_empty() {
+        return None;
+    }
+    let names = lines.iter().map(|line| format!("#{}", line.series));
+    let heads: Vec<String> = [format!("#{x_name}")].into_iter().chain(names).collect();
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let caption = with(words.sweep_caption, &[words.group(group), facts.metric(), x_name]);
+    let mut table = Table::new(caption, &heads);
+    for x in places {
+        let mut row = vec![digits(x)];
+        for line in &lines {
+            let knee = line.sweep.and_then(|sweep| sweep.knee.as_ref()).filter(|k| !k.at_edge);
+            let at = line.cells.iter().filter(|cell| cell.x == Some(x));
+            let each = at.filter_map(|cell| facts.value(cell.id));
+            let texts: Vec<String> = each.map(|value| facts.unit().interval(value)).collect();
+            let mark = if knee.is_some_and(|knee| knee.x == x) && !texts.is_empty() {
+                format!(" ◂ {}", words.knee)
+            } else {
+                String::new()
+            };
+            row.push(if texts.is_empty() { NONE.into() } else { texts.join(" / ") + &mark });
+        }
+        table.push(row);
+    }
+    Some(table)
+}
+
+/// All places of the swept number, ascending.
+pub(super) fn places(lines: &[Line<'_>]) -> Vec<f64> {
+    let cells = lines.iter().flat_map(|line| &line.cells);
+    let mut places: Vec<f64> = cells.filter_map(|cell| cell.x).filter(|x| x.is_finite()).collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    places
+}
+
+/// Knee, fit and limits of each tool of a group.
+pub(super) fn lines(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
+    let caption = with(words.lines_caption, &[words.group(group)]);
+    let heads = [words.tool, words.knee, words.fit, words.limits];
+    let mut table = Table::new(caption, &heads);
+    for line in facts.lines(group) {
+        let Some(sweep) = line.sweep else { continue };
+        let knee = sweep.knee.as_ref().map(|knee| {
+            if knee.at_edge {
+                return with(words.more_at_edge, &[&digits(knee.x)]);
+            }
+            with(words.at_share, &[&digits(knee.x), &percent(knee.share)])
+        });
+        let fit = sweep.fit.as_ref().map(|fit| fit_text(fit, facts, words));
+        let limits = stretches_text(&sweep.stretches, facts, words);
+        let row = vec![line.series.to_owned(), or_none(knee), or_none(fit), limits];
+        table.push_as(row, line.own);
+    }
+    table.without_empty_columns()
+}
+
+/// Published figures beside what was measured here for the same tool and number.
+pub(super) fn published(facts: &Facts<'_>, words: &Words) -> Option<Table> {
+    let header = facts.header();
+    if header.published.is_empty() {
+        return None;
+    }
+    let x_name = format!("#{}", header.x_name.as_deref().unwrap_or("x"));
+    let published = format!("#{}", words.as_published);
+    let here = format!("#{}", words.here);
+    let heads = [words.study_machine, words.tool, &x_name, &published, &here];
+    let mut table = Table::new(words.published_caption, &heads);
+    for figure in &header.published {
+        let here = measured(facts, figure).map(|cell| facts.value(cell.id));
+        let row = vec![
+            figure.machine.clone(),
+            figure.series.clone(),
+            or_none(figure.x.map(digits)),
+            facts.unit().text(figure.value),
+            or_none(here.flatten().map(|value| facts.unit().interval(value))),
+        ];
+        table.push(row);
+    }
+    Some(table.without_empty_columns())
+}
+
+/// The cell that repeats a published figure.
+fn measured<'a>(facts: &Facts<'a>, figure: &Published) -> Option<&'a Cell> {
+    let mut cells = facts.header().cells.iter().filter(|cell| cell.control_of.is_none());
+    cells.find(|cell| cell.series == figure.series && cell.x == figure.x)
+}
+
+/// Every cell in numbers.
+pub(super) fn settings(facts: &Facts<'_>, words: &Words) -> Table {
+    let median = format!("#{}", with(words.median, &[facts.metric()]));
+    let number = |name: &str| format!("#{name}");
+    let heads = [
+        words.setting.to_owned(),
+        number(words.runs),
+        number(words.failed),
+        median,
+        number(words.mean),
+        number(words.deviation),
+        number(words.outliers),
+        number(words.real),
+        number(words.user),
+        number(words.sys),
+        number(words.cpu_gb),
+        number(words.cpu_files),
+        number(words.memory),
+        words.limits.to_owned(),
+    ];
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let mut table = Table::new(words.cells_caption, &heads);
+    for cell in &facts.header().cells {
+        let Some(of) = facts.summary(cell.id) else { continue };
+        let unit = facts.unit();
+        let mut row = vec![
+            grouped_label(facts, cell),
+            of.runs.to_string(),
+            if of.failed > 0 { of.failed.to_string() } else { NONE.to_owned() },
+            or_none(of.value.as_ref().map(|value| unit.interval(value))),
+            or_none(of.mean.map(|mean| unit.text(mean))),
+            or_none(of.deviation.map(|deviation| unit.text(deviation))),
+            joined(of.outliers.iter().map(u32::to_string)),
+            or_none(of.wall_s.as_ref().map(|wall| digits(wall.mid))),
+        ];
+        row.extend(used(of));
+        row.push(limit_text(&of.limiting, words));
+        table.push_as(row, cell.own);
+    }
+    table.without_empty_columns()
+}
+
+fn joined(texts: impl Iterator<Item = String>) -> String {
+    let text = texts.collect::<Vec<_>>().join(", ");
+    if text.is_empty() { NONE.to_owned() } else { text }
+}
+
+/// A cell's label with its group, where there are several, and whether it is a control.
+pub(super) fn grouped_label(facts: &Facts<'_>, cell: &Cell) -> String {
+    let mut label = facts.label(cell);
+    if facts.groups().len() > 1 {
+        label = format!("{}: {label}", cell.group);
+    }
+    if cell.control_of.is_some() { label + " (A/A)" } else { label }
+}
+
+/// A/A controls.
+pub(super) fn controls(facts: &Facts<'_>, words: &Words) -> Table {
+    let (ratio_head, pairs) = (format!("#{}", words.ratio), format!("#{}", words.pairs));
+    let heads = [words.setting, &ratio_head, &pairs, words.claim];
+    let mut table = Table::new(words.controls_caption, &heads);
+    for control in &facts.analysis.controls {
+        let Some(cell) = facts.cell(control.a) else { continue };
+        table.push(vec![
+            grouped_label(facts, cell),
+            ratio(&control.ratio.ratio),
+            control.ratio.pairs.to_string(),
+            claim(control.ratio.claim, words).to_owned(),
+        ]);
+    }
+    table
+}
+
+/// Counter-experiments.
+pub(super) fn proofs(facts: &Facts<'_>, words: &Words) -> Table {
+    let elasticity = format!("#{}", words.elasticity);
+    let heads = [words.setting, words.changed, words.about, &elasticity, words.follows];
+    let mut table = Table::new(words.proofs_caption, &heads);
+    for proof in &facts.analysis.proofs {
+        let Some(cell) = facts.cell(proof.cell) else { continue };
+        let of = &proof.elasticity;
+        table.push(vec![
+            grouped_label(facts, cell),
+            proof.changed.clone(),
+            proof.about.clone(),
+            format!("{} {}", digits(of.mid), range(of.low, of.high)),
+            proof.sentence.clone(),
+        ]);
+    }
+    table
+}
+
+/// Every run, as many as are of use; how many there are in all.
+pub(super) fn runs(facts: &Facts<'_>, words: &Words) -> (Table, usize) {
+    let metric = facts.metric();
+    // These have columns of their own.
+    let is_shown = ["wall_s", "user_s", "sys_s"].contains(&metric);
+    let own_metric = format!("#{metric}");
+    let number = |name: &str| format!("#{name}");
+    let mut heads = vec![
+        number(words.number),
+        words.setting.to_owned(),
+        number(words.block),
+        number(words.start_at),
+        number(words.real),
+        number(words.user),
+        number(words.sys),
+        number(words.memory),
+        number(words.read),
+        number(words.written),
+        number(words.switches),
+        number(words.cached),
+        words.checked.to_owned(),
+        words.outcome.to_owned(),
+    ];
+    if !is_shown {
+        heads.insert(4, own_metric);
+    }
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let mut table = Table::new(words.raw_caption, &heads);
+    for (i, run) in facts.results.runs.iter().take(RUNS_MAX).enumerate() {
+        let mut row = run_row(facts, run, words);
+        row.insert(0, (i + 1).to_string());
+        if !is_shown {
+            let value = facts.measured(run).map(|value| facts.unit().text(value));
+            row.insert(4, or_none(value));
+        }
+        table.push(row);
+    }
+    (table.without_empty_columns(), facts.results.runs.len())
+}
+
+fn run_row(facts: &Facts<'_>, run: &Run, words: &Words) -> Vec<String> {
+    let label = facts.cell(run.cell).map(|cell| grouped_label(facts, cell));
+    let checked = run.checked.as_ref().map(|checked| {
+        with(words.checked_text, &[&checked.files.to_string(), &checked.compared.to_string()])
+    });
+    let outcome = match (&run.problem, run.ok, run.warmup) {
+        (Some(problem), _, _) => problem.clone(),
+        (None, false, _) => words.failed.to_owned(),
+        (None, true, true) => words.warmup.to_owned(),
+        (None, true, false) => words.ok.to_owned(),
+    };
+    vec![
+        label.unwrap_or_default(),
+        run.block.to_string(),
+        digits(run.at_s),
+        digits(run.wall_s),
+        digits(run.user_s),
+        digits(run.sys_s),
+        bytes(run.rss_bytes_max as f64),
+        bytes(run.read_bytes as f64),
+        bytes(run.write_bytes as f64),
+        (run.voluntary_switches + run.involuntary_switches).to_string(),
+        or_none(run.cached.map(percent)),
+        or_none(checked),
+        outcome,
+    ]
+}

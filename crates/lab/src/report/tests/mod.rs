@@ -1,0 +1,326 @@
+//! Every form of a report over campaigns made by code: what has to be in it, what must not, how
+//! large it is and how long it takes.
+
+mod fixture;
+mod xml;
+
+use super::words::ALL;
+use super::*;
+use fixture::{JOBS, LARGE, ODD, TOOLS, odd, part, plausible, results, slower};
+use std::time::{Duration, Instant};
+use xml::{Element, elements};
+
+fn page(parts: &[Part], lang: Lang) -> String {
+    render(parts, Format::Html, lang).unwrap()
+}
+
+/// All texts of elements of these names.
+fn texts<'a>(of: &'a [Element], names: &[&str]) -> Vec<&'a str> {
+    let of = of.iter().filter(|element| names.contains(&element.name.as_str()));
+    of.map(|element| element.text.trim()).collect()
+}
+
+fn is_japanese(text: &str) -> bool {
+    text.chars().any(|c| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{4e00}'..='\u{9fff}'))
+}
+
+#[test]
+fn the_page_says_everything() {
+    let part = plausible();
+    let text = page(std::slice::from_ref(&part), Lang::En);
+    let found = elements(&text).unwrap();
+    let headings = texts(&found, &["h2"]);
+    assert_eq!(headings[0], "Verdict");
+    for expected in
+        ["The sweep", "The tools", "Counter-experiments", "Load", "Caveats", "Machine", "Raw runs"]
+    {
+        assert!(headings.contains(&expected), "{expected} is not among {headings:?}");
+    }
+    for sentence in part.analysis.verdict.iter().chain(&part.analysis.caveats) {
+        assert!(texts(&found, &["li"]).contains(&sentence.as_str()), "{sentence}");
+    }
+    let cells = texts(&found, &["td", "th"]);
+    for tool in TOOLS {
+        assert!(cells.contains(&tool), "{tool}");
+    }
+    assert!(cells.contains(&"115 s"), "what was published");
+    for one in ["cpz: not installed", "rsync -j 16 src/ dst/", "Some CPU at 3 GHz", "5b5b"] {
+        assert!(text.contains(one), "{one}");
+    }
+    // Each row of raw runs, and each table with a caption.
+    assert_eq!(text.matches("<td>2000 files, 50 compared</td>").count(), part.results.runs.len());
+    let count = |tag: &str| text.matches(tag).count();
+    assert_eq!((count("<table"), count("<caption>")), (count("</table>"), count("<table")));
+    // A picture has a title, a description, a caption.
+    let pictures = count("<svg ");
+    assert!(pictures >= 7, "{pictures}");
+    for tag in ["<title id=", "<desc id=", "<figcaption>", "role=\"img\""] {
+        assert_eq!(count(tag), pictures, "{tag}");
+    }
+    // Where it leads inside, something is.
+    let ids: Vec<&str> = attributes(&found, "id");
+    for href in attributes(&found, "href") {
+        assert!(ids.contains(&href.trim_start_matches('#')), "{href}");
+    }
+    let mut unique = ids.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    assert_eq!(unique.len(), ids.len());
+    assert_eq!(page(&[part], Lang::En), text, "the same results have to make the same page");
+}
+
+fn attributes<'a>(of: &'a [Element], name: &str) -> Vec<&'a str> {
+    let all = of.iter().flat_map(|element| &element.attributes);
+    all.filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect()
+}
+
+#[test]
+fn nothing_is_loaded_from_elsewhere() {
+    for parts in [vec![plausible()], vec![odd()], vec![plausible(), slower()]] {
+        let text = page(&parts, Lang::En);
+        let found = elements(&text).unwrap();
+        assert!(attributes(&found, "src").is_empty());
+        assert!(attributes(&found, "href").iter().all(|href| href.starts_with('#')));
+        for word in ["@import", "url(", "<link", "<img", "<iframe", "fetch(", "XMLHttpRequest"] {
+            assert!(!text.contains(word), "{word}");
+        }
+        // Names of name spaces are no addresses.
+        let elsewhere = text.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+        assert!(!elsewhere.contains("http://") && !elsewhere.contains("https://"));
+        // Colours are those of the page, which follow light and dark.
+        for name in ["fill", "stroke"] {
+            assert!(attributes(&found, name).iter().all(|color| !color.starts_with('#')));
+        }
+        assert!(text.contains("prefers-color-scheme: dark") && text.contains("@media print"));
+    }
+}
+
+#[test]
+fn text_of_others_stays_text() {
+    let parts = [odd()];
+    for lang in [Lang::En, Lang::Ja] {
+        let text = page(&parts, lang);
+        let found = elements(&text).unwrap();
+        let names: Vec<&str> = found.iter().map(|element| element.name.as_str()).collect();
+        assert!(!names.contains(&"b") && attributes(&found, "onload").is_empty());
+        assert!(!text.contains(['\u{1b}', '\u{0}', '\u{202e}']));
+        // It is there all the same.
+        let shown = ODD.replace(['\u{1b}', '\u{0}', '\u{202e}'], "\u{fffd}");
+        assert!(texts(&found, &["h1"]).contains(&shown.as_str()));
+        let markdown = render(&parts, Format::Markdown, lang).unwrap();
+        assert!(!markdown.contains("<b>") && !markdown.contains(['\u{1b}', '\u{0}']));
+    }
+    let svg = render(&parts, Format::Svg, Lang::En).unwrap();
+    elements(&svg).unwrap();
+    let csv = render(&parts, Format::Csv, Lang::En).unwrap();
+    assert!(!csv.contains(['\u{1b}', '\u{0}']));
+    let part = &parts[0];
+    let lines = terminal::terminal(&part.results, &part.analysis, 80, false);
+    assert!(!lines.contains(['\u{1b}', '\u{0}', '\u{202e}']), "{lines}");
+}
+
+#[test]
+fn a_large_campaign_is_small_and_soon_there() {
+    let part = part(results(&LARGE));
+    assert!(part.results.runs.len() >= 500);
+    assert!(part.results.curves.iter().all(|curves| curves.t_s.len() == 100));
+    let begin = Instant::now();
+    let text = page(std::slice::from_ref(&part), Lang::En);
+    let took = begin.elapsed();
+    assert!(text.len() < 1_000_000, "{} bytes", text.len());
+    // Without optimisation it takes several times as long as it will.
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    // No series has more points than can be told apart.
+    for points in text.split("points=\"").skip(1) {
+        let points = points.split('"').next().unwrap().split(' ').count();
+        assert!(points <= 410, "{points}");
+    }
+    elements(&text).unwrap();
+}
+
+#[test]
+fn in_japanese_no_word_of_ours_is_english() {
+    for parts in [vec![plausible()], vec![plausible(), slower()]] {
+        let text = page(&parts, Lang::Ja);
+        assert!(text.contains("<html lang=\"ja\">"));
+        let found = elements(&text).unwrap();
+        let ours = texts(&found, &["h1", "h2", "h3", "caption", "th", "summary", "figcaption"]);
+        for (name, english, japanese) in ALL {
+            assert!(english == japanese || !ours.contains(english), "{name}: {english}");
+        }
+        let headings = texts(&found, &["h2", "h3", "caption", "summary", "figcaption"]);
+        let title = &parts[0].results.header.title;
+        for text in headings.iter().filter(|text| !text.contains(title.as_str())) {
+            assert!(is_japanese(text) || *text == "small files", "{text}");
+        }
+        assert!(texts(&found, &["li"]).iter().any(|text| text.contains("最も良いのは")));
+        // The analysis in its own words is still there, marked as English.
+        assert!(text.contains("<ul lang=\"en\">"));
+        let markdown = render(&parts, Format::Markdown, Lang::Ja).unwrap();
+        for line in markdown.lines().filter(|line| line.starts_with('#')) {
+            assert!(is_japanese(line) || line.contains(title.as_str()), "{line}");
+        }
+    }
+}
+
+#[test]
+fn machines_stand_side_by_side() {
+    let parts = [plausible(), slower()];
+    let text = page(&parts, Lang::En);
+    let found = elements(&text).unwrap();
+    assert_eq!(texts(&found, &["h2"])[0], "Machines side by side");
+    let heads = texts(&found, &["th"]);
+    for head in ["m5.large", "m5.small", "m5.small: times as fast"] {
+        assert!(heads.contains(&head), "{head}: {heads:?}");
+    }
+    // Twice as slow: a ratio of one half.
+    let ratio = texts(&found, &["td"]).iter().any(|text| text.starts_with("0.50") || text.starts_with("0.49"));
+    assert!(ratio);
+    // The same machine twice is told apart.
+    let text = page(&[plausible(), plausible()], Lang::En);
+    assert!(text.contains("m5.large #1") && text.contains("m5.large #2"));
+}
+
+#[test]
+fn markdown() {
+    let part = plausible();
+    let text = render(std::slice::from_ref(&part), Format::Markdown, Lang::En).unwrap();
+    assert!(text.starts_with("# rsync under GNU parallel, between two volumes\n\n"), "{text}");
+    for expected in ["## Verdict\n\n- ", "## The tools", "## Published figures", "| m5.large | rsync | 1 | 115 s |"] {
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    }
+    // Every row of a table has as many cells as its head.
+    let mut cells = None;
+    for line in text.lines() {
+        let count = line.replace("\\|", "").matches('|').count();
+        match cells {
+            Some(expected) if line.starts_with('|') => assert_eq!(count, expected, "{line}"),
+            _ => cells = line.starts_with('|').then_some(count),
+        }
+    }
+    for jobs in JOBS {
+        assert!(text.contains(&format!("\n| {jobs} | ")), "{jobs}");
+    }
+}
+
+#[test]
+fn csv_has_every_run() {
+    let parts = [plausible(), slower()];
+    let text = render(&parts, Format::Csv, Lang::En).unwrap();
+    let lines: Vec<&str> = text.split("\r\n").collect();
+    let runs: usize = parts.iter().map(|part| part.results.runs.len()).sum();
+    assert_eq!((lines.len(), lines[runs + 1]), (runs + 2, ""));
+    let columns = lines[0].split(',').count();
+    assert!(lines[0].starts_with("campaign,machine,group,series,x,cell,block"));
+    assert!(lines[0].ends_with(",parameter.jobs,load.cpu_percent"), "{}", lines[0]);
+    assert!(lines[1..=runs].iter().all(|line| line.split(',').count() == columns));
+    assert!(lines[1].starts_with("rsync-parallel,m5.large,small files,hakobu,1,0,0,0,0,false,true,,0,"));
+}
+
+#[test]
+fn json_is_the_analysis() {
+    let part = plausible();
+    let text = render(std::slice::from_ref(&part), Format::Json, Lang::Ja).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["schema"], 1);
+    let one = &value["results"][0];
+    assert_eq!(one["header"]["name"], "rsync-parallel");
+    assert_eq!(one["analysis"]["verdict"][0], part.analysis.verdict[0].as_str());
+    assert_eq!(one["analysis"]["cells"].as_array().unwrap().len(), 26);
+    assert_eq!(one["runs"], 130);
+}
+
+#[test]
+fn svg_has_all_pictures() {
+    let parts = [plausible()];
+    let text = render(&parts, Format::Svg, Lang::En).unwrap();
+    elements(&text).unwrap();
+    // One around two: the sweep and the load.
+    assert_eq!(text.matches("<svg ").count(), 3);
+    assert!(text.contains("#4477AA") && !text.contains("var(--"));
+    let nothing = Part::default();
+    assert!(render(&[nothing], Format::Svg, Lang::En).unwrap_err().contains("nothing was measured"));
+    assert!(render(&[], Format::Html, Lang::En).is_err());
+}
+
+#[test]
+fn what_was_not_measured_is_no_error() {
+    let mut without = results(&fixture::PLAUSIBLE);
+    (without.curves, without.experiments, without.end) = (Vec::new(), Vec::new(), None);
+    let mut none = without.clone();
+    none.runs.clear();
+    let mut unswept = without.clone();
+    unswept.header.x_name = None;
+    unswept.header.cells.truncate(5);
+    unswept.runs.retain(|run| run.cell < 5);
+    for (i, cell) in unswept.header.cells.iter_mut().enumerate() {
+        (cell.x, cell.series) = (None, TOOLS[i].to_owned());
+    }
+    for (results, said) in
+        [(without, "No load curves"), (none, "Verdict"), (unswept, "Side by side"), (Results::default(), "Verdict")]
+    {
+        let parts = [part(results)];
+        let text = page(&parts, Lang::En);
+        elements(&text).unwrap();
+        assert!(text.contains(said) && text.contains("did not end"), "{said}");
+        elements(&page(&parts, Lang::Ja)).unwrap();
+        for format in [Format::Markdown, Format::Csv, Format::Json] {
+            render(&parts, format, Lang::Ja).unwrap();
+        }
+        terminal::terminal(&parts[0].results, &parts[0].analysis, 80, true);
+    }
+}
+
+#[test]
+fn the_terminal_has_the_same_verdict() {
+    let part = plausible();
+    for width in [40, 80, 100, 200] {
+        let text = terminal::terminal(&part.results, &part.analysis, width, false);
+        for line in text.lines() {
+            assert!(line.chars().count() <= width.min(160), "{width}: {line}");
+        }
+        assert!(!text.contains('\u{1b}'));
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for sentence in &part.analysis.verdict {
+            assert!(words(&text).contains(&words(sentence)), "{sentence}: {text}");
+        }
+    }
+    let text = terminal::terminal(&part.results, &part.analysis, 100, true);
+    assert!(text.contains("\u{1b}[32m") && text.contains("█") && text.contains("hakobu, jobs=8"));
+    // Each sequence is ended on its line.
+    assert!(text.lines().all(|line| line.matches('\u{1b}').count() % 2 == 0));
+}
+
+#[test]
+fn the_cursor_reads_what_is_drawn() {
+    let part = plausible();
+    let text = page(&[part], Lang::En);
+    let scripts: Vec<&str> = text.split("<script type=\"application/json\">").skip(1).collect();
+    assert!(scripts.len() >= 6, "{}", scripts.len());
+    for script in scripts {
+        let json = script.split("</script>").next().unwrap();
+        let value: serde_json::Value = serde_json::from_str(json).unwrap();
+        let names = value["names"].as_array().unwrap();
+        let values = value["values"].as_array().unwrap();
+        assert_eq!((names.len(), value["from"].as_f64()), (values.len(), Some(0.0)));
+        assert!(value["to"].as_f64().unwrap() > 0.0);
+        let length = values[0].as_array().unwrap().len();
+        assert!(values.iter().all(|list| list.as_array().unwrap().len() == length));
+        // A machine that loses no time to others has no line for that.
+        assert!(names.iter().all(|name| name[0] != "steal"));
+    }
+}
+
+#[test]
+fn formats_have_names() {
+    for (name, format) in [
+        ("html", Some(Format::Html)),
+        ("md", Some(Format::Markdown)),
+        ("csv", Some(Format::Csv)),
+        ("json", Some(Format::Json)),
+        ("svg", Some(Format::Svg)),
+        ("pdf", None),
+    ] {
+        assert_eq!(Format::of_name(name), format);
+    }
+}

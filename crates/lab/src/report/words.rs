@@ -1,0 +1,228 @@
+//! Everything that reports say of themselves, in both languages, side by side. Terms of the field
+//! stay what they are. What the analysis says comes in English; `sentences` says it in Japanese.
+
+/// The language of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lang {
+    /// English.
+    #[default]
+    En,
+    /// Japanese.
+    Ja,
+}
+
+impl Lang {
+    /// The language of its two letters (ISO 639-1).
+    pub fn of_code(code: &str) -> Option<Lang> {
+        [Lang::En, Lang::Ja].into_iter().find(|lang| lang.code() == code)
+    }
+
+    /// Its two letters.
+    pub fn code(self) -> &'static str {
+        match self {
+            Lang::En => "en",
+            Lang::Ja => "ja",
+        }
+    }
+
+    pub(super) fn words(self) -> &'static Words {
+        match self {
+            Lang::En => &EN,
+            Lang::Ja => &JA,
+        }
+    }
+}
+
+macro_rules! words {
+    ($($name:ident: $en:literal, $ja:literal;)*) => {
+        /// The words of one language. `{}` stands for what is put in, in this order.
+        pub(super) struct Words {
+            /// Which language this is.
+            pub(super) lang: Lang,
+            $(pub(super) $name: &'static str,)*
+        }
+        const EN: Words = Words { lang: Lang::En, $($name: $en,)* };
+        const JA: Words = Words { lang: Lang::Ja, $($name: $ja,)* };
+        /// All of them, for tests.
+        #[cfg(test)]
+        pub(super) const ALL: &[(&str, &str, &str)] = &[$((stringify!($name), $en, $ja),)*];
+    };
+}
+
+words! {
+    report: "Report", "レポート";
+    verdict: "Verdict", "結論";
+    original: "The analysis in its own words (English)", "分析の原文（英語）";
+    caveats: "Caveats", "注意点";
+    no_caveats: "None was found.", "特になし。";
+    not_whole: "The campaign did not end: this is what was measured until then.", "このキャンペーンは途中で終わっています。そこまでの測定だけを示します。";
+    ended: "Ended: {} after {} s; the lab itself worked for {} of that time.", "終了: {}（{} 秒）。測定自体の負荷はその {}。";
+    machines: "Machines side by side", "マシンの比較";
+    machines_caption: "Best setting of each tool on each machine, median with 95 % interval; how many times as fast as {}", "各マシンでのツールごとの最良の設定。中央値と 95 % 区間、および {} に対する速さの倍率";
+    times_as_fast: "{}: times as fast", "{}: 速さの倍率";
+    sweep: "The sweep", "スイープ";
+    comparison: "Side by side", "比較";
+    sweep_text: "{} over {}: {}. Bars are 95 % intervals of the median; a ring marks the knee, a thin line the fit.", "{} を {} に対して示した図: {}。縦棒は中央値の 95 % 区間、丸囲みは knee、細線は当てはめ。";
+    settings_text: "{} of each setting: {}. Bars are 95 % intervals of the median.", "各設定の {}: {}。縦棒は中央値の 95 % 区間。";
+    from_to: "{} from {} to {}", "{} は {} から {}";
+    logarithmic: "{} (logarithmic)", "{}（対数）";
+    sweep_caption: "{}: {} by {}, median with 95 % interval", "{}: {}（{} ごと）、中央値と 95 % 区間";
+    knee: "knee", "頭打ちの点 (knee)";
+    fit: "fit", "当てはめ";
+    lines_caption: "{}: where more brings no more, and what limited", "{}: どこで頭打ちになり、何が制限したか";
+    more_at_edge: "not reached up to {}", "{} までは頭打ちにならず";
+    at_share: "{} ({} of the best)", "{}（最良の {}）";
+    limits: "what limited", "制限要因";
+    published: "Published figures beside this machine's", "公表値とこのマシンの測定値";
+    published_caption: "As published, and here", "公表値とここでの測定値";
+    published_title: "As published", "公表値";
+    here: "here", "ここ";
+    as_published: "published", "公表";
+    study_machine: "machine of the study", "公表時のマシン";
+    tools: "The tools", "ツール";
+    tools_caption: "{}: the best setting of each tool", "{}: 各ツールの最良の設定";
+    compared_with: "× as fast as {}", "{} に対する速さの倍率";
+    tool: "tool", "ツール";
+    setting: "setting", "設定";
+    median: "{}, median [95 %]", "{}、中央値 [95 % 区間]";
+    mean: "mean", "平均";
+    deviation: "std. dev.", "標準偏差";
+    real: "real, s", "実時間 (real), 秒";
+    user: "user, s", "user 時間, 秒";
+    sys: "sys, s", "sys 時間, 秒";
+    cpu_gb: "CPU s per GB", "1 GB あたりの CPU 秒";
+    cpu_files: "CPU s per 1,000 files", "1,000 ファイルあたりの CPU 秒";
+    memory: "memory, peak", "最大メモリ";
+    runs: "runs", "測定回数";
+    failed: "failed", "失敗";
+    outliers: "outliers (blocks)", "外れ値 (ブロック)";
+    cells_caption: "Every setting that was measured", "測定したすべての設定";
+    all_settings: "All settings", "すべての設定";
+    controls: "Controls: the same against itself", "対照 (A/A): 同じもの同士の比較";
+    controls_caption: "A/A controls; no difference should be claimed here", "A/A 対照。ここで差が出てはならない";
+    noise: "Noise: differences below {} could not be told apart here.", "ノイズ: {} 未満の差はここでは見分けられません。";
+    no_controls: "There was none: nothing says what differences mean nothing.", "対照はありません。どの程度の差が無意味かは分かりません。";
+    ratio: "ratio [95 %]", "比 [95 % 区間]";
+    claim: "claim", "判定";
+    pairs: "pairs", "組";
+    faster: "faster", "速い";
+    slower: "slower", "遅い";
+    same: "within 2 %", "差は 2 % 以内";
+    unclear: "cannot be told", "判定できない";
+    proofs: "Counter-experiments", "反証実験";
+    proofs_caption: "One thing changed, everything else as before", "一つだけ変え、他はそのままにした実験";
+    no_proofs: "None was made.", "行っていません。";
+    changed: "changed", "変えたもの";
+    elasticity: "elasticity [95 %]", "弾力性 [95 % 区間]";
+    follows: "what follows", "分かること";
+    elasticity_means: "Elasticity: 1 where speed follows the resource wholly, 0 where not at all.", "弾力性: 速さが資源に完全に従えば 1、まったく従わなければ 0。";
+    load: "Load", "負荷";
+    load_title: "All runs, one after the other", "すべての測定（実行順）";
+    load_label: "seconds of measured time; pauses between runs are cut out", "測定時間（秒）。測定の間の休止は省略";
+    load_text: "CPU, disk and network during {} runs. On the mean, user {} %, system {} %, iowait {} % of all CPUs; disk {} MB/s; network {} MB/s.", "{} 回の測定中の CPU、ディスク、ネットワーク。平均は全 CPU の user {} %、system {} %、iowait {} %、ディスク {} MB/s、ネットワーク {} MB/s。";
+    load_some: "The first {} of {} runs.", "{2} 回のうち最初の {1} 回。";
+    load_run: "{}: the run nearest to the median, {}", "{}: 中央値に最も近い測定、{}";
+    load_more: "Curves of the other settings are in the record (samples.jsonl).", "他の設定の曲線は記録 (samples.jsonl) にあります。";
+    no_load: "No load curves were recorded.", "負荷曲線は記録されていません。";
+    run_seconds: "seconds since the run began", "測定開始からの秒数";
+    cpu_panel: "CPU, all together", "CPU 全体";
+    disk_panel: "Disk throughput", "ディスクのスループット";
+    operations_panel: "Disk operations", "ディスクの操作数";
+    network_panel: "Network", "ネットワーク";
+    runs_panel: "Runs", "測定";
+    cursor: "Point at the picture, or focus it and use the arrow keys, to read the numbers.", "図を指すか、フォーカスして矢印キーを使うと数値が読めます。";
+    raw_runs: "Raw runs", "すべての測定値";
+    raw_caption: "Every run in the order in which it was made, warm-ups and failures included", "実行順のすべての測定（ウォームアップと失敗を含む）";
+    raw_some: "The first {} of {} runs; all of them: --format csv", "{2} 回のうち最初の {1} 回。全部は --format csv";
+    number: "no.", "番号";
+    block: "block", "ブロック";
+    start_at: "at, s", "開始, 秒";
+    outcome: "outcome", "結果";
+    ok: "ok", "正常";
+    warmup: "warm-up", "ウォームアップ";
+    read: "read", "読み込み";
+    written: "written", "書き込み";
+    switches: "switches", "コンテキストスイッチ";
+    cached: "cached before", "事前のキャッシュ率";
+    checked: "checked", "検査";
+    checked_text: "{} files, {} compared", "{} ファイル、うち {} を比較";
+    commands: "Commands", "コマンド";
+    commands_caption: "The exact command of each setting", "各設定の正確なコマンド";
+    command: "command", "コマンド";
+    conditions: "conditions", "条件";
+    machine: "Machine", "マシン";
+    machine_caption: "What it was measured on", "測定に使ったマシン";
+    property: "property", "項目";
+    value: "value", "値";
+    cpu: "CPU", "CPU の型番";
+    cpus: "CPUs usable / on", "使える CPU / 稼働 CPU";
+    ram: "memory", "メモリ";
+    kernel: "kernel", "カーネル";
+    instance: "instance type", "インスタンスタイプ";
+    volume: "volume {}", "ボリューム {}";
+    machine_limit: "limit", "制限";
+    programs: "Programs", "プログラム";
+    programs_caption: "The programs, with the hash of each file", "使ったプログラムとファイルのハッシュ";
+    version: "version", "バージョン";
+    path: "path", "パス";
+    data: "Data", "データ";
+    data_caption: "What was moved", "動かしたデータ";
+    name: "name", "名前";
+    files: "files", "ファイル数";
+    bytes: "bytes", "バイト数";
+    about: "about", "説明";
+    campaign: "The campaign as it was written", "キャンペーンの記述 (TOML)";
+    question: "Question", "問い";
+    made: "Measured from {} on with {}, seed {}, scale {}.", "測定開始 {}、{} を使用、シード {}、規模 {}。";
+    contents: "Contents", "目次";
+    usl: "USL: α {}, β {}", "USL: α {}、β {}";
+    cap: "rises, then stops at {}", "比例して増え、{} で止まる";
+    at_twice: "{}; predicts {} at {}", "{}。予測は {}（{}）";
+    whole_group: "all settings", "全設定";
+}
+
+impl Words {
+    /// The word for a group, which may have no name.
+    pub(super) fn group<'a>(&'a self, group: &'a str) -> &'a str {
+        if group.is_empty() { self.whole_group } else { group }
+    }
+}
+
+/// Puts parts into a pattern: `{}` takes the next one, `{1}` the first. Parts are taken as they are.
+pub(super) fn with(pattern: &str, parts: &[&str]) -> String {
+    let (mut out, mut rest, mut next) = (String::new(), pattern, 0);
+    while let Some((before, after)) = rest.split_once('{') {
+        out.push_str(before);
+        let (inside, behind) = after.split_once('}').unwrap_or((after, ""));
+        let place = inside.parse::<usize>().map_or(next, |place| place.saturating_sub(1));
+        next += usize::from(inside.is_empty());
+        out.push_str(parts.get(place).unwrap_or(&""));
+        rest = behind;
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_languages_say_everything() {
+        for (name, en, ja) in ALL {
+            assert!(!en.is_empty() && !ja.is_empty(), "{name}");
+            assert!(ja.chars().any(|c| c > '\u{2e7f}'), "{name} is not Japanese: {ja}");
+            assert!(en.chars().all(|c| c < '\u{2e7f}'), "{name} is not English: {en}");
+            // Both take the same parts.
+            assert_eq!(en.matches('{').count(), ja.matches('{').count(), "{name}");
+        }
+        assert_eq!(Lang::of_code("ja"), Some(Lang::Ja));
+        assert_eq!(Lang::of_code("de"), None);
+    }
+
+    #[test]
+    fn parts_are_put_in() {
+        assert_eq!(with("a {} b {}.", &["{x}", "2"]), "a {x} b 2.");
+        assert_eq!(with("{2} of {1}", &["a", "b"]), "b of a");
+        assert_eq!(with("{} and {}", &["a"]), "a and ");
+    }
+}

@@ -1,0 +1,269 @@
+//! Reads a folder of results. What a stop left half written at the end is passed over; anything else
+//! that cannot be understood is an error with its file and line.
+
+use super::{Curves, Header, Line, Results, SCHEMA};
+use hakobu_transfer::error::{Cause, quoted};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The file of runs in a folder of results.
+pub const RUNS_FILE: &str = "results.jsonl";
+/// The file of load curves.
+pub const CURVES_FILE: &str = "samples.jsonl";
+
+/// The results in `path`: a folder, or the file of runs in it.
+///
+/// # Errors
+/// A sentence that names the file, and the line where it is one: it cannot be read, is no file of
+/// results, is of a newer program, or speaks of cells that it does not have.
+pub fn read(path: &Path) -> Result<Results, String> {
+    let folder = if path.is_file() { path.parent().unwrap_or(path) } else { path };
+    let runs = folder.join(RUNS_FILE);
+    let text = std::fs::read(&runs).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound if folder.is_dir() => {
+            format!("{} holds no results: there is no {RUNS_FILE} in it", quoted(folder))
+        }
+        _ => cannot_read(&runs, error),
+    })?;
+    let curves = folder.join(CURVES_FILE);
+    let samples = match std::fs::read(&curves) {
+        Ok(samples) => samples,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(cannot_read(&curves, error)),
+    };
+    parse((&runs, &text), (&curves, &samples))
+}
+
+fn cannot_read(path: &Path, error: io::Error) -> String {
+    format!("cannot read {}: {}", quoted(path), Cause::System(error))
+}
+
+/// The results in the text of both files, with the names that errors shall give them.
+///
+/// # Errors
+/// As [`read`].
+pub fn parse(runs: (&Path, &[u8]), curves: (&Path, &[u8])) -> Result<Results, String> {
+    let mut results = Results::default();
+    let mut has_header = false;
+    for (number, line) in lines(runs.1) {
+        let at = || Place { file: runs.0.to_owned(), line: number };
+        if !has_header {
+            results.header = header(line.text).map_err(|why| at().say(&why))?;
+            has_header = true;
+            continue;
+        }
+        match understand(&line, b"{\"line\":").map_err(|why| at().say(&why))? {
+            None | Some(Line::Resumed { .. }) => {}
+            Some(Line::Header(_)) => return Err(at().say("a second header")),
+            Some(Line::Run(run)) => {
+                known(&results.header, run.cell).map_err(|why| at().say(&why))?;
+                results.runs.push(*run);
+                // It went on after an end.
+                results.end = None;
+            }
+            Some(Line::Experiment(experiment)) => {
+                known(&results.header, experiment.cell).map_err(|why| at().say(&why))?;
+                results.experiments.push(experiment);
+            }
+            Some(Line::End(end)) => results.end = Some(end),
+        }
+    }
+    if !has_header {
+        return Err(format!("{} is empty", quoted(runs.0)));
+    }
+    for (number, line) in lines(curves.1) {
+        let at = || Place { file: curves.0.to_owned(), line: number };
+        let Some(curve) =
+            understand::<Curves>(&line, b"{\"cell\":").map_err(|why| at().say(&why))?
+        else {
+            continue;
+        };
+        known(&results.header, curve.cell).map_err(|why| at().say(&why))?;
+        results.curves.push(curve);
+    }
+    Ok(results)
+}
+
+struct Place {
+    file: PathBuf,
+    line: usize,
+}
+
+impl Place {
+    fn say(&self, why: &str) -> String {
+        format!("{}, line {}: {why}", quoted(&self.file), self.line)
+    }
+}
+
+/// One line of a file.
+struct Text<'a> {
+    text: &'a [u8],
+    /// It has its line end. Only the last one may lack it: then it may be half a line.
+    is_whole: bool,
+}
+
+/// Lines with their numbers from 1, without empty ones.
+fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Text<'_>)> {
+    let all = text.split_inclusive(|byte| *byte == b'\n').enumerate();
+    let each = all.map(|(i, line)| {
+        let is_whole = line.ends_with(b"\n");
+        (i + 1, Text { text: line.trim_ascii(), is_whole })
+    });
+    each.filter(|(_, line)| !line.text.is_empty())
+}
+
+/// What a line says. `None` for the half of one at the end of the file. Where a campaign went on
+/// after a stop, a whole line may stand right behind a half one: it begins with `start`.
+fn understand<T: DeserializeOwned>(line: &Text<'_>, start: &[u8]) -> Result<Option<T>, String> {
+    let why = match serde_json::from_slice(line.text) {
+        Ok(value) => return Ok(Some(value)),
+        Err(why) => why,
+    };
+    let starts = line.text.windows(start.len()).enumerate().skip(1);
+    let behind = starts.filter(|(_, window)| *window == start).last().map(|(at, _)| at);
+    let behind = behind.and_then(|at| serde_json::from_slice(&line.text[at..]).ok());
+    match behind {
+        Some(value) => Ok(Some(value)),
+        None if !line.is_whole && why.is_eof() => Ok(None),
+        None => Err(said(&why)),
+    }
+}
+
+/// What the parser says, with the column alone: it has seen one line only.
+fn said(why: &serde_json::Error) -> String {
+    let text = why.to_string();
+    let what = text.split(" at line ").next().unwrap_or_default();
+    if why.column() > 0 { format!("{what} (column {})", why.column()) } else { what.to_owned() }
+}
+
+/// The first line. Which schema it has is looked at first: a newer one may differ in anything else.
+fn header(line: &[u8]) -> Result<Header, String> {
+    #[derive(Deserialize)]
+    struct First {
+        line: String,
+        schema: u64,
+    }
+    let first: First = serde_json::from_slice(line)
+        .map_err(|why| format!("this is not the header of a campaign's results: {}", said(&why)))?;
+    if first.schema > u64::from(SCHEMA) {
+        return Err(format!(
+            "these results are of schema {}, and this program knows schemas up to {SCHEMA}: use \
+             the version of hakobu that made them, or a newer one",
+            first.schema
+        ));
+    }
+    if first.line != "header" {
+        return Err("the first line has to be the header".into());
+    }
+    let header = match serde_json::from_slice(line).map_err(|why| said(&why))? {
+        Line::Header(header) => *header,
+        _ => return Err("the first line has to be the header".into()),
+    };
+    for (place, cell) in header.cells.iter().enumerate() {
+        if usize::try_from(cell.id) != Ok(place) {
+            return Err(format!("cell {} is at place {place}", cell.id));
+        }
+        if let Some(other) = cell.control_of {
+            known(&header, other)?;
+        }
+    }
+    Ok(header)
+}
+
+fn known(header: &Header, cell: u32) -> Result<(), String> {
+    let is_known = usize::try_from(cell).is_ok_and(|cell| cell < header.cells.len());
+    is_known
+        .then_some(())
+        .ok_or_else(|| format!("cell {cell} is not among the {} of the header", header.cells.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{Cell, End, Experiment, Run};
+
+    fn header_line() -> String {
+        let cells = (0..2).map(|id| Cell { id, series: "cp".into(), ..Cell::default() }).collect();
+        let header = Header { schema: SCHEMA, name: "n".into(), cells, ..Header::default() };
+        line(&Line::Header(Box::new(header)))
+    }
+
+    fn line(line: &Line) -> String {
+        serde_json::to_string(line).unwrap() + "\n"
+    }
+
+    fn run_line(cell: u32, block: u32) -> String {
+        line(&Line::Run(Box::new(Run { cell, block, wall_s: 1.5, ..Run::default() })))
+    }
+
+    fn curve_line(cell: u32) -> String {
+        let curve = Curves { cell, t_s: vec![0.1, 0.2], ..Curves::default() };
+        serde_json::to_string(&curve).unwrap() + "\n"
+    }
+
+    fn parsed(runs: &str, curves: &str) -> Result<Results, String> {
+        let (a, b) = (Path::new("a/results.jsonl"), Path::new("a/samples.jsonl"));
+        parse((a, runs.as_bytes()), (b, curves.as_bytes()))
+    }
+
+    #[test]
+    fn everything_is_read() {
+        let end = End { reason: "done".into(), took_s: 9.0, overhead: 0.01 };
+        let experiment = Experiment { cell: 1, factor: 0.5, ..Experiment::default() };
+        let text = [
+            header_line(),
+            run_line(0, 0),
+            line(&Line::Resumed { at: "2026-01-01T00:00:00Z".into() }),
+            run_line(1, 0),
+            line(&Line::Experiment(experiment.clone())),
+            line(&Line::End(end.clone())),
+        ];
+        let results = parsed(&text.concat(), &curve_line(1)).unwrap();
+        assert_eq!(results.runs.iter().map(|run| run.cell).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!((results.experiments, results.end), (vec![experiment], Some(end)));
+        assert_eq!(results.curves[0].t_s, [0.1, 0.2]);
+        assert_eq!(results.header.cells.len(), 2);
+    }
+
+    #[test]
+    fn what_a_stop_left_half_written_is_passed_over() {
+        let (run, curve) = (run_line(1, 7), curve_line(0));
+        for cut in [1, 9, run.len() - 2] {
+            let text = header_line() + &run_line(0, 0) + &run[..cut];
+            let samples = curve.clone() + &curve[..cut.min(curve.len() - 2)];
+            let results = parsed(&text, &samples).unwrap();
+            assert_eq!((results.runs.len(), results.curves.len()), (1, 1), "{cut}");
+            // It went on right behind it.
+            let results =
+                parsed(&(text + &run_line(1, 8)), &(samples + &curve_line(1))).unwrap();
+            assert_eq!((results.runs[1].block, results.curves[1].cell), (8, 1), "{cut}");
+        }
+        // A whole line without its end is a line.
+        let results = parsed(&(header_line() + run.trim_end()), "").unwrap();
+        assert_eq!(results.runs.len(), 1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let newer = header_line().replacen("\"schema\":1", "\"schema\":2,\"new\":[]", 1);
+        let good = header_line() + &run_line(0, 0);
+        for (runs, curves, said) in [
+            (String::new(), "", "results.jsonl' is empty"),
+            ("{}\n".into(), "", "line 1: this is not the header"),
+            (run_line(0, 0), "", "line 1: this is not the header"),
+            (newer, "", "line 1: these results are of schema 2, and this program knows schemas up to 1"),
+            (good.clone() + "{\"line\":\"run\"}\n" + &run_line(0, 1), "", "line 3: missing field"),
+            (good.clone() + "\n{\"line\":\"x\"}\n", "", "line 4: unknown variant"),
+            (good.clone() + &header_line(), "", "line 3: a second header"),
+            (good.clone() + &run_line(2, 0), "", "line 3: cell 2 is not among the 2 of the header"),
+            (good.clone() + "}", "", "line 3: expected value"),
+            (good.clone(), "{\"cell\":0}\n", "samples.jsonl', line 1: missing field"),
+            (good.clone(), &curve_line(9), "line 1: cell 9 is not among"),
+        ] {
+            let message = parsed(&runs, curves).err().unwrap_or_default();
+            assert!(message.contains(said), "{said}: {message}");
+        }
+    }
+}
