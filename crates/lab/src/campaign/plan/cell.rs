@@ -23,8 +23,8 @@ pub struct Choice<'a> {
     pub throttle: Option<Throttle>,
     /// What is swept, in the order of the text.
     pub swept: Vec<(String, String)>,
-    /// The group, without what parameters add.
-    pub group: String,
+    /// The parts of the group's name, without what parameters add.
+    pub group: Vec<String>,
 }
 
 /// What commands may name of a data set.
@@ -271,10 +271,14 @@ impl Cells<'_> {
         let mut group = choice.group.clone();
         for (name, value) in &choice.swept {
             if self.spec.groups.contains(name) {
-                group.push_str(&format!(", {} {value}", name.replace('_', " ")));
+                group.push(format!("{} {value}", name.replace('_', " ")));
             }
         }
-        group
+        if group.is_empty() {
+            let data = choice.data.and_then(|at| self.plan.data_sets.get(at));
+            group.push(data.map_or_else(|| self.spec.name.clone(), |data| data.name.clone()));
+        }
+        group.join(", ")
     }
 
     /// The line in a picture: the tool, and what is swept besides the x axis.

@@ -158,11 +158,11 @@ impl<'a> Cells<'a> {
             return Err(format!("{cpus} CPUs are needed and {there} may be used here"));
         }
         let folder = match place.map(|place| &place.at) {
-            Some(Where::Path(template)) => {
+            Some(Where::Path(path)) => {
                 if condition.latency.is_some() {
                     return Err("only an embedded server can wait".into());
                 }
-                self.wishes.work.join(template.text(&self.common)?)
+                self.making.folder(path)
             }
             Some(Where::Server { .. }) if condition.iops.is_none() => return Ok(None),
             _ if condition.iops.is_none()
@@ -194,21 +194,22 @@ impl<'a> Cells<'a> {
     }
 
     /// What a group is called: all that its cells share, and other groups do not.
-    fn name(&self, data: Option<usize>, place: Option<&Place>, condition: &Condition) -> String {
-        let data = data.and_then(|at| self.plan.data_sets.get(at)).map(|data| data.name.clone());
-        let mut parts: Vec<String> =
-            data.iter().filter(|_| self.spec.data.len() > 1).cloned().collect();
+    fn name(
+        &self,
+        data: Option<usize>,
+        place: Option<&Place>,
+        condition: &Condition,
+    ) -> Vec<String> {
+        let mut parts = Vec::new();
+        if self.spec.data.len() > 1 {
+            let data = data.and_then(|at| self.plan.data_sets.get(at));
+            parts.extend(data.map(|data| data.name.clone()));
+        }
         if self.spec.targets.len() > 1 {
             parts.extend(place.map(|place| place.name.clone()));
         }
         parts.extend(words(condition, place));
-        if parts.is_empty() {
-            parts.extend(data);
-        }
-        if parts.is_empty() {
-            parts.push(self.spec.name.clone());
-        }
-        parts.join(", ")
+        parts
     }
 
     /// All settings of a tool: the product of the parameters that it has, the last one fastest.

@@ -57,12 +57,8 @@ impl Making<'_> {
         taken: &mut Vec<u16>,
     ) -> Result<Target, String> {
         match &place.at {
-            Where::Path(template) => {
-                let work = Values::from([(
-                    "work".to_owned(),
-                    Fill::Word(self.work.to_string_lossy().into_owned()),
-                )]);
-                let folder = self.work.join(template.text(&work)?);
+            Where::Path(path) => {
+                let folder = self.folder(path);
                 Ok(Target {
                     name: place.name.clone(),
                     dst: folder.to_string_lossy().into_owned(),
@@ -75,6 +71,10 @@ impl Making<'_> {
                 })
             }
             Where::Url { bucket, prefix, endpoint, region } => {
+                let prefix = match prefix.is_empty() {
+                    true => self.mark(),
+                    false => format!("{prefix}/{}", self.mark()),
+                };
                 let dst = format!("s3://{bucket}/{prefix}");
                 let region_name = region.clone().unwrap_or_else(|| REGION.to_owned());
                 let access = Access {
@@ -95,7 +95,7 @@ impl Making<'_> {
                     dst,
                     seen: None,
                     folder: None,
-                    bucket: Some((bucket.clone(), prefix.clone())),
+                    bucket: Some((bucket.clone(), prefix)),
                     access: Some(access),
                     server: None,
                     empty: vec![Action::Shell(empty)],
@@ -103,6 +103,20 @@ impl Making<'_> {
             }
             Where::Server { .. } => self.served(place, condition, taken),
         }
+    }
+
+    /// The folder that is written to, and emptied before each run: of somebody else's folder only
+    /// one of our own in it.
+    pub fn folder(&self, path: &Path) -> PathBuf {
+        match path.is_absolute() {
+            true => path.join(self.mark()),
+            false => self.work.join("places").join(path),
+        }
+    }
+
+    /// What is ours in a place of somebody else.
+    fn mark(&self) -> String {
+        format!("hakobu-{}", self.campaign)
     }
 
     fn served(

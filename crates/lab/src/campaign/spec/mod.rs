@@ -16,7 +16,7 @@ pub use data::{Data, ScaleBy, scaled};
 pub use node::Error;
 pub use place::{Place, Where};
 pub use rules::{COMPARED, CacheState, Condition, Looked, Rules, is_scale};
-pub use tool::{Parameter, Tool, Way};
+pub use tool::{FIXED, Parameter, Tool, Way};
 pub use value::{duration_text, hint, is_name, is_placeholder, size_text};
 
 use super::Repeat;

@@ -3,7 +3,7 @@
 use super::node::Error;
 use super::table::{Spot, Table};
 use super::value;
-use crate::campaign::tools::Template;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What stands before the bucket in a URL.
@@ -21,8 +21,9 @@ pub struct Place {
 /// Where a place is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Where {
-    /// A folder: absolute, or below the folder that a campaign works in.
-    Path(Template),
+    /// A folder: absolute, or below the folder that a campaign works in. Of one that the campaign
+    /// does not own only a folder of its own in it is ever touched.
+    Path(PathBuf),
     /// A server that runs inside the campaign.
     Server {
         /// It keeps nothing: uploads succeed and are gone.
@@ -42,8 +43,8 @@ pub enum Where {
     Url {
         /// The bucket.
         bucket: String,
-        /// What keys begin with; no slash at its end, never empty: all below it is removed between
-        /// runs.
+        /// What keys begin with; no slash at its end, may be empty. Only what is below a prefix of
+        /// the campaign's own in it is ever touched.
         prefix: String,
         /// `http[s]://HOST[:PORT]`; none is Amazon's.
         endpoint: Option<String>,
@@ -74,7 +75,7 @@ impl Place {
             }
             false if self.is_store() => return Err(format!("'{text}' is no s3:// URL")),
             false if text.trim().is_empty() => return Err("is empty".into()),
-            false => Where::Path(Template::literal(text)),
+            false => Where::Path(PathBuf::from(text)),
         };
         Ok(Place { name: self.name.clone(), at })
     }
@@ -85,9 +86,8 @@ fn parts(url: &str) -> Result<(String, String), String> {
     let rest = url.strip_prefix(SCHEME).ok_or_else(|| format!("'{url}' is no s3:// URL"))?;
     let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
     let prefix = prefix.trim_end_matches('/');
-    if bucket.is_empty() || prefix.is_empty() {
-        let why = "needs a bucket and a prefix: all below the prefix is removed between runs";
-        return Err(format!("'{url}' {why}"));
+    if bucket.is_empty() {
+        return Err(format!("'{url}' names no bucket"));
     }
     Ok((bucket.to_owned(), prefix.to_owned()))
 }
@@ -128,22 +128,15 @@ fn one(name: Spot<String>, mut table: Table<'_>) -> Result<Place, Error> {
 }
 
 fn path_of(table: &Table<'_>, path: Spot<String>) -> Result<Where, Error> {
-    let template = Template::plain(&path.value);
+    let folder = PathBuf::from(&path.value);
     if path.value.trim().is_empty() {
         return Err(table.wrong(path.at, "path", "is empty"));
     }
-    if path.value.split('/').any(|part| part == "..") {
-        return Err(table.wrong(path.at, "path", "must not contain '..'"));
+    let odd = |part: &str| part == ".." || part == ".";
+    if path.value.split('/').any(odd) || path.value.contains('\0') {
+        return Err(table.wrong(path.at, "path", "must not contain '.' or '..'"));
     }
-    if path.value.chars().all(|c| c == '/' || c == '.') {
-        let why = "cannot be a target: all in it is removed between runs";
-        return Err(table.wrong(path.at, "path", format!("'{}' {why}", path.value)));
-    }
-    if let Some(name) = template.names().find(|name| *name != "work") {
-        let why = format!("only {{work}} is known in a path, not {{{name}}}");
-        return Err(table.wrong(path.at, "path", why));
-    }
-    Ok(Where::Path(template))
+    Ok(Where::Path(folder))
 }
 
 fn server(table: &mut Table<'_>) -> Result<Where, Error> {

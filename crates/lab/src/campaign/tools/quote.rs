@@ -4,7 +4,8 @@
 /// A word, quoted where it has to be.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,=+@%^".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
+    // `{}` is what GNU parallel, find and xargs know it as.
+    match word == "{}" || !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
         false => format!("'{}'", in_single(word)),
     }
@@ -48,7 +49,8 @@ mod tests {
             ("it's", "'it'\\''s'"),
             ("$HOME", "'$HOME'"),
             ("~", "'~'"),
-            ("{}", "'{}'"),
+            ("{}", "{}"),
+            ("{a,b}", "'{a,b}'"),
             ("*", "'*'"),
             ("a\nb", "'a\nb'"),
             ("é", "'é'"),

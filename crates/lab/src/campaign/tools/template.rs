@@ -72,7 +72,8 @@ impl Template {
     /// # Errors
     /// A quote is not closed, or the command is empty.
     pub fn parse(text: &str) -> Result<Template, String> {
-        if text.trim().is_empty() {
+        let text = text.trim();
+        if text.is_empty() {
             return Err("is an empty command".into());
         }
         let mut tokens = Vec::new();
@@ -121,11 +122,6 @@ impl Template {
         let first = text.split_whitespace().next().unwrap_or_default();
         needs_shell |= SHELL_WORDS.contains(&first) || is_assignment(first);
         Ok(Template { tokens, needs_shell })
-    }
-
-    /// A text without holes, whatever is in it.
-    pub fn literal(text: &str) -> Template {
-        Template { tokens: vec![Token::Text(text.to_owned())], needs_shell: false }
     }
 
     /// Reads a text that is no command: a path, the value of a variable. Quotes are letters in it.
