@@ -1,0 +1,305 @@
+//! One cell: its exact command, what happens before and after, and what is looked at.
+
+use super::cells::Cells;
+use super::target::Target;
+use super::Throttle;
+use crate::campaign::data::{Recipe, list_of};
+use crate::campaign::spec::{COMPARED, CacheState, Condition, Looked, Tool};
+use crate::campaign::tools::{Config, Fill, Output, Template, Values, line, quoted};
+use crate::campaign::{Action, Check, Extract, Launch, Planned};
+use crate::results::Cell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What makes a cell one of its own.
+pub struct Choice<'a> {
+    pub tool: &'a Tool,
+    /// Which data set.
+    pub data: Option<usize>,
+    pub target: Option<Target>,
+    pub condition: &'a Condition,
+    /// The condition as it is recorded.
+    pub conditions: BTreeMap<String, String>,
+    pub throttle: Option<Throttle>,
+    /// What is swept, in the order of the text.
+    pub swept: Vec<(String, String)>,
+    /// The parts of the group's name, without what parameters add.
+    pub group: Vec<String>,
+}
+
+/// What commands may name of a data set.
+pub fn data_values(recipe: &Recipe, folder: &Path) -> Values {
+    let path = |path: &Path| Fill::Word(path.to_string_lossy().into_owned());
+    Values::from([
+        ("src".to_owned(), path(folder)),
+        ("list".to_owned(), path(&list_of(folder))),
+        ("data".to_owned(), Fill::Word(recipe.name.clone())),
+    ])
+}
+
+impl Cells<'_> {
+    /// Makes a cell; its number is the next one.
+    pub fn cell(&mut self, choice: &Choice<'_>) -> Result<Planned, String> {
+        let tool = choice.tool;
+        let parameters = self.parameters(choice);
+        let data = choice.data.and_then(|at| self.plan.data.get(at)).cloned();
+        let mut values = self.common.clone();
+        values.insert("name".into(), Fill::Word(tool.name.clone()));
+        if let Some(cpus) = choice.condition.cpus {
+            values.insert("cpus".into(), Fill::Word(cpus.to_string()));
+        }
+        for (name, value) in &parameters {
+            values.insert(name.clone(), Fill::Word(value.clone()));
+        }
+        if let Some((recipe, folder)) = &data {
+            values.extend(data_values(recipe, folder));
+        }
+        let access = choice.target.as_ref().and_then(|target| target.access.clone());
+        let config = self.config(tool.known(), access.as_ref(), &parameters);
+        if let Some(target) = &choice.target {
+            values.extend(target.values());
+        }
+        if let Some(path) = &config {
+            values.insert("config".into(), Fill::Word(path.to_string_lossy().into_owned()));
+        }
+        let options = tool.options.iter().map(|option| option.text(&values));
+        let options = options.collect::<Result<Vec<String>, String>>()?;
+        values.insert("options".into(), Fill::Words(options));
+        let (launch, command) = self.launch(choice, &values, config.as_deref())?;
+        let source = data.as_ref().map(|(_, folder)| folder.clone());
+        let (check, also) = self.check(choice, &values, source.as_deref())?;
+        let mut conclude = choice.throttle.as_ref().map_or_else(Vec::new, Throttle::end);
+        conclude.extend(also);
+        for template in &self.spec.rules.conclude {
+            conclude.push(template.script(&values)?);
+        }
+        let cell = Cell {
+            id: self.plan.cells.len() as u32,
+            group: self.group_of(choice),
+            series: self.series(choice),
+            x: self.x(choice, &parameters),
+            parameters,
+            conditions: choice.conditions.clone(),
+            command,
+            data: data.map(|(recipe, _)| recipe.name).unwrap_or_default(),
+            control_of: None,
+            own: tool.own,
+        };
+        Ok(Planned {
+            cell,
+            prepare: self.prepare(choice, &values, source.as_deref())?,
+            launch,
+            conclude,
+            check,
+            extract: match tool.output {
+                Output::Nothing => Extract::Nothing,
+                Output::Fio => Extract::FioJson,
+                Output::Own => Extract::OwnJson,
+            },
+            source,
+        })
+    }
+
+    /// All parameters of a cell: what the tool does by itself, what is set, what is swept.
+    fn parameters(&self, choice: &Choice<'_>) -> BTreeMap<String, String> {
+        let cpus = choice.condition.cpus.unwrap_or(self.ground.cpus);
+        let value = |value: &str| match value {
+            "cpus" => cpus.to_string(),
+            value => value.to_owned(),
+        };
+        let mut parameters = BTreeMap::new();
+        for (name, default) in choice.tool.known().map_or(&[][..], |known| known.defaults) {
+            // What follows the scale is the campaign's to say.
+            let text = match self.common.get(*name) {
+                Some(Fill::Word(scaled)) => scaled.clone(),
+                _ => value(default),
+            };
+            parameters.insert((*name).to_owned(), text);
+        }
+        parameters.extend(choice.tool.set.clone());
+        parameters.extend(choice.swept.iter().cloned());
+        parameters
+    }
+
+    /// The exact words, and how they are shown.
+    fn launch(
+        &self,
+        choice: &Choice<'_>,
+        values: &Values,
+        config: Option<&Path>,
+    ) -> Result<(Launch, String), String> {
+        let tool = choice.tool;
+        let template = self.template(tool, choice.target.as_ref());
+        let template = template.ok_or("cannot write there")?;
+        let argv = template.argv(values, tool.shell)?;
+        let stdin = match (&tool.stdin, tool.known().map(|known| known.stdin)) {
+            (Some(stdin), _) => Some(stdin.text(values)?),
+            (None, Some(stdin)) if !stdin.is_empty() => Some(Template::plain(stdin).text(values)?),
+            _ => None,
+        };
+        let mut named = BTreeMap::new();
+        let reads_config = matches!(
+            tool.known().map(|known| known.config),
+            Some(Config::Aws | Config::AwsPublished)
+        );
+        if let Some(path) = config.filter(|_| reads_config) {
+            named.insert("AWS_CONFIG_FILE".to_owned(), path.to_string_lossy().into_owned());
+        }
+        for (name, template) in &tool.env {
+            named.insert(name.clone(), template.text(values)?);
+        }
+        let mut command = String::new();
+        for (name, value) in &named {
+            command.push_str(&format!("{name}={} ", quoted(value)));
+        }
+        match tool.shell || template.needs_shell() {
+            true => command.push_str(&template.script(values)?),
+            false => command.push_str(&line(argv.iter().map(String::as_str))),
+        }
+        if let Some(stdin) = &stdin {
+            command.push_str(&format!(" < {}", quoted(stdin)));
+        }
+        let mut env = choice.target.as_ref().map_or_else(BTreeMap::new, Target::environment);
+        env.extend(named);
+        let argv = match &choice.throttle {
+            Some(throttle) => throttle.wrap(argv),
+            None => argv,
+        };
+        let launch = Launch {
+            argv,
+            env,
+            dir: None,
+            stdin: stdin.map(PathBuf::from),
+            cpus: choice.condition.cpus,
+            timeout: Some(self.spec.rules.timeout),
+        };
+        Ok((launch, command))
+    }
+
+    /// Before each run: the target is emptied, pages are written back, the source is in the page
+    /// cache or not, and last of all the disk is limited.
+    fn prepare(
+        &self,
+        choice: &Choice<'_>,
+        values: &Values,
+        source: Option<&Path>,
+    ) -> Result<Vec<Action>, String> {
+        let rules = &self.spec.rules;
+        let mut actions = Vec::new();
+        if let Some(target) = choice.target.as_ref().filter(|_| rules.empty) {
+            actions.extend(target.empty.iter().cloned());
+        }
+        for template in &rules.prepare {
+            actions.push(Action::Shell(template.script(values)?));
+        }
+        if rules.sync {
+            actions.push(Action::Sync);
+        }
+        if let Some(source) = source {
+            match rules.cache {
+                CacheState::Any => {}
+                CacheState::Cold => actions.push(Action::Cold(source.to_owned())),
+                CacheState::Warm => actions.push(Action::Warm(source.to_owned())),
+            }
+        }
+        if let Some(throttle) = &choice.throttle {
+            let condition = choice.condition;
+            let begin = throttle.begin(condition.iops, condition.bandwidth_bytes_per_s);
+            actions.extend(begin.into_iter().map(Action::Shell));
+        }
+        Ok(actions)
+    }
+
+    /// What is looked at afterwards: as much as is asked for and the place allows; and a command
+    /// that does it where only the program itself can look.
+    fn check(
+        &mut self,
+        choice: &Choice<'_>,
+        values: &Values,
+        source: Option<&Path>,
+    ) -> Result<(Check, Option<String>), String> {
+        let tool = choice.tool;
+        let moves = tool.output != Output::Fio && source.is_some();
+        let looked = self.spec.check.unwrap_or(Looked::Tree { compare: COMPARED });
+        let (Some(target), Some(source), true) =
+            (&choice.target, source, moves && looked != Looked::Exit)
+        else {
+            return Ok((Check::Exit, None));
+        };
+        let Some(seen) = &target.seen else {
+            if target.server.is_some() {
+                let line = format!("{}: nothing is kept there, so nothing is checked", target.name);
+                if !self.plan.left_out.contains(&line) {
+                    self.plan.left_out.push(line);
+                }
+                return Ok((Check::Exit, None));
+            }
+            let mut words = vec![self.wishes.own.to_string_lossy().into_owned(), "verify".into()];
+            words.push("-q".into());
+            let endpoint = target.access.as_ref().map(|access| &access.endpoint);
+            words.extend(endpoint.map(|url| format!("--endpoint-url={url}")));
+            words.push(format!("{}/", source.display()));
+            words.push(format!("{}/", target.dst));
+            return Ok((Check::Exit, Some(line(words.iter().map(String::as_str)))));
+        };
+        let arrives = match (&tool.arrives, tool.known()) {
+            (Some(arrives), _) => arrives.clone(),
+            (None, Some(known)) => Template::plain(known.arrives),
+            (None, None) => Template::plain("{dst}"),
+        };
+        let mut values = values.clone();
+        values.insert("dst".into(), Fill::Word(seen.to_string_lossy().into_owned()));
+        let arrived = PathBuf::from(arrives.text(&values)?);
+        let check = match looked {
+            Looked::Exit => Check::Exit,
+            Looked::Tree { compare } => {
+                Check::Tree { source: source.to_owned(), target: arrived, compare }
+            }
+            Looked::Count => {
+                let totals = choice.data.and_then(|at| self.plan.data_sets.get(at));
+                let (files, bytes) = totals.map_or((0, 0), |data| (data.files, data.bytes));
+                Check::Count { target: arrived, files, bytes: Some(bytes) }
+            }
+        };
+        Ok((check, None))
+    }
+}
+
+impl Cells<'_> {
+    /// The group: parameters that keep cells apart are a part of its name.
+    fn group_of(&self, choice: &Choice<'_>) -> String {
+        let mut group = choice.group.clone();
+        for (name, value) in &choice.swept {
+            if self.spec.groups.contains(name) {
+                group.push(format!("{} {value}", name.replace('_', " ")));
+            }
+        }
+        if group.is_empty() {
+            let data = choice.data.and_then(|at| self.plan.data_sets.get(at));
+            group.push(data.map_or_else(|| self.spec.name.clone(), |data| data.name.clone()));
+        }
+        group.join(", ")
+    }
+
+    /// The line in a picture: the tool, and what is swept besides the x axis.
+    fn series(&self, choice: &Choice<'_>) -> String {
+        let mut series = choice.tool.name.clone();
+        for (name, value) in &choice.swept {
+            let is_x = self.spec.x.as_ref() == Some(name);
+            if !is_x && !self.spec.groups.contains(name) {
+                series.push_str(&format!(", {} {value}", name.replace('_', " ")));
+            }
+        }
+        series
+    }
+
+    /// The place on the x axis: only what was chosen has one, not what a tool does by itself.
+    fn x(&self, choice: &Choice<'_>, parameters: &BTreeMap<String, String>) -> Option<f64> {
+        let name = self.spec.x.as_ref()?;
+        let swept = choice.swept.iter().any(|(swept, _)| swept == name);
+        if !swept && !choice.tool.set.contains_key(name) {
+            return None;
+        }
+        parameters.get(name)?.parse().ok().filter(|x: &f64| x.is_finite())
+    }
+}

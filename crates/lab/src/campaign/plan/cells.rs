@@ -1,0 +1,297 @@
+//! All cells of a campaign: data sets by targets by conditions by tools by parameters, and in each
+//! group one of them twice.
+
+use super::cell::Choice;
+use super::target::{Making, Target};
+use super::{Ground, Throttle, Wishes};
+use crate::campaign::spec::{
+    Condition, Parameter, Place, Spec, Tool, Where, duration_text, size_text,
+};
+use crate::campaign::tools::{File, Template, Values};
+use crate::campaign::{Plan, Planned};
+use std::collections::BTreeMap;
+
+/// Most cells of a campaign: more are a typing error in what is swept.
+const CELLS_MAX: usize = 10_000;
+
+/// A plan that is being made.
+pub struct Cells<'a> {
+    pub spec: &'a Spec,
+    pub wishes: &'a Wishes,
+    pub ground: &'a Ground,
+    pub making: Making<'a>,
+    /// The places that are written to, as the campaign or the user has them.
+    pub places: Vec<Place>,
+    /// What all commands may name.
+    pub common: Values,
+    pub plan: Plan,
+    /// Tools that are there.
+    pub tools: Vec<&'a Tool>,
+    /// Ports that are spoken for.
+    pub taken: Vec<u16>,
+    /// Targets, by place and by what their server is like.
+    pub targets: Vec<Target>,
+    /// Settings files.
+    pub files: Vec<File>,
+}
+
+impl<'a> Cells<'a> {
+    /// Makes all of them.
+    pub fn all(&mut self) -> Result<(), String> {
+        let count = self.plan.data.len().max(1);
+        for data in 0..count {
+            let data = (!self.plan.data.is_empty()).then_some(data);
+            let places: Vec<Option<Place>> = match self.places.is_empty() {
+                true => vec![None],
+                false => self.places.iter().cloned().map(Some).collect(),
+            };
+            for place in &places {
+                for condition in &self.spec.conditions {
+                    self.group(data, place.as_ref(), condition)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The cells of one data set at one place under one condition.
+    fn group(
+        &mut self,
+        data: Option<usize>,
+        place: Option<&Place>,
+        condition: &Condition,
+    ) -> Result<(), String> {
+        let throttle = match self.can(place, condition) {
+            Ok(throttle) => throttle,
+            Err(why) => {
+                let what = words(condition, place);
+                let line = format!("{}: {why}", what.join(", "));
+                if !self.plan.left_out.contains(&line) {
+                    self.plan.left_out.push(line);
+                }
+                return Ok(());
+            }
+        };
+        let target = match place {
+            None => None,
+            Some(place) => Some(self.target(place, condition)?),
+        };
+        let name = self.name(data, place, condition);
+        let first = self.plan.cells.len();
+        for tool in self.tools.clone() {
+            for parameters in self.settings(tool, target.as_ref()) {
+                let choice = Choice {
+                    tool,
+                    data,
+                    target: target.clone(),
+                    condition,
+                    conditions: shown(condition, place),
+                    throttle: throttle.clone(),
+                    swept: parameters,
+                    group: name.clone(),
+                };
+                self.add(choice)?;
+            }
+        }
+        self.controls(first);
+        Ok(())
+    }
+
+    fn add(&mut self, choice: Choice<'_>) -> Result<(), String> {
+        if self.plan.cells.len() >= CELLS_MAX {
+            return Err(format!("more than {CELLS_MAX} cells: less has to be swept"));
+        }
+        let tool = &choice.tool.name;
+        let planned = self.cell(&choice).map_err(|why| format!("tool '{tool}': {why}"))?;
+        self.plan.cells.push(planned);
+        Ok(())
+    }
+
+    /// Repeats one cell of each group that was made since `first`: what differs there is noise.
+    fn controls(&mut self, first: usize) {
+        let made = self.plan.cells.get(first..).unwrap_or_default();
+        let mut groups: Vec<&str> = Vec::new();
+        for planned in made {
+            if !groups.contains(&planned.cell.group.as_str()) {
+                groups.push(&planned.cell.group);
+            }
+        }
+        let wanted = self.spec.control.as_deref();
+        let is_wanted = |planned: &&Planned| {
+            wanted.is_some_and(|name| self.series_of(planned).is_some_and(|tool| tool == name))
+        };
+        let mut repeated = Vec::new();
+        for group in groups {
+            let cells: Vec<&Planned> =
+                made.iter().filter(|planned| planned.cell.group == group).collect();
+            let named: Vec<&Planned> = cells.iter().copied().filter(is_wanted).collect();
+            let own: Vec<&Planned> =
+                cells.iter().copied().filter(|planned| planned.cell.own).collect();
+            let chosen = [named, own, cells].into_iter().find(|cells| !cells.is_empty());
+            if let Some(cell) = chosen.and_then(|cells| cells.get(cells.len() / 2).copied()) {
+                repeated.push(cell.clone());
+            }
+        }
+        for mut planned in repeated {
+            planned.cell.control_of = Some(planned.cell.id);
+            planned.cell.id = self.plan.cells.len() as u32;
+            self.plan.cells.push(planned);
+        }
+    }
+
+    /// The tool of a cell: its series begins with the name, and no other tool's name goes on there.
+    fn series_of(&self, planned: &Planned) -> Option<&str> {
+        let series = planned.cell.series.as_str();
+        let starts = |tool: &&&Tool| {
+            series.strip_prefix(tool.name.as_str()).is_some_and(|rest| {
+                rest.is_empty() || rest.starts_with(", ")
+            })
+        };
+        let longest = self.tools.iter().filter(starts).max_by_key(|tool| tool.name.len());
+        longest.map(|tool| tool.name.as_str())
+    }
+
+    /// Whether the machine can have a condition, and what limits its disk.
+    fn can(&self, place: Option<&Place>, condition: &Condition) -> Result<Option<Throttle>, String> {
+        if let Some(cpus) = condition.cpus.filter(|cpus| *cpus > self.ground.cpus) {
+            let there = self.ground.cpus;
+            return Err(format!("{cpus} CPUs are needed and {there} may be used here"));
+        }
+        let folder = match place.map(|place| &place.at) {
+            Some(Where::Path(path)) => {
+                if condition.latency.is_some() {
+                    return Err("only an embedded server can wait".into());
+                }
+                self.making.folder(path)
+            }
+            Some(Where::Server { .. }) if condition.iops.is_none() => return Ok(None),
+            _ if condition.iops.is_none()
+                && condition.bandwidth_bytes_per_s.is_none()
+                && condition.latency.is_none() =>
+            {
+                return Ok(None);
+            }
+            _ => return Err("nothing here can limit that place".into()),
+        };
+        if condition.iops.is_none() && condition.bandwidth_bytes_per_s.is_none() {
+            return Ok(None);
+        }
+        (self.ground.throttle)(&folder).map(Some)
+    }
+
+    /// The target of a place under a condition, made once.
+    fn target(&mut self, place: &Place, condition: &Condition) -> Result<Target, String> {
+        let mut taken = self.taken.clone();
+        let target = self.making.target(place, condition, &mut taken)?;
+        let label = |target: &Target| target.server.as_ref().map(|server| server.label.clone());
+        let twin = |other: &&Target| other.name == target.name && label(other) == label(&target);
+        if let Some(there) = self.targets.iter().find(twin) {
+            return Ok(there.clone());
+        }
+        self.taken = taken;
+        self.targets.push(target.clone());
+        Ok(target)
+    }
+
+    /// What a group is called: all that its cells share, and other groups do not.
+    fn name(
+        &self,
+        data: Option<usize>,
+        place: Option<&Place>,
+        condition: &Condition,
+    ) -> Vec<String> {
+        let mut parts = Vec::new();
+        if self.spec.data.len() > 1 {
+            let data = data.and_then(|at| self.plan.data_sets.get(at));
+            parts.extend(data.map(|data| data.name.clone()));
+        }
+        if self.spec.targets.len() > 1 {
+            parts.extend(place.map(|place| place.name.clone()));
+        }
+        parts.extend(words(condition, place));
+        parts
+    }
+
+    /// All settings of a tool: the product of the parameters that it has, the last one fastest.
+    fn settings(&self, tool: &Tool, target: Option<&Target>) -> Vec<Vec<(String, String)>> {
+        let swept: Vec<&Parameter> = match &tool.sweep {
+            Some(own) => own.iter().collect(),
+            None => {
+                let uses = |each: &&Parameter| self.uses(tool, target, &each.name);
+                self.spec.sweep.iter().filter(uses).collect()
+            }
+        };
+        let mut settings = vec![Vec::new()];
+        for parameter in swept.iter().filter(|each| !tool.set.contains_key(&each.name)) {
+            settings = settings
+                .iter()
+                .flat_map(|setting: &Vec<(String, String)>| {
+                    parameter.values.iter().map(move |value| {
+                        let mut setting = setting.clone();
+                        setting.push((parameter.name.clone(), value.clone()));
+                        setting
+                    })
+                })
+                .collect();
+        }
+        settings
+    }
+
+    /// The command of a tool for a target; `None` where it cannot write there.
+    pub fn template(&self, tool: &Tool, target: Option<&Target>) -> Option<Template> {
+        match target {
+            Some(target) => {
+                let place = self.places.iter().find(|place| place.name == target.name)?;
+                tool.template(place)
+            }
+            None => tool.command().cloned(),
+        }
+    }
+
+    fn uses(&self, tool: &Tool, target: Option<&Target>, name: &str) -> bool {
+        let defaults = tool.known().map_or(&[][..], |known| known.defaults);
+        let command = self.template(tool, target);
+        let others = tool.options.iter().chain(tool.env.values()).chain(&tool.stdin);
+        defaults.iter().any(|(default, _)| *default == name)
+            || command.iter().chain(others).any(|template| template.mentions(name))
+    }
+}
+
+/// What is put on the machine, as it is recorded.
+fn shown(condition: &Condition, place: Option<&Place>) -> BTreeMap<String, String> {
+    let mut shown = BTreeMap::new();
+    if let Some(cpus) = condition.cpus {
+        shown.insert("cpus".to_owned(), cpus.to_string());
+    }
+    if let Some(iops) = condition.iops {
+        shown.insert("iops".to_owned(), iops.to_string());
+    }
+    let (mut bandwidth, mut latency) = (condition.bandwidth_bytes_per_s, condition.latency);
+    if let Some(Where::Server { latency: own, bandwidth_bytes_per_s, .. }) =
+        place.map(|place| &place.at)
+    {
+        bandwidth = bandwidth.or(*bandwidth_bytes_per_s);
+        latency = latency.or(Some(*own).filter(|latency| !latency.is_zero()));
+    }
+    if let Some(rate) = bandwidth {
+        shown.insert("bandwidth".to_owned(), format!("{}/s", size_text(rate)));
+    }
+    if let Some(latency) = latency {
+        shown.insert("latency".to_owned(), duration_text(latency));
+    }
+    shown
+}
+
+/// The same as words in the name of a group.
+fn words(condition: &Condition, place: Option<&Place>) -> Vec<String> {
+    let order = |(name, value): (&str, &String)| match name {
+        "cpus" if value == "1" => "1 CPU".to_owned(),
+        "cpus" => format!("{value} CPUs"),
+        "iops" => format!("{value} IOPS"),
+        "latency" => format!("{value} latency"),
+        _ => value.clone(),
+    };
+    let shown = shown(condition, place);
+    let names = ["cpus", "iops", "bandwidth", "latency"];
+    names.iter().filter_map(|name| shown.get(*name).map(|value| order((name, value)))).collect()
+}

@@ -1,0 +1,292 @@
+//! From what a campaign says to what is done for each of its runs, given this machine and the
+//! programs on it. What this machine cannot do is left out by name, with what would help.
+
+mod cell;
+mod cells;
+mod target;
+#[cfg(test)]
+mod tests;
+mod throttle;
+
+pub use throttle::Throttle;
+
+use super::spec::{self, Spec};
+use super::tools::{Config, Fill, Template, Values, file, find, install, quoted};
+use super::{Plan, data, tools};
+use crate::results::DataSet;
+use cells::Cells;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use target::Making;
+
+/// What the user asks for, besides the campaign.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wishes {
+    /// In place of the campaign's own scale.
+    pub scale: Option<f64>,
+    /// In place of the campaign's places: a path or an `s3://` URL by the name of the place.
+    pub places: BTreeMap<String, String>,
+    /// The folder to work in, absolute: targets, what servers keep, settings files.
+    pub work: PathBuf,
+    /// The folder where data sets are kept, absolute.
+    pub cache: PathBuf,
+    /// The running program, absolute.
+    pub own: PathBuf,
+    /// The secret of embedded servers: anything that nobody else knows.
+    pub secret_key: String,
+}
+
+/// What a plan needs to know of the machine.
+#[derive(Clone, Debug)]
+pub struct Ground {
+    /// Folders with programs.
+    pub path: Vec<PathBuf>,
+    /// CPUs that may be used.
+    pub cpus: usize,
+    /// How the disk below a folder can be limited, or why it cannot.
+    pub throttle: fn(&Path) -> Result<Throttle, String>,
+    /// Whether a port of this machine can be listened on.
+    pub is_free: fn(u16) -> bool,
+}
+
+impl Ground {
+    /// This machine.
+    pub fn here() -> Ground {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        Ground {
+            path: std::env::split_paths(&path).collect(),
+            cpus: hakobu_sys::process::cpus(),
+            throttle: Throttle::find,
+            is_free: |port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok(),
+        }
+    }
+}
+
+/// The scale of a campaign for this user.
+///
+/// # Errors
+/// It can be no scale.
+pub fn scale(spec: &Spec, wishes: &Wishes) -> Result<f64, String> {
+    match wishes.scale {
+        None => Ok(spec.scale),
+        Some(scale) if spec::is_scale(scale) => Ok(scale),
+        Some(scale) => Err(format!("{scale} is no scale: more than 0 and at most 1000000")),
+    }
+}
+
+/// Makes the plan. Nothing is written, no program is started.
+///
+/// # Errors
+/// A wish makes no sense, a command names what there is not, or nothing at all would be left to run.
+pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, String> {
+    let scale = scale(spec, wishes)?;
+    let recipes: Vec<data::Recipe> = spec.data.iter().map(|data| data.at(scale)).collect();
+    let mut plan = Plan {
+        name: spec.name.clone(),
+        title: spec.title.clone(),
+        question: spec.question.clone(),
+        text: spec.text.clone(),
+        x_name: spec.x.clone(),
+        metric: spec.metric.clone(),
+        more_is_better: spec.more_is_better,
+        published: spec.published.clone(),
+        repeat: spec.repeat.clone(),
+        ..Plan::default()
+    };
+    for recipe in recipes {
+        let totals = recipe.totals();
+        plan.data_sets.push(DataSet {
+            name: recipe.name.clone(),
+            files: totals.files,
+            bytes: totals.bytes,
+            about: recipe.about(),
+        });
+        let folder = recipe.folder(&wishes.cache);
+        plan.data.push((recipe, folder));
+    }
+    if !plan.data.is_empty() {
+        plan.places.insert("source".into(), wishes.cache.clone());
+    }
+    let mut common = Values::from([
+        ("work".to_owned(), word(&wishes.work)),
+        ("own".to_owned(), word(&wishes.own)),
+        ("cpus".to_owned(), Fill::Word(ground.cpus.to_string())),
+    ]);
+    for (name, bytes, least) in &spec.scaled {
+        let bytes = spec::scaled(*bytes, scale, *least);
+        common.insert(name.clone(), Fill::Word(bytes.to_string()));
+    }
+    for parameter in &spec.sweep {
+        if let Some(most) = largest(&parameter.values) {
+            common.insert(format!("{}_max", parameter.name), Fill::Word(most));
+        }
+    }
+    let making = Making {
+        work: &wishes.work,
+        own: &wishes.own,
+        secret_key: &wishes.secret_key,
+        campaign: &spec.name,
+        is_free: &ground.is_free,
+    };
+    let mut cells = Cells {
+        spec,
+        wishes,
+        ground,
+        making,
+        places: places(spec, wishes)?,
+        common,
+        plan,
+        tools: Vec::new(),
+        taken: Vec::new(),
+        targets: Vec::new(),
+        files: Vec::new(),
+    };
+    cells.find_tools();
+    cells.all()?;
+    cells.finish()
+}
+
+fn word(path: &Path) -> Fill {
+    Fill::Word(path.to_string_lossy().into_owned())
+}
+
+/// The largest of some numbers, as it was written.
+fn largest(values: &[String]) -> Option<String> {
+    let numbers = values.iter().filter_map(|text| Some((text.parse::<f64>().ok()?, text)));
+    numbers.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, text)| text.clone())
+}
+
+/// The targets, as the campaign or the user has them.
+fn places(spec: &Spec, wishes: &Wishes) -> Result<Vec<spec::Place>, String> {
+    for name in wishes.places.keys() {
+        if spec.place(name).is_none() {
+            let known = spec.places.iter().map(|place| place.name.as_str());
+            return Err(format!("there is no place '{name}'{}", spec::hint(name, known)));
+        }
+    }
+    let targets = spec.targets.iter().filter_map(|name| spec.place(name));
+    let wished = |place: &spec::Place| match wishes.places.get(&place.name) {
+        Some(text) => place.instead(text).map_err(|why| format!("place '{}': {why}", place.name)),
+        None => Ok(place.clone()),
+    };
+    targets.map(wished).collect()
+}
+
+impl Cells<'_> {
+    /// Looks for the programs of all tools. Those that lack one are left out.
+    fn find_tools(&mut self) {
+        for tool in &self.spec.tools {
+            let mut lacking = Vec::new();
+            let mut found = Vec::new();
+            for name in needed(tool) {
+                let path = match name.as_str() {
+                    tools::OWN => Some(self.wishes.own.clone()),
+                    name => find(name, &self.ground.path),
+                };
+                match path {
+                    Some(path) => found.push((name, path)),
+                    None => lacking.push(name),
+                }
+            }
+            if lacking.is_empty() {
+                self.tools.push(tool);
+                for program in found {
+                    if !self.plan.programs.contains(&program) {
+                        self.plan.programs.push(program);
+                    }
+                }
+                continue;
+            }
+            let how = |name: &String| {
+                tool.install.clone().or_else(|| install(name).map(str::to_owned))
+            };
+            let mut commands: Vec<String> = lacking.iter().filter_map(how).collect();
+            commands.dedup();
+            let advice = match commands.is_empty() {
+                true => String::new(),
+                false => format!("; to have it: {}", commands.join(" && ")),
+            };
+            let programs = lacking.join(" and ");
+            self.plan
+                .left_out
+                .push(format!("{}: {programs} is not installed{advice}", tool.name));
+        }
+    }
+
+    /// Puts what all runs share into the plan.
+    fn finish(mut self) -> Result<Plan, String> {
+        if self.plan.cells.is_empty() {
+            let why = match self.plan.left_out.is_empty() {
+                true => "the campaign has no cell".to_owned(),
+                false => self.plan.left_out.join("; "),
+            };
+            return Err(format!("there is nothing to run: {why}"));
+        }
+        for target in &self.targets {
+            if let Some(folder) = &target.folder {
+                let command = format!("mkdir -p {}", quoted(&folder.to_string_lossy()));
+                if !self.plan.setup.contains(&command) {
+                    self.plan.setup.push(command);
+                }
+                self.plan.places.insert(target.name.clone(), folder.clone());
+            }
+            if let Some(server) = &target.server {
+                if let Some(folder) = &server.folder {
+                    self.plan.places.insert(target.name.clone(), folder.clone());
+                }
+                self.plan.servers.push(server.clone());
+            }
+        }
+        self.plan.setup.extend(self.files.iter().map(tools::File::command));
+        let mut values = self.common.clone();
+        if let Some((recipe, folder)) = self.plan.data.first() {
+            values.extend(cell::data_values(recipe, folder));
+        }
+        if let Some(target) = self.targets.first() {
+            values.extend(target.values());
+        }
+        let script = |template: &Template| template.script(&values);
+        let setup: Vec<String> =
+            self.spec.rules.setup.iter().map(script).collect::<Result<_, _>>()?;
+        self.plan.setup.extend(setup);
+        let teardown: Vec<String> =
+            self.spec.rules.teardown.iter().map(script).collect::<Result<_, _>>()?;
+        self.plan.teardown.extend(teardown);
+        Ok(self.plan)
+    }
+
+    /// The settings file of a tool for an access; it is written before the first run.
+    fn config(
+        &mut self,
+        known: Option<&tools::Known>,
+        access: Option<&tools::Access>,
+        parameters: &BTreeMap<String, String>,
+    ) -> Option<PathBuf> {
+        let text = |name| parameters.get(name).map_or("", String::as_str);
+        let (known, access) = (known?, access?);
+        if known.config == Config::S3cmd && access.access_key.is_empty() {
+            // The user's own: where his keys are.
+            return Some(PathBuf::from(std::env::var_os("HOME")?).join(".s3cfg"));
+        }
+        let folder = self.wishes.work.join("settings");
+        let (requests, queue) = (text("requests"), text("queue_size"));
+        let file = file(known.config, &folder, access, requests, queue)?;
+        let path = file.path.clone();
+        if !self.files.contains(&file) {
+            self.files.push(file);
+        }
+        Some(path)
+    }
+}
+
+/// Programs that a tool needs: those of a known one, the first word of a command, what it says.
+fn needed(tool: &spec::Tool) -> Vec<String> {
+    let mut needed: Vec<String> = match (tool.known(), tool.command()) {
+        (Some(known), _) => known.needs.iter().map(|name| (*name).to_owned()).collect(),
+        (None, Some(command)) => command.program().into_iter().collect(),
+        (None, None) => Vec::new(),
+    };
+    needed.extend(tool.needs.iter().cloned());
+    needed.dedup();
+    needed
+}

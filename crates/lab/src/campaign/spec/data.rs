@@ -1,0 +1,204 @@
+//! `[data.NAME]`: the data sets of a campaign, and what the scale does to them.
+
+use super::node::Error;
+use super::table::{Spot, Table};
+use super::value;
+use crate::campaign::data::{Content, Recipe, Sizes, tells_numbers_apart};
+
+/// Most files of a data set: more than this is a typing error.
+const COUNT_MAX: u64 = 100_000_000;
+/// Most folders of a data set.
+const LEAVES_MAX: u64 = 10_000_000;
+
+/// What the scale multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScaleBy {
+    /// The number of files.
+    Count,
+    /// Their sizes.
+    Size,
+    /// Nothing: the data set is as it is.
+    Nothing,
+}
+
+/// A data set of a campaign.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Data {
+    /// What it is at scale 1.
+    pub recipe: Recipe,
+    /// What the scale multiplies.
+    pub by: ScaleBy,
+    /// Least files that a scale leaves.
+    pub min_count: u64,
+    /// Least bytes of a file that a scale leaves.
+    pub min_bytes: u64,
+}
+
+impl Data {
+    /// The data set at a scale.
+    pub fn at(&self, scale: f64) -> Recipe {
+        let mut recipe = self.recipe.clone();
+        let sized = |bytes: u64| scaled(bytes, scale, self.min_bytes);
+        match self.by {
+            ScaleBy::Nothing => {}
+            ScaleBy::Count => recipe.count = scaled(recipe.count, scale, self.min_count.max(1)),
+            ScaleBy::Size => {
+                recipe.sizes = match recipe.sizes {
+                    Sizes::Line => Sizes::Line,
+                    Sizes::Fixed(bytes) => Sizes::Fixed(sized(bytes)),
+                    Sizes::List(list) => Sizes::List(list.into_iter().map(sized).collect()),
+                    Sizes::Uniform { min, max } => {
+                        Sizes::Uniform { min: sized(min), max: sized(max) }
+                    }
+                    Sizes::Lognormal { median, sigma, min, max } => Sizes::Lognormal {
+                        median: sized(median),
+                        sigma,
+                        min: sized(min),
+                        max: sized(max),
+                    },
+                };
+            }
+        }
+        recipe.hard_links = recipe.hard_links.min(recipe.count);
+        recipe.symlinks = recipe.symlinks.min(recipe.count);
+        recipe
+    }
+}
+
+/// A number at a scale: not below `least`, unless it was there at scale 1.
+pub fn scaled(number: u64, scale: f64, least: u64) -> u64 {
+    let wanted = (number as f64 * scale).round().min(i64::MAX as f64) as u64;
+    wanted.max(least.min(number))
+}
+
+/// Reads all data sets.
+pub(super) fn read(top: &mut Table<'_>) -> Result<Vec<Data>, Error> {
+    let Some(table) = top.table("data")? else { return Ok(Vec::new()) };
+    table.named()?.into_iter().map(|(name, table)| one(name, table)).collect()
+}
+
+fn one(name: Spot<String>, mut table: Table<'_>) -> Result<Data, Error> {
+    if !value::is_name(&name.value) {
+        return Err(table.lacks("the name must be small letters, digits, '-' and '_'"));
+    }
+    let count = table.whole_in("count", 1..=COUNT_MAX)?.unwrap_or(1);
+    let content = content(&mut table)?;
+    let sizes = match sizes(&mut table)? {
+        Some(sizes) => sizes,
+        None if matches!(content, Content::Text(_)) => Sizes::Line,
+        None => return Err(table.lacks("'size' is missing")),
+    };
+    let file_name = file_name(&mut table, count)?;
+    let depth = table.whole_in("depth", 0..=64)?.unwrap_or(0) as u32;
+    let fan_out = table.whole_in("fan_out", 1..=1_000_000)?.unwrap_or(8);
+    let seed = table.whole("seed")?.map_or(0, |seed| seed.value);
+    let hard_links = table.whole_in("hard_links", 0..=count)?.unwrap_or(0);
+    let symlinks = table.whole_in("symlinks", 0..=count)?.unwrap_or(0);
+    let by = match table.text("scale")? {
+        None if count > 1 => ScaleBy::Count,
+        None => ScaleBy::Size,
+        Some(text) => match text.value.as_str() {
+            "count" => ScaleBy::Count,
+            "size" => ScaleBy::Size,
+            "none" => ScaleBy::Nothing,
+            other => {
+                let why = format!("'{other}' is neither count nor size nor none");
+                return Err(table.wrong(text.at, "scale", why));
+            }
+        },
+    };
+    let min_count = table.whole_in("min_count", 1..=COUNT_MAX)?.unwrap_or(1);
+    let min_bytes = table.size("min_size")?.map_or(1, |size| size.value);
+    let name = name.value;
+    let recipe = Recipe {
+        name,
+        count,
+        sizes,
+        content,
+        file_name,
+        depth,
+        fan_out,
+        seed,
+        hard_links,
+        symlinks,
+    };
+    if recipe.leaves() > LEAVES_MAX {
+        let why = format!("{fan_out} folders in each of {depth} levels are too many");
+        return Err(table.lacks(why));
+    }
+    table.end()?;
+    Ok(Data { recipe, by, min_count, min_bytes })
+}
+
+fn content(table: &mut Table<'_>) -> Result<Content, Error> {
+    let line = table.text("line")?;
+    let content = match table.text("content")? {
+        None if line.is_some() => "text".to_owned(),
+        None => "random".to_owned(),
+        Some(content) if !matches!(content.value.as_str(), "random" | "zero" | "text") => {
+            let why = format!("'{}' is neither random nor zero nor text", content.value);
+            return Err(table.wrong(content.at, "content", why));
+        }
+        Some(content) => content.value,
+    };
+    match (content.as_str(), line) {
+        ("text", Some(line)) => Ok(Content::Text(line.value)),
+        ("text", None) => Err(table.lacks("'line' is missing: the text of each file")),
+        (_, Some(line)) => Err(table.wrong(line.at, "line", "is for content = \"text\"")),
+        ("zero", None) => Ok(Content::Zero),
+        (_, None) => Ok(Content::Random),
+    }
+}
+
+fn file_name(table: &mut Table<'_>, count: u64) -> Result<String, Error> {
+    let Some(name) = table.text("name")? else { return Ok("file-{n}".to_owned()) };
+    let why = match name.value.as_str() {
+        "" | "." | ".." => "is no name of a file",
+        text if text.contains(['/', '\0', '\n']) => {
+            "must not contain a slash, a NUL or an end of line"
+        }
+        text if text.len() > 200 => "is too long",
+        text if count > 1 && !tells_numbers_apart(text) => {
+            "needs {n}, or {n:05}, to name more than one file"
+        }
+        _ => return Ok(name.value),
+    };
+    Err(table.wrong(name.at, "name", why))
+}
+
+fn sizes(table: &mut Table<'_>) -> Result<Option<Sizes>, Error> {
+    if !table.is_table("size") {
+        return Ok(table.sizes("size")?.map(|sizes| match sizes.value[..] {
+            [bytes] => Sizes::Fixed(bytes),
+            _ => Sizes::List(sizes.value),
+        }));
+    }
+    let Some(mut table) = table.table("size")? else { return Ok(None) };
+    let pair = table.sizes("uniform")?;
+    let median = table.size("median")?;
+    let sizes = match (pair, median) {
+        (Some(pair), None) => match pair.value[..] {
+            [min, max] if min <= max => Sizes::Uniform { min, max },
+            _ => {
+                let why = "two sizes are expected here, the smaller one first";
+                return Err(table.wrong(pair.at, "uniform", why));
+            }
+        },
+        (None, Some(median)) => {
+            let sigma = table.number("sigma")?.map_or(1.0, |sigma| sigma.value);
+            if !(0.0..=10.0).contains(&sigma) {
+                return Err(table.lacks("'sigma' must be between 0 and 10"));
+            }
+            let min = table.size("min")?.map_or(0, |min| min.value);
+            let most = median.value.saturating_mul(1000).min(i64::MAX as u64);
+            let max = table.size("max")?.map_or(most, |max| max.value);
+            if !(min..=max).contains(&median.value) {
+                return Err(table.lacks("'median' must be between 'min' and 'max'"));
+            }
+            Sizes::Lognormal { median: median.value, sigma, min, max }
+        }
+        _ => return Err(table.lacks("give either 'uniform' or 'median'")),
+    };
+    table.end()?;
+    Ok(Some(sizes))
+}

@@ -1,0 +1,238 @@
+//! What a campaign is, read from TOML: data sets, places, tools, parameters to sweep, conditions, how
+//! often, and what has to be there afterwards. Nothing of the machine is looked at here; whatever
+//! makes no sense is an error that points at its line.
+
+mod data;
+mod node;
+mod place;
+mod rules;
+mod table;
+#[cfg(test)]
+mod tests;
+mod tool;
+mod value;
+
+pub use data::{Data, ScaleBy, scaled};
+pub use node::Error;
+pub use place::{Place, Where};
+pub use rules::{COMPARED, CacheState, Condition, Looked, Rules, is_scale};
+pub use tool::{FIXED, Parameter, Tool, Way};
+pub use value::{duration_text, hint, is_name, is_placeholder, size_text};
+
+use super::Repeat;
+use crate::results::Published;
+use node::Source;
+use table::{Spot, Table};
+
+/// A campaign, as described.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Its name: small letters, digits, dashes.
+    pub name: String,
+    /// Its headline.
+    pub title: String,
+    /// What it is to answer.
+    pub question: String,
+    /// The published study that it repeats, by its title.
+    pub study: Option<String>,
+    /// What is measured: `wall_s`, or a metric of the runs.
+    pub metric: String,
+    /// More of it is better.
+    pub more_is_better: bool,
+    /// The scale where none is asked for; 1 is as described.
+    pub scale: f64,
+    /// Data sets.
+    pub data: Vec<Data>,
+    /// Places.
+    pub places: Vec<Place>,
+    /// Where tools write, by the names of places.
+    pub targets: Vec<String>,
+    /// Tools, in the order of the text.
+    pub tools: Vec<Tool>,
+    /// What is swept, where a tool says nothing else.
+    pub sweep: Vec<Parameter>,
+    /// The swept number that pictures have as their x axis.
+    pub x: Option<String>,
+    /// Parameters whose values are not compared with each other.
+    pub groups: Vec<String>,
+    /// Sizes that follow the scale: name, bytes at scale 1, least bytes.
+    pub scaled: Vec<(String, u64, u64)>,
+    /// What is put on the machine, one after the other; at least one, which may be nothing.
+    pub conditions: Vec<Condition>,
+    /// Setup, resets, time limit.
+    pub rules: Rules,
+    /// How often.
+    pub repeat: Repeat,
+    /// What is looked at after a run; `None` is as much as the place allows.
+    pub check: Option<Looked>,
+    /// The tool that is run twice, where it is not the program's own.
+    pub control: Option<String>,
+    /// Figures of the study.
+    pub published: Vec<Published>,
+    /// The text itself.
+    pub text: String,
+}
+
+impl Spec {
+    /// Reads a campaign. `file` is what errors call it.
+    ///
+    /// # Errors
+    /// It is no TOML, something is missing, unknown, of the wrong kind or contradicts itself.
+    pub fn parse(file: &str, text: &str) -> Result<Spec, Error> {
+        let source = Source { file, text };
+        let mut top = Table::new(source, String::new(), 0, node::read(&source)?);
+        let name = top.required("name")?;
+        if !is_name(&name.value) {
+            let why = "must be small letters, digits, '-' and '_'";
+            return Err(top.wrong(name.at, "name", why));
+        }
+        let title = top.required("title")?.value;
+        let question = top.required("question")?.value;
+        let study = top.text("study")?.map(|study| study.value);
+        let metric = top.text("metric")?.map_or_else(|| "wall_s".to_owned(), |name| name.value);
+        let more_is_better = top.truth("more_is_better")?.unwrap_or(false);
+        let scale = rules::scale(&mut top)?;
+        let data = data::read(&mut top)?;
+        let places = place::read(&mut top)?;
+        let targets = targets(&mut top, &places)?;
+        let sweep = tool::sweep(top.table("sweep")?)?;
+        let x = top.text("x")?;
+        let groups = top.texts("groups")?;
+        let scaled = rules::scaled(&mut top)?;
+        let (tools, spots) = tool::read(&mut top, &sweep, &scaled)?;
+        let conditions = rules::conditions(&mut top)?;
+        let known = tool::Names::of(&sweep, &scaled);
+        let rules = rules::read(&mut top, &known)?;
+        let repeat = rules::repeat(&mut top)?;
+        let check = rules::check(&mut top)?;
+        let control = top.text("control")?;
+        let published = rules::published(&mut top)?;
+        let x = chosen_x(&top, x, &sweep, &tools)?;
+        for group in groups.iter().flat_map(|groups| &groups.value) {
+            swept(&top, "groups", group, &sweep, &tools)?;
+        }
+        if let Some(control) = &control
+            && !tools.iter().any(|tool| tool.name == control.value)
+        {
+            let hint = value::hint(&control.value, tools.iter().map(|tool| tool.name.as_str()));
+            let why = format!("there is no tool '{}'{hint}", control.value);
+            return Err(top.wrong(control.at, "control", why));
+        }
+        let spec = Spec {
+            name: name.value,
+            title,
+            question,
+            study,
+            metric,
+            more_is_better,
+            scale,
+            data,
+            places,
+            targets,
+            tools,
+            sweep,
+            x,
+            groups: groups.map_or_else(Vec::new, |groups| {
+                groups.value.into_iter().map(|group| group.value).collect()
+            }),
+            scaled,
+            conditions,
+            rules,
+            repeat,
+            check,
+            control: control.map(|control| control.value),
+            published,
+            text: text.to_owned(),
+        };
+        for (tool, spot) in spec.tools.iter().zip(spots) {
+            spec.fits(tool).map_err(|why| source.error(spot, format!("{}: {why}", tool.name)))?;
+        }
+        top.end()?;
+        Ok(spec)
+    }
+
+    /// A place by its name.
+    pub fn place(&self, name: &str) -> Option<&Place> {
+        self.places.iter().find(|place| place.name == name)
+    }
+
+    /// Whether a tool can do its work at all targets, and has what it needs for it.
+    fn fits(&self, tool: &Tool) -> Result<(), String> {
+        for target in self.targets.iter().filter_map(|name| self.place(name)) {
+            let template = tool.template(target).ok_or_else(|| {
+                let way = if target.is_store() { "upload to" } else { "copy into" };
+                format!("cannot {way} '{}'; a 'command' can be given", target.name)
+            })?;
+            let needs_data = template.mentions("src") || template.mentions("list");
+            if needs_data && self.data.is_empty() {
+                return Err("needs data, and the campaign has no [data.NAME]".into());
+            }
+        }
+        if self.targets.is_empty() {
+            if tool.command().is_none_or(|command| command.mentions("dst")) {
+                return Err("needs a place to write to, and the campaign has no [place.NAME]".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where tools write: what is said, else the only place.
+fn targets(top: &mut Table<'_>, places: &[Place]) -> Result<Vec<String>, Error> {
+    match top.texts("target")? {
+        Some(named) => {
+            for name in &named.value {
+                if !places.iter().any(|place| place.name == name.value) {
+                    let known = places.iter().map(|place| place.name.as_str());
+                    let hint = value::hint(&name.value, known);
+                    let why = format!("there is no place '{}'{hint}", name.value);
+                    return Err(top.wrong(name.at, "target", why));
+                }
+            }
+            Ok(named.value.into_iter().map(|name| name.value).collect())
+        }
+        None if places.len() > 1 => {
+            Err(top.lacks("'target' has to say which of the places is written to"))
+        }
+        None => Ok(places.iter().map(|place| place.name.clone()).collect()),
+    }
+}
+
+/// The swept number: what is said, else the only swept parameter if its values are numbers.
+fn chosen_x(
+    top: &Table<'_>,
+    x: Option<Spot<String>>,
+    sweep: &[Parameter],
+    tools: &[Tool],
+) -> Result<Option<String>, Error> {
+    if let Some(x) = x {
+        if x.value.is_empty() {
+            return Ok(None);
+        }
+        swept(top, "x", &x, sweep, tools)?;
+        return Ok(Some(x.value));
+    }
+    match sweep {
+        [only] if only.values.iter().all(|value| value.parse::<f64>().is_ok()) => {
+            Ok(Some(only.name.clone()))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Refuses a parameter that nothing sweeps.
+fn swept(
+    top: &Table<'_>,
+    key: &str,
+    name: &Spot<String>,
+    sweep: &[Parameter],
+    tools: &[Tool],
+) -> Result<(), Error> {
+    let own = tools.iter().filter_map(|tool| tool.sweep.as_ref()).flatten();
+    let known: Vec<&str> = sweep.iter().chain(own).map(|each| each.name.as_str()).collect();
+    if known.contains(&name.value.as_str()) {
+        return Ok(());
+    }
+    let hint = value::hint(&name.value, known);
+    Err(top.wrong(name.at, key, format!("'{}' is not swept{hint}", name.value)))
+}

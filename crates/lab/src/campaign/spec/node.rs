@@ -1,0 +1,166 @@
+//! A TOML document as a tree whose values know where they stand in the text, and errors that point
+//! there.
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use std::fmt;
+use toml::Spanned;
+
+/// What is wrong with a description, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The file, as it was named.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The character in that line, from 1.
+    pub column: usize,
+    /// What is wrong; the key comes first.
+    pub message: String,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The text that is read, and what it is called.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source<'a> {
+    pub file: &'a str,
+    pub text: &'a str,
+}
+
+impl Source<'_> {
+    /// An error at a byte of the text.
+    pub fn error(&self, at: usize, message: impl Into<String>) -> Error {
+        let mut at = at.min(self.text.len());
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        let before = &self.text[..at];
+        let start = before.rfind('\n').map_or(0, |end| end + 1);
+        Error {
+            file: self.file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before[start..].chars().count() + 1,
+            message: message.into(),
+        }
+    }
+}
+
+/// A value and the byte of the text where it begins.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Node {
+    pub at: usize,
+    pub value: Value,
+}
+
+/// What a document is made of. There are no dates: nothing here has one.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Text(String),
+    Whole(i64),
+    Number(f64),
+    Truth(bool),
+    List(Vec<Node>),
+    Table(Vec<Entry>),
+}
+
+/// A key, where it stands, and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry {
+    pub key: String,
+    pub at: usize,
+    pub node: Node,
+}
+
+impl Value {
+    /// What it is, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::Text(_) => "a text",
+            Value::Whole(_) => "a whole number",
+            Value::Number(_) => "a number",
+            Value::Truth(_) => "true or false",
+            Value::List(_) => "a list",
+            Value::Table(_) => "a table",
+        }
+    }
+}
+
+impl From<Spanned<Value>> for Node {
+    fn from(spanned: Spanned<Value>) -> Node {
+        Node { at: spanned.span().start, value: spanned.into_inner() }
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(Values)
+    }
+}
+
+struct Values;
+
+impl<'de> Visitor<'de> for Values {
+    type Value = Value;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a text, a number, true, false, a list or a table")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::Text(text.to_owned()))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::Whole(number))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+        Ok(Value::Number(number))
+    }
+
+    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
+        Ok(Value::Truth(truth))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut nodes = Vec::new();
+        while let Some(value) = list.next_element::<Spanned<Value>>()? {
+            nodes.push(Node::from(value));
+        }
+        Ok(Value::List(nodes))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(key) = map.next_key::<Spanned<String>>()? {
+            let at = key.span().start;
+            let node = Node::from(map.next_value::<Spanned<Value>>()?);
+            entries.push(Entry { key: key.into_inner(), at, node });
+        }
+        // The order of the text: tables that are opened twice come in another one.
+        entries.sort_by_key(|entry| entry.at);
+        Ok(Value::Table(entries))
+    }
+}
+
+/// Reads a document.
+///
+/// # Errors
+/// It is no TOML; where and why.
+pub(super) fn read(source: &Source<'_>) -> Result<Vec<Entry>, Error> {
+    match toml::from_str::<Value>(source.text) {
+        Ok(Value::Table(entries)) => Ok(entries),
+        Ok(other) => Err(source.error(0, format!("{} is no campaign", other.kind()))),
+        Err(error) => {
+            let at = error.span().map_or(0, |span| span.start);
+            Err(source.error(at, error.message()))
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! `[[tool]]` and `[sweep]`: what is run, and over which parameters.
+
+use super::node::Error;
+use super::place::Place;
+use super::table::{Spot, Table};
+use super::value;
+use crate::campaign::tools::{self, KNOWN, Known, Output, Template};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most values of a parameter.
+const VALUES_MAX: usize = 1000;
+
+/// Names that stand for something in every command.
+pub const FIXED: &[&str] = &[
+    "bucket", "config", "cpus", "data", "dst", "endpoint", "list", "name", "options", "own",
+    "prefix", "src", "work",
+];
+
+/// A parameter and the values that it takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    /// What stands in braces.
+    pub name: String,
+    /// As they are put into the command.
+    pub values: Vec<String>,
+}
+
+/// A tool of a campaign.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// What the campaign calls it: a line in its pictures.
+    pub name: String,
+    /// What is run.
+    pub way: Way,
+    /// Words that a known tool is given besides.
+    pub options: Vec<Template>,
+    /// Programs that have to be there besides those of a known tool.
+    pub needs: Vec<String>,
+    /// What installs them, where that is not known.
+    pub install: Option<String>,
+    /// What it reads from.
+    pub stdin: Option<Template>,
+    /// It is run by a shell, whether its command needs one or not.
+    pub shell: bool,
+    /// Variables.
+    pub env: BTreeMap<String, Template>,
+    /// Where the files of the data set are afterwards.
+    pub arrives: Option<Template>,
+    /// What is taken from its output.
+    pub output: Output,
+    /// Parameters that stay as they are.
+    pub set: BTreeMap<String, String>,
+    /// What is swept, where that is not what the campaign sweeps.
+    pub sweep: Option<Vec<Parameter>>,
+    /// It is this program.
+    pub own: bool,
+}
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// A known tool.
+    Known(&'static Known),
+    /// A command.
+    Command(Template),
+}
+
+impl PartialEq for Way {
+    fn eq(&self, other: &Way) -> bool {
+        match (self, other) {
+            (Way::Known(a), Way::Known(b)) => a.name == b.name,
+            (Way::Command(a), Way::Command(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Tool {
+    /// The known tool that it is.
+    pub fn known(&self) -> Option<&'static Known> {
+        match &self.way {
+            Way::Known(known) => Some(known),
+            Way::Command(_) => None,
+        }
+    }
+
+    /// The command that it was given.
+    pub fn command(&self) -> Option<&Template> {
+        match &self.way {
+            Way::Known(_) => None,
+            Way::Command(command) => Some(command),
+        }
+    }
+
+    /// The command for a target; `None` where the tool cannot do it.
+    pub fn template(&self, target: &Place) -> Option<Template> {
+        let known = match &self.way {
+            Way::Command(command) => return Some(command.clone()),
+            Way::Known(known) => known,
+        };
+        let text = match (known.measure.is_empty(), target.is_store()) {
+            (false, false) => known.measure,
+            (false, true) => return None,
+            (true, true) => known.upload,
+            (true, false) => known.copy,
+        };
+        Template::parse(text).ok().filter(|_| !text.is_empty())
+    }
+}
+
+/// Names that commands may use.
+pub(super) struct Names(BTreeSet<String>);
+
+impl Names {
+    /// Those of a campaign: the fixed ones, what is swept (and `NAME_max`), what follows the scale.
+    pub fn of(sweep: &[Parameter], scaled: &[(String, u64, u64)]) -> Names {
+        let mut names: BTreeSet<String> = FIXED.iter().map(|name| (*name).to_owned()).collect();
+        names.extend(scaled.iter().map(|(name, ..)| name.clone()));
+        for parameter in sweep {
+            names.insert(parameter.name.clone());
+            names.insert(format!("{}_max", parameter.name));
+        }
+        Names(names)
+    }
+
+    /// Refuses a template that uses another name.
+    pub fn check(&self, template: &Template) -> Result<(), String> {
+        let Some(name) = template.names().find(|name| !self.0.contains(*name)) else {
+            return Ok(());
+        };
+        let hint = value::hint(name, self.0.iter().map(String::as_str));
+        Err(format!("{{{name}}} stands for nothing here: sweep it or set it{hint}"))
+    }
+
+    /// Refuses a command that is none, or uses another name.
+    pub fn command(
+        &self,
+        table: &Table<'_>,
+        key: &str,
+        spot: &Spot<String>,
+    ) -> Result<Template, Error> {
+        let template = Template::parse(&spot.value);
+        let checked = template.and_then(|template| self.check(&template).map(|()| template));
+        checked.map_err(|why| table.wrong(spot.at, key, why))
+    }
+
+    fn plain(
+        &self,
+        table: &Table<'_>,
+        key: &str,
+        spot: &Spot<String>,
+    ) -> Result<Template, Error> {
+        let template = Template::plain(&spot.value);
+        self.check(&template).map_err(|why| table.wrong(spot.at, key, why))?;
+        Ok(template)
+    }
+}
+
+/// Reads what is swept.
+pub(super) fn sweep(table: Option<Table<'_>>) -> Result<Vec<Parameter>, Error> {
+    let Some(table) = table else { return Ok(Vec::new()) };
+    let (source, path) = (table.source, table.path.clone());
+    let mut parameters = Vec::new();
+    for (name, values) in table.lists()? {
+        let wrong = |at, why: &str| source.error(at, format!("{path}.{}: {why}", name.value));
+        if !value::is_placeholder(&name.value) {
+            return Err(wrong(name.at, "must be small letters, digits and '_'"));
+        }
+        if FIXED.contains(&name.value.as_str()) {
+            return Err(wrong(name.at, "has a meaning of its own and cannot be swept"));
+        }
+        if values.is_empty() || values.len() > VALUES_MAX {
+            return Err(wrong(name.at, "needs one value or more, and at most 1000"));
+        }
+        let mut seen = BTreeSet::new();
+        for value in &values {
+            if !seen.insert(&value.value) {
+                return Err(wrong(value.at, &format!("{} is there twice", value.value)));
+            }
+        }
+        let values = values.iter().map(|value| value.value.clone()).collect();
+        parameters.push(Parameter { name: name.value, values });
+    }
+    Ok(parameters)
+}
+
+/// Reads all tools; where each of them begins.
+pub(super) fn read(
+    top: &mut Table<'_>,
+    sweep: &[Parameter],
+    scaled: &[(String, u64, u64)],
+) -> Result<(Vec<Tool>, Vec<usize>), Error> {
+    let tables = top.list("tool")?;
+    if tables.is_empty() {
+        return Err(top.lacks("there is no [[tool]]"));
+    }
+    let mut tools: Vec<Tool> = Vec::new();
+    let mut spots = Vec::new();
+    for table in tables {
+        let (source, at) = (table.source, table.at);
+        let tool = one(table, sweep, scaled)?;
+        if tools.iter().any(|other| other.name == tool.name) {
+            return Err(source.error(at, format!("tool: there are two named '{}'", tool.name)));
+        }
+        tools.push(tool);
+        spots.push(at);
+    }
+    Ok((tools, spots))
+}
+
+fn one(
+    mut table: Table<'_>,
+    campaign: &[Parameter],
+    scaled: &[(String, u64, u64)],
+) -> Result<Tool, Error> {
+    let used = table.text("use")?;
+    let command = table.text("command")?;
+    let known = match &used {
+        None => None,
+        Some(used) => Some(tools::known(&used.value).ok_or_else(|| {
+            let hint = value::hint(&used.value, KNOWN.iter().map(|known| known.name));
+            table.wrong(used.at, "use", format!("no tool '{}' is known{hint}", used.value))
+        })?),
+    };
+    let name = table.text("name")?;
+    let name = match (name, &used) {
+        (Some(name), _) if name.value.trim().is_empty() => {
+            return Err(table.wrong(name.at, "name", "is empty"));
+        }
+        (Some(name), _) => name.value,
+        (None, Some(used)) => used.value.clone(),
+        (None, None) => return Err(table.lacks("'name' is missing")),
+    };
+    let own_sweep = match table.table("sweep")? {
+        None => None,
+        some => Some(sweep(some)?),
+    };
+    let set = match table.table("set")? {
+        None => BTreeMap::new(),
+        Some(table) => set(table)?,
+    };
+    let swept = own_sweep.as_deref().unwrap_or(campaign);
+    let mut names = Names::of(swept, scaled);
+    names.0.extend(set.keys().cloned());
+    let defaults = known.map_or(&[][..], |known| known.defaults);
+    names.0.extend(defaults.iter().map(|(name, _)| (*name).to_owned()));
+    let way = match (known, command) {
+        (Some(_), Some(command)) => {
+            return Err(table.wrong(command.at, "command", "and 'use' exclude each other"));
+        }
+        (None, None) => return Err(table.lacks("give 'use' or 'command'")),
+        (Some(known), None) => Way::Known(known),
+        (None, Some(command)) => Way::Command(names.command(&table, "command", &command)?),
+    };
+    let options = table.texts("options")?.map_or_else(Vec::new, |texts| texts.value);
+    let options: Vec<Template> = options
+        .iter()
+        .map(|text| names.plain(&table, "options", text))
+        .collect::<Result<_, _>>()?;
+    if !options.is_empty() && !takes_options(&way) {
+        return Err(table.lacks("'options' have no place in the command of this tool"));
+    }
+    let needs = table.texts("needs")?.map_or_else(Vec::new, |texts| {
+        texts.value.into_iter().map(|text| text.value).collect()
+    });
+    let install = table.text("install")?.map(|text| text.value);
+    let stdin = optional(&mut table, "stdin", &names)?;
+    let shell = table.truth("shell")?.unwrap_or(false);
+    let env = match table.table("env")? {
+        None => BTreeMap::new(),
+        Some(table) => env(table, &names)?,
+    };
+    let arrives = optional(&mut table, "arrives", &names)?;
+    let output = output(&mut table, known)?;
+    let own = table.truth("own")?.unwrap_or(known.is_some_and(|known| known.name == tools::OWN));
+    table.end()?;
+    let sweep = own_sweep;
+    Ok(Tool {
+        name, way, options, needs, install, stdin, shell, env, arrives, output, set, sweep, own,
+    })
+}
+
+fn takes_options(way: &Way) -> bool {
+    match way {
+        Way::Command(command) => command.mentions("options"),
+        Way::Known(known) => {
+            [known.copy, known.upload, known.measure].iter().any(|text| text.contains("{options}"))
+        }
+    }
+}
+
+fn optional(
+    table: &mut Table<'_>,
+    key: &'static str,
+    names: &Names,
+) -> Result<Option<Template>, Error> {
+    let Some(text) = table.text(key)? else { return Ok(None) };
+    names.plain(table, key, &text).map(Some)
+}
+
+fn output(table: &mut Table<'_>, known: Option<&Known>) -> Result<Output, Error> {
+    let Some(text) = table.text("extract")? else {
+        return Ok(known.map_or(Output::Nothing, |known| known.output));
+    };
+    match text.value.as_str() {
+        "nothing" => Ok(Output::Nothing),
+        "fio-json" => Ok(Output::Fio),
+        "hakobu-json" => Ok(Output::Own),
+        other => {
+            let why = format!("'{other}' is neither nothing nor fio-json nor hakobu-json");
+            Err(table.wrong(text.at, "extract", why))
+        }
+    }
+}
+
+/// `set = { NAME = VALUE }`.
+fn set(table: Table<'_>) -> Result<BTreeMap<String, String>, Error> {
+    let (source, path) = (table.source, table.path.clone());
+    let mut set = BTreeMap::new();
+    for (name, values) in table.lists()? {
+        let wrong = |why: &str| source.error(name.at, format!("{path}.{}: {why}", name.value));
+        let [value] = &values[..] else { return Err(wrong("takes one value")) };
+        if !value::is_placeholder(&name.value) || FIXED.contains(&name.value.as_str()) {
+            return Err(wrong("cannot be set"));
+        }
+        set.insert(name.value.clone(), value.value.clone());
+    }
+    Ok(set)
+}
+
+/// `env = { NAME = "value" }`.
+fn env(table: Table<'_>, names: &Names) -> Result<BTreeMap<String, Template>, Error> {
+    let (source, path) = (table.source, table.path.clone());
+    let mut variables = BTreeMap::new();
+    for (name, values) in table.lists()? {
+        let wrong = |why: &str| source.error(name.at, format!("{path}.{}: {why}", name.value));
+        let [value] = &values[..] else { return Err(wrong("takes one value")) };
+        if name.value.contains(['=', '\0']) || name.value.is_empty() {
+            return Err(wrong("is no name of a variable"));
+        }
+        let template = Template::plain(&value.value);
+        names.check(&template).map_err(|why| wrong(&why))?;
+        variables.insert(name.value.clone(), template);
+    }
+    Ok(variables)
+}

@@ -1,0 +1,182 @@
+//! Sizes, durations and names as a campaign writes them.
+
+use std::time::Duration;
+
+/// Reads a size: a number, perhaps with a fraction, and a unit. K, M, G, T and KiB … are multiples
+/// of 1024, KB … of 1000; nothing and B are bytes; the letters may be small. `None` where it is none.
+pub fn size(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    let (number, unit) = text.split_at(digits);
+    let unit = unit.trim_start().to_ascii_lowercase();
+    let mut letters = unit.chars();
+    let power = match letters.next() {
+        None => 0,
+        Some('b') if letters.as_str().is_empty() => 0,
+        Some('k') => 1,
+        Some('m') => 2,
+        Some('g') => 3,
+        Some('t') => 4,
+        Some(_) => return None,
+    };
+    let step: u64 = match letters.as_str() {
+        _ if power == 0 => 1,
+        "" | "ib" => 1024,
+        "b" => 1000,
+        _ => return None,
+    };
+    let unit = step.pow(power);
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(unit).filter(|bytes| i64::try_from(*bytes).is_ok());
+    }
+    let bytes = number.parse::<f64>().ok()? * unit as f64;
+    (bytes < 9e18).then_some(bytes as u64)
+}
+
+/// Reads a duration: a number with `us`, `ms`, `s`, `m` or `h`. `None` where it is none.
+pub fn duration(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    let (number, unit) = text.split_at(digits);
+    let scale = match unit.trim_start() {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    let seconds = number.parse::<f64>().ok()? * scale;
+    (seconds < 1e9).then(|| Duration::from_secs_f64(seconds))
+}
+
+/// A duration as it is shown: `50 ms`.
+pub fn duration_text(duration: Duration) -> String {
+    let microseconds = duration.as_micros();
+    match microseconds {
+        _ if microseconds == 0 || microseconds % 1_000_000 == 0 => {
+            format!("{} s", microseconds / 1_000_000)
+        }
+        _ if microseconds % 1000 == 0 => format!("{} ms", microseconds / 1000),
+        _ => format!("{microseconds} us"),
+    }
+}
+
+/// A size as it is shown, in the largest unit that needs no fraction: `500 KB`, `4 GiB`.
+pub fn size_text(bytes: u64) -> String {
+    const UNITS: &[(u64, &str)] = &[
+        (1 << 40, "TiB"),
+        (1_000_000_000_000, "TB"),
+        (1 << 30, "GiB"),
+        (1_000_000_000, "GB"),
+        (1 << 20, "MiB"),
+        (1_000_000, "MB"),
+        (1 << 10, "KiB"),
+        (1000, "KB"),
+    ];
+    let unit = UNITS.iter().find(|(unit, _)| bytes >= *unit && bytes % unit == 0);
+    unit.map_or_else(|| format!("{bytes} bytes"), |(unit, name)| format!("{} {name}", bytes / unit))
+}
+
+/// Whether a text can name a campaign, a data set, a place: it becomes part of paths.
+pub fn is_name(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    !text.is_empty() && text.len() <= 64 && text.chars().all(plain) && !text.starts_with('-')
+}
+
+/// Whether a text can stand in braces in a command.
+pub fn is_placeholder(text: &str) -> bool {
+    let mut letters = text.chars();
+    letters.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
+        && letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// The known word that was probably meant.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = known.into_iter().map(|name| (strsim::osa_distance(word, name), name));
+    near.filter(|(far, name)| *far <= 2 && *far < name.len()).min().map(|(_, name)| name)
+}
+
+/// `; did you mean 'NAME'?`, or what there is.
+pub fn hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    match nearest(word, known.clone()) {
+        Some(name) => format!("; did you mean '{name}'?"),
+        None => {
+            let known: Vec<&str> = known.into_iter().collect();
+            match known.is_empty() {
+                true => String::new(),
+                false => format!("; there are: {}", known.join(", ")),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("0", Some(0)),
+            ("15", Some(15)),
+            ("15B", Some(15)),
+            ("500KB", Some(500_000)),
+            ("500 KB", Some(500_000)),
+            ("4k", Some(4096)),
+            ("4KiB", Some(4096)),
+            ("1.5m", Some(1_572_864)),
+            ("4GiB", Some(4 << 30)),
+            ("2T", Some(2 << 40)),
+            ("", None),
+            ("k", None),
+            ("4x", None),
+            ("4kb2", None),
+            ("-4", None),
+            ("1..5k", None),
+            ("99999999999999999999", None),
+            ("9999999999T", None),
+        ] {
+            assert_eq!(size(text), bytes, "{text:?}");
+        }
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (15, "15 bytes"),
+            (500_000, "500 KB"),
+            (4096, "4 KiB"),
+            (10 << 20, "10 MiB"),
+            (4 << 30, "4 GiB"),
+            (1_500_000_000, "1500 MB"),
+        ] {
+            assert_eq!(size_text(bytes), text);
+        }
+    }
+
+    #[test]
+    fn durations() {
+        for (text, us) in [
+            ("50ms", Some(50_000)),
+            ("1.5 s", Some(1_500_000)),
+            ("2m", Some(120_000_000)),
+            ("1h", Some(3_600_000_000)),
+            ("7us", Some(7)),
+            ("5", None),
+            ("ms", None),
+            ("-1s", None),
+            ("99999999999h", None),
+        ] {
+            assert_eq!(duration(text), us.map(Duration::from_micros), "{text:?}");
+        }
+        assert_eq!(duration_text(Duration::from_millis(50)), "50 ms");
+        assert_eq!(duration_text(Duration::from_secs(60)), "60 s");
+        assert_eq!(duration_text(Duration::from_micros(1500)), "1500 us");
+    }
+
+    #[test]
+    fn words() {
+        assert_eq!(nearest("jbos", ["jobs", "name"]), Some("jobs"));
+        assert_eq!(nearest("nothing", ["jobs", "name"]), None);
+        assert_eq!(hint("colour", ["a", "b"]), "; there are: a, b");
+        assert!(is_name("a-rsync_2") && !is_name("") && !is_name("-a") && !is_name("a/b"));
+        assert!(!is_name("..") && !is_name("Ä") && !is_name("a b"));
+        assert!(is_placeholder("queue_size") && !is_placeholder("2") && !is_placeholder("A"));
+    }
+}

@@ -1,0 +1,109 @@
+//! Settings files of the S3 programs, as texts, and the environment that makes them ask nobody else
+//! for keys.
+
+use super::quote::quoted;
+use super::table::Config;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Who asks, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// `http://HOST:PORT`.
+    pub endpoint: String,
+    /// The key.
+    pub access_key: String,
+    /// Its secret.
+    pub secret_key: String,
+    /// The region that signatures name.
+    pub region: String,
+}
+
+impl Access {
+    /// Variables that every S3 program reads, in place of whatever the user has: keys and region, no
+    /// profile, no question to the metadata service of a cloud.
+    pub fn environment(&self) -> BTreeMap<String, String> {
+        let pairs = [
+            ("AWS_ACCESS_KEY_ID", self.access_key.as_str()),
+            ("AWS_SECRET_ACCESS_KEY", &self.secret_key),
+            ("AWS_REGION", &self.region),
+            ("AWS_DEFAULT_REGION", &self.region),
+            ("AWS_EC2_METADATA_DISABLED", "true"),
+            ("AWS_CONFIG_FILE", "/dev/null"),
+            ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
+            ("RCLONE_CONFIG_LAB_TYPE", "s3"),
+            ("RCLONE_CONFIG_LAB_PROVIDER", "Other"),
+            ("RCLONE_CONFIG_LAB_ENV_AUTH", "true"),
+            ("RCLONE_CONFIG_LAB_ENDPOINT", &self.endpoint),
+            ("RCLONE_CONFIG_LAB_REGION", &self.region),
+        ];
+        pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+}
+
+/// A file that has to be there before the first run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Where.
+    pub path: PathBuf,
+    /// What is in it.
+    pub text: String,
+}
+
+impl File {
+    /// The shell command that writes it, readable by nobody else: there may be keys in it.
+    pub fn command(&self) -> String {
+        let path = quoted(&self.path.to_string_lossy());
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let folder = quoted(&folder.to_string_lossy());
+        let text = quoted(&self.text);
+        format!("umask 077 && mkdir -p {folder} && printf %s {text} > {path}")
+    }
+}
+
+/// The settings file of a program, below `folder`: one for each setting.
+pub fn file(
+    config: Config,
+    folder: &Path,
+    access: &Access,
+    requests: &str,
+    queue: &str,
+) -> Option<File> {
+    let (name, text) = match config {
+        Config::No => return None,
+        Config::Aws => (
+            format!("aws-{}-{}.ini", plain(requests), plain(queue)),
+            format!(
+                "[default]\ns3 =\n  max_concurrent_requests = {requests}\n  \
+                 max_queue_size = {queue}\n"
+            ),
+        ),
+        Config::AwsPublished => (
+            format!("aws-published-{}-{}.ini", plain(requests), plain(queue)),
+            format!(
+                "[default]\nmax_queue_size = {queue}\ns3 =\n  \
+                 max_concurrent_requests = {requests}\n"
+            ),
+        ),
+        Config::S3cmd => {
+            let (scheme, host) =
+                access.endpoint.split_once("://").unwrap_or(("http", &access.endpoint));
+            let secure = if scheme == "https" { "True" } else { "False" };
+            let port = host.rsplit(':').next().unwrap_or_default();
+            (
+                format!("s3cmd-{}.ini", plain(port)),
+                format!(
+                    "[default]\naccess_key = {}\nsecret_key = {}\nbucket_location = {}\n\
+                     host_base = {host}\nhost_bucket = {host}\nuse_https = {secure}\n",
+                    access.access_key, access.secret_key, access.region
+                ),
+            )
+        }
+    };
+    Some(File { path: folder.join(name), text })
+}
+
+/// What may stand in the name of a file.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
