@@ -6,6 +6,8 @@ use crate::options::results::TABLE;
 use crate::options::{Refused, Typed};
 use crate::show::{confirmed, output};
 use crate::{exit, places};
+use hakobu_lab::analysis::analyse;
+use hakobu_lab::report::{self, Lang, Part, render};
 use hakobu_lab::results::read::{RUNS_FILE, read};
 use hakobu_lab::results::store::{self, Listed, Store};
 use hakobu_lab::results::{Line, Results, import, write};
@@ -254,7 +256,10 @@ fn bring(files: &[PathBuf], name: Option<&str>, output: Option<&Path>) -> Result
 
 fn export(results: &Results, format: Format, output: Option<&Path>) -> Result<(), String> {
     let text = match format {
-        Format::Csv => write::runs_csv(results),
+        Format::Csv => {
+            let part = Part { results: results.clone(), analysis: analyse(results) };
+            render(&[part], report::Format::Csv, Lang::En)?
+        }
         Format::Hyperfine => write::hyperfine_json(results)?,
     };
     match output {

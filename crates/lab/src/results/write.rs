@@ -1,5 +1,4 @@
-//! Results for other programs: hyperfine's JSON, CSV and Markdown (hyperfine(1), "Export"), and raw
-//! runs as CSV.
+//! Results for other programs: hyperfine's JSON, CSV and Markdown (hyperfine(1), "Export").
 
 use super::{Cell, Results, Run};
 use serde::Serialize;
@@ -165,73 +164,6 @@ fn relative(one: &Benchmark, best: &Benchmark) -> String {
     }
 }
 
-/// All runs as CSV: a line for each, with all that is known of it.
-pub fn runs_csv(results: &Results) -> String {
-    let names = |of: fn(&Run) -> &BTreeMap<String, f64>| -> BTreeSet<&String> {
-        results.runs.iter().flat_map(|run| of(run).keys()).collect()
-    };
-    let (metrics, load) = (names(|run| &run.metrics), names(|run| &run.load));
-    let cells = &results.header.cells;
-    let parameters: BTreeSet<&String> =
-        cells.iter().flat_map(|cell| cell.parameters.keys()).collect();
-    let mut head: Vec<String> = FIXED.iter().map(|(name, _)| (*name).to_owned()).collect();
-    head.extend(parameters.iter().map(|name| cell(&format!("parameter_{name}"))));
-    head.extend(metrics.iter().map(|name| cell(&format!("metric_{name}"))));
-    head.extend(load.iter().map(|name| cell(&format!("load_{name}"))));
-    let mut out = head.join(",") + "\n";
-    for run in &results.runs {
-        let Some(of) = cells.iter().find(|of| of.id == run.cell) else { continue };
-        let mut line: Vec<String> = FIXED.iter().map(|(_, value)| cell(&value(of, run))).collect();
-        let text = |name: &&String| of.parameters.get(*name).map_or("", String::as_str);
-        line.extend(parameters.iter().map(|name| cell(text(name))));
-        line.extend(metrics.iter().map(|name| number(run.metrics.get(*name).copied())));
-        line.extend(load.iter().map(|name| number(run.load.get(*name).copied())));
-        out.push_str(&line.join(","));
-        out.push('\n');
-    }
-    out
-}
-
-type Column = (&'static str, fn(&Cell, &Run) -> String);
-
-/// The columns that all results have.
-const FIXED: &[Column] = &[
-    ("cell", |cell, _| cell.id.to_string()),
-    ("group", |cell, _| cell.group.clone()),
-    ("series", |cell, _| cell.series.clone()),
-    ("x", |cell, _| number(cell.x)),
-    ("control_of", |cell, _| cell.control_of.map_or(String::new(), |id| id.to_string())),
-    ("command", |cell, _| cell.command.clone()),
-    ("block", |_, run| run.block.to_string()),
-    ("place", |_, run| run.place.to_string()),
-    ("warmup", |_, run| run.warmup.to_string()),
-    ("at_s", |_, run| run.at_s.to_string()),
-    ("ok", |_, run| run.ok.to_string()),
-    ("problem", |_, run| run.problem.clone().unwrap_or_default()),
-    ("exit_code", |_, run| run.exit_code.map_or(String::new(), |code| code.to_string())),
-    ("wall_s", |_, run| run.wall_s.to_string()),
-    ("user_s", |_, run| run.user_s.to_string()),
-    ("sys_s", |_, run| run.sys_s.to_string()),
-    ("rss_bytes_max", |_, run| run.rss_bytes_max.to_string()),
-    ("read_bytes", |_, run| run.read_bytes.to_string()),
-    ("write_bytes", |_, run| run.write_bytes.to_string()),
-    ("voluntary_switches", |_, run| run.voluntary_switches.to_string()),
-    ("involuntary_switches", |_, run| run.involuntary_switches.to_string()),
-    ("started", |_, run| run.started.to_string()),
-    ("cached", |_, run| number(run.cached)),
-    ("checked_files", |_, run| seen(run.checked.as_ref().map(|seen| seen.files))),
-    ("checked_bytes", |_, run| seen(run.checked.as_ref().map(|seen| seen.bytes))),
-    ("compared_files", |_, run| seen(run.checked.as_ref().map(|seen| seen.compared))),
-];
-
-fn seen(count: Option<u64>) -> String {
-    count.map_or(String::new(), |count| count.to_string())
-}
-
-fn number(number: Option<f64>) -> String {
-    number.map_or(String::new(), |number| number.to_string())
-}
-
 /// A field of CSV (RFC 4180).
 fn cell(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
@@ -334,12 +266,5 @@ mod tests {
              | `a 1` | 2.500 ± 1.291 | 1.000 | 4.000 | 1.00 |\n\
              | `b, \"x\" \\| y` | 5.000 | 5.000 | 5.000 | 2.00 |\n"
         );
-        let text = runs_csv(&results());
-        let mut lines = text.lines();
-        let head: Vec<&str> = lines.next().unwrap().split(',').collect();
-        assert_eq!((head[0], *head.last().unwrap()), ("cell", "metric_files"));
-        assert_eq!(lines.clone().count(), 8);
-        assert!(lines.next().unwrap().starts_with("0,,,,,a 1,0,0,true,0,true,,0,9,0.25,"));
-        assert!(text.contains("false,\"lost, one\",0,0.1,"), "{text}");
     }
 }

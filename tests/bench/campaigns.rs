@@ -1,0 +1,166 @@
+//! Campaigns from TOML, with tools that do wrong.
+
+use crate::common::area::Area;
+use crate::{bench, lines, run, runs};
+
+/// A campaign with ten small files; tools come behind.
+const TEXT: &str = r#"
+name = "copies"
+title = "Copies"
+question = "Which of them copies?"
+
+[data.small]
+count = 10
+size = "4KiB"
+
+[place.target]
+path = "target"
+
+[repeat]
+min = 2
+max = 2
+
+[check]
+what = "tree"
+compare = "all"
+
+[[tool]]
+name = "good"
+command = "cp -r {src}/. {dst}"
+"#;
+
+fn write(area: &Area, tools: &str) {
+    std::fs::write(area.join("c.toml"), format!("{TEXT}{tools}")).unwrap();
+}
+
+#[test]
+fn tools_that_do_wrong_are_failed() {
+    let area = Area::tmpfs();
+    write(
+        &area,
+        r#"
+[[tool]]
+name = "loses"
+command = "cp -r {src}/. {dst} && rm \"$(find {dst} -type f | head -n 1)\""
+[[tool]]
+name = "too much"
+command = "cp -r {src}/. {dst} && echo more > {dst}/more"
+[[tool]]
+name = "wrong content"
+command = "cp -r {src}/. {dst} && for f in $(find {dst} -type f); do printf x | dd of=$f conv=notrunc bs=1 seek=100 2>/dev/null; done"
+[[tool]]
+name = "shorter"
+command = "cp -r {src}/. {dst} && for f in $(find {dst} -type f); do printf x > $f; done"
+[[tool]]
+name = "missing"
+command = "no-such-program-here {src} {dst}"
+[[tool]]
+name = "hangs"
+command = "sleep 100 # {src} {dst}"
+"#,
+    );
+    let ran = bench(&area, &["c.toml", "--timeout", "400ms"]);
+    ran.expect(1).says(&["left out: missing", "results go to"]);
+    let lines = lines(&area.join("out"));
+    let cells = lines[0]["cells"].as_array().unwrap().clone();
+    let mut good = 0;
+    for run in runs(&area) {
+        let series = cells[run["cell"].as_u64().unwrap() as usize]["series"].as_str().unwrap();
+        let problem = run["problem"].as_str().unwrap_or_default();
+        let said = match series {
+            "loses" => "it lost 1 of 10 files",
+            "too much" => "it wrote 1 file too many, 'more' is one",
+            "wrong content" => "differs from its source at byte 100",
+            "shorter" => "has 1 bytes, not 4096",
+            "hangs" => "took longer than 0.4 s and was killed",
+            _ => "",
+        };
+        assert!(problem.contains(said) && problem.is_empty() == said.is_empty(), "{series}: {run}");
+        if said.is_empty() {
+            good += 1;
+            let checked = &run["checked"];
+            assert_eq!((&checked["files"], &checked["compared"]), (&10.into(), &10.into()));
+            assert_eq!(checked["bytes"], 40_960);
+        }
+    }
+    // The good one, and its control.
+    assert_eq!(good, 4);
+    assert_eq!(lines[0]["data"][0]["files"], 10);
+    assert!(lines[0]["text"].as_str().unwrap().contains("name = \"copies\""));
+    assert!(!area.join("cache/hakobu/work/copies").exists());
+}
+
+#[test]
+fn plans_can_be_looked_at_and_cut() {
+    let area = Area::tmpfs();
+    write(&area, "[[tool]]\nname = \"other\"\ncommand = \"cp -r {src}/. {dst}\"\n");
+    let dry = run(&area, &["bench", "--dry-run", "c.toml"]);
+    dry.ok();
+    for said in ["copies: Copies", "Which of them copies?", "data set small: 10 files", "before: empty"] {
+        assert!(dry.out().contains(said), "{said}: {dry}");
+    }
+    bench(&area, &["c.toml", "--only", "other", "-r", "1", "--scale", "2", "--machine", "mine"]).ok();
+    let lines = lines(&area.join("out"));
+    let header = &lines[0];
+    let series: Vec<&str> =
+        header["cells"].as_array().unwrap().iter().map(|cell| cell["series"].as_str().unwrap()).collect();
+    assert_eq!(series, ["other"]);
+    assert_eq!((&header["data"][0]["files"], &header["scale"]), (&20.into(), &2.0.into()));
+    assert_eq!(header["machine"]["name"], "mine");
+    assert_eq!(runs(&area)[0]["checked"]["files"], 20);
+}
+
+#[test]
+fn mistakes_in_a_campaign_are_pointed_at() {
+    let area = Area::tmpfs();
+    write(&area, "[[tool]]\nname = \"bad\"\ncomand = \"x\"\n");
+    let ran = bench(&area, &["c.toml"]);
+    ran.expect(2).says(&["c.toml:", "comand"]);
+    bench(&area, &["c.toml", "-p", "x"]).expect(2).says(&["--prepare goes with commands"]);
+    assert!(!area.join("out").exists());
+}
+
+#[test]
+fn caches_are_proven() {
+    // On tmpfs nothing can be made cold, and that is said; what is read there is warm.
+    let area = Area::tmpfs();
+    for (state, code) in [("cold", 1), ("warm", 0)] {
+        let text = TEXT.replace("[repeat]", &format!("[run]\ncache = \"{state}\"\n[repeat]"));
+        std::fs::write(area.join("c.toml"), text).unwrap();
+        let output = area.join(state);
+        let words = ["bench", "-o", output.to_str().unwrap(), "-r", "1", "--only", "good", "c.toml"];
+        let ran = run(&area, &words);
+        let runs = crate::of_kind(&lines(&output), "run");
+        if code == 1 && ran.code == 0 {
+            // The folder of tests is on a disk here.
+            assert_eq!(runs[0]["cached"], 0.0, "{ran}");
+            continue;
+        }
+        ran.expect(code);
+        let problem = runs[0]["problem"].as_str().unwrap_or_default();
+        assert_eq!(problem.contains("pages stay in the page cache"), code == 1, "{problem}");
+        if code == 0 {
+            assert_eq!(runs[0]["cached"], 1.0);
+        }
+    }
+}
+
+#[test]
+fn servers_of_our_own_are_measured_against() {
+    let area = Area::tmpfs();
+    let text = TEXT
+        .replace("path = \"target\"", "serve = \"folder\"")
+        .split("[[tool]]")
+        .next()
+        .unwrap()
+        .replace("compare = \"all\"", "")
+        + "[[tool]]\nuse = \"hakobu\"\n";
+    std::fs::write(area.join("c.toml"), text).unwrap();
+    let ran = bench(&area, &["c.toml", "-r", "1"]);
+    ran.ok();
+    let runs = runs(&area);
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        assert_eq!((&run["ok"], &run["metrics"]["files"]), (&true.into(), &10.0.into()), "{run}");
+    }
+}
