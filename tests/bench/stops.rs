@@ -9,8 +9,8 @@ const WORDS: [&str; 9] =
     ["-r", "8", "-L", "n", "1,2", "--seed", "5", "--no-control", "echo $$ >> pids; sleep 0.15 # {n}"];
 
 /// Starts it and waits until so many runs are written down.
-fn start(area: &Area, count: usize) -> Child {
-    let words = [&["bench", "-o", "out"], &WORDS[..]].concat();
+fn start(area: &Area, words: &[&str], count: usize) -> Child {
+    let words = [&["bench", "-o", "out"], words].concat();
     let child = hakobu(area, &words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     wait("runs", || {
         let text = std::fs::read_to_string(area.join("out/results.jsonl")).unwrap_or_default();
@@ -58,7 +58,7 @@ fn killed_and_gone_on_with() {
     assert_eq!(order(&whole).len(), 16);
 
     let area = Area::tmpfs();
-    let mut child = start(&area, 5);
+    let mut child = start(&area, &WORDS, 5);
     // While a command runs, so that one is left behind.
     wait("a command", || area.join("out/running").exists());
     child.kill().unwrap();
@@ -94,7 +94,7 @@ fn an_interruption_is_clean() {
     use rustix::process::Signal;
     for stop in [Signal::INT, Signal::TERM] {
         let area = Area::tmpfs();
-        let child = start(&area, 3);
+        let child = start(&area, &WORDS, 3);
         signal(&child, stop);
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -113,11 +113,15 @@ fn an_interruption_is_clean() {
 #[test]
 fn two_at_once_do_not_mix() {
     let area = Area::tmpfs();
-    let mut child = start(&area, 1);
-    bench(&area, &WORDS).expect(1).says(&["another hakobu writes to 'out'"]);
-    let output = child.wait().unwrap();
-    assert!(output.success());
-    assert_eq!(runs(&area).len(), 16);
+    let words = ["-r", "100", "-N", "sleep 0.3"];
+    let child = start(&area, &words, 1);
+    bench(&area, &words).expect(1).says(&["another hakobu writes to 'out'"]);
+    // It was left alone.
+    let count = runs(&area).len();
+    wait("another run", || runs(&area).len() > count);
+    signal(&child, rustix::process::Signal::INT);
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    assert!(runs(&area).iter().all(|run| run["ok"] == true));
     let full = Area::tmpfs();
     std::fs::create_dir(full.join("out")).unwrap();
     std::fs::write(full.join("out/thesis.txt"), "").unwrap();

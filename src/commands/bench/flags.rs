@@ -6,6 +6,7 @@ use crate::commands::run::lines;
 use hakobu_lab::campaign::{Action, Launch, Plan, Planned};
 use hakobu_lab::results::Cell;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Cells beyond which nobody would wait for the end.
@@ -111,7 +112,7 @@ fn planned(
     let text = filled(command, setting);
     let argv = if asked.shell.is_empty() {
         let words = lines::words(text.as_bytes()).map_err(|why| format!("'{text}': {why}"))?;
-        let words = words.into_iter().map(|word| word.into_string());
+        let words = words.into_iter().map(OsString::into_string);
         words.collect::<Result<Vec<_>, _>>().map_err(|_| format!("'{text}' is no text"))?
     } else {
         let mut argv = asked.shell.clone();
@@ -219,7 +220,6 @@ mod tests {
     use super::*;
     use crate::commands::bench::asked::{What, asked};
     use crate::options::bench::TABLE;
-    use std::ffi::OsString;
 
     fn read(words: &[&str]) -> Result<Plan, String> {
         let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();

@@ -180,7 +180,8 @@ mod tests {
         assert!(outside.join("b/f").exists());
         empty(&dir.join("new/folder")).unwrap();
         assert!(dir.join("new/folder").is_dir());
-        for precious in [Path::new("/"), Path::new("/usr"), &std::env::current_dir().unwrap()] {
+        let here = std::env::current_dir().unwrap();
+        for precious in [Path::new("/"), Path::new("/usr"), here.as_path()] {
             let why = empty(precious).unwrap_err();
             assert!(why.ends_with("is not to be emptied"), "{why}");
         }
