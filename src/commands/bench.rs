@@ -128,7 +128,9 @@ impl Ready {
         }
         let mut local = Local::new(self.own.clone(), Some(&folder), control.flag());
         let mut live = live::Live::new(self.asked.quiet);
-        let outcome = run::run(&self.plan, &mut store, &mut local, &mut |event| live.show(&event));
+        let how = run::How { prove: self.asked.prove, cpus: hakobu_sys::process::cpus() };
+        let mut show = |event: run::Event<'_>| live.show(&event);
+        let outcome = run::run(&self.plan, &how, &mut store, &mut local, &mut show);
         live.end();
         drop(store);
         let outcome = outcome?;

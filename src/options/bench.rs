@@ -35,6 +35,7 @@ const OPTIONS: &[Opt] = &[
     value("seed", None, "N", "another order of runs"),
     value("only", None, "CELLS", "only these: numbers, ranges (3-5) or names, with commas; see --dry-run"),
     value("timeout", None, "DUR", "end a run that takes longer; it has failed"),
+    flag("prove", None, "then change one thing at a time (half the CPUs, ...): what limits, proven"),
     flag("dry-run", None, "print what would be run, run nothing"),
     flag("quiet", Some('q'), "no progress, no report"),
     flag("no-color", None, "a report without colours"),

@@ -199,3 +199,23 @@ fn enough_is_enough() {
     assert!((3..=6).contains(&count), "{count}: {end}");
     assert!(["budget", "tight"].contains(&end["reason"].as_str().unwrap()), "{end}");
 }
+
+#[test]
+fn half_the_cpus_are_half_the_speed_of_what_needs_them() {
+    let area = Area::tmpfs();
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        crate::common::skip("experiments with CPUs: needs two of them");
+        return;
+    }
+    let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+    let script = format!("({busy}) & ({busy}) & wait");
+    bench(&area, &["-r", "3", "--prove", &script]).ok();
+    let experiments = of_kind(&lines(&area.join("out")), "experiment");
+    let made = experiments.iter().find(|made| made["changed"] == "cpus").unwrap();
+    let ratios: Vec<f64> =
+        made["ratios"].as_array().unwrap().iter().map(|ratio| ratio.as_f64().unwrap()).collect();
+    assert_eq!(ratios.len(), 5, "{made}");
+    // Others use this machine as well: no more is asked than that it hurts, mostly.
+    let hurt = ratios.iter().filter(|ratio| **ratio < 0.9).count();
+    assert!(hurt >= 3, "{ratios:?}");
+}

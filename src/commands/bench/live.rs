@@ -40,6 +40,9 @@ impl Live {
         match event {
             Event::Data(name) => self.draw(&format!("data set {name}")),
             Event::Setup(command) => self.draw(&format!("setup: {command}")),
+            Event::Experiment { cell, about } => {
+                self.draw(&format!("experiment: {} | {about}", name(cell)));
+            }
             Event::Begins { cell, warmup, done, most, at_s } => {
                 self.draw(&words(cell, *warmup, *done, *most, *at_s, &self.last));
             }

@@ -7,6 +7,7 @@ pub mod fingerprint;
 mod local;
 mod once;
 mod order;
+mod prove;
 #[cfg(test)]
 mod tests;
 
@@ -153,6 +154,13 @@ pub enum Event<'a> {
     Data(&'a str),
     /// A shell command before the first run.
     Setup(&'a str),
+    /// A counter-experiment begins.
+    Experiment {
+        /// At which cell.
+        cell: &'a Cell,
+        /// What is changed.
+        about: &'a str,
+    },
     /// A run begins.
     Begins {
         /// Of what.
@@ -198,6 +206,15 @@ impl Outcome {
 /// [`End::reason`] after a stop.
 const STOPPED: &str = "stopped";
 
+/// What is done besides the runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct How {
+    /// Counter-experiments after the runs, at the cells that matter most.
+    pub prove: bool,
+    /// CPUs that commands may use where nothing else is said.
+    pub cpus: usize,
+}
+
 /// Runs a campaign, or the rest of one: what the store knows already is not done again.
 ///
 /// # Errors
@@ -205,6 +222,7 @@ const STOPPED: &str = "stopped";
 /// measured until then is in the store.
 pub fn run(
     plan: &Plan,
+    how: &How,
     store: &mut Store,
     bench: &mut dyn Bench,
     tell: &mut dyn FnMut(Event<'_>),
@@ -216,13 +234,21 @@ pub fn run(
         lab_cpu_s: 0.0,
         plan,
     };
-    if let Some(end) = store.ended().filter(|_| order::is_whole(plan, &session.runs)) {
+    if let Some(end) = store.ended().filter(|_| order::is_whole(plan, &session.runs))
+        && (!how.prove || prove::wanted(plan, how, store.folder())?.is_empty())
+    {
         return Ok(session.outcome(end));
     }
-    let done = match session.set_up(bench, tell) {
+    let mut done = match session.set_up(bench, tell) {
         Ok(()) => session.blocks(store, bench, tell),
         Err(why) => Err(why),
     };
+    if let Ok(reason) = done
+        && how.prove
+        && reason != STOPPED
+    {
+        done = session.prove(how, store, bench, tell).map(|all| if all { reason } else { STOPPED });
+    }
     for command in &plan.teardown {
         if let Err(why) = bench.shell(command, true) {
             tell(Event::Teardown(&why));
@@ -314,6 +340,26 @@ impl Session<'_> {
             }
         }
         Ok(order::reason(self.plan, &self.runs))
+    }
+
+    /// Makes the counter-experiments that are left; whether none is.
+    fn prove(
+        &self,
+        how: &How,
+        store: &mut Store,
+        bench: &mut dyn Bench,
+        tell: &mut dyn FnMut(Event<'_>),
+    ) -> Result<bool, String> {
+        for change in prove::wanted(self.plan, how, store.folder())? {
+            let at_s = bench.now_s() - self.began_s;
+            if self.plan.repeat.budget.is_some_and(|budget| at_s >= budget.as_secs_f64()) {
+                break;
+            }
+            if !prove::make(self.plan, change, store, bench, tell)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn outcome(&self, end: End) -> Outcome {

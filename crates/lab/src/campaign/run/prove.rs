@@ -1,0 +1,272 @@
+//! Counter-experiments: one thing is changed at the cells that matter most, and nothing else; runs
+//! with and without the change alternate, so that a pair has met the same machine.
+
+use super::{Bench, Event, How, once};
+use crate::analysis::{Analysis, analyse};
+use crate::campaign::plan::Throttle;
+use crate::campaign::{Action, Check, Plan, Planned, ServerPlan};
+use crate::results::read::read;
+use crate::results::store::Store;
+use crate::results::{Experiment, Line, Results, Run};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Pairs of runs of an experiment.
+const PAIRS: u32 = 5;
+/// Blocks of experiments are counted from here: no run of the campaign has such a number.
+const BLOCKS_FROM: u32 = 1 << 24;
+
+/// A change of one thing.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Change {
+    /// Cell, resource, factor, words; no ratios yet.
+    experiment: Experiment,
+    /// What is run in place of the cell.
+    planned: Planned,
+    /// What serves meanwhile, where that is changed.
+    servers: Option<Vec<ServerPlan>>,
+}
+
+/// The experiments that are left to be made.
+///
+/// # Errors
+/// The results cannot be read.
+pub(super) fn wanted(plan: &Plan, how: &How, folder: &Path) -> Result<Vec<Change>, String> {
+    let results = read(folder)?;
+    let mut found = Vec::new();
+    for cell in cells(&results, &analyse(&results)) {
+        let Some(planned) = plan.cells.iter().find(|planned| planned.cell.id == cell) else {
+            continue;
+        };
+        found.extend(changes(plan, planned, how));
+    }
+    found.retain(|change| {
+        let (cell, changed) = (change.experiment.cell, &change.experiment.changed);
+        !results.experiments.iter().any(|made| made.cell == cell && made.changed == *changed)
+    });
+    Ok(found)
+}
+
+/// Cells that matter most: in each group the knee of each tool that is swept, the only cell of
+/// those that are not. Of several groups the first: others are experiments themselves.
+fn cells(results: &Results, analysis: &Analysis) -> Vec<u32> {
+    let cells = &results.header.cells;
+    let Some(group) = cells.first().map(|cell| &cell.group) else { return Vec::new() };
+    let worked = |id: u32| results.runs.iter().any(|run| run.cell == id && run.ok && !run.warmup);
+    let mut swept = BTreeSet::new();
+    let mut found = Vec::new();
+    for sweep in analysis.sweeps.iter().filter(|sweep| sweep.group == *group) {
+        let Some(knee) = &sweep.knee else { continue };
+        swept.extend(sweep.cells.iter().copied());
+        let at_knee = |cell: &&crate::results::Cell| {
+            sweep.cells.contains(&cell.id) && cell.x == Some(knee.x)
+        };
+        found.extend(cells.iter().find(at_knee).map(|cell| cell.id));
+    }
+    let alone = cells.iter().filter(|cell| {
+        cell.group == *group && cell.control_of.is_none() && !swept.contains(&cell.id)
+    });
+    found.extend(alone.map(|cell| cell.id));
+    found.retain(|id| worked(*id));
+    found
+}
+
+/// What can be changed at a cell.
+fn changes(plan: &Plan, planned: &Planned, how: &How) -> Vec<Change> {
+    let change = |changed: &str, about: String, factor: f64, planned: Planned| Change {
+        experiment: Experiment {
+            cell: planned.cell.id,
+            changed: changed.to_owned(),
+            about,
+            factor,
+            ratios: Vec::new(),
+        },
+        planned,
+        servers: None,
+    };
+    let mut found = Vec::new();
+    let cpus = planned.launch.cpus.map_or(how.cpus, |cpus| cpus.min(how.cpus));
+    if cpus > 1 {
+        let half = cpus / 2;
+        let mut other = planned.clone();
+        other.launch.cpus = Some(half);
+        let factor = half as f64 / cpus as f64;
+        found.push(change("cpus", format!("cpus {cpus} → {half}"), factor, other));
+    }
+    let iops = planned.cell.conditions.get("iops").and_then(|text| text.parse::<u64>().ok());
+    if let (Some(iops), Some(folder)) = (iops.filter(|iops| *iops > 1), target(planned))
+        && let Ok(throttle) = Throttle::find(folder)
+    {
+        let mut other = planned.clone();
+        // After those of the cell: they are in force then, and taken off with them.
+        other.prepare.extend(throttle.begin(Some(iops / 2), None).into_iter().map(Action::Shell));
+        let factor = (iops / 2) as f64 / iops as f64;
+        found.push(change("iops", format!("iops {iops} → {}", iops / 2), factor, other));
+    }
+    let used = |server: &ServerPlan| {
+        let texts = planned.launch.argv.iter().chain(planned.launch.env.values());
+        let mut texts = texts.chain(std::iter::once(&planned.cell.command));
+        !server.listen.is_empty() && texts.any(|text| text.contains(&server.listen))
+    };
+    for (at, server) in plan.servers.iter().enumerate().filter(|(_, server)| used(server)) {
+        let with = |other: ServerPlan| {
+            let mut servers = plan.servers.clone();
+            servers[at] = other;
+            Some(servers)
+        };
+        if let Some(rate) = server.bandwidth_bytes_per_s.filter(|rate| *rate > 1) {
+            let half = ServerPlan { bandwidth_bytes_per_s: Some(rate / 2), ..server.clone() };
+            let about = format!("bandwidth {rate} → {} bytes/s", rate / 2);
+            let change = change("bandwidth", about, 0.5, planned.clone());
+            found.push(Change { servers: with(half), ..change });
+        }
+        if !server.latency.is_zero() {
+            let twice = ServerPlan { latency: server.latency * 2, ..server.clone() };
+            let ms = |server: &ServerPlan| server.latency.as_secs_f64() * 1e3;
+            let about = format!("latency {} → {} ms", ms(server), ms(&twice));
+            let change = change("latency", about, 2.0, planned.clone());
+            found.push(Change { servers: with(twice), ..change });
+        }
+    }
+    if let Some(other) = without_target(planned) {
+        found.push(change("sink", "the target → null: (nothing is written)".into(), 1.0, other));
+    }
+    found
+}
+
+/// The folder that a cell writes to.
+fn target(planned: &Planned) -> Option<&Path> {
+    match &planned.check {
+        Check::Tree { target, .. } | Check::Count { target, .. } => Some(target),
+        Check::Exit => None,
+    }
+}
+
+/// hakobu's own cell with `null:` for its target; `None` where the command does not name that as a
+/// word of its own.
+fn without_target(planned: &Planned) -> Option<Planned> {
+    let target = target(planned).filter(|_| planned.cell.own)?.to_str()?;
+    let mut other = planned.clone();
+    let is_target = |word: &String| {
+        !target.is_empty() && word.trim_end_matches('/') == target.trim_end_matches('/')
+    };
+    let word = other.launch.argv.iter_mut().rev().find(|word| is_target(word))?;
+    "null:".clone_into(word);
+    // Nothing arrives anywhere.
+    other.check = Check::Exit;
+    Some(other)
+}
+
+/// Makes an experiment and writes it down; false where a stop came before it was whole.
+///
+/// # Errors
+/// A server cannot be started, or the results not be written.
+pub(super) fn make(
+    plan: &Plan,
+    change: Change,
+    store: &mut Store,
+    bench: &mut dyn Bench,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<bool, String> {
+    let Change { mut experiment, planned, servers } = change;
+    let Some(unchanged) = plan.cells.iter().find(|own| own.cell.id == experiment.cell) else {
+        return Ok(true);
+    };
+    tell(Event::Experiment { cell: &unchanged.cell, about: &experiment.about });
+    let speed = |run: &Run| {
+        let value = match plan.metric.as_str() {
+            "" | "wall_s" => Some(run.wall_s),
+            metric => run.metrics.get(metric).copied(),
+        };
+        let value = value.filter(|value| run.ok && *value > 0.0)?;
+        Some(if plan.more_is_better { value } else { 1.0 / value })
+    };
+    for pair in 0..PAIRS {
+        // Which one is first alternates: what drifts hits both.
+        let mut speeds = [None, None];
+        for which in if pair % 2 == 0 { [0, 1] } else { [1, 0] } {
+            if bench.is_stopped() {
+                return Ok(false);
+            }
+            if which == 1 {
+                exchange(servers.as_deref(), bench)?;
+            }
+            let planned = if which == 1 { &planned } else { unchanged };
+            let run = Run { cell: experiment.cell, block: BLOCKS_FROM + pair, ..Run::default() };
+            let made = once::once(planned, run, plan.repeat.seed, bench);
+            if which == 1 && servers.is_some() {
+                exchange(Some(&plan.servers), bench)?;
+            }
+            let Some((run, ..)) = made else { return Ok(false) };
+            speeds[which] = speed(&run);
+        }
+        if let [Some(unchanged), Some(changed)] = speeds {
+            experiment.ratios.push(changed / unchanged);
+        }
+    }
+    store.append(&Line::Experiment(experiment))?;
+    Ok(true)
+}
+
+/// Serves with other servers from now on.
+fn exchange(servers: Option<&[ServerPlan]>, bench: &mut dyn Bench) -> Result<(), String> {
+    let Some(servers) = servers else { return Ok(()) };
+    bench.end_servers();
+    for server in servers {
+        bench.serve(server).map_err(|why| format!("server '{}': {why}", server.label))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::campaign::Launch;
+    use crate::results::Cell;
+    use std::time::Duration;
+
+    fn told(plan: &Plan, planned: &Planned, cpus: usize) -> Vec<(String, f64, String)> {
+        let how = How { prove: true, cpus };
+        let found = changes(plan, planned, &how).into_iter().map(|change| change.experiment);
+        found.map(|made| (made.changed, made.factor, made.about)).collect()
+    }
+
+    #[test]
+    fn what_can_be_changed_is() {
+        let mut planned = Planned {
+            cell: Cell { own: true, command: "hakobu sync s/ 127.0.0.1:4000".into(), ..Cell::default() },
+            launch: Launch {
+                argv: ["hakobu", "sync", "/s/", "/t/"].map(str::to_owned).to_vec(),
+                ..Launch::default()
+            },
+            check: Check::Tree { source: "/s".into(), target: "/t".into(), compare: 1 },
+            ..Planned::default()
+        };
+        let server = ServerPlan {
+            label: "s3".into(),
+            listen: "127.0.0.1:4000".into(),
+            bandwidth_bytes_per_s: Some(1000),
+            latency: Duration::from_millis(5),
+            ..ServerPlan::default()
+        };
+        let other = ServerPlan { listen: "127.0.0.1:5000".into(), ..server.clone() };
+        let plan = Plan { servers: vec![server, other], ..Plan::default() };
+        let text = |changed: &str, factor, about: &str| (changed.to_owned(), factor, about.to_owned());
+        assert_eq!(
+            told(&plan, &planned, 3),
+            [
+                text("cpus", 1.0 / 3.0, "cpus 3 → 1"),
+                text("bandwidth", 0.5, "bandwidth 1000 → 500 bytes/s"),
+                text("latency", 2.0, "latency 5 → 10 ms"),
+                text("sink", 1.0, "the target → null: (nothing is written)"),
+            ]
+        );
+        let sink = without_target(&planned).unwrap();
+        assert_eq!(sink.launch.argv.last().unwrap(), "null:");
+        assert_eq!(sink.check, Check::Exit);
+        planned.cell.own = false;
+        planned.launch.cpus = Some(1);
+        planned.cell.command = "cp".into();
+        assert_eq!(told(&plan, &planned, 3), []);
+    }
+}
