@@ -241,6 +241,7 @@ pub fn run(
     }
     let mut done = match session.set_up(bench, tell) {
         Ok(()) => session.blocks(store, bench, tell),
+        Err(_) if bench.is_stopped() => Ok(STOPPED),
         Err(why) => Err(why),
     };
     if let Ok(reason) = done

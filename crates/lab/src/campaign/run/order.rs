@@ -36,7 +36,7 @@ impl Random {
     /// A number below `end`, which is not 0.
     pub fn below(&mut self, end: usize) -> usize {
         // The upper half of the product is as good as even: `end` is far below 2^64.
-        (u128::from(self.draw()) * end as u128 >> 64) as usize
+        ((u128::from(self.draw()) * end as u128) >> 64) as usize
     }
 
     /// Puts things into another order (Fisher and Yates).
@@ -56,7 +56,7 @@ pub(super) fn order(seed: u64, block: u32, cells: usize) -> Vec<usize> {
 
 /// The seed of what is chosen by chance in one run.
 pub(super) fn seed_of(seed: u64, run: &Run) -> u64 {
-    Random::new(seed ^ u64::from(run.cell) << 32, u64::from(run.block)).draw()
+    Random::new(seed ^ (u64::from(run.cell) << 32), u64::from(run.block)).draw()
 }
 
 /// The first block: numbers of cells in their order.
