@@ -95,10 +95,11 @@ fn knees<'a>(view: &View<'a>, rows: &[Row<'a>], cells: &[CellSummary]) -> Vec<&'
 
 fn is_same_but_for_conditions(view: &View<'_>, a: &Cell, b: &Cell) -> bool {
     let same = a.series == b.series && a.x == b.x && a.data == b.data && b.control_of.is_none();
-    // A condition may be among the parameters as well.
+    // A condition may be among the parameters as well, and what a tool does by itself follows the CPUs.
     let rest = |cell: &Cell| {
         let mut rest = others(cell, view.x_name());
-        rest.retain(|name, _| !cell.conditions.contains_key(name));
+        let cpus = cell.conditions.get("cpus");
+        rest.retain(|name, value| !cell.conditions.contains_key(name) && Some(&*value) != cpus);
         rest
     };
     same && rest(a) == rest(b)
@@ -135,7 +136,7 @@ fn found(
         false => {
             // Of latency, less is more.
             let turn = if changed == "latency" { -1.0 } else { 1.0 };
-            let by = turn * factor.ln();
+            let by = turn * Some(factor.ln()).filter(|by| by.is_finite() && *by != 0.0)?;
             logs.iter().map(|log| log / by).collect()
         }
     };
