@@ -242,6 +242,23 @@ pub(super) fn weigh(limiting: &mut Limiting, cell: u32, found: &[Found]) {
     }
 }
 
+/// Takes back the conclusion of experiments that took something away which the signals do not name.
+pub(super) fn settle(found: &mut [Found], cells: &[CellSummary]) {
+    let taken = found.iter_mut().filter(|made| made.says == Says::Binds && made.factor < 1.0);
+    for made in taken {
+        let changed = &made.proof.changed;
+        let is_proven = cells.iter().any(|of| {
+            let proven = of.limiting.level == Level::Proven;
+            of.cell == made.proof.cell && proven && is_about(changed, of.limiting.resource)
+        });
+        let claim = format!("{} limits.", subject(changed));
+        if let Some(start) = made.proof.sentence.strip_suffix(&claim).filter(|_| !is_proven) {
+            let sentence = format!("{start}less of it hurts, but more need not help.");
+            (made.proof.sentence, made.says) = (sentence, Says::Unclear);
+        }
+    }
+}
+
 /// The one resource that an experiment with this is about.
 fn alone(changed: &str) -> Option<Resource> {
     match changed {
