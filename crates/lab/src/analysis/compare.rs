@@ -86,7 +86,8 @@ fn rows(parts: &[Part<'_>], one_group: bool) -> Vec<Row> {
     // Each cell once, in the order of the first result that has it.
     let mut seen: Vec<(&View<'_>, &Cell)> = Vec::new();
     for part in parts.iter().filter(|part| part.fits) {
-        for cell in part.view.cells.iter().filter(|cell| cell.control_of.is_none()) {
+        let cells = part.view.cells.iter().copied();
+        for cell in cells.filter(|cell| cell.control_of.is_none()) {
             if !seen.iter().any(|of| is_same(*of, (&part.view, cell), one_group)) {
                 seen.push((&part.view, cell));
             }
@@ -96,7 +97,7 @@ fn rows(parts: &[Part<'_>], one_group: bool) -> Vec<Row> {
         let cells = parts.iter().map(|part| {
             let mut all = part.view.cells.iter().copied().filter(|_| part.fits);
             all.find(|of| {
-                of.control_of.is_none() && is_same((view, cell), (&part.view, of), one_group)
+                of.control_of.is_none() && is_same((*view, *cell), (&part.view, *of), one_group)
             })
         });
         let cells: Vec<Option<&Cell>> = cells.collect();

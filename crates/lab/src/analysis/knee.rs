@@ -32,7 +32,7 @@ pub fn knee(points: &[(f64, Interval)], more_is_better: bool) -> Option<Knee> {
     let rate = |value: f64| if more_is_better { value } else { 1.0 / value };
     let usable = |(x, of): &&(f64, Interval)| {
         let bounds = [of.low, of.mid, of.high];
-        x.is_finite() && of.mid > 0.0 && bounds.iter().all(|bound| bound.is_finite())
+        x.is_finite() && of.mid >= f64::MIN_POSITIVE && bounds.iter().all(|bound| bound.is_finite())
     };
     let mut points: Vec<(f64, Interval)> = points.iter().filter(usable).copied().collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -95,10 +95,11 @@ fn knees<'a>(view: &View<'a>, rows: &[Row<'a>], cells: &[CellSummary]) -> Vec<&'
 
 fn is_same_but_for_conditions(view: &View<'_>, a: &Cell, b: &Cell) -> bool {
     let same = a.series == b.series && a.x == b.x && a.data == b.data && b.control_of.is_none();
-    // A condition may be among the parameters as well.
+    // A condition may be among the parameters as well, and what a tool does by itself follows the CPUs.
     let rest = |cell: &Cell| {
         let mut rest = others(cell, view.x_name());
-        rest.retain(|name, _| !cell.conditions.contains_key(name));
+        let cpus = cell.conditions.get("cpus");
+        rest.retain(|name, value| !cell.conditions.contains_key(name) && Some(&*value) != cpus);
         rest
     };
     same && rest(a) == rest(b)
@@ -135,7 +136,7 @@ fn found(
         false => {
             // Of latency, less is more.
             let turn = if changed == "latency" { -1.0 } else { 1.0 };
-            let by = turn * factor.ln();
+            let by = turn * Some(factor.ln()).filter(|by| by.is_finite() && *by != 0.0)?;
             logs.iter().map(|log| log / by).collect()
         }
     };
@@ -237,6 +238,23 @@ pub(super) fn weigh(limiting: &mut Limiting, cell: u32, found: &[Found]) {
                 *limiting = Limiting { evidence, ..Limiting::default() };
             }
             _ => {}
+        }
+    }
+}
+
+/// Takes back the conclusion of experiments that took something away which the signals do not name.
+pub(super) fn settle(found: &mut [Found], cells: &[CellSummary]) {
+    let taken = found.iter_mut().filter(|made| made.says == Says::Binds && made.factor < 1.0);
+    for made in taken {
+        let changed = &made.proof.changed;
+        let is_proven = cells.iter().any(|of| {
+            let proven = of.limiting.level == Level::Proven;
+            of.cell == made.proof.cell && proven && is_about(changed, of.limiting.resource)
+        });
+        let claim = format!("{} limits.", subject(changed));
+        if let Some(start) = made.proof.sentence.strip_suffix(&claim).filter(|_| !is_proven) {
+            let sentence = format!("{start}less of it hurts, but more need not help.");
+            (made.proof.sentence, made.says) = (sentence, Says::Unclear);
         }
     }
 }

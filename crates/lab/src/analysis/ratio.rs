@@ -48,7 +48,7 @@ pub fn paired(
     seed: u64,
 ) -> Option<Ratio> {
     let logs = log_ratios(a, b, more_is_better);
-    of_logs(interval(&logs, seed)?, logs.len())
+    Some(of_logs(interval(&logs, seed)?, logs.len()))
 }
 
 /// Of each block that has runs of both: the logarithm of how many times as fast `a` is.
@@ -77,7 +77,7 @@ pub fn unpaired(a: &[f64], b: &[f64], more_is_better: bool, seed: u64) -> Option
         (low, high) = (low.min(below), high.max(above));
     }
     let logs = Interval { low: low.min(mid), mid, high: high.max(mid) };
-    of_logs(logs.map(|log| turn * log), runs)
+    Some(of_logs(logs.map(|log| turn * log), runs))
 }
 
 /// Welch's 95 % interval of the difference of two means, with the degrees of freedom of the smaller
@@ -90,7 +90,7 @@ fn welch(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
 }
 
 /// The claim from the interval of the logarithm of a ratio.
-fn of_logs(logs: Interval, pairs: usize) -> Option<Ratio> {
+fn of_logs(logs: Interval, pairs: usize) -> Ratio {
     let back = |log: f64| log.exp().clamp(f64::MIN_POSITIVE, f64::MAX);
     let ratio = Interval { low: back(logs.low), mid: back(logs.mid), high: back(logs.high) };
     let worth = WORTH.ln();
@@ -105,7 +105,7 @@ fn of_logs(logs: Interval, pairs: usize) -> Option<Ratio> {
     } else {
         Claim::Unclear
     };
-    Some(Ratio { ratio, pairs, claim })
+    Ratio { ratio, pairs, claim }
 }
 
 /// The logarithm of what is above 0 and finite.

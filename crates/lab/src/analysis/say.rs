@@ -41,6 +41,9 @@ fn grouped(value: f64) -> String {
 /// A share of 1: `98 %`, `0.7 %`.
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
+    if !percent.is_finite() {
+        return "–".to_owned();
+    }
     let digits = if percent.abs() < 9.95 && (percent - percent.round()).abs() >= 0.05 { 1 } else { 0 };
     format!("{percent:.digits$} %")
 }
@@ -48,6 +51,7 @@ pub(super) fn percent(share: f64) -> String {
 /// A ratio, so that differences of one percent can be seen: `1.04`, `3.12`, `17.3`.
 pub(super) fn times(ratio: f64) -> String {
     match ratio {
+        _ if !ratio.is_finite() => "–".to_owned(),
         99.95.. => format!("{ratio:.0}"),
         9.995.. => format!("{ratio:.1}"),
         _ => format!("{ratio:.2}"),
@@ -113,6 +117,11 @@ pub(super) fn of_x(x: f64, name: &str) -> String {
         Some((many, _)) => format!("{} {many}", number(x)),
         None => format!("{name} {}", number(x)),
     }
+}
+
+/// Whether a swept number is a plural in a sentence.
+pub(super) fn is_many(x: f64, name: &str) -> bool {
+    x != 1.0 && COUNTED.iter().any(|(many, _)| *many == name)
 }
 
 /// Two of them: `4 to 8 jobs`, `numjobs 4 to 8`.

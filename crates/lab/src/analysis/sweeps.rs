@@ -145,7 +145,11 @@ fn signals(
         disk_busy: share("disk_busy_percent"),
         disk_iops: load("disk_iops"),
         disk_bytes_per_s: load("disk_bytes_per_s"),
-        net_bytes_per_s: load("net_bytes_per_s"),
+        // A server on the same machine is behind the loopback interface.
+        net_bytes_per_s: [load("net_bytes_per_s"), load("loopback_bytes_per_s")]
+            .into_iter()
+            .flatten()
+            .reduce(f64::max),
         iops_limit: limit("iops", true),
         bandwidth_limit: limit("bandwidth", false),
         before,

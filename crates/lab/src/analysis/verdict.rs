@@ -4,7 +4,7 @@
 use super::limits::level_words;
 use super::proofs::{Found, Says};
 use super::rivals::{Best, Lead, lead};
-use super::say::{capital, listed, of_x, percent, rate, times};
+use super::say::{capital, listed, is_many, of_x, percent, rate, times};
 use super::view::View;
 use super::{Analysis, Model, Ratio, Sweep};
 use std::collections::BTreeMap;
@@ -134,14 +134,17 @@ fn knees(view: &View<'_>, sweeps: &[&Sweep]) -> Option<String> {
     let words = sweeps.iter().filter_map(|sweep| {
         let knee = sweep.knee?;
         let (at, series) = (of_x(knee.x, view.x_name()), &sweep.series);
+        let are = if is_many(knee.x, view.x_name()) { "are" } else { "is" };
         Some(match (knee.at_edge, knee.x < knee.best_x) {
-            (true, _) => format!("for {series} {at} are best, where the sweep ends: more may be better"),
+            (true, _) => {
+                format!("for {series} {at} {are} best, where the sweep ends: more may be better")
+            }
             (false, true) => {
                 let best = of_x(knee.best_x, view.x_name());
                 let share = percent(knee.share.min(1.0));
-                format!("for {series} {at} are enough ({share} of the best, with {best})")
+                format!("for {series} {at} {are} enough ({share} of the best, with {best})")
             }
-            (false, false) => format!("for {series} {at} are best"),
+            (false, false) => format!("for {series} {at} {are} best"),
         })
     });
     let words: Vec<String> = words.collect();
@@ -157,6 +160,16 @@ fn limits(view: &View<'_>, analysis: &Analysis, sweeps: &[&Sweep]) -> Option<Str
         let sentence = of.limiting.sentence();
         return Some(format!("{}: {}", view.name(first), uncapital(&sentence)));
     }
+    // Who is ahead may have found its number of jobs by itself, and is no line of a sweep then.
+    let group = sweeps.first().map_or("", |sweep| sweep.group.as_str());
+    let ahead = lead(view, &analysis.cells, group).map(|lead| lead.first.cell);
+    let alone = ahead.filter(|cell| !sweeps.iter().any(|sweep| sweep.cells.contains(&cell.id)));
+    let alone = alone.and_then(|cell| {
+        let of = analysis.cells.iter().find(|of| of.cell == cell.id)?;
+        let (what, level) = (of.limiting.resource.words(), level_words(of.limiting.level));
+        let words = format!("{}: {what} ({level})", view.name(cell));
+        of.limiting.is_determined().then_some(words)
+    });
     let words = sweeps.iter().take(2).map(|sweep| {
         let parts = sweep.stretches.iter().map(|stretch| {
             let level = level_words(stretch.limiting.level);
@@ -168,11 +181,9 @@ fn limits(view: &View<'_>, analysis: &Analysis, sweeps: &[&Sweep]) -> Option<Str
         let parts: Vec<String> = parts.collect();
         format!("{}: {}", sweep.series, parts.join(", "))
     });
-    let words: Vec<String> = words.collect();
-    if sweeps.iter().all(|sweep| sweep.stretches.is_empty()) {
-        return None;
-    }
-    Some(format!("What limits {}.", words.join("; ")))
+    let swept = sweeps.iter().any(|sweep| !sweep.stretches.is_empty());
+    let words: Vec<String> = alone.into_iter().chain(words.filter(|_| swept)).collect();
+    (!words.is_empty()).then(|| format!("What limits {}.", words.join("; ")))
 }
 
 fn uncapital(text: &str) -> String {

@@ -81,7 +81,7 @@ impl<'a> View<'a> {
 
     /// A seed for a number of this campaign.
     pub(super) fn seed(&self, of: u32, what: u32) -> u64 {
-        let mixed = (u64::from(what) << 32 | u64::from(of)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed = ((u64::from(what) << 32) | u64::from(of)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         self.results.header.seed ^ mixed
     }
 

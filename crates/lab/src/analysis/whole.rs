@@ -19,6 +19,7 @@ pub fn analyse(results: &Results) -> Analysis {
         proofs::weigh(&mut limiting, cell.id, &found);
         of.limiting = limiting;
     }
+    proofs::settle(&mut found, &summaries);
     let sweeps: Vec<_> = rows.iter().map(|row| sweeps::sweep(&view, row, &summaries)).collect();
     let controls = rivals::controls(&view);
     let mut analysis = Analysis {

@@ -89,8 +89,8 @@ fn fastest(parts: &[Part<'_>], one_group: bool) -> Vec<Best> {
     let found = groups.iter().filter_map(|group| {
         let mut candidates: Vec<(&Part<'_>, f64, u32)> = Vec::new();
         for part in parts.iter().filter(|part| part.fits) {
-            let own = if one_group { part.view.groups().first().copied() } else { Some(*group) };
-            let all = bests(&part.view, &part.analysis.cells, own?);
+            let own = part.view.groups().first().copied().filter(|_| one_group);
+            let all = bests(&part.view, &part.analysis.cells, own.unwrap_or(*group));
             let best = all.into_iter().reduce(|best, one| {
                 if part.view.is_better(one.value, best.value) { one } else { best }
             });

@@ -160,7 +160,8 @@ pub(super) fn fit_cap(points: &Points) -> Option<Curve> {
     let bend = golden(&squares, (coarse - step).max(first), (coarse + step).min(last));
     let (log, _) = points.scaled(|of| of.x.ln().min(bend));
     let curve = Curve::cap(log.exp(), (log + bend).exp());
-    (curve.gamma.is_finite() && curve.gamma > 0.0).then_some(curve)
+    let usable = |value: f64| value.is_finite() && value > 0.0;
+    (usable(curve.gamma) && curve.cap.is_some_and(usable)).then_some(curve)
 }
 
 /// Where a function of one number is least between two, by the golden section (Kiefer 1953).

@@ -133,7 +133,7 @@ pub fn fit(points: &[(f64, f64)], seed: u64) -> Option<Fit> {
         peak_rate: peak_x.map(|peak| best.rate(peak.mid)),
         twice_x,
         at_twice: range(&|curve| Some(curve.rate(twice_x)))?,
-        error: (points.squares(&best) / points.count()).sqrt().exp_m1(),
+        error: (points.squares(&best) / points.count()).sqrt().exp_m1().min(f64::MAX),
         aicc_usl,
         aicc_cap,
         work: None,

@@ -62,7 +62,8 @@ pub(in crate::analysis) fn judge(s: &Signals) -> Limiting {
     let mut reached = claims.iter().filter(|claim| claim.level == Level::AtLimit);
     let at_limit = reached.next().filter(|_| reached.next().is_none());
     match (claims.as_slice(), at_limit) {
-        ([one], _) | (_, Some(one)) => one.clone(),
+        ([one], _) => one.clone(),
+        (_, Some(one)) => one.clone(),
         ([], _) => Limiting { evidence: s.hints(), ..Limiting::default() },
         (several, _) => {
             let names: Vec<&str> = several.iter().map(|claim| claim.resource.words()).collect();
@@ -147,7 +148,7 @@ impl Signals {
         if !self.is_free() || !waits {
             return None;
         }
-        let of = |resource, reached: Option<f64>, limit: Option<f64>, unit| {
+        let of = |resource: Resource, reached: Option<f64>, limit: Option<f64>, unit: &str| {
             let (reached, limit) = reached.zip(limit.filter(|limit| *limit > 0.0))?;
             let words = format!("{} of {} {unit}", number(reached), number(limit));
             (reached >= REACHED * limit).then_some((resource, words))

@@ -106,7 +106,6 @@ fn published_loads_give_published_answers() {
         (216.0, 1702.2),
     ];
     let found = fit(&loads, 1).unwrap();
-    println!("{found:?}");
     let published = usl(90.0, 0.027_728_5, 0.000_104_4);
     for (x, measured) in &loads[1..] {
         let of = found.rate(*x);

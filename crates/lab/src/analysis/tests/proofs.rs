@@ -66,6 +66,10 @@ fn what_is_not_clear_says_so() {
         let found = analyse(&tried("cpus", factor, &ratios));
         assert!(found.proofs.is_empty(), "{:?}", found.proofs);
     }
+    // What was taken away was not named: that it hurts says little.
+    let found = analyse(&tried("iops", 0.5, &[0.5, 0.51, 0.49, 0.5]));
+    assert!(found.proofs[0].sentence.ends_with("less of it hurts, but more need not help."));
+    assert_eq!(found.cells[0].limiting.level, Level::AtLimit);
     // Other resources prove nothing about CPUs.
     let found = analyse(&tried("latency", 2.0, &[0.5, 0.51, 0.49, 0.5]));
     assert!(near(found.proofs[0].elasticity.mid, 1.0, 0.02), "{:?}", found.proofs);
