@@ -64,7 +64,8 @@ fn plan(typed: Typed) -> Result<Plan, String> {
         (None, Some(path)) => by_name(path)?,
         (None, None) => Format::Markdown,
     };
-    Ok(Plan { results: typed.paths, output, format, lang })
+    let results = typed.paths.into_iter().map(PathBuf::from).collect();
+    Ok(Plan { results, output, format, lang })
 }
 
 fn by_name(path: &Path) -> Result<Format, String> {
@@ -85,7 +86,7 @@ fn wrong(given: &Given, why: &str) -> String {
 fn report(plan: &Plan) -> Result<(), String> {
     // What cannot be written is known before anything is read.
     let target = plan.output.as_deref().map(Target::open).transpose()?;
-    let parts = plan.results.iter().map(|path| {
+    let parts = plan.results.iter().map(|path| -> Result<Part, String> {
         let results = read(path)?;
         let analysis = analyse(&results);
         Ok(Part { results, analysis })

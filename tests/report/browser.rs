@@ -32,8 +32,8 @@ fn the_page_in_a_browser() {
     let area = Area::tmpfs();
     make(&area.path().join("a"), &USUAL);
     make(&area.path().join("b"), &Recipe { machine: "other", slower: 3.0, ..USUAL });
-    for words in [&["a", "-o", "page.html"][..], &["a", "b", "-o", "page.html", "--lang", "ja"]] {
-        report(area.path(), words).ok();
+    for line in ["a -o page.html", "a b -o page.html --lang ja"] {
+        report(area.path(), &line.split(' ').collect::<Vec<_>>()).ok();
         let shots = area.path().join("shots");
         std::fs::create_dir_all(&shots).unwrap();
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/report/browse.py");

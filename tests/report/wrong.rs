@@ -9,19 +9,20 @@ fn exit_codes() {
     let area = Area::tmpfs();
     make(&area.path().join("a"), &USUAL);
     std::fs::create_dir(area.path().join("empty")).unwrap();
-    for (words, code, said) in [
-        (&["none"][..], 1, "cannot read 'none/results.jsonl'"),
-        (&["empty"], 1, "'empty' holds no results: there is no results.jsonl in it"),
-        (&["a", "none", "-o", "x.html"], 1, "cannot read 'none/results.jsonl'"),
-        (&["a", "-o", "no/such/x.html"], 1, "cannot write 'no/such/x.html'"),
-        (&["a", "-o", "empty", "--format", "md"], 1, "cannot write 'empty'"),
-        (&[], 2, "give a folder of results"),
-        (&["a", "--format", "pdf"], 2, "--format=pdf: give html, md, csv, json or svg"),
-        (&["a", "--lang", "fr"], 2, "--lang=fr: give en or ja"),
-        (&["a", "-o", "x"], 2, "--output=x: its name does not end in"),
-        (&["a", "--nosuch"], 2, "--nosuch"),
+    for (line, code, said) in [
+        ("none", 1, "cannot read 'none/results.jsonl'"),
+        ("empty", 1, "'empty' holds no results: there is no results.jsonl in it"),
+        ("a none -o x.html", 1, "cannot read 'none/results.jsonl'"),
+        ("a -o no/such/x.html", 1, "cannot write 'no/such/x.html'"),
+        ("a -o empty --format md", 1, "cannot write 'empty'"),
+        ("", 2, "give a folder of results"),
+        ("a --format pdf", 2, "--format=pdf: give html, md, csv, json or svg"),
+        ("a --lang fr", 2, "--lang=fr: give en or ja"),
+        ("a -o x", 2, "--output=x: its name does not end in"),
+        ("a --nosuch", 2, "--nosuch"),
     ] {
-        let run = report(area.path(), words);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let run = report(area.path(), &words);
         run.expect(code).says(&[said]);
         assert!(run.stdout.is_empty(), "{run}");
     }
@@ -42,7 +43,7 @@ fn a_broken_record_is_told_with_its_line() {
     let broken = good.replacen("\"line\":\"run\"", "\"line\":\"ran\"", 1);
     for (text, said) in [
         (newer.as_str(), "'a/results.jsonl', line 1: these results are of schema 9"),
-        (&broken, "'a/results.jsonl', line 2: unknown variant"),
+        (broken.as_str(), "'a/results.jsonl', line 2: unknown variant"),
         ("", "'a/results.jsonl' is empty"),
         ("\u{0}\u{1}\n", "'a/results.jsonl', line 1: this is not the header"),
     ] {

@@ -39,7 +39,7 @@ pub(super) fn programs(facts: &Facts<'_>, words: &Words) -> Table {
 /// What was moved.
 pub(super) fn data(facts: &Facts<'_>, words: &Words) -> Table {
     let (files, size) = (format!("#{}", words.files), format!("#{}", words.bytes));
-    let heads = [words.name, &files, &size, words.about];
+    let heads: [&str; 4] = [words.name, &files, &size, words.about];
     let mut table = Table::new(words.data_caption, &heads);
     for data in &facts.header().data {
         table.push(vec![

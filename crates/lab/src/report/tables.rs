@@ -138,7 +138,7 @@ pub(super) fn published(facts: &Facts<'_>, words: &Words) -> Option<Table> {
     let x_name = format!("#{}", header.x_name.as_deref().unwrap_or("x"));
     let published = format!("#{}", words.as_published);
     let here = format!("#{}", words.here);
-    let heads = [words.study_machine, words.tool, &x_name, &published, &here];
+    let heads: [&str; 5] = [words.study_machine, words.tool, &x_name, &published, &here];
     let mut table = Table::new(words.published_caption, &heads);
     for figure in &header.published {
         let here = measured(facts, figure).map(|cell| facts.value(cell.id));
@@ -219,7 +219,7 @@ pub(super) fn grouped_label(facts: &Facts<'_>, cell: &Cell) -> String {
 /// A/A controls.
 pub(super) fn controls(facts: &Facts<'_>, words: &Words) -> Table {
     let (ratio_head, pairs) = (format!("#{}", words.ratio), format!("#{}", words.pairs));
-    let heads = [words.setting, &ratio_head, &pairs, words.claim];
+    let heads: [&str; 4] = [words.setting, &ratio_head, &pairs, words.claim];
     let mut table = Table::new(words.controls_caption, &heads);
     for control in &facts.analysis.controls {
         let Some(cell) = facts.cell(control.a) else { continue };
@@ -236,7 +236,7 @@ pub(super) fn controls(facts: &Facts<'_>, words: &Words) -> Table {
 /// Counter-experiments.
 pub(super) fn proofs(facts: &Facts<'_>, words: &Words) -> Table {
     let elasticity = format!("#{}", words.elasticity);
-    let heads = [words.setting, words.changed, words.about, &elasticity, words.follows];
+    let heads: [&str; 5] = [words.setting, words.changed, words.about, &elasticity, words.follows];
     let mut table = Table::new(words.proofs_caption, &heads);
     for proof in &facts.analysis.proofs {
         let Some(cell) = facts.cell(proof.cell) else { continue };
@@ -313,7 +313,7 @@ fn run_row(facts: &Facts<'_>, run: &Run, words: &Words) -> Vec<String> {
         bytes(run.rss_bytes_max as f64),
         bytes(run.read_bytes as f64),
         bytes(run.write_bytes as f64),
-        (run.voluntary_switches + run.involuntary_switches).to_string(),
+        run.voluntary_switches.saturating_add(run.involuntary_switches).to_string(),
         or_none(run.cached.map(percent)),
         or_none(checked),
         outcome,

@@ -54,7 +54,7 @@ pub fn parse(runs: (&Path, &[u8]), curves: (&Path, &[u8])) -> Result<Results, St
             has_header = true;
             continue;
         }
-        match understand(&line, b"{\"line\":").map_err(|why| at().say(&why))? {
+        match understand::<Line>(&line, b"{\"line\":").map_err(|why| at().say(&why))? {
             None | Some(Line::Resumed { .. }) => {}
             Some(Line::Header(_)) => return Err(at().say("a second header")),
             Some(Line::Run(run)) => {
@@ -260,7 +260,7 @@ mod tests {
             (good.clone() + &run_line(2, 0), "", "line 3: cell 2 is not among the 2 of the header"),
             (good.clone() + "}", "", "line 3: expected value"),
             (good.clone(), "{\"cell\":0}\n", "samples.jsonl', line 1: missing field"),
-            (good.clone(), &curve_line(9), "line 1: cell 9 is not among"),
+            (good.clone(), curve_line(9).as_str(), "line 1: cell 9 is not among"),
         ] {
             let message = parsed(&runs, curves).err().unwrap_or_default();
             assert!(message.contains(said), "{said}: {message}");
