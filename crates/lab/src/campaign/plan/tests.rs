@@ -20,7 +20,7 @@ fn ground(programs: &[&str]) -> (tempfile::TempDir, Ground) {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let path = vec![dir.path().to_owned()];
-    (dir, Ground { path, cpus: 2, throttle: no_throttle, is_free: |_| true })
+    (dir, Ground { path, cpus: 2, throttle: no_throttle, is_free: |_| true, is_memory: |_| false })
 }
 
 fn wishes() -> Wishes {
@@ -349,6 +349,23 @@ fn a_command_that_names_what_is_not_there_is_refused() {
     let text = "[place.p]\npath = \"p\"\n[[tool]]\nname = \"t\"\ncommand = \"t {dst} {endpoint}\"\n";
     let why = small(text, &["t"]).unwrap_err();
     assert_eq!(why, "tool 't': there is nothing for {endpoint}");
+}
+
+#[test]
+fn data_in_memory_cannot_be_cold() {
+    let (_, text) = campaigns().remove(4);
+    let spec = Spec::parse("e", &text).unwrap();
+    let (_dir, mut ground) = ground(&["cp"]);
+    let cold = |plan: &Plan| {
+        let is_cold = |action: &Action| matches!(action, Action::Cold(_));
+        plan.cells.iter().filter(|each| each.prepare.iter().any(is_cold)).count()
+    };
+    let plan = make(&spec, &wishes(), &ground).unwrap();
+    assert_eq!(cold(&plan), plan.cells.len());
+    ground.is_memory = |_| true;
+    let plan = make(&spec, &wishes(), &ground).unwrap();
+    assert_eq!(cold(&plan), 0);
+    assert!(plan.left_out.iter().any(|line| line.contains("nothing in it gets cold")));
 }
 
 #[test]
