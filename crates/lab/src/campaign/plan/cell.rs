@@ -285,8 +285,7 @@ impl Cells<'_> {
     fn series(&self, choice: &Choice<'_>) -> String {
         let mut series = choice.tool.name.clone();
         for (name, value) in &choice.swept {
-            let is_x = self.spec.x.as_ref() == Some(name);
-            if !is_x && !self.spec.groups.contains(name) {
+            if self.spec.x.as_ref() != Some(name) {
                 series.push_str(&format!(", {} {value}", name.replace('_', " ")));
             }
         }

@@ -132,7 +132,7 @@ fn missing_programs_are_left_out_with_what_installs_them() {
         "fpsync: fpsync is not installed; to have it: apt-get install fpart",
         "xcp: xcp is not installed; to have it: cargo install xcp",
         "4 CPUs: 4 CPUs are needed and 2 may be used here",
-        "3000 IOPS, 125 MB/s: control groups are not for us",
+        "3000 IOPS: control groups are not for us",
     ] {
         assert!(said.contains(line), "{line} is not in:\n{said}");
     }
@@ -235,6 +235,11 @@ fn uploads_reach_the_server_of_the_plan() {
 fn fio_keeps_patterns_apart() {
     let (_, text) = campaigns().remove(2);
     let plan = planned(&text, &["fio"]).unwrap();
+    for figure in &plan.published {
+        let cells = plan.cells.iter().map(|planned| &planned.cell);
+        let mut same = cells.filter(|cell| cell.series == figure.series && cell.x == figure.x);
+        assert!(same.next().is_some(), "{figure:?}");
+    }
     assert_eq!((plan.metric.as_str(), plan.more_is_better), ("iops", true));
     assert_eq!(plan.cells.len(), 4 * (8 + 1));
     let setup = plan.setup.join("\n");
@@ -242,7 +247,7 @@ fn fio_keeps_patterns_apart() {
     assert!(setup.contains("mkdir -p /work/places/disk"), "{setup}");
     assert!(setup.contains(&format!("--numjobs=128 --size={bytes} ")), "{setup}");
     let cell = plan.cells.iter().find(|each| each.cell.x == Some(32.0)).unwrap();
-    assert_eq!((cell.cell.group.as_str(), cell.cell.series.as_str()), ("rw read", "fio"));
+    assert_eq!((cell.cell.group.as_str(), cell.cell.series.as_str()), ("rw read", "fio, rw read"));
     assert_eq!(
         cell.cell.command,
         format!(
