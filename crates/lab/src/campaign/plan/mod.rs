@@ -271,13 +271,12 @@ impl Cells<'_> {
         if let Some(target) = self.targets.first() {
             values.extend(target.values());
         }
-        let script = |template: &Template| template.script(&values);
-        let setup: Vec<String> =
-            self.spec.rules.setup.iter().map(script).collect::<Result<_, _>>()?;
-        self.plan.setup.extend(setup);
-        let teardown: Vec<String> =
-            self.spec.rules.teardown.iter().map(script).collect::<Result<_, _>>()?;
-        self.plan.teardown.extend(teardown);
+        let scripts = |what: &str, templates: &[Template]| {
+            let scripts = templates.iter().map(|template| template.script(&values));
+            scripts.collect::<Result<Vec<_>, _>>().map_err(|why| format!("{what}: {why}"))
+        };
+        self.plan.setup.extend(scripts("setup", &self.spec.rules.setup)?);
+        self.plan.teardown.extend(scripts("teardown", &self.spec.rules.teardown)?);
         Ok(self.plan)
     }
 
