@@ -81,7 +81,7 @@ pub struct ServerPlan {
 }
 
 /// How often each cell is run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Repeat {
     /// Runs before that do not count.
     pub warmup: u32,

@@ -1,7 +1,7 @@
 //! Makes the folder of a recipe: on all CPUs, the marker last, so that one that was left half-made
 //! is known and made anew.
 
-use super::{Content, FOR_CONTENT, Random, Recipe, Sizes, Totals};
+use super::{Content, FOR_CONTENT, Random, Recipe, Totals};
 use hakobu_sys::AsFd;
 use hakobu_sys::volume;
 use std::collections::BTreeSet;
@@ -232,11 +232,4 @@ fn list(recipe: &Recipe, folder: &Path) -> io::Result<()> {
         }
     }
     out.flush()
-}
-
-impl Recipe {
-    /// Whether files of this size can be made of this content at all: a line makes its own size.
-    pub fn is_sound(&self) -> bool {
-        !matches!(self.sizes, Sizes::Line) || matches!(self.content, Content::Text(_))
-    }
 }

@@ -28,7 +28,7 @@ impl Random {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         let [a, b, c, d] = &mut self.state;
         let result = b.wrapping_mul(5).rotate_left(7).wrapping_mul(9);
         let shifted = *b << 17;
@@ -45,24 +45,24 @@ impl Random {
     pub fn fill(&mut self, buffer: &mut [u8]) {
         let mut pieces = buffer.chunks_exact_mut(8);
         for piece in &mut pieces {
-            piece.copy_from_slice(&self.next().to_le_bytes());
+            piece.copy_from_slice(&self.bits().to_le_bytes());
         }
         let rest = pieces.into_remainder();
         if !rest.is_empty() {
-            let last = self.next().to_le_bytes();
+            let last = self.bits().to_le_bytes();
             rest.copy_from_slice(&last[..rest.len()]);
         }
     }
 
     /// A number from 0 up to, but not, 1.
     pub fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// A number between two, both included.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         let span = u128::from(high.saturating_sub(low)) + 1;
-        low + ((u128::from(self.next()) * span) >> 64) as u64
+        low + ((u128::from(self.bits()) * span) >> 64) as u64
     }
 
     /// A number of the standard normal distribution (polar method; Marsaglia, Bray 1964).
@@ -129,12 +129,12 @@ mod tests {
         assert_eq!(splitmix(&mut state), 3_203_168_211_198_807_973);
         // xoshiro256** of the state 1, 2, 3, 4.
         let mut random = Random { state: [1, 2, 3, 4] };
-        assert_eq!([random.next(), random.next(), random.next()], [11520, 0, 1_509_978_240]);
+        assert_eq!([random.bits(), random.bits(), random.bits()], [11520, 0, 1_509_978_240]);
     }
 
     #[test]
     fn streams_differ_and_repeat() {
-        let first = |seed, purpose, number| Random::new(seed, purpose, number).next();
+        let first = |seed, purpose, number| Random::new(seed, purpose, number).bits();
         assert_eq!(first(1, 2, 3), first(1, 2, 3));
         let all = [first(1, 2, 3), first(2, 2, 3), first(1, 3, 3), first(1, 2, 4), first(2, 1, 3)];
         assert!((1..5).all(|at| !all[..at].contains(&all[at])), "{all:?}");

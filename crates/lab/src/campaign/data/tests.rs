@@ -165,7 +165,7 @@ fn names_have_numbers() {
 fn it_says_what_it_is() {
     assert_eq!(
         recipe().about(),
-        "150 files, lognormal, median 2000 bytes, sigma 1.5, at most 400 KB, incompressible, \
+        "150 files, lognormal, median 2 KB, sigma 1.5, at most 400 KB, incompressible, \
          9 folders 2 deep, 5 hard links, 7 symbolic links"
     );
     let one = Recipe { sizes: Sizes::Fixed(4 << 30), ..Recipe::default() };

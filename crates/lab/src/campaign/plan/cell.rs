@@ -108,7 +108,7 @@ impl Cells<'_> {
             value => value.to_owned(),
         };
         let mut parameters = BTreeMap::new();
-        for (name, default) in choice.tool.known().map_or(&[][..], |known| known.defaults) {
+        for (name, default) in choice.tool.defaults() {
             // What follows the scale is the campaign's to say.
             let text = match self.common.get(*name) {
                 Some(Fill::Word(scaled)) => scaled.clone(),
@@ -168,10 +168,10 @@ impl Cells<'_> {
         let launch = Launch {
             argv,
             env,
-            dir: None,
             stdin: stdin.map(PathBuf::from),
             cpus: choice.condition.cpus,
             timeout: Some(self.spec.rules.timeout),
+            ..Launch::default()
         };
         Ok((launch, command))
     }
@@ -196,7 +196,7 @@ impl Cells<'_> {
             actions.push(Action::Sync);
         }
         if let Some(source) = source {
-            match rules.cache {
+            match self.cache {
                 CacheState::Any => {}
                 CacheState::Cold => actions.push(Action::Cold(source.to_owned())),
                 CacheState::Warm => actions.push(Action::Warm(source.to_owned())),
@@ -285,8 +285,7 @@ impl Cells<'_> {
     fn series(&self, choice: &Choice<'_>) -> String {
         let mut series = choice.tool.name.clone();
         for (name, value) in &choice.swept {
-            let is_x = self.spec.x.as_ref() == Some(name);
-            if !is_x && !self.spec.groups.contains(name) {
+            if self.spec.x.as_ref() != Some(name) {
                 series.push_str(&format!(", {} {value}", name.replace('_', " ")));
             }
         }

@@ -5,7 +5,7 @@ use super::cell::Choice;
 use super::target::{Making, Target};
 use super::{Ground, Throttle, Wishes};
 use crate::campaign::spec::{
-    Condition, Parameter, Place, Spec, Tool, Where, duration_text, size_text,
+    CacheState, Condition, Parameter, Place, Spec, Tool, Where, duration_text, size_text,
 };
 use crate::campaign::tools::{File, Template, Values};
 use crate::campaign::{Plan, Planned};
@@ -33,6 +33,8 @@ pub struct Cells<'a> {
     pub targets: Vec<Target>,
     /// Settings files.
     pub files: Vec<File>,
+    /// Whether the source is in the page cache, as far as that can be had.
+    pub cache: CacheState,
 }
 
 impl<'a> Cells<'a> {
@@ -249,10 +251,9 @@ impl<'a> Cells<'a> {
     }
 
     fn uses(&self, tool: &Tool, target: Option<&Target>, name: &str) -> bool {
-        let defaults = tool.known().map_or(&[][..], |known| known.defaults);
         let command = self.template(tool, target);
         let others = tool.options.iter().chain(tool.env.values()).chain(&tool.stdin);
-        defaults.iter().any(|(default, _)| *default == name)
+        tool.defaults().iter().any(|(default, _)| *default == name)
             || command.iter().chain(others).any(|template| template.mentions(name))
     }
 }
@@ -293,5 +294,5 @@ fn words(condition: &Condition, place: Option<&Place>) -> Vec<String> {
     };
     let shown = shown(condition, place);
     let names = ["cpus", "iops", "bandwidth", "latency"];
-    names.iter().filter_map(|name| shown.get(*name).map(|value| order((name, value)))).collect()
+    names.iter().filter_map(|name| shown.get(*name).map(|value| order((*name, value)))).collect()
 }

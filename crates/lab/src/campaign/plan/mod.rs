@@ -10,12 +10,14 @@ mod throttle;
 
 pub use throttle::Throttle;
 
-use super::spec::{self, Spec};
+use super::spec::{self, CacheState, Spec};
 use super::tools::{Config, Fill, Template, Values, file, find, install, quoted};
 use super::{Plan, data, tools};
 use crate::results::DataSet;
 use cells::Cells;
+use hakobu_sys::{AsFd, volume};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use target::Making;
 
@@ -47,6 +49,8 @@ pub struct Ground {
     pub throttle: fn(&Path) -> Result<Throttle, String>,
     /// Whether a port of this machine can be listened on.
     pub is_free: fn(u16) -> bool,
+    /// Whether what is in a folder is in memory, whatever one does.
+    pub is_memory: fn(&Path) -> bool,
 }
 
 impl Ground {
@@ -58,8 +62,15 @@ impl Ground {
             cpus: hakobu_sys::process::cpus(),
             throttle: Throttle::find,
             is_free: |port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok(),
+            is_memory,
         }
     }
+}
+
+/// Looks at the file system of a folder, or of where it will be.
+fn is_memory(folder: &Path) -> bool {
+    let there = folder.ancestors().find_map(|path| File::open(path).ok());
+    there.is_some_and(|file| volume::is_memory(file.as_fd()))
 }
 
 /// The scale of a campaign for this user.
@@ -140,8 +151,10 @@ pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, Strin
         taken: Vec::new(),
         targets: Vec::new(),
         files: Vec::new(),
+        cache: spec.rules.cache,
     };
     cells.find_tools();
+    cells.forget_cold();
     cells.all()?;
     cells.finish()
 }
@@ -213,6 +226,19 @@ impl Cells<'_> {
         }
     }
 
+    /// Data sets that are in memory whatever one does cannot be cold: then that is said, and they
+    /// are taken as they are.
+    fn forget_cold(&mut self) {
+        let cache = &self.wishes.cache;
+        let has_data = !self.plan.data.is_empty();
+        if has_data && self.cache == CacheState::Cold && (self.ground.is_memory)(cache) {
+            let cache = cache.display();
+            let line = format!("cold data: '{cache}' lies in memory, and nothing in it gets cold");
+            self.plan.left_out.push(line);
+            self.cache = CacheState::Any;
+        }
+    }
+
     /// Puts what all runs share into the plan.
     fn finish(mut self) -> Result<Plan, String> {
         if self.plan.cells.is_empty() {
@@ -245,13 +271,12 @@ impl Cells<'_> {
         if let Some(target) = self.targets.first() {
             values.extend(target.values());
         }
-        let script = |template: &Template| template.script(&values);
-        let setup: Vec<String> =
-            self.spec.rules.setup.iter().map(script).collect::<Result<_, _>>()?;
-        self.plan.setup.extend(setup);
-        let teardown: Vec<String> =
-            self.spec.rules.teardown.iter().map(script).collect::<Result<_, _>>()?;
-        self.plan.teardown.extend(teardown);
+        let scripts = |what: &str, templates: &[Template]| {
+            let scripts = templates.iter().map(|template| template.script(&values));
+            scripts.collect::<Result<Vec<_>, _>>().map_err(|why| format!("{what}: {why}"))
+        };
+        self.plan.setup.extend(scripts("setup", &self.spec.rules.setup)?);
+        self.plan.teardown.extend(scripts("teardown", &self.spec.rules.teardown)?);
         Ok(self.plan)
     }
 

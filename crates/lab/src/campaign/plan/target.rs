@@ -209,8 +209,8 @@ fn port(text: &str, taken: &mut Vec<u16>, is_free: &dyn Fn(u16) -> bool) -> Resu
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     });
     let start = (hash % u32::from(COUNT)) as u16;
-    let all = (0..200).map(|step| FIRST + (start + step * 7) % COUNT);
-    let port = { all }.find(|port| !taken.contains(port) && is_free(*port));
+    let mut all = (0..200).map(|step| FIRST + (start + step * 7) % COUNT);
+    let port = all.find(|port| !taken.contains(port) && is_free(*port));
     let port = port.ok_or("no port of this machine is free for a server")?;
     taken.push(port);
     Ok(port)

@@ -168,10 +168,16 @@ fn file_name(table: &mut Table<'_>, count: u64) -> Result<String, Error> {
 
 fn sizes(table: &mut Table<'_>) -> Result<Option<Sizes>, Error> {
     if !table.is_table("size") {
-        return Ok(table.sizes("size")?.map(|sizes| match sizes.value[..] {
-            [bytes] => Sizes::Fixed(bytes),
-            _ => Sizes::List(sizes.value),
-        }));
+        return match table.sizes("size")? {
+            Some(sizes) if sizes.value.is_empty() => {
+                Err(table.wrong(sizes.at, "size", "one size or more are expected here"))
+            }
+            Some(sizes) => Ok(Some(match sizes.value[..] {
+                [bytes] => Sizes::Fixed(bytes),
+                _ => Sizes::List(sizes.value),
+            })),
+            None => Ok(None),
+        };
     }
     let Some(mut table) = table.table("size")? else { return Ok(None) };
     let pair = table.sizes("uniform")?;

@@ -168,12 +168,11 @@ impl Spec {
                 return Err("needs data, and the campaign has no [data.NAME]".into());
             }
         }
-        if self.targets.is_empty() {
-            if tool.command().is_none_or(|command| command.mentions("dst")) {
-                return Err("needs a place to write to, and the campaign has no [place.NAME]".into());
-            }
+        let writes = tool.command().is_none_or(|command| command.mentions("dst"));
+        match self.targets.is_empty() && writes {
+            true => Err("needs a place to write to, and the campaign has no [place.NAME]".into()),
+            false => Ok(()),
         }
-        Ok(())
     }
 }
 

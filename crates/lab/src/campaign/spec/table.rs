@@ -76,7 +76,12 @@ impl<'a> Table<'a> {
         match self.text(key)? {
             Some(text) if text.value.trim().is_empty() => Err(self.wrong(text.at, key, "is empty")),
             Some(text) => Ok(text),
-            None => Err(self.lacks(format!("'{key}' is missing"))),
+            None => {
+                let keys = self.entries.iter().map(|entry| entry.key.as_str());
+                let near = value::nearest(key, keys);
+                let near = near.map_or(String::new(), |near| format!("; is '{near}' it?"));
+                Err(self.lacks(format!("'{key}' is missing{near}")))
+            }
         }
     }
 

@@ -156,7 +156,7 @@ fn errors_point_at_their_place() {
     for (old, new, place, said) in [
         ("name = \"whole\"", "name = \"a b\"", (1, 8), "name: must be small letters"),
         ("name = \"whole\"", "", (1, 1), "'name' is missing"),
-        ("question =", "qestion =", (1, 1), "'question' is missing"),
+        ("question =", "qestion =", (1, 1), "'question' is missing; is 'qestion' it?"),
         ("study =", "studdy =", (4, 1), "studdy: is not known here; did you mean 'study'?"),
         ("x = \"jobs\"", "x = \"job\"", (5, 5), "'job' is not swept; did you mean 'jobs'?"),
         ("x = \"jobs\"", "x = 3", (5, 5), "x: a text is expected here, not a whole number"),
@@ -191,7 +191,7 @@ fn errors_point_at_their_place() {
         ("MINE = \"{bucket}\"", "MINE = \"{buckets}\"", (65, 9), "tool[2].env.MINE: {buckets}"),
         ("extract = \"fio-json\"", "extract = \"x\"", (68, 11), "tool[2].extract: 'x' is neither"),
         ("cpus = 1", "cpu = 1", (71, 1), "condition[1].cpu: is not known here; did you mean 'cpus'"),
-        ("{jobs_max}", "{jobs_min}", (77, 30), "run.setup: {jobs_min} stands for nothing"),
+        ("{jobs_max}", "{jobs_min}", (77, 31), "run.setup: {jobs_min} stands for nothing"),
         ("cache = \"cold\"", "cache = \"cool\"", (79, 9), "'cool' is neither any nor cold"),
         ("min = 2\nmax", "min = 20\nmax", (83, 2), "repeat: 'max' must not be below 'min'"),
         ("tight = 0.05", "tight = 5", (87, 9), "repeat.tight: must be a share"),

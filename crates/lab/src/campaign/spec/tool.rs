@@ -84,6 +84,14 @@ impl Tool {
         }
     }
 
+    /// What its parameters are where nothing is said.
+    pub fn defaults(&self) -> &'static [(&'static str, &'static str)] {
+        match &self.way {
+            Way::Known(known) => known.defaults,
+            Way::Command(_) => &[],
+        }
+    }
+
     /// The command that it was given.
     pub fn command(&self) -> Option<&Template> {
         match &self.way {
@@ -242,8 +250,8 @@ fn one(
     let swept = own_sweep.as_deref().unwrap_or(campaign);
     let mut names = Names::of(swept, scaled);
     names.0.extend(set.keys().cloned());
-    let defaults = known.map_or(&[][..], |known| known.defaults);
-    names.0.extend(defaults.iter().map(|(name, _)| (*name).to_owned()));
+    let defaults = known.iter().flat_map(|known| known.defaults);
+    names.0.extend(defaults.map(|(name, _)| (*name).to_owned()));
     let way = match (known, command) {
         (Some(_), Some(command)) => {
             return Err(table.wrong(command.at, "command", "and 'use' exclude each other"));
