@@ -148,6 +148,7 @@ fn header(cells: Vec<Cell>) -> Header {
         left_out: vec!["cpz: not installed (cargo install cpz)".into()],
         published: published.to_vec(),
         text: "name = \"rsync-parallel\"\n[[tool]]\nname = \"rsync\" # a < b & c\n".into(),
+        ..Header::default()
     }
 }
 
