@@ -64,7 +64,11 @@ const COMMANDS: &[Command] = &[
     Command { name: "run", about: "commands from a file, one a line, in parallel", run: run::run },
     Command { name: "watch", about: "record a command as time and vmstat would", run: watch::run },
     Command { name: "bench", about: "measure commands or a campaign of them", run: bench::run },
-    Command { name: "results", about: "what bench measured: ls, show, rm, export", run: results::run },
+    Command {
+        name: "results",
+        about: "what bench measured: ls, show, rm, export",
+        run: results::run,
+    },
     Command { name: "report", about: "make a page of what campaigns found", run: report::run },
     Command { name: "demo", about: "carry files of its own up, down, proven", run: demo::run },
     Command { name: "serve", about: "serve S3 for tests and measurements", run: serve::run },

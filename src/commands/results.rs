@@ -109,7 +109,9 @@ impl Plan {
                 load(result).map(|results| output::text(&show::report(&results, *no_color)))
             }
             Plan::Remove { results, force } => return remove(results, *force),
-            Plan::Import { files, name, output } => bring(files, name.as_deref(), output.as_deref()),
+            Plan::Import { files, name, output } => {
+                bring(files, name.as_deref(), output.as_deref())
+            }
             Plan::Export { result, format, output } => {
                 load(result).and_then(|results| export(&results, *format, output.as_deref()))
             }
@@ -132,7 +134,8 @@ fn find(result: Option<&OsString>) -> Result<PathBuf, String> {
     let Some(result) = result else {
         let (listed, _) = store::list(&places::results()?);
         let newest = listed.into_iter().next_back().map(|listed| listed.folder);
-        return newest.ok_or_else(|| "there are no results yet: hakobu bench makes some".to_owned());
+        return newest
+            .ok_or_else(|| "there are no results yet: hakobu bench makes some".to_owned());
     };
     let path = Path::new(result);
     if path.exists() || path.components().count() != 1 {
@@ -170,7 +173,8 @@ fn table(listed: &[Listed]) -> String {
     let folder = |one: &Listed| {
         one.folder.file_name().map_or(String::new(), |name| name.display().to_string())
     };
-    let mut rows = vec![["RESULT", "NAME", "BEGUN", "CELLS", "RUNS", "FAILED", "ENDED"].map(str::to_owned)];
+    let mut rows =
+        vec![["RESULT", "NAME", "BEGUN", "CELLS", "RUNS", "FAILED", "ENDED"].map(str::to_owned)];
     for one in listed {
         rows.push([
             folder(one),
@@ -182,7 +186,8 @@ fn table(listed: &[Listed]) -> String {
             one.ended.clone().unwrap_or_else(|| "no".into()),
         ]);
     }
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let width =
+        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..7).map(width).collect();
     let mut out = String::new();
     for row in &rows {
@@ -295,7 +300,10 @@ mod tests {
             let message = read(line).err().unwrap_or_default();
             assert!(message.contains(said), "{line}: {message}");
         }
-        assert_eq!(read("rm -f a").unwrap(), Plan::Remove { results: vec!["a".into()], force: true });
+        assert_eq!(
+            read("rm -f a").unwrap(),
+            Plan::Remove { results: vec!["a".into()], force: true }
+        );
     }
 
     #[test]

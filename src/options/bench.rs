@@ -33,22 +33,37 @@ const OPTIONS: &[Opt] = &[
     value("max-runs", Some('M'), "N", "at most N runs of each (of commands: 20)"),
     value("budget", None, "DUR", "begin no run after so long"),
     value("seed", None, "N", "another order of runs"),
-    value("only", None, "CELLS", "only these: numbers, ranges (3-5) or names, with commas; see --dry-run"),
+    value(
+        "only",
+        None,
+        "CELLS",
+        "only these: numbers, ranges (3-5) or names, with commas; see --dry-run",
+    ),
     value("timeout", None, "DUR", "end a run that takes longer; it has failed"),
-    flag("prove", None, "then change one thing at a time (half the CPUs, ...): what limits, proven"),
+    flag(
+        "prove",
+        None,
+        "then change one thing at a time (half the CPUs, ...): what limits, proven",
+    ),
     flag("dry-run", None, "print what would be run, run nothing"),
     flag("quiet", Some('q'), "no progress, no report"),
     flag("no-color", None, "a report without colours"),
 ];
 
 const COMMANDS: &[Opt] = &[
-    value("parameter-list", Some('L'), "VAR VALUES", "run with each of these for {VAR}: -L jobs 1,4,16")
-        .takes(Takes::Words(&["VAR", "VALUES"]))
-        .in_group(OF_COMMANDS),
+    value(
+        "parameter-list",
+        Some('L'),
+        "VAR VALUES",
+        "run with each of these for {VAR}: -L jobs 1,4,16",
+    )
+    .takes(Takes::Words(&["VAR", "VALUES"]))
+    .in_group(OF_COMMANDS),
     value("parameter-scan", Some('P'), "VAR MIN MAX", "the same for all numbers from MIN to MAX")
         .takes(Takes::Words(&["VAR", "MIN", "MAX"]))
         .in_group(OF_COMMANDS),
-    value("parameter-step-size", Some('D'), "STEP", "the step of -P (default 1)").in_group(OF_COMMANDS),
+    value("parameter-step-size", Some('D'), "STEP", "the step of -P (default 1)")
+        .in_group(OF_COMMANDS),
     value("command-name", Some('n'), "NAME", "what to call a command; once for each")
         .takes(Takes::Values("NAME"))
         .in_group(OF_COMMANDS),
@@ -83,8 +98,13 @@ const CAMPAIGNS: &[Opt] = &[
 ];
 
 const RESULTS: &[Opt] = &[
-    value("output", Some('o'), "DIR", "the folder of results (default: a new one below ~/.local/state/hakobu)")
-        .in_group(OF_RESULTS),
+    value(
+        "output",
+        Some('o'),
+        "DIR",
+        "the folder of results (default: a new one below ~/.local/state/hakobu)",
+    )
+    .in_group(OF_RESULTS),
     value("machine", None, "NAME", "what to call this machine beside others").in_group(OF_RESULTS),
     value("export-json", None, "FILE", "what hyperfine would write").in_group(OF_RESULTS),
     value("export-csv", None, "FILE", "the same as CSV").in_group(OF_RESULTS),

@@ -24,7 +24,12 @@ pub const TABLE: Table = Table {
 
 const OPTIONS: &[Opt] = &[
     flag("force", Some('f'), "rm: do not ask"),
-    value("format", None, "FORMAT", "export: csv (a line for each run, the default) or hyperfine (its JSON)"),
+    value(
+        "format",
+        None,
+        "FORMAT",
+        "export: csv (a line for each run, the default) or hyperfine (its JSON)",
+    ),
     value("output", Some('o'), "PATH", "export: the file; import: the folder"),
     value("name", Some('n'), "NAME", "import: what to call it (default: the first file's name)"),
     flag("no-color", None, "show: without colours"),

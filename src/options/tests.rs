@@ -83,7 +83,10 @@ fn order_is_kept() {
 #[test]
 fn several_words_are_one_value() {
     for (line, expected) in [
-        ("-L jobs 1,4 -w 2 -L size a=b,c x", "parameter-listjobs=1,4 warmup2 parameter-listsize=a=b,c [x]"),
+        (
+            "-L jobs 1,4 -w 2 -L size a=b,c x",
+            "parameter-listjobs=1,4 warmup2 parameter-listsize=a=b,c [x]",
+        ),
         ("-P n -1 3 -D 2 x", "parameter-scann=-1=3 parameter-step-size2 [x]"),
         ("--repeat 3 -N x", "runs3 no-shell [x]"),
         ("--style full x", "--style is not built"),

@@ -61,8 +61,18 @@ fn what_fails_is_failed() {
     let area = Area::tmpfs();
     let ran = bench(
         &area,
-        &["-r", "2", "--no-control", "--timeout", "300ms", "true", "echo no room >&2; exit 4",
-          "sleep 100 | cat", "kill -9 $$", "no-such-program-here"],
+        &[
+            "-r",
+            "2",
+            "--no-control",
+            "--timeout",
+            "300ms",
+            "true",
+            "echo no room >&2; exit 4",
+            "sleep 100 | cat",
+            "kill -9 $$",
+            "no-such-program-here",
+        ],
     );
     ran.expect(1).says(&["ended with exit code 4; it said: no room", "took longer than 0.3 s"]);
     for run in runs(&area) {
@@ -86,7 +96,9 @@ fn what_fails_is_failed() {
     let area = Area::tmpfs();
     bench(&area, &["-r", "1", "-i", "kill -TERM $$"]).expect(1);
     let area = Area::tmpfs();
-    bench(&area, &["-r", "1", "-N", "/no/such/program"]).expect(1).says(&["cannot run '/no/such/program'"]);
+    bench(&area, &["-r", "1", "-N", "/no/such/program"])
+        .expect(1)
+        .says(&["cannot run '/no/such/program'"]);
 }
 
 #[test]
@@ -101,15 +113,32 @@ fn before_and_after() {
     let area = Area::tmpfs();
     let script = |name: &str| format!("echo {name} {{n}} >> log");
     let words = [
-        "-r", "1", "-w", "1", "--no-control", "-L", "n", "1,2",
-        "-s", &script("setup"), "-p", &script("prepare"), "-C", &script("conclude"),
-        "-c", &script("cleanup"), &script("run"),
+        "-r",
+        "1",
+        "-w",
+        "1",
+        "--no-control",
+        "-L",
+        "n",
+        "1,2",
+        "-s",
+        &script("setup"),
+        "-p",
+        &script("prepare"),
+        "-C",
+        &script("conclude"),
+        "-c",
+        &script("cleanup"),
+        &script("run"),
     ];
     bench(&area, &words).ok();
     let log = std::fs::read_to_string(area.join("log")).unwrap();
     let log: Vec<&str> = log.lines().collect();
     assert_eq!(log.len(), 2 + 4 * 3 + 2, "{log:?}");
-    assert_eq!((&log[..2], &log[14..]), (&["setup 1", "setup 2"][..], &["cleanup 1", "cleanup 2"][..]));
+    assert_eq!(
+        (&log[..2], &log[14..]),
+        (&["setup 1", "setup 2"][..], &["cleanup 1", "cleanup 2"][..])
+    );
     for three in log[2..14].chunks(3) {
         let n = three[0].rsplit(' ').next().unwrap();
         let wanted = ["prepare", "run", "conclude"].map(|word| format!("{word} {n}"));
@@ -117,11 +146,13 @@ fn before_and_after() {
     }
     // What fails before or after a run fails the run; a setup that fails ends everything.
     let area = Area::tmpfs();
-    bench(&area, &["-r", "1", "-p", "exit 5", "echo ran >> log"]).expect(1)
+    bench(&area, &["-r", "1", "-p", "exit 5", "echo ran >> log"])
+        .expect(1)
         .says(&["could not be prepared: 'exit 5' ended with exit code 5"]);
     assert!(!area.join("log").exists());
     let area = Area::tmpfs();
-    let ran = bench(&area, &["-r", "1", "-s", "exit 6", "-c", "echo cleared >> log", "echo ran >> log"]);
+    let ran =
+        bench(&area, &["-r", "1", "-s", "exit 6", "-c", "echo cleared >> log", "echo ran >> log"]);
     ran.expect(1).says(&["setup: 'exit 6' ended with exit code 6"]);
     assert_eq!(std::fs::read_to_string(area.join("log")).unwrap(), "cleared\n");
 }
@@ -130,8 +161,19 @@ fn before_and_after() {
 fn exports_are_hyperfines() {
     let area = Area::tmpfs();
     let words = [
-        "-r", "2", "-L", "x", "1,2", "--export-json", "a.json", "--export-csv", "a.csv",
-        "--export-markdown", "a.md", "-q", "true {x}",
+        "-r",
+        "2",
+        "-L",
+        "x",
+        "1,2",
+        "--export-json",
+        "a.json",
+        "--export-csv",
+        "a.csv",
+        "--export-markdown",
+        "a.md",
+        "-q",
+        "true {x}",
     ];
     let ran = bench(&area, &words);
     ran.ok();
@@ -143,8 +185,18 @@ fn exports_are_hyperfines() {
     for (at, one) in results.iter().enumerate() {
         let keys: BTreeSet<&str> = one.as_object().unwrap().keys().map(String::as_str).collect();
         let wanted = [
-            "command", "mean", "stddev", "median", "user", "system", "min", "max", "times",
-            "memory_usage_byte", "exit_codes", "parameters",
+            "command",
+            "mean",
+            "stddev",
+            "median",
+            "user",
+            "system",
+            "min",
+            "max",
+            "times",
+            "memory_usage_byte",
+            "exit_codes",
+            "parameters",
         ];
         assert_eq!(keys, BTreeSet::from(wanted));
         assert_eq!(one["command"], format!("true {}", at + 1));
@@ -158,10 +210,14 @@ fn exports_are_hyperfines() {
     let csv = std::fs::read_to_string(area.join("a.csv")).unwrap();
     assert!(csv.starts_with("command,mean,stddev,median,user,system,min,max,parameter_x\ntrue 1,"));
     let table = std::fs::read_to_string(area.join("a.md")).unwrap();
-    assert!(table.starts_with("| Command | Mean [ms] | Min [ms] | Max [ms] | Relative |\n"), "{table}");
+    assert!(
+        table.starts_with("| Command | Mean [ms] | Min [ms] | Max [ms] | Relative |\n"),
+        "{table}"
+    );
     // Where it cannot be written: the measurement is kept.
     let area = Area::tmpfs();
-    bench(&area, &["-r", "1", "--export-json", "/no/such/a.json", "true"]).expect(1)
+    bench(&area, &["-r", "1", "--export-json", "/no/such/a.json", "true"])
+        .expect(1)
         .says(&["cannot write '/no/such/a.json'"]);
     assert_eq!(runs(&area).len(), 1);
 }
@@ -184,7 +240,9 @@ fn usage() {
     assert_eq!(std::fs::read_dir(area.path()).unwrap().count(), 0);
     let dry = bench(&area, &["--dry-run", "-r", "3", "-L", "jobs", "1,2", "echo {jobs} > ran"]);
     dry.ok();
-    for said in ["3 cells of 3 runs", "at most 9 runs", "echo 2 > ran", "the same as 1", "first block"] {
+    for said in
+        ["3 cells of 3 runs", "at most 9 runs", "echo 2 > ran", "the same as 1", "first block"]
+    {
         assert!(dry.out().contains(said), "{said}: {dry}");
     }
     assert_eq!(std::fs::read_dir(area.path()).unwrap().count(), 0);
@@ -201,21 +259,20 @@ fn enough_is_enough() {
 }
 
 #[test]
-fn half_the_cpus_are_half_the_speed_of_what_needs_them() {
+fn experiments_change_one_thing() {
     let area = Area::tmpfs();
-    if std::thread::available_parallelism().unwrap().get() < 2 {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    if cpus < 2 {
         crate::common::skip("experiments with CPUs: needs two of them");
         return;
     }
-    let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
-    let script = format!("({busy}) & ({busy}) & wait");
+    // It takes long where it may not use all of them: no other load changes that.
+    let script = format!("test $(nproc) -ge {cpus} && sleep 0.05 || sleep 0.5");
     bench(&area, &["-r", "3", "--prove", &script]).ok();
     let experiments = of_kind(&lines(&area.join("out")), "experiment");
     let made = experiments.iter().find(|made| made["changed"] == "cpus").unwrap();
+    assert_eq!(made["about"], format!("cpus {cpus} → {}", cpus / 2));
     let ratios: Vec<f64> =
         made["ratios"].as_array().unwrap().iter().map(|ratio| ratio.as_f64().unwrap()).collect();
-    assert_eq!(ratios.len(), 5, "{made}");
-    // Others use this machine as well: no more is asked than that it hurts, mostly.
-    let hurt = ratios.iter().filter(|ratio| **ratio < 0.9).count();
-    assert!(hurt >= 3, "{ratios:?}");
+    assert!(ratios.len() == 5 && ratios.iter().all(|ratio| *ratio < 0.8), "{made}");
 }

@@ -98,7 +98,10 @@ fn what_others_measured() {
     for (words, said) in [
         (&["results", "import", "-o", "disk", "1.json"][..], "there are results in 'disk' already"),
         (&["results", "import", "none.json"], "cannot read 'none.json'"),
-        (&["results", "import", "1.json", "Old Times.json"], "is of hyperfine, and what came before it of fio"),
+        (
+            &["results", "import", "1.json", "Old Times.json"],
+            "is of hyperfine, and what came before it of fio",
+        ),
     ] {
         run(&area, words).expect(1).says(&[said]);
     }

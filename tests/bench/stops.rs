@@ -5,8 +5,17 @@ use crate::{bench, hakobu, lines, of_kind, runs};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-const WORDS: [&str; 9] =
-    ["-r", "8", "-L", "n", "1,2", "--seed", "5", "--no-control", "echo $$ >> pids; sleep 0.15 # {n}"];
+const WORDS: [&str; 9] = [
+    "-r",
+    "8",
+    "-L",
+    "n",
+    "1,2",
+    "--seed",
+    "5",
+    "--no-control",
+    "echo $$ >> pids; sleep 0.15 # {n}",
+];
 
 /// Starts it and waits until so many runs are written down.
 fn start(area: &Area, words: &[&str], count: usize) -> Child {
@@ -45,9 +54,8 @@ fn runs_still(area: &Area) -> bool {
 /// Blocks, places and cells of all runs: what the seed decides.
 fn order(area: &Area) -> Vec<(u64, u64, u64)> {
     let number = |run: &serde_json::Value, name: &str| run[name].as_u64().unwrap();
-    let of = |run: &serde_json::Value| {
-        (number(run, "block"), number(run, "place"), number(run, "cell"))
-    };
+    let of =
+        |run: &serde_json::Value| (number(run, "block"), number(run, "place"), number(run, "cell"));
     runs(area).iter().map(of).collect()
 }
 
@@ -83,7 +91,9 @@ fn killed_and_gone_on_with() {
     bench(&area, &WORDS).ok();
     assert_eq!(runs(&area).len(), 16);
     // Another campaign does not get in.
-    bench(&area, &["-r", "8", "true"]).expect(1).says(&["holds other results", "give a new folder"]);
+    bench(&area, &["-r", "8", "true"])
+        .expect(1)
+        .says(&["holds other results", "give a new folder"]);
     bench(&area, &[&["--seed", "6"], &WORDS[..5], &WORDS[7..]].concat())
         .expect(1)
         .says(&["their seed is '5', not '6'"]);

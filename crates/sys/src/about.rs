@@ -33,9 +33,9 @@ pub fn mount(path: &Path) -> Option<Mount> {
     mount_of(&table, dev).or_else(|| {
         // Btrfs and overlays show numbers that no mount has: then the longest place above it.
         let path = path.canonicalize().ok()?;
-        let lines = table.lines().filter(|line| {
-            line.split(' ').nth(4).is_some_and(|place| path.starts_with(place))
-        });
+        let lines = table
+            .lines()
+            .filter(|line| line.split(' ').nth(4).is_some_and(|place| path.starts_with(place)));
         let line = lines.max_by_key(|line| line.split(' ').nth(4).map_or(0, str::len))?;
         parse(line)
     })
@@ -63,14 +63,35 @@ fn parse(line: &str) -> Option<Mount> {
 /// Whether an option may be told: those with values only where these are numbers or modes.
 fn is_telling(option: &str) -> bool {
     const WITH_VALUE: [&str; 22] = [
-        "barrier", "commit", "compress", "compress-force", "data", "discard", "errors", "logbsize",
-        "logbufs", "nconnect", "nr_inodes", "proto", "rsize", "size", "stripe", "sunit", "swidth",
-        "vers", "wsize", "huge", "cache", "allocsize",
+        "barrier",
+        "commit",
+        "compress",
+        "compress-force",
+        "data",
+        "discard",
+        "errors",
+        "logbsize",
+        "logbufs",
+        "nconnect",
+        "nr_inodes",
+        "proto",
+        "rsize",
+        "size",
+        "stripe",
+        "sunit",
+        "swidth",
+        "vers",
+        "wsize",
+        "huge",
+        "cache",
+        "allocsize",
     ];
     match option.split_once('=') {
         Some((name, value)) => WITH_VALUE.contains(&name) && !value.contains('/'),
-        None => !option.is_empty() && option.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'
-            || b.is_ascii_digit()),
+        None => {
+            !option.is_empty()
+                && option.bytes().all(|b| b.is_ascii_lowercase() || b == b'_' || b.is_ascii_digit())
+        }
     }
 }
 

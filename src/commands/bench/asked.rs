@@ -124,7 +124,9 @@ pub fn asked(typed: &Typed) -> Result<Asked, String> {
             "input" => asked.input = path(),
             "cpus" => asked.cpus = Some(positive(given)? as usize),
             "no-control" => asked.control = false,
-            "scale" => asked.scale = Some(text(given)?.parse().map_err(|_| wrong(given, "is no number"))?),
+            "scale" => {
+                asked.scale = Some(text(given)?.parse().map_err(|_| wrong(given, "is no number"))?)
+            }
             "place" => {
                 let (name, place) =
                     text(given)?.split_once('=').ok_or_else(|| wrong(given, "is not NAME=PATH"))?;
@@ -152,7 +154,9 @@ pub fn asked(typed: &Typed) -> Result<Asked, String> {
         return Err(format!("the parameter '{}' is given twice", pair[0]));
     }
     if asked.runs.is_some() && (asked.min_runs.is_some() || asked.max_runs.is_some()) {
-        return Err("--runs says how many there are: it does not go with --min-runs or --max-runs".into());
+        return Err(
+            "--runs says how many there are: it does not go with --min-runs or --max-runs".into()
+        );
     }
     Ok(asked)
 }
@@ -272,8 +276,8 @@ fn scan(given: &Given, step: Option<&Given>) -> Result<Parameter, String> {
 }
 
 fn named(given: &Given, name: &str) -> Result<String, String> {
-    let is_name = !name.is_empty()
-        && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+    let is_name =
+        !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
     is_name.then(|| name.to_owned()).ok_or_else(|| wrong(given, "VAR is no name"))
 }
 

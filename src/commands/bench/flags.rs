@@ -22,7 +22,10 @@ pub fn plan(commands: &[String], asked: &Asked) -> Result<Plan, String> {
         ("conclude", asked.conclude.len()),
     ] {
         if count > commands.len() {
-            return Err(format!("--{name} is given {count} times, for {} commands", commands.len()));
+            return Err(format!(
+                "--{name} is given {count} times, for {} commands",
+                commands.len()
+            ));
         }
         // One is for all; of several there is one for each.
         if name != "command-name" && count > 1 && count < commands.len() {
@@ -97,9 +100,9 @@ fn settings(parameters: &[Parameter]) -> Vec<Setting> {
 
 /// A text with the values of parameters in it.
 fn filled(text: &str, setting: &Setting) -> String {
-    setting.iter().fold(text.to_owned(), |text, (name, value)| {
-        text.replace(&format!("{{{name}}}"), value)
-    })
+    setting
+        .iter()
+        .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
 fn planned(
@@ -172,7 +175,6 @@ fn add_control(plan: &mut Plan, settings: usize) {
     };
     let (at, mut control) = (of.0, of.1.clone());
     control.cell.control_of = u32::try_from(at).ok();
-    control.cell.series = format!("{} (again)", control.cell.series);
     plan.cells.push(control);
 }
 
@@ -234,15 +236,29 @@ mod tests {
     #[test]
     fn parameters_make_cells() {
         let plan = read(&[
-            "-L", "size", "a,b", "-L", "jobs", "1,4", "-n", "copy", "-p", "reset {size}", "-s", "make {size}",
-            "cp -j{jobs} {size}", "mv {size}",
+            "-L",
+            "size",
+            "a,b",
+            "-L",
+            "jobs",
+            "1,4",
+            "-n",
+            "copy",
+            "-p",
+            "reset {size}",
+            "-s",
+            "make {size}",
+            "cp -j{jobs} {size}",
+            "mv {size}",
         ])
         .unwrap();
         assert_eq!((plan.name.as_str(), plan.x_name.as_deref()), ("cp", Some("jobs")));
         let told: Vec<_> = plan
             .cells
             .iter()
-            .map(|one| (one.cell.id, one.cell.series.as_str(), one.cell.x, one.cell.command.as_str()))
+            .map(|one| {
+                (one.cell.id, one.cell.series.as_str(), one.cell.x, one.cell.command.as_str())
+            })
             .collect();
         assert_eq!(
             told,
@@ -255,7 +271,7 @@ mod tests {
                 (5, "mv a", Some(4.0), "mv a"),
                 (6, "mv b", Some(1.0), "mv b"),
                 (7, "mv b", Some(4.0), "mv b"),
-                (8, "copy size=b (again)", Some(4.0), "cp -j4 b"),
+                (8, "copy size=b", Some(4.0), "cp -j4 b"),
             ]
         );
         assert_eq!(plan.cells[8].cell.control_of, Some(3));

@@ -90,7 +90,11 @@ fn name(cell: &Cell) -> String {
 
 /// How far it is, in one line; the most telling first.
 fn words(cell: &Cell, warmup: bool, done: usize, most: usize, at_s: f64, last: &str) -> String {
-    let mut out = format!("run {} of at most {}", number::grouped(done as u64 + 1), number::grouped(most as u64));
+    let mut out = format!(
+        "run {} of at most {}",
+        number::grouped(done as u64 + 1),
+        number::grouped(most as u64)
+    );
     if done > 0 {
         let left_s = at_s / done as f64 * most.saturating_sub(done) as f64;
         out.push_str(&format!(" | at most {} left", time(left_s)));
@@ -121,7 +125,10 @@ mod tests {
     #[test]
     fn one_line_says_how_far_it_is() {
         let cell = Cell { series: "rsync".into(), x: Some(4.0), ..Cell::default() };
-        assert_eq!(words(&cell, true, 0, 1200, 0.0, ""), "run 1 of at most 1,200 | rsync @4 (warm-up)");
+        assert_eq!(
+            words(&cell, true, 0, 1200, 0.0, ""),
+            "run 1 of at most 1,200 | rsync @4 (warm-up)"
+        );
         assert_eq!(
             words(&cell, false, 10, 30, 100.0, "last 9.000 s"),
             "run 11 of at most 30 | at most 3 min left | rsync @4 | last 9.000 s"

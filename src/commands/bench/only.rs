@@ -40,9 +40,9 @@ fn is_meant(word: &str, at: usize, series: &str, x: Option<f64>) -> bool {
     if word == series || word.parse() == Ok(at) {
         return true;
     }
-    let range = word.split_once('-').and_then(|(first, last)| {
-        Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?)
-    });
+    let range = word
+        .split_once('-')
+        .and_then(|(first, last)| Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?));
     if range.is_some_and(|range| range.contains(&at)) {
         return true;
     }
@@ -75,7 +75,9 @@ mod tests {
         let mut plan = plan();
         keep(&mut plan, wanted)?;
         let told = plan.cells.into_iter().map(|one| one.cell);
-        Ok(told.map(|cell| (cell.id, format!("{}@{}", cell.series, cell.x.unwrap()), cell.control_of)).collect())
+        Ok(told
+            .map(|cell| (cell.id, format!("{}@{}", cell.series, cell.x.unwrap()), cell.control_of))
+            .collect())
     }
 
     #[test]

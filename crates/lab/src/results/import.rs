@@ -94,8 +94,8 @@ fn hyperfine(file: &str, value: Value, results: &mut Results) -> Result<(), Stri
         #[serde(default)]
         parameters: BTreeMap<String, String>,
     }
-    let document: Document =
-        serde_json::from_value(value).map_err(|why| format!("{file} is not of hyperfine: {why}"))?;
+    let document: Document = serde_json::from_value(value)
+        .map_err(|why| format!("{file} is not of hyperfine: {why}"))?;
     results.header.metric = "wall_s".into();
     for one in document.results {
         let Some(times) = one.times.filter(|times| !times.is_empty()) else {
@@ -197,7 +197,9 @@ fn fio(file: &str, value: &Value, results: &mut Results) -> Result<(), String> {
         let id = cell(
             results,
             Cell {
-                group: parameters.get("bs").map_or_else(|| "fio".to_owned(), |bs| format!("bs={bs}")),
+                group: parameters
+                    .get("bs")
+                    .map_or_else(|| "fio".to_owned(), |bs| format!("bs={bs}")),
                 series: way.unwrap_or_else(|| name.to_owned()),
                 x,
                 command: format!("fio --name={name}{command}"),
@@ -298,7 +300,10 @@ mod tests {
             (vec![("a", r#"{"results":[{"command":"c"}]}"#)], "a: 'c' has no times"),
             (vec![("a", r#"{"jobs":[]}"#)], "a has no jobs of fio"),
             (vec![("a", r#"{"results":[]}"#)], "there are no runs"),
-            (vec![("a", HYPERFINE), ("b", fio)], "b is of fio, and what came before it of hyperfine"),
+            (
+                vec![("a", HYPERFINE), ("b", fio)],
+                "b is of fio, and what came before it of hyperfine",
+            ),
         ] {
             let why = read(&files).unwrap_err();
             assert!(why.contains(said), "{why}");

@@ -12,8 +12,15 @@ use std::path::{Path, PathBuf};
 /// What runs at the moment, while something does: for whoever finds the folder after a crash.
 pub const RUNNING_FILE: &str = "running";
 /// Files that a folder of results may hold besides; made from it, or by whoever keeps it.
-const MADE_FROM_IT: [&str; 7] =
-    ["campaign.toml", "report.html", "report.md", "report.json", "report.csv", "report.svg", RUNNING_FILE];
+const MADE_FROM_IT: [&str; 7] = [
+    "campaign.toml",
+    "report.html",
+    "report.md",
+    "report.json",
+    "report.csv",
+    "report.svg",
+    RUNNING_FILE,
+];
 
 /// A folder that results are written to. Nobody else writes to it as long as this is there.
 #[derive(Debug)]
@@ -117,10 +124,8 @@ impl Store {
     pub fn run(&mut self, run: &Run, curves: Option<&Curves>) -> Result<(), String> {
         self.append(&Line::Run(Box::new(run.clone())))?;
         match curves {
-            Some(curves) => {
-                write_line(&mut self.samples, curves)
-                    .map_err(|error| cannot("write", &self.folder.join(CURVES_FILE), error))
-            }
+            Some(curves) => write_line(&mut self.samples, curves)
+                .map_err(|error| cannot("write", &self.folder.join(CURVES_FILE), error)),
             None => Ok(()),
         }
     }
@@ -171,7 +176,8 @@ fn cannot(what: &str, path: &Path, error: io::Error) -> String {
 /// What differs.
 fn same(there: &Header, wanted: &Header) -> Result<(), String> {
     let differs = |what: &str, there: &str, wanted: &str| {
-        (there != wanted).then(|| format!("their {what} is {}, not {}", quoted(there), quoted(wanted)))
+        (there != wanted)
+            .then(|| format!("their {what} is {}, not {}", quoted(there), quoted(wanted)))
     };
     if there.schema != SCHEMA {
         return Err(format!("they are of schema {}", there.schema));
@@ -294,14 +300,12 @@ pub fn may_remove(folder: &Path) -> Result<(), String> {
         return Err(format!("{} is no folder", quoted(folder)));
     }
     read(folder)?;
-    let known = |name: &str| {
-        [RUNS_FILE, CURVES_FILE].contains(&name) || MADE_FROM_IT.contains(&name)
-    };
+    let known =
+        |name: &str| [RUNS_FILE, CURVES_FILE].contains(&name) || MADE_FROM_IT.contains(&name);
     match first_entry(folder, |name| !known(name))? {
-        Some(other) => Err(format!(
-            "{} holds more than results ({other}): not removed",
-            quoted(folder)
-        )),
+        Some(other) => {
+            Err(format!("{} holds more than results ({other}): not removed", quoted(folder)))
+        }
         None => Ok(()),
     }
 }

@@ -54,7 +54,8 @@ fn benchmark(cell: &Cell, runs: &[&Run]) -> Option<Benchmark> {
     sorted.sort_unstable_by(f64::total_cmp);
     let (min, max) = (*sorted.first()?, *sorted.last()?);
     let count = times.len();
-    let mean_of = |take: fn(&Run) -> f64| runs.iter().map(|run| take(run)).sum::<f64>() / count as f64;
+    let mean_of =
+        |take: fn(&Run) -> f64| runs.iter().map(|run| take(run)).sum::<f64>() / count as f64;
     let mean = mean_of(|run| run.wall_s);
     let squares: f64 = times.iter().map(|time| (time - mean).powi(2)).sum();
     let middle = count / 2;
@@ -95,7 +96,8 @@ pub fn hyperfine_json(results: &Results) -> Result<String, String> {
 /// hyperfine's CSV: a line for each command.
 pub fn hyperfine_csv(results: &Results) -> String {
     let found = benchmarks(results);
-    let parameters: BTreeSet<&String> = found.iter().flat_map(|one| one.parameters.keys()).collect();
+    let parameters: BTreeSet<&String> =
+        found.iter().flat_map(|one| one.parameters.keys()).collect();
     let mut out = String::from("command,mean,stddev,median,user,system,min,max");
     for name in &parameters {
         let _ = write!(out, ",{}", cell(&format!("parameter_{name}")));
@@ -223,8 +225,18 @@ mod tests {
         assert_eq!(found.len(), 2);
         let keys: Vec<&str> = found[0].as_object().unwrap().keys().map(String::as_str).collect();
         let mut wanted = vec![
-            "command", "mean", "stddev", "median", "user", "system", "min", "max", "times",
-            "memory_usage_byte", "exit_codes", "parameters",
+            "command",
+            "mean",
+            "stddev",
+            "median",
+            "user",
+            "system",
+            "min",
+            "max",
+            "times",
+            "memory_usage_byte",
+            "exit_codes",
+            "parameters",
         ];
         wanted.sort_unstable();
         let mut sorted = keys.clone();

@@ -116,7 +116,8 @@ and more"#;
         assert_eq!(found["iops"], 151.0);
         assert_eq!(found["bw_bytes_per_s"], 618_496.0);
         assert_eq!((found["clat_mean_ns"], found["clat_p99_ns"]), (1500.0, 5000.0));
-        let old = r#"{"jobs":[{"read":{"iops":10,"bw":4,"clat":{"mean":2.5}},"write":{"iops":0}}]}"#;
+        let old =
+            r#"{"jobs":[{"read":{"iops":10,"bw":4,"clat":{"mean":2.5}},"write":{"iops":0}}]}"#;
         let found = extract(&Extract::FioJson, old.as_bytes()).unwrap().metrics;
         assert_eq!((found["bw_bytes_per_s"], found["clat_mean_ns"]), (4096.0, 2500.0));
         assert_eq!(found.get("clat_p99_ns"), None);

@@ -15,9 +15,40 @@ use std::time::Duration;
 
 /// Programs that say their version when asked with `--version`. Others might do who knows what.
 const SAY_VERSION: [&str; 34] = [
-    "aws", "bash", "cat", "cmp", "cp", "cpio", "cpz", "dd", "diff", "find", "fio", "grep", "gzip",
-    "hakobu", "ls", "md5sum", "mv", "parallel", "python3", "rclone", "rsync", "s3cmd", "s4cmd",
-    "sed", "sha256sum", "sleep", "sort", "tar", "touch", "true", "xargs", "xcp", "xz", "zstd",
+    "aws",
+    "bash",
+    "cat",
+    "cmp",
+    "cp",
+    "cpio",
+    "cpz",
+    "dd",
+    "diff",
+    "find",
+    "fio",
+    "grep",
+    "gzip",
+    "hakobu",
+    "ls",
+    "md5sum",
+    "mv",
+    "parallel",
+    "python3",
+    "rclone",
+    "rsync",
+    "s3cmd",
+    "s4cmd",
+    "sed",
+    "sha256sum",
+    "sleep",
+    "sort",
+    "tar",
+    "touch",
+    "true",
+    "xargs",
+    "xcp",
+    "xz",
+    "zstd",
 ];
 /// Programs that do when asked with `version`.
 const SAY_VERSION_AS_COMMAND: [&str; 2] = ["s5cmd", "mc"];
@@ -139,9 +170,10 @@ fn volume(path: &Path) -> String {
         let mut about = vec![disk.name];
         about.extend(disk.model);
         about.extend(disk.scheduler.map(|scheduler| format!("scheduler {scheduler}")));
-        about.extend(disk.rotational.map(|turns| {
-            if turns { "rotating".to_owned() } else { "not rotating".to_owned() }
-        }));
+        about
+            .extend(disk.rotational.map(|turns| {
+                if turns { "rotating".to_owned() } else { "not rotating".to_owned() }
+            }));
         words.push(about.join(", "));
     }
     if words.is_empty() { "unknown".to_owned() } else { words.join(" on ") }

@@ -278,11 +278,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn set_up(
-        &self,
-        bench: &mut dyn Bench,
-        tell: &mut dyn FnMut(Event<'_>),
-    ) -> Result<(), String> {
+    fn set_up(&self, bench: &mut dyn Bench, tell: &mut dyn FnMut(Event<'_>)) -> Result<(), String> {
         for (at, (recipe, folder)) in self.plan.data.iter().enumerate() {
             let name = self.plan.data_sets.get(at).map_or("", |data| data.name.as_str());
             tell(Event::Data(name));

@@ -145,10 +145,7 @@ mod tests {
         let said = ended(Ending::Exited(3), "first\n  no \x1b such file\n\n").unwrap();
         assert_eq!(said, "ended with exit code 3; it said: no   such file");
         assert_eq!(ended(Ending::Killed(9), "").unwrap(), "was killed by signal 9");
-        assert_eq!(
-            ended(Ending::TimedOut, "").unwrap(),
-            "took longer than 1.5 s and was killed"
-        );
+        assert_eq!(ended(Ending::TimedOut, "").unwrap(), "took longer than 1.5 s and was killed");
         let any = Launch { any_exit: true, ..Launch::default() };
         let measured = Measured { ending: Ending::Exited(7), ..Measured::default() };
         assert_eq!(ended_well(&any, &measured), None);

@@ -126,9 +126,8 @@ fn is_tight(values: &[f64], share: f64) -> bool {
     if values.len() < VALUES_MIN {
         return false;
     }
-    interval(values, 0).is_some_and(|found| {
-        found.mid > 0.0 && (found.high - found.low) / 2.0 < share * found.mid
-    })
+    interval(values, 0)
+        .is_some_and(|found| found.mid > 0.0 && (found.high - found.low) / 2.0 < share * found.mid)
 }
 
 /// Whether a cell by itself needs another run.
@@ -149,8 +148,7 @@ fn needs(plan: &Plan, at: usize, block: u32, runs: &[Run]) -> bool {
 /// The cells that run in a block, in their order, after the runs of all blocks before it. A cell and
 /// its control stay together: their runs are compared in pairs.
 pub(super) fn takers(plan: &Plan, block: u32, runs: &[Run]) -> Vec<usize> {
-    let needed: Vec<bool> =
-        (0..plan.cells.len()).map(|at| needs(plan, at, block, runs)).collect();
+    let needed: Vec<bool> = (0..plan.cells.len()).map(|at| needs(plan, at, block, runs)).collect();
     let is_hopeless = |at: usize| known(plan, at, block, runs).hopeless;
     let joins = |at: usize| {
         let cell = &plan.cells[at].cell;
@@ -218,7 +216,8 @@ mod tests {
         let mut runs = Vec::new();
         for block in 0..4 {
             assert_eq!(takers(&plan, block, &runs).len(), 2, "{block}");
-            for (cell, wall_s) in [(0, 1.0 + f64::from(block) / 1000.0), (1, f64::from(block + 1))] {
+            for (cell, wall_s) in [(0, 1.0 + f64::from(block) / 1000.0), (1, f64::from(block + 1))]
+            {
                 runs.push(Run { warmup: block == 0, ..run(cell, block, wall_s, true) });
             }
         }

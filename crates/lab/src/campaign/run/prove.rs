@@ -58,9 +58,8 @@ fn cells(results: &Results, analysis: &Analysis) -> Vec<u32> {
     for sweep in analysis.sweeps.iter().filter(|sweep| sweep.group == *group) {
         let Some(knee) = &sweep.knee else { continue };
         swept.extend(sweep.cells.iter().copied());
-        let at_knee = |cell: &&crate::results::Cell| {
-            sweep.cells.contains(&cell.id) && cell.x == Some(knee.x)
-        };
+        let at_knee =
+            |cell: &&crate::results::Cell| sweep.cells.contains(&cell.id) && cell.x == Some(knee.x);
         found.extend(cells.iter().find(at_knee).map(|cell| cell.id));
     }
     let alone = cells.iter().filter(|cell| {
@@ -234,7 +233,11 @@ mod tests {
     #[test]
     fn what_can_be_changed_is() {
         let mut planned = Planned {
-            cell: Cell { own: true, command: "hakobu sync s/ 127.0.0.1:4000".into(), ..Cell::default() },
+            cell: Cell {
+                own: true,
+                command: "hakobu sync s/ 127.0.0.1:4000".into(),
+                ..Cell::default()
+            },
             launch: Launch {
                 argv: ["hakobu", "sync", "/s/", "/t/"].map(str::to_owned).to_vec(),
                 ..Launch::default()
@@ -251,7 +254,8 @@ mod tests {
         };
         let other = ServerPlan { listen: "127.0.0.1:5000".into(), ..server.clone() };
         let plan = Plan { servers: vec![server, other], ..Plan::default() };
-        let text = |changed: &str, factor, about: &str| (changed.to_owned(), factor, about.to_owned());
+        let text =
+            |changed: &str, factor, about: &str| (changed.to_owned(), factor, about.to_owned());
         assert_eq!(
             told(&plan, &planned, 3),
             [

@@ -3,7 +3,7 @@
 use super::*;
 use crate::campaign::{Planned, Repeat};
 use crate::results::read::read;
-use crate::results::{Header, SCHEMA, Results};
+use crate::results::{Header, Results, SCHEMA};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -185,7 +185,8 @@ fn blocks_interleave_in_an_order_of_the_seed() {
     assert_eq!(results.runs.len(), 15);
     for (block, runs) in results.runs.chunks(3).enumerate() {
         let mut cells: Vec<u32> = runs.iter().map(|run| run.cell).collect();
-        let order: Vec<u32> = order::order(11, block as u32, 3).iter().map(|at| *at as u32).collect();
+        let order: Vec<u32> =
+            order::order(11, block as u32, 3).iter().map(|at| *at as u32).collect();
         assert_eq!(cells, order);
         cells.sort_unstable();
         assert_eq!(cells, [0, 1, 2]);
@@ -352,7 +353,7 @@ fn experiments_are_made_in_pairs_and_once() {
     let dir = Dir::new();
     let mut fake = Fake::default();
     let how = How { prove: true, cpus: 4 };
-    let mut go = |fake: &mut Fake| {
+    let go = |fake: &mut Fake| {
         let mut store = Store::open(&dir.0, &header(&plan), "later").unwrap();
         run(&plan, &how, &mut store, fake, &mut |_| {}).unwrap()
     };
@@ -364,10 +365,14 @@ fn experiments_are_made_in_pairs_and_once() {
     fake.log.clear();
     assert_eq!(go(&mut fake).end.reason, "done");
     let experiments = read(&dir.0).unwrap().experiments;
-    let told: Vec<_> =
-        experiments.iter().map(|made| (made.changed.as_str(), made.factor, made.ratios.len())).collect();
+    let told: Vec<_> = experiments
+        .iter()
+        .map(|made| (made.changed.as_str(), made.factor, made.ratios.len()))
+        .collect();
     assert_eq!(told, [("cpus", 0.5, 5), ("latency", 2.0, 5)]);
-    assert!(experiments.iter().flat_map(|made| &made.ratios).all(|ratio| (ratio - 1.0).abs() < 0.01));
+    assert!(
+        experiments.iter().flat_map(|made| &made.ratios).all(|ratio| (ratio - 1.0).abs() < 0.01)
+    );
     // Two runs a pair; the server is another one for each changed run, and then itself again.
     assert_eq!(fake.log.iter().filter(|line| line.starts_with("run ")).count(), 20);
     assert_eq!(fake.log.iter().filter(|line| *line == "serve s3").count(), 1 + 2 * 5);

@@ -127,7 +127,8 @@ fn listed_and_removed() {
     assert_eq!(said.collect::<Vec<_>>(), [("b", 2, 1, 1), ("a", 2, 1, 1)]);
     assert!(wrong.len() == 1 && wrong[0].contains("broken"), "{wrong:?}");
     assert_eq!(list(Path::new("/no/such")), (Vec::new(), Vec::new()));
-    for (name, said) in [("no-results", "holds no results"), ("broken", "line 1"), ("c", "is no folder")]
+    for (name, said) in
+        [("no-results", "holds no results"), ("broken", "line 1"), ("c", "is no folder")]
     {
         let why = remove(&top.0.join(name)).unwrap_err();
         assert!(why.contains(said), "{why}");

@@ -59,9 +59,8 @@ fn sides(source: &Path, target: &Path) -> Result<[(PathBuf, Files); 2], String> 
     }
     let name = PathBuf::from(source.file_name().unwrap_or_default());
     let size = |path: &Path| path.metadata().map(|meta| meta.len());
-    let bytes = size(source).map_err(|error| {
-        format!("cannot look at {}: {}", quoted(source), Cause::System(error))
-    })?;
+    let bytes = size(source)
+        .map_err(|error| format!("cannot look at {}: {}", quoted(source), Cause::System(error)))?;
     let folder = source.parent().unwrap_or(source).to_owned();
     let wanted = (folder, Files::from([(name.clone(), bytes)]));
     if target.is_dir() {
@@ -84,11 +83,8 @@ fn tree(source: &Path, target: &Path, compare: u64, seed: u64) -> Result<Looked,
         return Ok(Looked { checked: Some(none), problem: Some(problem) });
     }
     let [(source, wanted), (target, found)] = sides(source, target)?;
-    let mut checked = Checked {
-        files: found.len() as u64,
-        bytes: found.values().sum(),
-        compared: 0,
-    };
+    let mut checked =
+        Checked { files: found.len() as u64, bytes: found.values().sum(), compared: 0 };
     let mut problem = differences(&wanted, &found);
     if problem.is_none() {
         let mut names: Vec<&PathBuf> = wanted.keys().collect();
@@ -180,7 +176,8 @@ mod tests {
         for side in [&source, &target] {
             std::fs::create_dir_all(side.join("d")).unwrap();
             for number in 0..20 {
-                std::fs::write(side.join(format!("d/{number}")), format!("content {number}")).unwrap();
+                std::fs::write(side.join(format!("d/{number}")), format!("content {number}"))
+                    .unwrap();
             }
             std::fs::write(side.join("big"), vec![5; PIECE + 9]).unwrap();
         }
@@ -246,9 +243,8 @@ mod tests {
     #[test]
     fn counts() {
         let (dir, _, target) = dirs("counts");
-        let look = |files, bytes| {
-            check(&Check::Count { target: target.clone(), files, bytes }, 0).problem
-        };
+        let look =
+            |files, bytes| check(&Check::Count { target: target.clone(), files, bytes }, 0).problem;
         let bytes = PIECE as u64 + 9 + 10 * 9 + 10 * 10;
         assert_eq!((look(21, None), look(21, Some(bytes))), (None, None));
         assert_eq!(look(20, None).unwrap(), "there are 21 files at the target, not 20");

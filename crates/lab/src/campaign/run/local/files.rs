@@ -80,8 +80,9 @@ fn each(
 pub(super) fn cold(path: &Path, stop: &AtomicBool) -> Result<(), String> {
     let (mut stay, mut pages) = (0, 0);
     each(path, stop, |name| {
-        let (there, all) = forget(name)
-            .map_err(|error| format!("cannot look at {}: {}", quoted(name), Cause::System(error)))?;
+        let (there, all) = forget(name).map_err(|error| {
+            format!("cannot look at {}: {}", quoted(name), Cause::System(error))
+        })?;
         stay += there;
         pages += all;
         Ok(())

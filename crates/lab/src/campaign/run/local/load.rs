@@ -79,9 +79,8 @@ impl Points {
         self.points.push(open);
         if self.points.len() >= POINTS_MAX {
             let pairs = self.points.chunks(2);
-            self.points = pairs
-                .filter_map(|pair| pair.iter().copied().reduce(Point::joined))
-                .collect();
+            self.points =
+                pairs.filter_map(|pair| pair.iter().copied().reduce(Point::joined)).collect();
             self.doublings += 1;
         }
     }
@@ -222,7 +221,8 @@ mod tests {
         assert!(points.len() < POINTS_MAX && points.len() > POINTS_MAX / 4, "{}", points.len());
         let total: f64 = points.iter().map(|point| point.span_s).sum();
         assert!((total - 500.0).abs() < 1e-6, "{total}");
-        let mean: f64 = points.iter().map(|point| point.values[3] * point.span_s).sum::<f64>() / total;
+        let mean: f64 =
+            points.iter().map(|point| point.values[3] * point.span_s).sum::<f64>() / total;
         let wanted = (1..=rows).map(|number| f64::from(number % 7)).sum::<f64>() / f64::from(rows);
         assert!((mean - wanted).abs() < 1e-6, "{mean} {wanted}");
         assert_eq!(points.last().unwrap().at_s, 500.0);
