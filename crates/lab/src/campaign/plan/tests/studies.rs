@@ -87,8 +87,7 @@ fn the_first_study_is_planned_as_it_was() {
     assert_eq!(plan.data_sets[0].bytes, 9 * 12 + 90 * 13 + 101 * 14);
     let folder = plan.data[0].1.to_str().unwrap().to_owned();
     assert!(folder.starts_with("/cache/files-"), "{folder}");
-    let cells: Vec<&Planned> =
-        plan.cells.iter().filter(|each| each.cell.group == "1 CPU").collect();
+    let cells: Vec<&Planned> = plan.cells.iter().filter(|each| each.cell.group == "1 CPU").collect();
     let shown: Vec<(String, Option<f64>)> =
         cells.iter().map(|each| (each.cell.series.clone(), each.cell.x)).collect();
     let series = |name: &str, x| (name.to_owned(), x);
