@@ -1,7 +1,7 @@
 //! Counter-experiments: what happens to speed where one thing is changed, and only that. Those that
 //! a campaign made on purpose, and those that lie in it where two groups differ in one condition.
 
-use super::bootstrap::mean_interval;
+use super::bootstrap::mean_difference;
 use super::limits::Limiting;
 use super::quantity::quantity;
 use super::ratio::{PAIRS_MIN, log_ratios};
@@ -59,7 +59,8 @@ pub(super) fn between_groups(
 ) -> Vec<Found> {
     let mut results = Vec::new();
     for base in knees(view, rows, cells) {
-        for other in view.cells.iter().filter(|other| is_same_but_for_conditions(view, base, other)) {
+        for other in view.cells.iter().filter(|other| is_same_but_for_conditions(view, base, other))
+        {
             let Some((name, from, to)) = one_condition(base, other) else { continue };
             let counts = matches!(name, "cpus" | "iops");
             let Some((a, b)) = quantity(from, counts).zip(quantity(to, counts)) else { continue };
@@ -140,7 +141,7 @@ fn found(
             logs.iter().map(|log| log / by).collect()
         }
     };
-    let elasticity = mean_interval(&each, seed)?;
+    let elasticity = mean_difference(&each, seed)?;
     let speed = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
     let Interval { low, mid, high } = elasticity;
     let says = match mid {
@@ -157,7 +158,8 @@ fn found(
     };
     let measure = if ends { "share of the time" } else { "elasticity" };
     let interval = format!("{measure} {}, {} to {}", times(mid), times(low), times(high));
-    let interval = if elasticity.is_point() { format!("{measure} {}", times(mid)) } else { interval };
+    let interval =
+        if elasticity.is_point() { format!("{measure} {}", times(mid)) } else { interval };
     let follows = match says {
         Says::TooFew => format!("{} are too few to tell", say::things(each.len(), "pair")),
         Says::Binds => format!("{} limits", subject(changed)),

@@ -30,9 +30,9 @@ pub(super) fn costs(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> Vec
                     per_hour,
                     ..Cost::default()
                 };
-                let iops = part.view.median_of(cell.id, |run| {
-                    run.metrics.get("iops").copied().unwrap_or(0.0)
-                });
+                let iops = part
+                    .view
+                    .median_of(cell.id, |run| run.metrics.get("iops").copied().unwrap_or(0.0));
                 let wall_s = part.view.median_of(cell.id, |run| run.wall_s).unwrap_or(0.0);
                 // Where a rate is what counts, runs last as long as they are told to.
                 let timed = Some(cell).filter(|_| !part.view.more_is_better());
@@ -82,7 +82,7 @@ pub(super) fn best(parts: &[Part<'_>], costs: &[Cost], one_group: bool) -> Vec<B
 fn fastest(parts: &[Part<'_>], one_group: bool) -> Vec<Best> {
     let mut groups: Vec<&str> = Vec::new();
     for group in parts.iter().flat_map(|part| part.view.groups()) {
-        if !groups.contains(&group) && !(one_group && !groups.is_empty()) {
+        if (groups.is_empty() || !one_group) && !groups.contains(&group) {
             groups.push(group);
         }
     }
