@@ -63,7 +63,9 @@ fn without_runs(view: &View<'_>, analysis: &Analysis) -> Option<String> {
 fn not_whole(view: &View<'_>) -> Option<String> {
     match view.results.end.as_ref().map(|end| end.reason.as_str()) {
         Some("stopped") => Some("The campaign was stopped before its end.".to_owned()),
-        Some("budget") => Some("The campaign's time was over before all runs were made.".to_owned()),
+        Some("budget") => {
+            Some("The campaign's time was over before all runs were made.".to_owned())
+        }
         Some(_) => None,
         None => Some("The campaign has no end yet: more runs may follow.".to_owned()),
     }
@@ -77,7 +79,9 @@ fn few(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     let (fewer, single) = (few(PAIRS_MIN), few(2));
     if !single.is_empty() {
         let of = names(view, &single);
-        return Some(format!("One run only ({of}): its scatter is unknown, and nothing is claimed."));
+        return Some(format!(
+            "One run only ({of}): its scatter is unknown, and nothing is claimed."
+        ));
     }
     if !fewer.is_empty() {
         let of = names(view, &fewer);
@@ -104,7 +108,10 @@ fn controls(view: &View<'_>, analysis: &Analysis) -> Option<String> {
         ));
     }
     let noise = analysis.noise.filter(|noise| *noise > 0.1)?;
-    Some(format!("A loud machine: the same tool against itself differs by up to {}.", percent(noise)))
+    Some(format!(
+        "A loud machine: the same tool against itself differs by up to {}.",
+        percent(noise)
+    ))
 }
 
 /// Outliers are flagged, not dropped.

@@ -30,7 +30,8 @@ pub fn compare(results: &[Results], prices: &Prices) -> Compared {
         .zip(&names)
         .map(|(of, name)| {
             let (view, analysis) = (View::new(of), analyse(of));
-            let first = results.first().map(|first| (&first.header.metric, first.header.more_is_better));
+            let first =
+                results.first().map(|first| (&first.header.metric, first.header.more_is_better));
             let fits = first == Some((&of.header.metric, of.header.more_is_better));
             Part { view, analysis, name: name.clone(), fits }
         })
@@ -106,9 +107,11 @@ fn rows(parts: &[Part<'_>], one_group: bool) -> Vec<Row> {
             .zip(cells.first().copied().flatten())
             .map(|(part, cell)| part.view.values(cell.id))
             .unwrap_or_default();
-        let sides = parts.iter().zip(&cells).enumerate().map(|(at, (part, cell))| {
-            side(part, (*cell)?, &base, at > 0)
-        });
+        let sides = parts
+            .iter()
+            .zip(&cells)
+            .enumerate()
+            .map(|(at, (part, cell))| side(part, (*cell)?, &base, at > 0));
         Row {
             group: if one_group { String::new() } else { cell.group.clone() },
             series: cell.series.clone(),
@@ -163,4 +166,3 @@ fn of(group: &str, series: &str, one_group: bool) -> String {
         (false, false) => format!("{group}, {series}"),
     }
 }
-

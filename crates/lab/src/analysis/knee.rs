@@ -40,7 +40,8 @@ pub fn knee(points: &[(f64, Interval)], more_is_better: bool) -> Option<Knee> {
     if points.first()?.0 >= last {
         return None;
     }
-    let better = |a: &&(f64, Interval), b: &&(f64, Interval)| rate(a.1.mid).total_cmp(&rate(b.1.mid));
+    let better =
+        |a: &&(f64, Interval), b: &&(f64, Interval)| rate(a.1.mid).total_cmp(&rate(b.1.mid));
     // The fewest of equals.
     let (best_x, best) = *points.iter().rev().max_by(better)?;
     let share = |value: f64| rate(value) / rate(best.mid);

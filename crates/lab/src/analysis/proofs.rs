@@ -59,7 +59,8 @@ pub(super) fn between_groups(
 ) -> Vec<Found> {
     let mut results = Vec::new();
     for base in knees(view, rows, cells) {
-        for other in view.cells.iter().filter(|other| is_same_but_for_conditions(view, base, other)) {
+        for other in view.cells.iter().filter(|other| is_same_but_for_conditions(view, base, other))
+        {
             let Some((name, from, to)) = one_condition(base, other) else { continue };
             let counts = matches!(name, "cpus" | "iops");
             let Some((a, b)) = quantity(from, counts).zip(quantity(to, counts)) else { continue };
@@ -157,7 +158,8 @@ fn found(
     };
     let measure = if ends { "share of the time" } else { "elasticity" };
     let interval = format!("{measure} {}, {} to {}", times(mid), times(low), times(high));
-    let interval = if elasticity.is_point() { format!("{measure} {}", times(mid)) } else { interval };
+    let interval =
+        if elasticity.is_point() { format!("{measure} {}", times(mid)) } else { interval };
     let follows = match says {
         Says::TooFew => format!("{} are too few to tell", say::things(each.len(), "pair")),
         Says::Binds => format!("{} limits", subject(changed)),

@@ -44,7 +44,8 @@ pub(super) fn percent(share: f64) -> String {
     if !percent.is_finite() {
         return "–".to_owned();
     }
-    let digits = if percent.abs() < 9.95 && (percent - percent.round()).abs() >= 0.05 { 1 } else { 0 };
+    let digits =
+        if percent.abs() < 9.95 && (percent - percent.round()).abs() >= 0.05 { 1 } else { 0 };
     format!("{percent:.digits$} %")
 }
 

@@ -4,7 +4,7 @@
 use super::limits::level_words;
 use super::proofs::{Found, Says};
 use super::rivals::{Best, Lead, lead};
-use super::say::{capital, listed, is_many, of_x, percent, rate, times};
+use super::say::{capital, is_many, listed, of_x, percent, rate, times};
 use super::view::View;
 use super::{Analysis, Model, Ratio, Sweep};
 use std::collections::BTreeMap;
@@ -31,7 +31,8 @@ pub(super) fn verdict(view: &View<'_>, analysis: &Analysis, found: &[Found]) -> 
 /// Who is ahead.
 fn best(view: &View<'_>, analysis: &Analysis) -> Vec<String> {
     let groups = view.groups();
-    let leads = groups.iter().filter_map(|group| Some((*group, lead(view, &analysis.cells, group)?)));
+    let leads =
+        groups.iter().filter_map(|group| Some((*group, lead(view, &analysis.cells, group)?)));
     let leads: Vec<(&str, Lead<'_>)> = leads.collect();
     if leads.len() <= GROUPS_MAX {
         let many = leads.len() > 1;
@@ -48,7 +49,8 @@ fn best(view: &View<'_>, analysis: &Analysis) -> Vec<String> {
     for (_, lead) in &leads {
         *firsts.entry(lead.first.cell.series.as_str()).or_default() += 1;
     }
-    if firsts.len() <= 1 && view.cells.iter().all(|cell| firsts.contains_key(cell.series.as_str())) {
+    if firsts.len() <= 1 && view.cells.iter().all(|cell| firsts.contains_key(cell.series.as_str()))
+    {
         return groups_of_one(view, &leads);
     }
     let mut firsts: Vec<(&str, usize)> = firsts.into_iter().collect();

@@ -122,7 +122,8 @@ fn draw_series(series: &Series, context: &mut Context<'_, '_>) -> Outcome {
             context.draw_series(points.map(|point| Circle::new(point, 4, color.filled())))?;
         }
         Form::Triangles => {
-            context.draw_series(points.map(|point| TriangleMarker::new(point, 6, color.filled())))?;
+            context
+                .draw_series(points.map(|point| TriangleMarker::new(point, 6, color.filled())))?;
         }
         Form::Rings => {
             context.draw_series(points.map(|point| Circle::new(point, 9, line)))?;
@@ -268,13 +269,7 @@ fn largest(panel: &Panel) -> f64 {
 }
 
 /// What stands beside a tick.
-fn tick(
-    ticks: &[(f64, String)],
-    at: f64,
-    scale: Scale,
-    range: f64,
-    chars_max: usize,
-) -> String {
+fn tick(ticks: &[(f64, String)], at: f64, scale: Scale, range: f64, chars_max: usize) -> String {
     if let Some((_, text)) = ticks.iter().find(|(place, _)| *place == at) {
         return printable(text, chars_max);
     }

@@ -57,9 +57,11 @@ fn best_tool(parts: &[Part<'_>], group: &str, one_group: bool) -> Change {
     let leads: Vec<Option<Vec<String>>> = leads.collect();
     // Two that may both be right do not contradict each other.
     let known: Vec<&Vec<String>> = leads.iter().flatten().collect();
-    let common = known.iter().copied().cloned().reduce(|a, b| {
-        a.into_iter().filter(|name| b.contains(name)).collect()
-    });
+    let common = known
+        .iter()
+        .copied()
+        .cloned()
+        .reduce(|a, b| a.into_iter().filter(|name| b.contains(name)).collect());
     let differs = known.len() > 1 && common.is_none_or(|names| names.is_empty());
     let said = leads.into_iter().map(|names| Some(listed(&names?, "or"))).collect();
     change(parts, "best tool", &of(group, "", one_group), said, differs)

@@ -30,9 +30,9 @@ pub(super) fn costs(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> Vec
                     per_hour,
                     ..Cost::default()
                 };
-                let iops = part.view.median_of(cell.id, |run| {
-                    run.metrics.get("iops").copied().unwrap_or(0.0)
-                });
+                let iops = part
+                    .view
+                    .median_of(cell.id, |run| run.metrics.get("iops").copied().unwrap_or(0.0));
                 let wall_s = part.view.median_of(cell.id, |run| run.wall_s).unwrap_or(0.0);
                 // Where a rate is what counts, runs last as long as they are told to.
                 let timed = Some(cell).filter(|_| !part.view.more_is_better());

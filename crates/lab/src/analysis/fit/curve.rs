@@ -124,9 +124,8 @@ pub(super) fn fit_usl(points: &Points, start: Option<&Curve>) -> Curve {
     // fall below 0, and 0 is reached.
     let alpha = |u: f64| u * u / x_max;
     let beta = |v: f64| v * v / (x_max * x_max);
-    let squares = |[u, v]: [f64; 2]| {
-        points.scaled(|of| of.x.ln() - loss(alpha(u), beta(v), of.x).ln()).1
-    };
+    let squares =
+        |[u, v]: [f64; 2]| points.scaled(|of| of.x.ln() - loss(alpha(u), beta(v), of.x).ln()).1;
     let from = match start {
         Some(curve) => [(curve.alpha * x_max).sqrt(), (curve.beta * x_max * x_max).sqrt()],
         None => {

@@ -157,8 +157,7 @@ impl Signals {
         let (resource, words) = of(Resource::DiskIops, self.disk_iops, self.iops_limit, "IOPS")
             .or(of(Resource::DiskBandwidth, self.disk_bytes_per_s, bandwidth, "bytes/s"))
             .or(of(Resource::Network, self.net_bytes_per_s, bandwidth, "bytes/s"))?;
-        let evidence =
-            [Some(words), self.iowait_words(), self.busy_words(), self.flat_words()];
+        let evidence = [Some(words), self.iowait_words(), self.busy_words(), self.flat_words()];
         claim(resource, Level::AtLimit, evidence)
     }
 

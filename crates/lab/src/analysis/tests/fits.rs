@@ -22,8 +22,13 @@ fn runs(curve: &impl Fn(f64) -> f64, noise: f64, each: usize, seed: u64) -> Vec<
 
 #[test]
 fn the_universal_scalability_law_is_found_again() {
-    let truths =
-        [(100.0, 0.03, 0.0005), (3.0e6, 0.1, 0.0), (0.02, 0.0, 0.002), (7.0, 0.5, 0.001), (1.0, 0.0, 0.0)];
+    let truths = [
+        (100.0, 0.03, 0.0005),
+        (3.0e6, 0.1, 0.0),
+        (0.02, 0.0, 0.002),
+        (7.0, 0.5, 0.001),
+        (1.0, 0.0, 0.0),
+    ];
     for (gamma, alpha, beta) in truths {
         let found = fit(&runs(&usl(gamma, alpha, beta), 0.0, 1, 1), 1).unwrap();
         assert_eq!(found.model, Model::Usl, "{found:?}");
@@ -116,7 +121,8 @@ fn published_loads_give_published_answers() {
 #[test]
 fn too_little_is_refused() {
     assert_eq!(fit(&[(1.0, 1.0), (2.0, 2.0), (4.0, 3.0)], 1), None);
-    let often: Vec<(f64, f64)> = [1.0, 2.0, 4.0].into_iter().cycle().take(30).map(|x| (x, x)).collect();
+    let often: Vec<(f64, f64)> =
+        [1.0, 2.0, 4.0].into_iter().cycle().take(30).map(|x| (x, x)).collect();
     assert_eq!(fit(&often, 1), None);
     // What is no rate does not count.
     let odd = [(1.0, 1.0), (2.0, 2.0), (4.0, 3.0), (8.0, 0.0), (0.0, 5.0), (16.0, f64::NAN)];

@@ -145,7 +145,8 @@ fn its_own_verdict_comes_first() {
         let evidence = serde_json::json!([{"signal": "cpu_used_cores", "value": 1.98, "limit": 2}]);
         serde_json::json!({"resource": resource, "level": level, "evidence": evidence})
     };
-    for (resource, level) in [("cpu", "at-limit"), ("cpu", "consistent"), ("none", "not-determined")]
+    for (resource, level) in
+        [("cpu", "at-limit"), ("cpu", "consistent"), ("none", "not-determined")]
     {
         run(&mut results, id, (2.0, 3.0, 0.9));
         results.runs.last_mut().unwrap().verdict = Some(verdict(resource, level));
@@ -163,7 +164,8 @@ fn its_own_verdict_comes_first() {
     let found = analyse(&results).cells[0].limiting.clone();
     assert!(!found.own && !found.is_determined(), "{found:?}");
     // What is no verdict is none.
-    for odd in [serde_json::json!(null), serde_json::json!({"resource": 7}), serde_json::json!([])] {
+    for odd in [serde_json::json!(null), serde_json::json!({"resource": 7}), serde_json::json!([])]
+    {
         results.runs.iter_mut().for_each(|run| run.verdict = Some(odd.clone()));
         assert!(!analyse(&results).cells[0].limiting.own);
     }

@@ -14,12 +14,8 @@ use crate::results::{Cell, DataSet, End, Header, Machine, Results, Run, SCHEMA};
 
 /// An empty campaign on a machine with two CPUs.
 fn campaign() -> Results {
-    let machine = Machine {
-        name: "two".to_owned(),
-        cpus: 2.0,
-        cpus_online: 2,
-        ..Machine::default()
-    };
+    let machine =
+        Machine { name: "two".to_owned(), cpus: 2.0, cpus_online: 2, ..Machine::default() };
     let data = DataSet { name: "data".into(), files: 2000, bytes: 8_192_000, ..DataSet::default() };
     let header = Header {
         schema: SCHEMA,

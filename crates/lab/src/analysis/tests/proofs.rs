@@ -32,7 +32,9 @@ fn half_the_cpus_prove_what_the_signals_name() {
     assert!(near(proof.elasticity.mid, 0.971, 0.01), "{proof:?}");
     assert!(proof.elasticity.low > 0.9 && proof.elasticity.high < 1.05, "{proof:?}");
     assert!(
-        proof.sentence.starts_with("rsync: with half the CPUs 0.51 times the speed (elasticity 0.97, ")
+        proof
+            .sentence
+            .starts_with("rsync: with half the CPUs 0.51 times the speed (elasticity 0.97, ")
             && proof.sentence.ends_with(": the CPU limits."),
         "{}",
         proof.sentence
@@ -61,7 +63,8 @@ fn what_is_not_clear_says_so() {
     let found = analyse(&tried("cpus", 0.5, &[0.5, 0.5]));
     assert!(found.proofs[0].sentence.contains("2 pairs are too few to tell"));
     // No factor, no ratio: nothing that could be said.
-    for (factor, ratios) in [(1.0, [0.5; 3]), (0.0, [0.5; 3]), (f64::NAN, [0.5; 3]), (0.5, [0.0; 3])]
+    for (factor, ratios) in
+        [(1.0, [0.5; 3]), (0.0, [0.5; 3]), (f64::NAN, [0.5; 3]), (0.5, [0.0; 3])]
     {
         let found = analyse(&tried("cpus", factor, &ratios));
         assert!(found.proofs.is_empty(), "{:?}", found.proofs);
@@ -117,9 +120,11 @@ fn groups_that_differ_in_one_condition_are_an_experiment() {
     // At the knee, which is at the end here.
     assert_eq!(proof.cell, 2);
     let found = analyse(&groups("iops", ["3000", "6k"], [10.0, 10.0]));
-    assert!(found.proofs[0].sentence.contains("with twice the IOPS 1.00 times the speed")
-        || found.proofs[0].sentence.contains("with twice the IOPS 0.99 times the speed")
-        || found.proofs[0].sentence.contains("with twice the IOPS 1.01 times the speed"));
+    assert!(
+        found.proofs[0].sentence.contains("with twice the IOPS 1.00 times the speed")
+            || found.proofs[0].sentence.contains("with twice the IOPS 0.99 times the speed")
+            || found.proofs[0].sentence.contains("with twice the IOPS 1.01 times the speed")
+    );
     assert!(found.proofs[0].sentence.ends_with("does not limit."), "{:?}", found.proofs);
     // Words that are no numbers, or equal ones, are none.
     assert!(analyse(&groups("iops", ["few", "many"], [10.0, 5.0])).proofs.is_empty());

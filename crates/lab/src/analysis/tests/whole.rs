@@ -109,7 +109,9 @@ fn failed_runs_and_warm_ups_do_not_count() {
     assert_eq!(of.problems, ["12 files are missing."]);
     assert_eq!((found.cells[1].runs, found.cells[1].value), (0, None));
     let caveats = found.caveats.join(" ");
-    assert!(caveats.contains("2 runs failed and do not count (cp and broken): 12 files are missing."));
+    assert!(
+        caveats.contains("2 runs failed and do not count (cp and broken): 12 files are missing.")
+    );
     assert!(caveats.contains("No run that counts: broken."), "{caveats}");
     assert!(found.verdict[0].starts_with("cp at its best: 1 s."), "{:?}", found.verdict);
 }
@@ -147,7 +149,11 @@ fn rates_instead_of_times() {
     assert_eq!((found.comparisons[0].a, found.comparisons[0].b), (fio, own));
     assert_eq!(found.comparisons[0].ratio.claim, Claim::Slower);
     assert_eq!(found.cells[0].problems, ["it has no iops"]);
-    assert!(found.verdict[0].contains("(1,502 IOPS), 1.50 times as fast as fio"), "{:?}", found.verdict);
+    assert!(
+        found.verdict[0].contains("(1,502 IOPS), 1.50 times as fast as fio"),
+        "{:?}",
+        found.verdict
+    );
 }
 
 #[test]

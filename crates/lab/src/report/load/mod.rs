@@ -33,13 +33,7 @@ struct Kind {
     per: f64,
 }
 
-const fn kind(
-    key: &'static str,
-    unit: &'static str,
-    color: Color,
-    form: Form,
-    per: f64,
-) -> Kind {
+const fn kind(key: &'static str, unit: &'static str, color: Color, form: Form, per: f64) -> Kind {
     Kind { key, name: key, unit, color, form, per }
 }
 
@@ -166,7 +160,8 @@ pub(super) fn timeline(facts: &Facts<'_>, words: &Words) -> Option<Load> {
         // A run that is narrower than a pixel is seen all the same.
         let seen = end.max(at + total / 800.0).min(total);
         rows[row].extend([(at, foot + 0.1), (seen, foot + 0.9)]);
-        let label = format!("{}, {} {}", grouped_label(facts, one.cell), words.block, one.run.block);
+        let label =
+            format!("{}, {} {}", grouped_label(facts, one.cell), words.block, one.run.block);
         cursor.runs.push((round(at), round(end), label));
         at = end;
     }
