@@ -292,14 +292,19 @@ fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 
 /// A text that XML can hold, cut to `chars_max` characters.
 fn printable(text: &str, chars_max: usize) -> String {
-    let clean = text.chars().map(|c| {
-        let none = c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
-        if none { '\u{fffd}' } else { c }
-    });
+    let clean = text.chars().map(shown);
     let mut out: String = clean.clone().take(chars_max).collect();
     if clean.count() > chars_max {
         out.pop();
         out.push('…');
     }
     out
+}
+
+/// Control characters, what XML cannot hold, and what turns the direction of a text become the
+/// replacement character.
+pub(super) fn shown(c: char) -> char {
+    let is_direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let none = c.is_control() || is_direction || matches!(c, '\u{fffe}' | '\u{ffff}');
+    if none { '\u{fffd}' } else { c }
 }

@@ -112,7 +112,7 @@ fn sweep() -> Chart {
 #[test]
 fn a_sweep_over_doublings() {
     let picture = sweep().svg().unwrap();
-    for part in ["16 &lt;jobs&gt;", "rsync", "knee", "0.02", "100", "<circle", "<polygon"] {
+    for part in ["16 &lt;jobs&gt;", "rsync", "knee", "0.1", "100", "<circle", "<polygon"] {
         assert!(picture.contains(part), "{part} is not in {picture}");
     }
     // Doublings are evenly apart: dots of the first tool.

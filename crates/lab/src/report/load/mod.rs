@@ -4,6 +4,7 @@
 mod thin;
 
 use self::thin::{points, round, thinned};
+use super::escape;
 use super::facts::Facts;
 use super::number::digits;
 use super::sweep::look;
@@ -162,7 +163,7 @@ pub(super) fn timeline(facts: &Facts<'_>, words: &Words) -> Option<Load> {
         rows[row].extend([(at, foot + 0.1), (seen, foot + 0.9)]);
         let label =
             format!("{}, {} {}", grouped_label(facts, one.cell), words.block, one.run.block);
-        cursor.runs.push((round(at), round(end), label));
+        cursor.runs.push((round(at), round(end), escape::terminal(&label)));
         at = end;
     }
     let mut panels = panels(&pieces, total, TIMELINE_PLACES, words, &mut cursor);

@@ -91,7 +91,7 @@ fn cell(id: usize, series: &str, jobs: f64, own: bool) -> Cell {
         parameters: BTreeMap::from([(text("jobs"), jobs.to_string())]),
         conditions: BTreeMap::from([(text("iops"), text("3000"))]),
         command: format!("{series} -j {jobs} src/ dst/"),
-        data: text("files"),
+        data: text("small-2000"),
         control_of: None,
         own,
     }
@@ -137,7 +137,7 @@ fn header(cells: Vec<Cell>) -> Header {
         },
         tools: TOOLS.iter().map(tool).collect(),
         data: vec![DataSet {
-            name: "files".into(),
+            name: "small-2000".into(),
             files: 2000,
             bytes: 8_000_000,
             about: "2,000 files of 4 KiB".into(),
