@@ -61,7 +61,10 @@ fn the_name_of_the_file_says_the_form() {
     let html = std::fs::read_to_string(area.path().join("report.html")).unwrap();
     let place = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not there"));
     let said = verdict.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    assert!(place(&said.replace('"', "&quot;").replace('\'', "&#39;")) < place("<figure>"), "the verdict comes first");
+    assert!(
+        place(&said.replace('"', "&quot;").replace('\'', "&#39;")) < place("<figure>"),
+        "the verdict comes first"
+    );
 }
 
 #[test]

@@ -62,6 +62,7 @@ fn a_full_standard_output_is_an_error() {
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command = std::process::Command::new(crate::common::program());
     command.current_dir(area.path()).args(["report", "a"]).stdout(full);
-    let run = crate::common::case::Run::new("report a >/dev/full".into(), command.output().unwrap());
+    let run =
+        crate::common::case::Run::new("report a >/dev/full".into(), command.output().unwrap());
     run.expect(1).says(&["cannot write to standard output"]);
 }

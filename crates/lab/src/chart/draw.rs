@@ -122,7 +122,8 @@ fn draw_series(series: &Series, context: &mut Context<'_, '_>) -> Outcome {
             context.draw_series(points.map(|point| Circle::new(point, 4, color.filled())))?;
         }
         Form::Triangles => {
-            context.draw_series(points.map(|point| TriangleMarker::new(point, 6, color.filled())))?;
+            context
+                .draw_series(points.map(|point| TriangleMarker::new(point, 6, color.filled())))?;
         }
         Form::Rings => {
             context.draw_series(points.map(|point| Circle::new(point, 9, line)))?;
@@ -268,13 +269,7 @@ fn largest(panel: &Panel) -> f64 {
 }
 
 /// What stands beside a tick.
-fn tick(
-    ticks: &[(f64, String)],
-    at: f64,
-    scale: Scale,
-    range: f64,
-    chars_max: usize,
-) -> String {
+fn tick(ticks: &[(f64, String)], at: f64, scale: Scale, range: f64, chars_max: usize) -> String {
     if let Some((_, text)) = ticks.iter().find(|(place, _)| *place == at) {
         return printable(text, chars_max);
     }
@@ -297,14 +292,19 @@ fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 
 /// A text that XML can hold, cut to `chars_max` characters.
 fn printable(text: &str, chars_max: usize) -> String {
-    let clean = text.chars().map(|c| {
-        let none = c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
-        if none { '\u{fffd}' } else { c }
-    });
+    let clean = text.chars().map(shown);
     let mut out: String = clean.clone().take(chars_max).collect();
     if clean.count() > chars_max {
         out.pop();
         out.push('…');
     }
     out
+}
+
+/// Control characters, what XML cannot hold, and what turns the direction of a text become the
+/// replacement character.
+pub(super) fn shown(c: char) -> char {
+    let is_direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let none = c.is_control() || is_direction || matches!(c, '\u{fffe}' | '\u{ffff}');
+    if none { '\u{fffd}' } else { c }
 }

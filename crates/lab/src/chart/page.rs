@@ -2,6 +2,7 @@
 //! stand for what is seen.
 
 use super::Words;
+use super::draw::shown;
 
 /// What is drawn with, and what a page has for it.
 const COLORS: &[(&str, &str)] = &[
@@ -52,8 +53,7 @@ fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
             '"' => out.push_str("&quot;"),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            c => out.push(c),
+            c => out.push(shown(c)),
         }
     }
     out

@@ -79,8 +79,18 @@ fn sweep() -> Chart {
             height_px: Some(360),
             series: vec![
                 line("rsync", color::BLUE, Form::Dots, 110.0),
-                line("a tool with a name that takes much of a row", color::RED, Form::Triangles, 0.4),
-                line("the fit through all of it, as it was computed", color::BLUE, Form::Thin, 100.0),
+                line(
+                    "a tool with a name that takes much of a row",
+                    color::RED,
+                    Form::Triangles,
+                    0.4,
+                ),
+                line(
+                    "the fit through all of it, as it was computed",
+                    color::BLUE,
+                    Form::Thin,
+                    100.0,
+                ),
                 Series {
                     name: String::new(),
                     color: color::BLUE,
@@ -102,7 +112,7 @@ fn sweep() -> Chart {
 #[test]
 fn a_sweep_over_doublings() {
     let picture = sweep().svg().unwrap();
-    for part in ["16 &lt;jobs&gt;", "rsync", "knee", "0.02", "100", "<circle", "<polygon"] {
+    for part in ["16 &lt;jobs&gt;", "rsync", "knee", "0.1", "100", "<circle", "<polygon"] {
         assert!(picture.contains(part), "{part} is not in {picture}");
     }
     // Doublings are evenly apart: dots of the first tool.

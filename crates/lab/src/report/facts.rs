@@ -61,9 +61,11 @@ impl<'a> Facts<'a> {
                     series: &cell.series,
                     cells: vec![cell],
                     own: cell.own,
-                    sweep: self.analysis.sweeps.iter().find(|sweep| {
-                        sweep.group == cell.group && sweep.series == cell.series
-                    }),
+                    sweep: self
+                        .analysis
+                        .sweeps
+                        .iter()
+                        .find(|sweep| sweep.group == cell.group && sweep.series == cell.series),
                 }),
             }
         }

@@ -108,12 +108,7 @@ pub(super) fn verdict_ja(facts: &Facts<'_>) -> Vec<String> {
 }
 
 /// The best tool against the one that all are compared with, or that against the next best.
-fn compared_ja(
-    facts: &Facts<'_>,
-    lines: &[Line<'_>],
-    best: &Cell,
-    prefix: &str,
-) -> Option<String> {
+fn compared_ja(facts: &Facts<'_>, lines: &[Line<'_>], best: &Cell, prefix: &str) -> Option<String> {
     let reference = facts.cell(facts.reference(&best.group)?)?;
     let others = lines.iter().filter(|line| line.series != reference.series);
     let others: Vec<&Cell> = others.filter_map(|line| facts.best(&line.cells)).collect();

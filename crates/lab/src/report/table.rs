@@ -77,7 +77,10 @@ mod tests {
         table.push(vec!["x".into(), NONE.into(), "1".into()]);
         table.push_as(vec!["y".into()], true);
         let table = table.without_empty_columns();
-        assert_eq!((table.head, table.numbers), (vec!["a".into(), "c".to_owned()], vec![false, true]));
+        assert_eq!(
+            (table.head, table.numbers),
+            (vec!["a".into(), "c".to_owned()], vec![false, true])
+        );
         assert_eq!(table.rows, [["x", "1"], ["y", ""]]);
         assert_eq!(table.strong, [false, true]);
     }

@@ -39,9 +39,9 @@ pub(super) fn tools(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
             continue;
         };
         let is_reference = reference == Some(cell.id);
-        let against = facts.ratio_of(cell.id).map(|found| {
-            format!("{} ({})", ratio(&found.ratio), claim(found.claim, words))
-        });
+        let against = facts
+            .ratio_of(cell.id)
+            .map(|found| format!("{} ({})", ratio(&found.ratio), claim(found.claim, words)));
         let mut row = vec![line.series.to_owned(), facts.setting(cell)];
         row.push(or_none(of.value.as_ref().map(|value| facts.unit().interval(value))));
         row.push(if is_reference { "1".to_owned() } else { or_none(against) });

@@ -57,8 +57,13 @@ impl Page {
         for proof in &facts.analysis.proofs {
             let label = facts.cell(proof.cell).map(|cell| grouped_label(facts, cell));
             let of = &proof.elasticity;
-            let text = format!("{}: {}: {} ({})", label.unwrap_or_default(), proof.about,
-                proof.sentence, ratio(of));
+            let text = format!(
+                "{}: {}: {} ({})",
+                label.unwrap_or_default(),
+                proof.about,
+                proof.sentence,
+                ratio(of)
+            );
             self.text(&text, "  ", "");
         }
         for caveat in &facts.analysis.caveats {
@@ -96,7 +101,8 @@ impl Page {
     /// The best setting of each tool.
     fn tools(&mut self, facts: &Facts<'_>, group: &str, lines: &[Line<'_>]) {
         let reference = facts.reference(group);
-        let heads = ["tool", "setting", "median [95 %]", "ratio [95 %]", "user, s", "sys, s", "memory"];
+        let heads =
+            ["tool", "setting", "median [95 %]", "ratio [95 %]", "user, s", "sys, s", "memory"];
         let mut rows: Vec<(Vec<String>, bool)> = Vec::new();
         for line in lines {
             let best = facts.best(&line.cells).or(line.cells.first().copied());
@@ -108,7 +114,8 @@ impl Page {
             let against =
                 if reference == Some(cell.id) { "1".to_owned() } else { or_none(against) };
             let value = of.value.as_ref().map(|value| facts.unit().interval(value));
-            let mut row = vec![line.series.to_owned(), facts.setting(cell), or_none(value), against];
+            let mut row =
+                vec![line.series.to_owned(), facts.setting(cell), or_none(value), against];
             if of.runs > 0 {
                 row.extend([digits(of.user_s), digits(of.sys_s), bytes(of.rss_bytes)]);
             } else {
@@ -133,12 +140,15 @@ impl Page {
             .collect();
         let widths: Vec<usize> = (0..heads.len())
             .map(|at| {
-                let cells = rows.iter().filter_map(|(row, _)| row.get(at)).map(|text| columns(text));
+                let cells =
+                    rows.iter().filter_map(|(row, _)| row.get(at)).map(|text| columns(text));
                 cells.chain([columns(heads[at])]).max().unwrap_or(0)
             })
             .collect();
-        let is_empty = |at: usize| rows.iter().all(|(row, _)| row[at].is_empty() || row[at] == NONE);
-        let mut shown: Vec<usize> = (0..heads.len()).filter(|at| *at == 0 || !is_empty(*at)).collect();
+        let is_empty =
+            |at: usize| rows.iter().all(|(row, _)| row[at].is_empty() || row[at] == NONE);
+        let mut shown: Vec<usize> =
+            (0..heads.len()).filter(|at| *at == 0 || !is_empty(*at)).collect();
         let wide = |shown: &[usize]| shown.iter().map(|at| widths[*at] + GAP.len()).sum::<usize>();
         while shown.len() > 2 && wide(&shown) > self.width {
             shown.pop();
@@ -162,8 +172,10 @@ impl Page {
 
     /// Medians as bars; the knee has a mark.
     fn bars(&mut self, facts: &Facts<'_>, lines: &[Line<'_>]) {
-        let all: Vec<(&Line<'_>, &Cell)> =
-            lines.iter().flat_map(|line| line.cells.iter().map(move |cell| (line, *cell))).collect();
+        let all: Vec<(&Line<'_>, &Cell)> = lines
+            .iter()
+            .flat_map(|line| line.cells.iter().map(move |cell| (line, *cell)))
+            .collect();
         let chosen: Vec<(&Line<'_>, &Cell)> = if all.len() <= BARS_MAX {
             all
         } else {
@@ -188,8 +200,10 @@ impl Page {
         let mut out = Vec::new();
         for (line, cell, value) in &values {
             let label = name(cell);
-            let knee = line.sweep.and_then(|sweep| sweep.knee.as_ref()).filter(|knee| !knee.at_edge);
-            let mark = if knee.is_some_and(|knee| Some(knee.x) == cell.x) { " ◂ knee" } else { "" };
+            let knee =
+                line.sweep.and_then(|sweep| sweep.knee.as_ref()).filter(|knee| !knee.at_edge);
+            let mark =
+                if knee.is_some_and(|knee| Some(knee.x) == cell.x) { " ◂ knee" } else { "" };
             let pad = " ".repeat(names.saturating_sub(columns(&label)));
             let bar = bar(*value / largest, room);
             let shown = format!("{GAP}{label}{pad} {bar} {}{mark}", unit.text(*value));

@@ -153,7 +153,6 @@ words! {
     machine: "Machine", "マシン";
     machine_caption: "What it was measured on", "測定に使ったマシン";
     property: "property", "項目";
-    value: "value", "値";
     cpu: "CPU", "CPU の型番";
     cpus: "CPUs usable / on", "使える CPU / 稼働 CPU";
     ram: "memory", "メモリ";
@@ -161,7 +160,6 @@ words! {
     instance: "instance type", "インスタンスタイプ";
     volume: "volume {}", "ボリューム {}";
     machine_limit: "limit", "制限";
-    programs: "Programs", "プログラム";
     programs_caption: "The programs, with the hash of each file", "使ったプログラムとファイルのハッシュ";
     version: "version", "バージョン";
     path: "path", "パス";
@@ -172,7 +170,6 @@ words! {
     bytes: "bytes", "バイト数";
     about: "about", "説明";
     campaign: "The campaign as it was written", "キャンペーンの記述 (TOML)";
-    question: "Question", "問い";
     made: "Measured from {} on with {}, seed {}, scale {}.", "測定開始 {}、{} を使用、シード {}、規模 {}。";
     contents: "Contents", "目次";
     usl: "USL: α {}, β {}", "USL: α {}、β {}";

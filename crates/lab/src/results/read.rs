@@ -236,8 +236,7 @@ mod tests {
             let results = parsed(&text, &samples).unwrap();
             assert_eq!((results.runs.len(), results.curves.len()), (1, 1), "{cut}");
             // It went on right behind it.
-            let results =
-                parsed(&(text + &run_line(1, 8)), &(samples + &curve_line(1))).unwrap();
+            let results = parsed(&(text + &run_line(1, 8)), &(samples + &curve_line(1))).unwrap();
             assert_eq!((results.runs[1].block, results.curves[1].cell), (8, 1), "{cut}");
         }
         // A whole line without its end is a line.
@@ -253,7 +252,11 @@ mod tests {
             (String::new(), "", "results.jsonl' is empty"),
             ("{}\n".into(), "", "line 1: this is not the header"),
             (run_line(0, 0), "", "line 1: this is not the header"),
-            (newer, "", "line 1: these results are of schema 2, and this program knows schemas up to 1"),
+            (
+                newer,
+                "",
+                "line 1: these results are of schema 2, and this program knows schemas up to 1",
+            ),
             (good.clone() + "{\"line\":\"run\"}\n" + &run_line(0, 1), "", "line 3: missing field"),
             (good.clone() + "\n{\"line\":\"x\"}\n", "", "line 4: unknown variant"),
             (good.clone() + &header_line(), "", "line 3: a second header"),

@@ -1,11 +1,11 @@
 //! Elements of the page: tables, pictures, lists. Every text of others goes through [`html`].
 
+use crate::chart::{PLOT_LEFT_PX, PLOT_RIGHT_PX, Words};
 use crate::report::escape::{html, json_in_script};
 use crate::report::load::Load;
 use crate::report::sweep::Picture;
 use crate::report::table::Table;
 use crate::report::words::Words as Said;
-use crate::chart::{PLOT_LEFT_PX, PLOT_RIGHT_PX, Words};
 
 pub(super) fn paragraph(out: &mut String, text: &str) {
     out.push_str(&format!("<p>{}</p>\n", html(text)));

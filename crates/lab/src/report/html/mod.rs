@@ -74,9 +74,9 @@ pub(super) fn page(parts: &[Part], words: &Words) -> Result<String, String> {
 }
 
 fn navigation(contents: &[(String, String)], words: &Words) -> String {
-    let links = contents.iter().map(|(id, title)| {
-        format!("<li><a href=\"#{id}\">{}</a></li>\n", html(title))
-    });
+    let links = contents
+        .iter()
+        .map(|(id, title)| format!("<li><a href=\"#{id}\">{}</a></li>\n", html(title)));
     let links: String = links.collect();
     format!("<nav aria-label=\"{}\"><ul>\n{links}</ul></nav>\n", html(words.contents))
 }
@@ -91,11 +91,7 @@ fn machines_section(all: &[Facts<'_>], words: &Words) -> String {
     }
     table(&mut text, &machines::side_by_side(all, words));
     table(&mut text, &machines::fingerprints(all, words));
-    let section = Section {
-        id: "machines".to_owned(),
-        title: words.machines.to_owned(),
-        class: "",
-        text,
-    };
+    let section =
+        Section { id: "machines".to_owned(), title: words.machines.to_owned(), class: "", text };
     section.text(2)
 }

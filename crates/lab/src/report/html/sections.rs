@@ -98,12 +98,7 @@ fn sweep_title<'a>(facts: &Facts<'_>, words: &'a Words) -> &'a str {
 }
 
 /// Each group: picture, numbers, knee and fit; then published figures.
-fn groups(
-    facts: &Facts<'_>,
-    words: &Words,
-    prefix: &str,
-    level: usize,
-) -> Result<String, String> {
+fn groups(facts: &Facts<'_>, words: &Words, prefix: &str, level: usize) -> Result<String, String> {
     let mut text = String::new();
     let all = facts.groups();
     for (i, group) in all.iter().enumerate() {

@@ -4,6 +4,7 @@
 mod thin;
 
 use self::thin::{points, round, thinned};
+use super::escape;
 use super::facts::Facts;
 use super::number::digits;
 use super::sweep::look;
@@ -33,13 +34,7 @@ struct Kind {
     per: f64,
 }
 
-const fn kind(
-    key: &'static str,
-    unit: &'static str,
-    color: Color,
-    form: Form,
-    per: f64,
-) -> Kind {
+const fn kind(key: &'static str, unit: &'static str, color: Color, form: Form, per: f64) -> Kind {
     Kind { key, name: key, unit, color, form, per }
 }
 
@@ -166,8 +161,9 @@ pub(super) fn timeline(facts: &Facts<'_>, words: &Words) -> Option<Load> {
         // A run that is narrower than a pixel is seen all the same.
         let seen = end.max(at + total / 800.0).min(total);
         rows[row].extend([(at, foot + 0.1), (seen, foot + 0.9)]);
-        let label = format!("{}, {} {}", grouped_label(facts, one.cell), words.block, one.run.block);
-        cursor.runs.push((round(at), round(end), label));
+        let label =
+            format!("{}, {} {}", grouped_label(facts, one.cell), words.block, one.run.block);
+        cursor.runs.push((round(at), round(end), escape::terminal(&label)));
         at = end;
     }
     let mut panels = panels(&pieces, total, TIMELINE_PLACES, words, &mut cursor);

@@ -36,16 +36,14 @@ pub(super) struct Recipe {
     pub(super) slower: f64,
 }
 
-pub(super) const PLAUSIBLE: Recipe =
-    Recipe { runs: 5, samples: 30, interval_s: None, slower: 1.0 };
+pub(super) const PLAUSIBLE: Recipe = Recipe { runs: 5, samples: 30, interval_s: None, slower: 1.0 };
 /// 500 runs of ten seconds, sampled ten times a second.
 pub(super) const LARGE: Recipe =
     Recipe { runs: 20, samples: 100, interval_s: Some(0.1), slower: 1.0 };
 
 /// Seconds of a tool with so many jobs: until CPUs are full, twice as many take half as long.
 fn seconds(tool: usize, jobs: f64) -> f64 {
-    let (one, least) =
-        [(4.0, 0.9), (112.0, 17.1), (60.0, 50.0), (100.0, 20.0), (9.0, 2.0)][tool];
+    let (one, least) = [(4.0, 0.9), (112.0, 17.1), (60.0, 50.0), (100.0, 20.0), (9.0, 2.0)][tool];
     let rate: f64 = 1.0 / one * jobs;
     1.0 / rate.min(1.0 / least)
 }
@@ -93,7 +91,7 @@ fn cell(id: usize, series: &str, jobs: f64, own: bool) -> Cell {
         parameters: BTreeMap::from([(text("jobs"), jobs.to_string())]),
         conditions: BTreeMap::from([(text("iops"), text("3000"))]),
         command: format!("{series} -j {jobs} src/ dst/"),
-        data: text("files"),
+        data: text("small-2000"),
         control_of: None,
         own,
     }
@@ -139,7 +137,7 @@ fn header(cells: Vec<Cell>) -> Header {
         },
         tools: TOOLS.iter().map(tool).collect(),
         data: vec![DataSet {
-            name: "files".into(),
+            name: "small-2000".into(),
             files: 2000,
             bytes: 8_000_000,
             about: "2,000 files of 4 KiB".into(),

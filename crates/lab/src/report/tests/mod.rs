@@ -174,7 +174,9 @@ fn machines_stand_side_by_side() {
         assert!(heads.contains(&head), "{head}: {heads:?}");
     }
     // Twice as slow: a ratio of one half.
-    let ratio = texts(&found, &["td"]).iter().any(|text| text.starts_with("0.50") || text.starts_with("0.49"));
+    let ratio = texts(&found, &["td"])
+        .iter()
+        .any(|text| text.starts_with("0.50") || text.starts_with("0.49"));
     assert!(ratio);
     // The same machine twice is told apart.
     let text = page(&[plausible(), plausible()], Lang::En);
@@ -186,7 +188,12 @@ fn markdown() {
     let part = plausible();
     let text = render(std::slice::from_ref(&part), Format::Markdown, Lang::En).unwrap();
     assert!(text.starts_with("# rsync under GNU parallel, between two volumes\n\n"), "{text}");
-    for expected in ["## Verdict\n\n- ", "## The tools", "## Published figures", "| m5.large | rsync | 1 | 115 s |"] {
+    for expected in [
+        "## Verdict\n\n- ",
+        "## The tools",
+        "## Published figures",
+        "| m5.large | rsync | 1 | 115 s |",
+    ] {
         assert!(text.contains(expected), "{expected} is not in {text}");
     }
     // Every row of a table has as many cells as its head.
@@ -214,7 +221,9 @@ fn csv_has_every_run() {
     assert!(lines[0].starts_with("campaign,machine,group,series,x,cell,block"));
     assert!(lines[0].ends_with(",parameter.jobs,load.cpu_percent"), "{}", lines[0]);
     assert!(lines[1..=runs].iter().all(|line| line.split(',').count() == columns));
-    assert!(lines[1].starts_with("rsync-parallel,m5.large,small files,hakobu,1,0,0,0,0,false,true,,0,"));
+    assert!(
+        lines[1].starts_with("rsync-parallel,m5.large,small files,hakobu,1,0,0,0,0,false,true,,0,")
+    );
 }
 
 #[test]
@@ -239,7 +248,9 @@ fn svg_has_all_pictures() {
     assert_eq!(text.matches("<svg ").count(), 3);
     assert!(text.contains("#4477AA") && !text.contains("var(--"));
     let nothing = Part::default();
-    assert!(render(&[nothing], Format::Svg, Lang::En).unwrap_err().contains("nothing was measured"));
+    assert!(
+        render(&[nothing], Format::Svg, Lang::En).unwrap_err().contains("nothing was measured")
+    );
     assert!(render(&[], Format::Html, Lang::En).is_err());
 }
 
@@ -256,9 +267,12 @@ fn what_was_not_measured_is_no_error() {
     for (i, cell) in unswept.header.cells.iter_mut().enumerate() {
         (cell.x, cell.series) = (None, TOOLS[i].to_owned());
     }
-    for (results, said) in
-        [(without, "No load curves"), (none, "Verdict"), (unswept, "Side by side"), (Results::default(), "Verdict")]
-    {
+    for (results, said) in [
+        (without, "No load curves"),
+        (none, "Verdict"),
+        (unswept, "Side by side"),
+        (Results::default(), "Verdict"),
+    ] {
         let parts = [part(results)];
         let text = page(&parts, Lang::En);
         elements(&text).unwrap();
