@@ -129,7 +129,7 @@ impl Recipe {
 
     /// The size of the file of this number (from 1), in bytes.
     pub fn size(&self, number: u64) -> u64 {
-        let mut random = || Random::new(self.seed, FOR_SIZES, number);
+        let random = || Random::new(self.seed, FOR_SIZES, number);
         match &self.sizes {
             Sizes::Line => self.line(number).len() as u64,
             Sizes::Fixed(bytes) => *bytes,

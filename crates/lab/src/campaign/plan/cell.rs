@@ -1,8 +1,8 @@
 //! One cell: its exact command, what happens before and after, and what is looked at.
 
+use super::Throttle;
 use super::cells::Cells;
 use super::target::Target;
-use super::Throttle;
 use crate::campaign::data::{Recipe, list_of};
 use crate::campaign::spec::{COMPARED, CacheState, Condition, Looked, Tool};
 use crate::campaign::tools::{Config, Fill, Output, Template, Values, line, quoted};

@@ -145,16 +145,20 @@ impl<'a> Cells<'a> {
     fn series_of(&self, planned: &Planned) -> Option<&str> {
         let series = planned.cell.series.as_str();
         let starts = |tool: &&&Tool| {
-            series.strip_prefix(tool.name.as_str()).is_some_and(|rest| {
-                rest.is_empty() || rest.starts_with(", ")
-            })
+            series
+                .strip_prefix(tool.name.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
         };
         let longest = self.tools.iter().filter(starts).max_by_key(|tool| tool.name.len());
         longest.map(|tool| tool.name.as_str())
     }
 
     /// Whether the machine can have a condition, and what limits its disk.
-    fn can(&self, place: Option<&Place>, condition: &Condition) -> Result<Option<Throttle>, String> {
+    fn can(
+        &self,
+        place: Option<&Place>,
+        condition: &Condition,
+    ) -> Result<Option<Throttle>, String> {
         if let Some(cpus) = condition.cpus.filter(|cpus| *cpus > self.ground.cpus) {
             let there = self.ground.cpus;
             return Err(format!("{cpus} CPUs are needed and {there} may be used here"));

@@ -210,9 +210,8 @@ impl Cells<'_> {
                 }
                 continue;
             }
-            let how = |name: &String| {
-                tool.install.clone().or_else(|| install(name).map(str::to_owned))
-            };
+            let how =
+                |name: &String| tool.install.clone().or_else(|| install(name).map(str::to_owned));
             let mut commands: Vec<String> = lacking.iter().filter_map(how).collect();
             commands.dedup();
             let advice = match commands.is_empty() {
@@ -220,9 +219,7 @@ impl Cells<'_> {
                 false => format!("; to have it: {}", commands.join(" && ")),
             };
             let programs = lacking.join(" and ");
-            self.plan
-                .left_out
-                .push(format!("{}: {programs} is not installed{advice}", tool.name));
+            self.plan.left_out.push(format!("{}: {programs} is not installed{advice}", tool.name));
         }
     }
 

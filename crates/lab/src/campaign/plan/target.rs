@@ -205,9 +205,9 @@ fn port(text: &str, taken: &mut Vec<u16>, is_free: &dyn Fn(u16) -> bool) -> Resu
     const FIRST: u16 = 20_000;
     const COUNT: u16 = 10_000;
     // FNV-1a (Fowler, Noll, Vo): any spread will do.
-    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
+    let hash = text
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     let start = (hash % u32::from(COUNT)) as u16;
     let mut all = (0..200).map(|step| FIRST + (start + step * 7) % COUNT);
     let port = all.find(|port| !taken.contains(port) && is_free(*port));

@@ -123,9 +123,8 @@ impl Throttle {
             Way::Charged(groups) => {
                 let files = IOPS_FILES.iter().chain(&BYTES_FILES);
                 let each = |file| groups.iter().map(move |group| (group, file));
-                let off = |(group, file): (&PathBuf, &&str)| {
-                    Throttle::set(&self.device, group, file, 0)
-                };
+                let off =
+                    |(group, file): (&PathBuf, &&str)| Throttle::set(&self.device, group, file, 0);
                 files.flat_map(each).map(off).collect()
             }
             Way::Joined(group) => {

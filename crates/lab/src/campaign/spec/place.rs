@@ -109,13 +109,16 @@ fn one(name: Spot<String>, mut table: Table<'_>) -> Result<Place, Error> {
     let at = if let Some(path) = table.text("path")? {
         path_of(&table, path)?
     } else if let Some(url) = table.text("url")? {
-        let (bucket, prefix) =
-            parts(&url.value).map_err(|why| table.wrong(url.at, "url", why))?;
+        let (bucket, prefix) = parts(&url.value).map_err(|why| table.wrong(url.at, "url", why))?;
         let endpoint = table.text("endpoint")?;
         if let Some(endpoint) = &endpoint
             && !["http://", "https://"].iter().any(|start| endpoint.value.starts_with(start))
         {
-            return Err(table.wrong(endpoint.at, "endpoint", "must begin with http:// or https://"));
+            return Err(table.wrong(
+                endpoint.at,
+                "endpoint",
+                "must begin with http:// or https://",
+            ));
         }
         let endpoint = endpoint.map(|endpoint| endpoint.value);
         let region = table.text("region")?.map(|region| region.value);

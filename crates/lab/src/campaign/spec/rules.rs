@@ -185,14 +185,8 @@ pub(super) fn read(top: &mut Table<'_>, names: &Names) -> Result<Rules, Error> {
 
 /// `[repeat]`.
 pub(super) fn repeat(top: &mut Table<'_>) -> Result<Repeat, Error> {
-    let mut repeat = Repeat {
-        warmup: 0,
-        min: MIN_RUNS,
-        max: MAX_RUNS,
-        tight: TIGHT,
-        budget: None,
-        seed: 1,
-    };
+    let mut repeat =
+        Repeat { warmup: 0, min: MIN_RUNS, max: MAX_RUNS, tight: TIGHT, budget: None, seed: 1 };
     let Some(mut table) = top.table("repeat")? else { return Ok(repeat) };
     let whole = |number: Option<u64>, otherwise| number.map_or(otherwise, |number| number as u32);
     repeat.warmup = whole(table.whole_in("warmup", 0..=1000)?, 0);

@@ -12,6 +12,9 @@ pub(super) struct Spot<T> {
     pub value: T,
 }
 
+/// A key that the author chose, and the texts of its list.
+pub(super) type NamedList = (Spot<String>, Vec<Spot<String>>);
+
 /// A table that is being read.
 pub(super) struct Table<'a> {
     pub source: Source<'a>,
@@ -251,7 +254,7 @@ impl<'a> Table<'a> {
     }
 
     /// All that is left, as lists of texts with their names.
-    pub fn lists(self) -> Result<Vec<(Spot<String>, Vec<Spot<String>>)>, Error> {
+    pub fn lists(self) -> Result<Vec<NamedList>, Error> {
         let mut lists = Vec::new();
         for entry in &self.entries {
             let texts = self.as_texts(&entry.key, entry.node.clone())?;

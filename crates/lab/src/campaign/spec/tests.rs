@@ -134,7 +134,10 @@ fn everything_is_read() {
     assert_eq!((*null, *latency, bucket.as_str()), (false, Duration::from_millis(50), "things"));
     assert_eq!((*bandwidth_bytes_per_s, *in_flight_max), (Some(100_000_000), Some(8)));
     let Where::Url { prefix, endpoint, .. } = &spec.place("cloud").unwrap().at else { panic!() };
-    assert_eq!((prefix.as_str(), endpoint.as_deref()), ("some/prefix", Some("https://example.com")));
+    assert_eq!(
+        (prefix.as_str(), endpoint.as_deref()),
+        ("some/prefix", Some("https://example.com"))
+    );
     let [own, mine] = &spec.tools[..] else { panic!() };
     assert!(own.own && own.sweep == Some(Vec::new()) && own.output == Output::Own);
     assert!(!mine.own && mine.output == Output::Fio && mine.set["jobs"] == "3");
@@ -167,7 +170,12 @@ fn errors_point_at_their_place() {
         ("default = 0.5", "default = 0", (11, 11), "scale.default: must be more than 0"),
         ("count = 2000", "count = -1", (15, 9), "data.small.count: must not be negative"),
         ("count = 2000", "count = 0", (15, 9), "data.small.count: must be between 1"),
-        ("count = 2000", "count = \"2000\"", (15, 9), "a whole number is expected here, not a text"),
+        (
+            "count = 2000",
+            "count = \"2000\"",
+            (15, 9),
+            "a whole number is expected here, not a text",
+        ),
         ("count = 2000", "cuont = 2000", (15, 1), "data.small.cuont: is not known here; did you"),
         ("test_file_{n}", "test_file", (16, 8), "data.small.name: needs {n}"),
         ("test_file_{n}", "a/{n}", (16, 8), "data.small.name: must not contain a slash"),
@@ -184,13 +192,23 @@ fn errors_point_at_their_place() {
         ("jobs = [1, 4, \"400%\"]", "jobs = []", (52, 1), "sweep.jobs: needs one value"),
         ("jobs = [1, 4, \"400%\"]", "jobs = [1, 4, 1]", (52, 15), "sweep.jobs: 1 is there twice"),
         ("kind = [\"a\", \"b\"]", "src = [\"a\"]", (53, 1), "has a meaning of its own"),
-        ("use = \"hakobu\"", "use = \"hakobo\"", (56, 7), "no tool 'hakobo' is known; did you mean"),
+        (
+            "use = \"hakobu\"",
+            "use = \"hakobo\"",
+            (56, 7),
+            "no tool 'hakobo' is known; did you mean",
+        ),
         ("-j {jobs}", "-j {jbos}", (61, 11), "{jbos} stands for nothing here"),
         ("{src} {dst}", "'{src} {dst}", (61, 11), "has a ' that is not closed"),
         ("--size={file_bytes}", "--size={bytes}", (62, 12), "{bytes} stands for nothing"),
         ("MINE = \"{bucket}\"", "MINE = \"{buckets}\"", (65, 9), "tool[2].env.MINE: {buckets}"),
         ("extract = \"fio-json\"", "extract = \"x\"", (68, 11), "tool[2].extract: 'x' is neither"),
-        ("cpus = 1", "cpu = 1", (71, 1), "condition[1].cpu: is not known here; did you mean 'cpus'"),
+        (
+            "cpus = 1",
+            "cpu = 1",
+            (71, 1),
+            "condition[1].cpu: is not known here; did you mean 'cpus'",
+        ),
         ("{jobs_max}", "{jobs_min}", (77, 31), "run.setup: {jobs_min} stands for nothing"),
         ("cache = \"cold\"", "cache = \"cool\"", (79, 9), "'cool' is neither any nor cold"),
         ("min = 2\nmax", "min = 20\nmax", (83, 2), "repeat: 'max' must not be below 'min'"),
@@ -227,7 +245,10 @@ fn what_contradicts_itself_is_refused() {
         ("[place.p]\npath = \"p\"\n[[tool]]\nuse = \"aws-s3\"\n", "cannot copy into 'p'"),
         ("[place.s]\nserve = \"null\"\n[[tool]]\nuse = \"cp\"\n", "cannot upload to 's'"),
         ("[place.s]\nserve = \"null\"\n[[tool]]\nuse = \"fio\"\n", "cannot upload to 's'"),
-        ("[[tool]]\nname = \"t\"\ncommand = \"cp {src} x\"\n[place.p]\npath = \"p\"\n", "needs data"),
+        (
+            "[[tool]]\nname = \"t\"\ncommand = \"cp {src} x\"\n[place.p]\npath = \"p\"\n",
+            "needs data",
+        ),
         ("[[tool]]\nname = \"t\"\n", "give 'use' or 'command'"),
         ("[[tool]]\nuse = \"cp\"\ncommand = \"cp\"\n", "exclude each other"),
         ("[[tool]]\nname = \"t\"\ncommand = \" \"\n", "is an empty command"),

@@ -152,12 +152,7 @@ impl Names {
         checked.map_err(|why| table.wrong(spot.at, key, why))
     }
 
-    fn plain(
-        &self,
-        table: &Table<'_>,
-        key: &str,
-        spot: &Spot<String>,
-    ) -> Result<Template, Error> {
+    fn plain(&self, table: &Table<'_>, key: &str, spot: &Spot<String>) -> Result<Template, Error> {
         let template = Template::plain(&spot.value);
         self.check(&template).map_err(|why| table.wrong(spot.at, key, why))?;
         Ok(template)
@@ -268,9 +263,9 @@ fn one(
     if !options.is_empty() && !takes_options(&way) {
         return Err(table.lacks("'options' have no place in the command of this tool"));
     }
-    let needs = table.texts("needs")?.map_or_else(Vec::new, |texts| {
-        texts.value.into_iter().map(|text| text.value).collect()
-    });
+    let needs = table
+        .texts("needs")?
+        .map_or_else(Vec::new, |texts| texts.value.into_iter().map(|text| text.value).collect());
     let install = table.text("install")?.map(|text| text.value);
     let stdin = optional(&mut table, "stdin", &names)?;
     let shell = table.truth("shell")?.unwrap_or(false);
@@ -284,7 +279,19 @@ fn one(
     table.end()?;
     let sweep = own_sweep;
     Ok(Tool {
-        name, way, options, needs, install, stdin, shell, env, arrives, output, set, sweep, own,
+        name,
+        way,
+        options,
+        needs,
+        install,
+        stdin,
+        shell,
+        env,
+        arrives,
+        output,
+        set,
+        sweep,
+        own,
     })
 }
 

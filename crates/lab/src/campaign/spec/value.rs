@@ -52,10 +52,10 @@ pub fn duration(text: &str) -> Option<Duration> {
 pub fn duration_text(duration: Duration) -> String {
     let microseconds = duration.as_micros();
     match microseconds {
-        _ if microseconds == 0 || microseconds % 1_000_000 == 0 => {
+        _ if microseconds.is_multiple_of(1_000_000) => {
             format!("{} s", microseconds / 1_000_000)
         }
-        _ if microseconds % 1000 == 0 => format!("{} ms", microseconds / 1000),
+        _ if microseconds.is_multiple_of(1000) => format!("{} ms", microseconds / 1000),
         _ => format!("{microseconds} us"),
     }
 }
@@ -72,7 +72,7 @@ pub fn size_text(bytes: u64) -> String {
         (1 << 10, "KiB"),
         (1000, "KB"),
     ];
-    let unit = UNITS.iter().find(|(unit, _)| bytes >= *unit && bytes % unit == 0);
+    let unit = UNITS.iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
     unit.map_or_else(|| format!("{bytes} bytes"), |(unit, name)| format!("{} {name}", bytes / unit))
 }
 

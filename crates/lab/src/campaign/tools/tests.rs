@@ -56,8 +56,9 @@ fn simple_commands_need_no_shell() {
 #[test]
 fn what_needs_a_shell_gets_one() {
     for template in [
-        "a | b", "a && b", "a; b", "a > b", "a < b", "a $x", "a `b`", "a *", "a ?", "a [b]", "a # b",
-        "a ~/b", "cd /x", "X=1 a", "a \"$x\"", "a & b", "(a)", "a\nb", "if true", "exec a",
+        "a | b", "a && b", "a; b", "a > b", "a < b", "a $x", "a `b`", "a *", "a ?", "a [b]",
+        "a # b", "a ~/b", "cd /x", "X=1 a", "a \"$x\"", "a & b", "(a)", "a\nb", "if true",
+        "exec a",
     ] {
         assert!(Template::parse(template).unwrap().needs_shell(), "{template}");
     }

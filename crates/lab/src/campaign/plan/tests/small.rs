@@ -72,10 +72,7 @@ fn own_commands_are_filled_and_checked() {
     let text = text.replace("{mode_max}", "{name} ");
     let plan = small(&text, &["mine", "cat", "plain"]).unwrap();
     let folder = plan.data[0].1.to_str().unwrap();
-    assert_eq!(
-        commands(&plan)[1],
-        format!("mine c -j1 {folder} | cat > /work/places/p/x")
-    );
+    assert_eq!(commands(&plan)[1], format!("mine c -j1 {folder} | cat > /work/places/p/x"));
     assert_eq!(plan.cells[0].launch.argv[..2], ["sh", "-c"]);
     assert!(plan.cells[0].launch.argv[2].starts_with("mine 'a b' -j1 "));
     assert_eq!(plan.cells[0].cell.series, "mine, mode a b");
@@ -93,7 +90,8 @@ fn own_commands_are_filled_and_checked() {
 
 #[test]
 fn a_command_that_names_what_is_not_there_is_refused() {
-    let text = "[place.p]\npath = \"p\"\n[[tool]]\nname = \"t\"\ncommand = \"t {dst} {endpoint}\"\n";
+    let text =
+        "[place.p]\npath = \"p\"\n[[tool]]\nname = \"t\"\ncommand = \"t {dst} {endpoint}\"\n";
     let why = small(text, &["t"]).unwrap_err();
     assert_eq!(why, "tool 't': there is nothing for {endpoint}");
 }
