@@ -166,7 +166,7 @@ impl<'a> Job<'a> {
     }
 }
 
-#[expect(clippy::zombie_processes, reason = "child::collect() waits")]
+/// Starts it; [`child::collect`] takes it away.
 fn start(command: &mut Command) -> io::Result<(u32, Instant)> {
     let began = Instant::now();
     Ok((command.spawn()?.id(), began))
