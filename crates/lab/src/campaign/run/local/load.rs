@@ -152,7 +152,8 @@ fn curves(points: &[Point]) -> (Vec<f64>, BTreeMap<String, Vec<f64>>) {
 
 /// Three digits after the point: beyond is noise.
 fn rounded(number: f64) -> f64 {
-    let rounded = (number * 1e3).round() / 1e3;
+    // Adding zero makes -0 a plain 0.
+    let rounded = (number * 1e3).round() / 1e3 + 0.0;
     if rounded.is_finite() { rounded } else { 0.0 }
 }
 
@@ -236,5 +237,6 @@ mod tests {
         let numbers = load.values().chain(curves.values().flatten()).chain(&times);
         assert!(numbers.into_iter().all(|number| number.is_finite()));
         assert_eq!((rounded(f64::NAN), rounded(1.23456)), (0.0, 1.235));
+        assert!(rounded(-0.0).is_sign_positive());
     }
 }
