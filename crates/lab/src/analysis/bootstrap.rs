@@ -149,6 +149,9 @@ fn student(values: &[f64], logs: bool) -> Option<(f64, f64)> {
     };
     let mean = mean(&scaled)?;
     let half = t_975(scaled.len() - 1) * deviation(&scaled)? / (scaled.len() as f64).sqrt();
+    // What is told is the median, which scatters more than the mean; with more values the bootstrap
+    // sees that.
+    let half = if scaled.len() < 6 { 1.1 * half } else { half };
     let back = |value: f64| if logs { value.exp() } else { value };
     let (low, high) = (back(mean - half), back(mean + half));
     // What cannot be written as a number is as good as anything.
