@@ -183,7 +183,7 @@ impl Recipe {
         Totals { files: self.count + linked, bytes }
     }
 
-    /// What it is, in words.
+    /// What it is, in words, besides how many files and bytes.
     pub fn about(&self) -> String {
         use crate::campaign::spec::size_text;
         let sizes = match &self.sizes {
@@ -207,8 +207,7 @@ impl Recipe {
             Content::Zero => "zeroes".to_owned(),
             Content::Text(line) => format!("text '{line}'"),
         };
-        let files = if self.count == 1 { "file" } else { "files" };
-        let mut about = format!("{} {files}, {sizes}, {content}", self.count);
+        let mut about = format!("{sizes}, {content}");
         if self.depth > 0 {
             about.push_str(&format!(", {} folders {} deep", self.leaves(), self.depth));
         }

@@ -3,6 +3,7 @@
 //! makes no sense is an error that points at its line.
 
 mod data;
+mod names;
 mod node;
 mod place;
 mod rules;
@@ -13,10 +14,11 @@ mod tool;
 mod value;
 
 pub use data::{Data, ScaleBy, scaled};
+pub use names::FIXED;
 pub use node::Error;
 pub use place::{Place, Where};
 pub use rules::{COMPARED, CacheState, Condition, Looked, Rules, is_scale};
-pub use tool::{FIXED, Parameter, Tool, Way};
+pub use tool::{Parameter, Tool, Way};
 pub use value::{duration_text, hint, is_name, is_placeholder, size_text};
 
 use super::Repeat;
@@ -101,7 +103,7 @@ impl Spec {
         let scaled = rules::scaled(&mut top)?;
         let (tools, spots) = tool::read(&mut top, &sweep, &scaled)?;
         let conditions = rules::conditions(&mut top)?;
-        let known = tool::Names::of(&sweep, &scaled);
+        let known = names::Names::of(&sweep, &scaled);
         let rules = rules::read(&mut top, &known)?;
         let repeat = rules::repeat(&mut top)?;
         let check = rules::check(&mut top)?;

@@ -1,9 +1,9 @@
 //! What is put on the machine, what happens between runs, how often each is run, what is looked at
 //! afterwards, and the figures of a published study.
 
+use super::names::Names;
 use super::node::Error;
 use super::table::Table;
-use super::tool::Names;
 use super::value;
 use crate::campaign::Repeat;
 use crate::campaign::tools::Template;

@@ -202,7 +202,7 @@ pub const PROGRAMS: &[Program] = &[
     program("cp", "apt-get install coreutils", &["--version"]),
     program("rsync", "apt-get install rsync", &["--version"]),
     program("parallel", "apt-get install parallel", &["--version"]),
-    program("fpsync", "apt-get install fpart", &["-V"]),
+    program("fpsync", "apt-get install fpart", &["-h"]),
     program("xcp", "cargo install xcp", &["--version"]),
     program("cpz", "cargo install cpz", &["--version"]),
     program("rclone", "go install github.com/rclone/rclone@latest", &["version"]),
