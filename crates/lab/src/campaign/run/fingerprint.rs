@@ -52,7 +52,7 @@ const SAY_VERSION: [&str; 34] = [
 ];
 /// Programs that do when asked with `version`.
 const SAY_VERSION_AS_COMMAND: [&str; 2] = ["s5cmd", "mc"];
-/// Programs that do when asked with `-V`.
+/// Programs that do when asked with `-h`.
 const SAY_VERSION_SHORT: [&str; 2] = ["fpart", "fpsync"];
 /// Times that a command that does nothing is run to learn what starting one costs.
 const STARTS: usize = 21;
@@ -212,7 +212,7 @@ fn version(path: &Path, local: &Local) -> Option<String> {
     } else if SAY_VERSION_AS_COMMAND.contains(&name) {
         "version"
     } else if SAY_VERSION_SHORT.contains(&name) {
-        "-V"
+        "-h"
     } else {
         return None;
     };
