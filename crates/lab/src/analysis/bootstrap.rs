@@ -44,12 +44,18 @@ fn of_sorted(sorted: &[f64], share: f64) -> Option<f64> {
 /// one does with them. One value has no interval: all three numbers are that value, and
 /// [`Interval::is_point`] says so.
 pub fn interval(values: &[f64], seed: u64) -> Option<Interval> {
-    around(values, seed, |sorted| of_sorted(sorted, 0.5))
+    let positive = values.iter().all(|value| *value > 0.0);
+    around(values, seed, positive, |sorted| of_sorted(sorted, 0.5))
 }
 
-/// The mean with its 95 % interval, as [`interval`] has the median.
-pub(super) fn mean_interval(values: &[f64], seed: u64) -> Option<Interval> {
-    around(values, seed, mean)
+/// The same of differences, of which 0 is the middle: their logarithms would never reach it.
+pub(super) fn difference(values: &[f64], seed: u64) -> Option<Interval> {
+    around(values, seed, false, |sorted| of_sorted(sorted, 0.5))
+}
+
+/// The mean of differences with its 95 % interval.
+pub(super) fn mean_difference(values: &[f64], seed: u64) -> Option<Interval> {
+    around(values, seed, false, mean)
 }
 
 /// The mean. `None` without values, or where one is not finite.
@@ -89,6 +95,7 @@ impl Interval {
 fn around(
     values: &[f64],
     seed: u64,
+    logs: bool,
     statistic: impl Fn(&[f64]) -> Option<f64>,
 ) -> Option<Interval> {
     if values.iter().any(|value| !value.is_finite()) {
@@ -104,7 +111,7 @@ fn around(
     let found = resampled(seed, |random| statistic(&resample(&sorted, random)));
     let (mut low, mut high) = percentiles(found).unwrap_or((least, most));
     if sorted.len() < FEW {
-        let (below, above) = student(&sorted).unwrap_or((least, most));
+        let (below, above) = student(&sorted, logs).unwrap_or((least, most));
         (low, high) = (low.min(below), high.max(above));
     }
     Some(Interval { low: low.min(mid), mid, high: high.max(mid) })
@@ -134,15 +141,17 @@ pub(super) fn percentiles(mut found: Vec<f64>) -> Option<(f64, f64)> {
     Some((of_sorted(&found, 0.025)?, of_sorted(&found, 0.975)?))
 }
 
-/// Student's 95 % interval of the mean, of logarithms where all values are positive.
-fn student(values: &[f64]) -> Option<(f64, f64)> {
-    let logs = values.iter().all(|value| *value > 0.0);
+/// Student's 95 % interval of the mean, or of the mean of logarithms.
+fn student(values: &[f64], logs: bool) -> Option<(f64, f64)> {
     let scaled: Vec<f64> = match logs {
         true => values.iter().map(|value| value.ln()).collect(),
         false => values.to_vec(),
     };
     let mean = mean(&scaled)?;
     let half = t_975(scaled.len() - 1) * deviation(&scaled)? / (scaled.len() as f64).sqrt();
+    // What is told is the median, which scatters more than the mean; with more values the bootstrap
+    // sees that.
+    let half = if scaled.len() < 6 { 1.1 * half } else { half };
     let back = |value: f64| if logs { value.exp() } else { value };
     let (low, high) = (back(mean - half), back(mean + half));
     // What cannot be written as a number is as good as anything.

@@ -27,17 +27,24 @@ pub(super) fn summary(view: &View<'_>, cell: &Cell) -> CellSummary {
         let cost = cpu_s? / (amount? / unit);
         cost.is_finite().then_some(cost)
     };
-    let walls: Vec<f64> = view.runs(id).iter().map(|run| run.wall_s).collect();
+    let value = interval(&values, view.seed(id, 1));
+    let wall_s = match view.metric() {
+        "wall_s" => value,
+        _ => {
+            let walls: Vec<f64> = view.runs(id).iter().map(|run| run.wall_s).collect();
+            interval(&walls, view.seed(id, 1))
+        }
+    };
     CellSummary {
         cell: id,
         runs: values.len(),
         failed,
         problems,
-        value: interval(&values, view.seed(id, 1)),
+        value,
         mean: mean(&values),
         deviation: deviation(&values),
         outliers: outliers(&view.blocks(id)),
-        wall_s: interval(&walls, view.seed(id, 1)),
+        wall_s,
         user_s,
         sys_s,
         rss_bytes: of(|run| run.rss_bytes_max as f64),

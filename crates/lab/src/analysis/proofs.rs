@@ -1,7 +1,7 @@
 //! Counter-experiments: what happens to speed where one thing is changed, and only that. Those that
 //! a campaign made on purpose, and those that lie in it where two groups differ in one condition.
 
-use super::bootstrap::mean_interval;
+use super::bootstrap::mean_difference;
 use super::limits::Limiting;
 use super::quantity::quantity;
 use super::ratio::{PAIRS_MIN, log_ratios};
@@ -141,7 +141,7 @@ fn found(
             logs.iter().map(|log| log / by).collect()
         }
     };
-    let elasticity = mean_interval(&each, seed)?;
+    let elasticity = mean_difference(&each, seed)?;
     let speed = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
     let Interval { low, mid, high } = elasticity;
     let says = match mid {

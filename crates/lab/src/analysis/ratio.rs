@@ -2,7 +2,7 @@
 //! of that.
 
 use super::Interval;
-use super::bootstrap::{self, deviation, interval, mean, median, resample, t_975};
+use super::bootstrap::{self, deviation, difference, mean, median, resample, t_975};
 use std::collections::BTreeMap;
 
 /// Differences up to this are not claimed, however sure they are.
@@ -48,7 +48,7 @@ pub fn paired(
     seed: u64,
 ) -> Option<Ratio> {
     let logs = log_ratios(a, b, more_is_better);
-    Some(of_logs(interval(&logs, seed)?, logs.len()))
+    Some(of_logs(difference(&logs, seed)?, logs.len()))
 }
 
 /// Of each block that has runs of both: the logarithm of how many times as fast `a` is.

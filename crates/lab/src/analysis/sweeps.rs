@@ -19,7 +19,7 @@ pub(super) struct Row<'a> {
 /// Parameters besides the swept one.
 pub(super) fn others(cell: &Cell, x_name: &str) -> BTreeMap<String, String> {
     let mut parameters = cell.parameters.clone();
-    let is_x = |value: &String| cell.x.is_some() && value.parse().ok() == cell.x;
+    let is_x = |value: &String| cell.x.is_some() && value.parse::<f64>().ok() == cell.x;
     // By its name; where it has another one there, it is the one that has its value.
     let named = parameters.get(x_name).is_some_and(is_x).then(|| x_name.to_owned());
     let same = || parameters.iter().find(|(_, value)| is_x(value)).map(|(name, _)| name.clone());

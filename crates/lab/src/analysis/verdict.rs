@@ -35,15 +35,14 @@ fn best(view: &View<'_>, analysis: &Analysis) -> Vec<String> {
         groups.iter().filter_map(|group| Some((*group, lead(view, &analysis.cells, group)?)));
     let leads: Vec<(&str, Lead<'_>)> = leads.collect();
     if leads.len() <= GROUPS_MAX {
-        let many = leads.len() > 1;
-        let sentences = leads.iter().map(|(group, lead)| {
-            let sentence = of_lead(view, lead);
-            match many && !group.is_empty() {
-                true => format!("{}: {sentence}", capital(group)),
-                false => sentence,
-            }
+        let sentences = leads.iter().map(|(group, lead)| match leads.len() > 1 {
+            true => format!("{group}: {}", of_lead(view, lead)),
+            false => of_lead(view, lead),
         });
-        return sentences.collect();
+        let sentences: Vec<String> = sentences.collect();
+        let all = sentences.join("; ");
+        let all = if leads.len() > 1 { capital(&all) } else { all };
+        return (!all.is_empty()).then(|| format!("{all}.")).into_iter().collect();
     }
     let mut firsts: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, lead) in &leads {
@@ -57,8 +56,10 @@ fn best(view: &View<'_>, analysis: &Analysis) -> Vec<String> {
     firsts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let words: Vec<String> =
         firsts.iter().map(|(series, count)| format!("{series} in {count}")).collect();
-    let ahead = listed(&words, "and");
-    let mut sentence = format!("Of {} groups the fastest is {ahead}", leads.len());
+    let mut sentence = match firsts.as_slice() {
+        [(series, count)] => format!("{series} is the fastest in all {count} groups{}", by(&leads)),
+        _ => format!("Of {} groups the fastest is {}", leads.len(), listed(&words, "and")),
+    };
     let tied = leads.iter().filter(|(_, lead)| !lead.tied.is_empty()).count();
     if tied > 0 {
         sentence.push_str(&format!("; in {tied} of them others are not told from it"));
@@ -66,13 +67,24 @@ fn best(view: &View<'_>, analysis: &Analysis) -> Vec<String> {
     vec![format!("{sentence}.")]
 }
 
+/// How many times as fast as the next, over groups where that is claimed.
+fn by(leads: &[(&str, Lead<'_>)]) -> String {
+    let ratios = || leads.iter().filter_map(|(_, lead)| Some(lead.next.as_ref()?.1.ratio.mid));
+    match (ratios().reduce(f64::min), ratios().reduce(f64::max)) {
+        (Some(least), Some(most)) => {
+            format!(", {} to {} times as fast as the next", times(least), times(most))
+        }
+        _ => String::new(),
+    }
+}
+
 /// Where there is only one tool: what it reaches where.
 fn groups_of_one(view: &View<'_>, leads: &[(&str, Lead<'_>)]) -> Vec<String> {
     let words: Vec<String> = leads
         .iter()
-        .map(|(group, lead)| format!("{group} {}", reached(view, &lead.first)))
+        .map(|(group, lead)| format!("{group}: {}", reached(view, &lead.first)))
         .collect();
-    vec![format!("The best of each group: {}.", words.join(", "))]
+    vec![format!("The best of each group: {}.", words.join("; "))]
 }
 
 fn of_lead(view: &View<'_>, lead: &Lead<'_>) -> String {
@@ -84,16 +96,16 @@ fn of_lead(view: &View<'_>, lead: &Lead<'_>) -> String {
     });
     let tied: Vec<String> = lead.tied.iter().map(|best| best.cell.series.clone()).collect();
     match (tied.is_empty(), next) {
-        (true, None) => format!("{name} at its best: {reached}."),
-        (true, Some(next)) => format!("{name} is the fastest ({reached}), {next}."),
+        (true, None) => format!("{name} at its best: {reached}"),
+        (true, Some(next)) => format!("{name} is the fastest ({reached}), {next}"),
         (false, _) if lead.unsure => {
             let than = listed(&tied, "and");
-            format!("{name} is ahead of {than} ({reached}), by too few runs to claim it.")
+            format!("{name} is ahead of {than} ({reached}), by too few runs to claim it")
         }
         (false, next) => {
             let all: Vec<String> = [name.clone()].into_iter().chain(tied).collect();
             let next = next.map(|next| format!(", {next}")).unwrap_or_default();
-            format!("{} are not told apart ({reached}){next}.", listed(&all, "and"))
+            format!("{} are not told apart ({reached}){next}", listed(&all, "and"))
         }
     }
 }
@@ -150,7 +162,17 @@ fn knees(view: &View<'_>, sweeps: &[&Sweep]) -> Option<String> {
         })
     });
     let words: Vec<String> = words.collect();
-    (!words.is_empty()).then(|| format!("{}.", capital(&words.join("; "))))
+    let said = format!("{}{}.", place(view, sweeps), words.join("; "));
+    (!words.is_empty()).then(|| capital(&said))
+}
+
+/// Which group sweeps are of, where there are several.
+fn place(view: &View<'_>, sweeps: &[&Sweep]) -> String {
+    let group = sweeps.first().map_or("", |sweep| sweep.group.as_str());
+    match view.groups().len() {
+        0 | 1 => String::new(),
+        _ => format!("{group}: "),
+    }
 }
 
 /// What limits, along the sweep; without one, at the best cell.
@@ -185,7 +207,8 @@ fn limits(view: &View<'_>, analysis: &Analysis, sweeps: &[&Sweep]) -> Option<Str
     });
     let swept = sweeps.iter().any(|sweep| !sweep.stretches.is_empty());
     let words: Vec<String> = alone.into_iter().chain(words.filter(|_| swept)).collect();
-    (!words.is_empty()).then(|| format!("What limits {}.", words.join("; ")))
+    let said = format!("{}what limits {}.", place(view, sweeps), words.join("; "));
+    (!words.is_empty()).then(|| capital(&said))
 }
 
 fn uncapital(text: &str) -> String {

@@ -82,7 +82,7 @@ pub(super) fn best(parts: &[Part<'_>], costs: &[Cost], one_group: bool) -> Vec<B
 fn fastest(parts: &[Part<'_>], one_group: bool) -> Vec<Best> {
     let mut groups: Vec<&str> = Vec::new();
     for group in parts.iter().flat_map(|part| part.view.groups()) {
-        if !groups.contains(&group) && !(one_group && !groups.is_empty()) {
+        if (groups.is_empty() || !one_group) && !groups.contains(&group) {
             groups.push(group);
         }
     }

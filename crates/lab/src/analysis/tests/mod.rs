@@ -9,6 +9,7 @@ mod proofs;
 mod stats;
 mod studies;
 mod whole;
+mod words;
 
 use crate::results::{Cell, DataSet, End, Header, Machine, Results, Run, SCHEMA};
 

@@ -119,6 +119,9 @@ fn groups_that_differ_in_one_condition_are_an_experiment() {
     assert!(proof.sentence.ends_with("the CPU limits."), "{proof:?}");
     // At the knee, which is at the end here.
     assert_eq!(proof.cell, 2);
+    let verdict = found.verdict.join(" ");
+    assert!(verdict.contains("1: for rsync 4 jobs are best, where the sweep ends"), "{verdict}");
+    assert!(verdict.contains("Tried out: rsync with 4 jobs: with twice the CPUs "), "{verdict}");
     let found = analyse(&groups("iops", ["3000", "6k"], [10.0, 10.0]));
     assert!(
         found.proofs[0].sentence.contains("with twice the IOPS 1.00 times the speed")

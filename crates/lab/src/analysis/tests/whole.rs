@@ -210,3 +210,45 @@ fn nothing_was_measured() {
     let found = analyse(&results);
     assert_eq!(found.cells[0].limiting.resource, Resource::None);
 }
+
+#[test]
+fn many_groups_are_counted() {
+    let mut results = campaign();
+    let mut random = fastrand::Rng::with_seed(9);
+    for (group, times) in [("a", 2.0), ("b", 3.0), ("c", 0.5)] {
+        for (tool, wall_s) in [("hakobu", 1.0), ("cp", times)] {
+            let id = cell(&mut results, group, tool, None);
+            for _ in 0..5 {
+                run(&mut results, id, (wall_s * (0.01 * normal(&mut random)).exp(), 0.1, 0.1));
+            }
+        }
+    }
+    let found = analyse(&results);
+    assert_eq!(found.verdict[0], "Of 3 groups the fastest is hakobu in 2 and cp in 1.");
+    assert_eq!(found.comparisons.len(), 3);
+    for run in results.runs.iter_mut().filter(|run| run.cell == 5) {
+        run.wall_s *= 8.0;
+    }
+    let found = analyse(&results);
+    let verdict = &found.verdict[0];
+    assert!(verdict.starts_with("hakobu is the fastest in all 3 groups, "), "{verdict}");
+    assert!(verdict.ends_with(" times as fast as the next."), "{verdict}");
+    // Two groups have a sentence each.
+    results.header.cells.truncate(4);
+    let found = analyse(&results);
+    assert!(found.verdict[0].starts_with("A: hakobu is the fastest ("), "{:?}", found.verdict);
+    assert!(found.verdict[0].contains("); b: hakobu is the fastest ("), "{:?}", found.verdict);
+}
+
+#[test]
+fn a_tool_that_finds_its_jobs_by_itself_is_told_first() {
+    let mut results = two_tools(0.01, 3, 7);
+    let id = cell(&mut results, "", "hakobu auto", None);
+    let verdict = serde_json::json!({"resource": "cpu", "level": "at-limit"});
+    for _ in 0..7 {
+        run(&mut results, id, (1.0, 1.9, 0.1));
+        results.runs.last_mut().unwrap().verdict = Some(verdict.clone());
+    }
+    let found = analyse(&results).verdict.join(" ");
+    assert!(found.contains("What limits hakobu auto: the CPU (at the limit of); hakobu: up to 4"));
+}
