@@ -78,7 +78,7 @@ fn sweep() -> Chart {
             scale: Scale::Logarithmic,
             height_px: Some(360),
             series: vec![
-                line("rsync", color::BLUE, Form::Dots, 110.0),
+                line("rsync under GNU parallel, as published", color::BLUE, Form::Dots, 110.0),
                 line(
                     "a tool with a name that takes much of a row",
                     color::RED,

@@ -52,14 +52,14 @@ pub(super) fn stretches_text(stretches: &[Stretch], facts: &Facts<'_>, words: &W
 /// The curve through a sweep, and what it predicts.
 pub(super) fn fit_text(fit: &Fit, facts: &Facts<'_>, words: &Words) -> String {
     let unit = facts.unit();
+    let x_name = facts.header().x_name.as_deref().unwrap_or("x");
     let curve = match fit.model {
         Model::Usl => with(words.usl, &[&ratio(&fit.alpha), &ratio(&fit.beta)]),
         Model::Cap => {
             let at = fit.peak_x.map_or_else(String::new, |peak| ratio(&peak));
-            with(words.cap, &[&at])
+            with(words.cap, &[&format!("{x_name}={at}")])
         }
     };
-    let x_name = facts.header().x_name.as_deref().unwrap_or("x");
     let twice = match fit.work {
         // A time falls where the rate rises: its ends change places.
         Some(work) => Interval {

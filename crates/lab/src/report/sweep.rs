@@ -21,7 +21,7 @@ const FIT_POINTS: u32 = 80;
 /// The colour and form of the n-th tool: after all colours the next form.
 pub(super) fn look(number: usize) -> (Color, Form) {
     let color = color::ALL[number % color::ALL.len()];
-    let is_first_round = (number / color::ALL.len()) % 2 == 0;
+    let is_first_round = (number / color::ALL.len()).is_multiple_of(2);
     (color, if is_first_round { Form::Dots } else { Form::Triangles })
 }
 

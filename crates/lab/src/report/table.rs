@@ -44,11 +44,10 @@ impl Table {
         let keep: Vec<bool> = (0..self.head.len())
             .map(|at| at == 0 || self.rows.iter().any(|row| !row[at].is_empty() && row[at] != NONE))
             .collect();
-        let kept = |row: Vec<String>| -> Vec<String> {
-            row.into_iter().zip(&keep).filter(|(_, keep)| **keep).map(|(text, _)| text).collect()
-        };
-        self.head = kept(self.head);
-        self.rows = self.rows.into_iter().map(kept).collect();
+        for row in self.rows.iter_mut().chain([&mut self.head]) {
+            let mut keep = keep.iter();
+            row.retain(|_| keep.next().is_none_or(|keep| *keep));
+        }
         let numbers = self.numbers.iter().zip(&keep).filter(|(_, keep)| **keep);
         self.numbers = numbers.map(|(number, _)| *number).collect();
         self

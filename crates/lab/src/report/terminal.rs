@@ -244,7 +244,7 @@ fn bar(share: f64, room: usize) -> String {
     let parts = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let eighths = ((share.clamp(0.0, 1.0) * room as f64 * 8.0).round() as usize).max(1);
     let mut out = "█".repeat(eighths / 8);
-    if eighths % 8 > 0 {
+    if !eighths.is_multiple_of(8) {
         out.push(parts[eighths % 8]);
     }
     out
@@ -303,7 +303,7 @@ fn wrapped(text: &str, most: usize) -> Vec<String> {
             };
             let begin: String = word.chars().take_while(fits).collect();
             word = word[begin.len()..].to_owned();
-            lines = lines.into_iter().filter(|line| !line.is_empty()).collect();
+            lines.retain(|line| !line.is_empty());
             lines.extend([begin, String::new()]);
         }
     }

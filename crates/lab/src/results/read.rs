@@ -122,7 +122,7 @@ fn understand<T: DeserializeOwned>(line: &Text<'_>, start: &[u8]) -> Result<Opti
         Err(why) => why,
     };
     let starts = line.text.windows(start.len()).enumerate().skip(1);
-    let behind = starts.filter(|(_, window)| *window == start).last().map(|(at, _)| at);
+    let behind = starts.rev().find(|(_, window)| *window == start).map(|(at, _)| at);
     let behind = behind.and_then(|at| serde_json::from_slice(&line.text[at..]).ok());
     match behind {
         Some(value) => Ok(Some(value)),
