@@ -7,6 +7,7 @@ mod demo;
 mod du;
 mod head;
 mod ls;
+mod manual;
 mod mpu;
 mod mv;
 mod pipe;
@@ -19,7 +20,7 @@ mod tool;
 mod verify;
 mod watch;
 
-use crate::options::Refused;
+use crate::options::{self, Refused, Table, tools};
 use crate::show::{Line, Show, Wanted, output};
 use crate::{exit, signals};
 use hakobu_transfer::error::{Fatal, quoted};
@@ -39,34 +40,124 @@ pub struct Command {
     pub about: &'static str,
     /// Does it: the arguments are those after the name.
     pub run: fn(Vec<OsString>) -> ExitCode,
+    /// Its options.
+    pub table: &'static Table,
 }
 
 /// All of them, in the order of the overview.
 const COMMANDS: &[Command] = &[
-    Command { name: "sync", about: "make DST like SRC (rsync's options)", run: sync::run },
-    Command { name: "cp", about: "copy (cp's options)", run: cp::run },
-    Command { name: "mv", about: "rename or move (mv's options)", run: mv::run },
-    Command { name: "verify", about: "say where two trees differ", run: verify::run },
-    Command { name: "rm", about: "remove files and trees (rm's options)", run: rm::run },
-    Command { name: "ls", about: "list directories and files (ls's options)", run: ls::run },
-    Command { name: "du", about: "count the room that trees take (du's options)", run: du::run },
-    Command { name: "cat", about: "objects to standard output", run: cat::run },
-    Command { name: "pipe", about: "standard input to an object", run: pipe::run },
-    Command { name: "head", about: "what headers say of objects and buckets", run: head::run },
-    Command { name: "stat", about: "the same as head", run: head::run },
-    Command { name: "mb", about: "make buckets", run: buckets::make },
-    Command { name: "rb", about: "remove buckets", run: buckets::remove },
-    Command { name: "presign", about: "URLs that let anybody read an object", run: presign::run },
-    Command { name: "mpu", about: "list or abort unfinished multipart uploads", run: mpu::run },
-    Command { name: "run", about: "commands from a file, one a line, in parallel", run: run::run },
-    Command { name: "watch", about: "record a command as time and vmstat would", run: watch::run },
-    Command { name: "demo", about: "carry files of its own up, down, proven", run: demo::run },
-    Command { name: "serve", about: "serve S3 for tests and measurements", run: serve::run },
+    Command {
+        name: "sync",
+        about: "make DST like SRC (rsync's options)",
+        run: sync::run,
+        table: &options::sync::TABLE,
+    },
+    Command { name: "cp", about: "copy (cp's options)", run: cp::run, table: &options::cp::TABLE },
+    Command {
+        name: "mv",
+        about: "rename or move (mv's options)",
+        run: mv::run,
+        table: &options::mv::TABLE,
+    },
+    Command {
+        name: "verify",
+        about: "say where two trees differ",
+        run: verify::run,
+        table: &options::verify::TABLE,
+    },
+    Command {
+        name: "rm",
+        about: "remove files and trees (rm's options)",
+        run: rm::run,
+        table: &options::rm::TABLE,
+    },
+    Command {
+        name: "ls",
+        about: "list directories and files (ls's options)",
+        run: ls::run,
+        table: &options::ls::TABLE,
+    },
+    Command {
+        name: "du",
+        about: "count the room that trees take (du's options)",
+        run: du::run,
+        table: &options::du::TABLE,
+    },
+    Command { name: "cat", about: "objects to standard output", run: cat::run, table: &tools::CAT },
+    Command {
+        name: "pipe",
+        about: "standard input to an object",
+        run: pipe::run,
+        table: &tools::PIPE,
+    },
+    Command {
+        name: "head",
+        about: "what headers say of objects and buckets",
+        run: head::run,
+        table: &tools::HEAD,
+    },
+    Command { name: "stat", about: "the same as head", run: head::run, table: &tools::HEAD },
+    Command { name: "mb", about: "make buckets", run: buckets::make, table: &tools::MB },
+    Command { name: "rb", about: "remove buckets", run: buckets::remove, table: &tools::RB },
+    Command {
+        name: "presign",
+        about: "URLs that let anybody read an object",
+        run: presign::run,
+        table: &tools::PRESIGN,
+    },
+    Command {
+        name: "mpu",
+        about: "list or abort unfinished multipart uploads",
+        run: mpu::run,
+        table: &tools::MPU,
+    },
+    Command {
+        name: "run",
+        about: "commands from a file, one a line, in parallel",
+        run: run::run,
+        table: &tools::RUN,
+    },
+    Command {
+        name: "watch",
+        about: "record a command as time and vmstat would",
+        run: watch::run,
+        table: &options::watch::TABLE,
+    },
+    Command {
+        name: "demo",
+        about: "carry files of its own up, down, proven",
+        run: demo::run,
+        table: &options::demo::TABLE,
+    },
+    Command {
+        name: "serve",
+        about: "serve S3 for tests and measurements",
+        run: serve::run,
+        table: &options::serve::TABLE,
+    },
+    Command {
+        name: "man",
+        about: "manual pages of these commands",
+        run: manual::man,
+        table: &options::manual::MAN,
+    },
+    Command {
+        name: "completions",
+        about: "completions for a shell",
+        run: manual::completions,
+        table: &options::manual::COMPLETIONS,
+    },
 ];
 
 /// The command of a name.
 pub fn find(name: &str) -> Option<&'static Command> {
     COMMANDS.iter().find(|command| command.name == name)
+}
+
+/// The option tables of all commands.
+#[cfg(test)]
+pub fn tables() -> impl Iterator<Item = &'static Table> {
+    COMMANDS.iter().map(|command| command.table)
 }
 
 /// The help of the program.
@@ -76,7 +167,7 @@ pub fn overview() -> String {
          Usage: hakobu COMMAND [OPTIONS] [PATHS]\n\nCommands:\n",
     );
     for command in COMMANDS {
-        out.push_str(&format!("  {:<8} {}\n", command.name, command.about));
+        out.push_str(&format!("  {:<11} {}\n", command.name, command.about));
     }
     out.push_str(
         "\nhakobu help COMMAND (or hakobu COMMAND --help) shows its options;\n\

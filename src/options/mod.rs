@@ -9,6 +9,7 @@ pub mod demo;
 pub mod du;
 mod filter;
 pub mod ls;
+pub mod manual;
 pub mod mv;
 mod opt;
 pub mod rm;
@@ -91,7 +92,8 @@ impl From<Fatal> for Refused {
 const PATHS: &str = "PATHS";
 
 impl Table {
-    fn clap(&self) -> Command {
+    /// As clap has it: for manual pages and completions, too.
+    pub fn clap(&self) -> Command {
         let mut command = Command::new(self.command)
             .about(self.about)
             .override_usage(self.usage)

@@ -27,26 +27,7 @@ fn spelled(table: &Table, line: &str) -> String {
 
 #[test]
 fn tables_are_sound() {
-    for table in [
-        &sync::TABLE,
-        &cp::TABLE,
-        &mv::TABLE,
-        &rm::TABLE,
-        &du::TABLE,
-        &ls::TABLE,
-        &verify::TABLE,
-        &tools::CAT,
-        &tools::PIPE,
-        &tools::HEAD,
-        &tools::MB,
-        &tools::RB,
-        &tools::PRESIGN,
-        &tools::MPU,
-        &tools::RUN,
-        &demo::TABLE,
-        &serve::TABLE,
-        &watch::TABLE,
-    ] {
+    for table in crate::commands::tables() {
         table.clap().debug_assert();
         assert!(table.help().contains(table.usage), "{}", table.command);
     }

@@ -171,7 +171,7 @@ fn experiment(made: &Experiment) -> String {
 
 /// The numbers of jobs in the order in which they were set, and the best of them.
 fn tried(path: &[Step]) -> String {
-    let mut steps: Vec<usize> = path.iter().map(|step| step.setting.jobs).collect();
+    let mut steps: Vec<usize> = path.iter().map(|step| step.jobs).collect();
     steps.dedup();
     let shown: Vec<String> = match steps.len() {
         0..=16 => steps.iter().map(usize::to_string).collect(),
@@ -182,7 +182,7 @@ fn tried(path: &[Step]) -> String {
             first.chain(["…".to_owned()]).chain(last.iter().map(usize::to_string)).collect()
         }
     };
-    let measured = path.iter().filter_map(|step| Some((step.setting.jobs, step.rate?)));
+    let measured = path.iter().filter_map(|step| Some((step.jobs, step.rate?)));
     let best = measured.max_by(|a, b| a.1.total_cmp(&b.1));
     let best = best.map_or(String::new(), |(jobs, rate)| {
         format!(" (best: {}/s with {jobs})", number::bytes(rate.max(0.0) as u64))
@@ -273,15 +273,13 @@ pub fn value(verdict: &Verdict) -> Value {
 /// The way of the number of jobs as JSON has it: seconds since the start, units, goodput a second
 /// (`null` where no window counted).
 pub fn jobs_path(path: &[Step]) -> Vec<Jobs> {
-    let point =
-        |step: &Step| Jobs { t_s: step.at.as_secs_f64(), jobs: step.setting.jobs, rate: step.rate };
+    let point = |step: &Step| Jobs { t_s: step.at.as_secs_f64(), jobs: step.jobs, rate: step.rate };
     path.iter().map(point).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hakobu_transfer::tune::Setting;
     use std::time::Duration;
 
     fn full_cpus() -> Facts {
@@ -298,7 +296,7 @@ mod tests {
     }
 
     fn step(at_s: u64, jobs: usize, rate: Option<f64>) -> Step {
-        Step { at: Duration::from_secs(at_s), setting: Setting { jobs, streams: 0 }, rate }
+        Step { at: Duration::from_secs(at_s), jobs, rate }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Measures and explains: the servers to measure against, recordings of what a machine does, pictures.
 
+pub mod analysis;
 pub mod campaign;
 pub mod chart;
 pub mod record;

@@ -2,19 +2,36 @@
 //! the same results always say the same.
 
 mod bootstrap;
+mod caveats;
+mod cells;
+mod compare;
+mod compared;
 mod fit;
 mod knee;
 mod limits;
+mod prices;
+mod proofs;
+mod quantity;
 mod ratio;
+mod rivals;
+mod say;
 mod steady;
+mod sweeps;
+#[cfg(test)]
+mod tests;
+mod verdict;
+mod view;
 mod whole;
 
 pub use bootstrap::{interval, median, quantile};
+pub use compare::compare;
+pub use compared::{Best, Change, Compared, Cost, Row, Side};
 pub use fit::{Fit, Model, fit};
 pub use knee::{Knee, knee};
-pub use limits::{Limiting, Stretch};
-pub use ratio::{Claim, Ratio, paired};
-pub use steady::steady;
+pub use limits::{Limiting, Stretch, level_words};
+pub use prices::{Prices, parse_price, parse_rated};
+pub use ratio::{Claim, PAIRS_MIN, Ratio, paired, unpaired};
+pub use steady::{Steady, steady};
 
 use std::collections::BTreeMap;
 
@@ -62,6 +79,9 @@ pub struct CellSummary {
     pub cpu_s_per_1000_files: Option<f64>,
     /// Medians of the load means of its runs.
     pub load: BTreeMap<String, f64>,
+    /// Seconds after which its runs are steady (see [`steady()`]): median. `None` without curves, or
+    /// where most of its runs never are.
+    pub steady_s: Option<f64>,
     /// What limited it.
     pub limiting: Limiting,
 }
@@ -79,6 +99,8 @@ pub struct Sweep {
     pub knee: Option<Knee>,
     /// The curve through its points.
     pub fit: Option<Fit>,
+    /// What rates of the fit count: `files/s`, `bytes/s`, `runs/s`, or the metric.
+    pub rate_unit: String,
     /// What limited it, from where to where.
     pub stretches: Vec<Stretch>,
 }

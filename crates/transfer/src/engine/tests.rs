@@ -110,7 +110,7 @@ fn copy(area: &Area, helm: &Helm, control: &Control, target: TargetMode) -> Tota
 }
 
 fn helm(jobs: usize, jobs_max: usize) -> Helm {
-    Helm { gate: Gate::new(jobs, jobs_max, 0), meter: Meter::new(jobs_max), ..Helm::fixed(1) }
+    Helm { gate: Gate::new(jobs, jobs_max), meter: Meter::new(jobs_max), ..Helm::fixed(1) }
 }
 
 /// What holds after every run that was not stopped.
@@ -182,7 +182,7 @@ fn the_gate_may_change_at_any_time() {
             scope.spawn(|| {
                 let mut random = fastrand::Rng::with_seed(seed);
                 while !over.load(Ordering::Relaxed) {
-                    helm.gate.set(random.usize(0..=9), 0);
+                    helm.gate.set(random.usize(0..=9));
                     std::thread::sleep(Duration::from_micros(random.u64(0..2000)));
                 }
             });
@@ -241,7 +241,7 @@ fn watched(area: &Area, helm: &Helm, count: fn(&Counts) -> u64) -> (f64, u64) {
                 let at = begun.elapsed();
                 seen.push((at, count(&helm.meter.counts())));
                 // A tuner at work.
-                helm.gate.set(1 + seen.len() / 20 % 5, 0);
+                helm.gate.set(1 + seen.len() / 20 % 5);
             }
             let rose = |(from, before): &(Duration, u64)| {
                 let within =

@@ -46,8 +46,6 @@ pub struct Key {
 pub struct Seed {
     /// Units under way, 1 to 65,536.
     pub jobs: usize,
-    /// Parts of one large object under way; 0 where that was not tuned.
-    pub streams: usize,
 }
 
 /// The file makes no sense.
@@ -73,7 +71,6 @@ pub struct Seeds {
 struct Entry {
     key: Key,
     jobs: usize,
-    streams: usize,
     /// Seconds since 1970.
     saved_s: u64,
 }
@@ -140,14 +137,14 @@ impl Seeds {
     pub fn get(&self, key: &Key) -> Option<Seed> {
         let mut newest_first = self.fresh.iter().rev().chain(self.entries.iter().rev());
         let entry = newest_first.find(|entry| entry.key == *key)?;
-        Some(Seed { jobs: entry.jobs.clamp(1, NUMBER_MAX), streams: entry.streams.min(NUMBER_MAX) })
+        Some(Seed { jobs: entry.jobs.clamp(1, NUMBER_MAX) })
     }
 
     /// Remembers what was good for this; [`Seeds::save`] writes it down.
     pub fn put(&mut self, key: Key, seed: Seed, now: SystemTime) {
         self.fresh.retain(|entry| entry.key != key);
-        let Seed { jobs, streams } = seed;
-        self.fresh.push(Entry { key, jobs, streams, saved_s: seconds(now) });
+        let Seed { jobs } = seed;
+        self.fresh.push(Entry { key, jobs, saved_s: seconds(now) });
     }
 
     /// Adds what was put to what is in the file by now, in one step: a reader sees the old or the

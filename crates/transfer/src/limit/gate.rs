@@ -9,7 +9,6 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub struct Gate {
     jobs: AtomicUsize,
-    streams: AtomicUsize,
     jobs_max: usize,
     changing: Mutex<()>,
     changed: Condvar,
@@ -17,13 +16,11 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// `jobs` units may be under way, and never more than `jobs_max`; of one large object, `streams` parts
-    /// (0: as many as fit).
-    pub fn new(jobs: usize, jobs_max: usize, streams: usize) -> Gate {
+    /// `jobs` units may be under way, and never more than `jobs_max`.
+    pub fn new(jobs: usize, jobs_max: usize) -> Gate {
         let jobs_max = jobs_max.max(1);
         Gate {
             jobs: AtomicUsize::new(jobs.clamp(1, jobs_max)),
-            streams: AtomicUsize::new(streams),
             jobs_max,
             changing: Mutex::default(),
             changed: Condvar::new(),
@@ -33,7 +30,7 @@ impl Gate {
 
     /// Always `jobs`.
     pub fn fixed(jobs: usize) -> Gate {
-        Gate::new(jobs, jobs, 0)
+        Gate::new(jobs, jobs)
     }
 
     /// Units that may be under way now, at least 1.
@@ -46,17 +43,10 @@ impl Gate {
         self.jobs_max
     }
 
-    /// Parts of one large object that may be under way; 0 where that is left to the engine.
-    pub fn streams(&self) -> usize {
-        self.streams.load(Ordering::Relaxed)
-    }
-
-    /// Sets both and wakes who waits for more. Nobody who is at work is interrupted.
-    pub fn set(&self, jobs: usize, streams: usize) {
+    /// Sets it and wakes who waits for more. Nobody who is at work is interrupted.
+    pub fn set(&self, jobs: usize) {
         let jobs = jobs.clamp(1, self.jobs_max);
-        let old = self.jobs.swap(jobs, Ordering::Relaxed);
-        let old_streams = self.streams.swap(streams, Ordering::Relaxed);
-        if (jobs, streams) != (old, old_streams) {
+        if self.jobs.swap(jobs, Ordering::Relaxed) != jobs {
             self.wake();
         }
     }
@@ -89,21 +79,21 @@ mod tests {
 
     #[test]
     fn the_bounds_hold() {
-        let gate = Gate::new(5, 8, 0);
+        let gate = Gate::new(5, 8);
         assert_eq!(gate.jobs(), 5);
-        gate.set(0, 3);
-        assert_eq!((gate.jobs(), gate.streams()), (1, 3));
-        gate.set(100, 3);
+        gate.set(0);
+        assert_eq!(gate.jobs(), 1);
+        gate.set(100);
         assert_eq!(gate.jobs(), 8);
         gate.wait_for_turn(7, || false);
     }
 
     #[test]
     fn who_waits_is_woken() {
-        let gate = Gate::new(1, 4, 0);
+        let gate = Gate::new(1, 4);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| gate.wait_for_turn(3, || false));
-            gate.set(4, 0);
+            gate.set(4);
             waiting.join().unwrap();
         });
     }

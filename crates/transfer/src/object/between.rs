@@ -106,8 +106,8 @@ pub(super) struct Upload {
     pub size: u64,
     /// Bytes of each part but the last.
     pub part_bytes: u64,
-    /// Parts at once where nobody says how many, and how many of them fit.
-    streams: (usize, u64),
+    /// How many parts fit into memory.
+    fit: u64,
     state: Mutex<State>,
 }
 
@@ -147,35 +147,35 @@ impl Upload {
         id: String,
         (size, part_bytes): (u64, u64),
         rights: usize,
-        streams: (usize, u64),
+        fit: u64,
     ) -> (Upload, usize) {
         let parts = usize::try_from(size.div_ceil(part_bytes.max(1))).unwrap_or(usize::MAX);
         let rights = rights.clamp(1, parts.max(1));
         let state = Mutex::new(State { rights, ..State::default() });
-        (Upload { moving: Arc::clone(moving), id, size, part_bytes, streams, state }, rights)
+        (Upload { moving: Arc::clone(moving), id, size, part_bytes, fit, state }, rights)
     }
 
-    /// The same for an object of `size` bytes, cut and shared out as the options say or else as
-    /// `(part_bytes, streams)` do; tells how much lies ahead. `room_bytes` is how many bytes of
+    /// The same for an object of `size` bytes, cut as the options say or else into parts of `wanted`
+    /// bytes; tells how much lies ahead. `room_bytes` is how many bytes of
     /// parts may be held at once, where any are.
     pub fn begun(
         core: &Core<'_>,
         moving: &Arc<Moving>,
         id: String,
         size: u64,
-        (wanted, usual): (u64, usize),
+        wanted: u64,
         room_bytes: Option<u64>,
     ) -> (Upload, usize) {
         let Engine { setup, .. } = core.engine;
         let part_bytes = part_bytes(size, setup.options.part_bytes.unwrap_or(wanted));
         let fit = room_bytes.map_or(u64::MAX, |bytes| bytes / part_bytes);
         setup.listener.event(Event::LargeFile { bytes: size });
-        let rights = core.engine.streams(usual, fit);
-        Upload::new(moving, id, (size, part_bytes), rights, (usual, fit))
+        let rights = core.engine.streams(fit);
+        Upload::new(moving, id, (size, part_bytes), rights, fit)
     }
 
     fn streams_max(&self, engine: &Engine<'_>) -> usize {
-        engine.streams(self.streams.0, self.streams.1)
+        engine.streams(self.fit)
     }
 
     /// Counts as many more rights as may be handed out by now, and returns how many.

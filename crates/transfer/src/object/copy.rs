@@ -21,8 +21,6 @@ use std::sync::Arc;
 pub(super) const ONE_COPY_BYTES_MAX: u64 = 5 << 30;
 /// Parts of larger objects: no byte of them passes through here, so they may be large.
 const PART_BYTES: u64 = 512 << 20;
-/// Parts that the server copies at once of one object.
-const STREAMS: usize = 16;
 
 const METADATA_DIRECTIVE: HeaderName = HeaderName::from_static("x-amz-metadata-directive");
 const TAGGING: HeaderName = HeaderName::from_static("x-amz-tagging");
@@ -186,8 +184,7 @@ async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Res
     let id = create_upload(client, bucket, &key, algorithm, &headers).await;
     let Begun { id, algorithm } = id.map_err(failed_at(Operation::Create))?;
     let whole = whole.filter(|sum| algorithm == Some(sum.algorithm));
-    let shape = (PART_BYTES, STREAMS);
-    let (upload, rights) = Upload::begun(core, moving, id, head.size, shape, None);
+    let (upload, rights) = Upload::begun(core, moving, id, head.size, PART_BYTES, None);
     Ok(Step::Parts(Arc::new(Parts::Copy(Large { upload, head, whole })), rights))
 }
 

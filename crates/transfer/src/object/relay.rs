@@ -21,8 +21,6 @@ use std::sync::Arc;
 
 /// Larger objects go in parts of this size, where none was asked for.
 const PART_BYTES: u64 = 16 << 20;
-/// Parts of one object at once.
-const STREAMS: usize = 8;
 
 const TAGGING: HeaderName = HeaderName::from_static("x-amz-tagging");
 const TAGGING_COUNT: &str = "x-amz-tagging-count";
@@ -153,9 +151,7 @@ async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Res
     let algorithm = client.store().upload_checksum();
     let begun = create_upload(client, bucket, &key, algorithm, &headers).await.map_err(written)?;
     let Begun { id, algorithm } = begun;
-    let shape = (usual, STREAMS);
-    let (upload, rights) =
-        Upload::begun(core, moving, id, head.size, shape, Some(core.engine.budget.bytes_max()));
+    let (upload, rights) = Upload::begun(core, moving, id, head.size, usual, Some(memory_bytes));
     Ok(Step::Parts(Arc::new(Parts::Relay(Large { upload, head, algorithm })), rights))
 }
 

@@ -38,18 +38,12 @@ pub(super) fn more(rights: &mut usize, waiting: usize, rights_max: usize) -> usi
 }
 
 impl Engine<'_> {
-    /// How many parts of one large object may be under way now: what was asked for is never
-    /// exceeded; then what whoever steers says, within the `fit` that memory allows, or `usual`.
-    pub(super) fn streams(&self, usual: usize, fit: u64) -> usize {
-        let asked = self.setup.options.concurrency;
+    /// How many parts of one large object may be under way now: what was asked for, else as many
+    /// as `fit` into memory; never more than there are jobs.
+    pub(super) fn streams(&self, fit: u64) -> usize {
         let fit = usize::try_from(fit).unwrap_or(usize::MAX);
-        let streams = match (self.setup.helm.gate.streams(), asked) {
-            (0, None) => usual.min(fit),
-            (0, Some(asked)) => asked,
-            (steered, None) => steered.min(fit),
-            (steered, Some(asked)) => steered.min(asked),
-        };
-        streams.max(1)
+        let most = self.setup.options.concurrency.unwrap_or(fit);
+        most.min(self.setup.helm.gate.jobs()).max(1)
     }
 }
 

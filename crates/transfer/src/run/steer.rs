@@ -15,7 +15,7 @@ use super::Spec;
 use crate::limit::{Gate, Helm, Limiter};
 use crate::meter::Meter;
 use crate::object::JOBS_SEED;
-use crate::tune::{self, Bounds, Setting, Step, Tuner};
+use crate::tune::{self, Step, Tuner};
 use crate::unit::Jobs;
 use crate::verdict::Verdict;
 pub(super) use bounds::check as check_memory;
@@ -45,7 +45,7 @@ pub(super) struct Course {
     pub helm: Arc<Helm>,
     subject: Subject,
     notes: Notes,
-    seed: Setting,
+    seed: usize,
     remembered: bool,
     proves: bool,
 }
@@ -58,18 +58,14 @@ impl Course {
         let open_files_max = process::raise_open_files_limit();
         let jobs_max = bounds::jobs_max(spec, &ends, open_files_max);
         let auto = spec.jobs == Jobs::Auto;
-        let noted = if auto { notes.setting(&ends) } else { None };
+        let noted = if auto { notes.jobs(&ends) } else { None };
         let by_rule = match (spec.jobs, with_store) {
             (Jobs::Auto, true) => JOBS_SEED,
             (jobs, _) => tune::jobs(jobs, &ends.mediums(), process::cpus(), open_files_max),
         };
-        // A part is a unit like any other: how many of one object are under way follows from the
-        // jobs, and from memory. Readings do not tell parts from small objects, so a number of
-        // their own would be tried where there are none.
-        let jobs = noted.map_or(by_rule, |noted| noted.jobs).clamp(1, jobs_max);
-        let seed = Setting { jobs, streams: 0 };
+        let seed = noted.unwrap_or(by_rule).clamp(1, jobs_max);
         let helm = Helm {
-            gate: Gate::new(seed.jobs, jobs_max, seed.streams),
+            gate: Gate::new(seed, jobs_max),
             meter: Meter::new(lanes.unwrap_or(jobs_max)),
             bytes: spec.bytes_per_s_max.map(|per_s| Arc::new(Limiter::new(per_s))),
             operations: spec.operations_per_s_max.map(|per_s| Arc::new(Limiter::new(per_s))),
@@ -93,9 +89,8 @@ impl Course {
     /// Begins to steer.
     pub fn begin(self) -> Flight {
         let jobs_max = self.helm.gate.jobs_max();
-        let bounds = Bounds { jobs_max, streams_max: 0 };
         let tuner =
-            (!self.subject.jobs_fixed).then(|| Tuner::new(bounds, self.seed, self.remembered));
+            (!self.subject.jobs_fixed).then(|| Tuner::new(jobs_max, self.seed, self.remembered));
         let pilot = Pilot::new(tuner, self.proves);
         Flight::begin(self.helm, self.subject, self.notes, pilot)
     }

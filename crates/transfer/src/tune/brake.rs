@@ -89,9 +89,4 @@ impl Brake {
     pub fn ceiling(&self, now_s: f64) -> Option<usize> {
         self.ceiling.filter(|(_, until_s)| now_s < *until_s).map(|(value, _)| value)
     }
-
-    /// What was harmful to one number says nothing of another.
-    pub fn forget_ceiling(&mut self) {
-        self.ceiling = None;
-    }
 }

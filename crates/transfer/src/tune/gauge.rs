@@ -1,6 +1,6 @@
 //! From readings to windows: goodput, service time, and whether the limit was really in use.
 
-use super::{Reading, Setting};
+use super::Reading;
 use std::time::Duration;
 
 /// What an entry counts for besides its content, in bytes. Making a small file takes about 25 µs of
@@ -38,9 +38,7 @@ pub(super) struct Window {
     /// Bytes and credits a second.
     pub rate: f64,
     /// As many units as allowed were under way in most of its readings.
-    pub jobs_used: bool,
-    /// As many parts of an object as allowed (or more units) were under way in most of them.
-    pub streams_used: bool,
+    pub used: bool,
     /// It spans two service times, so that all of it was brought by this setting.
     pub whole: bool,
 }
@@ -54,15 +52,14 @@ pub(super) struct Gauge {
     /// Not before: what comes in until then was begun with another setting.
     from: Duration,
     /// Of the window under way.
-    limit: Option<Setting>,
+    limit: Option<usize>,
     begun: bool,
     elapsed_s: f64,
     goodput: f64,
     completions: u64,
     unit_s: f64,
     readings: u64,
-    jobs_used: u64,
-    streams_used: u64,
+    used: u64,
 }
 
 /// What came since; a counter that went back was reset and says nothing this once.
@@ -72,7 +69,7 @@ fn since(new: u64, old: u64) -> u64 {
 
 impl Gauge {
     /// Begins a window with this setting in force, after one service time where it is a new one.
-    pub fn open(&mut self, now: Duration, limit: Setting, changed: bool) {
+    pub fn open(&mut self, now: Duration, limit: usize, changed: bool) {
         let wait_s = if changed { self.service_s.clamp(SETTLE_S_MIN, SETTLE_S_MAX) } else { 0.0 };
         let last = self.last;
         let service_s = self.service_s;
@@ -103,9 +100,7 @@ impl Gauge {
         self.unit_s += reading.in_use as f64 * dt_s;
         self.readings += 1;
         // An eighth may be between two pieces of work at the moment of looking.
-        let used = |limit: usize| reading.in_use as f64 >= limit as f64 * 7.0 / 8.0;
-        self.jobs_used += u64::from(used(limit.jobs));
-        self.streams_used += u64::from(limit.streams > 0 && used(limit.streams));
+        self.used += u64::from(reading.in_use as f64 >= limit as f64 * 7.0 / 8.0);
         news
     }
 
@@ -152,11 +147,9 @@ impl Gauge {
         if self.completions > 0 {
             self.service_s = self.live_service_s();
         }
-        let most = |count: u64| 2 * count > self.readings;
         Window {
             rate: if self.elapsed_s > 0.0 { self.goodput / self.elapsed_s } else { 0.0 },
-            jobs_used: most(self.jobs_used),
-            streams_used: most(self.streams_used),
+            used: 2 * self.used > self.readings,
             whole: self.elapsed_s >= 2.0 * self.service_s,
         }
     }

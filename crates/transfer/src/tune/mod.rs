@@ -43,10 +43,11 @@
 //! geometric mean of good and bad. A doubling or a probe that collapses leaves a ceiling as well. The
 //! bounds hold always.
 //!
-//! # Two numbers
+//! # One number
 //!
-//! Jobs and parts per object: the one moves that is in use. Where the other one limits, as with one
-//! large object, the other one moves from then on, never both at a time.
+//! A part of a large object is a unit like a small object is, and workers take parts of what is begun
+//! before they begin something else. So there is no number of parts per object to be found: one large
+//! object has as many under way as there are jobs, as far as memory goes.
 
 mod brake;
 mod gauge;
@@ -84,77 +85,14 @@ pub struct Reading {
     pub timed_out: u64,
 }
 
-/// What to do from now on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// Units under way.
-    pub jobs: usize,
-    /// Parts of one large object under way; 0 where there are none.
-    pub streams: usize,
-}
-
-/// What is never exceeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// Most units under way (descriptors, bytes, connections).
-    pub jobs_max: usize,
-    /// Most parts of one object under way; 0 where that is not tuned.
-    pub streams_max: usize,
-}
-
-/// One setting and what it brought: a point of the way that the tuner went.
+/// One number of jobs and what it brought: a point of the way that the tuner went.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// When it began, since the start of the run.
     pub at: Duration,
-    /// What was set.
-    pub setting: Setting,
+    /// Units that were allowed.
+    pub jobs: usize,
     /// Goodput measured with it: bytes (and the credit of entries) a second; `None` where no
     /// window counted.
     pub rate: Option<f64>,
-}
-
-/// Which of the two numbers is moving.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Axis {
-    Jobs,
-    Streams,
-}
-
-impl Axis {
-    fn other(self) -> Axis {
-        match self {
-            Axis::Jobs => Axis::Streams,
-            Axis::Streams => Axis::Jobs,
-        }
-    }
-
-    fn get(self, setting: Setting) -> usize {
-        match self {
-            Axis::Jobs => setting.jobs,
-            Axis::Streams => setting.streams,
-        }
-    }
-
-    fn with(self, setting: Setting, value: usize) -> Setting {
-        match self {
-            Axis::Jobs => Setting { jobs: value, ..setting },
-            Axis::Streams => Setting { streams: value, ..setting },
-        }
-    }
-
-    /// 0 where it is not tuned.
-    fn most(self, bounds: Bounds) -> usize {
-        match self {
-            Axis::Jobs => bounds.jobs_max.max(1),
-            Axis::Streams => bounds.streams_max,
-        }
-    }
-
-    fn used(self, window: &gauge::Window) -> bool {
-        match self {
-            Axis::Jobs => window.jobs_used,
-            Axis::Streams => window.streams_used,
-        }
-    }
 }

@@ -1,7 +1,5 @@
 //! Start-up: doubling per service time, until the gain falls below 10 %.
 
-use super::{Axis, Setting};
-
 /// A doubling that brings less than this is no gain.
 const GAIN_MIN: f64 = 1.10;
 
@@ -25,7 +23,7 @@ const COMPLETIONS_MIN: u64 = 4;
 #[derive(Debug)]
 pub(super) struct Ramp {
     /// What the round began with.
-    pub round: Setting,
+    pub round: usize,
     /// Completions in this round after its first 50 ms.
     pub grown: u64,
     /// Something has come out since the beginning.
@@ -33,7 +31,7 @@ pub(super) struct Ramp {
     /// The rate of the round before this one with the same value, which showed no gain.
     pub doubted: Option<f64>,
     /// Rounds that gained: the value and its rate.
-    gained: Vec<(Setting, f64)>,
+    gained: Vec<(usize, f64)>,
     /// A value that is known to lose, from before.
     below: usize,
     /// The first step up lost: it goes down.
@@ -57,7 +55,7 @@ pub(super) enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Plateau {
     /// The last value that gained.
-    pub base: Setting,
+    pub base: usize,
     /// A smaller value that is known to bring less; 0 where none is.
     pub below: usize,
     /// Where the cap probably is, between the two.
@@ -69,8 +67,8 @@ pub(super) struct Plateau {
 }
 
 impl Ramp {
-    /// Begins with this setting; `below` is known to bring less (0: nothing is known).
-    pub fn new(round: Setting, below: usize) -> Ramp {
+    /// Begins with this value; `below` is known to bring less (0: nothing is known).
+    pub fn new(round: usize, below: usize) -> Ramp {
         Ramp {
             round,
             grown: 0,
@@ -88,7 +86,7 @@ impl Ramp {
     }
 
     /// The round brought this rate.
-    pub fn judge(&mut self, axis: Axis, rate: f64) -> Verdict {
+    pub fn judge(&mut self, rate: f64) -> Verdict {
         let best = self.gained.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
         let first = self.gained.is_empty();
         if self.down {
@@ -96,8 +94,8 @@ impl Ramp {
                 self.gained.push((self.round, rate));
                 return Verdict::Down;
             }
-            let mut plateau = self.plateau(axis);
-            plateau.below = if rate < EQUAL * best { axis.get(self.round) } else { self.below };
+            let mut plateau = self.plateau();
+            plateau.below = if rate < EQUAL * best { self.round } else { self.below };
             plateau.lost = true;
             return Verdict::Over(plateau);
         }
@@ -112,7 +110,7 @@ impl Ramp {
             self.doubted = Some(rate);
             return Verdict::Confirm;
         }
-        let mut plateau = self.plateau(axis);
+        let mut plateau = self.plateau();
         plateau.lost = rate < EQUAL * best;
         if rate < CLEARLY_LESS * best && self.gained.len() == 1 && self.below == 0 {
             self.down = true;
@@ -124,12 +122,12 @@ impl Ramp {
     }
 
     /// Where it stands if it ends here.
-    pub fn plateau(&self, axis: Axis) -> Plateau {
-        let base = self.gained.last().map_or(self.round, |(setting, _)| *setting);
+    pub fn plateau(&self) -> Plateau {
+        let base = self.gained.last().map_or(self.round, |(value, _)| *value);
         let mut plateau =
             Plateau { base, below: self.below, hint: None, lost: false, collapsed: false };
-        if let [.., (before, before_rate), (last, rate)] = self.gained.as_slice() {
-            let (low, high) = (axis.get(*before), axis.get(*last));
+        if let [.., (low, before_rate), (high, rate)] = self.gained.as_slice() {
+            let (low, high) = (*low, *high);
             if low < high {
                 plateau.below = low;
                 let gain = rate / before_rate.max(f64::MIN_POSITIVE);

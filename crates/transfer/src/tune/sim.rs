@@ -10,7 +10,7 @@
 //! each tick, and one of x/2 %, which changes slowly (first-order autoregressive, time constant 100 ms):
 //! averaging over a second still leaves a deviation of about a quarter of x %.
 
-use super::{Bounds, ENTRY_CREDIT_BYTES, Reading, Setting, Tuner};
+use super::{ENTRY_CREDIT_BYTES, Reading, Tuner};
 use fastrand::Rng;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -30,7 +30,6 @@ pub struct Answer {
 }
 
 type Curve = Box<dyn Fn(f64, f64) -> Answer>;
-type InUse = fn(Setting) -> usize;
 
 /// A world to move something in.
 pub struct World {
@@ -38,7 +37,6 @@ pub struct World {
     curve: Curve,
     /// Seconds that a unit takes without load.
     service_s: f64,
-    in_use: InUse,
 }
 
 const BYTES: f64 = 16384.0;
@@ -49,7 +47,7 @@ fn plain(rate: f64) -> Answer {
 
 impl World {
     fn new(service_s: f64, curve: impl Fn(f64, f64) -> Answer + 'static) -> World {
-        World { curve: Box::new(curve), service_s, in_use: |setting| setting.jobs }
+        World { curve: Box::new(curve), service_s }
     }
 
     /// Linear up to `cap` units, flat from there on.
@@ -105,13 +103,6 @@ impl World {
             }
             Answer { refused: offered - most, ..plain(most * (1.0 - cost)) }
         })
-    }
-
-    /// One large object: as many parts in flight as both numbers allow.
-    pub fn one_object(service_s: f64, cap: f64) -> World {
-        let mut world = World::linear(service_s, cap);
-        world.in_use = |setting| setting.jobs.min(setting.streams);
-        world
     }
 
     fn goodput(&self, t_s: f64, jobs: usize) -> f64 {
@@ -172,9 +163,8 @@ impl<'a> Run<'a> {
         (quick + self.slow - variance / 2.0).exp()
     }
 
-    /// Ten milliseconds with this setting; what was moved in them (bytes and credits).
-    pub fn tick(&mut self, setting: Setting) -> f64 {
-        let in_use = (self.world.in_use)(setting);
+    /// Ten milliseconds with so many jobs; what was moved in them (bytes and credits).
+    pub fn tick(&mut self, in_use: usize) -> f64 {
         if self.past.back().is_none_or(|last| last.1 != in_use) {
             let before = self.past.back().map_or(1, |last| last.1);
             let answer = (self.world.curve)(self.now_s, before as f64);
@@ -230,10 +220,9 @@ pub struct Score {
 /// What a fixed number of jobs moves in the first 2 and 10 s, without noise.
 fn fixed(world: &World, jobs: usize) -> (f64, f64) {
     let mut run = Run::new(world, 0.0, 0);
-    let setting = Setting { jobs, streams: jobs };
     let mut sums = (0.0, 0.0);
     for tick in 0..1000 {
-        let moved = run.tick(setting);
+        let moved = run.tick(jobs);
         sums.1 += moved;
         if tick < 200 {
             sums.0 += moved;
@@ -251,16 +240,15 @@ pub fn best_fixed(world: &World, jobs_max: usize) -> (f64, f64) {
 
 /// What the first 2 and 10 s would be, as shares of `best`, if the best were known from the
 /// beginning and only approached from the seed by doubling per service time.
-pub fn ramp_bound(world: &World, seed: Setting, jobs_max: usize, best: (f64, f64)) -> (f64, f64) {
+pub fn ramp_bound(world: &World, seed: usize, jobs_max: usize, best: (f64, f64)) -> (f64, f64) {
     let mut run = Run::new(world, 0.0, 0);
     let mut sums = (0.0, 0.0);
     for tick in 0..1000 {
         let target = world.knee(run.now_s, jobs_max, 1.0).0;
         let doublings = (run.now_s / world.service_s).min(60.0).floor();
-        let from = if seed.streams > 0 { seed.streams } else { seed.jobs };
-        let grown = (from as f64 * doublings.exp2()).min(target as f64) as usize;
-        let jobs = if target < from { target } else { grown };
-        let moved = run.tick(Setting { jobs, streams: jobs });
+        let grown = (seed as f64 * doublings.exp2()).min(target as f64) as usize;
+        let jobs = if target < seed { target } else { grown };
+        let moved = run.tick(jobs);
         sums.1 += moved;
         if tick < 200 {
             sums.0 += moved;
@@ -274,38 +262,37 @@ pub fn score(
     world: &World,
     noise: f64,
     seed: u64,
-    start: (Setting, bool),
-    bounds: Bounds,
+    start: (usize, bool),
+    jobs_max: usize,
     best: (f64, f64),
 ) -> (Score, Tuner) {
     let mut run = Run::new(world, noise, seed);
-    let mut tuner = Tuner::new(bounds, start.0, start.1);
-    let mut setting = start.0;
+    let mut tuner = Tuner::new(jobs_max, start.0, start.1);
+    let mut jobs = start.0;
     let mut score = Score::default();
     let (mut possible, mut used) = (0.0, Vec::new());
     for tick in 0..2000 {
         let t_s = run.now_s;
-        let moved = run.tick(setting);
+        let moved = run.tick(jobs);
         match tick {
             ..200 => (score.two, score.ten) = (score.two + moved, score.ten + moved),
             200..1000 => score.ten += moved,
             _ => {
                 score.late += moved;
                 if tick % 100 == 0 {
-                    possible += 100.0 * TICK_S * world.knee(t_s, bounds.jobs_max, 1.0).1;
+                    possible += 100.0 * TICK_S * world.knee(t_s, jobs_max, 1.0).1;
                 }
-                used.push((world.in_use)(setting));
+                used.push(jobs);
             }
         }
-        setting = tuner.step(Duration::from_secs_f64(run.now_s), &run.reading);
-        assert!((1..=bounds.jobs_max).contains(&setting.jobs), "{setting:?}");
-        assert!(setting.streams <= bounds.streams_max, "{setting:?}");
+        jobs = tuner.step(Duration::from_secs_f64(run.now_s), &run.reading);
+        assert!((1..=jobs_max).contains(&jobs), "{jobs}");
     }
     score.late /= possible;
     score.two /= best.0;
     score.ten /= best.1;
     used.sort_unstable();
-    let fewest = world.knee(15.0, bounds.jobs_max, 0.97).0;
+    let fewest = world.knee(15.0, jobs_max, 0.97).0;
     score.jobs = used[used.len() / 2] as f64 / fewest as f64;
     (score, tuner)
 }

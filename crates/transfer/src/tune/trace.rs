@@ -1,6 +1,6 @@
 //! The way that the tuner went, and what each number of jobs brought.
 
-use super::{Setting, Step};
+use super::Step;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ pub(super) struct Trace {
 
 impl Trace {
     /// This is in force now.
-    pub fn set(&mut self, at: Duration, setting: Setting) {
-        if self.steps.last().is_some_and(|last| last.setting == setting) {
+    pub fn set(&mut self, at: Duration, jobs: usize) {
+        if self.steps.last().is_some_and(|last| last.jobs == jobs) {
             return;
         }
         if self.steps.len() >= STEPS_MAX {
@@ -39,7 +39,7 @@ impl Trace {
                 index > old || index % 2 == 1
             });
         }
-        self.steps.push(Step { at, setting, rate: None });
+        self.steps.push(Step { at, jobs, rate: None });
         self.windows = 0;
     }
 
@@ -100,8 +100,7 @@ mod tests {
     fn the_way_stays_short_and_keeps_its_ends() {
         let mut trace = Trace::default();
         for index in 0..5000_u64 {
-            let setting = Setting { jobs: 1 + index as usize % 2, streams: 0 };
-            trace.set(Duration::from_millis(index), setting);
+            trace.set(Duration::from_millis(index), 1 + index as usize % 2);
             trace.rate(2.0);
             trace.rate(4.0);
         }

@@ -2,8 +2,6 @@
 //! on, or time is up. What drifts while the trial goes on is in both windows around each B as well,
 //! and cancels out.
 
-use super::Setting;
-
 /// Natural logarithms of ratios beyond this are taken for this: one stall is not ten proofs.
 const RATIO_LN_MAX: f64 = 0.7;
 
@@ -61,9 +59,9 @@ impl Noise {
 #[derive(Debug)]
 pub(super) struct Trial {
     /// What is in force, before and after.
-    pub a: Setting,
+    pub a: usize,
     /// What is tried.
-    pub b: Setting,
+    pub b: usize,
     /// B is taken where the logarithm of its rate to that of A is above this.
     pub threshold_ln: f64,
     /// When it must have ended, seconds since the start of the run.
@@ -91,13 +89,13 @@ pub(super) enum Outcome {
 
 impl Trial {
     /// Begins with a window of B; `before_ln` is the rate of the window of A that just ended.
-    pub fn new(a: Setting, b: Setting, threshold_ln: f64, until_s: f64, before_ln: f64) -> Trial {
+    pub fn new(a: usize, b: usize, threshold_ln: f64, until_s: f64, before_ln: f64) -> Trial {
         let (b_ln, ratios_ln) = (before_ln, Vec::new());
         Trial { a, b, threshold_ln, until_s, on_b: true, before_ln, b_ln, ratios_ln, misses: 0 }
     }
 
     /// What is to be in force now.
-    pub fn setting(&self) -> Setting {
+    pub fn value(&self) -> usize {
         if self.on_b { self.b } else { self.a }
     }
 

@@ -6,7 +6,7 @@ use super::ramp::{Plateau, Ramp, Verdict};
 use super::stage::{Hold, PROBE_S_MIN, Shrink, Stage, half_more, quarter_less};
 use super::trace::Trace;
 use super::trial::{Noise, Outcome, Trial};
-use super::{Axis, Bounds, Reading, Setting, Step};
+use super::{Reading, Step};
 use std::time::Duration;
 
 /// What may be missing to the best where fewer units do: 3 %.
@@ -27,22 +27,15 @@ const COST_HELD: f64 = 0.04;
 /// Seconds that a trial may take: an eighth of the run so far, between these.
 const TRIAL_S: (f64, f64) = (0.4, 3.0);
 
-/// Windows in a row in which the other number was what limited.
-const OTHERS: u32 = 2;
-
-/// Finds the number of jobs, and of parts per object where that is tuned. See the module.
+/// Finds the number of jobs. See the module.
 #[derive(Debug)]
 pub struct Tuner {
-    bounds: Bounds,
+    jobs_max: usize,
     now: Duration,
     /// In force.
-    setting: Setting,
+    jobs: usize,
     /// In force when nothing is tried.
-    base: Setting,
-    /// The number that is moving.
-    axis: Axis,
-    /// Numbers that have been through start-up.
-    known: [bool; 2],
+    base: usize,
     stage: Stage,
     trial: Option<Trial>,
     gauge: Gauge,
@@ -51,29 +44,23 @@ pub struct Tuner {
     brake: Brake,
     /// Logarithm of the rate of the window before, with the base.
     before_ln: Option<f64>,
-    others: u32,
 }
 
 impl Tuner {
-    /// Begins with `seed`; one that is `remembered` is verified, any other one grows.
-    pub fn new(bounds: Bounds, seed: Setting, remembered: bool) -> Tuner {
-        let jobs = seed.jobs.clamp(1, bounds.jobs_max.max(1));
-        let streams = match bounds.streams_max {
-            0 => 0,
-            most => seed.streams.clamp(1, most),
-        };
-        let seed = Setting { jobs, streams };
+    /// Begins with `seed` jobs; one that is `remembered` is verified, any other one grows. There are
+    /// never more than `jobs_max` (descriptors, bytes, connections).
+    pub fn new(jobs_max: usize, seed: usize, remembered: bool) -> Tuner {
+        let jobs_max = jobs_max.max(1);
+        let seed = seed.clamp(1, jobs_max);
         let stage = match remembered {
             true => Stage::Hold(Hold::verify(0.0)),
             false => Stage::Ramp(Ramp::new(seed, 0)),
         };
         let mut tuner = Tuner {
-            bounds,
+            jobs_max,
             now: Duration::ZERO,
-            setting: seed,
+            jobs: seed,
             base: seed,
-            axis: Axis::Jobs,
-            known: [remembered; 2],
             stage,
             trial: None,
             gauge: Gauge::default(),
@@ -81,20 +68,19 @@ impl Tuner {
             trace: Trace::default(),
             brake: Brake::default(),
             before_ln: None,
-            others: 0,
         };
         tuner.trace.set(Duration::ZERO, seed);
         tuner.gauge.open(Duration::ZERO, seed, false);
         tuner
     }
 
-    /// What to do from now on. `now` counts from the start of the run; to be called about every
+    /// How many jobs from now on. `now` counts from the start of the run; to be called about every
     /// 10 ms.
-    pub fn step(&mut self, now: Duration, reading: &Reading) -> Setting {
+    pub fn step(&mut self, now: Duration, reading: &Reading) -> usize {
         self.now = self.now.max(now);
         let news = self.gauge.tick(self.now, reading);
         let now_s = self.now_s();
-        let up = |trial: &Trial| trial.on_b && self.axis.get(trial.b) > self.axis.get(trial.a);
+        let up = |trial: &Trial| trial.on_b && trial.b > trial.a;
         let probing = self.trial.as_ref().is_some_and(up);
         if self.brake.notices(now_s, news.completions, news.refused, probing) {
             self.slow_down();
@@ -104,10 +90,10 @@ impl Tuner {
             let window = self.gauge.close();
             self.window(window);
         }
-        self.setting
+        self.jobs
     }
 
-    /// Settings in the order in which they were used, each with the goodput measured with it; at
+    /// Numbers of jobs in the order in which they were used, each with the goodput measured; at
     /// most 500, old ones thinned out.
     pub fn path(&self) -> &[Step] {
         self.trace.steps()
@@ -115,15 +101,15 @@ impl Tuner {
 
     /// The fewest jobs within 3 % of the best, and their goodput: what to remember. `None` where
     /// nothing was measured.
-    pub fn best(&self) -> Option<(Setting, f64)> {
-        let setting = match &self.stage {
-            Stage::Ramp(ramp) => ramp.plateau(self.axis).base,
-            Stage::Shrink(shrink) => self.axis.with(self.base, shrink.fewest),
+    pub fn best(&self) -> Option<(usize, f64)> {
+        let jobs = match &self.stage {
+            Stage::Ramp(ramp) => ramp.plateau().base,
+            Stage::Shrink(shrink) => shrink.fewest,
             Stage::Bracket | Stage::Hold(_) => self.base,
         };
-        let measured = self.path().iter().rev().find(|step| step.setting == setting);
-        let rate = self.trace.mean(setting.jobs).or(measured.and_then(|step| step.rate))?;
-        Some((setting, rate))
+        let measured = self.path().iter().rev().find(|step| step.jobs == jobs);
+        let rate = self.trace.mean(jobs).or(measured.and_then(|step| step.rate))?;
+        Some((jobs, rate))
     }
 
     /// The search is over: what is in force is held, but for rare probes.
@@ -140,26 +126,25 @@ impl Tuner {
         self.now.as_secs_f64()
     }
 
-    /// The most that the moving number may be now.
+    /// The most jobs that there may be now.
     fn most(&self) -> usize {
-        let bound = self.axis.most(self.bounds);
         let ceiling = self.brake.ceiling(self.now_s()).unwrap_or(usize::MAX);
-        bound.min(ceiling.saturating_sub(1)).max(1)
+        self.jobs_max.min(ceiling.saturating_sub(1)).max(1)
     }
 
-    fn apply(&mut self, setting: Setting) {
-        let changed = setting != self.setting;
-        self.setting = setting;
-        self.trace.set(self.now, setting);
-        self.gauge.open(self.now, setting, changed);
+    fn apply(&mut self, jobs: usize) {
+        let changed = jobs != self.jobs;
+        self.jobs = jobs;
+        self.trace.set(self.now, jobs);
+        self.gauge.open(self.now, jobs, changed);
         self.before_ln = None;
     }
 
     /// Start-up: each completion allows one unit more, until a round is over.
     fn grow(&mut self, completions: u64) {
-        let (most, axis) = (self.most(), self.axis);
+        let most = self.most();
         let Stage::Ramp(ramp) = &mut self.stage else { return };
-        let value = axis.get(ramp.round);
+        let value = ramp.round;
         let enough = self.gauge.elapsed_s() >= WINDOW_S_MIN;
         if !ramp.flowing && completions > 0 {
             // Before the first completion nothing could come out: that is no lack of speed. Where
@@ -176,66 +161,54 @@ impl Tuner {
             if enough && ramp.doubted.is_none() {
                 ramp.grown = ramp.grown.saturating_add(completions);
                 let more = usize::try_from(ramp.grown).unwrap_or(usize::MAX);
-                let grown = value.saturating_add(more).min(2 * value).min(most).max(value);
-                self.setting = axis.with(ramp.round, grown);
+                self.jobs = value.saturating_add(more).min(2 * value).min(most).max(value);
             }
             return;
         }
         let window = self.gauge.close();
         let round = ramp.round;
-        let verdict = match (axis.used(&window), axis.other().used(&window)) {
-            (true, _) => ramp.judge(axis, window.rate),
-            // The other number is what limits: it grows instead.
-            (false, true) if axis.other().most(self.bounds) > 0 => {
-                self.axis = axis.other();
-                self.brake.forget_ceiling();
-                Verdict::Up
-            }
+        if !window.used {
             // Work does not wait: nothing is to be learned from this round.
-            _ => {
-                ramp.grown = 0;
-                self.apply(round);
-                return;
-            }
-        };
+            ramp.grown = 0;
+            return self.apply(round);
+        }
+        let verdict = ramp.judge(window.rate);
         self.record(&window, round);
         match verdict {
             Verdict::Up => {
-                let value = self.axis.get(round);
-                let next = value.saturating_mul(2).min(self.most());
-                if next <= value {
+                let next = round.saturating_mul(2).min(self.most());
+                if next <= round {
                     let Stage::Ramp(ramp) = &self.stage else { return };
-                    let plateau = ramp.plateau(self.axis);
+                    let plateau = ramp.plateau();
                     self.level_off(plateau);
                     return;
                 }
-                let next = self.axis.with(round, next);
                 let Stage::Ramp(ramp) = &mut self.stage else { return };
                 (ramp.round, ramp.grown) = (next, 0);
-                self.setting = next;
+                self.jobs = next;
                 self.trace.set(self.now, next);
                 // What comes in at first was begun by the round before, as in any round.
                 self.gauge.open(self.now, next, false);
             }
             Verdict::Down => {
                 let Stage::Ramp(ramp) = &mut self.stage else { return };
-                let value = self.axis.get(ramp.round);
+                let value = ramp.round;
                 if value <= 1 {
-                    let plateau = Plateau { lost: true, ..ramp.plateau(self.axis) };
+                    let plateau = Plateau { lost: true, ..ramp.plateau() };
                     return self.level_off(plateau);
                 }
-                let next = self.axis.with(ramp.round, value / 2);
+                let next = value / 2;
                 (ramp.round, ramp.grown, ramp.doubted) = (next, 0, Some(0.0));
                 self.apply(next);
             }
             Verdict::Confirm => {
-                let grown = self.setting != round;
+                let grown = self.jobs != round;
                 self.apply(round);
                 self.gauge.open(self.now, round, grown);
             }
             Verdict::Over(plateau) => {
                 if plateau.collapsed {
-                    self.brake.remember(self.now.as_secs_f64(), self.axis.get(round));
+                    self.brake.remember(self.now.as_secs_f64(), round);
                 }
                 self.level_off(plateau);
             }
@@ -244,9 +217,8 @@ impl Tuner {
 
     /// Start-up is over.
     fn level_off(&mut self, plateau: Plateau) {
-        self.known[self.axis as usize] = true;
-        self.base = plateau.base;
-        let value = self.axis.get(plateau.base);
+        let value = plateau.base;
+        self.base = value;
         let shrink = Shrink {
             anchor: value,
             fewest: value,
@@ -263,29 +235,28 @@ impl Tuner {
     }
 
     /// Keeps what a window showed.
-    fn record(&mut self, window: &Window, setting: Setting) {
-        if self.axis.used(window) {
-            self.trace.rate(window.rate);
+    fn record(&mut self, window: &Window, jobs: usize) {
+        if !window.used {
+            return;
         }
-        if window.jobs_used && window.whole {
-            self.trace.point(setting.jobs, window.rate);
+        self.trace.rate(window.rate);
+        if window.whole {
+            self.trace.point(jobs, window.rate);
         }
     }
 
     /// A window has ended, after start-up.
     fn window(&mut self, window: Window) {
-        let setting = self.setting;
-        self.record(&window, setting);
+        self.record(&window, self.jobs);
         let rate_ln = window.rate.max(1.0).ln();
-        let counts = self.axis.used(&window);
         if let Some(mut trial) = self.trial.take() {
-            let outcome = match counts {
+            let outcome = match window.used {
                 true => trial.window(self.now_s(), rate_ln, &self.noise),
                 false => trial.missed(),
             };
             match outcome {
                 Outcome::Swap | Outcome::Again => {
-                    self.apply(trial.setting());
+                    self.apply(trial.value());
                     self.trial = Some(trial);
                 }
                 Outcome::Decided(taken, ratio_ln) => self.conclude(&trial, taken, ratio_ln),
@@ -300,11 +271,9 @@ impl Tuner {
         }
         let before_ln = self.before_ln;
         self.apply(self.base);
-        if !counts {
-            self.look_at_other(&window);
+        if !window.used {
             return;
         }
-        self.others = 0;
         if let Some(before_ln) = before_ln {
             self.noise.learn(before_ln, rate_ln);
         }
@@ -316,26 +285,6 @@ impl Tuner {
         self.consider(rate_ln);
     }
 
-    /// The moving number does not limit: perhaps the other one does.
-    fn look_at_other(&mut self, window: &Window) {
-        let other = self.axis.other();
-        if !other.used(window) || other.most(self.bounds) == 0 {
-            return;
-        }
-        self.others += 1;
-        if self.others < OTHERS {
-            return;
-        }
-        self.others = 0;
-        self.axis = other;
-        self.brake.forget_ceiling();
-        self.stage = match self.known[other as usize] {
-            true => Stage::Hold(Hold::verify(self.now_s())),
-            false => Stage::Ramp(Ramp::new(self.base, 0)),
-        };
-        self.apply(self.base);
-    }
-
     /// Tries something, if it is time to. The window that just ended is the first A.
     fn consider(&mut self, rate_ln: f64) {
         let (now_s, most) = (self.now_s(), self.most());
@@ -345,7 +294,7 @@ impl Tuner {
             let lost = 1.0 - to as f64 / from as f64;
             lost * window_s <= share * now_s
         };
-        let base = self.axis.get(self.base);
+        let base = self.base;
         let (value, threshold_ln) = match &mut self.stage {
             Stage::Ramp(_) => return,
             Stage::Bracket => {
@@ -358,7 +307,7 @@ impl Tuner {
             Stage::Shrink(shrink) => match shrink.next() {
                 None => {
                     let (fewest, deficit_ln) = (shrink.fewest, shrink.deficit_ln);
-                    self.base = self.axis.with(self.base, fewest);
+                    self.base = fewest;
                     self.stage = Stage::Hold(Hold::new(now_s, deficit_ln));
                     return self.apply(self.base);
                 }
@@ -393,9 +342,8 @@ impl Tuner {
             }
         };
         let until_s = now_s + (now_s / 8.0).clamp(TRIAL_S.0, TRIAL_S.1);
-        let b = self.axis.with(self.base, value);
-        let trial = Trial::new(self.base, b, threshold_ln, until_s, rate_ln);
-        self.apply(b);
+        let trial = Trial::new(base, value, threshold_ln, until_s, rate_ln);
+        self.apply(value);
         self.trial = Some(trial);
     }
 
@@ -405,23 +353,20 @@ impl Tuner {
         let deficit_ln = 0.0;
         self.stage =
             Stage::Shrink(Shrink { anchor, fewest, deficit_ln, below, hint: None, halves });
-        self.base = self.axis.with(self.base, anchor);
+        self.base = anchor;
         self.apply(self.base);
     }
 
     /// Half of this was seen to bring clearly less.
     fn known_to_gain(&self, value: usize) -> bool {
-        let rate = |value: usize| {
-            let setting = self.axis.with(self.base, value);
-            self.path().iter().rev().find(|step| step.setting == setting)?.rate
-        };
+        let rate = |value: usize| self.path().iter().rev().find(|step| step.jobs == value)?.rate;
         matches!((rate(value), rate(value / 2)), (Some(one), Some(half)) if one > 1.1 * half)
     }
 
     /// A trial has ended.
     fn conclude(&mut self, trial: &Trial, taken: bool, ratio_ln: f64) {
         let now_s = self.now_s();
-        let (a, b) = (self.axis.get(trial.a), self.axis.get(trial.b));
+        let Trial { a, b, .. } = *trial;
         match &mut self.stage {
             Stage::Ramp(_) => {}
             Stage::Bracket if taken => {
@@ -433,7 +378,7 @@ impl Tuner {
             }
             Stage::Shrink(shrink) => {
                 shrink.tried(b, taken, ratio_ln);
-                self.base = self.axis.with(trial.a, shrink.anchor);
+                self.base = shrink.anchor;
             }
             Stage::Hold(hold) => match (b > a, taken) {
                 (true, true) if ratio_ln > RAMP_LN && self.brake.ceiling(now_s).is_none() => {
@@ -479,18 +424,17 @@ impl Tuner {
     /// The server refuses: back to what went before, or to half; nothing goes up for a while.
     fn slow_down(&mut self) {
         let now_s = self.now_s();
-        let value = self.axis.get(self.setting);
+        let value = self.jobs;
         let before = match (&self.stage, &self.trial) {
-            (Stage::Ramp(ramp), _) => self.axis.get(ramp.plateau(self.axis).base),
-            (_, Some(trial)) => self.axis.get(trial.a),
+            (Stage::Ramp(ramp), _) => ramp.plateau().base,
+            (_, Some(trial)) => trial.a,
             _ => value,
         };
         let lower = if before < value { before } else { value / 2 };
         self.trial = None;
         self.brake.remember(now_s, value);
         self.brake.freeze(now_s, self.gauge.service_s());
-        self.base = self.axis.with(self.base, lower.max(1));
-        self.known[self.axis as usize] = true;
+        self.base = lower.max(1);
         let mut hold = Hold::new(now_s, 0.0);
         hold.probe_at_s = now_s + PROBE_S_MIN / 2.0;
         self.stage = Stage::Hold(hold);

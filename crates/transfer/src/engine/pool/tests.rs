@@ -65,7 +65,7 @@ fn nothing_to_do_ends_at_once() {
     let tree = Tree { leaves: AtomicU64::new(0), queued_max: AtomicUsize::new(0) };
     assert_eq!(run(&tree, &Gate::fixed(3), []), [0]);
     // Nor at a gate that would let more in later.
-    assert_eq!(run(&tree, &Gate::new(1, 9, 0), []), [0]);
+    assert_eq!(run(&tree, &Gate::new(1, 9), []), [0]);
 }
 
 /// Units that say how many of them run at once, and that last.
@@ -105,7 +105,7 @@ impl Work for Together {
 #[test]
 fn no_more_work_than_the_gate_lets() {
     for (jobs, jobs_max) in [(1, 8), (3, 8), (4, 4)] {
-        let work = Together::new(Gate::new(jobs, jobs_max, 0), Duration::from_millis(5));
+        let work = Together::new(Gate::new(jobs, jobs_max), Duration::from_millis(5));
         let states = run(&work, &work.gate, std::iter::repeat_n((), 60));
         assert_eq!(work.ran.into_inner(), 60);
         assert_eq!(work.most.into_inner(), jobs);
@@ -115,13 +115,13 @@ fn no_more_work_than_the_gate_lets() {
 
 #[test]
 fn opening_the_gate_works_while_all_are_busy() {
-    let work = Together::new(Gate::new(1, 8, 0), Duration::from_secs(1));
+    let work = Together::new(Gate::new(1, 8), Duration::from_secs(1));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while work.running.load(Ordering::SeqCst) == 0 {
                 std::thread::yield_now();
             }
-            work.gate.set(8, 0);
+            work.gate.set(8);
         });
         // The first unit is under way when the gate opens: the others do not wait for its end.
         run(&work, &work.gate, std::iter::repeat_n((), 8));
@@ -133,7 +133,7 @@ fn opening_the_gate_works_while_all_are_busy() {
 fn without_more_threads_the_first_does_it_all() {
     // No address space has room for such a stack.
     let huge = || Builder::new().stack_size(1 << 50);
-    let work = Together::new(Gate::new(2, 8, 0), Duration::ZERO);
+    let work = Together::new(Gate::new(2, 8), Duration::ZERO);
     assert_eq!(run_on(huge, &work, &work.gate, std::iter::repeat_n((), 50)), [0]);
     assert_eq!(work.ran.into_inner(), 50);
 }
@@ -158,7 +158,7 @@ fn who_is_shut_out_asleep_passes_the_call_on() {
                 self.1.fetch_add(1, Ordering::SeqCst);
                 return;
             }
-            self.0.set([4, 1, 2, 3][unit as usize % 4], 0);
+            self.0.set([4, 1, 2, 3][unit as usize % 4]);
             std::thread::sleep(Duration::from_micros(200));
             for _ in 0..3 {
                 queue.push(0);
@@ -166,7 +166,7 @@ fn who_is_shut_out_asleep_passes_the_call_on() {
             queue.push(unit - 1);
         }
     }
-    let gate = Gate::new(4, 4, 0);
+    let gate = Gate::new(4, 4);
     let work = Slow(&gate, AtomicU64::new(0));
     run(&work, &gate, [300]);
     assert_eq!(work.1.into_inner(), 901);
@@ -181,7 +181,7 @@ proptest! {
         settings in prop::collection::vec((1usize..14, 0u64..300), 1..40),
         width in 1u64..12,
     ) {
-        let gate = Gate::new(settings[0].0, jobs_max, 0);
+        let gate = Gate::new(settings[0].0, jobs_max);
         let tree = Tree { leaves: AtomicU64::new(0), queued_max: AtomicUsize::new(0) };
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -190,7 +190,7 @@ proptest! {
                     if over.load(Ordering::SeqCst) {
                         return;
                     }
-                    gate.set(*jobs, 0);
+                    gate.set(*jobs);
                     std::thread::sleep(Duration::from_micros(*pause_us));
                 }
             });

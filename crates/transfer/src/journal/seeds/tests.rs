@@ -36,7 +36,7 @@ fn key(name: &str) -> Key {
 }
 
 fn seed(jobs: usize) -> Seed {
-    Seed { jobs, streams: 3 }
+    Seed { jobs }
 }
 
 #[test]
@@ -85,12 +85,12 @@ fn a_damaged_file_is_named_and_kept() {
 fn values_out_of_range_are_brought_into_it() {
     let folder = Folder::new("range");
     let mut seeds = folder.load().unwrap();
-    seeds.put(key("a"), Seed { jobs: 0, streams: 0 }, now());
-    seeds.put(key("b"), Seed { jobs: usize::MAX, streams: usize::MAX }, now());
+    seeds.put(key("a"), Seed { jobs: 0 }, now());
+    seeds.put(key("b"), Seed { jobs: usize::MAX }, now());
     seeds.save(now()).unwrap();
     let seeds = folder.load().unwrap();
-    assert_eq!(seeds.get(&key("a")), Some(Seed { jobs: 1, streams: 0 }));
-    let most = Seed { jobs: NUMBER_MAX, streams: NUMBER_MAX };
+    assert_eq!(seeds.get(&key("a")), Some(Seed { jobs: 1 }));
+    let most = Seed { jobs: NUMBER_MAX };
     assert_eq!(seeds.get(&key("b")), Some(most));
 }
 

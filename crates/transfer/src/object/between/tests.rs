@@ -48,7 +48,7 @@ proptest! {
         streams in 1usize..20,
         order in proptest::collection::vec(any::<prop::sample::Index>(), 2000),
     ) {
-        let (upload, rights) = Upload::new(&moving(), "id".into(), (size, part), streams, (streams, u64::MAX));
+        let (upload, rights) = Upload::new(&moving(), "id".into(), (size, part), streams, u64::MAX);
         let mut holders = rights;
         let mut working = Vec::new();
         let mut covered = vec![false; size as usize];
@@ -92,7 +92,7 @@ proptest! {
 
 #[test]
 fn after_a_failure_no_part_is_handed_out() {
-    let (upload, rights) = Upload::new(&moving(), "id".into(), (100, 10), 3, (3, u64::MAX));
+    let (upload, rights) = Upload::new(&moving(), "id".into(), (100, 10), 3, u64::MAX);
     assert_eq!(rights, 3);
     assert!(matches!(upload.turn(false, usize::MAX), Turn::Part(1, _)));
     let error = crate::s3::Error::new(Kind::Server, "UploadPart", "no");
@@ -106,7 +106,7 @@ fn after_a_failure_no_part_is_handed_out() {
 
 #[test]
 fn a_stop_ends_it_as_stopped() {
-    let (upload, _) = Upload::new(&moving(), "id".into(), (100, 10), 1, (1, u64::MAX));
+    let (upload, _) = Upload::new(&moving(), "id".into(), (100, 10), 1, u64::MAX);
     assert!(matches!(upload.turn(true, usize::MAX), Turn::End));
     assert!(matches!(upload.parts(), Err(Failed::Stopped)));
 }

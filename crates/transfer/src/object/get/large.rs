@@ -21,8 +21,6 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Ranges of one object that are asked for at once, where nobody says how many.
-const STREAMS: usize = 16;
 /// Bytes that are read at once where a finished file is read again.
 pub(super) const READ_BYTES: usize = 1 << 20;
 
@@ -154,8 +152,7 @@ fn reserve(draft: &Draft, size: u64) -> Result<(), Failed> {
 
 /// How many ranges of one object are asked for at once, as things are now.
 fn streams_max(engine: &Engine<'_>) -> usize {
-    let usual = STREAMS.min(engine.setup.helm.gate.jobs());
-    engine.streams(usual, engine.budget.bytes_max() / range::ROOM_BYTES)
+    engine.streams(engine.budget.bytes_max() / range::ROOM_BYTES)
 }
 
 fn waiting(finished: &[Option<Option<Checksum>>]) -> Vec<u32> {

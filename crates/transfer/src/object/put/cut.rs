@@ -17,8 +17,6 @@ const LARGE_PART_BYTES: u64 = 16 * MIB;
 /// Objects up to this size go in one request: three requests fewer, and on several cores there
 /// are other objects to send meanwhile.
 const WHOLE_BYTES_MAX: u64 = 32 * MIB;
-/// One object's parts in flight, where nobody says.
-const STREAMS_MAX: u64 = 64;
 
 /// What bounds the choice.
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +29,6 @@ pub struct Limits {
     pub part_bytes: Option<u64>,
     /// `--concurrency`.
     pub concurrency: Option<usize>,
-    /// Parts of one object in flight, as whoever steers has it now; 0 where that is ours to say.
-    pub streams: usize,
     /// `--bwlimit`: bodies take long, and one that breaks is sent again, so they had better be
     /// short.
     pub limited: bool,
@@ -55,7 +51,6 @@ impl Engine<'_> {
             jobs: self.setup.helm.gate.jobs(),
             part_bytes: self.setup.options.part_bytes,
             concurrency: self.setup.options.concurrency,
-            streams: self.setup.helm.gate.streams(),
             limited: self.setup.helm.bytes.is_some(),
         }
     }
@@ -90,12 +85,8 @@ impl Cut {
     /// How many go at once, as things are now.
     pub fn streams(&self, limits: &Limits) -> usize {
         let fit = (limits.budget_bytes / 2 / self.part_bytes.max(1)).max(1);
-        let steered = (limits.streams > 0).then_some(limits.streams as u64);
-        let streams = match limits.concurrency {
-            // It is a hard limit; the budget is waited for.
-            Some(asked) => steered.unwrap_or(u64::MAX).min(asked.max(1) as u64),
-            None => steered.unwrap_or(STREAMS_MAX).min(fit),
-        };
+        // What was asked for is a hard limit; the budget is waited for.
+        let streams = limits.concurrency.map_or(fit, |asked| asked.max(1) as u64);
         let streams = streams.min(u64::from(self.count)).min(limits.jobs.max(1) as u64);
         usize::try_from(streams).unwrap_or(usize::MAX)
     }
@@ -116,7 +107,7 @@ mod tests {
 
     fn limits(budget_bytes: u64) -> Limits {
         let (part_bytes, concurrency) = (None, None);
-        Limits { budget_bytes, jobs: 32, part_bytes, concurrency, streams: 0, limited: false }
+        Limits { budget_bytes, jobs: 32, part_bytes, concurrency, limited: false }
     }
 
     #[test]
@@ -142,11 +133,10 @@ mod tests {
         assert_eq!((Cut::of(8 * MIB, &slow), cut(9 * MIB, &slow).0), (None, 5 * MIB));
         let more = Limits { concurrency: Some(1000), ..usual };
         assert_eq!(cut(GIB, &more).2, 32, "no more than jobs");
-        let steered = Limits { streams: 12, ..usual };
-        assert_eq!(cut(2 * GIB, &steered).2, 8, "no more than fit");
-        assert_eq!(cut(GIB - 1, &Limits { streams: 7, ..usual }).2, 7);
-        assert_eq!(cut(GIB, &Limits { streams: 12, ..asked }).2, 3, "no more than asked for");
-        assert_eq!(cut(GIB, &Limits { streams: 2, ..asked }).2, 2);
+        let many = Limits { jobs: 200, ..usual };
+        assert_eq!(cut(2 * GIB, &many).2, 8, "no more than fit");
+        assert_eq!(cut(GIB - 1, &Limits { jobs: 7, ..usual }).2, 7);
+        assert_eq!(cut(GIB, &Limits { jobs: 2, ..asked }).2, 2);
     }
 
     proptest! {
@@ -154,12 +144,10 @@ mod tests {
         fn parts_cover_the_object_and_keep_the_limits(
             size in 1_u64..50_000 * GIB, budget in MIB..16 * GIB, jobs in 1_usize..2000,
             part in proptest::option::of(PART_BYTES_MIN..GIB),
-            concurrency in proptest::option::of(1_usize..100), streams in 0_usize..100,
-            limited: bool,
+            concurrency in proptest::option::of(1_usize..100), limited: bool,
         ) {
             let (budget_bytes, part_bytes) = (budget, part);
-            let limits =
-                Limits { budget_bytes, jobs, part_bytes, concurrency, streams, limited };
+            let limits = Limits { budget_bytes, jobs, part_bytes, concurrency, limited };
             if let Some(cut) = Cut::of(size, &limits) {
                 prop_assert!(u64::from(cut.count) <= PARTS_MAX);
                 prop_assert!(cut.part_bytes >= PART_BYTES_MIN);

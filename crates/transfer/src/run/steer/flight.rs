@@ -85,8 +85,8 @@ impl Flight {
         let judged = took >= JUDGED_MIN;
         let mut pilot = lock(&self.shared.pilot);
         pilot.land(took, helm, subject, judged);
-        if let Some(setting) = pilot.best().filter(|_| whole) {
-            std::mem::take(&mut self.notes).remember(subject, setting, &helm.meter.counts(), took);
+        if let Some(jobs) = pilot.best().filter(|_| whole) {
+            std::mem::take(&mut self.notes).remember(subject, jobs, &helm.meter.counts(), took);
         }
         Findings {
             jobs: pilot.usual_jobs().unwrap_or(helm.gate.jobs()),

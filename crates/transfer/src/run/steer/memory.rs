@@ -7,7 +7,6 @@ use crate::error::Fatal;
 use crate::journal::{Journal, Key, Seed, Seeds};
 use crate::meter::Counts;
 use crate::plan::Spec;
-use crate::tune::Setting;
 use crate::unit::Jobs;
 use crate::verdict::Side;
 use std::path::{Path, PathBuf};
@@ -53,7 +52,7 @@ impl Notes {
     }
 
     /// What was good the last time between these ends.
-    pub(super) fn setting(&self, ends: &Ends) -> Option<Setting> {
+    pub(super) fn jobs(&self, ends: &Ends) -> Option<usize> {
         let seeds = self.seeds.as_ref()?;
         // Nothing is looked at for nothing.
         let whatever = seeds.get(&key(ends, ANY))?;
@@ -61,7 +60,7 @@ impl Notes {
             true => whatever,
             false => seeds.get(&key(ends, class(mean_size(&self.source)?)))?,
         };
-        Some(Setting { jobs: seed.jobs, streams: seed.streams })
+        Some(seed.jobs)
     }
 
     /// Remembers what was good for a run that did so much in so long, if that is enough to learn
@@ -69,7 +68,7 @@ impl Notes {
     pub(super) fn remember(
         mut self,
         subject: &Subject,
-        Setting { jobs, streams }: Setting,
+        jobs: usize,
         counts: &Counts,
         took: Duration,
     ) {
@@ -79,7 +78,7 @@ impl Notes {
         }
         let now = SystemTime::now();
         for class in [ANY, class(counts.bytes / counts.items)] {
-            seeds.put(key(&subject.ends, class), Seed { jobs, streams }, now);
+            seeds.put(key(&subject.ends, class), Seed { jobs }, now);
         }
         let _ = seeds.save(now);
     }

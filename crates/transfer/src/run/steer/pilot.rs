@@ -8,7 +8,7 @@ use super::record::{Mark, Record, Sums};
 use crate::limit::Helm;
 use crate::meter::Counts;
 use crate::sample::{Sampler, Watched, is_directory_lock};
-use crate::tune::{ENTRY_CREDIT_BYTES, Reading, Setting, Step, Tuner};
+use crate::tune::{ENTRY_CREDIT_BYTES, Reading, Step, Tuner};
 use crate::verdict::{Experiment, Facts, Progress};
 use hakobu_sys::task;
 use std::sync::Arc;
@@ -96,8 +96,7 @@ impl Pilot {
         self.look(&counts, helm.gate.jobs());
         if let Some(tuner) = &mut self.tuner {
             let reading = reading(&counts, &self.pause.did);
-            let Setting { jobs, streams } = tuner.step(now - self.pause.took, &reading);
-            helm.gate.set(jobs, streams);
+            helm.gate.set(tuner.step(now - self.pause.took, &reading));
         }
         if now >= self.next_sample {
             self.next_sample = now + SAMPLE;
@@ -224,9 +223,8 @@ impl Pilot {
     /// The way that the number of jobs went; a fixed one is a single step.
     pub fn path(&self, took: Duration, helm: &Helm) -> Vec<Step> {
         let Some(tuner) = &self.tuner else {
-            let setting = Setting { jobs: helm.gate.jobs(), streams: helm.gate.streams() };
             let rate = goodput(&helm.meter.counts()) / took.as_secs_f64().max(1e-9);
-            return vec![Step { at: Duration::ZERO, setting, rate: Some(rate) }];
+            return vec![Step { at: Duration::ZERO, jobs: helm.gate.jobs(), rate: Some(rate) }];
         };
         let late = |step: &Step| match step.at > self.pause.began {
             true => Step { at: step.at + self.pause.took, ..*step },
@@ -236,8 +234,8 @@ impl Pilot {
     }
 
     /// What is worth remembering.
-    pub fn best(&self) -> Option<Setting> {
-        self.tuner.as_ref()?.best().map(|(setting, _)| setting)
+    pub fn best(&self) -> Option<usize> {
+        self.tuner.as_ref()?.best().map(|(jobs, _)| jobs)
     }
 }
 

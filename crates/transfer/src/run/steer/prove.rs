@@ -16,7 +16,6 @@ pub(super) struct Proof {
     helm: Arc<Helm>,
     /// In force before and after.
     jobs: usize,
-    streams: usize,
     bytes_per_s: Option<u64>,
     operations_per_s: Option<u64>,
     /// CPUs that every thread may use, by number.
@@ -28,12 +27,11 @@ pub(super) struct Proof {
 impl Proof {
     /// Begins: what is in force now is what everything is compared with.
     pub fn begin(facts: &Facts, helm: &Arc<Helm>, cpus: &[u32]) -> Proof {
-        let (jobs, streams) = (helm.gate.jobs(), helm.gate.streams());
+        let jobs = helm.gate.jobs();
         Proof {
             prover: Prover::new(facts, jobs, BUDGET),
             helm: Arc::clone(helm),
             jobs,
-            streams,
             bytes_per_s: helm.bytes.as_deref().map(Limiter::per_s),
             operations_per_s: helm.operations.as_deref().map(Limiter::per_s),
             cpus: cpus.to_vec(),
@@ -59,7 +57,7 @@ impl Proof {
         self.trial = trial;
         match trial {
             Trial::Baseline => {}
-            Trial::Jobs(jobs) => self.helm.gate.set(jobs, self.streams),
+            Trial::Jobs(jobs) => self.helm.gate.set(jobs),
             Trial::Cpus(count) => bind(self.cpus.get(..count).unwrap_or_default()),
             Trial::Limits(factor) => {
                 let scaled = |per_s: u64| (per_s as f64 * factor).max(1.0) as u64;
@@ -71,7 +69,7 @@ impl Proof {
     fn restore(&mut self) {
         match std::mem::replace(&mut self.trial, Trial::Baseline) {
             Trial::Baseline => {}
-            Trial::Jobs(_) => self.helm.gate.set(self.jobs, self.streams),
+            Trial::Jobs(_) => self.helm.gate.set(self.jobs),
             Trial::Cpus(_) => bind(&self.cpus),
             Trial::Limits(_) => self.limit(self.bytes_per_s, self.operations_per_s),
         }
@@ -122,7 +120,7 @@ mod tests {
 
     fn helm() -> Arc<Helm> {
         Arc::new(Helm {
-            gate: crate::limit::Gate::new(4, 64, 2),
+            gate: crate::limit::Gate::new(4, 64),
             bytes: Some(Arc::new(Limiter::new(1000))),
             ..Helm::fixed(64)
         })
@@ -147,7 +145,6 @@ mod tests {
                 assert_eq!(per_s, 1000, "only one thing is changed");
             }
             rates.push(per_s);
-            assert_eq!(helm.gate.streams(), 2);
         }
         assert!(jobs.iter().all(|jobs| *jobs == 6) && !jobs.is_empty(), "{jobs:?}");
         assert!(rates.contains(&500) && rates.contains(&1000));

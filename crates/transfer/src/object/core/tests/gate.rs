@@ -136,7 +136,7 @@ fn requests_in_flight_follow_the_gate() {
     let flight = Arc::new(Flight::default());
     let server = server(&flight, 0);
     let pushed = AtomicUsize::new(0);
-    let ran = ran(&server, Gate::new(1, 64, 0), &Control::default(), |engine, gate| {
+    let ran = ran(&server, Gate::new(1, 64), &Control::default(), |engine, gate| {
         let push = |count| {
             assert!(engine.push(tasks(count, BODY.len() as u64)));
             pushed.fetch_add(count, Ordering::Relaxed);
@@ -145,16 +145,16 @@ fn requests_in_flight_follow_the_gate() {
         flight.reaches(1);
         assert_eq!(flight.most_during(20 * LATENCY), 1);
         push(2000);
-        gate.set(24, 0);
+        gate.set(24);
         let took = flight.reaches(24);
         assert!(took < Duration::from_secs(2), "{took:?} to grow");
         assert!(flight.most_during(5 * LATENCY) <= 24);
-        gate.set(3, 0);
+        gate.set(3);
         let most = flight.most_during(20 * LATENCY);
         assert!((2..=3).contains(&most), "{most}");
-        gate.set(2, 0);
+        gate.set(2);
         assert!(flight.most_during(10 * LATENCY) <= 2);
-        gate.set(16, 0);
+        gate.set(16);
         flight.reaches(16);
     });
     let count = pushed.load(Ordering::Relaxed) as u64;
@@ -181,20 +181,19 @@ fn parts_in_flight_follow_the_gate() {
     let flight = Arc::new(Flight::default());
     let size = 800 * PART;
     let server = server(&flight, size);
-    let ran = ran(&server, Gate::new(12, 16, 1), &Control::default(), |engine, gate| {
+    let ran = ran(&server, Gate::new(1, 16), &Control::default(), |engine, gate| {
         assert!(engine.push(tasks(1, size)));
         flight.reaches(1);
         assert_eq!(flight.most_during(10 * LATENCY), 1);
-        gate.set(12, 6);
+        gate.set(6);
         flight.reaches(6);
         assert!(flight.most_during(10 * LATENCY) <= 6);
-        gate.set(12, 2);
+        gate.set(2);
         assert_eq!(flight.most_during(10 * LATENCY), 2);
-        // No more parts than jobs, however many may be.
-        gate.set(5, 9);
+        gate.set(5);
         flight.reaches(5);
         assert!(flight.most_during(10 * LATENCY) <= 5);
-        gate.set(16, 0);
+        gate.set(16);
         flight.reaches(16);
     });
     assert_eq!((ran.totals.files, ran.totals.bytes, ran.totals.failed), (1, size, 0));
@@ -208,13 +207,13 @@ fn a_stop_while_the_gate_moves_ends_everything() {
     let server = server(&flight, size);
     for round in 0..20 {
         let control = Control::default();
-        let ran = ran(&server, Gate::new(8, 32, 8), &control, |engine, gate| {
+        let ran = ran(&server, Gate::new(8, 32), &control, |engine, gate| {
             assert!(engine.push(tasks(3, size).chain(tasks(100, BODY.len() as u64))));
             flight.reaches(4);
-            gate.set([1, 32, 2][round % 3], [1, 16, 0][round % 3]);
+            gate.set([1, 32, 2][round % 3]);
             std::thread::sleep(Duration::from_millis(round as u64));
             control.stop();
-            gate.set([32, 1, 8][round % 3], [16, 1, 3][round % 3]);
+            gate.set([32, 1, 8][round % 3]);
         });
         assert_eq!((ran.totals.failed, ran.counts.doing), (0, [0; PHASES]), "round {round}");
     }

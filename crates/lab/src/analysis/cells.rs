@@ -1,0 +1,106 @@
+//! A cell in few numbers.
+
+use super::bootstrap::{deviation, interval, mean, quantile};
+use super::limits;
+use super::steady::steady;
+use super::view::View;
+use super::{CellSummary, median};
+use crate::results::{Cell, Run};
+
+/// Beyond so many interquartile ranges outside the quartiles a value stands out (Tukey 1977).
+const FENCE: f64 = 1.5;
+/// Fewer values have no quartiles to speak of.
+const VALUES_MIN: usize = 4;
+/// Curves that show how fast a run is: the first of which that is not 0 all the time.
+const MOVED: [&str; 4] = ["write", "net", "read", "iops"];
+
+/// Everything but what limits.
+pub(super) fn summary(view: &View<'_>, cell: &Cell) -> CellSummary {
+    let id = cell.id;
+    let values = view.values(id);
+    let (failed, problems) = failures(view, id);
+    let of = |number: fn(&Run) -> f64| view.median_of(id, number).unwrap_or(0.0);
+    let (user_s, sys_s) = (of(|run| run.user_s), of(|run| run.sys_s));
+    let cpu_s = view.median_of(id, |run| run.user_s + run.sys_s);
+    let (bytes, files) = view.moved(cell);
+    let per = |amount: Option<f64>, unit: f64| {
+        let cost = cpu_s? / (amount? / unit);
+        cost.is_finite().then_some(cost)
+    };
+    let value = interval(&values, view.seed(id, 1));
+    let wall_s = match view.metric() {
+        "wall_s" => value,
+        _ => {
+            let walls: Vec<f64> = view.runs(id).iter().map(|run| run.wall_s).collect();
+            interval(&walls, view.seed(id, 1))
+        }
+    };
+    CellSummary {
+        cell: id,
+        runs: values.len(),
+        failed,
+        problems,
+        value,
+        mean: mean(&values),
+        deviation: deviation(&values),
+        outliers: outliers(&view.blocks(id)),
+        wall_s,
+        user_s,
+        sys_s,
+        rss_bytes: of(|run| run.rss_bytes_max as f64),
+        cpu_s_per_gb: per(bytes, 1e9),
+        cpu_s_per_1000_files: per(files, 1e3),
+        load: limits::loads(&view.runs(id)),
+        steady_s: steady_s(view, id),
+        limiting: limits::Limiting::default(),
+    }
+}
+
+/// How many runs failed, and each thing that went wrong once.
+fn failures(view: &View<'_>, id: u32) -> (usize, Vec<String>) {
+    let (mut failed, mut problems) = (0, Vec::new());
+    for run in view.results.runs.iter().filter(|run| run.cell == id && !run.warmup) {
+        let problem = match &run.problem {
+            Some(problem) if !run.ok => problem.clone(),
+            None if !run.ok => "it did not end well".to_owned(),
+            _ if view.value(run).is_none() => format!("it has no {}", view.metric()),
+            _ => continue,
+        };
+        failed += 1;
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    }
+    (failed, problems)
+}
+
+/// Blocks whose value is beyond Tukey's fences.
+pub(super) fn outliers(runs: &[(u32, f64)]) -> Vec<u32> {
+    let values: Vec<f64> = runs.iter().map(|(_, value)| *value).collect();
+    let quartiles = quantile(&values, 0.25).zip(quantile(&values, 0.75));
+    let Some((low, high)) = quartiles.filter(|_| values.len() >= VALUES_MIN) else {
+        return Vec::new();
+    };
+    let reach = FENCE * (high - low);
+    // What is equal but for rounding does not stand out.
+    let reach = reach.max(1e-9 * high.abs());
+    let out = runs.iter().filter(|(_, value)| *value < low - reach || *value > high + reach);
+    out.map(|(block, _)| *block).collect()
+}
+
+/// Seconds after which its runs are steady: median of those that have a curve and become so. `None`
+/// where most do not.
+fn steady_s(view: &View<'_>, id: u32) -> Option<f64> {
+    let runs = view.runs(id);
+    let counts = |block: u32| runs.iter().any(|run| run.block == block);
+    let curves: Vec<_> =
+        view.results.curves.iter().filter(|of| of.cell == id && counts(of.block)).collect();
+    let from = curves.iter().filter_map(|curve| {
+        let mut moved = MOVED.iter().filter_map(|name| {
+            curve.values.get(*name).filter(|rates| rates.iter().sum::<f64>() > 0.0)
+        });
+        Some(steady(&curve.t_s, moved.next()?)?.from_s)
+    });
+    let from: Vec<f64> = from.collect();
+    if 2 * from.len() <= curves.len() { None } else { median(&from) }
+}

@@ -1,0 +1,168 @@
+//! Results of several machines or settings side by side.
+
+mod conclusions;
+mod costs;
+
+use super::bootstrap::mean;
+use super::compared::{Compared, Row, Side};
+use super::prices::Prices;
+use super::ratio::unpaired;
+use super::sweeps::others;
+use super::view::View;
+use super::{Analysis, analyse};
+use crate::results::{Cell, Results};
+
+/// One of the results.
+struct Part<'a> {
+    view: View<'a>,
+    analysis: Analysis,
+    name: String,
+    /// It has the metric of the first.
+    fits: bool,
+}
+
+/// Two or more results, cell by cell: cells are the same where group, series and parameters are. Where
+/// each result has only one group, its name does not matter.
+pub fn compare(results: &[Results], prices: &Prices) -> Compared {
+    let names = names(results, prices);
+    let parts: Vec<Part<'_>> = results
+        .iter()
+        .zip(&names)
+        .map(|(of, name)| {
+            let (view, analysis) = (View::new(of), analyse(of));
+            let first =
+                results.first().map(|first| (&first.header.metric, first.header.more_is_better));
+            let fits = first == Some((&of.header.metric, of.header.more_is_better));
+            Part { view, analysis, name: name.clone(), fits }
+        })
+        .collect();
+    let Some(first) = results.first() else { return Compared::default() };
+    let one_group = parts.iter().all(|part| part.view.groups().len() <= 1);
+    let costs = costs::costs(&parts, prices, one_group);
+    Compared {
+        metric: parts.first().map_or(String::new(), |part| part.view.metric().to_owned()),
+        more_is_better: first.header.more_is_better,
+        x_name: first.header.x_name.clone(),
+        rows: rows(&parts, one_group),
+        changes: conclusions::changes(&parts, one_group),
+        best: costs::best(&parts, &costs, one_group),
+        costs,
+        caveats: caveats(&parts),
+        names,
+    }
+}
+
+/// What the results are called: as the user does, else by machine, else by campaign; a number is added
+/// where that is not enough.
+fn names(results: &[Results], prices: &Prices) -> Vec<String> {
+    if prices.names.len() == results.len() {
+        return prices.names.clone();
+    }
+    let differ = |names: &[String]| {
+        let unique: std::collections::BTreeSet<&String> = names.iter().collect();
+        unique.len() == names.len() && names.iter().all(|name| !name.is_empty())
+    };
+    let machines: Vec<String> = results.iter().map(|of| of.header.machine.name.clone()).collect();
+    let campaigns: Vec<String> = results.iter().map(|of| of.header.name.clone()).collect();
+    if differ(&machines) {
+        machines
+    } else if differ(&campaigns) {
+        campaigns
+    } else {
+        let numbered = machines.iter().enumerate();
+        numbered.map(|(at, name)| format!("{name} #{}", at + 1).trim_start().to_owned()).collect()
+    }
+}
+
+/// Whether two cells of different results are the same.
+fn is_same(a: (&View<'_>, &Cell), b: (&View<'_>, &Cell), one_group: bool) -> bool {
+    let ((view_a, a), (view_b, b)) = (a, b);
+    (one_group || a.group == b.group)
+        && a.series == b.series
+        && a.x == b.x
+        && others(a, view_a.x_name()) == others(b, view_b.x_name())
+}
+
+fn rows(parts: &[Part<'_>], one_group: bool) -> Vec<Row> {
+    // Each cell once, in the order of the first result that has it.
+    let mut seen: Vec<(&View<'_>, &Cell)> = Vec::new();
+    for part in parts.iter().filter(|part| part.fits) {
+        let cells = part.view.cells.iter().copied();
+        for cell in cells.filter(|cell| cell.control_of.is_none()) {
+            if !seen.iter().any(|of| is_same(*of, (&part.view, cell), one_group)) {
+                seen.push((&part.view, cell));
+            }
+        }
+    }
+    let rows = seen.iter().map(|(view, cell)| {
+        let cells = parts.iter().map(|part| {
+            let mut all = part.view.cells.iter().copied().filter(|_| part.fits);
+            all.find(|of| {
+                of.control_of.is_none() && is_same((*view, *cell), (&part.view, *of), one_group)
+            })
+        });
+        let cells: Vec<Option<&Cell>> = cells.collect();
+        let base: Vec<f64> = parts
+            .first()
+            .zip(cells.first().copied().flatten())
+            .map(|(part, cell)| part.view.values(cell.id))
+            .unwrap_or_default();
+        let sides = parts
+            .iter()
+            .zip(&cells)
+            .enumerate()
+            .map(|(at, (part, cell))| side(part, (*cell)?, &base, at > 0));
+        Row {
+            group: if one_group { String::new() } else { cell.group.clone() },
+            series: cell.series.clone(),
+            x: cell.x,
+            parameters: others(cell, view.x_name()),
+            sides: sides.collect(),
+        }
+    });
+    rows.collect()
+}
+
+fn side(part: &Part<'_>, cell: &Cell, base: &[f64], compared: bool) -> Option<Side> {
+    let values = part.view.values(cell.id);
+    let of = part.analysis.cells.iter().find(|of| of.cell == cell.id)?;
+    let seed = part.view.seed(cell.id, 5);
+    let ratio = unpaired(&values, base, part.view.more_is_better(), seed);
+    Some(Side {
+        cell: cell.id,
+        runs: values.len(),
+        value: of.value?,
+        mean: mean(&values)?,
+        ratio: ratio.filter(|_| compared),
+    })
+}
+
+fn caveats(parts: &[Part<'_>]) -> Vec<String> {
+    let mut said = Vec::new();
+    for part in parts.iter().filter(|part| !part.fits) {
+        let metric = part.view.metric();
+        said.push(format!("{}: measures {metric}, not what the first does.", part.name));
+    }
+    let facts = |part: &Part<'_>| {
+        let data = &part.view.results.header.data;
+        data.iter().map(|of| (of.name.clone(), of.files, of.bytes)).collect::<Vec<_>>()
+    };
+    if let Some((first, rest)) = parts.split_first() {
+        for part in rest.iter().filter(|part| facts(part) != facts(first)) {
+            said.push(format!("{}: other data than {}.", part.name, first.name));
+        }
+    }
+    for part in parts {
+        said.extend(part.analysis.caveats.iter().map(|of| format!("{}: {of}", part.name)));
+    }
+    said
+}
+
+/// In front of what is said of a cell or sweep: `small, rsync`.
+fn of(group: &str, series: &str, one_group: bool) -> String {
+    match (one_group || group.is_empty(), series.is_empty()) {
+        (true, _) => series.to_owned(),
+        (false, true) => group.to_owned(),
+        (false, false) => format!("{group}, {series}"),
+    }
+}

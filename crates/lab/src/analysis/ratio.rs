@@ -1,0 +1,126 @@
+//! Two cells against each other: how many times as fast one is as the other, and what may be claimed
+//! of that.
+
+use super::Interval;
+use super::bootstrap::{self, deviation, difference, mean, median, resample, t_975};
+use std::collections::BTreeMap;
+
+/// Differences up to this are not claimed, however sure they are.
+pub(super) const WORTH: f64 = 1.02;
+/// Pairs (or runs on either side) without which nothing is claimed.
+pub const PAIRS_MIN: usize = 3;
+
+/// What may be said of two cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Claim {
+    /// The first is faster: by more than 2 %, and the interval does not hold 1.
+    Faster,
+    /// The first is slower, by the same rule.
+    Slower,
+    /// Surely no more than 2 % apart: the whole interval is that near to 1.
+    Same,
+    /// The runs do not tell: too few, or too noisy.
+    #[default]
+    Unclear,
+}
+
+/// How many times as fast.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Ratio {
+    /// Above 1 where the first is faster: median of ratios (of logarithms, so that both directions
+    /// count alike) with its 95 % interval.
+    pub ratio: Interval,
+    /// Pairs of runs that it comes from; of cells that were not run side by side, the runs of that
+    /// with fewer.
+    pub pairs: usize,
+    /// What follows.
+    pub claim: Claim,
+}
+
+/// How many times as fast `a` is as `b`, by blocks that have runs of both: what changed on the
+/// machine between blocks does not count. Goes in: block and value of each run. Values have to be
+/// above 0; others have no ratio and are left out. `None` without a pair.
+pub fn paired(
+    a: &[(u32, f64)],
+    b: &[(u32, f64)],
+    more_is_better: bool,
+    seed: u64,
+) -> Option<Ratio> {
+    let logs = log_ratios(a, b, more_is_better);
+    Some(of_logs(difference(&logs, seed)?, logs.len()))
+}
+
+/// Of each block that has runs of both: the logarithm of how many times as fast `a` is.
+pub(super) fn log_ratios(a: &[(u32, f64)], b: &[(u32, f64)], more_is_better: bool) -> Vec<f64> {
+    let (a, b) = (by_block(a), by_block(b));
+    let of_block = |(block, a): (&u32, &f64)| {
+        let b = b.get(block)?;
+        Some(if more_is_better { a - b } else { b - a })
+    };
+    a.iter().filter_map(of_block).collect()
+}
+
+/// How many times as fast `a` is as `b`, of runs that were not made side by side: medians, with an
+/// interval from resampling both. `None` where a side has no value above 0.
+pub fn unpaired(a: &[f64], b: &[f64], more_is_better: bool, seed: u64) -> Option<Ratio> {
+    let turn = if more_is_better { 1.0 } else { -1.0 };
+    let logs = |values: &[f64]| -> Vec<f64> { values.iter().filter_map(|v| log(*v)).collect() };
+    let (a, b) = (logs(a), logs(b));
+    let mid = median(&a)? - median(&b)?;
+    let found = bootstrap::resampled(seed, |random| {
+        Some(median(&resample(&a, random))? - median(&resample(&b, random))?)
+    });
+    let (mut low, mut high) = bootstrap::percentiles(found).unwrap_or((mid, mid));
+    let runs = a.len().min(b.len());
+    if let Some((below, above)) = welch(&a, &b).filter(|_| runs < 20) {
+        (low, high) = (low.min(below), high.max(above));
+    }
+    let logs = Interval { low: low.min(mid), mid, high: high.max(mid) };
+    Some(of_logs(logs.map(|log| turn * log), runs))
+}
+
+/// Welch's 95 % interval of the difference of two means, with the degrees of freedom of the smaller
+/// side: never too narrow. `None` where a side has one value.
+fn welch(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
+    let variance = deviation(a)?.powi(2) / a.len() as f64 + deviation(b)?.powi(2) / b.len() as f64;
+    let (mid, freedom) = (mean(a)? - mean(b)?, a.len().min(b.len()) - 1);
+    let half = t_975(freedom) * variance.sqrt();
+    half.is_finite().then_some((mid - half, mid + half))
+}
+
+/// The claim from the interval of the logarithm of a ratio.
+fn of_logs(logs: Interval, pairs: usize) -> Ratio {
+    let back = |log: f64| log.exp().clamp(f64::MIN_POSITIVE, f64::MAX);
+    let ratio = Interval { low: back(logs.low), mid: back(logs.mid), high: back(logs.high) };
+    let worth = WORTH.ln();
+    let claim = if pairs < PAIRS_MIN {
+        Claim::Unclear
+    } else if logs.low > 0.0 && logs.mid > worth {
+        Claim::Faster
+    } else if logs.high < 0.0 && logs.mid < -worth {
+        Claim::Slower
+    } else if logs.low >= -worth && logs.high <= worth {
+        Claim::Same
+    } else {
+        Claim::Unclear
+    };
+    Ratio { ratio, pairs, claim }
+}
+
+/// The logarithm of what is above 0 and finite.
+fn log(value: f64) -> Option<f64> {
+    (value > 0.0 && value.is_finite()).then(|| value.ln())
+}
+
+/// Mean logarithm of the runs in each block.
+fn by_block(runs: &[(u32, f64)]) -> BTreeMap<u32, f64> {
+    let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for (block, value) in runs {
+        if let Some(log) = log(*value) {
+            let sum = sums.entry(*block).or_default();
+            *sum = (sum.0 + log, sum.1 + 1.0);
+        }
+    }
+    sums.into_iter().map(|(block, (sum, count))| (block, sum / count)).collect()
+}

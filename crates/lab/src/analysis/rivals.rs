@@ -1,0 +1,122 @@
+//! Tools against each other: the best cell of each in its group, and the controls.
+
+use super::ratio::{Ratio, paired, unpaired};
+use super::view::View;
+use super::{CellSummary, Claim, Comparison, PAIRS_MIN};
+use crate::results::Cell;
+
+/// The best cell of a tool in its group.
+#[derive(Clone, Copy)]
+pub(super) struct Best<'a> {
+    pub cell: &'a Cell,
+    pub value: f64,
+}
+
+/// The best cell (by median) of each series of a group, in the order of description. Controls and
+/// cells without a run that counts are left out.
+pub(super) fn bests<'a>(view: &View<'a>, cells: &[CellSummary], group: &str) -> Vec<Best<'a>> {
+    let mut bests: Vec<Best<'a>> = Vec::new();
+    let of_group = view.cells.iter().copied().filter(|cell| cell.group == group);
+    for cell in of_group.filter(|cell| cell.control_of.is_none()) {
+        let value = cells.iter().find(|of| of.cell == cell.id).and_then(|of| of.value);
+        let Some(value) = value.map(|value| value.mid) else { continue };
+        let new = Best { cell, value };
+        match bests.iter_mut().find(|best| best.cell.series == cell.series) {
+            Some(best) if view.is_better(value, best.value) => *best = new,
+            Some(_) => {}
+            None => bests.push(new),
+        }
+    }
+    bests
+}
+
+/// The one that others are held against: the best of hakobu's own, else that of the first tool.
+pub(super) fn reference<'a>(view: &View<'_>, bests: &[Best<'a>]) -> Option<Best<'a>> {
+    let own = bests.iter().filter(|best| best.cell.own);
+    let better = |a: &Best<'a>, b: &Best<'a>| view.is_better(a.value, b.value);
+    let best = own.copied().reduce(|best, one| if better(&one, &best) { one } else { best });
+    best.or_else(|| bests.first().copied())
+}
+
+/// How many times as fast one cell is as the other: by blocks, where enough of them have both.
+pub(super) fn ratio(view: &View<'_>, a: u32, b: u32) -> Option<Ratio> {
+    let (more, seed) = (view.more_is_better(), view.seed(a, b.wrapping_add(3)));
+    let by_blocks = paired(&view.blocks(a), &view.blocks(b), more, seed);
+    match by_blocks {
+        Some(ratio) if ratio.pairs >= PAIRS_MIN => Some(ratio),
+        // Runs of other blocks are runs as well; what changed between blocks then widens the interval.
+        _ => unpaired(&view.values(a), &view.values(b), more, seed),
+    }
+}
+
+/// In each group the best of each tool against the reference.
+pub(super) fn comparisons(view: &View<'_>, cells: &[CellSummary]) -> Vec<Comparison> {
+    let mut found = Vec::new();
+    for group in view.groups() {
+        let bests = bests(view, cells, group);
+        let Some(reference) = reference(view, &bests) else { continue };
+        for best in bests.iter().filter(|best| best.cell.id != reference.cell.id) {
+            found.extend(comparison(view, best.cell, reference.cell));
+        }
+    }
+    found
+}
+
+fn comparison(view: &View<'_>, a: &Cell, b: &Cell) -> Option<Comparison> {
+    let ratio = ratio(view, a.id, b.id)?;
+    Some(Comparison { group: a.group.clone(), a: a.id, b: b.id, ratio })
+}
+
+/// Each control against the cell that it repeats.
+pub(super) fn controls(view: &View<'_>) -> Vec<Comparison> {
+    let controls = view.cells.iter().filter_map(|cell| {
+        let of = view.cell(cell.control_of?)?;
+        comparison(view, cell, of)
+    });
+    controls.collect()
+}
+
+/// Half the width of the controls' intervals, relative: their median. `None` without controls that
+/// have an interval.
+pub(super) fn noise(controls: &[Comparison]) -> Option<f64> {
+    let wide = controls.iter().filter(|of| of.ratio.pairs >= PAIRS_MIN);
+    let halves: Vec<f64> = wide
+        .map(|of| (of.ratio.ratio.high / of.ratio.ratio.low).sqrt() - 1.0)
+        .filter(|half| half.is_finite())
+        .collect();
+    super::median(&halves)
+}
+
+/// Who is ahead in a group.
+pub(super) struct Lead<'a> {
+    pub first: Best<'a>,
+    /// Those that the runs do not tell from it.
+    pub tied: Vec<Best<'a>>,
+    /// The best of the others, and how many times as fast the first is.
+    pub next: Option<(Best<'a>, Ratio)>,
+    /// There are too few runs for any claim.
+    pub unsure: bool,
+}
+
+/// Who is ahead; `None` without at least one tool with a value.
+pub(super) fn lead<'a>(view: &View<'a>, cells: &[CellSummary], group: &str) -> Option<Lead<'a>> {
+    let mut bests = bests(view, cells, group);
+    bests.sort_by(|a, b| match view.more_is_better() {
+        true => b.value.total_cmp(&a.value),
+        false => a.value.total_cmp(&b.value),
+    });
+    let (first, rest) = bests.split_first()?;
+    let mut lead = Lead { first: *first, tied: Vec::new(), next: None, unsure: false };
+    for best in rest {
+        let Some(ratio) = ratio(view, first.cell.id, best.cell.id) else { continue };
+        match ratio.claim {
+            Claim::Faster if lead.next.is_none() => lead.next = Some((*best, ratio)),
+            Claim::Faster => {}
+            _ => {
+                lead.unsure |= ratio.pairs < PAIRS_MIN;
+                lead.tied.push(*best);
+            }
+        }
+    }
+    Some(lead)
+}

@@ -1,0 +1,199 @@
+//! What limits: each resource by its signals, nothing by one alone.
+
+use super::{campaign, cell, run};
+use crate::analysis::limits::{Signals, judge, stretches};
+use crate::analysis::*;
+use hakobu_transfer::verdict::{Level, Resource};
+
+/// Two CPUs and a machine that has little to do.
+fn quiet() -> Signals {
+    Signals {
+        cpus: 2.0,
+        used: 0.3,
+        jobs: Some(4.0),
+        machine: Some(0.2),
+        busiest: Some(0.3),
+        iowait: Some(0.02),
+        disk_busy: Some(0.2),
+        disk_iops: Some(500.0),
+        disk_bytes_per_s: Some(2e6),
+        net_bytes_per_s: Some(0.0),
+        ..Signals::default()
+    }
+}
+
+fn named(signals: Signals) -> (Resource, Level) {
+    let found = judge(&signals);
+    assert_eq!(found.is_determined(), found.resource != Resource::None, "{found:?}");
+    if found.is_determined() {
+        assert!(found.evidence.len() >= 2, "two signals: {found:?}");
+    }
+    (found.resource, found.level)
+}
+
+const NOTHING: (Resource, Level) = (Resource::None, Level::NotDetermined);
+
+#[test]
+fn cpus() {
+    let full = Signals { used: 1.96, machine: Some(0.99), ..quiet() };
+    assert_eq!(named(full), (Resource::Cpu, Level::AtLimit));
+    let nearly = Signals { used: 1.84, machine: Some(0.97), ..quiet() };
+    assert_eq!(named(nearly), (Resource::Cpu, Level::Consistent));
+    // Its own CPU time alone is one signal; with a curve that is flat there are two.
+    let alone = Signals { used: 1.96, machine: None, ..quiet() };
+    assert_eq!(named(alone), NOTHING);
+    let flat = Signals { after: Some(0.1), ..alone };
+    assert_eq!(named(flat), (Resource::Cpu, Level::AtLimit));
+    // A server beside it uses the other half.
+    let shared = Signals { used: 1.1, machine: Some(0.99), ..quiet() };
+    assert_eq!(named(shared), (Resource::Cpu, Level::Consistent));
+    // Full CPUs, and yet more jobs bring much more: that is no limit.
+    assert_eq!(named(Signals { after: Some(0.9), ..full }), NOTHING);
+}
+
+#[test]
+fn one_thread() {
+    let thread = Signals { used: 1.02, busiest: Some(0.97), machine: Some(0.52), ..quiet() };
+    assert_eq!(named(thread), (Resource::Thread, Level::Consistent));
+    // Moved about by the scheduler: then only if more jobs bring nothing and the disk is quiet.
+    let moved = Signals { busiest: Some(0.6), after: Some(0.05), ..thread };
+    assert_eq!(named(moved), (Resource::Thread, Level::Consistent));
+    assert_eq!(named(Signals { after: None, ..moved }), NOTHING);
+    assert_eq!(named(Signals { disk_busy: Some(0.8), ..moved }), NOTHING);
+}
+
+#[test]
+fn disks() {
+    // A ceiling that was set, and CPUs that wait.
+    let capped = Signals {
+        disk_iops: Some(2990.0),
+        iops_limit: Some(3000.0),
+        iowait: Some(0.4),
+        disk_busy: Some(0.95),
+        ..quiet()
+    };
+    assert_eq!(named(capped), (Resource::DiskIops, Level::AtLimit));
+    // Reached, but nobody waits; or half of it.
+    let idle = Signals { iowait: Some(0.0), disk_busy: Some(0.3), ..capped };
+    assert_eq!(named(idle), NOTHING);
+    let half = Signals { disk_iops: Some(1500.0), disk_busy: Some(0.5), ..capped };
+    assert_eq!(named(half), NOTHING);
+    let bandwidth = Signals {
+        disk_bytes_per_s: Some(124e6),
+        bandwidth_limit: Some(125e6),
+        after: Some(0.0),
+        ..quiet()
+    };
+    assert_eq!(named(bandwidth), (Resource::DiskBandwidth, Level::AtLimit));
+    let wire = Signals { disk_bytes_per_s: None, net_bytes_per_s: Some(124e6), ..bandwidth };
+    assert_eq!(named(wire), (Resource::Network, Level::AtLimit));
+    // Unknown ceilings: always busy and waited for; what it is by the size of requests.
+    let busy = Signals { disk_busy: Some(0.97), iowait: Some(0.3), ..quiet() };
+    assert_eq!(named(busy), (Resource::DiskIops, Level::Consistent));
+    let large = Signals { disk_bytes_per_s: Some(500.0 * 524_288.0), ..busy };
+    assert_eq!(named(large), (Resource::DiskBandwidth, Level::Consistent));
+    let middle = Signals { disk_bytes_per_s: Some(500.0 * 65_536.0), ..busy };
+    assert_eq!(named(middle), NOTHING);
+    // Many disks are always busy and still take more.
+    assert_eq!(named(Signals { iowait: Some(0.0), ..busy }), NOTHING);
+    let rising = Signals { after: Some(0.9), ..busy };
+    assert_eq!(named(rising), (Resource::Latency, Level::Consistent));
+    // With full CPUs nobody waits for the disk.
+    let full = Signals { used: 1.98, machine: Some(0.99), ..busy };
+    assert_eq!(named(full), (Resource::Cpu, Level::AtLimit));
+}
+
+#[test]
+fn latency() {
+    let waits = Signals { after: Some(0.95), ..quiet() };
+    assert_eq!(named(waits), (Resource::Latency, Level::Consistent));
+    // At the end of a sweep what the last step brought counts.
+    let last = Signals { after: None, before: Some(0.9), ..quiet() };
+    assert_eq!(named(last), (Resource::Latency, Level::Consistent));
+    assert_eq!(named(Signals { before: Some(0.6), ..last }), NOTHING);
+    assert_eq!(named(Signals { after: Some(0.3), ..waits }), NOTHING);
+    // Jobs that work all the time do not wait.
+    assert_eq!(named(Signals { jobs: Some(1.0), used: 0.9, ..waits }), NOTHING);
+    assert_eq!(named(Signals { jobs: None, ..waits }), NOTHING);
+}
+
+#[test]
+fn nothing_is_known() {
+    assert_eq!(named(Signals::default()), NOTHING);
+    assert_eq!(named(quiet()), NOTHING);
+    let sentence = judge(&quiet()).sentence();
+    assert!(sentence.starts_with("What limits is not determined ("), "{sentence}");
+    assert_eq!(Limiting::default().sentence(), "What limits is not determined.");
+    // Two that contradict each other.
+    let both = Signals {
+        used: 1.02,
+        busiest: Some(0.97),
+        machine: Some(0.6),
+        disk_busy: Some(0.97),
+        iowait: Some(0.3),
+        ..quiet()
+    };
+    let found = judge(&both);
+    assert!(!found.is_determined() && found.evidence[0].contains(" or "), "{found:?}");
+}
+
+#[test]
+fn its_own_verdict_comes_first() {
+    let mut results = campaign();
+    let id = cell(&mut results, "", "hakobu", None);
+    let verdict = |resource: &str, level: &str| {
+        let evidence = serde_json::json!([{"signal": "cpu_used_cores", "value": 1.98, "limit": 2}]);
+        serde_json::json!({"resource": resource, "level": level, "evidence": evidence})
+    };
+    for (resource, level) in
+        [("cpu", "at-limit"), ("cpu", "consistent"), ("none", "not-determined")]
+    {
+        run(&mut results, id, (2.0, 3.0, 0.9));
+        results.runs.last_mut().unwrap().verdict = Some(verdict(resource, level));
+    }
+    let found = analyse(&results).cells[0].limiting.clone();
+    assert_eq!((found.resource, found.level, found.own), (Resource::Cpu, Level::Consistent, true));
+    assert_eq!(
+        found.sentence(),
+        "Limited by the CPU (consistent with: its own verdict in 2 of 3 runs, cpu used cores 1.98)."
+    );
+    let text = serde_json::to_string(&found).unwrap();
+    assert!(text.starts_with(r#"{"resource":"cpu","level":"consistent","#), "{text}");
+    // Where they do not agree, the machine is asked.
+    results.runs[1].verdict = Some(verdict("latency", "consistent"));
+    let found = analyse(&results).cells[0].limiting.clone();
+    assert!(!found.own && !found.is_determined(), "{found:?}");
+    // What is no verdict is none.
+    for odd in [serde_json::json!(null), serde_json::json!({"resource": 7}), serde_json::json!([])]
+    {
+        results.runs.iter_mut().for_each(|run| run.verdict = Some(odd.clone()));
+        assert!(!analyse(&results).cells[0].limiting.own);
+    }
+}
+
+#[test]
+fn stretches_say_from_where_to_where() {
+    let of = |resource| Limiting { resource, level: Level::Consistent, ..Limiting::default() };
+    let (latency, cpu, none) = (of(Resource::Latency), of(Resource::Cpu), Limiting::default());
+    let words = |points: &[(f64, &Limiting)], name: &str| -> Vec<String> {
+        stretches(points, name).into_iter().map(|of| of.sentence).collect()
+    };
+    let points =
+        [(1.0, &latency), (2.0, &latency), (4.0, &none), (8.0, &cpu), (16.0, &cpu), (32.0, &none)];
+    assert_eq!(
+        words(&points, "jobs"),
+        [
+            "up to 2 jobs latency",
+            "with 4 jobs not determined",
+            "from 8 to 16 jobs the CPU",
+            "from 32 jobs on not determined"
+        ]
+    );
+    assert_eq!(words(&[(1.0, &latency), (2.0, &cpu)], "jobs")[0], "with 1 job latency");
+    assert_eq!(words(&points[3..5], "numjobs"), ["from numjobs 8 to 16 the CPU"]);
+    assert_eq!(words(&points[..1], "jobs"), ["with 1 job latency"]);
+    assert!(stretches(&[], "jobs").is_empty());
+    let strong = Limiting { level: Level::AtLimit, ..cpu.clone() };
+    let found = stretches(&[(1.0, &strong), (2.0, &cpu)], "jobs");
+    assert_eq!((found.len(), found[0].limiting.level), (1, Level::Consistent));
+}

@@ -1,0 +1,182 @@
+//! Medians, intervals, claims: known values, and how often they hold.
+
+use super::{near, normal};
+use crate::analysis::*;
+
+#[test]
+fn medians_and_quantiles_are_those_of_the_books() {
+    assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+    assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    // Type 7 of Hyndman & Fan: what R's quantile gives for 1 … 10.
+    let ten: Vec<f64> = (1..=10).map(f64::from).collect();
+    assert_eq!(quantile(&ten, 0.25), Some(3.25));
+    assert_eq!(quantile(&ten, 0.9), Some(9.1));
+    assert_eq!((quantile(&ten, 0.0), quantile(&ten, 1.0)), (Some(1.0), Some(10.0)));
+    assert_eq!((median(&[]), median(&[1.0, f64::INFINITY])), (None, None));
+    assert_eq!((median(&[1.0, f64::NAN]), quantile(&[1.0], f64::NAN)), (None, None));
+    assert_eq!(median(&[f64::MAX, f64::MAX]), Some(f64::MAX));
+    assert_eq!(median(&[f64::MIN, f64::MAX]), Some(0.0));
+}
+
+#[test]
+fn few_values_have_wide_intervals() {
+    let one = interval(&[5.0], 1).unwrap();
+    assert!(one.is_point() && one.mid == 5.0);
+    let same = interval(&[5.0, 5.0, 5.0], 1).unwrap();
+    assert!(same.is_point());
+    // Two values that are 1 % apart: Student's factor for them is 12.7.
+    let two = interval(&[10.0, 10.1], 1).unwrap();
+    assert!(two.low < 9.5 && two.high > 10.6 && two.mid == 10.05, "{two:?}");
+    let five = interval(&[10.0, 10.1, 9.9, 10.2, 9.8], 1).unwrap();
+    assert!(five.low < 9.81 && five.high > 10.19, "{five:?}");
+    assert!(five.low > 9.7 && five.high < 10.3, "{five:?}");
+    assert_eq!((interval(&[], 1), interval(&[1.0, f64::INFINITY], 1)), (None, None));
+}
+
+#[test]
+fn the_same_seed_says_the_same() {
+    let values: Vec<f64> = (0..30).map(|n| f64::from(n * n % 17)).collect();
+    assert_eq!(interval(&values, 3), interval(&values, 3));
+    assert_ne!(interval(&values, 3).unwrap().low, f64::NAN);
+    // And another one nearly the same.
+    let (a, b) = (interval(&values, 3).unwrap(), interval(&values, 4).unwrap());
+    assert!((a.low - b.low).abs() <= 2.0 && (a.high - b.high).abs() <= 2.0, "{a:?} {b:?}");
+}
+
+/// How often the interval of the median holds the true one.
+fn coverage(count: usize, draw: impl Fn(&mut fastrand::Rng) -> f64, truth: f64) -> f64 {
+    let mut random = fastrand::Rng::with_seed(count as u64);
+    const TIMES: u32 = 300;
+    let held = (0..TIMES).filter(|time| {
+        let values: Vec<f64> = (0..count).map(|_| draw(&mut random)).collect();
+        let of = interval(&values, u64::from(*time)).unwrap();
+        of.low <= truth && truth <= of.high
+    });
+    held.count() as f64 / f64::from(TIMES)
+}
+
+#[test]
+fn intervals_hold_the_truth_about_95_times_of_100() {
+    for count in [3, 5, 8, 12, 20, 30] {
+        let times = coverage(count, |random| 10.0 * (0.1 * normal(random)).exp(), 10.0);
+        assert!((0.90..=0.99).contains(&times), "{times} of {count} values");
+    }
+    // Long tails: runs that something else disturbed. The median of an exponential is ln 2.
+    let late = |random: &mut fastrand::Rng| 5.0 - random.f64().max(1e-12).ln();
+    for count in [5, 10, 25] {
+        let times = coverage(count, late, 5.0 + std::f64::consts::LN_2);
+        assert!((0.88..=0.99).contains(&times), "{times} of {count} values");
+    }
+}
+
+/// Runs of the same tool twice, in blocks of which each has its own weather: how often a difference is
+/// claimed.
+fn false_claims(blocks: u32, noise: f64, seeds: u64) -> f64 {
+    let claimed = (0..seeds).filter(|seed| {
+        let mut random = fastrand::Rng::with_seed(1000 + seed);
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        for block in 0..blocks {
+            let weather = 10.0 * (0.2 * normal(&mut random)).exp();
+            a.push((block, weather * (noise * normal(&mut random)).exp()));
+            b.push((block, weather * (noise * normal(&mut random)).exp()));
+        }
+        let claim = paired(&a, &b, false, *seed).unwrap().claim;
+        matches!(claim, Claim::Faster | Claim::Slower)
+    });
+    claimed.count() as f64 / seeds as f64
+}
+
+#[test]
+fn the_same_tool_twice_is_hardly_ever_called_different() {
+    let mut all = Vec::new();
+    for blocks in [3, 5, 8, 12, 25] {
+        for noise in [0.01, 0.05] {
+            let claimed = false_claims(blocks, noise, 200);
+            assert!(claimed <= 0.085, "{claimed} of {blocks} blocks with noise {noise}");
+            all.push(claimed);
+        }
+    }
+    let mean = all.iter().sum::<f64>() / all.len() as f64;
+    assert!(mean <= 0.05, "{mean}");
+}
+
+#[test]
+fn real_differences_are_claimed() {
+    let claims = |factor: f64, more_is_better: bool| -> Vec<Claim> {
+        let claims = (0..50).map(|seed| {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let runs = |by: f64, random: &mut fastrand::Rng| -> Vec<(u32, f64)> {
+                (0..8).map(|block| (block, by * (0.03 * normal(random)).exp())).collect()
+            };
+            let (a, b) = (runs(factor, &mut random), runs(1.0, &mut random));
+            paired(&a, &b, more_is_better, seed).unwrap().claim
+        });
+        claims.collect()
+    };
+    let count = |claims: &[Claim], claim| claims.iter().filter(|of| **of == claim).count();
+    // A time that is 20 % longer is slower; a rate that is 20 % higher is faster.
+    assert!(count(&claims(1.2, false), Claim::Slower) >= 49);
+    assert!(count(&claims(1.2, true), Claim::Faster) >= 49);
+    assert!(count(&claims(0.8, false), Claim::Faster) >= 49);
+    assert_eq!(count(&claims(1.2, false), Claim::Faster), 0);
+}
+
+#[test]
+fn small_or_few_differences_are_not_claimed() {
+    let runs = |values: &[f64]| -> Vec<(u32, f64)> { (0..).zip(values.iter().copied()).collect() };
+    // Sure, but only 1 %.
+    let (a, b) = (runs(&[1.0; 9]), runs(&[1.01; 9]));
+    let ratio = paired(&a, &b, false, 1).unwrap();
+    assert!(ratio.claim == Claim::Same && near(ratio.ratio.mid, 1.01, 1e-9), "{ratio:?}");
+    // Ten times, but only two pairs.
+    let ratio = paired(&runs(&[1.0, 1.0]), &runs(&[10.0, 10.0, 10.0]), false, 1).unwrap();
+    assert_eq!((ratio.pairs, ratio.claim), (2, Claim::Unclear));
+    assert!(near(ratio.ratio.mid, 10.0, 1e-9));
+    // Three are enough, in blocks that both have.
+    let of_blocks = |blocks: [u32; 4], value: f64| blocks.map(|block| (block, value));
+    let (a, b) = (of_blocks([1, 2, 3, 9], 1.0), of_blocks([3, 1, 2, 8], 10.0));
+    let ratio = paired(&a, &b, false, 1).unwrap();
+    assert_eq!((ratio.pairs, ratio.claim), (3, Claim::Faster));
+    // No blocks in common, no pairs; but both can be resampled.
+    assert_eq!(paired(&[(1, 1.0)], &[(2, 1.0)], false, 1), None);
+    let ratio = unpaired(&[1.0, 1.02, 0.98, 1.01], &[2.0, 2.02, 1.97, 2.01], false, 1).unwrap();
+    assert_eq!(ratio.claim, Claim::Faster);
+    assert!(ratio.ratio.low > 1.8 && ratio.ratio.high < 2.2, "{ratio:?}");
+    assert_eq!(unpaired(&[0.0], &[1.0], false, 1), None);
+}
+
+#[test]
+fn weather_that_all_runs_share_does_not_count() {
+    // Blocks that differ by a factor of ten, and a tool that is always 10 % faster.
+    let weather = [1.0, 10.0, 3.0, 7.0, 2.0, 5.0];
+    let runs = |by: f64| -> Vec<(u32, f64)> {
+        (0..).zip(weather).map(|(block, of): (u32, f64)| (block, by * of)).collect()
+    };
+    let ratio = paired(&runs(0.9), &runs(1.0), false, 1).unwrap();
+    assert_eq!(ratio.claim, Claim::Faster);
+    let values = |by: f64| weather.map(|of| by * of);
+    assert_eq!(unpaired(&values(0.9), &values(1.0), false, 1).unwrap().claim, Claim::Unclear);
+}
+
+#[test]
+fn runs_become_steady() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let t_s: Vec<f64> = (1..=100).map(|n| f64::from(n) / 10.0).collect();
+    let mut curve = |rate: &dyn Fn(f64) -> f64| -> Vec<f64> {
+        t_s.iter().map(|t| rate(*t) * (1.0 + 0.05 * normal(&mut random))).collect()
+    };
+    // Two seconds of a ramp, then 100 a second.
+    let ramp = steady(&t_s, &curve(&|t| (50.0 * t).min(100.0))).unwrap();
+    assert!((1.2..=2.6).contains(&ramp.from_s) && near(ramp.rate, 100.0, 0.03), "{ramp:?}");
+    assert_eq!(ramp.from, (ramp.from_s * 10.0).round() as usize);
+    // A cache that is full after three seconds.
+    let step = steady(&t_s, &curve(&|t| if t <= 3.0 { 500.0 } else { 100.0 })).unwrap();
+    assert!((2.8..=3.4).contains(&step.from_s) && near(step.rate, 100.0, 0.05), "{step:?}");
+    let flat = steady(&t_s, &curve(&|_| 100.0)).unwrap();
+    assert!(flat.from_s <= 0.5, "{flat:?}");
+    // What always rises never is.
+    assert_eq!(steady(&t_s, &curve(&|t| 100.0 * t)), None);
+    assert_eq!(steady(&t_s, &[0.0; 100]), None);
+    assert_eq!(steady(&[1.0, 2.0], &[1.0, 1.0]), None);
+    assert_eq!(steady(&t_s, &[f64::NAN; 100]), None);
+}

@@ -1,0 +1,254 @@
+//! Whole campaigns on machines whose truth is known.
+
+use super::{campaign, cell, near, normal, run};
+use crate::analysis::*;
+use crate::results::{Curves, Results};
+use hakobu_transfer::verdict::Resource;
+
+/// hakobu and rsync over jobs on two CPUs, with a control; rsync takes three times the CPU.
+fn two_tools(noise: f64, seed: u64, blocks: u32) -> Results {
+    let mut results = campaign();
+    results.header.seed = seed;
+    let mut random = fastrand::Rng::with_seed(seed);
+    // Seconds of CPU for all of it, and the share of a job's time in which it waits.
+    let tools = [("hakobu", 4.0), ("rsync", 12.0)];
+    let mut cells = Vec::new();
+    for (tool, cpu_s) in tools {
+        for jobs in [1.0, 2.0, 4.0, 8.0, 16.0] {
+            let id = cell(&mut results, "", tool, Some(jobs));
+            // A job waits for three quarters of its time, until both CPUs are full.
+            cells.push((id, cpu_s, (4.0 * cpu_s / jobs).max(cpu_s / 2.0)));
+        }
+    }
+    let control = cell(&mut results, "", "hakobu", Some(8.0));
+    results.header.cells[control as usize].control_of = Some(3);
+    cells.push((control, 4.0, 2.0));
+    for block in 0..blocks {
+        let weather = (0.1 * normal(&mut random)).exp();
+        for (id, cpu_s, wall_s) in &cells {
+            let wall_s = wall_s * weather * (noise * normal(&mut random)).exp();
+            run(&mut results, *id, (wall_s, 0.8 * cpu_s, 0.2 * cpu_s));
+            let last = results.runs.last_mut().unwrap();
+            assert_eq!(last.block, block);
+            let used = 100.0 * (cpu_s / wall_s / 2.0).min(1.0);
+            last.load = [("cpu_percent".to_owned(), used)].into();
+            last.rss_bytes_max = 1 << 20;
+        }
+    }
+    results
+}
+
+#[test]
+fn a_campaign_says_what_its_machine_is() {
+    let found = analyse(&two_tools(0.01, 3, 7));
+    assert_eq!(found.cells.len(), 11);
+    assert_eq!(found.sweeps.len(), 2);
+    for sweep in &found.sweeps {
+        let knee = sweep.knee.unwrap();
+        assert_eq!((knee.x, knee.at_edge), (8.0, false), "{knee:?}");
+        let fit = sweep.fit.unwrap();
+        assert_eq!((fit.model, sweep.rate_unit.as_str()), (Model::Cap, "files/s"));
+        let least = if sweep.series == "hakobu" { 2.0 } else { 6.0 };
+        assert!(near(fit.value(32.0), least, 0.1), "{fit:?}");
+        let words: Vec<&str> = sweep.stretches.iter().map(|of| of.sentence.as_str()).collect();
+        assert_eq!(words, ["up to 4 jobs latency", "from 8 jobs on the CPU"]);
+    }
+    let [rival] = found.comparisons.as_slice() else { panic!("{:?}", found.comparisons) };
+    assert_eq!(rival.ratio.claim, Claim::Slower);
+    assert!(near(rival.ratio.ratio.mid, 1.0 / 3.0, 0.05), "{rival:?}");
+    let [control] = found.controls.as_slice() else { panic!("{:?}", found.controls) };
+    assert!(matches!(control.ratio.claim, Claim::Same | Claim::Unclear), "{control:?}");
+    assert!(found.noise.is_some_and(|noise| noise > 0.0 && noise < 0.05), "{:?}", found.noise);
+    // 10 CPU seconds for 2,000 files are …
+    let of = &found.cells[0];
+    assert!(near(of.cpu_s_per_1000_files.unwrap(), 2.0, 1e-9), "{of:?}");
+    assert!(near(of.cpu_s_per_gb.unwrap(), 4.0 / 0.008_192, 1e-9));
+    assert_eq!((of.runs, of.failed, of.rss_bytes), (7, 0, 1_048_576.0));
+    let verdict = found.verdict.join(" ");
+    assert!(verdict.starts_with("hakobu is the fastest ("), "{verdict}");
+    for part in [
+        " times as fast as rsync (",
+        "For hakobu 8 jobs are ",
+        "up to 4 jobs latency (consistent with), from 8 jobs on the CPU (",
+    ] {
+        assert!(verdict.contains(part), "{part}: {verdict}");
+    }
+    assert!((1..=4).contains(&found.verdict.len()));
+    assert_eq!(found.caveats, [""; 0], "{:?}", found.caveats);
+    // The same results say the same.
+    assert_eq!(analyse(&two_tools(0.01, 3, 7)), found);
+    let text = serde_json::to_string(&found).unwrap();
+    assert!(text.contains(r#""model":"cap""#) && text.contains(r#""claim":"slower""#), "{text}");
+}
+
+#[test]
+fn controls_of_campaigns_claim_nothing() {
+    let claims = (0..60).filter(|seed| {
+        let found = analyse(&two_tools(0.03, 100 + seed, 5));
+        matches!(found.controls[0].ratio.claim, Claim::Faster | Claim::Slower)
+    });
+    assert!(claims.count() <= 3, "5 % of 60");
+}
+
+#[test]
+fn failed_runs_and_warm_ups_do_not_count() {
+    let mut results = campaign();
+    let id = cell(&mut results, "", "cp", None);
+    for wall_s in [1.0, 1.1, 0.9, 1.0, 0.01, 77.0] {
+        run(&mut results, id, (wall_s, 0.1, 0.1));
+    }
+    results.runs[4].ok = false;
+    results.runs[4].problem = Some("12 files are missing.".to_owned());
+    results.runs[5].warmup = true;
+    let never = cell(&mut results, "", "broken", None);
+    run(&mut results, never, (1.0, 0.1, 0.1));
+    results.runs[6].ok = false;
+    let found = analyse(&results);
+    let of = &found.cells[0];
+    assert_eq!((of.runs, of.failed, of.value.unwrap().mid), (4, 1, 1.0));
+    assert_eq!(of.problems, ["12 files are missing."]);
+    assert_eq!((found.cells[1].runs, found.cells[1].value), (0, None));
+    let caveats = found.caveats.join(" ");
+    assert!(
+        caveats.contains("2 runs failed and do not count (cp and broken): 12 files are missing.")
+    );
+    assert!(caveats.contains("No run that counts: broken."), "{caveats}");
+    assert!(found.verdict[0].starts_with("cp at its best: 1 s."), "{:?}", found.verdict);
+}
+
+#[test]
+fn outliers_are_flagged_and_counted() {
+    let mut results = campaign();
+    let id = cell(&mut results, "", "cp", None);
+    for wall_s in [1.0, 1.01, 0.99, 1.02, 5.0, 0.98, 1.0] {
+        run(&mut results, id, (wall_s, 0.1, 0.1));
+    }
+    let found = analyse(&results);
+    assert_eq!((found.cells[0].outliers.clone(), found.cells[0].runs), (vec![4], 7));
+    assert!(near(found.cells[0].mean.unwrap(), 11.0 / 7.0, 1e-9));
+    assert!(found.caveats[0].contains("1 run far from the others of their cell (cp); they count."));
+    // Equal values have no outliers, nor have three.
+    results.runs.iter_mut().for_each(|run| run.wall_s = 1.0);
+    assert!(analyse(&results).cells[0].outliers.is_empty());
+}
+
+#[test]
+fn rates_instead_of_times() {
+    let mut results = campaign();
+    (results.header.metric, results.header.more_is_better) = ("iops".to_owned(), true);
+    let fio = cell(&mut results, "", "fio", None);
+    let own = cell(&mut results, "", "hakobu", None);
+    for block in 0..5 {
+        for (id, rate) in [(fio, 1000.0), (own, 1500.0)] {
+            super::run_with(&mut results, id, "iops", rate + f64::from(block));
+        }
+    }
+    run(&mut results, fio, (1.0, 0.1, 0.1));
+    let found = analyse(&results);
+    // hakobu is what others are held against; a run without the metric is none.
+    assert_eq!((found.comparisons[0].a, found.comparisons[0].b), (fio, own));
+    assert_eq!(found.comparisons[0].ratio.claim, Claim::Slower);
+    assert_eq!(found.cells[0].problems, ["it has no iops"]);
+    assert!(
+        found.verdict[0].contains("(1,502 IOPS), 1.50 times as fast as fio"),
+        "{:?}",
+        found.verdict
+    );
+}
+
+#[test]
+fn machines_that_disturb_are_told() {
+    let mut results = two_tools(0.01, 1, 5);
+    for run in &mut results.runs {
+        run.load.insert("steal_percent".to_owned(), 12.0);
+        run.load.insert("cpu_percent".to_owned(), 99.0);
+        run.cached = Some(if run.block == 0 { 0.0 } else { 1.0 });
+    }
+    results.header.left_out = vec!["fpsync: apt install fpart".to_owned()];
+    results.header.scale = 0.1;
+    if let Some(end) = &mut results.end {
+        (end.reason, end.overhead) = ("budget".to_owned(), 0.05);
+    }
+    let caveats = analyse(&results).caveats.join("\n");
+    for part in [
+        "time was over",
+        "hypervisor took up to 12 %",
+        "Beside the runs others used",
+        "Cold and warm runs are mixed",
+        "Measuring itself took 5 %",
+        "0.10 times the size",
+        "Left out: fpsync: apt install fpart",
+    ] {
+        assert!(caveats.contains(part), "{part}: {caveats}");
+    }
+}
+
+#[test]
+fn curves_tell_from_when_runs_are_steady() {
+    let mut results = campaign();
+    let id = cell(&mut results, "", "cp", None);
+    for block in 0..3 {
+        run(&mut results, id, (6.0, 0.1, 0.1));
+        let t_s: Vec<f64> = (1..=60).map(|n| f64::from(n) / 10.0).collect();
+        let rates = t_s.iter().map(|t| if *t <= 1.0 { 9e8 } else { 1e8 }).collect();
+        let values = [("write".to_owned(), rates), ("net".to_owned(), vec![0.0; 60])].into();
+        results.curves.push(Curves { cell: id, block, t_s, values });
+    }
+    let found = analyse(&results).cells[0].steady_s;
+    assert!(found.is_some_and(|from_s| (0.9..=1.2).contains(&from_s)), "{found:?}");
+    results.curves.clear();
+    assert_eq!(analyse(&results).cells[0].steady_s, None);
+}
+
+#[test]
+fn nothing_was_measured() {
+    let found = analyse(&Results::default());
+    assert_eq!(found.verdict, ["No run counts, so nothing can be said."]);
+    assert!(found.cells.is_empty() && found.noise.is_none());
+    let mut results = campaign();
+    cell(&mut results, "", "cp", Some(1.0));
+    let found = analyse(&results);
+    assert_eq!(found.cells[0].limiting.resource, Resource::None);
+}
+
+#[test]
+fn many_groups_are_counted() {
+    let mut results = campaign();
+    let mut random = fastrand::Rng::with_seed(9);
+    for (group, times) in [("a", 2.0), ("b", 3.0), ("c", 0.5)] {
+        for (tool, wall_s) in [("hakobu", 1.0), ("cp", times)] {
+            let id = cell(&mut results, group, tool, None);
+            for _ in 0..5 {
+                run(&mut results, id, (wall_s * (0.01 * normal(&mut random)).exp(), 0.1, 0.1));
+            }
+        }
+    }
+    let found = analyse(&results);
+    assert_eq!(found.verdict[0], "Of 3 groups the fastest is hakobu in 2 and cp in 1.");
+    assert_eq!(found.comparisons.len(), 3);
+    for run in results.runs.iter_mut().filter(|run| run.cell == 5) {
+        run.wall_s *= 8.0;
+    }
+    let found = analyse(&results);
+    let verdict = &found.verdict[0];
+    assert!(verdict.starts_with("hakobu is the fastest in all 3 groups, "), "{verdict}");
+    assert!(verdict.ends_with(" times as fast as the next."), "{verdict}");
+    // Two groups have a sentence each.
+    results.header.cells.truncate(4);
+    let found = analyse(&results);
+    assert!(found.verdict[0].starts_with("A: hakobu is the fastest ("), "{:?}", found.verdict);
+    assert!(found.verdict[0].contains("); b: hakobu is the fastest ("), "{:?}", found.verdict);
+}
+
+#[test]
+fn a_tool_that_finds_its_jobs_by_itself_is_told_first() {
+    let mut results = two_tools(0.01, 3, 7);
+    let id = cell(&mut results, "", "hakobu auto", None);
+    let verdict = serde_json::json!({"resource": "cpu", "level": "at-limit"});
+    for _ in 0..7 {
+        run(&mut results, id, (1.0, 1.9, 0.1));
+        results.runs.last_mut().unwrap().verdict = Some(verdict.clone());
+    }
+    let found = analyse(&results).verdict.join(" ");
+    assert!(found.contains("What limits hakobu auto: the CPU (at the limit of); hakobu: up to 4"));
+}
