@@ -128,7 +128,7 @@ fn a_remembered_seed_is_kept() {
 fn a_bad_seed_is_left() {
     for (world, jobs, ten_min) in [
         // Here a unit takes 0.3 s, and so long does each look.
-        (World::collapsing(20e-3, 48.0, 64.0), 256, 0.4),
+        (World::collapsing(20e-3, 48.0, 64.0), 256, 0.35),
         (World::linear(1e-3, 64.0), 2, 0.8),
         (World::rotating(8e-3), 8, 0.5),
     ] {
