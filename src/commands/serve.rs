@@ -13,7 +13,6 @@ use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// Where it listens unless told otherwise: this machine only, any free port.
 const LISTEN: &str = "127.0.0.1:0";
@@ -77,24 +76,24 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
             "access-key" | "secret-key" if is_null => {
                 return Err(format!("--{} belongs to s3: null checks no signature", given.name));
             }
-            "listen" => plan.listen = text(given)?.to_owned(),
+            "listen" => plan.listen = given.text()?.to_owned(),
             "threads" => plan.threads = positive(given)? as usize,
             "log" => plan.log = Some(PathBuf::from(&given.value)),
-            "keys" => plan.keys = number(given)?,
+            "keys" => plan.keys = given.number()?,
             "object-size" => plan.object_bytes = size(given)?,
-            "access-key" => plan.access_key = Some(text(given)?.to_owned()),
-            "secret-key" => plan.secret_key = Some(text(given)?.to_owned()),
-            "latency" => conditions.latency = duration(given)?,
+            "access-key" => plan.access_key = Some(given.text()?.to_owned()),
+            "secret-key" => plan.secret_key = Some(given.text()?.to_owned()),
+            "latency" => conditions.latency = given.duration("m", "50ms or 1.5s")?,
             "bandwidth" => {
                 let rate = Some(size(given)?).filter(|rate| *rate > 0);
-                conditions.bandwidth = Some(rate.ok_or_else(|| wrong(given, "is no rate"))?);
+                conditions.bandwidth = Some(rate.ok_or_else(|| given.wrong("is no rate"))?);
             }
             "max-in-flight" => conditions.in_flight_max = Some(positive(given)? as usize),
             "error-rate" => conditions.error_rate = share(given)?,
-            "seed" => conditions.seed = number(given)?,
+            "seed" => conditions.seed = given.number()?,
             "slow-down-above" => conditions.requests_per_s_max = Some(positive(given)?),
             "fault" => {
-                let fault = Fault::parse(text(given)?).map_err(|why| wrong(given, &why))?;
+                let fault = Fault::parse(given.text()?).map_err(|why| given.wrong(&why))?;
                 conditions.faults.push(fault);
             }
             other => return Err(format!("--{other} is not known to serve")),
@@ -155,55 +154,28 @@ fn failed(message: &str) -> u8 {
     exit::FAILURE
 }
 
-fn text(given: &Given) -> Result<&str, String> {
-    given.value.to_str().ok_or_else(|| wrong(given, "is no text"))
-}
-
-fn number(given: &Given) -> Result<u64, String> {
-    text(given)?.parse().map_err(|_| wrong(given, "is no number"))
-}
-
 fn positive(given: &Given) -> Result<u64, String> {
-    match number(given)? {
-        0 => Err(wrong(given, "must be at least 1")),
+    match given.number()? {
+        0 => Err(given.wrong("must be at least 1")),
         number => Ok(number),
     }
 }
 
 fn share(given: &Given) -> Result<f64, String> {
-    let share: Option<f64> = text(given)?.parse().ok();
+    let share: Option<f64> = given.text()?.parse().ok();
     share
         .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or_else(|| wrong(given, "is no share between 0 and 1"))
+        .ok_or_else(|| given.wrong("is no share between 0 and 1"))
 }
 
 fn size(given: &Given) -> Result<u64, String> {
-    crate::size::parse(&given.value, 1).map_err(|why| wrong(given, why))
-}
-
-/// A duration: `50ms`, `1.5s`, `100us`, `2m`.
-fn duration(given: &Given) -> Result<Duration, String> {
-    let text = text(given)?;
-    let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
-    let (number, unit) = text.split_at(digits);
-    let scale = match unit {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        _ => return Err(wrong(given, "is not a duration such as 50ms or 1.5s")),
-    };
-    let number: f64 = number.parse().map_err(|_| wrong(given, "is no duration"))?;
-    Duration::try_from_secs_f64(number * scale).map_err(|_| wrong(given, "is too long"))
-}
-
-fn wrong(given: &Given, why: &str) -> String {
-    format!("--{}={}: {why}", given.name, given.value.display())
+    crate::size::parse(&given.value, 1).map_err(|why| given.wrong(why))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn read(line: &str) -> Result<Plan, String> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();

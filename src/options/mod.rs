@@ -9,6 +9,7 @@ pub mod cp;
 pub mod demo;
 pub mod du;
 mod filter;
+mod given;
 pub mod ls;
 pub mod manual;
 pub mod mv;

@@ -98,14 +98,14 @@ pub fn asked(typed: &Typed) -> Result<Asked, String> {
             _ => {}
         }
         match given.name {
-            "warmup" => asked.warmup = Some(number(given)?),
+            "warmup" => asked.warmup = Some(given.number()?),
             "runs" => asked.runs = Some(positive(given)?),
             "min-runs" => asked.min_runs = Some(positive(given)?),
             "max-runs" => asked.max_runs = Some(positive(given)?),
-            "budget" => asked.budget = Some(duration(given)?),
-            "seed" => asked.seed = Some(number(given)?),
-            "only" => asked.only = Some(text(given)?.to_owned()),
-            "timeout" => asked.timeout = Some(duration(given)?),
+            "budget" => asked.budget = Some(given.duration("h", "90s, 10m or 1.5h")?),
+            "seed" => asked.seed = Some(given.number()?),
+            "only" => asked.only = Some(given.text()?.to_owned()),
+            "timeout" => asked.timeout = Some(given.duration("h", "90s, 10m or 1.5h")?),
             "prove" => asked.prove = true,
             "dry-run" => asked.dry_run = true,
             "quiet" => asked.quiet = true,
@@ -113,29 +113,27 @@ pub fn asked(typed: &Typed) -> Result<Asked, String> {
             "parameter-list" => asked.parameters.push(list(given)?),
             "parameter-scan" => scans.push(given),
             "parameter-step-size" => step = Some(given),
-            "command-name" => asked.names.push(text(given)?.to_owned()),
-            "setup" => asked.setup = Some(text(given)?.to_owned()),
-            "prepare" => asked.prepare.push(text(given)?.to_owned()),
-            "conclude" => asked.conclude.push(text(given)?.to_owned()),
-            "cleanup" => asked.cleanup = Some(text(given)?.to_owned()),
+            "command-name" => asked.names.push(given.text()?.to_owned()),
+            "setup" => asked.setup = Some(given.text()?.to_owned()),
+            "prepare" => asked.prepare.push(given.text()?.to_owned()),
+            "conclude" => asked.conclude.push(given.text()?.to_owned()),
+            "cleanup" => asked.cleanup = Some(given.text()?.to_owned()),
             "shell" => asked.shell = shell(given)?,
             "no-shell" => asked.shell.clear(),
             "ignore-failure" => asked.ignore_failure = true,
             "input" => asked.input = path(),
             "cpus" => asked.cpus = Some(positive(given)? as usize),
             "no-control" => asked.control = false,
-            "scale" => {
-                asked.scale = Some(text(given)?.parse().map_err(|_| wrong(given, "is no number"))?)
-            }
+            "scale" => asked.scale = Some(given.number()?),
             "place" => {
                 let (name, place) =
-                    text(given)?.split_once('=').ok_or_else(|| wrong(given, "is not NAME=PATH"))?;
+                    given.text()?.split_once('=').ok_or_else(|| given.wrong("is not NAME=PATH"))?;
                 asked.places.insert(name.to_owned(), place.to_owned());
             }
             "work" => asked.work = path(),
             "cache" => asked.cache = path(),
             "output" => asked.output = path(),
-            "machine" => asked.machine = Some(text(given)?.to_owned()),
+            "machine" => asked.machine = Some(given.text()?.to_owned()),
             "export-json" => asked.export_json = path(),
             "export-csv" => asked.export_csv = path(),
             "export-markdown" => asked.export_markdown = path(),
@@ -143,7 +141,7 @@ pub fn asked(typed: &Typed) -> Result<Asked, String> {
         }
     }
     if let (Some(step), true) = (step, scans.is_empty()) {
-        return Err(wrong(step, "there is no --parameter-scan that it could belong to"));
+        return Err(step.wrong("there is no --parameter-scan that it could belong to"));
     }
     for given in scans {
         asked.parameters.push(scan(given, step)?);
@@ -245,7 +243,7 @@ impl Asked {
 }
 
 fn list(given: &Given) -> Result<Parameter, String> {
-    let (name, values) = text(given)?.split_once('=').unwrap_or_default();
+    let (name, values) = given.text()?.split_once('=').unwrap_or_default();
     let values: Vec<String> = values.split(',').map(str::to_owned).collect();
     Ok(Parameter { name: named(given, name)?, values })
 }
@@ -254,20 +252,20 @@ fn list(given: &Given) -> Result<Parameter, String> {
 fn scan(given: &Given, step: Option<&Given>) -> Result<Parameter, String> {
     let read = |given: &Given, text: &str| {
         let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
-        number.ok_or_else(|| wrong(given, &format!("'{text}' is no number")))
+        number.ok_or_else(|| given.wrong(&format!("'{text}' is no number")))
     };
-    let words: Vec<&str> = text(given)?.splitn(3, '=').collect();
-    let [name, min, max] = words[..] else { return Err(wrong(given, "needs VAR MIN MAX")) };
+    let words: Vec<&str> = given.text()?.splitn(3, '=').collect();
+    let [name, min, max] = words[..] else { return Err(given.wrong("needs VAR MIN MAX")) };
     let digits = |text: &str| text.split_once('.').map_or(0, |(_, digits)| digits.len());
     let mut most_digits = digits(min).max(digits(max));
     let (min, max) = (read(given, min)?, read(given, max)?);
     let mut by = 1.0;
     if let Some(step) = step {
-        by = read(step, text(step)?)?;
-        most_digits = most_digits.max(digits(text(step)?));
+        by = read(step, step.text()?)?;
+        most_digits = most_digits.max(digits(step.text()?));
     }
     if by <= 0.0 || min > max || (max - min) / by > 10_000.0 {
-        return Err(wrong(given, "is no range with a step that leads from MIN to MAX"));
+        return Err(given.wrong("is no range with a step that leads from MIN to MAX"));
     }
     // With some slack for steps that binary numbers do not have.
     let count = ((max - min) / by + 1e-9).floor() as u32;
@@ -278,54 +276,25 @@ fn scan(given: &Given, step: Option<&Given>) -> Result<Parameter, String> {
 fn named(given: &Given, name: &str) -> Result<String, String> {
     let is_name =
         !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-    is_name.then(|| name.to_owned()).ok_or_else(|| wrong(given, "VAR is no name"))
+    is_name.then(|| name.to_owned()).ok_or_else(|| given.wrong("VAR is no name"))
 }
 
 fn shell(given: &Given) -> Result<Vec<String>, String> {
-    match text(given)? {
+    match given.text()? {
         "none" => Ok(Vec::new()),
         "default" => Ok(vec!["sh".into()]),
         words => {
             let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-            if words.is_empty() { Err(wrong(given, "is no shell")) } else { Ok(words) }
+            if words.is_empty() { Err(given.wrong("is no shell")) } else { Ok(words) }
         }
     }
 }
 
-fn text(given: &Given) -> Result<&str, String> {
-    given.value.to_str().ok_or_else(|| wrong(given, "is no text"))
-}
-
-fn number<T: std::str::FromStr>(given: &Given) -> Result<T, String> {
-    text(given)?.parse().map_err(|_| wrong(given, "is no number"))
-}
-
 fn positive(given: &Given) -> Result<u32, String> {
-    match number(given)? {
-        0 => Err(wrong(given, "must be at least 1")),
+    match given.number()? {
+        0 => Err(given.wrong("must be at least 1")),
         number => Ok(number),
     }
-}
-
-/// A duration: `50ms`, `1.5s`, `2m`, `1h`.
-fn duration(given: &Given) -> Result<Duration, String> {
-    let text = text(given)?;
-    let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
-    let (number, unit) = text.split_at(digits);
-    let scale = match unit {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(wrong(given, "is not a duration such as 90s, 10m or 1.5h")),
-    };
-    let number: f64 = number.parse().map_err(|_| wrong(given, "is no duration"))?;
-    Duration::try_from_secs_f64(number * scale).map_err(|_| wrong(given, "is too long"))
-}
-
-fn wrong(given: &Given, why: &str) -> String {
-    format!("--{}={}: {why}", given.name, given.value.display())
 }
 
 #[cfg(test)]

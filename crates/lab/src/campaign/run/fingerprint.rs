@@ -2,7 +2,7 @@
 //! job costs. Nothing here names a machine or its users.
 
 use super::local::Local;
-use crate::campaign::Plan;
+use crate::campaign::{Plan, tools};
 use crate::results::{Header, Machine, SCHEMA, Tool};
 use hakobu_sys::{about, host};
 use hakobu_transfer::sample::{Limits, Sampler, Watched};
@@ -13,30 +13,23 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Programs that say their version when asked with `--version`. Others might do who knows what.
-const SAY_VERSION: [&str; 34] = [
-    "aws",
+/// Other programs than the tools that say their version when asked with `--version`. Still others
+/// might do who knows what.
+const SAY_VERSION: [&str; 25] = [
     "bash",
     "cat",
     "cmp",
-    "cp",
     "cpio",
-    "cpz",
     "dd",
     "diff",
     "find",
-    "fio",
     "grep",
     "gzip",
     "hakobu",
     "ls",
     "md5sum",
     "mv",
-    "parallel",
     "python3",
-    "rclone",
-    "rsync",
-    "s3cmd",
     "s4cmd",
     "sed",
     "sha256sum",
@@ -46,14 +39,9 @@ const SAY_VERSION: [&str; 34] = [
     "touch",
     "true",
     "xargs",
-    "xcp",
     "xz",
     "zstd",
 ];
-/// Programs that do when asked with `version`.
-const SAY_VERSION_AS_COMMAND: [&str; 2] = ["s5cmd", "mc"];
-/// Programs that do when asked with `-h`.
-const SAY_VERSION_SHORT: [&str; 2] = ["fpart", "fpsync"];
 /// Times that a command that does nothing is run to learn what starting one costs.
 const STARTS: usize = 21;
 /// Jobs that GNU parallel is given for that.
@@ -207,16 +195,14 @@ fn find(words: &Path) -> Option<PathBuf> {
 
 fn version(path: &Path, local: &Local) -> Option<String> {
     let name = path.file_name()?.to_str()?;
-    let ask = if SAY_VERSION.contains(&name) {
-        "--version"
-    } else if SAY_VERSION_AS_COMMAND.contains(&name) {
-        "version"
-    } else if SAY_VERSION_SHORT.contains(&name) {
-        "-h"
-    } else {
-        return None;
+    let ask: &[&str] = match name {
+        _ if tools::install(name).is_some() => tools::version_arguments(name),
+        _ if SAY_VERSION.contains(&name) => &["--version"],
+        "mc" => &["version"],
+        "fpart" => &["-h"],
+        _ => return None,
     };
-    local.first_line(&[path.to_str()?, ask])
+    local.first_line(&[&[path.to_str()?], ask].concat())
 }
 
 /// A path without the user's name in it.
