@@ -3,6 +3,7 @@
 pub mod analysis;
 pub mod campaign;
 pub mod chart;
+pub mod io;
 pub mod record;
 pub mod report;
 pub mod results;

@@ -1,0 +1,65 @@
+//! What one clone of one job measured. Raw: what fio prints is worked out in `output`.
+
+use super::stats::{Histogram, Series};
+
+/// One way: reads, or writes.
+#[derive(Clone, Debug, Default)]
+pub struct Side {
+    /// Blocks that went, ramp time apart.
+    pub ios: u64,
+    /// Bytes that went.
+    pub bytes: u64,
+    /// Blocks that went in part.
+    pub short: u64,
+    /// Time to submit, nanoseconds.
+    pub slat: Histogram,
+    /// From submission to completion.
+    pub clat: Histogram,
+    /// From the start, or where a rate is set from the intended start, to completion.
+    pub lat: Histogram,
+    /// Bytes a second, one value for each 500 ms.
+    pub bandwidth: Series,
+    /// Blocks a second, likewise.
+    pub iops: Series,
+}
+
+/// How many blocks were in flight, and how many went at once: fio's `iodepth_level`,
+/// `iodepth_submit`, `iodepth_complete`, as counts for powers of two.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Depths {
+    /// Blocks that were submitted at a depth of 1, 2, 4, 8, 16, 32, 64 and more.
+    pub level: [u64; 7],
+    /// Calls that submitted 0, 4, 8, 16, 32, 64 or more blocks (each up to).
+    pub submit: [u64; 7],
+    /// Calls that reaped so many.
+    pub complete: [u64; 7],
+}
+
+/// One clone.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Its job's place in the list.
+    pub job: usize,
+    /// Which clone, from 0.
+    pub clone: u32,
+    /// Reads and writes.
+    pub sides: [Side; 2],
+    /// Latency of fsync and fdatasync.
+    pub sync: Histogram,
+    /// Nanoseconds from its first block, ramp time apart, to its end.
+    pub runtime_ns: u64,
+    /// CPU time of its thread in user space, nanoseconds.
+    pub user_ns: u64,
+    /// In the kernel.
+    pub sys_ns: u64,
+    /// Context switches, both kinds.
+    pub switches: u64,
+    /// Page faults with and without a read from a device.
+    pub faults: [u64; 2],
+    /// Depths.
+    pub depths: Depths,
+    /// Blocks that were not what they should be.
+    pub verify_errors: u64,
+    /// What ended it early: errno and a sentence. Zero errno for what is none of the system's.
+    pub error: Option<(i32, String)>,
+}
