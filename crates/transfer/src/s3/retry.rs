@@ -36,7 +36,7 @@ const WAIT_MAX: Duration = Duration::from_secs(20);
 /// A server that asks for longer than this is not waited for as long.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 const BASE: Duration = Duration::from_millis(50);
-const BASE_THROTTLED: Duration = Duration::from_millis(500);
+const BASE_THROTTLED: Duration = Duration::from_millis(100);
 
 /// How a failure counts towards trying again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(wait(Class::Transient, 1, 1.0), Duration::from_millis(50));
         assert_eq!(wait(Class::Transient, 3, 1.0), Duration::from_millis(200));
         assert_eq!(wait(Class::Transient, 3, 0.5), Duration::from_millis(100));
-        assert_eq!(wait(Class::Throttled, 2, 1.0), Duration::from_secs(1));
+        assert_eq!(wait(Class::Throttled, 2, 1.0), Duration::from_millis(200));
         assert_eq!(wait(Class::Transient, 60, 1.0), WAIT_MAX);
         assert_eq!(wait(Class::TimedOut, 60, 0.0), Duration::ZERO);
     }
