@@ -5,14 +5,14 @@
 const FINE_BITS: u32 = 7;
 /// As a number: values below twice this have a class of their own.
 const FINE: u64 = 1 << FINE_BITS;
-/// Classes that are allocated at first: up to 2 ms.
+/// Classes that are allocated at first: up to 4 ms.
 const FIRST: usize = (15 + 1) << FINE_BITS;
 
 /// Latencies in nanoseconds.
 ///
 /// Log-linear, as HdrHistogram is: `2^n` is followed by 128 classes of equal width up to `2^(n+1)`.
 /// Number, smallest, largest, mean and deviation are exact. Nothing is allocated before the first
-/// value, and no more than the largest one needs: 16 KiB up to 2 ms, 24 KiB up to a second.
+/// value, and no more than the largest one needs: 16 KiB up to 4 ms, 24 KiB up to a second.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Vec<u64>,
