@@ -11,7 +11,7 @@ mod zipf;
 #[cfg(test)]
 mod tests;
 
-use super::{Distribution, Job};
+use super::{Amount, Distribution, Job};
 use permutation::Permutation;
 use random::{Random, mix, seed_of};
 use zipf::Zipf;
@@ -155,7 +155,12 @@ impl Picker {
                 (extent.begin_bytes, extent.begin_bytes.saturating_add(extent.bytes));
             Lane { begin_bytes, end_bytes, place_bytes: begin_bytes, blocks, order, zipf }
         });
-        let size_bytes = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
+        let there_bytes = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
+        // With `filesize` files may be larger together than what is to be done.
+        let size_bytes = match job.size {
+            Some(Amount::Bytes(bytes)) => bytes.min(there_bytes),
+            _ => there_bytes,
+        };
         let mut picker = Picker {
             lanes: lanes.collect(),
             per_file: sides.len(),
