@@ -18,7 +18,7 @@ pub fn skip(why: &str) {
 
 /// Runs a command, its words apart by spaces; what it printed, or why it failed.
 pub fn tool(command: &str) -> Result<String, String> {
-    let mut words = command.split(' ');
+    let mut words = command.split_whitespace();
     let output = Command::new(words.next().unwrap()).args(words).output();
     let output = output.map_err(|error| format!("{command}: {error}"))?;
     if output.status.success() {
