@@ -25,7 +25,15 @@ pub(crate) struct Permutation {
     tried: u64,
     keys: [u64; ROUNDS],
     factors: [u64; ROUNDS],
+    /// Numbers that come next, how many there are and how many of them are gone.
+    ready: [u64; BATCH],
+    count: usize,
+    gone: usize,
 }
+
+/// Numbers that are worked out at once: the CPU overlaps them, and whether one is left out is no
+/// branch that it could guess wrong. That halves the time where nearly half are left out.
+const BATCH: usize = 16;
 
 const ROUNDS: usize = 4;
 
@@ -41,26 +49,53 @@ impl Permutation {
         let shift = bits.div_ceil(2).max(1);
         // Odd factors can be undone modulo a power of two.
         let factors = FACTORS.map(|factor| (factor >> (64 - bits.max(1))) | 1);
-        Permutation { limit, mask: (1 << bits) - 1, shift, tried: 0, keys: [0; ROUNDS], factors }
+        Permutation {
+            limit,
+            mask: (1 << bits) - 1,
+            shift,
+            tried: 0,
+            keys: [0; ROUNDS],
+            factors,
+            ready: [0; BATCH],
+            count: 0,
+            gone: 0,
+        }
     }
 
     /// Begins again in another order.
     pub(crate) fn shuffle(&mut self, random: &mut Random) {
-        self.tried = 0;
+        (self.tried, self.count, self.gone) = (0, 0, 0);
         self.keys = std::array::from_fn(|_| random.bits());
     }
 
     /// The next number; `None` after the last.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<u64> {
-        while self.tried <= self.mask {
-            let number = self.at(self.tried);
-            self.tried += 1;
-            if number < self.limit {
-                return Some(number);
+        while self.gone >= self.count {
+            if self.tried > self.mask {
+                return None;
             }
+            self.fill();
         }
-        None
+        let number = self.ready.get(self.gone).copied();
+        self.gone += 1;
+        number
+    }
+
+    /// Tries the next few numbers.
+    #[inline(never)]
+    fn fill(&mut self) {
+        let until = (self.tried + BATCH as u64).min(self.mask + 1);
+        (self.count, self.gone) = (0, 0);
+        for tried in self.tried..until {
+            let number = self.at(tried);
+            // No more than were tried: the place is always there.
+            if let Some(place) = self.ready.get_mut(self.count) {
+                *place = number;
+            }
+            self.count += usize::from(number < self.limit);
+        }
+        self.tried = until;
     }
 
     /// Where a number below the power of two goes: one-to-one.
