@@ -6,9 +6,12 @@
 //! `getdents64` that way and go back that way, without a copy.
 
 pub mod about;
+pub mod aio;
+pub mod blocks;
 pub mod cache;
 pub mod cgroup;
 pub mod child;
+pub mod clock;
 pub mod counters;
 pub mod dir;
 pub mod disk;
@@ -18,6 +21,8 @@ pub mod host;
 pub mod meta;
 pub mod priority;
 pub mod process;
+pub mod ring;
+mod slots;
 pub mod socket;
 pub mod source;
 pub mod task;

@@ -35,6 +35,36 @@ pub struct Depths {
     pub complete: [u64; 7],
 }
 
+/// A line of one of fio's logs (fio(1), "log file formats").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Milliseconds since its first block, ramp time apart.
+    pub at_ms: u64,
+    /// Bandwidth in KiB a second, blocks a second, or a latency in nanoseconds.
+    pub value: u64,
+    /// About writes.
+    pub write: bool,
+    /// Bytes of the block; 0 for a mean.
+    pub bytes: u64,
+    /// Where in its file; 0 for a mean.
+    pub offset: u64,
+}
+
+/// What `write_bw_log` and its like ask for; empty where they do not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Logged {
+    /// Bandwidth.
+    pub bandwidth: Vec<Entry>,
+    /// Operations.
+    pub iops: Vec<Entry>,
+    /// Latencies of submission, of completion, and both together.
+    pub slat: Vec<Entry>,
+    /// See there.
+    pub clat: Vec<Entry>,
+    /// See there.
+    pub lat: Vec<Entry>,
+}
+
 /// One clone.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
@@ -58,6 +88,10 @@ pub struct Outcome {
     pub faults: [u64; 2],
     /// Depths.
     pub depths: Depths,
+    /// Logs over time.
+    pub logged: Logged,
+    /// Written blocks that were read again and looked at; they are not among the reads.
+    pub verified: u64,
     /// Blocks that were not what they should be.
     pub verify_errors: u64,
     /// What ended it early: errno and a sentence. Zero errno for what is none of the system's.
