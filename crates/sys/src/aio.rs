@@ -109,6 +109,15 @@ impl<'f> Context<'f> {
         true
     }
 
+    /// fsync(2) of a file, or fdatasync(2) if only `data` matters; waits for it. 0, or the errno as a
+    /// negative number.
+    pub fn sync(&self, file: u32, data: bool) -> i64 {
+        match self.files.get(file as usize) {
+            Some(file) => crate::blocks::sync(file, data),
+            None => -i64::from(libc::EINVAL),
+        }
+    }
+
     /// Submits what is queued; returns how many went. That may be none where the kernel has no room
     /// at the moment and something is in flight that will make some. What cannot be begun at all is
     /// done, with its errno.

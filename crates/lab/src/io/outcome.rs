@@ -35,6 +35,31 @@ pub struct Depths {
     pub complete: [u64; 7],
 }
 
+impl Depths {
+    /// A call began so many blocks, and then so many were in flight.
+    #[inline]
+    pub fn submitted(&mut self, blocks: u32, in_flight: u32) {
+        self.level[in_flight.max(1).ilog2().min(6) as usize] += u64::from(blocks);
+        self.submit[at_once(blocks)] += 1;
+    }
+
+    /// A call reaped so many.
+    #[inline]
+    pub fn completed(&mut self, blocks: u32) {
+        self.complete[at_once(blocks)] += 1;
+    }
+}
+
+/// The place of a number of blocks among 0, 4, 8, 16, 32, 64 and more.
+#[inline]
+fn at_once(blocks: u32) -> usize {
+    match blocks {
+        0 => 0,
+        1..=4 => 1,
+        _ => ((blocks - 1).ilog2() as usize).min(6),
+    }
+}
+
 /// A line of one of fio's logs (fio(1), "log file formats").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
