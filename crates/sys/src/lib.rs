@@ -18,7 +18,9 @@ pub mod disk;
 pub mod file;
 pub mod gather;
 pub mod host;
+pub mod memory;
 pub mod meta;
+pub mod open;
 pub mod priority;
 pub mod process;
 pub mod ring;
@@ -36,8 +38,8 @@ pub use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 /// The errno values that callers tell apart, under the names of errno(3).
 pub mod errno {
     pub use libc::{
-        EACCES, EBADF, EDQUOT, EEXIST, EFBIG, EINVAL, EIO, EISDIR, ELOOP, EMFILE, EMLINK,
-        ENAMETOOLONG, ENFILE, ENOENT, ENOSPC, ENOSYS, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EPERM, EROFS,
+        EACCES, EAGAIN, EBADF, EBUSY, EDQUOT, EEXIST, EFBIG, EILSEQ, EINVAL, EIO, EISDIR, ELOOP, EMFILE, EMLINK,
+        ENAMETOOLONG, ENFILE, ENOENT, ENOMEM, ENOSPC, ENOSYS, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EPERM, EROFS,
         ESTALE, ETXTBSY, EXDEV,
     };
 

@@ -10,8 +10,8 @@ use super::pace::Pace;
 use crate::io::Job;
 use crate::io::content::Filler;
 use crate::io::engine::{Engine, Landed, Queued, Transfer};
-use crate::io::pattern::{Block, Picker};
-use hakobu_sys::errno;
+use crate::io::pattern::{Block, Extent, Picker};
+use hakobu_sys::{OwnedFd, errno};
 use std::collections::VecDeque;
 use std::io::Error;
 use std::path::Path;
@@ -23,10 +23,24 @@ pub(super) struct Failure {
     pub(super) sentence: String,
 }
 
+/// What a clone works on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    pub(super) job: &'a Job,
+    /// Which clone, from 0.
+    pub(super) clone: u32,
+    /// Open; none for the engine `null`.
+    pub(super) files: &'a [OwnedFd],
+    /// Their names, for errors.
+    pub(super) paths: &'a [&'a Path],
+    pub(super) extents: &'a [Extent],
+}
+
 /// A clone at work.
 pub(super) struct Drive<'a, E> {
     engine: E,
     job: &'a Job,
+    files: &'a [OwnedFd],
     paths: &'a [&'a Path],
     picker: Picker,
     filler: Option<Filler>,
@@ -69,15 +83,9 @@ pub(super) struct Drive<'a, E> {
 }
 
 impl<'a, E: Engine> Drive<'a, E> {
-    /// Makes everything ready but begins nothing. `paths` are for errors.
-    pub(super) fn new(
-        mut engine: E,
-        job: &'a Job,
-        clone: u32,
-        paths: &'a [&'a Path],
-        picker: Picker,
-        meter: Meter<'a>,
-    ) -> Drive<'a, E> {
+    /// Makes everything ready but begins nothing.
+    pub(super) fn new(mut engine: E, place: &Place<'a>, meter: Meter<'a>) -> Drive<'a, E> {
+        let Place { job, clone, files, paths, extents } = *place;
         let depth = if E::WAITS { 1 } else { job.depth.max(1) };
         let mut filler = job.rw.writes.then(|| Filler::new(job, clone));
         for slot in 0..depth as usize {
@@ -115,8 +123,9 @@ impl<'a, E: Engine> Drive<'a, E> {
             first_wrong: None,
             engine,
             job,
+            files,
             paths,
-            picker,
+            picker: Picker::new(job, clone, extents),
             filler,
             meter,
             depth,
@@ -236,7 +245,9 @@ impl<'a, E: Engine> Drive<'a, E> {
         let Ok(moved) = u32::try_from(result) else {
             return Err(self.failure(&flight, Error::from_raw_os_error(-result as i32)));
         };
-        if flight.sync {
+        if flight.sync && self.verifying {
+            // It is part of no measurement.
+        } else if flight.sync {
             let now = self.meter.clock.now();
             self.meter.sync.record(self.meter.clock.between_ns(flight.start, now));
         } else if moved == 0 {

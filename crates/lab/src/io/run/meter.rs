@@ -253,6 +253,37 @@ impl<'a> Meter<'a> {
         }
     }
 
+    /// Whether all is to stop.
+    pub(super) fn stops(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// What follows is not part of the work, and nothing is due meanwhile. Returns when that began.
+    pub(super) fn pause(&mut self) -> u64 {
+        self.due = u64::MAX;
+        self.clock.now()
+    }
+
+    /// The work goes on as if no time had passed since `paused`.
+    pub(super) fn resume(&mut self, paused: u64) {
+        let now = self.clock.now();
+        let gap = now.saturating_sub(paused);
+        for time in [
+            &mut self.begun,
+            &mut self.counted,
+            &mut self.deadline,
+            &mut self.sample_due,
+            &mut self.sampled,
+            &mut self.log_due,
+            &mut self.logged,
+            &mut self.looked,
+        ] {
+            *time = time.saturating_add(gap);
+        }
+        self.ramp_end = self.ramp_end.map(|end| end.saturating_add(gap));
+        self.tell(now);
+    }
+
     /// Does what is due at `now`.
     #[cold]
     #[inline(never)]
