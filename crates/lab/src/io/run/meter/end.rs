@@ -7,7 +7,7 @@ use hakobu_sys::counters::{self, Used};
 
 impl Meter<'_> {
     /// It ends now: fills in all that is counted here.
-    pub(super) fn finish(mut self, outcome: &mut Outcome) {
+    pub(in crate::io::run) fn finish(mut self, outcome: &mut Outcome) {
         let now = self.clock.now();
         self.show();
         // Whoever ends in ramp time has measured nothing.
