@@ -80,7 +80,7 @@ impl Drop for Aligned {
 }
 
 fn owned(start: *mut libc::c_void, bytes: usize) -> Result<Aligned> {
-    match NonNull::new(start.cast()) {
+    match NonNull::new(start.cast::<u8>()) {
         Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Aligned { start, bytes }),
         _ => Err(Error::last_os_error()),
     }
