@@ -173,9 +173,12 @@ fn past_the_page_cache_means_o_direct() {
         }
         let mut job = sized("randrw", engine, folder.path(), 256);
         (job.direct, job.time_based) = (direct, true);
+        // A name that no other test has.
+        job.name = format!("opened-{direct}-{engine:?}");
+        let name = format!("{}.0.0", job.name);
         job.runtime = Some(Duration::from_millis(150));
         let mut seen = Vec::new();
-        let outcomes = go_with(&[job], &AtomicBool::new(false), |_| seen.extend(flags("job.0.0")));
+        let outcomes = go_with(&[job], &AtomicBool::new(false), |_| seen.extend(flags(&name)));
         if outcomes[0].error.as_ref().is_some_and(|(_, why)| why.contains("no O_DIRECT")) {
             return;
         }
