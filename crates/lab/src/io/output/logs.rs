@@ -1,15 +1,10 @@
 //! Log files over time, as fio writes them (fio(1), "LOG FILE FORMATS"): milliseconds, value,
 //! direction (0 reads, 1 writes), bytes of a block, priority.
 
-use crate::io::stats::Series;
-use crate::io::{Job, Outcome};
+use crate::io::{Entry, Job, Outcome};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// Rates are taken so often where nothing else is said.
-const INTERVAL: Duration = Duration::from_millis(500);
 
 /// A file to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,20 +22,19 @@ pub fn logs(jobs: &[Job], outcomes: &[Outcome]) -> Vec<LogFile> {
     let mut files = Vec::new();
     for (at, outcome) in sorted.into_iter().enumerate() {
         let Some(job) = jobs.get(outcome.job) else { continue };
-        let mut add = |prefix: &Option<PathBuf>, kind: &str, text: String| {
-            if let Some(prefix) = prefix {
-                files.push(LogFile { path: named(prefix, kind, at + 1), text });
+        let (wanted, logged) = (&job.logs, &outcome.logged);
+        for (prefix, kind, entries) in [
+            (&wanted.bandwidth, "bw", &logged.bandwidth),
+            (&wanted.iops, "iops", &logged.iops),
+            (&wanted.latency, "slat", &logged.slat),
+            (&wanted.latency, "clat", &logged.clat),
+            (&wanted.latency, "lat", &logged.lat),
+        ] {
+            // Engines that do not queue have no time to submit.
+            if let Some(prefix) = prefix.as_ref().filter(|_| kind != "slat" || !entries.is_empty()) {
+                files.push(LogFile { path: named(prefix, kind, at + 1), text: lines(entries) });
             }
-        };
-        let interval = match job.logs.average {
-            Duration::ZERO => INTERVAL,
-            average => average,
-        };
-        let rates = |of: fn(&crate::io::Side) -> &Series, unit: f64| {
-            rates(outcome.sides.each_ref().map(of), interval, unit)
-        };
-        add(&job.logs.bandwidth, "bw", rates(|side| &side.bandwidth, 1024.0));
-        add(&job.logs.iops, "iops", rates(|side| &side.iops, 1.0));
+        }
     }
     files
 }
@@ -52,17 +46,43 @@ fn named(prefix: &Path, kind: &str, number: usize) -> PathBuf {
     name.into()
 }
 
-/// Reads and writes of one clone, in the order of time.
-fn rates(sides: [&Series; 2], interval: Duration, unit: f64) -> String {
-    let mut out = String::new();
-    let most = sides.iter().map(|series| series.samples()).max().unwrap_or(0);
-    for at in 0..most {
-        let end_ms = interval.as_millis() * (at as u128 + 1);
-        for (direction, series) in sides.into_iter().enumerate() {
-            if let Some(value) = series.values().get(at).filter(|_| series.max() > 0.0) {
-                let _ = writeln!(out, "{end_ms}, {:.0}, {direction}, 0, 0", value / unit);
-            }
-        }
+fn lines(entries: &[Entry]) -> String {
+    let mut out = String::with_capacity(entries.len() * 24);
+    for entry in entries {
+        let Entry { at_ms, value, write, bytes, .. } = entry;
+        let _ = writeln!(out, "{at_ms}, {value}, {}, {bytes}, 0", u8::from(*write));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::job;
+    use super::*;
+    use crate::io::{Logged, job::Logs};
+
+    #[test]
+    fn each_clone_has_its_own() {
+        let entry = Entry { at_ms: 500, value: 1200, write: true, bytes: 4096, offset: 8192 };
+        let logged = |entries: &[Entry]| Logged {
+            bandwidth: entries.to_vec(),
+            clat: entries.to_vec(),
+            ..Logged::default()
+        };
+        let logs_of = Logs { bandwidth: Some("x/a".into()), latency: Some("l".into()), ..Logs::default() };
+        let jobs = [job("quiet", "read"), Job { logs: logs_of, clones: 2, ..job("a", "write") }];
+        let outcomes = [
+            Outcome { job: 1, clone: 1, logged: logged(&[entry, entry]), ..Outcome::default() },
+            Outcome { job: 1, clone: 0, logged: logged(&[]), ..Outcome::default() },
+            Outcome { job: 0, ..Outcome::default() },
+        ];
+        let files = logs(&jobs, &outcomes);
+        let names: Vec<_> = files.iter().map(|file| file.path.to_str().unwrap()).collect();
+        assert_eq!(
+            names,
+            ["x/a_bw.2.log", "l_clat.2.log", "l_lat.2.log", "x/a_bw.3.log", "l_clat.3.log", "l_lat.3.log"]
+        );
+        assert_eq!(files[0].text, "");
+        assert_eq!(files[3].text, "500, 1200, 1, 4096, 0\n500, 1200, 1, 4096, 0\n");
+    }
 }

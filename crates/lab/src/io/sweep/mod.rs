@@ -8,6 +8,7 @@ pub use precondition::precondition;
 
 use crate::campaign::tools::line;
 use crate::campaign::{Action, Check, Extract, Launch, Plan, Planned, Repeat};
+use crate::io::spec::Axis;
 use crate::results::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,15 +20,6 @@ const SERIES: &str = "hakobu io";
 const CELLS_MAX: usize = 10_000;
 /// The options that are looked at first for what is swept.
 const SWEPT_FIRST: [&str; 2] = ["numjobs", "iodepth"];
-
-/// An option with a list of values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Axis {
-    /// Its name, in fio's spelling.
-    pub option: String,
-    /// The values, as they were typed.
-    pub values: Vec<String>,
-}
 
 /// One value for each axis, in their order.
 pub type Setting = Vec<(String, String)>;
