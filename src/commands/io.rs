@@ -8,7 +8,7 @@ mod table;
 
 use super::refuse;
 use crate::exit;
-use crate::options::io::TABLE;
+use crate::options::io::{TABLE, arguments};
 use crate::options::{Refused, Typed};
 use crate::show::output;
 use hakobu_lab::io::spec::{self, Request};
@@ -41,7 +41,7 @@ struct Asked {
 
 impl Asked {
     fn new(typed: &Typed) -> Result<Asked, String> {
-        let words = words(typed)?;
+        let words = arguments(typed)?;
         let mut files = Vec::new();
         for path in &typed.paths {
             let name = path.to_str().ok_or_else(|| format!("'{}' is no text", path.display()))?;
@@ -90,15 +90,6 @@ impl Asked {
             exit::FAILURE
         })
     }
-}
-
-/// Options with their values. One that needs none and has none is without.
-fn words(typed: &Typed) -> Result<Vec<Word>, String> {
-    let word = |given: &crate::options::Given| {
-        let text = given.text()?;
-        Ok((given.name.to_owned(), Some(text.to_owned()).filter(|text| !text.is_empty())))
-    };
-    typed.options.iter().map(word).collect()
 }
 
 /// A job file; `-` is standard input.

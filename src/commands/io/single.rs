@@ -32,7 +32,7 @@ pub fn run(request: &Request) -> Result<u8, String> {
     };
     let layout = lay(&request.jobs, &request.safety, &control.flag())?;
     let done = measure(request, &layout, report.as_ref(), &control);
-    remove(request, &layout);
+    remove(&layout);
     let outcomes = done?;
     let failed = outcomes.iter().any(|outcome| outcome.error.is_some() || outcome.verify_errors > 0);
     Ok(match (control.is_stopped(), failed) {
@@ -42,12 +42,8 @@ pub fn run(request: &Request) -> Result<u8, String> {
     })
 }
 
-/// Removes what was laid out, unless it is to stay.
-pub fn remove(request: &Request, layout: &Layout) {
-    let only_laid_out = request.jobs.iter().all(|job| job.create_only);
-    if request.safety.keep || only_laid_out {
-        return;
-    }
+/// Removes what was laid out, as far as it is not to stay.
+pub fn remove(layout: &Layout) {
     for problem in layout.remove() {
         output::message(&problem);
     }

@@ -41,9 +41,11 @@ pub fn run(asked: &Asked) -> Result<u8, String> {
         output::message(&format!("signals will end this at once: {error}"));
     }
     let jobs = jobs_of_all(request)?;
-    let layout = lay(&jobs, &request.safety, &control.flag())?;
+    let mut layout = lay(&jobs, &request.safety, &control.flag())?;
+    // Each run claims the devices that it writes to.
+    layout.release();
     let done = measure(asked, &jobs, &layout, &control);
-    remove(request, &layout);
+    remove(&layout);
     done
 }
 
@@ -163,8 +165,9 @@ fn cell_words(asked: &Asked, setting: &Setting, is_ours: bool) -> Vec<String> {
     if is_ours && !has("allow-overwrite") {
         words.push("--allow-overwrite".into());
     }
-    if !has("group_reporting") && asked.files.is_empty() {
-        // One row a run: what each clone did is not kept.
+    let jobs = asked.words.iter().filter(|(known, _)| known == "name").count();
+    if !has("group_reporting") && asked.files.is_empty() && jobs < 2 {
+        // What each clone did is not kept: percentiles are to be those of all together.
         words.push("--group_reporting".into());
     }
     words.extend(asked.files.iter().cloned());
