@@ -6,18 +6,25 @@
 //! `getdents64` that way and go back that way, without a copy.
 
 pub mod about;
+pub mod aio;
+pub mod blocks;
 pub mod cache;
 pub mod cgroup;
 pub mod child;
+pub mod clock;
 pub mod counters;
 pub mod dir;
 pub mod disk;
 pub mod file;
 pub mod gather;
 pub mod host;
+pub mod memory;
 pub mod meta;
+pub mod open;
 pub mod priority;
 pub mod process;
+pub mod ring;
+mod slots;
 pub mod socket;
 pub mod source;
 pub mod task;
@@ -31,8 +38,8 @@ pub use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 /// The errno values that callers tell apart, under the names of errno(3).
 pub mod errno {
     pub use libc::{
-        EACCES, EBADF, EDQUOT, EEXIST, EFBIG, EINVAL, EIO, EISDIR, ELOOP, EMFILE, EMLINK,
-        ENAMETOOLONG, ENFILE, ENOENT, ENOSPC, ENOSYS, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EPERM, EROFS,
+        EACCES, EAGAIN, EBADF, EBUSY, EDQUOT, EEXIST, EFBIG, EILSEQ, EINVAL, EIO, EISDIR, ELOOP, EMFILE, EMLINK,
+        ENAMETOOLONG, ENFILE, ENOENT, ENOMEM, ENOSPC, ENOSYS, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EPERM, EROFS,
         ESTALE, ETXTBSY, EXDEV,
     };
 

@@ -6,9 +6,15 @@
 //! (`stats`). `output` says it in fio's words and fio's JSON; `sweep` runs a matrix of settings as a
 //! campaign.
 
+pub mod check;
+pub mod content;
+mod engine;
 pub mod job;
+pub mod lay;
 pub mod outcome;
+pub mod pattern;
+pub mod run;
 pub mod stats;
 
 pub use job::{Amount, Clocks, Distribution, Engine, Job, Rw, VerifyKind};
-pub use outcome::{Depths, Outcome, Side};
+pub use outcome::{Depths, Entry, Logged, Outcome, Side};
