@@ -8,6 +8,7 @@
 
 pub mod job;
 pub mod outcome;
+pub mod spec;
 pub mod stats;
 
 pub use job::{Amount, Clocks, Distribution, Engine, Job, Rw, VerifyKind};
