@@ -17,6 +17,7 @@ use super::Job;
 use super::pattern::Extent;
 use hakobu_sys::{OwnedFd, file};
 use look::Found;
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -155,12 +156,13 @@ fn make_all(
 
 /// What goes at the end: what was made, unless it is to stay; and what `unlink=1` says.
 fn removals(wishes: &[Wish], made: &[Made], safety: &Safety) -> Vec<Made> {
+    let made: HashMap<&Path, &Made> = made.iter().map(|made| (made.path.as_path(), made)).collect();
     let mut removals = Vec::new();
     for wish in wishes.iter().filter(|wish| !wish.null) {
         let unlink = wish.uses.iter().any(|user| user.unlink);
         let stays = safety.keep || wish.uses.iter().any(|user| user.create_only);
-        match made.iter().find(|made| made.path == wish.path) {
-            Some(made) if unlink || !stays => removals.push(made.clone()),
+        match made.get(wish.path.as_path()) {
+            Some(made) if unlink || !stays => removals.push((*made).clone()),
             None if unlink && matches!(wish.found, Found::File { .. }) => {
                 if let Ok(identity) = look::identity(&wish.path) {
                     removals.push(Made { path: wish.path.clone(), identity });
