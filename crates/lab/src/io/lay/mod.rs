@@ -175,6 +175,11 @@ fn removals(wishes: &[Wish], made: &[Made], safety: &Safety) -> Vec<Made> {
 }
 
 impl Layout {
+    /// Gives devices back: whoever works on them from now on claims them by itself.
+    pub fn release(&mut self) {
+        self.held.claims.clear();
+    }
+
     /// Removes what is not to stay, and says what could not be removed: a file that is another one
     /// now is left alone. What is gone already is no problem.
     pub fn remove(&self) -> Vec<String> {
