@@ -161,7 +161,7 @@ const RUN: &[Opt] = &[
     value("output", None, "FILE", "write the report to FILE").in_group(RUNS),
     value("output-format", None, "FORMAT", "normal (default), json, or json+ (with histograms)")
         .in_group(RUNS),
-    value("status-interval", None, "TIME", "a whole report after each such time").in_group(RUNS),
+    value("status-interval", None, "TIME", "what went, after each such time").in_group(RUNS),
     value("eta", None, "WHEN", "progress: auto (default, on a terminal), always, never")
         .in_group(RUNS),
     value("section", None, "NAME", "only the jobs with this name")
@@ -178,7 +178,7 @@ const RUN: &[Opt] = &[
 
 const SWEEP: &[Opt] = &[
     value("repeat", None, "N", "measure each combination so often (default 1)").in_group(SWEEPS),
-    flag("precondition", None, "write all files once before").in_group(SWEEPS),
+    flag("precondition", None, "write all files before, once, or twice where any job is random").in_group(SWEEPS),
     value("sweep", None, "OPTION=LIST", "go through these values; ';' in place of ',' where needed")
         .takes(Takes::Values("OPTION=LIST"))
         .in_group(SWEEPS),

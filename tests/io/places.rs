@@ -77,7 +77,7 @@ fn nothing_runs_where_it_is_only_looked_at() {
 #[test]
 fn logs_are_written() {
     let area = area();
-    let line = "--name=a --rw=randread --size=64k --numjobs=2 --time_based --runtime=1.2 \
+    let line = "--name=a --rw=randread --size=64k --numjobs=2 --time_based --runtime=1500ms \
         --write_bw_log=x --write_iops_log=x --write_lat_log=x --log_avg_msec=200";
     io(area.path(), line).ok();
     let found = names(area.path());

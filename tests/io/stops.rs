@@ -47,7 +47,7 @@ fn an_interruption_has_results_and_leaves_nothing() {
 fn a_run_ends_by_itself_on_time() {
     let area = area();
     let began = Instant::now();
-    let line = "--name=a --rw=randread --size=1m --time_based --runtime=1 --status-interval=0.3";
+    let line = "--name=a --rw=randread --size=1m --time_based --runtime=1 --status-interval=300ms";
     let run = crate::io(area.path(), line);
     let took = began.elapsed().as_secs_f64();
     assert!((1.0..6.0).contains(&took), "{took} s");

@@ -24,8 +24,10 @@ fn a_matrix_is_a_record_that_reports_read() {
     assert!(run.out().contains("rw randread"), "{run}");
     let lines = lines(&area.join("out"));
     let header = &lines[0];
-    assert_eq!((&header["name"], &header["metric"]), (&"io".into(), &"iops".into()));
-    assert_eq!((&header["x_name"], &header["more_is_better"]), (&"numjobs".into(), &true.into()));
+    for (key, value) in [("name", "io"), ("metric", "iops"), ("x_name", "numjobs")] {
+        assert_eq!(header[key], value);
+    }
+    assert_eq!(header["more_is_better"], true);
     // Three numbers of jobs, two orders, and one of each order twice.
     let cells = header["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 8);

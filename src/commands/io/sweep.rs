@@ -49,13 +49,15 @@ pub fn run(asked: &Asked) -> Result<u8, String> {
     done
 }
 
-/// The jobs of all cells, one after the other: what has to be laid out.
+/// The jobs of all cells, one after the other: what has to be laid out. What is written before the
+/// first run has to be such as may be written to.
 fn jobs_of_all(request: &Request) -> Result<Vec<Job>, String> {
     let mut jobs: Vec<Job> = Vec::new();
     for setting in settings(&request.sweep)? {
         let values: Vec<(&str, &str)> =
             setting.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        for job in spec::cell(request, &values)?.jobs {
+        for mut job in spec::cell(request, &values)?.jobs {
+            job.rw.writes |= request.precondition;
             if !jobs.contains(&job) {
                 jobs.push(job);
             }
@@ -71,7 +73,7 @@ fn measure(
     control: &Control,
 ) -> Result<u8, String> {
     let request = &asked.request;
-    if request.precondition && !preconditioned(request, jobs, layout, control)? {
+    if request.precondition && !preconditioned(jobs, layout, control)? {
         return Ok(exit::IO_INTERRUPTED);
     }
     let program = std::env::current_exe()
@@ -113,7 +115,6 @@ fn measure(
 
 /// Writes all files before the first run; whether it was not stopped.
 fn preconditioned(
-    request: &Request,
     jobs: &[Job],
     layout: &Layout,
     control: &Control,
@@ -127,8 +128,7 @@ fn preconditioned(
             output::message(&format!("preconditioning: {percent} %"));
         }
     };
-    let overwrite = request.safety.allow_overwrite;
-    precondition(&layout.files, passes, overwrite, &control.flag(), &mut tell)
+    precondition(&layout.files, passes, &control.flag(), &mut tell)
 }
 
 fn planned(asked: &Asked, layout: &Layout, program: &Path) -> Result<Plan, String> {

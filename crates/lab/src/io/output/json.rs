@@ -69,6 +69,7 @@ struct Engine<'a> {
     ioengine: &'static str,
     iodepth: u32,
     numjobs: u32,
+    verified: u64,
     verify_errors: u64,
 }
 
@@ -320,13 +321,14 @@ fn own<'a>(jobs: &'a [Job], outcomes: &'a [Outcome], facts: &'a Facts) -> Own<'a
         Some(Wrong { jobname, clone: outcome.clone, errno: *errno, message })
     });
     let engine = |(number, job): (usize, &'a Job)| {
-        let of = outcomes.iter().filter(|outcome| outcome.job == number);
+        let of = || outcomes.iter().filter(|outcome| outcome.job == number);
         Engine {
             jobname: &job.name,
             ioengine: engine_name(job),
             iodepth: job.depth,
             numjobs: job.clones,
-            verify_errors: of.map(|outcome| outcome.verify_errors).sum(),
+            verified: of().map(|outcome| outcome.verified).sum(),
+            verify_errors: of().map(|outcome| outcome.verify_errors).sum(),
         }
     };
     Own {

@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn no_number_is_too_large() {
-        assert!(time(u64::MAX).ends_with('E') || time(u64::MAX).ends_with('P'));
-        assert_eq!(binary(u64::MAX as f64), "16384PiB");
+        assert_eq!(time(u64::MAX), "18447P");
+        assert_eq!(binary(u64::MAX as f64), "16.0EiB");
     }
 }

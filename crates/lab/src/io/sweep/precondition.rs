@@ -16,21 +16,13 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// bytes to write. Whether it came to its end: `stop` ends it.
 ///
 /// # Errors
-/// A sentence. A file that was there before is refused, unless `allow_overwrite`; nothing is written
-/// then.
+/// A sentence.
 pub fn precondition(
     files: &[LaidFile],
     passes: u32,
-    allow_overwrite: bool,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(u64, u64),
 ) -> Result<bool, String> {
-    if let Some(other) = files.iter().find(|file| !file.laid_out && !allow_overwrite) {
-        return Err(format!(
-            "{} was there before, and preconditioning would overwrite it: --allow-overwrite does",
-            quoted(&other.path)
-        ));
-    }
     let total = files.iter().map(|file| file.bytes).sum::<u64>().saturating_mul(passes.into());
     let mut block = vec![0; BLOCK_BYTES];
     let mut random = fastrand::Rng::with_seed(total);
@@ -60,8 +52,8 @@ pub fn precondition(
 mod tests {
     use super::*;
 
-    fn laid(path: &std::path::Path, laid_out: bool) -> LaidFile {
-        LaidFile { path: path.to_owned(), bytes: 3_000_000, laid_out, device: false }
+    fn laid(path: &std::path::Path) -> LaidFile {
+        LaidFile { path: path.to_owned(), bytes: 3_000_000, laid_out: true, device: false }
     }
 
     #[test]
@@ -72,7 +64,7 @@ mod tests {
         let go = AtomicBool::new(false);
         let mut last = (0, 0);
         let mut tell = |done, total| last = (done, total);
-        assert_eq!(precondition(&[laid(&path, true)], 2, false, &go, &mut tell), Ok(true));
+        assert_eq!(precondition(&[laid(&path)], 2, &go, &mut tell), Ok(true));
         assert_eq!(last, (6_000_000, 6_000_000));
         let content = std::fs::read(&path).unwrap();
         assert_eq!(content.len(), 3_000_000);
@@ -81,17 +73,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_stays() {
+    fn a_stop_ends_it() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("thesis");
-        std::fs::write(&path, "all of it").unwrap();
-        let go = AtomicBool::new(false);
-        let refused = precondition(&[laid(&path, false)], 1, false, &go, &mut |_, _| {});
-        assert!(refused.unwrap_err().contains("was there before"));
-        assert_eq!(std::fs::read(&path).unwrap(), b"all of it");
-        // A stop ends it before anything is written.
+        let path = folder.path().join("a.0.0");
+        std::fs::write(&path, "as it was").unwrap();
         let stop = AtomicBool::new(true);
-        assert_eq!(precondition(&[laid(&path, true)], 1, false, &stop, &mut |_, _| {}), Ok(false));
-        assert_eq!(std::fs::read(&path).unwrap(), b"all of it");
+        assert_eq!(precondition(&[laid(&path)], 1, &stop, &mut |_, _| {}), Ok(false));
+        assert_eq!(std::fs::read(&path).unwrap(), b"as it was");
+        let go = AtomicBool::new(false);
+        let gone = laid(&folder.path().join("gone"));
+        assert!(precondition(&[gone], 1, &go, &mut |_, _| {}).unwrap_err().contains("gone"));
     }
 }
