@@ -143,7 +143,6 @@ fn planned(asked: &Asked, layout: &Layout, program: &Path) -> Result<Plan, Strin
         program,
         line: &line,
         places: places(layout),
-        timeout: None,
     };
     // What the sweep itself laid out may be written to, also where nothing can mark it as ours.
     let is_ours = layout.files.iter().all(|file| file.laid_out);

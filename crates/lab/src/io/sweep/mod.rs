@@ -12,7 +12,6 @@ use crate::io::spec::Axis;
 use crate::results::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// What the row is called in tables and pictures.
 const SERIES: &str = "hakobu io";
@@ -90,8 +89,6 @@ pub struct Matrix<'a> {
     pub line: &'a str,
     /// The folders where files lie, by label.
     pub places: BTreeMap<String, PathBuf>,
-    /// A run that takes longer is ended, and has failed.
-    pub timeout: Option<Duration>,
 }
 
 /// The plan of a sweep. `words` gives the arguments of this program for a cell.
@@ -167,7 +164,7 @@ fn planned(
         },
         // No run pays for what the one before wrote.
         prepare: vec![Action::Sync],
-        launch: Launch { argv, timeout: matrix.timeout, ..Launch::default() },
+        launch: Launch { argv, ..Launch::default() },
         check: Check::Exit,
         extract: Extract::FioJson,
         ..Planned::default()
@@ -214,7 +211,6 @@ mod tests {
             program: Path::new("/bin/h"),
             line: "hakobu io --numjobs=1,2",
             places: BTreeMap::new(),
-            timeout: None,
         };
         plan(&matrix, &words).unwrap()
     }
