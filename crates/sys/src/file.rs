@@ -7,8 +7,6 @@ use rustix::io::ReadWriteFlags;
 use std::ffi::{CStr, CString};
 use std::io::{IoSlice, Result};
 
-pub use crate::open::open_for_io;
-
 /// Opens a file for reading. Never blocks on a FIFO that was swapped in, never becomes a
 /// terminal; `follow` allows the last component to be a symlink.
 pub fn open_read(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<OwnedFd> {

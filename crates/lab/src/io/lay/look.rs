@@ -3,7 +3,7 @@
 use super::room::folder_of;
 use super::wish::Wish;
 use super::{MARK, Safety};
-use hakobu_sys::{AsFd, disk, errno, file, meta, open, xattr};
+use hakobu_sys::{AsFd, disk, errno, meta, open, xattr};
 use std::io::Error;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
@@ -37,7 +37,7 @@ impl Found {
             };
             return Err(format!("is {what}, not a file or a block device"));
         }
-        let fd = file::open_for_io(path, true, false, false, false).map_err(|e| e.to_string())?;
+        let fd = open::open_for_io(path, true, false, false, false).map_err(|e| e.to_string())?;
         let bytes = open::size_bytes(fd.as_fd()).map_err(|error| error.to_string())?;
         let meta = meta::of_fd(&fd).map_err(|error| error.to_string())?;
         if kind.is_block_device() {
@@ -115,7 +115,7 @@ pub(super) fn permit(wish: &Wish, safety: &Safety) -> Result<(), String> {
 pub(super) fn try_open(wish: &Wish) -> Result<(), String> {
     for user in &wish.uses {
         let (reads, writes, direct) = (user.reads, user.writes, user.direct);
-        let opened = file::open_for_io(&wish.path, reads, writes, direct, false);
+        let opened = open::open_for_io(&wish.path, reads, writes, direct, false);
         let fd = opened.map_err(|error| explain(&error, direct))?;
         let alignment = if direct { open::direct_alignment(fd.as_fd()) } else { None };
         match alignment.map(|alignment| alignment.offset_bytes) {

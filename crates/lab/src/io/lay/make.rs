@@ -24,7 +24,7 @@ pub(super) fn create(wish: &Wish) -> Result<OwnedFd, String> {
 
 /// Opens a file that is too short.
 pub(super) fn reopen(wish: &Wish) -> Result<OwnedFd, String> {
-    let fd = file::open_for_io(&wish.path, false, true, false, false);
+    let fd = open::open_for_io(&wish.path, false, true, false, false);
     fd.map_err(|error| explain(&error, false))
 }
 

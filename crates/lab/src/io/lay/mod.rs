@@ -15,7 +15,7 @@ mod wish;
 
 use super::Job;
 use super::pattern::Extent;
-use hakobu_sys::{OwnedFd, file};
+use hakobu_sys::{OwnedFd, open};
 use look::Found;
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -103,7 +103,7 @@ pub fn lay(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layout, S
             look::try_open(wish).map_err(here)?;
         }
         if matches!(wish.found, Found::Device { .. }) && wish.writes() {
-            let claim = file::open_for_io(&wish.path, false, true, false, true);
+            let claim = open::open_for_io(&wish.path, false, true, false, true);
             held.claims.push(claim.map_err(|error| here(look::explain(&error, false)))?);
         }
     }
@@ -175,7 +175,8 @@ fn removals(wishes: &[Wish], made: &[Made], safety: &Safety) -> Vec<Made> {
 }
 
 impl Layout {
-    /// Gives devices back: whoever works on them from now on claims them by itself.
+    /// Gives back the claims of devices: others may claim them, such as runs that lay out the same
+    /// jobs again.
     pub fn release(&mut self) {
         self.held.claims.clear();
     }

@@ -23,7 +23,7 @@ struct Demand {
 pub(super) fn check(wishes: &[Wish]) -> Result<(), String> {
     let mut demands: BTreeMap<u64, Demand> = BTreeMap::new();
     for wish in wishes.iter().filter(|wish| wish.lacks_bytes() > 0) {
-        let place = match wish.found {
+        let place: &Path = match wish.found {
             Found::Absent => folder_of(&wish.path),
             _ => &wish.path,
         };

@@ -2,7 +2,7 @@
 
 use super::rig::{Loop, Mount, skip, tool};
 use super::*;
-use hakobu_sys::file::open_for_io;
+use hakobu_sys::open::open_for_io;
 
 const MIB: u64 = 1 << 20;
 
@@ -33,6 +33,8 @@ fn devices_are_read_whole_and_written_only_if_permitted() {
     assert!(open_for_io(path, true, true, false, false).is_ok(), "jobs open it all the same");
     assert!(layout.remove().is_empty());
     drop(layout);
+    let mut layout = laid(&on("write", path), &OVERWRITE);
+    layout.release();
     let claimed = claim().unwrap();
     let why = refused(&on("write", path), &OVERWRITE);
     assert!(why.contains("in use"), "{why}");

@@ -46,11 +46,9 @@ fn laid_out_files_have_their_blocks() {
     let layout = laid(&read, &NOTHING);
     let path = &layout.files[0].path;
     let cached = std::fs::read(path).unwrap();
-    let past = tool(&format!("dd if={} of={} iflag=direct bs=1M", path.display(), {
-        mount.path().join("copy").display()
-    }));
-    past.unwrap();
-    assert_eq!(std::fs::read(mount.path().join("copy")).unwrap(), cached);
+    let copy = mount.path().join("copy");
+    tool(&format!("dd if={} of={} iflag=direct bs=1M", path.display(), copy.display())).unwrap();
+    assert_eq!(std::fs::read(copy).unwrap(), cached);
     assert!(cached.iter().filter(|byte| **byte == 0).count() < 100_000);
     let mut write = in_folder("randwrite", mount.path(), 4 * MIB);
     write.name = "writes".to_owned();
