@@ -2,6 +2,9 @@
 //! goes on; what the page cache answers is done before the call comes back. As with [`crate::ring`],
 //! the context owns the buffers.
 
+#[cfg(test)]
+mod tests;
+
 use crate::OwnedFd;
 use crate::blocks::Transfer;
 use crate::slots::Slots;
@@ -86,6 +89,11 @@ impl<'f> Context<'f> {
     #[inline(always)]
     pub fn buffer(&mut self, slot: usize) -> Option<&mut [u8]> {
         self.slots.buffer(slot)
+    }
+
+    /// How many operations are queued or in flight, or done but not taken.
+    pub fn in_flight(&self) -> usize {
+        self.slots.flying()
     }
 
     /// Queues a block of a buffer. False where the buffer is in flight, or where buffer or file have

@@ -5,6 +5,19 @@ use crate::OwnedFd;
 use rustix::fd::AsRawFd;
 use std::io::{Error, Result};
 
+/// How a ring is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Buffers, and operations that can be in flight at a time.
+    pub depth: u32,
+    /// Bytes of a buffer.
+    pub buffer_bytes: usize,
+    /// The kernel maps the buffers once, not for each operation (IORING_REGISTER_BUFFERS).
+    pub fixed_buffers: bool,
+    /// The kernel looks the files up once (IORING_REGISTER_FILES).
+    pub register_files: bool,
+}
+
 /// The best that kernels can, first.
 const FLAGS: [u32; 4] = [
     setup::SUBMIT_ALL | setup::TASKRUN_FLAG | setup::SINGLE_ISSUER | setup::DEFER_TASKRUN,

@@ -11,24 +11,12 @@ mod tests;
 use crate::OwnedFd;
 use crate::blocks::Transfer;
 use crate::slots::Slots;
+pub use make::Settings;
 use map::Rings;
 use raw::{Argument, Entry, enter, feature, operation, register, setup};
 use rustix::fd::AsRawFd;
 use std::io::{Error, Result};
 use std::time::Duration;
-
-/// How a ring is made.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Buffers, and operations that can be in flight at a time.
-    pub depth: u32,
-    /// Bytes of a buffer.
-    pub buffer_bytes: usize,
-    /// The kernel maps the buffers once, not for each operation (IORING_REGISTER_BUFFERS).
-    pub fixed_buffers: bool,
-    /// The kernel looks the files up once (IORING_REGISTER_FILES).
-    pub register_files: bool,
-}
 
 /// A ring of one thread.
 #[derive(Debug)]
@@ -93,6 +81,11 @@ impl<'f> Ring<'f> {
     #[inline(always)]
     pub fn buffer(&mut self, slot: usize) -> Option<&mut [u8]> {
         self.slots.buffer(slot)
+    }
+
+    /// How many operations are queued or in flight, or done but not taken.
+    pub fn in_flight(&self) -> usize {
+        self.slots.flying()
     }
 
     /// Queues a block of a buffer. False where the buffer is in flight, or where buffer or file have

@@ -60,7 +60,8 @@ impl Engine for Libaio<'_> {
                 most -= 1;
             }
             // A signal may have ended the waiting.
-            if left == 0 || most == 0 || timeout.is_some() {
+            let nothing_comes = self.context.in_flight() == 0;
+            if left == 0 || most == 0 || timeout.is_some() || nothing_comes {
                 return Ok(went);
             }
             went += self.context.wait(left, most, None)?;

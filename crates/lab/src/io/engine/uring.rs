@@ -59,7 +59,8 @@ impl Engine for Uring<'_> {
                 most -= 1;
             }
             // A signal may have ended the waiting.
-            if left == 0 || most == 0 || timeout.is_some() {
+            let nothing_comes = self.ring.in_flight() == 0;
+            if left == 0 || most == 0 || timeout.is_some() || nothing_comes {
                 return Ok(went);
             }
             went += self.ring.wait(left, None)?;

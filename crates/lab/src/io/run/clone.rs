@@ -2,8 +2,9 @@
 //! it measured.
 
 use super::drive::{Drive, Failure, Place};
+use super::flight::Lane;
 use super::gate::Gate;
-use super::meter::{Lane, Meter};
+use super::meter::Meter;
 use crate::io::engine::{
     Calls, Libaio, Mmap, Null, NullQueue, Positioned, Seeking, Uring, Vectored,
 };

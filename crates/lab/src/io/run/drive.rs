@@ -5,7 +5,8 @@ mod chores;
 mod queue;
 mod verify;
 
-use super::meter::{Flight, Meter};
+use super::flight::Flight;
+use super::meter::Meter;
 use super::pace::Pace;
 use crate::io::Job;
 use crate::io::content::Filler;
@@ -197,17 +198,10 @@ impl<'a, E: Engine> Drive<'a, E> {
         self.take_off(slot, &flight)
     }
 
-    /// Moves what is left of a block, or queues it.
+    /// Moves a block, or queues it.
     #[inline(always)]
     fn take_off(&mut self, slot: usize, flight: &Flight) -> Result<(), Failure> {
-        let transfer = Transfer {
-            file: flight.block.file,
-            write: flight.block.write,
-            begin: flight.moved,
-            bytes: flight.block.bytes - flight.moved,
-            offset: flight.block.offset + u64::from(flight.moved),
-        };
-        match self.engine.transfer(slot, transfer) {
+        match self.engine.transfer(slot, rest(flight)) {
             Queued::Done(result) => {
                 let end = if self.meter.timed { self.meter.clock.now() } else { 0 };
                 if !E::WAITS {
@@ -218,6 +212,21 @@ impl<'a, E: Engine> Drive<'a, E> {
                 Ok(())
             }
             Queued::Later => self.enqueued(slot),
+        }
+    }
+
+    /// What is left of a block follows at once, as fio(1) does it.
+    fn go_on(&mut self, slot: usize) -> Result<(), Failure> {
+        let flight = self.flights[slot];
+        match self.engine.transfer(slot, rest(&flight)) {
+            Queued::Done(result) => {
+                let end = if self.meter.timed { self.meter.clock.now() } else { 0 };
+                self.land(slot, result, end)
+            }
+            Queued::Later => {
+                self.queue(slot);
+                self.commit()
+            }
         }
     }
 
@@ -253,16 +262,11 @@ impl<'a, E: Engine> Drive<'a, E> {
         } else if moved == 0 {
             return Err(Failure { errno: errno::EIO, ..self.nothing_went(&flight) });
         } else if moved < flight.block.bytes - flight.moved {
-            // The rest follows, as fio(1) does it.
             if !self.verifying && flight.moved == 0 {
                 self.meter.sides[usize::from(flight.block.write)].short += 1;
             }
             self.flights[slot].moved += moved;
-            let rest = self.flights[slot];
-            if !E::WAITS {
-                self.in_flight -= 1;
-            }
-            return self.take_off(slot, &rest);
+            return self.go_on(slot);
         } else {
             if self.verifying || self.checks_reads {
                 self.check(slot, &flight.block);
@@ -311,5 +315,17 @@ impl<'a, E: Engine> Drive<'a, E> {
         let Block { bytes, offset, write, .. } = flight.block;
         let verb = if write { "writing" } else { "reading" };
         format!("{verb} {bytes} bytes at {offset} of {path}")
+    }
+}
+
+/// What is left of a block.
+#[inline(always)]
+fn rest(flight: &Flight) -> Transfer {
+    Transfer {
+        file: flight.block.file,
+        write: flight.block.write,
+        begin: flight.moved,
+        bytes: flight.block.bytes - flight.moved,
+        offset: flight.block.offset + u64::from(flight.moved),
     }
 }

@@ -3,14 +3,16 @@
 //! at which the next of these is due; where no latencies are wanted, not even a clock is read for
 //! each.
 
+mod end;
+
+use super::flight::{Flight, Lane};
 use super::logs::{Latency, Logs};
-use crate::io::outcome::{Depths, Entry, Outcome, Side};
-use crate::io::pattern::Block;
+use crate::io::outcome::{Depths, Entry, Side};
 use crate::io::stats::Histogram;
 use crate::io::{Clocks, Job};
 use hakobu_sys::clock::Clock;
 use hakobu_sys::counters::{self, Used};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Rates over time are taken so often (`bwavgtime`, `iopsavgtime`).
@@ -23,44 +25,6 @@ const STRIDE_MAX: u32 = 16;
 /// If looks are closer than this, every second one is spared; if they are farther apart than ten
 /// times this, there are twice as many.
 const LOOK: Duration = Duration::from_micros(20);
-
-/// What a clone tells others while it runs: blocks and bytes, read and written.
-#[derive(Debug, Default)]
-pub(super) struct Lane([AtomicU64; 4]);
-
-impl Lane {
-    /// Blocks and bytes of both sides.
-    pub(super) fn sides(&self) -> [(u64, u64); 2] {
-        let [a, b, c, d] = &self.0;
-        let get = |place: &AtomicU64| place.load(Ordering::Relaxed);
-        [(get(a), get(b)), (get(c), get(d))]
-    }
-}
-
-/// A block, or a sync, between its start and its end. Times are in ticks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Flight {
-    pub(super) block: Block,
-    /// Bytes of it that went already.
-    pub(super) moved: u32,
-    /// It is no block: fsync(2) or fdatasync(2).
-    pub(super) sync: bool,
-    /// When it was ready to go; where a rate is set, when it should have gone.
-    pub(super) start: u64,
-    /// When it had been submitted.
-    pub(super) issue: u64,
-}
-
-impl Flight {
-    /// Nothing.
-    pub(super) const NONE: Flight = Flight {
-        block: Block { file: 0, write: false, bytes: 0, offset: 0 },
-        moved: 0,
-        sync: false,
-        start: 0,
-        issue: 0,
-    };
-}
 
 /// The counters of a clone.
 #[derive(Debug)]
@@ -353,45 +317,6 @@ impl<'a> Meter<'a> {
 
     fn show(&self) {
         let sums = self.sides.iter().zip(&self.ramp);
-        let sums = sums.flat_map(|(side, ramp)| [side.ios + ramp.0, side.bytes + ramp.1]);
-        for (place, sum) in self.lane.0.iter().zip(sums) {
-            place.store(sum, Ordering::Relaxed);
-        }
-    }
-
-    /// It ends now: fills in all that is counted here.
-    pub(super) fn finish(mut self, outcome: &mut Outcome) {
-        let now = self.clock.now();
-        self.show();
-        // Whoever ends in ramp time has measured nothing.
-        if self.ramp_end.is_some() {
-            self.end_ramp(now);
-        } else if self.logs.is_some() {
-            self.close_window(now);
-        }
-        let used = counters::used_by_thread();
-        outcome.runtime_ns = self.clock.between_ns(self.counted, now);
-        outcome.user_ns = used.user_ns - self.used.user_ns;
-        outcome.sys_ns = used.system_ns - self.used.system_ns;
-        let switches = |used: &Used| used.voluntary_switches + used.involuntary_switches;
-        outcome.switches = switches(&used) - switches(&self.used);
-        outcome.faults = [
-            used.major_faults - self.used.major_faults,
-            used.minor_faults - self.used.minor_faults,
-        ];
-        for side in &mut self.sides {
-            if !self.apart {
-                if self.clocks.lat {
-                    side.lat = side.clat.clone();
-                }
-                if !self.clocks.clat {
-                    side.clat = Histogram::default();
-                }
-            }
-        }
-        outcome.sides = self.sides;
-        outcome.sync = self.sync;
-        outcome.depths = self.depths;
-        outcome.logged = self.logs.map(|logs| logs.finish()).unwrap_or_default();
+        self.lane.show(sums.flat_map(|(side, ramp)| [side.ios + ramp.0, side.bytes + ramp.1]));
     }
 }

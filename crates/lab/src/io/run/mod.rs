@@ -4,6 +4,7 @@
 
 mod clone;
 mod drive;
+mod flight;
 mod gate;
 mod logs;
 mod meter;
@@ -16,8 +17,8 @@ use super::lay::Layout;
 use super::outcome::Outcome;
 use super::{Engine, Job};
 use clone::Task;
+use flight::Lane;
 use gate::Gate;
-use meter::Lane;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};

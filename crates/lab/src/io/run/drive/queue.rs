@@ -1,6 +1,6 @@
 //! What a loop with blocks in flight needs: a slot for the next, begun in batches, reaped in batches.
 
-use super::super::meter::Flight;
+use super::super::flight::Flight;
 use super::{Drive, Failure};
 use crate::io::engine::{Engine, Queued};
 use std::time::Duration;
@@ -20,10 +20,7 @@ impl<E: Engine> Drive<'_, E> {
     #[inline(always)]
     pub(super) fn enqueued(&mut self, slot: usize) -> Result<(), Failure> {
         self.in_flight += 1;
-        self.queued += 1;
-        if !self.merges {
-            self.waiting.push_back(slot);
-        }
+        self.queue(slot);
         let full = self.in_flight >= self.depth;
         if full && !self.merges || !full && self.queued >= self.batch {
             self.commit()?;
@@ -32,6 +29,15 @@ impl<E: Engine> Drive<'_, E> {
             self.make_room(full)?;
         }
         Ok(())
+    }
+
+    /// What is in flight waits to be begun.
+    #[inline(always)]
+    pub(super) fn queue(&mut self, slot: usize) {
+        self.queued += 1;
+        if !self.merges {
+            self.waiting.push_back(slot);
+        }
     }
 
     /// Begins what is queued.
