@@ -58,6 +58,55 @@ pub fn is_stacked(dev: (u32, u32)) -> bool {
     below_path(Path::new(file.trim_end())).is_some()
 }
 
+/// Who uses a block device of number `dev` (`st_rdev`): `mounted at /x`, `swap`. Also through its
+/// partitions, the disk that it is a partition of, and devices that are made of these (`dm`, `md`).
+/// Only what this mount namespace shows; a claim by O_EXCL finds the rest.
+pub fn users(dev: u64) -> Vec<String> {
+    let family = family(numbers(dev));
+    let is_one = |dev: Option<(u32, u32)>| dev.is_some_and(|dev| family.contains(&dev));
+    let named = |path: &str| {
+        let entry = path.starts_with("/dev/").then(|| std::fs::metadata(path).ok())??;
+        Some(numbers(std::os::unix::fs::MetadataExt::rdev(&entry)))
+    };
+    let mut users = Vec::new();
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    for line in mounts.lines() {
+        let mut fields = line.split(' ').skip(2);
+        let number = fields.next().and_then(|text| text.split_once(':'));
+        let number = number.and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+        let source = line.split_once(" - ").and_then(|(_, rest)| rest.split(' ').nth(1));
+        if is_one(number) || is_one(source.and_then(named)) {
+            users.push(format!("mounted at {}", fields.nth(1).unwrap_or("?")));
+        }
+    }
+    let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    if swaps.lines().any(|line| is_one(line.split_whitespace().next().and_then(named))) {
+        users.push("swap".to_owned());
+    }
+    users
+}
+
+/// A device, its partitions, the disk that it is a partition of, and all that is made of them.
+fn family(dev: (u32, u32)) -> Vec<(u32, u32)> {
+    let Some(own) = folder(dev) else { return vec![dev] };
+    let inside = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let mut folders = inside(&own);
+    folders.retain(|folder| folder.join("partition").exists());
+    folders.extend([whole(own.clone()), own]);
+    let mut at = 0;
+    while let Some(folder) = folders.get(at) {
+        let holders = inside(&folder.join("holders")).into_iter();
+        let holders: Vec<PathBuf> = holders.filter_map(|path| path.canonicalize().ok()).collect();
+        let fresh: Vec<_> = holders.into_iter().filter(|path| !folders.contains(path)).collect();
+        folders.extend(fresh);
+        at += 1;
+    }
+    folders.iter().filter_map(|folder| Some(device(folder)?.dev)).collect()
+}
+
 fn folder(dev: (u32, u32)) -> Option<PathBuf> {
     std::fs::canonicalize(format!("/sys/dev/block/{}:{}", dev.0, dev.1)).ok()
 }

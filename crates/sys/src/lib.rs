@@ -15,7 +15,9 @@ pub mod disk;
 pub mod file;
 pub mod gather;
 pub mod host;
+pub mod memory;
 pub mod meta;
+pub mod open;
 pub mod priority;
 pub mod process;
 pub mod socket;
@@ -31,7 +33,7 @@ pub use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 /// The errno values that callers tell apart, under the names of errno(3).
 pub mod errno {
     pub use libc::{
-        EACCES, EBADF, EDQUOT, EEXIST, EFBIG, EINVAL, EIO, EISDIR, ELOOP, EMFILE, EMLINK,
+        EACCES, EBADF, EBUSY, EDQUOT, EEXIST, EFBIG, EINVAL, EIO, EISDIR, ELOOP, EMFILE, EMLINK,
         ENAMETOOLONG, ENFILE, ENOENT, ENOSPC, ENOSYS, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EPERM, EROFS,
         ESTALE, ETXTBSY, EXDEV,
     };

@@ -210,3 +210,73 @@ pub struct Job {
     /// Files are deleted at the end (`unlink`).
     pub unlink: bool,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A job as fio's defaults have it, with this `rw`, for the tests of other modules.
+    pub(crate) fn job(rw: &str) -> Job {
+        let random = rw.starts_with("rand");
+        let way = rw.trim_start_matches("rand");
+        Job {
+            name: "job".to_owned(),
+            given: Vec::new(),
+            rw: Rw { reads: way != "write", writes: way != "read", random },
+            read_percent: 50,
+            block_bytes: [4096; 2],
+            size: None,
+            io_bytes: None,
+            offset: Amount::Bytes(0),
+            offset_increment_bytes: 0,
+            file_bytes: None,
+            files: 1,
+            filenames: Vec::new(),
+            directory: None,
+            clones: 1,
+            engine: Engine::Psync,
+            depth: 1,
+            batch_submit: 1,
+            batch_complete_min: 1,
+            batch_complete_max: 1,
+            depth_low: 1,
+            direct: false,
+            fsync_every: 0,
+            fdatasync_every: 0,
+            end_fsync: false,
+            invalidate: true,
+            runtime: None,
+            time_based: false,
+            ramp: Duration::ZERO,
+            loops: 1,
+            start_delay: Duration::ZERO,
+            rate_bytes_per_s: [None; 2],
+            rate_iops: [None; 2],
+            poisson: false,
+            think: Duration::ZERO,
+            think_blocks: 1,
+            random_map: true,
+            random_repeat: true,
+            seed: 0x89,
+            distribution: Distribution::Uniform,
+            compress_percent: None,
+            refill: false,
+            zero: false,
+            verify: None,
+            percentiles: vec![50.0, 99.0],
+            clat_percentiles: true,
+            lat_percentiles: false,
+            group_reporting: false,
+            new_group: false,
+            stonewall: false,
+            cpus: Vec::new(),
+            cpus_split: false,
+            fixed_buffers: false,
+            register_files: false,
+            clocks: Clocks { clat: true, slat: true, lat: true, bandwidth: true },
+            logs: Logs::default(),
+            create_only: false,
+            unlink: false,
+        }
+    }
+}

@@ -6,8 +6,12 @@
 //! (`stats`). `output` says it in fio's words and fio's JSON; `sweep` runs a matrix of settings as a
 //! campaign.
 
+pub mod check;
+pub mod content;
 pub mod job;
+pub mod lay;
 pub mod outcome;
+pub mod pattern;
 pub mod spec;
 pub mod stats;
 

@@ -1,9 +1,10 @@
 //! What is counted while blocks go: latencies as histograms, rates over time.
 
-/// Latencies in nanoseconds.
-#[derive(Clone, Debug, Default)]
-pub struct Histogram {}
+mod histogram;
+mod series;
 
-/// A rate over time: one value for each interval.
-#[derive(Clone, Debug, Default)]
-pub struct Series {}
+#[cfg(test)]
+mod tests;
+
+pub use histogram::Histogram;
+pub use series::Series;

@@ -1,0 +1,96 @@
+//! Which files a clone has, and which part of each it works on: fio(1), "target file/device". Pure.
+
+use crate::io::check::HEADER_BYTES;
+use crate::io::pattern::Extent;
+use crate::io::{Amount, Job};
+use std::path::{Path, PathBuf};
+
+/// What can be said of a job before anything is looked at.
+pub(super) fn check(job: &Job) -> Result<(), String> {
+    for bytes in blocks(job) {
+        if bytes == 0 || u32::try_from(bytes).is_err() {
+            return Err(format!("bs: blocks of {bytes} bytes: from 1 to 4294967295 is possible"));
+        }
+        if job.verify.is_some() && bytes <= HEADER_BYTES as u64 {
+            return Err(format!(
+                "verify: blocks of {bytes} bytes have no room for the header of {HEADER_BYTES}",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Sizes of the blocks of the directions that it goes in.
+pub(super) fn blocks(job: &Job) -> impl Iterator<Item = u64> {
+    let [read, write] = job.block_bytes;
+    let sides = [(job.rw.reads, read), (job.rw.writes, write)];
+    sides.into_iter().filter(|(used, _)| *used).map(|(_, bytes)| bytes)
+}
+
+/// The files of a clone: those of `filename`, or `JOB.CLONE.FILE` in `directory`
+/// (`filename_format`'s default).
+pub(super) fn names(job: &Job, clone: u32) -> Result<Vec<PathBuf>, String> {
+    let directory = job.directory.as_deref().unwrap_or(Path::new(""));
+    if !job.filenames.is_empty() {
+        return Ok(job.filenames.iter().map(|name| directory.join(name)).collect());
+    }
+    if job.name.contains('/') {
+        return Err("a name with a / cannot be part of the names of its files: give it another \
+                    name, or its files by filename="
+            .to_owned());
+    }
+    let name = |file| directory.join(format!("{}.{clone}.{file}", job.name));
+    Ok((0..job.files.max(1)).map(name).collect())
+}
+
+/// The part of one of `files` files that a clone works on. `there` is how long the file or device is,
+/// if there is one.
+pub(super) fn extent(
+    job: &Job,
+    clone: u32,
+    files: usize,
+    there: Option<u64>,
+) -> Result<Extent, String> {
+    let step = blocks(job).min().unwrap_or(1);
+    // `size` for each file; what is too small to be divided is as good as none.
+    let each = match job.size {
+        Some(Amount::Bytes(bytes)) => Some(bytes / files.max(1) as u64).filter(|each| *each > 0),
+        _ => None,
+    };
+    let whole = job.file_bytes.or(there).or(each);
+    let Some(whole) = whole else {
+        return Err(match job.size {
+            Some(Amount::Percent(_)) => "there is no file yet that size could be a share of",
+            _ => "there is no such file yet, and size= does not say how large it is to be",
+        }
+        .to_owned());
+    };
+    let share = |percent: u8| (u128::from(whole) * u128::from(percent) / 100) as u64;
+    let begin = match job.offset {
+        Amount::Bytes(bytes) => Some(bytes),
+        Amount::Percent(percent) => share(percent).checked_next_multiple_of(step),
+    };
+    let further = job.offset_increment_bytes.checked_mul(clone.into());
+    let begin = begin.zip(further).and_then(|(begin, further)| begin.checked_add(further));
+    let begin = begin.ok_or("offset: too large for 64 bits")?;
+    let bytes = match (job.file_bytes, each, job.size) {
+        // Of what is there, or will be, all that follows or a share.
+        (_, _, Some(Amount::Percent(percent))) => {
+            let bytes = share(percent).min(whole.saturating_sub(begin));
+            bytes - bytes % step
+        }
+        (None, Some(each), _) => each,
+        _ => whole.saturating_sub(begin),
+    };
+    if bytes == 0 && begin > 0 {
+        return Err(format!("offset: begins at {begin} of {whole} bytes"));
+    }
+    let largest = blocks(job).max().unwrap_or(1);
+    if bytes < largest {
+        return Err(format!("no block of {largest} bytes fits into its part of {bytes} bytes"));
+    }
+    match begin.checked_add(bytes) {
+        Some(_) => Ok(Extent { begin_bytes: begin, bytes }),
+        None => Err("offset and size: too large for 64 bits".to_owned()),
+    }
+}

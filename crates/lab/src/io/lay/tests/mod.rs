@@ -1,0 +1,48 @@
+//! Layout on real file systems and devices: what is made, what is used, what is refused.
+
+mod devices;
+mod files;
+mod parts;
+mod refusals;
+mod rig;
+
+use super::{Layout, Safety, lay};
+use crate::io::job::tests::job;
+use crate::io::{Amount, Job};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+const NOTHING: Safety = Safety { allow_overwrite: false, keep: false };
+const KEEP: Safety = Safety { allow_overwrite: false, keep: true };
+const OVERWRITE: Safety = Safety { allow_overwrite: true, keep: false };
+
+/// A job with files of its own in a folder, so many bytes of them for each clone.
+fn in_folder(rw: &str, folder: &Path, bytes: u64) -> Job {
+    let size = Some(Amount::Bytes(bytes));
+    Job { directory: Some(folder.to_owned()), size, ..job(rw) }
+}
+
+/// A job on one file or device.
+fn on(rw: &str, path: &Path) -> Job {
+    Job { filenames: vec![path.to_owned()], ..job(rw) }
+}
+
+/// Why a job is refused.
+#[track_caller]
+fn refused(job: &Job, safety: &Safety) -> String {
+    let stop = AtomicBool::new(false);
+    lay(std::slice::from_ref(job), safety, &stop).map(|_| ()).unwrap_err()
+}
+
+#[track_caller]
+fn laid(job: &Job, safety: &Safety) -> Layout {
+    lay(std::slice::from_ref(job), safety, &AtomicBool::new(false)).unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name != "lost+found").collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,140 @@
+//! Files and devices that are measured: opening them as the measurement wants, what O_DIRECT needs,
+//! and making them large.
+
+use crate::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags};
+use std::io::Result;
+use std::path::Path;
+
+/// Opens an existing file or block device. `direct` goes past the page cache (O_DIRECT), `exclusive`
+/// claims a block device against everybody else who claims it, mounts included (O_EXCL).
+///
+/// # Errors
+/// What open(2) says: EINVAL where the file system has no O_DIRECT, EBUSY where a device is in use,
+/// EROFS and EACCES where it may not be written.
+pub fn open_for_io(
+    path: &Path,
+    read: bool,
+    write: bool,
+    direct: bool,
+    exclusive: bool,
+) -> Result<OwnedFd> {
+    // Never waits for the other end of a FIFO and never becomes a terminal; I/O on files and on
+    // block devices does not know O_NONBLOCK.
+    let mut flags = OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    flags |= match (read, write) {
+        (_, false) => OFlags::RDONLY,
+        (false, true) => OFlags::WRONLY,
+        (true, true) => OFlags::RDWR,
+    };
+    if direct {
+        flags |= OFlags::DIRECT;
+    }
+    if exclusive {
+        flags |= OFlags::EXCL;
+    }
+    Ok(rustix::fs::openat(rustix::fs::CWD, path, flags, Mode::empty())?)
+}
+
+/// Creates a file for writing; EEXIST where there is anything of that name.
+pub fn create_for_io(path: &Path) -> Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    Ok(rustix::fs::openat(rustix::fs::CWD, path, flags, Mode::from_raw_mode(0o644))?)
+}
+
+/// What O_DIRECT wants, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alignment {
+    /// Of the address of a buffer.
+    pub memory_bytes: u64,
+    /// Of offset and length.
+    pub offset_bytes: u64,
+}
+
+/// What O_DIRECT wants of this file or block device: statx(2)'s STATX_DIOALIGN (Linux 6.1), of block
+/// devices of older kernels the size of a logical block. `None` where nobody says; zeros where the
+/// file has no O_DIRECT.
+pub fn direct_alignment(fd: BorrowedFd<'_>) -> Option<Alignment> {
+    let flags = AtFlags::EMPTY_PATH;
+    if let Ok(stat) = rustix::fs::statx(fd, c"", flags, StatxFlags::DIOALIGN)
+        && stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0
+    {
+        return Some(Alignment {
+            memory_bytes: stat.stx_dio_mem_align.into(),
+            offset_bytes: stat.stx_dio_offset_align.into(),
+        });
+    }
+    let block = u64::from(rustix::fs::ioctl_blksszget(fd).ok()?);
+    Some(Alignment { memory_bytes: block, offset_bytes: block })
+}
+
+/// Bytes of a regular file or a block device; `None` where the kernel does not know one.
+///
+/// # Errors
+/// What fstat(2) or lseek(2) says.
+pub fn size_bytes(fd: BorrowedFd<'_>) -> Result<Option<u64>> {
+    let stat = rustix::fs::fstat(fd)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(Some(stat.st_size as u64)),
+        FileType::BlockDevice => {
+            let end = rustix::fs::seek(fd, SeekFrom::End(0))?;
+            rustix::fs::seek(fd, SeekFrom::Start(0))?;
+            Ok((end > 0).then_some(end))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Makes a file so large and takes its blocks now: fallocate(2).
+///
+/// # Errors
+/// ENOSPC; EOPNOTSUPP where the file system cannot.
+pub fn allocate(fd: impl AsFd, bytes: u64) -> Result<()> {
+    loop {
+        match rustix::fs::fallocate(fd.as_fd(), FallocateFlags::empty(), 0, bytes) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return Ok(other?),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn files_are_opened_as_told() {
+        let path = std::env::temp_dir().join(format!("hakobu-open-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let made = create_for_io(&path).unwrap();
+        assert_eq!(create_for_io(&path).unwrap_err().raw_os_error(), Some(libc::EEXIST));
+        match allocate(&made, 8192) {
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                crate::file::set_len(made.as_fd(), 8192).unwrap();
+            }
+            other => other.unwrap(),
+        }
+        assert_eq!(size_bytes(made.as_fd()).unwrap(), Some(8192));
+        let open = |read, write| {
+            std::fs::File::from(open_for_io(&path, read, write, false, false).unwrap())
+        };
+        let mut byte = [0];
+        assert!(open(true, false).read_at(&mut byte, 0).is_ok());
+        assert!(open(true, false).write_at(&byte, 0).is_err());
+        assert!(open(false, true).read_at(&mut byte, 0).is_err());
+        assert!(open(false, true).write_at(&byte, 0).is_ok());
+        let both = open(true, true);
+        assert!(both.read_at(&mut byte, 0).is_ok() && both.write_at(&byte, 0).is_ok());
+        std::fs::remove_file(&path).unwrap();
+        let error = open_for_io(&path, true, false, false, false).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+    }
+
+    #[test]
+    fn what_has_no_size_says_so() {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        assert_eq!(size_bytes(null.as_fd()).unwrap(), None);
+        assert_eq!(direct_alignment(null.as_fd()).map(|found| found.offset_bytes > 0), None);
+    }
+}
