@@ -144,6 +144,9 @@ impl Source {
     /// Tries all cells, so that a sweep does not end in its midst for a wrong value; gathers what
     /// they warn of.
     pub(super) fn cells(&self, mut request: Request) -> Result<Request, String> {
+        if self.axes.is_empty() {
+            return Ok(request);
+        }
         let cells = self.axes.iter().map(|axis| axis.values.len());
         let cells = cells.try_fold(1, |all: usize, values| all.checked_mul(values));
         let cells = cells.filter(|cells| *cells <= CELLS_MAX);

@@ -2,7 +2,6 @@
 
 use super::super::job::{Amount, Clocks, Distribution, Engine, Rw, VerifyKind};
 use super::*;
-use std::io;
 
 /// Files to include and variables, as pairs.
 struct World(Vec<(&'static str, &'static str)>);
@@ -131,7 +130,7 @@ fn aliases_are_the_same_options() {
         (one.given, other.given) = (Vec::new(), Vec::new());
         assert_eq!(one, other);
     }
-    assert_eq!(job("buffered=0").direct, true);
+    assert!(job("buffered=0").direct);
     assert_eq!(job("rw=rw rwmixwrite=30").read_percent, 70);
     assert_eq!(job("gtod_reduce=1").clocks, Clocks { clat: false, slat: false, lat: false, bandwidth: false });
     assert_eq!(job("io_size=50%").io_bytes, Some(512 << 10));
