@@ -84,7 +84,7 @@ const REFUSED: Queued = Queued::Done(-(hakobu_sys::errno::EINVAL as i64));
 
 /// The part of a buffer that a block is about.
 #[inline(always)]
-fn part(buffer: &mut [u8], block: &Transfer) -> Option<&mut [u8]> {
+fn part<'b>(buffer: &'b mut [u8], block: &Transfer) -> Option<&'b mut [u8]> {
     let begin = block.begin as usize;
     buffer.get_mut(begin..begin.checked_add(block.bytes as usize)?)
 }

@@ -147,7 +147,7 @@ impl Source {
         if self.axes.is_empty() {
             return Ok(request);
         }
-        let cells = self.axes.iter().map(|axis| axis.values.len());
+        let mut cells = self.axes.iter().map(|axis| axis.values.len());
         let cells = cells.try_fold(1, |all: usize, values| all.checked_mul(values));
         let cells = cells.filter(|cells| *cells <= CELLS_MAX);
         let cells = cells.ok_or_else(|| format!("the sweep has more than {CELLS_MAX} cells"))?;
