@@ -210,7 +210,7 @@ fn entry<'a>(
         error: error(&sum),
         eta: 0,
         elapsed: facts.elapsed.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX),
-        options: Named(job.given.iter().map(|(n, v)| (n.clone(), v.as_str())).collect()),
+        options: options(job),
         read: side(0),
         write: side(1),
         trim: self::side(job, &Way::default(), &GroupWay::default(), plus),
@@ -235,6 +235,13 @@ fn entry<'a>(
         latency_percentile: 100.0,
         latency_window: 0,
     }
+}
+
+/// What was given for a job; its name first, as on fio's command line.
+fn options(job: &Job) -> Named<&str> {
+    let given = job.given.iter().filter(|(name, _)| name != "name");
+    let given = given.map(|(name, value)| (name.clone(), value.as_str()));
+    Named([("name".to_owned(), job.name.as_str())].into_iter().chain(given).collect())
 }
 
 /// fio's `error`: the number of the system's error, or of what stands for none of these.

@@ -30,8 +30,7 @@ pub fn logs(jobs: &[Job], outcomes: &[Outcome]) -> Vec<LogFile> {
             (&wanted.latency, "clat", &logged.clat),
             (&wanted.latency, "lat", &logged.lat),
         ] {
-            // Engines that do not queue have no time to submit.
-            if let Some(prefix) = prefix.as_ref().filter(|_| kind != "slat" || !entries.is_empty()) {
+            if let Some(prefix) = prefix {
                 files.push(LogFile { path: named(prefix, kind, at + 1), text: lines(entries) });
             }
         }
@@ -80,9 +79,18 @@ mod tests {
         let names: Vec<_> = files.iter().map(|file| file.path.to_str().unwrap()).collect();
         assert_eq!(
             names,
-            ["x/a_bw.2.log", "l_clat.2.log", "l_lat.2.log", "x/a_bw.3.log", "l_clat.3.log", "l_lat.3.log"]
+            [
+                "x/a_bw.2.log",
+                "l_slat.2.log",
+                "l_clat.2.log",
+                "l_lat.2.log",
+                "x/a_bw.3.log",
+                "l_slat.3.log",
+                "l_clat.3.log",
+                "l_lat.3.log",
+            ]
         );
         assert_eq!(files[0].text, "");
-        assert_eq!(files[3].text, "500, 1200, 1, 4096, 0\n500, 1200, 1, 4096, 0\n");
+        assert_eq!(files[4].text, "500, 1200, 1, 4096, 0\n500, 1200, 1, 4096, 0\n");
     }
 }

@@ -7,8 +7,10 @@ use crate::io::stats::Histogram;
 use crate::io::{Job, Outcome};
 use std::fmt::Write as _;
 
-/// Columns of a line of percentiles, and of shares of latencies.
-const PERCENTILES_A_LINE: usize = 4;
+/// Characters of a line of percentiles, and of each of them besides its number.
+const PERCENTILES_WIDTH: usize = 73;
+const PERCENTILE_WIDTH: usize = 12;
+/// Shares of latencies on a line.
 const SHARES_A_LINE: usize = 5;
 
 /// What is said before it begins.
@@ -238,13 +240,14 @@ fn percentiles(name: &str, of: &Histogram, list: &[f64], out: &mut String) {
     let (min, max) = (values.iter().min().copied(), values.iter().max().copied());
     let (unit, scale) = unit(min.unwrap_or(0), max.unwrap_or(0));
     let _ = writeln!(out, "    {name} percentiles ({unit}):");
+    let width = (max.unwrap_or(0) / scale).to_string().len().max(5);
     let words: Vec<String> = list
         .iter()
         .zip(&values)
-        .map(|(percent, value)| format!("{percent:5.2}th=[{:5}]", value / scale))
+        .map(|(percent, value)| format!("{percent:5.2}th=[{:width$}]", value / scale))
         .collect();
     let lines: Vec<String> = words
-        .chunks(PERCENTILES_A_LINE)
+        .chunks((PERCENTILES_WIDTH / (width + PERCENTILE_WIDTH)).max(1))
         .map(|line| format!("     | {}", line.join(", ")))
         .collect();
     let _ = writeln!(out, "{}", lines.join(",\n"));
