@@ -141,7 +141,6 @@ impl<'a, E: Engine> Drive<'a, E> {
         let mut passes = 0;
         loop {
             let blocks = self.pass()?;
-            self.drain()?;
             if self.job.verify.is_some() && self.job.rw.writes {
                 self.verify(blocks)?;
             }
@@ -153,6 +152,7 @@ impl<'a, E: Engine> Drive<'a, E> {
             self.picker.again();
             self.generation += 1;
         }
+        self.drain()?;
         if self.job.end_fsync && self.job.rw.writes {
             self.sync_all()?;
         }

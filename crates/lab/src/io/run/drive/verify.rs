@@ -11,6 +11,7 @@ impl<E: Engine> Drive<'_, E> {
     /// began. From the device, where the page cache can be made to forget. None of this counts as
     /// work or time of the job.
     pub(super) fn verify(&mut self, blocks: u64) -> Result<(), Failure> {
+        self.drain()?;
         let paused = self.meter.pause();
         self.verifying = true;
         let done = self.read_again(blocks);
