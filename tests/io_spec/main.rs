@@ -70,7 +70,9 @@ fn compare(dir: &Path, name: &str, text: &str, fio: bool, ours_too: bool) -> Opt
         return None;
     }
     let found = found.err().unwrap_or_else(|| "taken".to_owned());
-    Some(format!("--- {text}expected fio {fio}, hakobu {ours_too}\nfio {fio_does}: {words}hakobu: {found}"))
+    Some(format!(
+        "--- {text}expected fio {fio}, hakobu {ours_too}\nfio {fio_does}: {words}hakobu: {found}"
+    ))
 }
 
 #[test]
@@ -159,8 +161,10 @@ fn job_files(count: usize) -> Vec<(String, bool)> {
     let (good, bad): (Vec<Case>, Vec<Case>) = SAME.iter().partition(|case| case.fio);
     // What excludes others, or names a job again.
     let alone = ["rate", "name", "include", "ioengine", "kb_base"];
-    let good: Vec<Case> =
-        good.into_iter().filter(|case| !alone.iter().any(|name| case.text.starts_with(name))).collect();
+    let good: Vec<Case> = good
+        .into_iter()
+        .filter(|case| !alone.iter().any(|name| case.text.starts_with(name)))
+        .collect();
     let file = |_| {
         let mut text = String::new();
         let is_bad = random.u8(..4) == 0;

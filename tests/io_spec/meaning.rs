@@ -77,12 +77,15 @@ fn jobs_do_what_their_options_say() {
     let entries = report["jobs"].as_array().unwrap();
     let mut wrong = Vec::new();
     for (job, text) in request.jobs.iter().zip(JOBS) {
-        let its: Vec<&Value> = entries.iter().filter(|entry| entry["jobname"] == *job.name).collect();
+        let its: Vec<&Value> =
+            entries.iter().filter(|entry| entry["jobname"] == *job.name).collect();
         if its.len() != job.clones as usize {
             wrong.push(format!("{text:?}: {} entries for {} clones", its.len(), job.clones));
         }
         for entry in its {
-            wrong.extend(differences(job, entry).into_iter().map(|what| format!("{text:?}: {what}")));
+            wrong.extend(
+                differences(job, entry).into_iter().map(|what| format!("{text:?}: {what}")),
+            );
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -122,8 +125,9 @@ fn differences(job: &Job, entry: &Value) -> Vec<String> {
         let measured = side[name]["N"].as_u64().unwrap_or(0) > 0;
         same(&format!("{name} measured"), measured.to_string(), on.to_string());
         let keys = side[name]["percentile"].as_object();
-        let keys: Vec<f64> =
-            keys.map(|keys| keys.keys().map(|key| key.parse().unwrap()).collect()).unwrap_or_default();
+        let keys: Vec<f64> = keys
+            .map(|keys| keys.keys().map(|key| key.parse().unwrap()).collect())
+            .unwrap_or_default();
         let said = if percentiles { job.percentiles.clone() } else { Vec::new() };
         same(&format!("{name} percentiles"), format!("{keys:?}"), format!("{said:?}"));
     }
