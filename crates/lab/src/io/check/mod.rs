@@ -142,7 +142,7 @@ fn find(
     let sealed = crc_fast::crc32_iscsi(sealed) == number(SEALED);
     let (kind_number, sum) = sum(kind, content);
     Some(match () {
-        () if part(header, 0) != MAGIC => Fault::NoHeader,
+        () if part::<8>(header, 0) != MAGIC => Fault::NoHeader,
         () if !sealed || long(SEALED) >> 32 != 0 => Fault::Header,
         () if number(12) != block.bytes => Fault::Length(number(12)),
         () if long(16) != block.offset => Fault::Place(long(16)),

@@ -94,13 +94,14 @@ fn a_full_disk_is_seen_before_anything_is_written() {
 #[test]
 fn a_disk_that_fills_up_meanwhile_leaves_nothing() {
     let Some(mount) = Mount::ext4(32, "", "disks that fill up") else { return };
-    // All that is free, and nothing kept back for the superuser: the folder's own blocks are too many.
+    // All that is free, and nothing kept back for the superuser: the folder's own blocks are
+    // too many.
     let device = &mount.device.as_ref().unwrap().device;
     tool(&format!("tune2fs -m 0 {}", device.display())).unwrap();
     let free = tool(&format!("stat -f -c %a {}", mount.path().display())).unwrap();
     let block = tool(&format!("stat -f -c %S {}", mount.path().display())).unwrap();
     let free = free.parse::<u64>().unwrap() * block.parse::<u64>().unwrap();
-    let files = 1000;
+    let files = 100;
     let mut job = in_folder("write", mount.path(), free - free % (files * 4096));
     job.files = files as u32;
     job.name = "n".repeat(200);

@@ -48,7 +48,9 @@ impl Loop {
         // Finding a free device and taking it are two steps.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let folder = tempfile::tempdir().unwrap();
+        // Where there is memory for it, nothing waits for a disk.
+        let memory = tempfile::tempdir_in("/dev/shm");
+        let folder = memory.or_else(|_| tempfile::tempdir()).unwrap();
         root(folder.path())?;
         let image = folder.path().join("image");
         let mut file = std::fs::File::create(&image).unwrap();
