@@ -170,7 +170,9 @@ const RUN: &[Opt] = &[
     flag("showcmd", None, "print fio's command line for the jobs, do nothing").in_group(RUNS),
     flag("parse-only", None, "read the options and job files, do nothing").in_group(RUNS),
     flag("readonly", None, "refuse jobs that write").in_group(RUNS),
-    flag("strict", None, "an option without effect is an error").alias(&["warnings-fatal"]).in_group(RUNS),
+    flag("strict", None, "an option without effect is an error")
+        .alias(&["warnings-fatal"])
+        .in_group(RUNS),
     flag("allow-overwrite", None, "write to files and devices that were not laid out here")
         .in_group(RUNS),
     flag("keep", None, "keep the files that were laid out").in_group(RUNS),
@@ -178,10 +180,16 @@ const RUN: &[Opt] = &[
 
 const SWEEP: &[Opt] = &[
     value("repeat", None, "N", "measure each combination so often (default 1)").in_group(SWEEPS),
-    flag("precondition", None, "write all files before, once, or twice where any job is random").in_group(SWEEPS),
-    value("sweep", None, "OPTION=LIST", "go through these values; ';' in place of ',' where needed")
-        .takes(Takes::Values("OPTION=LIST"))
+    flag("precondition", None, "write all files before: once, twice where any job is random")
         .in_group(SWEEPS),
+    value(
+        "sweep",
+        None,
+        "OPTION=LIST",
+        "go through these values; ';' in place of ',' where needed",
+    )
+    .takes(Takes::Values("OPTION=LIST"))
+    .in_group(SWEEPS),
 ];
 
 /// What fio lets choose and is done in one way here.

@@ -7,7 +7,8 @@ mod common;
 mod cases;
 mod meaning;
 
-use cases::{Case, LENIENT, SAME, UNSUPPORTED};
+use cases::{Case, FILES, LATE, LENIENT, OURS, SAME, UNSUPPORTED};
+use std::collections::BTreeMap;
 use hakobu_lab::io::spec::{self, Request, System};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -70,7 +71,9 @@ fn compare(dir: &Path, name: &str, text: &str, fio: bool, ours_too: bool) -> Opt
         return None;
     }
     let found = found.err().unwrap_or_else(|| "taken".to_owned());
-    Some(format!("--- {text}expected fio {fio}, hakobu {ours_too}\nfio {fio_does}: {words}hakobu: {found}"))
+    Some(format!(
+        "--- {text}expected fio {fio}, hakobu {ours_too}\nfio {fio_does}: {words}hakobu: {found}"
+    ))
 }
 
 #[test]
@@ -79,12 +82,26 @@ fn each_option_is_taken_or_refused_as_by_fio() {
         return;
     }
     let dir = place();
-    let cases: Vec<Case> = [SAME, UNSUPPORTED, LENIENT].concat();
+    let cases: Vec<Case> = [SAME, UNSUPPORTED, LENIENT, LATE, OURS].concat();
     each(cases.len(), |at| {
         let case = cases[at];
         let text = format!("[job]\nsize=1m\n{}\n", case.text);
         compare(dir.path(), &format!("{at}.fio"), &text, case.fio, case.ours)
     });
+}
+
+#[test]
+fn what_fio_refuses_when_it_is_to_run_is_refused() {
+    if !common::have("fio", "options that fio refuses late") {
+        return;
+    }
+    let dir = place();
+    for case in LATE {
+        let text = format!("[job]\nioengine=null\nsize=4k\n{}\n", case.text);
+        std::fs::write(dir.path().join("a.fio"), text).unwrap();
+        let output = fio(dir.path(), &["a.fio"]);
+        assert!(!output.status.success(), "{case:?}");
+    }
 }
 
 #[test]
@@ -107,6 +124,10 @@ fn whole_job_files_are_taken_or_refused_as_by_fio() {
         return;
     }
     let dir = place();
+    each(FILES.len(), |at| {
+        let case = FILES[at];
+        compare(dir.path(), &format!("whole{at}.fio"), case.text, case.fio, case.ours)
+    });
     let texts = job_files(160);
     each(texts.len(), |at| {
         let (text, taken) = &texts[at];
@@ -120,9 +141,14 @@ fn fio_says_the_same_options() {
         return;
     }
     let dir = place();
-    let texts: Vec<String> =
-        job_files(120).into_iter().filter(|(_, taken)| *taken).map(|(text, _)| text).collect();
-    assert!(texts.len() > 40);
+    // fio says options of a [global] behind a job as if they were that job's.
+    let in_front = |text: &str| text.rfind("[global]") < text.find("[job");
+    let texts: Vec<String> = job_files(300)
+        .into_iter()
+        .filter(|(text, taken)| *taken && in_front(text))
+        .map(|(text, _)| text)
+        .collect();
+    assert!(texts.len() > 60, "{}", texts.len());
     each(texts.len(), |at| {
         let name = format!("{at}.fio");
         std::fs::write(dir.path().join(&name), &texts[at]).unwrap();
@@ -134,22 +160,17 @@ fn fio_says_the_same_options() {
     });
 }
 
-/// The words of a command line, those of each job in order: fio sorts them by other rules.
-fn sorted(line: &str) -> Vec<Vec<String>> {
-    let mut jobs: Vec<Vec<String>> = vec![Vec::new()];
-    for word in line.split(" --").map(str::trim) {
-        let word = word.trim_start_matches("fio").trim().trim_start_matches("--");
-        if word.starts_with("name=") {
-            jobs.push(Vec::new());
+/// The options of a command line: those of all jobs, then each job's, the last of one name.
+fn sorted(line: &str) -> Vec<BTreeMap<String, String>> {
+    let mut jobs = vec![BTreeMap::new()];
+    for word in format!(" {line}").split(" --").skip(1) {
+        let word = word.replace(['\'', '"'], "");
+        let (name, value) = word.trim().split_once('=').unwrap_or((word.trim(), "1"));
+        if name == "name" {
+            jobs.push(BTreeMap::new());
         }
-        let word = word.replace('\'', "");
-        // fio has a mark without a value as it was written.
-        let word = word.strip_suffix("=1").map_or(word.clone(), str::to_owned);
-        if !word.is_empty() {
-            jobs.last_mut().unwrap().push(word);
-        }
+        jobs.last_mut().unwrap().insert(name.to_owned(), value.to_owned());
     }
-    jobs.iter_mut().for_each(|words| words.sort());
     jobs
 }
 
@@ -159,8 +180,10 @@ fn job_files(count: usize) -> Vec<(String, bool)> {
     let (good, bad): (Vec<Case>, Vec<Case>) = SAME.iter().partition(|case| case.fio);
     // What excludes others, or names a job again.
     let alone = ["rate", "name", "include", "ioengine", "kb_base"];
-    let good: Vec<Case> =
-        good.into_iter().filter(|case| !alone.iter().any(|name| case.text.starts_with(name))).collect();
+    let good: Vec<Case> = good
+        .into_iter()
+        .filter(|case| !alone.iter().any(|name| case.text.starts_with(name)))
+        .collect();
     let file = |_| {
         let mut text = String::new();
         let is_bad = random.u8(..4) == 0;

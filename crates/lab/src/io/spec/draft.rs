@@ -1,9 +1,7 @@
 //! A job while its options are read: what holds where nothing is said (fio's defaults), and the
 //! values that depend on each other and wait for the end.
 
-use super::super::job::{
-    Amount, Clocks, Distribution, Engine, Job, Logs, Rw, VerifyKind,
-};
+use super::super::job::{Amount, Clocks, Distribution, Engine, Job, Logs, Rw, VerifyKind};
 use super::units::{self, Bare, Base};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -122,12 +120,52 @@ fn default_job() -> Job {
 
 /// Engines that fio has and we do not.
 const ENGINES: &[&str] = &[
-    "vsync", "pvsync", "io_uring_cmd", "posixaio", "solarisaio", "windowsaio", "splice", "sg",
-    "libzbc", "net", "netsplice", "cpuio", "rdma", "falloc", "ftruncate", "e4defrag", "rados",
-    "rbd", "http", "gfapi", "gfapi_async", "libhdfs", "mtd", "pmemblk", "dev-dax", "external",
-    "filecreate", "filestat", "filedelete", "libpmem", "ime_psync", "ime_psyncv", "ime_aio",
-    "libiscsi", "nbd", "libcufile", "dfs", "nfs", "exec", "xnvme", "libblkio", "guasi",
-    "librpma_apm_client", "librpma_apm_server", "librpma_gpspm_client", "librpma_gpspm_server",
+    "vsync",
+    "pvsync",
+    "io_uring_cmd",
+    "posixaio",
+    "solarisaio",
+    "windowsaio",
+    "splice",
+    "sg",
+    "libzbc",
+    "net",
+    "netsplice",
+    "cpuio",
+    "rdma",
+    "falloc",
+    "ftruncate",
+    "e4defrag",
+    "rados",
+    "rbd",
+    "http",
+    "gfapi",
+    "gfapi_async",
+    "libhdfs",
+    "mtd",
+    "pmemblk",
+    "dev-dax",
+    "external",
+    "filecreate",
+    "filestat",
+    "filedelete",
+    "libpmem",
+    "ime_psync",
+    "ime_psyncv",
+    "ime_aio",
+    "libiscsi",
+    "nbd",
+    "libcufile",
+    "dfs",
+    "nfs",
+    "exec",
+    "xnvme",
+    "libblkio",
+    "guasi",
+    "librpma_apm_client",
+    "librpma_apm_server",
+    "librpma_gpspm_client",
+    "librpma_gpspm_server",
 ];
 
 /// Checksums that fio has and we do not.

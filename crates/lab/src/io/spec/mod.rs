@@ -159,7 +159,8 @@ pub fn read(
 /// # Errors
 /// An option of the sweep has no value, or one that it cannot have.
 pub fn cell(request: &Request, values: &[(&str, &str)]) -> Result<Request, String> {
-    if let Some(axis) = request.sweep.iter().find(|axis| !values.iter().any(|v| v.0 == axis.option)) {
+    if let Some(axis) = request.sweep.iter().find(|axis| !values.iter().any(|v| v.0 == axis.option))
+    {
         return Err(format!("the sweep's {} has no value", axis.option));
     }
     request.source.request(values)

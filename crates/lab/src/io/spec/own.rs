@@ -123,7 +123,8 @@ impl Own {
     fn set(&mut self, setting: &Setting) -> Result<(), String> {
         let wrong = |why: String| setting.wrong(&why);
         let value = setting.value.as_deref();
-        let needed = || value.filter(|v| !v.is_empty()).ok_or_else(|| setting.wrong("needs a value"));
+        let needed =
+            || value.filter(|v| !v.is_empty()).ok_or_else(|| setting.wrong("needs a value"));
         let mark = || value.map_or(Ok(true), units::truth).map_err(wrong);
         match setting.name.as_str() {
             "output" => self.output = Some(needed()?.into()),

@@ -71,7 +71,8 @@ pub fn find(name: &str) -> Found {
             format!("{sentence}: {why}")
         });
     }
-    let names = options().flat_map(|known| [known.name].into_iter().chain(known.aliases.iter().copied()));
+    let names =
+        options().flat_map(|known| [known.name].into_iter().chain(known.aliases.iter().copied()));
     let near = names.map(|known| (strsim::damerau_levenshtein(name, known), known));
     Found::Refused(match near.min().filter(|(far, known)| *far <= 2 && *far < known.len()) {
         Some((_, near)) => format!("no such option; did you mean {near}?"),

@@ -5,11 +5,7 @@ use super::section::Section;
 
 /// Options for all jobs, then each job with its own. Options that hold only for some of the jobs
 /// (from a second `[global]` on) stand with each of those.
-pub fn command_line(
-    sections: &[Section],
-    globals: &[(String, String)],
-    jobs: &[Job],
-) -> String {
+pub fn command_line(sections: &[Section], globals: &[(String, String)], jobs: &[Job]) -> String {
     let mut words: Vec<String> = Vec::new();
     let is_job = |section: &Section| section.job.is_some();
     let mut after = sections.iter().skip_while(|section| !is_job(section));

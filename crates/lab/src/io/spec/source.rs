@@ -82,11 +82,7 @@ impl Source {
             let mut settings: Vec<Cow<Setting>> = settings.collect();
             let Some(name) = &section.job else {
                 apply(&mut all, &settings)?;
-                for setting in &settings {
-                    let (name, value) = setting.pair();
-                    globals.retain(|(known, _)| *known != name);
-                    globals.push((name, value));
-                }
+                record(&mut globals, &settings);
                 continue;
             };
             for axis in &self.own.sweep {
@@ -102,7 +98,7 @@ impl Source {
             draft.job.name.clone_from(name);
             draft.job.stonewall |= section.waits;
             apply(&mut draft, &settings)?;
-            draft.job.given = settings.iter().map(|setting| setting.pair()).collect();
+            record(&mut draft.job.given, &settings);
             let (job, more) = finish::job(draft).map_err(|why| format!("{name}: {why}"))?;
             jobs.push(job);
             warnings.extend(more);
@@ -175,6 +171,15 @@ fn apply(draft: &mut Draft, settings: &[Cow<Setting>]) -> Result<(), String> {
     let is_base = |setting: &&Cow<Setting>| setting.name == "kb_base";
     settings.iter().filter(is_base).try_for_each(|setting| setting.apply(draft))?;
     settings.iter().filter(|s| !is_base(s)).try_for_each(|setting| setting.apply(draft))
+}
+
+/// Notes options in fio's first names; of several with one name the last.
+fn record(given: &mut Vec<(String, String)>, settings: &[Cow<Setting>]) {
+    for setting in settings {
+        let (name, value) = setting.pair();
+        given.retain(|(known, _)| *known != name);
+        given.push((name, value));
+    }
 }
 
 /// What is swept: lists in place, then those of `--sweep`.

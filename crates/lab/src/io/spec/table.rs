@@ -100,9 +100,7 @@ const TARGET: &[Known] = &[
     })
     .commas(),
     value("nrfiles", |d, v| put(&mut d.job.files, units::count(v, d.base, 1))).alias(&["nr_files"]),
-    value("filesize", |d, v| {
-        put(&mut d.job.file_bytes, draft::one_size(v, d.base).map(Some))
-    }),
+    value("filesize", |d, v| put(&mut d.job.file_bytes, draft::one_size(v, d.base).map(Some))),
     value("size", |d, v| put(&mut d.job.size, units::amount(v, d.base).map(Some))),
     value("io_size", |d, v| {
         (d.job.io_bytes, d.io_percent) = match units::amount(v, d.base)? {
@@ -166,9 +164,7 @@ const WORK: &[Known] = &[
 
 const TIME: &[Known] = &[
     value("numjobs", |d, v| put(&mut d.job.clones, units::count(v, d.base, 1))),
-    value("loops", |d, v| {
-        put(&mut d.job.loops, units::count(v, d.base, 1).map(u64::from))
-    }),
+    value("loops", |d, v| put(&mut d.job.loops, units::count(v, d.base, 1).map(u64::from))),
     value("runtime", |d, v| {
         let time = draft::time(v, Bare::Seconds)?;
         put(&mut d.job.runtime, Ok(Some(time).filter(|time| !time.is_zero())))
@@ -239,12 +235,8 @@ const REPORT: &[Known] = &[
     value("lat_percentiles", |d, v| put(&mut d.job.lat_percentiles, units::truth(v))),
     value("gtod_reduce", |d, v| {
         let kept = !units::truth(v)?;
-        d.job.clocks = super::super::job::Clocks {
-            clat: kept,
-            slat: kept,
-            lat: kept,
-            bandwidth: kept,
-        };
+        d.job.clocks =
+            super::super::job::Clocks { clat: kept, slat: kept, lat: kept, bandwidth: kept };
         put(&mut d.job.clat_percentiles, Ok(kept))
     }),
     value("disable_lat", |d, v| put(&mut d.job.clocks.lat, units::truth(v).map(|off| !off))),

@@ -79,7 +79,8 @@ fn defaults_are_fios() {
 
 #[test]
 fn values_reach_their_places() {
-    let job = job("rw=randrw rwmixread=70 bs=4k,8k ioengine=io_uring iodepth=32 direct=1 numjobs=4 \
+    let job =
+        job("rw=randrw rwmixread=70 bs=4k,8k ioengine=io_uring iodepth=32 direct=1 numjobs=4 \
         io_size=2m offset=10% offset_increment=4k nrfiles=3 filesize=1m directory=/d fsync=3 \
         fdatasync=4 end_fsync=1 invalidate=0 runtime=30 time_based ramp_time=500ms loops=2 \
         startdelay=1 thinktime=7 thinktime_blocks=5 norandommap randseed=9 zero_buffers \
@@ -119,7 +120,10 @@ fn aliases_are_the_same_options() {
         ("nr_files=2", "nrfiles=2"),
         ("timeout=5", "runtime=5"),
         ("wait_for_previous", "stonewall"),
-        ("iodepth_batch=2 ioengine=null iodepth=4", "iodepth_batch_submit=2 ioengine=null iodepth=4"),
+        (
+            "iodepth_batch=2 ioengine=null iodepth=4",
+            "iodepth_batch_submit=2 ioengine=null iodepth=4",
+        ),
         ("iodepth_batch_complete=0 ioengine=null", "iodepth_batch_complete_min=0 ioengine=null"),
         ("disable_bw=1", "disable_bw_measurement=1"),
         ("ioengine=linuxaio", "ioengine=libaio"),
@@ -132,7 +136,10 @@ fn aliases_are_the_same_options() {
     }
     assert!(job("buffered=0").direct);
     assert_eq!(job("rw=rw rwmixwrite=30").read_percent, 70);
-    assert_eq!(job("gtod_reduce=1").clocks, Clocks { clat: false, slat: false, lat: false, bandwidth: false });
+    assert_eq!(
+        job("gtod_reduce=1").clocks,
+        Clocks { clat: false, slat: false, lat: false, bandwidth: false }
+    );
     assert_eq!(job("io_size=50%").io_bytes, Some(512 << 10));
     assert_eq!(job("size=20% filename=/x").size, Some(Amount::Percent(20)));
     assert_eq!(job(r"filename=/a\:b:/c").filenames, [PathBuf::from("/a:b"), "/c".into()]);
@@ -200,8 +207,12 @@ fn what_has_no_effect_is_said_and_refused_when_strict() {
         let error = line(&format!("{options} strict")).unwrap_err();
         assert!(error.contains(expected) && error.ends_with("(--strict)"), "{error}");
     }
-    for options in ["ioengine=null iodepth=16", "ioengine=io_uring iodepth=16 fixedbufs",
-        "ioengine=libaio iodepth=16 direct=1", "rw=randrw rwmixread=70 norandommap fsync=1"] {
+    for options in [
+        "ioengine=null iodepth=16",
+        "ioengine=io_uring iodepth=16 fixedbufs",
+        "ioengine=libaio iodepth=16 direct=1",
+        "rw=randrw rwmixread=70 norandommap fsync=1",
+    ] {
         let request = line(&format!("name=x size=1m strict {options}")).unwrap();
         assert!(request.warnings.is_empty(), "{options}");
     }
@@ -261,7 +272,8 @@ fn wrong_values_are_named() {
 #[test]
 fn names_begin_jobs_and_the_front_is_for_all() {
     let request = line("rw=write size=1m name=a name=b rw=read size=2m").unwrap();
-    let found: Vec<_> = request.jobs.iter().map(|j| (j.name.as_str(), j.rw.writes, j.size)).collect();
+    let found: Vec<_> =
+        request.jobs.iter().map(|j| (j.name.as_str(), j.rw.writes, j.size)).collect();
     let megabytes = |n: u64| Some(Amount::Bytes(n << 20));
     assert_eq!(found, [("a", true, megabytes(1)), ("b", false, megabytes(2))]);
     assert_eq!(request.globals, [("rw".into(), "write".into()), ("size".into(), "1m".into())]);
@@ -279,8 +291,11 @@ fn names_begin_jobs_and_the_front_is_for_all() {
 
 #[test]
 fn options_of_the_run() {
-    let request = line("name=x size=1m output=o.json output-format=json+ status-interval=500ms \
-        eta=never keep allow-overwrite repeat=5 precondition strict parse-only showcmd").unwrap();
+    let request = line(
+        "name=x size=1m output=o.json output-format=json+ status-interval=500ms \
+        eta=never keep allow-overwrite repeat=5 precondition strict parse-only showcmd",
+    )
+    .unwrap();
     assert_eq!((request.output, request.format), (Some("o.json".into()), Format::JsonPlus));
     assert_eq!(request.status_interval, Some(Duration::from_millis(500)));
     assert_eq!((request.eta, request.repeat), (Eta::Never, 5));

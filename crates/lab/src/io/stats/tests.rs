@@ -154,7 +154,10 @@ proptest! {
 #[test]
 fn series_keep_their_values() {
     let mut series = Series::default();
-    assert_eq!((series.min(), series.max(), series.mean(), series.deviation()), (0.0, 0.0, 0.0, 0.0));
+    assert_eq!(
+        (series.min(), series.max(), series.mean(), series.deviation()),
+        (0.0, 0.0, 0.0, 0.0)
+    );
     for value in [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0] {
         series.push(value);
     }

@@ -48,7 +48,10 @@ fn errors_name_file_and_line() {
     for (text, expected) in [
         ("rw=read", "dir/x.fio:1: rw=read stands before the first [section]"),
         ("[a]\nsize=1m\nrw=reed", "dir/x.fio:3: rw=reed: is none of"),
-        ("[a]\nsize=${NONE}", "dir/x.fio:2: size=: is no number (not set in the environment: NONE)"),
+        (
+            "[a]\nsize=${NONE}",
+            "dir/x.fio:2: size=: is no number (not set in the environment: NONE)",
+        ),
         ("[a]\nnumjob=2", "dir/x.fio:2: numjob=2: no such option; did you mean numjobs?"),
         ("[a]\n\nbssplit=4k/50:8k/50", "dir/x.fio:3: bssplit=4k/50:8k/50: an option of fio's"),
         ("[a]\nexec_prerun=ls", "dir/x.fio:2: exec_prerun=ls: an option of fio's"),
@@ -132,7 +135,8 @@ fn meant() -> impl proptest::strategy::Strategy<Value = Meant> {
 
 /// Writes it down, in one of several ways.
 fn written(meant: &Meant, way: usize) -> String {
-    let (equals, end) = [("=", "\n"), (" = ", "  \n"), ("= ", " ; why\n"), (" =", "\r\n\n")][way % 4];
+    let (equals, end) =
+        [("=", "\n"), (" = ", "  \n"), ("= ", " ; why\n"), (" =", "\r\n\n")][way % 4];
     let block = [format!("{}k", meant.kib), format!("{}", meant.kib << 10)][way % 2].clone();
     let engine = "ioengine".to_owned();
     let mut lines = vec![
