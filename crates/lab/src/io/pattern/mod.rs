@@ -47,7 +47,7 @@ pub struct Block {
 /// shorter than a block is left out.
 #[derive(Clone, Debug)]
 pub struct Picker {
-    /// For each file one; two (for reads and for writes) where they cannot share one.
+    /// For each file one; two (for reads and for writes) where they do not share one.
     lanes: Vec<Lane>,
     per_file: usize,
     files: usize,
@@ -133,8 +133,9 @@ impl Picker {
             (_, write) => Direction::Only { write },
         };
         let block_bytes = job.block_bytes.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
-        let mixed = job.rw.reads && job.rw.writes;
-        let apart = mixed && course != Course::Sequential && block_bytes[0] != block_bytes[1];
+        // In sequence reads and writes each have a place of their own; in random order they share the
+        // map, unless its blocks are not the same.
+        let apart = course == Course::Sequential || block_bytes[0] != block_bytes[1];
         let sides: &[usize] = match direction {
             Direction::Mixed { .. } if apart => &[0, 1],
             Direction::Only { write: true } => &[1],
