@@ -80,18 +80,12 @@ impl Drop for Aligned {
 }
 
 fn owned(start: *mut libc::c_void, bytes: usize) -> Result<Aligned> {
-<<<<<<< HEAD
-    match NonNull::new(start.cast::<u8>()) {
-        Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Aligned { start, bytes }),
-        _ => Err(Error::last_os_error()),
-=======
     if start == libc::MAP_FAILED {
         return Err(Error::last_os_error());
     }
     match NonNull::new(start.cast::<u8>()) {
         Some(start) => Ok(Aligned { start, bytes }),
         None => Err(Error::from_raw_os_error(libc::ENOMEM)),
->>>>>>> io-pattern
     }
 }
 
