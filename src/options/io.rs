@@ -10,7 +10,7 @@ pub const TABLE: Table = Table {
     usage: "hakobu io [OPTIONS] [JOBFILE]...",
     after: "Options and job files are fio's: --name begins a job, and options before the first --name \
             hold for all of them; without any, the options make one job. JOBFILE is - for standard \
-            input. SIZE is a number with k, m, g, t or p (of 1024; ki, mi, ... of 1000); TIME one with us, \
+            input. SIZE is a number with k, m, g, t or p (of 1024; kib, mib, ... of 1000); TIME one with us, \
             ms, s, m, h or d. BOOL is 1 or 0.\n\
             Where a comma means nothing else, an option takes a list (--numjobs 1,2,4..128), and each \
             combination is measured; --sweep takes one of any option. Nothing is written to a file that \

@@ -293,6 +293,8 @@ pub const UNSUPPORTED: &[Case] = &[
 pub const LENIENT: &[Case] = &[
     fio("size=1.5g"),
     fio("bs=4x"),
+    // Of which fio reads 0x4.
+    fio("bs=0x1000k"),
     fio("direct=1x"),
     fio("iodepth=4.5"),
     fio("runtime=1.5"),
