@@ -73,7 +73,9 @@ const TARGET: &[Opt] = &[
     job("io_size", "SIZE", "end after so many bytes, fewer or more than --size")
         .alias(&["io_limit"])
         .in_group(TARGETS),
-    job("offset", "SIZE", "where in each file it begins, or percent").in_group(TARGETS),
+    job("offset", "SIZE", "where in each file it begins, or percent")
+        .alias(&["fileoffset"])
+        .in_group(TARGETS),
     job("offset_increment", "SIZE", "how much further each clone begins").in_group(TARGETS),
     job("nrfiles", "N", "files of each clone (default 1)").alias(&["nr_files"]).in_group(TARGETS),
     job("filesize", "SIZE", "bytes of each file").in_group(TARGETS),

@@ -314,17 +314,11 @@ pub const LENIENT: &[Case] = &[
 ];
 
 /// What fio refuses, but only when it is to run.
-pub const LATE: &[Case] = &[
-    fio("ioengine=nosuch"),
-    fio("rate=1m\nrate_iops=100"),
-    fio("include nosuch.inc"),
-];
+pub const LATE: &[Case] =
+    &[fio("ioengine=nosuch"), fio("rate=1m\nrate_iops=100"), fio("include nosuch.inc")];
 
 /// What only hakobu takes: fio has white space after `=` in some options, not in others.
-pub const OURS: &[Case] = &[
-    ours("rw = read"),
-    ours("verify= crc32c"),
-];
+pub const OURS: &[Case] = &[ours("rw = read"), ours("verify= crc32c")];
 
 /// Whole files, and who takes them: fio begins a section with any line that begins with `[`, and is
 /// content with nothing.

@@ -125,7 +125,8 @@ fn calls_conform() {
 fn mappings_conform() {
     let Files { _folder, paths, open, mut models } = files();
     // Not from the beginning of a page: what is before it is mapped as well.
-    let extents = [0, 5].map(|begin_bytes| Extent { begin_bytes, bytes: BYTES as u64 - begin_bytes });
+    let extents =
+        [0, 5].map(|begin_bytes| Extent { begin_bytes, bytes: BYTES as u64 - begin_bytes });
     let engine = Mmap::new(&open, &extents, true, BUFFER).unwrap();
     conforms(engine, &paths, &mut models);
     assert!(Mmap::new(&open, &extents, false, BUFFER).is_ok());

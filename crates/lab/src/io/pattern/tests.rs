@@ -160,7 +160,9 @@ fn reads_and_writes_may_have_blocks_of_different_sizes() {
         let mine: Vec<&Block> = all.iter().filter(|block| block.write == write).collect();
         let mut places: Vec<u64> = mine.iter().map(|block| block.offset).collect();
         assert!(mine.iter().all(|block| u64::from(block.bytes) == bytes));
-        assert!(places.iter().all(|place| (place - 4096) % bytes == 0 && place + bytes <= 4096 + size));
+        assert!(
+            places.iter().all(|place| (place - 4096) % bytes == 0 && place + bytes <= 4096 + size)
+        );
         places.sort_unstable();
         places.dedup();
         assert_eq!(places.len(), mine.len(), "no block twice");
@@ -234,7 +236,9 @@ fn zipf_is_zipf() {
 /// between successive blocks, and of the lowest bits.
 #[test]
 fn orders_are_even_for_all_kinds_of_sizes() {
-    for (number, limit) in [4096u64, 5000, 65_536, 100_003, 131_073, 262_144].into_iter().enumerate() {
+    for (number, limit) in
+        [4096u64, 5000, 65_536, 100_003, 131_073, 262_144].into_iter().enumerate()
+    {
         let mut order = Permutation::new(limit);
         order.shuffle(&mut Random::new(number as u64, 9));
         let all: Vec<u64> = std::iter::from_fn(|| order.next()).collect();

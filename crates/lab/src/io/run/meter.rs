@@ -69,7 +69,12 @@ pub(super) struct Meter<'a> {
 
 impl<'a> Meter<'a> {
     /// Counters for a job. `waits`: its engine waits for each block.
-    pub(super) fn new(job: &'a Job, lane: &'a Lane, stop: &'a AtomicBool, waits: bool) -> Meter<'a> {
+    pub(super) fn new(
+        job: &'a Job,
+        lane: &'a Lane,
+        stop: &'a AtomicBool,
+        waits: bool,
+    ) -> Meter<'a> {
         let clocks = Clocks { slat: job.clocks.slat && !waits, ..job.clocks };
         let rated = job.rate_bytes_per_s.iter().chain(&job.rate_iops).any(Option::is_some);
         Meter {

@@ -110,7 +110,7 @@ const TARGET: &[Known] = &[
         Ok(())
     })
     .alias(&["io_limit"]),
-    value("offset", |d, v| put(&mut d.job.offset, units::amount(v, d.base))),
+    value("offset", |d, v| put(&mut d.job.offset, units::amount(v, d.base))).alias(&["fileoffset"]),
     value("offset_increment", |d, v| {
         put(&mut d.job.offset_increment_bytes, units::size(v, d.base))
     }),

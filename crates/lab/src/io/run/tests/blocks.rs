@@ -167,7 +167,8 @@ fn syncs_are_counted_apart() {
 #[test]
 fn past_the_page_cache_means_o_direct() {
     let folder = tempfile::tempdir().unwrap();
-    for (direct, engine) in [(true, Engine::Psync), (true, Engine::IoUring), (false, Engine::Psync)] {
+    for (direct, engine) in [(true, Engine::Psync), (true, Engine::IoUring), (false, Engine::Psync)]
+    {
         if is_missing(engine) {
             continue;
         }
@@ -190,9 +191,8 @@ fn past_the_page_cache_means_o_direct() {
 fn flags(name: &str) -> Vec<u32> {
     let own = Path::new("/proc").join("self");
     let entries = std::fs::read_dir(own.join("fd")).unwrap().flatten();
-    let named = entries.filter(|entry| {
-        std::fs::read_link(entry.path()).is_ok_and(|path| path.ends_with(name))
-    });
+    let named = entries
+        .filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|path| path.ends_with(name)));
     let flags = named.filter_map(|entry| {
         let text = std::fs::read_to_string(own.join("fdinfo").join(entry.file_name())).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("flags:"))?.to_owned();

@@ -140,7 +140,8 @@ fn it_stops_when_it_is_told_to() {
     let stop = AtomicBool::new(false);
     let mut slow = by_time("read", Engine::Psync, folder.path(), 60_000);
     slow.rate_iops = [Some(1), None];
-    let delayed = Job { name: "delayed".into(), start_delay: slow.runtime.unwrap(), ..slow.clone() };
+    let delayed =
+        Job { name: "delayed".into(), start_delay: slow.runtime.unwrap(), ..slow.clone() };
     let begun = Instant::now();
     let outcomes = go_with(&[slow, delayed], &stop, |_| stop.store(true, Ordering::Relaxed));
     assert!(begun.elapsed() < Duration::from_secs(5) && outcomes.len() == 2);
