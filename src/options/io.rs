@@ -44,7 +44,7 @@ const ALWAYS: &str = "Taken for fio's sake: always as said here";
 
 /// An option that may only say what is done anyway.
 const fn stays(name: &'static str, value: &'static str) -> Opt {
-    job(name, value, "").in_group(ALWAYS)
+    job(name, value, "no other value").in_group(ALWAYS)
 }
 
 const JOBS: &[Opt] = &[
@@ -215,7 +215,7 @@ const STAYS: &[Opt] = &[
     stays("stats", "1"),
     stays("sync", "none"),
     stays("thinktime_blocks_type", "complete"),
-    mark("thread", "1", "").in_group(ALWAYS),
+    mark("thread", "1", "no other value").in_group(ALWAYS),
     stays("unified_rw_reporting", "none"),
     stays("unit_base", "0"),
     stays("zonemode", "none"),
