@@ -237,8 +237,7 @@ const REPORT: &[Known] = &[
     value("lat_percentiles", |d, v| put(&mut d.job.lat_percentiles, units::truth(v))),
     value("gtod_reduce", |d, v| {
         let kept = !units::truth(v)?;
-        d.job.clocks =
-            super::super::job::Clocks { clat: kept, slat: kept, lat: kept, bandwidth: kept };
+        d.job.clocks = Clocks { clat: kept, slat: kept, lat: kept, bandwidth: kept };
         put(&mut d.job.clat_percentiles, Ok(kept))
     }),
     value("disable_lat", |d, v| put(&mut d.job.clocks.lat, units::truth(v).map(|off| !off))),
