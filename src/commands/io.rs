@@ -53,7 +53,8 @@ impl Asked {
         let mut asked = Asked { words, files, request };
         if !asked.is_sweep() {
             // One value for each list is one run.
-            let first = |axis: &spec::Axis| Some((axis.option.clone(), axis.values.first()?.clone()));
+            let first =
+                |axis: &spec::Axis| Some((axis.option.clone(), axis.values.first()?.clone()));
             let values: Vec<(String, String)> =
                 asked.request.sweep.iter().filter_map(first).collect();
             let values: Vec<(&str, &str)> =

@@ -19,9 +19,12 @@ fn blocks_and_bytes_are_those_of_the_device() {
     }
     let area = area();
     let device = Loop::over(&area.join("disk.img"), 16);
-    for (engine, rw) in
-        [("psync", "randread"), ("io_uring", "randrw"), ("libaio", "randwrite"), ("pvsync2", "randrw")]
-    {
+    for (engine, rw) in [
+        ("psync", "randread"),
+        ("io_uring", "randrw"),
+        ("libaio", "randwrite"),
+        ("pvsync2", "randrw"),
+    ] {
         let before = counted(&device.0);
         let found = measured(
             area.path(),
@@ -33,7 +36,8 @@ fn blocks_and_bytes_are_those_of_the_device() {
             ),
         );
         let after = counted(&device.0);
-        let did: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+        let did: Vec<u64> =
+            after.iter().zip(before).map(|(after, before)| after - before).collect();
         let side = |way: &str, what: &str| number(&found, &format!("/jobs/0/{way}/{what}"));
         let (reads, writes) = (side("read", "total_ios"), side("write", "total_ios"));
         assert_eq!(reads + writes, 2048, "{engine} {rw}");

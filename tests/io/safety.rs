@@ -114,7 +114,8 @@ fn devices_are_not_written_to_by_mistake() {
 #[test]
 fn a_mounted_device_is_never_written_to() {
     let Some(area) = Area::new(Fs::Ext4, "writing to a mounted device") else { return };
-    let out = must(Command::new("findmnt").args(["-n", "-o", "SOURCE", "--target"]).arg(area.path()));
+    let out =
+        must(Command::new("findmnt").args(["-n", "-o", "SOURCE", "--target"]).arg(area.path()));
     let device = String::from_utf8(out).unwrap().trim().to_owned();
     let line = format!("--name=io --rw=write --size=64k --filename={device} --allow-overwrite");
     io(area.path(), &line).expect(1).says(&[device.as_str()]);

@@ -62,12 +62,16 @@ fn a_matrix_is_a_record_that_reports_read() {
 #[test]
 fn a_job_file_is_swept() {
     let area = area();
-    std::fs::write(area.join("j.fio"), "[a]\nrw=randread\nsize=128k\niodepth=1\nioengine=io_uring\n")
-        .unwrap();
+    std::fs::write(
+        area.join("j.fio"),
+        "[a]\nrw=randread\nsize=128k\niodepth=1\nioengine=io_uring\n",
+    )
+    .unwrap();
     io(area.path(), "j.fio --sweep=iodepth=1,4 --output=out").ok();
     let lines = lines(&area.join("out"));
     assert_eq!(lines[0]["x_name"], "iodepth");
-    let commands = lines[0]["cells"].as_array().unwrap().iter().map(|cell| cell["command"].as_str());
+    let commands =
+        lines[0]["cells"].as_array().unwrap().iter().map(|cell| cell["command"].as_str());
     let commands: Vec<&str> = commands.map(Option::unwrap).collect();
     assert!(commands[1].contains("--sweep=iodepth=4"), "{commands:?}");
     assert!(lines.iter().filter(|line| line["line"] == "run").all(|run| run["ok"] == true));

@@ -124,8 +124,10 @@ fn direct_is_direct() {
         ("--name=a --rw=randread --bs=4k --size=256k --ioengine=psync", false),
     ] {
         let Some((_, opened)) = traced(area.path(), line) else { return };
-        let of_job: Vec<&String> =
-            opened.iter().filter(|line| line.contains("a.0.0") && !line.contains("O_CREAT")).collect();
+        let of_job: Vec<&String> = opened
+            .iter()
+            .filter(|line| line.contains("a.0.0") && !line.contains("O_CREAT"))
+            .collect();
         let direct = of_job.iter().any(|line| line.contains("O_DIRECT"));
         assert_eq!(direct, is_direct, "{of_job:?}");
     }

@@ -24,17 +24,19 @@ pub fn run(request: &Request) -> Result<u8, String> {
         output::message(&format!("signals will end this at once: {error}"));
     }
     // Before anything is measured it is known that the result can be written.
-    let report = match &request.output {
-        Some(path) => Some(Output::create(path).map_err(|error| {
-            format!("cannot write {}: {}", quoted(path), Cause::System(error))
-        })?),
-        None => None,
-    };
+    let report =
+        match &request.output {
+            Some(path) => Some(Output::create(path).map_err(|error| {
+                format!("cannot write {}: {}", quoted(path), Cause::System(error))
+            })?),
+            None => None,
+        };
     let layout = lay(&request.jobs, &request.safety, &control.flag())?;
     let done = measure(request, &layout, report.as_ref(), &control);
     remove(&layout);
     let outcomes = done?;
-    let failed = outcomes.iter().any(|outcome| outcome.error.is_some() || outcome.verify_errors > 0);
+    let failed =
+        outcomes.iter().any(|outcome| outcome.error.is_some() || outcome.verify_errors > 0);
     Ok(match (control.is_stopped(), failed) {
         (true, _) => exit::IO_INTERRUPTED,
         (false, true) => exit::FAILURE,

@@ -66,12 +66,7 @@ fn jobs_of_all(request: &Request) -> Result<Vec<Job>, String> {
     Ok(jobs)
 }
 
-fn measure(
-    asked: &Asked,
-    jobs: &[Job],
-    layout: &Layout,
-    control: &Control,
-) -> Result<u8, String> {
+fn measure(asked: &Asked, jobs: &[Job], layout: &Layout, control: &Control) -> Result<u8, String> {
     let request = &asked.request;
     if request.precondition && !preconditioned(jobs, layout, control)? {
         return Ok(exit::IO_INTERRUPTED);
@@ -114,11 +109,7 @@ fn measure(
 }
 
 /// Writes all files before the first run; whether it was not stopped.
-fn preconditioned(
-    jobs: &[Job],
-    layout: &Layout,
-    control: &Control,
-) -> Result<bool, String> {
+fn preconditioned(jobs: &[Job], layout: &Layout, control: &Control) -> Result<bool, String> {
     let passes = PASSES[usize::from(jobs.iter().any(|job| job.rw.random))];
     let mut told = 0;
     let mut tell = |done: u64, total: u64| {

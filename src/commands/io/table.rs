@@ -158,11 +158,8 @@ mod tests {
     fn table() -> Table {
         let cells = [("rw read", 1.0), ("rw read", 8.0), ("rw randread", 1.0)];
         let planned = |(group, x)| Planned { cell: cell(group, x), ..Planned::default() };
-        let plan = Plan {
-            metric: "iops".into(),
-            cells: cells.map(planned).to_vec(),
-            ..Plan::default()
-        };
+        let plan =
+            Plan { metric: "iops".into(), cells: cells.map(planned).to_vec(), ..Plan::default() };
         Table::new(&plan)
     }
 

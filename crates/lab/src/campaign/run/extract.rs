@@ -120,9 +120,8 @@ pub(crate) fn fio_jobs(jobs: &[Value]) -> Result<BTreeMap<String, f64>, String> 
     metrics.insert("bw_bytes_per_s".to_owned(), bytes_per_s);
     metrics.extend(clat.mean().map(|mean| ("clat_mean_ns".to_owned(), mean)));
     // Where nobody measured it, it is zero.
-    metrics.extend(
-        lat.mean().filter(|mean| *mean > 0.0).map(|mean| ("lat_mean_ns".to_owned(), mean)),
-    );
+    metrics
+        .extend(lat.mean().filter(|mean| *mean > 0.0).map(|mean| ("lat_mean_ns".to_owned(), mean)));
     Ok(metrics)
 }
 

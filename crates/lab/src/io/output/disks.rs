@@ -119,13 +119,8 @@ mod tests {
     fn lines_of_old_and_new_kernels() {
         let old = " 254 0 vda 10 1 80 5 20 2 160 9 0 12 14";
         let new = "   8  16 sdb 10 1 80 5 20 2 160 9 3 12 14 0 0 0 0 7 8";
-        let wanted = Counts {
-            ios: [10, 20],
-            merges: [1, 2],
-            ticks_ms: [5, 9],
-            busy_ms: 12,
-            queue_ms: 14,
-        };
+        let wanted =
+            Counts { ios: [10, 20], merges: [1, 2], ticks_ms: [5, 9], busy_ms: 12, queue_ms: 14 };
         assert_eq!(parse(old), Some(("vda".into(), wanted)));
         assert_eq!(parse(new), Some(("sdb".into(), wanted)));
         assert_eq!(parse("8 16 sdb 10 1"), None);

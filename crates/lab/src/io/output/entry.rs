@@ -238,10 +238,8 @@ pub fn groups(parts: &[Part<'_>]) -> Vec<[GroupWay; 2]> {
                 if is_first { span_ns } else { shortest.min(span_ns) },
                 way.runtime_ns.1.max(span_ns),
             );
-            way.part_bytes_per_s = (
-                if is_first { rate } else { slowest.min(rate) },
-                way.part_bytes_per_s.1.max(rate),
-            );
+            way.part_bytes_per_s =
+                (if is_first { rate } else { slowest.min(rate) }, way.part_bytes_per_s.1.max(rate));
         }
     }
     groups

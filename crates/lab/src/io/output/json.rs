@@ -191,16 +191,12 @@ pub fn json(
     Ok(text + "\n")
 }
 
-fn entry<'a>(
-    part: &Part<'a>,
-    groups: &[[GroupWay; 2]],
-    facts: &Facts,
-    plus: bool,
-) -> Entry<'a> {
+fn entry<'a>(part: &Part<'a>, groups: &[[GroupWay; 2]], facts: &Facts, plus: bool) -> Entry<'a> {
     let sum = part.sum();
     let job = part.job;
     let group = groups.get(part.group).copied().unwrap_or_default();
-    let cpu = |ns: u64| if sum.runtime_ns == 0 { 0.0 } else { ns as f64 * 100.0 / sum.runtime_ns as f64 };
+    let cpu =
+        |ns: u64| if sum.runtime_ns == 0 { 0.0 } else { ns as f64 * 100.0 / sum.runtime_ns as f64 };
     let [level, submit, complete] = shares::depths(&sum.depths);
     let latencies = shares::latencies([&sum.ways[0].clat, &sum.ways[1].clat]);
     let side = |way: usize| side(job, &sum.ways[way], &group[way], plus);

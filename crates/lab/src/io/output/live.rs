@@ -58,7 +58,8 @@ impl Whole {
         }
         let gone: u64 = progress.sides.iter().map(|side| side.1).sum();
         let share = (gone as f64 / self.bytes? as f64).min(1.0);
-        let left_s = if share > 0.0 { at.as_secs_f64() * (1.0 / share - 1.0) } else { return None };
+        let left_s =
+            if share > 0.0 { at.as_secs_f64() * (1.0 / share - 1.0) } else { return None };
         Some((share, Duration::try_from_secs_f64(left_s).ok()?))
     }
 }

@@ -68,7 +68,8 @@ mod tests {
             clat: entries.to_vec(),
             ..Logged::default()
         };
-        let logs_of = Logs { bandwidth: Some("x/a".into()), latency: Some("l".into()), ..Logs::default() };
+        let logs_of =
+            Logs { bandwidth: Some("x/a".into()), latency: Some("l".into()), ..Logs::default() };
         let jobs = [job("quiet", "read"), Job { logs: logs_of, clones: 2, ..job("a", "write") }];
         let outcomes = [
             Outcome { job: 1, clone: 1, logged: logged(&[entry, entry]), ..Outcome::default() },

@@ -110,7 +110,8 @@ fn one(part: &Part<'_>, group: &[GroupWay; 2], facts: &Facts, out: &mut String) 
         latency("sync", &sum.sync, out);
         percentiles("sync", &sum.sync, &job.percentiles, out);
     }
-    let cpu = |ns: u64| if sum.runtime_ns == 0 { 0.0 } else { ns as f64 * 100.0 / sum.runtime_ns as f64 };
+    let cpu =
+        |ns: u64| if sum.runtime_ns == 0 { 0.0 } else { ns as f64 * 100.0 / sum.runtime_ns as f64 };
     let _ = writeln!(
         out,
         "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx={}, majf={}, minf={}",
@@ -126,7 +127,8 @@ fn one(part: &Part<'_>, group: &[GroupWay; 2], facts: &Facts, out: &mut String) 
         ("     submit    ", CALLS, submit),
         ("     complete  ", CALLS, complete),
     ] {
-        let words = columns.iter().zip(shares).map(|(column, share)| format!("{column}={share:.1}%"));
+        let words =
+            columns.iter().zip(shares).map(|(column, share)| format!("{column}={share:.1}%"));
         let _ = writeln!(out, "{name}: {}", words.collect::<Vec<_>>().join(", "));
     }
     let [read, write] = [&sum.ways[0], &sum.ways[1]];

@@ -50,7 +50,10 @@ mod tests {
     fn as_fio_has_them() {
         assert_eq!([count(4801.0), count(12_345.6), count(0.0)], ["4801", "12.3k", "0"]);
         assert_eq!([count(1_134_000.0), count(9999.4)], ["1134k", "9999"]);
-        assert_eq!([binary(4096.0), binary(131_072.0), binary(65_536.0)], ["4096B", "128KiB", "64.0KiB"]);
+        assert_eq!(
+            [binary(4096.0), binary(131_072.0), binary(65_536.0)],
+            ["4096B", "128KiB", "64.0KiB"]
+        );
         assert_eq!([binary(19_686_276.0), decimal(19_686_276.0)], ["18.8MiB", "19.7MB"]);
         assert_eq!([binary(104_857_600.0), decimal(104_857_600.0)], ["100MiB", "105MB"]);
         assert_eq!([binary(2_147_483_648.0), decimal(2_147_483_648.0)], ["2048MiB", "2147MB"]);

@@ -4,9 +4,7 @@ use super::disks::{Counts, DiskUse};
 use super::json::json;
 use super::normal::{head, normal};
 use super::{Facts, rw_name};
-use crate::io::{
-    Amount, Clocks, Depths, Distribution, Engine, Job, Outcome, Rw, Side, job::Logs,
-};
+use crate::io::{Amount, Clocks, Depths, Distribution, Engine, Job, Outcome, Rw, Side, job::Logs};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -178,7 +176,8 @@ fn groups_are_reported_as_one() {
     let found = parsed(&[both.clone(), next.clone()], &outcomes, false);
     let jobs = found["jobs"].as_array().unwrap();
     assert_eq!(jobs.len(), 2);
-    let names: Vec<_> = jobs.iter().map(|job| (job["jobname"].as_str(), job["groupid"].as_u64())).collect();
+    let names: Vec<_> =
+        jobs.iter().map(|job| (job["jobname"].as_str(), job["groupid"].as_u64())).collect();
     assert_eq!(names, [(Some("a"), Some(0)), (Some("b"), Some(1))]);
     let read = &jobs[0]["read"];
     assert_eq!(read["total_ios"], 2000);
@@ -194,7 +193,8 @@ fn groups_are_reported_as_one() {
     // Without it, each clone is by itself.
     let apart = Job { group_reporting: false, ..both };
     let found = parsed(&[apart, next], &outcomes, false);
-    let names: Vec<_> = found["jobs"].as_array().unwrap().iter().map(|one| &one["jobname"]).collect();
+    let names: Vec<_> =
+        found["jobs"].as_array().unwrap().iter().map(|one| &one["jobname"]).collect();
     assert_eq!(names, ["a", "a", "b"]);
     assert_eq!(found["jobs"][0]["read"]["bw_agg"], 50.0);
 }

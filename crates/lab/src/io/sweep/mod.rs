@@ -95,10 +95,7 @@ pub struct Matrix<'a> {
 ///
 /// # Errors
 /// A sentence: there are too many cells.
-pub fn plan(
-    matrix: &Matrix<'_>,
-    words: &dyn Fn(&Setting) -> Vec<String>,
-) -> Result<Plan, String> {
+pub fn plan(matrix: &Matrix<'_>, words: &dyn Fn(&Setting) -> Vec<String>) -> Result<Plan, String> {
     let axes = matrix.axes;
     let x = swept(axes).map(|at| axes[at].option.clone());
     let mut cells = Vec::new();
