@@ -4,7 +4,7 @@ use super::facts::{PROGRAM, facts};
 use super::live::Live;
 use crate::show::output::{self, Output};
 use crate::{exit, signals};
-use hakobu_lab::io::lay::{Layout, lay};
+use hakobu_lab::io::lay::{Layout, Safety, lay};
 use hakobu_lab::io::output::disks::Disks;
 use hakobu_lab::io::output::{json, logs, normal};
 use hakobu_lab::io::run::run as run_jobs;
@@ -31,7 +31,9 @@ pub fn run(request: &Request) -> Result<u8, String> {
             })?),
             None => None,
         };
-    let layout = lay(&request.jobs, &request.safety, &control.flag())?;
+    let Some(layout) = laid(&request.jobs, &request.safety, &control)? else {
+        return Ok(exit::IO_INTERRUPTED);
+    };
     let done = measure(request, &layout, report.as_ref(), &control);
     remove(&layout);
     let outcomes = done?;
@@ -42,6 +44,17 @@ pub fn run(request: &Request) -> Result<u8, String> {
         (false, true) => exit::FAILURE,
         (false, false) => exit::OK,
     })
+}
+
+/// Lays files out; `None` where somebody asked to stop meanwhile: then nothing is left of it.
+///
+/// # Errors
+/// A sentence.
+pub fn laid(jobs: &[Job], safety: &Safety, control: &Control) -> Result<Option<Layout>, String> {
+    match lay(jobs, safety, &control.flag()) {
+        Err(_) if control.is_stopped() => Ok(None),
+        laid => laid.map(Some),
+    }
 }
 
 /// Removes what was laid out, as far as it is not to stay.

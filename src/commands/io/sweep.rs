@@ -2,7 +2,7 @@
 //! have it, a report.
 
 use super::facts::places;
-use super::single::remove;
+use super::single::{laid, remove};
 use super::table::Table;
 use super::{Asked, Word};
 use crate::commands::bench::{new_folder, now, show};
@@ -12,7 +12,7 @@ use hakobu_lab::campaign::Plan;
 use hakobu_lab::campaign::run::{self, Local, fingerprint};
 use hakobu_lab::campaign::tools::line;
 use hakobu_lab::io::Job;
-use hakobu_lab::io::lay::{Layout, lay};
+use hakobu_lab::io::lay::Layout;
 use hakobu_lab::io::spec::{self, Request, lists};
 use hakobu_lab::io::sweep::{Matrix, Setting, plan, precondition, settings};
 use hakobu_lab::results::read::read;
@@ -41,7 +41,9 @@ pub fn run(asked: &Asked) -> Result<u8, String> {
         output::message(&format!("signals will end this at once: {error}"));
     }
     let jobs = jobs_of_all(request)?;
-    let mut layout = lay(&jobs, &request.safety, &control.flag())?;
+    let Some(mut layout) = laid(&jobs, &request.safety, &control)? else {
+        return Ok(exit::IO_INTERRUPTED);
+    };
     // Each run claims the devices that it writes to.
     layout.release();
     let done = measure(asked, &jobs, &layout, &control);
