@@ -11,7 +11,7 @@ use crate::exit;
 use crate::options::io::{TABLE, arguments};
 use crate::options::{Refused, Typed};
 use crate::show::output;
-use hakobu_lab::io::spec::{self, Request};
+use hakobu_lab::io::spec::{self, Format, Request};
 use hakobu_transfer::error::{Cause, quoted};
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -51,7 +51,9 @@ impl Asked {
         let texts: Vec<(String, String)> = texts.collect::<Result<_, String>>()?;
         let request = spec::read(&words, &texts, &spec::System)?;
         let mut asked = Asked { words, files, request };
-        if !asked.is_sweep() {
+        if asked.is_sweep() {
+            asked.goes_with_sweeps()?;
+        } else {
             // One value for each list is one run.
             let first =
                 |axis: &spec::Axis| Some((axis.option.clone(), axis.values.first()?.clone()));
@@ -68,6 +70,19 @@ impl Asked {
 
     fn is_sweep(&self) -> bool {
         self.request.repeat > 1 || self.request.sweep.iter().any(|axis| axis.values.len() > 1)
+    }
+
+    /// Refuses what only one run can have.
+    fn goes_with_sweeps(&self) -> Result<(), String> {
+        if self.request.format != Format::Normal {
+            return Err("--output-format goes with one run: a sweep's results are a folder, of which \
+                        hakobu report makes JSON, CSV, a page"
+                .into());
+        }
+        if self.request.status_interval.is_some() {
+            return Err("--status-interval goes with one run, not with a sweep".into());
+        }
+        Ok(())
     }
 
     /// Does it; the exit code.

@@ -60,6 +60,18 @@ fn a_matrix_is_a_record_that_reports_read() {
 }
 
 #[test]
+fn one_run_alone_has_its_own_options() {
+    let area = area();
+    let line = "--name=a --size=64k --numjobs=1,2";
+    io(area.path(), &format!("{line} --output-format=json")).expect(2).says(&["--output-format"]);
+    io(area.path(), &format!("{line} --status-interval=1")).expect(2).says(&["--status-interval"]);
+    // And what sweeps have it has as well.
+    let run = io(area.path(), "--name=a --rw=read --size=64k --precondition");
+    run.ok().says(&["preconditioning: 100 %"]);
+    assert_eq!(names(area.path()), Vec::<String>::new());
+}
+
+#[test]
 fn a_job_file_is_swept() {
     let area = area();
     std::fs::write(

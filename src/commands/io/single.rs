@@ -4,15 +4,19 @@ use super::facts::{PROGRAM, facts};
 use super::live::Live;
 use crate::show::output::{self, Output};
 use crate::{exit, signals};
-use hakobu_lab::io::lay::{Layout, lay};
+use hakobu_lab::io::lay::{Layout, Safety, lay};
 use hakobu_lab::io::output::disks::Disks;
 use hakobu_lab::io::output::{json, logs, normal};
 use hakobu_lab::io::run::run as run_jobs;
 use hakobu_lab::io::spec::{Format, Request};
+use hakobu_lab::io::sweep::precondition;
 use hakobu_lab::io::{Job, Outcome};
 use hakobu_transfer::error::{Cause, quoted};
 use hakobu_transfer::run::Control;
 use std::time::Instant;
+
+/// Times that everything is written first: for sequential work, and for random work.
+const PASSES: [u32; 2] = [1, 2];
 
 /// Runs them; the exit code.
 ///
@@ -31,8 +35,19 @@ pub fn run(request: &Request) -> Result<u8, String> {
             })?),
             None => None,
         };
-    let layout = lay(&request.jobs, &request.safety, &control.flag())?;
-    let done = measure(request, &layout, report.as_ref(), &control);
+    let mut jobs = request.jobs.clone();
+    for job in &mut jobs {
+        // What is written before the run has to be such as may be written to.
+        job.rw.writes |= request.precondition;
+    }
+    let Some(layout) = laid(&jobs, &request.safety, &control)? else {
+        return Ok(exit::IO_INTERRUPTED);
+    };
+    let done = match request.precondition {
+        true => preconditioned(&jobs, &layout, &control),
+        false => Ok(true),
+    };
+    let done = done.and_then(|_| measure(request, &layout, report.as_ref(), &control));
     remove(&layout);
     let outcomes = done?;
     let failed =
@@ -44,11 +59,39 @@ pub fn run(request: &Request) -> Result<u8, String> {
     })
 }
 
+/// Lays files out; `None` where somebody asked to stop meanwhile: then nothing is left of it.
+///
+/// # Errors
+/// A sentence.
+pub fn laid(jobs: &[Job], safety: &Safety, control: &Control) -> Result<Option<Layout>, String> {
+    match lay(jobs, safety, &control.flag()) {
+        Err(_) if control.is_stopped() => Ok(None),
+        laid => laid.map(Some),
+    }
+}
+
 /// Removes what was laid out, as far as it is not to stay.
 pub fn remove(layout: &Layout) {
     for problem in layout.remove() {
         output::message(&problem);
     }
+}
+
+/// Writes all files before the first run; whether it was not stopped.
+///
+/// # Errors
+/// A sentence.
+pub fn preconditioned(jobs: &[Job], layout: &Layout, control: &Control) -> Result<bool, String> {
+    let passes = PASSES[usize::from(jobs.iter().any(|job| job.rw.random))];
+    let mut told = 0;
+    let mut tell = |done: u64, total: u64| {
+        let percent = done * 100 / total.max(1);
+        if percent >= told + 10 {
+            told = percent;
+            output::message(&format!("preconditioning: {percent} %"));
+        }
+    };
+    precondition(&layout.files, passes, &control.flag(), &mut tell)
 }
 
 fn measure(

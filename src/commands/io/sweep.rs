@@ -2,7 +2,7 @@
 //! have it, a report.
 
 use super::facts::places;
-use super::single::remove;
+use super::single::{laid, preconditioned, remove};
 use super::table::Table;
 use super::{Asked, Word};
 use crate::commands::bench::{new_folder, now, show};
@@ -12,9 +12,9 @@ use hakobu_lab::campaign::Plan;
 use hakobu_lab::campaign::run::{self, Local, fingerprint};
 use hakobu_lab::campaign::tools::line;
 use hakobu_lab::io::Job;
-use hakobu_lab::io::lay::{Layout, lay};
+use hakobu_lab::io::lay::Layout;
 use hakobu_lab::io::spec::{self, Request, lists};
-use hakobu_lab::io::sweep::{Matrix, Setting, plan, precondition, settings};
+use hakobu_lab::io::sweep::{Matrix, Setting, plan, settings};
 use hakobu_lab::results::read::read;
 use hakobu_lab::results::store::Store;
 use hakobu_sys::about;
@@ -24,11 +24,8 @@ use std::path::Path;
 
 /// The seed of the order of runs.
 const SEED: u64 = 1;
-/// Times that everything is written first: for sequential work, and for random work.
-const PASSES: [u32; 2] = [1, 2];
 /// Options that are the sweep's, not those of a cell.
-const OF_SWEEP: [&str; 6] =
-    ["output", "output-format", "repeat", "precondition", "status-interval", "keep"];
+const OF_SWEEP: [&str; 5] = ["output", "output-format", "repeat", "precondition", "keep"];
 
 /// Runs it; the exit code.
 ///
@@ -41,7 +38,9 @@ pub fn run(asked: &Asked) -> Result<u8, String> {
         output::message(&format!("signals will end this at once: {error}"));
     }
     let jobs = jobs_of_all(request)?;
-    let mut layout = lay(&jobs, &request.safety, &control.flag())?;
+    let Some(mut layout) = laid(&jobs, &request.safety, &control)? else {
+        return Ok(exit::IO_INTERRUPTED);
+    };
     // Each run claims the devices that it writes to.
     layout.release();
     let done = measure(asked, &jobs, &layout, &control);
@@ -106,20 +105,6 @@ fn measure(asked: &Asked, jobs: &[Job], layout: &Layout, control: &Control) -> R
         return Ok(exit::IO_INTERRUPTED);
     }
     Ok(if outcome.failed > 0 { exit::FAILURE } else { exit::OK })
-}
-
-/// Writes all files before the first run; whether it was not stopped.
-fn preconditioned(jobs: &[Job], layout: &Layout, control: &Control) -> Result<bool, String> {
-    let passes = PASSES[usize::from(jobs.iter().any(|job| job.rw.random))];
-    let mut told = 0;
-    let mut tell = |done: u64, total: u64| {
-        let percent = done * 100 / total.max(1);
-        if percent >= told + 10 {
-            told = percent;
-            output::message(&format!("preconditioning: {percent} %"));
-        }
-    };
-    precondition(&layout.files, passes, &control.flag(), &mut tell)
 }
 
 fn planned(asked: &Asked, layout: &Layout, program: &Path) -> Result<Plan, String> {
