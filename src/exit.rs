@@ -29,6 +29,9 @@ pub const USAGE: u8 = 2;
 /// `bench`: a signal stopped it; what was measured until then is kept.
 pub const BENCH_INTERRUPTED: u8 = 130;
 
+/// `io`: a signal stopped it; what was measured until then is told.
+pub const IO_INTERRUPTED: u8 = 130;
+
 /// `verify`: the trees are the same.
 pub const VERIFY_SAME: u8 = 0;
 /// `verify`: they differ.

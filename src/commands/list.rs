@@ -1,8 +1,8 @@
 //! The list of all commands.
 
 use super::{
-    Command, bench, buckets, cat, cp, demo, du, head, ls, manual, mpu, mv, pipe, presign, report,
-    results, rm, run, serve, sync, verify, watch,
+    Command, bench, buckets, cat, cp, demo, du, head, io, ls, manual, mpu, mv, pipe, presign,
+    report, results, rm, run, serve, sync, verify, watch,
 };
 use crate::options::{self, tools};
 
@@ -90,6 +90,12 @@ pub(super) const COMMANDS: &[Command] = &[
         about: "measure commands or a campaign of them",
         run: bench::run,
         table: &options::bench::TABLE,
+    },
+    Command {
+        name: "io",
+        about: "measure devices and file systems (fio's options and job files)",
+        run: io::run,
+        table: &options::io::TABLE,
     },
     Command {
         name: "results",

@@ -7,6 +7,7 @@ mod cp;
 mod demo;
 mod du;
 mod head;
+mod io;
 mod list;
 mod ls;
 mod manual;

@@ -10,6 +10,7 @@ pub mod demo;
 pub mod du;
 mod filter;
 mod given;
+pub mod io;
 pub mod ls;
 pub mod manual;
 pub mod mv;
@@ -224,7 +225,10 @@ impl Table {
                         Some((*at.first()?, given(name, true, 1, joined)))
                     }));
                 }
-                Takes::Value(_) | Takes::Values(_) | Takes::Perhaps(_) => {
+                Takes::Value(_)
+                | Takes::Values(_)
+                | Takes::Perhaps(_)
+                | Takes::PerhapsValues(_) => {
                     let values = matches.get_many::<OsString>(name).into_iter().flatten();
                     found.extend(
                         places.zip(values).map(|(at, v)| (at, given(name, true, 1, v.clone()))),

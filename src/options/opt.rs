@@ -20,6 +20,8 @@ pub enum Takes {
     Words(&'static [&'static str]),
     /// Perhaps a value after `=`; the last one counts.
     Perhaps(&'static str),
+    /// Perhaps a value after `=`, each time; all of them count.
+    PerhapsValues(&'static str),
 }
 
 /// One option of a command.
@@ -127,12 +129,18 @@ impl Opt {
                 .value_parser(os)
                 .allow_hyphen_values(true)
                 .action(ArgAction::Append),
-            Takes::Perhaps(what) => arg
-                .value_name(what)
-                .value_parser(os)
-                .num_args(0..=1)
-                .require_equals(true)
-                .default_missing_value(""),
+            Takes::Perhaps(what) | Takes::PerhapsValues(what) => {
+                let arg = arg
+                    .value_name(what)
+                    .value_parser(os)
+                    .num_args(0..=1)
+                    .require_equals(true)
+                    .default_missing_value("");
+                match self.takes {
+                    Takes::PerhapsValues(_) => arg.action(ArgAction::Append),
+                    _ => arg,
+                }
+            }
         }
     }
 }

@@ -198,6 +198,11 @@ pub fn used_by_children() -> Used {
     used_by(libc::RUSAGE_CHILDREN)
 }
 
+/// What the calling thread used.
+pub fn used_by_thread() -> Used {
+    used_by(libc::RUSAGE_THREAD)
+}
+
 fn used_by(whom: libc::c_int) -> Used {
     // SAFETY: rusage is plain numbers, for which all zeroes is a value; the call only fills it.
     let usage = unsafe {

@@ -6,9 +6,12 @@
 //! `getdents64` that way and go back that way, without a copy.
 
 pub mod about;
+pub mod aio;
+pub mod blocks;
 pub mod cache;
 pub mod cgroup;
 pub mod child;
+pub mod clock;
 pub mod counters;
 pub mod dir;
 pub mod disk;
@@ -20,6 +23,8 @@ pub mod meta;
 pub mod open;
 pub mod priority;
 pub mod process;
+pub mod ring;
+mod slots;
 pub mod socket;
 pub mod source;
 pub mod task;
@@ -33,9 +38,9 @@ pub use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 /// The errno values that callers tell apart, under the names of errno(3).
 pub mod errno {
     pub use libc::{
-        EACCES, EBADF, EBUSY, EDQUOT, EEXIST, EFBIG, EINVAL, EIO, EISDIR, ELOOP, EMFILE, EMLINK,
-        ENAMETOOLONG, ENFILE, ENOENT, ENOSPC, ENOSYS, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EPERM, EROFS,
-        ESTALE, ETXTBSY, EXDEV,
+        EACCES, EAGAIN, EBADF, EBUSY, EDQUOT, EEXIST, EFBIG, EILSEQ, EINVAL, EIO, EISDIR, ELOOP,
+        EMFILE, EMLINK, ENAMETOOLONG, ENFILE, ENOENT, ENOMEM, ENOSPC, ENOSYS, ENOTDIR, ENOTEMPTY,
+        EOPNOTSUPP, EPERM, EROFS, ESTALE, ETXTBSY, EXDEV,
     };
 
     /// Whether `error` carries the given errno.

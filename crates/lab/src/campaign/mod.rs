@@ -183,8 +183,8 @@ pub enum Extract {
     /// Nothing.
     #[default]
     Nothing,
-    /// fio's JSON on standard output: `iops`, `bw_bytes_per_s`, `clat_mean_ns`, `clat_p99_ns`, of reads
-    /// and writes together, all jobs.
+    /// fio's JSON on standard output: `iops`, `bw_bytes_per_s`, `lat_mean_ns`, `clat_mean_ns`,
+    /// `clat_p50_ns`, `clat_p99_ns`, `clat_p999_ns`, of reads and writes together, all jobs.
     FioJson,
     /// The summary line of a transfer with `--json`: its verdict, `bytes`, `files`, `jobs`.
     OwnJson,

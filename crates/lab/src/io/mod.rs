@@ -8,11 +8,16 @@
 
 pub mod check;
 pub mod content;
+mod engine;
 pub mod job;
 pub mod lay;
 pub mod outcome;
+pub mod output;
 pub mod pattern;
+pub mod run;
+pub mod spec;
 pub mod stats;
+pub mod sweep;
 
 pub use job::{Amount, Clocks, Distribution, Engine, Job, Rw, VerifyKind};
-pub use outcome::{Depths, Outcome, Side};
+pub use outcome::{Depths, Entry, Logged, Outcome, Side};

@@ -35,6 +35,61 @@ pub struct Depths {
     pub complete: [u64; 7],
 }
 
+impl Depths {
+    /// A call began so many blocks, and then so many were in flight.
+    #[inline]
+    pub fn submitted(&mut self, blocks: u32, in_flight: u32) {
+        self.level[in_flight.max(1).ilog2().min(6) as usize] += u64::from(blocks);
+        self.submit[at_once(blocks)] += 1;
+    }
+
+    /// A call reaped so many.
+    #[inline]
+    pub fn completed(&mut self, blocks: u32) {
+        self.complete[at_once(blocks)] += 1;
+    }
+}
+
+/// The place of a number of blocks among 0, 4, 8, 16, 32, 64 and more.
+#[inline]
+fn at_once(blocks: u32) -> usize {
+    match blocks {
+        0 => 0,
+        1..=4 => 1,
+        _ => ((blocks - 1).ilog2() as usize).min(6),
+    }
+}
+
+/// A line of one of fio's logs (fio(1), "log file formats").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Milliseconds since its first block, ramp time apart.
+    pub at_ms: u64,
+    /// Bandwidth in KiB a second, blocks a second, or a latency in nanoseconds.
+    pub value: u64,
+    /// About writes.
+    pub write: bool,
+    /// Bytes of the block; 0 for a mean.
+    pub bytes: u64,
+    /// Where in its file; 0 for a mean.
+    pub offset: u64,
+}
+
+/// What `write_bw_log` and its like ask for; empty where they do not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Logged {
+    /// Bandwidth.
+    pub bandwidth: Vec<Entry>,
+    /// Operations.
+    pub iops: Vec<Entry>,
+    /// Latencies of submission, of completion, and both together.
+    pub slat: Vec<Entry>,
+    /// See there.
+    pub clat: Vec<Entry>,
+    /// See there.
+    pub lat: Vec<Entry>,
+}
+
 /// One clone.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
@@ -58,6 +113,10 @@ pub struct Outcome {
     pub faults: [u64; 2],
     /// Depths.
     pub depths: Depths,
+    /// Logs over time.
+    pub logged: Logged,
+    /// Written blocks that were read again and looked at; they are not among the reads.
+    pub verified: u64,
     /// Blocks that were not what they should be.
     pub verify_errors: u64,
     /// What ended it early: errno and a sentence. Zero errno for what is none of the system's.

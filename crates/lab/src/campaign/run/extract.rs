@@ -55,12 +55,37 @@ fn fio(text: &str) -> Result<BTreeMap<String, f64>, String> {
     fio_jobs(jobs)
 }
 
-/// The metrics of all jobs, reads and writes together: operations and bytes a second are added, the
-/// mean latency is weighted by operations, and of the 99th percentiles the highest is taken: that
-/// of all together is no higher.
+/// Percentiles that are taken: the metric, and fio's name for it.
+const PERCENTILES: [(&str, &str); 3] =
+    [("clat_p50_ns", "50.000000"), ("clat_p99_ns", "99.000000"), ("clat_p999_ns", "99.900000")];
+
+/// A mean over several, weighted by operations.
+#[derive(Default)]
+struct Weighted {
+    sum: f64,
+    of: f64,
+}
+
+impl Weighted {
+    fn add(&mut self, mean: Option<f64>, operations: f64) {
+        if let Some(mean) = mean {
+            self.sum += mean * operations;
+            self.of += operations;
+        }
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (self.of > 0.0).then(|| self.sum / self.of)
+    }
+}
+
+/// The metrics of all jobs, reads and writes together: operations and bytes a second are added,
+/// mean latencies are weighted by operations, and of the percentiles the highest are taken: those
+/// of all together are no higher.
 pub(crate) fn fio_jobs(jobs: &[Value]) -> Result<BTreeMap<String, f64>, String> {
     let (mut iops, mut bytes_per_s) = (0.0, 0.0);
-    let (mut latency_sum, mut latency_of, mut p99): (f64, f64, Option<f64>) = (0.0, 0.0, None);
+    let (mut clat, mut lat) = (Weighted::default(), Weighted::default());
+    let mut metrics: BTreeMap<String, f64> = BTreeMap::new();
     for job in jobs {
         if let Some(code) = job.get("error").and_then(Value::as_i64).filter(|code| *code != 0) {
             return Err(format!("says that a job failed with error {code}"));
@@ -73,28 +98,30 @@ pub(crate) fn fio_jobs(jobs: &[Value]) -> Result<BTreeMap<String, f64>, String> 
             let kib = number("/bw").map(|kib| kib * 1024.0);
             bytes_per_s += number("/bw_bytes").or(kib).unwrap_or(0.0);
             let operations = number("/total_ios").or_else(|| number("/iops")).unwrap_or(0.0);
-            // Version 2 has microseconds.
-            let mean = number("/clat_ns/mean").or(number("/clat/mean").map(|us| us * 1e3));
-            if let Some(mean) = mean.filter(|_| operations > 0.0) {
-                latency_sum += mean * operations;
-                latency_of += operations;
+            if operations <= 0.0 {
+                continue;
             }
-            let here = number("/clat_ns/percentile/99.000000")
-                .or(number("/clat/percentile/99.000000").map(|us| us * 1e3));
-            if let Some(here) = here.filter(|_| operations > 0.0) {
-                p99 = Some(p99.map_or(here, |highest| highest.max(here)));
+            // Version 2 has microseconds.
+            let latency = |kind: &str, what: &str| {
+                number(&format!("/{kind}_ns/{what}"))
+                    .or(number(&format!("/{kind}/{what}")).map(|us| us * 1e3))
+            };
+            clat.add(latency("clat", "mean"), operations);
+            lat.add(latency("lat", "mean"), operations);
+            for (name, percent) in PERCENTILES {
+                if let Some(here) = latency("clat", &format!("percentile/{percent}")) {
+                    let highest = metrics.entry(name.to_owned()).or_insert(here);
+                    *highest = highest.max(here);
+                }
             }
         }
     }
-    let mut metrics = BTreeMap::new();
     metrics.insert("iops".to_owned(), iops);
     metrics.insert("bw_bytes_per_s".to_owned(), bytes_per_s);
-    if latency_of > 0.0 {
-        metrics.insert("clat_mean_ns".to_owned(), latency_sum / latency_of);
-    }
-    if let Some(p99) = p99 {
-        metrics.insert("clat_p99_ns".to_owned(), p99);
-    }
+    metrics.extend(clat.mean().map(|mean| ("clat_mean_ns".to_owned(), mean)));
+    // Where nobody measured it, it is zero.
+    metrics
+        .extend(lat.mean().filter(|mean| *mean > 0.0).map(|mean| ("lat_mean_ns".to_owned(), mean)));
     Ok(metrics)
 }
 
@@ -107,15 +134,19 @@ mod tests {
         let new = r#"fio: this platform does not support ...
 {"fio version":"fio-3.36","jobs":[
  {"error":0,"read":{"iops":100.0,"bw_bytes":409600,"total_ios":300,
-   "clat_ns":{"mean":1000.0,"percentile":{"99.000000":5000}}},
+   "clat_ns":{"mean":1000.0,"percentile":{"50.000000":900,"99.000000":5000}},
+   "lat_ns":{"mean":1100.0}},
   "write":{"iops":50.0,"bw_bytes":204800,"total_ios":100,
-   "clat_ns":{"mean":3000.0,"percentile":{"99.000000":4000}}}},
+   "clat_ns":{"mean":3000.0,"percentile":{"50.000000":2900,"99.000000":4000}},
+   "lat_ns":{"mean":3100.0}}},
  {"error":0,"read":{"iops":1.0,"bw_bytes":4096,"total_ios":0,"clat_ns":{"mean":0.0}},"write":{}}]}
 and more"#;
         let found = extract(&Extract::FioJson, new.as_bytes()).unwrap().metrics;
         assert_eq!(found["iops"], 151.0);
         assert_eq!(found["bw_bytes_per_s"], 618_496.0);
         assert_eq!((found["clat_mean_ns"], found["clat_p99_ns"]), (1500.0, 5000.0));
+        assert_eq!((found["lat_mean_ns"], found["clat_p50_ns"]), (1600.0, 2900.0));
+        assert_eq!(found.get("clat_p999_ns"), None);
         let old =
             r#"{"jobs":[{"read":{"iops":10,"bw":4,"clat":{"mean":2.5}},"write":{"iops":0}}]}"#;
         let found = extract(&Extract::FioJson, old.as_bytes()).unwrap().metrics;

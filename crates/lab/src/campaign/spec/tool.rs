@@ -227,7 +227,8 @@ fn one(
     };
     let arrives = optional(&mut table, "arrives", &names)?;
     let output = output(&mut table, known)?;
-    let own = table.truth("own")?.unwrap_or(known.is_some_and(|known| known.name == tools::OWN));
+    let own =
+        table.truth("own")?.unwrap_or(known.is_some_and(|known| known.needs.contains(&tools::OWN)));
     table.end()?;
     let sweep = own_sweep;
     Ok(Tool {

@@ -65,6 +65,17 @@ const PLAIN: Known = Known {
     config: Config::No,
 };
 
+/// What fio, and what has its options, runs with.
+const FIO_DEFAULTS: &[(&str, &str)] = &[
+    ("rw", "randread"),
+    ("numjobs", "1"),
+    ("bs", "4k"),
+    ("ioengine", "sync"),
+    ("iodepth", "16"),
+    ("direct", "1"),
+    ("file_bytes", "104857600"),
+];
+
 /// The programs.
 pub const KNOWN: &[Known] = &[
     Known {
@@ -165,15 +176,18 @@ pub const KNOWN: &[Known] = &[
                   --ioengine={ioengine} --iodepth={iodepth} --direct={direct} --size={file_bytes} \
                   --group_reporting --output-format=json {options}",
         needs: &["fio"],
-        defaults: &[
-            ("rw", "randread"),
-            ("numjobs", "1"),
-            ("bs", "4k"),
-            ("ioengine", "sync"),
-            ("iodepth", "16"),
-            ("direct", "1"),
-            ("file_bytes", "104857600"),
-        ],
+        defaults: FIO_DEFAULTS,
+        output: Output::Fio,
+        ..PLAIN
+    },
+    Known {
+        name: "hakobu-io",
+        // What is there was laid out for all tools that measure it, and stays.
+        measure: "{own} io --name=io --directory={dst} --rw={rw} --numjobs={numjobs} --bs={bs} \
+                  --ioengine={ioengine} --iodepth={iodepth} --direct={direct} --size={file_bytes} \
+                  --group_reporting --output-format=json --allow-overwrite --keep {options}",
+        needs: &[super::OWN],
+        defaults: FIO_DEFAULTS,
         output: Output::Fio,
         ..PLAIN
     },

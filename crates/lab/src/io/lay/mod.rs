@@ -10,7 +10,7 @@ mod make;
 mod plan;
 mod room;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod wish;
 
 use super::Job;

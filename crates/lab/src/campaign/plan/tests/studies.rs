@@ -180,7 +180,8 @@ fn fio_keeps_patterns_apart() {
         assert!(same.next().is_some(), "{figure:?}");
     }
     assert_eq!((plan.metric.as_str(), plan.more_is_better), ("iops", true));
-    assert_eq!(plan.cells.len(), 4 * (8 + 1));
+    // Two tools, and one of them twice.
+    assert_eq!(plan.cells.len(), 4 * (8 + 8 + 1));
     let setup = plan.setup.join("\n");
     let bytes = 16_777_216;
     assert!(setup.contains("mkdir -p /work/places/disk"), "{setup}");
@@ -199,4 +200,13 @@ fn fio_keeps_patterns_apart() {
     assert_eq!(cell.prepare, [Action::Sync], "nothing is emptied");
     let control = plan.cells.iter().find(|each| each.cell.control_of.is_some()).unwrap();
     assert_eq!(control.cell.x, Some(16.0), "the middle of the sweep");
+    let own = plan.cells.iter().find(|each| each.cell.own && each.cell.x == Some(32.0)).unwrap();
+    assert_eq!(
+        (own.cell.group.as_str(), own.cell.series.as_str()),
+        ("rw read", "hakobu io, rw read")
+    );
+    assert!(own.cell.command.starts_with("/bin/hakobu io --name=io "), "{}", own.cell.command);
+    let same = [" --rw=read --numjobs=32 --bs=4k --ioengine=sync --iodepth=16 ", " --runtime=2"];
+    assert!(same.iter().all(|words| own.cell.command.contains(words)), "{}", own.cell.command);
+    assert_eq!(own.extract, Extract::FioJson);
 }

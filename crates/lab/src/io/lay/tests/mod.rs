@@ -4,7 +4,7 @@ mod devices;
 mod files;
 mod parts;
 mod refusals;
-mod rig;
+pub(crate) mod rig;
 
 use super::{Layout, Safety, lay};
 use crate::io::job::tests::job;

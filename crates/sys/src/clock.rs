@@ -1,0 +1,187 @@
+//! A clock that costs a few nanoseconds: the CPU's time stamp counter where it can be trusted, the
+//! kernel's monotonic clock where not.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// Ticks of a clock that never goes back, and how long they are. All clocks of a process count the
+/// same ticks, so that those of several threads can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// The counter is read, not the kernel asked.
+    counter: bool,
+    /// Nanoseconds of a tick, times 2³².
+    scale: u64,
+}
+
+/// For how long the counter is compared with the kernel's clock: each of them is read to within
+/// some tens of nanoseconds, so that a few millionths of a rate are uncertain.
+const CALIBRATION: Duration = Duration::from_millis(10);
+
+impl Clock {
+    /// The best clock that there is. The first call compares the counter with the kernel's clock for
+    /// 10 ms.
+    pub fn best() -> Clock {
+        static BEST: OnceLock<Clock> = OnceLock::new();
+        *BEST.get_or_init(|| calibrated().unwrap_or(Clock::kernel()))
+    }
+
+    /// The kernel's monotonic clock, clock_gettime(2); its ticks are nanoseconds.
+    pub fn kernel() -> Clock {
+        Clock { counter: false, scale: 1 << 32 }
+    }
+
+    /// Whether this is the CPU's counter.
+    pub fn is_counter(&self) -> bool {
+        self.counter
+    }
+
+    /// Now, in ticks.
+    #[inline(always)]
+    pub fn now(&self) -> u64 {
+        if self.counter { counter() } else { crate::counters::now_ns() }
+    }
+
+    /// How long so many ticks are, in nanoseconds.
+    #[inline(always)]
+    pub fn ns(&self, ticks: u64) -> u64 {
+        ((u128::from(ticks) * u128::from(self.scale)) >> 32) as u64
+    }
+
+    /// Nanoseconds from one moment to a later one; 0 where the later one is before it (counters of
+    /// two CPUs differ by some ticks).
+    #[inline(always)]
+    pub fn between_ns(&self, from: u64, to: u64) -> u64 {
+        self.ns(to.saturating_sub(from))
+    }
+
+    /// How many ticks so many nanoseconds are, rounded down.
+    pub fn ticks(&self, ns: u64) -> u64 {
+        let ticks = (u128::from(ns) << 32) / u128::from(self.scale.max(1));
+        u64::try_from(ticks).unwrap_or(u64::MAX)
+    }
+}
+
+/// The time stamp counter as a clock, if it is one: it ticks at one rate whatever the CPU does
+/// (`constant_tsc`, `nonstop_tsc`), and the kernel has found that those of all CPUs agree, for it
+/// uses it itself.
+#[cfg(target_arch = "x86_64")]
+fn calibrated() -> Option<Clock> {
+    let flags = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let flags = flags.lines().find(|line| line.starts_with("flags"))?;
+    let has = |name: &str| flags.split_ascii_whitespace().any(|flag| flag == name);
+    let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let source = std::fs::read_to_string(source).ok()?;
+    if !(has("constant_tsc") && has("nonstop_tsc") && source.trim() == "tsc") {
+        return None;
+    }
+    let (from_ticks, from_ns) = both();
+    std::thread::sleep(CALIBRATION);
+    let (to_ticks, to_ns) = both();
+    let ticks = to_ticks.checked_sub(from_ticks).filter(|ticks| *ticks > 0)?;
+    let scale = (u128::from(to_ns.checked_sub(from_ns)?) << 32) / u128::from(ticks);
+    Some(Clock { counter: true, scale: u64::try_from(scale).ok().filter(|scale| *scale > 0)? })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn calibrated() -> Option<Clock> {
+    None
+}
+
+/// Both clocks at one moment: the closest of some attempts, as a thread may be held up in between.
+#[cfg(target_arch = "x86_64")]
+fn both() -> (u64, u64) {
+    let attempts = (0..32).map(|_| {
+        let before = counter();
+        let ns = crate::counters::now_ns();
+        let after = counter();
+        (after.saturating_sub(before), (before / 2 + after / 2, ns))
+    });
+    attempts.min_by_key(|(width, _)| *width).map_or((0, 0), |(_, pair)| pair)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn counter() -> u64 {
+    // SAFETY: reads a register that every x86-64 CPU has.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn counter() -> u64 {
+    crate::counters::now_ns()
+}
+
+/// Lets the calling thread's sleeps end as close to their time as the kernel can
+/// (PR_SET_TIMERSLACK, prctl(2)), where 50 µs later is usual.
+pub fn sleep_precisely() {
+    // SAFETY: the call takes numbers only, and changes nothing but the calling thread's timers.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    fn is_right(clock: Clock) {
+        let (from, since) = (clock.now(), Instant::now());
+        std::thread::sleep(Duration::from_millis(50));
+        let least = since.elapsed();
+        let to = clock.now();
+        let most = since.elapsed();
+        let ns = clock.between_ns(from, to) as f64;
+        assert!(ns > least.as_nanos() as f64 * 0.9995 - 1000.0, "{ns} {least:?}");
+        assert!(ns < most.as_nanos() as f64 * 1.0005 + 20_000.0, "{ns} {most:?}");
+    }
+
+    #[test]
+    fn clocks_agree_with_the_standard_library() {
+        is_right(Clock::best());
+        is_right(Clock::kernel());
+        assert!(!Clock::kernel().is_counter());
+        assert_eq!(Clock::best(), Clock::best());
+    }
+
+    #[test]
+    fn ticks_and_nanoseconds_are_converted_there_and_back() {
+        for clock in [Clock::best(), Clock::kernel(), Clock { counter: true, scale: 1 << 30 }] {
+            for ns in [0, 1, 1000, 123_456_789, 3_600_000_000_000, 86_400_000_000_000_000] {
+                let back = clock.ns(clock.ticks(ns));
+                assert!(back <= ns && ns - back <= 1 + clock.ns(1), "{clock:?} {ns} {back}");
+            }
+        }
+        let clock = Clock { counter: true, scale: 1 << 30 };
+        assert_eq!((clock.ns(400), clock.ticks(100)), (100, 400));
+        assert_eq!((clock.between_ns(10, 50), clock.between_ns(50, 10)), (10, 0));
+        // A year of a counter of 10 GHz.
+        assert_eq!(Clock::kernel().ns(u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn time_never_goes_back() {
+        let clock = Clock::best();
+        let mut last = clock.now();
+        for _ in 0..100_000 {
+            let now = clock.now();
+            assert!(now >= last);
+            last = now;
+        }
+    }
+
+    #[test]
+    fn precise_sleeps_are_short() {
+        std::thread::spawn(|| {
+            sleep_precisely();
+            let best = (0..50).map(|_| {
+                let since = Instant::now();
+                std::thread::sleep(Duration::from_micros(20));
+                since.elapsed()
+            });
+            assert!(best.min().unwrap() < Duration::from_micros(70));
+        })
+        .join()
+        .unwrap();
+    }
+}

@@ -1,0 +1,52 @@
+//! What is said of a run besides what it measured.
+
+use hakobu_lab::campaign::run::fingerprint;
+use hakobu_lab::io::lay::Layout;
+use hakobu_lab::io::output::{Facts, disks::DiskUse};
+use hakobu_lab::io::spec::Request;
+use hakobu_sys::about;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The program as results name it.
+pub const PROGRAM: &str = concat!("hakobu-", env!("CARGO_PKG_VERSION"));
+
+/// Gathers it, at the end.
+pub fn facts(
+    request: &Request,
+    layout: &Layout,
+    disks: Vec<DiskUse>,
+    elapsed: Duration,
+    stopped: bool,
+) -> Facts {
+    let now = jiff::Zoned::now();
+    Facts {
+        program: PROGRAM.into(),
+        at_ms: u64::try_from(now.timestamp().as_millisecond()).unwrap_or(0),
+        at_text: now.strftime("%a %b %e %H:%M:%S %Y").to_string(),
+        elapsed,
+        pid: std::process::id(),
+        globals: request.globals.clone(),
+        warnings: request.warnings.clone(),
+        machine: fingerprint::machine(&places(layout), about::instance_type()),
+        disks,
+        stopped,
+    }
+}
+
+/// Where files lie: folders that differ, by a label.
+pub fn places(layout: &Layout) -> BTreeMap<String, PathBuf> {
+    let mut folders: Vec<&Path> = Vec::new();
+    for file in &layout.files {
+        let folder = if file.device { Some(file.path.as_path()) } else { file.path.parent() };
+        let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    let is_only = folders.len() == 1;
+    let label = |at: usize| if is_only { "files".into() } else { format!("files {}", at + 1) };
+    folders.into_iter().enumerate().map(|(at, path)| (label(at), path.to_owned())).collect()
+}

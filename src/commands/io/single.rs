@@ -1,0 +1,158 @@
+//! Jobs that run once: laid out, run, told, removed.
+
+use super::facts::{PROGRAM, facts};
+use super::live::Live;
+use crate::show::output::{self, Output};
+use crate::{exit, signals};
+use hakobu_lab::io::lay::{Layout, Safety, lay};
+use hakobu_lab::io::output::disks::Disks;
+use hakobu_lab::io::output::{json, logs, normal};
+use hakobu_lab::io::run::run as run_jobs;
+use hakobu_lab::io::spec::{Format, Request};
+use hakobu_lab::io::sweep::precondition;
+use hakobu_lab::io::{Job, Outcome};
+use hakobu_transfer::error::{Cause, quoted};
+use hakobu_transfer::run::Control;
+use std::time::Instant;
+
+/// Times that everything is written first: for sequential work, and for random work.
+const PASSES: [u32; 2] = [1, 2];
+
+/// Runs them; the exit code.
+///
+/// # Errors
+/// A sentence: nothing was measured, or what was measured could not be written.
+pub fn run(request: &Request) -> Result<u8, String> {
+    let control = Control::default();
+    if let Err(error) = signals::stop(&control, exit::IO_INTERRUPTED) {
+        output::message(&format!("signals will end this at once: {error}"));
+    }
+    // Before anything is measured it is known that the result can be written.
+    let report =
+        match &request.output {
+            Some(path) => Some(Output::create(path).map_err(|error| {
+                format!("cannot write {}: {}", quoted(path), Cause::System(error))
+            })?),
+            None => None,
+        };
+    let mut jobs = request.jobs.clone();
+    for job in &mut jobs {
+        // What is written before the run has to be such as may be written to.
+        job.rw.writes |= request.precondition;
+    }
+    let Some(layout) = laid(&jobs, &request.safety, &control)? else {
+        return Ok(exit::IO_INTERRUPTED);
+    };
+    let done = match request.precondition {
+        true => preconditioned(&jobs, &layout, &control),
+        false => Ok(true),
+    };
+    let done = done.and_then(|_| measure(request, &layout, report.as_ref(), &control));
+    remove(&layout);
+    let outcomes = done?;
+    let failed =
+        outcomes.iter().any(|outcome| outcome.error.is_some() || outcome.verify_errors > 0);
+    Ok(match (control.is_stopped(), failed) {
+        (true, _) => exit::IO_INTERRUPTED,
+        (false, true) => exit::FAILURE,
+        (false, false) => exit::OK,
+    })
+}
+
+/// Lays files out; `None` where somebody asked to stop meanwhile: then nothing is left of it.
+///
+/// # Errors
+/// A sentence.
+pub fn laid(jobs: &[Job], safety: &Safety, control: &Control) -> Result<Option<Layout>, String> {
+    match lay(jobs, safety, &control.flag()) {
+        Err(_) if control.is_stopped() => Ok(None),
+        laid => laid.map(Some),
+    }
+}
+
+/// Removes what was laid out, as far as it is not to stay.
+pub fn remove(layout: &Layout) {
+    for problem in layout.remove() {
+        output::message(&problem);
+    }
+}
+
+/// Writes all files before the first run; whether it was not stopped.
+///
+/// # Errors
+/// A sentence.
+pub fn preconditioned(jobs: &[Job], layout: &Layout, control: &Control) -> Result<bool, String> {
+    let passes = PASSES[usize::from(jobs.iter().any(|job| job.rw.random))];
+    let mut told = 0;
+    let mut tell = |done: u64, total: u64| {
+        let percent = done * 100 / total.max(1);
+        if percent >= told + 10 {
+            told = percent;
+            output::message(&format!("preconditioning: {percent} %"));
+        }
+    };
+    precondition(&layout.files, passes, &control.flag(), &mut tell)
+}
+
+fn measure(
+    request: &Request,
+    layout: &Layout,
+    report: Option<&Output>,
+    control: &Control,
+) -> Result<Vec<Outcome>, String> {
+    let jobs = &request.jobs;
+    if jobs.iter().all(|job| job.create_only) || control.is_stopped() {
+        return Ok(Vec::new());
+    }
+    let say = |text: &str| match report {
+        Some(report) => report.write(text.as_bytes()),
+        None => output::text(text),
+    };
+    if request.format == Format::Normal {
+        say(&normal::head(jobs, PROGRAM));
+    }
+    let disks = Disks::begin(layout.files.iter().map(|file| file.path.as_path()));
+    let began = Instant::now();
+    let mut live = Live::new(request, layout);
+    let ran = run_jobs(jobs, layout, &control.flag(), live.every(), &mut |progress| {
+        if let Some(text) = live.show(progress) {
+            // Where the result is JSON, nothing else stands beside it.
+            match request.format {
+                Format::Normal => say(&text),
+                Format::Json | Format::JsonPlus => output::error_text(&text),
+            }
+        }
+    });
+    live.end();
+    let outcomes = ran?;
+    let elapsed = began.elapsed();
+    let stopped = control.is_stopped();
+    let facts = facts(request, layout, disks.end(elapsed), elapsed, stopped);
+    tell(jobs, &outcomes);
+    say(&match request.format {
+        Format::Normal => normal::normal(jobs, &outcomes, &facts),
+        Format::Json => json::json(jobs, &outcomes, &facts, false)?,
+        Format::JsonPlus => json::json(jobs, &outcomes, &facts, true)?,
+    });
+    if let Some(error) = report.and_then(Output::finish) {
+        let path = request.output.as_deref().unwrap_or("".as_ref());
+        return Err(format!("cannot write {}: {}", quoted(path), Cause::System(error)));
+    }
+    for log in logs::logs(jobs, &outcomes) {
+        crate::commands::bench::write_file(&log.path, &log.text)?;
+    }
+    Ok(outcomes)
+}
+
+/// Says what went wrong, each once.
+fn tell(jobs: &[Job], outcomes: &[Outcome]) {
+    let mut told: Vec<&str> = Vec::new();
+    for outcome in outcomes {
+        let Some((_, why)) = &outcome.error else { continue };
+        if !told.contains(&why.as_str()) {
+            let name = jobs.get(outcome.job).map_or("", |job| job.name.as_str());
+            output::message(&format!("{name}: {why}"));
+            told.push(why);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! A matrix of settings: files laid out once for all cells, runs interleaved, a record as campaigns
+//! have it, a report.
+
+use super::facts::places;
+use super::single::{laid, preconditioned, remove};
+use super::table::Table;
+use super::{Asked, Word};
+use crate::commands::bench::{new_folder, now, show};
+use crate::show::output;
+use crate::{exit, places as own_places, signals};
+use hakobu_lab::campaign::Plan;
+use hakobu_lab::campaign::run::{self, Local, fingerprint};
+use hakobu_lab::campaign::tools::line;
+use hakobu_lab::io::Job;
+use hakobu_lab::io::lay::Layout;
+use hakobu_lab::io::spec::{self, Request, lists};
+use hakobu_lab::io::sweep::{Matrix, Setting, plan, settings};
+use hakobu_lab::results::read::read;
+use hakobu_lab::results::store::Store;
+use hakobu_sys::about;
+use hakobu_transfer::error::{Cause, quoted};
+use hakobu_transfer::run::Control;
+use std::path::Path;
+
+/// The seed of the order of runs.
+const SEED: u64 = 1;
+/// Options that are the sweep's, not those of a cell.
+const OF_SWEEP: [&str; 5] = ["output", "output-format", "repeat", "precondition", "keep"];
+
+/// Runs it; the exit code.
+///
+/// # Errors
+/// A sentence: it could not begin, or results could not be written.
+pub fn run(asked: &Asked) -> Result<u8, String> {
+    let request = &asked.request;
+    let control = Control::default();
+    if let Err(error) = signals::stop(&control, exit::IO_INTERRUPTED) {
+        output::message(&format!("signals will end this at once: {error}"));
+    }
+    let jobs = jobs_of_all(request)?;
+    let Some(mut layout) = laid(&jobs, &request.safety, &control)? else {
+        return Ok(exit::IO_INTERRUPTED);
+    };
+    // Each run claims the devices that it writes to.
+    layout.release();
+    let done = measure(asked, &jobs, &layout, &control);
+    remove(&layout);
+    done
+}
+
+/// The jobs of all cells, one after the other: what has to be laid out. What is written before the
+/// first run has to be such as may be written to.
+fn jobs_of_all(request: &Request) -> Result<Vec<Job>, String> {
+    let mut jobs: Vec<Job> = Vec::new();
+    for setting in settings(&request.sweep)? {
+        let values: Vec<(&str, &str)> =
+            setting.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        for mut job in spec::cell(request, &values)?.jobs {
+            job.rw.writes |= request.precondition;
+            if !jobs.contains(&job) {
+                jobs.push(job);
+            }
+        }
+    }
+    Ok(jobs)
+}
+
+fn measure(asked: &Asked, jobs: &[Job], layout: &Layout, control: &Control) -> Result<u8, String> {
+    let request = &asked.request;
+    if request.precondition && !preconditioned(jobs, layout, control)? {
+        return Ok(exit::IO_INTERRUPTED);
+    }
+    let program = std::env::current_exe()
+        .map_err(|error| format!("cannot find this program: {}", Cause::System(error)))?;
+    let plan = planned(asked, layout, &program)?;
+    let start = now();
+    let folder = match &request.output {
+        Some(folder) => folder.clone(),
+        None => new_folder(&own_places::results()?, &plan.name, &start)?,
+    };
+    let facts = fingerprint::Facts {
+        program: concat!("hakobu ", env!("CARGO_PKG_VERSION")).into(),
+        start: start.clone(),
+        scale: 1.0,
+        machine_name: None,
+    };
+    let probe = Local::new(program.clone(), None, control.flag());
+    let header = fingerprint::header(&plan, &facts, about::instance_type, &probe);
+    let mut store = Store::open(&folder, &header, &start)?;
+    output::message(&format!("results go to {}", quoted(&folder)));
+    let mut local = Local::new(program, Some(&folder), control.flag());
+    let mut table = Table::new(&plan);
+    let how = run::How { prove: false, cpus: hakobu_sys::process::cpus() };
+    let mut show = |event: run::Event<'_>| table.show(&event);
+    let outcome = run::run(&plan, &how, &mut store, &mut local, &mut show);
+    table.end();
+    drop(store);
+    let outcome = outcome?;
+    output::text(&show::report(&read(&folder)?, false));
+    if outcome.is_stopped() {
+        output::message(&format!(
+            "stopped; the same command with --output {} goes on",
+            quoted(&folder)
+        ));
+        return Ok(exit::IO_INTERRUPTED);
+    }
+    Ok(if outcome.failed > 0 { exit::FAILURE } else { exit::OK })
+}
+
+fn planned(asked: &Asked, layout: &Layout, program: &Path) -> Result<Plan, String> {
+    let request = &asked.request;
+    let typed: Vec<String> = asked.words.iter().map(word).collect();
+    let all = ["hakobu", "io"].into_iter().chain(typed.iter().map(String::as_str));
+    let line = line(all.chain(asked.files.iter().map(String::as_str)));
+    let matrix = Matrix {
+        axes: &request.sweep,
+        repeat: request.repeat.max(1),
+        seed: SEED,
+        program,
+        line: &line,
+        places: places(layout),
+    };
+    // What the sweep itself laid out may be written to, also where nothing can mark it as ours.
+    let is_ours = layout.files.iter().all(|file| file.laid_out);
+    plan(&matrix, &|setting| cell_words(asked, setting, is_ours))
+}
+
+/// The arguments of this program for one cell: what was typed, with one value in the place of each
+/// list.
+fn cell_words(asked: &Asked, setting: &Setting, is_ours: bool) -> Vec<String> {
+    let mut words = vec!["io".to_owned()];
+    for (name, value) in &asked.words {
+        if OF_SWEEP.contains(&name.as_str()) {
+            continue;
+        }
+        words.push(word(&(name.clone(), in_cell(name, value.as_deref(), setting))));
+    }
+    words.extend(["--output-format=json", "--keep"].map(str::to_owned));
+    let has = |name: &str| asked.words.iter().any(|(known, _)| known == name);
+    if is_ours && !has("allow-overwrite") {
+        words.push("--allow-overwrite".into());
+    }
+    let jobs = asked.words.iter().filter(|(known, _)| known == "name").count();
+    if !has("group_reporting") && asked.files.is_empty() && jobs < 2 {
+        // What each clone did is not kept: percentiles are to be those of all together.
+        words.push("--group_reporting".into());
+    }
+    words.extend(asked.files.iter().cloned());
+    words
+}
+
+/// What stands after an option in a cell.
+fn in_cell(name: &str, value: Option<&str>, setting: &Setting) -> Option<String> {
+    let chosen = |option: &str| setting.iter().find(|(known, _)| known == option);
+    if let (true, Some((option, _))) = (name == "sweep", value.and_then(|v| v.split_once('='))) {
+        let canonical = spec::options().find(|known| known.is(option.trim()));
+        let (option, value) = chosen(canonical.map_or(option, |known| known.name))?;
+        return Some(format!("{option}={value}"));
+    }
+    let known = spec::options().find(|known| known.is(name) && known.sweeps);
+    let swept = known.filter(|_| value.is_some_and(lists::is_list));
+    let of_cell = swept.and_then(|known| chosen(known.name)).map(|(_, value)| value.clone());
+    of_cell.or_else(|| value.map(str::to_owned))
+}
+
+/// An option as it is typed.
+fn word((name, value): &Word) -> String {
+    match value {
+        Some(value) => format!("--{name}={value}"),
+        None => format!("--{name}"),
+    }
+}
