@@ -75,9 +75,11 @@ impl Asked {
     /// Refuses what only one run can have.
     fn goes_with_sweeps(&self) -> Result<(), String> {
         if self.request.format != Format::Normal {
-            return Err("--output-format goes with one run: a sweep's results are a folder, of which \
+            return Err(
+                "--output-format goes with one run: a sweep's results are a folder, of which \
                         hakobu report makes JSON, CSV, a page"
-                .into());
+                    .into(),
+            );
         }
         if self.request.status_interval.is_some() {
             return Err("--status-interval goes with one run, not with a sweep".into());

@@ -67,7 +67,8 @@ fn the_keys_are_fio_s() {
                 for job in document["jobs"].as_array_mut().unwrap() {
                     for way in ["read", "write", "trim", "sync"] {
                         for kind in ["slat_ns", "clat_ns", "lat_ns"] {
-                            if let Some(bins) = job[way][kind].get_mut("bins") {
+                            let latency = job[way].get_mut(kind);
+                            if let Some(bins) = latency.and_then(|of| of.get_mut("bins")) {
                                 assert!(bins.as_object().is_some(), "{line}: {way} {kind}");
                                 *bins = Value::Object(serde_json::Map::new());
                             }

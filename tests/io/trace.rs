@@ -54,7 +54,9 @@ fn calls(text: &str) -> Vec<Call> {
         if !write && !whole.starts_with("pread64(") {
             continue;
         }
-        let Some((arguments, result)) = whole.rsplit_once(") = ") else { continue };
+        // Results stand in one column.
+        let Some((call, result)) = whole.rsplit_once(" = ") else { continue };
+        let Some(arguments) = call.trim_end().strip_suffix(')') else { continue };
         let mut numbers = arguments.rsplit(", ").map(str::trim);
         let offset: u64 = numbers.next().unwrap().parse().unwrap();
         let bytes: u64 = numbers.next().unwrap().parse().unwrap();
