@@ -98,11 +98,15 @@ fn rows<'a>(all: &[Facts<'a>]) -> Vec<(&'a str, &'a str)> {
 
 /// What the machines are.
 pub(super) fn fingerprints(all: &[Facts<'_>], words: &Words) -> Table {
-    let names = names(all);
+    let machines: Vec<&Machine> = all.iter().map(|facts| &facts.header().machine).collect();
+    described(&names(all), &machines, words)
+}
+
+/// The same of machines that are called so.
+pub(super) fn described(names: &[String], machines: &[&Machine], words: &Words) -> Table {
     let mut heads = vec![words.property];
     heads.extend(names.iter().map(String::as_str));
     let mut table = Table::new(words.machine_caption, &heads);
-    let machines: Vec<&Machine> = all.iter().map(|facts| &facts.header().machine).collect();
     let mut row = |name: &str, text: &dyn Fn(&Machine) -> String| {
         let texts: Vec<String> = machines.iter().map(|machine| text(machine)).collect();
         if texts.iter().any(|text| !text.is_empty()) {

@@ -107,7 +107,7 @@ proptest! {
             before: of(2),
             after: of(3),
         };
-        prop_assert!(judge(&signals).sentence().ends_with('.'));
+        prop_assert!(judge(&signals).sentence(Lang::En).ends_with('.'));
     }
 
     #[test]
@@ -174,7 +174,7 @@ proptest! {
         }
         let other = analyse(&results);
         prop_assert_eq!(serde_json::to_string(&other).ok(), serde_json::to_string(&found).ok());
-        let both = compare(&[results.clone(), results], &Prices::default());
+        let both = compare(&[results.clone(), results], &Prices::default(), Lang::En);
         prop_assert_eq!(both.names.len(), 2);
     }
 }

@@ -75,7 +75,7 @@ fn a_eight_cpus_go_on() {
     let stretch = &found.sweeps[0].stretches[0];
     assert_eq!((stretch.sentence.as_str(), stretch.to_x), ("up to 8 jobs latency", 8.0));
     let both = [rsync(&[("3000", LARGE_3000)], 2.0), rsync(&[("3000", XLARGE_3000)], 8.0)];
-    let both = compare(&both, &Prices::default());
+    let both = compare(&both, &Prices::default(), Lang::En);
     assert_eq!(both.names, ["2 CPUs", "8 CPUs"]);
     let row = both.rows.iter().find(|row| row.x == Some(32.0)).unwrap();
     let ratio = row.sides[1].unwrap().ratio.unwrap();
@@ -193,7 +193,7 @@ fn c_reads_level_off_and_writes_need_hardly_any_jobs() {
     let writes = knee(&i3, "randwrite");
     assert_eq!((writes.x, writes.at_edge), (2.0, false));
     const { assert!(I3_RANDWRITE[0] / I3_RANDWRITE[1] > 0.96) };
-    let both = compare(&[i2, i3], &Prices::default());
+    let both = compare(&[i2, i3], &Prices::default(), Lang::En);
     let row = |series: &str, x: f64| {
         both.rows.iter().find(|row| row.series == series && row.x == Some(x)).unwrap()
     };
@@ -220,7 +220,7 @@ fn c_prices_are_those_of_the_study() {
     let per_hour = [parse_price("A=1.001/h").unwrap(), parse_price("i3=0.366/h").unwrap()];
     let rated = [parse_rated("i2=35000").unwrap(), parse_rated("B=206250").unwrap()];
     let prices = Prices::new(&names, &per_hour, &rated).unwrap();
-    let found = compare(&results, &prices);
+    let found = compare(&results, &prices, Lang::En);
     let rated = |name: &str| {
         let cost = found.costs.iter().find(|cost| cost.name == name && cost.of == "rated");
         cost.unwrap().per_1m_iops.unwrap()

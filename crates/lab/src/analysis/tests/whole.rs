@@ -224,7 +224,7 @@ fn many_groups_are_counted() {
         }
     }
     let found = analyse(&results);
-    assert_eq!(found.verdict[0], "Of 3 groups the fastest is hakobu in 2 and cp in 1.");
+    assert_eq!(found.verdict[0], "hakobu is the fastest in 2 of 3 groups, cp in 1.");
     assert_eq!(found.comparisons.len(), 3);
     for run in results.runs.iter_mut().filter(|run| run.cell == 5) {
         run.wall_s *= 8.0;
