@@ -3,7 +3,7 @@
 
 use super::bench::show;
 use super::refuse;
-use super::report::{by_name, put, wrong};
+use super::report::{by_name, put};
 use super::results::find;
 use super::watch::files::Target;
 use crate::exit;
@@ -70,14 +70,14 @@ struct Plan {
 fn plan(typed: Typed) -> Result<Plan, String> {
     let mut plan = Plan::default();
     for given in &typed.options {
-        let text = || given.value.to_str().ok_or_else(|| wrong(given, "this is no text"));
         match given.name {
-            "price" => plan.per_hour.push(parse_price(text()?)?),
-            "rated" => plan.rated.push(parse_rated(text()?)?),
+            "price" => plan.per_hour.push(parse_price(given.text()?)?),
+            "rated" => plan.rated.push(parse_rated(given.text()?)?),
             "output" => plan.output = Some(PathBuf::from(&given.value)),
-            "format" => plan.format = Some(format(text()?).map_err(|why| wrong(given, why))?),
+            "format" => plan.format = Some(format(given.text()?).map_err(|why| given.wrong(why))?),
             "lang" => {
-                plan.lang = Lang::of_code(text()?).ok_or_else(|| wrong(given, "give en or ja"))?;
+                let known = Lang::of_code(given.text()?);
+                plan.lang = known.ok_or_else(|| given.wrong("give en or ja"))?;
             }
             "no-color" => plan.no_color = true,
             other => return Err(format!("--{other} is not known to compare")),

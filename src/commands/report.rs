@@ -4,7 +4,7 @@ use super::refuse;
 use super::watch::files::Target;
 use crate::exit;
 use crate::options::report::TABLE;
-use crate::options::{Given, Refused, Typed};
+use crate::options::{Refused, Typed};
 use crate::show::output::{self, Output};
 use hakobu_lab::report::{Format, Lang, Part, render};
 use hakobu_lab::results::read::read;
@@ -45,11 +45,11 @@ fn plan(typed: Typed) -> Result<Plan, String> {
             "format" => {
                 let known = given.value.to_str().and_then(Format::of_name);
                 let why = "give html, md, csv, json or svg";
-                format = Some(known.ok_or_else(|| wrong(given, why))?);
+                format = Some(known.ok_or_else(|| given.wrong(why))?);
             }
             "lang" => {
                 let known = given.value.to_str().and_then(Lang::of_code);
-                lang = known.ok_or_else(|| wrong(given, "give en or ja"))?;
+                lang = known.ok_or_else(|| given.wrong("give en or ja"))?;
             }
             other => return Err(format!("--{other} is not known to report")),
         }
@@ -76,10 +76,6 @@ pub(super) fn by_name(path: &Path) -> Result<Format, String> {
             path.display()
         )
     })
-}
-
-pub(super) fn wrong(given: &Given, why: &str) -> String {
-    format!("--{}={}: {why}", given.name, given.value.display())
 }
 
 /// Reads, analyses, writes. The error is a sentence.
