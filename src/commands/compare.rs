@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn names_and_places() {
         let plan = read("i2=x/a ./b=c =d e= --price i2=1/h --rated B=5/3 -o o.md").unwrap();
-        let results = [
+        let results: [(Option<String>, OsString); 4] = [
             (Some("i2".to_owned()), "x/a".into()),
             (None, "./b=c".into()),
             (None, "=d".into()),

@@ -4,6 +4,7 @@
 //! [`crate::results`].
 
 pub mod data;
+mod elsewhere;
 pub mod plan;
 pub mod run;
 pub mod spec;

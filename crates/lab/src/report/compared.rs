@@ -109,60 +109,62 @@ pub(super) fn blocks(of: &Compared, results: &[Results], words: &Words) -> Vec<B
     said
 }
 
-/// What a row is besides its place: the tool and its other parameters.
-fn line_of(row: &Row, all: &[Row]) -> String {
-    let same = |other: &&Row| other.group == row.group && other.series == row.series;
-    let varying = row.parameters.iter().filter(|(name, value)| {
-        all.iter().filter(same).any(|other| other.parameters.get(*name) != Some(*value))
-    });
-    let parts: Vec<String> = varying.map(|(name, value)| format!("{name}={value}")).collect();
-    match parts.is_empty() {
-        true => row.series.clone(),
-        false => format!("{}, {}", row.series, parts.join(", ")),
-    }
+/// What each row is besides its place: the tool, and parameters that tell its rows apart.
+fn labels(all: &[Row]) -> Vec<String> {
+    let label = |row: &Row| {
+        let same = |other: &&Row| other.group == row.group && other.series == row.series;
+        let varying = row.parameters.iter().filter(|(name, value)| {
+            all.iter().filter(same).any(|other| other.parameters.get(*name) != Some(*value))
+        });
+        let parts: Vec<String> = varying.map(|(name, value)| format!("{name}={value}")).collect();
+        match parts.is_empty() {
+            true => row.series.clone(),
+            false => format!("{}, {}", row.series, parts.join(", ")),
+        }
+    };
+    all.iter().map(label).collect()
 }
 
 /// Where something is swept: the swept number down, tools across, in each cell all results as published
 /// studies have them: `6916 / 28,810 (416.5 %)`.
 fn studies(of: &Compared, words: &Words) -> Vec<Table> {
     let Some(x_name) = of.x_name.as_deref() else { return Vec::new() };
+    let labels = labels(&of.rows);
+    let swept = || of.rows.iter().zip(&labels).filter(|(row, _)| row.x.is_some());
     let mut groups: Vec<&str> = Vec::new();
-    for row in of.rows.iter().filter(|row| row.x.is_some()) {
+    for (row, _) in swept() {
         if !groups.contains(&row.group.as_str()) {
             groups.push(&row.group);
         }
     }
     let unit = Unit::of(&of.metric);
+    let metric = match unit.name {
+        "" => of.metric.clone(),
+        unit => format!("{} ({unit})", of.metric),
+    };
     let first = of.names.first().map_or(NONE, String::as_str);
     let tables = groups.into_iter().map(|group| {
-        let rows: Vec<&Row> =
-            of.rows.iter().filter(|row| row.group == group && row.x.is_some()).collect();
-        let mut lines: Vec<String> = Vec::new();
-        let mut places: Vec<f64> = rows.iter().filter_map(|row| row.x).collect();
-        for row in &rows {
-            let line = line_of(row, &of.rows);
-            if !lines.contains(&line) {
-                lines.push(line);
+        let rows: Vec<(&Row, &String)> = swept().filter(|(row, _)| row.group == group).collect();
+        let mut lines: Vec<&String> = Vec::new();
+        for (_, label) in &rows {
+            if !lines.contains(label) {
+                lines.push(label);
             }
         }
+        let mut places: Vec<f64> = rows.iter().filter_map(|(row, _)| row.x).collect();
         places.sort_by(f64::total_cmp);
         places.dedup();
         let names = lines.iter().map(|line| format!("#{line}"));
         let heads: Vec<String> = [format!("#{x_name}")].into_iter().chain(names).collect();
         let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-        let metric = match unit.name {
-            "" => of.metric.clone(),
-            unit => format!("{} ({unit})", of.metric),
-        };
         let names = of.names.join(" / ");
         let caption = with(words.study_caption, &[words.group(group), &metric, &names, first]);
         let mut table = Table::new(caption, &heads);
         for x in places {
             let mut texts = vec![digits(x)];
             for line in &lines {
-                let row =
-                    rows.iter().find(|row| row.x == Some(x) && line_of(row, &of.rows) == *line);
-                texts.push(or_none(row.map(|row| together(row, &unit))));
+                let at = rows.iter().find(|(row, label)| row.x == Some(x) && label == line);
+                texts.push(or_none(at.map(|(row, _)| together(row, &unit))));
             }
             table.push(texts);
         }
@@ -199,8 +201,7 @@ fn every(of: &Compared, words: &Words) -> Table {
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let mut table = Table::new(with(words.rows_caption, &[first]), &heads);
     let unit = Unit::of(&of.metric);
-    for row in &of.rows {
-        let mut label = line_of(row, &of.rows);
+    for (row, mut label) in of.rows.iter().zip(labels(&of.rows)) {
         if !row.group.is_empty() {
             label = format!("{}: {label}", row.group);
         }

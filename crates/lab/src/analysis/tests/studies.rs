@@ -237,6 +237,31 @@ fn c_prices_are_those_of_the_study() {
     assert_eq!((cost.per_gb, cost.per_million_files), (None, None));
 }
 
+#[test]
+fn c_reads_reach_the_rated_limit_at_32_jobs_and_writes_at_1() {
+    let rows = |rates: [[f64; 8]; 2]| [("randread", rates[0]), ("randwrite", rates[1])];
+    let results = [
+        fio("i2", &rows([I2_RANDREAD, I2_RANDWRITE])),
+        fio("i3", &rows([I3_RANDREAD, I3_RANDWRITE])),
+    ];
+    let names = ["i2".to_owned(), "i3".to_owned()];
+    let rated = [parse_rated("A=35000/35000").unwrap(), parse_rated("B=206250/18750").unwrap()];
+    let prices = Prices::new(&names, &[], &rated).unwrap();
+    let found = compare(&results, &prices, Lang::En);
+    let said = |of: &str| {
+        let change = found.changes.iter().find(|c| c.what == "rated limit" && c.of == of).unwrap();
+        change.said[1].clone().unwrap()
+    };
+    assert_eq!(said("randread"), "reached with numjobs 32");
+    assert_eq!(said("randwrite"), "reached with numjobs 1");
+    // One number for both: writes never come near it.
+    let rated = [parse_rated("B=206250").unwrap()];
+    let prices = Prices::new(&names, &[], &rated).unwrap();
+    let found = compare(&results, &prices, Lang::Ja);
+    let change = found.changes.iter().find(|c| c.what == "公称値" && c.of == "randwrite").unwrap();
+    assert_eq!(change.said, [None, Some("未到達".to_owned())]);
+}
+
 /// s3cmd under parallel with as many jobs as there are files, and four a core (2013): one run each.
 #[test]
 fn d_one_run_each_claims_nothing() {

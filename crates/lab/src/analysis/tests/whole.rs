@@ -6,7 +6,7 @@ use crate::results::{Curves, Results};
 use hakobu_transfer::verdict::Resource;
 
 /// hakobu and rsync over jobs on two CPUs, with a control; rsync takes three times the CPU.
-fn two_tools(noise: f64, seed: u64, blocks: u32) -> Results {
+pub(super) fn two_tools(noise: f64, seed: u64, blocks: u32) -> Results {
     let mut results = campaign();
     results.header.seed = seed;
     let mut random = fastrand::Rng::with_seed(seed);
