@@ -92,6 +92,7 @@ proptest! {
     fn signals(numbers in prop::collection::vec(any(), 12)) {
         let of = |at: usize| Some(numbers[at]);
         let signals = Signals {
+            lang: Lang::En,
             cpus: numbers[0],
             used: numbers[1],
             jobs: of(2),
@@ -108,6 +109,9 @@ proptest! {
             after: of(3),
         };
         prop_assert!(judge(&signals).sentence(Lang::En).ends_with('.'));
+        let ja = Signals { lang: Lang::Ja, ..signals };
+        prop_assert!(judge(&ja).sentence(Lang::Ja).ends_with('。'));
+        prop_assert_eq!(judge(&ja).resource, judge(&signals).resource);
     }
 
     #[test]
