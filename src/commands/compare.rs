@@ -89,9 +89,8 @@ fn plan(typed: Typed) -> Result<Plan, String> {
     plan.output = plan.output.filter(|path| path.as_os_str() != "-");
     if let (None, Some(path)) = (plan.format, &plan.output) {
         let named = by_name(path)?;
-        plan.format = Some(has_form(named).map_err(|why| {
-            format!("--output={}: {why}", path.display())
-        })?);
+        plan.format =
+            Some(has_form(named).map_err(|why| format!("--output={}: {why}", path.display()))?);
     }
     plan.results = typed.paths.into_iter().map(named).collect();
     for (at, (name, _)) in plan.results.iter().enumerate() {
@@ -141,7 +140,8 @@ impl Plan {
         let target = self.output.as_deref().map(Target::open).transpose()?;
         let results = self.results.iter().map(|(_, path)| read(&find(Some(path))?));
         let results: Vec<Results> = results.collect::<Result<_, String>>()?;
-        let given: Vec<Option<String>> = self.results.iter().map(|(name, _)| name.clone()).collect();
+        let given: Vec<Option<String>> =
+            self.results.iter().map(|(name, _)| name.clone()).collect();
         let names = names(&results, &given);
         let prices = Prices::new(&names, &self.per_hour, &self.rated).map_err(Failed::Usage)?;
         let text = match self.format {
@@ -198,7 +198,10 @@ mod tests {
         assert_eq!(plan.results, results);
         assert_eq!(plan.per_hour, [("i2".to_owned(), 1.0)]);
         let rated = Rated { reads: 5.0, writes: Some(3.0) };
-        assert_eq!((plan.rated, plan.format), (vec![("B".to_owned(), rated)], Some(Format::Markdown)));
+        assert_eq!(
+            (plan.rated, plan.format),
+            (vec![("B".to_owned(), rated)], Some(Format::Markdown))
+        );
         assert_eq!(read("a b").unwrap().format, None);
     }
 }

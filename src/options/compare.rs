@@ -31,7 +31,12 @@ const OPTIONS: &[Opt] = &[
         "the IOPS that one is sold with: A=206250, or of reads and of writes: A=206250/18750",
     )
     .takes(Takes::Values("NAME=IOPS")),
-    value("output", Some('o'), "FILE", "write to FILE (its name ends in .html, .md, .csv or .json)"),
+    value(
+        "output",
+        Some('o'),
+        "FILE",
+        "write to FILE (its name ends in .html, .md, .csv or .json)",
+    ),
     value(
         "format",
         None,

@@ -147,13 +147,17 @@ fn every_form() {
         serde_json::from_str(&std::fs::read_to_string(area.path().join("both.json")).unwrap())
             .unwrap();
     assert_eq!(json["rows"].as_array().unwrap().len(), 32);
-    let rated = json["costs"].as_array().unwrap().iter().find(|cost| {
-        cost["name"] == "i3" && cost["of"] == "rated for reads"
-    });
+    let rated = json["costs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|cost| cost["name"] == "i3" && cost["of"] == "rated for reads");
     let price = rated.unwrap()["per_1m_iops"].as_f64().unwrap();
     assert!((price - 0.366 / 206_250.0 * 1e6).abs() < 1e-9, "{price}");
     let ja = compare(&area, "--lang ja").ok().out();
-    for part in ["用途別の選び方", "変わる結論", "1M IOPS あたり最安、公称値（読み込み）: i3", "費用"] {
+    for part in
+        ["用途別の選び方", "変わる結論", "1M IOPS あたり最安、公称値（読み込み）: i3", "費用"]
+    {
         assert!(ja.contains(part), "{part}\n{ja}");
     }
 }

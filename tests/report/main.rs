@@ -18,7 +18,11 @@ use std::process::{Command, Stdio};
 /// Runs `hakobu` in a folder; results are kept in it as well.
 fn hakobu(dir: &Path, words: &[&str]) -> Run {
     let mut command = Command::new(program());
-    command.current_dir(dir).args(words).stdin(Stdio::null()).env("XDG_STATE_HOME", dir.join("state"));
+    command
+        .current_dir(dir)
+        .args(words)
+        .stdin(Stdio::null())
+        .env("XDG_STATE_HOME", dir.join("state"));
     Run::new(words.join(" "), command.output().unwrap())
 }
 

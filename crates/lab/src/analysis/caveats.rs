@@ -55,7 +55,8 @@ fn failed(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     let (why, names) = (why.trim_end_matches('.'), names(view, &ids));
     Some(match view.lang {
         Lang::En => {
-            format!("{} failed and do not count ({names}){why}.", things(count, "run"))
+            let (runs, does) = (things(count, "run"), if count == 1 { "does" } else { "do" });
+            format!("{runs} failed and {does} not count ({names}){why}.")
         }
         Lang::Ja => format!("失敗した {count} 回は数に入れていません（{names}）{why}。"),
     })
@@ -74,10 +75,9 @@ fn one(view: &View<'_>, en: &str, ja: &str, ids: &[u32]) -> String {
 
 fn not_whole(view: &View<'_>) -> Option<String> {
     let (en, ja) = match view.results.end.as_ref().map(|end| end.reason.as_str()) {
-        Some("stopped") => (
-            "The campaign was stopped before its end.",
-            "キャンペーンは途中で止められました。",
-        ),
+        Some("stopped") => {
+            ("The campaign was stopped before its end.", "キャンペーンは途中で止められました。")
+        }
         Some("budget") => (
             "The campaign's time was over before all runs were made.",
             "すべての測定が終わる前に時間切れになりました。",
@@ -147,7 +147,9 @@ fn controls(view: &View<'_>, analysis: &Analysis) -> Option<String> {
         Lang::En => {
             format!("A loud machine: the same tool against itself differs by up to {noise}.")
         }
-        Lang::Ja => format!("ノイズの多いマシンです。同じツール同士でも最大 {noise} の差があります。"),
+        Lang::Ja => {
+            format!("ノイズの多いマシンです。同じツール同士でも最大 {noise} の差があります。")
+        }
     })
 }
 
@@ -162,7 +164,9 @@ fn moved(view: &View<'_>, analysis: &Analysis) -> Option<String> {
             let runs = things(count, "run");
             format!("{runs} far from the others of their cell ({names}); they count.")
         }
-        Lang::Ja => format!("同じセルの他の測定から離れたものが {count} 回（{names}）。除いていません。"),
+        Lang::Ja => {
+            format!("同じセルの他の測定から離れたものが {count} 回（{names}）。除いていません。")
+        }
     })
 }
 
@@ -232,19 +236,14 @@ fn short(view: &View<'_>, analysis: &Analysis) -> Option<String> {
 
 fn overhead(view: &View<'_>) -> Option<String> {
     let share = view.results.end.as_ref()?.overhead;
-    let (en, ja) = (
-        "Measuring itself took {} of the time.",
-        "測定自体が時間の {} を使いました。",
-    );
+    let (en, ja) = ("Measuring itself took {} of the time.", "測定自体が時間の {} を使いました。");
     (share > OVERHEAD_MAX).then(|| view.lang.pick(en, ja).replace("{}", &percent(share)))
 }
 
 fn scale(view: &View<'_>) -> Option<String> {
     let scale = view.results.header.scale;
-    let (en, ja) = (
-        "Data at {} times the size that is described.",
-        "データは記述された規模の {} 倍です。",
-    );
+    let (en, ja) =
+        ("Data at {} times the size that is described.", "データは記述された規模の {} 倍です。");
     (scale > 0.0 && (scale - 1.0).abs() > 1e-9)
         .then(|| view.lang.pick(en, ja).replace("{}", &times(scale)))
 }

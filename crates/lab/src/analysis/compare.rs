@@ -63,9 +63,10 @@ pub fn names(results: &[Results], given: &[Option<String>]) -> Vec<String> {
         unique.len() == names.len() && names.iter().all(|name| !name.is_empty())
     };
     let called = |by: &dyn Fn(usize, &Results) -> String| -> Vec<String> {
-        let each = results.iter().enumerate().map(|(at, of)| {
-            given.get(at).cloned().flatten().unwrap_or_else(|| by(at, of))
-        });
+        let each = results
+            .iter()
+            .enumerate()
+            .map(|(at, of)| given.get(at).cloned().flatten().unwrap_or_else(|| by(at, of)));
         each.collect()
     };
     let machines = called(&|_, of| of.header.machine.name.clone());
@@ -75,9 +76,7 @@ pub fn names(results: &[Results], given: &[Option<String>]) -> Vec<String> {
     } else if differ(&campaigns) {
         campaigns
     } else {
-        called(&|at, of| {
-            format!("{} #{}", of.header.machine.name, at + 1).trim_start().to_owned()
-        })
+        called(&|at, of| format!("{} #{}", of.header.machine.name, at + 1).trim_start().to_owned())
     }
 }
 

@@ -32,8 +32,8 @@ pub use knee::{Knee, knee};
 pub use lang::Lang;
 pub use limits::{Limiting, Stretch};
 pub use prices::{Prices, Rated, parse_price, parse_rated};
-pub(crate) use say::{level as level_words, resource as resource_words};
 pub use ratio::{Claim, PAIRS_MIN, Ratio, paired, unpaired};
+pub(crate) use say::{level as level_words, resource as resource_words};
 pub use steady::{Steady, steady};
 
 use std::collections::BTreeMap;

@@ -142,6 +142,17 @@ pub(super) fn of_range(from: f64, to: f64, name: &str, lang: Lang) -> String {
     }
 }
 
+/// Two pieces of a Japanese sentence: a space where one of them is Latin there, none between two
+/// Japanese ones or at a bracket.
+pub(super) fn beside(before: &str, after: &str) -> String {
+    let is_mark = |c: char| matches!(c, '、' | '。' | '（' | '）');
+    let gap = match (before.chars().next_back(), after.chars().next()) {
+        (Some(a), Some(b)) => (a.is_ascii() || b.is_ascii()) && !is_mark(a) && !is_mark(b),
+        _ => false,
+    };
+    format!("{before}{}{after}", if gap { " " } else { "" })
+}
+
 /// `2.9 to 3.4`, `2.9〜3.4`.
 pub(super) fn span(low: &str, high: &str, lang: Lang) -> String {
     format!("{low}{}{high}", lang.pick(" to ", "〜"))
@@ -202,8 +213,8 @@ pub(super) fn uncapital(text: &str) -> String {
 pub(crate) fn level(of: Level, lang: Lang) -> &'static str {
     match of {
         Level::NotDetermined => lang.pick("not determined", "判定できない"),
-        Level::Consistent => lang.pick("consistent with", "矛盾なし"),
-        Level::AtLimit => lang.pick("at the limit of", "上限に到達"),
+        Level::Consistent => lang.pick("consistent with that", "矛盾なし"),
+        Level::AtLimit => lang.pick("at the limit", "上限に到達"),
         Level::Proven => lang.pick("proven", "実験で確認"),
     }
 }

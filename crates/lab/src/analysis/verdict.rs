@@ -5,7 +5,9 @@ mod best;
 
 use super::proofs::{Found, Says};
 use super::rivals::lead;
-use super::say::{capital, is_many, level, percent, rate, resource, sentences, span, uncapital};
+use super::say::{
+    beside, capital, is_many, level, percent, rate, resource, sentences, span, uncapital,
+};
 use super::view::View;
 use super::{Analysis, Lang, Model, Sweep};
 
@@ -58,17 +60,21 @@ fn knees(view: &View<'_>, sweeps: &[&Sweep]) -> Option<String> {
             (true, _, Lang::En) => {
                 format!("for {series} {at} {are} best, where the sweep ends: more may be better")
             }
-            (true, _, Lang::Ja) => format!(
-                "{series} は {at} が最良ですが、スイープの端なので、さらに増やすと速くなるかもしれません"
-            ),
+            (true, _, Lang::Ja) => {
+                let at = beside(&at, "が最良です");
+                format!(
+                    "{series} は {at}が、スイープの端なので、さらに増やすと速くなるかもしれません"
+                )
+            }
             (false, true, Lang::En) => {
                 format!("for {series} {at} {are} enough ({share} of the best, with {best})")
             }
             (false, true, Lang::Ja) => {
-                format!("{series} は {at} で十分です（最良の {best} の {share}）")
+                let (at, best) = (beside(&at, "で十分です"), beside(&best, "の"));
+                format!("{series} は {at}（最良の {best} {share}）")
             }
             (false, false, Lang::En) => format!("for {series} {at} {are} best"),
-            (false, false, Lang::Ja) => format!("{series} は {at} が最良です"),
+            (false, false, Lang::Ja) => format!("{series} は {}", beside(&at, "が最良です")),
         })
     });
     let words: Vec<String> = words.collect();
@@ -160,9 +166,9 @@ fn predicts(view: &View<'_>, sweeps: &[&Sweep]) -> Option<String> {
     let shape = match (fit.model, peak, lang) {
         (_, None, _) => String::new(),
         (Model::Cap, Some(peak), Lang::En) => format!("; it is flat from {peak} on"),
-        (Model::Cap, Some(peak), Lang::Ja) => format!("。{peak}から先は頭打ちです"),
+        (Model::Cap, Some(peak), Lang::Ja) => format!("。{}", beside(&peak, "から先は頭打ちです")),
         (Model::Usl, Some(peak), Lang::En) => format!("; its peak is at {peak}"),
-        (Model::Usl, Some(peak), Lang::Ja) => format!("。最大は {peak}です"),
+        (Model::Usl, Some(peak), Lang::Ja) => format!("。最大は {}", beside(&peak, "です")),
     };
     Some(match lang {
         Lang::En => format!(
@@ -170,8 +176,9 @@ fn predicts(view: &View<'_>, sweeps: &[&Sweep]) -> Option<String> {
              the end of the sweep{shape}."
         ),
         Lang::Ja => format!(
-            "{series} の当てはめ曲線は {twice}で {then}（{span}）と予測します（スイープの端では \
-             {measured}）{shape}。"
+            "{series} の当てはめ曲線は {} {then}（{span}）と予測します（スイープの端では \
+             {measured}）{shape}。",
+            beside(&twice, "で"),
         ),
     })
 }

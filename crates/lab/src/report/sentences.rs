@@ -18,7 +18,7 @@ pub(super) fn claim(of: Claim, words: &Words) -> &'static str {
     }
 }
 
-/// What limited: `the CPU (at the limit of: 1.97 of 2 CPUs used)`.
+/// What limited: `the CPU (at the limit: 1.97 of 2 CPUs used)`.
 pub(super) fn limit_text(of: &Limiting, words: &Words) -> String {
     let lang = words.lang;
     if !of.is_determined() {

@@ -30,7 +30,13 @@ pub fn terminal(results: &Results, analysis: &Analysis, width: usize, color: boo
 }
 
 /// Results side by side as such lines.
-pub fn compared(of: &Compared, results: &[Results], width: usize, color: bool, lang: Lang) -> String {
+pub fn compared(
+    of: &Compared,
+    results: &[Results],
+    width: usize,
+    color: bool,
+    lang: Lang,
+) -> String {
     let mut sheet = Sheet::new(width, color);
     for block in blocks(of, results, lang.words()) {
         match block {
@@ -191,7 +197,11 @@ impl Page {
             self.sheet.line(&shown, if own { GREEN } else { "" });
         }
         if intervals.iter().any(|of| !of.is_point()) {
-            self.sheet.text("bars begin at 0; ▓ and ░: the 95 % interval of the median", GAP, FAINT);
+            self.sheet.text(
+                "bars begin at 0; ▓ and ░: the 95 % interval of the median",
+                GAP,
+                FAINT,
+            );
         }
         self.sheet.out.push('\n');
     }

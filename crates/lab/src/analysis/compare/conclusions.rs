@@ -4,7 +4,7 @@ use super::{Part, of};
 use crate::analysis::compared::Change;
 use crate::analysis::prices::Prices;
 use crate::analysis::rivals::lead;
-use crate::analysis::say::{Join, level, listed, resource};
+use crate::analysis::say::{Join, beside, level, listed, resource};
 use crate::analysis::{Lang, Sweep};
 use crate::results::Cell;
 use std::collections::BTreeSet;
@@ -70,7 +70,8 @@ fn best_tool(parts: &[Part<'_>], group: &str, one_group: bool) -> Change {
         .cloned()
         .reduce(|a, b| a.into_iter().filter(|name| b.contains(name)).collect());
     let differs = known.len() > 1 && common.is_none_or(|names| names.is_empty());
-    let said = leads.into_iter().map(|names| Some(listed(&names?, Join::Or, lang_of(parts)))).collect();
+    let said =
+        leads.into_iter().map(|names| Some(listed(&names?, Join::Or, lang_of(parts)))).collect();
     change(parts, ("best tool", "最良のツール"), &of(group, "", one_group), said, differs)
 }
 
@@ -80,12 +81,7 @@ fn lang_of(parts: &[Part<'_>]) -> Lang {
 }
 
 /// The sweep of a tool in one result.
-fn sweep<'a>(
-    part: &'a Part<'_>,
-    group: &str,
-    series: &str,
-    one_group: bool,
-) -> Option<&'a Sweep> {
+fn sweep<'a>(part: &'a Part<'_>, group: &str, series: &str, one_group: bool) -> Option<&'a Sweep> {
     let mut sweeps = part.analysis.sweeps.iter();
     sweeps.find(|of| of.series == series && (one_group || of.group == group))
 }
@@ -143,7 +139,7 @@ fn rated(
         let reached = cells.iter().find(|cell| value(cell).is_some_and(|v| v >= REACHED * iops));
         Some(match (reached.and_then(|cell| cell.x), part.view.lang) {
             (Some(x), Lang::En) => format!("reached with {}", part.view.of_x(x)),
-            (Some(x), Lang::Ja) => format!("{} で到達", part.view.of_x(x)),
+            (Some(x), Lang::Ja) => beside(&part.view.of_x(x), "で到達"),
             (None, lang) => lang.pick("not reached", "未到達").to_owned(),
         })
     });

@@ -1,8 +1,8 @@
 //! What things cost on each machine, and which one is best for what.
 
 use super::Part;
-use crate::analysis::compared::{Best, Cost};
 use crate::analysis::Lang;
+use crate::analysis::compared::{Best, Cost};
 use crate::analysis::prices::{Prices, per_1m_iops, per_amount, per_million_ios};
 use crate::analysis::ratio::{Claim, WORTH, unpaired};
 use crate::analysis::rivals::{Best as Cell, bests};
@@ -18,7 +18,10 @@ pub(super) fn costs(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> Vec
             let lang = part.view.lang;
             let both = [
                 (rated.reads, lang.pick("rated for reads", "公称値（読み込み）")),
-                (rated.writes.unwrap_or_default(), lang.pick("rated for writes", "公称値（書き込み）")),
+                (
+                    rated.writes.unwrap_or_default(),
+                    lang.pick("rated for writes", "公称値（書き込み）"),
+                ),
             ];
             let one = [(rated.reads, lang.pick("rated", "公称値"))];
             let all = if rated.writes.is_some() { both.as_slice() } else { one.as_slice() };
@@ -77,7 +80,9 @@ pub(super) fn best(parts: &[Part<'_>], costs: &[Cost], one_group: bool) -> Vec<B
     let ways: [Way; 3] = [
         (("cheapest for 1M IOPS", "1M IOPS あたり最安"), |cost| cost.per_1m_iops),
         (("cheapest per GB", "1 GB あたり最安"), |cost| cost.per_gb),
-        (("cheapest per million files", "100 万ファイルあたり最安"), |cost| cost.per_million_files),
+        (("cheapest per million files", "100 万ファイルあたり最安"), |cost| {
+            cost.per_million_files
+        }),
     ];
     let Some(first) = parts.first() else { return found };
     for ((en, ja), price) in ways {
@@ -123,7 +128,8 @@ fn fastest(parts: &[Part<'_>], one_group: bool) -> Vec<Best> {
             let own = part.view.groups().first().copied().filter(|_| one_group);
             let all = bests(&part.view, &part.analysis.cells, own.unwrap_or(group));
             let all = all.into_iter().filter(|of| series.is_empty() || of.cell.series == *series);
-            let better = |best: Cell<'_>, one: &Cell<'_>| part.view.is_better(one.value, best.value);
+            let better =
+                |best: Cell<'_>, one: &Cell<'_>| part.view.is_better(one.value, best.value);
             let best = all.reduce(|best, one| if better(best, &one) { one } else { best });
             candidates.extend(best.map(|best| (part, best.value, best.cell.id)));
         }

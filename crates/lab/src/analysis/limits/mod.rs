@@ -42,20 +42,24 @@ impl Limiting {
         self.level > Level::NotDetermined && self.resource != Resource::None
     }
 
-    /// `Limited by the CPU (at the limit of: 1.97 of 2 CPUs used).`
+    /// `Limited by the CPU (at the limit: 1.97 of 2 CPUs used).`
     pub(super) fn sentence(&self, lang: Lang) -> String {
         let evidence = self.evidence.join(lang.pick(", ", "、"));
-        let (what, level) =
-            (say::resource(self.resource, lang), say::level(self.level, lang));
+        let (what, level) = (say::resource(self.resource, lang), say::level(self.level, lang));
         match (self.is_determined(), evidence.is_empty(), lang) {
             (false, true, Lang::En) => "What limits is not determined.".to_owned(),
             (false, true, Lang::Ja) => "制限要因は判定できません。".to_owned(),
             (false, false, Lang::En) => format!("What limits is not determined ({evidence})."),
             (false, false, Lang::Ja) => format!("制限要因は判定できません（{evidence}）。"),
             (true, true, Lang::En) => format!("Limited by {what} ({level})."),
-            (true, true, Lang::Ja) => format!("制限要因は {what} です（{level}）。"),
+            (true, true, Lang::Ja) => {
+                format!("{}（{level}）。", say::beside(&say::beside("制限要因は", what), "です"))
+            }
             (true, false, Lang::En) => format!("Limited by {what} ({level}: {evidence})."),
-            (true, false, Lang::Ja) => format!("制限要因は {what} です（{level}: {evidence}）。"),
+            (true, false, Lang::Ja) => {
+                let what = say::beside(&say::beside("制限要因は", what), "です");
+                format!("{what}（{level}: {evidence}）。")
+            }
         }
     }
 }
@@ -175,25 +179,25 @@ impl Stretch {
         let of = |x| say::of_x(x, x_name, lang);
         let (at_first, at_last) = (self.from_x <= first, self.to_x >= last);
         let is_point = self.from_x >= self.to_x;
+        let place = |en: &str, x: &str, ja: &str| match lang {
+            Lang::En => en.replace("{}", x),
+            Lang::Ja => say::beside(x, ja),
+        };
         let place = match (at_first, at_last) {
-            _ if first >= last => lang.pick("with {}", "{} では").replace("{}", &of(first)),
-            (true, false) if !is_point => {
-                lang.pick("up to {}", "{} までは").replace("{}", &of(self.to_x))
-            }
-            (false, true) => lang.pick("from {} on", "{} からは").replace("{}", &of(self.from_x)),
-            (_, false) if is_point => {
-                lang.pick("with {}", "{} では").replace("{}", &of(self.to_x))
-            }
+            _ if first >= last => place("with {}", &of(first), "では"),
+            (true, false) if !is_point => place("up to {}", &of(self.to_x), "までは"),
+            (false, true) => place("from {} on", &of(self.from_x), "からは"),
+            (_, false) if is_point => place("with {}", &of(self.to_x), "では"),
             _ => {
                 let range = say::of_range(self.from_x, self.to_x, x_name, lang);
-                lang.pick("from {}", "{} では").replace("{}", &range)
+                place("from {}", &range, "では")
             }
         };
         let what = match self.limiting.is_determined() {
             true => say::resource(self.limiting.resource, lang),
             false => lang.pick("not determined", "判定できず"),
         };
-        format!("{place} {what}")
+        lang.pick(format!("{place} {what}"), say::beside(&place, what))
     }
 }
 

@@ -196,7 +196,11 @@ impl Signals {
         }
         let gain = self.after.or(self.before).unwrap_or_default().min(1.0);
         let evidence = [
-            Some(self.say("each job waits {} of its time", "各ジョブは時間の {} を待機", 1.0 - share)),
+            Some(self.say(
+                "each job waits {} of its time",
+                "各ジョブは時間の {} を待機",
+                1.0 - share,
+            )),
             Some(self.say(
                 "{} of a change of jobs come through",
                 "ジョブ数の変化の {} が速さに反映",

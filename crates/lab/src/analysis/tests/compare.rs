@@ -83,7 +83,10 @@ fn equal_names_are_numbered() {
     assert_eq!(found.names, ["a #1", "a #2"]);
     let mut other = machine("a", 1.0);
     other.header.name = "again".to_owned();
-    assert_eq!(compare(&[machine("a", 1.0), other], &Prices::default(), Lang::En).names, ["test", "again"]);
+    assert_eq!(
+        compare(&[machine("a", 1.0), other], &Prices::default(), Lang::En).names,
+        ["test", "again"]
+    );
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn its_own_verdict_comes_first() {
     assert_eq!((found.resource, found.level, found.own), (Resource::Cpu, Level::Consistent, true));
     assert_eq!(
         found.sentence(Lang::En),
-        "Limited by the CPU (consistent with: its own verdict in 2 of 3 runs, cpu used cores 1.98)."
+        "Limited by the CPU (consistent with that: its own verdict in 2 of 3 runs, cpu used cores 1.98)."
     );
     let text = serde_json::to_string(&found).unwrap();
     assert!(text.starts_with(r#"{"resource":"cpu","level":"consistent","#), "{text}");

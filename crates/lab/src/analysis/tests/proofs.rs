@@ -101,7 +101,10 @@ fn another_endpoint() {
     ] {
         let found = analyse(&tried("endpoint", 1.0, &ratios));
         let sentence = &found.proofs[0].sentence;
-        assert!(sentence.contains("with another endpoint ") && sentence.ends_with(follows), "{sentence}");
+        assert!(
+            sentence.contains("with another endpoint ") && sentence.ends_with(follows),
+            "{sentence}"
+        );
         // It says something of the server, nothing of CPUs.
         assert_eq!(found.cells[0].limiting.resource, Resource::Cpu);
     }

@@ -69,7 +69,7 @@ fn a_campaign_says_what_its_machine_is() {
     for part in [
         " times as fast as rsync (",
         "For hakobu 8 jobs are ",
-        "up to 4 jobs latency (consistent with), from 8 jobs on the CPU (",
+        "up to 4 jobs latency (consistent with that), from 8 jobs on the CPU (",
     ] {
         assert!(verdict.contains(part), "{part}: {verdict}");
     }
@@ -250,5 +250,5 @@ fn a_tool_that_finds_its_jobs_by_itself_is_told_first() {
         results.runs.last_mut().unwrap().verdict = Some(verdict.clone());
     }
     let found = analyse(&results).verdict.join(" ");
-    assert!(found.contains("What limits hakobu auto: the CPU (at the limit of); hakobu: up to 4"));
+    assert!(found.contains("What limits hakobu auto: the CPU (at the limit); hakobu: up to 4"));
 }

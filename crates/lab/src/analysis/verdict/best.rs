@@ -1,7 +1,7 @@
 //! Who is ahead, in words; and who is level with whom, as far as the runs tell.
 
 use crate::analysis::rivals::{Best, Lead, lead};
-use crate::analysis::say::{Join, capital, listed, sentences, span, times};
+use crate::analysis::say::{Join, beside, capital, listed, sentences, span, times};
 use crate::analysis::view::View;
 use crate::analysis::{Analysis, Lang, Ratio};
 
@@ -30,7 +30,7 @@ pub(super) fn best(view: &View<'_>, analysis: &Analysis) -> Option<String> {
             false => of_lead(view, lead),
         });
         let all = sentences(&each.collect::<Vec<_>>(), lang);
-        return Some(if several { capital(&all) } else { all });
+        return Some(if several && lang == Lang::En { capital(&all) } else { all });
     }
     let firsts = counted(leads.iter().map(|(_, lead)| lead.first.cell.series.as_str()));
     let is_alone = |series: &str| view.cells.iter().all(|cell| cell.series == series);
@@ -87,9 +87,9 @@ fn ties(leads: &[Led<'_>], firsts: &[(&str, usize)], lang: Lang) -> Vec<String> 
     let mut said = Vec::new();
     for unsure in [false, true] {
         for (first, _) in firsts {
-            let of_first = leads.iter().filter(|(_, lead)| {
-                lead.first.cell.series == *first && lead.unsure == unsure
-            });
+            let of_first = leads
+                .iter()
+                .filter(|(_, lead)| lead.first.cell.series == *first && lead.unsure == unsure);
             // Each rival with the groups in which it is level.
             let mut rivals: Vec<(&str, Vec<String>)> = Vec::new();
             for (group, lead) in of_first {
@@ -213,8 +213,9 @@ fn of_lead(view: &View<'_>, lead: &Lead<'_>) -> String {
 
 /// ` (2.9 to 3.4)`, `（2.9〜3.4 倍）`.
 fn within(ratio: &Ratio, lang: Lang) -> String {
-    let span = span(&times(ratio.ratio.low), &times(ratio.ratio.high), lang);
-    match (ratio.ratio.is_point(), lang) {
+    let (low, high) = (times(ratio.ratio.low), times(ratio.ratio.high));
+    let span = span(&low, &high, lang);
+    match (low == high, lang) {
         (true, _) => String::new(),
         (false, Lang::En) => format!(" ({span})"),
         (false, Lang::Ja) => format!("（{span} 倍）"),
@@ -226,7 +227,7 @@ fn reached(view: &View<'_>, best: &Best<'_>) -> String {
     let value = view.measured(best.value);
     match (best.cell.x.map(|x| view.of_x(x)), view.lang) {
         (Some(x), Lang::En) => format!("{value} with {x}"),
-        (Some(x), Lang::Ja) => format!("{x}で {value}"),
+        (Some(x), Lang::Ja) => format!("{} {value}", beside(&x, "で")),
         (None, _) => value,
     }
 }

@@ -308,10 +308,16 @@ mod tests {
         let shell = |file: &str, rate| {
             Action::Shell(format!("echo '8:0 {rate}' > /g/blkio.throttle.{file}_device"))
         };
-        assert_eq!(found[0].planned.prepare[1..], ["read_iops", "write_iops"].map(|of| shell(of, 1500)));
+        assert_eq!(
+            found[0].planned.prepare[1..],
+            ["read_iops", "write_iops"].map(|of| shell(of, 1500))
+        );
         // What the cell limits besides stays as it is: its own commands come before.
         assert_eq!(found[1].planned.prepare[0], planned.prepare[0]);
-        assert_eq!(found[1].planned.prepare[1..], ["read_bps", "write_bps"].map(|of| shell(of, 500_000)));
+        assert_eq!(
+            found[1].planned.prepare[1..],
+            ["read_bps", "write_bps"].map(|of| shell(of, 500_000))
+        );
         for nothing in [None, disk(None, None), disk(Some(1), Some(1))] {
             planned.disk = nothing;
             assert!(changes(&Plan::default(), &planned, &how).is_empty());

@@ -124,7 +124,10 @@ fn one(name: Spot<String>, mut table: Table<'_>) -> Result<Place, Error> {
 fn endpoint_of(table: &mut Table<'_>) -> Result<Option<String>, Error> {
     let Some(endpoint) = table.text("endpoint")? else { return Ok(None) };
     let starts = ["http://", "https://"];
-    if !starts.iter().any(|start| endpoint.value.len() > start.len() && endpoint.value.starts_with(start)) {
+    if !starts
+        .iter()
+        .any(|start| endpoint.value.len() > start.len() && endpoint.value.starts_with(start))
+    {
         let why = "must begin with http:// or https://";
         return Err(table.wrong(endpoint.at, "endpoint", why));
     }

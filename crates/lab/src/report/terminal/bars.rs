@@ -55,7 +55,8 @@ mod tests {
     use super::*;
 
     fn bars(values: &[(f64, f64, f64)], room: usize) -> Vec<String> {
-        let of = |(low, mid, high): &(f64, f64, f64)| Interval { low: *low, mid: *mid, high: *high };
+        let of =
+            |(low, mid, high): &(f64, f64, f64)| Interval { low: *low, mid: *mid, high: *high };
         let values: Vec<Interval> = values.iter().map(of).collect();
         let scale = Scale::new(&values, room).unwrap();
         values.iter().map(|of| scale.bar(of)).collect()
@@ -69,7 +70,10 @@ mod tests {
             ["████", "██", "█▏", "▏"]
         );
         // Twice the value is twice the length, whatever the smallest is: bars begin at 0.
-        assert_eq!(bars(&[point(100.0), point(99.0), point(50.0)], 8), ["████████", "███████▉", "████"]);
+        assert_eq!(
+            bars(&[point(100.0), point(99.0), point(50.0)], 8),
+            ["████████", "███████▉", "████"]
+        );
     }
 
     #[test]

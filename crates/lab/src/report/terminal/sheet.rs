@@ -70,7 +70,9 @@ impl Sheet {
         let widths: Vec<usize> = heads
             .iter()
             .enumerate()
-            .map(|(at, head)| in_column(at).map(|text| columns(text)).fold(columns(head), usize::max))
+            .map(|(at, head)| {
+                in_column(at).map(|text| columns(text)).fold(columns(head), usize::max)
+            })
             .collect();
         let says = |at: &usize| in_column(*at).any(|text| !text.is_empty() && text != NONE);
         let mut left: Vec<usize> = (1..heads.len()).filter(says).collect();

@@ -154,7 +154,8 @@ fn another_endpoint_is_for_stores_that_commands_name() {
     assert_eq!(plan.cells[0].endpoint.as_deref(), Some("https://a.example"));
     assert!(plan.cells[0].names_endpoint() && plan.left_out.is_empty(), "{:?}", plan.left_out);
     // A server of the campaign has keys that nobody else knows.
-    let served = text.replace("url = \"s3://things/p\"\nendpoint = \"https://a.example\"", "serve = \"null\"");
+    let served = text
+        .replace("url = \"s3://things/p\"\nendpoint = \"https://a.example\"", "serve = \"null\"");
     let plan = small(&served, &[]).unwrap();
     assert_eq!(plan.cells[0].endpoint, None);
     assert!(plan.left_out.iter().any(|line| line.starts_with("another endpoint: ")));
@@ -162,7 +163,10 @@ fn another_endpoint_is_for_stores_that_commands_name() {
         (text.replace("https://b", "b"), "endpoint: must begin with http:// or https://"),
         (text.replace("[prove]", "[prove]\nother = 1"), "prove.other"),
         (
-            text.replace("url = \"s3://things/p\"\nendpoint = \"https://a.example\"", "path = \"p\""),
+            text.replace(
+                "url = \"s3://things/p\"\nendpoint = \"https://a.example\"",
+                "path = \"p\"",
+            ),
             "is for places in S3",
         ),
     ] {

@@ -55,7 +55,8 @@ fn experiments_with_disks_and_endpoints_leave_the_cell_as_it_was() {
     cell.endpoint = Some("http://a".into());
     let throttle = Throttle::of_group("8:0", "/g");
     let (iops, bandwidth_bytes_per_s) = (None, Some(1000));
-    cell.prepare = throttle.begin(iops, bandwidth_bytes_per_s).into_iter().map(Action::Shell).collect();
+    cell.prepare =
+        throttle.begin(iops, bandwidth_bytes_per_s).into_iter().map(Action::Shell).collect();
     cell.conclude = throttle.end();
     cell.disk = Some(DiskLimits { throttle, iops, bandwidth_bytes_per_s });
     let dir = Dir::new();
