@@ -11,6 +11,7 @@ use super::sweeps::others;
 use super::view::View;
 use super::{Analysis, Lang, analyse_in};
 use crate::results::{Cell, Results};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One of the results.
 struct Part<'a> {
@@ -59,7 +60,7 @@ pub fn compare(results: &[Results], prices: &Prices, lang: Lang) -> Compared {
 /// campaign; a number is added where that is not enough.
 pub fn names(results: &[Results], given: &[Option<String>]) -> Vec<String> {
     let differ = |names: &[String]| {
-        let unique: std::collections::BTreeSet<&String> = names.iter().collect();
+        let unique: BTreeSet<&String> = names.iter().collect();
         unique.len() == names.len() && names.iter().all(|name| !name.is_empty())
     };
     let called = |by: &dyn Fn(usize, &Results) -> String| -> Vec<String> {
@@ -126,7 +127,36 @@ fn rows(parts: &[Part<'_>], one_group: bool) -> Vec<Row> {
             sides: sides.collect(),
         }
     });
-    rows.collect()
+    // Lines stay together, each in the order of the swept number.
+    let mut lines: Vec<(String, String, BTreeMap<String, String>)> = Vec::new();
+    let placed = rows.map(|row| {
+        let line = (row.group.clone(), row.series.clone(), row.parameters.clone());
+        let place = lines.iter().position(|known| *known == line).unwrap_or_else(|| {
+            lines.push(line);
+            lines.len() - 1
+        });
+        (place, row)
+    });
+    let mut placed: Vec<(usize, Row)> = placed.collect();
+    let x = |row: &Row| row.x.unwrap_or(0.0);
+    placed.sort_by(|(a, left), (b, right)| a.cmp(b).then(x(left).total_cmp(&x(right))));
+    placed.into_iter().map(|(_, row)| row).collect()
+}
+
+/// How a cell reads and writes, as fio says it, or by its name; `None` where nothing is said.
+fn pattern(cell: &Cell) -> Option<String> {
+    let said = cell.parameters.get("rw").or(cell.parameters.get("readwrite"));
+    let pattern = said.unwrap_or(&cell.series).to_ascii_lowercase();
+    let is_one = said.is_some() || pattern.contains("read") || pattern.contains("write");
+    is_one.then_some(pattern)
+}
+
+/// Whether lines of a group are kinds of work (reads, writes) rather than ways to do the same.
+fn are_kinds(part: &Part<'_>, group: &str) -> bool {
+    let cells = part.view.cells.iter().filter(|cell| cell.group == group);
+    let patterns: BTreeSet<Option<String>> =
+        cells.filter(|cell| cell.control_of.is_none()).map(|cell| pattern(cell)).collect();
+    part.view.more_is_better() && patterns.len() > 1
 }
 
 fn side(part: &Part<'_>, cell: &Cell, base: &[f64], compared: bool) -> Option<Side> {

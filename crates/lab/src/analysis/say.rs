@@ -180,7 +180,7 @@ pub(super) fn listed(words: &[String], join: Join, lang: Lang) -> String {
         (Lang::En, Join::Or) => (", ", " or "),
         (Lang::Ja, Join::And) if words.len() == 2 => ("、", " と "),
         (Lang::Ja, Join::And) => ("、", "、"),
-        (Lang::Ja, Join::Or) => ("、", "または"),
+        (Lang::Ja, Join::Or) => ("、", " または "),
     };
     match words {
         [] => String::new(),

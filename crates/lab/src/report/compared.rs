@@ -99,8 +99,10 @@ pub(super) fn blocks(of: &Compared, results: &[Results], words: &Words) -> Vec<B
         said.push(Block::Table(costs(&of.costs, words)));
     }
     let machines: Vec<&Machine> = results.iter().map(|of| &of.header.machine).collect();
-    said.push(Block::Heading(words.machine.to_owned()));
-    said.push(Block::Table(machines::described(&of.names, &machines, words)));
+    let machines = machines::described(&of.names, &machines, words);
+    if !machines.is_empty() {
+        said.extend([Block::Heading(words.machine.to_owned()), Block::Table(machines)]);
+    }
     said.push(Block::Heading(words.caveats.to_owned()));
     said.push(match of.caveats.is_empty() {
         true => Block::Text(words.no_caveats.to_owned()),

@@ -114,9 +114,14 @@ pub(super) fn described(names: &[String], machines: &[&Machine], words: &Words) 
         }
     };
     row(words.cpu, &|machine| machine.cpu_model.clone().unwrap_or_default());
-    row(words.cpus, &|machine| format!("{} / {}", digits(machine.cpus), machine.cpus_online));
-    row(words.ram, &|machine| bytes(machine.memory_bytes as f64));
-    row(words.kernel, &|machine| format!("{} {}", machine.kernel, machine.arch));
+    // Of what was brought in from elsewhere nothing is known.
+    let known = |is_known: bool, text: String| if is_known { text } else { String::new() };
+    row(words.cpus, &|machine| {
+        let text = format!("{} / {}", digits(machine.cpus), machine.cpus_online);
+        known(machine.cpus_online > 0, text)
+    });
+    row(words.ram, &|machine| known(machine.memory_bytes > 0, bytes(machine.memory_bytes as f64)));
+    row(words.kernel, &|machine| format!("{} {}", machine.kernel, machine.arch).trim().to_owned());
     row(words.instance, &|machine| machine.instance_type.clone().unwrap_or_default());
     let mut volumes: Vec<&String> = machines.iter().flat_map(|of| of.volumes.keys()).collect();
     volumes.sort();

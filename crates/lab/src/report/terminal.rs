@@ -41,7 +41,7 @@ pub fn compared(
     for block in blocks(of, results, lang.words()) {
         match block {
             Block::Heading(text) => {
-                if !sheet.out.is_empty() {
+                if !sheet.out.is_empty() && !sheet.out.ends_with("\n\n") {
                     sheet.out.push('\n');
                 }
                 sheet.text(&text, "", BOLD);

@@ -1,6 +1,6 @@
 //! What follows from each result, and whether it is the same.
 
-use super::{Part, of};
+use super::{Part, are_kinds, of, pattern};
 use crate::analysis::compared::Change;
 use crate::analysis::prices::Prices;
 use crate::analysis::rivals::lead;
@@ -56,6 +56,9 @@ fn sweeps(parts: &[Part<'_>], one_group: bool) -> Vec<(String, String)> {
 fn best_tool(parts: &[Part<'_>], group: &str, one_group: bool) -> Change {
     let leads = parts.iter().map(|part| {
         let group = if one_group { *part.view.groups().first()? } else { group };
+        if are_kinds(part, group) {
+            return None;
+        }
         let lead = lead(&part.view, &part.analysis.cells, group)?;
         let mut names = vec![lead.first.cell.series.clone()];
         names.extend(lead.tied.iter().map(|best| best.cell.series.clone()));
@@ -90,8 +93,11 @@ fn knee(parts: &[Part<'_>], group: &str, series: &str, one_group: bool) -> Chang
     let said = parts.iter().map(|part| {
         let knee = sweep(part, group, series, one_group)?.knee?;
         let at = part.view.of_x(knee.x);
-        let more = part.view.lang.pick(" or more", "以上");
-        Some(if knee.at_edge { format!("{at}{more}") } else { at })
+        Some(match (knee.at_edge, part.view.lang) {
+            (true, Lang::En) => format!("{at} or more"),
+            (true, Lang::Ja) => beside(&at, "以上"),
+            (false, _) => at,
+        })
     });
     let said: Vec<Option<String>> = said.collect();
     let differs = differ(&said);
@@ -148,11 +154,9 @@ fn rated(
     change(parts, ("rated limit", "公称値"), &of(group, series, one_group), said, differs)
 }
 
-/// Whether a cell writes, by its pattern as fio names it or by what it is called; `None` where it does
-/// both or nobody knows.
+/// Whether a cell writes; `None` where it does both or nobody knows.
 fn writes(cell: &Cell) -> Option<bool> {
-    let pattern = cell.parameters.get("rw").or(cell.parameters.get("readwrite"));
-    let pattern = pattern.unwrap_or(&cell.series).to_ascii_lowercase();
+    let pattern = pattern(cell)?;
     match (pattern.contains("read"), pattern.contains("write")) {
         (true, false) => Some(false),
         (false, true) => Some(true),
@@ -185,7 +189,7 @@ fn change(
     let each = match said.first() {
         // All say it in the same words.
         Some(Some(first)) if said.iter().all(|of| of.as_ref() == Some(first)) => first.clone(),
-        _ => listed(&each, Join::And, lang),
+        _ => lang.pick(listed(&each, Join::And, lang), each.join("、")),
     };
     let sentence = match lang {
         Lang::En => {
@@ -196,7 +200,7 @@ fn change(
         Lang::Ja => {
             let of = if of.is_empty() { String::new() } else { format!("{of} の") };
             let is = if differs { "変わります" } else { "同じです" };
-            format!("{of}{what}は{is}: {each}。")
+            format!("{of}{}{is}: {each}。", beside(what, "は"))
         }
     };
     Change { what: what.to_owned(), of: of.to_owned(), said, differs, sentence }

@@ -1,6 +1,6 @@
 //! What things cost on each machine, and which one is best for what.
 
-use super::Part;
+use super::{Part, are_kinds};
 use crate::analysis::Lang;
 use crate::analysis::compared::{Best, Cost};
 use crate::analysis::prices::{Prices, per_1m_iops, per_amount, per_million_ios};
@@ -91,14 +91,13 @@ pub(super) fn best(parts: &[Part<'_>], costs: &[Cost], one_group: bool) -> Vec<B
     found
 }
 
-/// What is told apart: groups; of rates also the lines in them, which are kinds of work (reads,
-/// writes) rather than ways to do the same.
+/// What is told apart: groups, and the lines in them where these are kinds of work.
 fn kinds(parts: &[Part<'_>], one_group: bool) -> Vec<(String, String)> {
     let mut kinds: Vec<(String, String)> = Vec::new();
     for part in parts.iter().filter(|part| part.fits) {
         for cell in part.view.cells.iter().filter(|cell| cell.control_of.is_none()) {
             let group = if one_group { String::new() } else { cell.group.clone() };
-            let is_kind = part.view.more_is_better();
+            let is_kind = are_kinds(part, &cell.group);
             let kind = (group, if is_kind { cell.series.clone() } else { String::new() });
             if !kinds.contains(&kind) {
                 kinds.push(kind);
@@ -173,7 +172,9 @@ fn cheapest(
     price: fn(&Cost) -> Option<f64>,
 ) -> Vec<Best> {
     let Some(first) = parts.first() else { return Vec::new() };
-    let (lang, by_series) = (first.view.lang, first.view.more_is_better());
+    let lang = first.view.lang;
+    let has_kinds = |part: &Part<'_>| part.view.groups().iter().any(|of| are_kinds(part, of));
+    let by_series = parts.iter().any(has_kinds);
     let kind = |cost: &Cost| {
         let series = if cost.rated || by_series { cost.of.clone() } else { String::new() };
         (cost.rated, cost.group.clone(), series)

@@ -58,7 +58,7 @@ fn metrics_have_their_units() {
     let words = ["a", "b", "c"].map(str::to_owned);
     let all = |lang| [listed(&words, Join::And, lang), listed(&words[..2], Join::Or, lang)];
     assert_eq!(all(Lang::En), ["a, b and c", "a or b"]);
-    assert_eq!(all(Lang::Ja), ["a、b、c", "aまたはb"]);
+    assert_eq!(all(Lang::Ja), ["a、b、c", "a または b"]);
     assert_eq!(sentences(&words, Lang::En), "a; b; c.");
     assert_eq!(sentences(&words, Lang::Ja), "a。b。c。");
     assert_eq!([capital("ä b"), capital(""), uncapital("Ä b")], ["Ä b", "", "ä b"]);
