@@ -13,7 +13,7 @@ use hakobu_transfer::s3::ops::{Head, head_bucket, head_object};
 use hakobu_transfer::s3::{Client, Error};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 struct Plan {
@@ -42,16 +42,15 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
             name => return Err(format!("--{name} is not known to head")),
         }
     }
-    for path in &typed.paths {
-        let url = objects::url(path)?;
-        if url.bucket.is_empty() {
-            return Err("s3:// names no bucket: give s3://BUCKET or s3://BUCKET/KEY".into());
+    let with_bucket = |typed: &OsStr| {
+        let url = objects::url(typed)?;
+        match url.bucket.is_empty() {
+            true => Err("s3:// names no bucket: give s3://BUCKET or s3://BUCKET/KEY".to_owned()),
+            false => Ok(url),
         }
-        plan.places.push((path.clone(), url));
-    }
-    if plan.places.is_empty() {
-        return Err("give an object or a bucket: s3://BUCKET[/KEY]".into());
-    }
+    };
+    let lacking = "give an object or a bucket: s3://BUCKET[/KEY]";
+    plan.places = objects::all(&typed.paths, with_bucket, lacking)?;
     Ok(plan)
 }
 

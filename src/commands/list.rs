@@ -1,7 +1,7 @@
 //! The list of all commands.
 
 use super::{
-    Command, bench, buckets, cat, cp, demo, du, head, io, ls, manual, mpu, mv, pipe, presign,
+    Command, bench, buckets, cat, compare, cp, demo, du, head, io, ls, manual, mpu, mv, pipe, presign,
     report, results, rm, run, serve, sync, verify, watch,
 };
 use crate::options::{self, tools};
@@ -108,6 +108,12 @@ pub(super) const COMMANDS: &[Command] = &[
         about: "make a page of what campaigns found",
         run: report::run,
         table: &options::report::TABLE,
+    },
+    Command {
+        name: "compare",
+        about: "results of several machines, with prices",
+        run: compare::run,
+        table: &options::compare::TABLE,
     },
     Command {
         name: "demo",

@@ -3,6 +3,7 @@
 mod bench;
 mod buckets;
 mod cat;
+mod compare;
 mod cp;
 mod demo;
 mod du;

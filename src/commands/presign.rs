@@ -47,12 +47,8 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
             name => return Err(format!("--{name} is not known to presign")),
         }
     }
-    for path in &typed.paths {
-        plan.places.push((path.clone(), objects::object_url(path)?));
-    }
-    if plan.places.is_empty() {
-        return Err("give an object: s3://BUCKET/KEY".into());
-    }
+    plan.places =
+        objects::all(&typed.paths, objects::object_url, "give an object: s3://BUCKET/KEY")?;
     Ok(plan)
 }
 

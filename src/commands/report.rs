@@ -4,9 +4,8 @@ use super::refuse;
 use super::watch::files::Target;
 use crate::exit;
 use crate::options::report::TABLE;
-use crate::options::{Given, Refused, Typed};
+use crate::options::{Refused, Typed};
 use crate::show::output::{self, Output};
-use hakobu_lab::analysis::analyse;
 use hakobu_lab::report::{Format, Lang, Part, render};
 use hakobu_lab::results::read::read;
 use std::ffi::OsString;
@@ -46,11 +45,11 @@ fn plan(typed: Typed) -> Result<Plan, String> {
             "format" => {
                 let known = given.value.to_str().and_then(Format::of_name);
                 let why = "give html, md, csv, json or svg";
-                format = Some(known.ok_or_else(|| wrong(given, why))?);
+                format = Some(known.ok_or_else(|| given.wrong(why))?);
             }
             "lang" => {
                 let known = given.value.to_str().and_then(Lang::of_code);
-                lang = known.ok_or_else(|| wrong(given, "give en or ja"))?;
+                lang = known.ok_or_else(|| given.wrong("give en or ja"))?;
             }
             other => return Err(format!("--{other} is not known to report")),
         }
@@ -68,7 +67,8 @@ fn plan(typed: Typed) -> Result<Plan, String> {
     Ok(Plan { results, output, format, lang })
 }
 
-fn by_name(path: &Path) -> Result<Format, String> {
+/// The format that the name of a file says.
+pub(super) fn by_name(path: &Path) -> Result<Format, String> {
     let end = path.extension().and_then(|end| end.to_str()).map(str::to_lowercase);
     end.as_deref().and_then(Format::of_name).ok_or_else(|| {
         format!(
@@ -78,24 +78,22 @@ fn by_name(path: &Path) -> Result<Format, String> {
     })
 }
 
-fn wrong(given: &Given, why: &str) -> String {
-    format!("--{}={}: {why}", given.name, given.value.display())
-}
-
 /// Reads, analyses, writes. The error is a sentence.
 fn report(plan: &Plan) -> Result<(), String> {
     // What cannot be written is known before anything is read.
     let target = plan.output.as_deref().map(Target::open).transpose()?;
     let parts = plan.results.iter().map(|path| -> Result<Part, String> {
-        let results = read(path)?;
-        let analysis = analyse(&results);
-        Ok(Part { results, analysis })
+        Ok(Part::new(read(path)?, plan.format.lang(plan.lang)))
     });
     let parts: Vec<Part> = parts.collect::<Result<_, String>>()?;
-    let text = render(&parts, plan.format, plan.lang)?;
+    put(target, &render(&parts, plan.format, plan.lang)?)
+}
+
+/// Writes a text to its file, or to standard output where there is none.
+pub(super) fn put(target: Option<Target>, text: &str) -> Result<(), String> {
     match target {
         Some(mut target) => {
-            target.write(&text);
+            target.write(text);
             target.finish()
         }
         None => {

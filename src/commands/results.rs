@@ -6,7 +6,6 @@ use crate::options::results::TABLE;
 use crate::options::{Refused, Typed};
 use crate::show::{confirmed, output};
 use crate::{exit, places};
-use hakobu_lab::analysis::analyse;
 use hakobu_lab::report::{self, Lang, Part, render};
 use hakobu_lab::results::read::{RUNS_FILE, read};
 use hakobu_lab::results::store::{self, Listed, Store};
@@ -130,7 +129,7 @@ fn failed(message: &str) -> u8 {
 
 /// Where a result is: a folder as typed, or a name below where results are kept; without one, the
 /// newest.
-fn find(result: Option<&OsString>) -> Result<PathBuf, String> {
+pub(super) fn find(result: Option<&OsString>) -> Result<PathBuf, String> {
     let Some(result) = result else {
         let (listed, _) = store::list(&places::results()?);
         let newest = listed.into_iter().next_back().map(|listed| listed.folder);
@@ -262,7 +261,7 @@ fn bring(files: &[PathBuf], name: Option<&str>, output: Option<&Path>) -> Result
 fn export(results: &Results, format: Format, output: Option<&Path>) -> Result<(), String> {
     let text = match format {
         Format::Csv => {
-            let part = Part { results: results.clone(), analysis: analyse(results) };
+            let part = Part::new(results.clone(), Lang::En);
             render(&[part], report::Format::Csv, Lang::En)?
         }
         Format::Hyperfine => write::hyperfine_json(results)?,

@@ -77,7 +77,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
                 return Err(format!("--{} belongs to s3: null checks no signature", given.name));
             }
             "listen" => plan.listen = given.text()?.to_owned(),
-            "threads" => plan.threads = positive(given)? as usize,
+            "threads" => plan.threads = given.positive::<u64>()? as usize,
             "log" => plan.log = Some(PathBuf::from(&given.value)),
             "keys" => plan.keys = given.number()?,
             "object-size" => plan.object_bytes = size(given)?,
@@ -88,10 +88,10 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
                 let rate = Some(size(given)?).filter(|rate| *rate > 0);
                 conditions.bandwidth = Some(rate.ok_or_else(|| given.wrong("is no rate"))?);
             }
-            "max-in-flight" => conditions.in_flight_max = Some(positive(given)? as usize),
+            "max-in-flight" => conditions.in_flight_max = Some(given.positive::<u64>()? as usize),
             "error-rate" => conditions.error_rate = share(given)?,
             "seed" => conditions.seed = given.number()?,
-            "slow-down-above" => conditions.requests_per_s_max = Some(positive(given)?),
+            "slow-down-above" => conditions.requests_per_s_max = Some(given.positive()?),
             "fault" => {
                 let fault = Fault::parse(given.text()?).map_err(|why| given.wrong(&why))?;
                 conditions.faults.push(fault);
@@ -152,13 +152,6 @@ fn serve(plan: Plan) -> u8 {
 fn failed(message: &str) -> u8 {
     output::message(message);
     exit::FAILURE
-}
-
-fn positive(given: &Given) -> Result<u64, String> {
-    match given.number()? {
-        0 => Err(given.wrong("must be at least 1")),
-        number => Ok(number),
-    }
 }
 
 fn share(given: &Given) -> Result<f64, String> {

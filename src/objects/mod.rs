@@ -18,7 +18,7 @@ use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, EXPIRES,
 };
 use http::{HeaderName, HeaderValue};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
@@ -346,6 +346,22 @@ pub fn object_url(typed: &OsStr) -> Result<S3Url, String> {
         return Err(format!("{} names no object: give s3://BUCKET/KEY", quoted(typed)));
     }
     Ok(url)
+}
+
+/// Parses all arguments of a command; each stays beside what was typed. `lacking` is what is said where
+/// there is none.
+///
+/// # Errors
+/// As `parse`; there is none.
+pub fn all<T>(
+    typed: &[OsString],
+    parse: impl Fn(&OsStr) -> Result<T, String>,
+    lacking: &str,
+) -> Result<Vec<(OsString, T)>, String> {
+    if typed.is_empty() {
+        return Err(lacking.to_owned());
+    }
+    typed.iter().map(|typed| Ok((typed.clone(), parse(typed)?))).collect()
 }
 
 /// Parses an argument that has to name a bucket and nothing in it.

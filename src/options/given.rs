@@ -25,6 +25,17 @@ impl Given {
         self.text()?.parse().map_err(|_| self.wrong("is no number"))
     }
 
+    /// The value as a number of at least 1.
+    ///
+    /// # Errors
+    /// It is none of this type, or 0.
+    pub fn positive<T: FromStr + From<u8> + PartialEq>(&self) -> Result<T, String> {
+        match self.number()? {
+            number if number == T::from(0) => Err(self.wrong("must be at least 1")),
+            number => Ok(number),
+        }
+    }
+
     /// The value as a duration, in one of the units `us`, `ms`, `s`, `m`, `h` up to `longest`.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! an option means is not decided here but by the command.
 
 pub mod bench;
+pub mod compare;
 pub mod cp;
 pub mod demo;
 pub mod du;

@@ -17,7 +17,7 @@ fn stage() -> Area {
 }
 
 /// Reads a file as XML with a reader that is not ours.
-fn is_xml(path: &Path) {
+pub fn is_xml(path: &Path) {
     if have("python3", "reading XML") {
         let script = "import sys, xml.etree.ElementTree as e; e.parse(sys.argv[1])";
         must(Command::new("python3").args(["-c", script]).arg(path));

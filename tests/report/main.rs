@@ -1,10 +1,11 @@
-//! `hakobu report`: the real binary over folders of results, every form that it writes, and the page
-//! in a real browser.
+//! `hakobu report` and `hakobu compare`: the real binary over folders of results, every form that they
+//! write, and the page in a real browser.
 
 #[path = "../common/mod.rs"]
 mod common;
 
 mod browser;
+mod compare;
 mod folder;
 mod forms;
 mod wrong;
@@ -14,9 +15,23 @@ use common::program;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+/// Runs `hakobu` in a folder; results are kept in it as well.
+fn hakobu(dir: &Path, words: &[&str]) -> Run {
+    let mut command = Command::new(program());
+    command
+        .current_dir(dir)
+        .args(words)
+        .stdin(Stdio::null())
+        .env("XDG_STATE_HOME", dir.join("state"));
+    Run::new(words.join(" "), command.output().unwrap())
+}
+
 /// Runs `hakobu report` in a folder.
 fn report(dir: &Path, words: &[&str]) -> Run {
-    let mut command = Command::new(program());
-    command.current_dir(dir).arg("report").args(words).stdin(Stdio::null());
-    Run::new(format!("report {}", words.join(" ")), command.output().unwrap())
+    hakobu(dir, &[&["report"], words].concat())
+}
+
+/// The words of a line.
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
 }

@@ -99,9 +99,9 @@ pub fn asked(typed: &Typed) -> Result<Asked, String> {
         }
         match given.name {
             "warmup" => asked.warmup = Some(given.number()?),
-            "runs" => asked.runs = Some(positive(given)?),
-            "min-runs" => asked.min_runs = Some(positive(given)?),
-            "max-runs" => asked.max_runs = Some(positive(given)?),
+            "runs" => asked.runs = Some(given.positive()?),
+            "min-runs" => asked.min_runs = Some(given.positive()?),
+            "max-runs" => asked.max_runs = Some(given.positive()?),
             "budget" => asked.budget = Some(given.duration("h", "90s, 10m or 1.5h")?),
             "seed" => asked.seed = Some(given.number()?),
             "only" => asked.only = Some(given.text()?.to_owned()),
@@ -122,7 +122,7 @@ pub fn asked(typed: &Typed) -> Result<Asked, String> {
             "no-shell" => asked.shell.clear(),
             "ignore-failure" => asked.ignore_failure = true,
             "input" => asked.input = path(),
-            "cpus" => asked.cpus = Some(positive(given)? as usize),
+            "cpus" => asked.cpus = Some(given.positive::<u32>()? as usize),
             "no-control" => asked.control = false,
             "scale" => asked.scale = Some(given.number()?),
             "place" => {
@@ -287,13 +287,6 @@ fn shell(given: &Given) -> Result<Vec<String>, String> {
             let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
             if words.is_empty() { Err(given.wrong("is no shell")) } else { Ok(words) }
         }
-    }
-}
-
-fn positive(given: &Given) -> Result<u32, String> {
-    match given.number()? {
-        0 => Err(given.wrong("must be at least 1")),
-        number => Ok(number),
     }
 }
 

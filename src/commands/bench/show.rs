@@ -14,12 +14,17 @@ const COLUMNS: usize = 100;
 
 /// The report about results, for standard output.
 pub fn report(results: &Results, no_color: bool) -> String {
+    let (columns, color) = screen(no_color);
+    terminal(results, &analyse(results), columns, color)
+}
+
+/// How many characters a line of standard output has, and whether it may have colours.
+pub fn screen(no_color: bool) -> (usize, bool) {
     let is_terminal = io::stdout().is_terminal();
     // https://no-color.org: any text in it switches colours off.
     let is_plain = std::env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty());
     let columns = hakobu_sys::terminal::columns(io::stdout()).filter(|_| is_terminal);
-    let color = is_terminal && !no_color && !is_plain;
-    terminal(results, &analyse(results), columns.unwrap_or(COLUMNS), color)
+    (columns.unwrap_or(COLUMNS), is_terminal && !no_color && !is_plain)
 }
 
 /// What would be run.

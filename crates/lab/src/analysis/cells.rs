@@ -62,8 +62,13 @@ fn failures(view: &View<'_>, id: u32) -> (usize, Vec<String>) {
     for run in view.results.runs.iter().filter(|run| run.cell == id && !run.warmup) {
         let problem = match &run.problem {
             Some(problem) if !run.ok => problem.clone(),
-            None if !run.ok => "it did not end well".to_owned(),
-            _ if view.value(run).is_none() => format!("it has no {}", view.metric()),
+            None if !run.ok => {
+                view.lang.pick("it did not end well", "正常に終わりませんでした").to_owned()
+            }
+            _ if view.value(run).is_none() => {
+                let words = view.lang.pick("it has no {}", "{} がありません");
+                words.replace("{}", view.metric())
+            }
             _ => continue,
         };
         failed += 1;

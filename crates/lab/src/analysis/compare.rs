@@ -9,8 +9,9 @@ use super::prices::Prices;
 use super::ratio::unpaired;
 use super::sweeps::others;
 use super::view::View;
-use super::{Analysis, analyse};
+use super::{Analysis, Lang, analyse_in};
 use crate::results::{Cell, Results};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One of the results.
 struct Part<'a> {
@@ -22,14 +23,17 @@ struct Part<'a> {
 }
 
 /// Two or more results, cell by cell: cells are the same where group, series and parameters are. Where
-/// each result has only one group, its name does not matter.
-pub fn compare(results: &[Results], prices: &Prices) -> Compared {
-    let names = names(results, prices);
+/// each result has only one group, its name does not matter. Sentences come in `lang`.
+pub fn compare(results: &[Results], prices: &Prices, lang: Lang) -> Compared {
+    let names = match prices.names.len() == results.len() {
+        true => prices.names.clone(),
+        false => names(results, &[]),
+    };
     let parts: Vec<Part<'_>> = results
         .iter()
         .zip(&names)
         .map(|(of, name)| {
-            let (view, analysis) = (View::new(of), analyse(of));
+            let (view, analysis) = (View::new(of, lang), analyse_in(of, lang));
             let first =
                 results.first().map(|first| (&first.header.metric, first.header.more_is_better));
             let fits = first == Some((&of.header.metric, of.header.more_is_better));
@@ -44,7 +48,7 @@ pub fn compare(results: &[Results], prices: &Prices) -> Compared {
         more_is_better: first.header.more_is_better,
         x_name: first.header.x_name.clone(),
         rows: rows(&parts, one_group),
-        changes: conclusions::changes(&parts, one_group),
+        changes: conclusions::changes(&parts, prices, one_group),
         best: costs::best(&parts, &costs, one_group),
         costs,
         caveats: caveats(&parts),
@@ -52,25 +56,28 @@ pub fn compare(results: &[Results], prices: &Prices) -> Compared {
     }
 }
 
-/// What the results are called: as the user does, else by machine, else by campaign; a number is added
-/// where that is not enough.
-fn names(results: &[Results], prices: &Prices) -> Vec<String> {
-    if prices.names.len() == results.len() {
-        return prices.names.clone();
-    }
+/// What results are called: as the user does (`given`, in their order), else by machine, else by
+/// campaign; a number is added where that is not enough.
+pub fn names(results: &[Results], given: &[Option<String>]) -> Vec<String> {
     let differ = |names: &[String]| {
-        let unique: std::collections::BTreeSet<&String> = names.iter().collect();
+        let unique: BTreeSet<&String> = names.iter().collect();
         unique.len() == names.len() && names.iter().all(|name| !name.is_empty())
     };
-    let machines: Vec<String> = results.iter().map(|of| of.header.machine.name.clone()).collect();
-    let campaigns: Vec<String> = results.iter().map(|of| of.header.name.clone()).collect();
+    let called = |by: &dyn Fn(usize, &Results) -> String| -> Vec<String> {
+        let each = results
+            .iter()
+            .enumerate()
+            .map(|(at, of)| given.get(at).cloned().flatten().unwrap_or_else(|| by(at, of)));
+        each.collect()
+    };
+    let machines = called(&|_, of| of.header.machine.name.clone());
+    let campaigns = called(&|_, of| of.header.name.clone());
     if differ(&machines) {
         machines
     } else if differ(&campaigns) {
         campaigns
     } else {
-        let numbered = machines.iter().enumerate();
-        numbered.map(|(at, name)| format!("{name} #{}", at + 1).trim_start().to_owned()).collect()
+        called(&|at, of| format!("{} #{}", of.header.machine.name, at + 1).trim_start().to_owned())
     }
 }
 
@@ -120,7 +127,36 @@ fn rows(parts: &[Part<'_>], one_group: bool) -> Vec<Row> {
             sides: sides.collect(),
         }
     });
-    rows.collect()
+    // Lines stay together, each in the order of the swept number.
+    let mut lines: Vec<(String, String, BTreeMap<String, String>)> = Vec::new();
+    let placed = rows.map(|row| {
+        let line = (row.group.clone(), row.series.clone(), row.parameters.clone());
+        let place = lines.iter().position(|known| *known == line).unwrap_or_else(|| {
+            lines.push(line);
+            lines.len() - 1
+        });
+        (place, row)
+    });
+    let mut placed: Vec<(usize, Row)> = placed.collect();
+    let x = |row: &Row| row.x.unwrap_or(0.0);
+    placed.sort_by(|(a, left), (b, right)| a.cmp(b).then(x(left).total_cmp(&x(right))));
+    placed.into_iter().map(|(_, row)| row).collect()
+}
+
+/// How a cell reads and writes, as fio says it, or by its name; `None` where nothing is said.
+fn pattern(cell: &Cell) -> Option<String> {
+    let said = cell.parameters.get("rw").or(cell.parameters.get("readwrite"));
+    let pattern = said.unwrap_or(&cell.series).to_ascii_lowercase();
+    let is_one = said.is_some() || pattern.contains("read") || pattern.contains("write");
+    is_one.then_some(pattern)
+}
+
+/// Whether lines of a group are kinds of work (reads, writes) rather than ways to do the same.
+fn are_kinds(part: &Part<'_>, group: &str) -> bool {
+    let cells = part.view.cells.iter().filter(|cell| cell.group == group);
+    let patterns: BTreeSet<Option<String>> =
+        cells.filter(|cell| cell.control_of.is_none()).map(|cell| pattern(cell)).collect();
+    part.view.more_is_better() && patterns.len() > 1
 }
 
 fn side(part: &Part<'_>, cell: &Cell, base: &[f64], compared: bool) -> Option<Side> {
@@ -140,8 +176,11 @@ fn side(part: &Part<'_>, cell: &Cell, base: &[f64], compared: bool) -> Option<Si
 fn caveats(parts: &[Part<'_>]) -> Vec<String> {
     let mut said = Vec::new();
     for part in parts.iter().filter(|part| !part.fits) {
-        let metric = part.view.metric();
-        said.push(format!("{}: measures {metric}, not what the first does.", part.name));
+        let (metric, name) = (part.view.metric(), &part.name);
+        said.push(match part.view.lang {
+            Lang::En => format!("{name}: measures {metric}, not what the first does."),
+            Lang::Ja => format!("{name}: 測っているのは {metric} で、最初のものと異なります。"),
+        });
     }
     let facts = |part: &Part<'_>| {
         let data = &part.view.results.header.data;
@@ -149,7 +188,11 @@ fn caveats(parts: &[Part<'_>]) -> Vec<String> {
     };
     if let Some((first, rest)) = parts.split_first() {
         for part in rest.iter().filter(|part| facts(part) != facts(first)) {
-            said.push(format!("{}: other data than {}.", part.name, first.name));
+            let (name, first) = (&part.name, &first.name);
+            said.push(match part.view.lang {
+                Lang::En => format!("{name}: other data than {first}."),
+                Lang::Ja => format!("{name}: データが {first} と異なります。"),
+            });
         }
     }
     for part in parts {

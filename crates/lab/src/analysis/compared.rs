@@ -60,7 +60,7 @@ pub struct Side {
 /// A conclusion, from each result.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Change {
-    /// `best tool`, `knee`, `limit`.
+    /// `best tool`, `knee`, `limit`, `rated limit`.
     pub what: String,
     /// Of which group or sweep; empty where there is only one.
     pub of: String,
@@ -81,6 +81,8 @@ pub struct Cost {
     pub group: String,
     /// Of what: a tool; `rated` for what the machine is sold with.
     pub of: String,
+    /// It is what the machine is sold with, not what was measured.
+    pub rated: bool,
     /// The price for an hour.
     pub per_hour: f64,
     /// Operations a second, where these are counted.

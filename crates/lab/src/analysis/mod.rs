@@ -8,6 +8,7 @@ mod compare;
 mod compared;
 mod fit;
 mod knee;
+mod lang;
 mod limits;
 mod prices;
 mod proofs;
@@ -24,13 +25,15 @@ mod view;
 mod whole;
 
 pub use bootstrap::{interval, median, quantile};
-pub use compare::compare;
+pub use compare::{compare, names};
 pub use compared::{Best, Change, Compared, Cost, Row, Side};
 pub use fit::{Fit, Model, fit};
 pub use knee::{Knee, knee};
-pub use limits::{Limiting, Stretch, level_words};
-pub use prices::{Prices, parse_price, parse_rated};
+pub use lang::Lang;
+pub use limits::{Limiting, Stretch};
+pub use prices::{Prices, Rated, parse_price, parse_rated};
 pub use ratio::{Claim, PAIRS_MIN, Ratio, paired, unpaired};
+pub(crate) use say::{level as level_words, resource as resource_words};
 pub use steady::{Steady, steady};
 
 use std::collections::BTreeMap;
@@ -155,4 +158,4 @@ pub struct Analysis {
     pub caveats: Vec<String>,
 }
 
-pub use whole::analyse;
+pub use whole::{analyse, analyse_in};

@@ -12,7 +12,27 @@ pub struct Prices {
     /// For an hour, in whatever currency the user wrote.
     pub per_hour: BTreeMap<usize, f64>,
     /// Operations a second that the machine (or volume) is sold with.
-    pub rated_iops: BTreeMap<usize, f64>,
+    pub rated: BTreeMap<usize, Rated>,
+}
+
+/// Operations a second that something is sold with.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rated {
+    /// Reads; of all kinds where there is no other number.
+    pub reads: f64,
+    /// Writes, where they have a number of their own.
+    pub writes: Option<f64>,
+}
+
+impl Rated {
+    /// What holds for a pattern; `None` for one that is neither, where that matters.
+    pub(super) fn of(&self, writes: Option<bool>) -> Option<f64> {
+        match (writes, self.writes) {
+            (_, None) | (Some(false), _) => Some(self.reads),
+            (Some(true), some) => some,
+            (None, Some(_)) => None,
+        }
+    }
 }
 
 /// `A=0.366/h`: what a machine is called, and what it costs for an hour. Units: `/s`, `/min`, `/h`,
@@ -43,17 +63,22 @@ pub fn parse_price(text: &str) -> Result<(String, f64), String> {
     }
 }
 
-/// `A=206250`: what a machine is called, and the operations a second that it is sold with (k and M are
-/// 1000-based).
+/// `A=206250`, `A=206250/18750`: what a machine is called, and the operations a second that it is sold
+/// with, or those of reads and of writes (k and M are 1000-based).
 ///
 /// # Errors
 /// A sentence that names the option and what is wrong with it.
-pub fn parse_rated(text: &str) -> Result<(String, f64), String> {
-    let (name, iops) = named("--rated", text, "A=206250")?;
-    match quantity(&iops, true).filter(|iops| *iops > 0.0) {
-        Some(iops) => Ok((name, iops)),
+pub fn parse_rated(text: &str) -> Result<(String, Rated), String> {
+    let (name, iops) = named("--rated", text, "A=206250 or A=206250/18750 (reads/writes)")?;
+    let number = |iops: &str| match quantity(iops, true).filter(|iops| *iops > 0.0) {
+        Some(iops) => Ok(iops),
         None => Err(format!("--rated {text}: '{iops}' is no number of operations a second")),
-    }
+    };
+    let rated = match iops.split_once('/') {
+        Some((reads, writes)) => Rated { reads: number(reads)?, writes: Some(number(writes)?) },
+        None => Rated { reads: number(&iops)?, writes: None },
+    };
+    Ok((name, rated))
 }
 
 fn named(option: &str, text: &str, example: &str) -> Result<(String, String), String> {
@@ -74,26 +99,31 @@ impl Prices {
     pub fn new(
         names: &[String],
         per_hour: &[(String, f64)],
-        rated_iops: &[(String, f64)],
+        rated: &[(String, Rated)],
     ) -> Result<Prices, String> {
-        let mut prices = Prices { names: names.to_vec(), ..Prices::default() };
-        for (option, given) in [("--price", per_hour), ("--rated", rated_iops)] {
-            for (name, value) in given {
-                let Some(at) = place(names, name) else {
-                    let known = names.join(", ");
-                    return Err(format!("{option} {name}=…: no result is called {name} ({known})"));
-                };
-                let into = match option {
-                    "--price" => &mut prices.per_hour,
-                    _ => &mut prices.rated_iops,
-                };
-                if into.insert(at, *value).is_some() {
-                    return Err(format!("{option} {name}=…: given twice"));
-                }
-            }
-        }
-        Ok(prices)
+        let (per_hour, rated) =
+            (placed("--price", names, per_hour)?, placed("--rated", names, rated)?);
+        Ok(Prices { names: names.to_vec(), per_hour, rated })
     }
+}
+
+/// What an option says, by the place of the result that it names.
+fn placed<T: Copy>(
+    option: &str,
+    names: &[String],
+    given: &[(String, T)],
+) -> Result<BTreeMap<usize, T>, String> {
+    let mut found = BTreeMap::new();
+    for (name, value) in given {
+        let Some(at) = place(names, name) else {
+            let known = names.join(", ");
+            return Err(format!("{option} {name}=…: no result is called {name} ({known})"));
+        };
+        if found.insert(at, *value).is_some() {
+            return Err(format!("{option} {name}=…: given twice"));
+        }
+    }
+    Ok(found)
 }
 
 /// The place of a result: by its name, else by a letter.

@@ -1,14 +1,15 @@
 //! Counter-experiments: what happens to speed where one thing is changed, and only that. Those that
 //! a campaign made on purpose, and those that lie in it where two groups differ in one condition.
 
+mod words;
+
 use super::bootstrap::mean_difference;
 use super::limits::Limiting;
 use super::quantity::quantity;
 use super::ratio::{PAIRS_MIN, log_ratios};
-use super::say::{self, number, percent, times};
 use super::sweeps::{Row, others};
 use super::view::View;
-use super::{CellSummary, Interval, Proof, knee};
+use super::{CellSummary, Interval, Lang, Proof, knee};
 use crate::results::Cell;
 use hakobu_transfer::verdict::{Level, Resource};
 
@@ -16,6 +17,8 @@ use hakobu_transfer::verdict::{Level, Resource};
 pub(super) struct Found {
     pub proof: Proof,
     pub says: Says,
+    /// The sentence up to what follows.
+    measured: String,
     /// By which factor the resource was changed; an end without cost is infinitely fast.
     pub factor: f64,
 }
@@ -130,9 +133,10 @@ fn found(
     logs: &[f64],
     seed: u64,
 ) -> Option<Found> {
-    let ends = matches!(changed, "source" | "sink");
-    let each: Vec<f64> = match ends {
-        // An end that costs nothing: the share of the time that it took (Amdahl 1967).
+    let is_share = matches!(changed, "source" | "sink" | "endpoint");
+    let each: Vec<f64> = match is_share {
+        // Of an end that costs nothing: the share of the time that it took (Amdahl 1967); of another
+        // endpoint: the share that it saves.
         true => logs.iter().map(|log| -(-log).exp_m1()).collect(),
         false => {
             // Of latency, less is more.
@@ -143,62 +147,29 @@ fn found(
     };
     let elasticity = mean_difference(&each, seed)?;
     let speed = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-    let Interval { low, mid, high } = elasticity;
-    let says = match mid {
-        _ if each.len() < PAIRS_MIN => Says::TooFew,
-        0.7.. if low >= 0.3 => Says::Binds,
-        // Half of the time spent there is more than anything else can have.
-        0.5.. if ends && low >= 0.3 => Says::Binds,
-        ..=0.1 if high <= 0.5 => Says::Loose,
-        _ => Says::Unclear,
-    };
-    let change = match ends {
-        true => format!("without the {} {} times the speed", noun(changed), times(speed)),
-        false => format!("{} {} times the speed", of_factor(changed, factor), times(speed)),
-    };
-    let measure = if ends { "share of the time" } else { "elasticity" };
-    let interval = format!("{measure} {}, {} to {}", times(mid), times(low), times(high));
-    let interval =
-        if elasticity.is_point() { format!("{measure} {}", times(mid)) } else { interval };
-    let follows = match says {
-        Says::TooFew => format!("{} are too few to tell", say::things(each.len(), "pair")),
-        Says::Binds => format!("{} limits", subject(changed)),
-        Says::Loose => format!("{} does not limit", subject(changed)),
-        Says::Unclear => format!("whether {} limits is not clear", subject(changed)),
-    };
-    let sentence = format!("{}: {change} ({interval}): {follows}.", view.name(cell));
+    let says = if each.len() < PAIRS_MIN { Says::TooFew } else { says(changed, elasticity) };
+    let measured = words::measured(view, cell, changed, factor, speed, elasticity);
+    let follows = words::follows(says, changed, each.len(), view.lang);
+    let sentence = words::sentence(&measured, &follows, view.lang);
     let (changed, about) = (changed.to_owned(), about.to_owned());
     let proof = Proof { cell: cell.id, changed, about, elasticity, sentence };
-    Some(Found { proof, says, factor: if ends { f64::INFINITY } else { factor } })
+    let factor = if is_share { f64::INFINITY } else { factor };
+    Some(Found { proof, says, measured, factor })
 }
 
-/// `half the CPUs`, `twice the IOPS`, `1.5 times the bandwidth`.
-fn of_factor(changed: &str, factor: f64) -> String {
-    let noun = noun(changed);
-    if (factor - 0.5).abs() < 1e-9 {
-        format!("with half the {noun}")
-    } else if (factor - 2.0).abs() < 1e-9 {
-        format!("with twice the {noun}")
-    } else {
-        format!("with {} times the {noun}", number(factor))
-    }
-}
-
-fn noun(changed: &str) -> &str {
-    match changed {
-        "cpus" => "CPUs",
-        "iops" => "IOPS",
-        "sink" => "target",
-        other => other,
-    }
-}
-
-/// In front of `limits`.
-fn subject(changed: &str) -> String {
-    match changed {
-        "cpus" => "the CPU".to_owned(),
-        "iops" => "the number of operations (IOPS)".to_owned(),
-        other => format!("the {}", noun(other)),
+/// What an elasticity (of ends: a share of the time) says of what was changed.
+fn says(changed: &str, Interval { low, mid, high }: Interval) -> Says {
+    let is_end = matches!(changed, "source" | "sink");
+    match mid {
+        // Another endpoint that is surely faster: the first one limits, or the way to it.
+        _ if changed == "endpoint" && low >= 0.1 => Says::Binds,
+        _ if changed == "endpoint" && low >= -0.1 && high <= 0.1 => Says::Loose,
+        _ if changed == "endpoint" => Says::Unclear,
+        0.7.. if low >= 0.3 => Says::Binds,
+        // Half of the time spent there is more than anything else can have.
+        0.5.. if is_end && low >= 0.3 => Says::Binds,
+        ..=0.1 if high <= 0.5 => Says::Loose,
+        _ => Says::Unclear,
     }
 }
 
@@ -211,19 +182,17 @@ fn is_about(changed: &str, resource: Resource) -> bool {
         "latency" => resource == Resource::Latency,
         "source" => resource == Resource::Source,
         "sink" => resource == Resource::Target,
+        "endpoint" => resource == Resource::Server,
         _ => false,
     }
 }
 
 /// What experiments say of what the signals named. What was taken away proves only what the signals
 /// name as well: half of the CPUs hurts also where two thirds of them were in use.
-pub(super) fn weigh(limiting: &mut Limiting, cell: u32, found: &[Found]) {
+pub(super) fn weigh(limiting: &mut Limiting, cell: u32, found: &[Found], lang: Lang) {
     for made in found.iter().filter(|made| made.proof.cell == cell) {
         let named = is_about(&made.proof.changed, limiting.resource);
-        let words = || {
-            let through = percent(made.proof.elasticity.mid);
-            format!("{through} of a change of {} came through", noun(&made.proof.changed))
-        };
+        let words = || words::through(&made.proof, lang);
         match made.says {
             Says::Binds if named => {
                 limiting.level = Level::Proven;
@@ -236,7 +205,9 @@ pub(super) fn weigh(limiting: &mut Limiting, cell: u32, found: &[Found]) {
                 }
             }
             Says::Loose if named => {
-                let evidence = vec![format!("an experiment refutes the signals: {}", words())];
+                let refuted =
+                    lang.pick("an experiment refutes the signals: ", "実験が手がかりを否定: ");
+                let evidence = vec![format!("{refuted}{}", words())];
                 *limiting = Limiting { evidence, ..Limiting::default() };
             }
             _ => {}
@@ -245,7 +216,7 @@ pub(super) fn weigh(limiting: &mut Limiting, cell: u32, found: &[Found]) {
 }
 
 /// Takes back the conclusion of experiments that took something away which the signals do not name.
-pub(super) fn settle(found: &mut [Found], cells: &[CellSummary]) {
+pub(super) fn settle(found: &mut [Found], cells: &[CellSummary], lang: Lang) {
     let taken = found.iter_mut().filter(|made| made.says == Says::Binds && made.factor < 1.0);
     for made in taken {
         let changed = &made.proof.changed;
@@ -253,10 +224,13 @@ pub(super) fn settle(found: &mut [Found], cells: &[CellSummary]) {
             let proven = of.limiting.level == Level::Proven;
             of.cell == made.proof.cell && proven && is_about(changed, of.limiting.resource)
         });
-        let claim = format!("{} limits.", subject(changed));
-        if let Some(start) = made.proof.sentence.strip_suffix(&claim).filter(|_| !is_proven) {
-            let sentence = format!("{start}less of it hurts, but more need not help.");
-            (made.proof.sentence, made.says) = (sentence, Says::Unclear);
+        if !is_proven {
+            let follows = lang.pick(
+                "less of it hurts, but more need not help",
+                "減らすと遅くなりますが、増やせば速くなるとは限りません",
+            );
+            made.proof.sentence = words::sentence(&made.measured, follows, lang);
+            made.says = Says::Unclear;
         }
     }
 }

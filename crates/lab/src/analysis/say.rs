@@ -1,4 +1,7 @@
-//! Numbers in sentences.
+//! Numbers in sentences, and the small words around them.
+
+use super::Lang;
+use hakobu_transfer::verdict::{Level, Resource};
 
 /// Three digits that count, no zeros behind, thousands apart: `1.97`, `0.0123`, `206,250`.
 pub(super) fn number(value: f64) -> String {
@@ -98,53 +101,99 @@ pub(super) fn rate(value: f64, unit: &str) -> String {
     format!("{} {unit}", number(value / factor))
 }
 
-/// What is counted in words, and one of it.
-const COUNTED: [(&str, &str); 9] = [
-    ("jobs", "job"),
-    ("requests", "request"),
-    ("threads", "thread"),
-    ("workers", "worker"),
-    ("processes", "process"),
-    ("transfers", "transfer"),
-    ("connections", "connection"),
-    ("streams", "stream"),
-    ("CPUs", "CPU"),
+/// What is counted in words, one of it, and how Japanese counts it.
+const COUNTED: [(&str, &str, &str); 9] = [
+    ("jobs", "job", "ジョブ"),
+    ("requests", "request", "リクエスト"),
+    ("threads", "thread", "スレッド"),
+    ("workers", "worker", "ワーカー"),
+    ("processes", "process", "プロセス"),
+    ("transfers", "transfer", "転送"),
+    ("connections", "connection", "接続"),
+    ("streams", "stream", "ストリーム"),
+    ("CPUs", "CPU", "CPU"),
 ];
 
-/// A swept number: `1 job`, `8 jobs`, `numjobs 8`.
-pub(super) fn of_x(x: f64, name: &str) -> String {
-    match COUNTED.iter().find(|(many, _)| *many == name) {
-        Some((_, one)) if x == 1.0 => format!("1 {one}"),
-        Some((many, _)) => format!("{} {many}", number(x)),
-        None => format!("{name} {}", number(x)),
+fn counted(name: &str) -> Option<&'static (&'static str, &'static str, &'static str)> {
+    COUNTED.iter().find(|(many, ..)| *many == name)
+}
+
+/// A swept number: `1 job`, `8 jobs`, `8 ジョブ`, `numjobs 8`.
+pub(super) fn of_x(x: f64, name: &str, lang: Lang) -> String {
+    match (counted(name), lang) {
+        (Some((_, _, counter)), Lang::Ja) => format!("{} {counter}", number(x)),
+        (Some((_, one, _)), Lang::En) if x == 1.0 => format!("1 {one}"),
+        (Some((many, ..)), Lang::En) => format!("{} {many}", number(x)),
+        (None, _) => format!("{name} {}", number(x)),
     }
 }
 
-/// Whether a swept number is a plural in a sentence.
+/// Whether a swept number is a plural in an English sentence.
 pub(super) fn is_many(x: f64, name: &str) -> bool {
-    x != 1.0 && COUNTED.iter().any(|(many, _)| *many == name)
+    x != 1.0 && counted(name).is_some()
 }
 
-/// Two of them: `4 to 8 jobs`, `numjobs 4 to 8`.
-pub(super) fn of_range(from: f64, to: f64, name: &str) -> String {
-    match COUNTED.iter().any(|(many, _)| *many == name) {
-        true => format!("{} to {} {name}", number(from), number(to)),
-        false => format!("{name} {} to {}", number(from), number(to)),
+/// Two of them: `4 to 8 jobs`, `4〜8 ジョブ`, `numjobs 4 to 8`.
+pub(super) fn of_range(from: f64, to: f64, name: &str, lang: Lang) -> String {
+    let range = span(&number(from), &number(to), lang);
+    match counted(name) {
+        Some((many, _, counter)) => format!("{range} {}", lang.pick(*many, *counter)),
+        None => format!("{name} {range}"),
     }
 }
 
-/// `1 run`, `3 runs`.
+/// Two pieces of a Japanese sentence: a space where one of them is Latin there, none between two
+/// Japanese ones or at a bracket.
+pub(super) fn beside(before: &str, after: &str) -> String {
+    let is_mark = |c: char| matches!(c, '、' | '。' | '（' | '）');
+    let gap = match (before.chars().next_back(), after.chars().next()) {
+        (Some(a), Some(b)) => (a.is_ascii() || b.is_ascii()) && !is_mark(a) && !is_mark(b),
+        _ => false,
+    };
+    format!("{before}{}{after}", if gap { " " } else { "" })
+}
+
+/// `2.9 to 3.4`, `2.9〜3.4`.
+pub(super) fn span(low: &str, high: &str, lang: Lang) -> String {
+    format!("{low}{}{high}", lang.pick(" to ", "〜"))
+}
+
+/// English only: `1 run`, `3 runs`.
 pub(super) fn things(count: usize, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {what}{plural}")
 }
 
-/// `a`, `a and b`, `a, b and c`.
-pub(super) fn listed(words: &[String], last: &str) -> String {
+/// How the last of several is joined to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Join {
+    /// All of them.
+    And,
+    /// One of them.
+    Or,
+}
+
+/// `a`, `a and b`, `a, b and c`; `a と b`, `a、b、c`.
+pub(super) fn listed(words: &[String], join: Join, lang: Lang) -> String {
+    let (between, last) = match (lang, join) {
+        (Lang::En, Join::And) => (", ", " and "),
+        (Lang::En, Join::Or) => (", ", " or "),
+        (Lang::Ja, Join::And) if words.len() == 2 => ("、", " と "),
+        (Lang::Ja, Join::And) => ("、", "、"),
+        (Lang::Ja, Join::Or) => ("、", " または "),
+    };
     match words {
         [] => String::new(),
         [one] => one.clone(),
-        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
+        [first @ .., end] => format!("{}{last}{end}", first.join(between)),
+    }
+}
+
+/// Sentences of one paragraph: without their ends they go in, with them they come out.
+pub(super) fn sentences(parts: &[String], lang: Lang) -> String {
+    match lang {
+        Lang::En => format!("{}.", parts.join("; ")),
+        Lang::Ja => format!("{}。", parts.join("。")),
     }
 }
 
@@ -152,4 +201,42 @@ pub(super) fn listed(words: &[String], last: &str) -> String {
 pub(super) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// With a small letter in front.
+pub(super) fn uncapital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_lowercase().chain(chars).collect())
+}
+
+/// How sure a verdict is, in few words.
+pub(crate) fn level(of: Level, lang: Lang) -> &'static str {
+    match of {
+        Level::NotDetermined => lang.pick("not determined", "判定できない"),
+        Level::Consistent => lang.pick("consistent with that", "矛盾なし"),
+        Level::AtLimit => lang.pick("at the limit", "上限に到達"),
+        Level::Proven => lang.pick("proven", "実験で確認"),
+    }
+}
+
+/// What limits, in few words.
+pub(crate) fn resource(of: Resource, lang: Lang) -> &'static str {
+    if lang == Lang::En {
+        return of.words();
+    }
+    match of {
+        Resource::Cpu => "CPU",
+        Resource::Thread => "一つのスレッド",
+        Resource::DiskIops => "ディスクの操作数 (IOPS)",
+        Resource::DiskBandwidth => "ディスクの帯域",
+        Resource::Network => "ネットワーク",
+        Resource::Server => "サーバー",
+        Resource::Lock => "カーネル内のロック",
+        Resource::Latency => "レイテンシー",
+        Resource::Source => "コピー元",
+        Resource::Target => "コピー先",
+        Resource::UserLimit => "設定された制限",
+        Resource::Own => "hakobu 自身",
+        Resource::None => "特定できないもの",
+    }
 }

@@ -110,7 +110,7 @@ pub(super) fn limiting(
     if runs.is_empty() {
         return Limiting::default();
     }
-    if let Some(own) = limits::own_verdict(&runs) {
+    if let Some(own) = limits::own_verdict(&runs, view.lang) {
         return own;
     }
     limits::judge(&signals(view, cell, of, gains))
@@ -135,6 +135,7 @@ fn signals(
     let gone = |share: f64| share + load("steal_percent").unwrap_or(0.0) / 100.0;
     let limit = |name: &str, counts: bool| quantity(cell.conditions.get(name)?, counts);
     Signals {
+        lang: view.lang,
         cpus,
         used: used.unwrap_or(0.0),
         jobs: cell.x.filter(|_| view.is_parallel()),
@@ -183,7 +184,7 @@ pub(super) fn sweep(view: &View<'_>, row: &Row<'_>, cells: &[CellSummary]) -> Sw
     let limiting: Vec<(f64, &Limiting)> =
         row.cells.iter().filter_map(|cell| Some((cell.x?, &of(cell)?.limiting))).collect();
     let stretches: Vec<Stretch> = match view.is_parallel() {
-        true => limits::stretches(&limiting, view.x_name()),
+        true => limits::stretches(&limiting, view.x_name(), view.lang),
         false => Vec::new(),
     };
     Sweep {

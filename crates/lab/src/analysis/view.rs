@@ -1,11 +1,14 @@
 //! Results as analysis looks at them: cells with the runs that count, and what a run's work is.
 
+use super::Lang;
 use crate::results::{Cell, Results, Run};
 use std::collections::BTreeMap;
 
 /// Results, sorted.
 pub(super) struct View<'a> {
     pub results: &'a Results,
+    /// What sentences about them are said in.
+    pub lang: Lang,
     /// In the order of their numbers.
     pub cells: Vec<&'a Cell>,
     /// Runs that count, with the value of the metric, by cell.
@@ -13,10 +16,10 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(super) fn new(results: &'a Results) -> View<'a> {
+    pub(super) fn new(results: &'a Results, lang: Lang) -> View<'a> {
         let mut cells: Vec<&Cell> = results.header.cells.iter().collect();
         cells.sort_by_key(|cell| cell.id);
-        let mut view = View { results, cells, counted: BTreeMap::new() };
+        let mut view = View { results, lang, cells, counted: BTreeMap::new() };
         for run in results.runs.iter().filter(|run| run.ok && !run.warmup) {
             if let Some(value) = view.value(run) {
                 view.counted.entry(run.cell).or_default().push((run, value));
@@ -146,12 +149,18 @@ impl<'a> View<'a> {
         name != "bs" && !OTHERS.iter().any(|other| name.contains(other))
     }
 
-    /// `rsync with 8 jobs`.
+    /// `rsync with 8 jobs`, `rsync（8 ジョブ）`.
     pub(super) fn name(&self, cell: &Cell) -> String {
-        match cell.x {
-            Some(x) => format!("{} with {}", cell.series, super::say::of_x(x, self.x_name())),
-            None => cell.series.clone(),
+        match (cell.x.map(|x| self.of_x(x)), self.lang) {
+            (Some(x), Lang::En) => format!("{} with {x}", cell.series),
+            (Some(x), Lang::Ja) => format!("{}（{x}）", cell.series),
+            (None, _) => cell.series.clone(),
         }
+    }
+
+    /// The swept number with what it counts: `8 jobs`.
+    pub(super) fn of_x(&self, x: f64) -> String {
+        super::say::of_x(x, self.x_name(), self.lang)
     }
 
     /// A value with its unit.

@@ -2,12 +2,17 @@
 
 use super::proofs::{self, Found};
 use super::view::View;
-use super::{Analysis, caveats, cells, rivals, sweeps, verdict};
+use super::{Analysis, Lang, caveats, cells, rivals, sweeps, verdict};
 use crate::results::Results;
 
-/// What results say. The same results always say the same.
+/// What results say, in English. The same results always say the same.
 pub fn analyse(results: &Results) -> Analysis {
-    let view = View::new(results);
+    analyse_in(results, Lang::En)
+}
+
+/// The same with its sentences in a language. Numbers and names do not depend on it.
+pub fn analyse_in(results: &Results, lang: Lang) -> Analysis {
+    let view = View::new(results, lang);
     let mut summaries: Vec<_> = view.cells.iter().map(|cell| cells::summary(&view, cell)).collect();
     let rows = sweeps::rows(&view);
     let gains = sweeps::gains(&view, &rows, &summaries);
@@ -16,10 +21,10 @@ pub fn analyse(results: &Results) -> Analysis {
     for (cell, of) in view.cells.iter().zip(&mut summaries) {
         let gain = gains.get(&cell.id).copied().unwrap_or_default();
         let mut limiting = sweeps::limiting(&view, cell, of, gain);
-        proofs::weigh(&mut limiting, cell.id, &found);
+        proofs::weigh(&mut limiting, cell.id, &found, lang);
         of.limiting = limiting;
     }
-    proofs::settle(&mut found, &summaries);
+    proofs::settle(&mut found, &summaries, lang);
     let sweeps: Vec<_> = rows.iter().map(|row| sweeps::sweep(&view, row, &summaries)).collect();
     let controls = rivals::controls(&view);
     let mut analysis = Analysis {

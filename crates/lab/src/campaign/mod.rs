@@ -4,6 +4,7 @@
 //! [`crate::results`].
 
 pub mod data;
+mod elsewhere;
 pub mod plan;
 pub mod run;
 pub mod spec;
@@ -53,6 +54,8 @@ pub struct Plan {
     pub programs: Vec<(String, PathBuf)>,
     /// Folders by label, for the fingerprint of volumes.
     pub places: BTreeMap<String, PathBuf>,
+    /// Another endpoint, for the counter-experiment: `http[s]://HOST[:PORT]`.
+    pub other_endpoint: Option<String>,
 }
 
 /// A server to measure against.
@@ -114,6 +117,22 @@ pub struct Planned {
     pub extract: Extract,
     /// The source, whose share in the page cache is looked at before each run.
     pub source: Option<PathBuf>,
+    /// Limits that `prepare` puts on the disk of the target, and `conclude` takes off.
+    pub disk: Option<DiskLimits>,
+    /// Where the store that it writes to is, as commands name it; `None` for volumes and for servers
+    /// of the campaign.
+    pub endpoint: Option<String>,
+}
+
+/// Limits on a disk while a run goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiskLimits {
+    /// How they are put on.
+    pub throttle: plan::Throttle,
+    /// Operations a second, reads and writes each.
+    pub iops: Option<u64>,
+    /// Bytes a second, reads and writes each.
+    pub bandwidth_bytes_per_s: Option<u64>,
 }
 
 /// Something that is done before a run.

@@ -1,6 +1,7 @@
 //! The drawing itself, with plotters.
 
 use super::axis::{Axis, axis_number, round_bottom, round_top, tick_number};
+use super::escape::shown;
 use super::{Chart, Color, Form, PLOT_LEFT_PX, PLOT_RIGHT_PX, Panel, Scale, Series, WIDTH_PX};
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -299,12 +300,4 @@ fn printable(text: &str, chars_max: usize) -> String {
         out.push('…');
     }
     out
-}
-
-/// Control characters, what XML cannot hold, and what turns the direction of a text become the
-/// replacement character.
-pub(super) fn shown(c: char) -> char {
-    let is_direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let none = c.is_control() || is_direction || matches!(c, '\u{fffe}' | '\u{ffff}');
-    if none { '\u{fffd}' } else { c }
 }

@@ -3,9 +3,12 @@
 
 mod axis;
 mod draw;
+mod escape;
 mod page;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use escape::{html, shown};
 
 /// Width of every picture, in pixels.
 pub const WIDTH_PX: u32 = 1000;

@@ -2,7 +2,7 @@
 //! stand for what is seen.
 
 use super::Words;
-use super::draw::shown;
+use super::escape::html;
 
 /// What is drawn with, and what a page has for it.
 const COLORS: &[(&str, &str)] = &[
@@ -39,22 +39,8 @@ pub(super) fn svg(drawn: &str, words: Words<'_>) -> String {
     text = text.replacen("<svg ", &role, 1);
     let inner = format!(
         ">\n<title id=\"{id}-t\">{}</title>\n<desc id=\"{id}-d\">{}</desc>\n",
-        escaped(words.title),
-        escaped(words.description)
+        html(words.title),
+        html(words.description)
     );
     text.replacen(">\n", &inner, 1)
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(shown(c)),
-        }
-    }
-    out
 }

@@ -1,22 +1,8 @@
 //! Texts of others (names, commands, versions) inside ours: nothing in them may become markup, a
 //! column, or a command to a terminal.
 
-/// For HTML and XML, in text and in attributes with quotes.
-pub(super) fn html(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(c),
-            c => out.push(shown(c)),
-        }
-    }
-    out
-}
+pub(super) use crate::chart::html;
+use crate::chart::shown;
 
 /// For a cell of a Markdown table or a line of its text: one line, nothing that means something.
 pub(super) fn markdown(text: &str) -> String {
@@ -54,17 +40,6 @@ pub(super) fn terminal(text: &str) -> String {
 /// JSON that may stand inside a script element of HTML, and of XML as well.
 pub(super) fn json_in_script(json: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
-}
-
-/// Control characters, and what XML cannot hold, become the replacement character; so do the
-/// characters that turn the direction of what follows.
-fn shown(c: char) -> char {
-    let is_direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if c.is_control() || is_direction || matches!(c, '\u{fffe}' | '\u{ffff}') {
-        '\u{fffd}'
-    } else {
-        c
-    }
 }
 
 #[cfg(test)]

@@ -98,11 +98,15 @@ fn rows<'a>(all: &[Facts<'a>]) -> Vec<(&'a str, &'a str)> {
 
 /// What the machines are.
 pub(super) fn fingerprints(all: &[Facts<'_>], words: &Words) -> Table {
-    let names = names(all);
+    let machines: Vec<&Machine> = all.iter().map(|facts| &facts.header().machine).collect();
+    described(&names(all), &machines, words)
+}
+
+/// The same of machines that are called so.
+pub(super) fn described(names: &[String], machines: &[&Machine], words: &Words) -> Table {
     let mut heads = vec![words.property];
     heads.extend(names.iter().map(String::as_str));
     let mut table = Table::new(words.machine_caption, &heads);
-    let machines: Vec<&Machine> = all.iter().map(|facts| &facts.header().machine).collect();
     let mut row = |name: &str, text: &dyn Fn(&Machine) -> String| {
         let texts: Vec<String> = machines.iter().map(|machine| text(machine)).collect();
         if texts.iter().any(|text| !text.is_empty()) {
@@ -110,9 +114,14 @@ pub(super) fn fingerprints(all: &[Facts<'_>], words: &Words) -> Table {
         }
     };
     row(words.cpu, &|machine| machine.cpu_model.clone().unwrap_or_default());
-    row(words.cpus, &|machine| format!("{} / {}", digits(machine.cpus), machine.cpus_online));
-    row(words.ram, &|machine| bytes(machine.memory_bytes as f64));
-    row(words.kernel, &|machine| format!("{} {}", machine.kernel, machine.arch));
+    // Of what was brought in from elsewhere nothing is known.
+    let known = |is_known: bool, text: String| if is_known { text } else { String::new() };
+    row(words.cpus, &|machine| {
+        let text = format!("{} / {}", digits(machine.cpus), machine.cpus_online);
+        known(machine.cpus_online > 0, text)
+    });
+    row(words.ram, &|machine| known(machine.memory_bytes > 0, bytes(machine.memory_bytes as f64)));
+    row(words.kernel, &|machine| format!("{} {}", machine.kernel, machine.arch).trim().to_owned());
     row(words.instance, &|machine| machine.instance_type.clone().unwrap_or_default());
     let mut volumes: Vec<&String> = machines.iter().flat_map(|of| of.volumes.keys()).collect();
     volumes.sort();

@@ -7,10 +7,9 @@ use super::facts::Facts;
 use super::machines;
 use super::number::percent;
 use super::record;
-use super::sentences;
 use super::table::Table;
 use super::tables;
-use super::words::{Lang, Words, with};
+use super::words::{Words, with};
 
 /// The text.
 pub(super) fn text(parts: &[Part], words: &Words) -> String {
@@ -36,10 +35,7 @@ fn one(out: &mut String, facts: &Facts<'_>, words: &Words) {
         paragraph(out, &facts.header().question);
     }
     heading(out, 2, words.verdict);
-    match words.lang {
-        Lang::En => list(out, &facts.analysis.verdict),
-        Lang::Ja => list(out, &sentences::verdict_ja(facts)),
-    }
+    list(out, &facts.analysis.verdict);
     heading(out, 2, words.tools);
     for group in facts.groups() {
         table(out, &tables::tools(facts, group, words));
@@ -89,18 +85,18 @@ fn one(out: &mut String, facts: &Facts<'_>, words: &Words) {
     table(out, &record::commands(facts, words));
 }
 
-fn heading(out: &mut String, level: usize, text: &str) {
+pub(super) fn heading(out: &mut String, level: usize, text: &str) {
     if !out.is_empty() && !out.ends_with("\n\n") {
         out.push('\n');
     }
     out.push_str(&format!("{} {}\n\n", "#".repeat(level), markdown(text)));
 }
 
-fn paragraph(out: &mut String, text: &str) {
+pub(super) fn paragraph(out: &mut String, text: &str) {
     out.push_str(&format!("{}\n\n", markdown(text)));
 }
 
-fn list(out: &mut String, texts: &[String]) {
+pub(super) fn list(out: &mut String, texts: &[String]) {
     for text in texts {
         out.push_str(&format!("- {}\n", markdown(text)));
     }
@@ -109,7 +105,7 @@ fn list(out: &mut String, texts: &[String]) {
     }
 }
 
-fn table(out: &mut String, of: &Table) {
+pub(super) fn table(out: &mut String, of: &Table) {
     if of.is_empty() {
         return;
     }

@@ -2,6 +2,7 @@
 //! runs, JSON of the analysis, SVG, and text for a terminal. All pure: the same results always make
 //! the same text. Reading and writing is the caller's.
 
+mod compared;
 mod csv;
 mod escape;
 mod facts;
@@ -22,9 +23,10 @@ pub mod terminal;
 mod tests;
 mod words;
 
+pub use compared::render as render_compared;
 pub use words::Lang;
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, analyse_in};
 use crate::results::Results;
 
 /// One campaign's results, and what they say.
@@ -37,6 +39,12 @@ pub struct Part {
 }
 
 impl Part {
+    /// Results, analysed in a language.
+    pub fn new(results: Results, lang: Lang) -> Part {
+        let analysis = analyse_in(&results, lang);
+        Part { results, analysis }
+    }
+
     fn facts(&self) -> facts::Facts<'_> {
         facts::Facts { results: &self.results, analysis: &self.analysis }
     }
@@ -70,10 +78,18 @@ impl Format {
             _ => None,
         }
     }
+
+    /// The language of sentences in this form: what is read by programs is the same in every one.
+    pub fn lang(self, asked: Lang) -> Lang {
+        match self {
+            Format::Csv | Format::Json => Lang::En,
+            Format::Html | Format::Markdown | Format::Svg => asked,
+        }
+    }
 }
 
-/// The report about one or more campaigns, machines or settings. CSV and JSON are the same in every
-/// language.
+/// The report about one or more campaigns, machines or settings. Parts have to be analysed in the
+/// language of the report ([`Format::lang`]).
 ///
 /// # Errors
 /// A sentence: there are no results, or something cannot be drawn.

@@ -39,8 +39,11 @@ impl Unit {
         if self.name.is_empty() { number } else { format!("{number} {}", self.name) }
     }
 
-    /// `17.2 s [16.9, 17.5]`.
+    /// `17.2 s [16.9, 17.5]`; of one value there is no interval.
     pub(super) fn interval(&self, of: &Interval) -> String {
+        if of.is_point() {
+            return self.text(of.mid);
+        }
         format!("{} {}", self.text(of.mid), range(self.scaled(of.low), self.scaled(of.high)))
     }
 }
@@ -52,6 +55,9 @@ pub(super) fn range(low: f64, high: f64) -> String {
 
 /// A ratio with its interval: `1.25 [1.21, 1.30]`.
 pub(super) fn ratio(of: &Interval) -> String {
+    if of.is_point() {
+        return digits(of.mid);
+    }
     format!("{} {}", digits(of.mid), range(of.low, of.high))
 }
 

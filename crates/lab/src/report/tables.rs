@@ -122,7 +122,7 @@ pub(super) fn lines(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
             with(words.at_share, &[&digits(knee.x), &percent(knee.share)])
         });
         let fit = sweep.fit.as_ref().map(|fit| fit_text(fit, facts, words));
-        let limits = stretches_text(&sweep.stretches, facts, words);
+        let limits = stretches_text(&sweep.stretches, words);
         let row = vec![line.series.to_owned(), or_none(knee), or_none(fit), limits];
         table.push_as(row, line.own);
     }

@@ -1,35 +1,11 @@
 //! Everything that reports say of themselves, in both languages, side by side. Terms of the field
-//! stay what they are. What the analysis says comes in English; `sentences` says it in Japanese.
+//! stay what they are. What the analysis says it says in the same language itself.
 
-/// The language of a report.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lang {
-    /// English.
-    #[default]
-    En,
-    /// Japanese.
-    Ja,
-}
+pub use crate::analysis::Lang;
 
 impl Lang {
-    /// The language of its two letters (ISO 639-1).
-    pub fn of_code(code: &str) -> Option<Lang> {
-        [Lang::En, Lang::Ja].into_iter().find(|lang| lang.code() == code)
-    }
-
-    /// Its two letters.
-    pub fn code(self) -> &'static str {
-        match self {
-            Lang::En => "en",
-            Lang::Ja => "ja",
-        }
-    }
-
     pub(super) fn words(self) -> &'static Words {
-        match self {
-            Lang::En => &EN,
-            Lang::Ja => &JA,
-        }
+        self.pick(&EN, &JA)
     }
 }
 
@@ -52,7 +28,6 @@ macro_rules! words {
 words! {
     report: "Report", "レポート";
     verdict: "Verdict", "結論";
-    original: "The analysis in its own words (English)", "分析の原文（英語）";
     caveats: "Caveats", "注意点";
     no_caveats: "None was found.", "特になし。";
     not_whole: "The campaign did not end: this is what was measured until then.", "このキャンペーンは途中で終わっています。そこまでの測定だけを示します。";
@@ -176,6 +151,26 @@ words! {
     cap: "rises, then stops at {}", "比例して増え、{} で止まる";
     at_twice: "{}; predicts {} at {}", "{}。予測は {}（{}）";
     whole_group: "all settings", "全設定";
+    compared: "{} side by side", "{} の比較";
+    needs: "Which for which need", "用途別の選び方";
+    need: "{}: {} ({})", "{}: {}（{}）";
+    need_unsure: "{}: {}, but the runs do not tell it from the next ({})", "{}: {}。ただし次点との差は断定できません（{}）";
+    changed_conclusions: "What changes between them", "変わる結論";
+    same_conclusions: "What is the same", "変わらない結論";
+    study_caption: "{}: medians of {}, {}; in brackets: how fast, where {} is 100 %", "{}: {} の中央値、{}。括弧内は {} を 100 % とした速さ";
+    rows_caption: "Every setting: median with 95 % interval, mean, and how many times as fast as {}", "すべての設定: 中央値と 95 % 区間、平均、{} に対する速さの倍率";
+    side_median: "{}: median [95 %]", "{}: 中央値 [95 % 区間]";
+    side_mean: "{}: mean", "{}: 平均";
+    side_ratio: "{} ÷ {} [95 %]", "{} ÷ {} [95 % 区間]";
+    side_claim: "{}: claim", "{}: 判定";
+    costs: "What it costs", "費用";
+    costs_caption: "The best setting of each tool, in the currency of --price; 1M IOPS: price per hour ÷ IOPS × 1,000,000", "各ツールの最良の設定、通貨は --price のもの。1M IOPS は 1 時間の価格 ÷ IOPS × 1,000,000";
+    result: "result", "結果の名前";
+    price_hour: "per hour", "1 時間あたり";
+    per_1m_iops: "per 1M IOPS", "1M IOPS あたり";
+    per_million_ios: "per million IOs", "100 万 I/O あたり";
+    per_gb: "per GB", "1 GB あたり";
+    per_million_files: "per million files", "100 万ファイルあたり";
 }
 
 impl Words {

@@ -238,7 +238,7 @@ pub struct Curves {
 pub struct Experiment {
     /// The cell it was made at.
     pub cell: u32,
-    /// What was changed: `cpus`, `iops`, `bandwidth`, `latency`, `source`, `sink`.
+    /// What was changed: `cpus`, `iops`, `bandwidth`, `latency`, `source`, `sink`, `endpoint`.
     pub changed: String,
     /// From what to what, in words.
     pub about: String,

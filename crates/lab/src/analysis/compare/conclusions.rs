@@ -1,14 +1,20 @@
 //! What follows from each result, and whether it is the same.
 
-use super::{Part, of};
+use super::{Part, are_kinds, of, pattern};
 use crate::analysis::compared::Change;
-use crate::analysis::limits::level_words;
+use crate::analysis::prices::Prices;
 use crate::analysis::rivals::lead;
-use crate::analysis::say::{listed, of_x};
+use crate::analysis::say::{Join, beside, level, listed, resource};
+use crate::analysis::{Lang, Sweep};
+use crate::results::Cell;
 use std::collections::BTreeSet;
 
-/// The best tool of each group, the knee of each sweep, and what limits there.
-pub(super) fn changes(parts: &[Part<'_>], one_group: bool) -> Vec<Change> {
+/// What a machine is rated at counts as reached from this share of it on.
+const REACHED: f64 = 0.97;
+
+/// The best tool of each group, the knee of each sweep, what limits there, and where it reaches what
+/// the machine is rated at.
+pub(super) fn changes(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> Vec<Change> {
     let mut changes = Vec::new();
     for group in groups(parts, one_group) {
         changes.push(best_tool(parts, &group, one_group));
@@ -16,6 +22,7 @@ pub(super) fn changes(parts: &[Part<'_>], one_group: bool) -> Vec<Change> {
     for (group, series) in sweeps(parts, one_group) {
         changes.push(knee(parts, &group, &series, one_group));
         changes.push(limit(parts, &group, &series, one_group));
+        changes.push(rated(parts, prices, &group, &series, one_group));
     }
     // What no result says anything about is no conclusion.
     changes.retain(|change| change.said.iter().any(Option::is_some));
@@ -49,6 +56,9 @@ fn sweeps(parts: &[Part<'_>], one_group: bool) -> Vec<(String, String)> {
 fn best_tool(parts: &[Part<'_>], group: &str, one_group: bool) -> Change {
     let leads = parts.iter().map(|part| {
         let group = if one_group { *part.view.groups().first()? } else { group };
+        if are_kinds(part, group) {
+            return None;
+        }
         let lead = lead(&part.view, &part.analysis.cells, group)?;
         let mut names = vec![lead.first.cell.series.clone()];
         names.extend(lead.tied.iter().map(|best| best.cell.series.clone()));
@@ -63,27 +73,40 @@ fn best_tool(parts: &[Part<'_>], group: &str, one_group: bool) -> Change {
         .cloned()
         .reduce(|a, b| a.into_iter().filter(|name| b.contains(name)).collect());
     let differs = known.len() > 1 && common.is_none_or(|names| names.is_empty());
-    let said = leads.into_iter().map(|names| Some(listed(&names?, "or"))).collect();
-    change(parts, "best tool", &of(group, "", one_group), said, differs)
+    let said =
+        leads.into_iter().map(|names| Some(listed(&names?, Join::Or, lang_of(parts)))).collect();
+    change(parts, ("best tool", "最良のツール"), &of(group, "", one_group), said, differs)
+}
+
+/// The language of all of them.
+fn lang_of(parts: &[Part<'_>]) -> Lang {
+    parts.first().map_or(Lang::En, |part| part.view.lang)
+}
+
+/// The sweep of a tool in one result.
+fn sweep<'a>(part: &'a Part<'_>, group: &str, series: &str, one_group: bool) -> Option<&'a Sweep> {
+    let mut sweeps = part.analysis.sweeps.iter();
+    sweeps.find(|of| of.series == series && (one_group || of.group == group))
 }
 
 fn knee(parts: &[Part<'_>], group: &str, series: &str, one_group: bool) -> Change {
     let said = parts.iter().map(|part| {
-        let mut sweeps = part.analysis.sweeps.iter();
-        let sweep = sweeps.find(|of| of.series == series && (one_group || of.group == group))?;
-        let knee = sweep.knee?;
-        let at = of_x(knee.x, part.view.x_name());
-        Some(if knee.at_edge { format!("{at} or more") } else { at })
+        let knee = sweep(part, group, series, one_group)?.knee?;
+        let at = part.view.of_x(knee.x);
+        Some(match (knee.at_edge, part.view.lang) {
+            (true, Lang::En) => format!("{at} or more"),
+            (true, Lang::Ja) => beside(&at, "以上"),
+            (false, _) => at,
+        })
     });
     let said: Vec<Option<String>> = said.collect();
     let differs = differ(&said);
-    change(parts, "knee", &of(group, series, one_group), said, differs)
+    change(parts, ("knee", "頭打ちの点 (knee)"), &of(group, series, one_group), said, differs)
 }
 
 fn limit(parts: &[Part<'_>], group: &str, series: &str, one_group: bool) -> Change {
     let at_knee = parts.iter().map(|part| {
-        let mut sweeps = part.analysis.sweeps.iter();
-        let sweep = sweeps.find(|of| of.series == series && (one_group || of.group == group))?;
+        let sweep = sweep(part, group, series, one_group)?;
         let x = sweep.knee?.x;
         let mut cells = sweep.cells.iter().filter_map(|id| part.view.cell(*id));
         let cell = cells.find(|cell| cell.x == Some(x))?;
@@ -94,11 +117,51 @@ fn limit(parts: &[Part<'_>], group: &str, series: &str, one_group: bool) -> Chan
     let resources: Vec<Option<String>> =
         at_knee.iter().map(|of| of.map(|(resource, _)| resource.name().to_owned())).collect();
     let differs = differ(&resources);
+    let lang = lang_of(parts);
     let words = at_knee.into_iter().map(|of| {
-        let (resource, level) = of?;
-        Some(format!("{} ({})", resource.words(), level_words(level)))
+        let (what, sure) = of?;
+        let (what, sure) = (resource(what, lang), level(sure, lang));
+        Some(lang.pick(format!("{what} ({sure})"), format!("{what}（{sure}）")))
     });
-    change(parts, "limit", &of(group, series, one_group), words.collect(), differs)
+    change(parts, ("limit", "制限要因"), &of(group, series, one_group), words.collect(), differs)
+}
+
+/// The fewest jobs that reach the operations a second that the machine is rated at.
+fn rated(
+    parts: &[Part<'_>],
+    prices: &Prices,
+    group: &str,
+    series: &str,
+    one_group: bool,
+) -> Change {
+    let said = parts.iter().enumerate().map(|(at, part)| {
+        let rated = prices.rated.get(&at).filter(|_| part.view.metric() == "iops")?;
+        let sweep = sweep(part, group, series, one_group)?;
+        let cells: Vec<&Cell> = sweep.cells.iter().filter_map(|id| part.view.cell(*id)).collect();
+        let iops = rated.of(writes(cells.first()?))?;
+        let value = |cell: &Cell| {
+            part.analysis.cells.iter().find(|of| of.cell == cell.id)?.value.map(|of| of.mid)
+        };
+        let reached = cells.iter().find(|cell| value(cell).is_some_and(|v| v >= REACHED * iops));
+        Some(match (reached.and_then(|cell| cell.x), part.view.lang) {
+            (Some(x), Lang::En) => format!("reached with {}", part.view.of_x(x)),
+            (Some(x), Lang::Ja) => beside(&part.view.of_x(x), "で到達"),
+            (None, lang) => lang.pick("not reached", "未到達").to_owned(),
+        })
+    });
+    let said: Vec<Option<String>> = said.collect();
+    let differs = differ(&said);
+    change(parts, ("rated limit", "公称値"), &of(group, series, one_group), said, differs)
+}
+
+/// Whether a cell writes; `None` where it does both or nobody knows.
+fn writes(cell: &Cell) -> Option<bool> {
+    let pattern = pattern(cell)?;
+    match (pattern.contains("read"), pattern.contains("write")) {
+        (true, false) => Some(false),
+        (false, true) => Some(true),
+        _ => None,
+    }
 }
 
 /// What is known differs.
@@ -108,18 +171,37 @@ fn differ(said: &[Option<String>]) -> bool {
 
 fn change(
     parts: &[Part<'_>],
-    what: &str,
+    (en, ja): (&str, &str),
     of: &str,
     said: Vec<Option<String>>,
     differs: bool,
 ) -> Change {
-    let of_what = if of.is_empty() { String::new() } else { format!(" of {of}") };
+    let lang = lang_of(parts);
+    let what = lang.pick(en, ja);
     let each: Vec<String> = parts
         .iter()
         .zip(&said)
-        .filter_map(|(part, said)| Some(format!("{} on {}", said.as_ref()?, part.name)))
+        .filter_map(|(part, said)| {
+            let (said, name) = (said.as_ref()?, &part.name);
+            Some(lang.pick(format!("{said} on {name}"), format!("{name} では {said}")))
+        })
         .collect();
-    let is = if differs { "changes" } else { "is the same" };
-    let sentence = format!("The {what}{of_what} {is}: {}.", listed(&each, "and"));
+    let each = match said.first() {
+        // All say it in the same words.
+        Some(Some(first)) if said.iter().all(|of| of.as_ref() == Some(first)) => first.clone(),
+        _ => lang.pick(listed(&each, Join::And, lang), each.join("、")),
+    };
+    let sentence = match lang {
+        Lang::En => {
+            let of = if of.is_empty() { String::new() } else { format!(" of {of}") };
+            let is = if differs { "changes" } else { "is the same" };
+            format!("The {what}{of} {is}: {each}.")
+        }
+        Lang::Ja => {
+            let of = if of.is_empty() { String::new() } else { format!("{of} の") };
+            let is = if differs { "変わります" } else { "同じです" };
+            format!("{of}{}{is}: {each}。", beside(what, "は"))
+        }
+    };
     Change { what: what.to_owned(), of: of.to_owned(), said, differs, sentence }
 }

@@ -1,24 +1,34 @@
 //! What things cost on each machine, and which one is best for what.
 
-use super::Part;
+use super::{Part, are_kinds};
+use crate::analysis::Lang;
 use crate::analysis::compared::{Best, Cost};
 use crate::analysis::prices::{Prices, per_1m_iops, per_amount, per_million_ios};
 use crate::analysis::ratio::{Claim, WORTH, unpaired};
-use crate::analysis::rivals::bests;
+use crate::analysis::rivals::{Best as Cell, bests};
 use crate::analysis::say::{number, times};
 use std::collections::BTreeSet;
-
-/// What a machine is sold with, rather than what was measured.
-const RATED: &str = "rated";
 
 /// Costs of the best cell of each tool, and of what machines are rated at.
 pub(super) fn costs(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> Vec<Cost> {
     let mut found = Vec::new();
     for (at, part) in parts.iter().enumerate() {
         let Some(per_hour) = prices.per_hour.get(&at).copied() else { continue };
-        if let Some(iops) = prices.rated_iops.get(&at).copied() {
-            let cost = Cost { name: part.name.clone(), of: RATED.to_owned(), ..Cost::default() };
-            found.push(of_iops(cost, per_hour, iops));
+        if let Some(rated) = prices.rated.get(&at) {
+            let lang = part.view.lang;
+            let both = [
+                (rated.reads, lang.pick("rated for reads", "公称値（読み込み）")),
+                (
+                    rated.writes.unwrap_or_default(),
+                    lang.pick("rated for writes", "公称値（書き込み）"),
+                ),
+            ];
+            let one = [(rated.reads, lang.pick("rated", "公称値"))];
+            let all = if rated.writes.is_some() { both.as_slice() } else { one.as_slice() };
+            found.extend(all.iter().map(|(iops, of)| {
+                let (name, of) = (part.name.clone(), (*of).to_owned());
+                of_iops(Cost { name, of, rated: true, ..Cost::default() }, per_hour, *iops)
+            }));
         }
         for group in part.view.groups() {
             for best in bests(&part.view, &part.analysis.cells, group) {
@@ -66,34 +76,60 @@ fn of_iops(cost: Cost, per_hour: f64, iops: f64) -> Cost {
 /// Which one is fastest, and which is cheapest in each of the ways that are known.
 pub(super) fn best(parts: &[Part<'_>], costs: &[Cost], one_group: bool) -> Vec<Best> {
     let mut found = fastest(parts, one_group);
-    type Way = (&'static str, fn(&Cost) -> Option<f64>);
+    type Way = ((&'static str, &'static str), fn(&Cost) -> Option<f64>);
     let ways: [Way; 3] = [
-        ("cheapest for 1M IOPS", |cost| cost.per_1m_iops),
-        ("cheapest per GB", |cost| cost.per_gb),
-        ("cheapest per million files", |cost| cost.per_million_files),
+        (("cheapest for 1M IOPS", "1M IOPS あたり最安"), |cost| cost.per_1m_iops),
+        (("cheapest per GB", "1 GB あたり最安"), |cost| cost.per_gb),
+        (("cheapest per million files", "100 万ファイルあたり最安"), |cost| {
+            cost.per_million_files
+        }),
     ];
-    for (need, price) in ways {
-        found.extend(cheapest(parts, costs, need, price));
+    let Some(first) = parts.first() else { return found };
+    for ((en, ja), price) in ways {
+        found.extend(cheapest(first.view.lang.pick(en, ja), parts, costs, price));
     }
     found
 }
 
-/// By the best cell of each result, in each group.
-fn fastest(parts: &[Part<'_>], one_group: bool) -> Vec<Best> {
-    let mut groups: Vec<&str> = Vec::new();
-    for group in parts.iter().flat_map(|part| part.view.groups()) {
-        if (groups.is_empty() || !one_group) && !groups.contains(&group) {
-            groups.push(group);
+/// What is told apart: groups, and the lines in them where these are kinds of work.
+fn kinds(parts: &[Part<'_>], one_group: bool) -> Vec<(String, String)> {
+    let mut kinds: Vec<(String, String)> = Vec::new();
+    for part in parts.iter().filter(|part| part.fits) {
+        for cell in part.view.cells.iter().filter(|cell| cell.control_of.is_none()) {
+            let group = if one_group { String::new() } else { cell.group.clone() };
+            let is_kind = are_kinds(part, &cell.group);
+            let kind = (group, if is_kind { cell.series.clone() } else { String::new() });
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
         }
     }
-    let found = groups.iter().filter_map(|group| {
+    kinds
+}
+
+/// A need, with the kind of work that it is about.
+fn need_of(need: &str, (group, series): (&str, &str), lang: Lang) -> String {
+    let of: Vec<&str> = [group, series].into_iter().filter(|text| !text.is_empty()).collect();
+    match (of.is_empty(), lang) {
+        (true, _) => need.to_owned(),
+        (false, Lang::En) => format!("{need} ({})", of.join(", ")),
+        (false, Lang::Ja) => format!("{need}（{}）", of.join("、")),
+    }
+}
+
+/// By the best cell of each result, for each kind of work.
+fn fastest(parts: &[Part<'_>], one_group: bool) -> Vec<Best> {
+    let kinds = kinds(parts, one_group);
+    let alone = kinds.len() == 1;
+    let found = kinds.iter().filter_map(|(group, series)| {
         let mut candidates: Vec<(&Part<'_>, f64, u32)> = Vec::new();
         for part in parts.iter().filter(|part| part.fits) {
             let own = part.view.groups().first().copied().filter(|_| one_group);
-            let all = bests(&part.view, &part.analysis.cells, own.unwrap_or(*group));
-            let best = all.into_iter().reduce(|best, one| {
-                if part.view.is_better(one.value, best.value) { one } else { best }
-            });
+            let all = bests(&part.view, &part.analysis.cells, own.unwrap_or(group));
+            let all = all.into_iter().filter(|of| series.is_empty() || of.cell.series == *series);
+            let better =
+                |best: Cell<'_>, one: &Cell<'_>| part.view.is_better(one.value, best.value);
+            let best = all.reduce(|best, one| if better(best, &one) { one } else { best });
             candidates.extend(best.map(|best| (part, best.value, best.cell.id)));
         }
         candidates.sort_by(|a, b| match a.0.view.more_is_better() {
@@ -109,19 +145,20 @@ fn fastest(parts: &[Part<'_>], one_group: bool) -> Vec<Best> {
             first.view.more_is_better(),
             first.view.seed(*cell, 6),
         )?;
-        let need = match one_group || group.is_empty() {
-            true => "fastest".to_owned(),
-            false => format!("fastest ({group})"),
+        let lang = first.view.lang;
+        let kind = if alone { ("", "") } else { (group.as_str(), series.as_str()) };
+        let (value, other) = (first.view.measured(*value), next.view.measured(*other));
+        let (by, next) = (times(ratio.ratio.mid), &next.name);
+        let why = match lang {
+            Lang::En => format!("{value} against {other} on {next}, {by} times as fast"),
+            Lang::Ja => format!("{value}（{next} は {other}）、{by} 倍の速さ"),
         };
-        let why = format!(
-            "{} against {} on {}, {} times as fast",
-            first.view.measured(*value),
-            next.view.measured(*other),
-            next.name,
-            times(ratio.ratio.mid),
-        );
-        let clear = ratio.claim == Claim::Faster;
-        Some(Best { need, name: first.name.clone(), why, clear })
+        Some(Best {
+            need: need_of(lang.pick("fastest", "最速"), kind, lang),
+            name: first.name.clone(),
+            why,
+            clear: ratio.claim == Claim::Faster,
+        })
     });
     found.collect()
 }
@@ -129,32 +166,52 @@ fn fastest(parts: &[Part<'_>], one_group: bool) -> Vec<Best> {
 /// The lowest price of each result, whatever tool reaches it; what is rated is not held against what
 /// was measured.
 fn cheapest(
+    need: &str,
     parts: &[Part<'_>],
     costs: &[Cost],
-    need: &str,
     price: fn(&Cost) -> Option<f64>,
 ) -> Vec<Best> {
-    let kind = |cost: &Cost| (cost.of == RATED, cost.group.clone());
-    let kinds: BTreeSet<(bool, String)> = costs.iter().map(kind).collect();
-    let found = kinds.into_iter().filter_map(|(rated, group)| {
+    let Some(first) = parts.first() else { return Vec::new() };
+    let lang = first.view.lang;
+    let has_kinds = |part: &Part<'_>| part.view.groups().iter().any(|of| are_kinds(part, of));
+    let by_series = parts.iter().any(has_kinds);
+    let kind = |cost: &Cost| {
+        let series = if cost.rated || by_series { cost.of.clone() } else { String::new() };
+        (cost.rated, cost.group.clone(), series)
+    };
+    let kinds: BTreeSet<(bool, String, String)> = costs.iter().map(kind).collect();
+    let alone = kinds.iter().filter(|(rated, ..)| !rated).count() == 1;
+    let found = kinds.into_iter().filter_map(|(rated, group, series)| {
         let mut lowest: Vec<(&Part<'_>, f64, &Cost)> = parts
             .iter()
             .filter_map(|part| {
                 let of_part = costs.iter().filter(|cost| cost.name == part.name);
                 let priced = of_part
-                    .filter(|cost| kind(cost) == (rated, group.clone()))
+                    .filter(|cost| kind(cost) == (rated, group.clone(), series.clone()))
                     .filter_map(|cost| Some((part, price(cost)?, cost)));
                 priced.min_by(|a, b| a.1.total_cmp(&b.1))
             })
             .collect();
         lowest.sort_by(|a, b| a.1.total_cmp(&b.1));
         let [(first, least, cost), (next, other, _), ..] = lowest.as_slice() else { return None };
-        let by = if rated { "as rated".to_owned() } else { format!("with {}", cost.of) };
-        let why = format!("{} against {} on {}, {by}", number(*least), number(*other), next.name);
-        let need = match (rated, group.is_empty()) {
-            (true, _) => format!("{need}, as rated"),
-            (false, true) => need.to_owned(),
-            (false, false) => format!("{need} ({group})"),
+        let (by, next) = (times(other / least), &next.name);
+        let with = match (rated || by_series, lang) {
+            (true, _) => String::new(),
+            (false, Lang::En) => format!(", with {}", cost.of),
+            (false, Lang::Ja) => format!("、{} を使用", cost.of),
+        };
+        let (low, high) = (number(*least), number(*other));
+        let why = match lang {
+            Lang::En => {
+                format!("{low} against {high} on {next}{with}: {by} times as much for the money")
+            }
+            Lang::Ja => format!("{low}（{next} は {high}）{with}、同じ金額で {by} 倍"),
+        };
+        let need = match (rated, lang) {
+            (true, Lang::En) => format!("{need}, as {series}"),
+            (true, Lang::Ja) => format!("{need}、{series}"),
+            (false, _) if alone => need.to_owned(),
+            (false, _) => need_of(need, (&group, &series), lang),
         };
         Some(Best { need, name: first.name.clone(), why, clear: other / least > WORTH })
     });

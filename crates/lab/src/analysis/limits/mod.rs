@@ -4,7 +4,7 @@ mod rules;
 
 pub(super) use self::rules::{Signals, judge};
 
-use super::say;
+use super::{Lang, say};
 use crate::results::Run;
 use hakobu_transfer::verdict::{Level, Resource};
 use serde_json::Value;
@@ -42,30 +42,25 @@ impl Limiting {
         self.level > Level::NotDetermined && self.resource != Resource::None
     }
 
-    /// `Limited by the CPU (at the limit of: 1.97 of 2 CPUs used).`
-    pub fn sentence(&self) -> String {
-        let evidence = self.evidence.join(", ");
-        match (self.is_determined(), evidence.is_empty()) {
-            (false, true) => "What limits is not determined.".to_owned(),
-            (false, false) => format!("What limits is not determined ({evidence})."),
-            (true, true) => {
-                format!("Limited by {} ({}).", self.resource.words(), level_words(self.level))
+    /// `Limited by the CPU (at the limit: 1.97 of 2 CPUs used).`
+    pub(super) fn sentence(&self, lang: Lang) -> String {
+        let evidence = self.evidence.join(lang.pick(", ", "、"));
+        let (what, level) = (say::resource(self.resource, lang), say::level(self.level, lang));
+        match (self.is_determined(), evidence.is_empty(), lang) {
+            (false, true, Lang::En) => "What limits is not determined.".to_owned(),
+            (false, true, Lang::Ja) => "制限要因は判定できません。".to_owned(),
+            (false, false, Lang::En) => format!("What limits is not determined ({evidence})."),
+            (false, false, Lang::Ja) => format!("制限要因は判定できません（{evidence}）。"),
+            (true, true, Lang::En) => format!("Limited by {what} ({level})."),
+            (true, true, Lang::Ja) => {
+                format!("{}（{level}）。", say::beside(&say::beside("制限要因は", what), "です"))
             }
-            (true, false) => {
-                let (what, level) = (self.resource.words(), level_words(self.level));
-                format!("Limited by {what} ({level}: {evidence}).")
+            (true, false, Lang::En) => format!("Limited by {what} ({level}: {evidence})."),
+            (true, false, Lang::Ja) => {
+                let what = say::beside(&say::beside("制限要因は", what), "です");
+                format!("{what}（{level}: {evidence}）。")
             }
         }
-    }
-}
-
-/// How sure, in a sentence: `at the limit of`.
-pub fn level_words(level: Level) -> &'static str {
-    match level {
-        Level::NotDetermined => "not determined",
-        Level::Consistent => "consistent with",
-        Level::AtLimit => "at the limit of",
-        Level::Proven => "proven",
     }
 }
 
@@ -104,7 +99,7 @@ fn level_name<S: serde::Serializer>(of: &Level, to: S) -> Result<S::Ok, S::Error
 
 /// What the runs' own verdicts say together: what more than half of them name, as sure as the least
 /// sure of those. `None` where they name nothing, or different things.
-pub(super) fn own_verdict(runs: &[&Run]) -> Option<Limiting> {
+pub(super) fn own_verdict(runs: &[&Run], lang: Lang) -> Option<Limiting> {
     let read = |value: &Value| -> Option<(Resource, Level)> {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
         let resource = RESOURCES.into_iter().find(|of| Some(of.name()) == text("resource"))?;
@@ -117,7 +112,11 @@ pub(super) fn own_verdict(runs: &[&Run]) -> Option<Limiting> {
     let resource = RESOURCES.into_iter().find(|of| 2 * votes(*of) > verdicts.len())?;
     let levels = named.iter().filter(|(of, _)| *of == resource).map(|(_, level)| *level);
     let level = levels.min()?;
-    let said = format!("its own verdict in {} of {} runs", votes(resource), verdicts.len());
+    let (votes, all) = (votes(resource), verdicts.len());
+    let said = match lang {
+        Lang::En => format!("its own verdict in {votes} of {all} runs"),
+        Lang::Ja => format!("{all} 回のうち {votes} 回で自身がそう判定"),
+    };
     let mut evidence = vec![said];
     let of_this = |value: &&&Value| read(value).is_some_and(|(of, _)| of == resource);
     evidence.extend(verdicts.iter().find(of_this).and_then(|value| signals_of(value)));
@@ -151,7 +150,7 @@ pub struct Stretch {
 }
 
 /// Stretches of a sweep. Goes in: x and what limits there, in the order of x, and what x counts.
-pub fn stretches(points: &[(f64, &Limiting)], x_name: &str) -> Vec<Stretch> {
+pub(super) fn stretches(points: &[(f64, &Limiting)], x_name: &str, lang: Lang) -> Vec<Stretch> {
     let mut found: Vec<Stretch> = Vec::new();
     for (x, limiting) in points {
         let here = (*limiting).clone();
@@ -170,27 +169,35 @@ pub fn stretches(points: &[(f64, &Limiting)], x_name: &str) -> Vec<Stretch> {
     let ends = points.first().zip(points.last()).map(|((first, _), (last, _))| (*first, *last));
     for stretch in &mut found {
         let (first, last) = ends.unwrap_or_default();
-        stretch.sentence = stretch.words(first, last, x_name);
+        stretch.sentence = stretch.words((first, last), x_name, lang);
     }
     found
 }
 
 impl Stretch {
-    fn words(&self, first: f64, last: f64, x_name: &str) -> String {
-        let of = |x| say::of_x(x, x_name);
+    fn words(&self, (first, last): (f64, f64), x_name: &str, lang: Lang) -> String {
+        let of = |x| say::of_x(x, x_name, lang);
         let (at_first, at_last) = (self.from_x <= first, self.to_x >= last);
-        let place = match (at_first, at_last) {
-            _ if first >= last => format!("with {}", of(first)),
-            (true, false) if self.from_x >= self.to_x => format!("with {}", of(self.to_x)),
-            (true, false) => format!("up to {}", of(self.to_x)),
-            (false, true) => format!("from {} on", of(self.from_x)),
-            (false, false) if self.from_x >= self.to_x => format!("with {}", of(self.to_x)),
-            _ => format!("from {}", say::of_range(self.from_x, self.to_x, x_name)),
+        let is_point = self.from_x >= self.to_x;
+        let place = |en: &str, x: &str, ja: &str| match lang {
+            Lang::En => en.replace("{}", x),
+            Lang::Ja => say::beside(x, ja),
         };
-        match self.limiting.is_determined() {
-            true => format!("{place} {}", self.limiting.resource.words()),
-            false => format!("{place} not determined"),
-        }
+        let place = match (at_first, at_last) {
+            _ if first >= last => place("with {}", &of(first), "では"),
+            (true, false) if !is_point => place("up to {}", &of(self.to_x), "までは"),
+            (false, true) => place("from {} on", &of(self.from_x), "からは"),
+            (_, false) if is_point => place("with {}", &of(self.to_x), "では"),
+            _ => {
+                let range = say::of_range(self.from_x, self.to_x, x_name, lang);
+                place("from {}", &range, "では")
+            }
+        };
+        let what = match self.limiting.is_determined() {
+            true => say::resource(self.limiting.resource, lang),
+            false => lang.pick("not determined", "判定できず"),
+        };
+        lang.pick(format!("{place} {what}"), say::beside(&place, what))
     }
 }
 

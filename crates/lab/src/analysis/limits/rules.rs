@@ -3,7 +3,8 @@
 //! interfaces, a ceiling that was set, and what more jobs brought.
 
 use super::Limiting;
-use crate::analysis::say::{number, percent};
+use crate::analysis::Lang;
+use crate::analysis::say::{Join, listed, number, percent, resource};
 use hakobu_transfer::verdict::{Level, Resource};
 
 /// CPUs count as full from this share on.
@@ -23,6 +24,8 @@ const ROSE: f64 = 0.7;
 /// What is known of a cell. Shares are 0 to 1.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::analysis) struct Signals {
+    /// What evidence is said in.
+    pub lang: Lang,
     /// CPUs that its runs may use.
     pub cpus: f64,
     /// CPUs that its runs used.
@@ -66,8 +69,9 @@ pub(in crate::analysis) fn judge(s: &Signals) -> Limiting {
         (_, Some(one)) => one.clone(),
         ([], _) => Limiting { evidence: s.hints(), ..Limiting::default() },
         (several, _) => {
-            let names: Vec<&str> = several.iter().map(|claim| claim.resource.words()).collect();
-            let evidence = vec![format!("it may be {}", names.join(" or "))];
+            let names = several.iter().map(|claim| resource(claim.resource, s.lang).to_owned());
+            let names = listed(&names.collect::<Vec<_>>(), Join::Or, s.lang);
+            let evidence = vec![s.lang.pick("it may be {}", "{} の可能性").replace("{}", &names)];
             Limiting { evidence, ..Limiting::default() }
         }
     }
@@ -135,7 +139,8 @@ impl Signals {
             return None;
         }
         let busiest = self.busiest.filter(|_| full);
-        let busiest = busiest.map(|share| format!("one CPU {} busy", percent(share)));
+        let words = self.lang.pick("one CPU {} busy", "1 つの CPU の使用率 {}");
+        let busiest = busiest.map(|share| words.replace("{}", &percent(share)));
         let evidence = [Some(self.used_words()), busiest, self.flat_words()];
         claim(Resource::Thread, Level::Consistent, evidence)
     }
@@ -150,7 +155,10 @@ impl Signals {
         }
         let of = |resource: Resource, reached: Option<f64>, limit: Option<f64>, unit: &str| {
             let (reached, limit) = reached.zip(limit.filter(|limit| *limit > 0.0))?;
-            let words = format!("{} of {} {unit}", number(reached), number(limit));
+            let words = match self.lang {
+                Lang::En => format!("{} of {} {unit}", number(reached), number(limit)),
+                Lang::Ja => format!("上限 {} {unit} 中 {}", number(limit), number(reached)),
+            };
             (reached >= REACHED * limit).then_some((resource, words))
         };
         let bandwidth = self.bandwidth_limit;
@@ -188,8 +196,16 @@ impl Signals {
         }
         let gain = self.after.or(self.before).unwrap_or_default().min(1.0);
         let evidence = [
-            Some(format!("each job waits {} of its time", percent(1.0 - share))),
-            Some(format!("{} of a change of jobs come through", percent(gain))),
+            Some(self.say(
+                "each job waits {} of its time",
+                "各ジョブは時間の {} を待機",
+                1.0 - share,
+            )),
+            Some(self.say(
+                "{} of a change of jobs come through",
+                "ジョブ数の変化の {} が速さに反映",
+                gain,
+            )),
             Some(self.used_words()),
         ];
         claim(Resource::Latency, Level::Consistent, evidence)
@@ -200,24 +216,34 @@ impl Signals {
         [used, self.busy_words(), self.flat_words()].into_iter().flatten().collect()
     }
 
+    /// A share in words.
+    fn say(&self, en: &str, ja: &str, share: f64) -> String {
+        self.lang.pick(en, ja).replace("{}", &percent(share))
+    }
+
     fn used_words(&self) -> String {
-        format!("{} of {} CPUs used", number(self.used), number(self.cpus))
+        let (used, cpus) = (number(self.used), number(self.cpus));
+        match self.lang {
+            Lang::En => format!("{used} of {cpus} CPUs used"),
+            Lang::Ja => format!("{cpus} CPU 中 {used} を使用"),
+        }
     }
 
     fn machine_words(&self) -> Option<String> {
-        self.machine.map(|share| format!("{} by all processes", percent(share)))
+        self.machine.map(|share| self.say("{} by all processes", "全プロセスで {}", share))
     }
 
     fn iowait_words(&self) -> Option<String> {
         let share = self.iowait.filter(|share| *share >= 0.1)?;
-        Some(format!("CPUs waiting for I/O {} of the time", percent(share)))
+        Some(self.say("CPUs waiting for I/O {} of the time", "CPU の I/O 待ち {}", share))
     }
 
     fn busy_words(&self) -> Option<String> {
-        self.disk_busy.map(|share| format!("disk {} busy", percent(share)))
+        self.disk_busy.map(|share| self.say("disk {} busy", "ディスクの使用率 {}", share))
     }
 
     fn flat_words(&self) -> Option<String> {
-        self.is_flat().then(|| "more jobs bring nothing".to_owned())
+        let words = self.lang.pick("more jobs bring nothing", "ジョブを増やしても速くならない");
+        self.is_flat().then(|| words.to_owned())
     }
 }

@@ -21,7 +21,7 @@ fn machine(name: &str, times: f64) -> Results {
 
 #[test]
 fn cell_by_cell() {
-    let found = compare(&[machine("a", 1.0), machine("slow", 2.0)], &Prices::default());
+    let found = compare(&[machine("a", 1.0), machine("slow", 2.0)], &Prices::default(), Lang::En);
     assert_eq!(found.names, ["a", "slow"]);
     assert_eq!(found.rows.len(), 2);
     for row in &found.rows {
@@ -34,7 +34,7 @@ fn cell_by_cell() {
     let best = found.changes.iter().find(|of| of.what == "best tool").unwrap();
     assert_eq!(best.said, [Some("hakobu".to_owned()), Some("hakobu".to_owned())]);
     assert!(!best.differs);
-    assert_eq!(best.sentence, "The best tool is the same: hakobu on a and hakobu on slow.");
+    assert_eq!(best.sentence, "The best tool is the same: hakobu.");
     assert!(found.costs.is_empty());
     let fastest = &found.best[0];
     assert!(fastest.need == "fastest" && fastest.name == "a" && fastest.clear, "{fastest:?}");
@@ -48,7 +48,7 @@ fn conclusions_that_change() {
     for run in other.runs.iter_mut().filter(|run| run.cell == 0) {
         run.wall_s /= 3.0;
     }
-    let found = compare(&[machine("a", 1.0), other], &Prices::default());
+    let found = compare(&[machine("a", 1.0), other], &Prices::default(), Lang::En);
     let best = found.changes.iter().find(|of| of.what == "best tool").unwrap();
     assert!(best.differs);
     assert_eq!(best.sentence, "The best tool changes: hakobu on a and cp on other.");
@@ -59,31 +59,34 @@ fn cells_that_only_some_have() {
     let mut more = machine("more", 1.0);
     let id = cell(&mut more, "large", "rsync", None);
     run(&mut more, id, (1.0, 0.1, 0.1));
-    let found = compare(&[machine("a", 1.0), more], &Prices::default());
+    let found = compare(&[machine("a", 1.0), more], &Prices::default(), Lang::En);
     assert_eq!(found.rows.len(), 3);
     assert_eq!((found.rows[2].sides[0], found.rows[2].group.as_str()), (None, "large"));
     assert!(found.rows[2].sides[1].is_some_and(|side| side.ratio.is_none()));
     // Another metric is not held against this one.
     let mut rates = machine("rates", 1.0);
     (rates.header.metric, rates.header.more_is_better) = ("iops".to_owned(), true);
-    let found = compare(&[machine("a", 1.0), rates], &Prices::default());
+    let found = compare(&[machine("a", 1.0), rates], &Prices::default(), Lang::En);
     assert!(found.rows.iter().all(|row| row.sides[1].is_none()));
     assert!(found.caveats[0].starts_with("rates: measures iops"), "{:?}", found.caveats);
     // Other data is told.
     let mut data = machine("data", 1.0);
     data.header.data[0].files = 7;
-    let found = compare(&[machine("a", 1.0), data], &Prices::default());
+    let found = compare(&[machine("a", 1.0), data], &Prices::default(), Lang::En);
     assert!(found.caveats.contains(&"data: other data than a.".to_owned()));
-    assert_eq!(compare(&[], &Prices::default()), Compared::default());
+    assert_eq!(compare(&[], &Prices::default(), Lang::En), Compared::default());
 }
 
 #[test]
 fn equal_names_are_numbered() {
-    let found = compare(&[machine("a", 1.0), machine("a", 1.0)], &Prices::default());
+    let found = compare(&[machine("a", 1.0), machine("a", 1.0)], &Prices::default(), Lang::En);
     assert_eq!(found.names, ["a #1", "a #2"]);
     let mut other = machine("a", 1.0);
     other.header.name = "again".to_owned();
-    assert_eq!(compare(&[machine("a", 1.0), other], &Prices::default()).names, ["test", "again"]);
+    assert_eq!(
+        compare(&[machine("a", 1.0), other], &Prices::default(), Lang::En).names,
+        ["test", "again"]
+    );
 }
 
 #[test]
@@ -93,7 +96,7 @@ fn what_things_cost() {
     // Twice as fast, three times as dear.
     let per_hour = [("a".to_owned(), 0.3), ("slow".to_owned(), 0.1)];
     let prices = Prices::new(&names, &per_hour, &[]).unwrap();
-    let found = compare(&results, &prices);
+    let found = compare(&results, &prices, Lang::En);
     let cost = found.costs.iter().find(|of| of.name == "a" && of.of == "hakobu").unwrap();
     // 2 s at 0.3 an hour, for 2,000 files of 8,192,000 bytes.
     let price = 0.3 / 3600.0 * 2.0;
@@ -112,8 +115,9 @@ fn options_of_prices() {
     assert!(name == "m5.large" && near(per_hour, 0.6, 1e-9));
     assert!(near(parse_price("A=73/month").unwrap().1, 0.1, 1e-9));
     assert!(near(parse_price("A=0.0001/s").unwrap().1, 0.36, 1e-9));
-    assert_eq!(parse_rated("A=206250"), Ok(("A".to_owned(), 206_250.0)));
-    assert_eq!(parse_rated("A=3k"), Ok(("A".to_owned(), 3000.0)));
+    let rated = |reads, writes| Ok(("A".to_owned(), Rated { reads, writes }));
+    assert_eq!(parse_rated("A=206250"), rated(206_250.0, None));
+    assert_eq!(parse_rated("A=3k/1500"), rated(3000.0, Some(1500.0)));
     for (text, part) in [
         ("A=0.366", "write A=0.366/h"),
         ("0.366/h", "write it as A=0.366/h"),
@@ -127,15 +131,16 @@ fn options_of_prices() {
         let error = parse_price(text).unwrap_err().to_lowercase();
         assert!(error.starts_with("--price ") && error.contains(&part.to_lowercase()), "{error}");
     }
-    for text in ["A", "A=", "A=many", "A=0", "A=nan"] {
+    for text in ["A", "A=", "A=many", "A=0", "A=nan", "A=1/", "A=1/0", "A=1/2/3"] {
         assert!(parse_rated(text).unwrap_err().starts_with("--rated "), "{text}");
     }
     let names = ["x".to_owned(), "y".to_owned()];
     let price = |name: &str| [(name.to_owned(), 1.0)];
-    let prices = Prices::new(&names, &price("B"), &price("x")).unwrap();
-    assert_eq!((prices.per_hour.get(&1), prices.rated_iops.get(&0)), (Some(&1.0), Some(&1.0)));
+    let one = Rated { reads: 1.0, writes: None };
+    let prices = Prices::new(&names, &price("B"), &[("x".to_owned(), one)]).unwrap();
+    assert_eq!((prices.per_hour.get(&1), prices.rated.get(&0)), (Some(&1.0), Some(&one)));
     let error = Prices::new(&names, &price("C"), &[]).unwrap_err();
     assert_eq!(error, "--price C=…: no result is called C (x, y)");
-    let twice = [("A".to_owned(), 1.0), ("x".to_owned(), 1.0)];
+    let twice = [("A".to_owned(), one), ("x".to_owned(), one)];
     assert_eq!(Prices::new(&names, &[], &twice).unwrap_err(), "--rated x=…: given twice");
 }

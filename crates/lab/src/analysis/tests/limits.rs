@@ -121,9 +121,9 @@ fn latency() {
 fn nothing_is_known() {
     assert_eq!(named(Signals::default()), NOTHING);
     assert_eq!(named(quiet()), NOTHING);
-    let sentence = judge(&quiet()).sentence();
+    let sentence = judge(&quiet()).sentence(Lang::En);
     assert!(sentence.starts_with("What limits is not determined ("), "{sentence}");
-    assert_eq!(Limiting::default().sentence(), "What limits is not determined.");
+    assert_eq!(Limiting::default().sentence(Lang::En), "What limits is not determined.");
     // Two that contradict each other.
     let both = Signals {
         used: 1.02,
@@ -154,8 +154,8 @@ fn its_own_verdict_comes_first() {
     let found = analyse(&results).cells[0].limiting.clone();
     assert_eq!((found.resource, found.level, found.own), (Resource::Cpu, Level::Consistent, true));
     assert_eq!(
-        found.sentence(),
-        "Limited by the CPU (consistent with: its own verdict in 2 of 3 runs, cpu used cores 1.98)."
+        found.sentence(Lang::En),
+        "Limited by the CPU (consistent with that: its own verdict in 2 of 3 runs, cpu used cores 1.98)."
     );
     let text = serde_json::to_string(&found).unwrap();
     assert!(text.starts_with(r#"{"resource":"cpu","level":"consistent","#), "{text}");
@@ -176,7 +176,7 @@ fn stretches_say_from_where_to_where() {
     let of = |resource| Limiting { resource, level: Level::Consistent, ..Limiting::default() };
     let (latency, cpu, none) = (of(Resource::Latency), of(Resource::Cpu), Limiting::default());
     let words = |points: &[(f64, &Limiting)], name: &str| -> Vec<String> {
-        stretches(points, name).into_iter().map(|of| of.sentence).collect()
+        stretches(points, name, Lang::En).into_iter().map(|of| of.sentence).collect()
     };
     let points =
         [(1.0, &latency), (2.0, &latency), (4.0, &none), (8.0, &cpu), (16.0, &cpu), (32.0, &none)];
@@ -192,8 +192,8 @@ fn stretches_say_from_where_to_where() {
     assert_eq!(words(&[(1.0, &latency), (2.0, &cpu)], "jobs")[0], "with 1 job latency");
     assert_eq!(words(&points[3..5], "numjobs"), ["from numjobs 8 to 16 the CPU"]);
     assert_eq!(words(&points[..1], "jobs"), ["with 1 job latency"]);
-    assert!(stretches(&[], "jobs").is_empty());
+    assert!(stretches(&[], "jobs", Lang::En).is_empty());
     let strong = Limiting { level: Level::AtLimit, ..cpu.clone() };
-    let found = stretches(&[(1.0, &strong), (2.0, &cpu)], "jobs");
+    let found = stretches(&[(1.0, &strong), (2.0, &cpu)], "jobs", Lang::En);
     assert_eq!((found.len(), found[0].limiting.level), (1, Level::Consistent));
 }

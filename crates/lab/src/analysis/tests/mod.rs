@@ -3,6 +3,7 @@
 mod compare;
 mod fits;
 mod knees;
+mod languages;
 mod limits;
 mod odd;
 mod proofs;

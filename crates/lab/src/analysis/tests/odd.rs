@@ -92,6 +92,7 @@ proptest! {
     fn signals(numbers in prop::collection::vec(any(), 12)) {
         let of = |at: usize| Some(numbers[at]);
         let signals = Signals {
+            lang: Lang::En,
             cpus: numbers[0],
             used: numbers[1],
             jobs: of(2),
@@ -107,7 +108,10 @@ proptest! {
             before: of(2),
             after: of(3),
         };
-        prop_assert!(judge(&signals).sentence().ends_with('.'));
+        prop_assert!(judge(&signals).sentence(Lang::En).ends_with('.'));
+        let ja = Signals { lang: Lang::Ja, ..signals };
+        prop_assert!(judge(&ja).sentence(Lang::Ja).ends_with('。'));
+        prop_assert_eq!(judge(&ja).resource, judge(&signals).resource);
     }
 
     #[test]
@@ -174,7 +178,7 @@ proptest! {
         }
         let other = analyse(&results);
         prop_assert_eq!(serde_json::to_string(&other).ok(), serde_json::to_string(&found).ok());
-        let both = compare(&[results.clone(), results], &Prices::default());
+        let both = compare(&[results.clone(), results], &Prices::default(), Lang::En);
         prop_assert_eq!(both.names.len(), 2);
     }
 }

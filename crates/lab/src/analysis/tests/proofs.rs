@@ -91,6 +91,28 @@ fn an_end_without_cost() {
     assert!(found.proofs[0].sentence.ends_with("the target does not limit."), "{:?}", found.proofs);
 }
 
+#[test]
+fn another_endpoint() {
+    for (ratios, follows) in [
+        ([1.5, 1.52, 1.48, 1.5], "the endpoint limits."),
+        ([1.0, 1.01, 0.99, 1.02], "the endpoint does not limit."),
+        // What is slower says nothing of the first.
+        ([0.5, 0.51, 0.49, 0.5], "whether the endpoint limits is not clear."),
+    ] {
+        let found = analyse(&tried("endpoint", 1.0, &ratios));
+        let sentence = &found.proofs[0].sentence;
+        assert!(
+            sentence.contains("with another endpoint ") && sentence.ends_with(follows),
+            "{sentence}"
+        );
+        // It says something of the server, nothing of CPUs.
+        assert_eq!(found.cells[0].limiting.resource, Resource::Cpu);
+    }
+    // A third of the time is saved.
+    let found = analyse(&tried("endpoint", 1.0, &[1.5, 1.52, 1.48, 1.5]));
+    assert!(near(found.proofs[0].elasticity.mid, 1.0 / 3.0, 0.02), "{:?}", found.proofs);
+}
+
 /// One tool under two conditions, five blocks.
 fn groups(condition: &str, values: [&str; 2], wall_s: [f64; 2]) -> Results {
     let mut results = campaign();

@@ -75,7 +75,7 @@ fn a_eight_cpus_go_on() {
     let stretch = &found.sweeps[0].stretches[0];
     assert_eq!((stretch.sentence.as_str(), stretch.to_x), ("up to 8 jobs latency", 8.0));
     let both = [rsync(&[("3000", LARGE_3000)], 2.0), rsync(&[("3000", XLARGE_3000)], 8.0)];
-    let both = compare(&both, &Prices::default());
+    let both = compare(&both, &Prices::default(), Lang::En);
     assert_eq!(both.names, ["2 CPUs", "8 CPUs"]);
     let row = both.rows.iter().find(|row| row.x == Some(32.0)).unwrap();
     let ratio = row.sides[1].unwrap().ratio.unwrap();
@@ -193,7 +193,7 @@ fn c_reads_level_off_and_writes_need_hardly_any_jobs() {
     let writes = knee(&i3, "randwrite");
     assert_eq!((writes.x, writes.at_edge), (2.0, false));
     const { assert!(I3_RANDWRITE[0] / I3_RANDWRITE[1] > 0.96) };
-    let both = compare(&[i2, i3], &Prices::default());
+    let both = compare(&[i2, i3], &Prices::default(), Lang::En);
     let row = |series: &str, x: f64| {
         both.rows.iter().find(|row| row.series == series && row.x == Some(x)).unwrap()
     };
@@ -220,7 +220,7 @@ fn c_prices_are_those_of_the_study() {
     let per_hour = [parse_price("A=1.001/h").unwrap(), parse_price("i3=0.366/h").unwrap()];
     let rated = [parse_rated("i2=35000").unwrap(), parse_rated("B=206250").unwrap()];
     let prices = Prices::new(&names, &per_hour, &rated).unwrap();
-    let found = compare(&results, &prices);
+    let found = compare(&results, &prices, Lang::En);
     let rated = |name: &str| {
         let cost = found.costs.iter().find(|cost| cost.name == name && cost.of == "rated");
         cost.unwrap().per_1m_iops.unwrap()
@@ -235,6 +235,31 @@ fn c_prices_are_those_of_the_study() {
     let cost = found.costs.iter().find(|cost| cost.name == "i3" && cost.of == "randread").unwrap();
     assert!(near(cost.per_million_ios.unwrap(), 0.366 / 3600.0 / 214_318.2 * 1e6, 1e-9));
     assert_eq!((cost.per_gb, cost.per_million_files), (None, None));
+}
+
+#[test]
+fn c_reads_reach_the_rated_limit_at_32_jobs_and_writes_at_1() {
+    let rows = |rates: [[f64; 8]; 2]| [("randread", rates[0]), ("randwrite", rates[1])];
+    let results = [
+        fio("i2", &rows([I2_RANDREAD, I2_RANDWRITE])),
+        fio("i3", &rows([I3_RANDREAD, I3_RANDWRITE])),
+    ];
+    let names = ["i2".to_owned(), "i3".to_owned()];
+    let rated = [parse_rated("A=35000/35000").unwrap(), parse_rated("B=206250/18750").unwrap()];
+    let prices = Prices::new(&names, &[], &rated).unwrap();
+    let found = compare(&results, &prices, Lang::En);
+    let said = |of: &str| {
+        let change = found.changes.iter().find(|c| c.what == "rated limit" && c.of == of).unwrap();
+        change.said[1].clone().unwrap()
+    };
+    assert_eq!(said("randread"), "reached with numjobs 32");
+    assert_eq!(said("randwrite"), "reached with numjobs 1");
+    // One number for both: writes never come near it.
+    let rated = [parse_rated("B=206250").unwrap()];
+    let prices = Prices::new(&names, &[], &rated).unwrap();
+    let found = compare(&results, &prices, Lang::Ja);
+    let change = found.changes.iter().find(|c| c.what == "公称値" && c.of == "randwrite").unwrap();
+    assert_eq!(change.said, [None, Some("未到達".to_owned())]);
 }
 
 /// s3cmd under parallel with as many jobs as there are files, and four a core (2013): one run each.

@@ -6,7 +6,7 @@ use crate::results::{Curves, Results};
 use hakobu_transfer::verdict::Resource;
 
 /// hakobu and rsync over jobs on two CPUs, with a control; rsync takes three times the CPU.
-fn two_tools(noise: f64, seed: u64, blocks: u32) -> Results {
+pub(super) fn two_tools(noise: f64, seed: u64, blocks: u32) -> Results {
     let mut results = campaign();
     results.header.seed = seed;
     let mut random = fastrand::Rng::with_seed(seed);
@@ -69,7 +69,7 @@ fn a_campaign_says_what_its_machine_is() {
     for part in [
         " times as fast as rsync (",
         "For hakobu 8 jobs are ",
-        "up to 4 jobs latency (consistent with), from 8 jobs on the CPU (",
+        "up to 4 jobs latency (consistent with that), from 8 jobs on the CPU (",
     ] {
         assert!(verdict.contains(part), "{part}: {verdict}");
     }
@@ -224,7 +224,7 @@ fn many_groups_are_counted() {
         }
     }
     let found = analyse(&results);
-    assert_eq!(found.verdict[0], "Of 3 groups the fastest is hakobu in 2 and cp in 1.");
+    assert_eq!(found.verdict[0], "hakobu is the fastest in 2 of 3 groups, cp in 1.");
     assert_eq!(found.comparisons.len(), 3);
     for run in results.runs.iter_mut().filter(|run| run.cell == 5) {
         run.wall_s *= 8.0;
@@ -250,5 +250,5 @@ fn a_tool_that_finds_its_jobs_by_itself_is_told_first() {
         results.runs.last_mut().unwrap().verdict = Some(verdict.clone());
     }
     let found = analyse(&results).verdict.join(" ");
-    assert!(found.contains("What limits hakobu auto: the CPU (at the limit of); hakobu: up to 4"));
+    assert!(found.contains("What limits hakobu auto: the CPU (at the limit); hakobu: up to 4"));
 }

@@ -1,5 +1,6 @@
 //! Numbers in sentences, and numbers with units.
 
+use crate::analysis::Lang;
 use crate::analysis::quantity::quantity;
 use crate::analysis::say::*;
 
@@ -47,13 +48,20 @@ fn metrics_have_their_units() {
         assert_eq!(measured(metric, value), text);
     }
     assert_eq!([rate(1234.0, "files/s"), rate(1.5e4, "bytes/s")], ["1,234 files/s", "15 kB/s"]);
-    assert_eq!([of_x(1.0, "jobs"), of_x(8.0, "jobs")], ["1 job", "8 jobs"]);
-    assert_eq!([of_x(1.0, "processes"), of_x(1.0, "numjobs")], ["1 process", "numjobs 1"]);
-    assert_eq!(of_range(4.0, 1024.0, "requests"), "4 to 1,024 requests");
+    let en = |x, name| of_x(x, name, Lang::En);
+    assert_eq!([en(1.0, "jobs"), en(8.0, "jobs")], ["1 job", "8 jobs"]);
+    assert_eq!([en(1.0, "processes"), en(1.0, "numjobs")], ["1 process", "numjobs 1"]);
+    assert_eq!(of_x(8.0, "jobs", Lang::Ja), "8 ジョブ");
+    assert_eq!(of_range(4.0, 1024.0, "requests", Lang::En), "4 to 1,024 requests");
+    assert_eq!(of_range(4.0, 8.0, "numjobs", Lang::Ja), "numjobs 4〜8");
     assert_eq!([things(1, "run"), things(0, "run")], ["1 run", "0 runs"]);
     let words = ["a", "b", "c"].map(str::to_owned);
-    assert_eq!([listed(&words, "and"), listed(&words[..2], "or")], ["a, b and c", "a or b"]);
-    assert_eq!([capital("ä b"), capital("")], ["Ä b", ""]);
+    let all = |lang| [listed(&words, Join::And, lang), listed(&words[..2], Join::Or, lang)];
+    assert_eq!(all(Lang::En), ["a, b and c", "a or b"]);
+    assert_eq!(all(Lang::Ja), ["a、b、c", "a または b"]);
+    assert_eq!(sentences(&words, Lang::En), "a; b; c.");
+    assert_eq!(sentences(&words, Lang::Ja), "a。b。c。");
+    assert_eq!([capital("ä b"), capital(""), uncapital("Ä b")], ["Ä b", "", "ä b"]);
 }
 
 #[test]

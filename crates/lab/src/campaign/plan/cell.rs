@@ -6,7 +6,7 @@ use super::target::Target;
 use crate::campaign::data::{Recipe, list_of};
 use crate::campaign::spec::{COMPARED, CacheState, Condition, Looked, Tool};
 use crate::campaign::tools::{Config, Fill, Output, Template, Values, line, quoted};
-use crate::campaign::{Action, Check, Extract, Launch, Planned};
+use crate::campaign::{Action, Check, DiskLimits, Extract, Launch, Planned};
 use crate::results::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -97,6 +97,17 @@ impl Cells<'_> {
                 Output::Own => Extract::OwnJson,
             },
             source,
+            disk: choice.throttle.clone().map(|throttle| DiskLimits {
+                throttle,
+                iops: choice.condition.iops,
+                bandwidth_bytes_per_s: choice.condition.bandwidth_bytes_per_s,
+            }),
+            // Servers of the campaign have keys that no other endpoint knows.
+            endpoint: choice
+                .target
+                .as_ref()
+                .filter(|target| target.server.is_none())
+                .and_then(|target| Some(target.access.as_ref()?.endpoint.clone())),
         })
     }
 

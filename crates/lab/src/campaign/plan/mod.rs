@@ -12,7 +12,7 @@ pub use throttle::Throttle;
 
 use super::spec::{self, CacheState, Spec};
 use super::tools::{Config, Fill, Template, Values, file, find, install, quoted};
-use super::{Plan, data, tools};
+use super::{Plan, Planned, data, tools};
 use crate::results::DataSet;
 use cells::Cells;
 use hakobu_sys::{AsFd, volume};
@@ -101,6 +101,7 @@ pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, Strin
         metric: spec.metric.clone(),
         more_is_better: spec.more_is_better,
         published: spec.published.clone(),
+        other_endpoint: spec.other_endpoint.clone(),
         repeat: spec.repeat.clone(),
         ..Plan::default()
     };
@@ -244,6 +245,12 @@ impl Cells<'_> {
                 false => self.plan.left_out.join("; "),
             };
             return Err(format!("there is nothing to run: {why}"));
+        }
+        if self.plan.other_endpoint.is_some()
+            && !self.plan.cells.iter().any(Planned::names_endpoint)
+        {
+            let line = "another endpoint: no command names the one that it would replace";
+            self.plan.left_out.push(line.into());
         }
         for target in &self.targets {
             if let Some(folder) = &target.folder {

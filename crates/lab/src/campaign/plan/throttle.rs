@@ -88,6 +88,12 @@ impl Throttle {
         Ok(Throttle { device, way: Way::Joined(mount.join(GROUP)) })
     }
 
+    /// One that only tests use: version 1, one group.
+    #[cfg(test)]
+    pub(in crate::campaign) fn of_group(device: &str, group: &str) -> Throttle {
+        Throttle { device: device.into(), way: Way::Charged(vec![group.into()]) }
+    }
+
     /// Commands that put limits on: operations and bytes a second, for reading and for writing each.
     pub fn begin(&self, iops: Option<u64>, bytes_per_s: Option<u64>) -> Vec<String> {
         let device = &self.device;

@@ -3,7 +3,6 @@
 
 use super::{Bench, Event, How, once};
 use crate::analysis::{Analysis, analyse};
-use crate::campaign::plan::Throttle;
 use crate::campaign::{Action, Check, Plan, Planned, ServerPlan};
 use crate::results::read::read;
 use crate::results::store::Store;
@@ -92,15 +91,26 @@ fn changes(plan: &Plan, planned: &Planned, how: &How) -> Vec<Change> {
         let factor = half as f64 / cpus as f64;
         found.push(change("cpus", format!("cpus {cpus} → {half}"), factor, other));
     }
-    let iops = planned.cell.conditions.get("iops").and_then(|text| text.parse::<u64>().ok());
-    if let (Some(iops), Some(folder)) = (iops.filter(|iops| *iops > 1), target(planned))
-        && let Ok(throttle) = Throttle::find(folder)
-    {
+    for (resource, limit) in disk_limits(planned) {
+        let half = limit / 2;
+        let Some(disk) = &planned.disk else { continue };
+        let begin = match resource {
+            "iops" => disk.throttle.begin(Some(half), None),
+            _ => disk.throttle.begin(None, Some(half)),
+        };
         let mut other = planned.clone();
         // After those of the cell: they are in force then, and taken off with them.
-        other.prepare.extend(throttle.begin(Some(iops / 2), None).into_iter().map(Action::Shell));
-        let factor = (iops / 2) as f64 / iops as f64;
-        found.push(change("iops", format!("iops {iops} → {}", iops / 2), factor, other));
+        other.prepare.extend(begin.into_iter().map(Action::Shell));
+        let unit = if resource == "iops" { "" } else { " bytes/s" };
+        let about = format!("{resource} {limit} → {half}{unit}");
+        found.push(change(resource, about, half as f64 / limit as f64, other));
+    }
+    if let (Some(here), Some(there)) = (&planned.endpoint, &plan.other_endpoint)
+        && here != there
+        && planned.names_endpoint()
+    {
+        let about = format!("endpoint {here} → {there}");
+        found.push(change("endpoint", about, 1.0, planned.at(there)));
     }
     let used = |server: &ServerPlan| {
         let texts = planned.launch.argv.iter().chain(planned.launch.env.values());
@@ -131,6 +141,14 @@ fn changes(plan: &Plan, planned: &Planned, how: &How) -> Vec<Change> {
         found.push(change("sink", "the target → null: (nothing is written)".into(), 1.0, other));
     }
     found
+}
+
+/// Limits on the disk of a cell that can be halved.
+fn disk_limits(planned: &Planned) -> Vec<(&'static str, u64)> {
+    let Some(disk) = &planned.disk else { return Vec::new() };
+    let both = [("iops", disk.iops), ("bandwidth", disk.bandwidth_bytes_per_s)];
+    let both = both.into_iter().filter_map(|(name, limit)| Some((name, limit?)));
+    both.filter(|(_, limit)| *limit > 1).collect()
 }
 
 /// The folder that a cell writes to.
@@ -220,7 +238,7 @@ fn exchange(servers: Option<&[ServerPlan]>, bench: &mut dyn Bench) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::campaign::Launch;
+    use crate::campaign::{DiskLimits, Launch};
     use crate::results::Cell;
     use std::time::Duration;
 
@@ -272,5 +290,61 @@ mod tests {
         planned.launch.cpus = Some(1);
         planned.cell.command = "cp".into();
         assert_eq!(told(&plan, &planned, 3), []);
+    }
+
+    #[test]
+    fn limits_of_a_disk_are_halved_one_at_a_time() {
+        let throttle = crate::campaign::plan::Throttle::of_group("8:0", "/g");
+        let disk = |iops, bandwidth_bytes_per_s| {
+            Some(DiskLimits { throttle: throttle.clone(), iops, bandwidth_bytes_per_s })
+        };
+        let mut planned = Planned { disk: disk(Some(3001), Some(1_000_000)), ..Planned::default() };
+        planned.prepare = vec![Action::Shell("limits of the cell".into())];
+        let how = How { prove: true, cpus: 1 };
+        let found = changes(&Plan::default(), &planned, &how);
+        let about: Vec<&str> = found.iter().map(|of| of.experiment.about.as_str()).collect();
+        assert_eq!(about, ["iops 3001 → 1500", "bandwidth 1000000 → 500000 bytes/s"]);
+        assert_eq!(found[1].experiment.factor, 0.5);
+        let shell = |file: &str, rate| {
+            Action::Shell(format!("echo '8:0 {rate}' > /g/blkio.throttle.{file}_device"))
+        };
+        assert_eq!(
+            found[0].planned.prepare[1..],
+            ["read_iops", "write_iops"].map(|of| shell(of, 1500))
+        );
+        // What the cell limits besides stays as it is: its own commands come before.
+        assert_eq!(found[1].planned.prepare[0], planned.prepare[0]);
+        assert_eq!(
+            found[1].planned.prepare[1..],
+            ["read_bps", "write_bps"].map(|of| shell(of, 500_000))
+        );
+        for nothing in [None, disk(None, None), disk(Some(1), Some(1))] {
+            planned.disk = nothing;
+            assert!(changes(&Plan::default(), &planned, &how).is_empty());
+        }
+    }
+
+    #[test]
+    fn another_endpoint_takes_the_place_of_the_first_everywhere() {
+        let (here, there) = ("https://a.example", "http://b.example:9000");
+        let mut planned = Planned { endpoint: Some(here.into()), ..Planned::default() };
+        planned.launch.argv = vec!["up".into(), format!("--endpoint-url={here}")];
+        planned.prepare = vec![Action::Sync, Action::Shell(format!("rm {here}"))];
+        planned.conclude = vec![format!("verify {here}")];
+        let plan = Plan { other_endpoint: Some(there.into()), ..Plan::default() };
+        let how = How { prove: true, cpus: 1 };
+        let found = changes(&plan, &planned, &how);
+        let [change] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(change.experiment.changed, "endpoint");
+        assert_eq!(change.experiment.about, format!("endpoint {here} → {there}"));
+        let other = &change.planned;
+        assert_eq!(other.launch.argv[1], format!("--endpoint-url={there}"));
+        assert_eq!(other.prepare[1], Action::Shell(format!("rm {there}")));
+        assert_eq!(other.conclude, [format!("verify {there}")]);
+        // Not where commands do not name it, and not to where they are already.
+        let same = Plan { other_endpoint: Some(here.into()), ..Plan::default() };
+        assert!(changes(&same, &planned, &how).is_empty());
+        planned.launch.argv.truncate(1);
+        assert!(changes(&plan, &planned, &how).is_empty());
     }
 }

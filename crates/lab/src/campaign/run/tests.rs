@@ -1,5 +1,7 @@
 //! Whole campaigns with a clock and a machine that are made up.
 
+mod prove;
+
 use super::*;
 use crate::campaign::{Planned, Repeat};
 use crate::results::read::read;
@@ -337,47 +339,4 @@ fn a_setup_that_fails_ends_it_and_is_cleared_away() {
         let end: Vec<&str> = fake.log.iter().rev().take(2).map(String::as_str).collect();
         assert_eq!(end, ["end servers", "teardown"]);
     }
-}
-
-#[test]
-fn experiments_are_made_in_pairs_and_once() {
-    let mut plan = plan(&["a"], repeat(0, 3, 3));
-    let server = ServerPlan {
-        label: "s3".into(),
-        listen: "127.0.0.1:4000".into(),
-        latency: Duration::from_millis(1),
-        ..ServerPlan::default()
-    };
-    plan.servers = vec![server];
-    plan.cells[0].launch.env.insert("URL".into(), "http://127.0.0.1:4000".into());
-    let dir = Dir::new();
-    let mut fake = Fake::default();
-    let how = How { prove: true, cpus: 4 };
-    let go = |fake: &mut Fake| {
-        let mut store = Store::open(&dir.0, &header(&plan), "later").unwrap();
-        run(&plan, &how, &mut store, fake, &mut |_| {}).unwrap()
-    };
-    // Stopped in the second pair of the first experiment: that one is not whole.
-    fake.stop_at = Some(6);
-    assert!(go(&mut fake).is_stopped());
-    assert!(read(&dir.0).unwrap().experiments.is_empty());
-    fake.stopped = false;
-    fake.log.clear();
-    assert_eq!(go(&mut fake).end.reason, "done");
-    let experiments = read(&dir.0).unwrap().experiments;
-    let told: Vec<_> = experiments
-        .iter()
-        .map(|made| (made.changed.as_str(), made.factor, made.ratios.len()))
-        .collect();
-    assert_eq!(told, [("cpus", 0.5, 5), ("latency", 2.0, 5)]);
-    assert!(
-        experiments.iter().flat_map(|made| &made.ratios).all(|ratio| (ratio - 1.0).abs() < 0.01)
-    );
-    // Two runs a pair; the server is another one for each changed run, and then itself again.
-    assert_eq!(fake.log.iter().filter(|line| line.starts_with("run ")).count(), 20);
-    assert_eq!(fake.log.iter().filter(|line| *line == "serve s3").count(), 1 + 2 * 5);
-    let before = fake.log.len();
-    go(&mut fake);
-    assert_eq!(fake.log.len(), before);
-    assert_eq!(read(&dir.0).unwrap().runs.len(), 3);
 }

@@ -71,6 +71,8 @@ pub struct Spec {
     pub control: Option<String>,
     /// Figures of the study.
     pub published: Vec<Published>,
+    /// Another endpoint to try out, in place of that of the places: `http[s]://HOST[:PORT]`.
+    pub other_endpoint: Option<String>,
     /// The text itself.
     pub text: String,
 }
@@ -109,6 +111,7 @@ impl Spec {
         let check = rules::check(&mut top)?;
         let control = top.text("control")?;
         let published = rules::published(&mut top)?;
+        let other_endpoint = place::other(&mut top, &places)?;
         let x = chosen_x(&top, x, &sweep, &tools)?;
         for group in groups.iter().flat_map(|groups| &groups.value) {
             swept(&top, "groups", group, &sweep, &tools)?;
@@ -144,6 +147,7 @@ impl Spec {
             check,
             control: control.map(|control| control.value),
             published,
+            other_endpoint,
             text: text.to_owned(),
         };
         for (tool, spot) in spec.tools.iter().zip(spots) {

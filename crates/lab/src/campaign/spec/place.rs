@@ -110,17 +110,7 @@ fn one(name: Spot<String>, mut table: Table<'_>) -> Result<Place, Error> {
         path_of(&table, path)?
     } else if let Some(url) = table.text("url")? {
         let (bucket, prefix) = parts(&url.value).map_err(|why| table.wrong(url.at, "url", why))?;
-        let endpoint = table.text("endpoint")?;
-        if let Some(endpoint) = &endpoint
-            && !["http://", "https://"].iter().any(|start| endpoint.value.starts_with(start))
-        {
-            return Err(table.wrong(
-                endpoint.at,
-                "endpoint",
-                "must begin with http:// or https://",
-            ));
-        }
-        let endpoint = endpoint.map(|endpoint| endpoint.value);
+        let endpoint = endpoint_of(&mut table)?;
         let region = table.text("region")?.map(|region| region.value);
         Where::Url { bucket, prefix, endpoint, region }
     } else {
@@ -128,6 +118,31 @@ fn one(name: Spot<String>, mut table: Table<'_>) -> Result<Place, Error> {
     };
     table.end()?;
     Ok(Place { name: name.value, at })
+}
+
+/// `endpoint`, which begins as URLs of stores do.
+fn endpoint_of(table: &mut Table<'_>) -> Result<Option<String>, Error> {
+    let Some(endpoint) = table.text("endpoint")? else { return Ok(None) };
+    let starts = ["http://", "https://"];
+    if !starts
+        .iter()
+        .any(|start| endpoint.value.len() > start.len() && endpoint.value.starts_with(start))
+    {
+        let why = "must begin with http:// or https://";
+        return Err(table.wrong(endpoint.at, "endpoint", why));
+    }
+    Ok(Some(endpoint.value))
+}
+
+/// `[prove]`: what counter-experiments need besides the campaign.
+pub(super) fn other(top: &mut Table<'_>, places: &[Place]) -> Result<Option<String>, Error> {
+    let Some(mut table) = top.table("prove")? else { return Ok(None) };
+    let endpoint = endpoint_of(&mut table)?;
+    if endpoint.is_some() && !places.iter().any(Place::is_store) {
+        return Err(table.lacks("'endpoint' is for places in S3, and there is none"));
+    }
+    table.end()?;
+    Ok(endpoint)
 }
 
 fn path_of(table: &Table<'_>, path: Spot<String>) -> Result<Where, Error> {

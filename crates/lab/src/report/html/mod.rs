@@ -7,6 +7,7 @@ mod sections;
 use self::element::table;
 use self::sections::{Section, sections, title};
 use super::Part;
+use super::compared::Block;
 use super::escape::html;
 use super::facts::Facts;
 use super::machines;
@@ -61,16 +62,47 @@ pub(super) fn page(parts: &[Part], words: &Words) -> Result<String, String> {
         }
     }
     body.push_str("</main>\n");
+    Ok(document(&headline, &contents, &body, words))
+}
+
+/// Results side by side as a page of their own.
+pub(super) fn compared(headline: &str, blocks: &[Block], words: &Words) -> String {
+    let mut sections: Vec<Section> = Vec::new();
+    for block in blocks {
+        if let Block::Heading(title) = block {
+            let id = format!("s{}", sections.len() + 1);
+            // What is asked first stands out.
+            let class = if sections.is_empty() { "verdict" } else { "" };
+            sections.push(Section { id, title: title.clone(), class, text: String::new() });
+            continue;
+        }
+        let Some(section) = sections.last_mut() else { continue };
+        match block {
+            Block::Heading(_) => {}
+            Block::Text(text) => element::paragraph(&mut section.text, text),
+            Block::List(texts) => element::list(&mut section.text, words.lang.code(), texts),
+            Block::Table(of) => table(&mut section.text, of),
+        }
+    }
+    let mut body = format!("<header>\n<h1>{}</h1>\n</header>\n<main>\n", html(headline));
+    body.extend(sections.iter().map(|section| section.text(2)));
+    body.push_str("</main>\n");
+    let contents: Vec<(String, String)> =
+        sections.into_iter().map(|section| (section.id, section.title)).collect();
+    document(headline, &contents, &body, words)
+}
+
+fn document(headline: &str, contents: &[(String, String)], body: &str, words: &Words) -> String {
     let code = words.lang.code();
-    Ok(format!(
+    format!(
         "<!DOCTYPE html>\n<html lang=\"{code}\">\n<head>\n<meta charset=\"utf-8\"/>\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
          <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{}{body}\
          <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
-        html(&headline),
-        navigation(&contents, words)
-    ))
+        html(headline),
+        navigation(contents, words)
+    )
 }
 
 fn navigation(contents: &[(String, String)], words: &Words) -> String {

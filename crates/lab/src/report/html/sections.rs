@@ -5,8 +5,8 @@ use crate::report::escape::html;
 use crate::report::facts::Facts;
 use crate::report::load::{timeline, typical};
 use crate::report::number::percent;
-use crate::report::words::{Lang, Words, with};
-use crate::report::{machines, record, sentences, sweep, tables};
+use crate::report::words::{Words, with};
+use crate::report::{machines, record, sweep, tables};
 
 /// One section.
 pub(super) struct Section {
@@ -49,17 +49,9 @@ pub(super) fn origin(out: &mut String, facts: &Facts<'_>, words: &Words) {
     out.push_str(&format!("<p class=\"soft\">{}</p>\n", html(&record::origin(facts, words))));
 }
 
-/// The sentences of the verdict. Those of the analysis come in English.
+/// The sentences of the verdict.
 pub(super) fn verdict(out: &mut String, facts: &Facts<'_>, words: &Words) {
-    match words.lang {
-        Lang::En => list(out, "en", &facts.analysis.verdict),
-        Lang::Ja => {
-            list(out, "ja", &sentences::verdict_ja(facts));
-            let mut inside = String::new();
-            list(&mut inside, "en", &facts.analysis.verdict);
-            folded(out, words.original, &inside);
-        }
-    }
+    list(out, words.lang.code(), &facts.analysis.verdict);
 }
 
 /// All sections; `pictures` is how many single runs are drawn.
@@ -183,7 +175,7 @@ fn caveats(facts: &Facts<'_>, words: &Words) -> String {
     if said.is_empty() {
         paragraph(&mut text, words.no_caveats);
     } else {
-        list(&mut text, "en", said);
+        list(&mut text, words.lang.code(), said);
     }
     text
 }

@@ -140,7 +140,8 @@ fn a_large_campaign_is_small_and_soon_there() {
 
 #[test]
 fn in_japanese_no_word_of_ours_is_english() {
-    for parts in [vec![plausible()], vec![plausible(), slower()]] {
+    let ja = |of: Part| Part::new(of.results, Lang::Ja);
+    for parts in [vec![ja(plausible())], vec![ja(plausible()), ja(slower())]] {
         let text = page(&parts, Lang::Ja);
         assert!(text.contains("<html lang=\"ja\">"));
         let found = elements(&text).unwrap();
@@ -153,9 +154,13 @@ fn in_japanese_no_word_of_ours_is_english() {
         for text in headings.iter().filter(|text| !text.contains(title.as_str())) {
             assert!(is_japanese(text) || *text == "small files", "{text}");
         }
-        assert!(texts(&found, &["li"]).iter().any(|text| text.contains("最も良いのは")));
-        // The analysis in its own words is still there, marked as English.
-        assert!(text.contains("<ul lang=\"en\">"));
+        assert!(texts(&found, &["li"]).iter().any(|text| text.contains("最も速いのは")));
+        // What the analysis says is said in the same language.
+        let analysis = &parts[0].analysis;
+        for sentence in analysis.verdict.iter().chain(&analysis.caveats) {
+            assert!(is_japanese(sentence) && text.contains("<ul lang=\"ja\">"), "{sentence}");
+            assert!(texts(&found, &["li"]).contains(&sentence.as_str()), "{sentence}");
+        }
         let markdown = render(&parts, Format::Markdown, Lang::Ja).unwrap();
         for line in markdown.lines().filter(|line| line.starts_with('#')) {
             assert!(is_japanese(line) || line.contains(title.as_str()), "{line}");

@@ -143,3 +143,34 @@ fn the_control_can_be_chosen() {
     assert_eq!(control("control = \"cp\"\n"), 1);
     assert_eq!(control("control = \"cp, again\"\n"), 2);
 }
+
+#[test]
+fn another_endpoint_is_for_stores_that_commands_name() {
+    let text = "[data.d]\nsize = 5\n[place.s]\nurl = \"s3://things/p\"\n\
+                endpoint = \"https://a.example\"\n[prove]\nendpoint = \"https://b.example\"\n\
+                [[tool]]\nuse = \"hakobu\"\n";
+    let plan = small(text, &[]).unwrap();
+    assert_eq!(plan.other_endpoint.as_deref(), Some("https://b.example"));
+    assert_eq!(plan.cells[0].endpoint.as_deref(), Some("https://a.example"));
+    assert!(plan.cells[0].names_endpoint() && plan.left_out.is_empty(), "{:?}", plan.left_out);
+    // A server of the campaign has keys that nobody else knows.
+    let served = text
+        .replace("url = \"s3://things/p\"\nendpoint = \"https://a.example\"", "serve = \"null\"");
+    let plan = small(&served, &[]).unwrap();
+    assert_eq!(plan.cells[0].endpoint, None);
+    assert!(plan.left_out.iter().any(|line| line.starts_with("another endpoint: ")));
+    for (wrong, said) in [
+        (text.replace("https://b", "b"), "endpoint: must begin with http:// or https://"),
+        (text.replace("[prove]", "[prove]\nother = 1"), "prove.other"),
+        (
+            text.replace(
+                "url = \"s3://things/p\"\nendpoint = \"https://a.example\"",
+                "path = \"p\"",
+            ),
+            "is for places in S3",
+        ),
+    ] {
+        let why = small(&wrong, &[]).unwrap_err();
+        assert!(why.contains(said), "{why}");
+    }
+}

@@ -1,0 +1,300 @@
+//! Results of several machines or settings side by side: which one for which need, which conclusion
+//! changes, the numbers, the costs. What is said is the same in every form.
+
+use super::escape::csv;
+use super::number::{Unit, digits, ratio};
+use super::record::pairs;
+use super::sentences::claim;
+use super::table::{NONE, Table, or_none};
+use super::words::{Words, with};
+use super::{Format, Lang, html, machines, markdown};
+use crate::analysis::{Change, Compared, Cost, Row};
+use crate::results::{Machine, Results};
+use serde::Serialize;
+
+/// Counts changes of the JSON that are more than new fields.
+const SCHEMA: u32 = 1;
+
+/// A piece of what is said, before it has a form.
+pub(super) enum Block {
+    /// Begins a part.
+    Heading(String),
+    /// A paragraph.
+    Text(String),
+    /// Sentences of equal rank.
+    List(Vec<String>),
+    /// A table.
+    Table(Table),
+}
+
+/// What [`crate::analysis::compare`] found, in a form. `results` are those that were compared. CSV has
+/// a line for each setting of each result, JSON everything.
+///
+/// # Errors
+/// A sentence: there is no picture of it (SVG), or it cannot be written as JSON.
+pub fn render(
+    of: &Compared,
+    results: &[Results],
+    format: Format,
+    lang: Lang,
+) -> Result<String, String> {
+    let words = lang.words();
+    let headline = with(words.compared, &[&of.names.join(", ")]);
+    match format {
+        Format::Html => Ok(html::compared(&headline, &blocks(of, results, words), words)),
+        Format::Markdown => {
+            let mut out = String::new();
+            markdown::heading(&mut out, 1, &headline);
+            for block in blocks(of, results, words) {
+                match block {
+                    Block::Heading(text) => markdown::heading(&mut out, 2, &text),
+                    Block::Text(text) => markdown::paragraph(&mut out, &text),
+                    Block::List(texts) => markdown::list(&mut out, &texts),
+                    Block::Table(table) => markdown::table(&mut out, &table),
+                }
+            }
+            Ok(out)
+        }
+        Format::Csv => Ok(lines(of)),
+        Format::Json => {
+            #[derive(Serialize)]
+            struct Document<'a> {
+                schema: u32,
+                #[serde(flatten)]
+                compared: &'a Compared,
+            }
+            let text = serde_json::to_string_pretty(&Document { schema: SCHEMA, compared: of });
+            text.map(|text| text + "\n").map_err(|why| format!("cannot write JSON: {why}"))
+        }
+        Format::Svg => Err("results side by side have no picture; report draws each".into()),
+    }
+}
+
+/// Everything that is said, in its order.
+pub(super) fn blocks(of: &Compared, results: &[Results], words: &Words) -> Vec<Block> {
+    let mut said = Vec::new();
+    let needs = of.best.iter().map(|best| {
+        let pattern = if best.clear { words.need } else { words.need_unsure };
+        with(pattern, &[&best.need, &best.name, &best.why])
+    });
+    let needs: Vec<String> = needs.collect();
+    if !needs.is_empty() {
+        said.extend([Block::Heading(words.needs.to_owned()), Block::List(needs)]);
+    }
+    let sentences = |wanted: bool| -> Vec<String> {
+        let chosen = |change: &&Change| change.differs == wanted;
+        of.changes.iter().filter(chosen).map(|change| change.sentence.clone()).collect()
+    };
+    for (title, wanted) in [(words.changed_conclusions, true), (words.same_conclusions, false)] {
+        let found = sentences(wanted);
+        if !found.is_empty() {
+            said.extend([Block::Heading(title.to_owned()), Block::List(found)]);
+        }
+    }
+    said.push(Block::Heading(words.machines.to_owned()));
+    said.extend(studies(of, words).into_iter().map(Block::Table));
+    said.push(Block::Table(every(of, words)));
+    if !of.costs.is_empty() {
+        said.push(Block::Heading(words.costs.to_owned()));
+        said.push(Block::Table(costs(&of.costs, words)));
+    }
+    let machines: Vec<&Machine> = results.iter().map(|of| &of.header.machine).collect();
+    let machines = machines::described(&of.names, &machines, words);
+    if !machines.is_empty() {
+        said.extend([Block::Heading(words.machine.to_owned()), Block::Table(machines)]);
+    }
+    said.push(Block::Heading(words.caveats.to_owned()));
+    said.push(match of.caveats.is_empty() {
+        true => Block::Text(words.no_caveats.to_owned()),
+        false => Block::List(of.caveats.clone()),
+    });
+    said
+}
+
+/// What each row is besides its place: the tool, and parameters that tell its rows apart.
+fn labels(all: &[Row]) -> Vec<String> {
+    let label = |row: &Row| {
+        let same = |other: &&Row| other.group == row.group && other.series == row.series;
+        let varying = row.parameters.iter().filter(|(name, value)| {
+            all.iter().filter(same).any(|other| other.parameters.get(*name) != Some(*value))
+        });
+        let parts: Vec<String> = varying.map(|(name, value)| format!("{name}={value}")).collect();
+        match parts.is_empty() {
+            true => row.series.clone(),
+            false => format!("{}, {}", row.series, parts.join(", ")),
+        }
+    };
+    all.iter().map(label).collect()
+}
+
+/// Where something is swept: the swept number down, tools across, in each cell all results as published
+/// studies have them: `6916 / 28,810 (416.5 %)`.
+fn studies(of: &Compared, words: &Words) -> Vec<Table> {
+    let Some(x_name) = of.x_name.as_deref() else { return Vec::new() };
+    let labels = labels(&of.rows);
+    let swept = || of.rows.iter().zip(&labels).filter(|(row, _)| row.x.is_some());
+    let mut groups: Vec<&str> = Vec::new();
+    for (row, _) in swept() {
+        if !groups.contains(&row.group.as_str()) {
+            groups.push(&row.group);
+        }
+    }
+    let unit = Unit::of(&of.metric);
+    let metric = match unit.name {
+        "" => of.metric.clone(),
+        unit => format!("{} ({unit})", of.metric),
+    };
+    let first = of.names.first().map_or(NONE, String::as_str);
+    let tables = groups.into_iter().map(|group| {
+        let rows: Vec<(&Row, &String)> = swept().filter(|(row, _)| row.group == group).collect();
+        let mut lines: Vec<&String> = Vec::new();
+        for (_, label) in &rows {
+            if !lines.contains(label) {
+                lines.push(label);
+            }
+        }
+        let mut places: Vec<f64> = rows.iter().filter_map(|(row, _)| row.x).collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        let names = lines.iter().map(|line| format!("#{line}"));
+        let heads: Vec<String> = [format!("#{x_name}")].into_iter().chain(names).collect();
+        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+        let names = of.names.join(" / ");
+        let caption = with(words.study_caption, &[words.group(group), &metric, &names, first]);
+        let mut table = Table::new(caption, &heads);
+        for x in places {
+            let mut texts = vec![digits(x)];
+            for line in &lines {
+                let at = rows.iter().find(|(row, label)| row.x == Some(x) && label == line);
+                texts.push(or_none(at.map(|(row, _)| together(row, &unit))));
+            }
+            table.push(texts);
+        }
+        table
+    });
+    tables.collect()
+}
+
+/// `6916 / 28,810 (416.5 %)`.
+fn together(row: &Row, unit: &Unit) -> String {
+    let each = row.sides.iter().map(|side| {
+        let Some(side) = side else { return NONE.to_owned() };
+        let value = digits(unit.scaled(side.value.mid));
+        match side.ratio {
+            Some(ratio) => format!("{value} ({:.1} %)", 100.0 * ratio.ratio.mid),
+            None => value,
+        }
+    });
+    each.collect::<Vec<_>>().join(" / ")
+}
+
+/// Every row in numbers.
+fn every(of: &Compared, words: &Words) -> Table {
+    let first = of.names.first().map_or(NONE, String::as_str);
+    let mut heads = vec![words.setting.to_owned()];
+    for (at, name) in of.names.iter().enumerate() {
+        heads.push(format!("#{}", with(words.side_median, &[name])));
+        heads.push(format!("#{}", with(words.side_mean, &[name])));
+        if at > 0 {
+            heads.push(format!("#{}", with(words.side_ratio, &[name, first])));
+            heads.push(with(words.side_claim, &[name]));
+        }
+    }
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let mut table = Table::new(with(words.rows_caption, &[first]), &heads);
+    let unit = Unit::of(&of.metric);
+    for (row, mut label) in of.rows.iter().zip(labels(&of.rows)) {
+        if !row.group.is_empty() {
+            label = format!("{}: {label}", row.group);
+        }
+        if let Some(x) = row.x {
+            label.push_str(&format!(", {}={}", of.x_name.as_deref().unwrap_or("x"), digits(x)));
+        }
+        let mut texts = vec![label];
+        for (at, side) in row.sides.iter().enumerate() {
+            texts.push(or_none(side.map(|side| unit.interval(&side.value))));
+            texts.push(or_none(side.map(|side| unit.text(side.mean))));
+            if at > 0 {
+                let found = side.and_then(|side| side.ratio);
+                texts.push(or_none(found.map(|found| ratio(&found.ratio))));
+                texts.push(or_none(found.map(|found| claim(found.claim, words).to_owned())));
+            }
+        }
+        table.push(texts);
+    }
+    table.without_empty_columns()
+}
+
+fn costs(costs: &[Cost], words: &Words) -> Table {
+    let number = |name: &str| format!("#{name}");
+    let heads = [
+        words.result.to_owned(),
+        words.setting.to_owned(),
+        number(words.price_hour),
+        number("IOPS"),
+        number(words.per_1m_iops),
+        number(words.per_million_ios),
+        number(words.per_gb),
+        number(words.per_million_files),
+    ];
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let mut table = Table::new(words.costs_caption, &heads);
+    for cost in costs {
+        let of = match cost.group.is_empty() {
+            true => cost.of.clone(),
+            false => format!("{}: {}", cost.group, cost.of),
+        };
+        let mut texts = vec![cost.name.clone(), of, digits(cost.per_hour)];
+        let prices = [
+            cost.iops,
+            cost.per_1m_iops,
+            cost.per_million_ios,
+            cost.per_gb,
+            cost.per_million_files,
+        ];
+        texts.extend(prices.map(|price| or_none(price.map(digits))));
+        table.push(texts);
+    }
+    table.without_empty_columns()
+}
+
+const HEAD: &str = "group,series,x,parameters,result,metric,runs,median,low,high,mean,ratio,\
+                    ratio_low,ratio_high,claim";
+
+/// CSV (RFC 4180): a line for each setting of each result; ratios say how many times as fast as in the
+/// first.
+fn lines(of: &Compared) -> String {
+    let words = Lang::En.words();
+    let mut out = format!("{HEAD}\r\n");
+    for row in &of.rows {
+        for (name, side) in of.names.iter().zip(&row.sides) {
+            let Some(side) = side else { continue };
+            let number = |value: f64| value.to_string();
+            let mut fields = vec![
+                row.group.clone(),
+                row.series.clone(),
+                row.x.map(number).unwrap_or_default(),
+                pairs(&row.parameters),
+                name.clone(),
+                of.metric.clone(),
+                side.runs.to_string(),
+                number(side.value.mid),
+                number(side.value.low),
+                number(side.value.high),
+                number(side.mean),
+            ];
+            fields.extend(match side.ratio {
+                Some(found) => {
+                    let of = found.ratio;
+                    let claim = claim(found.claim, words).to_owned();
+                    [number(of.mid), number(of.low), number(of.high), claim]
+                }
+                None => Default::default(),
+            });
+            let fields: Vec<String> = fields.iter().map(|text| csv(text)).collect();
+            out.push_str(&fields.join(","));
+            out.push_str("\r\n");
+        }
+    }
+    out
+}

@@ -1,0 +1,218 @@
+//! Lines for a terminal: texts in as many lines as they need, tables as wide as there is room.
+
+use crate::report::escape;
+use crate::report::table::NONE;
+
+/// Narrower than this nothing can be shown side by side; wider, eyes lose the line.
+const WIDTH_MIN: usize = 40;
+const WIDTH_MAX: usize = 160;
+/// Between columns.
+pub(super) const GAP: &str = "  ";
+
+pub(super) const BOLD: &str = "1";
+pub(super) const FAINT: &str = "2";
+pub(super) const GREEN: &str = "32";
+pub(super) const YELLOW: &str = "33";
+
+/// What becomes of columns for which there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wide {
+    /// The last ones are left out.
+    Cut,
+    /// They come below, behind the first column again.
+    Below,
+}
+
+/// A row, and whether it is hakobu's own.
+pub(super) type Line = (Vec<String>, bool);
+
+/// What is written on.
+pub(super) struct Sheet {
+    pub(super) out: String,
+    pub(super) width: usize,
+    color: bool,
+}
+
+impl Sheet {
+    /// An empty one of `width` columns (40 to 160). With `color`, escape sequences (SGR, ECMA-48) set
+    /// apart what matters most.
+    pub(super) fn new(width: usize, color: bool) -> Sheet {
+        Sheet { out: String::new(), width: width.clamp(WIDTH_MIN, WIDTH_MAX), color }
+    }
+
+    /// A text of others or ours, in as many lines as it needs.
+    pub(super) fn text(&mut self, text: &str, indent: &str, style: &str) {
+        for line in wrapped(&escape::terminal(text), self.width - indent.len()) {
+            self.line(&format!("{indent}{line}"), style);
+        }
+    }
+
+    /// A line as it is.
+    pub(super) fn line(&mut self, text: &str, style: &str) {
+        if self.color && !style.is_empty() {
+            self.out.push_str(&format!("\u{1b}[{style}m{text}\u{1b}[0m\n"));
+        } else {
+            self.out.push_str(text);
+            self.out.push('\n');
+        }
+    }
+
+    /// Columns as wide as they have to be; those of numbers end under each other.
+    pub(super) fn table(&mut self, heads: &[&str], numbers: &[bool], rows: &[Line], wide: Wide) {
+        let most = (self.width - 2) / if wide == Wide::Cut { 3 } else { 2 };
+        let clean = |text: &str| cut(&escape::terminal(text), most);
+        let heads: Vec<String> = heads.iter().map(|head| clean(head)).collect();
+        let rows: Vec<Line> = rows
+            .iter()
+            .map(|(row, own)| (row.iter().map(|text| clean(text)).collect(), *own))
+            .collect();
+        let in_column = |at: usize| rows.iter().filter_map(move |(row, _)| row.get(at));
+        let widths: Vec<usize> = heads
+            .iter()
+            .enumerate()
+            .map(|(at, head)| {
+                in_column(at).map(|text| columns(text)).fold(columns(head), usize::max)
+            })
+            .collect();
+        let says = |at: &usize| in_column(*at).any(|text| !text.is_empty() && text != NONE);
+        let mut left: Vec<usize> = (1..heads.len()).filter(says).collect();
+        left.reverse();
+        loop {
+            // As many as there is room for, but one in any case.
+            let mut shown = vec![0];
+            let mut room = widths.first().map_or(0, |first| first + GAP.len());
+            while let Some(next) = left.last().copied() {
+                room += widths[next] + GAP.len();
+                if room > self.width && shown.len() > 1 {
+                    break;
+                }
+                shown.push(next);
+                left.pop();
+            }
+            self.some_columns(&heads, &rows, &shown, &widths, numbers);
+            if wide == Wide::Cut || left.is_empty() {
+                return;
+            }
+            self.out.push('\n');
+        }
+    }
+
+    fn some_columns(
+        &mut self,
+        heads: &[String],
+        rows: &[Line],
+        shown: &[usize],
+        widths: &[usize],
+        numbers: &[bool],
+    ) {
+        let line = |texts: &[String]| {
+            let each = shown.iter().map(|at| {
+                let text = texts.get(*at).map_or("", String::as_str);
+                let room = " ".repeat(widths[*at].saturating_sub(columns(text)));
+                match numbers.get(*at) {
+                    Some(true) => room + text,
+                    _ => text.to_owned() + &room,
+                }
+            });
+            format!("{GAP}{}", each.collect::<Vec<_>>().join(GAP)).trim_end().to_owned()
+        };
+        self.line(&line(heads), FAINT);
+        for (row, own) in rows {
+            self.line(&line(row), if *own { GREEN } else { "" });
+        }
+    }
+}
+
+/// How many columns a text takes: kana, kanji and other wide characters take two.
+pub(super) fn columns(text: &str) -> usize {
+    text.chars().map(width).sum()
+}
+
+fn width(c: char) -> usize {
+    let is_wide = matches!(c, '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe6f}' | '\u{ff00}'..='\u{ff60}'
+        | '\u{ffe0}'..='\u{ffe6}' | '\u{1f300}'..='\u{1faff}' | '\u{20000}'..='\u{3fffd}');
+    1 + usize::from(is_wide)
+}
+
+/// No more than `most` columns of a text.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    if columns(text) <= most {
+        return text.to_owned();
+    }
+    let mut taken = 0;
+    let fits = |c: &char| {
+        taken += width(*c);
+        taken < most
+    };
+    let mut out: String = text.chars().take_while(fits).collect();
+    out.push('…');
+    out
+}
+
+/// Lines of at most `most` columns, broken between words, or inside of one that is longer.
+fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let mut word = word.to_owned();
+        loop {
+            let last = lines.last().map_or(0, |line| columns(line));
+            let gap = usize::from(last > 0);
+            if last + gap + columns(&word) <= most {
+                if let Some(line) = lines.last_mut() {
+                    line.push_str(if last > 0 { " " } else { "" });
+                    line.push_str(&word);
+                }
+                break;
+            }
+            if last > 0 {
+                lines.push(String::new());
+                continue;
+            }
+            let mut taken = 0;
+            let fits = |c: &char| {
+                taken += width(*c);
+                taken <= most
+            };
+            let begin: String = word.chars().take_while(fits).collect();
+            word = word[begin.len()..].to_owned();
+            lines.retain(|line| !line.is_empty());
+            lines.extend([begin, String::new()]);
+        }
+    }
+    lines.retain(|line| !line.is_empty());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit() {
+        assert_eq!(wrapped("a bc def", 4), ["a bc", "def"]);
+        assert_eq!(wrapped("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
+        assert_eq!(wrapped("一二三 四", 4), ["一二", "三", "四"]);
+        assert_eq!(wrapped("  ", 4), [""; 0]);
+        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("一二三", 5), "一二…");
+        assert_eq!(columns("a一"), 3);
+    }
+
+    #[test]
+    fn columns_without_room_are_left_out_or_come_below() {
+        let long = "x".repeat(12);
+        let texts = ["1", long.as_str(), long.as_str(), "", long.as_str()].map(str::to_owned);
+        let rows = [(texts.to_vec(), false)];
+        let heads = ["a", "b", "c", "d", "e"];
+        let mut sheet = Sheet::new(40, false);
+        sheet.table(&heads, &[true], &rows, Wide::Cut);
+        // The empty column takes no room; the last one has none.
+        assert_eq!(sheet.out, format!("  a  b             c\n  1  {long}  {long}\n"));
+        let mut sheet = Sheet::new(40, false);
+        sheet.table(&heads, &[true], &rows, Wide::Below);
+        let below = format!("  a  b             c\n  1  {long}  {long}\n\n  a  e\n  1  {long}\n");
+        assert_eq!(sheet.out, below);
+        assert!(sheet.out.lines().all(|line| line.len() <= 40));
+    }
+}
