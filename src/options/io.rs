@@ -10,7 +10,7 @@ pub const TABLE: Table = Table {
     usage: "hakobu io [OPTIONS] [JOBFILE]...",
     after: "Options and job files are fio's: --name begins a job, and options before the first --name \
             hold for all of them; without any, the options make one job. JOBFILE is - for standard \
-            input. SIZE is a number with k, m, g, t or p (of 1024; ki, mi, ... of 1000); TIME one with us, \
+            input. SIZE is a number with k, m, g, t or p (of 1024; kib, mib, ... of 1000); TIME one with us, \
             ms, s, m, h or d. BOOL is 1 or 0.\n\
             Where a comma means nothing else, an option takes a list (--numjobs 1,2,4..128), and each \
             combination is measured; --sweep takes one of any option. Nothing is written to a file that \
@@ -44,7 +44,7 @@ const ALWAYS: &str = "Taken for fio's sake: always as said here";
 
 /// An option that may only say what is done anyway.
 const fn stays(name: &'static str, value: &'static str) -> Opt {
-    job(name, value, "").in_group(ALWAYS)
+    job(name, value, "no other value").in_group(ALWAYS)
 }
 
 const JOBS: &[Opt] = &[
@@ -73,7 +73,9 @@ const TARGET: &[Opt] = &[
     job("io_size", "SIZE", "end after so many bytes, fewer or more than --size")
         .alias(&["io_limit"])
         .in_group(TARGETS),
-    job("offset", "SIZE", "where in each file it begins, or percent").in_group(TARGETS),
+    job("offset", "SIZE", "where in each file it begins, or percent")
+        .alias(&["fileoffset"])
+        .in_group(TARGETS),
     job("offset_increment", "SIZE", "how much further each clone begins").in_group(TARGETS),
     job("nrfiles", "N", "files of each clone (default 1)").alias(&["nr_files"]).in_group(TARGETS),
     job("filesize", "SIZE", "bytes of each file").in_group(TARGETS),
@@ -213,7 +215,7 @@ const STAYS: &[Opt] = &[
     stays("stats", "1"),
     stays("sync", "none"),
     stays("thinktime_blocks_type", "complete"),
-    mark("thread", "1", "").in_group(ALWAYS),
+    mark("thread", "1", "no other value").in_group(ALWAYS),
     stays("unified_rw_reporting", "none"),
     stays("unit_base", "0"),
     stays("zonemode", "none"),

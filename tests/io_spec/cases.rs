@@ -293,6 +293,8 @@ pub const UNSUPPORTED: &[Case] = &[
 pub const LENIENT: &[Case] = &[
     fio("size=1.5g"),
     fio("bs=4x"),
+    // Of which fio reads 0x4.
+    fio("bs=0x1000k"),
     fio("direct=1x"),
     fio("iodepth=4.5"),
     fio("runtime=1.5"),
@@ -312,17 +314,11 @@ pub const LENIENT: &[Case] = &[
 ];
 
 /// What fio refuses, but only when it is to run.
-pub const LATE: &[Case] = &[
-    fio("ioengine=nosuch"),
-    fio("rate=1m\nrate_iops=100"),
-    fio("include nosuch.inc"),
-];
+pub const LATE: &[Case] =
+    &[fio("ioengine=nosuch"), fio("rate=1m\nrate_iops=100"), fio("include nosuch.inc")];
 
 /// What only hakobu takes: fio has white space after `=` in some options, not in others.
-pub const OURS: &[Case] = &[
-    ours("rw = read"),
-    ours("verify= crc32c"),
-];
+pub const OURS: &[Case] = &[ours("rw = read"), ours("verify= crc32c")];
 
 /// Whole files, and who takes them: fio begins a section with any line that begins with `[`, and is
 /// content with nothing.

@@ -8,8 +8,8 @@ mod cases;
 mod meaning;
 
 use cases::{Case, FILES, LATE, LENIENT, OURS, SAME, UNSUPPORTED};
-use std::collections::BTreeMap;
 use hakobu_lab::io::spec::{self, Request, System};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -9,6 +9,7 @@ use crate::OwnedFd;
 use crate::blocks::Transfer;
 use crate::slots::Slots;
 use rustix::fd::AsRawFd;
+use std::collections::VecDeque;
 use std::io::{Error, Result};
 use std::time::Duration;
 
@@ -55,8 +56,8 @@ pub struct Context<'f> {
     /// One for each buffer, and the addresses of those that are to be submitted.
     blocks: Box<[Iocb]>,
     queued: Vec<*mut Iocb>,
-    /// What was reaped, last first.
-    events: Vec<Event>,
+    /// What was reaped, or could not be begun.
+    events: VecDeque<Event>,
     reaped: Box<[Event]>,
 }
 
@@ -80,7 +81,7 @@ impl<'f> Context<'f> {
             files,
             blocks: vec![Iocb::default(); count].into(),
             queued: Vec::with_capacity(count),
-            events: Vec::with_capacity(count),
+            events: VecDeque::with_capacity(count),
             reaped: vec![Event::default(); count].into(),
         })
     }
@@ -152,7 +153,7 @@ impl<'f> Context<'f> {
                     // SAFETY: the address of one of `blocks`.
                     let data = unsafe { (*iocb).data };
                     let result = -i64::from(errno);
-                    self.events.push(Event { data, result, ..Event::default() });
+                    self.events.push_back(Event { data, result, ..Event::default() });
                     went += 1;
                 }
             }
@@ -191,7 +192,7 @@ impl<'f> Context<'f> {
             return if signal { Ok(went) } else { Err(error) };
         }
         let reaped = self.reaped.get(..done as usize).unwrap_or_default();
-        self.events.extend(reaped.iter().rev());
+        self.events.extend(reaped);
         Ok(went)
     }
 
@@ -199,7 +200,7 @@ impl<'f> Context<'f> {
     /// said, an errno as a negative number.
     #[inline(always)]
     pub fn take(&mut self) -> Option<(usize, i64)> {
-        let event = self.events.pop()?;
+        let event = self.events.pop_front()?;
         self.slots.land(event.data as usize);
         Some((event.data as usize, event.result))
     }

@@ -45,7 +45,7 @@ impl Clock {
     /// How long so many ticks are, in nanoseconds.
     #[inline(always)]
     pub fn ns(&self, ticks: u64) -> u64 {
-        (u128::from(ticks) * u128::from(self.scale) >> 32) as u64
+        ((u128::from(ticks) * u128::from(self.scale)) >> 32) as u64
     }
 
     /// Nanoseconds from one moment to a later one; 0 where the later one is before it (counters of

@@ -20,7 +20,7 @@ impl Slots {
     /// Makes `count` buffers of `bytes` bytes.
     pub(crate) fn new(count: usize, bytes: usize) -> Result<Slots> {
         let stride = bytes.max(1).next_multiple_of(rustix::param::page_size());
-        let all = stride.checked_mul(count.max(1)).unwrap_or(usize::MAX);
+        let all = stride.saturating_mul(count.max(1));
         let memory = ManuallyDrop::new(Aligned::new(all)?);
         Ok(Slots { memory, bytes, stride, in_flight: vec![false; count], flying: 0 })
     }

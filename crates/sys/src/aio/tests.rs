@@ -1,3 +1,5 @@
+//! Asynchronous I/O on a real file: what goes, what comes back, what is refused.
+
 use super::*;
 use crate::blocks;
 use std::path::PathBuf;

@@ -3,7 +3,9 @@
 use super::raw::{self, Parameters, RingUpdate, feature, register, setup};
 use crate::OwnedFd;
 use rustix::fd::AsRawFd;
-use std::io::{Error, Result};
+use rustix::fs::FileType;
+use rustix::io::{Errno, ReadWriteFlags};
+use std::io::{Error, IoSliceMut, Result};
 
 /// How a ring is made.
 #[derive(Clone, Copy, Debug)]
@@ -64,4 +66,32 @@ pub(super) fn unregister_ring(ring: &OwnedFd, number: i32) {
     let opcode = register::UNREGISTER_RING_FDS;
     // SAFETY: one update.
     let _ = unsafe { raw::register_with(ring, opcode, &raw mut update, 1) };
+}
+
+/// What entries say of each file: its descriptor, or its number if they are registered, and flags.
+///
+/// Where a file system cannot say that it would have to wait, the kernel gives each operation to a
+/// worker thread, after it has tried in vain. It is spared the attempt.
+pub(super) fn handles(files: &[OwnedFd], registered: bool) -> Vec<(i32, u8)> {
+    let handle = |(number, file): (usize, &OwnedFd)| {
+        let flags = if always_waits(file) { raw::ASYNC } else { 0 };
+        match registered {
+            true => (number as i32, flags | raw::FIXED_FILE),
+            false => (file.as_raw_fd(), flags),
+        }
+    };
+    files.iter().enumerate().map(handle).collect()
+}
+
+/// Whether a file or device has no way not to wait (RWF_NOWAIT, preadv2(2)).
+fn always_waits(file: &OwnedFd) -> bool {
+    let is_file = rustix::fs::fstat(file).is_ok_and(|stat| {
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        kind.is_file() || kind.is_block_device()
+    });
+    let read = || {
+        let mut byte = [0];
+        rustix::io::preadv2(file, &mut [IoSliceMut::new(&mut byte)], 0, ReadWriteFlags::NOWAIT)
+    };
+    is_file && read() == Err(Errno::OPNOTSUPP)
 }

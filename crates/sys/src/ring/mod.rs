@@ -16,6 +16,7 @@ use map::Rings;
 use raw::{Argument, Entry, enter, feature, operation, register, setup};
 use rustix::fd::AsRawFd;
 use std::io::{Error, Result};
+use std::marker::PhantomData;
 use std::time::Duration;
 
 /// A ring of one thread.
@@ -24,7 +25,10 @@ pub struct Ring<'f> {
     rings: Rings,
     ring: OwnedFd,
     slots: Slots,
-    files: &'f [OwnedFd],
+    /// What an entry says of each file: its descriptor or number, and flags. They stay open for as
+    /// long as the ring lives.
+    handles: Vec<(i32, u8)>,
+    files: PhantomData<&'f [OwnedFd]>,
     settings: Settings,
     /// What io_uring_enter(2) is given for the ring: its descriptor, or its number among the
     /// thread's registered rings, with the flag that says so.
@@ -67,7 +71,8 @@ impl<'f> Ring<'f> {
             rings,
             ring,
             slots,
-            files,
+            handles: make::handles(files, settings.register_files),
+            files: PhantomData,
             settings,
             handle,
             handle_flags,
@@ -133,9 +138,7 @@ impl<'f> Ring<'f> {
 
     #[inline(always)]
     fn file(&self, file: u32) -> Option<(i32, u8)> {
-        let found = self.files.get(file as usize)?;
-        let registered = self.settings.register_files;
-        Some(if registered { (file as i32, raw::FIXED_FILE) } else { (found.as_raw_fd(), 0) })
+        self.handles.get(file as usize).copied()
     }
 
     /// Submits what is queued; returns how many went. That may be none where the kernel has no

@@ -1,3 +1,5 @@
+//! io_uring on a real file: what goes, what comes back, what is refused, and how a ring ends.
+
 use super::*;
 use crate::blocks;
 use std::path::PathBuf;

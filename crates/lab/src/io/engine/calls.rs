@@ -107,8 +107,7 @@ impl<C: Call> Engine for Calls<'_, C> {
     #[inline(always)]
     fn transfer(&mut self, _: usize, block: Transfer) -> Queued {
         let number = block.file as usize;
-        let (Some(file), Some(position)) =
-            (self.files.get(number), self.positions.get_mut(number))
+        let (Some(file), Some(position)) = (self.files.get(number), self.positions.get_mut(number))
         else {
             return REFUSED;
         };

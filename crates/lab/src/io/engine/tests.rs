@@ -40,7 +40,7 @@ fn conforms<E: Engine>(mut engine: E, paths: &[PathBuf; 2], models: &mut [Vec<u8
         let count = random.usize(1..=depth);
         let mut expected = vec![None; depth];
         let mut landed: Vec<Landed> = Vec::new();
-        for slot in 0..count {
+        for (slot, expected) in expected.iter_mut().enumerate().take(count) {
             // Each slot has its own part of the file.
             let part = BYTES / DEPTH;
             let bytes = random.usize(1..=BUFFER.min(part));
@@ -55,7 +55,7 @@ fn conforms<E: Engine>(mut engine: E, paths: &[PathBuf; 2], models: &mut [Vec<u8
                 models[file][range.clone()].copy_from_slice(&buffer[begin..begin + bytes]);
             }
             let is = models[file][range].to_vec();
-            expected[slot] = Some((begin, is));
+            *expected = Some((begin, is));
             let block = Transfer {
                 file: file as u32,
                 write,
@@ -125,7 +125,8 @@ fn calls_conform() {
 fn mappings_conform() {
     let Files { _folder, paths, open, mut models } = files();
     // Not from the beginning of a page: what is before it is mapped as well.
-    let extents = [0, 5].map(|begin_bytes| Extent { begin_bytes, bytes: BYTES as u64 - begin_bytes });
+    let extents =
+        [0, 5].map(|begin_bytes| Extent { begin_bytes, bytes: BYTES as u64 - begin_bytes });
     let engine = Mmap::new(&open, &extents, true, BUFFER).unwrap();
     conforms(engine, &paths, &mut models);
     assert!(Mmap::new(&open, &extents, false, BUFFER).is_ok());

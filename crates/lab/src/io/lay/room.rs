@@ -45,7 +45,9 @@ fn fits(demand: &Demand) -> Result<(), String> {
     if space.read_only {
         return Err(format!("{place}: its file system is mounted read-only"));
     }
-    if *bytes > space.free_bytes {
+    // Some file systems say nothing at all (ramfs).
+    let is_known = space.free_bytes > 0 || space.used_bytes > 0;
+    if is_known && *bytes > space.free_bytes {
         let free = space.free_bytes;
         return Err(format!(
             "{place}: files of {bytes} bytes are to be laid out on this file system, and {free} \

@@ -80,8 +80,11 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
                 let at = match known.get(&key) {
                     Some(at) => *at,
                     None => {
-                        let found =
-                            if null { Found::Absent } else { Found::look(&path).map_err(of_file)? };
+                        let found = if null {
+                            Found::Absent
+                        } else {
+                            Found::look(&path).map_err(of_file)?
+                        };
                         let path = path.clone();
                         wishes.push(Wish { path, found, need_bytes: 0, null, uses: Vec::new() });
                         known.insert(key, wishes.len() - 1);

@@ -95,9 +95,13 @@ enum Course {
 
 #[derive(Clone, Copy, Debug)]
 enum Direction {
-    Only { write: bool },
+    Only {
+        write: bool,
+    },
     /// Reads if a number of 64 bits is below.
-    Mixed { below: u128 },
+    Mixed {
+        below: u128,
+    },
 }
 
 /// Streams of chance that do not disturb each other: the same places whatever the mix is.

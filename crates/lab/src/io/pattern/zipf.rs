@@ -36,8 +36,7 @@ impl Zipf {
             let place = self.inverse(area);
             let rank = (place + 0.5).floor().clamp(1.0, self.ranks);
             // Taken without looking, or if it lies below the bar of its rank.
-            if rank - place <= self.squeeze
-                || area >= self.integral(rank + 0.5) - self.weight(rank)
+            if rank - place <= self.squeeze || area >= self.integral(rank + 0.5) - self.weight(rank)
             {
                 return rank as u64 - 1;
             }
@@ -53,7 +52,11 @@ impl Zipf {
     fn integral(&self, place: f64) -> f64 {
         let log = place.ln();
         let power = (1.0 - self.theta) * log;
-        if power.abs() < 1e-8 { log * (1.0 + power / 2.0) } else { power.exp_m1() / (1.0 - self.theta) }
+        if power.abs() < 1e-8 {
+            log * (1.0 + power / 2.0)
+        } else {
+            power.exp_m1() / (1.0 - self.theta)
+        }
     }
 
     fn inverse(&self, area: f64) -> f64 {

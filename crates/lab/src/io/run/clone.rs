@@ -71,7 +71,8 @@ impl Task<'_> {
             Engine::Sync => begin.with(Calls::<Seeking>::new(&files, bytes).map_err(refused)?),
             Engine::Mmap => {
                 if job.direct {
-                    let why = "ioengine=mmap goes through the page cache, always: not with direct=1";
+                    let why =
+                        "ioengine=mmap goes through the page cache, always: not with direct=1";
                     return Err(Failure { errno: errno::EINVAL, sentence: why.into() });
                 }
                 let extents = &self.files.extents;

@@ -301,7 +301,8 @@ impl<'a, E: Engine> Drive<'a, E> {
 
     #[cold]
     fn nothing_went(&self, flight: &Flight) -> Failure {
-        let why = if flight.block.write { "nothing could be written" } else { "the file ends there" };
+        let why =
+            if flight.block.write { "nothing could be written" } else { "the file ends there" };
         Failure { errno: 0, sentence: format!("{}: {why}", self.what(flight)) }
     }
 

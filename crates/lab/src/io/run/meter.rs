@@ -69,7 +69,12 @@ pub(super) struct Meter<'a> {
 
 impl<'a> Meter<'a> {
     /// Counters for a job. `waits`: its engine waits for each block.
-    pub(super) fn new(job: &'a Job, lane: &'a Lane, stop: &'a AtomicBool, waits: bool) -> Meter<'a> {
+    pub(super) fn new(
+        job: &'a Job,
+        lane: &'a Lane,
+        stop: &'a AtomicBool,
+        waits: bool,
+    ) -> Meter<'a> {
         let clocks = Clocks { slat: job.clocks.slat && !waits, ..job.clocks };
         let rated = job.rate_bytes_per_s.iter().chain(&job.rate_iops).any(Option::is_some);
         Meter {
@@ -290,7 +295,7 @@ impl<'a> Meter<'a> {
             *before = (side.ios, side.bytes);
         }
         self.sampled = now;
-        self.sample_due = now.saturating_add(self.ticks(SAMPLE));
+        self.sample_due = next(self.sample_due, self.ticks(SAMPLE), now);
     }
 
     fn close_window(&mut self, now: u64) {
@@ -299,7 +304,7 @@ impl<'a> Meter<'a> {
         if let Some(logs) = &mut self.logs {
             logs.close(at_ms, took_ns, &self.sides);
             let window = logs.window();
-            self.log_due = now.saturating_add(self.ticks(window));
+            self.log_due = next(self.log_due, self.ticks(window), now);
         }
         self.logged = now;
     }
@@ -319,4 +324,11 @@ impl<'a> Meter<'a> {
         let sums = self.sides.iter().zip(&self.ramp);
         self.lane.show(sums.flat_map(|(side, ramp)| [side.ios + ramp.0, side.bytes + ramp.1]));
     }
+}
+
+/// When something is due again that was due at `due` and is so every `step`: as many steps later as
+/// it takes to be after now.
+fn next(due: u64, step: u64, now: u64) -> u64 {
+    let step = step.max(1);
+    due.saturating_add((now.saturating_sub(due) / step + 1).saturating_mul(step))
 }

@@ -119,7 +119,10 @@ impl Round<'_> {
                 });
                 if let Err(error) = thread {
                     gate.give_up();
-                    return Err(format!("cannot start a thread for job '{}': {error}", task.job.name));
+                    return Err(format!(
+                        "cannot start a thread for job '{}': {error}",
+                        task.job.name
+                    ));
                 }
             }
             drop(tell);

@@ -38,7 +38,7 @@ impl Pace {
             return None;
         }
         let seed = if job.random_repeat { job.seed } else { fastrand::u64(..) };
-        let chance = job.poisson.then(|| fastrand::Rng::with_seed(seed ^ u64::from(clone) << 32));
+        let chance = job.poisson.then(|| fastrand::Rng::with_seed(seed ^ (u64::from(clone) << 32)));
         Some(Pace { sides, chance })
     }
 

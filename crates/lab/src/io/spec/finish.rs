@@ -122,15 +122,17 @@ fn together(job: &Job) -> Result<(), String> {
 fn depth(draft: &mut Draft, warnings: &mut Vec<String>) {
     let job = &mut draft.job;
     if is_synchronous(job.engine) {
+        let engine = format!("{:?}", job.engine).to_lowercase();
+        let because = format!("ioengine={engine} is synchronous");
         if job.depth > 1 {
             warnings.push(format!(
-                "iodepth={} has no effect: this ioengine is synchronous, one block is in flight at \
-                 a time (use io_uring or libaio, or numjobs)",
+                "iodepth={} has no effect: {because}, one block is in flight at a time (use \
+                 io_uring or libaio, or numjobs)",
                 job.depth
             ));
         }
         for option in OF_DEPTH.iter().filter(|option| draft.given.contains(option)) {
-            warnings.push(format!("{option} has no effect: this ioengine is synchronous"));
+            warnings.push(format!("{option} has no effect: {because}"));
         }
         (job.depth, job.batch_submit, job.depth_low) = (1, 1, 1);
         (job.batch_complete_min, job.batch_complete_max) = (1, 1);

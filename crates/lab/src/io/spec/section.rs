@@ -140,13 +140,14 @@ impl Setting {
         Ok(())
     }
 
-    /// The pair for the record: fio's first name, and the value.
+    /// The pair for the record: fio's first name, and the value; of an option without one `1`, or
+    /// nothing where it would be a text.
     pub fn pair(&self) -> (String, String) {
-        let name = match find(&self.name) {
-            Found::Known(known) => known.name.to_owned(),
-            _ => self.name.clone(),
+        let (name, alone) = match find(&self.name) {
+            Found::Known(known) if known.takes == Takes::Text => (known.name, ""),
+            Found::Known(known) => (known.name, "1"),
+            _ => (self.name.as_str(), "1"),
         };
-        let value = self.value.as_deref().map_or("1", str::trim);
-        (name, value.to_owned())
+        (name.to_owned(), self.value.as_deref().map_or(alone, str::trim).to_owned())
     }
 }

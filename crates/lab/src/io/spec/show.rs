@@ -34,10 +34,12 @@ pub fn command_line(sections: &[Section], globals: &[(String, String)], jobs: &[
     words.join(" ")
 }
 
-/// `--NAME=VALUE`, quoted for a shell where it has to be.
+/// `--NAME=VALUE` or `--NAME`, quoted for a shell where it has to be.
 fn word((name, value): &(String, String)) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-+=.,:/%@".contains(c);
-    if value.chars().all(plain) {
+    if value.is_empty() {
+        format!("--{name}")
+    } else if value.chars().all(plain) {
         format!("--{name}={value}")
     } else {
         format!("--{name}='{}'", value.replace('\'', "'\\''"))

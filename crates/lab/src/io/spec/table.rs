@@ -1,5 +1,6 @@
 //! The options of jobs: fio's name for each, what stands after it, and what it sets.
 
+use super::super::job::{Amount, Clocks};
 use super::draft::{self, Draft};
 use super::units::{self, Bare};
 use std::time::Duration;
@@ -104,15 +105,16 @@ const TARGET: &[Known] = &[
     value("size", |d, v| put(&mut d.job.size, units::amount(v, d.base).map(Some))),
     value("io_size", |d, v| {
         (d.job.io_bytes, d.io_percent) = match units::amount(v, d.base)? {
-            super::super::job::Amount::Bytes(bytes) => (Some(bytes), None),
-            super::super::job::Amount::Percent(percent) => (None, Some(percent)),
+            Amount::Bytes(bytes) => (Some(bytes), None),
+            Amount::Percent(percent) => (None, Some(percent)),
         };
         Ok(())
     })
     .alias(&["io_limit"]),
-    value("offset", |d, v| put(&mut d.job.offset, units::amount(v, d.base))),
-    value("offset_increment", |d, v| {
-        put(&mut d.job.offset_increment_bytes, units::size(v, d.base))
+    value("offset", |d, v| put(&mut d.job.offset, units::amount(v, d.base))).alias(&["fileoffset"]),
+    value("offset_increment", |d, v| match units::amount(v, d.base)? {
+        Amount::Bytes(bytes) => put(&mut d.job.offset_increment_bytes, Ok(bytes)),
+        Amount::Percent(_) => Err("percent is fio's and not supported here".to_owned()),
     }),
     value("create_only", |d, v| put(&mut d.job.create_only, units::truth(v))),
     value("unlink", |d, v| put(&mut d.job.unlink, units::truth(v))),
@@ -235,8 +237,7 @@ const REPORT: &[Known] = &[
     value("lat_percentiles", |d, v| put(&mut d.job.lat_percentiles, units::truth(v))),
     value("gtod_reduce", |d, v| {
         let kept = !units::truth(v)?;
-        d.job.clocks =
-            super::super::job::Clocks { clat: kept, slat: kept, lat: kept, bandwidth: kept };
+        d.job.clocks = Clocks { clat: kept, slat: kept, lat: kept, bandwidth: kept };
         put(&mut d.job.clat_percentiles, Ok(kept))
     }),
     value("disable_lat", |d, v| put(&mut d.job.clocks.lat, units::truth(v).map(|off| !off))),

@@ -6,10 +6,10 @@ use super::super::job::Amount;
 /// What `k` means (`kb_base`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Base {
-    /// `k` is 1024 and `ki` is 1000: fio's default.
+    /// `k` is 1024 and `kib` is 1000: fio's default.
     #[default]
     Binary,
-    /// `k` is 1000 and `ki` is 1024, as the standards have it.
+    /// `k` is 1000 and `kib` is 1024, as the standards have it.
     Decimal,
 }
 
@@ -41,7 +41,7 @@ const PERCENTILES_MAX: usize = 20;
 /// CPUs are numbered below this.
 const CPUS_MAX: u32 = 1 << 16;
 
-/// Splits `0x1fk` into its number and its unit in small letters.
+/// Splits `12K` into its number and its unit in small letters; `0x1f` has none.
 fn number(text: &str) -> Result<(u64, String), String> {
     let text = text.trim();
     if text.bytes().any(|byte| b"()*+/^".contains(&byte)) {
@@ -53,6 +53,9 @@ fn number(text: &str) -> Result<(u64, String), String> {
     let (digits, unit) = digits.split_at(end);
     if digits.is_empty() {
         return Err("is no number".to_owned());
+    }
+    if radix == 16 && !unit.is_empty() {
+        return Err("is hexadecimal with a unit, which fio would leave out".to_owned());
     }
     let number = u64::from_str_radix(digits, radix).map_err(|_| "is too large".to_owned())?;
     Ok((number, unit.to_ascii_lowercase()))
@@ -72,15 +75,16 @@ fn multiple(unit: &str, base: Base) -> Option<u64> {
         Some(_) => return None,
     };
     let swapped = match letters.as_str() {
-        "" | "b" => false,
-        "i" | "ib" => true,
+        // fio(1) has `ki` as `kib`; its reader takes it as `k`.
+        "" | "b" | "i" => false,
+        "ib" => true,
         _ => return None,
     };
     let binary = (base == Base::Binary) != swapped;
     Some(if binary { 1024u64.pow(power) } else { 1000u64.pow(power) })
 }
 
-/// A number of bytes, or of anything: `4096`, `4k`, `0x1000`, `1mi`.
+/// A number of bytes, or of anything: `4096`, `4k`, `0x1000`, `1mib`.
 ///
 /// # Errors
 /// It is none, has another unit, or is larger than the largest file.
@@ -90,7 +94,7 @@ pub fn size(text: &str, base: Base) -> Result<u64, String> {
         return Err("zones are fio's and not supported here".to_owned());
     }
     let multiple = multiple(&unit, base)
-        .ok_or_else(|| format!("'{unit}' is no unit (k, m, g, t, p, each with i or b)"))?;
+        .ok_or_else(|| format!("'{unit}' is no unit (k, m, g, t, p, also with b or ib)"))?;
     let bytes = number.checked_mul(multiple).filter(|bytes| *bytes <= i64::MAX as u64);
     bytes.ok_or_else(|| "is too large".to_owned())
 }

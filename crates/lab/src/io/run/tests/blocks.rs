@@ -167,15 +167,19 @@ fn syncs_are_counted_apart() {
 #[test]
 fn past_the_page_cache_means_o_direct() {
     let folder = tempfile::tempdir().unwrap();
-    for (direct, engine) in [(true, Engine::Psync), (true, Engine::IoUring), (false, Engine::Psync)] {
+    for (direct, engine) in [(true, Engine::Psync), (true, Engine::IoUring), (false, Engine::Psync)]
+    {
         if is_missing(engine) {
             continue;
         }
         let mut job = sized("randrw", engine, folder.path(), 256);
         (job.direct, job.time_based) = (direct, true);
+        // A name that no other test has.
+        job.name = format!("opened-{direct}-{engine:?}");
+        let name = format!("{}.0.0", job.name);
         job.runtime = Some(Duration::from_millis(150));
         let mut seen = Vec::new();
-        let outcomes = go_with(&[job], &AtomicBool::new(false), |_| seen.extend(flags("job.0.0")));
+        let outcomes = go_with(&[job], &AtomicBool::new(false), |_| seen.extend(flags(&name)));
         if outcomes[0].error.as_ref().is_some_and(|(_, why)| why.contains("no O_DIRECT")) {
             return;
         }
@@ -190,9 +194,8 @@ fn past_the_page_cache_means_o_direct() {
 fn flags(name: &str) -> Vec<u32> {
     let own = Path::new("/proc").join("self");
     let entries = std::fs::read_dir(own.join("fd")).unwrap().flatten();
-    let named = entries.filter(|entry| {
-        std::fs::read_link(entry.path()).is_ok_and(|path| path.ends_with(name))
-    });
+    let named = entries
+        .filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|path| path.ends_with(name)));
     let flags = named.filter_map(|entry| {
         let text = std::fs::read_to_string(own.join("fdinfo").join(entry.file_name())).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("flags:"))?.to_owned();

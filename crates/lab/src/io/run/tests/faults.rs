@@ -19,6 +19,28 @@ fn a_file_that_ends_too_early_ends_the_job() {
         assert!(why.contains("the file ends there") && why.contains("job.0.0"), "{why}");
         assert!(why.contains("at 24576 of") || why.contains("at 28672 of"), "{engine:?} {why}");
         assert!(ios(&outcome)[0] <= 6, "{engine:?}");
+        if !matches!(engine, Engine::IoUring | Engine::Libaio) {
+            // The seventh went in part, and then there was nothing.
+            assert_eq!((ios(&outcome)[0], outcome.sides[0].short), (6, 1), "{engine:?}");
+        }
+    }
+}
+
+#[test]
+fn a_device_that_takes_nothing_ends_the_job() {
+    // The device knows no asynchronous I/O.
+    let others = [Engine::Null, Engine::Mmap, Engine::Libaio];
+    for engine in engines().filter(|engine| !others.contains(engine)) {
+        let folder = tempfile::tempdir().unwrap();
+        let stop = AtomicBool::new(false);
+        let jobs = [sized("write", engine, folder.path(), 64)];
+        let mut layout = lay(&jobs, &KEEP, &stop).unwrap();
+        layout.files[0].path = "/dev/full".into();
+        let outcome = run(&jobs, &layout, &stop, Duration::ZERO, &mut |_| {}).unwrap().remove(0);
+        let (errno, why) = outcome.error.clone().unwrap();
+        assert_eq!(errno, errno::ENOSPC, "{engine:?}: {why}");
+        assert!(why.contains("of /dev/full") && why.starts_with("writing 4096 bytes at"), "{why}");
+        assert_eq!((ios(&outcome), outcome.depths.level[5..].iter().sum::<u64>()), ([0, 0], 0));
     }
 }
 

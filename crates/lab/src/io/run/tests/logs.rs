@@ -40,7 +40,8 @@ fn each_block_has_a_line_or_each_window() {
     assert!((4..=6).contains(&log.iops.len()), "{:?}", log.iops);
     assert_eq!(log.iops.len(), log.bandwidth.len());
     for (number, (iops, bandwidth)) in log.iops.iter().zip(&log.bandwidth).take(4).enumerate() {
-        assert!((900..1100).contains(&iops.value), "{:?}", log.iops);
+        // A busy machine moves some of the 50 blocks from one window to the next.
+        assert!((600..1500).contains(&iops.value), "{:?}", log.iops);
         assert!(bandwidth.value.abs_diff(4 * iops.value) <= 4);
         assert!(iops.at_ms.abs_diff(50 * (number as u64 + 1)) < 20 && iops.bytes == 0);
     }

@@ -101,7 +101,7 @@ fn a_name_may_be_given_again() {
     let request = file("[a]\nsize=1m\nname=other\nwrite_iops_log").unwrap();
     assert_eq!(names(&request), ["other"]);
     assert_eq!(request.jobs[0].logs.iops, Some("other".into()));
-    assert_eq!(request.command_line, "--name=other --size=1m --write_iops_log=1");
+    assert_eq!(request.command_line, "--name=other --size=1m --write_iops_log");
 }
 
 /// What a generated job says, in words of its own.
