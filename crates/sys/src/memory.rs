@@ -39,16 +39,6 @@ impl Aligned {
         owned(start, bytes)
     }
 
-    /// As [`new`](Self::new), and asks for huge pages (madvise(2), MADV_HUGEPAGE): fewer faults and
-    /// fewer entries of the TLB for large buffers. A kernel that has none gives ordinary ones.
-    pub fn huge(bytes: usize) -> Result<Aligned> {
-        let memory = Aligned::new(bytes)?;
-        // SAFETY: the range is exactly the mapping; this advice never changes what is in it. That it
-        // is refused does no harm.
-        unsafe { libc::madvise(memory.start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
-        Ok(memory)
-    }
-
     /// Where it begins: valid for [`len`](slice::len) bytes for as long as this lives.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
@@ -169,14 +159,12 @@ mod tests {
     fn memory_begins_at_a_page_and_is_zero() {
         let page = rustix::param::page_size();
         for bytes in [1, page - 1, page, 3 * page + 5, 5 << 20] {
-            for make in [Aligned::new, Aligned::huge] {
-                let mut memory = make(bytes).unwrap();
-                assert_eq!(memory.len(), bytes);
-                assert_eq!(memory.as_ptr() as usize % page, 0);
-                assert!(memory.iter().all(|byte| *byte == 0));
-                memory.fill(7);
-                assert_eq!(memory.last(), Some(&7));
-            }
+            let mut memory = Aligned::new(bytes).unwrap();
+            assert_eq!(memory.len(), bytes);
+            assert_eq!(memory.as_ptr() as usize % page, 0);
+            assert!(memory.iter().all(|byte| *byte == 0));
+            memory.fill(7);
+            assert_eq!(memory.last(), Some(&7));
         }
         assert_eq!(Aligned::new(0).unwrap_err().raw_os_error(), Some(libc::EINVAL));
         assert_eq!(Aligned::new(usize::MAX / 2).unwrap_err().raw_os_error(), Some(libc::ENOMEM));

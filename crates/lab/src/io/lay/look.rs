@@ -114,8 +114,9 @@ pub(super) fn permit(wish: &Wish, safety: &Safety) -> Result<(), String> {
 /// Opens a file as its jobs will, so that what cannot be is said before anything runs.
 pub(super) fn try_open(wish: &Wish) -> Result<(), String> {
     for user in &wish.uses {
-        let (reads, writes, direct) = (user.reads, user.writes, user.direct);
-        let opened = open::open_for_io(&wish.path, reads, writes, direct, false);
+        // Who writes reads as well: a mapping wants it, and verify.
+        let direct = user.direct;
+        let opened = open::open_for_io(&wish.path, true, user.writes, direct, false);
         let fd = opened.map_err(|error| explain(&error, direct))?;
         let alignment = if direct { open::direct_alignment(fd.as_fd()) } else { None };
         match alignment.map(|alignment| alignment.offset_bytes) {

@@ -185,6 +185,7 @@ fn without_a_map_blocks_are_drawn_as_they_come() {
     let blocks = 10_000u64;
     let seen = offsets(&mut Picker::new(&job, 0, &[extent(0, blocks * 4096)]));
     assert_eq!(seen.len() as u64, blocks);
+    assert!(seen.iter().all(|place| place % 4096 == 0 && place / 4096 < blocks));
     let different = seen.iter().collect::<std::collections::HashSet<_>>().len() as f64;
     // 1 − 1/e of them.
     assert!((different / blocks as f64 - 0.632).abs() < 0.02, "{different}");

@@ -43,6 +43,13 @@ fn devices_are_read_whole_and_written_only_if_permitted() {
 }
 
 #[test]
+fn devices_without_a_size_are_refused() {
+    let Some(device) = Loop::new(0, &[], "", "devices without a size") else { return };
+    let why = refused(&on("read", &device.device), &OVERWRITE);
+    assert!(why.contains("how large"), "{why}");
+}
+
+#[test]
 fn mounted_devices_are_never_written() {
     let Some(mount) = Mount::ext4(16, "", "mounted devices") else { return };
     let device = &mount.device.as_ref().unwrap().device;
