@@ -125,9 +125,10 @@ fn differences(job: &Job, entry: &Value) -> Vec<String> {
         let measured = side[name]["N"].as_u64().unwrap_or(0) > 0;
         same(&format!("{name} measured"), measured.to_string(), on.to_string());
         let keys = side[name]["percentile"].as_object();
-        let keys: Vec<f64> = keys
-            .map(|keys| keys.keys().map(|key| key.parse().unwrap()).collect())
-            .unwrap_or_default();
+        let keys = keys.into_iter().flat_map(|keys| keys.keys());
+        let mut keys: Vec<f64> = keys.map(|key| key.parse().unwrap()).collect();
+        // Keys of an object have no order.
+        keys.sort_by(f64::total_cmp);
         let said = if percentiles { job.percentiles.clone() } else { Vec::new() };
         same(&format!("{name} percentiles"), format!("{keys:?}"), format!("{said:?}"));
     }

@@ -39,7 +39,7 @@ pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
     sizes(&mut draft)?;
     together(&draft.job)?;
     depth(&mut draft, &mut warnings);
-    let given = |name: &str| draft.given.iter().any(|given| *given == name);
+    let given = |name: &str| draft.given.contains(&name);
     let job = &mut draft.job;
     if job.time_based && job.runtime.is_none() {
         warnings.push("time_based has no effect without runtime".to_owned());
