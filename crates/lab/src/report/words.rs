@@ -145,7 +145,7 @@ words! {
     bytes: "bytes", "バイト数";
     about: "about", "説明";
     campaign: "The campaign as it was written", "キャンペーンの記述 (TOML)";
-    made: "Measured from {} on with {}, seed {}, scale {}.", "測定開始 {}、{} を使用、シード {}、規模 {}。";
+    made: "Measured from {} on, with {}, seed {}, scale {}.", "測定開始 {}、{} を使用、シード {}、規模 {}。";
     contents: "Contents", "目次";
     usl: "USL: α {}, β {}", "USL: α {}、β {}";
     cap: "rises, then stops at {}", "比例して増え、{} で止まる";
