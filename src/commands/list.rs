@@ -1,8 +1,8 @@
 //! The list of all commands.
 
 use super::{
-    Command, bench, buckets, cat, compare, cp, demo, du, head, io, ls, manual, mpu, mv, pipe, presign,
-    report, results, rm, run, serve, sync, verify, watch,
+    Command, bench, buckets, cat, compare, cp, demo, du, head, io, ls, manual, mpu, mv, pipe,
+    presign, report, results, rm, run, serve, sync, verify, watch,
 };
 use crate::options::{self, tools};
 

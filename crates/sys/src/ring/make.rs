@@ -69,18 +69,19 @@ pub(super) fn unregister_ring(ring: &OwnedFd, number: i32) {
 }
 
 /// What entries say of each file: its descriptor, or its number if they are registered, and flags.
-///
-/// Where a file system cannot say that it would have to wait, the kernel gives each operation to a
-/// worker thread, after it has tried in vain. It is spared the attempt.
 pub(super) fn handles(files: &[OwnedFd], registered: bool) -> Vec<(i32, u8)> {
-    let handle = |(number, file): (usize, &OwnedFd)| {
-        let flags = if always_waits(file) { raw::ASYNC } else { 0 };
-        match registered {
-            true => (number as i32, flags | raw::FIXED_FILE),
-            false => (file.as_raw_fd(), flags),
-        }
+    let handle = |(number, file): (usize, &OwnedFd)| match registered {
+        true => (number as i32, raw::FIXED_FILE),
+        false => (file.as_raw_fd(), 0),
     };
     files.iter().enumerate().map(handle).collect()
+}
+
+/// Whether what is submitted is done by a worker thread of the kernel while this one goes on:
+/// every file always waits, and there is another CPU for the worker.
+pub(super) fn has_worker(files: &[OwnedFd]) -> bool {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    cpus > 1 && !files.is_empty() && files.iter().all(always_waits)
 }
 
 /// Whether a file or device has no way not to wait (RWF_NOWAIT, preadv2(2)).

@@ -53,8 +53,6 @@ pub(super) mod operation {
 
 /// IOSQE_FIXED_FILE: the file is the number of a registered one.
 pub(super) const FIXED_FILE: u8 = 1 << 0;
-/// IOSQE_ASYNC: to a worker thread at once.
-pub(super) const ASYNC: u8 = 1 << 4;
 /// IORING_FSYNC_DATASYNC.
 pub(super) const DATASYNC: u32 = 1 << 0;
 /// IORING_SQ_TASKRUN, in `flags` of the submission ring.
