@@ -35,7 +35,7 @@ fn root(folder: &Path) -> Result<(), String> {
 /// A loop device over a file of its own.
 pub struct Loop {
     pub device: PathBuf,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Loop {
@@ -57,7 +57,13 @@ impl Loop {
         file.write_all(head).unwrap();
         file.set_len(mib << 20).unwrap();
         let device = tool(&format!("losetup -f --show {options} {}", image.display()))?;
-        Ok(Loop { device: device.into(), _folder: folder })
+        Ok(Loop { device: device.into(), folder })
+    }
+
+    /// Takes away what lies beyond so many MiB: from there on reads of the device fail with EIO.
+    pub fn lose(&self, mib: u64) {
+        let image = std::fs::File::options().write(true).open(self.folder.path().join("image"));
+        image.unwrap().set_len(mib << 20).unwrap();
     }
 }
 
