@@ -3,6 +3,7 @@
 use super::*;
 use crate::blocks;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A file of 64 blocks of 4096 bytes, each of which is full of its number.
 pub(super) fn file(name: &str) -> (PathBuf, OwnedFd) {
