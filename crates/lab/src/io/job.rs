@@ -211,20 +211,27 @@ pub struct Job {
     pub unlink: bool,
 }
 
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
+/// Percentiles that fio says unless told otherwise.
+const PERCENTILES: [f64; 17] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99,
+];
 
-    /// A job as fio's defaults have it, with this `rw`, for the tests of other modules.
-    pub(crate) fn job(rw: &str) -> Job {
-        let random = rw.starts_with("rand");
-        let way = rw.trim_start_matches("rand");
+/// Block size without `bs`.
+const BLOCK_BYTES: u64 = 4096;
+
+/// Seed where nothing else is said, so that the pattern repeats.
+const SEED: u64 = 0x89;
+
+impl Default for Job {
+    /// A job of which nothing was said (fio(1), the defaults of its options).
+    fn default() -> Job {
         Job {
-            name: "job".to_owned(),
+            name: String::new(),
             given: Vec::new(),
-            rw: Rw { reads: way != "write", writes: way != "read", random },
+            rw: Rw { reads: true, writes: false, random: false },
             read_percent: 50,
-            block_bytes: [4096; 2],
+            block_bytes: [BLOCK_BYTES; 2],
             size: None,
             io_bytes: None,
             offset: Amount::Bytes(0),
@@ -257,13 +264,13 @@ pub(crate) mod tests {
             think_blocks: 1,
             random_map: true,
             random_repeat: true,
-            seed: 0x89,
+            seed: SEED,
             distribution: Distribution::Uniform,
             compress_percent: None,
             refill: false,
             zero: false,
             verify: None,
-            percentiles: vec![50.0, 99.0],
+            percentiles: PERCENTILES.to_vec(),
             clat_percentiles: true,
             lat_percentiles: false,
             group_reporting: false,
@@ -277,6 +284,23 @@ pub(crate) mod tests {
             logs: Logs::default(),
             create_only: false,
             unlink: false,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A job as fio's defaults have it, with this `rw`, for the tests of other modules.
+    pub(crate) fn job(rw: &str) -> Job {
+        let random = rw.starts_with("rand");
+        let way = rw.trim_start_matches("rand");
+        Job {
+            name: "job".to_owned(),
+            rw: Rw { reads: way != "write", writes: way != "read", random },
+            percentiles: vec![50.0, 99.0],
+            ..Job::default()
         }
     }
 }

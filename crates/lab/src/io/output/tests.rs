@@ -4,7 +4,7 @@ use super::disks::{Counts, DiskUse};
 use super::json::json;
 use super::normal::{head, normal};
 use super::{Facts, rw_name};
-use crate::io::{Amount, Clocks, Depths, Distribution, Engine, Job, Outcome, Rw, Side, job::Logs};
+use crate::io::{Amount, Depths, Job, Outcome, Rw, Side};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -20,60 +20,10 @@ pub fn job(name: &str, rw: &str) -> Job {
             writes: both || rw.ends_with("write"),
             random,
         },
-        read_percent: 50,
-        block_bytes: [4096; 2],
         size: Some(Amount::Bytes(1 << 20)),
-        io_bytes: None,
-        offset: Amount::Bytes(0),
-        offset_increment_bytes: 0,
-        file_bytes: None,
-        files: 1,
-        filenames: Vec::new(),
-        directory: None,
-        clones: 1,
-        engine: Engine::Psync,
-        depth: 1,
-        batch_submit: 1,
-        batch_complete_min: 1,
-        batch_complete_max: 1,
-        depth_low: 1,
-        direct: false,
-        fsync_every: 0,
-        fdatasync_every: 0,
-        end_fsync: false,
-        invalidate: true,
-        runtime: None,
-        time_based: false,
-        ramp: Duration::ZERO,
-        loops: 1,
-        start_delay: Duration::ZERO,
-        rate_bytes_per_s: [None; 2],
-        rate_iops: [None; 2],
-        poisson: false,
-        think: Duration::ZERO,
-        think_blocks: 1,
-        random_map: true,
-        random_repeat: true,
         seed: 1,
-        distribution: Distribution::Uniform,
-        compress_percent: None,
-        refill: false,
-        zero: false,
-        verify: None,
         percentiles: vec![1.0, 5.0, 50.0, 99.0, 99.99],
-        clat_percentiles: true,
-        lat_percentiles: false,
-        group_reporting: false,
-        new_group: false,
-        stonewall: false,
-        cpus: Vec::new(),
-        cpus_split: false,
-        fixed_buffers: false,
-        register_files: false,
-        clocks: Clocks { clat: true, slat: true, lat: true, bandwidth: true },
-        logs: Logs::default(),
-        create_only: false,
-        unlink: false,
+        ..Job::default()
     }
 }
 

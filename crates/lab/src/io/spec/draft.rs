@@ -1,7 +1,7 @@
 //! A job while its options are read: what holds where nothing is said (fio's defaults), and the
 //! values that depend on each other and wait for the end.
 
-use super::super::job::{Amount, Clocks, Distribution, Engine, Job, Logs, Rw, VerifyKind};
+use super::super::job::{Distribution, Engine, Job, Rw, VerifyKind};
 use super::units::{self, Bare, Base};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,22 +28,10 @@ pub struct Draft {
     pub given: Vec<&'static str>,
 }
 
-/// Percentiles that fio says unless told otherwise.
-const PERCENTILES: [f64; 17] = [
-    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
-    99.99,
-];
-
-/// Block size without `bs`.
-const BLOCK_BYTES: u64 = 4096;
-
-/// Seed where nothing else is said, so that the pattern repeats.
-const SEED: u64 = 0x89;
-
 impl Default for Draft {
     fn default() -> Draft {
         Draft {
-            job: default_job(),
+            job: Job::default(),
             base: Base::default(),
             io_percent: None,
             batch_submit: 1,
@@ -52,69 +40,6 @@ impl Default for Draft {
             unnamed_logs: [false; 3],
             given: Vec::new(),
         }
-    }
-}
-
-/// A job of which nothing was said (fio(1), the defaults of its options).
-fn default_job() -> Job {
-    Job {
-        name: String::new(),
-        given: Vec::new(),
-        rw: Rw { reads: true, writes: false, random: false },
-        read_percent: 50,
-        block_bytes: [BLOCK_BYTES; 2],
-        size: None,
-        io_bytes: None,
-        offset: Amount::Bytes(0),
-        offset_increment_bytes: 0,
-        file_bytes: None,
-        files: 1,
-        filenames: Vec::new(),
-        directory: None,
-        clones: 1,
-        engine: Engine::Psync,
-        depth: 1,
-        batch_submit: 1,
-        batch_complete_min: 1,
-        batch_complete_max: 1,
-        depth_low: 1,
-        direct: false,
-        fsync_every: 0,
-        fdatasync_every: 0,
-        end_fsync: false,
-        invalidate: true,
-        runtime: None,
-        time_based: false,
-        ramp: Duration::ZERO,
-        loops: 1,
-        start_delay: Duration::ZERO,
-        rate_bytes_per_s: [None; 2],
-        rate_iops: [None; 2],
-        poisson: false,
-        think: Duration::ZERO,
-        think_blocks: 1,
-        random_map: true,
-        random_repeat: true,
-        seed: SEED,
-        distribution: Distribution::Uniform,
-        compress_percent: None,
-        refill: false,
-        zero: false,
-        verify: None,
-        percentiles: PERCENTILES.to_vec(),
-        clat_percentiles: true,
-        lat_percentiles: false,
-        group_reporting: false,
-        new_group: false,
-        stonewall: false,
-        cpus: Vec::new(),
-        cpus_split: false,
-        fixed_buffers: false,
-        register_files: false,
-        clocks: Clocks { clat: true, slat: true, lat: true, bandwidth: true },
-        logs: Logs::default(),
-        create_only: false,
-        unlink: false,
     }
 }
 
