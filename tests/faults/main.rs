@@ -16,3 +16,4 @@ mod same;
 mod signal;
 mod user;
 mod vanish;
+mod writeback;

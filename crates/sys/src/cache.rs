@@ -21,15 +21,25 @@ struct Stat {
     recently_evicted: u64,
 }
 
-/// Bytes of the file that are written but not drained to the device: dirty or under writeback.
-/// `None` where the kernel cannot say.
-pub fn undrained_bytes(fd: BorrowedFd<'_>) -> Option<u64> {
+/// What of the file is in memory, in pages; `None` where the kernel cannot say.
+fn stat(fd: BorrowedFd<'_>) -> Option<Stat> {
     let range = Range { off: 0, len: 0 };
     let mut stat = Stat::default();
     // SAFETY: both structures have the layout of linux/mman.h and outlive the call.
     let done =
         unsafe { libc::syscall(CACHESTAT, fd.as_raw_fd(), &raw const range, &raw mut stat, 0) };
-    (done == 0).then(|| (stat.dirty + stat.writeback) * rustix::param::page_size() as u64)
+    (done == 0).then_some(stat)
+}
+
+/// Bytes of the file that are written but not drained to the device: dirty or under writeback.
+/// `None` where the kernel cannot say.
+pub fn undrained_bytes(fd: BorrowedFd<'_>) -> Option<u64> {
+    stat(fd).map(|stat| (stat.dirty + stat.writeback) * rustix::param::page_size() as u64)
+}
+
+/// Bytes of the file that are in memory; `None` where the kernel cannot say.
+pub fn cached_bytes(fd: BorrowedFd<'_>) -> Option<u64> {
+    stat(fd).map(|stat| stat.cached * rustix::param::page_size() as u64)
 }
 
 /// Whether a file of that size would push everything else out of the page cache: more than half

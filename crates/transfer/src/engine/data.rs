@@ -9,7 +9,7 @@ use crate::event::{Event, LARGE_BYTES_MIN};
 use crate::meter::Phase;
 use crate::policy::{Reflink, Sparse};
 use crate::unit::Meta;
-use hakobu_sys::{BorrowedFd, cache, errno, file};
+use hakobu_sys::{BorrowedFd, cache, disk, errno, file};
 use std::io;
 
 /// Dense files from this size on have their blocks reserved first.
@@ -26,6 +26,17 @@ pub struct Pair {
     no_clone: bool,
     no_range: bool,
     no_uncached: bool,
+    /// Both are on one disk; found out where it is asked first.
+    one_disk: Option<bool>,
+}
+
+impl Pair {
+    /// Whether what is written to one lands on the disk that the other is read from.
+    fn is_one_disk(&mut self) -> bool {
+        let (from, to) = self.devices;
+        let same = || from == to || disk::below(from).is_some_and(|of| disk::below(to) == Some(of));
+        *self.one_disk.get_or_insert_with(same)
+    }
 }
 
 /// What the content is written to.
@@ -73,6 +84,8 @@ struct Copy<'a> {
     large: bool,
     told: u64,
     flushed: u64,
+    /// Writeback begins while it is copied.
+    drains: bool,
     uncached: bool,
     zeroes_to_holes: bool,
 }
@@ -126,12 +139,18 @@ impl Engine<'_> {
             large,
             told: 0,
             flushed: 0,
+            drains: true,
             uncached: false,
             zeroes_to_holes: always,
         };
         if large {
             self.listener.event(Event::LargeFile { bytes: source.size });
             copy.uncached = !state.pair.no_uncached && cache::is_too_large(source.size);
+            // What has to be read from the disk that is written to waits for the head: reading goes
+            // first, as long as the kernel finds room for what is written.
+            let is_cached =
+                || cache::cached_bytes(from).is_none_or(|bytes| bytes > source.size / 2);
+            copy.drains = !state.pair.is_one_disk() || is_cached();
         }
         if holes || always {
             return self.copy_stretches(state, &mut copy);
@@ -432,7 +451,7 @@ impl Engine<'_> {
         if !copy.large || reached - copy.told < WRITEBACK_BYTES && reached < copy.size {
             return;
         }
-        if self.mode == TargetMode::Real && !copy.uncached {
+        if self.mode == TargetMode::Real && !copy.uncached && copy.drains {
             // Only a head start for the device: whether it works shows in nothing but time.
             drop(file::start_writeback(copy.to, copy.flushed, reached - copy.flushed));
             copy.flushed = reached;
