@@ -7,6 +7,7 @@
 mod commands;
 mod effort;
 mod exit;
+mod instance;
 mod jobs;
 mod names;
 mod number;

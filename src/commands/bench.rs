@@ -10,7 +10,7 @@ use super::refuse;
 use crate::options::Refused;
 use crate::options::bench::TABLE;
 use crate::show::output;
-use crate::{exit, places, signals};
+use crate::{exit, instance, places, signals};
 use asked::{Asked, What};
 use hakobu_lab::campaign::plan::{self, Ground, Wishes};
 use hakobu_lab::campaign::run::{self, Local, fingerprint};
@@ -19,7 +19,6 @@ use hakobu_lab::campaign::{Plan, Repeat};
 use hakobu_lab::results::read::read;
 use hakobu_lab::results::store::Store;
 use hakobu_lab::results::{Results, write};
-use hakobu_sys::about;
 use hakobu_transfer::error::{Cause, quoted};
 use hakobu_transfer::run::Control;
 use std::ffi::OsString;
@@ -113,7 +112,7 @@ impl Ready {
             machine_name: self.asked.machine.clone(),
         };
         let probe = Local::new(self.own.clone(), None, control.flag());
-        let header = fingerprint::header(&self.plan, &facts, about::instance_type, &probe);
+        let header = fingerprint::header(&self.plan, &facts, instance::kind, &probe);
         let mut store = Store::open(&folder, &header, &start)?;
         if !self.asked.quiet {
             for line in &self.plan.left_out {

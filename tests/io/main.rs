@@ -5,6 +5,7 @@
 mod common;
 
 mod device;
+mod instance;
 mod memory;
 mod peers;
 mod places;

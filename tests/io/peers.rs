@@ -51,6 +51,7 @@ fn the_keys_are_fio_s() {
         "--name=a --rw=randrw --bs=4k --size=1m --ioengine=io_uring --iodepth=8 --numjobs=3 \
          --group_reporting",
         "--name=a --rw=write --bs=8k --size=1m --fsync=8 --lat_percentiles=1 --clat_percentiles=0",
+        "--name=a --rw=randwrite --bs=8k --size=256k --fsync=1 --numjobs=2",
         "--bs=4k --size=256k --name=a --rw=read --name=b --rw=randwrite --stonewall --numjobs=2",
     ] {
         for format in ["json", "json+"] {
@@ -81,8 +82,14 @@ fn the_keys_are_fio_s() {
             let jobs =
                 theirs["jobs"].as_array().unwrap().iter().zip(ours["jobs"].as_array().unwrap());
             for (theirs, ours) in jobs {
-                for key in ["/jobname", "/groupid", "/error", "/read/total_ios", "/write/total_ios"]
-                {
+                for key in [
+                    "/jobname",
+                    "/groupid",
+                    "/error",
+                    "/read/total_ios",
+                    "/write/total_ios",
+                    "/sync/total_ios",
+                ] {
                     // Which blocks of a mix are read is each one's own.
                     if line.contains("randrw") && key.ends_with("total_ios") {
                         continue;
@@ -119,10 +126,42 @@ fn fio_plot_reads_it() {
         let name = format!("runs/randread-{depth}-{jobs}.json");
         std::fs::write(area.join(&name), found.to_string()).unwrap();
     }
-    let mut command = Command::new("fio-plot");
-    command
-        .args(["-i", "runs", "-T", "io", "-r", "randread", "-l", "-d", "1", "4", "8", "-n", "1"]);
-    command.args(["-o", "picture.png"]).current_dir(area.path()).env("MPLBACKEND", "Agg");
-    must(&mut command);
-    assert!(std::fs::metadata(area.join("picture.png")).unwrap().len() > 1000);
+    let picture = |runs: &str| {
+        let mut command = Command::new("fio-plot");
+        command
+            .args(["-i", runs, "-T", "io", "-r", "randread", "-l", "-d", "1", "4", "8", "-n", "1"]);
+        command.args(["-o", "picture.png"]).current_dir(area.path()).env("MPLBACKEND", "Agg");
+        must(&mut command);
+        assert!(std::fs::metadata(area.join("picture.png")).unwrap().len() > 1000);
+        std::fs::remove_file(area.join("picture.png")).unwrap();
+    };
+    picture("runs");
+    // And each block of a sweep.
+    let line = "--name=a --rw=randread --bs=4k --size=1m --ioengine=io_uring --iodepth=1,4,8 \
+                --numjobs=1 --repeat=2 --output=sweep";
+    io(area.path(), line).ok();
+    picture("sweep/outputs/1");
+}
+
+#[test]
+fn several_folders_are_taken_in_turn() {
+    if !have("fio", "fio's files") {
+        return;
+    }
+    let line = "--name=x --rw=write --size=16k --numjobs=3 --directory=a:b";
+    let laid_out = |by: fn(&std::path::Path, &str)| {
+        let area = area();
+        for name in ["a", "b"] {
+            std::fs::create_dir(area.join(name)).unwrap();
+        }
+        by(area.path(), line);
+        ["a", "b"].map(|name| crate::names(&area.join(name)))
+    };
+    let theirs =
+        laid_out(|folder, line| drop(fio(folder, &format!("{line} --output-format=json"))));
+    let ours = laid_out(|folder, line| {
+        io(folder, &format!("{line} --keep")).ok();
+    });
+    assert_eq!(ours, theirs);
+    assert_eq!(ours.map(|names| names.len()), [2, 1]);
 }

@@ -51,6 +51,29 @@ fn a_run_ends_by_itself_on_time() {
     let run = crate::io(area.path(), line);
     let took = began.elapsed().as_secs_f64();
     assert!((1.0..6.0).contains(&took), "{took} s");
-    let statuses = run.ok().out().lines().filter(|line| line.contains("; read: IOPS=")).count();
-    assert!((2..=4).contains(&statuses), "{run}");
+    // Three whole reports on the way, fewer where the machine is busy, and the last one.
+    let out = run.ok().out();
+    let reports = out.lines().filter(|line| line.trim_start().starts_with("read: IOPS=")).count();
+    assert!((2..=4).contains(&reports), "{run}");
+    assert_eq!(out.matches("rw=randread").count(), 1, "the head stands there once: {run}");
+}
+
+#[test]
+fn each_report_on_the_way_is_a_whole_document() {
+    let area = area();
+    let line = "--name=a --numjobs=2 --rw=randread --size=1m --time_based --runtime=1 \
+                --status-interval=300ms --output-format=json --output=out.json";
+    crate::io(area.path(), line).ok();
+    let text = std::fs::read_to_string(area.path().join("out.json")).unwrap();
+    let documents = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
+    let documents: Vec<Value> = documents.collect::<Result<_, _>>().unwrap();
+    assert!((2..=4).contains(&documents.len()), "{text}");
+    for [before, after] in documents.array_windows() {
+        for clone in 0..2 {
+            let key = format!("/jobs/{clone}/read/total_ios");
+            let counts = [before, after].map(|document| number(document, &key));
+            assert!(counts[0] > 0 && counts[0] < counts[1], "{counts:?}");
+        }
+        assert_eq!(after["disk_util"].is_array(), before["disk_util"].is_array());
+    }
 }

@@ -2,8 +2,11 @@
 
 use crate::common::case::Run;
 use crate::{area, hakobu, io, names};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 fn lines(folder: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(folder.join("results.jsonl")).unwrap();
@@ -57,6 +60,18 @@ fn a_matrix_is_a_record_that_reports_read() {
     other(area.path(), &["report", "out", "-o", "page.html"]).ok();
     assert!(std::fs::read_to_string(area.join("page.html")).unwrap().contains("randread"));
     assert!(other(area.path(), &["results", "show", "out"]).ok().out().contains("numjobs"));
+    // What each run printed is there too, controls apart.
+    for (folder, cells) in [("0", 0..6), ("2", 0..6), ("2-control", 6..8)] {
+        let folder = area.join("out/outputs").join(folder);
+        let wanted: Vec<String> = cells.map(|cell| format!("{cell}.json")).collect();
+        assert_eq!(names(&folder), wanted);
+    }
+    let text = std::fs::read_to_string(area.join("out/outputs/1/0.json")).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let run = runs.iter().find(|run| run["cell"] == 0 && run["block"] == 1).unwrap();
+    assert_eq!(document["jobs"][0]["read"]["iops"], run["metrics"]["iops"]);
+    other(area.path(), &["results", "rm", "out"]).ok();
+    assert_eq!(names(area.path()).iter().filter(|name| *name == "out").count(), 0);
 }
 
 #[test]
@@ -97,4 +112,50 @@ fn what_was_there_is_not_preconditioned() {
     io(area.path(), &format!("{line} --precondition")).expect(1).says(&["thesis"]);
     io(area.path(), line).ok();
     assert!(std::fs::read(area.join("thesis")).unwrap() == vec![9u8; 1 << 20]);
+}
+
+#[test]
+fn a_stopped_sweep_goes_on_and_can_be_compared() {
+    let area = area();
+    let line = "io --name=a --rw=randread --size=256k --numjobs=1,2 --time_based --runtime=300ms \
+                --repeat=3 --output=out";
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut command = hakobu(area.path(), &words);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    let results = area.join("out/results.jsonl");
+    let runs = || {
+        let text = std::fs::read_to_string(&results).unwrap_or_default();
+        text.lines().filter(|line| line.starts_with("{\"line\":\"run\"")).count()
+    };
+    while runs() < 2 {
+        assert!(Instant::now() < until, "no runs");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let run = Run::new(line.to_owned(), child.wait_with_output().unwrap());
+    run.expect(130).says(&["stopped", "--output 'out' goes on"]);
+    assert_eq!(names(area.path()), ["out"], "what was laid out is gone");
+    let before = runs();
+    assert!((2..9).contains(&before), "{before}");
+    other(area.path(), &words).ok();
+    let lines = lines(&area.join("out"));
+    let kinds = |kind: &str| lines.iter().filter(|line| line["line"] == kind).count();
+    assert_eq!((kinds("run"), kinds("resumed"), kinds("end")), (9, 1, 1));
+    let mut made: Vec<_> = lines
+        .iter()
+        .filter(|line| line["line"] == "run")
+        .map(|run| (run["block"].as_u64().unwrap(), run["cell"].as_u64().unwrap()))
+        .collect();
+    made.sort_unstable();
+    let all: Vec<_> = (0..3).flat_map(|block| (0..3).map(move |cell| (block, cell))).collect();
+    assert_eq!(made, all, "each cell once in each block");
+    // Another one beside it.
+    let again: Vec<&str> =
+        words.iter().map(|w| if *w == "--output=out" { "--output=b" } else { w }).collect();
+    other(area.path(), &again).ok();
+    let said =
+        other(area.path(), &["compare", "A=out", "B=b", "--price=A=0.1/h", "--price=B=0.2/h"]);
+    said.ok().says(&["A", "B"]);
+    assert!(said.out().contains("numjobs"), "{said}");
 }

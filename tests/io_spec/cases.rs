@@ -81,6 +81,7 @@ pub const SAME: &[Case] = &[
     both("nr_files=4"),
     neither("nrfiles=x"),
     both("directory=/tmp"),
+    both("directory=/tmp:/var/tmp"),
     both("directory=/nonexistent/dir"),
     both("filename=/tmp/a"),
     both("filename=/tmp/a:/tmp/b"),
@@ -286,7 +287,6 @@ pub const UNSUPPORTED: &[Case] = &[
     fio("significant_figures=6"),
     fio("disk_util=0"),
     fio("uid=0"),
-    fio("directory=/tmp:/var/tmp"),
 ];
 
 /// What only fio takes, as it does not read a value to its end or has no least value.

@@ -10,6 +10,15 @@ pub fn instance_type() -> Option<String> {
     instance_type_of(read("sys_vendor")?.trim(), read("product_name")?.trim())
 }
 
+/// Whether the machine is one of Amazon's, whose metadata service may be asked: by its firmware, or
+/// by its hypervisor (older ones have Xen's firmware).
+pub fn is_ec2() -> bool {
+    let begins = |path: &str, with: &str| {
+        std::fs::read_to_string(path).is_ok_and(|text| text.trim_start().starts_with(with))
+    };
+    begins("/sys/class/dmi/id/sys_vendor", "Amazon") || begins("/sys/hypervisor/uuid", "ec2")
+}
+
 fn instance_type_of(vendor: &str, product: &str) -> Option<String> {
     // Others have the product of the virtual machine's monitor there, or of a board.
     let is_type = product.contains('.') && !product.contains(' ');

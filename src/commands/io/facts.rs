@@ -1,10 +1,11 @@
 //! What is said of a run besides what it measured.
 
+use crate::instance;
 use hakobu_lab::campaign::run::fingerprint;
 use hakobu_lab::io::lay::Layout;
 use hakobu_lab::io::output::{Facts, disks::DiskUse};
 use hakobu_lab::io::spec::Request;
-use hakobu_sys::about;
+use hakobu_lab::results::Machine;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,10 +13,15 @@ use std::time::Duration;
 /// The program as results name it.
 pub const PROGRAM: &str = concat!("hakobu-", env!("CARGO_PKG_VERSION"));
 
-/// Gathers it, at the end.
+/// The machine with the places where files lie.
+pub fn machine(layout: &Layout) -> Machine {
+    fingerprint::machine(&places(layout), instance::kind())
+}
+
+/// Gathers it, of what has been measured until now.
 pub fn facts(
     request: &Request,
-    layout: &Layout,
+    machine: &Machine,
     disks: Vec<DiskUse>,
     elapsed: Duration,
     stopped: bool,
@@ -29,7 +35,7 @@ pub fn facts(
         pid: std::process::id(),
         globals: request.globals.clone(),
         warnings: request.warnings.clone(),
-        machine: fingerprint::machine(&places(layout), about::instance_type()),
+        machine: machine.clone(),
         disks,
         stopped,
     }

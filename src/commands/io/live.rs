@@ -1,8 +1,9 @@
-//! What is shown while jobs run: fio's line on a terminal, and a status from time to time.
+//! What is shown while jobs run: fio's line on a terminal, and from time to time, if that is asked
+//! for, what was measured so far.
 
 use crate::show::output;
 use hakobu_lab::io::lay::Layout;
-use hakobu_lab::io::output::live::{Seen, Whole, line, status};
+use hakobu_lab::io::output::live::{Seen, Whole, line};
 use hakobu_lab::io::run::Progress;
 use hakobu_lab::io::spec::{Eta, Request};
 use hakobu_sys::terminal;
@@ -22,8 +23,8 @@ pub struct Live<'a> {
     /// The line is drawn.
     has_line: bool,
     drawn: bool,
-    /// Statuses that were shown.
-    statuses: u32,
+    /// Reports that were due.
+    reports: u32,
 }
 
 impl<'a> Live<'a> {
@@ -44,7 +45,7 @@ impl<'a> Live<'a> {
             seen: Seen::default(),
             has_line,
             drawn: false,
-            statuses: 0,
+            reports: 0,
         }
     }
 
@@ -54,20 +55,20 @@ impl<'a> Live<'a> {
         if self.has_line { status.min(PAUSE) } else { status }
     }
 
-    /// Draws the line; gives the status where it is time for one.
-    pub fn show(&mut self, progress: &Progress) -> Option<String> {
+    /// Draws the line; whether a report is due (`status_interval`): then the line is away.
+    pub fn show(&mut self, progress: &Progress) -> bool {
         if self.has_line {
             let text = line(&self.request.jobs, &self.whole, progress, &mut self.seen);
             self.draw(&text);
         }
-        let interval = self.request.status_interval?;
-        if progress.elapsed < interval * (self.statuses + 1) {
-            return None;
+        let Some(interval) = self.request.status_interval else { return false };
+        let due = progress.elapsed >= interval * (self.reports + 1);
+        if due {
+            let past = progress.elapsed.as_millis() / interval.as_millis().max(1);
+            self.reports = u32::try_from(past).unwrap_or(u32::MAX);
+            self.end();
         }
-        self.statuses = u32::try_from(progress.elapsed.as_millis() / interval.as_millis().max(1))
-            .unwrap_or(u32::MAX);
-        self.end();
-        Some(status(progress) + "\n")
+        due
     }
 
     /// Takes the line away.

@@ -1,6 +1,6 @@
 //! Jobs that run once: laid out, run, told, removed.
 
-use super::facts::{PROGRAM, facts};
+use super::facts::{PROGRAM, facts, machine};
 use super::live::Live;
 use crate::show::output::{self, Output};
 use crate::{exit, signals};
@@ -111,29 +111,29 @@ fn measure(
     if request.format == Format::Normal {
         say(&normal::head(jobs, PROGRAM));
     }
+    let machine = machine(layout);
     let disks = Disks::begin(layout.files.iter().map(|file| file.path.as_path()));
     let began = Instant::now();
+    let told = |outcomes: &[Outcome]| {
+        let elapsed = began.elapsed();
+        let facts = facts(request, &machine, disks.end(elapsed), elapsed, control.is_stopped());
+        Ok::<_, String>(say(&match request.format {
+            Format::Normal => normal::normal(jobs, outcomes, &facts),
+            Format::Json => json::json(jobs, outcomes, &facts, false)?,
+            Format::JsonPlus => json::json(jobs, outcomes, &facts, true)?,
+        }))
+    };
     let mut live = Live::new(request, layout);
-    let ran = run_jobs(jobs, layout, &control.flag(), live.every(), &mut |progress| {
-        if let Some(text) = live.show(progress) {
-            // Where the result is JSON, nothing else stands beside it.
-            match request.format {
-                Format::Normal => say(&text),
-                Format::Json | Format::JsonPlus => output::error_text(&text),
-            }
+    let mut so_far = Ok(());
+    let ran = run_jobs(jobs, layout, &control.flag(), live.every(), &mut |view| {
+        if live.show(&view.progress) {
+            so_far = told(&view.outcomes());
         }
     });
     live.end();
     let outcomes = ran?;
-    let elapsed = began.elapsed();
-    let stopped = control.is_stopped();
-    let facts = facts(request, layout, disks.end(elapsed), elapsed, stopped);
     tell(jobs, &outcomes);
-    say(&match request.format {
-        Format::Normal => normal::normal(jobs, &outcomes, &facts),
-        Format::Json => json::json(jobs, &outcomes, &facts, false)?,
-        Format::JsonPlus => json::json(jobs, &outcomes, &facts, true)?,
-    });
+    so_far.and_then(|()| told(&outcomes))?;
     if let Some(error) = report.and_then(Output::finish) {
         let path = request.output.as_deref().unwrap_or("".as_ref());
         return Err(format!("cannot write {}: {}", quoted(path), Cause::System(error)));

@@ -7,7 +7,7 @@ use super::table::Table;
 use super::{Asked, Word};
 use crate::commands::bench::{new_folder, now, show};
 use crate::show::output;
-use crate::{exit, places as own_places, signals};
+use crate::{exit, instance, places as own_places, signals};
 use hakobu_lab::campaign::Plan;
 use hakobu_lab::campaign::run::{self, Local, fingerprint};
 use hakobu_lab::campaign::tools::line;
@@ -17,7 +17,6 @@ use hakobu_lab::io::spec::{self, Request, lists};
 use hakobu_lab::io::sweep::{Matrix, Setting, plan, settings};
 use hakobu_lab::results::read::read;
 use hakobu_lab::results::store::Store;
-use hakobu_sys::about;
 use hakobu_transfer::error::{Cause, quoted};
 use hakobu_transfer::run::Control;
 use std::path::Path;
@@ -85,7 +84,7 @@ fn measure(asked: &Asked, jobs: &[Job], layout: &Layout, control: &Control) -> R
         machine_name: None,
     };
     let probe = Local::new(program.clone(), None, control.flag());
-    let header = fingerprint::header(&plan, &facts, about::instance_type, &probe);
+    let header = fingerprint::header(&plan, &facts, instance::kind, &probe);
     let mut store = Store::open(&folder, &header, &start)?;
     output::message(&format!("results go to {}", quoted(&folder)));
     let mut local = Local::new(program, Some(&folder), control.flag());

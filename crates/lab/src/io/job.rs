@@ -119,8 +119,9 @@ pub struct Job {
     pub files: u32,
     /// Files or devices by name, shared by all clones (`filename`).
     pub filenames: Vec<PathBuf>,
-    /// Where files are laid out (`directory`).
-    pub directory: Option<PathBuf>,
+    /// Where files are laid out (`directory`); none: where it is run. Of several each clone has one,
+    /// in turn.
+    pub directories: Vec<PathBuf>,
     /// Clones of it (`numjobs`).
     pub clones: u32,
     /// How blocks go.
@@ -239,7 +240,7 @@ impl Default for Job {
             file_bytes: None,
             files: 1,
             filenames: Vec::new(),
-            directory: None,
+            directories: Vec::new(),
             clones: 1,
             engine: Engine::Psync,
             depth: 1,

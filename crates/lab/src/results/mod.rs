@@ -4,9 +4,10 @@
 //! `results.jsonl` holds one [`Line`] each: first the [`Header`], then runs in the order in which
 //! they were made, remarks and experiments in between, and an [`End`] once it is whole. Load curves
 //! are in `samples.jsonl`, one [`Curves`] for each run. A campaign that goes on after a stop appends
-//! to the same files.
+//! to the same files. Beside them, `outputs/BLOCK/CELL.json` is what fio, or `hakobu io`, printed.
 
 pub mod import;
+mod outputs;
 pub mod read;
 pub mod store;
 pub mod write;
@@ -150,10 +151,28 @@ pub struct Published {
     pub machine: String,
     /// Which tool or pattern.
     pub series: String,
+    /// Of which group; `None` where it may stand beside each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// The swept number.
     pub x: Option<f64>,
     /// What came out, in the unit of the metric.
     pub value: f64,
+}
+
+impl Published {
+    /// Whether it may stand beside cells of a group.
+    pub fn is_of(&self, group: &str) -> bool {
+        self.group.as_deref().is_none_or(|own| own == group)
+    }
+
+    /// The tool, and the group where it is said.
+    pub fn label(&self) -> String {
+        match &self.group {
+            Some(group) => format!("{}, {group}", self.series),
+            None => self.series.clone(),
+        }
+    }
 }
 
 /// One execution.

@@ -2,7 +2,7 @@
 //! appended, each written whole, so that whatever stops the program, what was measured stays.
 
 use super::read::{CURVES_FILE, RUNS_FILE, read};
-use super::{Curves, End, Header, Line, Run, SCHEMA};
+use super::{Curves, End, Header, Line, Run, SCHEMA, outputs};
 use hakobu_transfer::error::{Cause, quoted};
 use serde::Serialize;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -130,6 +130,14 @@ impl Store {
         }
     }
 
+    /// Keeps what a run printed. `is_control`: its cell is one.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn keep(&self, run: &Run, is_control: bool, output: &str) -> Result<(), String> {
+        outputs::keep(&self.folder, run, is_control, output)
+    }
+
     /// Writes down a line that is no run.
     ///
     /// # Errors
@@ -166,7 +174,7 @@ fn cut_half_line(file: &mut File) -> io::Result<()> {
     if whole < text.len() { file.set_len(whole as u64) } else { Ok(()) }
 }
 
-fn cannot(what: &str, path: &Path, error: io::Error) -> String {
+pub(super) fn cannot(what: &str, path: &Path, error: io::Error) -> String {
     format!("cannot {what} {}: {}", quoted(path), Cause::System(error))
 }
 
@@ -300,9 +308,15 @@ pub fn may_remove(folder: &Path) -> Result<(), String> {
         return Err(format!("{} is no folder", quoted(folder)));
     }
     read(folder)?;
-    let known =
-        |name: &str| [RUNS_FILE, CURVES_FILE].contains(&name) || MADE_FROM_IT.contains(&name);
-    match first_entry(folder, |name| !known(name))? {
+    let known = |name: &str| {
+        [RUNS_FILE, CURVES_FILE, outputs::FOLDER].contains(&name) || MADE_FROM_IT.contains(&name)
+    };
+    let other = first_entry(folder, |name| !known(name))?;
+    let other = match other {
+        Some(other) => Some(other),
+        None => outputs::stranger(folder)?.map(|path| path.display().to_string()),
+    };
+    match other {
         Some(other) => {
             Err(format!("{} holds more than results ({other}): not removed", quoted(folder)))
         }
@@ -316,6 +330,7 @@ pub fn may_remove(folder: &Path) -> Result<(), String> {
 /// As [`may_remove`], or it cannot be removed.
 pub fn remove(folder: &Path) -> Result<(), String> {
     may_remove(folder)?;
+    outputs::remove(folder)?;
     let mut names: Vec<&str> = MADE_FROM_IT.to_vec();
     // Last of all what makes it one: half removed, it can be removed again.
     names.extend([CURVES_FILE, RUNS_FILE]);

@@ -12,6 +12,8 @@ pub(crate) struct Found {
     pub metrics: BTreeMap<String, f64>,
     /// A transfer's verdict.
     pub verdict: Option<Value>,
+    /// The output that they were found in, where other programs can read that.
+    pub document: Option<String>,
 }
 
 /// Takes what is wanted from an output.
@@ -22,7 +24,7 @@ pub(crate) fn extract(how: &Extract, output: &[u8]) -> Result<Found, String> {
     let text = String::from_utf8_lossy(output);
     match how {
         Extract::Nothing => Ok(Found::default()),
-        Extract::FioJson => Ok(Found { metrics: fio(&text)?, verdict: None }),
+        Extract::FioJson => fio(&text),
         Extract::OwnJson => own(&text),
     }
 }
@@ -41,18 +43,20 @@ fn own(text: &str) -> Result<Found, String> {
         }
     }
     let verdict = summary.get("verdict").filter(|verdict| !verdict.is_null()).cloned();
-    Ok(Found { metrics, verdict })
+    Ok(Found { metrics, verdict, document: None })
 }
 
 /// fio's own output; warnings may stand before it.
-fn fio(text: &str) -> Result<BTreeMap<String, f64>, String> {
+fn fio(text: &str) -> Result<Found, String> {
     let start = text.find('{').ok_or("gave no JSON on standard output")?;
-    let mut documents = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
+    let text = &text[start..];
+    let mut documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let document = documents.next().and_then(Result::ok);
     let document = document.ok_or("gave JSON on standard output that cannot be read")?;
     let jobs = document.get("jobs").and_then(Value::as_array).filter(|jobs| !jobs.is_empty());
     let jobs = jobs.ok_or("gave JSON without jobs of fio")?;
-    fio_jobs(jobs)
+    let output = text.get(..documents.byte_offset()).map(str::to_owned);
+    Ok(Found { metrics: fio_jobs(jobs)?, verdict: None, document: output })
 }
 
 /// Percentiles that are taken: the metric, and fio's name for it.
@@ -152,6 +156,10 @@ and more"#;
         let found = extract(&Extract::FioJson, old.as_bytes()).unwrap().metrics;
         assert_eq!((found["bw_bytes_per_s"], found["clat_mean_ns"]), (4096.0, 2500.0));
         assert_eq!(found.get("clat_p99_ns"), None);
+        // The document alone is kept: others cannot read what stands around it.
+        let text = format!("note: a word\n{old}\nmore\n");
+        let document = extract(&Extract::FioJson, text.as_bytes()).unwrap().document;
+        assert_eq!(document.as_deref(), Some(old));
     }
 
     #[test]

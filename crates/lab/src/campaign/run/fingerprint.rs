@@ -63,7 +63,7 @@ pub struct Facts {
 }
 
 /// The first line of the results of a campaign. `instance_type` says what the cloud calls the
-/// machine ([`about::instance_type`] asks the firmware).
+/// machine.
 pub fn header(
     plan: &Plan,
     facts: &Facts,

@@ -13,6 +13,7 @@ mod tests;
 
 pub(crate) use extract::fio_jobs;
 pub use local::Local;
+use once::Done;
 pub use order::{first_block, runs_max};
 
 use super::{Action, Check, Launch, Plan, ServerPlan, data};
@@ -326,9 +327,13 @@ impl Session<'_> {
                 let place = u32::try_from(place).unwrap_or(u32::MAX);
                 let run = Run { cell: cell.id, block, place, warmup, at_s, ..Run::default() };
                 let seed = self.plan.repeat.seed;
-                let Some((run, curves, lab_cpu_s)) = once::once(planned, run, seed, bench) else {
+                let Some(done) = once::once(planned, run, seed, bench) else {
                     return Ok(STOPPED);
                 };
+                let Done { run, curves, output, lab_cpu_s } = done;
+                if let Some(output) = output {
+                    store.keep(&run, cell.control_of.is_some(), &output)?;
+                }
                 store.run(&run, curves.as_ref())?;
                 tell(Event::Ended { cell, run: &run });
                 self.measured_s += run.wall_s;

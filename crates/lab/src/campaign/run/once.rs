@@ -9,20 +9,30 @@ use crate::results::{Curves, Run};
 /// Characters of an output that a sentence quotes.
 const QUOTED_MAX: usize = 200;
 
-/// Runs it once. `run` says which one it is, and comes back whole, with its load curves and the CPU
-/// time of the lab beside it. `None`: a stop came, and it does not count.
+/// A run, whole, and what belongs to it.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    pub(super) run: Run,
+    pub(super) curves: Option<Curves>,
+    /// What it printed, where numbers were taken from that.
+    pub(super) output: Option<String>,
+    /// CPU time of the lab meanwhile, seconds.
+    pub(super) lab_cpu_s: f64,
+}
+
+/// Runs it once. `run` says which one it is. `None`: a stop came, and it does not count.
 pub(super) fn once(
     planned: &Planned,
     mut run: Run,
     seed: u64,
     bench: &mut dyn Bench,
-) -> Option<(Run, Option<Curves>, f64)> {
+) -> Option<Done> {
     let problem = prepare(planned, &mut run, bench);
     if bench.is_stopped() {
         conclude(planned, bench);
         return None;
     }
-    let (mut curves, mut lab_cpu_s) = (None, 0.0);
+    let (mut curves, mut output, mut lab_cpu_s) = (None, None, 0.0);
     let problem = match problem {
         Some(problem) => Some(problem),
         None => match bench.measure(&planned.launch) {
@@ -35,7 +45,7 @@ pub(super) fn once(
                 }
                 take(&mut run, &measured);
                 ended_well(&planned.launch, &measured)
-                    .or_else(|| extracted(planned, &mut run, &measured))
+                    .or_else(|| extracted(planned, &mut run, &mut output, &measured))
             }
         },
     };
@@ -47,7 +57,7 @@ pub(super) fn once(
     let concluded = conclude(planned, bench);
     run.problem = problem.or(concluded);
     run.ok = run.problem.is_none();
-    (!bench.is_stopped()).then_some((run, curves, lab_cpu_s))
+    (!bench.is_stopped()).then_some(Done { run, curves, output, lab_cpu_s })
 }
 
 fn prepare(planned: &Planned, run: &mut Run, bench: &mut dyn Bench) -> Option<String> {
@@ -110,11 +120,17 @@ fn ended_well(launch: &Launch, measured: &Measured) -> Option<String> {
     })
 }
 
-fn extracted(planned: &Planned, run: &mut Run, measured: &Measured) -> Option<String> {
+fn extracted(
+    planned: &Planned,
+    run: &mut Run,
+    output: &mut Option<String>,
+    measured: &Measured,
+) -> Option<String> {
     match extract(&planned.extract, &measured.stdout) {
         Ok(found) => {
             run.metrics = found.metrics;
             run.verdict = found.verdict;
+            *output = found.document;
             None
         }
         Err(why) => Some(why),

@@ -214,8 +214,8 @@ pub(super) fn make(
             if which == 1 && servers.is_some() {
                 exchange(Some(&plan.servers), bench)?;
             }
-            let Some((run, ..)) = made else { return Ok(false) };
-            speeds[which] = speed(&run);
+            let Some(done) = made else { return Ok(false) };
+            speeds[which] = speed(&done.run);
         }
         if let [Some(unchanged), Some(changed)] = speeds {
             experiment.ratios.push(changed / unchanged);

@@ -27,19 +27,23 @@ pub(super) fn blocks(job: &Job) -> impl Iterator<Item = u64> {
     sides.into_iter().filter(|(used, _)| *used).map(|(_, bytes)| bytes)
 }
 
-/// The files of a clone: those of `filename`, or `JOB.CLONE.FILE` in `directory`
+/// The files of a clone: those of `filename`, in the first `directory`, or `JOB.CLONE.FILE` in its own
 /// (`filename_format`'s default).
 pub(super) fn names(job: &Job, clone: u32) -> Result<Vec<PathBuf>, String> {
-    let directory = job.directory.as_deref().unwrap_or(Path::new(""));
+    let count = job.directories.len().max(1);
+    let directory = |clone: u32| {
+        let own = job.directories.get(clone as usize % count);
+        own.map_or(Path::new(""), PathBuf::as_path)
+    };
     if !job.filenames.is_empty() {
-        return Ok(job.filenames.iter().map(|name| directory.join(name)).collect());
+        return Ok(job.filenames.iter().map(|name| directory(0).join(name)).collect());
     }
     if job.name.contains('/') {
         return Err("a name with a / cannot be part of the names of its files: give it another \
                     name, or its files by filename="
             .to_owned());
     }
-    let name = |file| directory.join(format!("{}.{clone}.{file}", job.name));
+    let name = |file| directory(clone).join(format!("{}.{clone}.{file}", job.name));
     Ok((0..job.files.max(1)).map(name).collect())
 }
 

@@ -1,5 +1,4 @@
-//! One line about a run that is under way, as fio writes it on a terminal, and one for those who
-//! asked for a status from time to time.
+//! One line about a run that is under way, as fio writes it on a terminal.
 
 use super::number;
 use crate::io::Job;
@@ -106,27 +105,6 @@ pub fn line(jobs: &[Job], whole: &Whole, progress: &Progress, seen: &mut Seen) -
     )
 }
 
-/// What went since the beginning, for a log: one line.
-pub fn status(progress: &Progress) -> String {
-    let at_s = progress.elapsed.as_secs_f64();
-    let mut words = vec![format!("{at_s:.1} s")];
-    for ((ios, bytes), name) in progress.sides.into_iter().zip(["read", "write"]) {
-        if ios == 0 {
-            continue;
-        }
-        let per_s = |count: u64| if at_s > 0.0 { count as f64 / at_s } else { 0.0 };
-        words.push(format!(
-            "{name}: IOPS={}, BW={}/s ({}/s), io={}",
-            number::count(per_s(ios)),
-            number::binary(per_s(bytes)),
-            number::decimal(per_s(bytes)),
-            number::binary(bytes as f64)
-        ));
-    }
-    words.push(format!("{} running, {} done", progress.running, progress.done));
-    words.join("; ")
-}
-
 /// `00m:05s`, or with hours.
 fn time(left: Duration) -> String {
     let s = left.as_secs();
@@ -180,14 +158,5 @@ mod tests {
         assert_eq!((share, left), (0.25, Duration::from_secs(30)));
         assert_eq!(whole.done(&progress(1, 0)), None);
         assert_eq!(time(Duration::from_secs(3725)), "01h:02m:05s");
-    }
-
-    #[test]
-    fn the_status_says_what_went() {
-        let said = status(&progress(2, 4000));
-        assert_eq!(
-            said,
-            "2.0 s; read: IOPS=2000, BW=8000KiB/s (8192kB/s), io=15.6MiB; 2 running, 0 done"
-        );
     }
 }

@@ -161,13 +161,6 @@ impl Begin<'_, '_> {
         (outcome.verified, outcome.verify_errors) = (drive.verified, drive.wrong);
         let wrong = drive.first_wrong.take();
         drive.meter.finish(outcome);
-        if E::WAITS {
-            // One after the other: nobody had to count that.
-            let blocks = outcome.sides.iter().map(|side| side.ios).sum();
-            outcome.depths.level[0] = blocks;
-            outcome.depths.submit[1] = blocks;
-            outcome.depths.complete[1] = blocks;
-        }
         done?;
         let many = outcome.verify_errors;
         wrong.map_or(Ok(()), |first| {

@@ -68,8 +68,10 @@ pub(super) struct Drive<'a, E> {
     merges: bool,
     /// Something may follow a block: a sync, or a pause.
     has_chores: bool,
-    /// Writes since the last fsync and fdatasync, blocks since the last pause.
+    /// Writes since the last fsync and fdatasync, the file of the last one, blocks since the last
+    /// pause.
     unsynced: [u32; 2],
+    written: u32,
     unpaused: u32,
     /// What is read has to be right.
     checks_reads: bool,
@@ -116,6 +118,7 @@ impl<'a, E: Engine> Drive<'a, E> {
             waiting: VecDeque::with_capacity(depth as usize),
             landed: Vec::with_capacity(depth as usize),
             unsynced: [0; 2],
+            written: 0,
             unpaused: 0,
             generation: 0,
             verifying: false,
@@ -165,6 +168,9 @@ impl<'a, E: Engine> Drive<'a, E> {
         while !self.meter.over
             && let Some(block) = self.picker.next()
         {
+            if self.has_chores {
+                self.sync_if_due()?;
+            }
             let mut intended = None;
             if self.pace.is_some() {
                 intended = self.hold(&block)?;

@@ -1,25 +1,53 @@
 //! What is on its way, and how much has arrived.
 
+use crate::io::outcome::Outcome;
 use crate::io::pattern::Block;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-/// What a clone tells others while it runs: blocks and bytes, read and written.
+/// What a clone tells others while it runs: blocks and bytes, read and written, and, asked for it,
+/// all that it has measured.
 #[derive(Debug, Default)]
-pub(super) struct Lane([AtomicU64; 4]);
+pub(super) struct Lane {
+    sums: [AtomicU64; 4],
+    asked: AtomicBool,
+    answer: Mutex<Option<Outcome>>,
+}
 
 impl Lane {
     /// Blocks and bytes of both sides.
     pub(super) fn sides(&self) -> [(u64, u64); 2] {
-        let [a, b, c, d] = &self.0;
+        let [a, b, c, d] = &self.sums;
         let get = |place: &AtomicU64| place.load(Ordering::Relaxed);
         [(get(a), get(b)), (get(c), get(d))]
     }
 
     /// Takes new sums, in the same order.
     pub(super) fn show(&self, sums: impl Iterator<Item = u64>) {
-        for (place, sum) in self.0.iter().zip(sums) {
+        for (place, sum) in self.sums.iter().zip(sums) {
             place.store(sum, Ordering::Relaxed);
         }
+    }
+
+    /// Asks for all that was measured.
+    pub(super) fn ask(&self) {
+        self.asked.store(true, Ordering::Release);
+    }
+
+    /// That was not answered yet.
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
+    }
+
+    /// Answers.
+    pub(super) fn tell(&self, measured: Outcome) {
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(measured);
+        self.asked.store(false, Ordering::Release);
+    }
+
+    /// The last answer.
+    pub(super) fn told(&self) -> Option<Outcome> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Meter<'a> {
     /// Submission and completion are different moments, or blocks have a time at which they should
     /// have gone: otherwise both latencies are the same, and one is recorded.
     apart: bool,
+    /// Its engine waits for each block.
+    waits: bool,
     /// It is time to end.
     pub(super) over: bool,
     pub(super) sides: [Side; 2],
@@ -82,6 +84,7 @@ impl<'a> Meter<'a> {
             clocks,
             timed: clocks.clat || clocks.slat || clocks.lat,
             apart: !waits || rated,
+            waits,
             over: false,
             sides: Default::default(),
             depths: Depths::default(),
@@ -312,6 +315,9 @@ impl<'a> Meter<'a> {
     /// Tells others how far it is, looks whether to stop, and finds out what is due next.
     fn tell(&mut self, now: u64) {
         self.show();
+        if self.lane.is_asked() {
+            self.answer(now);
+        }
         if self.stop.load(Ordering::Relaxed) {
             self.over = true;
         }

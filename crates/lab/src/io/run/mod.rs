@@ -9,6 +9,7 @@ mod gate;
 mod logs;
 mod meter;
 mod pace;
+mod view;
 
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use gate::Gate;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
+pub use view::View;
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +44,7 @@ const STACK_BYTES: usize = 256 << 10;
 /// Runs all jobs over the files that were laid out for them, and returns what each clone measured, in
 /// the order of jobs and clones. Jobs that only lay their files out have no outcome, nor have those
 /// that were not begun before `stop` was set; what had begun then ends with what it has. `watch` is
-/// called from this thread about every `every` (never if that is zero).
+/// called from this thread about every `every` (never if that is zero) with a view of the run under way.
 ///
 /// What goes wrong in a clone ends that clone, and is in its outcome.
 ///
@@ -53,12 +55,12 @@ pub fn run(
     layout: &Layout,
     stop: &AtomicBool,
     every: Duration,
-    watch: &mut dyn FnMut(&Progress),
+    watch: &mut dyn FnMut(&View<'_>),
 ) -> Result<Vec<Outcome>, String> {
     // Not when the first clone looks at it: the first call takes its time.
     hakobu_sys::clock::Clock::best();
-    let mut round = Round { begun: Instant::now(), every, watch, before: Progress::default() };
-    let mut outcomes = Vec::new();
+    let (begun, before, ended) = (Instant::now(), Progress::default(), Vec::new());
+    let mut round = Round { begun, every, watch, before, ended };
     for group in groups(jobs) {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -75,9 +77,9 @@ pub fn run(
                 Some(Task { job, files, paths: paths.collect(), lane: Lane::default(), stop })
             })
             .collect();
-        outcomes.extend(round.group(&tasks)?);
+        round.group(&tasks)?;
     }
-    Ok(outcomes)
+    Ok(round.ended)
 }
 
 /// Jobs that run together: those from one `stonewall` to the next.
@@ -96,14 +98,15 @@ fn groups(jobs: &[Job]) -> Vec<std::ops::Range<usize>> {
 struct Round<'a> {
     begun: Instant,
     every: Duration,
-    watch: &'a mut dyn FnMut(&Progress),
-    /// What earlier groups did.
+    watch: &'a mut dyn FnMut(&View<'_>),
+    /// What earlier groups did, and what their clones measured.
     before: Progress,
+    ended: Vec<Outcome>,
 }
 
 impl Round<'_> {
-    /// Runs clones together, to their ends.
-    fn group(&mut self, tasks: &[Task]) -> Result<Vec<Outcome>, String> {
+    /// Runs clones together, to their ends, and keeps what they measured.
+    fn group(&mut self, tasks: &[Task]) -> Result<(), String> {
         let gate = Gate::default();
         let mut outcomes: Vec<Option<Outcome>> = tasks.iter().map(|_| None).collect();
         std::thread::scope(|scope| {
@@ -130,9 +133,9 @@ impl Round<'_> {
             self.collect(tasks, &told, &mut outcomes);
             Ok(())
         })?;
-        let outcomes: Vec<Outcome> = outcomes.into_iter().flatten().collect();
+        self.ended.extend(outcomes.into_iter().flatten());
         self.before = self.progress(tasks, tasks.len());
-        Ok(outcomes)
+        Ok(())
     }
 
     /// Takes outcomes as they come, and tells how far it is meanwhile.
@@ -159,7 +162,8 @@ impl Round<'_> {
                 Err(RecvTimeoutError::Timeout) if self.every.is_zero() => {}
                 Err(RecvTimeoutError::Timeout) => {
                     let progress = self.progress(tasks, done);
-                    (self.watch)(&progress);
+                    let (ended, done) = (&self.ended[..], &*outcomes);
+                    (self.watch)(&View { progress, tasks, ended, done });
                     next = (next + self.every).max(Instant::now());
                 }
                 // A thread that panicked; the scope tells of it.

@@ -87,9 +87,9 @@ pub const OPTIONS: &[&[Known]] = &[TARGET, WORK, TIME, FLOW, CONTENT, REPORT, ST
 const TARGET: &[Known] = &[
     value("name", |d, v| put(&mut d.job.name, Ok(v.to_owned()))).commas(),
     value("description", |_, _| Ok(())).commas(),
-    value("directory", |d, v| match units::names(v)?.as_slice() {
-        [one] => put(&mut d.job.directory, Ok(Some(one.into()))),
-        _ => Err("several directories are fio's and not supported here".to_owned()),
+    value("directory", |d, v| {
+        let names = units::names(v)?;
+        put(&mut d.job.directories, Ok(names.into_iter().map(Into::into).collect()))
     })
     .commas(),
     value("filename", |d, v| {

@@ -2,6 +2,7 @@
 
 use super::super::job::{Amount, Clocks, Distribution, Engine, Rw, VerifyKind};
 use super::*;
+use std::path::Path;
 
 /// Files to include and variables, as pairs.
 struct World(Vec<(&'static str, &'static str)>);
@@ -93,7 +94,7 @@ fn values_reach_their_places() {
     assert_eq!((job.size, job.io_bytes), (Some(Amount::Bytes(1 << 20)), Some(2 << 20)));
     assert_eq!((job.offset, job.offset_increment_bytes), (Amount::Percent(10), 4096));
     assert_eq!((job.files, job.file_bytes), (3, Some(1 << 20)));
-    assert_eq!(job.directory, Some("/d".into()));
+    assert_eq!(job.directories, [Path::new("/d")]);
     assert_eq!((job.fsync_every, job.fdatasync_every, job.end_fsync), (3, 4, true));
     assert_eq!((job.invalidate, job.loops, job.time_based), (false, 2, true));
     assert_eq!(job.runtime, Some(Duration::from_secs(30)));
@@ -240,7 +241,6 @@ fn wrong_values_are_named() {
         ("size=(1+1)*1m", "--size=(1+1)*1m: arithmetic is fio's"),
         ("startdelay=1-5", "--startdelay=1-5: a range of times"),
         ("filesize=1m-2m", "--filesize=1m-2m: a range of sizes"),
-        ("directory=/a:/b", "--directory=/a:/b: several directories"),
         ("filename=-", "--filename=-: standard input"),
         ("scramble_buffers=0", "--scramble_buffers=0: of fio's values only 1"),
         ("thread=0", "--thread=0: of fio's values only 1"),

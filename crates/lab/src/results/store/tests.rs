@@ -118,6 +118,10 @@ fn listed_and_removed() {
         store.run(&run(0, 0), None).unwrap();
         store.run(&Run { ok: false, ..run(1, 0) }, None).unwrap();
         store.run(&Run { warmup: true, ..run(1, 1) }, None).unwrap();
+        store.keep(&run(0, 0), false, "{}").unwrap();
+        store.keep(&run(1, 0), true, "{}").unwrap();
+        assert!(store.folder().join("outputs/0/0.json").is_file());
+        assert!(store.folder().join("outputs/0-control/1.json").is_file());
     }
     std::fs::create_dir(top.0.join("no-results")).unwrap();
     std::fs::create_dir(top.0.join("broken")).unwrap();
@@ -138,6 +142,13 @@ fn listed_and_removed() {
     assert!(remove(&a).unwrap_err().contains("more than results (thesis.txt)"));
     std::fs::remove_file(a.join("thesis.txt")).unwrap();
     std::fs::write(a.join("report.html"), "").unwrap();
+    for other in ["notes", "0/1.txt", "0/x.json"] {
+        let path = a.join("outputs").join(other);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "").unwrap();
+        assert!(remove(&a).unwrap_err().contains("more than results"), "{other}");
+        std::fs::remove_file(&path).unwrap();
+    }
     remove(&a).unwrap();
     assert!(!a.exists() && top.0.join("b").exists());
 }

@@ -19,7 +19,7 @@ const OVERWRITE: Safety = Safety { allow_overwrite: true, keep: false };
 /// A job with files of its own in a folder, so many bytes of them for each clone.
 fn in_folder(rw: &str, folder: &Path, bytes: u64) -> Job {
     let size = Some(Amount::Bytes(bytes));
-    Job { directory: Some(folder.to_owned()), size, ..job(rw) }
+    Job { directories: vec![folder.to_owned()], size, ..job(rw) }
 }
 
 /// A job on one file or device.

@@ -18,11 +18,15 @@ fn files_are_named_as_by_fio() {
     job.files = 2;
     let want: Vec<PathBuf> = ["/data/job.3.0", "/data/job.3.1"].map(PathBuf::from).to_vec();
     assert_eq!(plan::names(&job, 3).unwrap(), want);
-    job.directory = None;
+    job.directories = Vec::new();
     assert_eq!(plan::names(&job, 0).unwrap(), ["job.0.0", "job.0.1"].map(PathBuf::from));
+    // Of several folders each clone has one, in turn.
+    job.directories = vec!["/a".into(), "/b".into()];
+    let firsts = [0, 1, 2].map(|clone| plan::names(&job, clone).unwrap().remove(0));
+    assert_eq!(firsts, ["/a/job.0.0", "/b/job.1.0", "/a/job.2.0"].map(PathBuf::from));
     // Named files are shared by all clones, and nrfiles means nothing.
     job.filenames = vec!["a".into(), "/b".into()];
-    job.directory = Some("/data".into());
+    job.directories = vec!["/data".into(), "/other".into()];
     assert_eq!(plan::names(&job, 7).unwrap(), ["/data/a", "/b"].map(PathBuf::from));
     job.filenames.clear();
     job.name = "a/b".to_owned();

@@ -45,18 +45,24 @@ impl<E: Engine> Drive<'_, E> {
         }
     }
 
-    /// After a block: a sync, if so many were written (`fsync`, `fdatasync`), and a pause, if so many
-    /// were done (`thinktime`).
+    /// Before a block: a sync of the file that was written last, if so many blocks were written
+    /// (`fsync`, `fdatasync`). As fio does it: none follows the last block.
+    pub(super) fn sync_if_due(&mut self) -> Result<(), Failure> {
+        let every = [self.job.fsync_every, self.job.fdatasync_every];
+        for (number, every) in every.into_iter().enumerate() {
+            if every > 0 && self.unsynced[number] >= every {
+                self.unsynced[number] = 0;
+                self.sync(self.written, number == 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// After a block: counts it, and pauses, if so many were done (`thinktime`).
     pub(super) fn do_chores(&mut self, block: &Block) -> Result<(), Failure> {
         if block.write {
-            let every = [self.job.fsync_every, self.job.fdatasync_every];
-            for (number, every) in every.into_iter().enumerate().filter(|(_, every)| *every > 0) {
-                self.unsynced[number] += 1;
-                if self.unsynced[number] >= every {
-                    self.unsynced[number] = 0;
-                    self.sync(block.file, number == 1)?;
-                }
-            }
+            self.written = block.file;
+            self.unsynced = self.unsynced.map(|blocks| blocks.saturating_add(1));
         }
         self.unpaused += 1;
         if !self.job.think.is_zero() && self.unpaused >= self.job.think_blocks.max(1) {

@@ -1,9 +1,12 @@
-//! What a clone measured, when it has ended.
+//! What a clone measured: so far, and when it has ended.
 
 use super::Meter;
-use crate::io::outcome::Outcome;
+use crate::io::outcome::{Depths, Outcome, Side};
 use crate::io::stats::Histogram;
 use hakobu_sys::counters::{self, Used};
+
+/// What was counted of blocks and syncs.
+type Counted = ([Side; 2], Histogram, Depths);
 
 impl Meter<'_> {
     /// It ends now: fills in all that is counted here.
@@ -16,6 +19,24 @@ impl Meter<'_> {
         } else if self.logs.is_some() {
             self.close_window(now);
         }
+        let depths = std::mem::take(&mut self.depths);
+        let counted = (std::mem::take(&mut self.sides), std::mem::take(&mut self.sync), depths);
+        self.measured(now, counted, outcome);
+        outcome.logged = self.logs.map(|logs| logs.finish()).unwrap_or_default();
+    }
+
+    /// Tells who asked for it what was counted until now; in ramp time that is nothing.
+    pub(super) fn answer(&self, now: u64) {
+        let mut outcome = Outcome::default();
+        if self.ramp_end.is_none() {
+            let counted = (self.sides.clone(), self.sync.clone(), self.depths.clone());
+            self.measured(now, counted, &mut outcome);
+        }
+        self.lane.tell(outcome);
+    }
+
+    /// Fills in what was counted until now, logs apart.
+    fn measured(&self, now: u64, counted: Counted, outcome: &mut Outcome) {
         let used = counters::used_by_thread();
         outcome.runtime_ns = self.clock.between_ns(self.counted, now);
         outcome.user_ns = used.user_ns - self.used.user_ns;
@@ -26,7 +47,8 @@ impl Meter<'_> {
             used.major_faults - self.used.major_faults,
             used.minor_faults - self.used.minor_faults,
         ];
-        for side in &mut self.sides {
+        (outcome.sides, outcome.sync, outcome.depths) = counted;
+        for side in &mut outcome.sides {
             if !self.apart {
                 if self.clocks.lat {
                     side.lat = side.clat.clone();
@@ -36,9 +58,12 @@ impl Meter<'_> {
                 }
             }
         }
-        outcome.sides = self.sides;
-        outcome.sync = self.sync;
-        outcome.depths = self.depths;
-        outcome.logged = self.logs.map(|logs| logs.finish()).unwrap_or_default();
+        if self.waits {
+            // One after the other: nobody had to count that.
+            let blocks = outcome.sides.iter().map(|side| side.ios).sum();
+            outcome.depths.level[0] = blocks;
+            outcome.depths.submit[1] = blocks;
+            outcome.depths.complete[1] = blocks;
+        }
     }
 }

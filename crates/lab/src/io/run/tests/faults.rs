@@ -51,7 +51,7 @@ fn devices_that_fail_are_reported() {
     device.lose(1);
     for engine in engines().filter(|e| !matches!(e, Engine::Null | Engine::Mmap)) {
         let mut job = sized("read", engine, Path::new("/nowhere"), 2048);
-        (job.filenames, job.directory) = (vec![device.device.clone()], None);
+        (job.filenames, job.directories) = (vec![device.device.clone()], Vec::new());
         job.direct = true;
         let outcome = go(&[job]).remove(0);
         let (errno, why) = outcome.error.clone().unwrap();
@@ -67,7 +67,8 @@ fn loop_devices_are_written_and_read_past_the_cache() {
     let Some(device) = Loop::new(4, &[], "", "O_DIRECT on a loop device") else { return };
     for engine in engines().filter(|e| !matches!(e, Engine::Null | Engine::Mmap)) {
         let mut job = sized("randwrite", engine, Path::new("/nowhere"), 4096);
-        (job.filenames, job.directory, job.direct) = (vec![device.device.clone()], None, true);
+        (job.filenames, job.direct) = (vec![device.device.clone()], true);
+        job.directories = Vec::new();
         (job.fixed_buffers, job.register_files) = (true, true);
         job.verify = Some(crate::io::VerifyKind::Crc32);
         let outcome = one(&job);

@@ -5,7 +5,7 @@ mod faults;
 mod logs;
 mod time;
 
-use super::{Progress, groups, run};
+use super::{View, groups, run};
 use crate::io::job::tests::job;
 use crate::io::lay::{Safety, lay};
 use crate::io::{Amount, Engine, Job, Outcome};
@@ -28,8 +28,8 @@ const ENGINES: [Engine; 7] = [
 fn sized(rw: &str, engine: Engine, folder: &Path, kib: u64) -> Job {
     let size = Some(Amount::Bytes(kib << 10));
     let depth = if matches!(engine, Engine::IoUring | Engine::Libaio) { 8 } else { 1 };
-    let directory = Some(folder.to_owned());
-    Job { engine, size, directory, depth, depth_low: depth, ..job(rw) }
+    let directories = vec![folder.to_owned()];
+    Job { engine, size, directories, depth, depth_low: depth, ..job(rw) }
 }
 
 /// Runs jobs and keeps their files.
@@ -39,7 +39,7 @@ fn go(jobs: &[Job]) -> Vec<Outcome> {
 }
 
 #[track_caller]
-fn go_with(jobs: &[Job], stop: &AtomicBool, mut watch: impl FnMut(&Progress)) -> Vec<Outcome> {
+fn go_with(jobs: &[Job], stop: &AtomicBool, mut watch: impl FnMut(&View<'_>)) -> Vec<Outcome> {
     let layout = lay(jobs, &KEEP, stop).unwrap();
     run(jobs, &layout, stop, Duration::from_millis(20), &mut watch).unwrap()
 }

@@ -30,8 +30,8 @@ fn time_ends_a_job_and_ramp_time_does_not_count() {
             let mut all = 0;
             let begun = Instant::now();
             let jobs = [job];
-            let outcome = go_with(&jobs, &AtomicBool::new(false), |progress| {
-                all = progress.sides[0].0;
+            let outcome = go_with(&jobs, &AtomicBool::new(false), |view| {
+                all = view.progress.sides[0].0;
             })
             .remove(0);
             assert!(begun.elapsed() >= Duration::from_millis(220));
@@ -125,7 +125,8 @@ fn it_stops_when_it_is_told_to() {
         let mut late = Job { name: "late".into(), stonewall: true, ..job.clone() };
         late.rate_iops = [Some(1), Some(1)];
         let begun = Instant::now();
-        let outcomes = go_with(&[job, late], &stop, |progress| {
+        let outcomes = go_with(&[job, late], &stop, |view| {
+            let progress = view.progress;
             assert_eq!(progress.running + progress.done, 2);
             if progress.sides[0].0 > 0 && progress.elapsed > Duration::from_millis(100) {
                 stop.store(true, Ordering::Relaxed);
@@ -151,9 +152,43 @@ fn it_stops_when_it_is_told_to() {
 fn many_clones_run_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let job = Job { clones: 128, ..by_time("randread", Engine::Psync, folder.path(), 100) };
-    let outcomes = go_with(&[job], &AtomicBool::new(false), |progress| {
-        assert_eq!(progress.running + progress.done, 128);
+    let outcomes = go_with(&[job], &AtomicBool::new(false), |view| {
+        assert_eq!(view.progress.running + view.progress.done, 128);
     });
     assert_eq!(outcomes.len(), 128);
     assert!(outcomes.iter().all(|outcome| outcome.error.is_none() && ios(outcome)[0] > 0));
+}
+
+#[test]
+fn whoever_watches_may_see_what_was_measured_so_far() {
+    for engine in engines() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = sized("read", engine, folder.path(), 8);
+        let work =
+            Job { clones: 2, stonewall: true, ..by_time("randread", engine, folder.path(), 600) };
+        let mut seen: Vec<Vec<Outcome>> = Vec::new();
+        let last =
+            go_with(&[first, work], &AtomicBool::new(false), |view| seen.push(view.outcomes()));
+        // The group before, which has ended, and both clones.
+        let shape = |outcomes: &[Outcome]| -> Vec<(usize, u32)> {
+            outcomes.iter().map(|outcome| (outcome.job, outcome.clone)).collect()
+        };
+        let whole = seen.iter().filter(|outcomes| outcomes.len() == 3);
+        let whole: Vec<&Vec<Outcome>> = whole.collect();
+        assert!(whole.len() >= 3, "{engine:?}: {:?}", seen.iter().map(Vec::len));
+        for outcomes in &whole {
+            assert_eq!(shape(outcomes), shape(&last));
+            assert_eq!(ios(&outcomes[0]), ios(&last[0]));
+        }
+        // It grows, and is whole in itself.
+        for (before, after) in whole.iter().zip(&whole[1..]) {
+            let sums = [before, after].map(|outcomes| ios(&outcomes[1])[0]);
+            assert!(sums[0] <= sums[1] && sums[1] <= ios(&last[1])[0], "{engine:?} {sums:?}");
+        }
+        let [middle, ..] = &whole[whole.len() / 2..] else { unreachable!() };
+        let side = &middle[2].sides[0];
+        assert_eq!(side.bytes, 4096 * side.ios, "{engine:?}");
+        assert_eq!(side.clat.count(), side.ios, "{engine:?}");
+        assert!(side.ios > 0 && middle[2].runtime_ns < last[2].runtime_ns, "{engine:?}");
+    }
 }
