@@ -12,6 +12,7 @@ import random
 import shutil
 import statistics
 import subprocess
+import time
 
 from measure import GOALS_HEAD, Contender, ratio, verdict
 
@@ -186,8 +187,8 @@ class Io:
             join("/sys/fs/cgroup")
             os.rmdir(group)
 
-    def by_time(self, *more):
-        return ["bs=4k", f"runtime={self.seconds}", "time_based", *more]
+    def by_time(self, *more, further_ms=0):
+        return ["bs=4k", f"runtime={1000 * self.seconds + further_ms}ms", "time_based", *more]
 
     # Rows
 
@@ -243,11 +244,14 @@ class Io:
 
     def throttle(self, row, rw, jobs):
         with self.loop() as device, self.throttled(device, 4000):
+            # The kernel hands out operations for 100 ms at once, from the first one after a pause of so
+            # long: a run that began sooner after another would begin with the rest of what that one had,
+            # and one that ended at such a moment would get all, some or none of the last ones.
             options = self.by_time(
                 f"filename={device}", f"rw={rw}", "direct=1", "ioengine=psync", f"numjobs={jobs}",
-                "size=512m", "group_reporting",
+                "size=512m", "group_reporting", further_ms=50,
             )
-            self.device_bound(row, options)
+            self.device_bound(row, options, lambda: time.sleep(0.3))
 
     def memory(self, row):
         """What 128 jobs take, and 64 MiB apart what their buffers are."""

@@ -6,6 +6,7 @@ mod common;
 
 mod campaigns;
 mod commands;
+mod places;
 mod results;
 mod stops;
 

@@ -98,7 +98,8 @@ impl<'a> Facts<'a> {
         measured.min_by(|a, b| (turn * a.1).total_cmp(&(turn * b.1))).map(|(cell, _)| cell)
     }
 
-    /// What sets a cell apart from the others of its group, besides the tool: `jobs=16`.
+    /// What sets a cell apart from the others of its group, besides what its line is called:
+    /// `jobs=16`.
     pub(super) fn setting(&self, cell: &Cell) -> String {
         let x_name = self.header().x_name.as_deref();
         let mut parts = Vec::new();
@@ -106,8 +107,10 @@ impl<'a> Facts<'a> {
             parts.push(format!("{name}={}", digits(x)));
         }
         let varying = self.varying(&cell.group);
+        let is_told = |words: String| cell.series.split(", ").skip(1).any(|part| part == words);
         for (name, value) in &cell.parameters {
-            if x_name != Some(name.as_str()) && varying.contains(name.as_str()) {
+            let told = is_told(format!("{} {value}", name.replace('_', " ")));
+            if x_name != Some(name.as_str()) && varying.contains(name.as_str()) && !told {
                 parts.push(format!("{name}={value}"));
             }
         }

@@ -116,7 +116,7 @@ fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> C
         series.push(Series { name, color: color::BLACK, form: Form::Rings, points: knees });
     }
     let x_name = facts.header().x_name.as_deref().unwrap_or("x");
-    let published = published(facts, lines);
+    let published = published(facts, group, lines);
     let mut places = tables::places(lines);
     places.extend(published.iter().flat_map(|series| &series.points).map(|(x, _)| *x));
     places.sort_by(f64::total_cmp);
@@ -179,9 +179,9 @@ fn fit_points(
 
 /// Published figures of the group's tools that have a place on the axis, a line for each machine and
 /// tool.
-fn published(facts: &Facts<'_>, lines: &[Line<'_>]) -> Vec<Series> {
+fn published(facts: &Facts<'_>, group: &str, lines: &[Line<'_>]) -> Vec<Series> {
     let mut series: Vec<Series> = Vec::new();
-    let figures = facts.header().published.iter();
+    let figures = facts.header().published.iter().filter(|of| of.is_of(group));
     for figure in figures.filter(|of| lines.iter().any(|line| line.series == of.series)) {
         let value = facts.unit().scaled(figure.value);
         let Some(x) = figure.x.filter(|x| x.is_finite() && value.is_finite() && value > 0.0) else {

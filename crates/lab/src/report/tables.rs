@@ -144,7 +144,7 @@ pub(super) fn published(facts: &Facts<'_>, words: &Words) -> Option<Table> {
         let here = measured(facts, figure).map(|cell| facts.value(cell.id));
         let row = vec![
             figure.machine.clone(),
-            figure.series.clone(),
+            figure.label(),
             or_none(figure.x.map(digits)),
             facts.unit().text(figure.value),
             or_none(here.flatten().map(|value| facts.unit().interval(value))),
@@ -157,7 +157,9 @@ pub(super) fn published(facts: &Facts<'_>, words: &Words) -> Option<Table> {
 /// The cell that repeats a published figure.
 fn measured<'a>(facts: &Facts<'a>, figure: &Published) -> Option<&'a Cell> {
     let mut cells = facts.header().cells.iter().filter(|cell| cell.control_of.is_none());
-    cells.find(|cell| cell.series == figure.series && cell.x == figure.x)
+    cells.find(|cell| {
+        cell.series == figure.series && cell.x == figure.x && figure.is_of(&cell.group)
+    })
 }
 
 /// Every cell in numbers.

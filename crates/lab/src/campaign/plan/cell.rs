@@ -292,11 +292,11 @@ impl Cells<'_> {
         group.join(", ")
     }
 
-    /// The line in a picture: the tool, and what is swept besides the x axis.
+    /// The line in a picture: the tool, and what is swept besides the x axis and groups.
     fn series(&self, choice: &Choice<'_>) -> String {
         let mut series = choice.tool.name.clone();
         for (name, value) in &choice.swept {
-            if self.spec.x.as_ref() != Some(name) {
+            if self.spec.x.as_ref() != Some(name) && !self.spec.groups.contains(name) {
                 series.push_str(&format!(", {} {value}", name.replace('_', " ")));
             }
         }

@@ -191,9 +191,7 @@ impl Target {
     pub fn environment(&self) -> BTreeMap<String, String> {
         match (&self.server, &self.access) {
             (Some(_), Some(access)) => access.environment(),
-            (None, Some(access)) => {
-                BTreeMap::from([("AWS_REGION".to_owned(), access.region.clone())])
-            }
+            (None, Some(access)) => access.place(),
             _ => BTreeMap::new(),
         }
     }

@@ -247,6 +247,7 @@ pub(super) fn published(top: &mut Table<'_>) -> Result<Vec<Published>, Error> {
     for mut table in top.list("published")? {
         let machine = table.required("machine")?.value;
         let series = table.required("series")?.value;
+        let group = table.text("group")?.map(|group| group.value);
         let x = table.numbers("x")?;
         let values = table.numbers("values")?.ok_or_else(|| table.lacks("'values' is missing"))?;
         let count = values.value.len();
@@ -263,6 +264,7 @@ pub(super) fn published(top: &mut Table<'_>) -> Result<Vec<Published>, Error> {
         figures.extend(places.into_iter().zip(values.value).map(|(x, value)| Published {
             machine: machine.clone(),
             series: series.clone(),
+            group: group.clone(),
             x,
             value,
         }));

@@ -109,6 +109,7 @@ values = [10.5, 3]
 [[published]]
 machine = "large"
 series = "other"
+group = "rw read"
 values = 7.25
 "#;
 
@@ -150,6 +151,10 @@ fn everything_is_read() {
     assert_eq!(spec.check, Some(Looked::Tree { compare: u64::MAX }));
     let figures: Vec<_> = spec.published.iter().map(|each| (each.x, each.value)).collect();
     assert_eq!(figures, [(Some(1.0), 10.5), (Some(4.0), 3.0), (None, 7.25)]);
+    let [one, _, other] = &spec.published[..] else { panic!("{:?}", spec.published) };
+    assert!(one.is_of("rw read") && one.is_of("rw write") && one.label() == "mine");
+    assert!(other.is_of("rw read") && !other.is_of("rw write"));
+    assert_eq!(other.label(), "other, rw read");
     assert_eq!(spec.text, WHOLE);
 }
 

@@ -26,11 +26,20 @@ impl Access {
         let pairs = [
             ("AWS_ACCESS_KEY_ID", self.access_key.as_str()),
             ("AWS_SECRET_ACCESS_KEY", &self.secret_key),
-            ("AWS_REGION", &self.region),
             ("AWS_DEFAULT_REGION", &self.region),
             ("AWS_EC2_METADATA_DISABLED", "true"),
             ("AWS_CONFIG_FILE", "/dev/null"),
             ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
+        ];
+        let mut all = self.place();
+        all.extend(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        all
+    }
+
+    /// Variables that say where, and nothing of keys: for places whose keys are the user's.
+    pub fn place(&self) -> BTreeMap<String, String> {
+        let pairs = [
+            ("AWS_REGION", self.region.as_str()),
             ("RCLONE_CONFIG_LAB_TYPE", "s3"),
             ("RCLONE_CONFIG_LAB_PROVIDER", "Other"),
             ("RCLONE_CONFIG_LAB_ENV_AUTH", "true"),
@@ -90,12 +99,16 @@ pub fn file(
                 access.endpoint.split_once("://").unwrap_or(("http", &access.endpoint));
             let secure = if scheme == "https" { "True" } else { "False" };
             let port = host.rsplit(':').next().unwrap_or_default();
+            let keys = match access.access_key.as_str() {
+                "" => String::new(),
+                key => format!("access_key = {key}\nsecret_key = {}\n", access.secret_key),
+            };
             (
                 format!("s3cmd-{}.ini", plain(port)),
                 format!(
-                    "[default]\naccess_key = {}\nsecret_key = {}\nbucket_location = {}\n\
-                     host_base = {host}\nhost_bucket = {host}\nuse_https = {secure}\n",
-                    access.access_key, access.secret_key, access.region
+                    "[default]\n{keys}bucket_location = {}\nhost_base = {host}\n\
+                     host_bucket = {host}\nuse_https = {secure}\n",
+                    access.region
                 ),
             )
         }

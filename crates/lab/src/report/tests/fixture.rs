@@ -108,6 +108,7 @@ fn header(cells: Vec<Cell>) -> Header {
     let published = figures.map(|(x, value)| Published {
         machine: "m5.large".into(),
         series: "rsync".into(),
+        group: None,
         x: Some(x),
         value,
     });

@@ -1,0 +1,100 @@
+//! Places that are not the lab's own: a bucket on somebody's server.
+
+use crate::common::area::Area;
+use crate::common::case::Run;
+use crate::common::have;
+use crate::{hakobu, lines, runs};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const KEYS: [(&str, &str); 4] = [
+    ("AWS_ACCESS_KEY_ID", "hakobutest"),
+    ("AWS_SECRET_ACCESS_KEY", "hakobutestsecret"),
+    ("AWS_REGION", "us-east-1"),
+    ("AWS_EC2_METADATA_DISABLED", "true"),
+];
+
+/// Programs that upload, by the names that campaigns have for them.
+const TOOLS: [(&str, &str); 4] =
+    [("s5cmd", "s5cmd"), ("aws", "aws-s3"), ("rclone", "rclone"), ("s3cmd", "s3cmd")];
+
+/// versitygw on a folder, until this is dropped.
+struct Gateway {
+    child: Child,
+    url: String,
+}
+
+impl Gateway {
+    fn start(root: &Path) -> Gateway {
+        std::fs::create_dir(root).unwrap();
+        // It cannot say which port it took: one that was free a moment ago has to do.
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut command = Command::new("versitygw");
+        command.args(["--access", KEYS[0].1, "--secret", KEYS[1].1, "--region", KEYS[2].1]);
+        command.args(["--quiet", "--port", &free.to_string(), "posix"]).arg(root);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        let gateway = Gateway { child, url: format!("http://{free}") };
+        let begun = Instant::now();
+        while TcpStream::connect(free).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "versitygw does not answer");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        gateway
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_bucket_is_measured_against_and_the_rest_of_it_left_alone() {
+    if !have("versitygw", "campaigns against a bucket") {
+        return;
+    }
+    let area = Area::tmpfs();
+    let gateway = Gateway::start(&area.join("root"));
+    let with_keys = |words: &[&str]| {
+        let output = hakobu(&area, words).envs(KEYS).output().unwrap();
+        Run::new(words.join(" "), output)
+    };
+    let on_store = |words: &[&str]| with_keys(&[words, &["--endpoint-url", &gateway.url]].concat());
+    on_store(&["mb", "s3://bucket"]).ok();
+    std::fs::write(area.join("mine"), "mine").unwrap();
+    on_store(&["cp", "mine", "s3://bucket/pre/mine"]).ok();
+    let mut text = format!(
+        "name = \"bucket\"\ntitle = \"A bucket\"\nquestion = \"Which uploads?\"\n\
+         [data.small]\ncount = 20\nsize = \"4KiB\"\ndepth = 1\n\
+         [place.store]\nurl = \"s3://bucket/pre\"\nendpoint = \"{}\"\nregion = \"us-east-1\"\n\
+         [repeat]\nmin = 2\nmax = 2\n[check]\nwhat = \"tree\"\ncompare = \"all\"\n\
+         [[tool]]\nuse = \"hakobu\"\n",
+        gateway.url
+    );
+    let mut wanted = vec!["hakobu"];
+    for (program, tool) in TOOLS {
+        if have(program, "an upload in a campaign") {
+            text += &format!("[[tool]]\nuse = \"{tool}\"\n");
+            wanted.push(tool);
+        }
+    }
+    std::fs::write(area.join("c.toml"), text).unwrap();
+    with_keys(&["bench", "-o", "out", "c.toml"]).ok();
+    let lines = lines(&area.join("out"));
+    let cells = lines[0]["cells"].as_array().unwrap();
+    for run in runs(&area) {
+        assert_eq!((&run["ok"], &run["checked"]["files"]), (&true.into(), &20.into()), "{run}");
+    }
+    for tool in wanted {
+        let of_tool =
+            |id: &serde_json::Value| cells.iter().any(|c| &c["id"] == id && c["series"] == tool);
+        assert!(runs(&area).iter().any(|run| of_tool(&run["cell"])), "{tool} did not run");
+    }
+    // Each run found its prefix empty, and nothing beside it was touched.
+    assert_eq!(on_store(&["cat", "s3://bucket/pre/mine"]).ok().out(), "mine");
+}
