@@ -293,7 +293,8 @@ impl Cells<'_> {
     ) -> Option<PathBuf> {
         let text = |name| parameters.get(name).map_or("", String::as_str);
         let (known, access) = (known?, access?);
-        let has_keys = !access.access_key.is_empty() || std::env::var_os("AWS_ACCESS_KEY_ID").is_some();
+        let has_keys =
+            !access.access_key.is_empty() || std::env::var_os("AWS_ACCESS_KEY_ID").is_some();
         if known.config == Config::S3cmd && !has_keys {
             // The user's own: where the keys are. Those of the environment s3cmd finds by itself.
             return Some(PathBuf::from(std::env::var_os("HOME")?).join(".s3cfg"));

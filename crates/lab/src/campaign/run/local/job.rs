@@ -83,11 +83,12 @@ impl<'a> Job<'a> {
             running.add(pid);
             let waited = child::wait_for_end(pid);
             let ended = Instant::now();
+            // What follows disturbs nobody any more.
+            let own_after = counters::used();
             let started_after = counters::started();
             // The number belongs to the command until it is collected: nobody else is killed.
             let _ = tell.send(News::Ended);
             let watched = watching.join().unwrap_or_default();
-            let own_after = counters::used();
             let _ = child::send_to_group(pid, KILL);
             let collected = waited.and_then(|()| child::collect(pid));
             running.remove(pid);
