@@ -117,11 +117,13 @@ fn measure(
     let told = |outcomes: &[Outcome]| {
         let elapsed = began.elapsed();
         let facts = facts(request, &machine, disks.end(elapsed), elapsed, control.is_stopped());
-        Ok::<_, String>(say(&match request.format {
+        let text = match request.format {
             Format::Normal => normal::normal(jobs, outcomes, &facts),
             Format::Json => json::json(jobs, outcomes, &facts, false)?,
             Format::JsonPlus => json::json(jobs, outcomes, &facts, true)?,
-        }))
+        };
+        say(&text);
+        Ok::<_, String>(())
     };
     let mut live = Live::new(request, layout);
     let mut so_far = Ok(());
