@@ -94,7 +94,11 @@ class Bench:
 def ratio(other, own, field="wall"):
     """How many times faster `own` was than `other`: median of the rounds' ratios, and the bounds
     between which 95 % of bootstrapped medians lie."""
-    pairs = [getattr(a, field) / getattr(b, field) for a, b in zip(other.runs, own.runs)]
+    return spread([getattr(a, field) / getattr(b, field) for a, b in zip(other.runs, own.runs)])
+
+
+def spread(pairs):
+    """The median of ratios, and the bounds between which 95 % of bootstrapped medians lie."""
     rng = random.Random(1)
     medians = sorted(statistics.median(rng.choices(pairs, k=len(pairs))) for _ in range(2000))
     return statistics.median(pairs), medians[50], medians[1949]
