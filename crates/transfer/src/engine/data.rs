@@ -146,8 +146,8 @@ impl Engine<'_> {
         if large {
             self.listener.event(Event::LargeFile { bytes: source.size });
             copy.uncached = !state.pair.no_uncached && cache::is_too_large(source.size);
-            // What has to be read from the disk that is written to waits for the head: reading goes
-            // first, as long as the kernel finds room for what is written.
+            // What has to be read from the disk that is written to would wait behind the writing: reading
+            // goes first, as long as the kernel finds room for what is written.
             let is_cached =
                 || cache::cached_bytes(from).is_none_or(|bytes| bytes > source.size / 2);
             copy.drains = !state.pair.is_one_disk() || is_cached();

@@ -26,7 +26,7 @@ fn ground(programs: &[&str]) -> (tempfile::TempDir, Ground) {
 
 fn wishes() -> Wishes {
     Wishes {
-        work: "/work".into(),
+        work: "/area".into(),
         cache: "/cache".into(),
         own: "/bin/hakobu".into(),
         secret_key: "S".into(),

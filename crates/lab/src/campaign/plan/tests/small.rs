@@ -72,12 +72,12 @@ fn own_commands_are_filled_and_checked() {
     let text = text.replace("{mode_max}", "{name} ");
     let plan = small(&text, &["mine", "cat", "plain"]).unwrap();
     let folder = plan.data[0].1.to_str().unwrap();
-    assert_eq!(commands(&plan)[1], format!("mine c -j1 {folder} | cat > /work/places/p/x"));
+    assert_eq!(commands(&plan)[1], format!("mine c -j1 {folder} | cat > /area/places/p/x"));
     assert_eq!(plan.cells[0].launch.argv[..2], ["sh", "-c"]);
     assert!(plan.cells[0].launch.argv[2].starts_with("mine 'a b' -j1 "));
     assert_eq!(plan.cells[0].cell.series, "mine, mode a b");
     assert_eq!(plan.cells[0].prepare[1], Action::Shell("echo mine 2".into()));
-    let target = PathBuf::from("/work/places/p/d");
+    let target = PathBuf::from("/area/places/p/d");
     let count = Check::Count { target, files: 2, bytes: Some(10) };
     assert_eq!(plan.cells[0].check, count);
     assert_eq!(commands(&plan)[4], "plain plain 2");

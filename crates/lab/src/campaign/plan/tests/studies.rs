@@ -99,25 +99,25 @@ fn the_first_study_is_planned_as_it_was() {
     let eight = cells[3];
     assert_eq!(
         eight.cell.command,
-        format!("parallel -j 8 rsync -avR {{}} /work/places/target/ < {folder}.list")
+        format!("parallel -j 8 rsync -avR {{}} /area/places/target/ < {folder}.list")
     );
-    let argv = ["parallel", "-j", "8", "rsync", "-avR", "{}", "/work/places/target/"];
+    let argv = ["parallel", "-j", "8", "rsync", "-avR", "{}", "/area/places/target/"];
     assert_eq!(eight.launch.argv, argv);
     assert_eq!(eight.launch.stdin, Some(PathBuf::from(format!("{folder}.list"))));
     assert_eq!(eight.launch.cpus, Some(1));
     assert_eq!(eight.cell.conditions["cpus"], "1");
-    let arrived = PathBuf::from(format!("/work/places/target{folder}"));
+    let arrived = PathBuf::from(format!("/area/places/target{folder}"));
     let source = PathBuf::from(&folder);
     let tree = Check::Tree { source: source.clone(), target: arrived, compare: u64::MAX };
     assert_eq!(eight.check, tree);
-    let target = PathBuf::from("/work/places/target");
+    let target = PathBuf::from("/area/places/target");
     let before = [Action::Empty(target), Action::Sync, Action::Warm(source)];
     assert_eq!(eight.prepare, before);
     let own = cells[0];
     assert!(own.cell.own && own.extract == Extract::OwnJson);
     assert_eq!(
         own.cell.command,
-        format!("/bin/hakobu sync -a --json --no-memory -j auto {folder}/ /work/places/target/")
+        format!("/bin/hakobu sync -a --json --no-memory -j auto {folder}/ /area/places/target/")
     );
     let control = cells[cells.len() - 1];
     assert_eq!(control.cell.control_of, Some(own.cell.id));
@@ -135,7 +135,7 @@ fn uploads_reach_the_server_of_the_plan() {
     let port: u16 = server.listen.strip_prefix("127.0.0.1:").unwrap().parse().unwrap();
     assert!((20_000..30_000).contains(&port));
     let kept = server.folder.clone().unwrap();
-    assert!(kept.starts_with("/work/served"), "{kept:?}");
+    assert!(kept.starts_with("/area/served"), "{kept:?}");
     let again = planned(&text, &all_programs()).unwrap();
     let is_same = again.cells == plan.cells && again.servers == plan.servers;
     assert!(is_same, "a campaign that goes on has the same plan");
@@ -146,7 +146,7 @@ fn uploads_reach_the_server_of_the_plan() {
     assert_eq!(cell.cell.x, Some(10.0));
     assert_eq!(cell.cell.series, "aws s3 cp, queue size 10000");
     assert_eq!(cell.cell.group, "60 ms latency");
-    let config = "/work/settings/aws-10-10000.ini";
+    let config = "/area/settings/aws-10-10000.ini";
     let folder = plan.data[0].1.to_str().unwrap();
     let wanted = format!(
         "AWS_CONFIG_FILE={config} aws s3 cp {folder} s3://campaign/run/ --recursive --quiet \
@@ -184,14 +184,14 @@ fn fio_keeps_patterns_apart() {
     assert_eq!(plan.cells.len(), 4 * (8 + 8 + 1));
     let setup = plan.setup.join("\n");
     let bytes = 16_777_216;
-    assert!(setup.contains("mkdir -p /work/places/disk"), "{setup}");
+    assert!(setup.contains("mkdir -p /area/places/disk"), "{setup}");
     assert!(setup.contains(&format!("--numjobs=128 --size={bytes} ")), "{setup}");
     let cell = plan.cells.iter().find(|each| each.cell.x == Some(32.0)).unwrap();
     assert_eq!((cell.cell.group.as_str(), cell.cell.series.as_str()), ("rw read", "fio"));
     assert_eq!(
         cell.cell.command,
         format!(
-            "fio --name=io --directory=/work/places/disk --rw=read --numjobs=32 --bs=4k \
+            "fio --name=io --directory=/area/places/disk --rw=read --numjobs=32 --bs=4k \
              --ioengine=sync --iodepth=16 --direct=1 --size={bytes} --group_reporting \
              --output-format=json --runtime=2"
         )
