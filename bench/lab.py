@@ -69,7 +69,7 @@ class Lab:
         with open(path, "w") as file:
             file.write(campaign)
         folder = os.path.join(self.work, f"twins-{name.replace(' ', '-')}-{seed}")
-        self.call("bench", path, "--quiet", "--output", folder)
+        self.call("bench", path, "--quiet", "--results", folder)
         result = json.loads(self.call("report", folder, "--format", "json"))["results"][0]
         analysis = result["analysis"]
         pairs = analysis["controls"] + analysis["comparisons"]
@@ -121,7 +121,7 @@ def outside(lab):
                 subprocess.run(words, check=True)
             else:
                 folder = f"{lab.work}/outside-{number}"
-                lab.call("bench", "-N", "-r", "1", "--quiet", "--output", folder, " ".join(words))
+                lab.call("bench", "-N", "-r", "1", "--quiet", "--results", folder, " ".join(words))
             times.setdefault(name, []).append(float(open(out).read().split()[-1]))
             lab.note("outside", name, number, "seconds", f"{times[name][-1]:.5f}", "", "", "")
     middle, low, high = spread([b / a for a, b in zip(times["alone"], times["under the lab"])])
@@ -163,7 +163,7 @@ def grow(source, target, runs, points):
 def report(lab):
     """The page of 500 runs of ten seconds, ten samples a second."""
     source, folder = os.path.join(lab.work, "few"), os.path.join(lab.work, "many")
-    lab.call("bench", "-N", "-r", "3", "--quiet", "--output", source, "sleep 0.5", "sleep 0.6")
+    lab.call("bench", "-N", "-r", "3", "--quiet", "--results", source, "sleep 0.5", "sleep 0.6")
     grow(source, folder, 500, 100)
     page, took = os.path.join(lab.work, "page.html"), []
     for number in range(lab.options.rounds):

@@ -1,49 +1,53 @@
-//! Exit codes: what each command's numbers mean, and the one function that picks rsync's.
+//! Exit codes of all commands, and the function that chooses rsync's.
 
 use hakobu_transfer::run::Outcome;
 
-/// Everything was done as asked.
+/// Success.
 pub const OK: u8 = 0;
 
-/// `sync`: the command line makes no sense.
+/// `sync`: invalid command line.
 pub const SYNC_USAGE: u8 = 1;
 #[cfg_attr(not(test), allow(dead_code, reason = "the library's errors carry it"))]
-/// `sync`: the arguments name no possible set of files (several sources onto one file).
+/// `sync`: impossible file selection (several sources onto one file).
 pub const SYNC_SELECTION: u8 = 3;
-/// `sync`: reading or writing failed in a way that makes going on pointless (disk full).
+/// `sync`: reading or writing failed so that continuing is pointless (disk full).
 pub const SYNC_IO: u8 = 11;
-/// `sync`: a signal asked it to stop (a second one ends it at once, with the same code).
+/// `sync`: interrupted by a signal (a second one ends it at once, with the same code).
 pub const SYNC_INTERRUPTED: u8 = 20;
-/// `sync`: some entries were not, or not wholly, transferred.
+/// `sync`: some entries were not, or not completely, transferred.
 pub const SYNC_PARTIAL: u8 = 23;
 /// `sync`: some sources vanished while it ran; everything else was transferred.
 pub const SYNC_VANISHED: u8 = 24;
-/// `sync`: `--max-delete` held removals back.
+/// `sync`: `--max-delete` prevented removals.
 pub const SYNC_MAX_DELETE: u8 = 25;
+
+/// `sync`: the time limit was reached (`--stop-after`, `--stop-at`).
+pub const SYNC_EXPIRED: u8 = 30;
 
 /// `cp`, `mv`, `rm`, `ls`, `du`: something failed, or a signal ended it. `bench`: a run failed.
 pub const FAILURE: u8 = 1;
-/// `cp`, `mv`, `rm`, `ls`, `du` and the program itself: the command line makes no sense.
+/// `cp`, `mv`, `rm`, `ls`, `du` and the program itself: invalid command line.
 pub const USAGE: u8 = 2;
 
-/// `bench`: a signal stopped it; what was measured until then is kept.
+/// `bench`: interrupted by a signal; earlier measurements are kept.
 pub const BENCH_INTERRUPTED: u8 = 130;
 
-/// `io`: a signal stopped it; what was measured until then is told.
+/// `io`: interrupted by a signal; earlier measurements are reported.
 pub const IO_INTERRUPTED: u8 = 130;
 
-/// `verify`: the trees are the same.
+/// `verify`: the trees are equal.
 pub const VERIFY_SAME: u8 = 0;
 /// `verify`: they differ.
 pub const VERIFY_DIFFERENT: u8 = 1;
-/// `verify`: something could not be compared, or the command line makes no sense.
+/// `verify`: something could not be compared, or the command line is invalid.
 pub const VERIFY_TROUBLE: u8 = 2;
 
-/// rsync's exit code for a run that began: what stopped it first, then what is missing most.
+/// Returns rsync's exit code for a run that began: the first error that stopped it, otherwise the most severe
+/// failure.
 pub fn of_sync(outcome: &Outcome) -> u8 {
     let totals = &outcome.totals;
     if let Some(fatal) = &outcome.fatal {
-        // A fatal end never counts as success, whatever number came with it.
+        // A fatal error never counts as success, whatever its code is.
         if fatal.code == OK { SYNC_IO } else { fatal.code }
     } else if outcome.stopped {
         SYNC_INTERRUPTED
@@ -58,7 +62,7 @@ pub fn of_sync(outcome: &Outcome) -> u8 {
     }
 }
 
-/// The exit code of `cp` and `mv` for a run that began: there is only one kind of failure.
+/// Returns the exit code of `cp` and `mv` for a run that began: there is only one kind of failure.
 pub fn of_copy(outcome: &Outcome) -> u8 {
     if of_sync(outcome) == OK { OK } else { FAILURE }
 }
@@ -66,8 +70,8 @@ pub fn of_copy(outcome: &Outcome) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hakobu_transfer::error::Fatal;
-    use hakobu_transfer::unit::Totals;
+    use hakobu_core::error::Fatal;
+    use hakobu_core::unit::Totals;
 
     fn outcome(totals: Totals, stopped: bool, fatal: Option<u8>) -> Outcome {
         Outcome {

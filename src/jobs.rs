@@ -1,18 +1,18 @@
-//! `-j`, as GNU parallel spells it, with `auto` for leaving it to the program.
+//! `-j` in GNU parallel's syntax, and `auto`.
 
-use hakobu_transfer::unit::Jobs;
+use hakobu_core::unit::Jobs;
 use std::ffi::OsStr;
 
-/// What `-j 0` (as many as possible) means: threads beyond this only wait for each other.
+/// Number of jobs for `-j 0` (as many as possible); more threads would only wait for each other.
 const MANY: usize = 256;
-/// More than this is a typing error.
+/// Upper bound of plausible values.
 const JOBS_MAX: usize = 4096;
 
-/// One line for the help of commands that have `-j`.
+/// Help line of `-j`, for all commands that have it.
 pub const HELP: &str = "workers: N, +N, -N, N%, 0 (many), auto";
 
-/// Reads the value of `-j` on a machine with `cpus` CPUs: `N` jobs, `+N` or `-N` relative to the
-/// CPUs (at least one), `N%` of them, `0` for as many as possible, `auto`.
+/// Parses the value of `-j` on a machine with `cpus` CPUs: `N` jobs, `+N` or `-N` relative to the CPUs (at least
+/// one), `N%` of them, `0` for as many as possible, `auto`.
 ///
 /// # Errors
 /// A sentence for the user.
@@ -46,8 +46,35 @@ pub fn parse(text: &OsStr, cpus: usize) -> Result<Jobs, String> {
     if jobs > JOBS_MAX { Err(wrong()) } else { Ok(Jobs::Fixed(jobs.max(1))) }
 }
 
+/// Parses the value of `--jobs-per-file`: the number of workers for the content of one file.
+///
+/// # Errors
+/// A sentence for the user.
+pub fn parse_per_file(text: &OsStr) -> Result<Jobs, String> {
+    let number = text.to_str().and_then(|text| text.parse::<usize>().ok());
+    match number {
+        _ if text == "auto" => Ok(Jobs::Auto),
+        Some(jobs) if (1..=JOBS_MAX).contains(&jobs) => Ok(Jobs::Fixed(jobs)),
+        _ => Err(format!(
+            "--jobs-per-file '{}': give a number of jobs from 1 to {JOBS_MAX}, or auto",
+            text.to_string_lossy()
+        )),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn jobs_of_one_file() {
+        let parse = |text: &str| parse_per_file(OsStr::new(text));
+        assert_eq!(parse("auto"), Ok(Jobs::Auto));
+        assert_eq!(parse("1"), Ok(Jobs::Fixed(1)));
+        assert_eq!(parse("32"), Ok(Jobs::Fixed(32)));
+        for text in ["0", "-1", "1.5", "x", "", "50%", "4097"] {
+            assert!(parse(text).unwrap_err().contains("from 1 to 4096"), "{text}");
+        }
+    }
+
     use super::*;
 
     #[test]

@@ -1,48 +1,59 @@
 //! hakobu: moves files between volumes at the machine's limit.
 //!
-//! This is the program: it reads the command line, hands a description of the work to the library
-//! `hakobu_transfer`, shows what happens and ends with an exit code. Every command is one file in
-//! `commands`.
+//! The program: parses the command line, passes a description of the work to the library `hakobu_transfer`, displays
+//! its events and ends with an exit code. Every command is one file or folder in `commands`.
+
+#![allow(clippy::print_stderr, clippy::print_stdout, reason = "the program is who prints")]
+#![cfg_attr(
+    not(all(feature = "lab", feature = "io", feature = "serve")),
+    allow(dead_code, unused_imports, reason = "options and output have parts for them")
+)]
 
 mod commands;
-mod effort;
+mod ec2;
 mod exit;
-mod instance;
+mod filters;
 mod jobs;
+mod limits;
+mod links;
 mod names;
 mod number;
 mod objects;
 mod options;
 mod owner;
-mod places;
 #[allow(dead_code, reason = "for the options of commands")]
 mod priority;
 mod show;
 mod signals;
-mod size;
+mod xdg;
 
 use show::output;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
-    let Some(first) = arguments.next() else {
-        output::message(&format!("give a command\n\n{}", commands::overview()));
-        return exit::USAGE.into();
-    };
-    let rest: Vec<OsString> = arguments.collect();
-    let name = first.to_string_lossy();
-    match &*name {
-        "--version" | "-V" => output::text(&format!("hakobu {}\n", env!("CARGO_PKG_VERSION"))),
-        "--help" | "-h" | "help" => match rest.first() {
-            None => output::text(&commands::overview()),
-            Some(topic) => return commands::help(topic),
-        },
-        _ => match commands::find(&name) {
-            Some(command) => return (command.run)(rest),
-            None => return commands::unknown(&name),
-        },
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    match (arguments.first().map(|first| first.to_string_lossy()).as_deref(), arguments.get(1)) {
+        (Some("--version" | "-V" | "version"), _) => {
+            output::text(&format!("hakobu {}\n", env!("CARGO_PKG_VERSION")));
+            return exit::OK.into();
+        }
+        (Some("--help" | "-h" | "help"), None) => {
+            output::text(&commands::overview());
+            return exit::OK.into();
+        }
+        (Some("--help" | "-h" | "help"), Some(topic)) => return commands::help(topic),
+        _ => {}
     }
-    exit::OK.into()
+    match commands::global::parse(arguments) {
+        Ok(None) => {
+            output::message(&format!("give a command\n\n{}", commands::overview()));
+            exit::USAGE.into()
+        }
+        Ok(Some(line)) => commands::run(line),
+        Err(message) => {
+            output::message(&message);
+            exit::USAGE.into()
+        }
+    }
 }

@@ -1,28 +1,39 @@
-//! Names read from a file or from standard input (`--files-from`), and whole small files.
+//! Lists of names from a file or standard input (`--files-from`), and whole small files.
 
-use hakobu_transfer::error::{Cause, quoted};
-use std::ffi::OsStr;
+use hakobu_core::error::{Cause, quoted};
+use hakobu_sys::dir;
+use hakobu_sys::links::Links;
+use std::ffi::{CString, OsStr};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 
-/// Reads a file whole; `-` is standard input.
+/// Reads a whole file, through symlinks that `links` allows; `-` is standard input.
 ///
 /// # Errors
 /// A sentence for the user.
-pub fn read_whole(file: &OsStr) -> Result<Vec<u8>, String> {
-    let mut content = Vec::new();
-    if file == "-" {
-        io::stdin().lock().read_to_end(&mut content)
-    } else {
-        std::fs::File::open(file).and_then(|mut file| file.read_to_end(&mut content))
-    }
-    .map(|_| content)
-    .map_err(|error| format!("cannot read {}: {}", quoted(file), Cause::System(error)))
+pub fn read_whole(file: &OsStr, links: &Links) -> Result<Vec<u8>, String> {
+    read(file, links)
+        .map_err(|error| format!("cannot read {}: {}", quoted(file), Cause::System(error)))
 }
 
-/// Splits the content of a list of names: at newlines (a carriage return before one, or alone,
-/// ends a name, too) or, with `nul`, at NUL bytes. Empty names and comments (`#` or `;` first)
-/// are left out, as rsync does it.
+/// As [`read_whole`], with the system's error.
+///
+/// # Errors
+/// Error of opening or reading.
+pub fn read(file: &OsStr, links: &Links) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    if file == "-" {
+        io::stdin().lock().read_to_end(&mut content)?;
+    } else {
+        let path = CString::new(file.as_bytes())?;
+        let fd = links.open_read(dir::cwd(), &path, true)?;
+        std::fs::File::from(fd).read_to_end(&mut content)?;
+    }
+    Ok(content)
+}
+
+/// Splits a list of names at newlines (a carriage return before one, or alone, ends a name, too) or, with `nul`, at
+/// NUL bytes. Empty names and comments (`#` or `;` first) are skipped, as in rsync.
 pub fn split(content: &[u8], nul: bool) -> Vec<Vec<u8>> {
     content
         .split(|byte| if nul { *byte == 0 } else { matches!(byte, b'\n' | b'\r') })
@@ -31,8 +42,7 @@ pub fn split(content: &[u8], nul: bool) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Splits a list of names as [`split`] does, but takes every name for what it is: nothing is a
-/// comment.
+/// Splits a list of names as [`split`] does, but takes every name literally: there are no comments.
 pub fn split_plain(content: &[u8], nul: bool) -> Vec<Vec<u8>> {
     content
         .split(|byte| *byte == if nul { 0 } else { b'\n' })
@@ -41,7 +51,7 @@ pub fn split_plain(content: &[u8], nul: bool) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Reads the value of an environment variable as bytes; empty counts as unset.
+/// Returns an environment variable as bytes; empty counts as unset.
 pub fn variable(name: &str) -> Option<Vec<u8>> {
     std::env::var_os(name).map(|value| value.as_bytes().to_vec()).filter(|value| !value.is_empty())
 }
@@ -68,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_named() {
-        let message = read_whole(OsStr::new("/no/such/list")).err();
+        let message = read_whole(OsStr::new("/no/such/list"), &Links::Trusted).err();
         let expected = "cannot read '/no/such/list': No such file or directory";
         assert_eq!(message.as_deref(), Some(expected));
     }

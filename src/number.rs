@@ -1,6 +1,8 @@
-//! Numbers for people: rsync's levels of `-h`, and the sizes of coreutils' `-h`.
+//! Number formats: rsync's levels of `-h`, and the sizes of coreutils' `-h`.
 
-/// How numbers are written: rsync(1), `--human-readable`.
+pub use hakobu_core::number::{bytes, grouped, things};
+
+/// Format of numbers: rsync(1), `--human-readable`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Digits {
     /// Digits alone (`--no-h`).
@@ -15,7 +17,7 @@ pub enum Digits {
 }
 
 impl Digits {
-    /// The level after so many `-h`.
+    /// Returns the format for a number of `-h`.
     pub fn of_level(level: u8) -> Digits {
         match level {
             0 => Digits::Grouped,
@@ -24,7 +26,7 @@ impl Digits {
         }
     }
 
-    /// A size in bytes.
+    /// Formats a size in bytes.
     pub fn size(self, bytes: u64) -> String {
         let base = match self {
             Digits::Plain => return bytes.to_string(),
@@ -46,42 +48,13 @@ impl Digits {
         }
     }
 
-    /// A count of things: never with a unit.
+    /// Formats a count, never with a unit.
     pub fn count(self, n: u64) -> String {
         if self == Digits::Plain { n.to_string() } else { grouped(n) }
     }
 }
 
-/// `1234567` as `1,234,567`.
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// A number of things for a sentence: `1 file`, `2,000 files`.
-pub fn things(n: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(n), if n == 1 { "" } else { "s" })
-}
-
-/// Bytes for a sentence: `3 bytes`, `81.92 MB`.
-pub fn bytes(bytes: u64) -> String {
-    if bytes < 1000 {
-        return format!("{bytes} bytes");
-    }
-    let mut text = Digits::Thousands.size(bytes);
-    text.insert(text.len() - 1, ' ');
-    text.push('B');
-    text
-}
-
-/// Bytes as coreutils' `-h` writes them: units of 1024, rounded up, one decimal below ten.
+/// Formats bytes like coreutils' `-h`: units of 1024, rounded up, one decimal below ten.
 pub fn ceiled(bytes: u64) -> String {
     let mut unit = 1u64;
     for letter in ["", "K", "M", "G", "T", "P", "E"] {

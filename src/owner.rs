@@ -1,8 +1,9 @@
 //! `--chown=USER:GROUP`: names or numbers.
 
+use hakobu_transfer::policy::IdMap;
 use std::ffi::OsStr;
 
-/// Who shall own everything; `None` leaves that half as the source has it.
+/// Owner of everything; `None` keeps that half of the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
     /// The user.
@@ -11,7 +12,7 @@ pub struct Owner {
     pub gid: Option<u32>,
 }
 
-/// What was typed, before names are looked up.
+/// The text as typed, before names are looked up.
 #[derive(Debug, PartialEq, Eq)]
 struct Typed<'a> {
     user: Option<&'a str>,
@@ -23,7 +24,7 @@ fn split(text: &str) -> Typed<'_> {
     Typed { user: (!user.is_empty()).then_some(user), group: (!group.is_empty()).then_some(group) }
 }
 
-/// Reads the value of `--chown` and looks names up in the system's databases.
+/// Parses the value of `--chown` and looks names up in the system's databases.
 ///
 /// # Errors
 /// A sentence for the user.
@@ -44,6 +45,51 @@ pub fn parse(text: &OsStr) -> Result<Owner, String> {
         uid: find(typed.user, "user", hakobu_sys::user::uid_of)?,
         gid: find(typed.group, "group", hakobu_sys::user::gid_of)?,
     })
+}
+
+/// Parses the value of `--usermap` or `--groupmap`: comma-separated `FROM:TO`, where FROM is a name, a number, a
+/// range of numbers or `*`. `what` is "user" or "group".
+///
+/// # Errors
+/// A sentence for the user.
+pub fn map(
+    option: &str,
+    text: &OsStr,
+    what: &str,
+    look: fn(&str) -> Option<u32>,
+) -> Result<IdMap, String> {
+    let text = text.to_str().ok_or_else(|| format!("--{option}: names are text"))?;
+    let mut map = IdMap::default();
+    for pair in text.split(',') {
+        let wrong = |why: &str| format!("--{option}={text}: '{pair}' {why}");
+        let (from, to) = pair.split_once(':').ok_or_else(|| wrong("is not FROM:TO"))?;
+        let id = |name: &str| {
+            let number = name.bytes().all(|byte| byte.is_ascii_digit()).then(|| name.parse().ok());
+            let missing = || format!("--{option}={text}: there is no {what} '{name}'");
+            number.flatten().or_else(|| look(name)).ok_or_else(missing)
+        };
+        let range = from
+            .split_once('-')
+            .and_then(|(low, high)| Some(low.parse::<u32>().ok()?..=high.parse::<u32>().ok()?));
+        let range = match (from, range) {
+            ("", _) => {
+                return Err(wrong(
+                    "names no user or group: numbers without a name are not supported",
+                ));
+            }
+            ("*", _) => 0..=u32::MAX,
+            (_, Some(range)) => range,
+            (from, None) if from.contains(['*', '?', '[']) => {
+                return Err(wrong("has a wildcard in a name, which is not built; '*' alone is"));
+            }
+            (from, None) => {
+                let id = id(from)?;
+                id..=id
+            }
+        };
+        map.add(range, id(to)?);
+    }
+    Ok(map)
 }
 
 #[cfg(test)]
@@ -69,6 +115,16 @@ mod tests {
             ("99999999999", None),
         ] {
             assert_eq!(parse(OsStr::new(text)).ok(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn maps() {
+        let read = |text: &str| map("usermap", OsStr::new(text), "user", hakobu_sys::user::uid_of);
+        let found = read("root:7,10-20:root,*:5").unwrap();
+        assert_eq!([found.of(0), found.of(10), found.of(20), found.of(21)], [7, 0, 0, 5]);
+        for text in ["x", ":5", "a*:5", "no-such-user:5", "0:no-such-user"] {
+            assert!(read(text).unwrap_err().starts_with("--usermap="), "{text}");
         }
     }
 }

@@ -1,18 +1,18 @@
-//! `--nice` as nice(1) and `--ionice` as ionice(1): how much others go first.
+//! `--nice` as in nice(1) and `--ionice` as in ionice(1): CPU and I/O priority.
 
 use hakobu_sys::priority::{self, IoClass};
 use std::ffi::OsStr;
 
-/// The level of a class that has levels, where none is given: ionice(1).
+/// Default level of a class with levels: ionice(1).
 const LEVEL: u8 = 4;
 
-/// One line for the help of commands that have `--nice`.
+/// Help line of `--nice`, for all commands that have it.
 pub const NICE_HELP: &str = "CPU priority: -20 (first) to 19 (last)";
-/// One line for the help of commands that have `--ionice`.
+/// Help line of `--ionice`, for all commands that have it.
 pub const IONICE_HELP: &str =
     "I/O priority: none, realtime, best-effort, idle or 0-3, and :0 (first) to :7";
 
-/// A class of I/O priority and a level in it.
+/// An I/O priority: a class and a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoNice {
     /// The class.
@@ -21,21 +21,20 @@ pub struct IoNice {
     pub level: u8,
 }
 
-/// Reads the value of `--nice`.
+/// Parses the value of `--nice`.
 ///
 /// # Errors
-/// The reason, to stand after the option and the text.
+/// The reason, to be placed after the option and the text.
 pub fn parse_nice(text: &OsStr) -> Result<i32, &'static str> {
     const WRONG: &str = "is not a niceness: give a whole number from -20 (first) to 19 (last)";
     let value: i32 = text.to_str().and_then(|text| text.parse().ok()).ok_or(WRONG)?;
     if (-20..=19).contains(&value) { Ok(value) } else { Err(WRONG) }
 }
 
-/// Reads the value of `--ionice`: `CLASS` or `CLASS:LEVEL`, a class by name (in letters of either
-/// case) or number.
+/// Parses the value of `--ionice`: `CLASS` or `CLASS:LEVEL`, with a class by name (case-insensitive) or number.
 ///
 /// # Errors
-/// The reason, to stand after the option and the text.
+/// The reason, to be placed after the option and the text.
 pub fn parse_ionice(text: &OsStr) -> Result<IoNice, &'static str> {
     const CLASS: &str = "is not an I/O priority: give none, realtime, best-effort, idle or 0-3, \
                          perhaps with a level such as best-effort:7";
@@ -65,8 +64,8 @@ pub fn parse_ionice(text: &OsStr) -> Result<IoNice, &'static str> {
     Ok(IoNice { class, level })
 }
 
-/// Takes on both priorities. They are the calling thread's and those of all threads that it starts
-/// from now on, so this comes before any is started.
+/// Sets both priorities. They apply to the calling thread and to threads that it starts later, so this is called
+/// before any is started.
 ///
 /// # Errors
 /// A sentence that names the option.
@@ -134,13 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_asked_changes_nothing() {
+    fn defaults_change_nothing() {
         assert_eq!(apply(None, None), Ok(()));
     }
 
     #[test]
-    fn what_is_asked_is_taken_on() {
-        // Priorities are a thread's: not those of the other tests.
+    fn priorities_are_applied() {
+        // Priorities are per thread: other tests keep theirs.
         let applied = std::thread::spawn(|| apply(Some(19), parse_ionice(OsStr::new("idle")).ok()));
         assert_eq!(applied.join().unwrap(), Ok(()));
     }

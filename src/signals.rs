@@ -6,15 +6,15 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::io;
 
-/// Makes signals stop the run of `control`; a second one ends the program with the exit code
-/// `at_once`, the command's own for a run that was interrupted. Handlers only look at its flag and set it: a thread
-/// that waits for signals would make every later growth of the descriptor table slow.
+/// Makes signals stop the run of `control`; a second one ends the program with the exit code `at_once`, the command's
+/// own for an interrupted run. Handlers only read and set its flag: a thread that waits for signals would slow down
+/// every growth of the descriptor table.
 ///
 /// # Errors
 /// The system refuses to install the handlers.
 pub fn stop(control: &Control, at_once: u8) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // What nohup(1) or a shell without job control has switched off stays off.
+        // A signal that nohup(1) or a shell without job control ignores stays ignored.
         if process::ignores_signal(signal) {
             continue;
         }

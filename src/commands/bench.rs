@@ -3,66 +3,65 @@
 mod asked;
 mod flags;
 mod live;
+mod look;
 mod only;
+mod options;
+mod read;
+mod ready;
 pub(super) mod show;
+mod values;
 
-use super::refuse;
-use crate::options::Refused;
-use crate::options::bench::TABLE;
+use super::line::carry_out;
+use super::watch::files::{is_stdout, write_file};
 use crate::show::output;
-use crate::{exit, instance, places, signals};
-use asked::{Asked, What};
+use crate::{ec2, exit, signals, xdg};
+use asked::{Asked, Source, What};
+use hakobu_core::error::{Cause, quoted};
+use hakobu_lab::campaign::Plan;
+use hakobu_lab::campaign::own::{Mark, Own};
 use hakobu_lab::campaign::plan::{self, Ground, Wishes};
 use hakobu_lab::campaign::run::{self, Local, fingerprint};
 use hakobu_lab::campaign::spec::Spec;
-use hakobu_lab::campaign::{Plan, Repeat};
 use hakobu_lab::results::read::read;
 use hakobu_lab::results::store::Store;
-use hakobu_lab::results::{Results, write};
-use hakobu_transfer::error::{Cause, quoted};
+use hakobu_lab::results::write;
 use hakobu_transfer::run::Control;
+pub(super) use options::TABLE;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The keys of embedded servers are made up of so many.
+/// Number of digits in the generated secrets of embedded servers.
 const SECRET_DIGITS: usize = 16;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let typed = TABLE.parse(&arguments);
-    let asked = typed.and_then(|typed| asked::asked(&typed).map_err(Refused::Usage));
-    match asked.and_then(|asked| Ready::new(asked).map_err(Refused::Usage)) {
-        Ok(ready) => ready.run().into(),
-        Err(refused) => refuse(refused, exit::USAGE),
-    }
+    let ready = |typed| Ready::new(read::asked(&typed)?);
+    carry_out(TABLE.parse(&arguments), ready, |ready| ready.run())
 }
 
-/// A campaign that can begin.
+/// A campaign that is ready to run.
 struct Ready {
     asked: Asked,
     plan: Plan,
     scale: f64,
-    /// The folder to work in, where it is ours to remove.
+    /// The working folder, if this program must remove it.
     work: Option<PathBuf>,
-    /// This program.
+    /// Path of this program.
     own: PathBuf,
 }
 
 impl Ready {
-    /// Makes the plan of what was asked for.
+    /// Makes the plan for a command line.
     fn new(asked: Asked) -> Result<Ready, String> {
         let own = std::env::current_exe()
             .map_err(|error| format!("cannot find this program: {}", Cause::System(error)))?;
         let mut work = None;
         let (mut plan, scale) = match &asked.what {
             What::Commands(commands) => (flags::plan(commands, &asked)?, 1.0),
-            What::Campaign(file) => {
-                let text = std::fs::read_to_string(file).map_err(|error| {
-                    format!("cannot read {}: {}", quoted(file), Cause::System(error))
-                })?;
-                let spec = Spec::parse(&file.to_string_lossy(), &text)
-                    .map_err(|error| error.to_string())?;
+            What::Print(_) => (Plan::default(), 1.0),
+            What::Campaign(source) => {
+                let spec = spec(source)?;
                 let wishes = wishes(&asked, &spec.name, &own)?;
                 if asked.work.is_none() {
                     work = Some(wishes.work.clone());
@@ -83,8 +82,12 @@ impl Ready {
         Ok(Ready { asked, plan, scale, work, own })
     }
 
-    /// Does it; the exit code.
+    /// Runs it; returns the exit code.
     fn run(&self) -> u8 {
+        if let What::Print(text) = &self.asked.what {
+            output::text(text);
+            return exit::OK;
+        }
         if self.asked.dry_run {
             output::text(&show::plan(&self.plan));
             return exit::OK;
@@ -101,9 +104,10 @@ impl Ready {
             output::message(&format!("signals will end this at once: {error}"));
         }
         let start = now();
-        let folder = match &self.asked.output {
+        self.check_exports()?;
+        let folder = match &self.asked.results {
             Some(folder) => folder.clone(),
-            None => new_folder(&places::results()?, &self.plan.name, &start)?,
+            None => new_folder(&xdg::results()?, &self.plan.name, &start)?,
         };
         let facts = fingerprint::Facts {
             program: concat!("hakobu ", env!("CARGO_PKG_VERSION")).into(),
@@ -112,7 +116,7 @@ impl Ready {
             machine_name: self.asked.machine.clone(),
         };
         let probe = Local::new(self.own.clone(), None, control.flag());
-        let header = fingerprint::header(&self.plan, &facts, instance::kind, &probe);
+        let header = fingerprint::header(&self.plan, &facts, ec2::kind, &probe);
         let mut store = Store::open(&folder, &header, &start)?;
         if !self.asked.quiet {
             for line in &self.plan.left_out {
@@ -125,26 +129,40 @@ impl Ready {
             };
             output::message(&format!("results go to {}{goes_on}", quoted(&folder)));
         }
+        let work = match &self.work {
+            Some(work) => Some(Own::claim(work, Mark::Inside)?),
+            None => None,
+        };
         let mut local = Local::new(self.own.clone(), Some(&folder), control.flag());
-        let mut live = live::Live::new(self.asked.quiet);
+        let mut live = live::Live::new(self.asked.quiet, self.asked.style.is_interactive());
         let how = run::How { prove: self.asked.prove, cpus: hakobu_sys::process::cpus() };
         let mut show = |event: run::Event<'_>| live.show(&event);
         let outcome = run::run(&self.plan, &how, &mut store, &mut local, &mut show);
         live.end();
         drop(store);
         let outcome = outcome?;
-        if let Some(work) = self.work.as_ref().filter(|_| !outcome.is_stopped()) {
-            // Only what was moved to and fro in it: what is there again at the next time.
-            let _ = std::fs::remove_dir_all(work);
+        if let Some(work) = work.filter(|_| !outcome.is_stopped()) {
+            // It holds the data sets, which the next campaign makes again.
+            if let Err(why) = work.remove() {
+                output::message(&why);
+            }
         }
         let results = read(&folder)?;
         if !self.asked.quiet {
-            output::text(&show::report(&results, self.asked.no_color));
+            let baseline = self.asked.baseline.as_ref();
+            let report = show::report(&results, &self.asked.look(), baseline)?;
+            // An export to standard output must be the only output there.
+            match self.asked.exports.iter().any(|(_, path)| is_stdout(path)) {
+                true => output::error_text(&report),
+                false => output::text(&report),
+            }
         }
-        self.export(&results)?;
+        for (form, path) in &self.asked.exports {
+            write_file(path, &write::hyperfine(&results, *form, &self.asked.table_look())?)?;
+        }
         if outcome.is_stopped() {
             output::message(&format!(
-                "stopped; the same command with --output {} goes on",
+                "stopped; the same command with --results {} continues",
                 quoted(&folder)
             ));
             return Ok(exit::BENCH_INTERRUPTED);
@@ -152,29 +170,34 @@ impl Ready {
         Ok(if outcome.failed > 0 { exit::FAILURE } else { exit::OK })
     }
 
-    fn export(&self, results: &Results) -> Result<(), String> {
-        let put = |path: &Option<PathBuf>, text: String| match path {
-            Some(path) => write_file(path, &text),
-            None => Ok(()),
-        };
-        put(&self.asked.export_json, write::hyperfine_json(results)?)?;
-        put(&self.asked.export_csv, write::hyperfine_csv(results))?;
-        put(&self.asked.export_markdown, write::hyperfine_markdown(results))
+    fn check_exports(&self) -> Result<(), String> {
+        match self.asked.exports.iter().filter(|(_, path)| is_stdout(path)).count() {
+            0 | 1 => Ok(()),
+            _ => Err("only one export can go to standard output (-)".to_owned()),
+        }
     }
 }
 
-/// Writes a file whole.
-pub(super) fn write_file(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text)
-        .map_err(|error| format!("cannot write {}: {}", quoted(path), Cause::System(error)))
+/// Reads the campaign of a source.
+fn spec(source: &Source) -> Result<Spec, String> {
+    let parsed = match source {
+        Source::Builtin(campaign) => Spec::parse(campaign.name, campaign.text),
+        Source::File(file) => {
+            let text = std::fs::read_to_string(file).map_err(|error| {
+                format!("cannot read {}: {}", quoted(file), Cause::System(error))
+            })?;
+            Spec::parse(&file.to_string_lossy(), &text)
+        }
+    };
+    parsed.map_err(|error| error.to_string())
 }
 
-/// The time, RFC 3339 in UTC, whole seconds.
+/// Returns the current time, RFC 3339 in UTC, whole seconds.
 pub(super) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A folder of that name and time that is not there yet.
+/// Returns a new folder with that name and time.
 pub(super) fn new_folder(within: &Path, name: &str, start: &str) -> Result<PathBuf, String> {
     let time: String = start.chars().filter(|c| c.is_ascii_digit()).collect();
     let (day, time) = time.split_at(time.len().min(8));
@@ -195,15 +218,15 @@ pub(super) fn new_folder(within: &Path, name: &str, start: &str) -> Result<PathB
     Err(format!("there are too many results in {}", quoted(within)))
 }
 
-/// What is asked of a campaign besides its text.
+/// Returns the settings of a campaign from the command line.
 fn wishes(asked: &Asked, name: &str, own: &Path) -> Result<Wishes, String> {
     let absolute = |path: &Path| {
         std::path::absolute(path)
             .map_err(|error| format!("cannot use {}: {}", quoted(path), Cause::System(error)))
     };
-    let folder = |given: &Option<PathBuf>, below: &str| match given {
+    let folder = |path: &Option<PathBuf>, below: &str| match path {
         Some(path) => absolute(path),
-        None => Ok(places::cache()?.join(below)),
+        None => Ok(xdg::cache()?.join(below)),
     };
     let secret = match asked.dry_run {
         true => "x".repeat(SECRET_DIGITS),
@@ -219,6 +242,3 @@ fn wishes(asked: &Asked, name: &str, own: &Path) -> Result<Wishes, String> {
         secret_key: secret,
     })
 }
-
-/// How often commands are run that say nothing else.
-const REPEAT: Repeat = Repeat { warmup: 0, min: 5, max: 20, tight: 0.02, budget: None, seed: 1 };

@@ -1,25 +1,55 @@
-//! `hakobu mb` and `hakobu rb`: buckets made and removed.
+//! `hakobu mb` and `hakobu rb`: make and remove buckets.
 
-use super::{refuse, tool};
+use super::line::carry_out;
+use super::tool;
 use crate::exit;
 use crate::objects::{self, Asked};
-use crate::options::tools::{MB, RB};
-use crate::options::{Refused, Table, Typed};
+use crate::options::{Opt, Table, Typed, flag, parts};
 use crate::show::{Show, Wanted, output};
-use hakobu_transfer::run::{Control, Doomed, Removal, remove_objects};
-use hakobu_transfer::s3::blocking::with_store;
-use hakobu_transfer::s3::ops::{abort_upload, create_bucket, delete_bucket, list_uploads};
-use hakobu_transfer::s3::{Client, Error, Store};
+use hakobu_s3::blocking::with_store;
+use hakobu_s3::ops::{abort_upload, create_bucket, delete_bucket, list_uploads};
+use hakobu_s3::{Client, Error, Store};
+use hakobu_transfer::run::{Control, Removal, RemovalTarget, remove_objects};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-struct Plan {
+/// The command line of `mb`.
+pub const MB: Table<Plan> = Table {
+    command: "mb",
+    about: "Make buckets",
+    usage: "hakobu mb [OPTIONS] s3://BUCKET...",
+    after: tool::EXIT,
+    options: &[&objects::COMMON],
+    unbuilt: &[objects::UNBUILT],
+    abbreviates: false,
+};
+
+/// The command line of `rb`.
+pub const RB: Table<Plan> = Table {
+    command: "rb",
+    about: "Remove buckets that are empty",
+    usage: "hakobu rb [OPTIONS] s3://BUCKET...",
+    after: tool::EXIT,
+    options: &[&OF_REMOVAL, &objects::COMMON],
+    unbuilt: &[objects::UNBUILT],
+    abbreviates: false,
+};
+
+const OF_REMOVAL: &[Opt<Plan>] =
+    &[flag("force", None, "remove all objects and unfinished uploads first")
+        .sets(|plan, on| plan.force = on)];
+
+/// The parsed command line.
+#[derive(Default)]
+pub struct Plan {
     asked: Asked,
     force: bool,
-    /// As typed, and the name.
+    /// As typed, and by name.
     buckets: Vec<(OsString, String)>,
 }
+
+parts!(Plan { asked: Asked });
 
 /// Makes buckets.
 pub fn make(arguments: Vec<OsString>) -> ExitCode {
@@ -52,31 +82,19 @@ pub fn remove(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn run(
-    table: &Table,
+    table: &Table<Plan>,
     arguments: &[OsString],
     done: impl FnOnce(&Plan, &Arc<Store>) -> u8,
 ) -> ExitCode {
-    let typed = table.parse(arguments);
-    match typed.and_then(|typed| plan(&typed).map_err(Refused::Usage)) {
-        Ok(plan) => match tool::open(&plan.asked) {
-            Ok(store) => done(&plan, &store).into(),
-            Err(code) => code.into(),
-        },
-        Err(refused) => refuse(refused, exit::USAGE),
-    }
+    let plan = |typed| plan(table, &typed);
+    carry_out(table.parse(arguments), plan, |plan| match tool::open(&plan.asked) {
+        Ok(store) => done(&plan, &store),
+        Err(code) => code,
+    })
 }
 
-fn plan(typed: &Typed) -> Result<Plan, String> {
-    let mut plan = Plan { asked: Asked::default(), force: false, buckets: Vec::new() };
-    for given in &typed.options {
-        if plan.asked.take(given)? {
-            continue;
-        }
-        match given.name {
-            "force" => plan.force = true,
-            name => return Err(format!("--{name} is not known here")),
-        }
-    }
+fn plan(table: &Table<Plan>, typed: &Typed) -> Result<Plan, String> {
+    let mut plan = table.read(typed, Plan::default())?;
     for path in &typed.paths {
         plan.buckets.push((path.clone(), objects::bucket_url(path)?));
     }
@@ -108,7 +126,7 @@ fn each(
     })
 }
 
-/// Removes everything in a bucket.
+/// Removes all objects of a bucket.
 fn empty(plan: &Plan, store: &Arc<Store>, bucket: &str) -> Result<(), u8> {
     let control = Arc::new(Control::default());
     let wanted = Wanted { command: "rb", quiet: true, ..Wanted::default() };
@@ -118,10 +136,10 @@ fn empty(plan: &Plan, store: &Arc<Store>, bucket: &str) -> Result<(), u8> {
     })?;
     let removal = Removal::new(
         plan.asked.settings(),
-        vec![Doomed::Below { bucket: bucket.to_owned(), prefix: Vec::new() }],
+        vec![RemovalTarget::Below { bucket: bucket.to_owned(), prefix: Vec::new() }],
     );
     let outcome = remove_objects(&removal, Some(store), &control, &show);
-    let outcome = outcome.unwrap_or_else(|fatal| super::ended(fatal, Default::default()));
+    let outcome = outcome.unwrap_or_else(|fatal| super::session::ended(fatal, Default::default()));
     let code = exit::of_copy(&outcome);
     match show.finish(&outcome, code) && code == exit::OK {
         true => Ok(()),

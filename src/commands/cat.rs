@@ -1,58 +1,153 @@
 //! `hakobu cat`: objects to standard output.
 
-use super::{refuse, tool};
-use crate::effort::Effort;
+use super::line::carry_out;
+use super::tool;
 use crate::exit;
+use crate::filters::{self, Filters};
+use crate::limits::{self, Limits};
 use crate::objects::{self, Asked};
-use crate::options::tools::CAT;
-use crate::options::{Refused, Typed};
+use crate::options::{Noted, Opt, Refused, Table, Typed, parts, put, value};
 use crate::show::output;
-use hakobu_transfer::error::Cause;
+use crate::show::progress::{Form, Progress};
+use hakobu_core::error::Cause;
+use hakobu_core::meter::Meter;
+use hakobu_core::unit;
+use hakobu_s3::ops::Range;
+use hakobu_s3::{Error, Kind, Store};
 use hakobu_transfer::location::S3Url;
+use hakobu_transfer::object::list::{self, Choice, Listing, Pattern, Scope, StoreQuery};
 use hakobu_transfer::object::{StreamError, download_stream};
-use hakobu_transfer::s3::ops::Range;
+use hakobu_transfer::policy::filter::Filter;
 use std::ffi::{OsStr, OsString};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, StdoutLock, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-struct Plan {
+/// The command line of `cat`.
+pub const TABLE: Table<Plan> = Table {
+    command: "cat",
+    about: "Write objects to standard output, checked, in parts that are fetched ahead",
+    usage: "hakobu cat [OPTIONS] s3://BUCKET/KEY...\n       hakobu cat [OPTIONS] s3://BUCKET/PREFIX/ (or with '*' and '?': all that match, by name)",
+    after: tool::EXIT,
+    options: &[
+        &OPTIONS,
+        &objects::COMMON,
+        &AHEAD,
+        &objects::RAW,
+        &objects::VERSION,
+        &filters::NAMED,
+        &limits::PRIORITY,
+    ],
+    unbuilt: &[objects::UNBUILT],
+    abbreviates: false,
+};
+
+#[derive(Default)]
+pub struct Plan {
     asked: Asked,
-    effort: Effort,
+    limits: Limits,
     range: Option<Range>,
+    filters: Filters,
+    filter: Option<Arc<Filter>>,
     places: Vec<(OsString, S3Url)>,
 }
 
+parts!(Plan { asked: Asked, limits: Limits, filters: Filters });
+
+const AHEAD: Noted = Noted(&[
+    value("concurrency", Some('c'), "N", "parts in flight").noted(PARTS),
+    value("part-size", Some('p'), "SIZE", "size of parts").noted(PARTS),
+]);
+
+const PARTS: &str = "parts of objects are fetched ahead as far as memory allows";
+
+const OPTIONS: &[Opt<Plan>] =
+    &[value("range", None, "FIRST-LAST", "only these bytes, counted from 0 (FIRST-: to the end)")
+        .reads(|plan, arg| {
+            let range = range(&arg.value).ok_or_else(|| arg.refuse("is not FIRST-LAST"))?;
+            put(&mut plan.range, Some(range))
+        })];
+
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let typed = CAT.parse(&arguments);
-    match typed.and_then(|typed| plan(&typed).map_err(Refused::Usage)) {
-        Ok(plan) => show(&plan).into(),
-        Err(refused) => refuse(refused, exit::USAGE),
-    }
+    begin(TABLE.parse(&arguments))
+}
+
+/// Runs a parsed command line.
+pub fn begin(typed: Result<Typed, Refused>) -> ExitCode {
+    carry_out(typed, |typed| plan(&typed), |plan| show(&plan))
 }
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
-    let (asked, effort) = (Asked::default(), Effort::default());
-    let mut plan = Plan { asked, effort, range: None, places: Vec::new() };
-    for given in &typed.options {
-        if plan.asked.take(given)? || plan.effort.take(given)? {
-            continue;
-        }
-        match given.name {
-            "range" => {
-                plan.range = Some(range(&given.value).ok_or_else(|| {
-                    format!("--range={} is not FIRST-LAST", given.value.display())
-                })?);
-            }
-            name => return Err(format!("--{name} is not known to cat")),
-        }
+    let mut plan = TABLE.read(typed, Plan::default())?;
+    let raw = plan.asked.is_raw();
+    let place = |typed: &OsStr| match objects::url(typed)? {
+        url if is_many(&url, raw) && !url.bucket.is_empty() => Ok(url),
+        _ => objects::object_url(typed),
+    };
+    plan.places = objects::all(&typed.paths, place, "give an object: s3://BUCKET/KEY")?;
+    plan.filter = plan.filters.of_objects()?;
+    if plan.asked.version().is_some() && plan.places.iter().any(|(_, url)| is_many(url, raw)) {
+        return Err("--version-id goes with single objects".into());
     }
-    plan.places =
-        objects::all(&typed.paths, objects::object_url, "give an object: s3://BUCKET/KEY")?;
     Ok(plan)
 }
 
-/// `FIRST-LAST` or `FIRST-`, both counted from 0, the last one included.
+/// Returns whether a URL selects the results of a listing: a wildcard, or a prefix.
+fn is_many(url: &S3Url, raw: bool) -> bool {
+    !raw && (url.key.ends_with(b"/") || Pattern::parse(&url.key).is_some())
+}
+
+/// The keys of a URL, in order: itself, or the results of a listing.
+struct Keys {
+    one: Option<Vec<u8>>,
+    listing: Option<(Listing, Choice, Vec<u8>)>,
+    found: bool,
+}
+
+impl Keys {
+    fn of(plan: &Plan, store: &Arc<Store>, url: &S3Url) -> Result<Keys, Error> {
+        if !is_many(url, plan.asked.is_raw()) {
+            return Ok(Keys { one: Some(url.key.clone()), listing: None, found: true });
+        }
+        let Scope { prefix, narrowed, pattern } = Scope::of(&url.key, false);
+        let choice = Choice::new(&prefix, pattern, plan.filter.as_ref());
+        let choice = choice.map_err(|why| Error::new(Kind::Invalid, "", why.to_string()))?;
+        let query = StoreQuery { prefix: prefix.clone(), narrowed, ..StoreQuery::default() };
+        let listing = list::store(store, &url.bucket, query);
+        Ok(Keys { one: None, listing: Some((listing, choice, prefix)), found: false })
+    }
+
+    fn next(&mut self) -> Option<Result<Vec<u8>, Error>> {
+        if let Some(key) = self.one.take() {
+            return Some(Ok(key));
+        }
+        let (listing, choice, prefix) = self.listing.as_mut()?;
+        while let Some(item) = listing.next() {
+            match item {
+                Err(trouble) => {
+                    self.listing = None;
+                    return Some(Err(trouble.into_error()));
+                }
+                // Markers of folders have no content.
+                Ok(entry) if entry.meta.kind == unit::Kind::Dir => {}
+                Ok(entry) if choice.takes(&entry.name) => {
+                    self.found = true;
+                    return Some(Ok([&**prefix, &*entry.name].concat()));
+                }
+                Ok(_) => {}
+            }
+        }
+        self.listing = None;
+        match self.found {
+            true => None,
+            false => Some(Err(Error::new(Kind::NotFound, "", "there is no such object or prefix"))),
+        }
+    }
+}
+
+/// Parses `FIRST-LAST` or `FIRST-`, both counted from 0, the last one included.
 fn range(text: &OsStr) -> Option<Range> {
     let (first, last) = text.to_str()?.split_once('-')?;
     let start = first.parse().ok()?;
@@ -61,7 +156,7 @@ fn range(text: &OsStr) -> Option<Range> {
 }
 
 fn show(plan: &Plan) -> u8 {
-    if let Err(message) = plan.effort.priority.apply() {
+    if let Err(message) = plan.limits.priority.apply() {
         output::message(&message);
         return exit::FAILURE;
     }
@@ -70,29 +165,76 @@ fn show(plan: &Plan) -> u8 {
         Err(code) => return code,
     };
     let mut code = exit::OK;
-    let mut out = std::io::stdout().lock();
+    let meter = Arc::new(Meter::new(1));
+    // Output to the terminal would overwrite the bar.
+    let form = Form::of(std::io::stdout().is_terminal().then_some(false), false, false);
+    let progress = Progress::start(form, |_| {});
+    progress.begins(&meter);
+    let mut out = Counted { out: std::io::stdout().lock(), meter: &meter };
     for (typed, url) in &plan.places {
-        let version = plan.asked.version();
-        let done = download_stream(&store, &url.bucket, &url.key, version, plan.range, &mut out);
-        let done = done.and_then(|_| out.flush().map_err(StreamError::Write));
-        match done {
-            Ok(()) => {}
-            Err(StreamError::Request(error)) => {
+        let mut keys = match Keys::of(plan, &store, url) {
+            Ok(keys) => keys,
+            Err(error) => {
                 tool::fail("read", typed, &error);
                 code = exit::FAILURE;
-                if error.stops_run() {
-                    break;
-                }
+                continue;
             }
-            // Nobody reads on (`| head`).
-            Err(StreamError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => break,
-            Err(StreamError::Write(error)) => {
-                tool::fail("write", "standard output", &Cause::System(error));
-                return exit::FAILURE;
+        };
+        while let Some(key) = keys.next() {
+            let version = plan.asked.version();
+            let done = key.map_err(|error| (typed.clone(), StreamError::Request(error)));
+            let done = done.and_then(|key| {
+                download_stream(&store, &url.bucket, &key, version, plan.range, &mut out)
+                    .and_then(|_| output::flush_stdout().map_err(StreamError::Write))
+                    .map_err(|error| (spelled(typed, url, &key), error))
+            });
+            match done {
+                Ok(()) => meter.lane(0).done(1),
+                Err((named, StreamError::Request(error))) => {
+                    tool::fail("read", named, &error);
+                    code = exit::FAILURE;
+                    if error.stops_run() {
+                        return code;
+                    }
+                }
+                // The reader is gone (`| head`).
+                Err((_, StreamError::Write(error))) if error.kind() == ErrorKind::BrokenPipe => {
+                    return code;
+                }
+                Err((_, StreamError::Write(error))) => {
+                    tool::fail("write", "standard output", &Cause::System(error));
+                    return exit::FAILURE;
+                }
             }
         }
     }
     code
+}
+
+/// Returns an object's name for messages: as typed, or as listed.
+fn spelled(typed: &OsString, url: &S3Url, key: &[u8]) -> OsString {
+    match url.key == key {
+        true => typed.clone(),
+        false => OsString::from_vec([b"s3://", url.bucket.as_bytes(), b"/", key].concat()),
+    }
+}
+
+/// Counts the bytes written.
+struct Counted<'a> {
+    out: StdoutLock<'a>,
+    meter: &'a Meter,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.meter.lane(0).bytes(count as u64);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
 }
 
 #[cfg(test)]

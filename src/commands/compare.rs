@@ -1,16 +1,17 @@
-//! `hakobu compare`: results of several machines or settings held against each other, with what they
-//! cost.
+//! `hakobu compare`: compares results of several machines or settings, with their costs.
 
 use super::bench::show;
-use super::refuse;
-use super::report::{by_name, put};
+use super::line::refuse;
+use super::report::by_name;
 use super::results::find;
-use super::watch::files::Target;
+use super::watch::files::{Target, is_stdout, or_stdout};
 use crate::exit;
-use crate::options::compare::TABLE;
-use crate::options::{Refused, Typed};
+use crate::options::{Opt, Refused, Table, Takes, Typed, flag, parts, put, value};
 use crate::show::output;
-use hakobu_lab::analysis::{Prices, Rated, compare, names, parse_price, parse_rated};
+use hakobu_core::error::{Cause, quoted};
+use hakobu_lab::analysis::{
+    Prices, Rated, compare, names, parse_machines, parse_price, parse_rated,
+};
 use hakobu_lab::report::{Format, Lang, render_compared, terminal};
 use hakobu_lab::results::Results;
 use hakobu_lab::results::read::read;
@@ -38,11 +39,79 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// Why nothing came out.
+/// The command line of `compare`.
+pub const TABLE: Table<Plan> = Table {
+    command: "compare",
+    about: "Compare results of several machines or settings, with prices",
+    usage: "hakobu compare [OPTIONS] [NAME=]RESULT [NAME=]RESULT...",
+    after: "RESULT is a folder of results, or the name of one as `hakobu results ls` shows it; NAME is \
+            its name (default: its machine). The first is what the others are held against.\n\
+            Settings are the same where group, tool and parameters are. The report has the best choice \
+            for each need, the conclusions that change, medians with intervals beside means, ratios with \
+            intervals, and costs.\n\
+            --price and --rated name a result as it is called, or by a letter: A is the first.\n\
+            Without -o it is a table for the terminal. csv has a line for each setting of each result, \
+            json everything; both are the same in every language. hakobu help compare-guide describes it.\n\
+            Exit codes: 0; 1 a result could not be read, or the output not be written; 2 usage.",
+    options: &[&OPTIONS],
+    unbuilt: &[],
+    abbreviates: false,
+};
+
+const OPTIONS: &[Opt<Plan>] = &[
+    value("price", None, "NAME=PRICE/h", "price of one: A=0.366/h (also /s, /min, /day, /month)")
+        .takes(Takes::Values("NAME=PRICE/h"))
+        .reads(|plan, arg| {
+            plan.per_hour.push(parse_price(arg.text()?)?);
+            Ok(())
+        }),
+    value(
+        "rated",
+        None,
+        "NAME=IOPS",
+        "rated IOPS of one: A=206250, or for reads and writes: A==206250/18750",
+    )
+    .takes(Takes::Values("NAME=IOPS"))
+    .reads(|plan, arg| {
+        plan.rated.push(parse_rated(arg.text()?)?);
+        Ok(())
+    }),
+    value(
+        "machines",
+        None,
+        "FILE",
+        "CSV of machines that were not measured: name,price,iops (or read_iops,write_iops),mb_per_s",
+    )
+    .reads(|plan, arg| put(&mut plan.machines, Some(arg.path()))),
+    value(
+        "output",
+        Some('o'),
+        "FILE",
+        "write to FILE (its name ends in .html, .md, .csv or .json)",
+    )
+    .reads(|plan, arg| put(&mut plan.output, Some(arg.path()))),
+    value(
+        "format",
+        None,
+        "FORMAT",
+        "html, md, csv or json, whatever FILE is called; without FILE to standard output",
+    )
+    .reads(|plan, arg| {
+        let format = format(arg.text()?).map_err(|why| arg.wrong(why))?;
+        put(&mut plan.format, Some(format))
+    }),
+    value("lang", None, "LANG", "language of the text: en (default) or ja").reads(|plan, arg| {
+        let known = Lang::of_code(arg.text()?);
+        put(&mut plan.lang, known.ok_or_else(|| arg.wrong("give en or ja"))?)
+    }),
+    flag("no-color", None, "without colours").sets(|plan, on| plan.no_color = on),
+];
+
+/// Reason of a failure.
 enum Failed {
-    /// Options do not fit to the results.
+    /// Options do not match the results.
     Usage(String),
-    /// Something cannot be read or written.
+    /// A file cannot be read or written.
     Work(String),
 }
 
@@ -52,13 +121,15 @@ impl From<String> for Failed {
     }
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug, Default, PartialEq)]
-struct Plan {
-    /// What each is to be called, and where it is.
+pub struct Plan {
+    /// Name and location of each result.
     results: Vec<(Option<String>, OsString)>,
     per_hour: Vec<(String, f64)>,
     rated: Vec<(String, Rated)>,
+    /// A table of machines that were not measured, with prices and ratings.
+    machines: Option<PathBuf>,
     /// `None`: standard output.
     output: Option<PathBuf>,
     /// `None`: for a terminal.
@@ -67,27 +138,16 @@ struct Plan {
     no_color: bool,
 }
 
+parts!(Plan {});
+
 fn plan(typed: Typed) -> Result<Plan, String> {
-    let mut plan = Plan::default();
-    for given in &typed.options {
-        match given.name {
-            "price" => plan.per_hour.push(parse_price(given.text()?)?),
-            "rated" => plan.rated.push(parse_rated(given.text()?)?),
-            "output" => plan.output = Some(PathBuf::from(&given.value)),
-            "format" => plan.format = Some(format(given.text()?).map_err(|why| given.wrong(why))?),
-            "lang" => {
-                let known = Lang::of_code(given.text()?);
-                plan.lang = known.ok_or_else(|| given.wrong("give en or ja"))?;
-            }
-            "no-color" => plan.no_color = true,
-            other => return Err(format!("--{other} is not known to compare")),
-        }
-    }
+    let mut plan = TABLE.read(&typed, Plan::default())?;
     if typed.paths.len() < 2 {
         return Err("give at least two results to compare".into());
     }
-    plan.output = plan.output.filter(|path| path.as_os_str() != "-");
-    if let (None, Some(path)) = (plan.format, &plan.output) {
+    if let (None, Some(path)) = (plan.format, &plan.output)
+        && !is_stdout(path)
+    {
         let named = by_name(path)?;
         plan.format =
             Some(has_form(named).map_err(|why| format!("--output={}: {why}", path.display()))?);
@@ -108,12 +168,12 @@ fn format(name: &str) -> Result<Format, &'static str> {
     Format::of_name(name).ok_or(FORMS).and_then(has_form)
 }
 
-/// There is no picture of a comparison.
+/// Rejects picture formats, which a comparison does not have.
 fn has_form(format: Format) -> Result<Format, &'static str> {
-    if format == Format::Svg { Err(FORMS) } else { Ok(format) }
+    if matches!(format, Format::Svg | Format::Png) { Err(FORMS) } else { Ok(format) }
 }
 
-/// `NAME=RESULT`, or only a result. What is there under the whole text is no name.
+/// Splits `NAME=RESULT`; a result alone has no name. An existing file of the whole text has no name either.
 fn named(typed: OsString) -> (Option<String>, OsString) {
     let bytes = typed.as_bytes();
     let split = bytes.iter().position(|byte| *byte == b'=').filter(|_| !Path::new(&typed).exists());
@@ -128,22 +188,30 @@ fn named(typed: OsString) -> (Option<String>, OsString) {
     }
 }
 
-/// A name is no path.
+/// Returns whether a text is a name, not a path.
 fn is_name(text: &str) -> bool {
     !text.trim().is_empty() && !text.contains('/')
 }
 
 impl Plan {
-    /// Reads, compares, writes.
+    /// Reads, compares and writes.
     fn run(&self) -> Result<(), Failed> {
-        // What cannot be written is known before anything is read.
-        let target = self.output.as_deref().map(Target::open).transpose()?;
+        // Open the output before reading, to fail early.
+        let target = Target::open(&or_stdout(self.output.clone()))?;
         let results = self.results.iter().map(|(_, path)| read(&find(Some(path))?));
         let results: Vec<Results> = results.collect::<Result<_, String>>()?;
-        let given: Vec<Option<String>> =
+        let titles: Vec<Option<String>> =
             self.results.iter().map(|(name, _)| name.clone()).collect();
-        let names = names(&results, &given);
-        let prices = Prices::new(&names, &self.per_hour, &self.rated).map_err(Failed::Usage)?;
+        let names = names(&results, &titles);
+        let mut prices = Prices::new(&names, &self.per_hour, &self.rated).map_err(Failed::Usage)?;
+        if let Some(path) = &self.machines {
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                format!("cannot read {}: {}", quoted(path), Cause::System(error))
+            })?;
+            let machines = parse_machines(&text);
+            let machines = machines.map_err(|why| format!("{}: {why}", quoted(path)))?;
+            prices = prices.with_machines(machines);
+        }
         let text = match self.format {
             Some(format) => {
                 let found = compare(&results, &prices, format.lang(self.lang));
@@ -155,7 +223,7 @@ impl Plan {
                 terminal::compared(&found, &results, columns, color, self.lang)
             }
         };
-        Ok(put(target, &text)?)
+        Ok(target.deliver(&text)?)
     }
 }
 

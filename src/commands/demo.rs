@@ -1,27 +1,32 @@
-//! `hakobu demo`: the main job from end to end on files that it makes: up into a store that it
-//! serves itself, up again, down, and both copies proven. What moves and compares them are the
-//! functions of `sync` and `verify`.
+//! `hakobu demo`: a whole workflow on generated files: upload to an embedded server, repeated upload, download, and
+//! verification of both copies, with the functions of `sync` and `verify`.
 
 mod area;
+mod options;
 mod table;
 
-use super::{ended, refuse, sync, tool};
-use crate::options::demo::TABLE;
-use crate::options::{Given, Refused, Typed};
+use super::line::carry_out;
+use super::session::ended;
+use super::sync::read::prepare;
+use super::tool;
+use super::verify::verify_trees;
+use crate::options::{Refused, Typed};
 use crate::show::output;
 use crate::show::{Show, Wanted};
-use crate::{exit, number, signals, size};
+use crate::{exit, number, signals};
 use area::{Area, Data};
-use hakobu_lab::serve::{Conditions, Config, Kind, Server};
-use hakobu_transfer::error::Fatal;
+use hakobu_core::error::Fatal;
+use hakobu_core::unit::{Jobs, Totals};
+use hakobu_s3::blocking::with_client;
+use hakobu_s3::ops::create_bucket;
+use hakobu_s3::{Addressing, Keys, Settings};
+use hakobu_testserver::{Conditions, Config, Kind, Server};
 use hakobu_transfer::location::Location;
 use hakobu_transfer::object::JOBS_SEED;
 use hakobu_transfer::run::{Control, Outcome, transfer};
-use hakobu_transfer::s3::blocking::with_client;
-use hakobu_transfer::s3::ops::create_bucket;
-use hakobu_transfer::s3::{Addressing, Keys, Settings};
-use hakobu_transfer::unit::{Jobs, Totals};
 use hakobu_transfer::verify::{self, Aspect, Aspects, Counts, ObjectSpec, Times};
+use options::Reading;
+pub(super) use options::TABLE;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -31,56 +36,29 @@ use table::Row;
 /// The bucket, and the prefix in it.
 const BUCKET: &str = "demo";
 const STORED: &str = "s3://demo/files/";
-/// Its secret is made up anew each time.
+/// Access key of the embedded server; its secret is random.
 const ACCESS_KEY: &str = "hakobu-demo";
-/// More than these are no demonstration.
-const FILES_MAX: u64 = 1_000_000;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let typed = TABLE.parse(&arguments);
-    match typed.and_then(|typed| plan(&typed).map_err(Refused::Usage)) {
-        Ok((data, keep)) => demonstrate(data, keep).into(),
-        Err(refused) => refuse(refused, exit::USAGE),
-    }
+    let plan = |typed| plan(&typed);
+    carry_out(TABLE.parse(&arguments), plan, |(data, keep)| demonstrate(data, keep))
 }
 
-/// What is to be made, and whether it stays.
+/// Returns the data to generate, and whether to keep it.
 fn plan(typed: &Typed) -> Result<(Data, bool), String> {
     if let Some(path) = typed.paths.first() {
         return Err(format!("'{}': demo makes its own files", path.display()));
     }
-    let (mut data, mut keep) = (Data::default(), false);
-    for given in &typed.options {
-        match given.name {
-            "files" => data.files = files(given)?,
-            "size" => data.file_bytes = bytes(given)?,
-            "large" => data.large_bytes = bytes(given)?,
-            "keep" => keep = true,
-            other => return Err(format!("--{other} is not known to demo")),
-        }
-    }
+    let Reading { data, keep } = TABLE.read(typed, Reading::default())?;
     if data.count() == 0 {
         return Err("--files=0 --large=0: there is nothing to carry".into());
     }
-    data.bytes().ok_or("so many bytes are more than can be counted")?;
+    data.bytes().ok_or("the total size is too large")?;
     Ok((data, keep))
 }
 
-fn files(given: &Given) -> Result<u64, String> {
-    let number = given.value.to_str().and_then(|text| text.parse().ok());
-    number.filter(|files| *files <= FILES_MAX).ok_or_else(|| {
-        let most = number::grouped(FILES_MAX);
-        format!("--files={}: give a number up to {most}", given.value.display())
-    })
-}
-
-fn bytes(given: &Given) -> Result<u64, String> {
-    size::parse(&given.value, 1)
-        .map_err(|why| format!("--{}={}: {why}", given.name, given.value.display()))
-}
-
-/// Does all of it; the exit code.
+/// Runs all steps; returns the exit code.
 fn demonstrate(data: Data, keep: bool) -> u8 {
     let control = Arc::new(Control::default());
     if let Err(error) = signals::stop(&control, exit::FAILURE) {
@@ -109,7 +87,7 @@ fn demonstrate(data: Data, keep: bool) -> u8 {
     code
 }
 
-/// One demonstration under way.
+/// A running demonstration.
 struct Demo<'a> {
     area: &'a Area,
     data: Data,
@@ -118,10 +96,10 @@ struct Demo<'a> {
 }
 
 impl Demo<'_> {
-    /// All steps, each with its row. Only what is right in every step is no error.
+    /// Runs all steps, each with its row. Succeeds only if every step is right.
     ///
     /// # Errors
-    /// The sentence: what is not right.
+    /// A sentence: the step that is wrong.
     fn run(area: &Area, data: Data, control: &Arc<Control>) -> Result<(), String> {
         area.has_room(&data)?;
         let secret = tool::random_key().map_err(|e| format!("cannot make up a key: {e}"))?;
@@ -163,7 +141,7 @@ impl Demo<'_> {
         let start = Instant::now();
         self.data.make(&self.area.files(), &self.control.flag())?;
         let (files, bytes) = (self.data.count(), self.data.bytes().unwrap_or(u64::MAX));
-        tell("make the files", files, bytes, start.elapsed(), None);
+        print_row("make the files", files, bytes, start.elapsed(), None);
         with_client(&self.settings, async |client| create_bucket(&client, BUCKET).await)
             .map_err(|error| format!("cannot make the bucket: {error}"))?;
         let (source, copy) = (slashed(self.area.files()), slashed(self.area.copy()));
@@ -180,10 +158,11 @@ impl Demo<'_> {
             number::things(differences, "difference")
         );
         output::text(&text);
-        if differences > 0 { Err("what arrived is not what was sent".into()) } else { Ok(()) }
+        if differences > 0 { Err("the copies differ from the files".into()) } else { Ok(()) }
     }
 
-    /// `hakobu sync -a FROM TO`, which has to move so many files and bytes.
+    /// Runs `hakobu sync -a --no-memory FROM TO`, which must move this many files and bytes. Nothing stays in the
+    /// state folder.
     fn sync(
         &self,
         step: &'static str,
@@ -192,7 +171,7 @@ impl Demo<'_> {
         files: u64,
         bytes: u64,
     ) -> Result<(), String> {
-        let (mut spec, _) = sync::prepare(&["-a".into(), from.into(), to.into()])
+        let (mut spec, _) = prepare(&["-a".into(), "--no-memory".into(), from.into(), to.into()])
             .map_err(|refused| format!("{step}: {}", said(refused)))?;
         spec.objects.source = self.settings.clone();
         spec.objects.target = self.settings.clone();
@@ -201,11 +180,11 @@ impl Demo<'_> {
         let outcome = transfer(&spec, self.control, &show)
             .unwrap_or_else(|fatal| ended(fatal, start.elapsed()));
         let code = exit::of_sync(&outcome);
-        // That it was interrupted is told once, at the end.
+        // The interruption is reported once, at the end.
         let outcome = Outcome { stopped: false, ..outcome };
         let shown = show.finish(&outcome, code);
         let totals = &outcome.totals;
-        tell(step, totals.files, totals.bytes, outcome.took, Some(outcome.requests.answered));
+        print_row(step, totals.files, totals.bytes, outcome.took, Some(outcome.requests.answered));
         if code != exit::OK || !shown {
             return Err(format!("{step}: it did not succeed"));
         }
@@ -221,34 +200,39 @@ impl Demo<'_> {
             target_settings: self.settings.clone(),
             aspects: aspects(),
             times: times(),
+            follow: false,
+            encode_names: false,
             one_way: false,
             filter: None,
             jobs: JOBS_SEED,
         };
         let show = self.show()?;
-        let compared =
-            verify::verify_objects(&spec, &|difference| tell_of(difference), self.control, &show);
+        let compared = verify::verify_objects(
+            &spec,
+            &|difference| print_difference(difference),
+            self.control,
+            &show,
+        );
         self.compared(step, &show, compared)
     }
 
     fn verify_copy(&self, step: &'static str) -> Result<u64, String> {
-        let spec = verify::Spec {
+        let mut spec = verify::Spec {
             source: self.area.files(),
             target: self.area.copy(),
             aspects: aspects(),
             times: times(),
             one_way: false,
             filter: None,
-            jobs: tool::workers(Jobs::Auto),
-            open_files_max: tool::open_files_max(),
+            open_dirs_max: 0,
         };
         let show = self.show()?;
-        let compared = verify::verify(&spec, &|difference| tell_of(difference), &show);
+        let report = |difference: &verify::Difference<'_>| print_difference(difference);
+        let compared = verify_trees(&mut spec, Jobs::Auto, &report, &show);
         self.compared(step, &show, compared)
     }
 
-    /// Tells how a comparison ended; how many differences there are. What was not compared is no
-    /// proof.
+    /// Reports the result of a comparison; returns the number of differences. Incomplete comparisons are errors.
     fn compared(
         &self,
         step: &'static str,
@@ -267,7 +251,7 @@ impl Demo<'_> {
             return Err(format!("{step}: it did not succeed"));
         }
         let requests = Some(outcome.requests.answered).filter(|requests| *requests > 0);
-        tell(step, counts.files, counts.bytes, outcome.took, requests);
+        print_row(step, counts.files, counts.bytes, outcome.took, requests);
         if self.control.is_stopped() {
             return Err(format!("{step}: it was not finished"));
         }
@@ -276,24 +260,30 @@ impl Demo<'_> {
     }
 
     fn show(&self) -> Result<Show, String> {
-        let wanted = Wanted { command: "demo", quiet: true, own_end: true, ..Wanted::default() };
+        let wanted = Wanted {
+            command: "demo",
+            quiet: true,
+            own_end: true,
+            progress: Some(false),
+            ..Wanted::default()
+        };
         Show::new(wanted, Arc::clone(self.control))
     }
 }
 
-/// What `sync -a` keeps of files between volumes and stores.
+/// Returns the attributes that `sync -a` keeps between volumes and stores.
 fn aspects() -> Aspects {
     [Aspect::Type, Aspect::Size, Aspect::Content, Aspect::Mode, Aspect::Time]
         .into_iter()
         .fold(Aspects::NONE, Aspects::with)
 }
 
-/// A store has no folders whose times it could keep.
+/// Folders are ignored: a store has none with times.
 fn times() -> Times {
     Times { omit_dirs: true, ..Times::default() }
 }
 
-/// Whether a step moved what it had to.
+/// Checks that a step moved the expected amount.
 fn moved(step: &str, totals: &Totals, files: u64, bytes: u64) -> Result<(), String> {
     if (totals.files, totals.bytes) == (files, bytes) {
         return Ok(());
@@ -305,7 +295,7 @@ fn moved(step: &str, totals: &Totals, files: u64, bytes: u64) -> Result<(), Stri
     ))
 }
 
-/// Whether a comparison saw everything. Contents of files that differ are not read to their ends.
+/// Checks that a comparison was complete. Contents of files that differ are not read to the end.
 fn proven(step: &str, counts: &Counts, files: u64, bytes: u64) -> Result<(), String> {
     let seen = (counts.files, counts.bytes) == (files, bytes) || counts.differences > 0;
     if seen && counts.failed == 0 {
@@ -314,11 +304,11 @@ fn proven(step: &str, counts: &Counts, files: u64, bytes: u64) -> Result<(), Str
     Err(format!("{step}: {} were to be compared", number::things(files, "file")))
 }
 
-fn tell(step: &'static str, files: u64, bytes: u64, took: Duration, requests: Option<u64>) {
+fn print_row(step: &'static str, files: u64, bytes: u64, took: Duration, requests: Option<u64>) {
     output::text(&table::line(&Row { step, files, bytes, took, requests }));
 }
 
-fn tell_of(difference: &verify::Difference<'_>) {
+fn print_difference(difference: &verify::Difference<'_>) {
     output::message(&format!("differs: {}", String::from_utf8_lossy(difference.path)));
 }
 
@@ -352,7 +342,7 @@ mod tests {
             ("--files=1000001", "give a number"),
             ("--size=x", "--size=x: is not a size"),
             ("--files=0 --large=0", "nothing to carry"),
-            ("--files=1000000 --size=8000000000G", "more than can be counted"),
+            ("--files=1000000 --size=8000000000G", "the total size is too large"),
         ] {
             let message = planned(line).err().unwrap_or_default();
             assert!(message.contains(why), "{line}: {message}");
@@ -372,13 +362,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_compared_is_no_proof() {
+    fn incomplete_comparisons_are_no_proof() {
         let counts = Counts { files: 2, bytes: 10, ..Counts::default() };
         assert_eq!(proven("s", &counts, 2, 10), Ok(()));
         assert!(proven("s", &counts, 3, 10).is_err() && proven("s", &counts, 2, 11).is_err());
         let failed = Counts { failed: 1, ..counts };
         assert!(proven("s", &failed, 2, 10).is_err());
-        // Differences are counted and told; they end the run with an error elsewhere.
+        // Differences are counted and reported; the error is made elsewhere.
         let different = Counts { bytes: 3, differences: 1, ..counts };
         assert_eq!(proven("s", &different, 2, 10), Ok(()));
     }

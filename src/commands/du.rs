@@ -1,145 +1,80 @@
 //! `hakobu du`: coreutils' command line on the parallel meter.
 
 mod objects;
+mod options;
+mod plan;
 
-use super::{refuse, tool};
+use super::line::carry_out;
+use super::tool;
+use crate::exit;
 use crate::number::ceiled;
-use crate::objects::{Asked, is_s3};
-use crate::options::du::TABLE;
-use crate::options::{Refused, Typed};
+use crate::objects::are_s3;
+use crate::options::Typed;
 use crate::show::escape::Escape;
 use crate::show::json::{Paths, push_line};
 use crate::show::output::{self, Output};
-use crate::{exit, jobs};
-use hakobu_transfer::engine::usage::{Measured, Meter, Options};
-use hakobu_transfer::error::{Cause, quoted};
-use hakobu_transfer::unit::Jobs;
+use crate::show::progress::{Form, Progress};
+use crate::show::screen;
+use hakobu_core::error::{Cause, quoted};
+use hakobu_transfer::run::steered;
+use hakobu_tree::usage::{Measured, Meter};
+pub(super) use options::TABLE;
+use plan::{Plan, Unit};
 use serde::Serialize;
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
-
-/// How sizes are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
-    /// Multiples of so many bytes, rounded up.
-    Bytes(u64),
-    /// `1.5M`.
-    Human,
-}
-
-/// What was asked for.
-#[derive(Debug)]
-struct Plan {
-    options: Options,
-    unit: Unit,
-    total: bool,
-    end: u8,
-    json: bool,
-    jobs: Jobs,
-    paths: Vec<OsString>,
-}
+use std::sync::Arc;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    match TABLE.parse(&arguments).and_then(what) {
-        Ok(What::Local(plan)) => measure(&plan).into(),
-        Ok(What::Objects(plan)) => objects::measure(&plan).into(),
-        Err(refused) => refuse(refused, exit::USAGE),
-    }
+    carry_out(TABLE.parse(&arguments), what, |what| match what {
+        What::Local(plan) => measure(&plan),
+        What::Objects(plan) => objects::measure(&plan),
+    })
 }
 
-/// What is counted.
+/// Kind of locations.
 enum What {
-    Local(Plan),
+    Local(Box<Plan>),
     Objects(Box<objects::Plan>),
 }
 
-fn what(typed: Typed) -> Result<What, Refused> {
-    let stored = typed.paths.iter().filter(|path| is_s3(path)).count();
-    if stored == 0 {
-        return plan(typed).map(What::Local);
+fn what(typed: Typed) -> Result<What, String> {
+    if !are_s3(&typed.paths)? {
+        return plan(typed).map(|plan| What::Local(Box::new(plan)));
     }
-    if stored < typed.paths.len() {
-        return Err(Refused::Usage("paths are either all local or all in s3://".into()));
-    }
-    let planned = objects::plan(&typed).map_err(Refused::Usage)?;
+    let planned = objects::plan(&typed)?;
     Ok(What::Objects(Box::new(planned)))
 }
 
-fn plan(typed: Typed) -> Result<Plan, Refused> {
-    let mut options = Options::default();
-    let mut plan = Plan {
-        options,
-        unit: Unit::Bytes(1024),
-        total: false,
-        end: b'\n',
-        json: false,
-        jobs: Jobs::Auto,
-        paths: typed.paths,
-    };
-    let mut summarize = false;
-    let mut asked = Asked::default();
-    for given in &typed.options {
-        if asked.take(given).map_err(Refused::Usage)? {
-            continue;
-        }
-        match given.name {
-            "summarize" => summarize = true,
-            "all" => options.files = true,
-            "max-depth" => {
-                let depth = given.value.to_str().and_then(|text| text.parse().ok());
-                options.depth_max = Some(depth.ok_or_else(|| {
-                    Refused::Usage(format!("--max-depth={}: give a number", given.value.display()))
-                })?);
-            }
-            "total" => plan.total = true,
-            "human-readable" => plan.unit = Unit::Human,
-            "apparent-size" => options.apparent = true,
-            "bytes" => (options.apparent, plan.unit) = (true, Unit::Bytes(1)),
-            "k" => plan.unit = Unit::Bytes(1 << 10),
-            "m" => plan.unit = Unit::Bytes(1 << 20),
-            "count-links" => options.count_links = true,
-            "one-file-system" => options.one_file_system = true,
-            "null" => plan.end = 0,
-            "jobs" => {
-                let cpus = hakobu_sys::process::cpus();
-                plan.jobs = jobs::parse(&given.value, cpus).map_err(Refused::Usage)?;
-            }
-            "objects" => {
-                let message = "--objects is for s3:// locations, and none is given";
-                return Err(Refused::Usage(message.into()));
-            }
-            "json" => plan.json = true,
-            other => return Err(Refused::Usage(format!("--{other} is not known to du"))),
-        }
-    }
-    asked.only_with_objects(false).map_err(Refused::Usage)?;
-    if summarize && options.files {
+fn plan(typed: Typed) -> Result<Plan, String> {
+    let mut plan = TABLE.read(&typed, Plan::default())?;
+    TABLE.check_places(&typed, false, false)?;
+    let options = &mut plan.options;
+    if plan.summarize && options.files {
         let message = "-s and -a contradict each other: one line in all, or one for each file";
-        return Err(Refused::Usage(message.into()));
+        return Err(message.into());
     }
-    if summarize {
+    if plan.summarize {
         if let Some(depth) = options.depth_max.filter(|depth| *depth > 0) {
-            return Err(Refused::Usage(format!(
-                "-s and --max-depth={depth} contradict each other"
-            )));
+            return Err(format!("-s and --max-depth={depth} contradict each other"));
         }
         options.depth_max = Some(0);
     }
+    plan.paths = typed.paths;
     if plan.paths.is_empty() {
         plan.paths.push(".".into());
     }
-    plan.options = options;
     Ok(plan)
 }
 
-/// Counts what the plan names; the exit code.
+/// Counts the arguments of a plan; returns the exit code.
 fn measure(plan: &Plan) -> u8 {
     let escape = Escape::of_locale();
-    let out = Output::stdout();
-    let failed = |path: &[u8], operation: hakobu_transfer::error::Operation, cause: &Cause| {
+    let out = Arc::new(Output::stdout());
+    let failed = |path: &[u8], operation: hakobu_core::error::Operation, cause: &Cause| {
         let shown = escape.path(tool::path(path));
         output::message(&format!("cannot {} '{shown}': {cause}", operation.words()));
     };
@@ -153,18 +88,26 @@ fn measure(plan: &Plan) -> u8 {
             }
         }
     }
-    let limit = tool::open_files_max();
-    let meter = Meter::new(plan.options, &tops, tool::workers(plan.jobs), limit, &failed);
-    let mut sum = 0;
-    for top in &tops {
-        let measured = meter.measure(top, &mut |path, bytes| {
-            let escaped = out.is_terminal() && plan.end == b'\n';
-            out.write(&line(plan, path, bytes, escaped.then_some(escape)));
-        });
-        if let Measured::Bytes(bytes) = measured {
-            sum += bytes;
+    let paths: Vec<&Path> = plan.paths.iter().map(Path::new).collect();
+    let lines = Arc::clone(&out);
+    let progress = Progress::start(Form::of(None, plan.json, false), move |line| lines.write(line));
+    let ((sum, failures), _) = steered(&paths, plan.limits.jobs, |controls, limits| {
+        progress.begins(&controls.meter);
+        let meter = Meter::new(plan.options, &tops, controls, limits.open_dirs_max, &failed);
+        let mut sum = 0;
+        for top in &tops {
+            let measured = meter.measure(top, &mut |path, bytes| {
+                let escaped = out.is_terminal() && plan.end == b'\n';
+                let text = line(plan, path, bytes, escaped.then_some(escape));
+                screen::beside(|| out.write(&text));
+            });
+            if let Measured::Bytes(bytes) = measured {
+                sum += bytes;
+            }
         }
-    }
+        (sum, meter.failures())
+    });
+    progress.finish();
     if plan.total {
         out.write(&match plan.json {
             true => json("total", None, sum),
@@ -175,7 +118,7 @@ fn measure(plan: &Plan) -> u8 {
         output::message(&format!("cannot write standard output: {}", Cause::System(error)));
         return exit::FAILURE;
     }
-    if meter.failures() > 0 { exit::FAILURE } else { exit::OK }
+    if failures > 0 { exit::FAILURE } else { exit::OK }
 }
 
 #[derive(Serialize)]
@@ -214,13 +157,16 @@ fn line(plan: &Plan, path: &[u8], bytes: u64, escape: Option<Escape>) -> Vec<u8>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Refused;
 
     fn planned(line: &str) -> Result<Plan, String> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        TABLE.parse(&arguments).and_then(plan).map_err(|stop| match stop {
-            Refused::Help(_) => "help".into(),
-            Refused::Usage(message) | Refused::Failed { message, .. } => message,
-        })
+        TABLE.parse(&arguments).and_then(|typed| plan(typed).map_err(Refused::Usage)).map_err(
+            |stop| match stop {
+                Refused::Help(_) => "help".into(),
+                Refused::Usage(message) | Refused::Failed { message, .. } => message,
+            },
+        )
     }
 
     #[test]

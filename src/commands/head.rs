@@ -1,47 +1,51 @@
-//! `hakobu head` (and `stat`): what headers say of an object, and whether a bucket is there.
+//! `hakobu head` (and `stat`): the headers of an object, and whether a bucket exists.
 
-use super::{refuse, tool};
+use super::line::carry_out;
+use super::tool;
 use crate::exit;
 use crate::objects::{self, Asked};
-use crate::options::tools::HEAD;
-use crate::options::{Refused, Typed};
+use crate::options::{Opt, Table, Typed, flag, parts};
 use crate::show::json::push_line;
 use crate::show::output::Output;
+use hakobu_s3::blocking::with_store;
+use hakobu_s3::ops::{Head, head_bucket, head_object};
+use hakobu_s3::{Client, Error};
 use hakobu_transfer::location::S3Url;
-use hakobu_transfer::s3::blocking::with_store;
-use hakobu_transfer::s3::ops::{Head, head_bucket, head_object};
-use hakobu_transfer::s3::{Client, Error};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
-struct Plan {
+/// The command line of `head`.
+pub const TABLE: Table<Plan> = Table {
+    command: "head",
+    about: "Show the headers of objects, or whether buckets exist",
+    usage: "hakobu head [OPTIONS] s3://BUCKET[/KEY]...",
+    after: tool::EXIT,
+    options: &[&OPTIONS, &objects::ONE],
+    unbuilt: &[objects::UNBUILT],
+    abbreviates: false,
+};
+
+#[derive(Default)]
+pub struct Plan {
     asked: Asked,
     json: bool,
     places: Vec<(OsString, S3Url)>,
 }
 
+parts!(Plan { asked: Asked });
+
+const OPTIONS: &[Opt<Plan>] = &[flag("json", None, "JSON lines on standard output, nothing else")
+    .sets(|plan, on| plan.json = on)];
+
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let typed = HEAD.parse(&arguments);
-    match typed.and_then(|typed| plan(&typed).map_err(Refused::Usage)) {
-        Ok(plan) => show(&plan).into(),
-        Err(refused) => refuse(refused, exit::USAGE),
-    }
+    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| show(&plan))
 }
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
-    let mut plan = Plan { asked: Asked::default(), json: false, places: Vec::new() };
-    for given in &typed.options {
-        if plan.asked.take(given)? {
-            continue;
-        }
-        match given.name {
-            "json" => plan.json = true,
-            name => return Err(format!("--{name} is not known to head")),
-        }
-    }
+    let mut plan = TABLE.read(typed, Plan::default())?;
     let with_bucket = |typed: &OsStr| {
         let url = objects::url(typed)?;
         match url.bucket.is_empty() {
@@ -158,11 +162,11 @@ impl<'a> Object<'a> {
     }
 }
 
-/// What a person wants to know, the rest of the headers below.
+/// Appends the most important values, and the other headers below.
 fn lines(name: &str, head: &Head, out: &mut Vec<u8>) {
     let object = Object::of(name, head);
     let mut line = |label: &str, value: &str| {
-        // Values come from the server: nothing in them may move a cursor.
+        // Values come from the server: they must not contain control characters.
         let value: String = value.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
         out.extend_from_slice(format!("{label}: {value}\n").as_bytes());
     };
@@ -183,11 +187,11 @@ fn lines(name: &str, head: &Head, out: &mut Vec<u8>) {
     for (name, value) in &object.metadata {
         line(&format!("Metadata {name}"), value);
     }
-    const TOLD: &[&str] = &["content-length", "last-modified", "etag", "content-type"];
+    const MAIN: &[&str] = &["content-length", "last-modified", "etag", "content-type"];
     for (name, value) in &object.headers {
-        let told = TOLD.contains(name)
+        let is_main = MAIN.contains(name)
             || ["x-amz-meta-", "x-amz-checksum-"].iter().any(|start| name.starts_with(start));
-        if !told {
+        if !is_main {
             line(&format!("Header {name}"), value);
         }
     }

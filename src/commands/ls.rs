@@ -1,5 +1,4 @@
-//! `hakobu ls`: which directories and names are listed, in which order; how they look is decided
-//! in the modules below.
+//! `hakobu ls`: selects directories and names and their order; the modules below format them.
 
 mod columns;
 mod entry;
@@ -7,200 +6,75 @@ mod json;
 mod long;
 mod name;
 mod objects;
+mod options;
+mod plan;
 
-use super::{refuse, tool};
+use super::line::carry_out;
+use super::tool;
 use crate::exit;
-use crate::objects::{Asked, is_s3};
-use crate::options::ls::TABLE;
-use crate::options::{Refused, Typed};
+use crate::objects::are_s3;
+use crate::options::Typed;
 use crate::show::escape::Escape;
 use crate::show::output::{self, Output};
 use entry::Entry;
+use hakobu_core::error::{Cause, Operation};
+use hakobu_core::limit::{Limits, Work};
+use hakobu_core::unit::{Jobs, Kind};
 use hakobu_sys::{AsFd, BorrowedFd, dir, meta};
-use hakobu_transfer::engine::handle::{Budget, Handle};
-use hakobu_transfer::error::{Cause, Operation};
-use hakobu_transfer::unit::Kind;
-use name::Names;
+use hakobu_tree::handle::{Budget, Handle};
+pub(super) use options::TABLE;
+use plan::{Form, Order, Plan, Sign};
 use std::ffi::{CStr, CString, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// How entries are told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    Lines,
-    Columns,
-    Long,
-    Json,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    Name,
-    Newest,
-    Largest,
-    AsRead,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hidden {
-    No,
-    /// All but `.` and `..`.
-    Almost,
-    All,
-}
-
-/// A sign behind a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sign {
-    None,
-    Slash,
-    All,
-}
-
-/// What was asked for.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    form: Form,
-    order: Order,
-    hidden: Hidden,
-    reverse: bool,
-    directory: bool,
-    recursive: bool,
-    human: bool,
-    numeric: bool,
-    owner: bool,
-    group: bool,
-    full_time: bool,
-    inode: bool,
-    sign: Sign,
-    names: Names,
-    end: u8,
-    width: usize,
-    paths: Vec<OsString>,
-}
-
-impl Plan {
-    /// Whether names are not enough.
-    fn needs_meta(&self) -> bool {
-        matches!(self.form, Form::Long | Form::Json)
-            || matches!(self.order, Order::Newest | Order::Largest)
-            || self.sign == Sign::All
-    }
-}
-
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let out = Output::stdout();
     let is_terminal = out.is_terminal();
-    let planned = TABLE.parse(&arguments).and_then(|typed| what(typed, is_terminal));
-    match planned {
-        Ok(What::Local(plan)) => Lister::new(&plan, &out).run().into(),
-        Ok(What::Objects(plan)) => objects::list(&plan, &out).into(),
-        Err(refused) => refuse(refused, exit::USAGE),
-    }
+    carry_out(
+        TABLE.parse(&arguments),
+        |typed| what(typed, is_terminal),
+        |what| match what {
+            What::Local(plan) => Lister::new(&plan, &out).run(),
+            What::Objects(plan) => objects::list(&plan, &out),
+        },
+    )
 }
 
-/// What is listed.
+/// Kind of locations.
 enum What {
     Local(Box<Plan>),
     Objects(Box<objects::Plan>),
 }
 
-fn what(typed: Typed, is_terminal: bool) -> Result<What, Refused> {
-    let stored = typed.paths.iter().filter(|path| is_s3(path)).count();
-    if stored == 0 {
+fn what(typed: Typed, is_terminal: bool) -> Result<What, String> {
+    if !are_s3(&typed.paths)? {
         return plan(typed, is_terminal).map(|plan| What::Local(Box::new(plan)));
     }
-    if stored < typed.paths.len() {
-        return Err(Refused::Usage("paths are either all local or all in s3://".into()));
-    }
     let planned = objects::plan(&typed, is_terminal);
-    planned.map(|plan| What::Objects(Box::new(plan))).map_err(Refused::Usage)
+    planned.map(|plan| What::Objects(Box::new(plan)))
 }
 
-fn plan(typed: Typed, is_terminal: bool) -> Result<Plan, Refused> {
-    let escape = Escape::of_locale();
-    let mut plan = Plan {
-        form: if is_terminal { Form::Columns } else { Form::Lines },
-        order: Order::Name,
-        hidden: Hidden::No,
-        reverse: false,
-        directory: false,
-        recursive: false,
-        human: false,
-        numeric: false,
-        owner: true,
-        group: true,
-        full_time: false,
-        inode: false,
-        sign: Sign::None,
-        names: if is_terminal { Names::Quoted(escape) } else { Names::Literal },
-        end: b'\n',
-        width: columns::width(),
-        paths: typed.paths,
-    };
-    let mut json = false;
-    let mut asked = Asked::default();
-    for given in &typed.options {
-        if asked.take(given).map_err(Refused::Usage)? {
-            continue;
-        }
-        match given.name {
-            "l" => plan.form = Form::Long,
-            "all" => plan.hidden = Hidden::All,
-            "almost-all" => plan.hidden = Hidden::Almost,
-            "directory" => plan.directory = true,
-            "recursive" => plan.recursive = true,
-            "t" => plan.order = Order::Newest,
-            "S" => plan.order = Order::Largest,
-            "U" => plan.order = Order::AsRead,
-            "reverse" => plan.reverse = true,
-            "human-readable" => plan.human = true,
-            "numeric-uid-gid" => (plan.form, plan.numeric) = (Form::Long, true),
-            "g" => (plan.form, plan.owner) = (Form::Long, false),
-            "o" => (plan.form, plan.group) = (Form::Long, false),
-            "no-group" => plan.group = false,
-            "full-time" => (plan.form, plan.full_time) = (Form::Long, true),
-            "inode" => plan.inode = true,
-            // As in coreutils, -1 does not take -l back.
-            "1" if plan.form == Form::Long => {}
-            "1" => plan.form = Form::Lines,
-            "C" => plan.form = Form::Columns,
-            "classify" => plan.sign = Sign::All,
-            "p" => plan.sign = Sign::Slash,
-            "hide-control-chars" => plan.names = Names::Marked(escape),
-            "literal" => plan.names = Names::Literal,
-            "zero" => {
-                (plan.end, plan.names) = (0, Names::Literal);
-                if plan.form == Form::Columns {
-                    plan.form = Form::Lines;
-                }
-            }
-            "summarize" => {
-                let message = "--summarize is for s3:// locations, and none is given";
-                return Err(Refused::Usage(message.into()));
-            }
-            "json" => json = true,
-            other => return Err(Refused::Usage(format!("--{other} is not known to ls"))),
-        }
-    }
-    asked.only_with_objects(false).map_err(Refused::Usage)?;
-    if json {
+fn plan(typed: Typed, is_terminal: bool) -> Result<Plan, String> {
+    let mut plan = TABLE.read(&typed, Plan::new(is_terminal))?;
+    TABLE.check_places(&typed, false, false)?;
+    if plan.json {
         plan.form = Form::Json;
     }
+    plan.paths = typed.paths;
     if plan.paths.is_empty() {
         plan.paths.push(".".into());
     }
     Ok(plan)
 }
 
-/// A directory that waits to be listed.
+/// A directory to be listed.
 enum Waiting {
     /// An argument.
     Top(CString),
-    /// One below, with its path.
+    /// A subdirectory, with its path.
     Below(Arc<Handle>, CString, Vec<u8>),
 }
 
@@ -211,18 +85,19 @@ struct Lister<'a> {
     budget: Arc<Budget>,
     long: long::Long,
     code: u8,
-    /// Whether anything was written, so that an empty line comes before the next directory.
+    /// Whether anything was written, so that an empty line precedes the next directory.
     begun: bool,
 }
 
 impl<'a> Lister<'a> {
     fn new(plan: &'a Plan, out: &'a Output) -> Lister<'a> {
         let limit = hakobu_sys::process::raise_open_files_limit();
+        let limits = Limits::new(Work::Walk, Jobs::Fixed(1), None, limit);
         Lister {
             plan,
             out,
             escape: Escape::of_locale(),
-            budget: Budget::for_limit(limit, 1).1,
+            budget: Budget::new(limits.open_dirs_max),
             long: long::Long::new(plan),
             code: exit::OK,
             begun: false,
@@ -244,7 +119,7 @@ impl<'a> Lister<'a> {
         let titled = self.plan.recursive || self.plan.paths.len() > 1;
         self.sort(&mut files);
         if !files.is_empty() {
-            self.tell(dir::cwd(), b"", &files, &waiting);
+            self.write(dir::cwd(), b"", &files, &waiting);
             self.begun = true;
         }
         self.sort(&mut waiting);
@@ -263,7 +138,7 @@ impl<'a> Lister<'a> {
         self.code
     }
 
-    /// An argument: a symlink to a directory stands for it, unless the form shows symlinks.
+    /// Examines an argument: a symlink to a directory is followed, unless the format shows symlinks.
     fn argument(&self, name: &CStr) -> std::io::Result<Entry> {
         let shows_links =
             self.plan.form == Form::Long || self.plan.directory || self.plan.sign == Sign::All;
@@ -285,7 +160,7 @@ impl<'a> Lister<'a> {
         self.code = self.code.max(code);
     }
 
-    /// Lists one directory; those below it go on the stack, if they are wanted.
+    /// Lists one directory; pushes its subdirectories on the stack, if requested.
     fn directory(&mut self, waiting: Waiting, titled: bool, stack: &mut Vec<Waiting>) {
         let (opened, path, code) = match waiting {
             Waiting::Top(name) => {
@@ -314,7 +189,7 @@ impl<'a> Lister<'a> {
         }
         self.sort(&mut entries);
         self.title(&path, titled, &entries);
-        self.tell((*fd).as_fd(), &path, &entries, &[]);
+        self.write((*fd).as_fd(), &path, &entries, &[]);
         if self.plan.recursive {
             let below = entries.iter().rev().filter(|entry| {
                 entry.kind() == Kind::Dir && !matches!(entry.name.to_bytes(), b"." | b"..")
@@ -348,7 +223,7 @@ impl<'a> Lister<'a> {
         }
     }
 
-    /// The headline of a directory, and the room that its entries take.
+    /// Writes the headline of a directory, and the space that its entries use.
     fn title(&mut self, path: &[u8], titled: bool, entries: &[Entry]) {
         if self.plan.form == Form::Json {
             return;
@@ -376,8 +251,8 @@ impl<'a> Lister<'a> {
         self.out.write(&out);
     }
 
-    /// Writes entries of one directory in the wanted form; see [`long::Long::push`].
-    fn tell(&mut self, dir: BorrowedFd<'_>, path: &[u8], entries: &[Entry], also: &[Entry]) {
+    /// Writes entries of one directory in the requested format; see [`long::Long::push`].
+    fn write(&mut self, dir: BorrowedFd<'_>, path: &[u8], entries: &[Entry], also: &[Entry]) {
         let mut out = Vec::with_capacity(64 * entries.len());
         let inode = name::inode_width(entries);
         match self.plan.form {

@@ -1,38 +1,65 @@
-//! `hakobu mpu`: multipart uploads that were begun and never ended.
+//! `hakobu mpu`: unfinished multipart uploads.
 
-use super::{refuse, tool};
+use super::line::carry_out;
+use super::tool;
 use crate::exit;
 use crate::objects::{self, Asked};
-use crate::options::tools::MPU;
-use crate::options::{Refused, Typed};
+use crate::options::{Opt, Table, Typed, flag, parts, put, value};
 use crate::show::json::{Paths, push_line};
 use crate::show::output::Output;
+use hakobu_s3::Error;
+use hakobu_s3::blocking::with_store;
+use hakobu_s3::ops::{Upload, abort_upload, list_uploads};
 use hakobu_transfer::location::S3Url;
-use hakobu_transfer::s3::Error;
-use hakobu_transfer::s3::blocking::with_store;
-use hakobu_transfer::s3::ops::{Upload, abort_upload, list_uploads};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-struct Plan {
+/// The command line of `mpu`.
+pub const TABLE: Table<Plan> = Table {
+    command: "mpu",
+    about: "List unfinished multipart uploads, or abort them and free their storage",
+    usage: "hakobu mpu ls [OPTIONS] s3://BUCKET[/PREFIX]\n       \
+            hakobu mpu abort [OPTIONS] s3://BUCKET[/PREFIX]",
+    after: "abort takes one of --upload-id, --older-than, --all.\n\
+            Exit codes: 0 done, 1 something failed, 2 usage.",
+    options: &[&OPTIONS, &objects::COMMON],
+    unbuilt: &[objects::UNBUILT],
+    abbreviates: false,
+};
+
+const OPTIONS: &[Opt<Plan>] = &[
+    value("upload-id", None, "ID", "only this upload")
+        .reads(|plan, arg| put(&mut plan.upload_id, Some(arg.value.clone()))),
+    value("older-than", None, "TIME", "only uploads that are older: seconds, or 90m, 12h, 7d")
+        .reads(|plan, arg| {
+            let seconds = tool::seconds(&arg.value)
+                .ok_or_else(|| arg.refuse("is no time such as 12h or 7d"))?;
+            put(&mut plan.older_than_s, Some(seconds))
+        }),
+    flag("all", None, "abort: all uploads below the prefix").sets(|plan, on| plan.all = on),
+    flag("json", None, "JSON lines on standard output, nothing else")
+        .sets(|plan, on| plan.json = on),
+];
+
+/// The parsed command line.
+pub struct Plan {
     asked: Asked,
     abort: bool,
     upload_id: Option<OsString>,
     older_than_s: Option<u64>,
+    all: bool,
     json: bool,
     typed: OsString,
     url: S3Url,
 }
 
+parts!(Plan { asked: Asked });
+
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let typed = MPU.parse(&arguments);
-    match typed.and_then(|typed| plan(&typed).map_err(Refused::Usage)) {
-        Ok(plan) => work(&plan).into(),
-        Err(refused) => refuse(refused, exit::USAGE),
-    }
+    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| work(&plan))
 }
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
@@ -44,38 +71,22 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     if url.bucket.is_empty() {
         return Err("s3:// names no bucket: give s3://BUCKET[/PREFIX]".into());
     }
-    let mut plan = Plan {
+    let plan = Plan {
         asked: Asked::default(),
         abort: verb == "abort",
         upload_id: None,
         older_than_s: None,
+        all: false,
         json: false,
         typed: path.clone(),
         url,
     };
-    let mut all = false;
-    for given in &typed.options {
-        if plan.asked.take(given)? {
-            continue;
-        }
-        match given.name {
-            "upload-id" => plan.upload_id = Some(given.value.clone()),
-            "older-than" => {
-                let seconds = tool::seconds(&given.value).ok_or_else(|| {
-                    format!("--older-than={} is no time such as 12h or 7d", given.value.display())
-                })?;
-                plan.older_than_s = Some(seconds);
-            }
-            "all" => all = true,
-            "json" => plan.json = true,
-            name => return Err(format!("--{name} is not known to mpu")),
-        }
-    }
-    let told = plan.upload_id.is_some() || plan.older_than_s.is_some();
-    if plan.abort && !told && !all {
+    let plan = TABLE.read(typed, plan)?;
+    let selective = plan.upload_id.is_some() || plan.older_than_s.is_some();
+    if plan.abort && !selective && !plan.all {
         return Err("say which uploads to abort: --upload-id, --older-than, or --all".into());
     }
-    if all && (told || !plan.abort) {
+    if plan.all && (selective || !plan.abort) {
         return Err("--all stands alone, and only with abort".into());
     }
     Ok(plan)
@@ -100,6 +111,8 @@ fn work(plan: &Plan) -> u8 {
     let done = with_store(&store, async |client| {
         let mut code = exit::OK;
         let uploads = list_uploads(&client, &plan.url.bucket, &plan.url.key).await?;
+        // The start of uploads is by the server's clock.
+        let now_s = now_s.saturating_add(store.clock_ahead_s());
         let mut found = 0;
         for upload in uploads.iter().filter(|upload| plan.concerns(upload, now_s)) {
             found += 1;
@@ -159,11 +172,11 @@ fn line(plan: &Plan, upload: &Upload) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hakobu_transfer::unit::Time;
+    use hakobu_core::unit::Time;
 
     fn planned(line: &str) -> Result<Plan, String> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        plan(&MPU.parse(&words).map_err(|refused| format!("{refused:?}"))?)
+        plan(&TABLE.parse(&words).map_err(|refused| format!("{refused:?}"))?)
     }
 
     #[test]

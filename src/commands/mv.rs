@@ -1,47 +1,53 @@
-//! `hakobu mv`: renames where that is possible, else copies, checks and removes.
+//! `hakobu mv`: renames if possible, else copies, checks and removes.
 
 mod objects;
+mod options;
 
-use super::{Places, Session, joined, nothing, places, refuse, run_transfer};
-use crate::effort::Effort;
+use super::line::carry_out;
+use super::operands::{Operands, operands};
+use super::session::{Session, joined, nothing, run_transfer};
 use crate::exit;
-use crate::objects::{Asked, Concerned};
-use crate::options::{Given, Refused, Typed, mv::TABLE};
+use crate::objects::Concerned;
+use crate::options::{OptArg, Refused, Typed};
 use crate::show::{Line, Wanted, ask, output};
-use hakobu_transfer::error::{Cause, Class, Operation, Problem, quoted};
-use hakobu_transfer::event::{Event, Listener};
-use hakobu_transfer::plan::mv::{Done, Existing, Options, name_in, rename_or_copy};
+use hakobu_core::error::{Cause, Class, Operation, Problem, quoted};
+use hakobu_core::event::{Event, Listener};
+use hakobu_transfer::location::{Location, Sources};
+use hakobu_transfer::plan::mv::{Done, Existing, name_in, rename_or_copy};
 use hakobu_transfer::policy::Policy;
 use hakobu_transfer::run::{Layout, Outcome, Spec};
+use options::Reading;
+pub(super) use options::TABLE;
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let typed = TABLE.parse(&arguments);
-    match typed.and_then(|typed| work_of(&typed).map_err(Refused::Usage)) {
-        Ok(Work::Local(reading, places)) => go(*reading, &places).into(),
-        Ok(Work::Objects(spec, wanted)) => run_transfer(&spec, *wanted, exit::of_copy).into(),
-        Err(refused) => refuse(refused, exit::USAGE),
-    }
+    carry_out(
+        TABLE.parse(&arguments),
+        |typed| work_of(&typed),
+        |work| match work {
+            Work::Local(reading, local) => go(*reading, &local),
+            Work::Objects(spec, wanted) => run_transfer(&spec, *wanted, exit::of_copy),
+        },
+    )
 }
 
-/// What is to be done.
+/// Kind of work.
 enum Work {
-    /// Renames, where that is possible.
-    Local(Box<Reading>, Places),
+    /// Renames if possible.
+    Local(Box<Reading>, Local),
     /// One transfer that removes its sources.
     Objects(Box<Spec>, Box<Wanted>),
 }
 
-/// Describes a move with a store on a side: its options and what they mean.
+/// Describes a move with a store on a side: its options and its spec.
 ///
 /// # Errors
-/// What is wrong with the command line.
-pub fn described(arguments: &[OsString]) -> Result<(Vec<Given>, Spec, Wanted), Refused> {
+/// An invalid command line.
+pub fn described(arguments: &[OsString]) -> Result<(Vec<OptArg>, Spec, Wanted), Refused> {
     let typed = TABLE.parse(arguments)?;
     match work_of(&typed).map_err(Refused::Usage)? {
         Work::Objects(spec, wanted) => Ok((typed.options, *spec, *wanted)),
@@ -49,84 +55,49 @@ pub fn described(arguments: &[OsString]) -> Result<(Vec<Given>, Spec, Wanted), R
     }
 }
 
+/// Paths to rename or copy.
+struct Local {
+    sources: Vec<PathBuf>,
+    target: PathBuf,
+    is_dir: bool,
+}
+
 fn work_of(typed: &Typed) -> Result<Work, String> {
     let (mut reading, places) = reading_of(typed)?;
-    let concerned = Concerned::of(&places.sources, &places.target)?;
-    reading.operations_per_s_max = reading.effort.operations_per_s_max(concerned.any())?;
+    let concerned = Concerned::of(&places.sources, &places.target);
+    reading.operations_per_s_max = reading.limits.operations_per_s_max(concerned.any())?;
     if concerned.any() {
-        let spec = objects::spec(&mut reading, &places, concerned, &typed.options)?;
+        let target = places.target.local();
+        let mut paths = places.sources.paths().iter().map(PathBuf::as_path).chain(target);
+        if paths.any(|path| path.as_os_str() == "-") {
+            let message = "'-' stands for standard input or output with cp only; a file of that \
+                           name is ./-";
+            return Err(message.to_owned());
+        }
+        TABLE.check_places(typed, true, concerned.target)?;
+        let spec = objects::spec(&mut reading, &places, concerned)?;
         return Ok(Work::Objects(Box::new(spec), Box::new(reading.wanted)));
     }
-    reading.objects.only_with_objects(false)?;
-    if reading.dry_run {
-        return Err("--dry-run is for s3:// locations, and none is given".into());
-    }
-    Ok(Work::Local(Box::new(reading), places))
+    TABLE.check_places(typed, false, false)?;
+    let Operands { sources, target, is_dir } = places;
+    let local = Local { sources: sources.paths().to_vec(), target: target.spelled(), is_dir };
+    Ok(Work::Local(Box::new(reading), local))
 }
 
-/// What the options have said.
-#[derive(Default)]
-struct Reading {
-    options: Options,
-    wanted: Wanted,
-    backup: bool,
-    suffix: Option<Vec<u8>>,
-    /// One of `-n`, `-f`, `-i` was given.
-    decided: bool,
-    no_target_dir: bool,
-    target_dir: Option<OsString>,
-    effort: Effort,
-    operations_per_s_max: Option<u64>,
-    verbose: bool,
-    dry_run: bool,
-    objects: Asked,
-}
-
-fn reading_of(typed: &Typed) -> Result<(Reading, Places), String> {
-    let mut reading = Reading::default();
-    for given in &typed.options {
-        reading.take(given)?;
-    }
-    let paths = typed.paths.iter().map(PathBuf::from).collect();
-    let places =
-        places(paths, Vec::new(), reading.target_dir.as_deref(), reading.no_target_dir, false)?;
+fn reading_of(typed: &Typed) -> Result<(Reading, Operands), String> {
+    let mut reading = TABLE.read(typed, Reading::default())?;
+    let places = operands(
+        &typed.paths,
+        Vec::new(),
+        reading.target_dir.as_deref(),
+        reading.no_target_dir,
+        false,
+    )?;
     reading.finish()?;
     Ok((reading, places))
 }
 
 impl Reading {
-    fn take(&mut self, given: &Given) -> Result<(), String> {
-        if self.objects.take(given)? || self.effort.take(given)? {
-            return Ok(());
-        }
-        let wrong = |why: &str| format!("--{}={} {why}", given.name, given.value.display());
-        let mut decide = |existing| (self.options.existing, self.decided) = (existing, true);
-        match given.name {
-            "no-clobber" => decide(Existing::Keep),
-            "force" => decide(Existing::Replace),
-            "interactive" => decide(Existing::Ask(ask("mv", "overwrite"))),
-            "update" => match given.value.to_str() {
-                Some("" | "older") => self.options.update = true,
-                _ => return Err(wrong("is not built")),
-            },
-            "b" => self.backup = true,
-            "suffix" => {
-                (self.backup, self.suffix) = (true, Some(given.value.as_bytes().to_vec()));
-            }
-            "target-directory" => self.target_dir = Some(given.value.clone()),
-            "no-target-directory" => self.no_target_dir = true,
-            "joblog" => self.wanted.joblog = Some(given.value.clone()),
-            // Directories are moved with all that is in them anyway.
-            "recursive" => {}
-            "dry-run" => self.dry_run = true,
-            "verbose" => self.verbose = true,
-            "progress" => self.wanted.progress = true,
-            "json" => self.wanted.json = true,
-            name => return Err(format!("--{name} is not built")),
-        }
-        Ok(())
-    }
-
     fn finish(&mut self) -> Result<(), String> {
         if !self.decided && std::io::stdin().is_terminal() {
             self.options.existing = Existing::AskIfReadOnly(ask("mv", "replace read-only"));
@@ -142,9 +113,10 @@ impl Reading {
             self.options.backup = Some(suffix);
         }
         let wanted = &mut self.wanted;
+        wanted.links = std::mem::take(&mut self.links).links()?;
         (wanted.command, wanted.done) = ("mv", "moved");
         wanted.stat = self.objects.stat;
-        (wanted.explain, wanted.priority) = (self.effort.explain, self.effort.priority);
+        (wanted.explain, wanted.priority) = (self.limits.explain, self.limits.priority);
         wanted.resume = "each file is whole, either where it was or where it goes; what is left \
                          to move can be moved with hakobu sync -aHAX --remove-source-files";
         wanted.line = match (self.verbose, wanted.json) {
@@ -152,23 +124,24 @@ impl Reading {
             (true, false) => Line::Arrow("copied"),
             (true, true) => Line::Json,
         };
-        (wanted.problems, wanted.totals) = (self.verbose, wanted.progress);
+        (wanted.problems, wanted.totals) = (self.verbose, wanted.progress == Some(true));
         Ok(())
     }
 
     fn spec(&self, from: &Path, to: &Path, policy: Policy) -> Spec {
         Spec {
-            sources: vec![from.to_owned()],
-            target: to.to_owned(),
+            sources: Sources::Paths(vec![from.to_owned()]),
+            target: Location::Local(to.to_owned()),
             layout: Layout::Cp { no_target_dir: true, target_is_dir: false, parents: false },
             files_from: None,
             policy,
-            jobs: self.effort.jobs,
-            bytes_per_s_max: self.effort.bytes_per_s_max,
+            jobs: self.limits.jobs,
+            jobs_per_file: self.limits.jobs_per_file,
+            bytes_per_s_max: self.limits.bytes_per_s_max,
             operations_per_s_max: self.operations_per_s_max,
-            memory_bytes_max: self.effort.memory_bytes_max,
-            remember: self.effort.remember,
-            prove: self.effort.prove,
+            memory_bytes_max: self.limits.memory_bytes_max,
+            remember: self.limits.remember,
+            prove: self.limits.prove,
             items: self.wanted.items(),
             items_unchanged: false,
             mkpath: false,
@@ -178,7 +151,7 @@ impl Reading {
     }
 }
 
-fn go(reading: Reading, places: &Places) -> u8 {
+fn go(reading: Reading, places: &Local) -> u8 {
     let into_dir = !reading.no_target_dir && places.target.is_dir();
     if places.is_dir && !into_dir {
         output::message(&format!("{} is not a directory", quoted(&places.target)));
@@ -202,14 +175,17 @@ fn go(reading: Reading, places: &Places) -> u8 {
 fn move_one(reading: &Reading, session: &Session, from: &Path, to: &Path) -> Outcome {
     let mut outcome = nothing();
     match rename_or_copy(from, to, &reading.options) {
-        Ok(Done::Renamed { backup }) => {
+        Ok(Done::Renamed { backup, warning }) => {
+            if let Some(text) = warning {
+                session.show.event(Event::Warning(text));
+            }
             session.show.renamed(from, to, backup.as_deref());
             outcome.totals.files = 1;
         }
         Ok(Done::Left) => outcome.totals.skipped = 1,
         Ok(Done::OtherVolume(policy)) => {
             outcome = session.run(&reading.spec(from, to, *policy));
-            // Whatever the engine says, a move whose source is still there did not happen.
+            // A move whose source still exists did not happen, whatever the engine reports.
             if outcome.totals.failed == 0
                 && outcome.totals.vanished == 0
                 && !outcome.stopped
@@ -276,5 +252,18 @@ mod tests {
         assert_eq!(suffix("a b"), None);
         assert_eq!(read("-bn a b").err().as_deref(), Some("-b and -n cannot be used together"));
         assert!(read("-b --suffix=a/b a b").is_err());
+    }
+    #[test]
+    fn file_options_are_refused_with_objects() {
+        let refused = |line: &str| {
+            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            work_of(&TABLE.parse(&words).unwrap()).err()
+        };
+        assert_eq!(refused("-f a s3://abc/b"), None);
+        let message = refused("-b a s3://abc/b");
+        assert_eq!(message.as_deref(), Some("-b is not built for s3://"));
+        let message = refused("--dry-run a b");
+        let expected = "--dry-run is for s3:// locations, and none is given";
+        assert_eq!(message.as_deref(), Some(expected));
     }
 }

@@ -1,49 +1,80 @@
 //! `hakobu pipe`: standard input into an object.
 
-use super::{refuse, tool};
-use crate::effort::Effort;
+use super::line::carry_out;
+use super::tool;
+use crate::limits::{self, Limits};
 use crate::objects::{self, Asked};
-use crate::options::tools::PIPE;
-use crate::options::{Refused, Typed};
+use crate::options::{Opt, Refused, Table, Typed, flag, parts};
 use crate::show::output;
+use crate::show::progress::{Form, Progress};
 use crate::{exit, signals};
-use hakobu_transfer::limit::Limiter;
+use hakobu_core::limit::Limiter;
+use hakobu_core::meter::Meter;
+use hakobu_s3::Store;
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::{Stream, content_type, upload_stream};
 use hakobu_transfer::run::Objects;
-use hakobu_transfer::s3::Store;
 use http::HeaderValue;
 use http::header::{CONTENT_TYPE, IF_NONE_MATCH};
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-/// Bytes in flight, unless told otherwise.
+/// Default limit on bytes in flight.
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
 
-/// What was asked for.
+/// The command line of `pipe`.
+pub const TABLE: Table<Reading> = Table {
+    command: "pipe",
+    about: "Upload standard input to an object, in parts if it is large",
+    usage: "hakobu pipe [OPTIONS] s3://BUCKET/KEY",
+    after: tool::EXIT,
+    options: &[
+        &OPTIONS,
+        &objects::COMMON,
+        &objects::RAW,
+        &objects::WRITE,
+        &limits::BWLIMIT,
+        &limits::MEMORY,
+        &limits::PRIORITY,
+    ],
+    unbuilt: &[objects::UNBUILT],
+    abbreviates: false,
+};
+
+/// The options read so far.
+#[derive(Default)]
+pub struct Reading {
+    asked: Asked,
+    limits: Limits,
+    keeps: bool,
+}
+
+parts!(Reading { asked: Asked, limits: Limits });
+
+const OPTIONS: &[Opt<Reading>] =
+    &[flag("no-clobber", Some('n'), "never replace an object").sets(|it, on| it.keeps = on)];
+
+/// The parsed command line.
 struct Plan {
     objects: Objects,
-    effort: Effort,
+    limits: Limits,
     path: OsString,
     url: S3Url,
 }
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let typed = PIPE.parse(&arguments);
-    match typed.and_then(|typed| plan(&typed).map_err(Refused::Usage)) {
-        Ok(plan) => upload(plan).into(),
-        Err(refused) => refuse(refused, exit::USAGE),
-    }
+    begin(TABLE.parse(&arguments))
+}
+
+/// Runs a parsed command line.
+pub fn begin(typed: Result<Typed, Refused>) -> ExitCode {
+    carry_out(typed, |typed| plan(&typed), upload)
 }
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
-    let (mut asked, mut effort) = (Asked::default(), Effort::default());
-    for given in &typed.options {
-        if !asked.take(given)? && !effort.take(given)? {
-            return Err(format!("--{} is not known to pipe", given.name));
-        }
-    }
+    let Reading { asked, limits, keeps } = TABLE.read(typed, Reading::default())?;
     let [path] = typed.paths.as_slice() else {
         return Err("give one object: s3://BUCKET/KEY".into());
     };
@@ -51,13 +82,14 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     if url.key.ends_with(b"/") {
         return Err("a key that ends with a slash stands for a prefix".into());
     }
-    let objects = asked.objects()?;
-    effort.check_memory(objects.options.part_bytes)?;
-    Ok(Plan { objects, effort, path: path.clone(), url })
+    let mut objects = asked.objects()?;
+    objects.options.if_none_match |= keeps;
+    limits.check_memory(objects.options.part_bytes)?;
+    Ok(Plan { objects, limits, path: path.clone(), url })
 }
 
-fn upload(Plan { objects, effort, path, url }: Plan) -> u8 {
-    if let Err(message) = effort.priority.apply() {
+fn upload(Plan { objects, limits, path, url }: Plan) -> u8 {
+    if let Err(message) = limits.priority.apply() {
         output::message(&message);
         return exit::FAILURE;
     }
@@ -81,7 +113,10 @@ fn upload(Plan { objects, effort, path, url }: Plan) -> u8 {
     if options.guess_content_type && !typed_content {
         headers.extend(content_type(&url.key).map(|value| (CONTENT_TYPE, value)));
     }
-    let limiter = effort.bytes_per_s_max.map(Limiter::new);
+    let meter = Arc::new(Meter::new(1));
+    let progress = Progress::start(Form::of(None, false, false), |_| {});
+    progress.begins(&meter);
+    let limiter = limits.bytes_per_s_max.map(Limiter::new);
     let stream = Stream {
         store: &store,
         bucket: &url.bucket,
@@ -89,10 +124,10 @@ fn upload(Plan { objects, effort, path, url }: Plan) -> u8 {
         headers,
         part_bytes: options.part_bytes,
         concurrency: options.concurrency,
-        memory_bytes_max: effort.memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
+        memory_bytes_max: limits.memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
         limiter: limiter.as_ref(),
         control: &control,
-        progress: &|_| {},
+        progress: &|bytes| meter.lane(0).bytes(bytes),
     };
     match upload_stream(&stream, std::io::stdin()) {
         Ok(_) => exit::OK,

@@ -1,14 +1,14 @@
-//! `hakobu presign`: URLs that let anybody read an object for a while.
+//! `hakobu presign`: URLs that grant temporary read access to an object.
 
-use super::{refuse, tool};
+use super::line::carry_out;
+use super::tool;
 use crate::exit;
 use crate::objects::{self, Asked};
-use crate::options::tools::PRESIGN;
-use crate::options::{Refused, Typed};
+use crate::options::{Opt, Table, Typed, parts, put, value};
 use crate::show::output::Output;
+use hakobu_s3::blocking::with_store;
+use hakobu_s3::{Request, presign};
 use hakobu_transfer::location::S3Url;
-use hakobu_transfer::s3::blocking::with_store;
-use hakobu_transfer::s3::{Request, presign};
 use http::Method;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -17,36 +17,44 @@ use std::time::Duration;
 /// aws's default.
 const EXPIRES_S: u64 = 3600;
 
-struct Plan {
+/// The command line of `presign`.
+pub const TABLE: Table<Plan> = Table {
+    command: "presign",
+    about: "Create URLs that give temporary read access to an object",
+    usage: "hakobu presign [OPTIONS] s3://BUCKET/KEY...",
+    after: tool::EXIT,
+    options: &[&OPTIONS, &objects::ONE],
+    unbuilt: &[objects::UNBUILT],
+    abbreviates: false,
+};
+
+pub struct Plan {
     asked: Asked,
     expires_s: u64,
     places: Vec<(OsString, S3Url)>,
 }
 
+parts!(Plan { asked: Asked });
+
+const OPTIONS: &[Opt<Plan>] =
+    &[value("expires-in", None, "TIME", "seconds, or 90m, 12h, 7d; default: one hour")
+        .alias(&["expire"])
+        .reads(|plan, arg| {
+            let seconds = tool::seconds(&arg.value);
+            put(
+                &mut plan.expires_s,
+                seconds.ok_or_else(|| arg.refuse("is no time such as 3600 or 12h"))?,
+            )
+        })];
+
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let typed = PRESIGN.parse(&arguments);
-    match typed.and_then(|typed| plan(&typed).map_err(Refused::Usage)) {
-        Ok(plan) => show(&plan).into(),
-        Err(refused) => refuse(refused, exit::USAGE),
-    }
+    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| show(&plan))
 }
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
-    let mut plan = Plan { asked: Asked::default(), expires_s: EXPIRES_S, places: Vec::new() };
-    for given in &typed.options {
-        if plan.asked.take(given)? {
-            continue;
-        }
-        match given.name {
-            "expires-in" => {
-                plan.expires_s = tool::seconds(&given.value).ok_or_else(|| {
-                    format!("--expires-in={} is no time such as 3600 or 12h", given.value.display())
-                })?;
-            }
-            name => return Err(format!("--{name} is not known to presign")),
-        }
-    }
+    let plan = Plan { asked: Asked::default(), expires_s: EXPIRES_S, places: Vec::new() };
+    let mut plan = TABLE.read(typed, plan)?;
     plan.places =
         objects::all(&typed.paths, objects::object_url, "give an object: s3://BUCKET/KEY")?;
     Ok(plan)

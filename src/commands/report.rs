@@ -1,109 +1,150 @@
-//! `hakobu report`: what campaigns found, as a page, an article or a table.
+//! `hakobu report`: results of campaigns as a page, an article or a table.
 
-use super::refuse;
-use super::watch::files::Target;
+mod png;
+
+use super::line::carry_out;
+use super::watch::files::{Target, is_stdout, or_stdout};
 use crate::exit;
-use crate::options::report::TABLE;
-use crate::options::{Refused, Typed};
-use crate::show::output::{self, Output};
+use crate::options::{Opt, OptArg, Table, Typed, parts, put, value};
+use crate::show::output;
+use crate::show::progress::{Form, Progress};
+use hakobu_core::meter::Meter;
+use hakobu_lab::analysis::Baseline;
 use hakobu_lab::report::{Format, Lang, Part, render};
-use hakobu_lab::results::read::read;
+use hakobu_lab::results::read::{bytes_of, read_counted};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let typed = TABLE.parse(&arguments);
-    match typed.and_then(|typed| plan(typed).map_err(Refused::Usage)) {
-        Ok(plan) => match report(&plan) {
-            Ok(()) => exit::OK.into(),
-            Err(message) => {
-                output::message(&message);
-                exit::FAILURE.into()
-            }
-        },
-        Err(refused) => refuse(refused, exit::USAGE),
-    }
+    carry_out(TABLE.parse(&arguments), plan, |plan| match report(&plan) {
+        Ok(()) => exit::OK,
+        Err(message) => {
+            output::message(&message);
+            exit::FAILURE
+        }
+    })
 }
 
-/// What the command line asks for.
+/// The command line of `report`.
+pub const TABLE: Table<Reading> = Table {
+    command: "report",
+    about: "Make a page, an article or a table of what campaigns found",
+    usage: "hakobu report [OPTIONS] RESULT...",
+    after: "RESULT is a folder of results, as bench makes them (results.jsonl, samples.jsonl). \
+            Several stand side by side: the same campaign on other machines or with other settings.\n\
+            html is one file that loads nothing and says everything without scripts; md is for an \
+            article or an issue; csv has the raw runs, json the analysis, svg and png the pictures \
+            (png needs rsvg-convert, resvg, inkscape or chromium). CSV and JSON are the same in every \
+            language. hakobu help report-guide describes them.\n\
+            Exit codes: 0; 1 a result could not be read, or the report not be written; 2 usage.",
+    options: &[&OPTIONS],
+    unbuilt: &[],
+    abbreviates: false,
+};
+
+/// The options read so far.
+#[derive(Default)]
+pub struct Reading {
+    output: Option<PathBuf>,
+    format: Option<Format>,
+    lang: Lang,
+    baseline: Option<Baseline>,
+}
+
+parts!(Reading {});
+
+const OPTIONS: &[Opt<Reading>] = &[
+    value("output", Some('o'), "FILE", "write to FILE, not to standard output (also: -)")
+        .reads(|it, arg| put(&mut it.output, Some(arg.path()))),
+    value(
+        "format",
+        None,
+        "FORMAT",
+        "html, md, csv, json, svg or png (default: as the name of FILE ends; md without FILE)",
+    )
+    .reads(|it, arg| {
+        let known = arg.value.to_str().and_then(Format::of_name);
+        let format = known.ok_or_else(|| arg.wrong("give html, md, csv, json, svg or png"))?;
+        put(&mut it.format, Some(format))
+    }),
+    value("lang", None, "LANG", "language of the text: en (default) or ja").reads(|it, arg| {
+        let known = arg.value.to_str().and_then(Lang::of_code);
+        put(&mut it.lang, known.ok_or_else(|| arg.wrong("give en or ja"))?)
+    }),
+    value("baseline", None, "NAME=VALUE", "compare every setting with this one: jobs=10")
+        .reads(|it, arg| put(&mut it.baseline, Some(baseline(arg)?))),
+];
+
+/// Parses `--baseline`.
+pub(super) fn baseline(arg: &OptArg) -> Result<Baseline, String> {
+    Baseline::parse(arg.text()?).map_err(|why| arg.wrong(&why))
+}
+
+/// The parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 struct Plan {
     results: Vec<PathBuf>,
-    /// `None`: standard output.
-    output: Option<PathBuf>,
+    output: PathBuf,
     format: Format,
     lang: Lang,
+    baseline: Option<Baseline>,
 }
 
 fn plan(typed: Typed) -> Result<Plan, String> {
-    let (mut output, mut format, mut lang) = (None, None, Lang::default());
-    for given in &typed.options {
-        match given.name {
-            "output" => output = Some(PathBuf::from(&given.value)),
-            "format" => {
-                let known = given.value.to_str().and_then(Format::of_name);
-                let why = "give html, md, csv, json or svg";
-                format = Some(known.ok_or_else(|| given.wrong(why))?);
-            }
-            "lang" => {
-                let known = given.value.to_str().and_then(Lang::of_code);
-                lang = known.ok_or_else(|| given.wrong("give en or ja"))?;
-            }
-            other => return Err(format!("--{other} is not known to report")),
-        }
-    }
+    let Reading { output, format, lang, baseline } = TABLE.read(&typed, Reading::default())?;
     if typed.paths.is_empty() {
         return Err("give a folder of results".into());
     }
-    let output = output.filter(|path| path.as_os_str() != "-");
-    let format = match (format, &output) {
-        (Some(format), _) => format,
-        (None, Some(path)) => by_name(path)?,
-        (None, None) => Format::Markdown,
+    let output = or_stdout(output);
+    let format = match format {
+        Some(format) => format,
+        None if is_stdout(&output) => Format::Markdown,
+        None => by_name(&output)?,
     };
     let results = typed.paths.into_iter().map(PathBuf::from).collect();
-    Ok(Plan { results, output, format, lang })
+    Ok(Plan { results, output, format, lang, baseline })
 }
 
-/// The format that the name of a file says.
+/// Returns the format for the extension of a file.
 pub(super) fn by_name(path: &Path) -> Result<Format, String> {
     let end = path.extension().and_then(|end| end.to_str()).map(str::to_lowercase);
     end.as_deref().and_then(Format::of_name).ok_or_else(|| {
         format!(
-            "--output={}: its name does not end in .html, .md, .csv, .json or .svg: give --format",
+            "--output={}: its name does not end in .html, .md, .csv, .json, .svg or .png: give --format",
             path.display()
         )
     })
 }
 
-/// Reads, analyses, writes. The error is a sentence.
+/// Reads, analyses and writes. The error is a sentence.
 fn report(plan: &Plan) -> Result<(), String> {
-    // What cannot be written is known before anything is read.
-    let target = plan.output.as_deref().map(Target::open).transpose()?;
+    // Open the output before reading, to fail early.
+    let target = Target::open(&plan.output)?;
+    let meter = Arc::new(Meter::new(1));
+    let lane = meter.lane(0);
+    lane.found(plan.results.len() as u64);
+    lane.ahead(plan.results.iter().map(|path| bytes_of(path)).sum());
+    meter.all_found();
+    let progress = Progress::start(Form::of(None, false, false), |_| {});
+    progress.begins(&meter);
     let parts = plan.results.iter().map(|path| -> Result<Part, String> {
-        Ok(Part::new(read(path)?, plan.format.lang(plan.lang)))
+        let lang = plan.format.lang(plan.lang);
+        let mut part = Part::new(read_counted(path, &|bytes| lane.bytes(bytes))?, lang);
+        lane.done(1);
+        if let Some(baseline) = &plan.baseline {
+            part.analysis.compare_with(&part.results, baseline, lang)?;
+        }
+        Ok(part)
     });
     let parts: Vec<Part> = parts.collect::<Result<_, String>>()?;
-    put(target, &render(&parts, plan.format, plan.lang)?)
-}
-
-/// Writes a text to its file, or to standard output where there is none.
-pub(super) fn put(target: Option<Target>, text: &str) -> Result<(), String> {
-    match target {
-        Some(mut target) => {
-            target.write(text);
-            target.finish()
-        }
-        None => {
-            let output = Output::stdout();
-            output.write(text.as_bytes());
-            match output.finish() {
-                Some(error) => Err(format!("cannot write to standard output: {error}")),
-                None => Ok(()),
-            }
-        }
+    progress.finish();
+    let text = render(&parts, plan.format, plan.lang)?;
+    match plan.format {
+        Format::Png => target.deliver(png::of_svg(&text)?),
+        _ => target.deliver(text),
     }
 }
 
@@ -121,7 +162,7 @@ mod tests {
         for (line, said) in [
             ("", "give a folder of results"),
             ("-o a.html", "give a folder of results"),
-            ("--format=pdf a", "--format=pdf: give html, md, csv, json or svg"),
+            ("--format=pdf a", "--format=pdf: give html, md, csv, json, svg or png"),
             ("--lang=de a", "--lang=de: give en or ja"),
             ("-o report a", "--output=report: its name does not end in .html"),
             ("-o a.pdf a", "--output=a.pdf: its name does not end in .html"),
@@ -134,15 +175,16 @@ mod tests {
     #[test]
     fn formats() {
         for (line, format, output) in [
-            ("a", Format::Markdown, None),
-            ("a b -o c.html", Format::Html, Some("c.html")),
-            ("a -o c.CSV", Format::Csv, Some("c.CSV")),
-            ("a -o c.txt --format json", Format::Json, Some("c.txt")),
-            ("a -o - --format svg", Format::Svg, None),
-            ("a -o -", Format::Markdown, None),
+            ("a", Format::Markdown, "-"),
+            ("a b -o c.html", Format::Html, "c.html"),
+            ("a -o c.CSV", Format::Csv, "c.CSV"),
+            ("a -o c.txt --format json", Format::Json, "c.txt"),
+            ("a -o - --format svg", Format::Svg, "-"),
+            ("a -o c.png", Format::Png, "c.png"),
+            ("a -o -", Format::Markdown, "-"),
         ] {
             let plan = read(line).unwrap();
-            assert_eq!((plan.format, plan.output), (format, output.map(PathBuf::from)), "{line}");
+            assert_eq!((plan.format, plan.output), (format, output.into()), "{line}");
         }
         assert_eq!(read("a --lang ja").unwrap().lang, Lang::Ja);
     }

@@ -1,45 +1,125 @@
-//! `hakobu results`: lists, shows, removes, imports and exports what `bench` measured.
+//! `hakobu results`: lists, shows, removes, imports and exports results of `bench`.
 
-use super::bench::{new_folder, now, show, write_file};
-use super::refuse;
-use crate::options::results::TABLE;
-use crate::options::{Refused, Typed};
+use super::bench::{new_folder, now, show};
+use super::line::carry_out;
+use super::report::baseline;
+use super::watch::files::{or_stdout, write_file};
+use crate::options::{Opt, OptArg, Table, Typed, flag, parts, put, value};
 use crate::show::{confirmed, output};
-use crate::{exit, places};
+use crate::{exit, xdg};
+use hakobu_core::error::{Cause, quoted};
+use hakobu_lab::analysis::Baseline;
 use hakobu_lab::report::{self, Lang, Part, render};
 use hakobu_lab::results::read::{RUNS_FILE, read};
 use hakobu_lab::results::store::{self, Listed, Store};
 use hakobu_lab::results::{Line, Results, import, write};
-use hakobu_transfer::error::{Cause, quoted};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let typed = TABLE.parse(&arguments);
-    match typed.and_then(|typed| plan(&typed).map_err(Refused::Usage)) {
-        Ok(plan) => plan.run().into(),
-        Err(refused) => refuse(refused, exit::USAGE),
-    }
+    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| plan.run())
 }
 
-/// What `export` writes.
+/// Format of `export`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Csv,
     Hyperfine,
 }
 
-/// What is to be done.
+/// The parsed action.
 #[derive(Debug, PartialEq, Eq)]
 enum Plan {
     List { within: Option<PathBuf> },
-    Show { result: Option<OsString>, no_color: bool },
+    Show { result: Option<OsString>, no_color: bool, baseline: Option<Baseline> },
     Remove { results: Vec<OsString>, force: bool },
     Import { files: Vec<PathBuf>, name: Option<String>, output: Option<PathBuf> },
     Export { result: Option<OsString>, format: Format, output: Option<PathBuf> },
 }
+
+/// The command line of `results`.
+pub const TABLE: Table<Reading> = Table {
+    command: "results",
+    about: "List, show, remove, import and export what bench measured",
+    usage: "hakobu results ls [DIR]\n       \
+            hakobu results show [RESULT]\n       \
+            hakobu results rm [-f] RESULT...\n       \
+            hakobu results import [OPTIONS] FILE...\n       \
+            hakobu results export [OPTIONS] [RESULT]",
+    after: "RESULT is a folder of results, or the name of one as ls shows it; without one, the \
+            newest. ls lists those in DIR (default: where bench puts them).\n\
+            import makes a folder of the JSON that hyperfine or fio wrote; several files of one \
+            program are one campaign.\n\
+            rm asks before it removes, unless -f is given, and removes nothing but folders of results.\n\
+            Exit codes: 0 done, 1 something could not be done, 2 usage.",
+    options: &[&OPTIONS],
+    unbuilt: &[],
+    abbreviates: false,
+};
+
+/// The arguments read so far.
+pub struct Reading {
+    /// As typed.
+    action: String,
+    plan: Plan,
+}
+
+parts!(Reading {});
+
+impl Reading {
+    fn refuse(&self, arg: &OptArg) -> Result<(), String> {
+        Err(format!("--{} does not go with {}", arg.name, self.action))
+    }
+}
+
+const OPTIONS: &[Opt<Reading>] = &[
+    flag("force", Some('f'), "rm: do not ask").reads(|it, arg| match &mut it.plan {
+        Plan::Remove { force, .. } => put(force, true),
+        _ => it.refuse(arg),
+    }),
+    value(
+        "format",
+        None,
+        "FORMAT",
+        "export: csv (a line for each run, the default) or hyperfine (its JSON)",
+    )
+    .reads(|it, arg| match &mut it.plan {
+        Plan::Export { format, .. } => match arg.value.to_str() {
+            Some("csv") => put(format, Format::Csv),
+            Some("hyperfine") => put(format, Format::Hyperfine),
+            _ => Err(arg.wrong("csv and hyperfine can be had")),
+        },
+        _ => it.refuse(arg),
+    }),
+    value("output", Some('o'), "PATH", "export: the file; import: the folder").reads(|it, arg| {
+        match &mut it.plan {
+            Plan::Export { output, .. } | Plan::Import { output, .. } => {
+                put(output, Some(arg.path()))
+            }
+            _ => it.refuse(arg),
+        }
+    }),
+    value("name", Some('n'), "NAME", "import: its name (default: the first file's name)").reads(
+        |it, arg| match &mut it.plan {
+            Plan::Import { name, .. } => {
+                let arg = arg.value.to_str().filter(|name| is_name(name));
+                put(name, Some(arg.ok_or("--name takes letters, digits and dashes")?.to_owned()))
+            }
+            _ => it.refuse(arg),
+        },
+    ),
+    flag("no-color", None, "show: without colours").reads(|it, arg| match &mut it.plan {
+        Plan::Show { no_color, .. } => put(no_color, true),
+        _ => it.refuse(arg),
+    }),
+    value("baseline", None, "NAME=VALUE", "show: compare every setting with this one: jobs=10")
+        .reads(|it, arg| match &mut it.plan {
+            Plan::Show { baseline, .. } => put(baseline, Some(self::baseline(arg)?)),
+            _ => it.refuse(arg),
+        }),
+];
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
     const WHAT: &str = "say what to do: ls, show, rm, import or export";
@@ -54,9 +134,9 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
         [] => Err(format!("{action} needs {what}")),
         all => Ok(all.to_vec()),
     };
-    let mut plan = match action {
+    let plan = match action {
         "ls" | "list" => Plan::List { within: at_most_one()?.map(PathBuf::from) },
-        "show" => Plan::Show { result: at_most_one()?, no_color: false },
+        "show" => Plan::Show { result: at_most_one()?, no_color: false, baseline: None },
         "rm" => Plan::Remove { results: some("results to remove")?, force: false },
         "import" => {
             let files = some("files of hyperfine or fio")?;
@@ -66,31 +146,8 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
         "export" => Plan::Export { result: at_most_one()?, format: Format::Csv, output: None },
         other => return Err(format!("'{other}' is nothing to do with results; {WHAT}")),
     };
-    for given in &typed.options {
-        match (&mut plan, given.name) {
-            (Plan::Remove { force, .. }, "force") => *force = true,
-            (Plan::Show { no_color, .. }, "no-color") => *no_color = true,
-            (Plan::Export { format, .. }, "format") => {
-                *format = match given.value.to_str() {
-                    Some("csv") => Format::Csv,
-                    Some("hyperfine") => Format::Hyperfine,
-                    _ => {
-                        let value = given.value.display();
-                        return Err(format!("--format={value}: csv and hyperfine can be had"));
-                    }
-                }
-            }
-            (Plan::Export { output, .. } | Plan::Import { output, .. }, "output") => {
-                *output = Some(PathBuf::from(&given.value));
-            }
-            (Plan::Import { name, .. }, "name") => {
-                let given = given.value.to_str().filter(|name| is_name(name));
-                *name = Some(given.ok_or("--name takes letters, digits and dashes")?.to_owned());
-            }
-            (_, name) => return Err(format!("--{name} does not go with {action}")),
-        }
-    }
-    Ok(plan)
+    let reading = Reading { action: action.to_owned(), plan };
+    Ok(TABLE.read(typed, reading)?.plan)
 }
 
 fn is_name(name: &str) -> bool {
@@ -100,12 +157,15 @@ fn is_name(name: &str) -> bool {
 }
 
 impl Plan {
-    /// Does it; the exit code.
+    /// Runs it; returns the exit code.
     fn run(&self) -> u8 {
         let done = match self {
             Plan::List { within } => list(within.as_deref()),
-            Plan::Show { result, no_color } => {
-                load(result).map(|results| output::text(&show::report(&results, *no_color)))
+            Plan::Show { result, no_color, baseline } => {
+                let look = show::look(*no_color);
+                let report = load(result)
+                    .and_then(|results| show::report(&results, &look, baseline.as_ref()));
+                report.map(|report| output::text(&report))
             }
             Plan::Remove { results, force } => return remove(results, *force),
             Plan::Import { files, name, output } => {
@@ -127,11 +187,10 @@ fn failed(message: &str) -> u8 {
     exit::FAILURE
 }
 
-/// Where a result is: a folder as typed, or a name below where results are kept; without one, the
-/// newest.
+/// Returns the folder of a result: as typed, or by name in the folder of results; by default the newest.
 pub(super) fn find(result: Option<&OsString>) -> Result<PathBuf, String> {
     let Some(result) = result else {
-        let (listed, _) = store::list(&places::results()?);
+        let (listed, _) = store::list(&xdg::results()?);
         let newest = listed.into_iter().next_back().map(|listed| listed.folder);
         return newest
             .ok_or_else(|| "there are no results yet: hakobu bench makes some".to_owned());
@@ -140,7 +199,7 @@ pub(super) fn find(result: Option<&OsString>) -> Result<PathBuf, String> {
     if path.exists() || path.components().count() != 1 {
         return Ok(path.to_owned());
     }
-    let kept = places::results()?.join(path);
+    let kept = xdg::results()?.join(path);
     if kept.join(RUNS_FILE).exists() {
         return Ok(kept);
     }
@@ -154,7 +213,7 @@ fn load(result: &Option<OsString>) -> Result<Results, String> {
 fn list(within: Option<&Path>) -> Result<(), String> {
     let within = match within {
         Some(within) => within.to_owned(),
-        None => places::results()?,
+        None => xdg::results()?,
     };
     let (listed, wrong) = store::list(&within);
     output::text(&table(&listed));
@@ -164,7 +223,7 @@ fn list(within: Option<&Path>) -> Result<(), String> {
     }
 }
 
-/// A line for each, oldest first.
+/// Returns a line for each, oldest first.
 fn table(listed: &[Listed]) -> String {
     if listed.is_empty() {
         return String::new();
@@ -193,7 +252,7 @@ fn table(listed: &[Listed]) -> String {
         let mut line = String::new();
         for (column, text) in row.iter().enumerate() {
             let width = widths[column];
-            // Numbers stand under each other.
+            // Right-align numbers.
             let cell = match column {
                 3..=5 => format!("{text:>width$}  "),
                 _ => format!("{text:<width$}  "),
@@ -242,7 +301,7 @@ fn bring(files: &[PathBuf], name: Option<&str>, output: Option<&Path>) -> Result
     let results = import::import(name, &now, &texts)?;
     let folder = match output {
         Some(folder) => folder.to_owned(),
-        None => new_folder(&places::results()?, name, &now)?,
+        None => new_folder(&xdg::results()?, name, &now)?,
     };
     if folder.join(RUNS_FILE).exists() {
         return Err(format!("there are results in {} already", quoted(&folder)));
@@ -266,13 +325,7 @@ fn export(results: &Results, format: Format, output: Option<&Path>) -> Result<()
         }
         Format::Hyperfine => write::hyperfine_json(results)?,
     };
-    match output {
-        Some(path) => write_file(path, &text),
-        None => {
-            output::text(&text);
-            Ok(())
-        }
-    }
+    write_file(&or_stdout(output.map(Path::to_owned)), &text)
 }
 
 #[cfg(test)]

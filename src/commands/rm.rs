@@ -2,175 +2,85 @@
 
 mod asking;
 mod objects;
+mod options;
 mod parallel;
+mod plan;
+mod report;
 mod tops;
 
-use super::{refuse, tool};
-use crate::effort::{Effort, Priority};
+use super::line::carry_out;
 use crate::exit;
-use crate::objects::{Asked, is_s3};
-use crate::options::rm::TABLE;
-use crate::options::{Given, Refused, Typed};
+use crate::objects::are_s3;
+use crate::options::{OptArg, Refused, Typed};
 use crate::show::{Show, Wanted, confirmed};
-use hakobu_transfer::error::{Cause, Class, Operation, Problem};
-use hakobu_transfer::event::{Event, Listener};
+use hakobu_core::unit::Totals;
 use hakobu_transfer::run::Outcome;
-use hakobu_transfer::unit::{Jobs, Kind, Totals};
+pub(super) use options::TABLE;
+use plan::{Ask, Plan};
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// When to ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ask {
-    Never,
-    /// Only before what is write-protected, and only where somebody can answer.
-    Protected,
-    Once,
-    Always,
-}
-
-/// What was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Plan {
-    recursive: bool,
-    empty_dirs: bool,
-    /// What does not exist is no error.
-    force: bool,
-    ask: Ask,
-    one_file_system: bool,
-    preserve_root: bool,
-    /// Nor tops that are mounted.
-    preserve_mounts: bool,
-    jobs: Jobs,
-    verbose: bool,
-    json: bool,
-    priority: Priority,
-    paths: Vec<OsString>,
-}
-
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    match TABLE.parse(&arguments).and_then(|typed| what(&typed)) {
-        Ok(What::Local(plan)) => remove(&plan).into(),
-        Ok(What::Objects(plan)) => objects::remove(*plan).into(),
-        Err(refused) => refuse(refused, exit::USAGE),
-    }
+    carry_out(
+        TABLE.parse(&arguments),
+        |typed| what(&typed),
+        |what| match what {
+            What::Local(plan) => remove(&plan),
+            What::Objects(plan) => objects::remove(*plan),
+        },
+    )
 }
 
-/// What is removed.
+/// Kind of locations.
 enum What {
-    Local(Plan),
+    Local(Box<Plan>),
     Objects(Box<objects::Plan>),
 }
 
-/// Describes a removal of objects: its options and what they mean.
+/// Describes a removal of objects: its options and its plan.
 ///
 /// # Errors
-/// What is wrong with the command line.
-pub fn described(arguments: &[OsString]) -> Result<(Vec<Given>, objects::Plan), Refused> {
+/// An invalid command line.
+pub fn described(arguments: &[OsString]) -> Result<(Vec<OptArg>, objects::Plan), Refused> {
     let typed = TABLE.parse(arguments)?;
     let plan = objects::plan(&typed).map_err(Refused::Usage)?;
     Ok((typed.options, plan))
 }
 
-fn what(typed: &Typed) -> Result<What, Refused> {
-    let stored = typed.paths.iter().filter(|path| is_s3(path)).count();
-    if stored == 0 {
-        return plan(typed).map(What::Local);
+fn what(typed: &Typed) -> Result<What, String> {
+    if !are_s3(&typed.paths)? {
+        return plan(typed).map(|plan| What::Local(Box::new(plan)));
     }
-    if stored < typed.paths.len() {
-        return Err(Refused::Usage("paths are either all local or all in s3://".into()));
-    }
-    let planned = objects::plan(typed).map_err(Refused::Usage)?;
+    let planned = objects::plan(typed)?;
     Ok(What::Objects(Box::new(planned)))
 }
 
-fn plan(typed: &Typed) -> Result<Plan, Refused> {
-    let mut plan = Plan {
-        recursive: false,
-        empty_dirs: false,
-        force: false,
-        ask: Ask::Protected,
-        one_file_system: false,
-        preserve_root: true,
-        preserve_mounts: false,
-        jobs: Jobs::Auto,
-        verbose: false,
-        json: false,
-        priority: Priority::default(),
-        paths: typed.paths.clone(),
-    };
-    let (mut asked, mut effort) = (Asked::default(), Effort::default());
-    for given in &typed.options {
-        let taken = asked.take(given).and_then(|taken| Ok(taken || effort.take(given)?));
-        if taken.map_err(Refused::Usage)? {
-            continue;
-        }
-        match given.name {
-            "dry-run" => {
-                let message = "--dry-run is for s3:// locations, and none is given";
-                return Err(Refused::Usage(message.into()));
-            }
-            "recursive" | "R" => plan.recursive = true,
-            "dir" => plan.empty_dirs = true,
-            "force" => (plan.force, plan.ask) = (true, Ask::Never),
-            "i" => (plan.force, plan.ask) = (false, Ask::Always),
-            "I" => (plan.force, plan.ask) = (false, Ask::Once),
-            "interactive" => {
-                plan.ask = match given.value.to_str() {
-                    Some("" | "always" | "yes") => Ask::Always,
-                    Some("once") => Ask::Once,
-                    Some("never" | "no" | "none") => Ask::Never,
-                    _ => {
-                        let value = given.value.display();
-                        return Err(Refused::Usage(format!(
-                            "--interactive={value}: give never, once or always"
-                        )));
-                    }
-                };
-                plan.force = false;
-            }
-            "one-file-system" => plan.one_file_system = true,
-            "preserve-root" => {
-                plan.preserve_root = true;
-                plan.preserve_mounts = match given.value.to_str() {
-                    Some("") => false,
-                    Some("all") => true,
-                    _ => {
-                        let value = given.value.display();
-                        return Err(Refused::Usage(format!(
-                            "--preserve-root={value}: 'all' is the only value"
-                        )));
-                    }
-                };
-            }
-            "no-preserve-root" => (plan.preserve_root, plan.preserve_mounts) = (false, false),
-            "verbose" => plan.verbose = true,
-            "json" => plan.json = true,
-            other => return Err(Refused::Usage(format!("--{other} is not known to rm"))),
-        }
-    }
-    asked.only_with_objects(false).map_err(Refused::Usage)?;
-    effort.operations_per_s_max(false).map_err(Refused::Usage)?;
-    (plan.jobs, plan.priority) = (effort.jobs, effort.priority);
+fn plan(typed: &Typed) -> Result<Plan, String> {
+    let mut plan = TABLE.read(typed, Plan::new(false))?;
+    TABLE.check_places(typed, false, false)?;
+    plan.limits.operations_per_s_max(false)?;
+    plan.paths.clone_from(&typed.paths);
     if plan.paths.is_empty() && !plan.force {
-        return Err(Refused::Usage("nothing to remove: give at least one path".into()));
+        return Err("nothing to remove: give at least one path".into());
     }
     Ok(plan)
 }
 
-/// Removes what the plan names; the exit code.
+/// Removes the arguments of a plan; returns the exit code.
 fn remove(plan: &Plan) -> u8 {
     let started = Instant::now();
-    if let Err(message) = plan.priority.apply() {
+    if let Err(message) = plan.limits.priority.apply() {
         crate::show::output::message(&message);
         return exit::FAILURE;
     }
-    let wanted = Wanted { command: "rm", json: plan.json, quiet: true, ..Wanted::default() };
+    let (json, problems) = (plan.json, plan.verbose);
+    // With a line or a question for each entry no bar is needed.
+    let progress = (plan.verbose || plan.ask == Ask::Always).then_some(false);
+    let wanted =
+        Wanted { command: "rm", json, problems, progress, quiet: true, ..Wanted::default() };
     let show = match Show::new(wanted, Arc::default()) {
         Ok(show) => show,
         Err(message) => {
@@ -188,51 +98,32 @@ fn remove(plan: &Plan) -> u8 {
     }
     let mut totals = Totals::default();
     let tops = tops::check(plan, &show, &mut totals);
-    let limit = tool::open_files_max();
-    let jobs = tool::workers(plan.jobs);
-    match plan.ask {
-        Ask::Always => asking::remove(plan, &tops, &show, &mut totals),
-        _ => parallel::remove(plan, &tops, &show, (jobs, limit), &mut totals),
-    }
+    let jobs = match plan.ask {
+        Ask::Always => {
+            asking::remove(plan, &tops, &show, &mut totals);
+            1
+        }
+        _ => parallel::remove(plan, &tops, &show, &mut totals),
+    };
     let code = if totals.failed > 0 { exit::FAILURE } else { exit::OK };
     let outcome = Outcome { totals, took: started.elapsed(), jobs, ..Outcome::default() };
     let complete = show.finish(&outcome, code);
     if complete { code } else { exit::FAILURE }
 }
 
-/// Tells that an entry is gone.
-fn tell(plan: &Plan, show: &Show, path: &[u8], kind: Kind) {
-    if !plan.verbose {
-        return;
-    }
-    let mut out = Vec::with_capacity(64);
-    if plan.json {
-        tool::push_event("removed", path, kind, &mut out);
-    } else {
-        out.extend_from_slice(if kind == Kind::Dir { b"removed directory " } else { b"removed " });
-        crate::show::escape::push_quoted(path, &mut out);
-        out.push(b'\n');
-    }
-    show.print(&out);
-}
-
-/// Tells that an entry could not be removed.
-fn fail(show: &Show, path: &[u8], operation: Operation, cause: Cause) {
-    let target = Some(PathBuf::from(OsString::from_vec(path.to_vec())));
-    let problem = Problem { operation, source: None, target, cause, class: Class::Partial };
-    show.event(Event::Problem(&problem));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Refused;
 
     fn planned(line: &str) -> Result<Plan, String> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        TABLE.parse(&arguments).and_then(|typed| plan(&typed)).map_err(|reason| match reason {
-            Refused::Help(_) => "help".into(),
-            Refused::Usage(message) | Refused::Failed { message, .. } => message,
-        })
+        TABLE.parse(&arguments).and_then(|typed| plan(&typed).map_err(Refused::Usage)).map_err(
+            |reason| match reason {
+                Refused::Help(_) => "help".into(),
+                Refused::Usage(message) | Refused::Failed { message, .. } => message,
+            },
+        )
     }
 
     #[test]
@@ -253,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_values_are_refused() {
         for (line, start) in [
             ("", "nothing to remove"),
             ("-r", "nothing to remove"),

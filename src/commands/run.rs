@@ -1,53 +1,69 @@
-//! `hakobu run`: commands from a file, one a line, in parallel. Copies, moves and removals with the
-//! same options are done together, by one engine with one set of connections; other lines are
-//! processes of their own.
+//! `hakobu run`: commands from a file, one per line, in parallel. Copies, moves and removals with the same options
+//! are merged into one run with one set of connections; other lines run as processes.
 
+mod expand;
 mod group;
 pub(super) mod lines;
+mod plan;
+mod process;
 
-use super::refuse;
-use crate::effort::{Effort, Priority};
-use crate::objects::Asked;
-use crate::options::tools::RUN;
-use crate::options::{Given, Refused, Typed};
+use super::command::{Command, find};
+use super::line::carry_out;
+use crate::limits::{self};
+use crate::objects::{self, is_s3};
+use crate::options::{Fits, Opt, OptArg, Table, Typed, flag, value};
 use crate::show::escape::push_quoted;
 use crate::show::output;
 use crate::{exit, signals};
 use group::{Groups, Other};
-use hakobu_transfer::error::{Cause, quoted};
-use hakobu_transfer::run::Control;
-use hakobu_transfer::unit::Jobs;
+use hakobu_core::error::{Cause, quoted};
+use hakobu_core::unit::Jobs;
+use hakobu_s3::without_secrets;
+use plan::{Plan, Running};
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Lines that are read before the first of them runs: this bounds memory.
+/// Maximum number of lines read before the first of them runs: bounds memory.
 const LINES_MAX: usize = 10_000;
-/// Processes at once, where nobody says.
+/// Default number of concurrent processes.
 const PROCESSES: usize = 8;
 
-/// What `run` itself was told.
-struct Plan {
-    file: OsString,
-    jobs: Jobs,
-    exit_on_error: bool,
-    dry_run: bool,
-    priority: Priority,
-    /// Options that every line with `s3://` begins with.
-    defaults: Vec<OsString>,
-}
+/// The command line of `run`.
+pub const TABLE: Table<Plan> = Table {
+    command: "run",
+    about: "Run commands from a file, one a line, in parallel",
+    usage: "hakobu run [OPTIONS] [FILE]",
+    after: "FILE is '-' (standard input) if not said. Lines are split as a shell does it, without \
+            expansions; '#' begins a comment. Commands are sync, cp, mv, rm, ls, du, cat, head, mb, rb, presign \
+            with their own options, and with s5cmd's short ones. Options of S3 that are given to run \
+            hold for every line that does not say otherwise.\n\
+            Exit codes: 0 done, 1 some line failed, 2 usage.",
+    options: &[&OPTIONS, &objects::COMMON, &limits::PRIORITY],
+    unbuilt: &[UNBUILT, objects::UNBUILT],
+    abbreviates: false,
+};
+
+const OPTIONS: &[Opt<Plan>] = &[
+    value("jobs", Some('j'), "N", "lines at once (numworkers): N, +N, -N, N%, 0 (many), auto")
+        .alias(&["numworkers"])
+        .reads(limits::set_jobs),
+    flag("exit-on-error", None, "begin no further line after the first failure")
+        .sets(|it, on| it.exit_on_error = on),
+    flag("dry-run", Some('n'), "show the lines as they were understood, run nothing")
+        .sets(|it, on| it.dry_run = on),
+];
+
+const UNBUILT: &[(&str, &str)] = &[("--json --stat", "each line may have its own")];
 
 /// Runs the command.
-pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let typed = RUN.parse(&arguments);
-    match typed.and_then(|typed| plan(&typed).map_err(Refused::Usage)) {
-        Ok(plan) => all(&plan).into(),
-        Err(refused) => refuse(refused, exit::USAGE),
-    }
+pub fn run(commands: &'static [Command], arguments: Vec<OsString>) -> ExitCode {
+    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| all(&plan, commands))
 }
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
@@ -56,59 +72,25 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
         [file] => file.clone(),
         _ => return Err("give one file of commands, or '-' for standard input".into()),
     };
-    let mut plan = Plan {
-        file,
-        jobs: Jobs::Auto,
-        exit_on_error: false,
-        dry_run: false,
-        priority: Priority::default(),
-        defaults: Vec::new(),
-    };
-    // Checked here, so that a mistake is told once and not for every line.
-    let (mut asked, mut effort) = (Asked::default(), Effort::default());
-    for given in &typed.options {
-        match given.name {
-            "exit-on-error" => plan.exit_on_error = true,
-            "dry-run" => plan.dry_run = true,
-            _ if effort.take(given)? => {}
-            _ if asked.take(given)? => plan.defaults.push(spelled(given)),
-            name => return Err(format!("--{name} is not known to run")),
-        }
-    }
-    (plan.jobs, plan.priority) = (effort.jobs, effort.priority);
+    let mut plan = TABLE.read(typed, Plan { file, ..Plan::default() })?;
+    let is_stored =
+        |arg: &&OptArg| TABLE.rows().any(|row| row.name == arg.name && row.fits == Fits::Stored);
+    plan.defaults = typed.options.iter().filter(is_stored).map(spelled).collect();
     Ok(plan)
 }
 
-/// An option as one word.
-fn spelled(given: &Given) -> OsString {
-    let mut word = OsString::from(format!("--{}", given.name));
-    if !given.value.is_empty() {
+/// Returns an option as one word.
+fn spelled(arg: &OptArg) -> OsString {
+    let mut word = OsString::from(format!("--{}", arg.name));
+    if !arg.value.is_empty() {
         word.push("=");
-        word.push(&given.value);
+        word.push(&arg.value);
     }
     word
 }
 
-/// What the whole command shares.
-struct Running {
-    control: Arc<Control>,
-    failed: AtomicBool,
-}
-
-impl Running {
-    /// Tells of a line that failed.
-    fn fail(&self, number: usize, why: &str) {
-        output::message(&format!("line {number}: {why}"));
-        self.failed.store(true, Ordering::Relaxed);
-    }
-
-    fn ends(&self, plan: &Plan) -> bool {
-        self.control.is_stopped() || (plan.exit_on_error && self.failed.load(Ordering::Relaxed))
-    }
-}
-
-fn all(plan: &Plan) -> u8 {
-    if let Err(message) = plan.priority.apply() {
+fn all(plan: &Plan, commands: &'static [Command]) -> u8 {
+    if let Err(message) = plan.limits.priority.apply() {
         output::message(&message);
         return exit::FAILURE;
     }
@@ -134,7 +116,10 @@ fn all(plan: &Plan) -> u8 {
         for (at, line) in lines.by_ref().take(LINES_MAX) {
             read += 1;
             match line {
-                Ok(line) => sort(plan, &running, at + 1, &line, &mut groups),
+                Ok(line) => {
+                    let known = |name: &str| find(commands, name).is_some();
+                    sort(plan, &running, at + 1, &line, &mut groups, &known);
+                }
                 Err(error) => {
                     running.fail(at + 1, &Cause::System(error).to_string());
                     return exit::FAILURE;
@@ -160,20 +145,30 @@ fn all(plan: &Plan) -> u8 {
     if running.failed.load(Ordering::Relaxed) { exit::FAILURE } else { exit::OK }
 }
 
-/// Understands a line and puts it beside its like.
-fn sort(plan: &Plan, running: &Running, number: usize, line: &[u8], groups: &mut Groups) {
+/// Parses a line and adds it to its group.
+fn sort(
+    plan: &Plan,
+    running: &Running,
+    number: usize,
+    line: &[u8],
+    groups: &mut Groups,
+    known: &dyn Fn(&str) -> bool,
+) {
     let words = match lines::words(line) {
         Ok(words) => lines::translated(words),
         Err(why) => return running.fail(number, why),
     };
     let Some((command, rest)) = words.split_first() else { return };
     let name = command.to_string_lossy();
-    if matches!(&*name, "run" | "serve" | "demo" | "pipe") || super::find(&name).is_none() {
+    if matches!(&*name, "run" | "serve" | "demo" | "pipe") || !known(&name) {
         return running.fail(number, &format!("'{name}' is no command for a line"));
     }
-    let stored = rest.iter().any(|word| word.as_bytes().starts_with(b"s3://"));
+    let stored = rest.iter().any(is_s3);
     let mut arguments = if stored { plan.defaults.clone() } else { Vec::new() };
-    arguments.extend_from_slice(rest);
+    if stored && lines::has_patterns(rest) {
+        arguments.push("--filter-style=s5cmd".into());
+    }
+    arguments.extend(expand::arguments(&name, rest));
     if plan.dry_run {
         return show(command, &arguments);
     }
@@ -182,18 +177,33 @@ fn sort(plan: &Plan, running: &Running, number: usize, line: &[u8], groups: &mut
     }
 }
 
-/// Prints a line as it was understood.
+/// Suffix of the options that name an endpoint: their value may contain a password.
+const ENDPOINT: &str = "endpoint-url";
+
+/// Prints a line as it was parsed.
 fn show(command: &OsStr, arguments: &[OsString]) {
     let mut text = command.as_bytes().to_vec();
+    let mut before = "";
     for argument in arguments {
         text.push(b' ');
-        push_quoted(argument.as_bytes(), &mut text);
+        let shown = match (argument.to_str(), before.ends_with(ENDPOINT)) {
+            (Some(url), true) => Cow::Owned(without_secrets(url)),
+            (Some(typed), false) => match typed.split_once('=') {
+                Some((name, url)) if name.ends_with(ENDPOINT) => {
+                    Cow::Owned(format!("{name}={}", without_secrets(url)))
+                }
+                _ => Cow::Borrowed(typed),
+            },
+            (None, _) => argument.to_string_lossy(),
+        };
+        push_quoted(shown.as_bytes(), &mut text);
+        before = argument.to_str().unwrap_or("");
     }
     text.push(b'\n');
     output::text(&String::from_utf8_lossy(&text));
 }
 
-/// Runs lines as processes of their own, several at once.
+/// Runs lines as processes, several at once.
 fn others(plan: &Plan, running: &Running, others: &[Other]) {
     let Ok(program) = std::env::current_exe() else {
         if let Some(other) = others.first() {
@@ -207,30 +217,30 @@ fn others(plan: &Plan, running: &Running, others: &[Other]) {
             if running.ends(plan) {
                 return;
             }
-            let mut command = Command::new(&program);
-            command.arg(&other.command).args(&other.arguments).stdin(Stdio::null());
-            match command.stderr(Stdio::piped()).stdout(Stdio::inherit()).output() {
-                Ok(output) if output.status.success() => {}
-                Ok(output) => {
-                    let said = String::from_utf8_lossy(&output.stderr);
+            let mut command = std::process::Command::new(&program);
+            command.arg(&other.command).args(&other.arguments);
+            match process::run(command, &running.control) {
+                Ok((status, _)) if status.success() => {}
+                Ok((status, said)) => {
+                    let said = String::from_utf8_lossy(&said);
                     for line in said.lines() {
                         running.fail(other.number, line.trim_start_matches("hakobu: "));
                     }
                     if said.is_empty() {
-                        running.fail(other.number, &format!("it ended with {}", output.status));
+                        running.fail(other.number, &format!("it ended with {status}"));
                     }
                 }
                 Err(error) => running.fail(other.number, &Cause::System(error).to_string()),
             }
         }
     };
-    let workers = match plan.jobs {
+    let workers = match plan.limits.jobs {
         Jobs::Fixed(jobs) => jobs,
         Jobs::Auto => PROCESSES,
     };
     std::thread::scope(|scope| {
         for _ in 1..workers.min(others.len()) {
-            // Where no more threads can be had, those that are there do all of it.
+            // If no more threads can be started, the existing ones do all the work.
             if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
                 break;
             }

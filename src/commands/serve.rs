@@ -1,37 +1,37 @@
 //! `hakobu serve`: S3 servers for tests and measurements, until a signal ends them.
 
-use super::refuse;
+mod live;
+mod options;
+
+use super::line::carry_out;
 use super::tool::random_key;
 use crate::exit;
-use crate::options::serve::TABLE;
-use crate::options::{Given, Refused, Typed};
+use crate::options::Typed;
 use crate::show::output;
-use hakobu_lab::serve::{Conditions, Config, Fault, Kind, Server};
 use hakobu_sys::process;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use hakobu_testserver::{Conditions, Config, Kind, Server};
+pub(super) use options::TABLE;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-/// Where it listens unless told otherwise: this machine only, any free port.
+/// Default address: this machine only, any free port.
 const LISTEN: &str = "127.0.0.1:0";
-/// The size of the null server's objects.
+/// Default size of the null server's objects, in bytes.
 const OBJECT_BYTES: u64 = 4096;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let typed = TABLE.parse(&arguments);
-    match typed.and_then(|typed| plan(&typed).map_err(Refused::Usage)) {
-        Ok(plan) => serve(plan).into(),
-        Err(refused) => refuse(refused, exit::USAGE),
-    }
+    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), serve)
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug)]
-struct Plan {
-    /// The folder; `None` is the null server.
+pub struct Plan {
+    /// The folder; `None` for the null server.
     dir: Option<PathBuf>,
     keys: u64,
     object_bytes: u64,
@@ -41,6 +41,7 @@ struct Plan {
     threads: usize,
     log: Option<PathBuf>,
     conditions: Conditions,
+    progress: bool,
 }
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
@@ -55,8 +56,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     if let Some(more) = paths.next() {
         return Err(format!("'{}' is one argument too many", more.display()));
     }
-    let is_null = dir.is_none();
-    let mut plan = Plan {
+    let plan = Plan {
         dir,
         keys: 0,
         object_bytes: OBJECT_BYTES,
@@ -66,46 +66,15 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
         threads: 0,
         log: None,
         conditions: Conditions::default(),
+        progress: false,
     };
-    for given in &typed.options {
-        let conditions = &mut plan.conditions;
-        match given.name {
-            "keys" | "object-size" if !is_null => {
-                return Err(format!("--{} belongs to null", given.name));
-            }
-            "access-key" | "secret-key" if is_null => {
-                return Err(format!("--{} belongs to s3: null checks no signature", given.name));
-            }
-            "listen" => plan.listen = given.text()?.to_owned(),
-            "threads" => plan.threads = given.positive::<u64>()? as usize,
-            "log" => plan.log = Some(PathBuf::from(&given.value)),
-            "keys" => plan.keys = given.number()?,
-            "object-size" => plan.object_bytes = size(given)?,
-            "access-key" => plan.access_key = Some(given.text()?.to_owned()),
-            "secret-key" => plan.secret_key = Some(given.text()?.to_owned()),
-            "latency" => conditions.latency = given.duration("m", "50ms or 1.5s")?,
-            "bandwidth" => {
-                let rate = Some(size(given)?).filter(|rate| *rate > 0);
-                conditions.bandwidth = Some(rate.ok_or_else(|| given.wrong("is no rate"))?);
-            }
-            "max-in-flight" => conditions.in_flight_max = Some(given.positive::<u64>()? as usize),
-            "error-rate" => conditions.error_rate = share(given)?,
-            "seed" => conditions.seed = given.number()?,
-            "slow-down-above" => conditions.requests_per_s_max = Some(given.positive()?),
-            "fault" => {
-                let fault = Fault::parse(given.text()?).map_err(|why| given.wrong(&why))?;
-                conditions.faults.push(fault);
-            }
-            other => return Err(format!("--{other} is not known to serve")),
-        }
-    }
-    Ok(plan)
+    TABLE.read(typed, plan)
 }
 
-/// Serves until a signal comes; the exit code.
+/// Serves until a signal comes; returns the exit code.
 fn serve(plan: Plan) -> u8 {
-    // Before the server says that it is there: whoever waits for that may send one at once.
-    let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter();
+    // Before announcing the server: a script that waits for that may send a signal at once.
+    let wanted = [SIGINT, SIGTERM, SIGHUP, SIGUSR1].into_iter();
     let mut signals = match Signals::new(wanted.filter(|signal| !process::ignores_signal(*signal)))
     {
         Ok(signals) => signals,
@@ -116,9 +85,9 @@ fn serve(plan: Plan) -> u8 {
     let kind = match plan.dir {
         None => Kind::Null { keys: plan.keys, object_bytes: plan.object_bytes },
         Some(dir) => {
-            let mut key = |given: Option<String>, name: &str| {
+            let mut key = |option: Option<String>, name: &str| {
                 let known =
-                    given.or_else(|| std::env::var(name).ok().filter(|key| !key.is_empty()));
+                    option.or_else(|| std::env::var(name).ok().filter(|key| !key.is_empty()));
                 known.map_or_else(
                     || {
                         let key = random_key()?;
@@ -136,7 +105,7 @@ fn serve(plan: Plan) -> u8 {
             }
         }
     };
-    let listen = plan.listen.clone();
+    let (listen, progress) = (plan.listen.clone(), plan.progress);
     let (threads, log, conditions) = (plan.threads, plan.log, plan.conditions);
     let config = Config { kind, listen: plan.listen, threads, conditions, log };
     let server = match Server::start(config) {
@@ -144,25 +113,24 @@ fn serve(plan: Plan) -> u8 {
         Err(error) => return failed(&format!("cannot serve on {listen}: {error}")),
     };
     output::text(&format!("listening on {}\n{made_up}", server.url()));
-    let _ = signals.forever().next();
-    server.stop();
+    let server = Arc::new(server);
+    let live = live::Live::start(&server, progress);
+    for signal in signals.forever() {
+        if signal != SIGUSR1 {
+            break;
+        }
+        live.print();
+    }
+    live.end();
+    if let Some(server) = Arc::into_inner(server) {
+        server.stop();
+    }
     exit::OK
 }
 
 fn failed(message: &str) -> u8 {
     output::message(message);
     exit::FAILURE
-}
-
-fn share(given: &Given) -> Result<f64, String> {
-    let share: Option<f64> = given.text()?.parse().ok();
-    share
-        .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or_else(|| given.wrong("is no share between 0 and 1"))
-}
-
-fn size(given: &Given) -> Result<u64, String> {
-    crate::size::parse(&given.value, 1).map_err(|why| given.wrong(why))
 }
 
 #[cfg(test)]
@@ -208,11 +176,11 @@ mod tests {
             ("s3 d --keys=1", "--keys belongs to null"),
             ("null --access-key=a", "--access-key belongs to s3"),
             ("null --threads=0", "--threads=0: must be at least 1"),
-            ("null --bandwidth=0", "--bandwidth=0: is no rate"),
-            ("null --error-rate=1.5", "is no share between 0 and 1"),
-            ("null --error-rate=NaN", "is no share between 0 and 1"),
+            ("null --bandwidth=0", "--bandwidth=0: is not a rate"),
+            ("null --error-rate=1.5", "is not a share between 0 and 1"),
+            ("null --error-rate=NaN", "is not a share between 0 and 1"),
             ("null --fault=silent:op=FOO", "op=FOO is neither"),
-            ("null --keys=x", "--keys=x: is no number"),
+            ("null --keys=x", "--keys=x: is not a number"),
             ("null --object-size=x", "--object-size=x: is not a size"),
         ] {
             let message = read(line).err().unwrap_or_default();

@@ -1,239 +1,37 @@
 //! `hakobu sync`: rsync's command line on hakobu's engine.
 
-pub(super) mod filters;
+mod accepted;
+mod info;
+mod options;
+pub(super) mod read;
+mod reading;
+mod refused;
 mod spec;
+mod values;
+mod written;
 
-use super::{refuse, run_transfer};
-use crate::options::{Refused, sync::TABLE};
+use super::cluster::whole::whole;
+use super::line::refuse;
+use super::session::run_transfer;
+use crate::exit;
 use crate::show::output;
-use crate::{exit, show::Wanted};
-use hakobu_transfer::run::Spec;
+pub(super) use options::TABLE;
+use read::read;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    // As in rsync, -h is the help only where it stands alone.
+    // As in rsync, -h only means help if it is alone.
     if arguments.len() == 1 && arguments[0] == "-h" {
         output::text(&TABLE.help());
         return exit::OK.into();
     }
-    match prepare(&arguments) {
-        Ok((spec, wanted)) => run_transfer(&spec, wanted, exit::of_sync).into(),
+    match read(&arguments) {
+        Ok((spec, wanted, asked)) if asked.is_alone() => {
+            run_transfer(&spec, wanted, exit::of_sync).into()
+        }
+        Ok((spec, wanted, asked)) => whole(&arguments, spec, wanted, &asked).into(),
         Err(refused) => refuse(refused, exit::SYNC_USAGE),
-    }
-}
-
-/// What a command line asks for, and what it wants shown.
-pub(super) fn prepare(arguments: &[OsString]) -> Result<(Spec, Wanted), Refused> {
-    Ok(spec::of(&TABLE.parse(arguments)?)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use hakobu_transfer::policy::{Delete, Symlinks};
-    use hakobu_transfer::run::Layout;
-    use hakobu_transfer::unit::Jobs;
-
-    fn prepared(line: &str) -> Result<(Spec, Wanted), String> {
-        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        prepare(&arguments).map_err(|refused| match refused {
-            Refused::Help(_) => "help".to_owned(),
-            Refused::Usage(message) => format!("{} {message}", exit::SYNC_USAGE),
-            Refused::Failed { code, message } => format!("{code} {message}"),
-        })
-    }
-
-    fn spec(line: &str) -> Spec {
-        match prepared(line) {
-            Ok((spec, _)) => spec,
-            Err(message) => panic!("{line}: {message}"),
-        }
-    }
-
-    fn error(line: &str) -> String {
-        let message = prepared(line).err().unwrap_or_default();
-        message.lines().next().unwrap_or_default().to_owned()
-    }
-
-    #[test]
-    fn archive_and_what_is_taken_off_again() {
-        /// Recursive, links, perms, times, owner, group, devices, specials.
-        fn bits(line: &str) -> String {
-            let policy = spec(line).policy;
-            let keep = policy.preserve;
-            [
-                ('r', policy.recurse),
-                ('l', policy.symlinks == Symlinks::Keep),
-                ('p', keep.mode),
-                ('t', keep.times),
-                ('o', keep.owner),
-                ('g', keep.group),
-                ('d', policy.devices),
-                ('s', policy.specials),
-            ]
-            .iter()
-            .filter_map(|(letter, on)| on.then_some(*letter))
-            .collect()
-        }
-        for (line, expected) in [
-            ("-a s d", "rlptogds"),
-            ("-rlptgoD s d", "rlptogds"),
-            ("s d", ""),
-            ("-a --no-o s d", "rlptgds"),
-            ("--no-o -a s d", "rlptogds"),
-            ("-a --no-times --no-D s d", "rlpog"),
-            ("-a --no-devices s d", "rlptogs"),
-            ("-a --no-r s d", "lptogds"),
-            ("-a --no-links s d", "rptogds"),
-            ("-A s d", "p"),
-            ("-A --no-p s d", ""),
-            ("--chown=5:6 s d", "og"),
-            ("--chown=:6 s d", "g"),
-            ("-a --files-from=/dev/null s d", "lptogds"),
-            ("-ar --files-from=/dev/null s d", "rlptogds"),
-            ("-ra --files-from=/dev/null s d", "rlptogds"),
-        ] {
-            assert_eq!(bits(line), expected, "{line}");
-        }
-        assert_eq!(spec("-lL s d").policy.symlinks, Symlinks::Follow);
-        assert!(spec("-o s d").policy.preserve.owner_explicit);
-        assert!(!spec("-a s d").policy.preserve.owner_explicit);
-        assert!(!spec("-ao --no-o -a s d").policy.preserve.owner_explicit);
-    }
-
-    #[test]
-    fn files_from_implies() {
-        let spec1 = spec("--files-from=/dev/null s d");
-        assert_eq!(spec1.layout, Layout::Rsync { relative: true });
-        assert!(spec1.policy.dirs && spec1.files_from == Some(Vec::new()));
-        let spec2 = spec("--files-from=/dev/null --no-R --no-d s d");
-        assert_eq!(spec2.layout, Layout::Rsync { relative: false });
-        assert!(!spec2.policy.dirs);
-        assert!(error("--files-from=/dev/null a b d").starts_with("1 --files-from"));
-    }
-
-    #[test]
-    fn deletion() {
-        for (line, when) in [
-            ("-r s d", Delete::No),
-            ("-r --delete s d", Delete::During),
-            ("-r --del s d", Delete::During),
-            ("-r --delete --delete-before s d", Delete::Before),
-            ("-r --delete-delay --delete s d", Delete::After),
-            ("-r --delete-after s d", Delete::After),
-            ("-r --delete-excluded s d", Delete::During),
-            ("-d --delete s d", Delete::During),
-        ] {
-            assert_eq!(spec(line).policy.delete, when, "{line}");
-        }
-        assert!(spec("-r --delete-excluded s d").policy.delete_excluded);
-        assert_eq!(spec("-r --del --max-delete=7 s d").policy.max_delete, Some(7));
-        assert!(error("-r --del --delete-after s d").starts_with("1 "));
-        assert!(error("--delete s d").starts_with("1 --delete does not work without"));
-    }
-
-    #[test]
-    fn values() {
-        let it = spec(
-            "-n -xHXS -uc --size-only -I --existing --ignore-existing --max-size=1.5m --min-size=1k \
-             --bwlimit=100 --modify-window=-1 --inplace --partial -T tmp --no-S \
-             --link-dest=a --link-dest b --fsync --mkpath --remove-source-files --force \
-             --ignore-errors -b --suffix=.bak -kK --safe-links -m -j 3 s1 s2 d",
-        );
-        let policy = &it.policy;
-        assert!(policy.dry_run && policy.one_file_system && policy.hard_links);
-        assert!(policy.preserve.xattrs && policy.update && policy.checksum && policy.size_only);
-        assert!(policy.ignore_times && policy.existing && policy.ignore_existing);
-        assert_eq!((policy.max_size, policy.min_size), (Some(1_572_864), Some(1024)));
-        assert_eq!(it.bytes_per_s_max, Some(102_400));
-        assert_eq!(policy.modify_window_s, -1);
-        assert!(policy.inplace && policy.partial && policy.fsync && it.mkpath);
-        assert_eq!(policy.temp_dir.as_deref(), Some("tmp".as_ref()));
-        assert_eq!(policy.link_dest.len(), 2);
-        assert!(policy.remove_source_files && policy.force && policy.ignore_errors);
-        assert!(policy.backup && policy.suffix == b".bak" && policy.preserve.omit_dir_times);
-        assert!(policy.copy_dirlinks && policy.keep_dirlinks && policy.safe_links);
-        assert!(policy.prune_empty_dirs && !it.check_space);
-        assert_eq!((it.jobs, it.sources.len()), (Jobs::Fixed(3), 2));
-        assert_eq!(spec("-b s d").policy.suffix, b"~");
-        assert_eq!(
-            spec("--chmod=u=rw --chmod D+x s d").policy.chmod.map(|c| c.apply(0, true)),
-            Some(0o711)
-        );
-        assert!(spec("-a s d").check_space);
-    }
-
-    #[test]
-    fn listing() {
-        let it = spec("s");
-        assert!(it.policy.list_only && it.policy.dirs && it.items);
-        assert!(spec("-r s").policy.list_only);
-        assert!(!spec("--no-d s").policy.dirs);
-        assert!(spec("--list-only s d").policy.list_only);
-    }
-
-    #[test]
-    fn what_is_shown() {
-        use crate::number::Digits;
-        use crate::show::Line;
-        let wanted = |line: &str| prepared(line).map(|(_, wanted)| wanted).unwrap_or_default();
-        assert_eq!(wanted("-v s d").line, Line::Name { all: false });
-        assert_eq!(wanted("-vi s d").line, Line::Itemized);
-        assert_eq!(wanted("-vi --json s d").line, Line::Json);
-        assert_eq!(wanted("--json s d").line, Line::None);
-        assert_eq!(wanted("-q -v s d").line, Line::None);
-        assert_eq!(wanted("-hh s d").digits, Digits::Kibi);
-        assert_eq!(wanted("--no-h s d").digits, Digits::Plain);
-        assert!(wanted("-P s d").progress && spec("-P s d").policy.partial);
-        assert!(wanted("--info=progress2 s d").progress);
-        assert!(!wanted("-P --no-progress s d").progress);
-        for (line, items, unchanged) in [
-            ("s d", false, false),
-            ("-v s d", true, false),
-            ("-vv s d", true, true),
-            ("-ii s d", true, true),
-            ("--joblog=x s d", true, false),
-            ("--log-file=x s d", true, false),
-        ] {
-            let spec = spec(line);
-            assert_eq!((spec.items, spec.items_unchanged), (items, unchanged), "{line}");
-        }
-    }
-
-    #[test]
-    fn refused() {
-        for (line, expected) in [
-            ("", "1 give a source and a target (hakobu sync --help)"),
-            ("-xx s d", "1 -xx (leaving mount points out) is not built"),
-            ("--max-size=1z s d", "1 --max-size=1z is not a size such as 500, 1.5m, 2GiB or 1MB-1"),
-            (
-                "--bwlimit=1b s d",
-                "1 --bwlimit=1b is too small: give at least 512 bytes, or 0 for no limit",
-            ),
-            ("--max-delete=x s d", "1 --max-delete=x is not a number"),
-            ("--modify-window=x s d", "1 --modify-window=x is not a number of seconds"),
-            ("--chmod=u+q s d", "1 --chmod: 'u+q' is not a change of mode bits"),
-            (
-                "--chown=no-such-user-here s d",
-                "1 --chown=no-such-user-here: there is no user 'no-such-user-here'",
-            ),
-            ("--info=name s d", "1 --info=name is not built (progress2 is)"),
-            ("-j x s d", "1 -j 'x': give a number of jobs up to 4096, +N, -N, N%, 0 or auto"),
-            (
-                "s host:d",
-                "1 'host:d': remote locations are not built; for a local file write './host:d'",
-            ),
-            ("rsync://h/m d", "1 'rsync://h/m': rsync:// locations are not built"),
-            ("--files-from=/no/such s d", "1 cannot read '/no/such': No such file or directory"),
-            ("--exclude-from=/no/such s d", "11 cannot read '/no/such': No such file or directory"),
-            ("--append s d", "1 --append is not built"),
-            ("-r --delete -b --suffix= s d", "1 --backup needs a suffix that is not empty"),
-            ("--nonsense s d", "1 unexpected argument '--nonsense' found"),
-            ("--help", "help"),
-        ] {
-            assert_eq!(error(line), expected, "{line}");
-        }
     }
 }

@@ -1,13 +1,12 @@
-//! What the commands that move nothing share: how many workers they take, the JSON line of a path,
-//! how a store is opened, and how a failure there is told.
+//! Shared by commands that transfer nothing: the JSON line of a path, opening a store, and its failures.
 
 use crate::exit;
 use crate::objects::Asked;
 use crate::show::json::{Paths, kind_word, push_line};
 use crate::show::output::{self, Output};
-use hakobu_transfer::error::{Cause, quoted};
-use hakobu_transfer::s3::{Requests, Store};
-use hakobu_transfer::unit::{Jobs, Kind};
+use hakobu_core::error::{Cause, quoted};
+use hakobu_core::unit::Kind;
+use hakobu_s3::{Requests, Store};
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,27 +15,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How many workers look at entries: as many as there are CPUs, unless told otherwise.
-pub fn workers(jobs: Jobs) -> usize {
-    match jobs {
-        Jobs::Auto => hakobu_sys::process::cpus(),
-        Jobs::Fixed(jobs) => jobs,
-    }
-}
+/// Last line of the help of small commands.
+pub const EXIT: &str = "Exit codes: 0 done, 1 something failed, 2 usage.";
 
-/// How many files this process may have open, after asking for as many as it can get.
-pub fn open_files_max() -> u64 {
-    let max = hakobu_sys::process::raise_open_files_limit();
-    hakobu_sys::process::reserve_descriptors(max.min(4096));
-    max
-}
-
-/// Bytes of a path as a path.
+/// Returns bytes as a path.
 pub fn path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// Appends the line of one entry that something happened to.
+/// Appends the line of an event about one entry.
 pub fn push_event(event: &'static str, bytes: &[u8], kind: Kind, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct Line<'a> {
@@ -49,13 +36,13 @@ pub fn push_event(event: &'static str, bytes: &[u8], kind: Kind, out: &mut Vec<u
     push_line(&Line { event, kind: kind_word(kind), paths }, out);
 }
 
-/// Says what could not be done to a place in S3.
+/// Reports a failed operation on a location in S3.
 pub fn fail(operation: &str, typed: impl AsRef<OsStr>, why: &dyn std::fmt::Display) {
     output::message(&format!("cannot {operation} {}: {why}", quoted(typed)));
 }
 
-/// Says what a store counted (`--stat`).
-pub fn tell_requests(store: &Store) {
+/// Prints the request counts of a store (`--stat`).
+pub fn print_requests(store: &Store) {
     let requests = Requests::of(store);
     output::message(&format!(
         "{} requests, {} retried, {} slowed down, {} connections",
@@ -66,7 +53,7 @@ pub fn tell_requests(store: &Store) {
 /// Opens the store that the options of a small command name.
 ///
 /// # Errors
-/// The exit code; what is wrong was told.
+/// The exit code; the cause was printed.
 pub fn open(asked: &Asked) -> Result<Arc<Store>, u8> {
     Store::open(&asked.settings()).map_err(|error| {
         output::message(&error.to_string());
@@ -74,7 +61,7 @@ pub fn open(asked: &Asked) -> Result<Arc<Store>, u8> {
     })
 }
 
-/// Ends a command: what is buffered is written; the exit code, worse if that fails.
+/// Ends a command: writes the buffer; returns the exit code, worse if that fails.
 pub fn close(out: &Output, code: u8) -> u8 {
     match out.finish() {
         None => code,
@@ -86,7 +73,7 @@ pub fn close(out: &Output, code: u8) -> u8 {
     }
 }
 
-/// Twenty characters that nobody guesses: a key of a server that is told none.
+/// Returns twenty random characters: the default secret key of a server.
 ///
 /// # Errors
 /// The system has no random numbers.
@@ -96,8 +83,7 @@ pub fn random_key() -> std::io::Result<String> {
     Ok(bytes.iter().map(|byte| char::from(b'A' + byte % 26)).collect())
 }
 
-/// A stretch of time in seconds: a plain number, or numbers with `s`, `m`, `h`, `d`, `w`
-/// (`1h30m`), as s5cmd has them.
+/// Parses a duration in seconds: a plain number, or numbers with `s`, `m`, `h`, `d`, `w` (`1h30m`), as in s5cmd.
 pub fn seconds(text: &OsStr) -> Option<u64> {
     let text = text.to_str()?;
     if let Ok(seconds) = text.parse() {

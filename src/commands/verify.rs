@@ -1,23 +1,24 @@
-//! `hakobu verify`: two trees, in which respects, and how the differences are told.
+//! `hakobu verify`: compares two trees in selected aspects and reports the differences.
 
 mod forms;
+mod options;
 
-use super::sync::filters;
-use super::{refuse, tool};
-use crate::effort::{Effort, Priority};
-use crate::objects::Asked;
-use crate::options::verify::TABLE;
+use super::line::refuse;
+use crate::filters::Context;
 use crate::options::{Refused, Typed};
 use crate::show::escape::Escape;
 use crate::show::output;
 use crate::show::{Show, Wanted};
 use crate::{exit, signals};
-use hakobu_transfer::control::Control;
-use hakobu_transfer::error::Fatal;
+use hakobu_core::control::Control;
+use hakobu_core::error::Fatal;
+use hakobu_core::unit::{Jobs, Totals};
+use hakobu_sys::links::Links;
 use hakobu_transfer::location::Location;
-use hakobu_transfer::run::Outcome;
-use hakobu_transfer::unit::{Jobs, Totals};
-use hakobu_transfer::verify::{self, Aspect, Aspects, Difference, ObjectSpec, Spec, Times};
+use hakobu_transfer::run::{Outcome, steered};
+use hakobu_transfer::verify::{self, Difference, ObjectSpec, Spec};
+use options::Reading;
+pub(super) use options::TABLE;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -25,20 +26,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What was asked for.
+/// The parsed command line.
 #[derive(Debug)]
 struct Plan {
     spec: Spec,
-    /// Instead of `spec`, where a side is in S3.
+    /// Replaces `spec` if a side is in S3.
     objects: Option<ObjectSpec>,
-    jobs: Jobs,
-    /// Differences that are told.
-    told_max: u64,
-    verbose: bool,
-    quiet: bool,
-    stats: bool,
-    json: bool,
-    priority: Priority,
+    read: Reading,
 }
 
 /// Runs the command.
@@ -61,128 +55,40 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
         _ => PathBuf::new(),
     };
     let (source, target) = (local(&sides[0]), local(&sides[1]));
-    let mut asked = Asked::default();
-    // Of files in S3 only these travel, and only where that was asked for.
-    let mut explicit = Aspects::NONE.with(Aspect::Type).with(Aspect::Size).with(Aspect::Content);
-    let mut aspects = Aspects::DEFAULT;
-    let mut times = Times::default();
-    let mut nul = false;
-    let mut plan = Plan {
-        spec: Spec {
-            source,
-            target,
-            aspects,
-            times,
-            one_way: false,
-            filter: None,
-            jobs: 1,
-            open_files_max: 0,
-        },
-        objects: None,
-        jobs: Jobs::Auto,
-        told_max: u64::MAX,
-        verbose: false,
-        quiet: false,
-        stats: false,
-        json: false,
-        priority: Priority::default(),
+    let read = TABLE.read(typed, Reading::new(in_store)).map_err(Refused::Usage)?;
+    let context = Context { links: Links::Trusted, ..Context::default() };
+    let filter = read.filters.build(&context).map_err(|fatal| Refused::Usage(fatal.message))?;
+    TABLE.check_places(typed, in_store, false).map_err(Refused::Usage)?;
+    let objects = match in_store {
+        false => None,
+        true => {
+            let [source, target] = sides;
+            let objects = read.objects.clone().objects().map_err(Refused::Usage)?;
+            Some(ObjectSpec {
+                source,
+                target,
+                source_settings: objects.source,
+                target_settings: objects.target,
+                aspects: read.explicit,
+                times: read.times,
+                follow: read.follow,
+                encode_names: objects.options.encode_names,
+                one_way: read.one_way,
+                filter: filter.clone(),
+                jobs: 0,
+            })
+        }
     };
-    let mut effort = Effort::default();
-    for given in &typed.options {
-        let taken = asked.take(given).and_then(|taken| Ok(taken || effort.take(given)?));
-        if taken.map_err(Refused::Usage)? {
-            continue;
-        }
-        if in_store {
-            explicit = fit(given.name, given.on, explicit)?;
-        }
-        let mut set = |aspect| {
-            aspects = if given.on { aspects.with(aspect) } else { aspects.without(aspect) };
-        };
-        let number = || {
-            let number = given.value.to_str().and_then(|text| text.parse::<i64>().ok());
-            let value = given.value.display();
-            number.ok_or_else(|| Refused::Usage(format!("--{}={value}: give a number", given.name)))
-        };
-        match given.name {
-            "archive" => {
-                let kept = Aspects::DEFAULT.without(Aspect::Content);
-                kept.iter().for_each(&mut set);
-            }
-            "checksum" => set(Aspect::Content),
-            "perms" => set(Aspect::Mode),
-            "times" => set(Aspect::Time),
-            "owner" => set(Aspect::Owner),
-            "group" => set(Aspect::Group),
-            "links" => set(Aspect::Link),
-            "devices" => set(Aspect::Device),
-            "hard-links" => set(Aspect::HardLinks),
-            "acls" => set(Aspect::Acl),
-            "xattrs" => set(Aspect::Xattrs),
-            "sparse" => set(Aspect::Holes),
-            "omit-dir-times" => times.omit_dirs = true,
-            "omit-link-times" => times.omit_links = true,
-            "modify-window" => times.window_s = u64::try_from(number()?).ok(),
-            // These are rules in their order, and are read below.
-            "filter" | "exclude" | "include" | "exclude-from" | "include-from" | "F"
-            | "cvs-exclude" => {}
-            "from0" => nul = given.on,
-            "one-way" => plan.spec.one_way = true,
-            "max-differences" => {
-                plan.told_max = u64::try_from(number()?).map_err(|_| {
-                    Refused::Usage("--max-differences takes no negative number".into())
-                })?;
-            }
-            "verbose" => plan.verbose = true,
-            "quiet" => plan.quiet = true,
-            "stats" => plan.stats = true,
-            "json" => plan.json = true,
-            other => return Err(Refused::Usage(format!("--{other} is not known to verify"))),
-        }
-    }
-    (plan.spec.aspects, plan.spec.times) = (aspects, times);
-    (plan.jobs, plan.priority) = (effort.jobs, effort.priority);
-    let context = filters::Context { nul, delete_excluded: false, protect_suffix: None };
-    plan.spec.filter =
-        filters::build(&typed.options, &context).map_err(|fatal| Refused::Usage(fatal.message))?;
-    asked.only_with_objects(in_store).map_err(Refused::Usage)?;
-    if in_store {
-        let [source, target] = sides;
-        let objects = asked.objects().map_err(Refused::Usage)?;
-        plan.objects = Some(ObjectSpec {
-            source,
-            target,
-            source_settings: objects.source,
-            target_settings: objects.target,
-            aspects: explicit,
-            times,
-            one_way: plan.spec.one_way,
-            filter: plan.spec.filter.clone(),
-            jobs: 0,
-        });
-    }
-    Ok(plan)
-}
-
-/// What counts for objects after one more option.
-fn fit(name: &str, on: bool, mut aspects: Aspects) -> Result<Aspects, Refused> {
-    let mut set = |aspect| {
-        aspects = if on { aspects.with(aspect) } else { aspects.without(aspect) };
+    let spec = Spec {
+        source,
+        target,
+        aspects: read.aspects,
+        times: read.times,
+        one_way: read.one_way,
+        filter,
+        open_dirs_max: 0,
     };
-    match name {
-        "checksum" => set(Aspect::Content),
-        "perms" => set(Aspect::Mode),
-        "times" => set(Aspect::Time),
-        "archive" => [Aspect::Mode, Aspect::Time].into_iter().for_each(set),
-        "owner" | "group" | "links" | "devices" | "hard-links" | "acls" | "xattrs" | "sparse"
-        | "omit-dir-times" | "omit-link-times"
-            if on =>
-        {
-            return Err(Refused::Usage(format!("--{name}: objects have nothing of the kind")));
-        }
-        _ => {}
-    }
-    Ok(aspects)
+    Ok(Plan { spec, objects, read })
 }
 
 fn place(typed: &OsStr) -> Result<Location, Refused> {
@@ -193,19 +99,18 @@ fn place(typed: &OsStr) -> Result<Location, Refused> {
     }
 }
 
-/// Compares; the exit code.
+/// Compares; returns the exit code.
 fn compare(mut plan: Plan) -> u8 {
-    if let Err(message) = plan.priority.apply() {
+    if let Err(message) = plan.read.limits.priority.apply() {
         output::message(&message);
         return exit::VERIFY_TROUBLE;
     }
-    plan.spec.open_files_max = tool::open_files_max();
-    plan.spec.jobs = tool::workers(plan.jobs);
     let wanted = Wanted {
         command: "verify",
-        json: plan.json,
-        problems: plan.verbose,
+        json: plan.read.json,
+        problems: plan.read.verbose,
         quiet: true,
+        progress: plan.read.quiet.then_some(false),
         own_end: true,
         ..Wanted::default()
     };
@@ -216,20 +121,22 @@ fn compare(mut plan: Plan) -> u8 {
             return exit::VERIFY_TROUBLE;
         }
     };
-    // Between files the signal itself ends it: there is nothing to clean up.
+    // Between files the signal itself ends the process: there is nothing to clean up.
     let control = Control::default();
     if plan.objects.is_some()
         && let Err(error) = signals::stop(&control, exit::VERIFY_TROUBLE)
     {
         output::message(&format!("signals will end this run at once: {error}"));
     }
-    let (escape, told) = (Escape::of_locale(), AtomicU64::new(0));
+    let (escape, printed) = (Escape::of_locale(), AtomicU64::new(0));
     let report = |difference: &Difference<'_>| {
-        if (plan.quiet && !plan.json) || told.fetch_add(1, Ordering::Relaxed) >= plan.told_max {
+        if (plan.read.quiet && !plan.read.json)
+            || printed.fetch_add(1, Ordering::Relaxed) >= plan.read.differences_max
+        {
             return;
         }
         let mut out = Vec::with_capacity(128);
-        match plan.json {
+        match plan.read.json {
             true => forms::push_json(difference, &mut out),
             false => forms::push_text(difference, escape, &mut out),
         }
@@ -237,13 +144,13 @@ fn compare(mut plan: Plan) -> u8 {
     };
     let compared = match &mut plan.objects {
         Some(objects) => {
-            objects.jobs = match plan.jobs {
+            objects.jobs = match plan.read.limits.jobs {
                 Jobs::Auto => hakobu_transfer::object::JOBS_SEED,
                 Jobs::Fixed(jobs) => jobs,
             };
             verify::verify_objects(objects, &report, &control, &show)
         }
-        None => verify::verify(&plan.spec, &report, &show),
+        None => verify_trees(&mut plan.spec, plan.read.limits.jobs, &report, &show),
     };
     let (outcome, fatal) = match compared {
         Ok(outcome) => (outcome, None),
@@ -257,13 +164,29 @@ fn compare(mut plan: Plan) -> u8 {
     end(&plan, &show, &outcome, fatal, code)
 }
 
+/// Compares two trees with a tuned or fixed number of workers.
+pub fn verify_trees(
+    spec: &mut Spec,
+    jobs: Jobs,
+    report: &(dyn Fn(&Difference<'_>) + Sync),
+    show: &Show,
+) -> Result<verify::Outcome, Fatal> {
+    let (source, target) = (spec.source.clone(), spec.target.clone());
+    let (compared, jobs) = steered(&[&source, &target], jobs, |controls, limits| {
+        spec.open_dirs_max = limits.open_dirs_max;
+        verify::verify(spec, controls, report, show)
+    });
+    compared.map(|outcome| verify::Outcome { jobs, ..outcome })
+}
+
 fn end(plan: &Plan, show: &Show, outcome: &verify::Outcome, fatal: Option<Fatal>, code: u8) -> u8 {
+    show.end_progress();
     let counts = &outcome.counts;
     let used = hakobu_sys::process::usage();
     let mut rest = Vec::new();
-    if plan.json {
+    if plan.read.json {
         forms::push_summary(outcome, &used, code, &mut rest);
-    } else if plan.stats {
+    } else if plan.read.stats {
         rest.extend_from_slice(forms::stats(counts).as_bytes());
     }
     show.print(&rest);
@@ -272,14 +195,14 @@ fn end(plan: &Plan, show: &Show, outcome: &verify::Outcome, fatal: Option<Fatal>
         &Outcome { totals, took: outcome.took, jobs: outcome.jobs, fatal, ..Outcome::default() },
         code,
     );
-    let untold = counts.differences.saturating_sub(plan.told_max);
-    if untold > 0 && !plan.quiet {
+    let omitted = counts.differences.saturating_sub(plan.read.differences_max);
+    if omitted > 0 && !plan.read.quiet {
         output::message(&format!(
             "{} more differences are not shown",
-            crate::number::grouped(untold)
+            crate::number::grouped(omitted)
         ));
     }
-    if (plan.verbose || std::io::stderr().is_terminal()) && !plan.quiet {
+    if (plan.read.verbose || std::io::stderr().is_terminal()) && !plan.read.quiet {
         output::message(&forms::sentence(outcome, &used));
     }
     if complete { code } else { exit::VERIFY_TROUBLE }

@@ -1,14 +1,14 @@
-//! User metadata and times as the command line has them, and as headers carry them.
+//! User metadata and times on the command line, converted to headers.
 
 use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 use jiff::fmt::strtime;
 
-/// Reads `k1=v1,k2=v2`, or a JSON object of texts as aws takes it. A comma that no `NAME=` follows
-/// belongs to the value before it.
+/// Parses `k1=v1,k2=v2`, or a JSON object of strings as in aws. A comma without a following `NAME=` belongs to the
+/// value before it.
 ///
 /// # Errors
-/// The sentence.
+/// A sentence for the user.
 pub fn parse(text: &str) -> Result<Vec<(String, String)>, String> {
     if text.starts_with('{') {
         let map: std::collections::BTreeMap<String, String> = serde_json::from_str(text)
@@ -32,16 +32,16 @@ pub fn parse(text: &str) -> Result<Vec<(String, String)>, String> {
     Ok(pairs)
 }
 
-/// What a header's name may be made of (RFC 9110, token).
+/// Returns whether the text is a valid header name (RFC 9110, token).
 fn is_name(name: &str) -> bool {
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(fine)
 }
 
-/// The header of a pair.
+/// Returns the header of a pair.
 ///
 /// # Errors
-/// The sentence: a name or a value that a header cannot carry unchanged.
+/// A sentence: a name or a value that a header cannot carry unchanged.
 pub fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
     let header = HeaderName::from_bytes(format!("x-amz-meta-{name}").as_bytes())
         .map_err(|_| format!("--metadata: '{name}' cannot be a name"))?;
@@ -54,7 +54,7 @@ pub fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Stri
     }
 }
 
-/// A time as HTTP writes it (RFC 9110, IMF-fixdate), from that or from RFC 3339.
+/// Formats a time for HTTP (RFC 9110, IMF-fixdate), from that format or RFC 3339.
 pub fn http_date(text: &str) -> Option<String> {
     const FORM: &str = "%a, %d %b %Y %H:%M:%S GMT";
     let time = match strtime::parse(FORM, text).and_then(|parsed| parsed.to_datetime()) {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_header_cannot_carry_is_refused() {
+    fn invalid_header_values_are_refused() {
         assert!(header("a", "x y").is_ok_and(|(name, _)| name == "x-amz-meta-a"));
         for (name, value) in [("a", "ä"), ("a", " x"), ("a", "x\ny"), ("a b", "x")] {
             assert!(header(name, value).is_err(), "{name}={value}");

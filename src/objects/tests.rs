@@ -1,17 +1,28 @@
-//! What options for S3 come to.
+//! Evaluation of S3 options.
 
 use super::*;
-use crate::options::sync::TABLE;
+use crate::options::{Table, Typed};
+use hakobu_s3::Algorithm;
 use std::ffi::OsString;
 
-fn asked(line: &str) -> Result<Asked, String> {
+/// A command with all options for S3.
+const TABLE: Table<Asked> = Table {
+    command: "test",
+    about: "",
+    usage: "",
+    after: "",
+    options: &[&STORE, &SIDES, &RAW, &VERSION, &STAT, &WRITE, &MOVE, &STOP],
+    unbuilt: &[UNBUILT],
+    abbreviates: false,
+};
+
+fn typed(line: &str) -> Typed {
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-    let typed = TABLE.parse(&words).map_err(|refused| format!("{refused:?}"))?;
-    let mut asked = Asked::default();
-    for given in &typed.options {
-        asked.take(given)?;
-    }
-    Ok(asked)
+    TABLE.parse(&words).unwrap()
+}
+
+fn asked(line: &str) -> Result<Asked, String> {
+    TABLE.read(&typed(line), Asked::default())
 }
 
 fn headers(line: &str) -> Result<String, String> {
@@ -99,44 +110,11 @@ fn wrong_values_are_refused() {
 
 #[test]
 fn without_a_store_they_are_refused() {
-    let message = asked("--region=x").unwrap().only_with_objects(false);
+    let checked = |line: &str, any| TABLE.check_places(&typed(line), any, any);
+    let message = checked("--region=x", false);
     assert_eq!(message, Err("--region is for s3:// locations, and none is given".to_owned()));
-    assert_eq!(asked("--region=x").unwrap().only_with_objects(true), Ok(()));
-    assert_eq!(asked("-a").unwrap().only_with_objects(false), Ok(()));
-}
-
-#[test]
-fn what_travels_with_objects() {
-    let up = Concerned { source: false, target: true };
-    let fitted = |line: &str| {
-        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        let typed = TABLE.parse(&words).unwrap();
-        let mut policy = Policy::default();
-        for given in &typed.options {
-            let keep = &mut policy.preserve;
-            match given.name {
-                "archive" => {
-                    (keep.mode, keep.times, keep.owner, keep.group) = (true, true, true, true);
-                    policy.devices = true;
-                }
-                "owner" => (keep.owner, keep.owner_explicit) = (given.on, given.on),
-                "group" => keep.group = given.on,
-                "times" => keep.times = given.on,
-                "ignore-existing" => policy.ignore_existing = true,
-                _ => {}
-            }
-        }
-        let options =
-            Asked::default().fit("sync", &typed.options, up, &mut policy).unwrap().options;
-        assert!(!policy.devices);
-        (options.keep_times, options.keep_modes, options.keep_owners, options.if_none_match)
-    };
-    assert_eq!(fitted("-r"), (false, false, false, false));
-    assert_eq!(fitted("-a"), (true, true, false, false));
-    assert_eq!(fitted("-ao"), (true, true, true, false));
-    assert_eq!(fitted("-rg"), (false, false, true, false));
-    assert_eq!(fitted("-a --no-t"), (false, true, false, false));
-    assert_eq!(fitted("-r --no-clobber"), (false, false, false, true));
+    assert_eq!(checked("--region=x", true), Ok(()));
+    assert_eq!(checked("s d", false), Ok(()));
 }
 
 #[test]

@@ -1,33 +1,50 @@
-//! One option of a command: its spellings, what follows it, its line in the help.
+//! One option of a command: its spellings, its value, its help line, and its setter.
 
+use super::OptArg;
 use clap::{Arg, ArgAction, value_parser};
 use std::ffi::OsString;
 
-/// What follows an option.
+/// Arguments of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// Nothing; given twice it means the same.
+    /// None; repeating it has no effect.
     Nothing,
-    /// Nothing, and how often it is given matters.
+    /// None; occurrences are counted.
     Count,
-    /// Nothing, and where each one stands among the others matters.
+    /// None; every position is recorded.
     Marks,
     /// A value; the last one counts.
     Value(&'static str),
     /// A value; all of them count.
     Values(&'static str),
-    /// So many values, each time; all of them count. They come joined by `=`.
+    /// This many values at each occurrence; all of them count. They are joined by `=`.
     Words(&'static [&'static str]),
-    /// Perhaps a value after `=`; the last one counts.
+    /// An optional value after `=`; the last one counts.
     Perhaps(&'static str),
-    /// Perhaps a value after `=`, each time; all of them count.
+    /// An optional value after `=` at each occurrence; all of them count.
     PerhapsValues(&'static str),
+    /// An optional value out of these, after `=` or as the next word; the last one counts.
+    PerhapsOneOf(&'static str, &'static [&'static str]),
 }
 
-/// One option of a command.
+/// The kinds of locations that an option is valid for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fits {
+    /// All of them.
+    All,
+    /// At least one in `s3://`.
+    Stored,
+    /// None in `s3://`, with a reason or "".
+    Local(&'static str),
+    /// No target in `s3://`, with a reason.
+    LocalTarget(&'static str),
+}
+
+/// The part of an option that command lines, manual pages and completions need. With a setter it becomes an option
+/// that can be in a table.
 #[derive(Clone, Copy, Debug)]
-pub struct Opt {
-    /// Its name in the program, and its long spelling unless `long` is false.
+pub struct Row {
+    /// Its internal name, and its long spelling unless `long` is false.
     pub name: &'static str,
     /// Whether `--name` exists.
     pub long: bool,
@@ -35,19 +52,53 @@ pub struct Opt {
     pub short: Option<char>,
     /// Other long spellings.
     pub aliases: &'static [&'static str],
-    /// Spellings (without dashes) that turn it off, such as `no-times`, `no-t`.
+    /// Spellings (without dashes) that negate it, such as `no-times`, `no-t`.
     pub off: &'static [&'static str],
-    /// What follows it.
+    /// Its arguments.
     pub takes: Takes,
-    /// One line for the help.
+    /// Its help line.
     pub help: &'static str,
-    /// Under which headline of the help it stands.
-    pub group: &'static str,
+    /// Locations that it is valid for.
+    pub fits: Fits,
+    /// Reason that it has no effect here: it is accepted, with a note.
+    pub note: Option<&'static str>,
 }
 
-/// An option that takes nothing.
-pub const fn flag(name: &'static str, short: Option<char>, help: &'static str) -> Opt {
-    Opt {
+/// Sets the state from an option; the error describes an invalid value.
+type Setter<S> = fn(&mut S, &OptArg) -> Result<(), String>;
+
+enum Set<S> {
+    /// On or off; cannot fail.
+    Switch(fn(&mut S, bool)),
+    Value(Setter<S>),
+}
+
+/// One option of a command, which sets something in a state `S`.
+pub struct Opt<S> {
+    /// Everything except the setter.
+    pub row: Row,
+    set: Set<S>,
+}
+
+impl<S> Opt<S> {
+    /// Sets the state.
+    ///
+    /// # Errors
+    /// The value is invalid.
+    pub fn set(&self, state: &mut S, arg: &OptArg) -> Result<(), String> {
+        match self.set {
+            Set::Switch(set) => {
+                set(state, arg.on);
+                Ok(())
+            }
+            Set::Value(set) => set(state, arg),
+        }
+    }
+}
+
+/// Makes an option without arguments.
+pub const fn flag(name: &'static str, short: Option<char>, help: &'static str) -> Row {
+    Row {
         name,
         long: true,
         short,
@@ -55,49 +106,90 @@ pub const fn flag(name: &'static str, short: Option<char>, help: &'static str) -
         off: &[],
         takes: Takes::Nothing,
         help,
-        group: "Options",
+        fits: Fits::All,
+        note: None,
     }
 }
 
-/// An option with a value, of which the last one counts.
+/// Makes an option with a value, of which the last one counts.
 pub const fn value(
     name: &'static str,
     short: Option<char>,
     what: &'static str,
     help: &'static str,
-) -> Opt {
-    Opt { takes: Takes::Value(what), ..flag(name, short, help) }
+) -> Row {
+    Row { takes: Takes::Value(what), ..flag(name, short, help) }
 }
 
-impl Opt {
-    /// The same with spellings that turn it off.
-    pub const fn off(self, off: &'static [&'static str]) -> Opt {
-        Opt { off, ..self }
+/// Makes an option with a value, all of which count.
+pub const fn values(
+    name: &'static str,
+    short: Option<char>,
+    what: &'static str,
+    help: &'static str,
+) -> Row {
+    Row { takes: Takes::Values(what), ..flag(name, short, help) }
+}
+
+impl Row {
+    /// Adds a setter for on and off.
+    pub const fn sets<S>(self, set: fn(&mut S, bool)) -> Opt<S> {
+        Opt { row: self, set: Set::Switch(set) }
     }
 
-    /// The same with other long spellings.
-    pub const fn alias(self, aliases: &'static [&'static str]) -> Opt {
-        Opt { aliases, ..self }
+    /// Adds a setter that reads the value, or the count.
+    pub const fn reads<S>(self, set: Setter<S>) -> Opt<S> {
+        Opt { row: self, set: Set::Value(set) }
     }
 
-    /// The same with something else after it.
-    pub const fn takes(self, takes: Takes) -> Opt {
-        Opt { takes, ..self }
+    /// Adds spellings that negate it.
+    pub const fn off(self, off: &'static [&'static str]) -> Row {
+        Row { off, ..self }
     }
 
-    /// The same without a long spelling.
-    pub const fn short_only(self) -> Opt {
-        Opt { long: false, ..self }
+    /// Adds other long spellings.
+    pub const fn alias(self, aliases: &'static [&'static str]) -> Row {
+        Row { aliases, ..self }
     }
 
-    /// The same under another headline.
-    pub const fn in_group(self, group: &'static str) -> Opt {
-        Opt { group, ..self }
+    /// Sets its arguments.
+    pub const fn takes(self, takes: Takes) -> Row {
+        Row { takes, ..self }
     }
 
-    /// The option for clap.
+    /// Removes the long spelling.
+    pub const fn short_only(self) -> Row {
+        Row { long: false, ..self }
+    }
+
+    /// Makes it an option without effect, with the reason.
+    pub const fn noted(self, why: &'static str) -> Row {
+        Row { note: Some(why), ..self }
+    }
+
+    /// Replaces the help line.
+    pub const fn with_help(self, help: &'static str) -> Row {
+        Row { help, ..self }
+    }
+
+    /// Restricts it to `s3://`.
+    pub const fn stored(self) -> Row {
+        Row { fits: Fits::Stored, ..self }
+    }
+
+    /// Rejects it if a side is in `s3://`. The reason may be "".
+    pub const fn local(self, why: &'static str) -> Row {
+        Row { fits: Fits::Local(why), ..self }
+    }
+
+    /// Rejects it if the target is in `s3://`.
+    pub const fn local_target(self, why: &'static str) -> Row {
+        Row { fits: Fits::LocalTarget(why), ..self }
+    }
+
+    /// Returns the option for clap.
     pub fn arg(&self) -> Arg {
-        let mut arg = Arg::new(self.name).help(self.help).help_heading(self.group);
+        let mut arg = Arg::new(self.name).help(self.help);
         if self.long {
             arg = arg.long(self.name).aliases(self.aliases.iter().copied());
         }
@@ -108,8 +200,8 @@ impl Opt {
         match self.takes {
             Takes::Nothing => arg.action(ArgAction::SetTrue),
             Takes::Count => arg.action(ArgAction::Count),
-            // A flag whose every place is remembered: clap keeps places only of values, so this
-            // one has an empty value that nobody types.
+            // A flag whose positions are all recorded: clap records positions of values only, so it has an empty
+            // implicit value.
             Takes::Marks => arg
                 .action(ArgAction::Append)
                 .num_args(0..=1)
@@ -129,7 +221,7 @@ impl Opt {
                 .value_parser(os)
                 .allow_hyphen_values(true)
                 .action(ArgAction::Append),
-            Takes::Perhaps(what) | Takes::PerhapsValues(what) => {
+            Takes::Perhaps(what) | Takes::PerhapsValues(what) | Takes::PerhapsOneOf(what, _) => {
                 let arg = arg
                     .value_name(what)
                     .value_parser(os)

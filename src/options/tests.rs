@@ -1,19 +1,23 @@
-//! Tables and what is typed against them.
+//! Tables, and command lines parsed with them.
 
 use super::*;
 
-fn parse(table: &Table, line: &str) -> Result<Typed, Refused> {
-    let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-    table.parse(&arguments)
+pub(super) fn table(command: &str) -> &'static dyn Syntax {
+    crate::commands::find(crate::commands::COMMANDS, command).unwrap().table
 }
 
-fn spelled(table: &Table, line: &str) -> String {
-    match parse(table, line) {
+fn parse(command: &str, line: &str) -> Result<Typed, Refused> {
+    let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+    table(command).parse(&arguments)
+}
+
+fn spelled(command: &str, line: &str) -> String {
+    match parse(command, line) {
         Ok(typed) => {
-            let options = typed.options.iter().map(|given| {
-                let sign = if given.on { "" } else { "!" };
-                let count = if given.count > 1 { given.count.to_string() } else { String::new() };
-                format!("{sign}{}{count}{}", given.name, given.value.to_string_lossy())
+            let options = typed.options.iter().map(|arg| {
+                let sign = if arg.on { "" } else { "!" };
+                let count = if arg.count > 1 { arg.count.to_string() } else { String::new() };
+                format!("{sign}{}{count}{}", arg.name, arg.value.to_string_lossy())
             });
             let paths = typed.paths.iter().map(|path| format!("[{}]", path.to_string_lossy()));
             options.chain(paths).collect::<Vec<_>>().join(" ")
@@ -27,10 +31,74 @@ fn spelled(table: &Table, line: &str) -> String {
 
 #[test]
 fn tables_are_sound() {
-    for table in crate::commands::tables() {
-        table.clap().debug_assert();
-        assert!(table.help().contains(table.usage), "{}", table.command);
+    for command in crate::commands::COMMANDS {
+        let mut clap = command.table.clap();
+        clap.clone().debug_assert();
+        let help = clap.render_help().to_string();
+        assert!(help.contains(command.table.usage()), "{}", command.name);
     }
+}
+
+/// A state that records its settings, and a part of it that could be shared.
+#[derive(Default)]
+struct Probe {
+    set: Vec<String>,
+    part: Part,
+}
+
+#[derive(Default)]
+struct Part(Option<u8>);
+
+parts!(Part {});
+parts!(Probe { part: Part });
+
+const PROBED: Table<Probe> = Table {
+    command: "probe",
+    about: "",
+    usage: "probe",
+    after: "",
+    options: &[&OWN, &SHARED],
+    unbuilt: &[],
+    abbreviates: false,
+};
+
+const OWN: &[Opt<Probe>] = &[
+    flag("late", None, "").sets(|it, on| it.set.push(format!("late {on}"))),
+    flag("early", None, "")
+        .off(&["no-early"])
+        .local("no such thing")
+        .sets(|it, on| it.set.push(format!("early {on}"))),
+];
+
+const SHARED: Group<Part> = titled("Shared").with(&[value("level", Some('l'), "N", "how high")
+    .stored()
+    .reads(|part, arg| put(&mut part.0, Some(arg.number()?)))]);
+
+#[test]
+fn options_set_what_their_rows_say_in_the_order_of_the_command_line() {
+    let typed = |line: &str| {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        PROBED.parse(&words).unwrap()
+    };
+    let read = |line: &str| PROBED.read(&typed(line), Probe::default());
+    let probe = read("--no-early --level=3 --late").unwrap();
+    assert_eq!(probe.set, ["early false", "late true"]);
+    assert_eq!(probe.part.0, Some(3));
+    assert_eq!(read("-l x").err().as_deref(), Some("--level=x: is not a number"));
+    let stray = OptArg { name: "other", on: true, count: 1, value: "".into() };
+    let stray = Typed { options: vec![stray], ..Typed::default() };
+    let message = PROBED.read(&stray, Probe::default()).err();
+    assert_eq!(message.as_deref(), Some("--other is no option of probe"));
+
+    let checked = |line: &str, any| PROBED.check_places(&typed(line), any, any).err();
+    let only = "--level is for s3:// locations, and none is given";
+    assert_eq!(checked("-l1", false).as_deref(), Some(only));
+    assert_eq!(checked("-l1", true), None);
+    let refused = "--early is not built for s3://: no such thing";
+    assert_eq!(checked("--early", true).as_deref(), Some(refused));
+    assert_eq!(checked("--no-early --late", true), None);
+    assert_eq!(checked("--early", false), None);
+    assert!(PROBED.help().contains("Shared:\n  -l, --level <N>"), "{}", PROBED.help());
 }
 
 #[test]
@@ -54,7 +122,7 @@ fn order_is_kept() {
         ("s -a d --del", "archive delete-during [s] [d]"),
         ("--help", "help"),
     ] {
-        assert_eq!(spelled(&sync::TABLE, line), expected, "{line}");
+        assert_eq!(spelled("sync", line), expected, "{line}");
     }
 }
 
@@ -67,47 +135,49 @@ fn several_words_are_one_value() {
         ),
         ("-P n -1 3 -D 2 x", "parameter-scann=-1=3 parameter-step-size2 [x]"),
         ("--repeat 3 -N x", "runs3 no-shell [x]"),
-        ("--style full x", "--style is not built"),
+        ("--style full x", "stylefull [x]"),
     ] {
-        assert_eq!(spelled(&bench::TABLE, line), expected, "{line}");
+        assert_eq!(spelled("bench", line), expected, "{line}");
     }
-    assert!(spelled(&bench::TABLE, "x -L jobs").contains("2 values required"));
+    assert!(spelled("bench", "x -L jobs").contains("2 values required"));
 }
 
 #[test]
 fn unbuilt_options_are_named() {
     for (line, expected) in [
-        ("--append a b", "--append is not built"),
-        ("--backup-dir=x a b", "--backup-dir is not built"),
-        ("--backup-dir x a b", "--backup-dir is not built"),
         (
-            "-avz a b",
-            "-z is not built: nothing leaves this machine, so there is nothing to compress",
+            "--copy-as=x a b",
+            "--copy-as is not built: run hakobu as that user: sudo -u USER hakobu sync ...",
         ),
         (
-            "--no-compress a b",
-            "--no-compress is not built: nothing leaves this machine, so there is nothing to compress",
+            "--copy-as x a b",
+            "--copy-as is not built: run hakobu as that user: sudo -u USER hakobu sync ...",
         ),
-        ("-e ssh a b", "-e is not built: there are no remote locations"),
-        ("--nosuch a b", "unexpected argument '--nosuch' found"),
+        ("-N a b", "-N is not built: Linux cannot set birth times; rsync refuses it there as well"),
+        (
+            "-e ssh a b",
+            "-e is not built: there is no remote shell and no daemon; SRC and DST are local paths (a \
+             mounted file system is one) or s3://",
+        ),
+        ("--nosuch a b", "unexpected argument '--nosuch' found (hakobu sync --help)"),
         ("--exclude", "a value is required for '--exclude <PATTERN>' but none was supplied"),
     ] {
-        assert_eq!(spelled(&sync::TABLE, line), expected, "{line}");
+        assert_eq!(spelled("sync", line), expected, "{line}");
     }
 }
 
 #[test]
 fn getopt_abbreviates() {
     assert_eq!(
-        spelled(&cp::TABLE, "--rec --refl=never --preserve a b"),
+        spelled("cp", "--rec --refl=never --preserve a b"),
         "recursive reflinknever preserve [a] [b]"
     );
-    assert_eq!(spelled(&cp::TABLE, "--backup a b"), "--backup is not built");
-    assert_eq!(spelled(&mv::TABLE, "-Z a b"), "-Z is not built");
-    // Not taken for the beginning of --version-id.
+    assert_eq!(spelled("cp", "--backup a b"), "--backup is not built");
+    assert_eq!(spelled("mv", "-Z a b"), "-Z is not built");
+    // Not an abbreviation of --version-id.
     let version = "--version is not built: it is an option of hakobu itself: hakobu --version";
-    assert_eq!(spelled(&cp::TABLE, "--version a b"), version);
-    assert_eq!(spelled(&cp::TABLE, "--version-id=x a b"), "version-idx [a] [b]");
+    assert_eq!(spelled("cp", "--version a b"), version);
+    assert_eq!(spelled("cp", "--version-id=x a b"), "version-idx [a] [b]");
 }
 
 #[test]
@@ -116,10 +186,10 @@ fn names_need_not_be_text() {
     let odd = OsString::from_vec(b"a\xff".to_vec());
     let mut joined = OsString::from("--exclude=");
     joined.push(&odd);
-    let typed = sync::TABLE.parse(&[joined, odd.clone()]);
+    let typed = table("sync").parse(&[joined, odd.clone()]);
     let typed = typed.unwrap_or_default();
     assert_eq!(typed.paths, std::slice::from_ref(&odd));
-    assert_eq!(typed.options.first().map(|given| given.value.clone()), Some(odd));
+    assert_eq!(typed.options.first().map(|arg| arg.value.clone()), Some(odd));
 }
 
 proptest::proptest! {
@@ -128,8 +198,8 @@ proptest::proptest! {
         words in proptest::collection::vec("-{0,2}[a-zA-Z0-9@=./+%é-]{0,8}", 0..6),
     ) {
         let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
-        for table in [&sync::TABLE, &cp::TABLE, &mv::TABLE] {
-            if let Ok(typed) = table.parse(&arguments) {
+        for command in ["sync", "cp", "mv"] {
+            if let Ok(typed) = table(command).parse(&arguments) {
                 proptest::prop_assert!(typed.paths.len() <= words.len());
             }
         }

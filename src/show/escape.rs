@@ -1,10 +1,10 @@
-//! Names on their way to a terminal or a log: bytes that would do something there are written as
-//! `\#012`, as rsync does it (rsync(1), `--8-bit-output`), or quoted for a shell.
+//! Escaping of names for a terminal or a log: control bytes are written as `\#012`, as in rsync (rsync(1),
+//! `--8-bit-output`), or quoted for a shell.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Which bytes above 127 are printable.
+/// Bytes above 127 that count as printable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
     /// None (a locale without UTF-8).
@@ -16,7 +16,7 @@ pub enum Escape {
 }
 
 impl Escape {
-    /// What the locale of the environment can show.
+    /// Returns the setting for the locale of the environment.
     pub fn of_locale() -> Escape {
         let value = ["LC_ALL", "LC_CTYPE", "LANG"]
             .iter()
@@ -26,8 +26,8 @@ impl Escape {
         if value.contains("utf-8") || value.contains("utf8") { Escape::Utf8 } else { Escape::Ascii }
     }
 
-    /// Appends `name` to `out` with everything escaped that is not printable here. A backslash is
-    /// escaped only where the text would look like an escape.
+    /// Appends `name` to `out` with unprintable characters escaped. A backslash is escaped only if the text would
+    /// look like an escape.
     pub fn push(self, name: &[u8], out: &mut Vec<u8>) {
         for chunk in name.utf8_chunks() {
             let valid = chunk.valid();
@@ -52,7 +52,7 @@ impl Escape {
         }
     }
 
-    /// A path as text.
+    /// Returns a path as text.
     pub fn path(self, path: &Path) -> String {
         let mut out = Vec::new();
         self.push(path.as_os_str().as_bytes(), &mut out);
@@ -83,7 +83,7 @@ pub fn push_quoted(name: &[u8], out: &mut Vec<u8>) {
         return;
     }
     out.push(b'\'');
-    // Whether the bytes before were escapes, inside of $'…'.
+    // Whether the previous bytes were escapes, inside of $'…'.
     let mut escaping = false;
     for byte in name {
         let escape = !is_text && control(byte);

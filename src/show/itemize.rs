@@ -1,14 +1,14 @@
 //! One line for one entry: rsync's itemized form (`-i`), its plain names (`-v`), cp's arrows.
 
 use super::escape::{Escape, push_quoted};
-use hakobu_transfer::event::Change;
-use hakobu_transfer::event::Item;
-use hakobu_transfer::unit::Kind;
+use hakobu_core::event::Change;
+use hakobu_core::event::Item;
+use hakobu_core::unit::Kind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// rsync's eleven letters `YXcstpoguax` (rsync(1), `--itemize-changes`); for a removal `*deleting`
-/// padded to the same width.
+/// Returns rsync's eleven letters `YXcstpoguax` (rsync(1), `--itemize-changes`); for a removal `*deleting` padded to
+/// the same width.
 pub fn letters(change: &Change, kind: Kind) -> [u8; 11] {
     if change.deleted {
         return *b"*deleting  ";
@@ -39,6 +39,7 @@ pub fn letters(change: &Change, kind: Kind) -> [u8; 11] {
     out[5] = mark(change.mode, b'p');
     out[6] = mark(change.owner, b'o');
     out[7] = mark(change.group, b'g');
+    out[8] = mark(change.atime, b'u');
     out[9] = mark(change.acl, b'a');
     out[10] = mark(change.xattr, b'x');
     if matches!(did, b'.' | b'h') && out[2..].iter().all(|mark| *mark == b'.') {
@@ -57,7 +58,7 @@ fn letter(kind: Kind) -> u8 {
     }
 }
 
-/// The name as rsync prints it: a directory with a slash, the root of the transfer as `./`.
+/// Appends the name as rsync prints it: a directory with a slash, the root of the transfer as `./`.
 pub fn push_name(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
     let name = item.path.as_os_str().as_bytes();
     escape.push(if name.is_empty() { b"." } else { name }, out);
@@ -66,7 +67,8 @@ pub fn push_name(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
     }
 }
 
-fn push_link(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
+/// Appends the target of a link: ` -> TEXT` of a symlink, ` => NAME` of a hard link.
+pub fn push_link(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
     if let Some(link) = item.link.as_deref().filter(|_| !item.change.deleted) {
         let arrow: &[u8] = if item.change.hard_link { b" => " } else { b" -> " };
         out.extend_from_slice(arrow);
@@ -74,7 +76,7 @@ fn push_link(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
     }
 }
 
-/// The line of `-i`.
+/// Appends the line of `-i`.
 pub fn push_itemized(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
     out.extend_from_slice(&letters(&item.change, item.kind));
     out.push(b' ');
@@ -83,9 +85,8 @@ pub fn push_itemized(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// The line of `-v`: the name, or nothing where rsync says nothing (only attributes of something
-/// that is no directory changed). With `all` (`-vv`) it has a line, too, and of unchanged entries
-/// one says that they are.
+/// Appends the line of `-v`: the name, or nothing where rsync prints nothing (only attributes of a non-directory
+/// changed). With `all` (`-vv`) it has a line, too, and unchanged entries are marked as such.
 pub fn push_plain(item: &Item<'_>, all: bool, escape: Escape, out: &mut Vec<u8>) {
     let change = &item.change;
     if change.deleted {
@@ -108,7 +109,7 @@ pub fn push_plain(item: &Item<'_>, all: bool, escape: Escape, out: &mut Vec<u8>)
     out.push(b'\n');
 }
 
-/// The line of cp's `-v`: `'a' -> 'b'`, or with a verb before it mv's: `copied 'a' -> 'b'`.
+/// Appends the line of cp's `-v`: `'a' -> 'b'`, or mv's with a verb before it: `copied 'a' -> 'b'`.
 fn push_arrow(verb: &str, from: &Path, to: &Path, out: &mut Vec<u8>) {
     out.extend_from_slice(verb.as_bytes());
     if !verb.is_empty() {
@@ -120,7 +121,8 @@ fn push_arrow(verb: &str, from: &Path, to: &Path, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// The line of cp's and mv's `-v` for a copy: mv (the one with a verb) makes directories instead.
+/// Appends the line of cp's and mv's `-v` for a copy: mv (the one with a verb) says that it creates directories
+/// instead.
 pub fn push_copied(verb: &str, kind: Kind, from: &Path, to: &Path, out: &mut Vec<u8>) {
     if kind == Kind::Dir && !verb.is_empty() {
         out.extend_from_slice(b"created directory ");
@@ -131,7 +133,7 @@ pub fn push_copied(verb: &str, kind: Kind, from: &Path, to: &Path, out: &mut Vec
     }
 }
 
-/// The line of mv's `-v` for a rename.
+/// Appends the line of mv's `-v` for a rename.
 pub fn push_renamed(from: &Path, to: &Path, backup: Option<&Path>, out: &mut Vec<u8>) {
     push_arrow("renamed", from, to, out);
     if let Some(backup) = backup {
@@ -142,7 +144,7 @@ pub fn push_renamed(from: &Path, to: &Path, backup: Option<&Path>, out: &mut Vec
     }
 }
 
-/// Appends rm's line of what was removed.
+/// Appends rm's line of a removed entry.
 pub fn push_removed(item: &Item<'_>, out: &mut Vec<u8>) {
     if let Some(path) = item.target.as_deref().filter(|_| item.change.deleted) {
         out.extend_from_slice(b"removed ");
@@ -151,7 +153,7 @@ pub fn push_removed(item: &Item<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends what becomes of an entry as a line that `hakobu run` takes.
+/// Appends the change of an entry as a line for `hakobu run`.
 pub fn push_mapping(verb: &str, item: &Item<'_>, out: &mut Vec<u8>) {
     let change = &item.change;
     let word = match (change.deleted, change.created || change.transferred) {
@@ -171,8 +173,12 @@ pub fn push_mapping(verb: &str, item: &Item<'_>, out: &mut Vec<u8>) {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use hakobu_core::unit::{Meta, Time};
     use std::path::PathBuf;
     use std::time::Duration;
+
+    const AT: Time = Time { s: 1_790_000_000, ns: 0 };
+    const META: Meta = Meta { mode: 0o644, ..Meta::bare(Kind::File, 1234, AT) };
 
     pub fn item<'a>(change: Change, kind: Kind, path: &'a str, link: Option<&str>) -> Item<'a> {
         Item {
@@ -188,6 +194,7 @@ pub(super) mod tests {
             took: Duration::from_millis(5),
             mode: 0o644,
             mtime_s: 1_790_000_000,
+            meta: &META,
         }
     }
 

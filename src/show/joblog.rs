@@ -1,18 +1,17 @@
-//! `--joblog`: one line per file in the columns of GNU parallel's job log, so that its tools and
-//! the sheets made for it read ours.
+//! `--joblog`: one line per file in the columns of GNU parallel's job log, so that tools for it can read it.
 
 use super::escape::push_quoted;
-use hakobu_transfer::error::{Class, Problem};
-use hakobu_transfer::event::Item;
-use hakobu_transfer::unit::Kind;
+use hakobu_core::error::{Class, Problem};
+use hakobu_core::event::Item;
+use hakobu_core::unit::Kind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The first line.
+/// The header line.
 pub const HEADER: &[u8] =
     b"Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
 
-/// Whether an entry has a line: everything that was made or updated, except directories.
+/// Returns whether an entry has a line: every created or updated one, except directories.
 pub fn has_line(item: &Item<'_>) -> bool {
     item.kind != Kind::Dir && !item.change.deleted && item.change.any()
 }
@@ -24,7 +23,7 @@ pub fn push_item(command: &str, seq: u64, item: &Item<'_>, out: &mut Vec<u8>) {
     push(command, seq, item.start_s, took, item.bytes_moved, 0, paths, out);
 }
 
-/// Whether a problem has a line: those that mean that a file has not arrived.
+/// Returns whether a problem has a line: if it means that a file has not arrived.
 pub fn has_problem_line(problem: &Problem) -> bool {
     matches!(problem.class, Class::Partial | Class::Vanished | Class::Fatal)
 }
@@ -64,7 +63,7 @@ fn push(
 mod tests {
     use super::super::itemize::tests::item;
     use super::*;
-    use hakobu_transfer::event::Change;
+    use hakobu_core::event::Change;
 
     #[test]
     fn nine_columns() {

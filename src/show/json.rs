@@ -1,21 +1,20 @@
-//! JSON lines: one per entry, problem and warning, and the summary that ends every run. Fields
-//! are only ever added; `schema` counts changes that are more than that.
+//! JSON lines: one per entry, problem and warning, and the summary that ends every run. Fields are only ever added;
+//! `schema` counts incompatible changes.
 
 use super::{itemize, verdict};
+use hakobu_core::error::{Cause, Class, Operation, Problem};
+use hakobu_core::event::Change;
+use hakobu_core::event::Item;
+use hakobu_core::unit::Kind;
 use hakobu_sys::process::Usage;
-use hakobu_transfer::error::{Cause, Class, Operation, Problem};
-use hakobu_transfer::event::Change;
-use hakobu_transfer::event::Item;
 use hakobu_transfer::run::{Findings, Outcome};
-use hakobu_transfer::unit::Kind;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Named paths of a line, for `#[serde(flatten)]`. A path that is no UTF-8 is written with U+FFFD
-/// for what is none, and its bytes follow in hex under `NAME_bytes`; one that is missing is left
-/// out.
+/// Named paths of a line, for `#[serde(flatten)]`. In a path that is not UTF-8 invalid bytes become U+FFFD, and the
+/// bytes follow in hex under `NAME_bytes`; a missing path is omitted.
 pub struct Paths<'a>(pub &'a [(&'static str, Option<&'a Path>)]);
 
 impl Serialize for Paths<'_> {
@@ -35,7 +34,7 @@ impl Serialize for Paths<'_> {
 
 /// Appends one JSON line.
 pub fn push_line(line: &impl Serialize, out: &mut Vec<u8>) {
-    // Writing into a vector cannot fail, and no map here has keys that are not text.
+    // Writing into a vector cannot fail, and every map key here is text.
     if serde_json::to_writer(&mut *out, line).is_ok() {
         out.push(b'\n');
     }
@@ -91,7 +90,7 @@ fn change_word(change: &Change) -> &'static str {
     }
 }
 
-/// The word for a type of entry.
+/// Returns the name of a type of entry.
 pub fn kind_word(kind: Kind) -> &'static str {
     match kind {
         Kind::File => "file",
@@ -169,7 +168,7 @@ fn operation_word(operation: Operation) -> &'static str {
     }
 }
 
-/// Appends the line of an entry that was renamed.
+/// Appends the line of a renamed entry.
 pub fn push_rename(from: &Path, to: &Path, backup: Option<&Path>, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct Line<'a> {
@@ -182,7 +181,7 @@ pub fn push_rename(from: &Path, to: &Path, backup: Option<&Path>, out: &mut Vec<
     push_line(&Line { event: "item", change: "rename", paths }, out);
 }
 
-/// Appends a line that is only a sentence: `warning`, `error`.
+/// Appends a line with a sentence only: `warning`, `error`.
 pub fn push_message(event: &'static str, message: &str, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct Line<'a> {
@@ -216,7 +215,7 @@ pub struct Summary {
     steered: Option<Steered>,
 }
 
-/// What is known of a run that was steered.
+/// Values of a run with a controller.
 #[derive(Serialize)]
 struct Steered {
     verdict: verdict::Value,
@@ -224,7 +223,7 @@ struct Steered {
 }
 
 impl Steered {
-    /// `None` where nothing was steered: nothing was moved, or by another way.
+    /// Returns `None` if there was no controller: nothing was moved, or in another way.
     fn of(findings: &Findings) -> Option<Steered> {
         (!findings.path.is_empty()).then(|| Steered {
             verdict: verdict::value(&verdict::of(findings)),
@@ -234,7 +233,7 @@ impl Steered {
 }
 
 impl Summary {
-    /// Of a run that ended with `exit_code`.
+    /// Makes the summary of a run that ended with `exit_code`.
     pub fn new(command: &'static str, outcome: &Outcome, used: &Usage, exit_code: u8) -> Summary {
         let totals = &outcome.totals;
         Summary {
@@ -264,8 +263,8 @@ impl Summary {
 mod tests {
     use super::super::itemize::tests::item;
     use super::*;
+    use hakobu_core::unit::Totals;
     use hakobu_transfer::run::Requests;
-    use hakobu_transfer::unit::Totals;
     use std::ffi::OsStr;
     use std::path::PathBuf;
     use std::time::Duration;

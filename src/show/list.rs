@@ -2,21 +2,21 @@
 
 use super::escape::Escape;
 use crate::number::Digits;
-use hakobu_transfer::event::Item;
-use hakobu_transfer::unit::Kind;
+use hakobu_core::event::Item;
+use hakobu_core::unit::Kind;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::os::unix::ffi::OsStrExt;
 
-/// How the lines look.
+/// Format of the lines.
 pub struct List {
-    /// Numbers.
+    /// Format of numbers.
     pub digits: Digits,
-    /// Names.
+    /// Escaping of names.
     pub escape: Escape,
-    /// Whether symlinks show what they name (`-l`).
+    /// Whether symlinks are shown with their targets (`-l`).
     pub links: bool,
-    /// Where the times are told.
+    /// Time zone of the times.
     pub zone: TimeZone,
 }
 
@@ -39,7 +39,7 @@ impl List {
     }
 }
 
-/// `-rwxr-sr-t` and the like, as ls(1) has it.
+/// Returns `-rwxr-sr-t` and similar, as in ls(1).
 pub fn mode_text(kind: Kind, mode: u32) -> String {
     let mut out = String::with_capacity(10);
     out.push(match kind {
@@ -66,7 +66,7 @@ pub fn mode_text(kind: Kind, mode: u32) -> String {
     out
 }
 
-/// `2026/01/31 12:00:00`; the number where no calendar reaches.
+/// Returns `2026/01/31 12:00:00`; the number itself outside of the calendar's range.
 pub fn time_text(s: i64, zone: &TimeZone) -> String {
     match Timestamp::from_second(s) {
         Ok(time) => time.to_zoned(zone.clone()).strftime("%Y/%m/%d %H:%M:%S").to_string(),
@@ -78,7 +78,7 @@ pub fn time_text(s: i64, zone: &TimeZone) -> String {
 mod tests {
     use super::super::itemize::tests::item;
     use super::*;
-    use hakobu_transfer::event::Change;
+    use hakobu_core::event::Change;
 
     #[test]
     fn as_rsync() {

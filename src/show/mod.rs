@@ -1,9 +1,9 @@
-//! What a run shows: listens to its events and hands each to the forms that were asked for. The
-//! forms (itemized lines, lists, JSON, job log, statistics) are functions to bytes; the writing is
-//! done in `output`.
+//! Display of a run: receives its events and passes each to the requested formats. The formats (itemized lines,
+//! lists, JSON, job log, statistics) are functions to bytes; `output` writes them.
 
 mod ask;
 pub mod escape;
+pub mod format;
 pub mod itemize;
 pub mod joblog;
 pub mod json;
@@ -11,152 +11,85 @@ pub mod list;
 pub mod output;
 pub mod problems;
 pub mod progress;
+pub mod screen;
 pub mod stats;
 pub mod verdict;
+mod wanted;
 
 pub use ask::{ask, confirmed};
+pub use wanted::{Line, Wanted};
 
-use crate::effort::Priority;
-use crate::number::{self, Digits};
+use crate::number;
 use escape::Escape;
-use hakobu_transfer::error::{Class, Problem, quoted};
-use hakobu_transfer::event::{Event, Item, Listener};
+use hakobu_core::error::{Class, Problem, quoted};
+use hakobu_core::event::{Event, Item, Listener};
 use hakobu_transfer::run::{Control, Outcome};
 use jiff::tz::TimeZone;
 use output::Output;
-use progress::Progress;
+use parking_lot::Mutex;
+use progress::{Form, Progress};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Nobody asks why a shorter run was not faster.
-const TOLD_MIN: Duration = Duration::from_secs(5);
+/// Minimum duration of a run with a verdict.
+const VERDICT_MIN: Duration = Duration::from_secs(5);
 
-/// The line of one entry on standard output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Line {
-    /// None.
-    #[default]
-    None,
-    /// rsync's `-v`.
-    Name {
-        /// `-vv`: also where only attributes changed, or nothing.
-        all: bool,
-    },
-    /// rsync's `-i`.
-    Itemized,
-    /// rsync's `--list-only`; whether symlinks show what they name.
-    List {
-        /// `-l`.
-        links: bool,
-    },
-    /// cp's `-v`, with a verb before it: mv's.
-    Arrow(&'static str),
-    /// What is done to which names, as lines that `hakobu run` takes: the verb for what is moved,
-    /// and `rm`.
-    Mapping(&'static str),
-    /// rm's `-v` for what the engine of objects removes.
-    Removed,
-    /// A JSON line.
-    Json,
-}
-
-/// What was asked for.
-#[derive(Clone, Debug, Default)]
-pub struct Wanted {
-    /// The command, for the summary and the job log.
-    pub command: &'static str,
-    /// What was done to files, for the totals: `copied`, `moved`.
-    pub done: &'static str,
-    /// How to go on after an interruption.
-    pub resume: &'static str,
-    /// The line of an entry.
-    pub line: Line,
-    /// JSON lines on standard output and nothing else.
-    pub json: bool,
-    /// Every problem when it happens (`-v`).
-    pub problems: bool,
-    /// Nothing but errors (`-q`).
-    pub quiet: bool,
-    /// rsync's statistics at the end.
-    pub stats: bool,
-    /// Counts of operations and requests at the end (`--stat`).
-    pub stat: bool,
-    /// How much others go first.
-    pub priority: Priority,
-    /// What limits the run, at the end, with all evidence (`--explain`).
-    pub explain: bool,
-    /// The sentence of totals at the end even where nobody looks.
-    pub totals: bool,
-    /// A bar.
-    pub progress: bool,
-    /// Nothing is really changed.
-    pub dry_run: bool,
-    /// The command writes its own summary and totals.
-    pub own_end: bool,
-    /// How numbers look.
-    pub digits: Digits,
-    /// `-8`.
-    pub eight_bit: bool,
-    /// `--log-file`.
-    pub log_file: Option<OsString>,
-    /// `--joblog`.
-    pub joblog: Option<OsString>,
-}
-
-impl Wanted {
-    /// Whether anything here is made from items; see `Spec::items`.
-    pub fn items(&self) -> bool {
-        self.line != Line::None || self.log_file.is_some() || self.joblog.is_some()
-    }
-}
-
-/// Shows a run.
+/// Displays a run.
 pub struct Show {
     wanted: Wanted,
     escape: Escape,
     list: list::List,
-    stdout: Output,
+    stdout: Arc<Output>,
     log: Option<Output>,
     joblog: Option<Output>,
     seq: AtomicU64,
-    progress: Option<Progress>,
+    progress: Progress,
     problems: Mutex<problems::Groups>,
     control: Arc<Control>,
 }
 
 impl Show {
-    /// Opens what is needed.
+    /// Opens the output files.
     ///
     /// # Errors
     /// A sentence: a log file cannot be opened.
     pub fn new(wanted: Wanted, control: Arc<Control>) -> Result<Show, String> {
-        let open = |path: &Option<OsString>, how: fn(&Path) -> std::io::Result<Output>| match path {
+        let open = |path: &Option<OsString>, append: bool| match path {
             None => Ok(None),
-            Some(path) => how(Path::new(path)).map(Some).map_err(|error| {
-                let cause = hakobu_transfer::error::Cause::System(error);
-                format!("cannot write {}: {cause}", quoted(path))
-            }),
+            Some(path) => {
+                Output::file(Path::new(path), append, &wanted.links).map(Some).map_err(|error| {
+                    let cause = hakobu_core::error::Cause::System(error);
+                    format!("cannot write {}: {cause}", quoted(path))
+                })
+            }
         };
-        let log = open(&wanted.log_file, Output::append)?;
-        let joblog = open(&wanted.joblog, Output::create)?;
+        let log = open(&wanted.log_file, true)?;
+        let joblog = open(&wanted.joblog, false)?;
         if let Some(joblog) = &joblog {
             joblog.write(joblog::HEADER);
         }
         let escape = if wanted.eight_bit { Escape::EightBit } else { Escape::of_locale() };
         let links = wanted.line == Line::List { links: true };
-        // Looking up the time zone reads a file: only where times are shown.
-        let timed = log.is_some() || matches!(wanted.line, Line::List { .. });
+        // Looking up the time zone reads a file: only done if times are shown.
+        let timed = log.is_some() || matches!(wanted.line, Line::List { .. } | Line::Format);
         let zone = if timed { TimeZone::system() } else { TimeZone::UTC };
         let list = list::List { digits: wanted.digits, escape, links, zone };
-        let progress = if wanted.progress { Progress::start() } else { None };
+        let stdout = Arc::new(Output::stdout());
+        let seen = wanted.line != Line::None && stdout.is_terminal();
+        let form = Form::of(wanted.progress, wanted.json, seen);
+        let lines = Arc::clone(&stdout);
+        let progress = Progress::start(form, move |line| {
+            lines.write(line);
+            lines.flush();
+        });
         Ok(Show {
             escape,
             list,
-            stdout: Output::stdout(),
+            stdout,
             log,
             joblog,
             seq: AtomicU64::new(0),
@@ -167,28 +100,20 @@ impl Show {
         })
     }
 
-    /// Whether standard output has lost its reader.
+    /// Returns whether the reader of standard output is gone.
     pub fn is_broken(&self) -> bool {
         self.stdout.is_broken()
     }
 
-    /// Writes whole lines to standard output, beside the bar.
+    /// Writes whole lines to standard output, above the bar.
     pub fn print(&self, lines: &[u8]) {
-        match &self.progress {
-            Some(bar) if self.stdout.is_terminal() => bar.beside(|| self.stdout.write(lines)),
-            _ => self.stdout.write(lines),
+        match self.stdout.is_terminal() {
+            true => screen::beside(|| self.stdout.write(lines)),
+            false => self.stdout.write(lines),
         }
     }
 
-    /// Writes one line to standard error, beside the bar.
-    pub fn message(&self, text: &str) {
-        match &self.progress {
-            Some(bar) => bar.beside(|| output::message(text)),
-            None => output::message(text),
-        }
-    }
-
-    /// A rename that mv did, which no engine tells of.
+    /// Reports a rename by mv, for which no engine sends an event.
     pub fn renamed(&self, from: &Path, to: &Path, backup: Option<&Path>) {
         let mut out = Vec::new();
         match self.wanted.line {
@@ -205,6 +130,11 @@ impl Show {
             Line::None => {}
             Line::Name { all } => itemize::push_plain(item, all, self.escape, &mut out),
             Line::Itemized => itemize::push_itemized(item, self.escape, &mut out),
+            Line::Format => {
+                if let Some(format) = self.wanted.format.as_ref().filter(|_| item.change.any()) {
+                    format.push(item, self.escape, (&self.list.zone, now_s()), &mut out);
+                }
+            }
             Line::List { .. } => {
                 self.list.push(item, &mut out);
                 if self.stdout.is_broken() {
@@ -223,9 +153,16 @@ impl Show {
         }
         self.print(&out);
         if let Some(log) = self.log.as_ref().filter(|_| item.change.any()) {
-            let mut line = self.stamp();
-            itemize::push_itemized(item, self.escape, &mut line);
-            log.write(&line);
+            let mut said = Vec::with_capacity(128);
+            match &self.wanted.log_format {
+                Some(format) => {
+                    format.push(item, self.escape, (&self.list.zone, now_s()), &mut said);
+                }
+                None => itemize::push_itemized(item, self.escape, &mut said),
+            }
+            if !said.is_empty() {
+                log.write(&[self.stamp(), said].concat());
+            }
         }
         if let Some(joblog) = self.joblog.as_ref().filter(|_| joblog::has_line(item)) {
             let mut line = Vec::with_capacity(128);
@@ -234,7 +171,7 @@ impl Show {
         }
     }
 
-    /// The start of a log line, in rsync's form: time and process.
+    /// Returns the start of a log line, in rsync's form: time and process.
     fn stamp(&self) -> Vec<u8> {
         let time = list::time_text(now_s() as i64, &self.list.zone);
         format!("{time} [{}] ", std::process::id()).into_bytes()
@@ -249,17 +186,20 @@ impl Show {
     }
 
     fn problem(&self, problem: &Problem) {
+        if matches!(problem.class, Class::Partial | Class::Fatal) {
+            self.progress.failed();
+        }
         if self.shows(problem) {
-            let mut groups = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut groups = self.problems.lock();
             groups.add(problem, self.escape);
         }
-        let tell_now = self.wanted.problems && self.shows(problem);
-        if !(tell_now || self.wanted.json || self.log.is_some() || self.joblog.is_some()) {
+        let prints_now = self.wanted.problems && self.shows(problem);
+        if !(prints_now || self.wanted.json || self.log.is_some() || self.joblog.is_some()) {
             return;
         }
         let text = problems::sentence(problem, self.escape);
-        if tell_now {
-            self.message(&text);
+        if prints_now {
+            output::message(&text);
         }
         if self.wanted.json {
             let mut out = Vec::with_capacity(256);
@@ -279,7 +219,7 @@ impl Show {
         }
     }
 
-    /// Whether a problem deserves a line on standard error.
+    /// Returns whether a problem gets a line on standard error.
     fn shows(&self, problem: &Problem) -> bool {
         match problem.class {
             Class::Notice => !self.wanted.quiet,
@@ -287,20 +227,23 @@ impl Show {
         }
     }
 
-    /// Ends the showing: problems in groups, statistics, totals, summary. Returns whether all
-    /// lines that were asked for in files could be written.
+    /// Ends the progress display before the final output.
+    pub fn end_progress(&self) {
+        self.progress.finish();
+    }
+
+    /// Ends the display: grouped problems, statistics, totals, summary. Returns whether all lines of the requested
+    /// files could be written.
     #[must_use]
     pub fn finish(&self, outcome: &Outcome, exit_code: u8) -> bool {
-        if let Some(progress) = &self.progress {
-            progress.finish();
-        }
+        self.progress.finish();
         let used = hakobu_sys::process::usage();
-        let groups = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        let groups = self.problems.lock();
         for line in groups.lines(self.wanted.problems, outcome.fatal.is_some()) {
             output::message(&line);
         }
         drop(groups);
-        self.tell_rest(outcome);
+        self.print_end(outcome);
         if self.wanted.stats {
             let stats = stats::stats(&outcome.totals, self.wanted.digits, self.wanted.dry_run);
             if self.wanted.json {
@@ -323,10 +266,10 @@ impl Show {
             output::message(&stats::sentence(outcome, &used, done, dry_run));
             if outcome.totals.unprivileged > 0 {
                 let left_out = number::things(outcome.totals.unprivileged, "attribute");
-                output::message(&format!("left out for want of privilege: {left_out}"));
+                output::message(&format!("skipped, as it requires root: {left_out}"));
             }
         }
-        self.tell_verdict(outcome, watched && !is_list);
+        self.print_verdict(outcome, watched && !is_list);
         if self.wanted.json && !self.wanted.own_end {
             let mut out = Vec::with_capacity(512);
             let summary = json::Summary::new(self.wanted.command, outcome, &used, exit_code);
@@ -336,7 +279,7 @@ impl Show {
         self.close()
     }
 
-    fn tell_rest(&self, outcome: &Outcome) {
+    fn print_end(&self, outcome: &Outcome) {
         let totals = &outcome.totals;
         if totals.deletes_held > 0 {
             output::message(&format!(
@@ -351,15 +294,14 @@ impl Show {
         }
     }
 
-    /// Says what limits: all of it where that was asked for, else one sentence where somebody looks
-    /// and the run was long enough to want to know.
-    fn tell_verdict(&self, outcome: &Outcome, watched: bool) {
+    /// Prints the limiting resource: with all evidence if requested, else one sentence for a long run on a terminal.
+    fn print_verdict(&self, outcome: &Outcome, watched: bool) {
         let findings = &outcome.findings;
         if self.wanted.explain && !findings.path.is_empty() {
             let text = verdict::full(&verdict::of(findings), &findings.path);
             output::message(text.trim_end());
         } else if let Some(found) = &findings.verdict {
-            let long = outcome.took >= TOLD_MIN;
+            let long = outcome.took >= VERDICT_MIN;
             if watched && long && !self.wanted.quiet && !self.wanted.explain {
                 output::message(&verdict::sentence(found));
             }
@@ -369,13 +311,13 @@ impl Show {
     fn close(&self) -> bool {
         let mut complete = true;
         let outputs = [
-            (Some(&self.stdout), "standard output".to_owned()),
+            (Some(&*self.stdout), "standard output".to_owned()),
             (self.log.as_ref(), shown(&self.wanted.log_file)),
             (self.joblog.as_ref(), shown(&self.wanted.joblog)),
         ];
         for (stream, name) in outputs {
             if let Some(error) = stream.and_then(Output::finish) {
-                let cause = hakobu_transfer::error::Cause::System(error);
+                let cause = hakobu_core::error::Cause::System(error);
                 output::message(&format!("cannot write {name}: {cause}"));
                 complete = false;
             }
@@ -390,10 +332,8 @@ fn shown(path: &Option<OsString>) -> String {
 
 impl Listener for Show {
     fn event(&self, event: Event<'_>) {
-        if let Some(progress) = &self.progress {
-            progress.event(&event);
-        }
         match event {
+            Event::Begins(meter) => self.progress.begins(meter),
             Event::Item(item) => self.item(item),
             Event::Problem(problem) => self.problem(problem),
             Event::Warning(text) => {
@@ -403,14 +343,9 @@ impl Listener for Show {
                     self.print(&out);
                 }
                 if !self.wanted.quiet {
-                    self.message(&text);
+                    output::message(&text);
                 }
             }
-            Event::Unit(_)
-            | Event::Found { .. }
-            | Event::WalkDone
-            | Event::LargeFile { .. }
-            | Event::LargeBytes { .. } => {}
         }
     }
 }

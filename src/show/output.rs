@@ -1,14 +1,18 @@
-//! Where lines go: standard output, log files, standard error. Locked and buffered; a reader that
-//! went away is no error, and nothing here panics.
+//! Destinations of lines: standard output, log files, standard error. Locked and buffered; a closed pipe is not an
+//! error, and nothing here panics.
 
+use super::screen;
+use hakobu_core::error::without_number;
+use hakobu_sys::close;
+use hakobu_sys::links::Links;
+use parking_lot::Mutex;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a line may wait in the buffer while others come.
+/// Maximum time of a line in the buffer while others come.
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
 
 /// A stream that many threads write whole lines to.
@@ -24,7 +28,8 @@ struct State {
 }
 
 impl Output {
-    fn new(file: File) -> Output {
+    /// Makes an output of an open file.
+    pub fn new(file: File) -> Output {
         Output {
             is_terminal: file.is_terminal(),
             state: Mutex::new(State {
@@ -35,7 +40,7 @@ impl Output {
         }
     }
 
-    /// Standard output. Where it is closed, lines go nowhere.
+    /// Makes an output of standard output. If it is closed, lines are dropped.
     pub fn stdout() -> Output {
         match io::stdout().as_fd().try_clone_to_owned() {
             Ok(fd) => Output::new(File::from(fd)),
@@ -46,23 +51,15 @@ impl Output {
         }
     }
 
-    /// A file that lines are appended to.
+    /// Creates a file or appends to it. `links`: symlinks allowed in its path.
     ///
     /// # Errors
     /// It cannot be opened.
-    pub fn append(path: &Path) -> io::Result<Output> {
-        File::options().append(true).create(true).open(path).map(Output::new)
+    pub fn file(path: &Path, append: bool, links: &Links) -> io::Result<Output> {
+        links.open_write(path, append).map(|fd| Output::new(File::from(fd)))
     }
 
-    /// A file that is made anew.
-    ///
-    /// # Errors
-    /// It cannot be made.
-    pub fn create(path: &Path) -> io::Result<Output> {
-        File::create(path).map(Output::new)
-    }
-
-    /// Whether somebody is looking.
+    /// Returns whether it is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
     }
@@ -72,7 +69,7 @@ impl Output {
         if lines.is_empty() {
             return;
         }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let due = self.is_terminal || state.flushed.elapsed() > FLUSH_AFTER;
         let Some(writer) = state.writer.as_mut() else { return };
         let done = writer.write_all(lines).and_then(|()| if due { writer.flush() } else { Ok(()) });
@@ -84,34 +81,37 @@ impl Output {
         }
     }
 
-    /// Writes what is buffered: somebody waits for these lines.
+    /// Writes the buffer, for a reader that waits.
     pub fn flush(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if let Some(Err(error)) = state.writer.as_mut().map(Write::flush) {
             state.fail(error);
         }
     }
 
-    /// Writes what is buffered. Returns the error that made lines get lost, if any; a reader that
-    /// went away is none.
+    /// Writes the buffer and flushes the file. Returns the error that lost lines, if any; a closed pipe is none.
     pub fn finish(&self) -> Option<io::Error> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Err(error)) = state.writer.as_mut().map(Write::flush) {
+        let mut state = self.state.lock();
+        let written = state
+            .writer
+            .as_mut()
+            .map(|writer| writer.flush().and_then(|()| close::flush(writer.get_ref())));
+        if let Some(Err(error)) = written {
             state.fail(error);
         }
         state.error.take()
     }
 
-    /// Whether lines no longer reach anybody: a listing may as well end.
+    /// Returns whether the reader is gone, so that a listing may end.
     pub fn is_broken(&self) -> bool {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).writer.is_none()
+        self.state.lock().writer.is_none()
     }
 }
 
 impl State {
     fn fail(&mut self, error: io::Error) {
         if let Some(writer) = self.writer.take() {
-            // Without this the buffer would be written once more when it is dropped.
+            // Otherwise dropping the writer would write the buffer again.
             let _ = writer.into_parts();
         }
         if error.kind() != io::ErrorKind::BrokenPipe {
@@ -120,17 +120,29 @@ impl State {
     }
 }
 
-/// Writes one line to standard error; where that is closed, nobody wants it.
-pub fn message(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "hakobu: {text}");
+/// Writes the buffer of standard output and closes a duplicate: some file systems report errors only at close(2),
+/// after the exit code.
+///
+/// # Errors
+/// Those of the system.
+pub fn flush_stdout() -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.flush()?;
+    close::flush(&stdout)
 }
 
-/// Writes a text to standard error as it is; where that is closed, nobody wants it.
+/// Writes one line to standard error, if it is open.
+pub fn message(text: &str) {
+    let text = without_number(text);
+    screen::beside(|| drop(writeln!(io::stderr().lock(), "hakobu: {text}")));
+}
+
+/// Writes a text to standard error unchanged, if it is open.
 pub fn error_text(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Writes a text to standard output as it is; where that is closed, nobody wants it.
+/// Writes a text to standard output unchanged, if it is open.
 pub fn text(text: &str) {
     let _ = io::stdout().lock().write_all(text.as_bytes());
 }
@@ -153,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_one() -> io::Result<()> {
-        let output = Output::append(Path::new("/dev/full"))?;
+        let output = Output::file(Path::new("/dev/full"), true, &Links::Trusted)?;
         output.write(b"a\n");
         assert!(output.finish().is_some());
         assert!(output.finish().is_none());

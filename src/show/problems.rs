@@ -1,17 +1,19 @@
-//! Problems in words, the same ones counted instead of repeated, and what to do about them.
+//! Messages of problems, the first ones of a kind by name and the others counted, with advice.
 
 use super::escape::Escape;
 use crate::number::grouped;
+use hakobu_core::error::{Cause, Class, Operation, Problem};
 use hakobu_sys::errno;
-use hakobu_transfer::error::{Cause, Class, Operation, Problem};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Kinds of problems that are told apart; what comes after these is only counted.
+/// Maximum number of kinds of problems; further ones are only counted.
 const GROUPS_MAX: usize = 64;
+/// Problems of one kind that are listed by name.
+const NAMED_MAX: usize = 3;
 
-/// A problem as a sentence without a full stop.
+/// Returns a problem as a sentence without a full stop.
 pub fn sentence(problem: &Problem, escape: Escape) -> String {
     let quote = |path: &Path| format!("'{}'", escape.path(path));
     let (source, target) = (problem.source.as_deref(), problem.target.as_deref());
@@ -38,11 +40,11 @@ pub fn sentence(problem: &Problem, escape: Escape) -> String {
     }
 }
 
-/// What a user of `command` can do about a cause, where that is known.
+/// Returns advice to a user of `command` about a cause, if there is any.
 pub fn advice(problem: &Problem, command: &str) -> Option<&'static str> {
     let error = match &problem.cause {
         Cause::System(error) => error,
-        // The engine says so itself where it does not even try.
+        // Reason from the engine, which did not even try.
         Cause::Reason(_) if problem.operation == Operation::SetOwner => return owner(command),
         Cause::Reason(_) | Cause::Said(_) => return None,
     };
@@ -80,7 +82,7 @@ pub fn advice(problem: &Problem, command: &str) -> Option<&'static str> {
     })
 }
 
-/// What to do where an owner or group may not be set.
+/// Returns advice for an owner or group that may not be set.
 fn owner(command: &str) -> Option<&'static str> {
     Some(match command {
         "sync" => "only root may give files away: leave -o, -g and --chown out, or run as root",
@@ -99,13 +101,14 @@ enum Reason {
 }
 
 struct Group {
-    first: String,
+    /// Sentences of the first problems.
+    first: Vec<String>,
     advice: Option<&'static str>,
     class: Class,
     more: u64,
 }
 
-/// Problems that were told already or are yet to be told.
+/// Problems grouped by kind.
 #[derive(Default)]
 pub struct Groups {
     command: &'static str,
@@ -115,12 +118,12 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// For the problems of `command`.
+    /// Makes groups for the problems of `command`.
     pub fn new(command: &'static str) -> Groups {
         Groups { command, ..Groups::default() }
     }
 
-    /// Takes one problem into account.
+    /// Adds one problem.
     pub fn add(&mut self, problem: &Problem, escape: Escape) {
         let reason = match &problem.cause {
             Cause::System(error) => match error.raw_os_error() {
@@ -132,11 +135,14 @@ impl Groups {
         };
         let key = (problem.operation, problem.class, reason);
         if let Some(group) = self.places.get(&key).and_then(|at| self.groups.get_mut(*at)) {
-            group.more += 1;
+            match group.first.len() < NAMED_MAX {
+                true => group.first.push(sentence(problem, escape)),
+                false => group.more += 1,
+            }
         } else if self.groups.len() < GROUPS_MAX {
             self.places.insert(key, self.groups.len());
             self.groups.push(Group {
-                first: sentence(problem, escape),
+                first: vec![sentence(problem, escape)],
                 advice: advice(problem, self.command),
                 class: problem.class,
                 more: 0,
@@ -146,23 +152,26 @@ impl Groups {
         }
     }
 
-    /// One line for each group, in the order of their first problems, and the advice below those
-    /// that have one. With `told` every problem had its line already, so that only advice is left.
-    /// `fatal` says that what stopped the run gets its own line elsewhere.
-    pub fn lines(&self, told: bool, fatal: bool) -> Vec<String> {
+    /// Returns one line for each group, in the order of their first problems, followed by the advice of groups that
+    /// have one. With `printed` every problem was printed already, so that only advice is left. `fatal`: the problem
+    /// that stopped the run is printed elsewhere.
+    pub fn lines(&self, printed: bool, fatal: bool) -> Vec<String> {
         let mut lines = Vec::new();
         for group in &self.groups {
-            let elsewhere = told || (fatal && group.class == Class::Fatal);
+            let elsewhere = printed || (fatal && group.class == Class::Fatal);
             if !elsewhere {
-                lines.push(match group.more {
-                    0 => group.first.clone(),
-                    n => format!("{} (and {} more like it)", group.first, grouped(n)),
-                });
+                lines.extend(group.first.iter().cloned());
+                if group.more > 0 {
+                    lines.push(format!(
+                        "and {} more like these (-v shows all)",
+                        grouped(group.more)
+                    ));
+                }
             }
             let hint = group.advice.map(|advice| format!("  hint: {advice}"));
             lines.extend(hint.filter(|hint| !lines.contains(hint)));
         }
-        if self.ungrouped > 0 && !told {
+        if self.ungrouped > 0 && !printed {
             lines.push(format!(
                 "and {} problems of other kinds (-v shows all)",
                 grouped(self.ungrouped)
@@ -209,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_are_one_line() {
+    fn of_ten_thousand_three_are_named() {
         let mut groups = Groups::default();
         for n in 0..10_000 {
             let problem = problem(Operation::Read, Class::Partial, errno::EACCES, &n.to_string());
@@ -219,12 +228,15 @@ mod tests {
         assert_eq!(
             groups.lines(false, true),
             [
-                "cannot read '/s/0': Permission denied (and 9,999 more like it)",
+                "cannot read '/s/0': Permission denied",
+                "cannot read '/s/1': Permission denied",
+                "cannot read '/s/2': Permission denied",
+                "and 9,997 more like these (-v shows all)",
                 "  hint: files of others can be read only as root",
                 "  hint: the target is full (bytes or inodes: df, df -i): make room, then run the same command again",
             ]
         );
-        assert_eq!(groups.lines(false, false).len(), 4);
+        assert_eq!(groups.lines(false, false).len(), 7);
         assert_eq!(groups.lines(true, false).len(), 2);
     }
 

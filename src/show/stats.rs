@@ -1,13 +1,13 @@
-//! The end of a run in words: rsync's `--stats` and one sentence of totals.
+//! Final statistics as text: rsync's `--stats` and one sentence of totals.
 
 use crate::number::{self, Digits};
+use hakobu_core::unit::Totals;
 use hakobu_sys::process::Usage;
 use hakobu_transfer::run::Outcome;
-use hakobu_transfer::unit::Totals;
 use std::fmt::Write;
 
-/// rsync's statistics, with its labels. The lines about its file list and its protocol are left
-/// out, as there is neither; nothing is matched, as files are copied whole.
+/// Returns rsync's statistics, with its labels. Without the lines about its file list and protocol, as there is
+/// neither; nothing is matched, as files are copied whole.
 pub fn stats(totals: &Totals, digits: Digits, dry_run: bool) -> String {
     let count = |n| digits.count(n);
     let of = |parts: &[(&str, u64)]| {
@@ -47,7 +47,7 @@ pub fn stats(totals: &Totals, digits: Digits, dry_run: bool) -> String {
     )
 }
 
-/// s5cmd's `--stat`: operations, and what they took.
+/// Returns s5cmd's `--stat`: operations, and resources used.
 pub fn requests(command: &str, outcome: &Outcome, used: &Usage) -> String {
     let totals = &outcome.totals;
     let done = totals.files + totals.links_created + totals.deleted;
@@ -70,7 +70,7 @@ pub fn requests(command: &str, outcome: &Outcome, used: &Usage) -> String {
     )
 }
 
-/// What a run did and what it took, as one line; `done` is the word for what became of the files.
+/// Returns the totals of a run as one line; `done` is the verb for the files.
 pub fn sentence(outcome: &Outcome, used: &Usage, done: &str, dry_run: bool) -> String {
     let done = if dry_run { "to be copied" } else { done };
     let totals = &outcome.totals;

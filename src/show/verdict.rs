@@ -1,38 +1,22 @@
-//! Why a run was not faster: one sentence at its end, all of it for `--explain`, and the values of
-//! the summary in JSON.
+//! The verdict on a run: one sentence at its end, all evidence for `--explain`, and the values of the summary in
+//! JSON.
 
 use crate::number;
+use hakobu_explain::tune::Step;
+pub use hakobu_explain::verdict::sentence;
+use hakobu_explain::verdict::{Evidence, Experiment, Facts, Says, Verdict, judge, measure};
 use hakobu_transfer::run::Findings;
-use hakobu_transfer::tune::Step;
-use hakobu_transfer::verdict::{Evidence, Experiment, Facts, Level, Resource, Verdict, judge};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Signals that the sentence names; the rest is for `--explain`.
-const NAMED_MAX: usize = 3;
-
-/// The verdict of a run; of one that was too short to be judged, just that.
+/// Returns the verdict of a run; for a short one, that it was too short.
 pub fn of(findings: &Findings) -> Verdict {
     let unjudged = || Verdict { signals: Vec::new(), ..judge(&Facts::default()) };
     findings.verdict.clone().unwrap_or_else(unjudged)
 }
 
-/// The verdict in one sentence with its evidence, and one or two of advice.
-pub fn sentence(verdict: &Verdict) -> String {
-    let named: Vec<String> = verdict.evidence.iter().take(NAMED_MAX).map(words).collect();
-    let evidence = named.join(", ");
-    let what = match (verdict.resource, evidence.is_empty()) {
-        (Resource::None, true) => "What limits is not determined.".to_owned(),
-        (Resource::None, false) => format!("What limits is not determined ({evidence})."),
-        (resource, _) => {
-            format!("Limited by {} ({}: {evidence}).", resource.words(), level(verdict.level))
-        }
-    };
-    format!("{what} {}", verdict.advice)
-}
-
-/// Everything: the sentence, each signal with what it was compared with and what it says, the way
-/// of the number of jobs, the experiments. Lines, each with its end.
+/// Returns the full verdict as lines: the sentence, each signal with its threshold and conclusion, the history of the
+/// number of jobs, the experiments.
 pub fn full(verdict: &Verdict, path: &[Step]) -> String {
     let mut out = format!("{}\n", sentence(verdict));
     let rows: Vec<[String; 4]> = verdict
@@ -66,97 +50,12 @@ pub fn full(verdict: &Verdict, path: &[Step]) -> String {
     out
 }
 
-fn level(level: Level) -> &'static str {
-    match level {
-        Level::NotDetermined => "not determined",
-        Level::Consistent => "consistent with",
-        Level::AtLimit => "at the limit of",
-        Level::Proven => "proven",
-    }
-}
-
-/// A signal in a sentence: `1.98 of 2 CPUs used`.
-fn words(of: &Evidence) -> String {
-    let value = measure(of, of.value);
-    let limit = measure(of, of.limit);
-    let name = &of.of;
-    match of.signal {
-        "cpu_used_cpus" => format!("{value} of {limit} CPUs used"),
-        "machine_used_cpus" => format!("{value} of {limit} used by all processes"),
-        "stolen_cpus" => format!("{value} CPUs taken away by the hypervisor"),
-        "run_delay_share" => format!("{value} of runnable time waiting"),
-        "cpu_pressure_share" => format!("tasks waiting for CPUs {value} of the time"),
-        "quota_throttled_share" => format!("{value} of the quota's periods throttled"),
-        "thread_used_cpus" => format!("{value} of a CPU used by one thread"),
-        "blocked_share" => format!("{value} of the threads' time blocked"),
-        "io_pressure_share" => format!("tasks waiting for I/O {value} of the time"),
-        "io_blocked_tasks" => format!("{value} tasks blocked on I/O"),
-        "lock_waits_share" => format!("threads waiting for locks in {value} of samples"),
-        "disk_read_iops" => format!("{value} of {limit} reads a second of {name}"),
-        "disk_write_iops" => format!("{value} of {limit} writes a second of {name}"),
-        "disk_read_bytes_per_s" => format!("{value} of {limit} read from {name}"),
-        "disk_write_bytes_per_s" => format!("{value} of {limit} written to {name}"),
-        "disk_busy_share" => format!("{name} busy {value} of the time"),
-        "disk_queue" => format!("{value} requests at {name}"),
-        "dirty_bytes" => format!("{value} of {limit} dirty"),
-        "link_bytes_per_s" => format!("{value} of the link's {limit}"),
-        "rtt_ms" => format!("round trips {value}, at least {limit}"),
-        "handshake_ms" => format!("handshakes {value}, round trips at least {limit}"),
-        "retransmits_share" => format!("{value} of segments sent again"),
-        "send_queue_full_share" => format!("bytes waiting to be sent {value} of the time"),
-        "peer_window_full_share" => format!("the server's window full {value} of the time"),
-        "backlog_bytes" => format!("{value} queued"),
-        "answer_ms" => format!("answers after {value}, at best {limit}"),
-        "throttled_share" => format!("{value} of answers asking to slow down"),
-        "user_limit_per_s" | "user_limit_bytes_per_s" => format!("{value} of {limit} by {name}"),
-        "jobs_elasticity" => format!("{value} more for 100 % more jobs"),
-        "experiment_elasticity" => format!("{value} of a change of {name} came through"),
-        phase => {
-            let name = phase.trim_start_matches("phase_").trim_end_matches("_share");
-            format!("{value} of the units' time in {name}")
-        }
-    }
-}
-
-/// A number of a signal with its unit, which its name ends with.
-fn measure(of: &Evidence, value: f64) -> String {
-    let signal = of.signal;
-    if !value.is_finite() {
-        return "?".to_owned();
-    }
-    if signal.ends_with("_share") || signal.ends_with("_elasticity") {
-        let percent = value * 100.0;
-        let digits = usize::from(percent != 0.0 && percent.abs() < 1.0);
-        return format!("{percent:.digits$} %");
-    }
-    if signal.ends_with("_bytes_per_s") {
-        return format!("{}/s", number::bytes(value.max(0.0) as u64));
-    }
-    if signal.ends_with("bytes") {
-        return number::bytes(value.max(0.0) as u64);
-    }
-    if signal.ends_with("_ms") {
-        return format!("{} ms", short(value));
-    }
-    short(value)
-}
-
-/// Three digits or more, without zeros at the end.
-fn short(value: f64) -> String {
-    if value.abs() >= 100.0 {
-        let whole = number::grouped(value.abs().round() as u64);
-        return if value < 0.0 { format!("-{whole}") } else { whole };
-    }
-    let text = format!("{value:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
 fn experiment(made: &Experiment) -> String {
     let (mean, low, high) = made.elasticity;
-    let says = match mean {
-        0.7.. if low >= 0.3 => "binds",
-        ..=0.1 if high <= 0.5 => "does not bind",
-        _ => "not clear",
+    let says = match made.says {
+        Says::Binds => "binds",
+        Says::Loose => "does not bind",
+        Says::Unclear => "not clear",
     };
     format!(
         "  {} × {:.2}: {:.0} % ({:.0} to {:.0} %), {}: {says}\n",
@@ -169,13 +68,13 @@ fn experiment(made: &Experiment) -> String {
     )
 }
 
-/// The numbers of jobs in the order in which they were set, and the best of them.
+/// Returns the numbers of jobs in the order in which they were set, and the best of them.
 fn tried(path: &[Step]) -> String {
     let mut steps: Vec<usize> = path.iter().map(|step| step.jobs).collect();
     steps.dedup();
     let shown: Vec<String> = match steps.len() {
         0..=16 => steps.iter().map(usize::to_string).collect(),
-        // The beginning tells how it was found, the end what was held.
+        // The beginning shows the search, the end the final number.
         _ => {
             let (first, last) = (&steps[..10], &steps[steps.len() - 5..]);
             let first = first.iter().map(usize::to_string);
@@ -190,7 +89,7 @@ fn tried(path: &[Step]) -> String {
     if shown.is_empty() { String::new() } else { format!("{}{best}", shown.join(" → ")) }
 }
 
-/// Columns as wide as they need be: numbers to the right, words to the left.
+/// Appends columns of minimal width: numbers right-aligned, words left-aligned.
 fn push_table(rows: &[[String; 4]], out: &mut String) {
     let wide = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
@@ -239,14 +138,8 @@ pub struct Jobs {
     rate: Option<f64>,
 }
 
-/// The verdict as JSON has it.
+/// Returns the verdict for JSON.
 pub fn value(verdict: &Verdict) -> Value {
-    let level = match verdict.level {
-        Level::NotDetermined => "not-determined",
-        Level::Consistent => "consistent",
-        Level::AtLimit => "at-limit",
-        Level::Proven => "proven",
-    };
     let signal = |of: &Evidence| Signal {
         signal: of.signal,
         of: of.of.clone(),
@@ -263,15 +156,15 @@ pub fn value(verdict: &Verdict) -> Value {
     };
     Value {
         resource: verdict.resource.name(),
-        level,
+        level: verdict.level.name(),
         evidence: verdict.evidence.iter().map(signal).collect(),
         advice: verdict.advice.clone(),
         experiments: verdict.experiments.iter().map(tried).collect(),
     }
 }
 
-/// The way of the number of jobs as JSON has it: seconds since the start, units, goodput a second
-/// (`null` where no window counted).
+/// Returns the history of the number of jobs for JSON: seconds since the start, units, goodput per second (`null` if
+/// no window counted).
 pub fn jobs_path(path: &[Step]) -> Vec<Jobs> {
     let point = |step: &Step| Jobs { t_s: step.at.as_secs_f64(), jobs: step.jobs, rate: step.rate };
     path.iter().map(point).collect()
@@ -280,6 +173,7 @@ pub fn jobs_path(path: &[Step]) -> Vec<Jobs> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hakobu_explain::verdict::Resource;
     use std::time::Duration;
 
     fn full_cpus() -> Facts {
@@ -321,6 +215,7 @@ mod tests {
             factor: 0.5,
             elasticity: (0.93, 0.85, 1.02),
             pairs: 6,
+            says: Says::Binds,
         }];
         let path = [step(0, 4, Some(1e6)), step(1, 8, Some(2e6)), step(2, 4, None)];
         let text = full(&judge(&facts), &path);

@@ -1,4 +1,4 @@
-//! Limits of operations, requests and memory: refused where they mean nothing, kept where they do.
+//! Limits of operations, requests and memory: invalid ones are refused, others hold.
 
 use crate::common::area::Fs;
 use crate::common::case::{case, case_on};
@@ -60,7 +60,7 @@ fn what_makes_no_sense_moves_nothing() {
 
 #[test]
 fn operations_keep_their_rate() {
-    // Every file costs several: 300 files cannot take less than 1.2 s at 500 operations a second.
+    // Every file costs several operations: 300 files take at least 1.2 s at 500 operations per second.
     let line = "sync -a --json --iops-limit=500 SRC/ DST";
     case_on(Fs::Tmpfs, Fs::Tmpfs, line, |c| {
         files(&c.src(), 300, 7);
@@ -87,7 +87,7 @@ fn requests_keep_their_rate() {
         let run = server.run(line);
         let took_s = begun.elapsed().as_secs_f64();
         assert_eq!(run.ok().summary()["files"], files);
-        // The first requests of a second may go at once.
+        // The first requests of a second may be sent at once.
         assert!(took_s > least_s, "{line}: {took_s} s");
     }
     stage.target_is_source();
@@ -106,7 +106,7 @@ fn a_budget_of_memory_is_kept() {
     let server = stage.serve("");
     let (run, peak_kib) = server.run_measured("sync -r --json --memory=16M -j 32 SRC/ s3://bkt/");
     run.ok();
-    // What the program has besides: code, connections, buffers that are kept.
+    // Memory besides the budget: code, connections, pooled buffers.
     assert!(peak_kib < 96 << 10, "{peak_kib} KiB");
     let (wide, wide_kib) = server.run_measured("sync -r -I --json -j 32 SRC/ s3://bkt/");
     wide.ok();

@@ -1,9 +1,18 @@
-//! Steering: numbers of jobs that are found, remembered and told; limits that are refused or hold;
-//! what is said at the end.
+//! Steering: numbers of jobs that are found, remembered and reported; limits; final output.
 
-#[path = "../common/mod.rs"]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "../suite/common/mod.rs"]
 mod common;
-#[path = "../wire/server.rs"]
+#[path = "../suite/wire/server.rs"]
 #[allow(dead_code, reason = "a part of what the tests of the wire need")]
 mod server;
 
@@ -13,7 +22,7 @@ mod path;
 mod polite;
 mod said;
 
-/// Files of one size, `f0` and so on, in a folder that is made.
+/// Creates a folder with files of one size, `f0` and so on.
 fn files(dir: &std::path::Path, count: usize, bytes: usize) {
     std::fs::create_dir_all(dir).unwrap();
     for number in 0..count {

@@ -1,11 +1,11 @@
-//! The way that the number of jobs went, in the summary.
+//! History of the number of jobs in the summary.
 
 use crate::common::case::{Run, case};
 use crate::files;
 use crate::server::Stage;
 use serde_json::Value;
 
-/// The path of a run: moments that grow, jobs of at least 1, rates that are numbers or null.
+/// History of a run: increasing times, jobs of at least 1, rates that are numbers or null.
 #[track_caller]
 fn path(run: &Run) -> Vec<u64> {
     let summary = run.ok().summary();
@@ -32,7 +32,7 @@ fn short_runs_have_one_too() {
         case(line, |c| {
             files(&c.src(), 1, 7);
             let run = c.run();
-            // A rename moves nothing, and so has nothing to steer.
+            // A rename transfers nothing, so there is nothing to steer.
             if line.starts_with("mv") {
                 assert_eq!(run.ok().summary()["jobs_path"], Value::Null);
             } else {
@@ -53,7 +53,7 @@ fn a_fixed_number_stays() {
     });
 }
 
-/// A server that takes 50 ms for an answer: 32 at once are far from enough.
+/// A server with a latency of 50 ms: 32 requests at once are far from enough.
 #[test]
 fn auto_grows_where_that_pays_and_fixed_does_not() {
     let stage = Stage::new();

@@ -1,4 +1,4 @@
-//! Priorities of the whole process.
+//! Priorities of the process.
 
 use crate::common::area::Fs;
 use crate::common::case::{Case, case_on};
@@ -7,7 +7,7 @@ use crate::files;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A copy that takes seconds, with these options; ended when dropped.
+/// A copy of some seconds with these options, ended when dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -25,7 +25,7 @@ fn start(c: &Case) -> Running {
     Running(command.spawn().unwrap())
 }
 
-/// The niceness of a thread (field 19 of its `stat`).
+/// Niceness of a thread (field 19 of its `stat`).
 fn niceness(path: &std::path::Path) -> Option<i64> {
     let text = std::fs::read_to_string(path.join("stat")).ok()?;
     text[text.rfind(')')? + 2..].split(' ').nth(16)?.parse().ok()

@@ -1,4 +1,4 @@
-//! What is said of a run at its end, and where.
+//! Final output of a run, and its destination.
 
 use crate::common::area::Fs;
 use crate::common::case::{case, case_on};
@@ -8,7 +8,7 @@ fn source(c: &crate::common::case::Case) {
     files(&c.src(), 6, 1 << 20);
 }
 
-/// Six seconds under a limit: that is what limits.
+/// Six seconds under a rate limit, which is the limiting resource.
 #[test]
 fn long_runs_say_what_limits_where_somebody_looks() {
     case_on(Fs::Tmpfs, Fs::Tmpfs, "sync -a --stats --bwlimit=1m SRC/ DST", |c| {

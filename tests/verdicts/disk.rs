@@ -1,19 +1,19 @@
-//! Disks that the kernel throttles: loop devices with ext4 under `blkio.throttle` of the root cgroup
-//! (version 1), where also buffered writes count, and where `io_serviced` tells what was let through.
+//! Throttled disks: loop devices with ext4 under `blkio.throttle` of the root cgroup (version 1), where
+//! buffered writes count as well, and `io_serviced` shows the throughput.
 
 use crate::common::area::Area;
+use crate::common::undo::Undo;
 use crate::common::{case::Run, is_root};
 use crate::rig::{Trial, inside, names, real_s, run, tell, tool};
-use crate::undo::Undo;
 use std::path::PathBuf;
 
 const BLKIO: &str = "/sys/fs/cgroup/blkio";
-/// What may wait for the disk: small, so that a run of seconds feels the disk.
+/// Limit of dirty pages: small, so that a run of seconds is affected by the disk.
 const DIRTY_BYTES: u64 = 16 << 20;
 
-/// A loop device with ext4 on it, mounted.
+/// A mounted loop device with ext4.
 struct Disk {
-    /// `7:3`
+    /// Device number, `7:3`.
     number: String,
     device: String,
     root: PathBuf,
@@ -54,19 +54,19 @@ impl Disk {
         tool(&format!("mount {} {}", self.device, self.root.display())).map(drop)
     }
 
-    /// Nothing of it is in memory any more.
+    /// Evicts its pages from memory.
     fn cool(&self) -> Result<(), String> {
         tool(&format!("umount {}", self.root.display()))?;
         self.mount()
     }
 
-    /// Sets a ceiling, `write_iops` say, and forgets nothing that was counted.
+    /// Sets a ceiling such as `write_iops`, without resetting counters.
     fn throttle(&self, what: &str, per_s: u64) -> Result<(), String> {
         let file = format!("{BLKIO}/blkio.throttle.{what}_device");
         tell(file, &format!("{} {per_s}", self.number))
     }
 
-    /// What was let through since it was made, by kind: `io_serviced`, `Write`.
+    /// Counter of a kind since its creation: `io_serviced`, `Write`.
     fn passed(&self, counter: &str, kind: &str) -> u64 {
         let text = std::fs::read_to_string(format!("{BLKIO}/blkio.throttle.{counter}")).unwrap();
         let start = format!("{} {kind} ", self.number);
@@ -74,14 +74,14 @@ impl Disk {
         line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
     }
 
-    /// Only so much may wait to be written to this disk.
+    /// Limits the dirty pages of this disk.
     fn bound_own_dirty(&self) -> Result<(), String> {
         let folder = format!("/sys/class/bdi/{}", self.number);
         tell(format!("{folder}/max_bytes"), &DIRTY_BYTES.to_string())?;
         tell(format!("{folder}/strict_limit"), "1")
     }
 
-    /// Runs a transfer and looks how near to the ceiling it came.
+    /// Runs a transfer, and measures how close to the ceiling it came.
     fn trial(
         &self,
         counter: &str,
@@ -101,10 +101,10 @@ impl Disk {
     }
 }
 
-/// Only so much may wait to be written to all disks.
+/// Limits the dirty pages of all disks.
 fn bound_all_dirty() -> Result<Undo, String> {
     const VM: &str = "/proc/sys/vm";
-    // Setting one of bytes and ratio clears the other: what is zero was not in force.
+    // Setting one of bytes and ratio clears the other: the one that is zero was not active.
     let mut script = String::new();
     for name in ["dirty_bytes", "dirty_ratio", "dirty_background_bytes", "dirty_background_ratio"] {
         let text = std::fs::read_to_string(format!("{VM}/{name}"));
@@ -140,7 +140,7 @@ pub fn large_files(bytes_per_s: u64) -> Result<Trial, String> {
     })
 }
 
-/// Small files that are nowhere in memory, from a disk with a ceiling of read operations.
+/// Small uncached files, from a disk with a ceiling of read operations.
 pub fn cold_reads(per_s: u64) -> Result<Trial, String> {
     let disk = Disk::new(512)?;
     let source = disk.root.join("src");
@@ -151,4 +151,61 @@ pub fn cold_reads(per_s: u64) -> Result<Trial, String> {
     disk.cool()?;
     disk.throttle("read_iops", per_s)?;
     disk.trial("io_serviced", "Read", per_s, || disk.sync(&source, &disk.area.join("dst")))
+}
+
+impl Disk {
+    /// Runs a command under watch for seconds, and measures how close to the ceiling it came.
+    fn watched(
+        &self,
+        counter: &str,
+        kind: &str,
+        limit: u64,
+        script: &str,
+    ) -> Result<Trial, String> {
+        let before = self.passed(counter, kind);
+        let (trial, real_s) = crate::commands::watch(script);
+        let reached = (self.passed(counter, kind) - before) as f64 / real_s;
+        let note = format!("{reached:.0} of {limit} a second, {real_s:.1} s");
+        match reached >= 0.85 * limit as f64 {
+            true => Ok(Trial { note, ..trial }),
+            false => Err(format!("the limit was not reached: {note}")),
+        }
+    }
+}
+
+/// A program that copies a folder of small files to a disk with a ceiling of write operations.
+pub fn watched_small_files(program: &str, per_s: u64) -> Result<Trial, String> {
+    let disk = Disk::new(1024)?;
+    let source = names(&disk.area.join("src"), per_s as usize * 6, 4096);
+    disk.bound_own_dirty()?;
+    disk.throttle("write_iops", per_s)?;
+    let script = format!("{program} {}/ {}", source.display(), disk.root.join("dst").display());
+    disk.watched("io_serviced", "Write", per_s, &script)
+}
+
+/// dd of one large file to a disk with a ceiling of bytes.
+pub fn watched_large_file(bytes_per_s: u64) -> Result<Trial, String> {
+    let disk = Disk::new(1024)?;
+    disk.throttle("write_bps", bytes_per_s)?;
+    let _undo = bound_all_dirty()?;
+    let file = disk.root.join("file");
+    let count = bytes_per_s * 6 / 1_000_000;
+    let script = format!("dd if=/dev/zero of={} bs=1M count={count} status=none", file.display());
+    disk.watched("io_service_bytes", "Write", bytes_per_s, &script)
+}
+
+/// fio's random reads of blocks, in four processes, from a disk with a ceiling of read operations.
+pub fn watched_reads(per_s: u64) -> Result<Trial, String> {
+    tool("fio --version")?;
+    let disk = Disk::new(512)?;
+    let file = disk.root.join("file");
+    std::fs::write(&file, vec![7; 256 << 20]).unwrap();
+    disk.cool()?;
+    disk.throttle("read_iops", per_s)?;
+    let script = format!(
+        "fio --name=a --filename={} --rw=randread --bs=4k --size=256M --direct=1 --ioengine=psync \
+         --numjobs=4 --time_based --runtime=5 --output=/dev/null",
+        file.display()
+    );
+    disk.watched("io_serviced", "Read", per_s, &script)
 }

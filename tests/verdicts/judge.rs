@@ -1,4 +1,4 @@
-//! What a verdict is worth where the truth is known, and whether it has the promised form.
+//! Checks the verdict and its format against the known limit.
 
 use serde_json::Value;
 
@@ -11,6 +11,7 @@ const RESOURCES: &[&str] = &[
     "server",
     "lock",
     "latency",
+    "peer",
     "source",
     "target",
     "user-limit",
@@ -19,18 +20,18 @@ const RESOURCES: &[&str] = &[
 ];
 const LEVELS: &[&str] = &["consistent", "at-limit", "proven"];
 
-/// What came of a verdict.
+/// Result of checking a verdict.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// It names the limit.
+    /// The verdict names the limit.
     Named,
-    /// It says that it does not know.
+    /// The verdict is "not-determined".
     Open,
-    /// It names something else, or has no proper form.
+    /// The verdict names another resource, or is malformed.
     Wrong(String),
 }
 
-/// Compares the verdict in a summary with the resources that are right.
+/// Compares the verdict in a summary with the correct resources.
 pub fn judge(summary: &Value, right: &[&str]) -> Ruling {
     match form(summary) {
         Err(why) => Ruling::Wrong(why),
@@ -42,7 +43,7 @@ pub fn judge(summary: &Value, right: &[&str]) -> Ruling {
     }
 }
 
-/// Resource and level of a verdict with all its parts: a claim has two signals at least.
+/// Resource and level of a verdict, after a check of all its parts: a claim has at least two signals.
 fn form(summary: &Value) -> Result<(&str, &str), String> {
     let verdict = &summary["verdict"];
     let text = |field: &str| verdict[field].as_str().ok_or(format!("no {field} in {verdict}"));

@@ -1,13 +1,13 @@
-//! How much of the machine others used.
+//! CPU use by other processes.
 
 /// CPU time so far, in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Of all CPUs, used or not.
+    /// All CPUs, used or idle.
     all: u64,
-    /// Of these: used, by anybody.
+    /// Used, by any process.
     used: u64,
-    /// Of these: by this program and those that it has started and seen end.
+    /// Used by this program and its ended children.
     own: u64,
 }
 
@@ -17,7 +17,7 @@ impl Load {
         parse(&read("/proc/stat"), &read("/proc/self/stat")).unwrap()
     }
 
-    /// The share of all CPUs that others used, 0 to 1; kernel threads are others.
+    /// Share of all CPUs used by others, 0 to 1; kernel threads count as others.
     pub fn others_since(&self, before: &Load) -> f64 {
         let used = (self.used - before.used).saturating_sub(self.own - before.own);
         used as f64 / (self.all - before.all).max(1) as f64
@@ -27,11 +27,11 @@ impl Load {
 /// From /proc/stat and /proc/self/stat, see proc(5).
 fn parse(machine: &str, own: &str) -> Option<Load> {
     let number = |word: &str| word.parse::<u64>().ok();
-    // user, nice, system, idle, iowait, irq, softirq, steal; guests are among users.
+    // user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user time.
     let cpu = machine.lines().next()?.strip_prefix("cpu ")?;
     let cpu: Vec<u64> = cpu.split_whitespace().take(8).map_while(number).collect();
     let all: u64 = cpu.iter().sum();
-    // The name may have spaces in it; what follows are fields 3 and on, times are 14 to 17.
+    // The name may contain spaces; it is followed by field 3 and on, times are 14 to 17.
     let fields: Vec<&str> = own.rsplit_once(") ")?.1.split_whitespace().collect();
     let own = fields.get(11..15)?.iter().map(|word| number(word)).sum::<Option<u64>>()?;
     Some(Load { all, used: all - cpu.get(3)? - cpu.get(4)?, own })

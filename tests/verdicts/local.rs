@@ -1,14 +1,14 @@
-//! Limits on the way from tmpfs to tmpfs: one CPU, one directory, a slow source, an option.
+//! Limits of transfers from tmpfs to tmpfs: one CPU, one directory, a slow source, an option.
 
 use crate::common::area::Area;
 use crate::common::case::Run;
 use crate::fuse;
 use crate::rig::{Trial, bytes_per_s, files_per_s, inside, names, real_s, run, tool};
 
-/// Files in one folder copied until it takes some seconds: how many, nobody knows before.
+/// Copies files of one folder for some seconds; their number is found by trying.
 fn long_enough(before: &[&str], options: &[&str]) -> Result<Run, String> {
     const FIRST: usize = 50_000;
-    // 4 GiB of tmpfs at a page and an inode for each.
+    // 4 GiB of tmpfs at a page and an inode each.
     const MOST: usize = 800_000;
     let mut count = FIRST;
     loop {
@@ -38,7 +38,7 @@ pub fn one_cpu() -> Result<Trial, String> {
     Trial::at(&run, 100.0 * cpu_s / real_s(&summary), 100.0, "% of a CPU")
 }
 
-/// Many workers that create in one directory.
+/// Many workers that create files in one directory.
 pub fn one_directory() -> Result<Trial, String> {
     let run = long_enough(&[], &["-j", "16"])?;
     let rate = files_per_s(&run);
@@ -57,12 +57,12 @@ pub fn bwlimit() -> Result<Trial, String> {
     Trial::at(&run, bytes_per_s(&run), RATE as f64, "bytes/s")
 }
 
-/// A file system that gives what is read at a rate of its own, whoever asks.
+/// A file system with a fixed read rate.
 pub fn slow_source() -> Result<Trial, String> {
     const RATE: u64 = 40_000_000;
     let area = Area::tmpfs();
     let shape = fuse::Shape { files: 50, size_bytes: 4_000_000, bytes_per_s: RATE };
-    let slow = fuse::Mount::new(area.join("slow"), shape)?;
+    let slow = fuse::mount(area.join("slow"), shape)?;
     let words = ["sync", "-rt", "--no-memory"].map(str::to_owned);
     let places = [inside(slow.path()), inside(&area.join("dst"))];
     let run = run(&[], &area, &[&words[..], &places].concat());

@@ -1,16 +1,16 @@
-//! Networks that a token bucket shapes (tc-tbf): a pair of interfaces between two network
-//! namespaces, and the loopback of one.
+//! Networks shaped by a token bucket (tc-tbf): a veth pair between two network namespaces, and the loopback
+//! of one.
 
 use crate::common::is_root;
+use crate::common::undo::Undo;
 use crate::rig::{Trial, bytes_per_s, tool};
 use crate::server::{self, Server};
-use crate::undo::Undo;
 
-/// Bytes a second of content through 200 Mbit/s: Ethernet, IP, TCP and HTTP take a twentieth.
+/// Content bytes per second through 200 Mbit/s, minus a twentieth for Ethernet, IP, TCP and HTTP.
 const BYTES_PER_S: f64 = 25e6 * 0.95;
-/// The burst is what two bundles of segments need.
+/// Burst for two segmentation offload bundles.
 const SHAPE: &str = "tbf rate 200mbit burst 128kb latency 50ms";
-/// Reserved for measurements of networks (RFC 2544).
+/// Address range for network benchmarks (RFC 2544).
 const NEAR: &str = "198.18.7.1";
 const FAR: &str = "198.18.7.2";
 
@@ -32,7 +32,7 @@ impl Space {
         Ok(Space { name, _undo: undo })
     }
 
-    /// The words that start a program in it. (`ip netns exec` would hide the cgroups.)
+    /// Prefix that starts a program in it. (`ip netns exec` would hide the cgroups.)
     fn enter(&self) -> [String; 2] {
         ["nsenter".to_owned(), format!("--net=/run/netns/{}", self.name)]
     }

@@ -1,4 +1,4 @@
-//! What rigs share: running the program for its summary, sources that are cheap to make, and tools.
+//! Common parts of rigs: running the program for its summary, cheap sources, tools.
 
 use crate::common::area::Area;
 use crate::common::case::Run;
@@ -8,18 +8,18 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// One transfer against a limit that was reached.
+/// A transfer against a limit that was reached.
 pub struct Trial {
     pub summary: Value,
-    /// How well the limit was reached, for whoever reads the table.
+    /// How well the limit was reached, for the table.
     pub note: String,
-    /// What was said with `--explain`.
+    /// Output with `--explain`.
     pub explained: String,
 }
 
 impl Trial {
-    /// Takes a run that must have moved at `reached` a second where `limit` was possible; too far
-    /// below, something else limited it, and nothing can be said about the verdict.
+    /// Takes a run that must have reached `reached` per second of the possible `limit`; if it is too far
+    /// below, something else limited it, and the verdict cannot be checked.
     pub fn at(run: &Run, reached: f64, limit: f64, unit: &str) -> Result<Trial, String> {
         let note = format!("{reached:.0} of {limit:.0} {unit}, {:.1} s", real_s(&run.summary()));
         if reached < 0.85 * limit {
@@ -29,26 +29,26 @@ impl Trial {
     }
 }
 
-/// Seconds that a run took.
+/// Duration of a run, seconds.
 pub fn real_s(summary: &Value) -> f64 {
     summary["real_s"].as_f64().unwrap()
 }
 
-/// Files a second of a run.
+/// Files per second of a run.
 pub fn files_per_s(run: &Run) -> f64 {
     run.summary()["files"].as_f64().unwrap() / real_s(&run.summary())
 }
 
-/// Bytes a second of a run.
+/// Bytes per second of a run.
 pub fn bytes_per_s(run: &Run) -> f64 {
     run.summary()["bytes"].as_f64().unwrap() / real_s(&run.summary())
 }
 
-/// Runs the program with these words, `--json --explain` and an environment of its own; `before`
-/// are the words of a program that starts it (`taskset`), or none.
+/// Runs the program with these arguments, `--json --explain` and a separate environment; `before` is a
+/// command prefix (`taskset`), or empty.
 ///
 /// # Panics
-/// When it fails.
+/// If it fails.
 #[track_caller]
 pub fn run<S: AsRef<OsStr>>(before: &[&str], area: &Area, words: &[S]) -> Run {
     let mut command = Command::new("timeout");
@@ -69,7 +69,7 @@ fn path() -> String {
     format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
 }
 
-/// Runs a tool of the machine; what it said if it failed.
+/// Runs a system tool; returns its output if it failed.
 pub fn tool(line: &str) -> Result<String, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let output = Command::new(words[0]).args(&words[1..]).env("PATH", path()).output();
@@ -80,14 +80,14 @@ pub fn tool(line: &str) -> Result<String, String> {
     }
 }
 
-/// Writes a line into a file of the kernel.
+/// Writes a line to a kernel file.
 pub fn tell(file: impl AsRef<Path>, line: &str) -> Result<(), String> {
     let file = file.as_ref();
     std::fs::write(file, format!("{line}\n")).map_err(|e| format!("{}: {e}", file.display()))
 }
 
-/// A folder with `count` names of files of `size` bytes. They are hard links of one file for each
-/// thousand names, so that many cost little memory; without `-H` each is copied by itself.
+/// A folder with `count` files of `size` bytes: hard links of one file per thousand names, to save memory;
+/// without `-H` each is copied separately.
 pub fn names(dir: &Path, count: usize, size: usize) -> PathBuf {
     let one = vec![0x5a; size];
     std::fs::create_dir_all(dir).unwrap();
@@ -98,7 +98,7 @@ pub fn names(dir: &Path, count: usize, size: usize) -> PathBuf {
             past => std::fs::hard_link(name(number - past), name(number)).unwrap(),
         }
     }
-    // Older than the run by far: files that just changed are written under another name first.
+    // Much older than the run: recently changed files are written under another name first.
     for number in (0..count).step_by(1_000) {
         let file = std::fs::File::options().write(true).open(name(number)).unwrap();
         let day = std::time::Duration::from_secs(86_400);
@@ -107,7 +107,7 @@ pub fn names(dir: &Path, count: usize, size: usize) -> PathBuf {
     dir.to_owned()
 }
 
-/// A path as a word, with a slash at its end: its contents.
+/// A path with a trailing slash as an argument: its contents.
 pub fn inside(dir: &Path) -> String {
     format!("{}/", dir.display())
 }

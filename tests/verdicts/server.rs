@@ -1,4 +1,4 @@
-//! Limits behind a connection: `hakobu serve null` that answers late, few at once, seldom, slowly.
+//! Limits of a server: `hakobu serve null` with latency, limited concurrency, request rate or bandwidth.
 
 use crate::common::area::Area;
 use crate::common::case::Run;
@@ -7,14 +7,14 @@ use crate::rig::{Trial, bytes_per_s, files_per_s, inside, names, run};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// A running null server; killed when dropped.
+/// A running null server, killed when dropped.
 pub struct Server {
     child: Child,
     pub url: String,
 }
 
 impl Server {
-    /// `hakobu serve null` with these options; `before` are the words of a program that starts it.
+    /// `hakobu serve null` with these options; `before` is a command prefix.
     pub fn start(before: &[&str], options: &str) -> Server {
         let own = program();
         let words = [before, &[own.to_str().unwrap(), "serve", "null"]].concat();
@@ -52,31 +52,31 @@ pub fn download(before: &[&str], server: &Server) -> Run {
     run(before, &area, &words)
 }
 
-/// Each answer takes 50 ms, and the user allows 4 at a time.
+/// A latency of 50 ms, with 4 requests at a time by option.
 pub fn latency() -> Result<Trial, String> {
     let server = Server::start(&[], "--latency 50ms");
     let run = upload(&server, 500, 4096, &["-j", "4"]);
     Trial::at(&run, files_per_s(&run), 4.0 / 0.05, "files/s")
 }
 
-/// 16 requests are served at a time, for 20 ms each.
+/// 16 requests are served at a time, 20 ms each.
 pub fn cap() -> Result<Trial, String> {
     let server = Server::start(&[], "--latency 20ms --max-in-flight 16");
     let run = upload(&server, 5_000, 4096, &[]);
     Trial::at(&run, files_per_s(&run), 16.0 / 0.02, "files/s")
 }
 
-/// More than 500 requests a second are told to slow down.
+/// More than 500 requests per second are throttled.
 pub fn slow_down() -> Result<Trial, String> {
     let server = Server::start(&[], "--latency 5ms --slow-down-above 500");
     let run = upload(&server, 3_000, 4096, &[]);
-    // How much of it a polite client gets is not what is tested here.
+    // The share of it that a well-behaved client gets is not tested here.
     let rate = files_per_s(&run);
     let reached = if rate < 250.0 { rate } else { 500.0 };
     Trial::at(&run, reached, 500.0, "files/s")
 }
 
-/// All answers together take 20 MB/s.
+/// 20 MB/s for all responses together.
 pub fn bandwidth() -> Result<Trial, String> {
     let server = Server::start(&[], "--bandwidth 20MB --keys 120 --object-size 1MB");
     let run = download(&[], &server);

@@ -1,4 +1,4 @@
-//! Exit codes, signals, and what becomes of the streams.
+//! Exit codes, signals, and streams.
 
 use crate::common::area::Area;
 use crate::{run, watch};
@@ -28,7 +28,7 @@ fn what_cannot_be_run() {
     run(&["--csv", csv_word, "--", "/no/such/program"]).expect(127).says(&["'/no/such/program'"]);
     run(&["--", "no-such-program-in-the-path"]).expect(127);
     run(&["--", csv_word]).expect(126).says(&["Permission denied"]);
-    // What was there is there, and nothing else.
+    // The existing file is unchanged, and no file is added.
     assert_eq!(std::fs::read(&csv).unwrap(), b"old");
     assert_eq!(std::fs::read_dir(area.path()).unwrap().count(), 1);
     run(&["true"]).expect(2).says(&["put -- before the command"]);
@@ -52,10 +52,13 @@ fn streams_are_the_commands_own() {
     writer.join().unwrap();
     assert!(output.status.success());
     assert!(output.stdout == bytes, "{} bytes came of {}", output.stdout.len(), bytes.len());
-    // The summary stands behind what the command says, or in a file.
+    // The summary follows the command's output, or goes to a file.
     let both = run(&["--", "sh", "-c", "echo out; echo err >&2"]);
     assert_eq!(both.out(), "out\n");
-    assert!(both.err().starts_with("err\n\ncommand        sh -c"), "{both}");
+    let text = both.err();
+    let (said, table) = text.split_once("\n\ncommand        sh -c").unwrap_or_default();
+    assert!(said.starts_with("err\n\nWhat limits is not determined. "), "{both}");
+    assert!(table.contains("ended          exit code 0"), "{both}");
     let area = Area::tmpfs();
     let file = area.join("summary");
     let apart = run(&["-o", file.to_str().unwrap(), "--", "sh", "-c", "echo err >&2"]);
@@ -65,7 +68,7 @@ fn streams_are_the_commands_own() {
 
 #[test]
 fn a_file_that_cannot_be_written() {
-    // Before anything is begun.
+    // Detected before the command starts.
     let area = Area::tmpfs();
     let made = area.join("made");
     let made = made.to_str().unwrap();
@@ -74,14 +77,14 @@ fn a_file_that_cannot_be_written() {
         run.expect(1).says(&["cannot write '/no/such/folder/file'", "No such file"]);
     }
     assert!(!std::path::Path::new(made).exists());
-    // At the end: the command's own failure says more.
+    // Detected at the end: the command's own failure takes precedence.
     for (script, code) in [("exit 0", 1), ("exit 7", 7)] {
         let run = run(&["--json", "/dev/full", "--", "sh", "-c", script]);
         run.expect(code).says(&["cannot write '/dev/full'", "exit code"]);
     }
 }
 
-/// Starts a script under watch, and waits until it has said something.
+/// Starts a script under watch, and waits for its first output.
 fn started(script: &str) -> std::process::Child {
     let mut child = watch(&["--", "sh", "-c", script])
         .stdout(Stdio::piped())
@@ -107,7 +110,7 @@ fn signals_go_to_the_command_and_the_summary_comes() {
         assert_eq!(output.status.code(), Some(code), "{signal}: {text}");
         assert!(text.contains("killed by signal") && text.contains("real 0."), "{signal}: {text}");
     }
-    // A command that goes on is waited for.
+    // Waits for a command that continues after the signal.
     let child = started("trap 'echo caught; exit 5' INT; echo; while :; do sleep 0.05; done");
     send("-INT", &child.id().to_string());
     let output = child.wait_with_output().unwrap();
@@ -119,7 +122,7 @@ fn keys_of_the_terminal_reach_the_command_once_and_there_is_a_status_line() {
     if !crate::common::have("python3", "a terminal for watch") {
         return;
     }
-    // A terminal of its own; ^C is typed when the command says that it is ready.
+    // On its own terminal; ^C is typed when the command reports that it is ready.
     let typist = r#"
 import fcntl, os, pty, struct, sys, termios
 pid, tty = pty.fork()
@@ -154,7 +157,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text:?}");
     assert!(text.contains("caught1") && !text.contains("caught2"), "{text:?}");
-    // The status line was there and has been given back.
+    // The status line was shown and removed.
     assert!(text.contains("\x1b[24;1H\x1b[7m 0.") && text.contains(" | CPU us "), "{text:?}");
     let (line, end) = text.rsplit_once("\x1b[r").unwrap();
     assert!(line.contains("\x1b[1;23r") && end.contains("exit code 1"), "{text:?}");

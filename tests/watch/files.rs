@@ -1,4 +1,4 @@
-//! CSV, JSON and SVG: of commands of any length, well-formed, and in agreement.
+//! CSV, JSON and SVG of commands of any length: well-formed and consistent.
 
 use crate::common::area::Area;
 use crate::common::{have, must};
@@ -13,7 +13,7 @@ struct Files {
     rows: usize,
 }
 
-/// Records a command in all forms and reads them.
+/// Records a command in all formats and parses them.
 fn files(dir: &Path, options: &[&str], command: &[&str]) -> Files {
     let [csv, json, svg] = ["csv", "json", "svg"].map(|name| dir.join(name));
     let mut words = options.to_vec();
@@ -34,7 +34,7 @@ fn files(dir: &Path, options: &[&str], command: &[&str]) -> Files {
     Files { csv, json, svg: std::fs::read_to_string(svg).unwrap(), rows }
 }
 
-/// The numbers of a column of the CSV file.
+/// Numbers in a column of the CSV file.
 fn column(csv: &str, name: &str) -> Vec<Option<f64>> {
     let header: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
     let at = header.iter().position(|column| *column == name);
@@ -51,7 +51,7 @@ fn a_row_for_each_interval() {
         let times: Vec<f64> = column(&files.csv, "t").into_iter().flatten().collect();
         assert!(times.is_sorted() && times.len() == files.rows, "{times:?}");
         assert!((2.0..3.0).contains(times.last().unwrap()), "{times:?}");
-        // The JSON file says the same.
+        // The JSON file agrees.
         assert_eq!(files.json["schema"], 1);
         assert_eq!(files.json["command"]["argv"], serde_json::json!(["sleep", seconds]));
         let rows = files.json["rows"].as_array().unwrap();

@@ -1,11 +1,23 @@
-//! `hakobu watch`: the real binary around real commands, held against time(1) and vmstat(8).
+//! `hakobu watch`: the real binary with real commands, compared with time(1) and vmstat(8).
 
-#[path = "../common/mod.rs"]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "../suite/common/mod.rs"]
 mod common;
 
 mod codes;
 mod files;
 mod numbers;
+mod own;
+mod verdict;
 mod view;
 
 use common::case::Run;
@@ -13,7 +25,7 @@ use common::program;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// `hakobu watch` with these words.
+/// `hakobu watch` with these arguments.
 fn watch(words: &[&str]) -> Command {
     let mut command = Command::new(program());
     command.arg("watch").args(words).stdin(Stdio::null());
@@ -26,7 +38,7 @@ fn run(words: &[&str]) -> Run {
     Run::new(format!("watch {}", words.join(" ")), output)
 }
 
-/// Runs a shell script under watch; the recording as JSON comes too.
+/// Runs a shell script under watch; also returns the recording as JSON.
 fn record(dir: &Path, script: &str) -> (Run, serde_json::Value) {
     let json = dir.join("record.json");
     let run = run(&["--json", json.to_str().unwrap(), "--", "sh", "-c", script]);
@@ -34,7 +46,7 @@ fn record(dir: &Path, script: &str) -> (Run, serde_json::Value) {
     (run, serde_json::from_slice(&text).unwrap())
 }
 
-/// A number somewhere in JSON.
+/// Number at a path in JSON.
 #[track_caller]
 fn number(value: &serde_json::Value, pointer: &str) -> f64 {
     let found = value.pointer(pointer).and_then(serde_json::Value::as_f64);

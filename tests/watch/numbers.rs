@@ -1,4 +1,4 @@
-//! The numbers are right: against time(1), against what commands are known to do.
+//! Measurements compared with time(1), and with commands of known behaviour.
 
 use crate::common::area::{Fs, Volume};
 use crate::common::{have, must};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Burns CPU until it has used `seconds` of it.
+/// Uses `seconds` of CPU time.
 fn burn(seconds: u32) -> String {
     format!("ulimit -t {seconds}; while :; do :; done")
 }
@@ -15,14 +15,14 @@ fn burn(seconds: u32) -> String {
 #[test]
 fn cpu_time_is_that_of_the_command_and_its_children() {
     let dir = tempfile::tempdir().unwrap();
-    // The limit kills the inner shells when they have used a second, as counted in ticks: on a
-    // busy machine the exact time is up to a tenth off.
+    // The limit kills the inner shells after a second as counted in ticks: on a busy machine the exact time
+    // is up to a tenth off.
     let script = format!("sh -c '{}'; (sh -c '{}'); exit 0", burn(1), burn(1));
     let (run, json) = record(dir.path(), &script);
     run.ok();
     let used = number(&json, "/command/user_s") + number(&json, "/command/sys_s");
     assert!((1.6..2.4).contains(&used), "{used} s of 2: {run}");
-    // Seen from outside it is the same, but for the ticks in which the kernel counts.
+    // Observed from outside it is the same, within the resolution of ticks.
     let seen =
         number(&json, "/summary/processes/user_s") + number(&json, "/summary/processes/sys_s");
     assert!((seen - used).abs() < 0.15, "{seen} and {used}");
@@ -99,7 +99,7 @@ fn what_is_written_shows_at_process_and_device() {
         assert!((bytes..1.1 * bytes).contains(&written), "{flags}: {written} of {bytes}");
         assert!(number(found, "/writes") >= 64.0 && number(found, "/write_ms/mean") >= 0.0);
         assert!(number(found, "/write_bytes_per_s/peak") > 0.0);
-        // The process made them dirty; bo counts what was asked of all devices.
+        // The process made them dirty; bo counts requests to all devices.
         let by_process = number(&json, "/command/device_write_bytes");
         assert!((bytes..1.1 * bytes).contains(&by_process), "{flags}: {by_process}");
         let out = number(&json, "/summary/paged_out_bytes_per_s/mean")
@@ -115,7 +115,7 @@ fn watching_costs_next_to_nothing() {
     }
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("time");
-    // Without the command's own: `sleep` uses two milliseconds of these.
+    // Besides the command's own: `sleep` uses two milliseconds.
     let words = ["watch", "--", "sleep", "5"];
     let mut command = Command::new("time");
     command.args(["-f", "%U %S", "-o"]).arg(&file).arg(crate::common::program()).args(words);

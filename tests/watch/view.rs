@@ -1,4 +1,4 @@
-//! The machine alone: vmstat's lines, vmstat's numbers.
+//! The machine without a command: vmstat's lines and numbers.
 
 use crate::common::{have, must};
 use crate::{run, watch};
@@ -33,7 +33,7 @@ fn vmstat_says_the_same() {
     if !have("vmstat", "comparing with vmstat(8)") {
         return;
     }
-    // Both over the same three seconds, of which vmstat's first line is since the boot.
+    // Both cover the same three seconds; vmstat's first line is since boot.
     let theirs = Command::new("vmstat").args(["3", "2"]).stdout(Stdio::piped()).spawn().unwrap();
     let ours = run(&["-i", "3", "-c", "1"]);
     let theirs = theirs.wait_with_output().unwrap().stdout;
@@ -43,7 +43,8 @@ fn vmstat_says_the_same() {
         let (a, b) = (ours[at], theirs[at]);
         assert!((a - b).abs() <= share * b + plus, "column {at}: {ours:?} and {theirs:?}");
     };
-    // Memory to a few MiB of a moment later; rates and shares of the same three seconds.
+    // Memory agrees within a few MiB, being read a moment later; rates and shares cover the same three
+    // seconds.
     for at in [2, 4, 5] {
         near(at, 0.1, 65_536.0);
     }

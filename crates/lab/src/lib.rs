@@ -1,10 +1,10 @@
-//! Measures and explains: the servers to measure against, recordings of what a machine does, pictures.
+//! Measures and explains: campaigns of benchmarks, their analysis and reports, recordings of a machine's
+//! load, charts.
 
 pub mod analysis;
 pub mod campaign;
 pub mod chart;
-pub mod io;
 pub mod record;
 pub mod report;
 pub mod results;
-pub mod serve;
+pub mod sweep;

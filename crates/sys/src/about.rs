@@ -1,17 +1,16 @@
-//! What the machine says of itself: whose it is, what is mounted where, what its disks are. Nothing
-//! here names a machine or its users.
+//! Facts about the machine: instance type, mounts, disks. Nothing here identifies the machine or its users.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The instance type, where the firmware tells one (DMI: Amazon's `m5.large`); `None` elsewhere.
+/// Instance type from the firmware (DMI: Amazon's `m5.large`); `None` elsewhere.
 pub fn instance_type() -> Option<String> {
     let read = |name: &str| std::fs::read_to_string(format!("/sys/class/dmi/id/{name}")).ok();
     instance_type_of(read("sys_vendor")?.trim(), read("product_name")?.trim())
 }
 
-/// Whether the machine is one of Amazon's, whose metadata service may be asked: by its firmware, or
-/// by its hypervisor (older ones have Xen's firmware).
+/// True on Amazon EC2, which has a metadata service: by firmware, or by hypervisor (older instances have
+/// Xen's firmware).
 pub fn is_ec2() -> bool {
     let begins = |path: &str, with: &str| {
         std::fs::read_to_string(path).is_ok_and(|text| text.trim_start().starts_with(with))
@@ -20,7 +19,7 @@ pub fn is_ec2() -> bool {
 }
 
 fn instance_type_of(vendor: &str, product: &str) -> Option<String> {
-    // Others have the product of the virtual machine's monitor there, or of a board.
+    // Others have the product name of the hypervisor or mainboard there.
     let is_type = product.contains('.') && !product.contains(' ');
     (vendor.starts_with("Amazon") && is_type).then(|| product.to_owned())
 }
@@ -28,19 +27,18 @@ fn instance_type_of(vendor: &str, product: &str) -> Option<String> {
 /// The file system that holds a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mount {
-    /// Its kind: `ext4`.
+    /// Type: `ext4`.
     pub kind: String,
-    /// Options that say how it works (proc_pid_mountinfo(5)); none that names a place, an address
-    /// or a user.
+    /// Mount options that affect behaviour (proc_pid_mountinfo(5)), without paths, addresses and users.
     pub options: Vec<String>,
 }
 
-/// Looks up the file system that holds a path; `None` where the table of mounts does not have it.
+/// Looks up the file system that holds a path; `None` if it is not in the table of mounts.
 pub fn mount(path: &Path) -> Option<Mount> {
     let dev = crate::disk::numbers(std::fs::metadata(path).ok()?.dev());
     let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     mount_of(&table, dev).or_else(|| {
-        // Btrfs and overlays show numbers that no mount has: then the longest place above it.
+        // Device numbers of btrfs and overlays match no mount: use the longest mount point above the path.
         let path = path.canonicalize().ok()?;
         let lines = table
             .lines()
@@ -62,15 +60,15 @@ fn parse(line: &str) -> Option<Mount> {
     let of_mount = before.split(' ').nth(5)?;
     let mut options: Vec<String> = Vec::new();
     for option in of_mount.split(',').chain(of_system.split(',')) {
-        if is_telling(option) && !options.iter().any(|known| known == option) {
+        if is_publishable(option) && !options.iter().any(|known| known == option) {
             options.push(option.to_owned());
         }
     }
     Some(Mount { kind: kind.to_owned(), options })
 }
 
-/// Whether an option may be told: those with values only where these are numbers or modes.
-fn is_telling(option: &str) -> bool {
+/// True for options that may be published: those with values only if these are numbers or modes.
+fn is_publishable(option: &str) -> bool {
     const WITH_VALUE: [&str; 22] = [
         "barrier",
         "commit",
@@ -104,20 +102,20 @@ fn is_telling(option: &str) -> bool {
     }
 }
 
-/// What a disk is.
+/// Identity of a disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskKind {
-    /// As the kernel calls it: `nvme0n1`.
+    /// Kernel name: `nvme0n1`.
     pub name: String,
-    /// What it calls itself.
+    /// Its model.
     pub model: Option<String>,
-    /// The I/O scheduler that is in force: `none`, `mq-deadline`.
+    /// Active I/O scheduler: `none`, `mq-deadline`.
     pub scheduler: Option<String>,
-    /// It turns; `None` where that is not known.
+    /// True for a spinning disk; `None` if unknown.
     pub rotational: Option<bool>,
 }
 
-/// Looks up the disk below the file system that holds a path; `None` where there is none (tmpfs,
+/// Looks up the disk of the file system that holds a path; `None` for file systems without a disk (tmpfs,
 /// NFS, overlay).
 pub fn disk(path: &Path) -> Option<DiskKind> {
     let dev = std::fs::metadata(path).ok()?.dev();
@@ -136,7 +134,7 @@ pub fn disk(path: &Path) -> Option<DiskKind> {
     })
 }
 
-/// The one in brackets of `none [mq-deadline] bfq`; all of it where none is.
+/// Item in brackets of `none [mq-deadline] bfq`, else the whole text.
 fn chosen(list: &str) -> &str {
     let inside = list.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inside.map_or(list, |(name, _)| name)
@@ -183,7 +181,7 @@ mod tests {
         if Path::new("/proc/self/mountinfo").exists() {
             assert!(!mount(Path::new("/")).unwrap().kind.is_empty());
         }
-        // Whatever there is: no crash.
+        // Must not panic, whatever the result.
         let _ = (disk(Path::new("/")), disk(Path::new("/no/such")), instance_type());
     }
 }

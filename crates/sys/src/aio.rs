@@ -1,6 +1,5 @@
-//! Linux's own asynchronous I/O: io_submit(2), io_getevents(2). Only O_DIRECT goes while the program
-//! goes on; what the page cache answers is done before the call comes back. As with [`crate::ring`],
-//! the context owns the buffers.
+//! Linux's native asynchronous I/O: io_submit(2), io_getevents(2). Only O_DIRECT is asynchronous; buffered
+//! I/O completes within the call. As in [`crate::ring`], the context owns the buffers.
 
 #[cfg(test)]
 mod tests;
@@ -13,12 +12,12 @@ use std::collections::VecDeque;
 use std::io::{Error, Result};
 use std::time::Duration;
 
-/// iocb of linux/aio_abi.h.
+/// `struct iocb` of linux/aio_abi.h.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct Iocb {
     data: u64,
-    /// aio_key and aio_rw_flags, of which the order depends on the machine: both are zero.
+    /// aio_key and aio_rw_flags, whose order depends on the endianness: both are zero.
     key_and_flags: [u32; 2],
     opcode: u16,
     priority: i16,
@@ -31,7 +30,7 @@ struct Iocb {
     event_file: u32,
 }
 
-/// io_event.
+/// `struct io_event`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct Event {
@@ -47,26 +46,29 @@ const _: () = assert!(size_of::<Iocb>() == 64 && size_of::<Event>() == 32);
 const PREAD: u16 = 0;
 const PWRITE: u16 = 1;
 
-/// A context of operations, io_setup(2).
+/// An asynchronous I/O context, io_setup(2).
 #[derive(Debug)]
 pub struct Context<'f> {
     number: libc::c_ulong,
     slots: Slots,
     files: &'f [OwnedFd],
-    /// One for each buffer, and the addresses of those that are to be submitted.
+    /// One per buffer, and the addresses of those to be submitted.
     blocks: Box<[Iocb]>,
     queued: Vec<*mut Iocb>,
-    /// What was reaped, or could not be begun.
+    /// Completed operations, and those that could not be submitted.
     events: VecDeque<Event>,
     reaped: Box<[Event]>,
 }
 
+// SAFETY: a context belongs to the process, and any of its threads may use it; the addresses in `queued` are those of
+// `blocks`, a box of the same value, and stay what they are where the value moves.
+unsafe impl Send for Context<'_> {}
+
 impl<'f> Context<'f> {
-    /// Makes a context of so many buffers of so many bytes, over these files.
+    /// Creates a context with `depth` buffers of `buffer_bytes` bytes, over these files.
     ///
     /// # Errors
-    /// ENOSYS where the kernel was built without it; EAGAIN where all contexts of the machine have
-    /// more operations than `fs.aio-max-nr`.
+    /// ENOSYS without kernel support; EAGAIN if all contexts of the machine exceed `fs.aio-max-nr`.
     pub fn new(files: &'f [OwnedFd], depth: u32, buffer_bytes: usize) -> Result<Context<'f>> {
         let count = depth.max(1) as usize;
         let slots = Slots::new(count, buffer_bytes)?;
@@ -86,19 +88,19 @@ impl<'f> Context<'f> {
         })
     }
 
-    /// A buffer; `None` while it is in flight, or where there is none of that number.
+    /// A buffer; `None` if it is in flight or does not exist.
     #[inline(always)]
     pub fn buffer(&mut self, slot: usize) -> Option<&mut [u8]> {
         self.slots.buffer(slot)
     }
 
-    /// How many operations are queued or in flight, or done but not taken.
+    /// Number of operations that are queued, in flight, or completed but not taken.
     pub fn in_flight(&self) -> usize {
         self.slots.flying()
     }
 
-    /// Queues a block of a buffer. False where the buffer is in flight, or where buffer or file have
-    /// no such place.
+    /// Queues a transfer of a buffer. Returns false if the buffer is in flight, or the range is outside
+    /// buffer or file.
     #[inline(always)]
     pub fn transfer(&mut self, slot: usize, block: Transfer) -> bool {
         let Some(file) = self.files.get(block.file as usize) else { return false };
@@ -118,8 +120,7 @@ impl<'f> Context<'f> {
         true
     }
 
-    /// fsync(2) of a file, or fdatasync(2) if only `data` matters; waits for it. 0, or the errno as a
-    /// negative number.
+    /// Calls fsync(2), or fdatasync(2) if `data`, and waits for it. Returns 0 or a negative errno.
     pub fn sync(&self, file: u32, data: bool) -> i64 {
         match self.files.get(file as usize) {
             Some(file) => crate::blocks::sync(file, data),
@@ -127,15 +128,14 @@ impl<'f> Context<'f> {
         }
     }
 
-    /// Submits what is queued; returns how many went. That may be none where the kernel has no room
-    /// at the moment and something is in flight that will make some. What cannot be begun at all is
-    /// done, with its errno.
+    /// Submits queued operations; returns their number, which may be 0 if the kernel has no resources until
+    /// an operation in flight completes. An operation that is rejected completes with its errno.
     pub fn submit(&mut self) -> Result<u32> {
         let mut went = 0;
         while !self.queued.is_empty() {
             let (count, start) = (self.queued.len(), self.queued.as_mut_ptr());
-            // SAFETY: `count` addresses of iocbs, which live in a box of their own and are not
-            // changed while their buffers are in flight, as `slots` sees to.
+            // SAFETY: `count` addresses of iocbs, which are in a box and, ensured by `slots`, not changed
+            // while their buffers are in flight.
             let done = unsafe { libc::syscall(libc::SYS_io_submit, self.number, count, start) };
             if done > 0 {
                 self.queued.drain(..(done as usize).min(count));
@@ -147,7 +147,7 @@ impl<'f> Context<'f> {
                 Some(libc::EINTR) => {}
                 Some(libc::EAGAIN) if self.slots.flying() > count => break,
                 Some(libc::EAGAIN) | None => return Err(error),
-                // The first of them was refused.
+                // The first one was rejected.
                 Some(errno) => {
                     let iocb = self.queued.remove(0);
                     // SAFETY: the address of one of `blocks`.
@@ -161,27 +161,27 @@ impl<'f> Context<'f> {
         Ok(went)
     }
 
-    /// Submits what is queued, and waits until `least` operations are done, or for so long; reaps at
-    /// most `most`. May come back earlier, after a signal. Returns how many were submitted.
+    /// Submits queued operations, waits until `least` have completed or the timeout expires, and reaps at
+    /// most `most`. May return early after a signal. Returns the number submitted.
     pub fn wait(&mut self, least: u32, most: u32, timeout: Option<Duration>) -> Result<u32> {
         let went = self.submit()?;
         let there = self.events.len() as u32;
         if there > 0 && there >= least {
             return Ok(went);
         }
-        // More than are on their way would never come.
+        // Waiting for more than are in flight would block for ever.
         let flying = (self.slots.flying() - self.queued.len()) as u32;
         let least = least.min(flying) - there.min(least.min(flying));
         let most = most.max(least).max(1).min(self.reaped.len() as u32);
         let mut time = timeout.map(|time| libc::timespec {
-            tv_sec: time.as_secs() as libc::time_t,
+            tv_sec: time.as_secs() as _,
             tv_nsec: time.subsec_nanos().into(),
         });
         if least == 0 {
             time = Some(libc::timespec { tv_sec: 0, tv_nsec: 0 });
         }
         let time = time.as_mut().map_or(std::ptr::null_mut(), |time| &raw mut *time);
-        // SAFETY: fills at most `most` events, for which there is room; time outlives the call.
+        // SAFETY: fills in at most `most` events, for which there is room; the timeout outlives the call.
         let done = unsafe {
             let (call, start) = (libc::SYS_io_getevents, self.reaped.as_mut_ptr());
             libc::syscall(call, self.number, i64::from(least), i64::from(most), start, time)
@@ -191,17 +191,17 @@ impl<'f> Context<'f> {
             let signal = error.raw_os_error() == Some(libc::EINTR);
             return if signal { Ok(went) } else { Err(error) };
         }
-        let reaped = self.reaped.get(..done as usize).unwrap_or_default();
+        let reaped = &self.reaped[..done as usize];
         self.events.extend(reaped);
         Ok(went)
     }
 
-    /// Takes what was reaped: the number of its buffer, and what read(2) or write(2) would have
-    /// said, an errno as a negative number.
+    /// Takes a completed operation: number of the buffer, and the result of read(2) or write(2), or a
+    /// negative errno.
     #[inline(always)]
     pub fn take(&mut self) -> Option<(usize, i64)> {
         let event = self.events.pop_front()?;
-        self.slots.land(event.data as usize);
+        self.slots.complete(event.data as usize);
         Some((event.data as usize, event.result))
     }
 }
@@ -217,9 +217,9 @@ impl Drop for Context<'_> {
             }
         }
         if self.slots.flying() == unsent {
-            self.slots.land_all();
+            self.slots.complete_all();
         }
-        // SAFETY: the context is ours and not used again; nothing is in flight, or its memory stays.
+        // SAFETY: the context is ours and not used again; nothing is in flight, or its memory is leaked.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.number) };
     }
 }

@@ -1,6 +1,5 @@
-//! Blocks of open files, as a benchmark moves them: one system call each and nothing around it. What
-//! the call says comes back as it is: the bytes that went, which may be fewer than asked for, or the
-//! errno as a negative number.
+//! Block I/O on open files for benchmarks: one system call each, without overhead. Returns the result of the
+//! call: the number of bytes, which may be short, or a negative errno.
 
 use crate::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, SeekFrom};
@@ -8,34 +7,58 @@ use rustix::io::{Errno, ReadWriteFlags};
 use std::io::{IoSlice, IoSliceMut, Result};
 use std::path::Path;
 
-/// A block, or what is left of it.
+/// A transfer of a block, or the rest of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// Which of the files.
+    /// Index of the file.
     pub file: u32,
-    /// To the file, not from it.
+    /// True to write to the file.
     pub write: bool,
-    /// Where in the buffer it begins.
+    /// Offset in the buffer.
     pub begin: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub bytes: u32,
-    /// Where in the file.
+    /// Offset in the file.
     pub offset: u64,
 }
 
-/// Opens an existing file or device for blocks; `direct` is O_DIRECT: past the page cache. Times of
-/// access are left alone where that is allowed (O_NOATIME).
+/// Opens an existing file or device for block I/O; `direct` bypasses the page cache (O_DIRECT). Does not
+/// update access times if permitted (O_NOATIME).
 ///
 /// # Errors
-/// What open(2) says: EINVAL for `direct` where the file system has none.
+/// Those of open(2): EINVAL for `direct` if the file system does not support it.
 pub fn open(path: &Path, write: bool, direct: bool) -> Result<OwnedFd> {
+    open_synced(path, write, direct, Sync::None)
+}
+
+/// Synchronisation of writes with the device, open(2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// None.
+    None,
+    /// Data and metadata: O_SYNC.
+    All,
+    /// Data and the metadata needed to read it: O_DSYNC.
+    Data,
+}
+
+/// As [`open`], with synchronised writes.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_synced(path: &Path, write: bool, direct: bool, sync: Sync) -> Result<OwnedFd> {
     let mut flags = OFlags::CLOEXEC | OFlags::NOCTTY;
     flags |= if write { OFlags::RDWR } else { OFlags::RDONLY };
     if direct {
         flags |= OFlags::DIRECT;
     }
+    flags |= match sync {
+        Sync::None => OFlags::empty(),
+        Sync::All => OFlags::SYNC,
+        Sync::Data => OFlags::DSYNC,
+    };
     match rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty()) {
-        // Only the owner may.
+        // O_NOATIME requires ownership.
         Err(Errno::PERM) => Ok(rustix::fs::open(path, flags, Mode::empty())?),
         other => Ok(other?),
     }
@@ -79,7 +102,7 @@ pub fn write(file: &OwnedFd, buffer: &[u8]) -> i64 {
     result(|| rustix::io::write(file, buffer))
 }
 
-/// lseek(2) to a place from the file's start; 0 if it went.
+/// lseek(2) to an offset from the start; returns 0 on success.
 #[inline(always)]
 pub fn seek(file: &OwnedFd, offset: u64) -> i64 {
     match rustix::fs::seek(file, SeekFrom::Start(offset)) {
@@ -88,7 +111,7 @@ pub fn seek(file: &OwnedFd, offset: u64) -> i64 {
     }
 }
 
-/// fsync(2), or fdatasync(2) if only `data` has to be on the device; 0 if it went.
+/// fsync(2), or fdatasync(2) if `data`; returns 0 on success.
 pub fn sync(file: impl AsFd, data: bool) -> i64 {
     result(|| {
         let done = if data { rustix::fs::fdatasync(&file) } else { rustix::fs::fsync(&file) };

@@ -1,41 +1,51 @@
-//! Control groups of this process, versions 1 and 2 (cgroups(7)): where the folders of its own
-//! groups are, and those above them.
+//! Control groups of this process, versions 1 and 2 (cgroups(7)): folders of its own groups and their
+//! ancestors.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// A hierarchy that is mounted, and this process' place in it.
+/// A mounted hierarchy with the position of this process in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// The controllers of version 1 (`cpu`, `blkio`; `name=systemd`); `None` is version 2, where
-    /// each group's files tell.
+    /// Controllers of version 1 (`cpu`, `blkio`; `name=systemd`); `None` for version 2, in which groups list
+    /// their controllers.
     pub controllers: Option<Vec<String>>,
-    /// Where its root, or as much of it as can be seen, is mounted.
+    /// Mount point of its root, or of the visible part.
     pub mount: PathBuf,
-    /// The folder of this process' group: `mount` where the group itself cannot be seen.
+    /// Folder of this process's group; `mount` if the group is not visible.
     pub own: PathBuf,
 }
 
 impl Hierarchy {
-    /// Whether it is one of version 1 with this controller.
+    /// True for version 1 with this controller.
     pub fn controls(&self, controller: &str) -> bool {
         let named = |list: &Vec<String>| list.iter().any(|name| name == controller);
         self.controllers.as_ref().is_some_and(named)
     }
 
-    /// The folders of the own group and of all above it, up to the mount point.
+    /// Folders of the own group and its ancestors, up to the mount point.
     pub fn upwards(&self) -> impl Iterator<Item = &Path> {
         self.own.ancestors().take_while(|folder| folder.starts_with(&self.mount))
     }
 }
 
-/// The hierarchies of this process, those of version 1 first. Empty without cgroups.
+/// Hierarchies of this process, version 1 first. Empty without cgroups.
 pub fn hierarchies() -> Vec<Hierarchy> {
-    let read = |path| std::fs::read(path).unwrap_or_default();
-    let mut found = parse(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"));
+    hierarchies_of(&std::fs::read("/proc/self/cgroup").unwrap_or_default())
+}
+
+/// Groups of a process or thread as listed by the kernel; the text changes when it is moved.
+pub fn groups_of(tid: u32) -> Option<Vec<u8>> {
+    std::fs::read(format!("/proc/{tid}/cgroup")).ok()
+}
+
+/// Hierarchies, as visible to this process, with the position of a process that has these groups.
+pub fn hierarchies_of(groups: &[u8]) -> Vec<Hierarchy> {
+    let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let mut found = parse(groups, &mounts);
     for hierarchy in &mut found {
-        // Bound in from outside of the namespace, or left behind by a move: what can be seen.
+        // Bind-mounted from outside the namespace, or stale after a move: use the visible part.
         if !hierarchy.own.is_dir() {
             hierarchy.own = hierarchy.mount.clone();
         }
@@ -43,8 +53,7 @@ pub fn hierarchies() -> Vec<Hierarchy> {
     found
 }
 
-/// Reads the texts of /proc/self/cgroup (cgroups(7)) and /proc/self/mountinfo
-/// (proc_pid_mountinfo(5)).
+/// Parses /proc/self/cgroup (cgroups(7)) and /proc/self/mountinfo (proc_pid_mountinfo(5)).
 pub fn parse(groups: &[u8], mounts: &[u8]) -> Vec<Hierarchy> {
     let mut found: Vec<Hierarchy> = Vec::new();
     for line in mounts.split(|byte| *byte == b'\n') {
@@ -55,7 +64,7 @@ pub fn parse(groups: &[u8], mounts: &[u8]) -> Vec<Hierarchy> {
         };
         let own = mount.folder(path);
         let hierarchy = Hierarchy { controllers: mount.controllers, mount: mount.point, own };
-        // Mounted twice: the first shows as much as another, or more.
+        // If mounted twice, the first mount shows at least as much.
         let twin = found.iter().position(|other| other.controllers == hierarchy.controllers);
         match twin {
             Some(at) if found[at].own == found[at].mount => found[at] = hierarchy,
@@ -70,7 +79,7 @@ pub fn parse(groups: &[u8], mounts: &[u8]) -> Vec<Hierarchy> {
 /// A mount of a hierarchy.
 struct Mount {
     controllers: Option<Vec<String>>,
-    /// Which group is mounted.
+    /// The mounted group.
     root: PathBuf,
     point: PathBuf,
 }
@@ -90,8 +99,8 @@ impl Mount {
         Some(Mount { controllers, root: unescaped(root), point: unescaped(point) })
     }
 
-    /// The path of this process' group in this hierarchy, if a line of /proc/self/cgroup is about
-    /// it: `4:memory:/a/b`, in version 2 `0::/a/b`.
+    /// Path of this process's group in this hierarchy, if a line of /proc/self/cgroup describes it:
+    /// `4:memory:/a/b`, in version 2 `0::/a/b`.
     fn group<'a>(&self, line: &'a [u8]) -> Option<&'a Path> {
         let mut fields = line.splitn(3, |byte| *byte == b':');
         let (number, listed, path) = (fields.next()?, fields.next()?, fields.next()?);
@@ -102,8 +111,7 @@ impl Mount {
         same.then(|| Path::new(std::ffi::OsStr::from_bytes(path)))
     }
 
-    /// Where a group's folder is; the mount point for a group outside of it (`/..` where a
-    /// namespace hides it).
+    /// Folder of a group; the mount point for a group outside of it (`/..` if hidden by a namespace).
     fn folder(&self, group: &Path) -> PathBuf {
         let is_plain = |path: &Path| {
             path.components().all(|part| !matches!(part, std::path::Component::ParentDir))
@@ -121,7 +129,7 @@ fn names(list: &[u8]) -> impl Iterator<Item = String> {
     names.map(|name| String::from_utf8_lossy(name).into_owned())
 }
 
-/// A path of mountinfo: blanks and the like are `\040`.
+/// Decodes a path of mountinfo, in which a blank is `\040`.
 fn unescaped(text: &[u8]) -> PathBuf {
     let mut path = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -172,12 +180,12 @@ mod tests {
 
     #[test]
     fn containers() {
-        // Without a namespace for cgroups: the container's own group is what is mounted.
+        // Without a cgroup namespace the container's own group is mounted.
         let mount = "50 49 0:26 /docker/ab /sys/fs/cgroup ro,nosuid - cgroup2 cgroup rw\n";
         let found = one("0::/docker/ab/init\n", mount);
         assert_eq!(found.own, Path::new("/sys/fs/cgroup/init"));
         assert_eq!(one("0::/docker/ab\n", mount).own, Path::new("/sys/fs/cgroup"));
-        // Moved out of it; hidden by a namespace.
+        // Moved out of the group; hidden by a namespace.
         assert_eq!(one("0::/other\n", mount).own, Path::new("/sys/fs/cgroup"));
         let hidden = "50 49 0:26 / /sys/fs/cgroup ro - cgroup2 cgroup rw\n";
         assert_eq!(one("0::/../../user\n", hidden).own, Path::new("/sys/fs/cgroup"));

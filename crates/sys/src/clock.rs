@@ -1,26 +1,24 @@
-//! A clock that costs a few nanoseconds: the CPU's time stamp counter where it can be trusted, the
-//! kernel's monotonic clock where not.
+//! A clock that costs a few nanoseconds: the CPU's time stamp counter if reliable, else the kernel's
+//! monotonic clock.
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Ticks of a clock that never goes back, and how long they are. All clocks of a process count the
-/// same ticks, so that those of several threads can be compared.
+/// A monotonic clock. Ticks are comparable between threads and clocks of the same process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// The counter is read, not the kernel asked.
+    /// True if the CPU's counter is read.
     counter: bool,
-    /// Nanoseconds of a tick, times 2³².
+    /// Nanoseconds per tick, times 2³².
     scale: u64,
 }
 
-/// For how long the counter is compared with the kernel's clock: each of them is read to within
-/// some tens of nanoseconds, so that a few millionths of a rate are uncertain.
+/// Duration of the calibration against the kernel's clock: each reading is accurate to some tens of
+/// nanoseconds, so the rate is accurate to a few millionths.
 const CALIBRATION: Duration = Duration::from_millis(10);
 
 impl Clock {
-    /// The best clock that there is. The first call compares the counter with the kernel's clock for
-    /// 10 ms.
+    /// The best available clock. The first call calibrates the counter for 10 ms.
     pub fn best() -> Clock {
         static BEST: OnceLock<Clock> = OnceLock::new();
         *BEST.get_or_init(|| calibrated().unwrap_or(Clock::kernel()))
@@ -31,40 +29,38 @@ impl Clock {
         Clock { counter: false, scale: 1 << 32 }
     }
 
-    /// Whether this is the CPU's counter.
+    /// True if this is the CPU's counter.
     pub fn is_counter(&self) -> bool {
         self.counter
     }
 
-    /// Now, in ticks.
+    /// Current time, ticks.
     #[inline(always)]
     pub fn now(&self) -> u64 {
         if self.counter { counter() } else { crate::counters::now_ns() }
     }
 
-    /// How long so many ticks are, in nanoseconds.
+    /// Converts ticks to nanoseconds.
     #[inline(always)]
     pub fn ns(&self, ticks: u64) -> u64 {
         ((u128::from(ticks) * u128::from(self.scale)) >> 32) as u64
     }
 
-    /// Nanoseconds from one moment to a later one; 0 where the later one is before it (counters of
-    /// two CPUs differ by some ticks).
+    /// Nanoseconds from one time to a later one; 0 if negative (counters of CPUs differ by some ticks).
     #[inline(always)]
     pub fn between_ns(&self, from: u64, to: u64) -> u64 {
         self.ns(to.saturating_sub(from))
     }
 
-    /// How many ticks so many nanoseconds are, rounded down.
+    /// Converts nanoseconds to ticks, rounded down.
     pub fn ticks(&self, ns: u64) -> u64 {
         let ticks = (u128::from(ns) << 32) / u128::from(self.scale.max(1));
         u64::try_from(ticks).unwrap_or(u64::MAX)
     }
 }
 
-/// The time stamp counter as a clock, if it is one: it ticks at one rate whatever the CPU does
-/// (`constant_tsc`, `nonstop_tsc`), and the kernel has found that those of all CPUs agree, for it
-/// uses it itself.
+/// The time stamp counter, if it has a constant rate (`constant_tsc`, `nonstop_tsc`), and the kernel found
+/// the counters of all CPUs synchronised, since it uses them itself.
 #[cfg(target_arch = "x86_64")]
 fn calibrated() -> Option<Clock> {
     let flags = std::fs::read_to_string("/proc/cpuinfo").ok()?;
@@ -88,7 +84,7 @@ fn calibrated() -> Option<Clock> {
     None
 }
 
-/// Both clocks at one moment: the closest of some attempts, as a thread may be held up in between.
+/// Both clocks at the same time: the closest of several readings, as a thread may be preempted in between.
 #[cfg(target_arch = "x86_64")]
 fn both() -> (u64, u64) {
     let attempts = (0..32).map(|_| {
@@ -113,10 +109,9 @@ fn counter() -> u64 {
     crate::counters::now_ns()
 }
 
-/// Lets the calling thread's sleeps end as close to their time as the kernel can
-/// (PR_SET_TIMERSLACK, prctl(2)), where 50 µs later is usual.
+/// Sets the smallest timer slack for the calling thread (PR_SET_TIMERSLACK, prctl(2)); the default is 50 µs.
 pub fn sleep_precisely() {
-    // SAFETY: the call takes numbers only, and changes nothing but the calling thread's timers.
+    // SAFETY: the call takes integers only, and affects only the timers of the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
 
@@ -155,7 +150,7 @@ mod tests {
         let clock = Clock { counter: true, scale: 1 << 30 };
         assert_eq!((clock.ns(400), clock.ticks(100)), (100, 400));
         assert_eq!((clock.between_ns(10, 50), clock.between_ns(50, 10)), (10, 0));
-        // A year of a counter of 10 GHz.
+        // Saturates instead of overflowing.
         assert_eq!(Clock::kernel().ns(u64::MAX), u64::MAX);
     }
 

@@ -1,15 +1,15 @@
-//! Files of counters below `/proc`, kept open and read again from their start: procfs makes its
-//! text anew for a read at offset 0, and opening is half of what a reading costs.
+//! Counter files below `/proc`, kept open and read again from their start: procfs regenerates the text at
+//! offset 0, and opening is half of the cost of reading.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use std::ffi::CStr;
 use std::path::Path;
 
-/// The counters of the machine, proc(5).
+/// Counters of the machine, proc(5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
-    /// CPU times, switches, tasks that run (proc_stat(5)).
+    /// CPU times, context switches, runnable tasks (proc_stat(5)).
     Stat,
     /// proc_meminfo(5).
     Memory,
@@ -19,7 +19,7 @@ pub enum Machine {
     Disks,
     /// Network interfaces of this network namespace.
     Links,
-    /// The protocols of this network namespace.
+    /// Protocol counters of this network namespace.
     Protocols,
     /// Pressure stall information: CPU.
     PressureCpu,
@@ -45,7 +45,7 @@ impl Machine {
     }
 }
 
-/// One file of counters.
+/// An open counter file.
 #[derive(Debug)]
 pub struct Counters {
     file: OwnedFd,
@@ -54,18 +54,18 @@ pub struct Counters {
 const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC);
 
 impl Counters {
-    /// Opens counters of the machine; `None` where this kernel or container has none.
+    /// Opens counters of the machine; `None` if this kernel or container does not provide them.
     pub fn machine(of: Machine) -> Option<Counters> {
         Counters::open(Path::new(of.path()))
     }
 
-    /// Opens a file of counters wherever it is (a cgroup's).
+    /// Opens a counter file at any path (a cgroup's).
     pub fn open(path: &Path) -> Option<Counters> {
         Some(Counters { file: rustix::fs::open(path, READ, Mode::empty()).ok()? })
     }
 
-    /// Reads all of it into `buffer`, which grows as needed and is to be kept for the next time.
-    /// `None` where it cannot be read: the process has ended, no permission.
+    /// Reads the whole file into `buffer`, which grows as needed and should be reused. `None` if it cannot be
+    /// read: the process has ended, or permission is denied.
     pub fn read<'a>(&self, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         let mut length = 0;
         loop {
@@ -82,8 +82,8 @@ impl Counters {
         }
     }
 
-    /// As [`Counters::read`] for texts of up to 2 KiB that the kernel makes in one piece, with one
-    /// call instead of two.
+    /// As [`Counters::read`], for texts of up to 2 KiB that the kernel returns in one piece: one call instead
+    /// of two.
     pub fn read_short<'a>(&self, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         if buffer.len() < 4096 {
             buffer.resize(4096, 0);
@@ -93,8 +93,8 @@ impl Counters {
     }
 }
 
-/// The folder of a process or thread below `/proc`. It goes on meaning that one process: once it
-/// has ended, nothing can be read, whoever gets its number.
+/// Folder of a process or thread below `/proc`. It refers to the same process for ever: after its end nothing
+/// can be read, even if its id is reused.
 #[derive(Debug)]
 pub struct ProcessDir {
     dir: OwnedFd,
@@ -103,13 +103,13 @@ pub struct ProcessDir {
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl ProcessDir {
-    /// The folder of a process; `None` where there is none of that number.
+    /// Opens the folder of a process; `None` if it does not exist.
     pub fn open(pid: u32) -> Option<ProcessDir> {
         let dir = rustix::fs::open(format!("/proc/{pid}"), FOLDER, Mode::empty()).ok()?;
         Some(ProcessDir { dir })
     }
 
-    /// The folder of this process.
+    /// Opens the folder of this process.
     pub fn own() -> Option<ProcessDir> {
         Some(ProcessDir { dir: rustix::fs::open("/proc/self", FOLDER, Mode::empty()).ok()? })
     }
@@ -120,7 +120,7 @@ impl ProcessDir {
         Some(Counters { file })
     }
 
-    /// Hands over the numbers of all threads.
+    /// Calls `each` with the ids of all threads.
     pub fn each_thread(&self, mut each: impl FnMut(u32)) -> Option<()> {
         let flags = READ.union(OFlags::DIRECTORY);
         let dir = rustix::fs::openat(&self.dir, c"task", flags, Mode::empty()).ok()?;
@@ -139,15 +139,14 @@ fn number(name: &CStr) -> Option<u32> {
     name.to_str().ok()?.parse().ok()
 }
 
-/// The numbers of all processes of this pid namespace.
+/// Ids of all processes in this pid namespace.
 pub fn processes() -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     names.collect()
 }
 
-/// Processes and threads that were started since the boot, by anybody (`processes` of
-/// proc_stat(5)).
+/// Number of processes and threads started since boot, by all users (`processes` of proc_stat(5)).
 pub fn started() -> Option<u64> {
     let mut buffer = Vec::new();
     let file = Counters::machine(Machine::Stat)?;
@@ -155,56 +154,56 @@ pub fn started() -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("processes ")?.trim().parse().ok())
 }
 
-/// Ticks a second of the times in `stat` files, sysconf(3).
+/// Ticks per second of the times in `stat` files, sysconf(3).
 pub fn ticks_per_s() -> u64 {
     rustix::param::clock_ticks_per_second()
 }
 
-/// Bytes a page.
+/// Bytes per page.
 pub fn page_bytes() -> u64 {
     rustix::param::page_size() as u64
 }
 
-/// Nanoseconds of the monotonic clock.
+/// Monotonic clock, nanoseconds.
 pub fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// What getrusage(2) counts exactly, where `stat` files have ticks.
+/// Exact usage from getrusage(2); `stat` files have the resolution of ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
     /// CPU time in user space.
     pub user_ns: u64,
     /// CPU time in the kernel.
     pub system_ns: u64,
-    /// Faults that needed no device.
+    /// Minor page faults.
     pub minor_faults: u64,
-    /// Faults that did.
+    /// Major page faults.
     pub major_faults: u64,
-    /// Times the CPU was given up.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Times it was taken away.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
 }
 
-/// What all threads of this process used, those that ended included.
+/// Usage of all threads of this process, including ended ones.
 pub fn used() -> Used {
     used_by(libc::RUSAGE_SELF)
 }
 
-/// What the children of this process used that have ended and were waited for, and theirs.
+/// Usage of the waited-for children of this process and their descendants.
 pub fn used_by_children() -> Used {
     used_by(libc::RUSAGE_CHILDREN)
 }
 
-/// What the calling thread used.
+/// Usage of the calling thread.
 pub fn used_by_thread() -> Used {
     used_by(libc::RUSAGE_THREAD)
 }
 
 fn used_by(whom: libc::c_int) -> Used {
-    // SAFETY: rusage is plain numbers, for which all zeroes is a value; the call only fills it.
+    // SAFETY: rusage consists of integers, so all zeros is valid; the call only fills it in.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(whom, &mut usage);

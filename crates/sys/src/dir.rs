@@ -1,4 +1,4 @@
-//! Directories: opening them safely, reading them, and the calls that add, move and remove names.
+//! Directories: opening them safely, reading them, and calls that add, move and remove names.
 
 use crate::meta::Kind;
 use crate::{AsFd, BorrowedFd, OwnedFd};
@@ -16,7 +16,7 @@ pub fn open_root(path: &CStr) -> Result<OwnedFd> {
     Ok(rustix::fs::openat(rustix::fs::CWD, path, DIR, Mode::empty())?)
 }
 
-/// The working directory, as a place to resolve names of the command line in.
+/// The working directory, for resolving paths of the command line.
 pub fn cwd() -> BorrowedFd<'static> {
     rustix::fs::CWD
 }
@@ -27,8 +27,8 @@ pub fn open(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<OwnedFd> {
     Ok(rustix::fs::openat(dir, name, flags, Mode::empty())?)
 }
 
-/// Opens a directory several components below `dir`, none of which may be a symlink or lead out
-/// of it: `openat2(2)`, or one component after the other where that call is missing or forbidden.
+/// Opens a directory several components below `dir`, without symlinks and without leaving `dir`:
+/// `openat2(2)`, or component by component if that call is missing or forbidden.
 pub fn open_below(dir: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match rustix::fs::openat2(dir, path, DIR, Mode::empty(), resolve) {
@@ -38,7 +38,7 @@ pub fn open_below(dir: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd> {
 }
 
 fn open_each(dir: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd> {
-    // Directories in between need not be readable.
+    // Intermediate directories need not be readable.
     let between = DIR.union(OFlags::PATH).union(OFlags::NOFOLLOW);
     let mut names = path.to_bytes().split(|&byte| byte == b'/').peekable();
     let mut above: Option<OwnedFd> = None;
@@ -53,7 +53,7 @@ fn open_each(dir: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd> {
     Err(std::io::Error::from_raw_os_error(libc::ENOENT))
 }
 
-/// Whether this process may write to what `name` is, faccessat(2) for the effective user.
+/// True if this process may write to `name`, faccessat(2) for the effective user.
 pub fn may_write(dir: BorrowedFd<'_>, name: &CStr) -> bool {
     use rustix::fs::Access;
     rustix::fs::accessat(dir, name, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
@@ -74,18 +74,18 @@ pub fn rmdir(dir: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     Ok(rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)?)
 }
 
-/// `renameat(2)`: replaces a file of the new name in one step.
+/// `renameat(2)`: replaces an existing file atomically.
 pub fn rename(from: BorrowedFd<'_>, old: &CStr, to: BorrowedFd<'_>, new: &CStr) -> Result<()> {
     Ok(rustix::fs::renameat(from, old, to, new)?)
 }
 
-/// `renameat2(2)` with `RENAME_NOREPLACE`: fails with EEXIST instead of replacing. Where the file
-/// system cannot (EINVAL), the caller sees that error.
+/// `renameat2(2)` with `RENAME_NOREPLACE`: fails with EEXIST instead of replacing, and with EINVAL if the
+/// file system does not support it.
 pub fn rename_new(from: BorrowedFd<'_>, old: &CStr, to: BorrowedFd<'_>, new: &CStr) -> Result<()> {
     Ok(rustix::fs::renameat_with(from, old, to, new, RenameFlags::NOREPLACE)?)
 }
 
-/// `linkat(2)`: a second name for a file; a symlink is linked itself, not followed.
+/// `linkat(2)`: a hard link; symlinks are not followed.
 pub fn link(from: BorrowedFd<'_>, old: &CStr, to: BorrowedFd<'_>, new: &CStr) -> Result<()> {
     Ok(rustix::fs::linkat(from, old, to, new, AtFlags::empty())?)
 }
@@ -95,7 +95,7 @@ pub fn symlink(text: &CStr, dir: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     Ok(rustix::fs::symlinkat(text, dir, name)?)
 }
 
-/// `readlinkat(2)`: the text of a symlink.
+/// `readlinkat(2)`: the target of a symlink.
 pub fn read_link(dir: BorrowedFd<'_>, name: &CStr) -> Result<CString> {
     Ok(rustix::fs::readlinkat(dir, name, Vec::new())?)
 }
@@ -103,7 +103,7 @@ pub fn read_link(dir: BorrowedFd<'_>, name: &CStr) -> Result<CString> {
 /// `mknodat(2)`: a FIFO, a socket or a device node.
 ///
 /// # Errors
-/// EINVAL for a kind that is none of these; EPERM for a device without the privilege.
+/// EINVAL for any other kind; EPERM for a device without privilege.
 pub fn make_node(dir: BorrowedFd<'_>, name: &CStr, kind: Kind, mode: u32, rdev: u64) -> Result<()> {
     let kind = match kind {
         Kind::Fifo => FileType::Fifo,
@@ -126,37 +126,37 @@ pub fn rewind(dir: BorrowedFd<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Where the next read of a directory goes on: a value that only [`seek`] understands, and that
-/// stays good for another descriptor of the same directory.
+/// Read position of a directory: an opaque value for [`seek`], valid for other descriptors of the same
+/// directory.
 pub fn position(dir: BorrowedFd<'_>) -> Result<u64> {
     Ok(rustix::fs::seek(dir, rustix::fs::SeekFrom::Current(0))?)
 }
 
-/// Moves the read position of a directory to where [`position`] or [`Reader::read_until`] said.
+/// Sets the read position of a directory to a value of [`position`] or [`Reader::read_until`].
 pub fn seek(dir: BorrowedFd<'_>, position: u64) -> Result<()> {
     rustix::fs::seek(dir, rustix::fs::SeekFrom::Start(position))?;
     Ok(())
 }
 
-/// A buffer for `getdents64(2)`: reads a directory a bufferful at a time, so that the memory is
-/// independent of the number of names.
+/// A buffer for `getdents64(2)`: reads a directory in pieces, so that memory is independent of the number of
+/// names.
 pub struct Reader {
     buffer: Box<[MaybeUninit<u8>]>,
 }
 
 impl Default for Reader {
     fn default() -> Self {
-        // 32 KiB hold about a thousand names, enough to feed sixteen chunks to other workers.
+        // 32 KiB hold about a thousand names, enough for sixteen chunks for other workers.
         Reader { buffer: vec![MaybeUninit::uninit(); 32 * 1024].into_boxed_slice() }
     }
 }
 
 impl Reader {
-    /// Reads the next bufferful and hands every name but `.` and `..` to `each` with the type and
-    /// the inode number that the directory holds for it. Returns `false` at the end.
+    /// Reads the next piece and calls `each` with every name except `.` and `..`, its type and inode number
+    /// from the directory. Returns `false` at the end.
     ///
     /// # Errors
-    /// Whatever `getdents64` says; the names before it have been handed over.
+    /// Those of `getdents64`; earlier names have been passed on.
     pub fn next_batch(
         &mut self,
         dir: BorrowedFd<'_>,
@@ -178,9 +178,8 @@ impl Reader {
         Ok(any)
     }
 
-    /// Reads names until the directory ends (`None`) or `each` breaks; then the answer is the
-    /// position behind the last name that was handed over, for [`seek`], since the descriptor
-    /// itself stands further on.
+    /// Reads names until the directory ends (`None`) or `each` breaks; then returns the position after the
+    /// last name that was passed on, for [`seek`], since the descriptor itself has advanced further.
     ///
     /// # Errors
     /// As [`Reader::next_batch`].
@@ -203,7 +202,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// Reads the whole directory, a bufferful at a time.
+    /// Reads the whole directory, piece by piece.
     ///
     /// # Errors
     /// As [`Reader::next_batch`].

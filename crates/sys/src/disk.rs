@@ -1,40 +1,39 @@
-//! Block devices and network interfaces below `/sys`: which disk holds a file system, what is a
-//! part of what, what an interface can carry.
+//! Block devices and network interfaces in `/sys`: the disk of a file system, relations between devices, link
+//! speed.
 
 use std::path::{Path, PathBuf};
 
 /// A block device.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BlockDevice {
-    /// As the kernel calls it: `vda`, `loop3`, `dm-0`.
+    /// Kernel name: `vda`, `loop3`, `dm-0`.
     pub name: String,
-    /// Its number, major and minor.
+    /// Device number, major and minor.
     pub dev: (u32, u32),
 }
 
-/// Takes a device number (`st_dev`) apart.
+/// Splits a device number (`st_dev`) into major and minor.
 pub fn numbers(dev: u64) -> (u32, u32) {
     (rustix::fs::major(dev), rustix::fs::minor(dev))
 }
 
-/// The whole disk below a file system of device number `dev` (`st_dev`): of a partition the disk
-/// that it is on. `None` for file systems without a disk (tmpfs, NFS, overlay).
+/// Whole disk of a file system with device number `dev` (`st_dev`); for a partition the disk that contains
+/// it. `None` for file systems without a disk (tmpfs, NFS, overlay).
 pub fn below(dev: u64) -> Option<BlockDevice> {
     let dev = numbers(dev);
     match folder(dev) {
         Some(found) => device(&whole(found)),
-        // Btrfs and other file systems over several disks have numbers of their own.
+        // Btrfs and other file systems over several disks have device numbers of their own.
         None => device(&whole(folder(numbers(mounted_from(dev)?))?)),
     }
 }
 
-/// The whole disk below the file system that holds a path (symlinks are followed).
+/// Whole disk of the file system that holds a path (symlinks are followed).
 pub fn below_path(path: &Path) -> Option<BlockDevice> {
     below(std::os::unix::fs::MetadataExt::dev(&std::fs::metadata(path).ok()?))
 }
 
-/// The disks that a device is made of (`dm`, `md`), whole ones, one level down; empty where it is
-/// not made of others.
+/// Whole disks directly below a device (`dm`, `md`); empty for other devices.
 pub fn made_of(dev: (u32, u32)) -> Vec<BlockDevice> {
     let Some(folder) = folder(dev) else { return Vec::new() };
     let Ok(entries) = std::fs::read_dir(folder.join("slaves")) else { return Vec::new() };
@@ -42,13 +41,13 @@ pub fn made_of(dev: (u32, u32)) -> Vec<BlockDevice> {
     paths.filter_map(|path| device(&whole(path))).collect()
 }
 
-/// Whether a device is a part of another: its I/O is counted there as well.
+/// True if a device is a partition, whose I/O is also counted for the disk.
 pub fn is_partition(dev: (u32, u32)) -> bool {
     folder(dev).is_some_and(|folder| folder.join("partition").exists())
 }
 
-/// Whether a device passes its I/O on to other disks, which count it again: `dm` and `md`, and a
-/// loop device whose file is on a disk.
+/// True if a device passes its I/O on to other disks, which count it again: `dm`, `md`, and a loop device
+/// over a file on a disk.
 pub fn is_stacked(dev: (u32, u32)) -> bool {
     if !made_of(dev).is_empty() {
         return true;
@@ -58,10 +57,13 @@ pub fn is_stacked(dev: (u32, u32)) -> bool {
     below_path(Path::new(file.trim_end())).is_some()
 }
 
-/// Who uses a block device of number `dev` (`st_rdev`): `mounted at /x`, `swap`. Also through its
-/// partitions, the disk that it is a partition of, and devices that are made of these (`dm`, `md`).
-/// Only what this mount namespace shows; a claim by O_EXCL finds the rest.
-pub fn users(dev: u64) -> Vec<String> {
+/// Users of a block device with number `dev` (`st_rdev`): `mounted at /x`, `swap`; also of its partitions,
+/// its parent disk, and devices built on these (`dm`, `md`). Limited to this mount namespace; opening with
+/// O_EXCL detects the rest.
+///
+/// # Errors
+/// The list of mounts cannot be read, so any device may be mounted.
+pub fn users(dev: u64) -> std::io::Result<Vec<String>> {
     let family = family(numbers(dev));
     let is_one = |dev: Option<(u32, u32)>| dev.is_some_and(|dev| family.contains(&dev));
     let named = |path: &str| {
@@ -69,7 +71,7 @@ pub fn users(dev: u64) -> Vec<String> {
         Some(numbers(std::os::unix::fs::MetadataExt::rdev(&entry)))
     };
     let mut users = Vec::new();
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
     for line in mounts.lines() {
         let mut fields = line.split(' ').skip(2);
         let number = fields.next().and_then(|text| text.split_once(':'));
@@ -79,14 +81,18 @@ pub fn users(dev: u64) -> Vec<String> {
             users.push(format!("mounted at {}", fields.nth(1).unwrap_or("?")));
         }
     }
-    let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    // The file does not exist without swap support.
+    let swaps = match std::fs::read_to_string("/proc/swaps") {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        text => text.unwrap_or_default(),
+    };
     if swaps.lines().any(|line| is_one(line.split_whitespace().next().and_then(named))) {
         users.push("swap".to_owned());
     }
-    users
+    Ok(users)
 }
 
-/// A device, its partitions, the disk that it is a partition of, and all that is made of them.
+/// A device, its partitions, its parent disk, and everything built on them.
 fn family(dev: (u32, u32)) -> Vec<(u32, u32)> {
     let Some(own) = folder(dev) else { return vec![dev] };
     let inside = |folder: &Path| {
@@ -111,7 +117,7 @@ fn folder(dev: (u32, u32)) -> Option<PathBuf> {
     std::fs::canonicalize(format!("/sys/dev/block/{}:{}", dev.0, dev.1)).ok()
 }
 
-/// A partition's folder is inside its disk's.
+/// A partition's folder is inside that of its disk.
 fn whole(folder: PathBuf) -> PathBuf {
     match folder.parent() {
         Some(disk) if folder.join("partition").exists() => disk.to_owned(),
@@ -122,12 +128,12 @@ fn whole(folder: PathBuf) -> PathBuf {
 fn device(folder: &Path) -> Option<BlockDevice> {
     let text = std::fs::read_to_string(folder.join("dev")).ok()?;
     let (major, minor) = text.trim().split_once(':')?;
-    // A `/` in a name is a `!` here.
+    // sysfs replaces `/` in names by `!`.
     let name = folder.file_name()?.to_str()?.replace('!', "/");
     Some(BlockDevice { name, dev: (major.parse().ok()?, minor.parse().ok()?) })
 }
 
-/// The number of the device that a file system without one was mounted from.
+/// Number of the device that a file system with a virtual device number was mounted from.
 fn mounted_from(dev: (u32, u32)) -> Option<u64> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     let number = format!("{}:{}", dev.0, dev.1);
@@ -138,16 +144,16 @@ fn mounted_from(dev: (u32, u32)) -> Option<u64> {
     Some(std::os::unix::fs::MetadataExt::rdev(&entry))
 }
 
-/// What is known of a network interface.
+/// Facts about a network interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
-    /// It was brought up.
+    /// True if it is up.
     pub up: bool,
-    /// What it can carry, bits a second; `None` where it does not say (virtual ones, mostly).
+    /// Link speed, bits per second; `None` if unknown (mostly virtual interfaces).
     pub bits_per_s: Option<u64>,
 }
 
-/// Looks at a network interface of this network namespace.
+/// Reads the state of a network interface in this network namespace.
 pub fn interface(name: &str) -> Interface {
     if name.contains('/') {
         return Interface::default();
@@ -156,7 +162,7 @@ pub fn interface(name: &str) -> Interface {
     // IFF_UP of netdevice(7).
     let flags = read("flags")
         .and_then(|text| u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok());
-    // -1 where the driver does not know.
+    // -1 means unknown.
     let mbits = read("speed").and_then(|text| text.trim().parse::<u64>().ok());
     Interface {
         up: flags.is_some_and(|flags| flags & 1 != 0),

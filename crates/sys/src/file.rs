@@ -1,24 +1,39 @@
-//! Regular files: opening, reading, writing, cloning, holes, and how a new one appears.
+//! Regular files: opening, creating, reading, writing, cloning.
 
 use crate::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fd::AsRawFd;
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, SeekFrom};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::ReadWriteFlags;
 use std::ffi::{CStr, CString};
 use std::io::{IoSlice, Result};
 
-/// Opens a file for reading. Never blocks on a FIFO that was swapped in, never becomes a
-/// terminal; `follow` allows the last component to be a symlink.
+/// Opens a file for reading. Does not block on a FIFO and does not acquire a controlling terminal; `follow`
+/// allows the last component to be a symlink.
 pub fn open_read(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<OwnedFd> {
-    let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    if !follow {
-        flags |= OFlags::NOFOLLOW;
-    }
-    Ok(rustix::fs::openat(dir, name, flags, Mode::empty())?)
+    Ok(open_with(dir, name, follow, OFlags::empty())?)
 }
 
-/// Opens an existing file for writing in place; never through a symlink. `wait` blocks until a
-/// FIFO has a reader, and lets writes wait for it.
+/// As [`open_read`], without updating the access time if permitted (`O_NOATIME`).
+pub fn open_read_quietly(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<OwnedFd> {
+    match open_with(dir, name, follow, OFlags::NOATIME) {
+        Err(rustix::io::Errno::PERM) => open_read(dir, name, follow),
+        other => Ok(other?),
+    }
+}
+
+fn open_with(
+    dir: BorrowedFd<'_>,
+    name: &CStr,
+    follow: bool,
+    more: OFlags,
+) -> rustix::io::Result<OwnedFd> {
+    let link = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    rustix::fs::openat(dir, name, flags | link | more, Mode::empty())
+}
+
+/// Opens an existing file for writing in place, not through a symlink. `wait` blocks until a FIFO has a
+/// reader, and makes writes block.
 pub fn open_write(dir: BorrowedFd<'_>, name: &CStr, wait: bool) -> Result<OwnedFd> {
     let mut flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
     if !wait {
@@ -27,31 +42,42 @@ pub fn open_write(dir: BorrowedFd<'_>, name: &CStr, wait: bool) -> Result<OwnedF
     Ok(rustix::fs::openat(dir, name, flags, Mode::empty())?)
 }
 
-/// A descriptor that only names the entry (`O_PATH`), whatever its type.
+/// Waits at most `ms` milliseconds until a non-blocking descriptor accepts more bytes, or a signal arrives:
+/// poll(2).
+pub fn wait_writable(file: BorrowedFd<'_>, ms: u32) -> Result<()> {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let limit = std::time::Duration::from_millis(ms.into()).try_into().ok();
+    match poll(&mut [PollFd::new(&file, PollFlags::OUT)], limit.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Opens an entry of any type without access to its content (`O_PATH`).
 pub fn open_path(dir: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(rustix::fs::openat(dir, name, flags, Mode::empty())?)
 }
 
-/// Creates a file under its name; EEXIST where there is one already.
+/// Creates a file; fails with EEXIST if the name exists.
 pub fn create_new(dir: BorrowedFd<'_>, name: &CStr, mode: u32) -> Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(mode))?)
 }
 
-/// Creates a file that has no name yet (`O_TMPFILE`); a crash leaves nothing behind.
+/// Creates an unnamed file (`O_TMPFILE`), which disappears after a crash.
 ///
 /// # Errors
-/// EOPNOTSUPP, EISDIR or ENOENT where the file system cannot.
+/// EOPNOTSUPP, EISDIR or ENOENT if the file system does not support it.
 pub fn create_unnamed(dir: BorrowedFd<'_>, mode: u32) -> Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(dir, c".", flags, Mode::from_raw_mode(mode))?)
 }
 
-/// Gives an unnamed file its name; EEXIST where there is one already.
+/// Links an unnamed file to its name; fails with EEXIST if the name exists.
 pub fn publish(file: BorrowedFd<'_>, dir: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     match rustix::fs::linkat(file, c"", dir, name, AtFlags::EMPTY_PATH) {
-        // Without CAP_DAC_READ_SEARCH kernels before 6.10 answer ENOENT: take the way by /proc.
+        // Without CAP_DAC_READ_SEARCH kernels before 6.10 return ENOENT: link through /proc instead.
         Err(rustix::io::Errno::NOENT) => {
             let path = proc_path(file);
             let path = path.as_c_str();
@@ -61,7 +87,7 @@ pub fn publish(file: BorrowedFd<'_>, dir: BorrowedFd<'_>, name: &CStr) -> Result
     }
 }
 
-/// The name that `/proc` gives an open descriptor: a link straight to the inode.
+/// Path of an open descriptor in `/proc`: a magic link to the inode.
 pub fn proc_path(fd: impl AsFd) -> CString {
     CString::new(format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())).unwrap_or_default()
 }
@@ -103,12 +129,12 @@ pub fn read_full_at(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Resul
 /// Writes the whole buffer at the file's position.
 ///
 /// # Errors
-/// What `write(2)` says; a write that makes no progress is ENOSPC.
+/// Those of `write(2)`; ENOSPC if a write makes no progress.
 pub fn write_all(fd: BorrowedFd<'_>, mut buffer: &[u8]) -> Result<()> {
     while !buffer.is_empty() {
         match rustix::io::write(fd, buffer) {
             Ok(0) => return Err(std::io::Error::from_raw_os_error(libc::ENOSPC)),
-            Ok(n) => buffer = buffer.get(n..).unwrap_or_default(),
+            Ok(n) => buffer = &buffer[n..],
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -116,12 +142,11 @@ pub fn write_all(fd: BorrowedFd<'_>, mut buffer: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Writes the whole buffer at an offset. `uncached` asks the kernel to drop the pages once they
-/// are on the device (RWF_DONTCACHE, Linux 6.14).
+/// Writes the whole buffer at an offset. `uncached` asks the kernel to drop the pages after writeback
+/// (RWF_DONTCACHE, Linux 6.14).
 ///
 /// # Errors
-/// As [`write_all`]; EOPNOTSUPP where the file system knows no uncached writes (nothing is
-/// written then).
+/// As [`write_all`]; EOPNOTSUPP, with nothing written, if the file system does not support uncached writes.
 pub fn write_all_at(
     fd: BorrowedFd<'_>,
     mut buffer: &[u8],
@@ -139,7 +164,7 @@ pub fn write_all_at(
         match wrote {
             Ok(0) => return Err(std::io::Error::from_raw_os_error(libc::ENOSPC)),
             Ok(n) => {
-                buffer = buffer.get(n..).unwrap_or_default();
+                buffer = &buffer[n..];
                 offset += n as u64;
             }
             Err(rustix::io::Errno::INTR) => {}
@@ -149,10 +174,10 @@ pub fn write_all_at(
     Ok(())
 }
 
-/// Shares the source's extents with the target (`FICLONE`), for file systems that can.
+/// Shares the source's extents with the target (`FICLONE`).
 ///
 /// # Errors
-/// EOPNOTSUPP, EXDEV, EINVAL or ENOTTY where this pair cannot.
+/// EOPNOTSUPP, EXDEV, EINVAL or ENOTTY if this pair does not support it.
 pub fn clone_all(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<()> {
     Ok(rustix::fs::ioctl_ficlone(to, from)?)
 }
@@ -173,28 +198,9 @@ pub fn copy_range(
     }
 }
 
-/// Reserves blocks without changing the size, so that an unfinished file is never of full size.
-pub fn reserve(fd: BorrowedFd<'_>, len: u64) -> Result<()> {
-    Ok(rustix::fs::fallocate(fd, FallocateFlags::KEEP_SIZE, 0, len)?)
-}
-
 /// `ftruncate(2)`.
 pub fn set_len(fd: BorrowedFd<'_>, len: u64) -> Result<()> {
     Ok(rustix::fs::ftruncate(fd, len)?)
-}
-
-/// The next stretch of data at or after `offset` (`SEEK_DATA`, `SEEK_HOLE`): its start and its
-/// end. `None` where only a hole is left.
-///
-/// # Errors
-/// EINVAL where the file system cannot say.
-pub fn next_data(fd: BorrowedFd<'_>, offset: u64) -> Result<Option<(u64, u64)>> {
-    let start = match rustix::fs::seek(fd, SeekFrom::Data(offset)) {
-        Ok(start) => start,
-        Err(rustix::io::Errno::NXIO) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    Ok(Some((start, rustix::fs::seek(fd, SeekFrom::Hole(start))?)))
 }
 
 /// `fsync(2)`.
@@ -204,7 +210,7 @@ pub fn sync(fd: BorrowedFd<'_>) -> Result<()> {
 
 /// Starts writing dirty pages of a range without waiting (`sync_file_range(2)`, WRITE).
 pub fn start_writeback(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {
-    // SAFETY: plain numbers, no memory is handed over.
+    // SAFETY: the call takes integers and no pointers.
     let done = unsafe {
         libc::sync_file_range(
             fd.as_raw_fd(),

@@ -4,13 +4,13 @@ use crate::BorrowedFd;
 use rustix::io::Errno;
 use std::io::{IoSlice, Result};
 
-/// Buffers that one call may take (IOV_MAX of linux/limits.h).
+/// Most buffers per call (IOV_MAX of linux/limits.h).
 const BUFFERS_MAX: usize = 1024;
 
-/// Writes all buffers, one after the other, at the file's position.
+/// Writes all buffers in order at the file's position.
 ///
 /// # Errors
-/// What `writev(2)` says; a write that makes no progress is ENOSPC.
+/// Those of `writev(2)`; ENOSPC if a write makes no progress.
 pub fn write_all<'a>(
     fd: BorrowedFd<'_>,
     buffers: impl IntoIterator<Item = &'a [u8]>,
@@ -19,7 +19,7 @@ pub fn write_all<'a>(
     run(&mut slices, |slices, _| rustix::io::writev(fd, slices))
 }
 
-/// Writes all buffers, one after the other, from an offset on.
+/// Writes all buffers in order, starting at an offset.
 ///
 /// # Errors
 /// As [`write_all`].
@@ -36,7 +36,7 @@ fn slices<'a>(buffers: impl IntoIterator<Item = &'a [u8]>) -> Vec<IoSlice<'a>> {
     buffers.into_iter().filter(|buffer| !buffer.is_empty()).map(IoSlice::new).collect()
 }
 
-/// Calls until everything is written; `call` gets what is left and the bytes that are done.
+/// Repeats `call` until everything is written; it gets the remaining buffers and the bytes done.
 fn run(
     mut left: &mut [IoSlice<'_>],
     mut call: impl FnMut(&[IoSlice<'_>], u64) -> rustix::io::Result<usize>,
@@ -61,7 +61,7 @@ fn run(
 mod tests {
     use super::*;
 
-    /// A call that writes `most` bytes at once: everything arrives in order all the same.
+    /// Short writes are continued in order.
     #[test]
     fn short_writes_are_gone_on_with() {
         for most in [1, 2, 3, 5, 100] {

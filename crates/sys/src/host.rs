@@ -1,8 +1,8 @@
-//! This machine and its boot, as far as a name can carry them, and what it is made of.
+//! Identity of this machine and boot for use in file names, and its kernel and CPU.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A number for this host and pid namespace: processes that can see each other by pid share it.
+/// Id of this host and pid namespace, shared by processes that can see each other's pids.
 pub fn host_id() -> u32 {
     let mut hasher = DefaultHasher::new();
     std::fs::read("/etc/machine-id").unwrap_or_default().hash(&mut hasher);
@@ -11,26 +11,39 @@ pub fn host_id() -> u32 {
     hasher.finish() as u32
 }
 
-/// A number for this boot of the kernel.
+/// Id of this boot of the kernel.
 pub fn boot_id() -> u32 {
     let mut hasher = DefaultHasher::new();
     std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default().hash(&mut hasher);
     hasher.finish() as u32
 }
 
-/// The host's name, as uname(2) has it.
+/// Boot time, seconds since 1970 by the machine's own clock.
+pub fn booted_s() -> i64 {
+    use rustix::time::{ClockId, clock_gettime};
+    clock_gettime(ClockId::Realtime).tv_sec - clock_gettime(ClockId::Boottime).tv_sec
+}
+
+/// Milliseconds since boot, including suspend.
+pub fn boot_ms() -> u64 {
+    use rustix::time::{ClockId, clock_gettime};
+    let now = clock_gettime(ClockId::Boottime);
+    now.tv_sec.unsigned_abs() * 1000 + now.tv_nsec.unsigned_abs() / 1_000_000
+}
+
+/// Host name, uname(2).
 pub fn name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The kernel's release and the machine's architecture, uname(2): `6.12.1`, `x86_64`.
+/// Kernel release and architecture, uname(2): `6.12.1`, `x86_64`.
 pub fn kernel() -> (String, String) {
     let name = rustix::system::uname();
     let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
     (text(name.release()), text(name.machine()))
 }
 
-/// What the first CPU calls itself (/proc/cpuinfo); `None` where it does not say (arm64).
+/// Model name of the first CPU (/proc/cpuinfo); `None` if not listed (arm64).
 pub fn cpu_model() -> Option<String> {
     let info = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("model name"))?;

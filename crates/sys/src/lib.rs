@@ -1,32 +1,46 @@
-//! The system calls of hakobu, and nothing else: thin, typed wrappers that never decide anything.
+//! The system calls of hakobu: thin, typed wrappers without policy.
 //!
-//! This is the only room with `unsafe` code, with paths below `/proc` and `/sys`, and with errno
-//! values. Every call that takes a name works relative to an open directory, so that no component
-//! above it can be swapped by somebody else while we work. Names are C strings: they come from
-//! `getdents64` that way and go back that way, without a copy.
+//! Only this crate has `unsafe` code, paths below `/proc` and `/sys`, and errno values. Calls that take a
+//! name work relative to an open directory, so that no component above it can be replaced by another process
+//! meanwhile. Names are C strings, as returned by `getdents64`, and are passed on without copies.
+
+#![allow(unsafe_code, reason = "the only crate with unsafe code")]
 
 pub mod about;
 pub mod aio;
+pub mod below;
+pub mod beneath;
+pub mod birth;
 pub mod blocks;
 pub mod cache;
 pub mod cgroup;
 pub mod child;
 pub mod clock;
+pub mod close;
+pub mod connections;
 pub mod counters;
 pub mod dir;
 pub mod disk;
 pub mod file;
 pub mod gather;
 pub mod host;
+pub mod kind;
+pub mod links;
 pub mod memory;
 pub mod meta;
+pub mod names;
+pub mod nodes;
 pub mod open;
 pub mod priority;
 pub mod process;
+pub mod ranges;
 pub mod ring;
+pub mod room;
 mod slots;
 pub mod socket;
 pub mod source;
+pub mod space;
+pub mod start;
 pub mod task;
 pub mod terminal;
 pub mod user;
@@ -35,15 +49,20 @@ pub mod xattr;
 
 pub use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The errno values that callers tell apart, under the names of errno(3).
+/// errno values that callers distinguish, named as in errno(3).
 pub mod errno {
     pub use libc::{
         EACCES, EAGAIN, EBADF, EBUSY, EDQUOT, EEXIST, EFBIG, EILSEQ, EINVAL, EIO, EISDIR, ELOOP,
-        EMFILE, EMLINK, ENAMETOOLONG, ENFILE, ENOENT, ENOMEM, ENOSPC, ENOSYS, ENOTDIR, ENOTEMPTY,
-        EOPNOTSUPP, EPERM, EROFS, ESTALE, ETXTBSY, EXDEV,
+        EMFILE, EMLINK, ENAMETOOLONG, ENFILE, ENODATA, ENOENT, ENOMEM, ENOSPC, ENOSYS, ENOTDIR,
+        ENOTEMPTY, ENXIO, EOPNOTSUPP, EPERM, EROFS, ESTALE, ETXTBSY, EXDEV,
     };
 
-    /// Whether `error` carries the given errno.
+    /// errno of an error; EIO if it has none, so that no error looks like success.
+    pub fn of(error: &std::io::Error) -> i32 {
+        error.raw_os_error().unwrap_or(EIO)
+    }
+
+    /// True if `error` has the given errno.
     pub fn is(error: &std::io::Error, code: i32) -> bool {
         error.raw_os_error() == Some(code)
     }

@@ -1,31 +1,31 @@
-//! Memory by the page: buffers that O_DIRECT and registered I/O can use, mmap(2).
+//! Page-aligned memory for O_DIRECT and registered I/O, and mapped files, mmap(2).
 
 use rustix::fd::AsRawFd;
 use std::io::{Error, Result};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Zeroed memory of its own that begins at a page, whatever the allocator does. Pages are taken when
-/// they are first written. Given back when dropped.
+/// Zeroed page-aligned memory, independent of the allocator. Pages are allocated when first written, and
+/// unmapped when dropped.
 #[derive(Debug)]
 pub struct Aligned {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone, as a Vec's memory does.
+// SAFETY: this value owns the mapping exclusively, like a Vec its memory.
 unsafe impl Send for Aligned {}
-// SAFETY: as above; shared references only read.
+// SAFETY: shared references only allow reading.
 unsafe impl Sync for Aligned {}
 
 impl Aligned {
     /// Maps `bytes` of memory.
     ///
     /// # Errors
-    /// ENOMEM; EINVAL for no bytes at all.
+    /// ENOMEM; EINVAL for 0 bytes.
     pub fn new(bytes: usize) -> Result<Aligned> {
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory
-        // that somebody has; the result is checked.
+        // SAFETY: a new anonymous mapping at an address chosen by the kernel overlaps no existing memory; the
+        // result is checked.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -39,7 +39,7 @@ impl Aligned {
         owned(start, bytes)
     }
 
-    /// Where it begins: valid for [`len`](slice::len) bytes for as long as this lives.
+    /// Start address, valid for [`len`](slice::len) bytes for the lifetime of this value.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }
@@ -49,15 +49,15 @@ impl Deref for Aligned {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: mapped readable and writable for so many bytes until dropped, initialised by the
-        // kernel, and changed through this value only.
+        // SAFETY: mapped readable and writable with this length until dropped, zeroed by the kernel, and
+        // modified through this value only.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 }
 
 impl DerefMut for Aligned {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`; `&mut self` says that nobody else looks.
+        // SAFETY: as in `deref`; `&mut self` is exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 }
@@ -79,10 +79,10 @@ fn owned(start: *mut libc::c_void, bytes: usize) -> Result<Aligned> {
     }
 }
 
-/// A part of a file in memory, shared with everybody who has the file: what is written to it reaches
-/// the file. Bytes go in and out as copies, never as references, because others may change them.
+/// A mapped part of a file, shared with other users of the file. Bytes are copied in and out, never
+/// referenced, because others may change them.
 ///
-/// A file that is cut shorter while it is mapped ends the program with SIGBUS, mmap(2).
+/// Truncating the file while it is mapped terminates the program with SIGBUS, mmap(2).
 #[derive(Debug)]
 pub struct MappedFile {
     memory: Aligned,
@@ -90,14 +90,14 @@ pub struct MappedFile {
 }
 
 impl MappedFile {
-    /// Maps `bytes` from `offset` (a multiple of the page) on, for writing as well if `write`.
+    /// Maps `bytes` from `offset` (a multiple of the page size), writable if `write`.
     ///
     /// # Errors
-    /// What mmap(2) says: EACCES if the file was not opened for reading and, to write, for writing.
+    /// Those of mmap(2): EACCES if the file was not opened for reading and, for `write`, writing.
     pub fn new(fd: impl crate::AsFd, offset: u64, bytes: usize, write: bool) -> Result<MappedFile> {
         let protection = libc::PROT_READ | if write { libc::PROT_WRITE } else { 0 };
-        // SAFETY: a new mapping at an address of the kernel's choice; the result is checked. No
-        // reference to what it holds is ever made.
+        // SAFETY: a new mapping at an address chosen by the kernel; the result is checked. No reference to
+        // its content is ever created.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -111,11 +111,11 @@ impl MappedFile {
         Ok(MappedFile { memory: owned(start, bytes)?, writable: write })
     }
 
-    /// Copies from `at` on into the buffer; returns the bytes that there were.
+    /// Copies bytes at `at` into the buffer; returns the number available.
     pub fn read(&self, at: usize, buffer: &mut [u8]) -> usize {
         let bytes = buffer.len().min(self.memory.bytes.saturating_sub(at));
-        // SAFETY: both ranges are valid for `bytes`: the first lies inside the mapping, the second
-        // is the caller's alone.
+        // SAFETY: both ranges are valid for `bytes`: the first is inside the mapping, the second belongs to
+        // the caller.
         unsafe {
             let from = self.memory.start.as_ptr().add(at.min(self.memory.bytes));
             std::ptr::copy_nonoverlapping(from, buffer.as_mut_ptr(), bytes);
@@ -123,12 +123,11 @@ impl MappedFile {
         bytes
     }
 
-    /// Copies the buffer to `at`; returns the bytes for which there was room, none in a mapping that
-    /// is only read.
+    /// Copies the buffer to `at`; returns the number of bytes that fit, 0 for a read-only mapping.
     pub fn write(&mut self, at: usize, buffer: &[u8]) -> usize {
         let room = if self.writable { self.memory.bytes.saturating_sub(at) } else { 0 };
         let bytes = buffer.len().min(room);
-        // SAFETY: as in `read`, and the mapping is writable if a single byte is copied.
+        // SAFETY: as in `read`; the mapping is writable if at least one byte is copied.
         unsafe {
             let to = self.memory.start.as_ptr().add(at.min(self.memory.bytes));
             std::ptr::copy_nonoverlapping(buffer.as_ptr(), to, bytes);
@@ -136,13 +135,13 @@ impl MappedFile {
         bytes
     }
 
-    /// Writes a part back to the file and waits for it: msync(2), MS_SYNC. The part is widened to
-    /// whole pages.
+    /// Writes a range back to the file and waits for it: msync(2), MS_SYNC. The range is widened to whole
+    /// pages.
     pub fn sync(&self, at: usize, bytes: usize) -> Result<()> {
         let page = rustix::param::page_size();
         let end = at.saturating_add(bytes).min(self.memory.bytes);
         let begin = at.min(end) / page * page;
-        // SAFETY: the range lies inside the mapping and begins at a page; nothing is changed in it.
+        // SAFETY: the range is inside the mapping and page-aligned; nothing is modified.
         let done = unsafe {
             let start = self.memory.start.as_ptr().add(begin);
             libc::msync(start.cast(), end - begin, libc::MS_SYNC)

@@ -1,17 +1,16 @@
-//! Files and devices that are measured: opening them as the measurement wants, what O_DIRECT needs,
-//! and making them large.
+//! Files and devices to measure: open flags, O_DIRECT alignment, size and allocation.
 
 use crate::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags};
 use std::io::Result;
 use std::path::Path;
 
-/// Opens an existing file or block device. `direct` goes past the page cache (O_DIRECT), `exclusive`
-/// claims a block device against everybody else who claims it, mounts included (O_EXCL).
+/// Opens an existing file or block device. `direct` bypasses the page cache (O_DIRECT); `exclusive` claims a
+/// block device against other claims, including mounts (O_EXCL).
 ///
 /// # Errors
-/// What open(2) says: EINVAL where the file system has no O_DIRECT, EBUSY where a device is in use,
-/// EROFS and EACCES where it may not be written.
+/// Those of open(2): EINVAL if the file system does not support O_DIRECT, EBUSY if a device is in use, EROFS
+/// and EACCES if it is not writable.
 pub fn open_for_io(
     path: &Path,
     read: bool,
@@ -19,8 +18,8 @@ pub fn open_for_io(
     direct: bool,
     exclusive: bool,
 ) -> Result<OwnedFd> {
-    // Never waits for the other end of a FIFO and never becomes a terminal; I/O on files and on
-    // block devices does not know O_NONBLOCK.
+    // Does not wait for the peer of a FIFO and does not acquire a controlling terminal; O_NONBLOCK has no
+    // effect on files and block devices.
     let mut flags = OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     flags |= match (read, write) {
         (_, false) => OFlags::RDONLY,
@@ -36,24 +35,24 @@ pub fn open_for_io(
     Ok(rustix::fs::openat(rustix::fs::CWD, path, flags, Mode::empty())?)
 }
 
-/// Creates a file for writing; EEXIST where there is anything of that name.
+/// Creates a file for writing; fails with EEXIST if the name exists.
 pub fn create_for_io(path: &Path) -> Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(rustix::fs::openat(rustix::fs::CWD, path, flags, Mode::from_raw_mode(0o644))?)
 }
 
-/// What O_DIRECT wants, bytes.
+/// Alignment required by O_DIRECT, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alignment {
-    /// Of the address of a buffer.
+    /// Alignment of the buffer address.
     pub memory_bytes: u64,
-    /// Of offset and length.
+    /// Alignment of offset and length.
     pub offset_bytes: u64,
 }
 
-/// What O_DIRECT wants of this file or block device: statx(2)'s STATX_DIOALIGN (Linux 6.1), of block
-/// devices of older kernels the size of a logical block. `None` where nobody says; zeros where the
-/// file has no O_DIRECT.
+/// Alignment required by O_DIRECT for this file or block device: STATX_DIOALIGN of statx(2) (Linux 6.1), for
+/// block devices on older kernels the logical block size. `None` if unknown; zeros if O_DIRECT is
+/// unsupported.
 pub fn direct_alignment(fd: BorrowedFd<'_>) -> Option<Alignment> {
     let flags = AtFlags::EMPTY_PATH;
     if let Ok(stat) = rustix::fs::statx(fd, c"", flags, StatxFlags::DIOALIGN)
@@ -68,10 +67,10 @@ pub fn direct_alignment(fd: BorrowedFd<'_>) -> Option<Alignment> {
     Some(Alignment { memory_bytes: block, offset_bytes: block })
 }
 
-/// Bytes of a regular file or a block device; `None` where the kernel does not know one.
+/// Size of a regular file or block device in bytes; `None` for other types.
 ///
 /// # Errors
-/// What fstat(2) or lseek(2) says.
+/// Those of fstat(2) or lseek(2).
 pub fn size_bytes(fd: BorrowedFd<'_>) -> Result<Option<u64>> {
     let stat = rustix::fs::fstat(fd)?;
     match FileType::from_raw_mode(stat.st_mode) {
@@ -85,10 +84,10 @@ pub fn size_bytes(fd: BorrowedFd<'_>) -> Result<Option<u64>> {
     }
 }
 
-/// Makes a file so large and takes its blocks now: fallocate(2).
+/// Extends a file and allocates its blocks: fallocate(2).
 ///
 /// # Errors
-/// ENOSPC; EOPNOTSUPP where the file system cannot.
+/// ENOSPC; EOPNOTSUPP if the file system does not support it.
 pub fn allocate(fd: impl AsFd, bytes: u64) -> Result<()> {
     loop {
         match rustix::fs::fallocate(fd.as_fd(), FallocateFlags::empty(), 0, bytes) {

@@ -1,21 +1,24 @@
-//! How much the scheduler and the block layer prefer us to others.
+//! CPU and I/O priority.
 //!
-//! On Linux both priorities belong to a **thread**, although POSIX gives them to processes
-//! (setpriority(2), ioprio_set(2)): these calls change the calling thread, and threads that it
-//! starts later inherit what it has then. So call them before any thread is started.
+//! On Linux both belong to a **thread**, although POSIX defines them for processes (setpriority(2),
+//! ioprio_set(2)): these calls change the calling thread, and threads created later inherit the value. So
+//! call them before starting threads.
 
 use std::io;
+
+/// IOPRIO_WHO_PROCESS of linux/ioprio.h.
+const WHO_PROCESS: i32 = 1;
 
 /// Classes of I/O priority, ioprio_set(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoClass {
-    /// None set: best-effort, with a level that follows from the niceness.
+    /// Unset: best-effort, with a level derived from the niceness.
     None,
-    /// Served first, whatever others wait for; needs CAP_SYS_ADMIN or CAP_SYS_NICE.
+    /// Served first; requires CAP_SYS_ADMIN or CAP_SYS_NICE.
     Realtime,
-    /// What everybody has.
+    /// The default.
     BestEffort,
-    /// Served when nobody else has asked for a while.
+    /// Served when the disk has been idle for a while.
     Idle,
 }
 
@@ -31,41 +34,57 @@ impl IoClass {
     }
 }
 
-/// Sets the niceness of this thread: −20 (runs first) to 19 (runs last), others are clamped.
+/// Sets the niceness of this thread, −20 (highest priority) to 19 (lowest), clamped.
 ///
 /// # Errors
-/// EACCES where it is lowered without CAP_SYS_NICE or RLIMIT_NICE.
+/// EACCES if it is lowered without CAP_SYS_NICE or RLIMIT_NICE.
 pub fn set_nice(value: i32) -> io::Result<()> {
-    // No process stands for the caller, which the kernel takes for the calling thread.
+    // `None` addresses the calling thread.
     Ok(rustix::process::setpriority_process(None, value)?)
 }
 
-/// Sets the I/O priority of this thread: a class, and in the classes realtime and best-effort a
-/// level from 0 (first) to 7 (last), which must be 0 in class none. Only some schedulers of block
-/// devices heed it (bfq and mq-deadline, not kyber or none).
+/// Niceness of this thread.
 ///
 /// # Errors
-/// EPERM for realtime (and on old kernels idle) without privilege, EINVAL for a level that the
-/// class does not have, ENOSYS where the kernel was built without it.
+/// Those of getpriority(2).
+pub fn nice() -> io::Result<i32> {
+    Ok(rustix::process::getpriority_process(None)?)
+}
+
+/// I/O priority of this thread as returned by ioprio_get(2): class and level in one number.
+///
+/// # Errors
+/// ENOSYS without kernel support.
+pub fn io_priority() -> io::Result<i32> {
+    // SAFETY: the call takes integers and no pointers; 0 is the calling thread.
+    let priority = unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, 0) };
+    if priority >= 0 { Ok(priority as i32) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sets the I/O priority of this thread: a class, and for realtime and best-effort a level from 0 (highest)
+/// to 7 (lowest), which must be 0 for class none. Only some schedulers use it (bfq and mq-deadline, not kyber
+/// or none).
+///
+/// # Errors
+/// EPERM for realtime (and on old kernels idle) without privilege, EINVAL for an invalid level, ENOSYS
+/// without kernel support.
 pub fn set_io_priority(class: IoClass, level: u8) -> io::Result<()> {
-    /// IOPRIO_WHO_PROCESS of linux/ioprio.h.
-    const WHO_PROCESS: i32 = 1;
     /// IOPRIO_CLASS_SHIFT.
     const CLASS_SHIFT: i32 = 13;
     let priority = class.number() << CLASS_SHIFT | i32::from(level);
-    // SAFETY: the call takes three numbers and no pointers; 0 is the calling thread.
+    // SAFETY: the call takes integers and no pointers; 0 is the calling thread.
     let done = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, priority) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Makes this thread a batch job (SCHED_BATCH, sched(7)): when it wakes up, it does not take the CPU
-/// away from who has it, but waits for its turn. Its share stays the same.
+/// Sets the scheduling policy SCHED_BATCH (sched(7)): a thread that wakes up does not preempt others. Its
+/// share of the CPU stays the same.
 ///
 /// # Errors
-/// EPERM where the process may not choose (a real-time or idle policy, or seccomp).
+/// EPERM if the process may not change its policy (real-time, idle, or seccomp).
 pub fn set_batch() -> io::Result<()> {
-    // SAFETY: sched_param is plain numbers, for which all zeroes is a value; the call only reads it
-    // and 0 is the calling thread.
+    // SAFETY: sched_param consists of integers, so all zeros is valid; the call only reads it, and 0 is the
+    // calling thread.
     let done = unsafe {
         let parameters: libc::sched_param = std::mem::zeroed();
         libc::sched_setscheduler(0, libc::SCHED_BATCH, &parameters)
@@ -94,7 +113,7 @@ mod tests {
         unsafe { libc::syscall(libc::SYS_ioprio_get, 1, 0) }
     }
 
-    /// In a thread of its own, as the other tests shall keep their priorities.
+    /// Runs a test in its own thread, so that others keep their priorities.
     fn aside(test: impl FnOnce() + Send) {
         std::thread::scope(|scope| scope.spawn(test).join()).unwrap();
     }
@@ -122,7 +141,7 @@ mod tests {
                 [(IoClass::BestEffort, 7, 2 << 13 | 7), (IoClass::Idle, 0, 3 << 13)]
             {
                 match set_io_priority(class, level) {
-                    // A sandbox without the call.
+                    // A sandbox blocks the call.
                     Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => return,
                     other => other.unwrap(),
                 }

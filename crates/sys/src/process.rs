@@ -1,8 +1,9 @@
-//! This process: its limits, its mask, what it has used, who runs it.
+//! This process: resource usage, limits, user, umask.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
-/// What a process has used so far, getrusage(2).
+/// Usage of a process so far, getrusage(2).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     /// CPU time in user space.
@@ -13,9 +14,9 @@ pub struct Usage {
     pub rss_bytes_max: u64,
 }
 
-/// The usage of this process, all threads.
+/// Usage of this process, all threads.
 pub fn usage() -> Usage {
-    // SAFETY: rusage is plain numbers, for which all zeroes is a value; the call only fills it.
+    // SAFETY: rusage consists of integers, so all zeros is valid; the call only fills it in.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_SELF, &mut usage);
@@ -29,8 +30,7 @@ pub fn usage() -> Usage {
     }
 }
 
-/// Peak resident memory of this program. `ru_maxrss` survives exec(2): after a large parent it
-/// is the parent's.
+/// Peak resident memory of this program. `ru_maxrss` survives exec(2): a large parent would inflate it.
 fn rss_bytes_max() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -42,9 +42,11 @@ pub fn set_umask(mask: u32) -> u32 {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(mask)).as_raw_mode()
 }
 
-/// The effective user.
+/// The effective user. Asked for once, as this process never changes it: some steps depend on it for each
+/// file.
 pub fn euid() -> u32 {
-    rustix::process::geteuid().as_raw()
+    static EUID: LazyLock<u32> = LazyLock::new(|| rustix::process::geteuid().as_raw());
+    *EUID
 }
 
 /// The effective group.
@@ -52,15 +54,14 @@ pub fn egid() -> u32 {
     rustix::process::getegid().as_raw()
 }
 
-/// Whether this process may belong to `gid`: its effective or one of its supplementary groups.
+/// True if `gid` is the effective or a supplementary group.
 pub fn in_group(gid: u32) -> bool {
     gid == egid()
         || rustix::process::getgroups()
             .is_ok_and(|groups| groups.iter().any(|group| group.as_raw() == gid))
 }
 
-/// Raises the soft limit of open files to the hard one and
-/// returns it.
+/// Raises the soft limit of open files to the hard one and returns it.
 pub fn raise_open_files_limit() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -71,8 +72,8 @@ pub fn raise_open_files_limit() -> u64 {
     }
 }
 
-/// Makes the kernel's table of descriptors large enough for `count` of them. Growing it later,
-/// with threads running, waits for an RCU grace period of milliseconds each time.
+/// Enlarges the kernel's table of descriptors for `count` of them. Growing it later, with threads running,
+/// waits for an RCU grace period of milliseconds each time.
 pub fn reserve_descriptors(count: u64) {
     let floor = count.clamp(64, 1 << 16) as i32 - 1;
     if let Ok(fd) = rustix::io::fcntl_dupfd_cloexec(rustix::fs::CWD, floor) {
@@ -89,10 +90,10 @@ pub fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
 }
 
-/// Whether this process was started with `signal` ignored (as nohup(1) does with SIGHUP).
+/// True if this process was started with `signal` ignored (as nohup(1) does with SIGHUP).
 pub fn ignores_signal(signal: i32) -> bool {
-    // SAFETY: sigaction is plain data, for which all zeroes is a value; without a new action the
-    // call only fills the old one.
+    // SAFETY: sigaction is plain data, so all zeros is valid; without a new action the call only fills in the
+    // old one.
     unsafe {
         let mut old: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, std::ptr::null(), &mut old) == 0
@@ -100,20 +101,20 @@ pub fn ignores_signal(signal: i32) -> bool {
     }
 }
 
-/// Whether a process of that number lives in our pid namespace.
+/// True if a process with this id exists in our pid namespace.
 pub fn is_alive(pid: u32) -> bool {
     let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else {
         return false;
     };
-    // EPERM: it lives and belongs to somebody else.
+    // EPERM: it exists and belongs to another user.
     !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
 }
 
-/// When a process started, in clock ticks since the boot (field 22 of /proc/PID/stat): tells a
-/// process from a later one with the same number.
+/// Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat): distinguishes it from a
+/// later one with the same id.
 pub fn start_ticks(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the command in parentheses and may hold anything.
+    // The second field is the command in parentheses and may contain any character.
     let rest = &stat[stat.rfind(')')? + 1..];
     rest.split_ascii_whitespace().nth(19)?.parse().ok()
 }

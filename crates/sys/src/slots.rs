@@ -1,15 +1,15 @@
-//! Buffers that the kernel works on while the program goes on: each is either the caller's or in
-//! flight, and none is given back to the system before it has landed.
+//! Buffers for asynchronous I/O: each one belongs to the caller or is in flight, and memory in flight is
+//! never freed.
 
 use crate::memory::Aligned;
 use std::io::Result;
 use std::mem::ManuallyDrop;
 
-/// Buffers of one size, each of which begins at a page, by number.
+/// Page-aligned buffers of one size, by number.
 #[derive(Debug)]
 pub(crate) struct Slots {
     memory: ManuallyDrop<Aligned>,
-    /// Bytes of a buffer, and from the start of one to the next.
+    /// Bytes per buffer, and distance between buffers.
     bytes: usize,
     stride: usize,
     in_flight: Vec<bool>,
@@ -17,7 +17,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Makes `count` buffers of `bytes` bytes.
+    /// Allocates `count` buffers of `bytes` bytes.
     pub(crate) fn new(count: usize, bytes: usize) -> Result<Slots> {
         let stride = bytes.max(1).next_multiple_of(rustix::param::page_size());
         let all = stride.saturating_mul(count.max(1));
@@ -25,41 +25,40 @@ impl Slots {
         Ok(Slots { memory, bytes, stride, in_flight: vec![false; count], flying: 0 })
     }
 
-    /// How many are in flight.
+    /// Number in flight.
     pub(crate) fn flying(&self) -> usize {
         self.flying
     }
 
-    /// A buffer of which the kernel knows nothing; `None` while it is in flight.
+    /// A buffer that is not in flight; `None` otherwise.
     #[inline(always)]
     pub(crate) fn buffer(&mut self, slot: usize) -> Option<&mut [u8]> {
         if self.in_flight.get(slot) != Some(&false) {
             return None;
         }
-        // SAFETY: slot is below the count, so the range lies inside of the memory, which lives as
-        // long as self; it overlaps no other slot's, this one is not in flight, and the reference
-        // made here ends before self can be used to make another.
+        // SAFETY: slot is below the count, so the range is inside the memory, which lives as long as self; it
+        // overlaps no other slot, this slot is not in flight, and the returned reference borrows self.
         Some(unsafe {
             let start = self.memory.as_ptr().add(slot * self.stride);
             std::slice::from_raw_parts_mut(start, self.bytes)
         })
     }
 
-    /// Hands a part of a buffer to the kernel: from now on it is in flight. `None` where it is
-    /// already, or where the part is not inside of it.
+    /// Marks a buffer as in flight and returns the address of a part of it. `None` if it is already in
+    /// flight, or the part is out of range.
     #[inline(always)]
     pub(crate) fn send(&mut self, slot: usize, begin: usize, bytes: usize) -> Option<*mut u8> {
         let fits = begin.checked_add(bytes).is_some_and(|end| end <= self.bytes);
         let state = self.in_flight.get_mut(slot).filter(|state| !**state && fits)?;
         *state = true;
         self.flying += 1;
-        // SAFETY: the place lies inside of the memory, see `buffer`.
+        // SAFETY: the address is inside the memory, see `buffer`.
         Some(unsafe { self.memory.as_ptr().add(slot * self.stride + begin) })
     }
 
-    /// The kernel is done with a buffer, or has never seen it. False if it was not in flight.
+    /// Marks a buffer as no longer in flight. False if it was not.
     #[inline(always)]
-    pub(crate) fn land(&mut self, slot: usize) -> bool {
+    pub(crate) fn complete(&mut self, slot: usize) -> bool {
         match self.in_flight.get_mut(slot) {
             Some(state) if *state => {
                 *state = false;
@@ -70,13 +69,13 @@ impl Slots {
         }
     }
 
-    /// The kernel has none of them any more.
-    pub(crate) fn land_all(&mut self) {
+    /// Marks all buffers as no longer in flight.
+    pub(crate) fn complete_all(&mut self) {
         self.in_flight.fill(false);
         self.flying = 0;
     }
 
-    /// The buffers as the kernel wants to have them registered.
+    /// The buffers for registration.
     pub(crate) fn vectors(&self) -> Vec<libc::iovec> {
         let start = |slot: usize| {
             // SAFETY: as in `send`.
@@ -89,7 +88,7 @@ impl Slots {
 
 impl Drop for Slots {
     fn drop(&mut self) {
-        // What may still be written to is never given back: lost memory harms nobody.
+        // Memory that may still be written to is leaked, never freed.
         if self.flying == 0 {
             // SAFETY: the memory is not used after this; drop runs once.
             unsafe { ManuallyDrop::drop(&mut self.memory) };
@@ -114,7 +113,7 @@ mod tests {
         assert!(slots.send(1, 0, 1).is_none() && slots.buffer(1).is_none());
         assert_eq!(slots.flying(), 1);
         assert_eq!(slots.buffer(0).unwrap(), [1; 5000]);
-        assert!(slots.land(1) && !slots.land(1) && !slots.land(9));
+        assert!(slots.complete(1) && !slots.complete(1) && !slots.complete(9));
         assert_eq!(slots.buffer(1).unwrap(), [2; 5000]);
         let vectors = slots.vectors();
         assert_eq!(vectors.len(), 3);

@@ -1,17 +1,16 @@
-//! Sockets: what the standard library has no call for.
+//! Socket calls that the standard library lacks.
 
 use rustix::fd::{AsFd, AsRawFd};
 use std::io;
 
-/// Takes up to `bytes_max` received bytes off a TCP socket and throws them away inside the kernel,
-/// recv(2) with `MSG_TRUNC` as tcp(7) defines it: they are never copied. Returns how many; 0 is the
-/// end of the stream.
+/// Discards up to `bytes_max` received bytes of a TCP socket inside the kernel, without copying them: recv(2)
+/// with `MSG_TRUNC`, tcp(7). Returns their number; 0 at the end of the stream.
 ///
 /// # Errors
-/// Those of recv(2); `WouldBlock` where a socket that does not block has nothing.
+/// Those of recv(2); `WouldBlock` if a non-blocking socket has no data.
 pub fn discard(socket: impl AsFd, bytes_max: usize) -> io::Result<usize> {
-    // SAFETY: with MSG_TRUNC a TCP socket does not touch the buffer (tcp(7)); another kind of
-    // socket finds a null pointer and answers EFAULT.
+    // SAFETY: with MSG_TRUNC a TCP socket does not access the buffer (tcp(7)); other sockets return EFAULT
+    // for a null pointer.
     let taken = unsafe {
         libc::recv(
             socket.as_fd().as_raw_fd(),
@@ -23,43 +22,41 @@ pub fn discard(socket: impl AsFd, bytes_max: usize) -> io::Result<usize> {
     usize::try_from(taken).map_err(|_| io::Error::last_os_error())
 }
 
-/// What the kernel knows of a TCP connection: tcp(7), `TCP_INFO`; fields as in linux/tcp.h.
+/// State of a TCP connection in the kernel: tcp(7), `TCP_INFO`; fields as in linux/tcp.h.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Smoothed round-trip time, microseconds; 0 before the first.
     pub rtt_us: u32,
-    /// The least round-trip time, microseconds; `None` before the first, or where the kernel is
-    /// older than 4.6.
+    /// Smallest round-trip time, microseconds; `None` before the first, or before Linux 4.6.
     pub min_rtt_us: Option<u32>,
-    /// Segments that were sent again, over all.
+    /// Total retransmitted segments.
     pub retransmits: u32,
-    /// Bytes that wait and were not sent once (Linux 4.6).
+    /// Queued bytes that were never sent (Linux 4.6).
     pub unsent_bytes: u32,
-    /// The rate at which the kernel spaces what it sends, bytes a second; `u64::MAX` where it does
-    /// not.
+    /// Pacing rate, bytes per second; `u64::MAX` without pacing.
     pub pacing_bytes_per_s: u64,
-    /// The rate at which the peer acknowledged last, bytes a second (Linux 4.9).
+    /// Latest delivery rate, bytes per second (Linux 4.9).
     pub delivery_bytes_per_s: u64,
-    /// Time in which there was something to send, microseconds (Linux 4.10).
+    /// Time with data to send, microseconds (Linux 4.10).
     pub busy_us: u64,
-    /// Of that, limited by the peer's receive window, microseconds (Linux 4.10).
+    /// Part of it limited by the peer's receive window, microseconds (Linux 4.10).
     pub receiver_limited_us: u64,
-    /// Of that, limited by the send buffer, microseconds (Linux 4.10).
+    /// Part of it limited by the send buffer, microseconds (Linux 4.10).
     pub buffer_limited_us: u64,
 }
 
-/// Bytes of `struct tcp_info` up to and with `tcpi_sndbuf_limited`.
+/// Bytes of `struct tcp_info` up to `tcpi_sndbuf_limited`.
 const TCP_INFO_BYTES: usize = 192;
 
-/// Asks for the state of a TCP connection. What an older kernel does not know is zero.
+/// Reads the state of a TCP connection. Fields unknown to an older kernel are zero.
 ///
 /// # Errors
-/// Those of getsockopt(2); `ENOPROTOOPT` or `EOPNOTSUPP` where this is no TCP socket.
+/// Those of getsockopt(2); `ENOPROTOOPT` or `EOPNOTSUPP` if this is no TCP socket.
 pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
     let mut bytes = [0_u8; TCP_INFO_BYTES];
     let mut len = TCP_INFO_BYTES as libc::socklen_t;
-    // SAFETY: the kernel writes at most `len` bytes into `bytes`, which has as many, and then the
-    // number of them into `len`; both live through the call.
+    // SAFETY: the kernel writes at most `len` bytes into `bytes`, which is that long, and then their number
+    // into `len`; both outlive the call.
     let failed = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -76,8 +73,8 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
 }
 
 impl TcpInfo {
-    /// From `struct tcp_info` (linux/tcp.h): 8 bytes of small fields, 24 numbers of four bytes, 4 of
-    /// eight, 6 of four, 4 of eight.
+    /// Parses `struct tcp_info` (linux/tcp.h): 8 bytes of small fields, 24 numbers of four bytes, 4 of eight,
+    /// 6 of four, 4 of eight.
     fn parse(bytes: &[u8; TCP_INFO_BYTES]) -> TcpInfo {
         let four = |at: usize| {
             let found = bytes.get(at..at + 4).and_then(|found| found.try_into().ok());
@@ -115,7 +112,7 @@ mod tests {
         let before = tcp_info(&ours).unwrap();
         assert_eq!((before.unsent_bytes, before.busy_us), (0, 0));
         ours.set_nonblocking(true).unwrap();
-        // Until the peer's buffer and ours are full.
+        // Fill the peer's buffer and ours.
         while ours.write(&[0; 1 << 16]).is_ok() {}
         std::thread::sleep(std::time::Duration::from_millis(50));
         let after = tcp_info(&ours).unwrap();

@@ -1,5 +1,5 @@
-//! Sources several components below an open directory: opening them in one call, and reading what
-//! the page cache holds without waiting for a device.
+//! Sources several components below an open directory: opening in one call, and reading from the page cache
+//! without waiting for a device.
 
 use crate::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -7,12 +7,12 @@ use rustix::io::{Errno, ReadWriteFlags};
 use std::ffi::CString;
 use std::io::{IoSliceMut, Result};
 
-/// Never blocks on a FIFO that was swapped in, never becomes a terminal.
+/// Does not block on a FIFO and does not acquire a controlling terminal.
 const READ: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 const NAME: OFlags = OFlags::PATH.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 
-/// Which symlinks a path may lead through.
+/// Symlinks that a path may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Through {
     /// None.
@@ -23,11 +23,11 @@ pub enum Through {
     Anything,
 }
 
-/// Opens a file for reading by a relative path below `dir`: `openat2(2)`, or one component after
-/// the other where that call is missing or forbidden.
+/// Opens a file for reading by a relative path below `dir`: `openat2(2)`, or component by component if that
+/// call is missing or forbidden.
 ///
 /// # Errors
-/// ELOOP for a symlink that is not to be followed, EXDEV for one that leads out.
+/// ELOOP for a symlink that must not be followed, EXDEV for one that leads out.
 pub fn open(dir: BorrowedFd<'_>, path: &[u8], through: Through) -> Result<OwnedFd> {
     let resolve = match through {
         Through::Nothing if !path.contains(&b'/') => {
@@ -38,11 +38,11 @@ pub fn open(dir: BorrowedFd<'_>, path: &[u8], through: Through) -> Result<OwnedF
         Through::Inside => ResolveFlags::BENEATH,
         Through::Anything => return Ok(rustix::fs::openat(dir, path, READ, Mode::empty())?),
     };
-    // A rename elsewhere can make the kernel give up on a path with `..` in it (openat2(2)).
+    // A concurrent rename can make the kernel fail with EAGAIN for a path with `..` (openat2(2)).
     for _ in 0..100 {
         match rustix::fs::openat2(dir, path, READ, Mode::empty(), resolve) {
             Err(Errno::AGAIN) => {}
-            // Without the call nothing proves where a symlink leads: none is followed.
+            // Without the call it cannot be verified where a symlink leads: none is followed.
             Err(Errno::NOSYS | Errno::PERM) => return open_each(dir, path, READ),
             other => return Ok(other?),
         }
@@ -50,8 +50,8 @@ pub fn open(dir: BorrowedFd<'_>, path: &[u8], through: Through) -> Result<OwnedF
     Err(Errno::AGAIN.into())
 }
 
-/// A descriptor that only names an entry (`O_PATH`), mostly a symlink, by a relative path below
-/// `dir` that leads through no symlink.
+/// Opens an entry, usually a symlink, without access to its content (`O_PATH`), by a relative path below
+/// `dir` without symlinks.
 pub fn open_name(dir: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match rustix::fs::openat2(dir, path, NAME, Mode::empty(), resolve) {
@@ -60,7 +60,7 @@ pub fn open_name(dir: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
     }
 }
 
-/// The text of the symlink that a descriptor of [`open_name`] names.
+/// Target of the symlink opened by [`open_name`].
 pub fn link_text(link: BorrowedFd<'_>) -> Result<CString> {
     crate::dir::read_link(link, c"")
 }
@@ -83,18 +83,18 @@ fn open_each(dir: BorrowedFd<'_>, path: &[u8], last: OFlags) -> Result<OwnedFd> 
     Err(std::io::Error::from_raw_os_error(libc::ENOENT))
 }
 
-/// What [`read_cached`] found.
+/// Result of [`read_cached`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cached {
-    /// So many bytes; 0 at the end.
+    /// Number of bytes; 0 at the end.
     Got(usize),
-    /// A device would have to be waited for.
+    /// Reading would wait for a device.
     WouldWait,
-    /// The file system cannot say (tmpfs before it learnt it, FUSE).
+    /// Unsupported by the file system (old tmpfs, FUSE).
     Unknown,
 }
 
-/// `preadv2(2)` with RWF_NOWAIT: as many bytes at `offset` as can be had at once. EINTR is retried.
+/// `preadv2(2)` with RWF_NOWAIT: reads the bytes at `offset` that are available at once. EINTR is retried.
 pub fn read_cached(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<Cached> {
     loop {
         let mut space = [IoSliceMut::new(buffer)];

@@ -1,4 +1,4 @@
-//! Threads: which CPUs they may use, what they do now, where in the kernel they wait.
+//! Threads: affinity, state, and the kernel function in which they wait.
 
 use rustix::process::Pid;
 use rustix::thread::CpuSet;
@@ -8,20 +8,20 @@ fn pid(tid: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(tid).ok()?)
 }
 
-/// The CPUs that a thread may use, sched_getaffinity(2); 0 is the calling thread.
+/// CPUs that a thread may use, sched_getaffinity(2); 0 is the calling thread.
 ///
 /// # Errors
-/// ESRCH where there is no such thread; EINVAL where the kernel was made for more than 1024 CPUs.
+/// ESRCH if the thread does not exist; EINVAL if the kernel supports more than 1024 CPUs.
 pub fn affinity(tid: u32) -> Result<Vec<u32>> {
     let set = rustix::thread::sched_getaffinity(pid(tid))?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
 }
 
-/// Lets a thread use these CPUs only, sched_setaffinity(2); 0 is the calling thread. Threads that
-/// it makes later inherit that; those that are there do not.
+/// Restricts a thread to these CPUs, sched_setaffinity(2); 0 is the calling thread. Threads that it creates
+/// later inherit the setting.
 ///
 /// # Errors
-/// EINVAL where none of them is a CPU that the cpuset allows; EPERM for another user's thread.
+/// EINVAL if the cpuset allows none of them; EPERM for another user's thread.
 pub fn set_affinity(tid: u32, cpus: &[u32]) -> Result<()> {
     let mut set = CpuSet::new();
     for cpu in cpus {
@@ -32,7 +32,7 @@ pub fn set_affinity(tid: u32, cpus: &[u32]) -> Result<()> {
     Ok(rustix::thread::sched_setaffinity(pid(tid), &set)?)
 }
 
-/// The numbers of this process' threads.
+/// Ids of the threads of this process.
 pub fn own_threads() -> Vec<u32> {
     let mut tids = Vec::new();
     if let Some(own) = crate::counters::ProcessDir::own() {
@@ -41,32 +41,54 @@ pub fn own_threads() -> Vec<u32> {
     tids
 }
 
-/// The number of the calling thread.
+/// Id of the calling thread.
 pub fn own_thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
 }
 
-/// What a thread of this process does now: `R` runs or could, `S` sleeps, `D` waits in a way that
-/// no signal ends (a disk, a lock of the kernel); `None` where it has ended.
+/// Usage of the calling thread so far, getrusage(2).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Used {
+    /// CPU time, in user space and in the kernel.
+    pub cpu: std::time::Duration,
+    /// Voluntary context switches.
+    pub waits: u64,
+}
+
+/// Usage of the calling thread so far.
+pub fn used() -> Used {
+    // SAFETY: rusage consists of integers, so all zeros is valid; the call only fills it in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+        usage
+    };
+    let time = |t: libc::timeval| {
+        std::time::Duration::new(t.tv_sec as u64, (t.tv_usec as u32).saturating_mul(1000))
+    };
+    Used { cpu: time(usage.ru_utime) + time(usage.ru_stime), waits: usage.ru_nvcsw as u64 }
+}
+
+/// State of a thread of this process: `R` runnable, `S` sleeping, `D` in an uninterruptible wait (a disk, a
+/// kernel lock); `None` if it has ended.
 pub fn state(tid: u32) -> Option<char> {
     let stat = std::fs::read(format!("/proc/self/task/{tid}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
+    // The name, in parentheses, may contain any character.
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     stat.get(end + 2).map(|byte| *byte as char)
 }
 
-/// The kernel's function in which a thread of this process waits (`wchan`, proc_pid_wchan(5));
-/// `None` where it does not wait, or nobody may know. The functions of locks themselves are passed
-/// over in newer kernels: a thread that waits for a directory's lock is in `path_openat` there,
-/// where it creates, or in `do_unlinkat`, with state `D`.
+/// Kernel function in which a thread of this process waits (`wchan`, proc_pid_wchan(5)); `None` if it does
+/// not wait, or without permission. Newer kernels skip the lock functions themselves: a thread waiting for a
+/// directory's lock is in `path_openat` (create) or `do_unlinkat`, with state `D`.
 pub fn waiting_in(tid: u32) -> Option<String> {
     let name = std::fs::read_to_string(format!("/proc/self/task/{tid}/wchan")).ok()?;
     let name = name.trim();
     (!name.is_empty() && name != "0").then(|| name.to_owned())
 }
 
-/// Makes this process the parent of whatever its descendants leave behind (PR_SET_CHILD_SUBREAPER,
-/// prctl(2)): a daemon of a watched command stays in its tree.
+/// Makes this process the parent of orphaned descendants (PR_SET_CHILD_SUBREAPER, prctl(2)), so that a daemon
+/// of a watched command stays in its tree.
 pub fn adopt_orphans() -> Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
@@ -90,7 +112,7 @@ mod tests {
         let last = *all.last().unwrap();
         set_affinity(tid, &[last]).unwrap();
         assert_eq!(affinity(tid).unwrap(), [last]);
-        // It sleeps until it is told to stop.
+        // It sleeps until told to stop.
         let sleeping = (0..1000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(2));
             state(tid) == Some('S')

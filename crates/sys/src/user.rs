@@ -21,8 +21,8 @@ macro_rules! lookup {
         with_buffer(|buffer| {
             let mut found = std::ptr::null_mut();
             let mut record = std::mem::MaybeUninit::<$record>::uninit();
-            // SAFETY: all pointers are to live memory of the stated length; the record is read
-            // only where the call says that it filled it.
+            // SAFETY: all pointers are to live memory of the stated length; the record is read only if the
+            // call has filled it in.
             unsafe {
                 match $call(
                     $key,
@@ -45,24 +45,24 @@ fn owned(text: *const libc::c_char) -> String {
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// The number of a user's name.
+/// Id of a user.
 pub fn uid_of(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;
     lookup!(libc::getpwnam_r, name.as_ptr(), libc::passwd, |r: &libc::passwd| r.pw_uid)
 }
 
-/// The number of a group's name.
+/// Id of a group.
 pub fn gid_of(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;
     lookup!(libc::getgrnam_r, name.as_ptr(), libc::group, |r: &libc::group| r.gr_gid)
 }
 
-/// The name of a user's number.
+/// Name of a user.
 pub fn user_name(uid: u32) -> Option<String> {
     lookup!(libc::getpwuid_r, uid, libc::passwd, |r: &libc::passwd| { owned(r.pw_name) })
 }
 
-/// The name of a group's number.
+/// Name of a group.
 pub fn group_name(gid: u32) -> Option<String> {
     lookup!(libc::getgrgid_r, gid, libc::group, |r: &libc::group| owned(r.gr_name))
 }

@@ -1,24 +1,24 @@
-//! Volumes: how much is free, what kind of file system it is, whether its disk turns.
+//! File systems: free space, type, kind of disk.
 
 use crate::BorrowedFd;
 use std::io::Result;
 
-/// Room on a file system, statvfs(3).
+/// Space on a file system, statvfs(3).
 #[derive(Clone, Copy, Debug)]
 pub struct Space {
-    /// Bytes that an ordinary user may still write.
+    /// Bytes available to ordinary users.
     pub free_bytes: u64,
     /// Bytes in use.
     pub used_bytes: u64,
-    /// Inodes that may still be created; `None` where the file system makes them as needed.
+    /// Free inodes; `None` if the file system allocates them dynamically.
     pub free_inodes: Option<u64>,
     /// Inodes in use; `None` as above.
     pub used_inodes: Option<u64>,
-    /// Mounted read-only.
+    /// True if mounted read-only.
     pub read_only: bool,
 }
 
-/// The room on the file system that holds `fd`.
+/// Space on the file system of `fd`.
 pub fn space(fd: BorrowedFd<'_>) -> Result<Space> {
     let fs = rustix::fs::fstatvfs(fd)?;
     let counted = fs.f_files != 0;
@@ -31,20 +31,34 @@ pub fn space(fd: BorrowedFd<'_>) -> Result<Space> {
     })
 }
 
-/// Whether `fd` lies on XFS (its magic number in statfs(2)).
+/// True if `fd` is on XFS (magic number in statfs(2)).
 pub fn is_xfs(fd: BorrowedFd<'_>) -> bool {
     rustix::fs::fstatfs(fd).is_ok_and(|fs| fs.f_type == 0x5846_5342)
 }
 
-/// Whether the files on this file system are in memory (tmpfs, ramfs; magic numbers in statfs(2)):
-/// reading them waits for no device.
+/// True if `fd` is on FAT, whose times have a resolution of 2 s (magic number in statfs(2)).
+pub fn is_fat(fd: BorrowedFd<'_>) -> bool {
+    rustix::fs::fstatfs(fd).is_ok_and(|fs| fs.f_type == 0x4d44)
+}
+
+/// True if the file system is in memory (tmpfs, ramfs; magic numbers in statfs(2)), so that reads never wait
+/// for a device.
 pub fn is_memory(fd: BorrowedFd<'_>) -> bool {
     rustix::fs::fstatfs(fd).is_ok_and(|fs| matches!(fs.f_type, 0x0102_1994 | 0x8584_58f6))
 }
 
-/// Whether the file system at `path` lies on no disk of this machine, but behind a network or in a
-/// program (NFS, SMB, FUSE, 9p, Ceph, Lustre, AFS; magic numbers in statfs(2) and linux/magic.h).
+/// True for network and FUSE file systems at `path` (NFS, SMB, FUSE, 9p, Ceph, Lustre, AFS; magic numbers in
+/// statfs(2) and linux/magic.h).
 pub fn is_foreign(path: &std::path::Path) -> bool {
+    rustix::fs::statfs(path).is_ok_and(|fs| is_magic_foreign(fs.f_type as u32))
+}
+
+/// As [`is_foreign`], for the file system of `fd`.
+pub fn is_foreign_fd(fd: BorrowedFd<'_>) -> bool {
+    rustix::fs::fstatfs(fd).is_ok_and(|fs| is_magic_foreign(fs.f_type as u32))
+}
+
+fn is_magic_foreign(magic: u32) -> bool {
     const MAGIC: [u32; 8] = [
         0x0000_6969, // NFS
         0xFF53_4D42, // CIFS
@@ -55,15 +69,27 @@ pub fn is_foreign(path: &std::path::Path) -> bool {
         0x0BD0_0BD0, // Lustre
         0x5346_414F, // AFS
     ];
-    rustix::fs::statfs(path).is_ok_and(|fs| MAGIC.contains(&(fs.f_type as u32)))
+    MAGIC.contains(&magic)
 }
 
-/// Whether a device number belongs to a disk that turns; `None` where nobody knows: file systems
-/// without a disk (tmpfs, NFS, overlay) and disks of virtual machines, which call themselves
-/// rotating whatever is behind them. A loop device is what its file lies on.
+/// Preferred I/O size of the file system of `fd`, bytes (`st_blksize`, fstat(2)).
+pub fn preferred_bytes(fd: BorrowedFd<'_>) -> u64 {
+    rustix::fs::fstat(fd).map_or(0, |stat| stat.st_blksize.try_into().unwrap_or(0))
+}
+
+/// Read-ahead window of the file system `dev`, bytes (`/sys/class/bdi`); `None` if unknown.
+pub fn read_ahead_bytes(dev: u64) -> Option<u64> {
+    let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
+    let text = std::fs::read_to_string(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"));
+    text.ok()?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+/// True if a device number belongs to a spinning disk; `None` if unknown: file systems without a disk (tmpfs,
+/// NFS, overlay) and virtual disks, which report as rotational regardless of their backing. For a loop
+/// device, the disk of its file counts.
 pub fn is_rotational(dev: u64) -> Option<bool> {
     let mut dev = dev;
-    // A loop device over a file on a loop device, and so on: nobody nests them deeper.
+    // Most nested loop devices that are followed.
     for _ in 0..4 {
         let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
         let disk = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
@@ -76,7 +102,7 @@ pub fn is_rotational(dev: u64) -> Option<bool> {
 }
 
 fn rotational_disk(disk: &std::path::Path) -> Option<bool> {
-    // A partition has its queue one level up.
+    // The queue of a partition is in its parent's folder.
     let holder = [Some(disk), disk.parent()].into_iter().flatten();
     let disk = holder.into_iter().find(|dir| dir.join("queue").exists())?;
     let text = std::fs::read_to_string(disk.join("queue/rotational")).ok()?;

@@ -1,13 +1,13 @@
-//! Extended attributes (xattr(7)), of open files and, by way of `/proc`, of symlinks and nodes
-//! that cannot be opened. POSIX ACLs are two of them.
+//! Extended attributes (xattr(7)) of open files, and through `/proc` of symlinks and nodes that cannot be
+//! opened. They include POSIX ACLs.
 
 use crate::{BorrowedFd, OwnedFd};
 use std::ffi::{CStr, CString};
 use std::io::Result;
 
-/// The access ACL of a file or directory.
+/// Access ACL of a file or directory.
 pub const ACL_ACCESS: &CStr = c"system.posix_acl_access";
-/// The ACL that new entries of a directory inherit.
+/// Default ACL, inherited by new entries of a directory.
 pub const ACL_DEFAULT: &CStr = c"system.posix_acl_default";
 
 fn grow<T>(
@@ -29,21 +29,21 @@ fn ready(buffer: &mut Vec<u8>) {
     }
 }
 
-/// The names of all attributes, each ended by NUL, in `buffer` (which grows as needed).
+/// Names of all attributes, each terminated by NUL, in `buffer` (which grows as needed).
 ///
 /// # Errors
-/// EOPNOTSUPP where the file system has none.
+/// EOPNOTSUPP if the file system has no attributes.
 pub fn list<'a>(fd: BorrowedFd<'_>, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
     ready(buffer);
     let len = grow(buffer, |space| rustix::fs::flistxattr(fd, space))?;
-    Ok(buffer.get(..len).unwrap_or_default())
+    Ok(&buffer[..len])
 }
 
-/// The value of one attribute; ENODATA where it is absent.
+/// Value of an attribute; ENODATA if absent.
 pub fn get<'a>(fd: BorrowedFd<'_>, name: &CStr, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
     ready(buffer);
     let len = grow(buffer, |space| rustix::fs::fgetxattr(fd, name, space))?;
-    Ok(buffer.get(..len).unwrap_or_default())
+    Ok(&buffer[..len])
 }
 
 /// Sets an attribute of an open file.
@@ -56,15 +56,15 @@ pub fn remove(fd: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     Ok(rustix::fs::fremovexattr(fd, name)?)
 }
 
-/// An entry that is only named (`O_PATH`): a symlink, a node, a file without read permission.
+/// An entry opened with `O_PATH`: a symlink, a node, a file without read permission.
 pub struct Named {
     path: CString,
-    /// What the path leads to.
+    /// Keeps the target of the path alive.
     _fd: OwnedFd,
 }
 
 impl Named {
-    /// Takes over an `O_PATH` descriptor.
+    /// Takes an `O_PATH` descriptor.
     pub fn new(fd: OwnedFd) -> Named {
         Named { path: crate::file::proc_path(&fd), _fd: fd }
     }
@@ -73,14 +73,14 @@ impl Named {
     pub fn list<'a>(&self, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
         ready(buffer);
         let len = grow(buffer, |space| rustix::fs::listxattr(self.path.as_c_str(), space))?;
-        Ok(buffer.get(..len).unwrap_or_default())
+        Ok(&buffer[..len])
     }
 
     /// As [`get`].
     pub fn get<'a>(&self, name: &CStr, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
         ready(buffer);
         let len = grow(buffer, |space| rustix::fs::getxattr(self.path.as_c_str(), name, space))?;
-        Ok(buffer.get(..len).unwrap_or_default())
+        Ok(&buffer[..len])
     }
 
     /// As [`set`].
@@ -95,12 +95,12 @@ impl Named {
     }
 }
 
-/// Whether the error says only that the attribute is absent.
+/// True if the error means that the attribute is absent.
 pub fn is_absent(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENODATA)
 }
 
-/// Whether the error says that this file system or this kind of entry has no such attributes.
+/// True if the file system or kind of entry does not support attributes.
 pub fn is_unsupported(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(libc::EOPNOTSUPP)
 }

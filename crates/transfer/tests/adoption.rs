@@ -1,7 +1,17 @@
-//! Daemons of a watched command, which nobody of its tree waits for: in a process of its own, for
-//! whoever adopts orphans adopts all of them.
+//! Daemons of a watched command, which leave its process tree; a process of its own, because the subreaper adopts all
+//! orphans.
 
-use hakobu_transfer::sample::{Sampler, Watched};
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
+use hakobu_explain::sample::{Sampler, Watched};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -10,7 +20,7 @@ fn adopted_orphans_are_counted() {
     hakobu_sys::task::adopt_orphans().unwrap();
     let mut sampler = Sampler::new(Watched::Children);
     sampler.read();
-    // The shell in between ends at once: nobody could see the daemon below it.
+    // The intermediate shell ends at once, so the daemon is only visible through adoption.
     let burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
     let mut child =
         Command::new("sh").args(["-c", &format!("(sh -c '{burn}' & )")]).spawn().unwrap();

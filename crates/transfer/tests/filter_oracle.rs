@@ -3,6 +3,16 @@
 //! Skipped with a message where rsync is missing, unless `HAKOBU_REQUIRE_PEERS=1`.
 //! `HAKOBU_ORACLE_SEED` and `HAKOBU_ORACLE_CASES` choose other cases.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
 #[path = "filter_oracle/cases.rs"]
 mod cases;
 
@@ -23,7 +33,7 @@ use hakobu_transfer::policy::filter::{DirRules, Filter, FilterBuilder, Origin};
 
 type Names = BTreeSet<Vec<u8>>;
 
-/// One temporary directory, removed at the end.
+/// A temporary directory that is removed at the end.
 struct Lab(PathBuf);
 
 impl Lab {
@@ -69,7 +79,7 @@ fn write(path: &Path, content: &[u8]) {
     fs::write(path, content).unwrap();
 }
 
-/// The entries of a directory as names, with whether they are directories.
+/// Returns the names of a directory, each with whether it is a directory.
 fn list(dir: &Path) -> Vec<(Vec<u8>, bool)> {
     let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
     entries.map(|e| (e.file_name().into_vec(), e.file_type().unwrap().is_dir())).collect()
@@ -91,14 +101,14 @@ fn load(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// What a transfer would do: entries sent and entries deleted, by transfer path.
+/// The effect of a transfer: entries sent and entries deleted, by transfer path.
 #[derive(Default, PartialEq, Debug)]
 struct Outcome {
     sent: Names,
     deleted: Names,
 }
 
-/// The walk that an engine makes, with nothing but names.
+/// The walk of an engine, using names only.
 struct Walk<'a> {
     filter: &'a Filter,
     source: &'a Path,
@@ -132,7 +142,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The deletions in a target directory whose source was walked. `parent` is the state above it.
+    /// Deletes in a target directory whose source was walked. `parent` is the state above it.
     fn delete(&mut self, parent: &Arc<DirRules>, dir: &[u8]) {
         let rules = self.enter(parent, dir);
         for (name, is_dir) in list(&at(self.target, dir)) {
@@ -145,7 +155,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Removes an entry unless it is protected or keeps something protected; whether it is gone.
+    /// Removes an entry unless it is or contains a protected one; returns whether it is gone.
     fn remove(
         &mut self,
         rules: &Arc<DirRules>,
@@ -170,8 +180,7 @@ impl Walk<'_> {
     }
 }
 
-/// Lets rsync do it, in `dir`. A dry run is not enough: it counts directories as deleted that it
-/// could not remove.
+/// Runs rsync in `dir`. A dry run is not enough: it counts directories as deleted that it could not remove.
 fn ask_rsync(dir: &Path, options: &[String], source: &str) -> Result<Outcome, String> {
     let mut before = Names::new();
     names_below(&dir.join("target"), b"", &mut before);
@@ -222,8 +231,8 @@ fn difference(ours: &Outcome, theirs: &Outcome) -> String {
     )
 }
 
-/// Every pattern gets a directory with the same content and a file that holds only this pattern, so
-/// that one run of rsync answers for many patterns.
+/// Every pattern gets a directory with the same content and a file with only this pattern, so that one run of rsync
+/// tests many patterns.
 #[test]
 fn patterns_match_what_rsync_matches() {
     if rsync_missing() {
@@ -309,8 +318,8 @@ fn run(case: &Path, builder: FilterBuilder, source: &str) -> Result<Outcome, Str
     walk.refused.map_or(Ok(walk.outcome), Err)
 }
 
-/// rsync reads the target's per-directory files to decide deletions, this program the source's. The
-/// same files on both sides, where the source is walked, make the two comparable.
+/// rsync reads the target's per-directory files to decide deletions, this program the source's. Puts the same files
+/// on both sides where the source is walked, to make the two comparable.
 fn give_target_the_merge_files(walk: &Walk<'_>) {
     let dirs = walk.outcome.sent.iter().map(|path| &**path).chain([&b""[..]]);
     for dir in dirs.filter(|dir| at(walk.target, dir).is_dir() && at(walk.source, dir).is_dir()) {

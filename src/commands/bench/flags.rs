@@ -1,17 +1,20 @@
-//! Commands on the command line as a plan: hyperfine's way of saying what a campaign says in TOML.
+//! Commands on the command line as a plan: hyperfine's syntax for the content of a TOML campaign.
 
-use super::REPEAT;
-use super::asked::{Asked, Parameter};
+use super::asked::Asked;
+use super::look::Parameter;
 use crate::commands::run::lines;
-use hakobu_lab::campaign::{Action, Launch, Plan, Planned};
+use hakobu_lab::campaign::{Action, Launch, Plan, Planned, Repeat};
 use hakobu_lab::results::Cell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Cells beyond which nobody would wait for the end.
+/// Default repetitions of commands.
+pub(super) const REPEAT: Repeat =
+    Repeat { warmup: 0, min: 5, max: 20, tight: 0.02, budget: None, seed: 1 };
+/// Maximum number of cells; more would take too long.
 const CELLS_MAX: usize = 10_000;
-/// Characters of a headline.
+/// Maximum characters of a headline.
 const TITLE_MAX: usize = 100;
 
 /// Makes a plan of commands.
@@ -20,6 +23,7 @@ pub fn plan(commands: &[String], asked: &Asked) -> Result<Plan, String> {
         ("command-name", asked.names.len()),
         ("prepare", asked.prepare.len()),
         ("conclude", asked.conclude.len()),
+        ("output", asked.sinks.len()),
     ] {
         if count > commands.len() {
             return Err(format!(
@@ -27,19 +31,20 @@ pub fn plan(commands: &[String], asked: &Asked) -> Result<Plan, String> {
                 commands.len()
             ));
         }
-        // One is for all; of several there is one for each.
+        // One applies to all; with several there must be one for each.
         if name != "command-name" && count > 1 && count < commands.len() {
             return Err(format!(
                 "--{name} is given {count} times: give it once, or once for each command"
             ));
         }
     }
-    let settings = settings(&asked.parameters);
-    if commands.len() * settings.len() > CELLS_MAX {
-        return Err(format!("there are more than {CELLS_MAX} commands with all their parameters"));
-    }
+    let all_taken: Vec<Vec<&Parameter>> =
+        commands.iter().enumerate().map(|(at, command)| taken(at, command, asked)).collect();
+    let is_taken =
+        |parameter: &Parameter| all_taken.iter().flatten().any(|one| one.name == parameter.name);
     let swept = asked.parameters.iter().find(|parameter| {
-        parameter.values.iter().all(|value| value.parse::<f64>().is_ok_and(f64::is_finite))
+        is_taken(parameter)
+            && parameter.values.iter().all(|value| value.parse::<f64>().is_ok_and(f64::is_finite))
     });
     let mut plan = Plan {
         name: name_of(commands),
@@ -49,25 +54,28 @@ pub fn plan(commands: &[String], asked: &Asked) -> Result<Plan, String> {
         repeat: REPEAT,
         ..Plan::default()
     };
-    for (at, command) in commands.iter().enumerate() {
-        for setting in &settings {
+    let mut of_first = 0;
+    for (at, (command, taken)) in commands.iter().zip(&all_taken).enumerate() {
+        for setting in &settings(taken, plan.cells.len())? {
             let planned = planned(at, command, setting, swept, asked)?;
-            for (given, list) in
-                [(&asked.setup, &mut plan.setup), (&asked.cleanup, &mut plan.teardown)]
-            {
-                // The same command once is enough.
-                if let Some(filled) = given.as_ref().map(|given| filled(given, setting))
-                    && !list.contains(&filled)
-                {
-                    list.push(filled);
-                }
-            }
             add_program(&planned.cell.command, &mut plan);
             plan.cells.push(planned);
+            of_first += usize::from(at == 0);
         }
     }
+    for (template, list) in [(&asked.setup, &mut plan.setup), (&asked.cleanup, &mut plan.teardown)]
+    {
+        let Some(template) = template else { continue };
+        let named = asked.parameters.iter().filter(|parameter| parameter.stands_in(template));
+        let filled_in = settings(&named.collect::<Vec<_>>(), 0)?;
+        list.extend(filled_in.iter().map(|setting| filled(template, setting)));
+    }
+    for parameter in asked.parameters.iter().filter(|parameter| !is_taken(parameter)) {
+        let name = &parameter.name;
+        plan.left_out.push(format!("the values of {name}: no command has {{{name}}} in it"));
+    }
     if asked.control && plan.cells.len() > 1 {
-        add_control(&mut plan, settings.len());
+        add_control(&mut plan, of_first);
     }
     for (id, planned) in plan.cells.iter_mut().enumerate() {
         planned.cell.id = u32::try_from(id).unwrap_or(u32::MAX);
@@ -78,11 +86,31 @@ pub fn plan(commands: &[String], asked: &Asked) -> Result<Plan, String> {
     Ok(plan)
 }
 
-/// Parameters with a value each.
+/// Values of parameters, by name.
 type Setting = BTreeMap<String, String>;
 
-/// All combinations of values, the first parameter changing last.
-fn settings(parameters: &[Parameter]) -> Vec<Setting> {
+/// Returns the parameters that a command uses: in itself, in its name, or in the commands run before or after it. It
+/// is not repeated for the values of other parameters.
+fn taken<'a>(at: usize, command: &str, asked: &'a Asked) -> Vec<&'a Parameter> {
+    let around = [of_command(&asked.prepare, at), of_command(&asked.conclude, at)];
+    let texts = [Some(command), asked.names.get(at).map(String::as_str)];
+    let around = around.into_iter().map(|text| text.map(String::as_str));
+    let texts: Vec<&str> = texts.into_iter().chain(around).flatten().collect();
+    let parameters = asked.parameters.iter();
+    parameters.filter(|parameter| texts.iter().any(|text| parameter.stands_in(text))).collect()
+}
+
+/// Returns one command's element of a list given once for all commands or once for each.
+fn of_command<T>(list: &[T], at: usize) -> Option<&T> {
+    if list.len() == 1 { list.first() } else { list.get(at) }
+}
+
+/// Returns all combinations of values, the first parameter changing last; `before` is the number of cells so far.
+fn settings(parameters: &[&Parameter], before: usize) -> Result<Vec<Setting>, String> {
+    let count = parameters.iter().try_fold(1, |all: usize, one| all.checked_mul(one.values.len()));
+    if count.is_none_or(|count| before + count > CELLS_MAX) {
+        return Err(format!("there are more than {CELLS_MAX} commands with all their parameters"));
+    }
     let mut all = vec![Setting::new()];
     for parameter in parameters {
         let with = |setting: &Setting, value: &String| {
@@ -95,10 +123,10 @@ fn settings(parameters: &[Parameter]) -> Vec<Setting> {
             .flat_map(|setting| parameter.values.iter().map(|value| with(setting, value)))
             .collect();
     }
-    all
+    Ok(all)
 }
 
-/// A text with the values of parameters in it.
+/// Replaces the parameters in a text by their values.
 fn filled(text: &str, setting: &Setting) -> String {
     setting
         .iter()
@@ -128,17 +156,14 @@ fn planned(
     let mut others = setting.clone();
     let x = swept.and_then(|parameter| others.remove(&parameter.name)?.parse().ok());
     let name = asked.names.get(at).map_or(command, String::as_str);
-    // Without its name in it, other values of a parameter that is not swept are another line.
+    // Unless its name contains them, other values of a parameter that is not swept are a separate series.
     let mut series = filled(name, &others);
     for (parameter, value) in &others {
         if !name.contains(&format!("{{{parameter}}}")) {
             series.push_str(&format!(" {parameter}={value}"));
         }
     }
-    let of_this = |given: &[String]| {
-        let given = if given.len() == 1 { given.first() } else { given.get(at) };
-        given.map(|given| filled(given, setting))
-    };
+    let of_this = |list: &[String]| of_command(list, at).map(|text| filled(text, setting));
     let mut conditions = BTreeMap::new();
     if let Some(cpus) = asked.cpus {
         conditions.insert("cpus".to_owned(), cpus.to_string());
@@ -158,7 +183,8 @@ fn planned(
             argv,
             stdin: asked.input.clone(),
             cpus: asked.cpus,
-            any_exit: asked.ignore_failure,
+            accepts: asked.accepts.clone(),
+            output: of_command(&asked.sinks, at).cloned().unwrap_or_default(),
             ..Launch::default()
         },
         conclude: of_this(&asked.conclude).into_iter().collect(),
@@ -166,8 +192,8 @@ fn planned(
     })
 }
 
-/// Runs the last setting of the first command under another name as well: where numbers are swept,
-/// it is the shortest, mostly, and so the one in which noise shows most.
+/// Adds the last setting of the first command again under another name: in a sweep it is usually the shortest, so
+/// noise shows most.
 fn add_control(plan: &mut Plan, settings: usize) {
     let Some(of) = settings.checked_sub(1).and_then(|at| plan.cells.get(at).map(|of| (at, of)))
     else {
@@ -178,7 +204,7 @@ fn add_control(plan: &mut Plan, settings: usize) {
     plan.cells.push(control);
 }
 
-/// A name for a folder: that of the first program.
+/// Returns a folder name: that of the first program.
 fn name_of(commands: &[String]) -> String {
     let first = commands.first().and_then(|command| program(command));
     let first = first.unwrap_or_default();
@@ -192,7 +218,7 @@ fn name_of(commands: &[String]) -> String {
     if name.is_empty() { "commands".into() } else { name }
 }
 
-/// The program that a command starts, as far as that can be told from its first word.
+/// Returns the program that a command starts, as far as its first word shows it.
 fn program(command: &str) -> Option<PathBuf> {
     let words = lines::words(command.as_bytes()).ok()?;
     let first = words.into_iter().next()?.into_string().ok()?;
@@ -220,8 +246,9 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::bench::asked::{What, asked};
-    use crate::options::bench::TABLE;
+    use crate::commands::bench::TABLE;
+    use crate::commands::bench::asked::What;
+    use crate::commands::bench::read::asked;
 
     fn read(words: &[&str]) -> Result<Plan, String> {
         let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
@@ -229,7 +256,7 @@ mod tests {
         let asked = asked(&typed)?;
         match &asked.what {
             What::Commands(commands) => plan(commands, &asked),
-            What::Campaign(_) => Err("a campaign".into()),
+            What::Campaign(_) | What::Print(_) => Err("a campaign".into()),
         }
     }
 
@@ -253,7 +280,7 @@ mod tests {
         ])
         .unwrap();
         assert_eq!((plan.name.as_str(), plan.x_name.as_deref()), ("cp", Some("jobs")));
-        let told: Vec<_> = plan
+        let cells: Vec<_> = plan
             .cells
             .iter()
             .map(|one| {
@@ -261,25 +288,50 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            cells,
             [
                 (0, "copy size=a", Some(1.0), "cp -j1 a"),
                 (1, "copy size=a", Some(4.0), "cp -j4 a"),
                 (2, "copy size=b", Some(1.0), "cp -j1 b"),
                 (3, "copy size=b", Some(4.0), "cp -j4 b"),
-                (4, "mv a", Some(1.0), "mv a"),
-                (5, "mv a", Some(4.0), "mv a"),
-                (6, "mv b", Some(1.0), "mv b"),
-                (7, "mv b", Some(4.0), "mv b"),
-                (8, "copy size=b", Some(4.0), "cp -j4 b"),
+                (4, "mv a", None, "mv a"),
+                (5, "mv b", None, "mv b"),
+                (6, "copy size=b", Some(4.0), "cp -j4 b"),
             ]
         );
-        assert_eq!(plan.cells[8].cell.control_of, Some(3));
+        assert_eq!(plan.cells[6].cell.control_of, Some(3));
         assert_eq!(plan.setup, ["make a", "make b"]);
         assert_eq!(plan.cells[2].prepare, [Action::Shell("reset b".into())]);
         assert_eq!(plan.cells[4].launch.argv, ["sh", "-c", "mv a"]);
         let programs: Vec<&str> = plan.programs.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(programs, ["cp", "mv"]);
+    }
+
+    #[test]
+    fn a_command_without_the_parameter_is_run_once() {
+        let plan_of = |words: &[&str]| {
+            let plan = read(words).unwrap();
+            let cells = plan.cells.iter().map(|one| (one.cell.command.clone(), one.cell.x));
+            (plan.x_name.clone(), cells.collect::<Vec<_>>(), plan.left_out.clone())
+        };
+        let (x_name, cells, left_out) =
+            plan_of(&["--no-control", "-L", "jobs", "1,4", "cp -r a b", "cp -j{jobs} a b"]);
+        assert_eq!((x_name.as_deref(), left_out.len()), (Some("jobs"), 0));
+        let cell = |command: &str, x| (command.to_owned(), x);
+        assert_eq!(
+            cells,
+            [cell("cp -r a b", None), cell("cp -j1 a b", Some(1.0)), cell("cp -j4 a b", Some(4.0))]
+        );
+        // No command uses it: nothing is swept, which is reported.
+        let (x_name, cells, left_out) = plan_of(&["-L", "jobs", "1,4", "cp -r a b"]);
+        assert_eq!((x_name, cells.len()), (None, 1));
+        assert_eq!(left_out, ["the values of jobs: no command has {jobs} in it"]);
+        // A parameter of `--prepare` belongs to its command.
+        let (_, cells, _) = plan_of(&["--no-control", "-L", "n", "1,2", "-p", "set {n}", "cp a b"]);
+        assert_eq!(cells, [cell("cp a b", Some(1.0)), cell("cp a b", Some(2.0))]);
+        let many = (0..120).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+        let too_many = ["-L", "a", &many, "-L", "b", &many, "cp {a} {b}"];
+        assert!(read(&too_many).unwrap_err().contains("more than 10000 commands"));
     }
 
     #[test]
@@ -297,8 +349,8 @@ mod tests {
     #[test]
     fn one_for_all_or_one_for_each() {
         let plan = read(&["-p", "x", "-C", "1", "-C", "2", "a", "b"]).unwrap();
-        let told = plan.cells.iter().map(|one| (one.prepare.len(), one.conclude[0].as_str()));
-        assert_eq!(told.collect::<Vec<_>>(), [(1, "1"), (1, "2"), (1, "1")]);
+        let commands = plan.cells.iter().map(|one| (one.prepare.len(), one.conclude[0].as_str()));
+        assert_eq!(commands.collect::<Vec<_>>(), [(1, "1"), (1, "2"), (1, "1")]);
         for (words, said) in [
             (vec!["-p", "x", "-p", "y", "a", "b", "c"], "once for each command"),
             (vec!["-n", "x", "-n", "y", "a"], "--command-name is given 2 times, for 1 commands"),

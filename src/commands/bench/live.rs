@@ -1,42 +1,43 @@
-//! What happens while a campaign runs: one line on a terminal, and a sentence for what fails, each
-//! once.
+//! Progress of a campaign: one line on a terminal, and a message for each failure, without repetitions.
 
 use crate::number;
 use crate::show::output;
+use crate::show::progress::{Form, Progress};
 use hakobu_lab::campaign::run::Event;
 use hakobu_lab::results::Cell;
 use hakobu_sys::terminal;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 
-/// The line.
+/// The progress line.
 pub struct Live {
     quiet: bool,
-    is_terminal: bool,
+    /// One line shows the progress.
+    interactive: bool,
     drawn: bool,
-    /// Problems that were told.
-    told: BTreeSet<String>,
-    /// What the last run took.
+    /// Problems already reported.
+    reported: BTreeSet<String>,
+    /// Duration of the last run.
     last: String,
+    progress: Progress,
 }
 
 impl Live {
-    /// Nothing is shown yet; `quiet`: nor ever.
-    pub fn new(quiet: bool) -> Live {
+    /// Makes an empty line; with `quiet` it stays empty. `interactive`: whether one line shows the progress; `None`:
+    /// on a terminal.
+    pub fn new(quiet: bool, interactive: Option<bool>) -> Live {
         Live {
             quiet,
-            is_terminal: io::stderr().is_terminal(),
+            interactive: interactive.unwrap_or_else(|| io::stderr().is_terminal()),
             drawn: false,
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
             last: String::new(),
+            progress: Progress::start(Form::Asked, |_| {}),
         }
     }
 
-    /// Shows what happened.
+    /// Shows an event.
     pub fn show(&mut self, event: &Event<'_>) {
-        if self.quiet {
-            return;
-        }
         match event {
             Event::Data(name) => self.draw(&format!("data set {name}")),
             Event::Setup(command) => self.draw(&format!("setup: {command}")),
@@ -49,29 +50,30 @@ impl Live {
             Event::Ended { cell, run } => {
                 self.last = format!("last {:.3} s", run.wall_s);
                 if let Some(problem) = &run.problem {
-                    self.tell(&format!("{}: {problem}", name(cell)));
+                    self.report(&format!("{}: {problem}", name(cell)));
                 }
             }
-            Event::Teardown(why) => self.tell(&format!("cleanup: {why}")),
+            Event::Teardown(why) => self.report(&format!("cleanup: {why}")),
         }
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn end(&mut self) {
         if std::mem::take(&mut self.drawn) {
             output::error_text("\r\x1b[K");
         }
     }
 
-    fn tell(&mut self, message: &str) {
-        if self.told.insert(message.to_owned()) {
+    fn report(&mut self, message: &str) {
+        if !self.quiet && self.reported.insert(message.to_owned()) {
             self.end();
             output::message(message);
         }
     }
 
     fn draw(&mut self, text: &str) {
-        if !self.is_terminal {
+        self.progress.says(text);
+        if self.quiet || !self.interactive {
             return;
         }
         let columns = terminal::columns(io::stderr()).unwrap_or(80);
@@ -82,13 +84,13 @@ impl Live {
     }
 }
 
-/// What a cell is called in a sentence.
+/// Returns the name of a cell in messages.
 fn name(cell: &Cell) -> String {
     let swept = cell.x.map_or(String::new(), |x| format!(" @{x}"));
     format!("{}{swept}", cell.series)
 }
 
-/// How far it is, in one line; the most telling first.
+/// Returns the progress in one line, the most important part first.
 fn words(cell: &Cell, warmup: bool, done: usize, most: usize, at_s: f64, last: &str) -> String {
     let mut out = format!(
         "run {} of at most {}",
@@ -109,7 +111,7 @@ fn words(cell: &Cell, warmup: bool, done: usize, most: usize, at_s: f64, last: &
     out
 }
 
-/// A time for people: `42 s`, `3 min`, `1.5 h`.
+/// Formats a time: `42 s`, `3 min`, `1.5 h`.
 fn time(seconds: f64) -> String {
     match seconds {
         ..90.0 => format!("{seconds:.0} s"),

@@ -1,10 +1,10 @@
-//! `--only`: some of the cells of a plan.
+//! `--only`: selects some of the cells of a plan.
 
 use hakobu_lab::campaign::Plan;
 
-/// Keeps the cells that a list names: by number (as `--dry-run` shows them), by a range of these, by
-/// the name of their series, or by one with a swept number (`rsync@4`). A control stays with what
-/// it repeats. Those that stay are numbered anew.
+/// Keeps the cells in a list: by number (as `--dry-run` shows them), range of numbers, name of their series, or
+/// series with a swept number (`rsync@4`). A control is kept with the cell that it repeats. The remaining cells are
+/// renumbered.
 pub fn keep(plan: &mut Plan, wanted: &str) -> Result<(), String> {
     let mut keep = vec![false; plan.cells.len()];
     for word in wanted.split(',').map(str::trim).filter(|word| !word.is_empty()) {
@@ -74,8 +74,8 @@ mod tests {
     fn kept(wanted: &str) -> Result<Vec<(u32, String, Option<u32>)>, String> {
         let mut plan = plan();
         keep(&mut plan, wanted)?;
-        let told = plan.cells.into_iter().map(|one| one.cell);
-        Ok(told
+        let cells = plan.cells.into_iter().map(|one| one.cell);
+        Ok(cells
             .map(|cell| (cell.id, format!("{}@{}", cell.series, cell.x.unwrap()), cell.control_of))
             .collect())
     }

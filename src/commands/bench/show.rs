@@ -1,33 +1,50 @@
-//! A plan as text, and the report at the end.
+//! Text of a plan, and the final report.
 
 use crate::number;
-use hakobu_lab::analysis::analyse;
+use hakobu_lab::analysis::{Baseline, Lang, analyse};
 use hakobu_lab::campaign::run::{first_block, runs_max};
 use hakobu_lab::campaign::{Action, Check, Plan, Planned};
-use hakobu_lab::report::terminal::terminal;
+use hakobu_lab::report::terminal::{Look, terminal};
 use hakobu_lab::results::Results;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 
-/// Characters of a line where nobody knows how many fit.
+/// Default number of characters per line.
 const COLUMNS: usize = 100;
 
-/// The report about results, for standard output.
-pub fn report(results: &Results, no_color: bool) -> String {
-    let (columns, color) = screen(no_color);
-    terminal(results, &analyse(results), columns, color)
+/// Returns the report about results, for standard output. Width and colours are those of the terminal, unless `look`
+/// overrides them.
+///
+/// # Errors
+/// No setting is the baseline.
+pub fn report(
+    results: &Results,
+    look: &Look,
+    baseline: Option<&Baseline>,
+) -> Result<String, String> {
+    let mut analysis = analyse(results);
+    if let Some(baseline) = baseline {
+        analysis.compare_with(results, baseline, Lang::En)?;
+    }
+    Ok(terminal(results, &analysis, look))
 }
 
-/// How many characters a line of standard output has, and whether it may have colours.
+/// Returns the number of characters per line of standard output, and whether it may have colours.
 pub fn screen(no_color: bool) -> (usize, bool) {
     let is_terminal = io::stdout().is_terminal();
-    // https://no-color.org: any text in it switches colours off.
+    // https://no-color.org: any non-empty value disables colours.
     let is_plain = std::env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty());
     let columns = hakobu_sys::terminal::columns(io::stdout()).filter(|_| is_terminal);
     (columns.unwrap_or(COLUMNS), is_terminal && !no_color && !is_plain)
 }
 
-/// What would be run.
+/// Returns the appearance of a report on standard output.
+pub fn look(no_color: bool) -> Look {
+    let (columns, color) = screen(no_color);
+    Look::new(columns, color)
+}
+
+/// Returns the commands that would be run.
 pub fn plan(plan: &Plan) -> String {
     let mut out = format!("{}: {}\n", plan.name, plan.title);
     if !plan.question.is_empty() {
@@ -112,7 +129,7 @@ fn cell(planned: &Planned, out: &mut String) {
 
 fn words(action: &Action) -> String {
     match action {
-        Action::Empty(folder) => format!("empty {}", folder.display()),
+        Action::Empty { own, below } => format!("empty {}", own.join(below).display()),
         Action::Cold(path) => format!("{} out of the page cache", path.display()),
         Action::Warm(path) => format!("{} into the page cache", path.display()),
         Action::Sync => "write everything back".into(),

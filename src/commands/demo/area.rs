@@ -1,45 +1,48 @@
-//! Where the demonstration works, and on what: a folder of its own that is removed afterwards, and
-//! files that look random and are the same at every run.
+//! Working folder and data of the demonstration: a private folder that is removed afterwards, and files with
+//! reproducible pseudo-random content.
 
 use crate::number;
+use hakobu_core::error::{Cause, quoted};
+use hakobu_lab::campaign::own::{Mark, Own};
 use hakobu_sys::{AsFd, volume};
-use hakobu_transfer::error::{Cause, quoted};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Files of one folder.
+/// Number of files per folder.
 const FOLDER_FILES: u64 = 100;
-/// Content is made and written in pieces of this size.
+/// Bytes generated and written at once.
 const PIECE_BYTES: u64 = 256 << 10;
-/// How often the bytes are there at once: files, store, copy.
+/// Number of copies on disk at once: files, store, copy.
 const COPIES: u64 = 3;
-/// What a small file and its entry may take of a volume beyond its bytes.
+/// Bytes that a small file and its entry may use in addition to its content.
 const ENTRY_BYTES: u64 = 8192;
 
-/// A folder of its own, open to this user alone. Removed when dropped, unless it is kept.
+/// A private folder. Removed on drop, unless it is kept.
 pub struct Area {
     dir: PathBuf,
-    keep: bool,
+    /// Removes the folder; `None` once it is removed or kept.
+    own: Option<Own>,
 }
 
 impl Area {
-    /// Makes it, in `TMPDIR` or `/tmp`.
+    /// Creates the folder, in `TMPDIR` or `/tmp`.
     ///
     /// # Errors
-    /// The sentence: it cannot be made.
+    /// A sentence: it cannot be created.
     pub fn make() -> Result<Area, String> {
         let asked = std::env::temp_dir();
         let failed = |error| format!("cannot make a folder in {}: {}", quoted(&asked), why(error));
-        // A name with a colon before its first slash would be another machine's.
+        // A name with a colon before its first slash would mean another machine.
         let parent = asked.canonicalize().map_err(failed)?;
         for attempt in 0.. {
             let dir = parent.join(format!("hakobu-demo-{}-{attempt}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&dir) {
                 Ok(()) => {
-                    let area = Area { dir, keep: false };
+                    let own = Some(Own::claim(&dir, Mark::Inside)?);
+                    let area = Area { dir, own };
                     fs::create_dir(area.files()).map_err(failed)?;
                     fs::create_dir(area.store()).map_err(failed)?;
                     return Ok(area);
@@ -51,28 +54,28 @@ impl Area {
         Err(failed(io::ErrorKind::AlreadyExists.into()))
     }
 
-    /// The files that are made.
+    /// Returns the folder of generated files.
     pub fn files(&self) -> PathBuf {
         self.dir.join("files")
     }
 
-    /// What the server serves.
+    /// Returns the folder of the server.
     pub fn store(&self) -> PathBuf {
         self.dir.join("store")
     }
 
-    /// The files that came back.
+    /// Returns the folder of downloaded files.
     pub fn copy(&self) -> PathBuf {
         self.dir.join("copy")
     }
 
-    /// Looks whether everything will fit.
+    /// Checks that everything will fit.
     ///
     /// # Errors
-    /// The sentence, with the way out.
+    /// A sentence, with a workaround.
     pub fn has_room(&self, data: &Data) -> Result<(), String> {
         let Ok(room) = File::open(&self.dir).and_then(|dir| volume::space(dir.as_fd())) else {
-            return Ok(()); // writing will tell
+            return Ok(()); // a failure shows when writing
         };
         let one = data.bytes().unwrap_or(u64::MAX);
         let entries = data.count().saturating_mul(ENTRY_BYTES);
@@ -88,29 +91,25 @@ impl Area {
         ))
     }
 
-    /// Leaves it where it is; its path.
+    /// Keeps the folder and returns its path.
     pub fn keep(mut self) -> PathBuf {
-        self.keep = true;
+        self.own = None;
         self.dir.clone()
     }
 
-    /// Removes it.
+    /// Removes the folder.
     ///
     /// # Errors
-    /// The sentence: what is left, and why.
+    /// A sentence: the path that is left, and the cause.
     pub fn remove(mut self) -> Result<(), String> {
-        self.keep = true;
-        fs::remove_dir_all(&self.dir)
-            .map_err(|error| format!("cannot remove {}: {}", quoted(&self.dir), why(error)))
+        self.own.take().map_or(Ok(()), Own::remove)
     }
 }
 
 impl Drop for Area {
     fn drop(&mut self) {
-        if !self.keep {
-            // Nobody is there any more who could be told.
-            let _ = fs::remove_dir_all(&self.dir);
-        }
+        // A failure cannot be reported here.
+        let _ = self.own.take().map(Own::remove);
     }
 }
 
@@ -118,14 +117,14 @@ fn why(error: io::Error) -> Cause {
     Cause::System(error)
 }
 
-/// The files to make: many small ones and one large one.
+/// The files to generate: many small ones and one large one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// How many small ones.
+    /// Number of small files.
     pub files: u64,
-    /// Bytes of each of them.
+    /// Bytes of each small file.
     pub file_bytes: u64,
-    /// Bytes of the large one; 0: there is none.
+    /// Bytes of the large file; 0: none.
     pub large_bytes: u64,
 }
 
@@ -136,20 +135,20 @@ impl Default for Data {
 }
 
 impl Data {
-    /// How many files there are.
+    /// Returns the number of files.
     pub fn count(&self) -> u64 {
         self.files + u64::from(self.large_bytes > 0)
     }
 
-    /// Bytes of all of them, where they can be counted.
+    /// Returns the total bytes; `None` on overflow.
     pub fn bytes(&self) -> Option<u64> {
         self.files.checked_mul(self.file_bytes)?.checked_add(self.large_bytes)
     }
 
-    /// Makes them in a folder that is there, until `stop` is set.
+    /// Generates them in an existing folder, until `stop` is set.
     ///
     /// # Errors
-    /// The sentence: what cannot be written, or that it was stopped.
+    /// A sentence: a file that cannot be written, or that it was stopped.
     pub fn make(&self, dir: &Path, stop: &AtomicBool) -> Result<(), String> {
         let failed = |path: &Path| {
             let path = quoted(path);
@@ -174,7 +173,7 @@ impl Data {
 
 fn write(path: &Path, seed: u64, bytes: u64, stop: &AtomicBool) -> io::Result<()> {
     let mut file = File::create_new(path)?;
-    // Streams of neighbouring seeds must not be one stream, shifted by a step.
+    // Streams of neighbouring seeds must not be the same stream shifted by a step.
     let mut state = mixed(seed.wrapping_add(1));
     let mut piece = vec![0; PIECE_BYTES.min(bytes) as usize];
     let mut left = bytes;
@@ -212,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_generator_is_the_published_one() {
-        // The first numbers of SplitMix64 from seed 0, as its reference implementation has them.
+        // The first numbers of SplitMix64 from seed 0, by its reference implementation.
         let (mut piece, mut state) = ([0; 16], 0);
         fill(&mut piece, &mut state);
         assert_eq!(piece[..8], 0xe220_a839_7b1d_cdaf_u64.to_le_bytes());

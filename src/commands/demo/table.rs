@@ -1,4 +1,4 @@
-//! The table of totals: one row for each step, told when it is over.
+//! The table of totals: one row for each finished step.
 
 use crate::number::grouped;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 /// The names of the columns.
 pub const HEAD: &str = "step                files            bytes  seconds      MB/s  requests\n";
 
-/// What a step did.
+/// Totals of a step.
 pub struct Row {
     /// Its name.
     pub step: &'static str,
-    /// Files that were made, moved or compared.
+    /// Number of files made, moved or compared.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
     /// Wall time.
     pub took: Duration,
-    /// Requests that the store answered; `None` where it was not asked.
+    /// Requests that the store answered; `None` if the step made none.
     pub requests: Option<u64>,
 }
 
-/// A row as a line. MB are 1,000,000 bytes; what took no time or moved nothing has no rate.
+/// Returns a row as a line. MB are 1,000,000 bytes; a step without duration or bytes has no rate.
 pub fn line(row: &Row) -> String {
     let seconds = row.took.as_secs_f64();
     let rate = match row.bytes > 0 && seconds > 0.0 {

@@ -1,6 +1,7 @@
-//! `hakobu du` of `s3://`: sizes and numbers of objects, of every prefix or of the arguments alone.
+//! `hakobu du` of `s3://`: sizes and numbers of objects, for every prefix or for the arguments only.
 
-use super::Unit;
+use super::options::TABLE;
+use super::plan::{self, Unit};
 use crate::commands::tool;
 use crate::exit;
 use crate::number::ceiled;
@@ -9,15 +10,18 @@ use crate::options::Typed;
 use crate::show::escape::Escape;
 use crate::show::json::{Paths, push_line};
 use crate::show::output::Output;
-use hakobu_transfer::location::S3Url;
+use hakobu_s3::{Error, Kind, Store};
+use hakobu_sys::below::split;
+use hakobu_transfer::location::{S3Url, s3_path};
 use hakobu_transfer::object::Entry;
-use hakobu_transfer::object::list::{self, Pattern, StoreQuery, Trouble};
-use hakobu_transfer::s3::{Error, Store};
+use hakobu_transfer::object::list::{self, Choice, Scope, StoreQuery};
+use hakobu_transfer::policy::filter::{Filter, FilterError};
 use serde::Serialize;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-/// What was asked for.
+/// The parsed command line.
 #[derive(Debug)]
 pub struct Plan {
     asked: Asked,
@@ -29,13 +33,14 @@ pub struct Plan {
     counts: bool,
     end: u8,
     json: bool,
+    filter: Option<Arc<Filter>>,
     places: Vec<(OsString, S3Url)>,
 }
 
-/// Reads a command line whose paths are all in S3.
+/// Parses a command line whose paths are all in S3.
 ///
 /// # Errors
-/// What is wrong with it.
+/// An invalid command line.
 pub fn plan(typed: &Typed) -> Result<Plan, String> {
     let places = typed.paths.iter().map(|path| {
         let url = objects::url(path)?;
@@ -44,46 +49,21 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
             false => Ok((path.clone(), url)),
         }
     });
-    let mut plan = Plan {
-        asked: Asked::default(),
-        unit: Unit::Bytes(1024),
-        all: false,
-        depth_max: None,
-        total: false,
-        counts: false,
-        end: b'\n',
-        json: false,
-        places: places.collect::<Result<_, String>>()?,
+    let places = places.collect::<Result<_, String>>()?;
+    TABLE.check_places(typed, true, true)?;
+    let read = TABLE.read(typed, plan::Plan::default())?;
+    let plan = Plan {
+        asked: read.objects,
+        unit: read.unit,
+        all: read.options.files,
+        depth_max: read.levels,
+        total: read.total,
+        counts: read.counts,
+        end: read.end,
+        json: read.json,
+        filter: read.filters.of_objects()?,
+        places,
     };
-    for given in &typed.options {
-        if plan.asked.take(given)? {
-            continue;
-        }
-        match given.name {
-            "summarize" => plan.depth_max = Some(0),
-            "all" => plan.all = true,
-            "max-depth" => {
-                let depth = given.value.to_str().and_then(|text| text.parse().ok());
-                plan.depth_max = Some(depth.ok_or_else(|| {
-                    format!("--max-depth={}: give a number", given.value.display())
-                })?);
-            }
-            "total" => plan.total = true,
-            "human-readable" => plan.unit = Unit::Human,
-            "bytes" => plan.unit = Unit::Bytes(1),
-            "k" => plan.unit = Unit::Bytes(1 << 10),
-            "m" => plan.unit = Unit::Bytes(1 << 20),
-            // Objects have no other size than that of their contents.
-            "apparent-size" => {}
-            "objects" => plan.counts = true,
-            "null" => plan.end = 0,
-            "json" => plan.json = true,
-            name => {
-                let dashes = if name.len() == 1 { "-" } else { "--" };
-                return Err(format!("{dashes}{name} is not built for s3://"));
-            }
-        }
-    }
     if plan.all && plan.depth_max == Some(0) {
         return Err("-s and -a contradict each other: one line in all, or one for each".into());
     }
@@ -104,12 +84,12 @@ impl Sum {
     }
 }
 
-/// Prefixes that are open while a sorted listing goes through them: as many as the tree is deep.
+/// Open prefixes of a sorted listing: as many as the depth of the tree.
 struct Tree<'a> {
     plan: &'a Plan,
     out: &'a Output,
     bucket: &'a str,
-    /// Where names begin.
+    /// Common prefix of the names.
     root: Vec<u8>,
     /// Lengths of the open prefixes' names, outermost first, and their sums.
     open: Vec<(usize, Sum)>,
@@ -122,7 +102,7 @@ impl Tree<'_> {
     fn take(&mut self, entry: &Entry) {
         let name = &entry.name;
         let sum = Sum { bytes: entry.meta.size, objects: 1 };
-        let folder = name.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+        let folder = split(name).0.len();
         while self
             .open
             .last()
@@ -163,8 +143,8 @@ impl Tree<'_> {
     }
 
     fn line(&self, name: &[u8], sum: Sum) {
-        let url = [b"s3://", self.bucket.as_bytes(), b"/", &self.root, name].concat();
-        self.out.write(&line(self.plan, self.out, &url, sum));
+        let url = s3_path(self.bucket, &[&self.root, name]);
+        self.out.write(&line(self.plan, self.out, url.as_os_str().as_bytes(), sum));
     }
 }
 
@@ -203,7 +183,7 @@ fn line(plan: &Plan, out: &Output, name: &[u8], sum: Sum) -> Vec<u8> {
     text
 }
 
-/// Counts what the plan names; the exit code.
+/// Counts the arguments of a plan; returns the exit code.
 pub fn measure(plan: &Plan) -> u8 {
     let store = match tool::open(&plan.asked) {
         Ok(store) => store,
@@ -224,12 +204,12 @@ pub fn measure(plan: &Plan) -> u8 {
         out.write(&line(plan, &out, b"total", sum));
     }
     if plan.asked.stat {
-        tool::tell_requests(&store);
+        tool::print_requests(&store);
     }
     tool::close(&out, code)
 }
 
-/// Whether a key is the one that was typed, or lies below it as a folder: `p2` does not for `p`.
+/// Returns whether a key is the typed one or is below it as a folder: `p2` is not below `p`.
 fn is_below(key: &[u8], typed: &[u8]) -> bool {
     let rest = key.strip_prefix(typed);
     rest.is_some_and(|rest| {
@@ -244,18 +224,9 @@ fn place(
     url: &S3Url,
     out: &Output,
 ) -> Result<Sum, Error> {
-    let pattern = Pattern::parse(&url.key).filter(|_| !plan.asked.is_raw());
-    let (root, narrowed) = match &pattern {
-        Some(pattern) => {
-            let root = pattern.root().to_vec();
-            let narrowed = pattern.literal()[root.len()..].to_vec();
-            (root, narrowed)
-        }
-        None => {
-            let at = url.key.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
-            (url.key[..at].to_vec(), url.key[at..].to_vec())
-        }
-    };
+    let Scope { prefix: root, narrowed, pattern } = Scope::of(&url.key, plan.asked.is_raw());
+    let invalid = |why: FilterError| Error::new(Kind::Invalid, "", why.to_string());
+    let mut choice = Choice::new(&root, pattern.clone(), plan.filter.as_ref()).map_err(invalid)?;
     let summed = plan.depth_max == Some(0);
     let query = StoreQuery {
         prefix: root.clone(),
@@ -267,21 +238,21 @@ fn place(
     let mut listing = list::store(store, &url.bucket, query);
     let (open, name, whole) = (Vec::new(), Vec::new(), Sum::default());
     let mut tree = Tree { plan, out, bucket: &url.bucket, root: root.clone(), open, name, whole };
-    let mut key = root;
+    let (mut key, mut found) = (root, url.key.is_empty());
     while let Some(page) = listing.page() {
         for item in page {
             let entry = match item {
                 Ok(entry) => entry,
-                Err(Trouble::Failed(error)) => return Err(error),
-                Err(Trouble::Problem { .. }) => continue,
+                Err(trouble) => return Err(trouble.into_error()),
             };
             key.truncate(tree.root.len());
             key.extend_from_slice(&entry.name);
-            let counts = match &pattern {
-                Some(pattern) => pattern.matches(&key),
+            let meant = match &pattern {
+                Some(_) => choice.matches(&entry.name),
                 None => is_below(&key, &url.key),
             };
-            if !counts {
+            found |= meant;
+            if !meant || choice.hides(&entry.name) {
                 continue;
             }
             match summed {
@@ -289,6 +260,9 @@ fn place(
                 false => tree.take(&entry),
             }
         }
+    }
+    if !found {
+        return Err(Error::new(Kind::NotFound, "", "there is no such object or prefix"));
     }
     while !tree.open.is_empty() {
         tree.close();
@@ -301,8 +275,7 @@ fn place(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::du::TABLE;
-    use hakobu_transfer::unit::{Kind, Time};
+    use hakobu_core::unit::{Kind, Meta, Time};
 
     fn planned(line: &str) -> Result<Plan, String> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
@@ -338,7 +311,7 @@ mod tests {
             ("b0", "0"),
             ("c//x", "2"),
         ] {
-            let meta = list::bare_meta(Kind::File, 10, Time::default());
+            let meta = Meta::bare(Kind::File, 10, Time::default());
             tree.take(&Entry { name: name.as_bytes().into(), meta, etag: "".into() });
             assert_eq!(tree.open.len().to_string(), open, "{name}");
         }

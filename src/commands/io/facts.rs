@@ -1,10 +1,10 @@
 //! What is said of a run besides what it measured.
 
-use crate::instance;
+use crate::ec2;
+use hakobu_io::layout::Layout;
+use hakobu_io::output::{Facts, disks::DiskUse};
+use hakobu_io::spec::Request;
 use hakobu_lab::campaign::run::fingerprint;
-use hakobu_lab::io::lay::Layout;
-use hakobu_lab::io::output::{Facts, disks::DiskUse};
-use hakobu_lab::io::spec::Request;
 use hakobu_lab::results::Machine;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub const PROGRAM: &str = concat!("hakobu-", env!("CARGO_PKG_VERSION"));
 
 /// The machine with the places where files lie.
 pub fn machine(layout: &Layout) -> Machine {
-    fingerprint::machine(&places(layout), instance::kind())
+    fingerprint::machine(&places(layout), ec2::kind())
 }
 
 /// Gathers it, of what has been measured until now.

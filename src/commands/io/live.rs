@@ -1,13 +1,15 @@
 //! What is shown while jobs run: fio's line on a terminal, and from time to time, if that is asked
 //! for, what was measured so far.
 
-use crate::show::output;
-use hakobu_lab::io::lay::Layout;
-use hakobu_lab::io::output::live::{Seen, Whole, line};
-use hakobu_lab::io::run::Progress;
-use hakobu_lab::io::spec::{Eta, Request};
+use crate::show::{output, progress};
+use hakobu_io::layout::Layout;
+use hakobu_io::output::live::{Seen, Whole, line};
+use hakobu_io::run::Progress;
+use hakobu_io::spec::{Eta, Request};
 use hakobu_sys::terminal;
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Between two lines.
@@ -25,6 +27,8 @@ pub struct Live<'a> {
     drawn: bool,
     /// Reports that were due.
     reports: u32,
+    /// SIGUSR1 came.
+    asked: Arc<AtomicBool>,
 }
 
 impl<'a> Live<'a> {
@@ -46,6 +50,7 @@ impl<'a> Live<'a> {
             has_line,
             drawn: false,
             reports: 0,
+            asked: progress::asked(),
         }
     }
 
@@ -57,9 +62,16 @@ impl<'a> Live<'a> {
 
     /// Draws the line; whether a report is due (`status_interval`): then the line is away.
     pub fn show(&mut self, progress: &Progress) -> bool {
-        if self.has_line {
+        let asked = self.asked.swap(false, Ordering::Relaxed);
+        if self.has_line || asked {
             let text = line(&self.request.jobs, &self.whole, progress, &mut self.seen);
-            self.draw(&text);
+            match asked {
+                true => {
+                    self.end();
+                    output::message(text.trim());
+                }
+                false => self.draw(&text),
+            }
         }
         let Some(interval) = self.request.status_interval else { return false };
         let due = progress.elapsed >= interval * (self.reports + 1);

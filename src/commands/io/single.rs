@@ -2,16 +2,18 @@
 
 use super::facts::{PROGRAM, facts, machine};
 use super::live::Live;
+use crate::commands::watch::files::{is_stdout, write_file};
 use crate::show::output::{self, Output};
 use crate::{exit, signals};
-use hakobu_lab::io::lay::{Layout, Safety, lay};
-use hakobu_lab::io::output::disks::Disks;
-use hakobu_lab::io::output::{json, logs, normal};
-use hakobu_lab::io::run::run as run_jobs;
-use hakobu_lab::io::spec::{Format, Request};
-use hakobu_lab::io::sweep::precondition;
-use hakobu_lab::io::{Job, Outcome};
-use hakobu_transfer::error::{Cause, quoted};
+use hakobu_core::error::{Cause, quoted};
+use hakobu_io::layout::{Layout, Safety, lay_out};
+use hakobu_io::output::disks::Disks;
+use hakobu_io::output::{json, logs, normal};
+use hakobu_io::run::{self, run as run_jobs};
+use hakobu_io::spec::{Format, Request};
+use hakobu_io::{Job, Outcome};
+use hakobu_lab::sweep::precondition;
+use hakobu_sys::links::Links;
 use hakobu_transfer::run::Control;
 use std::time::Instant;
 
@@ -29,8 +31,8 @@ pub fn run(request: &Request) -> Result<u8, String> {
     }
     // Before anything is measured it is known that the result can be written.
     let report =
-        match &request.output {
-            Some(path) => Some(Output::create(path).map_err(|error| {
+        match request.output.as_ref().filter(|path| !is_stdout(path)) {
+            Some(path) => Some(Output::file(path, false, &Links::Trusted).map_err(|error| {
                 format!("cannot write {}: {}", quoted(path), Cause::System(error))
             })?),
             None => None,
@@ -40,6 +42,7 @@ pub fn run(request: &Request) -> Result<u8, String> {
         // What is written before the run has to be such as may be written to.
         job.rw.writes |= request.precondition;
     }
+    run::check(&jobs)?;
     let Some(layout) = laid(&jobs, &request.safety, &control)? else {
         return Ok(exit::IO_INTERRUPTED);
     };
@@ -64,7 +67,7 @@ pub fn run(request: &Request) -> Result<u8, String> {
 /// # Errors
 /// A sentence.
 pub fn laid(jobs: &[Job], safety: &Safety, control: &Control) -> Result<Option<Layout>, String> {
-    match lay(jobs, safety, &control.flag()) {
+    match lay_out(jobs, safety, &control.flag()) {
         Err(_) if control.is_stopped() => Ok(None),
         laid => laid.map(Some),
     }
@@ -141,7 +144,7 @@ fn measure(
         return Err(format!("cannot write {}: {}", quoted(path), Cause::System(error)));
     }
     for log in logs::logs(jobs, &outcomes) {
-        crate::commands::bench::write_file(&log.path, &log.text)?;
+        write_file(&log.path, &log.text)?;
     }
     Ok(outcomes)
 }

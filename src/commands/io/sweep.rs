@@ -1,23 +1,25 @@
 //! A matrix of settings: files laid out once for all cells, runs interleaved, a record as campaigns
 //! have it, a report.
 
+use super::asked::Asked;
 use super::facts::places;
+use super::options::Word;
 use super::single::{laid, preconditioned, remove};
 use super::table::Table;
-use super::{Asked, Word};
 use crate::commands::bench::{new_folder, now, show};
 use crate::show::output;
-use crate::{exit, instance, places as own_places, signals};
+use crate::{ec2, exit, signals, xdg};
+use hakobu_core::error::{Cause, quoted};
+use hakobu_io::Job;
+use hakobu_io::layout::Layout;
+use hakobu_io::run::check;
+use hakobu_io::spec::{self, Request, lists};
 use hakobu_lab::campaign::Plan;
 use hakobu_lab::campaign::run::{self, Local, fingerprint};
 use hakobu_lab::campaign::tools::line;
-use hakobu_lab::io::Job;
-use hakobu_lab::io::lay::Layout;
-use hakobu_lab::io::spec::{self, Request, lists};
-use hakobu_lab::io::sweep::{Matrix, Setting, plan, settings};
 use hakobu_lab::results::read::read;
 use hakobu_lab::results::store::Store;
-use hakobu_transfer::error::{Cause, quoted};
+use hakobu_lab::sweep::{Matrix, Setting, plan, settings};
 use hakobu_transfer::run::Control;
 use std::path::Path;
 
@@ -54,7 +56,9 @@ fn jobs_of_all(request: &Request) -> Result<Vec<Job>, String> {
     for setting in settings(&request.sweep)? {
         let values: Vec<(&str, &str)> =
             setting.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        for mut job in spec::cell(request, &values)?.jobs {
+        let cell = spec::cell(request, &values)?.jobs;
+        check(&cell)?;
+        for mut job in cell {
             job.rw.writes |= request.precondition;
             if !jobs.contains(&job) {
                 jobs.push(job);
@@ -75,7 +79,7 @@ fn measure(asked: &Asked, jobs: &[Job], layout: &Layout, control: &Control) -> R
     let start = now();
     let folder = match &request.output {
         Some(folder) => folder.clone(),
-        None => new_folder(&own_places::results()?, &plan.name, &start)?,
+        None => new_folder(&xdg::results()?, &plan.name, &start)?,
     };
     let facts = fingerprint::Facts {
         program: concat!("hakobu ", env!("CARGO_PKG_VERSION")).into(),
@@ -84,7 +88,7 @@ fn measure(asked: &Asked, jobs: &[Job], layout: &Layout, control: &Control) -> R
         machine_name: None,
     };
     let probe = Local::new(program.clone(), None, control.flag());
-    let header = fingerprint::header(&plan, &facts, instance::kind, &probe);
+    let header = fingerprint::header(&plan, &facts, ec2::kind, &probe);
     let mut store = Store::open(&folder, &header, &start)?;
     output::message(&format!("results go to {}", quoted(&folder)));
     let mut local = Local::new(program, Some(&folder), control.flag());
@@ -95,10 +99,10 @@ fn measure(asked: &Asked, jobs: &[Job], layout: &Layout, control: &Control) -> R
     table.end();
     drop(store);
     let outcome = outcome?;
-    output::text(&show::report(&read(&folder)?, false));
+    output::text(&show::report(&read(&folder)?, &show::look(false), None)?);
     if outcome.is_stopped() {
         output::message(&format!(
-            "stopped; the same command with --output {} goes on",
+            "stopped; the same command with --output {} continues",
             quoted(&folder)
         ));
         return Ok(exit::IO_INTERRUPTED);

@@ -3,6 +3,7 @@
 
 use crate::number;
 use crate::show::output;
+use crate::show::progress::{Form, Progress};
 use hakobu_lab::analysis::median;
 use hakobu_lab::campaign::Plan;
 use hakobu_lab::campaign::run::Event;
@@ -27,6 +28,7 @@ pub struct Table {
     /// Lines that are drawn.
     drawn: usize,
     told: BTreeSet<String>,
+    progress: Progress,
 }
 
 impl Table {
@@ -51,6 +53,7 @@ impl Table {
             is_terminal: io::stderr().is_terminal(),
             drawn: 0,
             told: BTreeSet::new(),
+            progress: Progress::start(Form::Asked, |_| {}),
         }
     }
 
@@ -67,6 +70,7 @@ impl Table {
                     }
                 };
                 let state = format!("run {} of {most}{left}: {}{swept}", done + 1, cell.group);
+                self.progress.says(&state);
                 self.draw(&state);
             }
             Event::Ended { cell, run } => {

@@ -1,9 +1,9 @@
-//! Names side by side, filled column by column, as many as the terminal's width takes.
+//! Names in columns, filled top to bottom, as many as fit the terminal's width.
 
-/// Columns between two names.
+/// Spaces between two names.
 const GAP: usize = 2;
 
-/// The width of a line: what the environment says, the terminal, or 80.
+/// Returns the width of a line: from the environment, the terminal, or 80.
 pub fn width() -> usize {
     let variable = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     variable
@@ -12,7 +12,7 @@ pub fn width() -> usize {
         .unwrap_or(80)
 }
 
-/// How many characters a name takes, by their number: wide ones count as one.
+/// Returns the number of characters of a name; wide ones count as one.
 fn len(cell: &[u8]) -> usize {
     cell.utf8_chunks().map(|chunk| chunk.valid().chars().count() + chunk.invalid().len()).sum()
 }
@@ -38,7 +38,7 @@ pub fn push(cells: &[Vec<u8>], width: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The fewest rows whose columns fit, and the widths of the columns with their gaps. As in
+/// Returns the minimum number of rows whose columns fit, and the widths of the columns with their gaps. As in
 /// coreutils no column counts as narrower than one letter with its gap, not even the last one.
 fn fit(lens: &[usize], width: usize) -> (usize, Vec<usize>) {
     const LEAST: usize = GAP + 1;

@@ -1,34 +1,34 @@
-//! One entry of a listing: its name, and what else the wanted form needs to know.
+//! One entry of a listing: its name, and the metadata that the requested format needs.
 
-use super::{Hidden, Plan, Sign};
+use super::plan::{Hidden, Plan, Sign};
+use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::dir::Reader;
 use hakobu_sys::{BorrowedFd, meta};
-use hakobu_transfer::unit::{Kind, Meta};
 use std::ffi::{CStr, CString};
 use std::io;
 
 /// One entry.
 pub struct Entry {
-    /// Its name in its directory; of an argument the path as typed.
+    /// Its name in its directory; for an argument the path as typed.
     pub name: CString,
-    /// What `stat` says, where that is needed and could be had.
+    /// Its metadata, if needed and available.
     pub meta: Option<Meta>,
-    /// The type as the directory has it.
+    /// The type from the directory.
     kind: Kind,
 }
 
 impl Entry {
-    /// An entry that was looked at.
+    /// Makes an examined entry.
     pub fn with_meta(name: CString, meta: Meta) -> Entry {
         Entry { name, meta: Some(meta), kind: meta.kind }
     }
 
-    /// Its type, as far as known.
+    /// Returns its type, as far as known.
     pub fn kind(&self) -> Kind {
         self.meta.map_or(self.kind, |meta| meta.kind)
     }
 
-    /// Looks at it if the plan needs more than its name; the error if that fails.
+    /// Examines it if the plan needs more than its name; returns the error if that fails.
     pub fn complete(&mut self, dir: BorrowedFd<'_>, plan: &Plan) -> Option<io::Error> {
         let unsure = self.kind == Kind::Unknown && (plan.recursive || plan.sign == Sign::Slash);
         if !(plan.needs_meta() || plan.inode || unsure) {
@@ -44,7 +44,7 @@ impl Entry {
     }
 }
 
-/// The names of a directory that the plan wants to see.
+/// Returns the names of a directory that the plan shows.
 pub fn read(dir: BorrowedFd<'_>, plan: &Plan) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     let mut add = |name: &CStr, kind| {

@@ -3,8 +3,8 @@
 use super::entry::Entry;
 use crate::commands::tool;
 use crate::show::json::{Paths, kind_word, push_line};
+use hakobu_core::unit::Kind;
 use hakobu_sys::{BorrowedFd, dir, meta};
-use hakobu_transfer::unit::Kind;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -33,7 +33,7 @@ struct MetaFields {
     device: Option<String>,
 }
 
-/// Appends the line of an entry that has this path.
+/// Appends the line of an entry with this path.
 pub fn push(dir: BorrowedFd<'_>, path: &[u8], entry: &Entry, out: &mut Vec<u8>) {
     let link = match entry.kind() {
         Kind::Symlink => dir::read_link(dir, &entry.name).ok(),

@@ -1,21 +1,21 @@
-//! The long form: one line for an entry, columns as wide as their widest cell.
+//! The long format: one line for an entry, columns as wide as their widest cell.
 
 use super::entry::Entry;
-use super::{Plan, name};
+use super::name;
+use super::plan::{Form, Plan};
 use crate::number::ceiled;
 use crate::show::list::mode_text;
+use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_sys::xattr::{self, Named};
 use hakobu_sys::{BorrowedFd, dir, file, meta, user};
-use hakobu_transfer::unit::{Kind, Meta, Time};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::collections::HashMap;
 
-/// Half of a mean Gregorian year: what is older, or in the future, shows its year instead of its
-/// hour.
+/// Half of a mean Gregorian year: older or future times show their year instead of the time of day.
 const RECENT_S: i64 = 31_556_952 / 2;
 
-/// What stays the same from line to line, and the names that were looked up.
+/// State shared by all lines, and the cached names of owners.
 pub struct Long {
     plan: Plan,
     zone: TimeZone,
@@ -23,7 +23,7 @@ pub struct Long {
     groups: HashMap<u32, String>,
 }
 
-/// The cells of one line, but for the name.
+/// The cells of one line, without the name.
 struct Row {
     mode: String,
     links: String,
@@ -35,15 +35,15 @@ struct Row {
 }
 
 impl Long {
-    /// For one run of the command.
+    /// Makes the state of one run of the command.
     pub fn new(plan: &Plan) -> Long {
-        let wanted = plan.form == super::Form::Long;
+        let wanted = plan.form == Form::Long;
         let zone = if wanted { TimeZone::system() } else { TimeZone::UTC };
         Long { plan: plan.clone(), zone, users: HashMap::new(), groups: HashMap::new() }
     }
 
-    /// Appends the lines of entries of one directory. Columns are wide enough for those in `also`,
-    /// too: as in coreutils, arguments that are directories count, although they are not told here.
+    /// Appends the lines of entries of one directory. Columns are wide enough for those in `also`, too: as in
+    /// coreutils, arguments that are directories count, although they are not printed here.
     pub fn push(
         &mut self,
         dir: BorrowedFd<'_>,
@@ -62,7 +62,7 @@ impl Long {
         let (owner, group) = (widest(|row| &row.owner), widest(|row| &row.group));
         let (major, size) = (widest(|row| &row.major), widest(|row| &row.size));
         let time = widest(|row| &row.time);
-        // A device has two numbers where others have their size; both are aligned at the right.
+        // A device has two numbers in place of a size; both are right-aligned.
         let size = if major > 0 { size.max(1) } else { size };
         let inode = name::inode_width(entries);
         for (row, entry) in rows.iter().zip(entries) {
@@ -149,7 +149,7 @@ impl Long {
     }
 }
 
-/// Names stand at the left of their column, numbers at the right.
+/// Returns an owner in its column: names left-aligned, numbers right-aligned.
 fn aligned(owner: &str, width: usize) -> String {
     match owner.bytes().all(|byte| byte.is_ascii_digit()) {
         true => format!("{owner:>width$}"),
@@ -161,7 +161,7 @@ fn first_letter(kind: Kind) -> char {
     mode_text(kind, 0).chars().next().unwrap_or('?')
 }
 
-/// Whether there is more to the permissions than the mode shows.
+/// Returns whether an entry has an ACL beyond its mode.
 fn has_acl(dir: BorrowedFd<'_>, entry: &Entry, meta: &Meta) -> bool {
     if meta.kind == Kind::Symlink {
         return false;
@@ -173,7 +173,7 @@ fn has_acl(dir: BorrowedFd<'_>, entry: &Entry, meta: &Meta) -> bool {
         || (meta.kind == Kind::Dir && named.get(xattr::ACL_DEFAULT, &mut buffer).is_ok())
 }
 
-/// A time as ls(1) has it: the hour where it is recent, else the year.
+/// Returns a time as in ls(1): with the time of day if it is recent, else the year.
 fn time_text(time: Time, now: Time, zone: &TimeZone, full: bool) -> String {
     let Ok(stamp) = Timestamp::new(time.s, time.ns.try_into().unwrap_or(0)) else {
         return time.s.to_string();

@@ -1,21 +1,9 @@
-//! Names as they are shown: as they are, with marks for what is not printable, or quoted for a
-//! shell where that is needed.
+//! Format of names: literal, with marks for unprintable characters, or quoted for a shell if necessary.
 
 use super::entry::Entry;
-use super::{Plan, Sign};
+use super::plan::{Names, Plan, Sign};
 use crate::show::escape::{Escape, push_quoted};
-use hakobu_transfer::unit::Kind;
-
-/// How names are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Names {
-    /// Byte for byte.
-    Literal,
-    /// A question mark for each character that is not printable.
-    Marked(Escape),
-    /// In quotes where a shell needs them.
-    Quoted(Escape),
-}
+use hakobu_core::unit::Kind;
 
 impl Names {
     /// Appends a name.
@@ -44,7 +32,7 @@ fn push_marked(name: &[u8], escape: Escape, out: &mut Vec<u8>) {
             if is_printable(c, escape) {
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
             } else {
-                // One mark for each byte where bytes are all that is known.
+                // One mark for each byte in a locale without UTF-8.
                 let marks = if escape == Escape::Ascii { c.len_utf8() } else { 1 };
                 out.extend(std::iter::repeat_n(b'?', marks));
             }
@@ -53,7 +41,7 @@ fn push_marked(name: &[u8], escape: Escape, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a shell reads the name as it stands.
+/// Returns whether a shell reads the name unchanged.
 fn is_plain(name: &[u8], escape: Escape) -> bool {
     let special = |c| " \t\n!\"$&'()*;<=>?[\\]^`{|}".contains(c);
     let Ok(text) = std::str::from_utf8(name) else { return false };
@@ -62,7 +50,7 @@ fn is_plain(name: &[u8], escape: Escape) -> bool {
         && text.chars().all(|c| !special(c) && is_printable(c, escape))
 }
 
-/// Appends inode number, name and sign of an entry.
+/// Appends inode number, name and type indicator of an entry.
 pub fn push(entry: &Entry, plan: &Plan, inode_width: usize, out: &mut Vec<u8>) {
     if plan.inode {
         push_inode(entry, inode_width, out);
@@ -71,7 +59,7 @@ pub fn push(entry: &Entry, plan: &Plan, inode_width: usize, out: &mut Vec<u8>) {
     push_sign(entry.kind(), entry.meta.map_or(0, |meta| meta.mode), plan.sign, out);
 }
 
-/// How many characters the widest inode number takes.
+/// Returns the number of characters of the widest inode number.
 pub fn inode_width(entries: &[Entry]) -> usize {
     let inodes = entries.iter().filter_map(|entry| entry.meta).map(|meta| meta.ino);
     inodes.max().map_or(1, |inode| inode.to_string().len())
@@ -83,7 +71,7 @@ pub fn push_inode(entry: &Entry, width: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("{inode:>width$} ").as_bytes());
 }
 
-/// Appends the sign of a type.
+/// Appends the indicator of a type.
 pub fn push_sign(kind: Kind, mode: u32, sign: Sign, out: &mut Vec<u8>) {
     match (sign, kind) {
         (Sign::None, _) => {}

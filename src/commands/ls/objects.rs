@@ -1,100 +1,65 @@
-//! `hakobu ls` of `s3://`: buckets, what lies in a prefix, everything below it, what a wildcard
-//! matches. Lines go out as pages come in.
+//! `hakobu ls` of `s3://`: buckets, the entries of a prefix, everything below it, matches of a wildcard. Lines are
+//! written as pages arrive.
 
+mod plan;
 mod rows;
 
+use self::plan::Form;
+pub use self::plan::Plan;
+use super::options::TABLE;
+use super::plan::{Names, Order};
 use crate::commands::tool;
 use crate::exit;
-use crate::objects::{self, Asked};
+use crate::objects::{self};
 use crate::options::Typed;
-use crate::show::escape::Escape;
 use crate::show::output::{self, Output};
-use hakobu_transfer::error::{Cause, quoted};
+use hakobu_core::error::{Cause, quoted};
+use hakobu_core::unit::Kind;
+use hakobu_s3::blocking::with_store;
+use hakobu_s3::ops::{ListQuery, Pages, list_buckets};
+use hakobu_s3::{Error, Store};
 use hakobu_transfer::location::S3Url;
-use hakobu_transfer::object::list::{self, Pattern, StoreQuery, Trouble};
-use hakobu_transfer::s3::blocking::with_store;
-use hakobu_transfer::s3::ops::{ListQuery, list_buckets, list_objects};
-use hakobu_transfer::s3::{Error, Store};
-use hakobu_transfer::unit::Kind;
+use hakobu_transfer::object::list::{self, Choice, Scope, StoreQuery};
 use rows::{Row, Rows};
-use std::ffi::OsString;
 use std::sync::Arc;
 
-/// How lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    /// Time, size, name.
-    Short,
-    /// Storage class and ETag as well.
-    Long,
-    /// JSON lines.
-    Json,
-}
-
-/// What was asked for.
-#[derive(Debug)]
-pub struct Plan {
-    form: Form,
-    recursive: bool,
-    unordered: bool,
-    human: bool,
-    summarize: bool,
-    end: u8,
-    escape: Option<Escape>,
-    asked: Asked,
-    places: Vec<(OsString, S3Url)>,
-}
-
-/// Reads a command line whose paths are all in S3.
+/// Parses a command line whose paths are all in S3.
 ///
 /// # Errors
-/// What is wrong with it.
+/// An invalid command line.
 pub fn plan(typed: &Typed, is_terminal: bool) -> Result<Plan, String> {
     let places = typed.paths.iter().map(|path| Ok((path.clone(), objects::url(path)?)));
-    let mut plan = Plan {
-        form: Form::Short,
-        recursive: false,
-        unordered: false,
-        human: false,
-        summarize: false,
-        end: b'\n',
-        escape: is_terminal.then(Escape::of_locale),
-        asked: Asked::default(),
-        places: places.collect::<Result<_, String>>()?,
+    let places = places.collect::<Result<_, String>>()?;
+    let read = TABLE.read(typed, super::plan::Plan::new(is_terminal))?;
+    // A bucket is listed in one order only.
+    if read.reverse {
+        return Err("-r (--reverse) is not built for s3://; did you mean -R?".into());
+    }
+    TABLE.check_places(typed, true, true)?;
+    let form = match (read.json, read.long) {
+        (true, _) => Form::Json,
+        (false, _) if read.full_path => Form::Urls,
+        (false, true) => Form::Long,
+        (false, false) => Form::Short,
     };
-    let mut json = false;
-    for given in &typed.options {
-        if plan.asked.take(given)? {
-            continue;
-        }
-        match given.name {
-            "l" => plan.form = Form::Long,
-            "recursive" => plan.recursive = true,
-            // A bucket has one order.
-            "reverse" => {
-                return Err("-r (--reverse) is not built for s3://; did you mean -R?".into());
-            }
-            "U" => plan.unordered = true,
-            "human-readable" => plan.human = true,
-            "summarize" => plan.summarize = true,
-            "zero" => (plan.end, plan.escape) = (0, None),
-            "literal" => plan.escape = None,
-            "json" => json = true,
-            // Names are not hidden, and there is one a line.
-            "all" | "almost-all" | "1" => {}
-            name => {
-                let dashes = if name.len() == 1 { "-" } else { "--" };
-                return Err(format!("{dashes}{name} is not built for s3://"));
-            }
-        }
-    }
-    if json {
-        plan.form = Form::Json;
-    }
-    Ok(plan)
+    Ok(Plan {
+        form,
+        recursive: read.recursive,
+        unordered: read.order == Order::AsRead,
+        human: read.human,
+        summarize: read.summarize,
+        end: read.end,
+        escape: match read.names {
+            Names::Literal => None,
+            Names::Quoted(escape) | Names::Marked(escape) => Some(escape),
+        },
+        asked: read.objects,
+        filter: read.filters.of_objects()?,
+        places,
+    })
 }
 
-/// Lists what the plan names; the exit code.
+/// Lists the arguments of a plan; returns the exit code.
 pub fn list(plan: &Plan, out: &Output) -> u8 {
     let store = match Store::open(&plan.asked.settings()) {
         Ok(store) => store,
@@ -106,7 +71,7 @@ pub fn list(plan: &Plan, out: &Output) -> u8 {
     let mut code = exit::OK;
     let mut rows = Rows::new(plan, out);
     for (at, (typed, url)) in plan.places.iter().enumerate() {
-        if plan.places.len() > 1 && plan.form != Form::Json {
+        if plan.places.len() > 1 && !matches!(plan.form, Form::Json | Form::Urls) {
             let gap = if at > 0 { "\n" } else { "" };
             out.write(format!("{gap}{}:\n", typed.display()).as_bytes());
         }
@@ -128,7 +93,7 @@ pub fn list(plan: &Plan, out: &Output) -> u8 {
     }
     if plan.asked.stat {
         rows.flush();
-        tool::tell_requests(&store);
+        tool::print_requests(&store);
     }
     if let Some(error) = out.finish() {
         output::message(&format!("cannot write standard output: {}", Cause::System(error)));
@@ -145,37 +110,15 @@ fn buckets(store: &Arc<Store>, rows: &mut Rows<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where a listing begins: the prefix up to its last slash, and what follows it.
-struct Begin {
-    prefix: Vec<u8>,
-    narrowed: Vec<u8>,
-    pattern: Option<Pattern>,
-}
-
-impl Begin {
-    fn of(key: &[u8], raw: bool) -> Begin {
-        match Pattern::parse(key).filter(|_| !raw) {
-            Some(pattern) => {
-                let prefix = pattern.root().to_vec();
-                let narrowed = pattern.literal()[prefix.len()..].to_vec();
-                Begin { prefix, narrowed, pattern: Some(pattern) }
-            }
-            None => {
-                let at = key.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
-                let (prefix, narrowed) = key.split_at(at);
-                Begin { prefix: prefix.to_vec(), narrowed: narrowed.to_vec(), pattern: None }
-            }
-        }
-    }
-}
-
 fn place(plan: &Plan, store: &Arc<Store>, url: &S3Url, rows: &mut Rows<'_>) -> Result<(), String> {
-    let begin = Begin::of(&url.key, plan.asked.is_raw());
-    let recursive = plan.recursive || begin.pattern.is_some();
-    rows.begin(&url.bucket, &begin.prefix, recursive);
+    let scope = Scope::of(&url.key, plan.asked.is_raw());
+    let recursive = plan.recursive || scope.pattern.is_some();
+    rows.begin(&url.bucket, &scope.prefix, recursive);
+    let choice = Choice::new(&scope.prefix, scope.pattern.clone(), plan.filter.as_ref());
+    let choice = &mut choice.map_err(|error| error.to_string())?;
     let found = match plan.form {
-        Form::Long => whole(store, url, &begin, recursive, rows),
-        _ => fast(plan, store, url, begin, recursive, rows),
+        Form::Long => whole(store, url, &scope, choice, recursive, rows),
+        _ => fast(plan, store, url, scope, choice, recursive, rows),
     }
     .map_err(|error| error.to_string())?;
     if found == 0 && !url.key.is_empty() {
@@ -184,40 +127,36 @@ fn place(plan: &Plan, store: &Arc<Store>, url: &S3Url, rows: &mut Rows<'_>) -> R
     Ok(())
 }
 
-/// Lists by the parallel listing, which knows name, size, time and ETag.
+/// Lists with the parallel listing, which returns name, size, time and ETag.
 fn fast(
     plan: &Plan,
     store: &Arc<Store>,
     url: &S3Url,
-    begin: Begin,
+    scope: Scope,
+    choice: &mut Choice,
     recursive: bool,
     rows: &mut Rows<'_>,
 ) -> Result<u64, Error> {
-    let Begin { prefix, narrowed, pattern } = begin;
     let query = StoreQuery {
-        prefix: prefix.clone(),
-        narrowed,
+        prefix: scope.prefix,
+        narrowed: scope.narrowed,
         recursive,
         unordered: plan.unordered,
         ..StoreQuery::default()
     };
     let mut listing = list::store(store, &url.bucket, query);
-    let (mut found, mut key) = (0, prefix.clone());
+    let mut found = 0;
     while let Some(page) = listing.page() {
         for item in page {
             let entry = match item {
                 Ok(entry) => entry,
-                Err(Trouble::Failed(error)) => return Err(error),
-                Err(Trouble::Problem { .. }) => continue,
+                Err(trouble) => return Err(trouble.into_error()),
             };
-            if let Some(pattern) = &pattern {
-                key.truncate(prefix.len());
-                key.extend_from_slice(&entry.name);
-                if !pattern.matches(&key) {
-                    continue;
-                }
+            let matches = choice.matches(&entry.name);
+            found += u64::from(matches);
+            if !matches || choice.hides(&entry.name) {
+                continue;
             }
-            found += 1;
             rows.push(&Row {
                 name: &entry.name,
                 size: entry.meta.size,
@@ -235,36 +174,40 @@ fn fast(
     Ok(found)
 }
 
-/// Lists page by page with everything that the server says.
+/// Lists page by page with all information of the server.
 fn whole(
     store: &Arc<Store>,
     url: &S3Url,
-    begin: &Begin,
+    scope: &Scope,
+    choice: &mut Choice,
     recursive: bool,
     rows: &mut Rows<'_>,
 ) -> Result<u64, Error> {
-    let mut query = ListQuery {
-        prefix: [&*begin.prefix, &*begin.narrowed].concat(),
+    let mut pages = Pages::new(ListQuery {
+        prefix: [&*scope.prefix, &*scope.narrowed].concat(),
         delimiter: (!recursive).then_some(b'/'),
         ..ListQuery::default()
-    };
+    });
+    // All keys and prefixes of a page begin with the prefix.
+    let cut = scope.prefix.len();
     with_store(store, async |client| {
         let mut found = 0;
-        loop {
-            let page = list_objects(&client, &url.bucket, &query).await?;
+        while let Some(page) = pages.next(&client, &url.bucket).await? {
             let mut prefixes = page.prefixes.iter().peekable();
-            let name = |key: &'_ [u8]| begin.prefix.len().min(key.len());
             for object in &page.objects {
                 while let Some(prefix) = prefixes.next_if(|prefix| **prefix < object.key) {
                     found += 1;
-                    rows.push(&Row::prefix(&prefix[name(prefix)..]));
+                    if !choice.hides(&prefix[cut..]) {
+                        rows.push(&Row::prefix(&prefix[cut..]));
+                    }
                 }
-                if begin.pattern.as_ref().is_some_and(|pattern| !pattern.matches(&object.key)) {
+                let matches = choice.matches(&object.key[cut..]);
+                found += u64::from(matches);
+                if !matches || choice.hides(&object.key[cut..]) {
                     continue;
                 }
-                found += 1;
                 rows.push(&Row {
-                    name: &object.key[name(&object.key)..],
+                    name: &object.key[cut..],
                     size: object.size,
                     mtime: object.mtime,
                     etag: &object.etag.to_string(),
@@ -274,13 +217,15 @@ fn whole(
             }
             for prefix in prefixes {
                 found += 1;
-                rows.push(&Row::prefix(&prefix[name(prefix)..]));
+                if !choice.hides(&prefix[cut..]) {
+                    rows.push(&Row::prefix(&prefix[cut..]));
+                }
             }
             rows.flush();
-            query.continuation = page.next;
-            if query.continuation.is_none() || rows.is_broken() {
-                return Ok(found);
+            if rows.is_broken() {
+                break;
             }
         }
+        Ok(found)
     })
 }

@@ -1,46 +1,51 @@
 //! `hakobu mv` with `s3://` on a side: a copy that removes each source once its target is complete
 //! and checked.
 
-use super::{Existing, Places, Reading};
+use super::options::Reading;
+use crate::commands::operands::Operands;
 use crate::objects::Concerned;
-use crate::options::Given;
 use crate::show::Line;
+use hakobu_transfer::plan::mv::Existing;
 use hakobu_transfer::policy::{Policy, Preserve, Symlinks};
 use hakobu_transfer::run::{Layout, Spec};
 
 /// Describes the move.
 ///
 /// # Errors
-/// An option that means nothing here.
+/// An option without meaning here.
 pub fn spec(
     reading: &mut Reading,
-    places: &Places,
+    places: &Operands,
     concerned: Concerned,
-    typed: &[Given],
 ) -> Result<Spec, String> {
     let mut policy = Policy {
         recurse: true,
-        symlinks: Symlinks::Keep,
+        symlinks: reading.symlinks.unwrap_or(Symlinks::Keep),
+        filter: reading.filters.of_objects()?,
         preserve: Preserve { mode: true, times: true, ..Preserve::default() },
         ignore_times: true,
-        modify_window_s: -1,
+        modify_window_s: Some(-1),
         ignore_existing: matches!(reading.options.existing, Existing::Keep),
         update: reading.options.update,
         update_same: reading.options.update,
+        size_only: reading.size_only,
         remove_source_files: true,
         remove_source_dirs: true,
+        cp_targets: true,
         dry_run: reading.dry_run,
         suffix: b"~".to_vec(),
         ..Policy::default()
     };
     let asked = std::mem::take(&mut reading.objects);
-    let objects = asked.fit("mv", typed, concerned, &mut policy)?;
+    let objects = asked.fit(concerned, &mut policy)?;
     let wanted = &mut reading.wanted;
+    wanted.notes.extend(reading.filters.note(true));
     wanted.dry_run = policy.dry_run;
     wanted.resume = "each file is whole, either where it was or where it goes; run the same command \
                      again to go on";
     wanted.line = match (reading.verbose || policy.dry_run, wanted.json) {
         (false, _) => Line::None,
+        _ if wanted.quiet => Line::None,
         (true, true) => Line::Json,
         (true, false) if policy.dry_run => Line::Mapping("mv"),
         (true, false) => Line::Arrow("moved"),
@@ -55,12 +60,13 @@ pub fn spec(
         },
         files_from: None,
         policy,
-        jobs: reading.effort.jobs,
-        bytes_per_s_max: reading.effort.bytes_per_s_max,
+        jobs: reading.limits.jobs,
+        jobs_per_file: reading.limits.jobs_per_file,
+        bytes_per_s_max: reading.limits.bytes_per_s_max,
         operations_per_s_max: reading.operations_per_s_max,
-        memory_bytes_max: reading.effort.memory_bytes_max,
-        remember: reading.effort.remember,
-        prove: reading.effort.prove,
+        memory_bytes_max: reading.limits.memory_bytes_max,
+        remember: reading.limits.remember,
+        prove: reading.limits.prove,
         items: wanted.items(),
         items_unchanged: false,
         mkpath: false,

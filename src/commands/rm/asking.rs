@@ -1,20 +1,21 @@
 //! `rm -i`: one entry after the other, each after a question.
 
+use super::plan::Plan;
+use super::report::{fail, report_removed};
 use super::tops::Top;
-use super::{Plan, fail, tell};
 use crate::show::{Show, confirmed};
+use hakobu_core::error::{Cause, Operation};
+use hakobu_core::unit::{Kind, Totals};
 use hakobu_sys::dir::Reader;
 use hakobu_sys::{AsFd, dir, meta};
-use hakobu_transfer::engine::remove::{Entry, Options, Removal, remove_tree};
-use hakobu_transfer::error::{Cause, Operation};
-use hakobu_transfer::unit::{Kind, Totals};
+use hakobu_tree::remove::{Entry, Options, Removal, remove_tree};
 use std::ffi::CStr;
 
 struct Asking<'a> {
     plan: &'a Plan,
     show: &'a Show,
     totals: &'a mut Totals,
-    /// The empty directory that was asked about before it was entered.
+    /// The empty directory that was confirmed before it was entered.
     asked: Vec<u8>,
 }
 
@@ -33,7 +34,7 @@ pub fn remove(plan: &Plan, tops: &[Top], show: &Show, totals: &mut Totals) {
 }
 
 impl Asking<'_> {
-    /// `-d` without `-r`.
+    /// Handles `-d` without `-r`.
     fn empty_dir(&mut self, path: &CStr) {
         let entry = Entry { dir: dir::cwd(), name: path, path: path.to_bytes(), kind: Kind::Dir };
         if !confirmed(&format!("hakobu rm: remove directory {}? ", shown(entry.path))) {
@@ -71,7 +72,7 @@ impl Removal for Asking<'_> {
 
     fn removed(&mut self, entry: &Entry<'_>) {
         self.totals.deleted += 1;
-        tell(self.plan, self.show, entry.path, entry.kind);
+        report_removed(self.plan, self.show, entry.path, entry.kind);
     }
 
     fn failed(&mut self, entry: &Entry<'_>, operation: Operation, cause: Cause) {
@@ -87,7 +88,7 @@ fn is_empty_dir(entry: &Entry<'_>) -> bool {
     read.is_ok() && !any
 }
 
-/// The words for a type in a question.
+/// Returns the words for a type in a question.
 pub fn kind_words(kind: Kind, is_empty: bool) -> &'static str {
     match kind {
         Kind::File if is_empty => "regular empty file",
@@ -102,7 +103,7 @@ pub fn kind_words(kind: Kind, is_empty: bool) -> &'static str {
     }
 }
 
-/// A path in a question.
+/// Returns a path for a question.
 pub fn shown(path: &[u8]) -> String {
     let mut out = Vec::new();
     crate::show::escape::push_quoted(path, &mut out);

@@ -1,22 +1,23 @@
-//! `hakobu rm` of `s3://`: objects, prefixes with `-r`, what wildcards match.
+//! `hakobu rm` of `s3://`: objects, prefixes with `-r`, matches of wildcards.
 
-use super::Ask;
-use crate::commands::{Session, tool};
-use crate::effort::Effort;
+use super::options::TABLE;
+use super::plan::{self, Ask};
+use crate::commands::session::Session;
+use crate::commands::tool;
 use crate::exit;
-use crate::objects::{self, Asked};
+use crate::objects;
 use crate::options::Typed;
 use crate::show::output::Output;
 use crate::show::{Line, Wanted, confirmed};
-use hakobu_transfer::error::quoted;
+use hakobu_core::error::quoted;
+use hakobu_s3::blocking::with_client;
+use hakobu_s3::ops::delete_object;
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::Pattern;
-use hakobu_transfer::run::{Doomed, Removal};
-use hakobu_transfer::s3::blocking::with_client;
-use hakobu_transfer::s3::ops::delete_object;
+use hakobu_transfer::run::{Removal, RemovalTarget};
 use std::ffi::OsString;
 
-/// What was asked for.
+/// The parsed command line.
 #[derive(Debug)]
 pub struct Plan {
     removal: Removal,
@@ -27,36 +28,18 @@ pub struct Plan {
     version: Option<(String, OsString, S3Url)>,
 }
 
-/// Reads a command line whose paths are all in S3.
+/// Parses a command line whose paths are all in S3.
 ///
 /// # Errors
-/// What is wrong with it.
+/// An invalid command line.
 pub fn plan(typed: &Typed) -> Result<Plan, String> {
-    let mut asked = Asked::default();
-    let (mut recursive, mut force, mut ask, mut dry_run) = (false, false, Ask::Never, false);
-    let (mut verbose, mut json, mut effort) = (false, false, Effort::default());
-    for given in &typed.options {
-        if asked.take(given)? || effort.take(given)? {
-            continue;
-        }
-        match given.name {
-            "recursive" | "R" => recursive = true,
-            "force" => (force, ask) = (true, Ask::Never),
-            "I" => (force, ask) = (false, Ask::Once),
-            "interactive" if given.value == "once" => (force, ask) = (false, Ask::Once),
-            "interactive" if given.value == "never" => (force, ask) = (false, Ask::Never),
-            "dry-run" => dry_run = true,
-            "verbose" => verbose = true,
-            "json" => json = true,
-            name => {
-                let dashes = if name.len() == 1 { "-" } else { "--" };
-                return Err(format!("{dashes}{name} is not built for s3://"));
-            }
-        }
-    }
-    let mut doomed = Vec::new();
+    TABLE.check_places(typed, true, true)?;
+    let read = TABLE.read(typed, plan::Plan::new(true))?;
+    let plan::Plan { recursive, force, ask, dry_run, verbose, json, limits, .. } = read;
+    let (asked, filters) = (read.objects, read.filters);
+    let mut targets = Vec::new();
     for path in &typed.paths {
-        doom(path, recursive, asked.is_raw(), &mut doomed)?;
+        add_targets(path, recursive, asked.is_raw(), &mut targets)?;
     }
     let version = match (asked.version(), typed.paths.as_slice()) {
         (None, _) => None,
@@ -81,42 +64,44 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
         dry_run,
         quiet: true,
         stat: asked.stat,
-        priority: effort.priority,
+        priority: limits.priority,
+        notes: filters.note(true).into_iter().collect(),
         ..Wanted::default()
     };
     let removal = Removal {
+        filter: filters.of_objects()?,
         must_exist: !force,
         dry_run,
-        jobs: effort.jobs,
-        requests_per_s_max: effort.operations_per_s_max(true)?,
+        jobs: limits.jobs,
+        requests_per_s_max: limits.operations_per_s_max(true)?,
         items: wanted.items(),
-        ..Removal::new(asked.settings(), doomed)
+        ..Removal::new(asked.settings(), targets)
     };
     Ok(Plan { removal, wanted, asks_once: ask == Ask::Once, recursive, version })
 }
 
 impl Plan {
-    /// What can be done together with others of the same options: not where somebody is asked, and
-    /// not for a single version.
+    /// Returns the removal if it can be merged with others of the same options: not with questions, and not for a
+    /// single version.
     pub fn together(self) -> Option<(Removal, Wanted)> {
         let alone = self.asks_once || self.version.is_some();
         (!alone).then_some((self.removal, self.wanted))
     }
 }
 
-/// What an argument dooms.
-fn doom(
+/// Returns the objects that an argument selects for removal.
+fn add_targets(
     typed: &OsString,
     recursive: bool,
     raw: bool,
-    doomed: &mut Vec<Doomed>,
+    targets: &mut Vec<RemovalTarget>,
 ) -> Result<(), String> {
     let S3Url { bucket, key, .. } = objects::url(typed)?;
     if bucket.is_empty() {
         return Err("s3:// stands for all buckets; hakobu rb removes one".into());
     }
     if let Some(pattern) = Pattern::parse(&key).filter(|_| !raw) {
-        doomed.push(Doomed::Matching { bucket, pattern });
+        targets.push(RemovalTarget::Matching { bucket, pattern });
         return Ok(());
     }
     let folder = key.is_empty() || key.ends_with(b"/");
@@ -124,19 +109,19 @@ fn doom(
         return Err(format!("{} is a prefix, and -r is not given", quoted(typed)));
     }
     if !folder && !recursive {
-        doomed.push(Doomed::Key { bucket, key });
+        targets.push(RemovalTarget::Key { bucket, key });
         return Ok(());
     }
-    doomed.push(match folder {
-        true => Doomed::Below { bucket, prefix: key },
-        false => Doomed::Tree { bucket, key },
+    targets.push(match folder {
+        true => RemovalTarget::Below { bucket, prefix: key },
+        false => RemovalTarget::Tree { bucket, key },
     });
     Ok(())
 }
 
-/// Removes what the plan names; the exit code.
+/// Removes the arguments of a plan; returns the exit code.
 pub fn remove(plan: Plan) -> u8 {
-    let count = plan.removal.doomed.len();
+    let count = plan.removal.targets.len();
     if plan.asks_once && (plan.recursive || count > 3) {
         let how = if plan.recursive { " recursively" } else { "" };
         if !confirmed(&format!("hakobu rm: remove {count} arguments{how}? ")) {
@@ -175,7 +160,6 @@ fn one_version(plan: &Plan, version: &str, typed: &OsString, url: &S3Url) -> u8 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::rm::TABLE;
 
     fn planned(line: &str) -> Result<Plan, String> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
@@ -183,8 +167,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_doomed() {
-        let doomed = |line: &str| planned(line).map(|plan| format!("{:?}", plan.removal.doomed));
+    fn arguments_become_removal_targets() {
+        let targets = |line: &str| planned(line).map(|plan| format!("{:?}", plan.removal.targets));
         for (line, parts) in [
             ("s3://abc/k", &["Key"][..]),
             ("-r s3://abc/k", &["Tree"]),
@@ -193,7 +177,7 @@ mod tests {
             ("s3://abc/k*", &["Matching"]),
             ("--raw s3://abc/k*", &["Key"]),
         ] {
-            let found = doomed(line).unwrap();
+            let found = targets(line).unwrap();
             for part in ["Key", "Tree", "Below", "Matching"] {
                 let expected = parts.contains(&part);
                 assert_eq!(found.contains(part), expected, "{part} of {line}: {found}");
@@ -214,8 +198,8 @@ mod tests {
     #[test]
     fn a_prefix_ends_where_it_ends() {
         let plan = planned("-rf s3://abc/logs").unwrap();
-        let expected = Doomed::Tree { bucket: "abc".into(), key: b"logs".to_vec() };
-        assert_eq!(plan.removal.doomed, [expected]);
+        let expected = RemovalTarget::Tree { bucket: "abc".into(), key: b"logs".to_vec() };
+        assert_eq!(plan.removal.targets, [expected]);
         assert!(!plan.removal.must_exist);
     }
 }

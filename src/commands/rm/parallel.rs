@@ -1,33 +1,31 @@
-//! `rm` on many workers: at most what is write-protected is asked about.
+//! `rm` on many workers: asks at most about write-protected entries.
 
+use super::super::tool;
+use super::plan::{Ask, Plan};
+use super::report::{fail, report_removed};
 use super::tops::Top;
-use super::{Ask, Plan, fail, tell};
 use crate::show::{Show, confirmed};
+use hakobu_core::error::{Cause, Operation};
+use hakobu_core::event::{Event, Listener};
+use hakobu_core::unit::{Kind, Totals};
 use hakobu_sys::dir;
-use hakobu_transfer::engine::remove::parallel::{Place, Watch, remove_all};
-use hakobu_transfer::error::{Cause, Operation};
-use hakobu_transfer::unit::{Kind, Totals};
+use hakobu_transfer::run::steered;
+use hakobu_tree::remove::parallel::{Place, Watch, remove_all};
+use parking_lot::Mutex;
 use std::ffi::CString;
 use std::io::IsTerminal;
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 
 struct Watcher<'a> {
     plan: &'a Plan,
     show: &'a Show,
-    /// Held during a question; `None` where nothing is asked.
+    /// Locked during a question; `None` if nothing is asked.
     question: Option<Mutex<()>>,
 }
 
-/// Removes the tops.
-pub fn remove(
-    plan: &Plan,
-    tops: &[Top],
-    show: &Show,
-    (jobs, open_files_max): (usize, u64),
-    totals: &mut Totals,
-) {
+/// Removes the tops; returns the number of workers.
+pub fn remove(plan: &Plan, tops: &[Top], show: &Show, totals: &mut Totals) -> usize {
     let asks = plan.ask == Ask::Protected && std::io::stdin().is_terminal();
-    let watcher = Watcher { plan, show, question: asks.then(Mutex::default) };
     let paths: Vec<CString> = tops
         .iter()
         .filter(|top| plan.recursive || top.kind != Kind::Dir)
@@ -37,7 +35,7 @@ pub fn remove(
         match dir::rmdir(dir::cwd(), &top.path) {
             Ok(()) => {
                 totals.deleted += 1;
-                tell(plan, show, top.path.to_bytes(), Kind::Dir);
+                report_removed(plan, show, top.path.to_bytes(), Kind::Dir);
             }
             Err(error) => {
                 totals.failed += 1;
@@ -45,28 +43,34 @@ pub fn remove(
             }
         }
     }
-    let removed = remove_all(&paths, plan.one_file_system, jobs, open_files_max, &watcher);
+    let shown: Vec<&Path> = paths.iter().map(|path| tool::path(path.to_bytes())).collect();
+    let (removed, jobs) = steered(&shown, plan.limits.jobs, |controls, limits| {
+        show.event(Event::Begins(&controls.meter));
+        let watcher = Watcher { plan, show, question: asks.then(Mutex::default) };
+        remove_all(&paths, plan.one_file_system, controls, limits.open_dirs_max, &watcher)
+    });
     totals.deleted += removed.files + removed.dirs;
     totals.failed += removed.failed;
+    jobs
 }
 
 impl Watch for Watcher<'_> {
     fn keep(&self, place: &Place<'_>) -> bool {
         let Some(question) = &self.question else { return false };
-        // The mode of a symlink protects nothing.
+        // The mode of a symlink has no effect.
         if place.kind == Kind::Symlink || dir::may_write(place.dir, place.name) {
             return false;
         }
-        let _one = question.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = question.lock();
         let what = super::asking::kind_words(place.kind, false);
         let shown = super::asking::shown(&place.path());
-        let rest = if place.kind == Kind::Dir { " and what is in it" } else { "" };
+        let rest = if place.kind == Kind::Dir { " and its contents" } else { "" };
         !confirmed(&format!("hakobu rm: remove write-protected {what} {shown}{rest}? "))
     }
 
     fn removed(&self, place: &Place<'_>) {
         if self.plan.verbose {
-            tell(self.plan, self.show, &place.path(), place.kind);
+            report_removed(self.plan, self.show, &place.path(), place.kind);
         }
     }
 

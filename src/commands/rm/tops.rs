@@ -1,22 +1,23 @@
-//! Which of the arguments of `rm` may be removed: never `.`, `..` or `/`, directories only with
-//! `-r` or `-d`, and what does not exist only with an error, unless `-f` says otherwise.
+//! Check of the arguments of `rm`: never `.`, `..` or `/`, directories only with `-r` or `-d`, missing ones are
+//! errors without `-f`.
 
-use super::{Plan, fail};
+use super::plan::Plan;
+use super::report::fail;
 use crate::show::Show;
+use hakobu_core::error::{Cause, Operation};
+use hakobu_core::unit::{Kind, Meta, Totals};
 use hakobu_sys::{dir, errno, meta};
-use hakobu_transfer::error::{Cause, Operation};
-use hakobu_transfer::unit::{Kind, Meta, Totals};
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
-/// An argument that is to be removed: its path without slashes at the end, and what it is.
+/// An argument to be removed: its path without trailing slashes, and its metadata.
 pub struct Top {
     pub path: CString,
     pub kind: Kind,
 }
 
-/// The arguments that pass; the others are told and counted.
+/// Returns the valid arguments; the others are reported and counted.
 pub fn check(plan: &Plan, show: &Show, totals: &mut Totals) -> Vec<Top> {
     let root = meta::of(dir::cwd(), c"/", false).ok().map(|meta| meta.identity());
     let mut tops = Vec::with_capacity(plan.paths.len());
@@ -56,9 +57,9 @@ fn one(plan: &Plan, typed: &OsStr, root: Option<(u64, u64)>) -> Result<Option<To
     if meta.kind != Kind::Dir {
         return match bytes.len() == typed.len() {
             true => Ok(Some(Top { path, kind: meta.kind })),
-            // A slash at the end asks for a directory, and there is none.
+            // A trailing slash requires a directory, which does not exist.
             false if plan.force && meta.kind != Kind::Symlink => Ok(None),
-            // A symlink is never followed, and not what was asked for either.
+            // A symlink is never followed, and is not the requested directory either.
             false => Err(system(errno::ENOTDIR)),
         };
     }
@@ -71,7 +72,7 @@ fn one(plan: &Plan, typed: &OsStr, root: Option<(u64, u64)>) -> Result<Option<To
     Ok(Some(Top { path, kind: meta.kind }))
 }
 
-/// Keeps the root of the system, and with `--preserve-root=all` of every file system.
+/// Refuses the root of the system, and with `--preserve-root=all` of every file system.
 fn guard(plan: &Plan, path: &CString, meta: &Meta, root: Option<(u64, u64)>) -> Result<(), Cause> {
     if plan.preserve_root && Some(meta.identity()) == root {
         return Err(Cause::Reason("this is the root of the system (--no-preserve-root allows it)"));
@@ -110,19 +111,12 @@ mod tests {
         let here = meta::of(dir::cwd(), c"/tmp", true).unwrap();
         let plan = |preserve_root| Plan {
             recursive: true,
-            empty_dirs: false,
             force: true,
-            ask: super::super::Ask::Never,
-            one_file_system: false,
+            ask: crate::commands::rm::plan::Ask::Never,
             preserve_root,
-            preserve_mounts: false,
-            jobs: hakobu_transfer::unit::Jobs::Auto,
-            priority: Default::default(),
-            verbose: false,
-            json: false,
-            paths: Vec::new(),
+            ..Plan::new(false)
         };
-        // Nothing is removed here, so any directory can stand for the root.
+        // Nothing is removed here, so any directory can act as the root.
         let root = Some(here.identity());
         for spelled in ["/tmp", "/tmp/", "/tmp//", "/../tmp", "//tmp"] {
             assert!(one(&plan(true), OsStr::new(spelled), root).is_err(), "{spelled}");

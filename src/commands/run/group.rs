@@ -1,36 +1,37 @@
-//! Lines that can be done together: the same command with the same options, on the same sides.
+//! Lines that can be merged: the same command with the same options, on the same sides.
 
-use super::{Plan, Running};
+use super::plan::{Plan, Running};
 use crate::commands::{cp, mv, rm};
 use crate::exit;
 use crate::objects::Concerned;
-use crate::options::{Given, Refused};
+use crate::options::{OptArg, Refused};
 use crate::show::escape::Escape;
 use crate::show::{Show, Wanted, output, problems};
-use hakobu_transfer::error::Class;
-use hakobu_transfer::event::{Event, Listener};
-use hakobu_transfer::run::{Doomed, Outcome, Removal, Spec, remove_objects, transfer_each};
-use hakobu_transfer::unit::Jobs;
+use hakobu_core::error::Class;
+use hakobu_core::event::{Event, Listener};
+use hakobu_core::unit::Jobs;
+use hakobu_transfer::location::s3_path;
+use hakobu_transfer::run::{Outcome, Removal, RemovalTarget, Spec, remove_objects, transfer_each};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A line that is a process of its own.
+/// A line that runs as a process.
 pub struct Other {
-    /// Counted from 1.
+    /// Line number, from 1.
     pub number: usize,
     /// Its command.
     pub command: OsString,
-    /// What follows it.
+    /// Its arguments.
     pub arguments: Vec<OsString>,
 }
 
 #[derive(PartialEq, Eq)]
 struct Key {
     command: OsString,
-    options: Vec<Given>,
+    options: Vec<OptArg>,
     concerned: Concerned,
 }
 
@@ -39,35 +40,35 @@ enum Work {
     Removal(Box<Removal>),
 }
 
-/// Lines that are done together.
+/// Lines that are merged.
 pub struct Group {
     key: Key,
     wanted: Wanted,
     work: Work,
-    /// The line of each transfer, or of each thing to remove.
+    /// The line of each transfer, or of each removal.
     numbers: Vec<usize>,
 }
 
-/// All lines that were read, sorted.
+/// All lines read, grouped.
 #[derive(Default)]
 pub struct Groups {
     groups: Vec<Group>,
-    /// Lines that are no part of a group.
+    /// Lines that belong to no group.
     pub others: Vec<Other>,
 }
 
 impl Groups {
-    /// The groups, removals last.
+    /// Takes the groups, removals last.
     pub fn take(self) -> Vec<Group> {
         let mut groups = self.groups;
         groups.sort_by_key(|group| matches!(group.work, Work::Removal(_)));
         groups
     }
 
-    /// Takes a line.
+    /// Adds a line.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistake in it.
     pub fn add(
         &mut self,
         number: usize,
@@ -84,14 +85,30 @@ impl Groups {
         if name == "rm" {
             let (options, plan) = rm::described(&arguments).map_err(said)?;
             of_the_process(&options)?;
-            let Some((removal, wanted)) = plan.together() else {
+            let Some((mut removal, wanted)) = plan.together() else {
                 let command = command.to_owned();
                 self.others.push(Other { number, command, arguments });
                 return Ok(());
             };
+            // A missing key counts as removed, as in s5cmd; a wildcard must match.
+            removal.must_exist &=
+                !removal.targets.iter().all(|target| matches!(target, RemovalTarget::Key { .. }));
             let concerned = Concerned { source: false, target: true };
             let key = Key { command: command.to_owned(), options, concerned };
             return self.removal(number, key, removal, wanted);
+        }
+        if name == "cp" {
+            match cp::streamed(&arguments).map_err(said)? {
+                None => {}
+                Some(cp::Dash::Out(_)) => {
+                    let command = command.to_owned();
+                    self.others.push(Other { number, command, arguments });
+                    return Ok(());
+                }
+                Some(cp::Dash::In(_)) => {
+                    return Err("'-': a line has no standard input of its own".to_owned());
+                }
+            }
         }
         let (options, spec, wanted) = match &*name {
             "cp" => cp::described(&arguments),
@@ -99,7 +116,7 @@ impl Groups {
         }
         .map_err(said)?;
         of_the_process(&options)?;
-        let concerned = Concerned::of(&spec.sources, &spec.target)?;
+        let concerned = Concerned::of(&spec.sources, &spec.target);
         let key = Key { command: command.to_owned(), options, concerned };
         match self.groups.iter_mut().find(|group| group.key == key) {
             Some(Group { work: Work::Transfers(specs), numbers, .. }) => {
@@ -121,11 +138,11 @@ impl Groups {
         removal: Removal,
         wanted: Wanted,
     ) -> Result<(), String> {
-        let added = std::iter::repeat_n(number, removal.doomed.len());
+        let added = std::iter::repeat_n(number, removal.targets.len());
         match self.groups.iter_mut().find(|group| group.key == key) {
             Some(Group { work: Work::Removal(all), numbers, .. }) => {
                 numbers.extend(added);
-                all.doomed.extend(removal.doomed);
+                all.targets.extend(removal.targets);
             }
             _ => {
                 let (numbers, work) = (added.collect(), Work::Removal(Box::new(removal)));
@@ -136,10 +153,10 @@ impl Groups {
     }
 }
 
-/// Refuses what one line cannot have for itself where lines share a process.
-fn of_the_process(options: &[Given]) -> Result<(), String> {
-    match options.iter().find(|given| matches!(given.name, "nice" | "ionice")) {
-        Some(given) => Err(format!("--{0} is for all lines: give it to hakobu run", given.name)),
+/// Rejects options that apply to the whole process.
+fn of_the_process(options: &[OptArg]) -> Result<(), String> {
+    match options.iter().find(|arg| matches!(arg.name, "nice" | "ionice")) {
+        Some(arg) => Err(format!("--{0} is for all lines: give it to hakobu run", arg.name)),
         None => Ok(()),
     }
 }
@@ -152,7 +169,7 @@ fn said(refused: Refused) -> String {
 }
 
 impl Group {
-    /// Does all of it; failures are told with their lines.
+    /// Runs the group; failures are reported with their lines.
     pub fn run(mut self, plan: &Plan, running: &Running) {
         let wanted = Wanted { quiet: true, problems: false, ..self.wanted.clone() };
         let show = match Show::new(wanted, Arc::clone(&running.control)) {
@@ -169,24 +186,24 @@ impl Group {
             Work::Transfers(specs) => {
                 for spec in specs.iter_mut() {
                     spec.objects.options.exit_on_error |= plan.exit_on_error;
-                    if plan.jobs != Jobs::Auto {
-                        spec.jobs = plan.jobs;
+                    if plan.limits.jobs != Jobs::Auto {
+                        spec.jobs = plan.limits.jobs;
                     }
                 }
-                let refused = |at: usize, fatal: &hakobu_transfer::error::Fatal| {
+                let refused = |at: usize, fatal: &hakobu_core::error::Fatal| {
                     running.fail(self.numbers.get(at).copied().unwrap_or(0), &fatal.message);
                 };
                 transfer_each(specs, &running.control, &listener, &refused)
             }
             Work::Removal(removal) => {
-                if plan.jobs != Jobs::Auto {
-                    removal.jobs = plan.jobs;
+                if plan.limits.jobs != Jobs::Auto {
+                    removal.jobs = plan.limits.jobs;
                 }
                 remove_objects(removal, None, &running.control, &listener)
             }
         };
         let outcome = outcome.unwrap_or_else(|fatal| {
-            // All of its lines failed for one reason.
+            // All lines failed for one reason.
             let number = self.numbers.first().copied().unwrap_or(0);
             running.fail(number, &fatal.message);
             Outcome::default()
@@ -198,11 +215,11 @@ impl Group {
     }
 }
 
-/// From names to lines.
+/// Maps names to lines.
 struct Index {
-    /// Names as typed.
+    /// Exact names.
     exact: HashMap<Vec<u8>, usize>,
-    /// What names begin with that a line does not spell out, the longest first.
+    /// Prefixes of names that a line does not contain literally, the longest first.
     beginnings: Vec<(Vec<u8>, usize)>,
 }
 
@@ -212,21 +229,20 @@ impl Index {
         match &group.work {
             Work::Transfers(specs) => {
                 for (spec, number) in specs.iter().zip(&group.numbers) {
-                    for source in &spec.sources {
-                        index.add(source.as_os_str().as_bytes(), *number);
+                    for source in spec.sources.locations() {
+                        index.add(source.spelled().as_os_str().as_bytes(), *number);
                     }
                 }
             }
             Work::Removal(removal) => {
-                for (doomed, number) in removal.doomed.iter().zip(&group.numbers) {
-                    let (bucket, key) = match doomed {
-                        Doomed::Key { bucket, key } | Doomed::Tree { bucket, key } => {
-                            (bucket, &**key)
-                        }
-                        Doomed::Below { bucket, prefix } => (bucket, &**prefix),
-                        Doomed::Matching { bucket, pattern } => (bucket, pattern.literal()),
+                for (target, number) in removal.targets.iter().zip(&group.numbers) {
+                    let (bucket, key) = match target {
+                        RemovalTarget::Key { bucket, key }
+                        | RemovalTarget::Tree { bucket, key } => (bucket, &**key),
+                        RemovalTarget::Below { bucket, prefix } => (bucket, &**prefix),
+                        RemovalTarget::Matching { bucket, pattern } => (bucket, pattern.literal()),
                     };
-                    index.add(&[b"s3://", bucket.as_bytes(), b"/", key].concat(), *number);
+                    index.add(s3_path(bucket, &[key]).as_os_str().as_bytes(), *number);
                 }
             }
         }
@@ -247,7 +263,7 @@ impl Index {
     }
 }
 
-/// Shows what happens, and failures with the line they belong to.
+/// Displays events, and failures with their line.
 struct Numbered<'a> {
     show: &'a Show,
     index: Index,
@@ -263,7 +279,7 @@ impl Listener for Numbered<'_> {
         let sentence = problems::sentence(problem, self.escape);
         match (problem.class, number) {
             (Class::Notice, Some(number)) => {
-                self.show.message(&format!("line {number}: {sentence}"));
+                output::message(&format!("line {number}: {sentence}"));
             }
             (_, Some(number)) => self.running.fail(number, &sentence),
             (_, None) => self.show.event(event),
@@ -282,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_comes_together() {
+    fn similar_lines_are_grouped() {
         let mut groups = Groups::default();
         for (number, line) in [
             "cp a s3://abc/a",

@@ -1,14 +1,13 @@
-//! The lines of a run file: split as a shell splits them, without any expansion, and s5cmd's short
-//! options as what they are called here.
+//! Parser of a run file's lines: split as in a shell, without any expansion; s5cmd's short options are translated.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// Splits a line into words. Quotes, backslashes and `$'…'` mean what they mean in a shell; `#` at
-/// the beginning of a word begins a comment. No word: nothing is to be done.
+/// Splits a line into words. Quotes, backslashes and `$'…'` mean the same as in a shell; `#` at the start of a word
+/// begins a comment. An empty result means nothing to do.
 ///
 /// # Errors
-/// What is wrong with the line.
+/// The mistake in the line.
 pub fn words(line: &[u8]) -> Result<Vec<OsString>, &'static str> {
     const OPEN: &str = "a quote is not closed";
     let mut words = Vec::new();
@@ -42,7 +41,7 @@ pub fn words(line: &[u8]) -> Result<Vec<OsString>, &'static str> {
     Ok(words)
 }
 
-/// Up to the closing quote; a backslash counts before `"`, `\`, `$` and a backtick.
+/// Reads up to the closing quote; a backslash escapes `"`, `\`, `$` and a backtick.
 fn double_quoted(rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
     loop {
         let (&byte, after) = rest.split_first()?;
@@ -58,7 +57,7 @@ fn double_quoted(rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// `$'…'`: up to the closing quote, with C's escapes.
+/// Reads `$'…'` up to the closing quote, with C's escapes.
 fn escaped(rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
     loop {
         let (&byte, after) = rest.split_first()?;
@@ -93,11 +92,26 @@ fn escaped(rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// Puts what s5cmd calls differently into our words. Ours keep their meaning where they have one
-/// for `s3://`.
+/// Returns whether a line has patterns without a style: then the style is s5cmd's.
+pub fn has_patterns(words: &[OsString]) -> bool {
+    let begins = |name: &str| {
+        words
+            .iter()
+            .any(|word| word.to_str().is_some_and(|word| word.split('=').next() == Some(name)))
+    };
+    (begins("--exclude") || begins("--include")) && !begins("--filter-style")
+}
+
+/// Translates s5cmd's spellings. Those that already have a meaning for `s3://` keep it.
 pub fn translated(words: Vec<OsString>) -> Vec<OsString> {
     let command = words.first().cloned().unwrap_or_default();
     let copies = command == "cp" || command == "mv";
+    let has = |names: &[&str]| {
+        let options = words.iter().take_while(|word| *word != "--");
+        options.filter_map(|word| word.to_str()).any(|word| names.contains(&word))
+    };
+    let sized = has(&["-s", "--if-size-differ"]);
+    let newer = has(&["-u", "--if-source-newer"]);
     let mut out = Vec::with_capacity(words.len());
     let mut words = words.into_iter().peekable();
     while let Some(word) = words.next() {
@@ -109,14 +123,15 @@ pub fn translated(words: Vec<OsString>) -> Vec<OsString> {
                 out.push(word);
                 break;
             }
+            // Each of -n, -s and -u allows or forbids replacing, and the last one of them decides.
+            Some("-n" | "--no-clobber") if copies && (sized || newer) => continue,
+            Some("-s" | "--if-size-differ") if copies && newer => continue,
             Some("-s" | "--if-size-differ") if copies => "--size-only",
-            Some("--if-source-newer") if copies => "--update",
             Some("-c") if copies && number(words.peek()) => "--concurrency",
             Some("-p") if copies && number(words.peek()) => "--part-size",
-            Some("--no-follow-symlinks") if command == "cp" => "-P",
             Some("-sp" | "--show-progress") if copies => "--progress",
             Some("-H" | "--humanize") if command == "ls" || command == "du" => "-h",
-            Some("-e" | "--etag" | "-s" | "--storage-class") if command == "ls" => "-l",
+            Some("-e" | "-s") if command == "ls" => "-l",
             Some("--expire") if command == "presign" => "--expires-in",
             _ => {
                 out.push(word);
@@ -162,25 +177,27 @@ mod tests {
 
     #[test]
     fn s5cmds_words() {
-        let told = |line: &str| {
+        let translated_line = |line: &str| {
             let words = translated(words(line.as_bytes()).unwrap());
             words.iter().map(|word| word.display().to_string()).collect::<Vec<_>>().join(" ")
         };
         for (line, expected) in [
-            ("cp -n -s -u a b", "cp -n --size-only -u a b"),
+            ("cp -n -s -u a b", "cp -u a b"),
+            ("cp -n -s a b", "cp --size-only a b"),
+            ("cp -n -- -s b", "cp -n -- -s b"),
             ("cp -c 5 -p 50 a b", "cp --concurrency 5 --part-size 50 a b"),
             ("cp -p a b", "cp -p a b"),
-            ("cp --if-source-newer -- -s b", "cp --update -- -s b"),
+            ("cp --if-source-newer -- -s b", "cp --if-source-newer -- -s b"),
             ("sync -c a b", "sync -c a b"),
             ("ls -H -e s3://b", "ls -h -l s3://b"),
             ("rm -s x", "rm -s x"),
         ] {
-            assert_eq!(told(line), expected);
+            assert_eq!(translated_line(line), expected);
         }
     }
 
     proptest::proptest! {
-        /// What a dry run prints is what a run file reads.
+        /// A run file can read the output of a dry run.
         #[test]
         fn quoted_names_come_back(name: Vec<u8>) {
             let name: Vec<u8> = name.into_iter().filter(|byte| *byte != 0).collect();

@@ -4,13 +4,13 @@ use crate::commands::tool;
 use crate::number::{bytes, grouped};
 use crate::show::escape::Escape;
 use crate::show::json::{Paths, kind_word, push_line};
+use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_sys::process::Usage;
-use hakobu_transfer::unit::{Kind, Meta, Time};
 use hakobu_transfer::verify::{Aspect, Counts, Difference, Finding, Outcome};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Appends the line of a difference for people.
+/// Appends the text line of a difference.
 pub fn push_text(difference: &Difference<'_>, escape: Escape, out: &mut Vec<u8>) {
     let meta = difference.source.or(difference.target);
     let words: &[u8] = match difference.finding {
@@ -53,7 +53,7 @@ fn detail(aspect: Aspect, a: &Meta, b: &Meta, offset: Option<u64>) -> String {
     }
 }
 
-/// A time in UTC, to the nanosecond; seconds since 1970 where no calendar reaches.
+/// Returns a time in UTC, to the nanosecond; seconds since 1970 outside of the calendar's range.
 fn time_text(time: Time) -> String {
     match jiff::Timestamp::new(time.s, time.ns.try_into().unwrap_or(0)) {
         Ok(stamp) => stamp.to_string(),
@@ -170,14 +170,14 @@ pub fn push_summary(outcome: &Outcome, used: &Usage, exit_code: u8, out: &mut Ve
     push_line(&summary, out);
 }
 
-/// All kinds of differences that were found, with their counts.
+/// Returns all kinds of differences found, with their counts.
 fn kinds(counts: &Counts) -> Vec<(&'static str, u64)> {
     let whole = [("missing", counts.missing), ("extra", counts.extra)];
     let parts = Aspect::ALL.iter().map(|aspect| (aspect.word(), counts.of(*aspect)));
     whole.into_iter().chain(parts).filter(|(_, count)| *count > 0).collect()
 }
 
-/// The counts as a table.
+/// Returns the counts as a table.
 pub fn stats(counts: &Counts) -> String {
     let mut out = format!(
         "\nFiles compared: {}\nDirectories compared: {}\nOther entries compared: {}\n\
@@ -195,7 +195,7 @@ pub fn stats(counts: &Counts) -> String {
     out
 }
 
-/// What was compared and what it took, as one line.
+/// Returns the amount compared and the resources used, as one line.
 pub fn sentence(outcome: &Outcome, used: &Usage) -> String {
     let counts = &outcome.counts;
     let seconds = outcome.took.as_secs_f64();
@@ -224,21 +224,7 @@ mod tests {
 
     fn meta() -> Meta {
         let time = Time { s: 1_000_000_000, ns: 5 };
-        Meta {
-            kind: Kind::File,
-            mode: 0o644,
-            size: 3,
-            blocks: 8,
-            uid: 1,
-            gid: 2,
-            nlink: 1,
-            dev: 1,
-            ino: 1,
-            rdev: 0,
-            mtime: time,
-            atime: time,
-            ctime: time,
-        }
+        Meta { mode: 0o644, uid: 1, gid: 2, dev: 1, ino: 1, ..Meta::bare(Kind::File, 3, time) }
     }
 
     fn text(difference: &Difference<'_>) -> String {

@@ -1,56 +1,87 @@
-//! Files that appear under their names whole, at the end: until then what is written has another
-//! name in the same folder. Devices and pipes are written to as they are.
+//! Files that get their name when they are complete: until then they have a temporary name in the same folder.
+//! Devices and pipes are written to directly, and `-` is standard output.
 
-use hakobu_transfer::error::{Cause, quoted};
+use crate::show::output::Output;
+use hakobu_core::error::{Cause, quoted};
+use hakobu_sys::links::Links;
+use hakobu_sys::{AsFd, OwnedFd, dir, file};
+use std::ffi::CString;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A file to be.
+/// The name that means standard output.
+const STDOUT: &str = "-";
+
+/// An output file.
 pub struct Target {
     path: PathBuf,
-    /// Its name until it is whole; `None` for what is no regular file.
-    temporary: Option<PathBuf>,
-    writer: BufWriter<File>,
-    error: Option<io::Error>,
+    /// Its folder, its name and its temporary name; `None` if it is not a regular file.
+    temporary: Option<Temporary>,
+    output: Output,
 }
 
 impl Target {
-    /// Opens one, so that what cannot be written is known before anything is begun.
+    /// Opens a file, so that errors appear before the work begins.
     ///
     /// # Errors
     /// A sentence with the path and the cause.
     pub fn open(path: &Path) -> Result<Target, String> {
         let opened = match std::fs::metadata(path) {
+            _ if is_stdout(path) => Ok((None, Output::stdout())),
             Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             Ok(there) if !there.is_file() => {
-                File::options().write(true).open(path).map(|file| (None, file))
+                Output::file(path, true, &Links::Trusted).map(|output| (None, output))
             }
-            _ => temporary(path).map(|(name, file)| (Some(name), file)),
+            _ => temporary(path).map(|(temporary, file)| (Some(temporary), Output::new(file))),
         };
-        let (temporary, file) = opened.map_err(|error| failed(path, error))?;
-        let writer = BufWriter::new(file);
-        Ok(Target { path: path.to_owned(), temporary, writer, error: None })
+        let (temporary, output) = opened.map_err(|error| failed(path, error))?;
+        Ok(Target { path: path.to_owned(), temporary, output })
     }
 
-    /// Adds to it. An error is told at the end.
-    pub fn write(&mut self, text: &str) {
-        if self.error.is_none() {
-            self.error = self.writer.write_all(text.as_bytes()).err();
+    /// Opens several files, those that are requested.
+    ///
+    /// # Errors
+    /// One cannot be written, or two are standard output.
+    pub fn open_all<const N: usize>(
+        paths: [&Option<PathBuf>; N],
+    ) -> Result<[Option<Target>; N], String> {
+        let requested = paths.iter().filter_map(|path| path.as_deref());
+        if requested.filter(|path| is_stdout(path)).count() > 1 {
+            return Err("only one file can be standard output (-)".to_owned());
         }
+        let mut opened = [const { None }; N];
+        for (path, target) in paths.into_iter().zip(&mut opened) {
+            *target = path.as_deref().map(Target::open).transpose()?;
+        }
+        Ok(opened)
+    }
+
+    /// Writes to it. An error is reported by `finish`.
+    pub fn write(&mut self, text: &str) {
+        self.output.write(text.as_bytes());
+    }
+
+    /// Writes all of it.
+    ///
+    /// # Errors
+    /// As [`Target::finish`].
+    pub fn deliver(self, text: impl AsRef<[u8]>) -> Result<(), String> {
+        self.output.write(text.as_ref());
+        self.finish()
     }
 
     /// Gives it its name.
     ///
     /// # Errors
-    /// A sentence: it is not there, or not whole.
+    /// A sentence: it could not be created, or is incomplete.
     pub fn finish(mut self) -> Result<(), String> {
-        let written = match self.error.take() {
-            Some(error) => Err(error),
-            None => self.writer.flush(),
-        };
+        let written = self.output.finish().map_or(Ok(()), Err);
         let done = written.and_then(|()| match &self.temporary {
-            Some(temporary) => std::fs::rename(temporary, &self.path),
+            Some(Temporary { dir, name, until }) => {
+                dir::rename(dir.as_fd(), until, dir.as_fd(), name)
+            }
             None => Ok(()),
         });
         if done.is_ok() {
@@ -60,27 +91,58 @@ impl Target {
     }
 }
 
+/// Returns whether a path means standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == STDOUT
+}
+
+/// Writes a whole file.
+///
+/// # Errors
+/// A sentence with the path and the cause.
+pub fn write_file(path: &Path, text: &str) -> Result<(), String> {
+    Target::open(path)?.deliver(text)
+}
+
+/// Returns the path, by default standard output.
+pub fn or_stdout(path: Option<PathBuf>) -> PathBuf {
+    path.unwrap_or_else(|| STDOUT.into())
+}
+
 impl Drop for Target {
     fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
-            let _ = std::fs::remove_file(temporary);
+        if let Some(Temporary { dir, until, .. }) = &self.temporary {
+            let _ = dir::unlink(dir.as_fd(), until);
         }
     }
 }
 
-/// A new file beside `path`, which may be a symlink to where the file shall be.
-fn temporary(path: &Path) -> io::Result<(PathBuf, File)> {
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut other = std::ffi::OsString::from(".");
-    other.push(name);
-    other.push(format!(".{}", std::process::id()));
-    let other = path.with_file_name(other);
-    let file = File::options().write(true).create_new(true).open(&other)?;
-    Ok((other, file))
+/// A file with a temporary name.
+struct Temporary {
+    dir: OwnedFd,
+    name: CString,
+    until: CString,
+}
+
+/// Creates a new file beside `path`; a symlink of that name will be replaced.
+fn temporary(path: &Path) -> io::Result<(Temporary, File)> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.as_bytes();
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.as_os_str().as_bytes(),
+        _ => b".",
+    };
+    let dir = Links::Trusted.open_dir(dir::cwd(), &CString::new(folder)?)?;
+    let until = [b".", name, format!(".{}", std::process::id()).as_bytes()].concat();
+    let (name, until) = (CString::new(name)?, CString::new(until)?);
+    let file = File::from(file::create_new(dir.as_fd(), &until, 0o666)?);
+    Ok((Temporary { dir, name, until }, file))
 }
 
 fn failed(path: &Path, error: io::Error) -> String {
-    format!("cannot write {}: {}", quoted(path), Cause::System(error))
+    match is_stdout(path) {
+        true => format!("cannot write to standard output: {}", Cause::System(error)),
+        false => format!("cannot write {}: {}", quoted(path), Cause::System(error)),
+    }
 }
 
 #[cfg(test)]
@@ -104,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_says_so() {
+    fn write_errors_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         for path in [dir.path().to_owned(), dir.path().join("no/such"), PathBuf::from("/")] {
             let message = Target::open(&path).err().unwrap_or_default();

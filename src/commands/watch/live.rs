@@ -1,5 +1,5 @@
-//! The status line while a command runs: the last line of the terminal, kept out of the way of what
-//! the command prints by a scrolling region above it (DECSTBM; ECMA-48, VT100).
+//! The status line while a command runs: the last line of the terminal, protected from the command's output by a
+//! scrolling region above it (DECSTBM; ECMA-48, VT100).
 
 use crate::number;
 use hakobu_lab::record::Row;
@@ -8,19 +8,19 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Nobody reads faster.
+/// Minimum interval between two updates.
 const PAUSE: Duration = Duration::from_millis(90);
-/// A terminal that is smaller has no line to spare.
+/// Minimum number of rows of the terminal.
 const ROWS_MIN: usize = 4;
 
-/// The line.
+/// The status line.
 pub struct Live {
     rows: usize,
     drawn: Option<Instant>,
 }
 
 impl Live {
-    /// Takes the last line of the terminal behind standard error; `None` where there is none.
+    /// Reserves the last line of the terminal behind standard error; returns `None` if it is not a terminal.
     pub fn start() -> Option<Live> {
         if !io::stderr().is_terminal() {
             return None;
@@ -30,7 +30,7 @@ impl Live {
         Some(Live { rows, drawn: None })
     }
 
-    /// Shows an interval, if it is time to.
+    /// Shows an interval, if an update is due.
     pub fn draw(&mut self, row: &Row) {
         if self.drawn.is_some_and(|at| at.elapsed() < PAUSE) {
             return;
@@ -48,23 +48,23 @@ impl Live {
         write(&format!("\x1b7\x1b[{rows};1H\x1b[7m{text}\x1b[0m\x1b[K\x1b8"));
     }
 
-    /// Gives the line back.
+    /// Releases the line.
     pub fn finish(self) {
         write(&format!("\x1b7\x1b[r\x1b[{};1H\x1b[2K\x1b8", self.rows));
     }
 }
 
-/// Makes sure that the cursor is not in the last line, and that nothing scrolls there.
+/// Returns the sequence that moves the cursor out of the last line, and excludes that line from scrolling.
 fn reserve(rows: usize) -> String {
     format!("\x1bD\x1b[A\x1b7\x1b[1;{}r\x1b8", rows - 1)
 }
 
-/// In one piece, so that it does not mix with what the command prints.
+/// Writes in one call, so that it does not mix with the command's output.
 fn write(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// An interval in one line, the most telling first.
+/// Returns an interval in one line, the most important part first.
 pub fn words(row: &Row) -> String {
     let rates = &row.rates;
     let percent = |share: f64| (share * 100.0).round() as u64;
@@ -88,7 +88,7 @@ pub fn words(row: &Row) -> String {
         percent(row.busiest_thread()),
         number::bytes(process.rss_bytes)
     );
-    let moved = |disk: &hakobu_transfer::sample::DiskRates| disk.read_iops + disk.write_iops;
+    let moved = |disk: &hakobu_explain::sample::DiskRates| disk.read_iops + disk.write_iops;
     let disks = rates.disks.iter().filter(|disk| moved(disk) > 0.0);
     if let Some(disk) = disks.max_by(|a, b| a.busy.total_cmp(&b.busy)) {
         let _ = write!(
@@ -113,7 +113,7 @@ pub fn words(row: &Row) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hakobu_transfer::sample::{CpuRates, DiskRates, ProcessRates, Rates};
+    use hakobu_explain::sample::{CpuRates, DiskRates, ProcessRates, Rates};
 
     #[test]
     fn one_line_says_it() {

@@ -1,38 +1,39 @@
-//! The loop: samples in time, signals, the end; then the summary and the files.
+//! The main loop: periodic samples, signals, the end; then the summary and the files.
 
 use super::files::Target;
 use super::live::Live;
+use super::plan::{Plan, Subject};
+use super::summary;
 use super::view::View;
-use super::{Plan, Subject, summary};
 use crate::exit;
-use crate::show::output;
+use crate::show::{output, verdict};
+use hakobu_core::error::{Cause, quoted};
+use hakobu_explain::command::Observer;
+use hakobu_explain::sample::{Sample, Sampler, Watched};
+use hakobu_explain::verdict::{Verdict, judge};
 use hakobu_lab::record::{Command, Document, Kept, Machine, Recorder, Row, Summary, picture};
-use hakobu_sys::child::{self, End};
+use hakobu_sys::child;
+use hakobu_sys::start::{self, Started};
 use hakobu_sys::{host, process};
-use hakobu_transfer::error::{Cause, quoted};
-use hakobu_transfer::sample::{Sample, Sampler, Watched};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Instant;
 
-/// exec(3) found nothing, as shells say it.
+/// Exit code of shells for a command that exec(3) did not find.
 const NOT_FOUND: u8 = 127;
-/// It found something that cannot be run.
+/// Exit code of shells for a file that cannot be executed.
 const NOT_RUN: u8 = 126;
-/// Counters of resident memory lag behind by so much.
-const RSS_SLACK_BYTES: u64 = 512 * 1024;
-
-/// What the loop waits for besides the time.
+/// Events of the loop besides the timer.
 enum Event {
-    /// A signal came; whether the terminal sent it to the whole group.
+    /// A signal was received; `to_group`: the terminal sent it to the whole group.
     Signal { number: i32, to_group: bool },
     /// The command has ended.
     Ended(Instant),
 }
 
-/// The files that are made.
+/// The output files.
 struct Files {
     output: Option<Target>,
     csv: Option<Target>,
@@ -42,25 +43,13 @@ struct Files {
 
 impl Files {
     fn open(plan: &Plan) -> Result<Files, String> {
-        let open = |path: &Option<_>| path.as_deref().map(Target::open).transpose();
-        Ok(Files {
-            output: open(&plan.output)?,
-            csv: open(&plan.csv)?,
-            json: open(&plan.json)?,
-            svg: open(&plan.svg)?,
-        })
+        let [output, csv, json, svg] =
+            Target::open_all([&plan.output, &plan.csv, &plan.json, &plan.svg])?;
+        Ok(Files { output, csv, json, svg })
     }
 }
 
-/// A command that runs.
-struct Running {
-    pid: u32,
-    began: Instant,
-    /// The memory that its process had before it became the command.
-    rss_bytes_before: u64,
-}
-
-/// Does what the plan says; the exit code.
+/// Runs a plan; returns the exit code.
 pub fn run(plan: &Plan) -> u8 {
     let mut files = match Files::open(plan) {
         Ok(files) => files,
@@ -90,15 +79,15 @@ pub fn run(plan: &Plan) -> u8 {
         Subject::Pid(_) | Subject::Machine => {}
     }
     let mut recording = Recording::begin(plan, sampler, first, files.csv.take());
-    let ended = recording.until_end(plan, &events, running.as_ref());
+    let ended = recording.until_end(plan, &events, running);
     let last = recording.sample();
     recording.show_nothing_more();
-    let (summary, kept, csv) = recording.end(last);
+    let End { summary, kept, csv, verdict } = recording.end(last);
     files.csv = csv;
 
     let mut code = exit::OK;
     let command = match (&plan.subject, running) {
-        (Subject::Command(words), Some(running)) => match collect(words, &running, ended) {
+        (Subject::Command(words), Some(running)) => match collect(words, running, ended) {
             Ok((command, ended_with)) => {
                 code = ended_with;
                 Some(command)
@@ -109,7 +98,7 @@ pub fn run(plan: &Plan) -> u8 {
         },
         _ => None,
     };
-    let written = write(plan, files, &start, command.as_ref(), &summary, &kept);
+    let written = write(plan, files, &start, command.as_ref(), verdict.as_ref(), (&summary, &kept));
     if written || code != exit::OK { code } else { exit::FAILURE }
 }
 
@@ -118,7 +107,7 @@ fn failed(message: &str) -> u8 {
     exit::FAILURE
 }
 
-/// From now on signals are events.
+/// Turns signals into events.
 fn listen(sender: &Sender<Event>) -> io::Result<()> {
     let (mut reader, writer) = io::pipe()?;
     child::tell_signals(&[SIGINT, SIGQUIT, SIGTERM, SIGHUP], &writer.into())?;
@@ -136,30 +125,27 @@ fn listen(sender: &Sender<Event>) -> io::Result<()> {
     std::thread::Builder::new().name("signals".into()).spawn(read).map(drop)
 }
 
-/// Starts the command and whoever waits for its end; the error is an exit code.
-fn spawn(words: &[OsString], sender: &Sender<Event>) -> Result<Running, u8> {
-    let (name, arguments) = words.split_first().ok_or(exit::USAGE)?;
-    let rss_bytes_before = process::usage().rss_bytes_max;
-    let began = Instant::now();
-    let started = std::process::Command::new(name).args(arguments).spawn();
-    let started = started.map_err(|error| {
+/// Starts the command and a thread that waits for its end; the error is an exit code.
+fn spawn(words: &[OsString], sender: &Sender<Event>) -> Result<Started, u8> {
+    let name = words.first().ok_or(exit::USAGE)?;
+    let started = start::Command::new(words.to_vec()).start().map_err(|error| {
         let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
         output::message(&format!("cannot run {}: {}", quoted(name), Cause::System(error)));
         code
     })?;
-    let pid = started.id();
+    let pid = started.pid;
     let sender = sender.clone();
     let wait = move || {
-        // An error means that nobody can wait for it: then it has ended as well.
+        // An error means that it cannot be waited for: then it has ended as well.
         let _ = child::wait_for_end(pid);
         let _ = sender.send(Event::Ended(Instant::now()));
     };
     let waiting = std::thread::Builder::new().name("end".into()).spawn(wait);
     waiting.map_err(|error| failed(&format!("cannot wait: {}", Cause::System(error))))?;
-    Ok(Running { pid, began, rss_bytes_before })
+    Ok(started)
 }
 
-/// What is recorded, and shown meanwhile.
+/// State of the recording and the display.
 struct Recording {
     sampler: Sampler,
     began_ns: u64,
@@ -168,6 +154,8 @@ struct Recording {
     columns: hakobu_lab::record::Columns,
     csv: Option<Target>,
     previous: Sample,
+    /// Determines the limiting resource of the command or the process.
+    observer: Option<Observer>,
     live: Option<Live>,
     view: Option<View>,
 }
@@ -184,6 +172,10 @@ impl Recording {
         if let Some(csv) = &mut csv {
             csv.write(&columns.csv_header());
         }
+        let mut observer = watched.then(Observer::default);
+        if let Some(observer) = &mut observer {
+            observer.see(&first);
+        }
         let keeps = plan.json.is_some() || plan.svg.is_some();
         Recording {
             sampler,
@@ -193,24 +185,28 @@ impl Recording {
             columns,
             csv,
             previous: first,
+            observer,
             live: if watched && plan.live { Live::start() } else { None },
-            view: (!watched).then(|| View::start(plan.interval)),
+            view: (!watched && !plan.quiet).then(|| View::start(plan.interval)),
         }
     }
 
-    /// A sample, its time counted from the first one.
+    /// Takes a sample, with its time counted from the first one.
     fn sample(&mut self) -> Sample {
         let mut sample = self.sampler.read();
         sample.at_ns = sample.at_ns.saturating_sub(self.began_ns);
+        if let Some(observer) = &mut self.observer {
+            observer.see(&sample);
+        }
         sample
     }
 
-    /// Samples until it is over. The moment in which the command ended, if there is one.
+    /// Samples until the end. Returns the moment in which the command ended, if there is one.
     fn until_end(
         &mut self,
         plan: &Plan,
         events: &Receiver<Event>,
-        running: Option<&Running>,
+        running: Option<Started>,
     ) -> Option<Instant> {
         let of_process = match plan.subject {
             Subject::Pid(pid) => Some((pid, process::start_ticks(pid))),
@@ -222,23 +218,22 @@ impl Recording {
             match events.recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(Event::Ended(at)) => return Some(at),
                 Ok(Event::Signal { number, to_group }) => match running {
-                    // What the terminal sends, the command has got by itself.
+                    // The terminal sent it to the command as well.
                     Some(_) if to_group => {}
-                    // The command may have ended this moment: then there is nobody to tell.
+                    // The command may have ended just now: then there is no receiver.
                     Some(running) => drop(child::send(running.pid, number)),
                     None => return None,
                 },
                 Err(RecvTimeoutError::Timeout) => {
                     intervals += 1;
-                    // The last sample is taken by the caller.
+                    // The caller takes the last sample.
                     let is_over = plan.count == Some(intervals)
                         || of_process.is_some_and(|(pid, was)| process::start_ticks(pid) != was);
                     if is_over || (self.tick() && running.is_none()) {
                         return None;
                     }
                     next += plan.interval;
-                    // After a long sleep (a stopped process, a suspended machine) there is nothing
-                    // to catch up with.
+                    // After a long pause (a stopped process, a suspended machine) do not catch up.
                     next = next.max(Instant::now());
                 }
                 Err(RecvTimeoutError::Disconnected) => return None,
@@ -246,13 +241,14 @@ impl Recording {
         }
     }
 
-    /// Takes a sample and shows it; whether nobody is there any more to be watched or to look.
+    /// Takes a sample and shows it; returns whether the watched process or the reader is gone.
     fn tick(&mut self) -> bool {
         let sample = self.sample();
         self.show(&sample);
         let is_over = match &self.view {
             Some(view) => view.is_broken(),
-            // A process that ended and that nobody waited for is still there by its number.
+            None if self.observer.is_none() => false,
+            // An exited process that was not waited for still has its process ID.
             None => sample.process.processes == 0,
         };
         self.previous.clone_from(&sample);
@@ -290,8 +286,8 @@ impl Recording {
         }
     }
 
-    fn end(mut self, last: Sample) -> (Summary, Kept, Option<Target>) {
-        // The view shows the last interval too, but not a sliver of one.
+    fn end(mut self, last: Sample) -> End {
+        // The view shows the last interval too, unless it is too short.
         let shown = last.at_ns.saturating_sub(self.previous.at_ns);
         if let Some(interval_ns) = self.view.as_ref().map(View::interval_ns)
             && shown * 2 >= interval_ns
@@ -305,23 +301,32 @@ impl Recording {
         }
         let mut kept = self.kept.take().unwrap_or_else(|| Kept::new(&self.columns));
         kept.close();
-        (summary, kept, self.csv)
+        let verdict = self.observer.map(|observer| judge(&observer.facts()));
+        End { summary, kept, csv: self.csv, verdict }
     }
 }
 
-/// How the command ended, what it used, and the exit code of that.
+/// A finished recording.
+struct End {
+    summary: Summary,
+    kept: Kept,
+    csv: Option<Target>,
+    verdict: Option<Verdict>,
+}
+
+/// Returns how the command ended, its resource usage, and the exit code.
 fn collect(
     words: &[OsString],
-    running: &Running,
+    running: Started,
     ended: Option<Instant>,
 ) -> io::Result<(Command, u8)> {
-    let (end, used) = child::collect(running.pid)?;
+    let (end, used) = running.collect()?;
     let ended = ended.unwrap_or_else(Instant::now);
     let real_s = ended.saturating_duration_since(running.began).as_secs_f64();
     let (user_s, sys_s) = (used.user.as_secs_f64(), used.sys.as_secs_f64());
     let (exit_code, signal, code) = match end {
-        End::Exited(code) => (Some(code), None, code),
-        End::Killed(signal) => (None, Some(signal), 128 + signal),
+        child::End::Exited(code) => (Some(code), None, code),
+        child::End::Killed(signal) => (None, Some(signal), 128 + signal),
     };
     let command = Command {
         argv: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -332,7 +337,7 @@ fn collect(
         sys_s,
         cpu_percent: if real_s > 0.0 { (user_s + sys_s) / real_s * 100.0 } else { 0.0 },
         max_rss_bytes: used.rss_bytes_max,
-        max_rss_is_bound: used.rss_bytes_max <= running.rss_bytes_before + RSS_SLACK_BYTES,
+        max_rss_is_bound: used.rss_is_bound,
         minor_faults: used.minor_faults,
         major_faults: used.major_faults,
         voluntary_switches: used.voluntary_switches,
@@ -343,24 +348,25 @@ fn collect(
     Ok((command, u8::try_from(code).unwrap_or(exit::FAILURE)))
 }
 
-/// Writes the summary and the files; whether all of them are there. What is not is told.
+/// Writes the summary and the files; returns whether all succeeded. Failures are reported.
 fn write(
     plan: &Plan,
     files: Files,
     start: &str,
     command: Option<&Command>,
-    summary: &Summary,
-    kept: &Kept,
+    verdict: Option<&Verdict>,
+    (summary, kept): (&Summary, &Kept),
 ) -> bool {
     let seconds = plan.interval.as_secs_f64();
-    let text = summary::text(summary, command, seconds);
+    let said = verdict.map(verdict::sentence);
+    let text = summary::text(said.as_deref(), summary, command, seconds);
     let mut done = Vec::new();
     match files.output {
         Some(mut target) => {
             target.write(&text);
             done.push(target.finish());
         }
-        None if plan.subject == Subject::Machine => {}
+        None if plan.quiet || plan.subject == Subject::Machine => {}
         None => output::error_text(&text),
     }
     done.extend(files.csv.map(Target::finish));
@@ -373,6 +379,7 @@ fn write(
         memory_bytes: summary.memory.total_bytes,
     };
     if let Some(mut target) = files.json {
+        let verdict = verdict.and_then(|of| serde_json::to_value(verdict::value(of)).ok());
         let document = Document {
             program: concat!("hakobu ", env!("CARGO_PKG_VERSION")),
             start,
@@ -383,6 +390,7 @@ fn write(
                 Subject::Pid(pid) => Some(pid),
                 _ => None,
             },
+            verdict: verdict.as_ref(),
             summary,
             kept,
         };

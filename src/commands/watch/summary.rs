@@ -1,15 +1,15 @@
-//! The summary as text: what time(1) says of the command, and what vmstat(8), iostat(1) and others
-//! would have said of the machine.
+//! The summary as text: the values of time(1) for the command, and of vmstat(8), iostat(1) and others for the
+//! machine.
 
-use super::{Plan, Subject};
+use super::plan::{Plan, Subject};
 use crate::number::{self, grouped};
 use hakobu_lab::record::{Command, Disk, Processes, Stat, Summary};
 use std::fmt::Write as _;
 
-/// Characters of a command line that are shown.
+/// Maximum number of characters of a command line in a headline.
 const COMMAND_CHARS_MAX: usize = 200;
 
-/// What was watched, for a headline.
+/// Returns a headline for the subject.
 pub fn title(command: Option<&Command>, plan: &Plan) -> String {
     match (command, &plan.subject) {
         (Some(command), _) => typed(&command.argv),
@@ -18,7 +18,7 @@ pub fn title(command: Option<&Command>, plan: &Plan) -> String {
     }
 }
 
-/// A command line as it could be typed again.
+/// Returns a command line in shell syntax.
 fn typed(argv: &[String]) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%^".contains(c);
     let word = |word: &String| {
@@ -36,9 +36,17 @@ fn typed(argv: &[String]) -> String {
     }
 }
 
-/// All of it; `interval_s` is the time between samples.
-pub fn text(summary: &Summary, command: Option<&Command>, interval_s: f64) -> String {
+/// Returns the summary, the verdict first; `interval_s` is the time between samples.
+pub fn text(
+    verdict: Option<&str>,
+    summary: &Summary,
+    command: Option<&Command>,
+    interval_s: f64,
+) -> String {
     let mut out = String::from("\n");
+    if let Some(verdict) = verdict {
+        let _ = writeln!(out, "{verdict}\n");
+    }
     if let Some(command) = command {
         of_command(command, &mut out);
     } else if let Some(processes) = &summary.processes {
@@ -246,12 +254,12 @@ fn network(summary: &Summary, out: &mut String) {
     }
 }
 
-/// Mean, and peak in parentheses.
+/// Returns the mean, and the peak in parentheses.
 fn pair(stat: Stat, digits: usize) -> String {
     format!("{} ({})", decimal(stat.mean, digits), decimal(stat.peak, digits))
 }
 
-/// A number with so many digits after the point, and commas before it.
+/// Formats a number with this many decimals and grouping commas.
 fn decimal(number: f64, digits: usize) -> String {
     let text = format!("{:.digits$}", number.max(0.0));
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
@@ -281,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_left_out() {
+    fn unknown_values_are_omitted() {
         let command = Command {
             argv: vec!["true".into()],
             exit_code: Some(0),
@@ -289,7 +297,8 @@ mod tests {
             ..Command::default()
         };
         let summary = Summary { processes: Some(Processes::default()), ..Summary::default() };
-        let text = text(&summary, Some(&command), 0.1);
+        let text = text(Some("Limited by the CPU."), &summary, Some(&command), 0.1);
+        assert!(text.starts_with("\nLimited by the CPU.\n\ncommand  "), "{text}");
         assert!(text.contains("ended          exit code 0\n"), "{text}");
         assert!(text.contains("max RSS at most 0 bytes"), "{text}");
         for absent in ["CPU user", "PSI", "disk ", "TCP", "swap in (si)", "quota"] {

@@ -1,4 +1,4 @@
-//! The machine as it is: drawn anew in place on a terminal, vmstat's lines elsewhere.
+//! The live view of the machine: redrawn in place on a terminal, vmstat's lines elsewhere.
 
 use crate::number;
 use crate::show::output::Output;
@@ -8,11 +8,11 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
 
-/// Lines of numbers between two headers.
+/// Number of lines between two headers.
 const HEADER_EACH: u64 = 20;
-/// CPUs that are drawn; of more, those that work most.
+/// Maximum number of CPUs shown; of more, the busiest.
 const CPUS_MAX: usize = 16;
-/// Characters of a full bar.
+/// Number of characters of a full bar.
 const BAR: usize = 40;
 
 /// vmstat's header.
@@ -21,27 +21,27 @@ procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----
  r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st
 ";
 
-/// What is shown on standard output.
+/// The view on standard output.
 pub struct View {
     out: Output,
     interval: Duration,
-    /// Lines of the picture that is there.
+    /// Number of lines of the current picture.
     height: usize,
     lines: u64,
 }
 
 impl View {
-    /// Begins; nothing is shown yet.
+    /// Starts the view; nothing is shown yet.
     pub fn start(interval: Duration) -> View {
         View { out: Output::stdout(), interval, height: 0, lines: 0 }
     }
 
-    /// The time between two pictures in nanoseconds.
+    /// Returns the refresh interval in nanoseconds.
     pub fn interval_ns(&self) -> u64 {
         u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Whether nobody looks any more.
+    /// Returns whether the reader is gone.
     pub fn is_broken(&self) -> bool {
         self.out.is_broken()
     }
@@ -77,7 +77,7 @@ impl View {
     }
 }
 
-/// An interval as vmstat(8) writes it.
+/// Returns an interval as vmstat(8) writes it.
 fn line(row: &Row) -> String {
     let rates = &row.rates;
     let memory = &rates.memory;
@@ -107,7 +107,7 @@ fn line(row: &Row) -> String {
     )
 }
 
-/// An interval as a picture of letters.
+/// Returns an interval as a text picture.
 fn picture(row: &Row, interval: Duration) -> String {
     let rates = &row.rates;
     let mut out = format!(
@@ -207,7 +207,7 @@ fn picture(row: &Row, interval: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hakobu_transfer::sample::{CpuRates, Memory, Rates};
+    use hakobu_explain::sample::{CpuRates, Memory, Rates};
 
     #[test]
     fn lines_are_vmstats() {

@@ -1,22 +1,21 @@
-//! Medians and their intervals, from the values themselves: no distribution is assumed where there
-//! are enough of them, and where there are few, that is not hidden behind a narrow interval.
+//! Medians and their confidence intervals by resampling. No distribution is assumed where there are enough
+//! values; with few values the interval is widened.
 
 use super::Interval;
 
-/// Resamples of an interval: enough that its ends move by less than a tenth of its width with the
-/// seed (Efron & Tibshirani 1993, 13.3: 1,000 or more for a 95 % percentile interval).
+/// Number of bootstrap resamples: the ends of an interval then vary with the seed by less than a tenth of its
+/// width (Efron & Tibshirani 1993, 13.3: 1,000 or more for a 95 % percentile interval).
 const RESAMPLES: usize = 2000;
-/// With fewer values than this, resampling alone gives intervals that are too narrow: it never looks
-/// beyond the values that it has.
+/// Below this number of values resampling alone gives intervals that are too narrow.
 const FEW: usize = 20;
 
-/// Half of the values are below it. `None` without values, or where one is not finite.
+/// Median. `None` without values, or if one is not finite.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The value below which this share (0 to 1) of the values is, interpolated linearly between two of
-/// them (Hyndman & Fan 1996, type 7). `None` without values, or where a number is not finite.
+/// Quantile `share` (0 to 1), interpolated linearly (Hyndman & Fan 1996, type 7). `None` without values, or
+/// if a number is not finite.
 pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     if !share.is_finite() || values.iter().any(|value| !value.is_finite()) {
         return None;
@@ -31,42 +30,41 @@ fn of_sorted(sorted: &[f64], share: f64) -> Option<f64> {
     let at = share.clamp(0.0, 1.0) * last as f64;
     let (low, part) = (at.floor() as usize, at.fract());
     let (a, b) = (*sorted.get(low)?, *sorted.get((low + 1).min(last))?);
-    // The two products cannot overflow where the difference could; rounding is kept inside.
+    // Subtracting first could overflow; `clamp` removes rounding beyond the two values.
     Some((a * (1.0 - part) + b * part).clamp(a, b))
 }
 
-/// The median with its 95 % interval. The same seed always gives the same. `None` without values,
-/// or where one is not finite.
+/// Median with its 95 % interval, deterministic for a given seed. `None` without values, or if one is not
+/// finite.
 ///
-/// From 20 values on it is the percentile interval of a bootstrap (Efron 1979). With fewer, that is
-/// joined with Student's interval around the mean (of logarithms, where all values are positive):
-/// the least and the greatest of three values hold the median only three times out of four, whatever
-/// one does with them. One value has no interval: all three numbers are that value, and
-/// [`Interval::is_point`] says so.
+/// From 20 values on this is the percentile bootstrap interval (Efron 1979). With fewer it is the union of
+/// that and Student's interval of the mean (of logarithms, if all values are positive): the range of three
+/// values contains the median only three times out of four. A single value has no interval: all three numbers
+/// are equal, and [`Interval::is_point`] is true.
 pub fn interval(values: &[f64], seed: u64) -> Option<Interval> {
     let positive = values.iter().all(|value| *value > 0.0);
     around(values, seed, positive, |sorted| of_sorted(sorted, 0.5))
 }
 
-/// The same of differences, of which 0 is the middle: their logarithms would never reach it.
+/// Like [`interval`], for differences: these are centred on 0, so logarithms do not apply.
 pub(super) fn difference(values: &[f64], seed: u64) -> Option<Interval> {
     around(values, seed, false, |sorted| of_sorted(sorted, 0.5))
 }
 
-/// The mean of differences with its 95 % interval.
+/// Mean of differences with its 95 % interval.
 pub(super) fn mean_difference(values: &[f64], seed: u64) -> Option<Interval> {
     around(values, seed, false, mean)
 }
 
-/// The mean. `None` without values, or where one is not finite.
+/// Arithmetic mean. `None` without values, or if one is not finite.
 pub(super) fn mean(values: &[f64]) -> Option<f64> {
     let count = values.len() as f64;
-    // Divided first: a sum of large numbers would overflow.
+    // Divide first: a sum of large numbers could overflow.
     let mean: f64 = values.iter().map(|value| value / count).sum();
     (!values.is_empty() && mean.is_finite()).then_some(mean)
 }
 
-/// The sample's standard deviation. `None` with fewer than two values.
+/// Sample standard deviation. `None` with fewer than two values.
 pub(super) fn deviation(values: &[f64]) -> Option<f64> {
     let freedom = values.len().checked_sub(1).filter(|freedom| *freedom > 0)? as f64;
     let mean = mean(values)?;
@@ -75,7 +73,7 @@ pub(super) fn deviation(values: &[f64]) -> Option<f64> {
 }
 
 impl Interval {
-    /// There is no interval: it comes from one value, or from values that are all equal.
+    /// True if there is no interval: one value, or all values equal.
     pub fn is_point(&self) -> bool {
         self.low >= self.high
     }
@@ -85,7 +83,7 @@ impl Interval {
         Interval { low: value, mid: value, high: value }
     }
 
-    /// Each number by a function that keeps their order, or turns it round.
+    /// Applies a monotonic function to each number; a decreasing one swaps the ends.
     pub(super) fn map(self, by: impl Fn(f64) -> f64) -> Interval {
         let (a, mid, b) = (by(self.low), by(self.mid), by(self.high));
         Interval { low: a.min(b), mid, high: a.max(b) }
@@ -117,7 +115,7 @@ fn around(
     Some(Interval { low: low.min(mid), mid, high: high.max(mid) })
 }
 
-/// As many of these values, drawn with replacement, in order.
+/// Draws as many values with replacement, in order.
 pub(super) fn resample(values: &[f64], random: &mut fastrand::Rng) -> Vec<f64> {
     let mut again: Vec<f64> =
         values.iter().filter_map(|_| values.get(random.usize(..values.len())).copied()).collect();
@@ -125,7 +123,7 @@ pub(super) fn resample(values: &[f64], random: &mut fastrand::Rng) -> Vec<f64> {
     again
 }
 
-/// What a statistic is on resamples.
+/// Computes a statistic on each resample.
 pub(super) fn resampled(
     seed: u64,
     mut statistic: impl FnMut(&mut fastrand::Rng) -> Option<f64>,
@@ -134,7 +132,7 @@ pub(super) fn resampled(
     (0..RESAMPLES).filter_map(|_| statistic(&mut random)).collect()
 }
 
-/// The middle 95 % of what resamples gave. `None` without any.
+/// Central 95 % of the resampled statistics. `None` without any.
 pub(super) fn percentiles(mut found: Vec<f64>) -> Option<(f64, f64)> {
     found.retain(|value| value.is_finite());
     found.sort_unstable_by(f64::total_cmp);
@@ -149,16 +147,15 @@ fn student(values: &[f64], logs: bool) -> Option<(f64, f64)> {
     };
     let mean = mean(&scaled)?;
     let half = t_975(scaled.len() - 1) * deviation(&scaled)? / (scaled.len() as f64).sqrt();
-    // What is told is the median, which scatters more than the mean; with more values the bootstrap
-    // sees that.
+    // The median scatters more than the mean; with more values the bootstrap accounts for that.
     let half = if scaled.len() < 6 { 1.1 * half } else { half };
     let back = |value: f64| if logs { value.exp() } else { value };
     let (low, high) = (back(mean - half), back(mean + half));
-    // What cannot be written as a number is as good as anything.
+    // An overflow becomes the largest finite number.
     Some((low.max(f64::MIN), high.min(f64::MAX)))
 }
 
-/// The 97.5 % quantile of Student's distribution, by degrees of freedom.
+/// 97.5 % quantile of Student's t distribution, by degrees of freedom.
 pub(super) fn t_975(freedom: usize) -> f64 {
     const TABLE: [f64; 20] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,

@@ -1,23 +1,28 @@
-//! What to keep in mind about a campaign's answer.
+//! Caveats: reasons to distrust the results of a campaign.
 
-use super::say::{Join, listed, percent, seconds, things, times};
+use super::say::{Join, listed, percent, rate, seconds, things, times};
 use super::view::View;
 use super::{Analysis, Claim, Lang, PAIRS_MIN};
 
-/// Cells that a sentence names before it counts.
+/// Most cells that a sentence names; further ones are counted.
 const NAMED_MAX: usize = 3;
-/// Runs from which on intervals come from the values alone and are not wider than need be.
+/// Runs from which intervals need no widening.
 const RUNS_GOOD: usize = 5;
-/// Shorter runs are mostly the start of a process.
+/// Shorter runs consist mostly of process start-up.
 const SHORT_S: f64 = 0.1;
-/// Of the measured time the lab may take this share.
+/// If the first run writes less, the next run is not checked for idleness.
+const WRITTEN_BYTES_MIN: u64 = 1 << 20;
+/// A second run that writes less than this fraction of the first found its work done.
+const IDLE_FACTOR: u64 = 10;
+/// Largest share of the measured time that the lab itself may use.
 const OVERHEAD_MAX: f64 = 0.01;
 
-/// Sentences, the gravest first.
+/// Caveats as sentences, most serious first.
 pub(super) fn caveats(view: &View<'_>, analysis: &Analysis) -> Vec<String> {
     let said = [
         failed(view, analysis),
         without_runs(view, analysis),
+        idle(view),
         not_whole(view),
         few(view, analysis),
         controls(view, analysis),
@@ -30,12 +35,12 @@ pub(super) fn caveats(view: &View<'_>, analysis: &Analysis) -> Vec<String> {
         scale(view),
     ];
     let mut said: Vec<String> = said.into_iter().flatten().collect();
-    let left_out = view.lang.pick("Left out: ", "省いたもの: ");
+    let left_out = view.lang.pick("Left out: ", "省略: ");
     said.extend(view.results.header.left_out.iter().map(|what| format!("{left_out}{what}")));
     said
 }
 
-/// The names of some cells, and how many more there are.
+/// Names of some cells, and the number of further ones.
 fn names(view: &View<'_>, ids: &[u32]) -> String {
     let cells = ids.iter().filter_map(|id| view.cell(*id));
     let mut words: Vec<String> = cells.take(NAMED_MAX).map(|cell| view.name(cell)).collect();
@@ -58,17 +63,55 @@ fn failed(view: &View<'_>, analysis: &Analysis) -> Option<String> {
             let (runs, does) = (things(count, "run"), if count == 1 { "does" } else { "do" });
             format!("{runs} failed and {does} not count ({names}){why}.")
         }
-        Lang::Ja => format!("失敗した {count} 回は数に入れていません（{names}）{why}。"),
+        Lang::Ja => format!("失敗した {count} 回は除外しました（{names}）{why}。"),
     })
 }
 
 fn without_runs(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     let without = analysis.cells.iter().filter(|of| of.runs == 0).map(|of| of.cell);
     let ids: Vec<u32> = without.collect();
-    (!ids.is_empty()).then(|| one(view, "No run that counts: {}.", "有効な測定なし: {}。", &ids))
+    (!ids.is_empty()).then(|| one(view, "No successful run: {}.", "成功した測定なし: {}。", &ids))
 }
 
-/// A sentence about some cells.
+/// Commands that find their work done from the second run on, detected by the bytes that they write.
+fn idle(view: &View<'_>) -> Option<String> {
+    let found = view.cells.iter().filter(|cell| cell.control_of.is_none()).filter_map(|cell| {
+        let is_same = |other: u32| {
+            other == cell.id || view.cell(other).and_then(|other| other.control_of) == Some(cell.id)
+        };
+        let runs = view.results.runs.iter().filter(|run| run.ok && is_same(run.cell));
+        let mut runs: Vec<_> = runs.collect();
+        runs.sort_by_key(|run| (run.block, run.place));
+        let [first, second, ..] = runs[..] else { return None };
+        let (before, after) = match (first.written_bytes, second.written_bytes) {
+            (Some(before), Some(after)) => (before, after),
+            _ => (first.write_bytes, second.write_bytes),
+        };
+        let is_idle = before >= WRITTEN_BYTES_MIN && after < before / IDLE_FACTOR;
+        is_idle.then_some((cell.id, before, after))
+    });
+    let found: Vec<(u32, u64, u64)> = found.collect();
+    let (_, before, after) = *found.first()?;
+    let ids: Vec<u32> = found.iter().map(|(id, ..)| *id).collect();
+    let (names, before, after) = (names(view, &ids), amount(before), amount(after));
+    Some(match view.lang {
+        Lang::En => format!(
+            "The second run wrote far less than the first ({names}: {after} after {before}): the work was \
+             already done. Use --prepare to reset what each run needs."
+        ),
+        Lang::Ja => format!(
+            "2 回目の書き込み量は 1 回目よりはるかに少なくなっています（{names}: {before} の後に {after}）。\
+             処理済みのデータが残っているためです。--prepare で測定ごとに元に戻してください。"
+        ),
+    })
+}
+
+/// Formats a number of bytes.
+fn amount(bytes: u64) -> String {
+    rate(bytes as f64, "bytes/s").trim_end_matches("/s").to_owned()
+}
+
+/// Formats a sentence about some cells.
 fn one(view: &View<'_>, en: &str, ja: &str, ids: &[u32]) -> String {
     view.lang.pick(en, ja).replace("{}", &names(view, ids))
 }
@@ -79,13 +122,13 @@ fn not_whole(view: &View<'_>) -> Option<String> {
             ("The campaign was stopped before its end.", "キャンペーンは途中で止められました。")
         }
         Some("budget") => (
-            "The campaign's time was over before all runs were made.",
-            "すべての測定が終わる前に時間切れになりました。",
+            "The time budget ran out before all runs were made.",
+            "すべての測定が終わる前に制限時間になりました。",
         ),
         Some(_) => return None,
         None => (
-            "The campaign has no end yet: more runs may follow.",
-            "キャンペーンはまだ終わっておらず、測定が続く可能性があります。",
+            "The campaign has not ended yet; more runs may follow.",
+            "キャンペーンはまだ終わっていません。測定が増える可能性があります。",
         ),
     };
     Some(view.lang.pick(en, ja).to_owned())
@@ -100,8 +143,8 @@ fn few(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     if !single.is_empty() {
         return Some(one(
             view,
-            "One run only ({}): its scatter is unknown, and nothing is claimed.",
-            "測定が 1 回だけ（{}）: ばらつきが分からず、何も断定しません。",
+            "Only one run ({}): the spread is unknown, so no difference is claimed.",
+            "測定が 1 回だけです（{}）。ばらつきが不明なため、差は判定しません。",
             &single,
         ));
     }
@@ -109,15 +152,15 @@ fn few(view: &View<'_>, analysis: &Analysis) -> Option<String> {
         let of = names(view, &fewer);
         return Some(match view.lang {
             Lang::En => {
-                format!("Fewer than {PAIRS_MIN} runs ({of}): nothing is claimed of these.")
+                format!("Fewer than {PAIRS_MIN} runs ({of}): no difference is claimed.")
             }
-            Lang::Ja => format!("{PAIRS_MIN} 回未満の測定（{of}）: 何も断定しません。"),
+            Lang::Ja => format!("測定が {PAIRS_MIN} 回未満です（{of}）。差は判定しません。"),
         });
     }
     let count = few(RUNS_GOOD).len();
     (count > 0).then(|| match view.lang {
         Lang::En => format!(
-            "{} with fewer than {RUNS_GOOD} runs: intervals are wide, small differences do not show.",
+            "{} with fewer than {RUNS_GOOD} runs: intervals are wide and hide small differences.",
             things(count, "cell")
         ),
         Lang::Ja => format!(
@@ -134,26 +177,26 @@ fn controls(view: &View<'_>, analysis: &Analysis) -> Option<String> {
         let (names, by) = (names(view, &ids), times(first.ratio.ratio.mid));
         return Some(match view.lang {
             Lang::En => format!(
-                "A control differs from what it repeats ({names}: {by} times as fast): differences \
-                 of that size may be chance."
+                "The control differs from the cell it repeats ({names}: {by} ×): differences of this \
+                 size may be noise."
             ),
             Lang::Ja => format!(
-                "対照が元と異なります（{names}: {by} 倍の速さ）。その程度の差は偶然かもしれません。"
+                "対照 (A/A) に差があります（{names}: {by} 倍）。この程度の差は誤差の可能性があります。"
             ),
         });
     }
     let noise = percent(analysis.noise.filter(|noise| *noise > 0.1)?);
     Some(match view.lang {
         Lang::En => {
-            format!("A loud machine: the same tool against itself differs by up to {noise}.")
+            format!("Noisy machine: a tool differs from itself by up to {noise}.")
         }
         Lang::Ja => {
-            format!("ノイズの多いマシンです。同じツール同士でも最大 {noise} の差があります。")
+            format!("ノイズの多いマシンです。同じツールでも最大 {noise} の差が出ます。")
         }
     })
 }
 
-/// Outliers are flagged, not dropped.
+/// Cells with outliers; these are reported, not dropped.
 fn moved(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     let of: Vec<_> = analysis.cells.iter().filter(|of| !of.outliers.is_empty()).collect();
     let count: usize = of.iter().map(|of| of.outliers.len()).sum();
@@ -161,11 +204,11 @@ fn moved(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     let names = names(view, &ids);
     (count > 0).then(|| match view.lang {
         Lang::En => {
-            let runs = things(count, "run");
-            format!("{runs} far from the others of their cell ({names}); they count.")
+            let runs = things(count, "outlier");
+            format!("{runs} ({names}); they are not removed.")
         }
         Lang::Ja => {
-            format!("同じセルの他の測定から離れたものが {count} 回（{names}）。除いていません。")
+            format!("外れ値 {count} 個（{names}）。除外していません。")
         }
     })
 }
@@ -174,13 +217,13 @@ fn stolen(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     let most = loads(analysis, "steal_percent").reduce(f64::max)?;
     let share = percent(most / 100.0);
     (most >= 5.0).then(|| match view.lang {
-        Lang::En => format!("A hypervisor took up to {share} of the CPUs away."),
-        Lang::Ja => format!("ハイパーバイザーに CPU を最大 {share} 奪われました (steal)。"),
+        Lang::En => format!("The hypervisor took up to {share} of the CPU time (steal)."),
+        Lang::Ja => format!("ハイパーバイザーが CPU 時間の最大 {share} を使用しました (steal)。"),
     })
 }
 
-/// Others use CPUs: what all processes use, less what the runs do. What a run makes others do (a server
-/// on this machine) looks the same.
+/// Cells during which other processes used CPUs: total use minus that of the runs. Work that a run causes in
+/// another process (a server on this machine) counts as well.
 fn busy(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     let machine = &view.results.header.machine;
     let cpus = machine.cpus_online as f64;
@@ -194,12 +237,12 @@ fn busy(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     let middle = times(middle);
     Some(match view.lang {
         Lang::En => format!(
-            "Beside the runs others used {middle} CPUs (servers on this machine, the kernel, or \
-             something that should not run now)."
+            "Other processes used {middle} CPUs during the runs (servers on this machine, the kernel \
+             or unrelated work)."
         ),
         Lang::Ja => format!(
-            "測定のほかに {middle} CPU が使われていました（このマシンのサーバー、カーネル、または今動いている\
-             べきでないもの）。"
+            "測定中にほかのプロセスが {middle} CPU を使用しました（このマシンのサーバー、カーネル、無関係な処理\
+             など）。"
         ),
     })
 }
@@ -208,7 +251,7 @@ fn loads<'a>(analysis: &'a Analysis, name: &'a str) -> impl Iterator<Item = f64>
     analysis.cells.iter().filter_map(move |of| of.load.get(name).copied())
 }
 
-/// Cold and warm runs in one cell are two things.
+/// Cells with both cold and warm runs.
 fn caches(view: &View<'_>) -> Option<String> {
     let mixed = view.cells.iter().filter(|cell| {
         let runs = view.runs(cell.id);
@@ -217,8 +260,8 @@ fn caches(view: &View<'_>) -> Option<String> {
     });
     let ids: Vec<u32> = mixed.map(|cell| cell.id).collect();
     let (en, ja) = (
-        "Cold and warm runs are mixed in one cell: {}.",
-        "キャッシュなしとありの測定が一つのセルに混ざっています: {}。",
+        "Cold and warm runs are mixed in one setting: {}.",
+        "キャッシュなしとありの測定が 1 つの設定に混在しています: {}。",
     );
     (!ids.is_empty()).then(|| one(view, en, ja, &ids))
 }
@@ -229,21 +272,21 @@ fn short(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     let ids: Vec<u32> = of.map(|of| of.cell).collect();
     let (of, least) = (names(view, &ids), seconds(SHORT_S));
     (!ids.is_empty()).then(|| match view.lang {
-        Lang::En => format!("Runs shorter than {least} ({of}): mostly the start of a process."),
-        Lang::Ja => format!("{least} より短い測定（{of}）: ほとんどがプロセスの起動時間です。"),
+        Lang::En => format!("Runs shorter than {least} ({of}) mostly measure process start."),
+        Lang::Ja => format!("{least} より短い測定（{of}）は、ほとんどがプロセスの起動時間です。"),
     })
 }
 
 fn overhead(view: &View<'_>) -> Option<String> {
     let share = view.results.end.as_ref()?.overhead;
-    let (en, ja) = ("Measuring itself took {} of the time.", "測定自体が時間の {} を使いました。");
+    let (en, ja) =
+        ("The measurement itself took {} of the time.", "測定自体が時間の {} を占めました。");
     (share > OVERHEAD_MAX).then(|| view.lang.pick(en, ja).replace("{}", &percent(share)))
 }
 
 fn scale(view: &View<'_>) -> Option<String> {
     let scale = view.results.header.scale;
-    let (en, ja) =
-        ("Data at {} times the size that is described.", "データは記述された規模の {} 倍です。");
+    let (en, ja) = ("The data has {} × the described size.", "データは定義の {} 倍の規模です。");
     (scale > 0.0 && (scale - 1.0).abs() > 1e-9)
         .then(|| view.lang.pick(en, ja).replace("{}", &times(scale)))
 }

@@ -1,4 +1,4 @@
-//! A cell in few numbers.
+//! Summary statistics of a cell.
 
 use super::bootstrap::{deviation, interval, mean, quantile};
 use super::limits;
@@ -7,14 +7,14 @@ use super::view::View;
 use super::{CellSummary, median};
 use crate::results::{Cell, Run};
 
-/// Beyond so many interquartile ranges outside the quartiles a value stands out (Tukey 1977).
+/// Tukey's fence: a value this many interquartile ranges outside the quartiles is an outlier (Tukey 1977).
 const FENCE: f64 = 1.5;
-/// Fewer values have no quartiles to speak of.
+/// Fewer values have no meaningful quartiles.
 const VALUES_MIN: usize = 4;
-/// Curves that show how fast a run is: the first of which that is not 0 all the time.
+/// Curves that show the speed of a run; the first one that is not 0 throughout is used.
 const MOVED: [&str; 4] = ["write", "net", "read", "iops"];
 
-/// Everything but what limits.
+/// Computes all fields of the summary except `limiting`.
 pub(super) fn summary(view: &View<'_>, cell: &Cell) -> CellSummary {
     let id = cell.id;
     let values = view.values(id);
@@ -43,11 +43,16 @@ pub(super) fn summary(view: &View<'_>, cell: &Cell) -> CellSummary {
         value,
         mean: mean(&values),
         deviation: deviation(&values),
+        min: values.iter().copied().reduce(f64::min),
+        max: values.iter().copied().reduce(f64::max),
         outliers: outliers(&view.blocks(id)),
         wall_s,
         user_s,
         sys_s,
         rss_bytes: of(|run| run.rss_bytes_max as f64),
+        concurrency: view
+            .median_of(id, |run| run.metrics.get("concurrency").copied().unwrap_or(0.0))
+            .filter(|concurrency| *concurrency > 0.0),
         cpu_s_per_gb: per(bytes, 1e9),
         cpu_s_per_1000_files: per(files, 1e3),
         load: limits::loads(&view.runs(id)),
@@ -56,7 +61,7 @@ pub(super) fn summary(view: &View<'_>, cell: &Cell) -> CellSummary {
     }
 }
 
-/// How many runs failed, and each thing that went wrong once.
+/// Number of failed runs, and each distinct problem.
 fn failures(view: &View<'_>, id: u32) -> (usize, Vec<String>) {
     let (mut failed, mut problems) = (0, Vec::new());
     for run in view.results.runs.iter().filter(|run| run.cell == id && !run.warmup) {
@@ -79,7 +84,7 @@ fn failures(view: &View<'_>, id: u32) -> (usize, Vec<String>) {
     (failed, problems)
 }
 
-/// Blocks whose value is beyond Tukey's fences.
+/// Blocks whose value is outside Tukey's fences.
 pub(super) fn outliers(runs: &[(u32, f64)]) -> Vec<u32> {
     let values: Vec<f64> = runs.iter().map(|(_, value)| *value).collect();
     let quartiles = quantile(&values, 0.25).zip(quantile(&values, 0.75));
@@ -87,14 +92,13 @@ pub(super) fn outliers(runs: &[(u32, f64)]) -> Vec<u32> {
         return Vec::new();
     };
     let reach = FENCE * (high - low);
-    // What is equal but for rounding does not stand out.
+    // Values that differ only by rounding are no outliers.
     let reach = reach.max(1e-9 * high.abs());
     let out = runs.iter().filter(|(_, value)| *value < low - reach || *value > high + reach);
     out.map(|(block, _)| *block).collect()
 }
 
-/// Seconds after which its runs are steady: median of those that have a curve and become so. `None`
-/// where most do not.
+/// Median time in seconds after which the cell's runs are steady. `None` if most runs never are.
 fn steady_s(view: &View<'_>, id: u32) -> Option<f64> {
     let runs = view.runs(id);
     let counts = |block: u32| runs.iter().any(|run| run.block == block);

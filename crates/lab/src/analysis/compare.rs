@@ -1,7 +1,8 @@
-//! Results of several machines or settings side by side.
+//! Compares the results of several machines or settings.
 
 mod conclusions;
 mod costs;
+mod part;
 
 use super::bootstrap::mean;
 use super::compared::{Compared, Row, Side};
@@ -9,21 +10,13 @@ use super::prices::Prices;
 use super::ratio::unpaired;
 use super::sweeps::others;
 use super::view::View;
-use super::{Analysis, Lang, analyse_in};
+use super::{Lang, analyse_in};
 use crate::results::{Cell, Results};
+use part::Part;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One of the results.
-struct Part<'a> {
-    view: View<'a>,
-    analysis: Analysis,
-    name: String,
-    /// It has the metric of the first.
-    fits: bool,
-}
-
-/// Two or more results, cell by cell: cells are the same where group, series and parameters are. Where
-/// each result has only one group, its name does not matter. Sentences come in `lang`.
+/// Compares two or more results cell by cell. Cells match if group, series and parameters are equal; if each
+/// result has only one group, its name is ignored. Sentences are in `lang`.
 pub fn compare(results: &[Results], prices: &Prices, lang: Lang) -> Compared {
     let names = match prices.names.len() == results.len() {
         true => prices.names.clone(),
@@ -56,8 +49,8 @@ pub fn compare(results: &[Results], prices: &Prices, lang: Lang) -> Compared {
     }
 }
 
-/// What results are called: as the user does (`given`, in their order), else by machine, else by
-/// campaign; a number is added where that is not enough.
+/// Names of the results: given by the user (`given`, in the order of results), else the machine, else the
+/// campaign. Duplicates get a number.
 pub fn names(results: &[Results], given: &[Option<String>]) -> Vec<String> {
     let differ = |names: &[String]| {
         let unique: BTreeSet<&String> = names.iter().collect();
@@ -81,7 +74,7 @@ pub fn names(results: &[Results], given: &[Option<String>]) -> Vec<String> {
     }
 }
 
-/// Whether two cells of different results are the same.
+/// True if two cells of different results match.
 fn is_same(a: (&View<'_>, &Cell), b: (&View<'_>, &Cell), one_group: bool) -> bool {
     let ((view_a, a), (view_b, b)) = (a, b);
     (one_group || a.group == b.group)
@@ -127,7 +120,7 @@ fn rows(parts: &[Part<'_>], one_group: bool) -> Vec<Row> {
             sides: sides.collect(),
         }
     });
-    // Lines stay together, each in the order of the swept number.
+    // Rows of one line are adjacent, ordered by the swept number.
     let mut lines: Vec<(String, String, BTreeMap<String, String>)> = Vec::new();
     let placed = rows.map(|row| {
         let line = (row.group.clone(), row.series.clone(), row.parameters.clone());
@@ -141,22 +134,6 @@ fn rows(parts: &[Part<'_>], one_group: bool) -> Vec<Row> {
     let x = |row: &Row| row.x.unwrap_or(0.0);
     placed.sort_by(|(a, left), (b, right)| a.cmp(b).then(x(left).total_cmp(&x(right))));
     placed.into_iter().map(|(_, row)| row).collect()
-}
-
-/// How a cell reads and writes, as fio says it, or by its name; `None` where nothing is said.
-fn pattern(cell: &Cell) -> Option<String> {
-    let said = cell.parameters.get("rw").or(cell.parameters.get("readwrite"));
-    let pattern = said.unwrap_or(&cell.series).to_ascii_lowercase();
-    let is_one = said.is_some() || pattern.contains("read") || pattern.contains("write");
-    is_one.then_some(pattern)
-}
-
-/// Whether lines of a group are kinds of work (reads, writes) rather than ways to do the same.
-fn are_kinds(part: &Part<'_>, group: &str) -> bool {
-    let cells = part.view.cells.iter().filter(|cell| cell.group == group);
-    let patterns: BTreeSet<Option<String>> =
-        cells.filter(|cell| cell.control_of.is_none()).map(|cell| pattern(cell)).collect();
-    part.view.more_is_better() && patterns.len() > 1
 }
 
 fn side(part: &Part<'_>, cell: &Cell, base: &[f64], compared: bool) -> Option<Side> {
@@ -199,13 +176,4 @@ fn caveats(parts: &[Part<'_>]) -> Vec<String> {
         said.extend(part.analysis.caveats.iter().map(|of| format!("{}: {of}", part.name)));
     }
     said
-}
-
-/// In front of what is said of a cell or sweep: `small, rsync`.
-fn of(group: &str, series: &str, one_group: bool) -> String {
-    match (one_group || group.is_empty(), series.is_empty()) {
-        (true, _) => series.to_owned(),
-        (false, true) => group.to_owned(),
-        (false, false) => format!("{group}, {series}"),
-    }
 }

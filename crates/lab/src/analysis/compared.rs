@@ -1,111 +1,111 @@
-//! Results side by side: what comes out.
+//! Types of a comparison of several results.
 
 use super::{Interval, Ratio};
 use std::collections::BTreeMap;
 
-/// Two or more results, cell by cell.
+/// Comparison of two or more results, cell by cell.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Compared {
-    /// What the results are called: as the user does, else by their machines.
+    /// Names of the results: given by the user, else those of their machines.
     pub names: Vec<String>,
-    /// The metric of the first; those of another metric have no sides.
+    /// Metric of the first result; results with another metric have no sides.
     pub metric: String,
-    /// More of it is better.
+    /// True if higher values of the metric are better.
     pub more_is_better: bool,
-    /// What is swept.
+    /// Name of the swept number.
     pub x_name: Option<String>,
-    /// Cells that the results have in common, and those that only some have.
+    /// Cells of any of the results.
     pub rows: Vec<Row>,
-    /// What follows from each, and whether that is the same.
+    /// Conclusions of each result, and whether they agree.
     pub changes: Vec<Change>,
-    /// What things cost, where a price is known.
+    /// Costs, where a price is known.
     pub costs: Vec<Cost>,
-    /// Which one for which need.
+    /// Best result for each need.
     pub best: Vec<Best>,
-    /// What to keep in mind.
+    /// Caveats as sentences.
     pub caveats: Vec<String>,
 }
 
-/// One cell in all results.
+/// One cell across all results.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Row {
-    /// Its group; empty where each result has only one.
+    /// Group; empty if each result has only one.
     pub group: String,
-    /// Its tool.
+    /// Tool.
     pub series: String,
-    /// The swept number.
+    /// Value of the swept number.
     pub x: Option<f64>,
-    /// Its other parameters.
+    /// Other parameters.
     pub parameters: BTreeMap<String, String>,
-    /// By result; `None` where it has no such cell, or no run of it that counts.
+    /// One per result; `None` if it has no such cell, or no run of it that counts.
     pub sides: Vec<Option<Side>>,
 }
 
 /// A cell of one result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Side {
-    /// Its number there.
+    /// Id of the cell in that result.
     pub cell: u32,
-    /// Runs that count.
+    /// Number of runs that count.
     pub runs: usize,
-    /// The metric: median with interval.
+    /// Median of the metric with interval.
     pub value: Interval,
-    /// The mean, as published studies have it.
+    /// Mean of the metric, for comparison with published studies.
     pub mean: f64,
-    /// How many times as fast it is as in the first result (from resampling both: runs of two machines
-    /// have no blocks in common). `None` for the first itself.
+    /// Speed relative to the first result, from resampling both: runs of two machines share no blocks. `None`
+    /// for the first result.
     pub ratio: Option<Ratio>,
 }
 
-/// A conclusion, from each result.
+/// One conclusion, as drawn from each result.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Change {
     /// `best tool`, `knee`, `limit`, `rated limit`.
     pub what: String,
-    /// Of which group or sweep; empty where there is only one.
+    /// Group or sweep that it refers to; empty if there is only one.
     pub of: String,
-    /// What each result says; `None` where it says nothing.
+    /// Conclusion of each result; `None` if it has none.
     pub said: Vec<Option<String>>,
-    /// They do not say the same.
+    /// True if the known conclusions differ.
     pub differs: bool,
-    /// In words.
+    /// The comparison as a sentence.
     pub sentence: String,
 }
 
-/// What something costs on a machine, in the currency of its price.
+/// Cost of some work on a machine, in the currency of its price.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Cost {
-    /// Which result.
+    /// Name of the result.
     pub name: String,
-    /// The group; empty where each result has only one, and for what is rated.
+    /// Group; empty if each result has only one, and for ratings.
     pub group: String,
-    /// Of what: a tool; `rated` for what the machine is sold with.
+    /// Tool; `rated` for the rating of the machine.
     pub of: String,
-    /// It is what the machine is sold with, not what was measured.
+    /// True if computed from the rating of the machine instead of measurements.
     pub rated: bool,
-    /// The price for an hour.
+    /// Price per hour.
     pub per_hour: f64,
-    /// Operations a second, where these are counted.
+    /// Operations per second, if counted.
     pub iops: Option<f64>,
-    /// Price for an hour ÷ operations a second × 10⁶.
+    /// Price per hour ÷ operations per second × 10⁶.
     pub per_1m_iops: Option<f64>,
-    /// For a million operations.
+    /// Price per million operations.
     pub per_million_ios: Option<f64>,
-    /// For 10⁹ bytes moved.
+    /// Price per 10⁹ bytes moved.
     pub per_gb: Option<f64>,
-    /// For a million files moved.
+    /// Price per million files moved.
     pub per_million_files: Option<f64>,
 }
 
-/// Which result for which need.
+/// Best result for one need.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Best {
-    /// `fastest`, `cheapest per GB`, with the group where there are several.
+    /// `fastest`, `cheapest per GB`, with the group if there are several.
     pub need: String,
-    /// Which result.
+    /// Name of the result.
     pub name: String,
-    /// By what: the numbers of it and of the next.
+    /// Its number and that of the runner-up.
     pub why: String,
-    /// The runs tell it from the next. For prices, where the prices differ by more than 2 %.
+    /// True if the difference to the runner-up is significant; for prices, if it is more than 2 %.
     pub clear: bool,
 }

@@ -1,34 +1,32 @@
-//! The knee: the fewest of something (jobs, requests) that are as good as the most.
+//! The knee: the fewest jobs (or requests) that perform as well as more.
 
 use super::Interval;
 
-/// As good as the best is what is within this share of it.
+/// Results within this share of the best count as equal.
 const WITHIN: f64 = 0.03;
 
-/// Where more brings no more.
+/// Position of the knee of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Knee {
-    /// The fewest that are within 3 % of the best.
+    /// Fewest x within 3 % of the best.
     pub x: f64,
-    /// Where the best was measured.
+    /// x of the best result.
     pub best_x: f64,
-    /// What was measured at the knee, in the unit of the metric.
+    /// Metric at the knee.
     pub value: f64,
     /// Speed at the knee as a share of the best, 0 to 1.
     pub share: f64,
-    /// Nothing before the end of the sweep is within 3 % of what is reached there: the best may lie
-    /// beyond.
+    /// True if only the end of the sweep is within 3 % of the best, so that a larger x may be better.
     pub at_edge: bool,
 }
 
-/// The fewest x within 3 % of the best. Goes in: x and what was measured there, above 0, in any
-/// order. `None` with fewer than two different x.
+/// Finds the fewest x within 3 % of the best. Takes x and the measured value (> 0), in any order. `None` with
+/// fewer than two distinct x.
 ///
-/// Medians count. Where the interval of one reaches into the 3 %, the runs cannot tell it from what
-/// does, and it counts as well; but noise lends it no more than another 3 %, or few runs would move
-/// the knee to one job.
+/// Medians are compared. A point whose interval reaches into the 3 % counts as well, but only within a
+/// further 3 %: otherwise few noisy runs would move the knee to one job.
 pub fn knee(points: &[(f64, Interval)], more_is_better: bool) -> Option<Knee> {
-    // As rates, so that more is better.
+    // Convert to rates, so that more is better.
     let rate = |value: f64| if more_is_better { value } else { 1.0 / value };
     let usable = |(x, of): &&(f64, Interval)| {
         let bounds = [of.low, of.mid, of.high];
@@ -42,11 +40,11 @@ pub fn knee(points: &[(f64, Interval)], more_is_better: bool) -> Option<Knee> {
     }
     let better =
         |a: &&(f64, Interval), b: &&(f64, Interval)| rate(a.1.mid).total_cmp(&rate(b.1.mid));
-    // The fewest of equals.
+    // The smallest x among equals.
     let (best_x, best) = *points.iter().rev().max_by(better)?;
     let share = |value: f64| rate(value) / rate(best.mid);
     let is_within = |of: &Interval| {
-        // The end of the interval at which it is fastest.
+        // End of the interval at which it is fastest.
         let fastest = if more_is_better { of.high } else { of.low };
         let mid = share(of.mid);
         let lent = mid >= 1.0 - 2.0 * WITHIN && (fastest <= 0.0 || share(fastest) >= 1.0 - WITHIN);

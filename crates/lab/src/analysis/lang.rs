@@ -1,6 +1,6 @@
-//! The language of sentences.
+//! Language of generated sentences.
 
-/// A language that analysis and reports speak.
+/// Language of analysis and reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lang {
     /// English.
@@ -11,17 +11,17 @@ pub enum Lang {
 }
 
 impl Lang {
-    /// The language of its two letters (ISO 639-1).
+    /// Parses an ISO 639-1 code.
     pub fn of_code(code: &str) -> Option<Lang> {
         [Lang::En, Lang::Ja].into_iter().find(|lang| lang.code() == code)
     }
 
-    /// Its two letters.
+    /// ISO 639-1 code.
     pub fn code(self) -> &'static str {
         self.pick("en", "ja")
     }
 
-    /// What is said in this language.
+    /// Selects the text in this language.
     pub(crate) fn pick<T>(self, en: T, ja: T) -> T {
         match self {
             Lang::En => en,

@@ -1,5 +1,5 @@
-//! What results mean. All pure: numbers in, numbers and sentences out; chance comes from seeds, so
-//! the same results always say the same.
+//! Analysis of results. All functions are pure; random numbers come from fixed seeds, so that equal results
+//! give equal conclusions.
 
 mod bootstrap;
 mod caveats;
@@ -7,6 +7,7 @@ mod cells;
 mod compare;
 mod compared;
 mod fit;
+mod gains;
 mod knee;
 mod lang;
 mod limits;
@@ -28,45 +29,53 @@ pub use bootstrap::{interval, median, quantile};
 pub use compare::{compare, names};
 pub use compared::{Best, Change, Compared, Cost, Row, Side};
 pub use fit::{Fit, Model, fit};
+pub use gains::{Baseline, Gain};
 pub use knee::{Knee, knee};
 pub use lang::Lang;
 pub use limits::{Limiting, Stretch};
-pub use prices::{Prices, Rated, parse_price, parse_rated};
+pub use prices::{Machine, Prices, Rated, parse_machines, parse_price, parse_rated};
 pub use ratio::{Claim, PAIRS_MIN, Ratio, paired, unpaired};
 pub(crate) use say::{level as level_words, resource as resource_words};
 pub use steady::{Steady, steady};
 
 use std::collections::BTreeMap;
 
+/// Most sentences of a verdict.
+const SENTENCES_MAX: usize = 4;
+
 /// A number with its 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Interval {
-    /// The lower end.
+    /// Lower end.
     pub low: f64,
-    /// The median, or the fit.
+    /// Median or fitted value.
     pub mid: f64,
-    /// The upper end.
+    /// Upper end.
     pub high: f64,
 }
 
-/// A cell in few numbers. Runs that failed and warm-ups are not among them.
+/// Summary statistics of a cell, without failed runs and warm-ups.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct CellSummary {
-    /// Its number.
+    /// Id of the cell.
     pub cell: u32,
-    /// Runs that count.
+    /// Number of runs that count.
     pub runs: usize,
-    /// Runs that failed.
+    /// Number of failed runs.
     pub failed: usize,
-    /// What failed, each sentence once.
+    /// Distinct problems of failed runs.
     pub problems: Vec<String>,
-    /// The campaign's metric: median and interval. `None` without a run that counts.
+    /// Median of the campaign's metric with interval. `None` without a run that counts.
     pub value: Option<Interval>,
-    /// The mean of the same, as published studies have it.
+    /// Mean of the metric, for comparison with published studies.
     pub mean: Option<f64>,
-    /// Standard deviation of the same.
+    /// Standard deviation of the metric.
     pub deviation: Option<f64>,
-    /// Blocks whose value stands out (beyond 1.5 interquartile ranges). They count.
+    /// Smallest value.
+    pub min: Option<f64>,
+    /// Largest value.
+    pub max: Option<f64>,
+    /// Blocks with outliers (beyond 1.5 interquartile ranges). They are not excluded.
     pub outliers: Vec<u32>,
     /// Wall clock, seconds.
     pub wall_s: Option<Interval>,
@@ -76,85 +85,90 @@ pub struct CellSummary {
     pub sys_s: f64,
     /// Peak memory, median, bytes.
     pub rss_bytes: f64,
-    /// CPU seconds for each 10⁹ bytes moved; `None` without bytes.
+    /// Effective concurrency: sum of the times of items ÷ time of the run, median. `None` if item times are
+    /// unknown.
+    pub concurrency: Option<f64>,
+    /// CPU seconds per 10⁹ bytes moved; `None` without bytes.
     pub cpu_s_per_gb: Option<f64>,
-    /// CPU seconds for each 1,000 files moved; `None` without files.
+    /// CPU seconds per 1,000 files moved; `None` without files.
     pub cpu_s_per_1000_files: Option<f64>,
-    /// Medians of the load means of its runs.
+    /// Medians of the mean loads of its runs.
     pub load: BTreeMap<String, f64>,
-    /// Seconds after which its runs are steady (see [`steady()`]): median. `None` without curves, or
-    /// where most of its runs never are.
+    /// Median time in seconds after which its runs are steady (see [`steady()`]). `None` without curves, or
+    /// if most of its runs never are.
     pub steady_s: Option<f64>,
-    /// What limited it.
+    /// Limiting resource.
     pub limiting: Limiting,
 }
 
 /// One tool over the swept number.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Sweep {
-    /// The group that it belongs to.
+    /// Group.
     pub group: String,
-    /// The tool.
+    /// Tool.
     pub series: String,
-    /// Cells in the order of the swept number.
+    /// Cells in ascending order of the swept number.
     pub cells: Vec<u32>,
-    /// Where more brings no more.
+    /// Knee of the curve.
     pub knee: Option<Knee>,
-    /// The curve through its points.
+    /// Fitted curve.
     pub fit: Option<Fit>,
-    /// What rates of the fit count: `files/s`, `bytes/s`, `runs/s`, or the metric.
+    /// Unit of the rates of the fit: `files/s`, `bytes/s`, `runs/s`, or the metric.
     pub rate_unit: String,
-    /// What limited it, from where to where.
+    /// Limiting resources along the sweep.
     pub stretches: Vec<Stretch>,
 }
 
-/// Two cells side by side.
+/// Comparison of two cells.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Comparison {
-    /// The group.
+    /// Group.
     pub group: String,
-    /// One cell.
+    /// First cell.
     pub a: u32,
-    /// The other.
+    /// Second cell.
     pub b: u32,
-    /// How many times as fast `a` is as `b`.
+    /// Speed of `a` relative to `b`.
     pub ratio: Ratio,
 }
 
-/// A counter-experiment, read.
+/// Result of a counter-experiment.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Proof {
-    /// The cell.
+    /// Cell.
     pub cell: u32,
-    /// What was changed.
+    /// Resource that was changed.
     pub changed: String,
-    /// From what to what.
+    /// Values before and after.
     pub about: String,
-    /// Relative change of speed ÷ relative change of the resource, of logarithms: 1 where speed
-    /// follows it wholly, 0 where not at all.
+    /// ln(speed ratio) ÷ ln(resource ratio): 1 if speed is proportional to the resource, 0 if independent of
+    /// it.
     pub elasticity: Interval,
-    /// The sentence that follows.
+    /// Conclusion as a sentence.
     pub sentence: String,
 }
 
-/// What a campaign says.
+/// Conclusions from a campaign.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Analysis {
-    /// The answer in one to four sentences: what is best, the knee, what limits, what would help.
+    /// One to four sentences: the best tool, the knee, the limit, what would help.
     pub verdict: Vec<String>,
-    /// Each cell, by its number.
+    /// Summaries in the order of cell ids.
     pub cells: Vec<CellSummary>,
     /// Each tool over the swept number.
     pub sweeps: Vec<Sweep>,
-    /// In each group: the best cell of each tool against the best of hakobu's (or of the first tool).
+    /// In each group: the best cell of each tool compared with hakobu's best (or that of the first tool).
     pub comparisons: Vec<Comparison>,
-    /// A/A controls: no difference should be claimed here.
+    /// A/A controls, in which no difference should be claimed.
     pub controls: Vec<Comparison>,
-    /// Half the width of the A/A intervals, relative: what this machine could not tell apart.
+    /// Half width of the A/A intervals, relative: the smallest difference this machine can resolve.
     pub noise: Option<f64>,
+    /// Settings compared with a baseline, if one was given.
+    pub gains: Vec<Gain>,
     /// Counter-experiments.
     pub proofs: Vec<Proof>,
-    /// What to keep in mind: failed runs, controls that differ, few runs, a busy machine.
+    /// Caveats: failed runs, controls that differ, few runs, a busy machine.
     pub caveats: Vec<String>,
 }
 

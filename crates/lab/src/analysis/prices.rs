@@ -1,31 +1,35 @@
-//! What machines cost: the options that say so, and prices of what they do.
+//! Prices of machines: parsing of options, and unit costs.
+
+mod table;
 
 use super::quantity::quantity;
 use std::collections::BTreeMap;
+pub use table::{Machine, parse_machines};
 
-/// What each machine costs and is rated at, by its place among the results.
+/// Price and rating of each machine, by index of the result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prices {
-    /// What the user calls the results, in their order; where there are none, their machines' names
-    /// count.
+    /// Names of the results given by the user, in order; empty to use the names of machines.
     pub names: Vec<String>,
-    /// For an hour, in whatever currency the user wrote.
+    /// Price per hour, in the user's currency.
     pub per_hour: BTreeMap<usize, f64>,
-    /// Operations a second that the machine (or volume) is sold with.
+    /// Rated operations per second of the machine or volume.
     pub rated: BTreeMap<usize, Rated>,
+    /// Machines that were not measured, with price and rating.
+    pub others: Vec<Machine>,
 }
 
-/// Operations a second that something is sold with.
+/// Rated operations per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rated {
-    /// Reads; of all kinds where there is no other number.
+    /// Reads; all operations if there is no other number.
     pub reads: f64,
-    /// Writes, where they have a number of their own.
+    /// Writes, if rated separately.
     pub writes: Option<f64>,
 }
 
 impl Rated {
-    /// What holds for a pattern; `None` for one that is neither, where that matters.
+    /// Rating for a pattern; `None` for a mixed one if reads and writes are rated separately.
     pub(super) fn of(&self, writes: Option<bool>) -> Option<f64> {
         match (writes, self.writes) {
             (_, None) | (Some(false), _) => Some(self.reads),
@@ -35,44 +39,47 @@ impl Rated {
     }
 }
 
-/// `A=0.366/h`: what a machine is called, and what it costs for an hour. Units: `/s`, `/min`, `/h`,
-/// `/day`, `/month` (730 hours); a sign of a currency in front is allowed.
+/// Parses `A=0.366/h`: machine and price per hour. Units: `/s`, `/min`, `/h`, `/day`, `/month` (730 hours); a
+/// currency sign may precede the number.
 ///
 /// # Errors
-/// A sentence that names the option and what is wrong with it.
+/// A message with the option and the problem.
 pub fn parse_price(text: &str) -> Result<(String, f64), String> {
     let (name, price) = named("--price", text, "A=0.366/h")?;
     let Some((amount, unit)) = price.split_once('/') else {
         return Err(format!("--price {text}: for how long? Write {name}={price}/h"));
     };
+    let per_hour = hourly(amount, unit).map_err(|why| format!("--price {text}: {why}"))?;
+    Ok((name, per_hour))
+}
+
+/// Converts an amount per unit of time to one per hour.
+fn hourly(amount: &str, unit: &str) -> Result<f64, String> {
     let hours = match unit.trim() {
         "h" | "hour" | "hr" => 1.0,
         "s" => 1.0 / 3600.0,
         "min" => 1.0 / 60.0,
         "d" | "day" => 24.0,
         "month" | "mo" => 730.0,
-        other => {
-            let units = "h, s, min, day or month";
-            return Err(format!("--price {text}: '{other}' is no time; write {units}"));
-        }
+        other => return Err(format!("'{other}' is no time; write h, s, min, day or month")),
     };
     let amount = amount.trim().trim_start_matches(['$', '€', '£', '¥']);
-    match quantity(amount, true).filter(|amount| *amount > 0.0) {
-        Some(amount) => Ok((name, amount / hours)),
-        None => Err(format!("--price {text}: '{amount}' is no price above 0")),
+    match quantity(amount, true).and_then(positive) {
+        Some(amount) => Ok(amount / hours),
+        None => Err(format!("'{amount}' is no price above 0")),
     }
 }
 
-/// `A=206250`, `A=206250/18750`: what a machine is called, and the operations a second that it is sold
-/// with, or those of reads and of writes (k and M are 1000-based).
+/// Parses `A=206250` or `A=206250/18750`: machine and rated operations per second, or those of reads and of
+/// writes (k and M are 1000-based).
 ///
 /// # Errors
-/// A sentence that names the option and what is wrong with it.
+/// A message with the option and the problem.
 pub fn parse_rated(text: &str) -> Result<(String, Rated), String> {
     let (name, iops) = named("--rated", text, "A=206250 or A=206250/18750 (reads/writes)")?;
     let number = |iops: &str| match quantity(iops, true).filter(|iops| *iops > 0.0) {
         Some(iops) => Ok(iops),
-        None => Err(format!("--rated {text}: '{iops}' is no number of operations a second")),
+        None => Err(format!("--rated {text}: '{iops}' is not a number of operations a second")),
     };
     let rated = match iops.split_once('/') {
         Some((reads, writes)) => Rated { reads: number(reads)?, writes: Some(number(writes)?) },
@@ -91,11 +98,11 @@ fn named(option: &str, text: &str, example: &str) -> Result<(String, String), St
 }
 
 impl Prices {
-    /// Prices of results. `names` are what the user calls them, in their order; an option may name
-    /// one by that, or by a letter: A is the first.
+    /// Builds the table of prices. `names` are the user's names of the results in order; an option names a
+    /// result by one of these or by a letter, A being the first.
     ///
     /// # Errors
-    /// A sentence, where an option names no result, or one twice.
+    /// A message, if an option names no result, or one twice.
     pub fn new(
         names: &[String],
         per_hour: &[(String, f64)],
@@ -103,11 +110,28 @@ impl Prices {
     ) -> Result<Prices, String> {
         let (per_hour, rated) =
             (placed("--price", names, per_hour)?, placed("--rated", names, rated)?);
-        Ok(Prices { names: names.to_vec(), per_hour, rated })
+        Ok(Prices { names: names.to_vec(), per_hour, rated, others: Vec::new() })
+    }
+
+    /// Adds a table of machines. A row with the name of a result applies to that result; options take
+    /// precedence.
+    pub fn with_machines(mut self, machines: Vec<Machine>) -> Prices {
+        for machine in machines {
+            match self.names.iter().position(|name| *name == machine.name) {
+                None => self.others.push(machine),
+                Some(at) => {
+                    self.per_hour.entry(at).or_insert(machine.per_hour);
+                    if let Some(rated) = machine.rated {
+                        self.rated.entry(at).or_insert(rated);
+                    }
+                }
+            }
+        }
+        self
     }
 }
 
-/// What an option says, by the place of the result that it names.
+/// Assigns the values of an option to result indices.
 fn placed<T: Copy>(
     option: &str,
     names: &[String],
@@ -126,7 +150,7 @@ fn placed<T: Copy>(
     Ok(found)
 }
 
-/// The place of a result: by its name, else by a letter.
+/// Index of a result: by its name, else by a letter.
 fn place(names: &[String], name: &str) -> Option<usize> {
     let by_name = names.iter().position(|of| of == name);
     let by_letter = || {
@@ -137,18 +161,17 @@ fn place(names: &[String], name: &str) -> Option<usize> {
     by_name.or_else(by_letter)
 }
 
-/// Price for an hour ÷ operations a second × 10⁶: what a machine of a million of them would cost for
-/// an hour, as tables of instance types have it.
+/// Price per hour ÷ operations per second × 10⁶, as in published tables of instance types.
 pub(super) fn per_1m_iops(per_hour: f64, iops: f64) -> Option<f64> {
     positive(per_hour / iops * 1e6)
 }
 
-/// What a million operations cost at that rate.
+/// Price of a million operations at that rate.
 pub(super) fn per_million_ios(per_hour: f64, iops: f64) -> Option<f64> {
     positive(per_hour / 3600.0 / iops * 1e6)
 }
 
-/// What `amount` costs in units of `unit`, where that takes so many seconds.
+/// Price per `unit` of work, if `amount` took `took_s` seconds.
 pub(super) fn per_amount(per_hour: f64, took_s: f64, amount: f64, unit: f64) -> Option<f64> {
     positive(per_hour / 3600.0 * took_s / (amount / unit))
 }

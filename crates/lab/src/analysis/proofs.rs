@@ -1,42 +1,37 @@
-//! Counter-experiments: what happens to speed where one thing is changed, and only that. Those that
-//! a campaign made on purpose, and those that lie in it where two groups differ in one condition.
+//! Counter-experiments: the effect on speed of changing one resource only. Some are made on purpose; others
+//! result from two groups that differ in one condition.
 
 mod words;
 
 use super::bootstrap::mean_difference;
-use super::limits::Limiting;
 use super::quantity::quantity;
 use super::ratio::{PAIRS_MIN, log_ratios};
 use super::sweeps::{Row, others};
 use super::view::View;
 use super::{CellSummary, Interval, Lang, Proof, knee};
 use crate::results::Cell;
-use hakobu_transfer::verdict::{Level, Resource};
+use hakobu_explain::verdict::{Experiment, Level, Resource, Says};
 
-/// A proof, and what it says of its resource.
+/// Experiments with a smaller factor prove only a resource that the signals name as well.
+const NAMED_FIRST: f64 = 0.5;
+
+/// A proof, and its conclusion about the resource.
 pub(super) struct Found {
     pub proof: Proof,
-    pub says: Says,
-    /// The sentence up to what follows.
+    /// `None` with fewer than three pairs.
+    pub says: Option<Says>,
+    pairs: usize,
+    /// First part of the sentence: the measurement.
     measured: String,
-    /// By which factor the resource was changed; an end without cost is infinitely fast.
+    /// `twice the CPUs gave 1.66 ×`, `twice the IOPS changed nothing`.
+    pub short: String,
+    /// `the CPU limits`.
+    pub subject: String,
+    /// Factor by which the resource was changed; infinite if an end was made free of cost.
     pub factor: f64,
 }
 
-/// What follows from an experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Says {
-    /// Speed follows it: 70 % of a change or more come through, and surely more than 30 %.
-    Binds,
-    /// Speed does not: a tenth at most, and surely not the half.
-    Loose,
-    /// Neither.
-    Unclear,
-    /// Fewer than three pairs.
-    TooFew,
-}
-
-/// The campaign's counter-experiments.
+/// The campaign's own counter-experiments.
 pub(super) fn made(view: &View<'_>) -> Vec<Found> {
     let experiments = view.results.experiments.iter().enumerate();
     let found = experiments.filter_map(|(at, made)| {
@@ -53,8 +48,8 @@ pub(super) fn made(view: &View<'_>) -> Vec<Found> {
     found.collect()
 }
 
-/// Experiments that lie in the campaign: two groups that differ in one condition, compared at the
-/// knee (else the only cell) of each tool that is in both.
+/// Experiments implied by the campaign: two groups that differ in one condition, compared at the knee (else
+/// the only cell) of each tool in both.
 pub(super) fn between_groups(
     view: &View<'_>,
     rows: &[Row<'_>],
@@ -67,7 +62,7 @@ pub(super) fn between_groups(
             let Some((name, from, to)) = one_condition(base, other) else { continue };
             let counts = matches!(name, "cpus" | "iops");
             let Some((a, b)) = quantity(from, counts).zip(quantity(to, counts)) else { continue };
-            // Each pair once: from less to more.
+            // Each pair once, from less to more.
             if b <= a || a <= 0.0 {
                 continue;
             }
@@ -81,7 +76,7 @@ pub(super) fn between_groups(
     results
 }
 
-/// The cells to compare at: of each sweep that at its knee; of tools without one, each.
+/// Cells to compare: of each sweep the one at its knee; of tools without a sweep all cells.
 fn knees<'a>(view: &View<'a>, rows: &[Row<'a>], cells: &[CellSummary]) -> Vec<&'a Cell> {
     let value = |id: u32| cells.iter().find(|of| of.cell == id).and_then(|of| of.value);
     let swept = |id: u32| rows.iter().any(|row| row.cells.iter().any(|cell| cell.id == id));
@@ -99,7 +94,7 @@ fn knees<'a>(view: &View<'a>, rows: &[Row<'a>], cells: &[CellSummary]) -> Vec<&'
 
 fn is_same_but_for_conditions(view: &View<'_>, a: &Cell, b: &Cell) -> bool {
     let same = a.series == b.series && a.x == b.x && a.data == b.data && b.control_of.is_none();
-    // A condition may be among the parameters as well, and what a tool does by itself follows the CPUs.
+    // A condition may also be a parameter, and automatic settings of a tool depend on the CPUs.
     let rest = |cell: &Cell| {
         let mut rest = others(cell, view.x_name());
         let cpus = cell.conditions.get("cpus");
@@ -122,8 +117,7 @@ fn one_condition<'a>(a: &'a Cell, b: &'a Cell) -> Option<(&'a str, &'a str, &'a 
     }
 }
 
-/// What comes of the logarithms of ratios of speed. `None` where the factor is none, or nothing was
-/// measured.
+/// Evaluates logarithms of speed ratios. `None` if the factor is 1 or invalid, or there are no ratios.
 fn found(
     view: &View<'_>,
     cell: &Cell,
@@ -135,11 +129,11 @@ fn found(
 ) -> Option<Found> {
     let is_share = matches!(changed, "source" | "sink" | "endpoint");
     let each: Vec<f64> = match is_share {
-        // Of an end that costs nothing: the share of the time that it took (Amdahl 1967); of another
-        // endpoint: the share that it saves.
+        // For an end without cost: its share of the time (Amdahl 1967); for another endpoint: the share of
+        // time saved.
         true => logs.iter().map(|log| -(-log).exp_m1()).collect(),
         false => {
-            // Of latency, less is more.
+            // Lower latency is better.
             let turn = if changed == "latency" { -1.0 } else { 1.0 };
             let by = turn * Some(factor.ln()).filter(|by| by.is_finite() && *by != 0.0)?;
             logs.iter().map(|log| log / by).collect()
@@ -147,102 +141,83 @@ fn found(
     };
     let elasticity = mean_difference(&each, seed)?;
     let speed = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-    let says = if each.len() < PAIRS_MIN { Says::TooFew } else { says(changed, elasticity) };
-    let measured = words::measured(view, cell, changed, factor, speed, elasticity);
-    let follows = words::follows(says, changed, each.len(), view.lang);
+    let pairs = each.len();
+    let says = (pairs >= PAIRS_MIN).then(|| says(changed, elasticity));
+    let short = words::short(changed, factor, speed, says, view.lang);
+    let subject = words::limits(changed, view.lang);
+    let measured = words::measured(changed, factor, speed, elasticity, view.lang);
+    let follows = words::follows(says, changed, pairs, view.lang);
     let sentence = words::sentence(&measured, &follows, view.lang);
     let (changed, about) = (changed.to_owned(), about.to_owned());
     let proof = Proof { cell: cell.id, changed, about, elasticity, sentence };
     let factor = if is_share { f64::INFINITY } else { factor };
-    Some(Found { proof, says, measured, factor })
+    Some(Found { proof, says, pairs, measured, short, subject, factor })
 }
 
-/// What an elasticity (of ends: a share of the time) says of what was changed.
+/// Conclusion from an elasticity (for ends: a share of the time).
 fn says(changed: &str, Interval { low, mid, high }: Interval) -> Says {
     let is_end = matches!(changed, "source" | "sink");
     match mid {
-        // Another endpoint that is surely faster: the first one limits, or the way to it.
+        // Another endpoint is clearly faster: the first one or its network path limits.
         _ if changed == "endpoint" && low >= 0.1 => Says::Binds,
         _ if changed == "endpoint" && low >= -0.1 && high <= 0.1 => Says::Loose,
         _ if changed == "endpoint" => Says::Unclear,
-        0.7.. if low >= 0.3 => Says::Binds,
-        // Half of the time spent there is more than anything else can have.
+        // If half of the time is spent there, no other resource can account for more.
         0.5.. if is_end && low >= 0.3 => Says::Binds,
-        ..=0.1 if high <= 0.5 => Says::Loose,
-        _ => Says::Unclear,
+        _ => Says::of((mid, low, high)),
     }
 }
 
-/// Whether an experiment with this is about that resource.
-fn is_about(changed: &str, resource: Resource) -> bool {
+/// Resources that an experiment can prove. With two candidates (an endpoint may be another server or another
+/// path) the signals have to name one first.
+fn about(changed: &str) -> &'static [Resource] {
     match changed {
-        "cpus" => resource == Resource::Cpu,
-        "iops" => resource == Resource::DiskIops,
-        "bandwidth" => matches!(resource, Resource::DiskBandwidth | Resource::Network),
-        "latency" => resource == Resource::Latency,
-        "source" => resource == Resource::Source,
-        "sink" => resource == Resource::Target,
-        "endpoint" => resource == Resource::Server,
-        _ => false,
+        "cpus" => &[Resource::Cpu],
+        "iops" => &[Resource::DiskIops],
+        "bandwidth" => &[Resource::DiskBandwidth, Resource::Network],
+        "latency" => &[Resource::Latency],
+        "source" => &[Resource::Source],
+        "sink" => &[Resource::Target],
+        "endpoint" => &[Resource::Server],
+        _ => &[],
     }
 }
 
-/// What experiments say of what the signals named. What was taken away proves only what the signals
-/// name as well: half of the CPUs hurts also where two thirds of them were in use.
-pub(super) fn weigh(limiting: &mut Limiting, cell: u32, found: &[Found], lang: Lang) {
-    for made in found.iter().filter(|made| made.proof.cell == cell) {
-        let named = is_about(&made.proof.changed, limiting.resource);
-        let words = || words::through(&made.proof, lang);
-        match made.says {
-            Says::Binds if named => {
-                limiting.level = Level::Proven;
-                limiting.evidence.insert(0, words());
-            }
-            Says::Binds if made.factor > 1.0 && !limiting.is_determined() => {
-                if let Some(resource) = alone(&made.proof.changed) {
-                    let evidence = vec![words()];
-                    *limiting = Limiting { resource, level: Level::Proven, evidence, own: false };
-                }
-            }
-            Says::Loose if named => {
-                let refuted =
-                    lang.pick("an experiment refutes the signals: ", "実験が手がかりを否定: ");
-                let evidence = vec![format!("{refuted}{}", words())];
-                *limiting = Limiting { evidence, ..Limiting::default() };
-            }
-            _ => {}
-        }
-    }
+/// A cell's experiments as facts for the verdict.
+pub(super) fn experiments(cell: u32, found: &[Found]) -> Vec<Experiment> {
+    let of_cell = found.iter().filter(|made| made.proof.cell == cell);
+    let each = of_cell.flat_map(|made| {
+        let Interval { low, mid, high } = made.proof.elasticity;
+        let changed = made.proof.changed.as_str();
+        let factor = match changed {
+            "bandwidth" | "endpoint" => made.factor.min(NAMED_FIRST),
+            "latency" => 1.0 / made.factor,
+            _ => made.factor,
+        };
+        about(changed).iter().filter_map(move |resource| {
+            let (resource, elasticity, pairs) = (*resource, (mid, low, high), made.pairs);
+            Some(Experiment { resource, factor, elasticity, pairs, says: made.says? })
+        })
+    });
+    each.collect()
 }
 
-/// Takes back the conclusion of experiments that took something away which the signals do not name.
+/// Withdraws the conclusion of experiments that reduced a resource which the signals do not name.
 pub(super) fn settle(found: &mut [Found], cells: &[CellSummary], lang: Lang) {
-    let taken = found.iter_mut().filter(|made| made.says == Says::Binds && made.factor < 1.0);
+    let taken = found.iter_mut().filter(|made| made.says == Some(Says::Binds) && made.factor < 1.0);
     for made in taken {
         let changed = &made.proof.changed;
         let is_proven = cells.iter().any(|of| {
             let proven = of.limiting.level == Level::Proven;
-            of.cell == made.proof.cell && proven && is_about(changed, of.limiting.resource)
+            of.cell == made.proof.cell && proven && about(changed).contains(&of.limiting.resource)
         });
         if !is_proven {
             let follows = lang.pick(
-                "less of it hurts, but more need not help",
+                "less of it is slower, but more may not be faster",
                 "減らすと遅くなりますが、増やせば速くなるとは限りません",
             );
             made.proof.sentence = words::sentence(&made.measured, follows, lang);
-            made.says = Says::Unclear;
+            made.says = Some(Says::Unclear);
         }
-    }
-}
-
-/// The one resource that an experiment with this is about.
-fn alone(changed: &str) -> Option<Resource> {
-    match changed {
-        "cpus" => Some(Resource::Cpu),
-        "iops" => Some(Resource::DiskIops),
-        "latency" => Some(Resource::Latency),
-        "source" => Some(Resource::Source),
-        "sink" => Some(Resource::Target),
-        _ => None,
     }
 }

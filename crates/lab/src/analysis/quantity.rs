@@ -1,9 +1,8 @@
-//! Numbers with units, as conditions and options have them.
+//! Parses numbers with units in conditions and options.
 
-/// What a number with a unit is: `3000`, `125 MB/s`, `20 ms`, `16k`; bytes, seconds, or the bare
-/// number. K, M, G and T are 1024-based, KB … and MB … 1000-based, as in all options of the program;
-/// `k` and `m` of plain counts (`iops`) are told apart by `counts`, where they are 1000-based. `None`
-/// for what is no number.
+/// Parses `3000`, `125 MB/s`, `20 ms`, `16k` to bytes, seconds or a bare number. K, M, G and T are
+/// 1024-based, KB … and MB … 1000-based, as in all options of the program; with `counts` (`iops`), `k` and
+/// `m` are 1000-based. `None` if it is no number.
 pub(super) fn quantity(text: &str, counts: bool) -> Option<f64> {
     let text = text.trim();
     let text = text.strip_suffix("/s").unwrap_or(text).trim_end();

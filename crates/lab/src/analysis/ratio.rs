@@ -1,46 +1,43 @@
-//! Two cells against each other: how many times as fast one is as the other, and what may be claimed
-//! of that.
+//! Ratio of speed between two cells, and the claim that it supports.
 
 use super::Interval;
 use super::bootstrap::{self, deviation, difference, mean, median, resample, t_975};
 use std::collections::BTreeMap;
 
-/// Differences up to this are not claimed, however sure they are.
+/// Smaller differences are never claimed.
 pub(super) const WORTH: f64 = 1.02;
-/// Pairs (or runs on either side) without which nothing is claimed.
+/// Fewest pairs (or runs on either side) for a claim.
 pub const PAIRS_MIN: usize = 3;
 
-/// What may be said of two cells.
+/// Claim about two cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Claim {
-    /// The first is faster: by more than 2 %, and the interval does not hold 1.
+    /// The first is faster by more than 2 %, and the interval excludes 1.
     Faster,
     /// The first is slower, by the same rule.
     Slower,
-    /// Surely no more than 2 % apart: the whole interval is that near to 1.
+    /// Equal: the whole interval is within 2 % of 1.
     Same,
-    /// The runs do not tell: too few, or too noisy.
+    /// Undecided: too few runs, or too noisy.
     #[default]
     Unclear,
 }
 
-/// How many times as fast.
+/// Ratio of speeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Ratio {
-    /// Above 1 where the first is faster: median of ratios (of logarithms, so that both directions
-    /// count alike) with its 95 % interval.
+    /// Above 1 if the first is faster: median of ratios, computed on logarithms for symmetry, with its 95 %
+    /// interval.
     pub ratio: Interval,
-    /// Pairs of runs that it comes from; of cells that were not run side by side, the runs of that
-    /// with fewer.
+    /// Number of pairs; for unpaired cells the smaller number of runs.
     pub pairs: usize,
-    /// What follows.
+    /// Claim that follows.
     pub claim: Claim,
 }
 
-/// How many times as fast `a` is as `b`, by blocks that have runs of both: what changed on the
-/// machine between blocks does not count. Goes in: block and value of each run. Values have to be
-/// above 0; others have no ratio and are left out. `None` without a pair.
+/// Speed of `a` relative to `b`, paired by block to cancel drift of the machine. Takes block and value of
+/// each run; values that are not above 0 are ignored. `None` without a pair.
 pub fn paired(
     a: &[(u32, f64)],
     b: &[(u32, f64)],
@@ -51,7 +48,7 @@ pub fn paired(
     Some(of_logs(difference(&logs, seed)?, logs.len()))
 }
 
-/// Of each block that has runs of both: the logarithm of how many times as fast `a` is.
+/// Logarithm of the speed ratio in each block that has runs of both.
 pub(super) fn log_ratios(a: &[(u32, f64)], b: &[(u32, f64)], more_is_better: bool) -> Vec<f64> {
     let (a, b) = (by_block(a), by_block(b));
     let of_block = |(block, a): (&u32, &f64)| {
@@ -61,8 +58,8 @@ pub(super) fn log_ratios(a: &[(u32, f64)], b: &[(u32, f64)], more_is_better: boo
     a.iter().filter_map(of_block).collect()
 }
 
-/// How many times as fast `a` is as `b`, of runs that were not made side by side: medians, with an
-/// interval from resampling both. `None` where a side has no value above 0.
+/// Speed of `a` relative to `b` from unpaired runs: ratio of medians, with an interval from resampling both.
+/// `None` if a side has no value above 0.
 pub fn unpaired(a: &[f64], b: &[f64], more_is_better: bool, seed: u64) -> Option<Ratio> {
     let turn = if more_is_better { 1.0 } else { -1.0 };
     let logs = |values: &[f64]| -> Vec<f64> { values.iter().filter_map(|v| log(*v)).collect() };
@@ -80,8 +77,8 @@ pub fn unpaired(a: &[f64], b: &[f64], more_is_better: bool, seed: u64) -> Option
     Some(of_logs(logs.map(|log| turn * log), runs))
 }
 
-/// Welch's 95 % interval of the difference of two means, with the degrees of freedom of the smaller
-/// side: never too narrow. `None` where a side has one value.
+/// Welch's 95 % interval of the difference of two means, conservatively with the degrees of freedom of the
+/// smaller side. `None` if a side has one value.
 fn welch(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
     let variance = deviation(a)?.powi(2) / a.len() as f64 + deviation(b)?.powi(2) / b.len() as f64;
     let (mid, freedom) = (mean(a)? - mean(b)?, a.len().min(b.len()) - 1);
@@ -89,7 +86,7 @@ fn welch(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
     half.is_finite().then_some((mid - half, mid + half))
 }
 
-/// The claim from the interval of the logarithm of a ratio.
+/// Claim from the interval of the logarithm of a ratio.
 fn of_logs(logs: Interval, pairs: usize) -> Ratio {
     let back = |log: f64| log.exp().clamp(f64::MIN_POSITIVE, f64::MAX);
     let ratio = Interval { low: back(logs.low), mid: back(logs.mid), high: back(logs.high) };
@@ -108,7 +105,7 @@ fn of_logs(logs: Interval, pairs: usize) -> Ratio {
     Ratio { ratio, pairs, claim }
 }
 
-/// The logarithm of what is above 0 and finite.
+/// Logarithm of a positive finite number.
 fn log(value: f64) -> Option<f64> {
     (value > 0.0 && value.is_finite()).then(|| value.ln())
 }

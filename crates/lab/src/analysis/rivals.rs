@@ -1,19 +1,19 @@
-//! Tools against each other: the best cell of each in its group, and the controls.
+//! Comparisons between tools (best cell of each in its group), and the controls.
 
 use super::ratio::{Ratio, paired, unpaired};
 use super::view::View;
 use super::{CellSummary, Claim, Comparison, PAIRS_MIN};
 use crate::results::Cell;
 
-/// The best cell of a tool in its group.
+/// Best cell of a tool in its group.
 #[derive(Clone, Copy)]
 pub(super) struct Best<'a> {
     pub cell: &'a Cell,
     pub value: f64,
 }
 
-/// The best cell (by median) of each series of a group, in the order of description. Controls and
-/// cells without a run that counts are left out.
+/// Best cell (by median) of each series of a group, in the order of description, without controls and cells
+/// that have no run that counts.
 pub(super) fn bests<'a>(view: &View<'a>, cells: &[CellSummary], group: &str) -> Vec<Best<'a>> {
     let mut bests: Vec<Best<'a>> = Vec::new();
     let of_group = view.cells.iter().copied().filter(|cell| cell.group == group);
@@ -30,7 +30,7 @@ pub(super) fn bests<'a>(view: &View<'a>, cells: &[CellSummary], group: &str) -> 
     bests
 }
 
-/// The one that others are held against: the best of hakobu's own, else that of the first tool.
+/// Reference of comparisons: hakobu's best cell, else that of the first tool.
 pub(super) fn reference<'a>(view: &View<'_>, bests: &[Best<'a>]) -> Option<Best<'a>> {
     let own = bests.iter().filter(|best| best.cell.own);
     let better = |a: &Best<'a>, b: &Best<'a>| view.is_better(a.value, b.value);
@@ -38,18 +38,18 @@ pub(super) fn reference<'a>(view: &View<'_>, bests: &[Best<'a>]) -> Option<Best<
     best.or_else(|| bests.first().copied())
 }
 
-/// How many times as fast one cell is as the other: by blocks, where enough of them have both.
+/// Speed of one cell relative to another: paired by block if enough blocks have both.
 pub(super) fn ratio(view: &View<'_>, a: u32, b: u32) -> Option<Ratio> {
     let (more, seed) = (view.more_is_better(), view.seed(a, b.wrapping_add(3)));
     let by_blocks = paired(&view.blocks(a), &view.blocks(b), more, seed);
     match by_blocks {
         Some(ratio) if ratio.pairs >= PAIRS_MIN => Some(ratio),
-        // Runs of other blocks are runs as well; what changed between blocks then widens the interval.
+        // Unpaired: drift between blocks then widens the interval.
         _ => unpaired(&view.values(a), &view.values(b), more, seed),
     }
 }
 
-/// In each group the best of each tool against the reference.
+/// Best cell of each tool against the reference, in each group.
 pub(super) fn comparisons(view: &View<'_>, cells: &[CellSummary]) -> Vec<Comparison> {
     let mut found = Vec::new();
     for group in view.groups() {
@@ -76,8 +76,7 @@ pub(super) fn controls(view: &View<'_>) -> Vec<Comparison> {
     controls.collect()
 }
 
-/// Half the width of the controls' intervals, relative: their median. `None` without controls that
-/// have an interval.
+/// Median relative half width of the controls' intervals. `None` without a control that has an interval.
 pub(super) fn noise(controls: &[Comparison]) -> Option<f64> {
     let wide = controls.iter().filter(|of| of.ratio.pairs >= PAIRS_MIN);
     let halves: Vec<f64> = wide
@@ -87,18 +86,18 @@ pub(super) fn noise(controls: &[Comparison]) -> Option<f64> {
     super::median(&halves)
 }
 
-/// Who is ahead in a group.
+/// Leading tool of a group.
 pub(super) struct Lead<'a> {
     pub first: Best<'a>,
-    /// Those that the runs do not tell from it.
+    /// Tools that the runs cannot distinguish from it.
     pub tied: Vec<Best<'a>>,
-    /// The best of the others, and how many times as fast the first is.
+    /// Best of the others, and the leader's speed relative to it.
     pub next: Option<(Best<'a>, Ratio)>,
-    /// There are too few runs for any claim.
+    /// True if there are too few runs for any claim.
     pub unsure: bool,
 }
 
-/// Who is ahead; `None` without at least one tool with a value.
+/// Finds the leading tool; `None` if no tool has a value.
 pub(super) fn lead<'a>(view: &View<'a>, cells: &[CellSummary], group: &str) -> Option<Lead<'a>> {
     let mut bests = bests(view, cells, group);
     bests.sort_by(|a, b| match view.more_is_better() {

@@ -1,9 +1,10 @@
-//! Numbers in sentences, and the small words around them.
+//! Formats numbers and names in sentences.
 
 use super::Lang;
-use hakobu_transfer::verdict::{Level, Resource};
+use hakobu_core::number;
+use hakobu_explain::verdict::{Level, Resource};
 
-/// Three digits that count, no zeros behind, thousands apart: `1.97`, `0.0123`, `206,250`.
+/// Three significant digits without trailing zeros, thousands grouped: `1.97`, `0.0123`, `206,250`.
 pub(super) fn number(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {
@@ -30,18 +31,11 @@ pub(super) fn number(value: f64) -> String {
 }
 
 fn grouped(value: f64) -> String {
-    let digits = format!("{:.0}", value.abs());
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
+    let text = number::grouped_digits(&format!("{:.0}", value.abs()));
     if value < 0.0 { format!("-{text}") } else { text }
 }
 
-/// A share of 1: `98 %`, `0.7 %`.
+/// Formats a share of 1: `98 %`, `0.7 %`.
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if !percent.is_finite() {
@@ -52,7 +46,7 @@ pub(super) fn percent(share: f64) -> String {
     format!("{percent:.digits$} %")
 }
 
-/// A ratio, so that differences of one percent can be seen: `1.04`, `3.12`, `17.3`.
+/// Formats a ratio with a resolution of one percent: `1.04`, `3.12`, `17.3`.
 pub(super) fn times(ratio: f64) -> String {
     match ratio {
         _ if !ratio.is_finite() => "–".to_owned(),
@@ -73,7 +67,7 @@ pub(super) fn seconds(value: f64) -> String {
     }
 }
 
-/// A value of a metric, with the unit that its name ends in: `wall_s`, `iops`, `clat_p99_ns`.
+/// Formats a value with the unit in the metric's name: `wall_s`, `iops`, `clat_p99_ns`.
 pub(super) fn measured(metric: &str, value: f64) -> String {
     if metric.is_empty() || metric.ends_with("_s") && !metric.ends_with("_per_s") {
         seconds(value)
@@ -88,7 +82,7 @@ pub(super) fn measured(metric: &str, value: f64) -> String {
     }
 }
 
-/// A rate with its unit; bytes with a prefix (1000-based).
+/// Formats a rate with its unit; bytes get a 1000-based prefix.
 pub(super) fn rate(value: f64, unit: &str) -> String {
     if unit != "bytes/s" {
         return format!("{} {unit}", number(value));
@@ -101,7 +95,7 @@ pub(super) fn rate(value: f64, unit: &str) -> String {
     format!("{} {unit}", number(value / factor))
 }
 
-/// What is counted in words, one of it, and how Japanese counts it.
+/// Names of swept numbers: plural, singular, Japanese counter.
 const COUNTED: [(&str, &str, &str); 9] = [
     ("jobs", "job", "ジョブ"),
     ("requests", "request", "リクエスト"),
@@ -118,7 +112,7 @@ fn counted(name: &str) -> Option<&'static (&'static str, &'static str, &'static 
     COUNTED.iter().find(|(many, ..)| *many == name)
 }
 
-/// A swept number: `1 job`, `8 jobs`, `8 ジョブ`, `numjobs 8`.
+/// Formats a swept number: `1 job`, `8 jobs`, `8 ジョブ`, `numjobs 8`.
 pub(super) fn of_x(x: f64, name: &str, lang: Lang) -> String {
     match (counted(name), lang) {
         (Some((_, _, counter)), Lang::Ja) => format!("{} {counter}", number(x)),
@@ -128,12 +122,12 @@ pub(super) fn of_x(x: f64, name: &str, lang: Lang) -> String {
     }
 }
 
-/// Whether a swept number is a plural in an English sentence.
+/// True if a swept number takes the plural in English.
 pub(super) fn is_many(x: f64, name: &str) -> bool {
     x != 1.0 && counted(name).is_some()
 }
 
-/// Two of them: `4 to 8 jobs`, `4〜8 ジョブ`, `numjobs 4 to 8`.
+/// Formats a range: `4 to 8 jobs`, `4〜8 ジョブ`, `numjobs 4 to 8`.
 pub(super) fn of_range(from: f64, to: f64, name: &str, lang: Lang) -> String {
     let range = span(&number(from), &number(to), lang);
     match counted(name) {
@@ -142,8 +136,8 @@ pub(super) fn of_range(from: f64, to: f64, name: &str, lang: Lang) -> String {
     }
 }
 
-/// Two pieces of a Japanese sentence: a space where one of them is Latin there, none between two
-/// Japanese ones or at a bracket.
+/// Joins two pieces of a Japanese sentence, with a space between Latin and Japanese characters, none at
+/// brackets.
 pub(super) fn beside(before: &str, after: &str) -> String {
     let is_mark = |c: char| matches!(c, '、' | '。' | '（' | '）');
     let gap = match (before.chars().next_back(), after.chars().next()) {
@@ -158,13 +152,13 @@ pub(super) fn span(low: &str, high: &str, lang: Lang) -> String {
     format!("{low}{}{high}", lang.pick(" to ", "〜"))
 }
 
-/// English only: `1 run`, `3 runs`.
+/// Number with noun in English: `1 run`, `3 runs`.
 pub(super) fn things(count: usize, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {what}{plural}")
 }
 
-/// How the last of several is joined to the others.
+/// Conjunction before the last item of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Join {
     /// All of them.
@@ -189,7 +183,7 @@ pub(super) fn listed(words: &[String], join: Join, lang: Lang) -> String {
     }
 }
 
-/// Sentences of one paragraph: without their ends they go in, with them they come out.
+/// Joins sentences, given without full stops, to a paragraph.
 pub(super) fn sentences(parts: &[String], lang: Lang) -> String {
     match lang {
         Lang::En => format!("{}.", parts.join("; ")),
@@ -197,29 +191,23 @@ pub(super) fn sentences(parts: &[String], lang: Lang) -> String {
     }
 }
 
-/// With a capital letter in front.
+/// Capitalises the first letter.
 pub(super) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// With a small letter in front.
-pub(super) fn uncapital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |first| first.to_lowercase().chain(chars).collect())
-}
-
-/// How sure a verdict is, in few words.
+/// Words for the confidence of a verdict.
 pub(crate) fn level(of: Level, lang: Lang) -> &'static str {
     match of {
         Level::NotDetermined => lang.pick("not determined", "判定できない"),
-        Level::Consistent => lang.pick("consistent with that", "矛盾なし"),
+        Level::Consistent => lang.pick("consistent", "矛盾なし"),
         Level::AtLimit => lang.pick("at the limit", "上限に到達"),
         Level::Proven => lang.pick("proven", "実験で確認"),
     }
 }
 
-/// What limits, in few words.
+/// Words for a limiting resource.
 pub(crate) fn resource(of: Resource, lang: Lang) -> &'static str {
     if lang == Lang::En {
         return of.words();
@@ -233,6 +221,7 @@ pub(crate) fn resource(of: Resource, lang: Lang) -> &'static str {
         Resource::Server => "サーバー",
         Resource::Lock => "カーネル内のロック",
         Resource::Latency => "レイテンシー",
+        Resource::Peer => "通信相手の待ち",
         Resource::Source => "コピー元",
         Resource::Target => "コピー先",
         Resource::UserLimit => "設定された制限",

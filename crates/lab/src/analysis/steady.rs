@@ -1,30 +1,29 @@
-//! Where a run has become steady: from where on its rate no longer rises or falls, but for noise.
+//! Steady-state detection: the time from which a run's rate no longer rises or falls beyond noise.
 
-/// Longer curves are looked at in so many pieces.
+/// Longer curves are reduced to this number of pieces.
 const PIECES_MAX: usize = 200;
-/// What follows has to have so many of them, and be a third of the run.
+/// The steady tail needs this number of pieces, and a third of the run.
 const PIECES_MIN: usize = 4;
-/// Means that differ by less than this share are the same.
+/// Means within this share of each other count as equal.
 const NEAR: f64 = 0.05;
 
-/// The steady part of a run.
+/// Steady part of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Steady {
-    /// The first value of it, as an index into the curve.
+    /// Index of its first value in the curve.
     pub from: usize,
-    /// When that interval began, seconds since the run did.
+    /// Start of that interval, in seconds since the start of the run.
     pub from_s: f64,
     /// Mean rate from there to the end, in the unit of the curve.
     pub rate: f64,
 }
 
-/// From where on a curve is steady. Goes in: the ends of the intervals, in seconds since the run
-/// began, and the rate in each. `None` where the curve is too short, has no rate above 0, holds what
-/// is no number, or never becomes steady: then no mean over it says much.
+/// Finds the steady part of a curve. Takes the ends of the intervals, in seconds since the start of the run,
+/// and the rate in each. `None` if the curve is too short, has no rate above 0, contains NaN or never becomes
+/// steady: its mean is then not meaningful.
 ///
-/// Steady is the longest tail of at least a third of the curve of which both halves have the same
-/// mean and whose beginning is like the rest: within 5 %, or within what the noise between
-/// neighbouring values explains.
+/// The steady part is the longest tail of at least a third of the curve whose halves have the same mean and
+/// whose beginning resembles the rest: within 5 %, or within the noise between neighbouring values.
 pub fn steady(t_s: &[f64], rates: &[f64]) -> Option<Steady> {
     let count = t_s.len().min(rates.len());
     let (t_s, rates) = (t_s.get(..count)?, rates.get(..count)?);
@@ -48,7 +47,7 @@ fn is_steady(tail: &[f64], noise: f64) -> bool {
     let count = tail.len() as f64;
     let all = mean(tail);
     let (a, b) = tail.split_at(tail.len() / 2);
-    // Two standard errors of the difference of two means of half the values each.
+    // Two standard errors of the difference of the means of two halves.
     let by_chance = 2.0 * noise * 2.0 / count.sqrt();
     let halves = (mean(a) - mean(b)).abs() <= by_chance.max(NEAR * all.abs());
     let head = tail.get(..(tail.len() / 10).clamp(1, 5)).unwrap_or(tail);
@@ -56,8 +55,8 @@ fn is_steady(tail: &[f64], noise: f64) -> bool {
     halves && (mean(head) - all).abs() <= by_chance.max(2.0 * NEAR * all.abs())
 }
 
-/// The standard deviation of a value around a slow curve: from differences of neighbours, of which
-/// the median hardly sees a ramp or a step (1.4826 makes a deviation of a median of amounts).
+/// Standard deviation around a slowly varying curve, from differences of neighbours: their median is hardly
+/// affected by a ramp or a step (1.4826 converts a median absolute deviation to a standard deviation).
 fn noise(values: &[f64]) -> f64 {
     let steps: Vec<f64> =
         values.windows(2).filter_map(|pair| Some((pair.last()? - pair.first()?).abs())).collect();

@@ -1,26 +1,28 @@
-//! Tools over the swept number: which cells belong together, what more of it brings, where the knee
-//! is, and the curve through all of it.
+//! Sweeps: groups cells by tool and parameters, and computes knee, limits and fit over the swept number.
 
-use super::limits::{self, Limiting, Signals, Stretch};
+use super::limits::{self, Limiting, Stretch};
 use super::quantity::quantity;
 use super::view::View;
 use super::{CellSummary, Sweep, fit, knee};
 use crate::results::{Cell, Machine};
+use hakobu_explain::verdict::{
+    About, BusiestCpu, Ceiling, Direction, DiskFacts, Experiment, Facts, NetworkFacts, Point,
+};
 use std::collections::BTreeMap;
 
-/// The cells of a sweep, before anything is said of them.
+/// Cells of a sweep.
 pub(super) struct Row<'a> {
     pub group: &'a str,
     pub series: String,
-    /// In the order of the swept number.
+    /// In ascending order of the swept number.
     pub cells: Vec<&'a Cell>,
 }
 
-/// Parameters besides the swept one.
+/// Parameters other than the swept one.
 pub(super) fn others(cell: &Cell, x_name: &str) -> BTreeMap<String, String> {
     let mut parameters = cell.parameters.clone();
     let is_x = |value: &String| cell.x.is_some() && value.parse::<f64>().ok() == cell.x;
-    // By its name; where it has another one there, it is the one that has its value.
+    // The swept parameter by its name, else the one that has its value.
     let named = parameters.get(x_name).is_some_and(is_x).then(|| x_name.to_owned());
     let same = || parameters.iter().find(|(_, value)| is_x(value)).map(|(name, _)| name.clone());
     if let Some(name) = named.or_else(same) {
@@ -29,8 +31,8 @@ pub(super) fn others(cell: &Cell, x_name: &str) -> BTreeMap<String, String> {
     parameters
 }
 
-/// Cells by group, series and the parameters that are not swept; controls are no part of it. What has
-/// fewer than two different x is no sweep.
+/// Groups cells by group, series and parameters that are not swept, without controls. Rows with fewer than
+/// two distinct x are dropped.
 pub(super) fn rows<'a>(view: &View<'a>) -> Vec<Row<'a>> {
     type Key<'a> = (&'a str, &'a str, BTreeMap<String, String>);
     let mut found: Vec<(Key<'a>, Vec<&'a Cell>)> = Vec::new();
@@ -42,7 +44,7 @@ pub(super) fn rows<'a>(view: &View<'a>) -> Vec<Row<'a>> {
             None => found.push((key, vec![cell])),
         }
     }
-    // The parameters are named where the series alone does not tell two lines apart.
+    // Append parameters to names where the series alone is ambiguous.
     let keys: Vec<Key<'a>> = found.iter().map(|(key, _)| key.clone()).collect();
     let named = |(group, series, parameters): &Key<'a>| {
         let same = keys.iter().filter(|(g, s, _)| g == group && s == series).count();
@@ -66,62 +68,41 @@ pub(super) fn rows<'a>(view: &View<'a>) -> Vec<Row<'a>> {
     rows.filter(differ).collect()
 }
 
-/// The swept number.
+/// Swept number of a cell.
 pub(super) fn x_of(cell: &Cell) -> f64 {
     cell.x.unwrap_or(0.0)
 }
 
-/// Relative gain of rate per relative gain of x, from the point before and to the next, by cell.
-pub(super) fn gains(
-    view: &View<'_>,
-    rows: &[Row<'_>],
-    cells: &[CellSummary],
-) -> BTreeMap<u32, (Option<f64>, Option<f64>)> {
-    let rate = |cell: &Cell| {
-        let value = cells.iter().find(|of| of.cell == cell.id)?.value?.mid;
-        Some(view.rate(cell, value))
-    };
-    let gain = |a: &Cell, b: &Cell| {
-        let (x_a, x_b) = (a.x.filter(|x| *x > 0.0)?, b.x.filter(|x| *x > 0.0)?);
-        let gain = (rate(b)? / rate(a)?).ln() / (x_b / x_a).ln();
-        gain.is_finite().then_some(gain)
-    };
-    let mut gains: BTreeMap<u32, (Option<f64>, Option<f64>)> = BTreeMap::new();
-    for row in rows.iter().filter(|_| view.is_parallel()) {
-        for pair in row.cells.windows(2) {
-            if let [a, b] = pair {
-                let gain = gain(a, b);
-                gains.entry(a.id).or_default().1 = gain;
-                gains.entry(b.id).or_default().0 = gain;
-            }
-        }
-    }
-    gains
-}
-
-/// What limited a cell: by its runs' own verdicts where they agree, else by the rules.
+/// Limiting resource of a cell: from its runs' own verdicts if they agree, else from the machine's counters.
 pub(super) fn limiting(
     view: &View<'_>,
+    row: Option<&Row<'_>>,
     cell: &Cell,
-    of: &CellSummary,
-    gains: (Option<f64>, Option<f64>),
+    cells: &[CellSummary],
+    experiments: Vec<Experiment>,
 ) -> Limiting {
     let runs = view.runs(cell.id);
-    if runs.is_empty() {
+    let Some(of) = cells.iter().find(|of| of.cell == cell.id).filter(|_| !runs.is_empty()) else {
         return Limiting::default();
-    }
-    if let Some(own) = limits::own_verdict(&runs, view.lang) {
-        return own;
-    }
-    limits::judge(&signals(view, cell, of, gains))
+    };
+    let curve = row.map(|row| curve(view, row, cell, cells)).unwrap_or_default();
+    let own_verdict = limits::own_verdict(&runs);
+    limits::judge(&Facts { curve, own_verdict, experiments, ..facts(view, cell, of) }, view.lang)
 }
 
-fn signals(
-    view: &View<'_>,
-    cell: &Cell,
-    of: &CellSummary,
-    (before, after): (Option<f64>, Option<f64>),
-) -> Signals {
+/// Rates of a cell and its neighbours in the sweep, by swept number.
+fn curve(view: &View<'_>, row: &Row<'_>, cell: &Cell, cells: &[CellSummary]) -> Vec<Point> {
+    let Some(at) = row.cells.iter().position(|of| of.id == cell.id) else { return Vec::new() };
+    let near = row.cells.iter().enumerate().filter(|(other, _)| other.abs_diff(at) <= 1);
+    let point = |of: &Cell| {
+        let value = cells.iter().find(|summary| summary.cell == of.id)?.value?.mid;
+        Some(Point { jobs: of.x?, rate: view.rate(of, value) })
+    };
+    near.filter_map(|(_, of)| point(of)).filter(|_| view.is_parallel()).collect()
+}
+
+/// Facts about a cell's runs from the machine's counters.
+fn facts(view: &View<'_>, cell: &Cell, of: &CellSummary) -> Facts {
     let machine = &view.results.header.machine;
     let cpus = cpus(cell, machine);
     let load = |name: &str| of.load.get(name).copied();
@@ -130,41 +111,60 @@ fn signals(
         let used = (run.user_s + run.sys_s) / run.wall_s;
         if used.is_finite() { used } else { 0.0 }
     });
-    // What all CPUs do says little of those that the runs may use, where these are only some.
+    // The load of all CPUs is meaningless if runs may use only some of them.
     let all = cpus >= machine.cpus_online as f64 - 0.05;
-    let gone = |share: f64| share + load("steal_percent").unwrap_or(0.0) / 100.0;
+    let gone = |share: f64| cpus * (share + load("steal_percent").unwrap_or(0.0) / 100.0);
     let limit = |name: &str, counts: bool| quantity(cell.conditions.get(name)?, counts);
-    Signals {
-        lang: view.lang,
+    let bandwidth = limit("bandwidth", false);
+    let (iops, bytes_per_s) = (load("disk_iops"), load("disk_bytes_per_s"));
+    let ceiling = |operations, limit: Option<f64>, reached: Option<f64>| {
+        Some(Ceiling {
+            operations,
+            direction: Direction::Both,
+            limit: limit?,
+            reached: reached?,
+            from: "",
+        })
+    };
+    let ceilings =
+        [ceiling(true, limit("iops", true), iops), ceiling(false, bandwidth, bytes_per_s)];
+    let disk = DiskFacts {
+        busy: share("disk_busy_percent").unwrap_or(0.0),
+        read_iops: iops.unwrap_or(0.0),
+        read_bytes_per_s: bytes_per_s.unwrap_or(0.0),
+        ceilings: ceilings.into_iter().flatten().collect(),
+        ..DiskFacts::default()
+    };
+    // A server on the same machine is reached through the loopback interface.
+    let links = [load("net_bytes_per_s"), load("loopback_bytes_per_s")];
+    let network = links.into_iter().flatten().reduce(f64::max).map(|bytes_per_s| NetworkFacts {
+        bytes_per_s,
+        link_bytes_per_s: bandwidth,
+        ..NetworkFacts::default()
+    });
+    Facts {
+        about: About::Cell,
         cpus,
-        used: used.unwrap_or(0.0),
-        jobs: cell.x.filter(|_| view.is_parallel()),
-        machine: share("cpu_percent").filter(|_| all).map(gone),
-        busiest: share("busiest_cpu_percent"),
-        iowait: share("iowait_percent"),
-        disk_busy: share("disk_busy_percent"),
-        disk_iops: load("disk_iops"),
-        disk_bytes_per_s: load("disk_bytes_per_s"),
-        // A server on the same machine is behind the loopback interface.
-        net_bytes_per_s: [load("net_bytes_per_s"), load("loopback_bytes_per_s")]
-            .into_iter()
-            .flatten()
-            .reduce(f64::max),
-        iops_limit: limit("iops", true),
-        bandwidth_limit: limit("bandwidth", false),
-        before,
-        after,
+        cpu_used: used.unwrap_or(0.0),
+        machine_used: share("cpu_percent").filter(|_| all).map(gone),
+        machine_cpus: Some(machine.cpus_online as f64),
+        busiest_cpu: share("busiest_cpu_percent").map(|used| BusiestCpu { number: None, used }),
+        iowait: share("iowait_percent").map(|share| share * machine.cpus_online as f64),
+        disks: iops.map(|_| disk).into_iter().collect(),
+        network,
+        jobs: cell.x.filter(|_| view.is_parallel()).unwrap_or(0.0),
+        ..Facts::default()
     }
 }
 
-/// CPUs that runs of a cell may use; 0 where nobody knows.
+/// CPUs that runs of a cell may use; 0 if unknown.
 pub(super) fn cpus(cell: &Cell, machine: &Machine) -> f64 {
     let all = if machine.cpus > 0.0 { machine.cpus } else { machine.cpus_online as f64 };
     let set = cell.conditions.get("cpus").and_then(|text| quantity(text, true));
     set.filter(|set| *set > 0.0).map_or(all, |set| if all > 0.0 { set.min(all) } else { set })
 }
 
-/// A sweep with what is to be said of it.
+/// Evaluates a sweep.
 pub(super) fn sweep(view: &View<'_>, row: &Row<'_>, cells: &[CellSummary]) -> Sweep {
     let of = |cell: &Cell| cells.iter().find(|of| of.cell == cell.id);
     let points: Vec<_> =

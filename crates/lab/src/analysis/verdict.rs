@@ -1,88 +1,154 @@
-//! The answer of a campaign in a few plain sentences: what is best, how many are enough, what limits,
-//! what would help.
+//! Verdict of a campaign in at most four sentences: the fastest tool, the sufficient number of jobs, the
+//! limit, and what would help.
 
 mod best;
 
-use super::proofs::{Found, Says};
+use super::proofs::Found;
 use super::rivals::lead;
-use super::say::{
-    beside, capital, is_many, level, percent, rate, resource, sentences, span, uncapital,
-};
+use super::say::{Join, beside, capital, is_many, listed, percent, rate, sentences, span};
 use super::view::View;
-use super::{Analysis, Lang, Model, Sweep};
+use super::{Analysis, Knee, Lang, Model, SENTENCES_MAX, Sweep};
+use crate::analysis::limits::by;
+use hakobu_explain::verdict::Says;
 
-/// Sweeps that a sentence speaks of.
+/// Most sweeps named in a sentence.
 const SWEEPS_MAX: usize = 3;
+/// Most sweeps whose limit is stated.
+const LIMITED_MAX: usize = 2;
 
-/// One to four of them.
+/// The verdict: one to four sentences.
 pub(super) fn verdict(view: &View<'_>, analysis: &Analysis, found: &[Found]) -> Vec<String> {
     let Some(best) = best::best(view, analysis) else {
         let said = view.lang.pick(
-            "No run counts, so nothing can be said.",
-            "有効な測定がないため、何も言えません。",
+            "No run succeeded, so there is no result.",
+            "成功した測定がないため、結果はありません。",
         );
         return vec![said.to_owned()];
     };
     let sweeps = chosen(view, analysis);
-    let mut said = vec![best];
-    said.extend(knees(view, &sweeps));
-    said.extend(limits(view, analysis, &sweeps));
-    said.extend(helps(found, view.lang).or_else(|| predicts(view, &sweeps)));
-    said.truncate(4);
+    let is_alone = is_one_tool(view, &sweeps);
+    // For one tool the sufficient number of jobs comes first; for several the fastest tool.
+    let mut said = if is_alone { Vec::new() } else { vec![best] };
+    said.extend(knees(view, analysis, &sweeps, is_alone));
+    said.extend(limits(view, analysis, &sweeps, found, is_alone));
+    said.extend(predicts(view, &sweeps, is_alone).filter(|_| !found.iter().any(is_clear)));
+    said.truncate(SENTENCES_MAX);
     said
 }
 
-/// The sweeps to speak of: of the first group with any, hakobu's own first.
+/// True if all cells are sweeps of one tool.
+fn is_one_tool(view: &View<'_>, sweeps: &[&Sweep]) -> bool {
+    let Some(first) = sweeps.first() else { return false };
+    view.cells.iter().all(|cell| cell.series == first.series)
+        && sweeps.iter().all(|sweep| sweep.series == first.series)
+}
+
+/// Sweeps to report: those of the first group that has any, hakobu's first. For one tool, those of each
+/// group.
 fn chosen<'a>(view: &View<'_>, analysis: &'a Analysis) -> Vec<&'a Sweep> {
     let with_knee = |sweep: &&Sweep| sweep.knee.is_some();
-    let Some(group) = analysis.sweeps.iter().find(with_knee).map(|sweep| &sweep.group) else {
-        return Vec::new();
-    };
+    let mut sweeps: Vec<&Sweep> = analysis.sweeps.iter().filter(with_knee).collect();
+    let Some(group) = sweeps.first().map(|sweep| &sweep.group) else { return sweeps };
+    if !is_one_tool(view, &sweeps) {
+        sweeps.retain(|sweep| sweep.group == *group);
+    }
     let is_own = |sweep: &Sweep| {
         sweep.cells.first().and_then(|id| view.cell(*id)).is_some_and(|cell| cell.own)
     };
-    let of_group = analysis.sweeps.iter().filter(|sweep| sweep.group == *group);
-    let mut sweeps: Vec<&Sweep> = of_group.filter(|sweep| sweep.knee.is_some()).collect();
     sweeps.sort_by_key(|sweep| !is_own(sweep));
     sweeps.truncate(SWEEPS_MAX);
     sweeps
 }
 
-/// How many are enough.
-fn knees(view: &View<'_>, sweeps: &[&Sweep]) -> Option<String> {
-    let lang = view.lang;
-    let words = sweeps.iter().filter_map(|sweep| {
+/// Sufficient number of jobs: `8 jobs are enough (99 % of the best).`
+fn knees(
+    view: &View<'_>,
+    analysis: &Analysis,
+    sweeps: &[&Sweep],
+    is_alone: bool,
+) -> Option<String> {
+    let several = sweeps.len() > 1;
+    let each = sweeps.iter().filter_map(|sweep| {
         let knee = sweep.knee?;
-        let (at, series) = (view.of_x(knee.x), &sweep.series);
-        let are = if is_many(knee.x, view.x_name()) { "are" } else { "is" };
-        let (best, share) = (view.of_x(knee.best_x), percent(knee.share.min(1.0)));
-        Some(match (knee.at_edge, knee.x < knee.best_x, lang) {
-            (true, _, Lang::En) => {
-                format!("for {series} {at} {are} best, where the sweep ends: more may be better")
-            }
-            (true, _, Lang::Ja) => {
-                let at = beside(&at, "が最良です");
-                format!(
-                    "{series} は {at}が、スイープの端なので、さらに増やすと速くなるかもしれません"
-                )
-            }
-            (false, true, Lang::En) => {
-                format!("for {series} {at} {are} enough ({share} of the best, with {best})")
-            }
-            (false, true, Lang::Ja) => {
-                let (at, best) = (beside(&at, "で十分です"), beside(&best, "の"));
-                format!("{series} は {at}（最良の {best} {share}）")
-            }
-            (false, false, Lang::En) => format!("for {series} {at} {are} best"),
-            (false, false, Lang::Ja) => format!("{series} は {}", beside(&at, "が最良です")),
-        })
+        let value = || Some(view.measured(value_at(view, analysis, sweep, knee.x)?));
+        let value = (is_alone && !several).then(value).flatten();
+        Some((knee, &sweep.group, enough(view, &sweep.series, &knee, value, is_alone)))
     });
-    let words: Vec<String> = words.collect();
-    let said = format!("{}{}", place(view, sweeps), sentences(&words, lang));
-    (!words.is_empty()).then(|| if lang == Lang::En { capital(&said) } else { said })
+    let each: Vec<(Knee, &String, String)> = each.collect();
+    let (first, ..) = each.first()?;
+    let is_same = |knee: &Knee| (knee.x, knee.at_edge) == (first.x, first.at_edge);
+    let words: Vec<String> = match is_alone && several {
+        // One answer for all groups, or one for each.
+        true if each.iter().all(|(knee, ..)| is_same(knee)) => {
+            each.into_iter().take(1).map(|(.., words)| words).collect()
+        }
+        true => each.into_iter().map(|(_, group, words)| format!("{group}: {words}")).collect(),
+        false => each.into_iter().map(|(.., words)| words).collect(),
+    };
+    let place = if is_alone { String::new() } else { place(view, sweeps) };
+    let said = format!("{place}{}", sentences(&words, view.lang));
+    Some(if view.lang == Lang::En { capital(&said) } else { said })
 }
 
-/// Which group sweeps are of, where there are several.
+/// Median of a sweep at x.
+fn value_at(view: &View<'_>, analysis: &Analysis, sweep: &Sweep, x: f64) -> Option<f64> {
+    let id = sweep.cells.iter().find(|id| view.cell(**id).is_some_and(|cell| cell.x == Some(x)))?;
+    Some(analysis.cells.iter().find(|of| of.cell == *id)?.value?.mid)
+}
+
+/// Sufficient number for one tool; `value` is the metric there.
+fn enough(
+    view: &View<'_>,
+    series: &str,
+    knee: &Knee,
+    value: Option<String>,
+    is_alone: bool,
+) -> String {
+    let at = view.of_x(knee.x);
+    let (are, share) =
+        (if is_many(knee.x, view.x_name()) { "are" } else { "is" }, share_of(knee.share));
+    match view.lang {
+        Lang::En => {
+            let of = if is_alone { String::new() } else { format!(" for {series}") };
+            let value = value.map(|value| format!("{value}, ")).unwrap_or_default();
+            let only = value.trim_end_matches([',', ' ']);
+            let only = if only.is_empty() { String::new() } else { format!(" ({only})") };
+            match (knee.at_edge, knee.x < knee.best_x) {
+                (true, _) => format!(
+                    "{at} {are} best{of}{only}, at the end of the sweep, so more may be faster"
+                ),
+                (false, true) => format!("{at} {are} enough{of} ({value}{share} of the best)"),
+                (false, false) => format!("{at} {are} best{of}{only}"),
+            }
+        }
+        Lang::Ja => {
+            let of = if is_alone { String::new() } else { format!("{series} は ") };
+            let value = value.map(|value| format!("{value}、")).unwrap_or_default();
+            let only = value.trim_end_matches('、');
+            let only = if only.is_empty() { String::new() } else { format!("（{only}）") };
+            match (knee.at_edge, knee.x < knee.best_x) {
+                (true, _) => format!(
+                    "{of}{}{only}。スイープの上限なので、さらに増やすと速くなる可能性があります",
+                    beside(&at, "が最良です")
+                ),
+                (false, true) => {
+                    format!("{of}{}（{value}最良値の {share}）", beside(&at, "で十分です"))
+                }
+                (false, false) => format!("{of}{}{only}", beside(&at, "が最良です")),
+            }
+        }
+    }
+}
+
+/// Share of the best, such that `99.8 %` is not rounded to `100 %`.
+fn share_of(share: f64) -> String {
+    match share {
+        0.995..0.9995 => format!("{:.1} %", share * 100.0),
+        _ => percent(share.min(1.0)),
+    }
+}
+
+/// Group of the sweeps, if there are several.
 fn place(view: &View<'_>, sweeps: &[&Sweep]) -> String {
     let group = sweeps.first().map_or("", |sweep| sweep.group.as_str());
     match view.groups().len() {
@@ -91,94 +157,133 @@ fn place(view: &View<'_>, sweeps: &[&Sweep]) -> String {
     }
 }
 
-/// What limits, along the sweep; without one, at the best cell.
-fn limits(view: &View<'_>, analysis: &Analysis, sweeps: &[&Sweep]) -> Option<String> {
+/// True if an experiment has a conclusion.
+fn is_clear(found: &Found) -> bool {
+    matches!(found.says, Some(Says::Binds | Says::Loose))
+}
+
+/// The limit: from experiments if one found it, else from the signals; then experiments without effect.
+fn limits(
+    view: &View<'_>,
+    analysis: &Analysis,
+    sweeps: &[&Sweep],
+    found: &[Found],
+    is_alone: bool,
+) -> Option<String> {
     let lang = view.lang;
+    let mut clear: Vec<&Found> = found.iter().filter(|of| is_clear(of)).collect();
+    clear.sort_by_key(|of| of.says == Some(Says::Loose));
+    let mut told: Vec<(&str, Option<Says>)> = Vec::new();
+    clear.retain(|of| {
+        let key = (of.proof.changed.as_str(), of.says);
+        let is_new = !told.contains(&key);
+        told.push(key);
+        is_new
+    });
+    clear.truncate(SWEEPS_MAX);
+    let shown: Vec<String> = clear.iter().map(|of| of.short.clone()).collect();
+    let shown = shown.join(lang.pick("; ", "、"));
+    match clear.first() {
+        Some(first) if first.says == Some(Says::Binds) => {
+            let of =
+                if is_alone { String::new() } else { view.cell(first.proof.cell)?.series.clone() };
+            let follows = match (of.is_empty(), lang) {
+                (true, _) => first.subject.clone(),
+                (false, Lang::En) => format!("{} {of}", first.subject),
+                (false, Lang::Ja) => beside(&format!("{of} は"), &first.subject),
+            };
+            Some(match lang {
+                Lang::En => capital(&format!("{follows}: {shown}.")),
+                Lang::Ja => format!("{follows}。{shown}。"),
+            })
+        }
+        Some(_) => Some(match (signals(view, analysis, sweeps, is_alone), lang) {
+            (Some(said), Lang::En) => format!("{said} {}.", capital(&shown)),
+            (None, Lang::En) => format!("{}.", capital(&shown)),
+            (said, Lang::Ja) => format!("{}{shown}。", said.unwrap_or_default()),
+        }),
+        None => signals(view, analysis, sweeps, is_alone),
+    }
+}
+
+/// The limit by signals: along the sweep, or at the best cell if nothing is swept.
+fn signals(
+    view: &View<'_>,
+    analysis: &Analysis,
+    sweeps: &[&Sweep],
+    is_alone: bool,
+) -> Option<String> {
+    let lang = view.lang;
+    let of_cell = |id: u32| analysis.cells.iter().find(|of| of.cell == id).map(|of| &of.limiting);
     if sweeps.is_empty() {
         let group = *view.groups().first()?;
         let first = lead(view, &analysis.cells, group)?.first.cell;
-        let of = analysis.cells.iter().find(|of| of.cell == first.id)?;
-        let sentence = of.limiting.sentence(lang);
-        return Some(format!("{}: {}", view.name(first), uncapital(&sentence)));
+        return Some(of_cell(first.id)?.sentence(&view.name(first), lang));
     }
-    // Who is ahead may have found its number of jobs by itself, and is no line of a sweep then.
+    // The fastest cell may choose its own number of jobs and is then not part of a sweep.
     let group = sweeps.first().map_or("", |sweep| sweep.group.as_str());
     let ahead = lead(view, &analysis.cells, group).map(|lead| lead.first.cell);
     let alone = ahead.filter(|cell| !sweeps.iter().any(|sweep| sweep.cells.contains(&cell.id)));
-    let sure = |text: &str, of| match lang {
-        Lang::En => format!("{text} ({})", level(of, lang)),
-        Lang::Ja => format!("{text}（{}）", level(of, lang)),
-    };
     let alone = alone.and_then(|cell| {
-        let of = &analysis.cells.iter().find(|of| of.cell == cell.id)?.limiting;
-        let words = sure(resource(of.resource, lang), of.level);
-        of.is_determined().then(|| format!("{}: {words}", view.name(cell)))
+        let of = of_cell(cell.id).filter(|of| of.is_determined())?;
+        Some((view.name(cell), vec![by(of, "", lang)]))
     });
-    let words = sweeps.iter().take(2).map(|sweep| {
-        let parts = sweep.stretches.iter().map(|stretch| match stretch.limiting.is_determined() {
-            true => sure(&stretch.sentence, stretch.limiting.level),
-            false => stretch.sentence.clone(),
-        });
-        let parts = parts.collect::<Vec<_>>().join(lang.pick(", ", "、"));
-        format!("{}: {parts}", sweep.series)
+    let most = if is_alone { 1 } else { LIMITED_MAX };
+    let swept = sweeps.iter().take(most).filter(|sweep| !sweep.stretches.is_empty());
+    let swept = swept.map(|sweep| {
+        let parts = sweep.stretches.iter().map(|of| by(&of.limiting, &of.place, lang));
+        (sweep.series.clone(), parts.collect())
     });
-    let swept = sweeps.iter().any(|sweep| !sweep.stretches.is_empty());
-    let words: Vec<String> = alone.into_iter().chain(words.filter(|_| swept)).collect();
+    let each: Vec<(String, Vec<String>)> = alone.into_iter().chain(swept).collect();
+    let words = each.iter().enumerate().map(|(at, (name, parts))| match (is_alone, lang) {
+        (true, Lang::En) => listed(parts, Join::And, lang),
+        (false, Lang::En) if at == 0 => {
+            format!("{name} is limited by {}", listed(parts, Join::And, lang))
+        }
+        (false, Lang::En) => format!("{name} by {}", listed(parts, Join::And, lang)),
+        (true, Lang::Ja) => parts.join("、"),
+        (false, Lang::Ja) => beside(&format!("{name} は"), &parts.join("、")),
+    });
+    let words: Vec<String> = words.collect();
     let place = place(view, sweeps);
-    (!words.is_empty()).then(|| match lang {
-        Lang::En => capital(&format!("{place}what limits {}.", words.join("; "))),
-        Lang::Ja => format!("{place}制限要因は、{}。", words.join("。")),
+    (!words.is_empty()).then(|| match (is_alone, lang) {
+        (true, Lang::En) => format!("Limited by {}.", words.join("; ")),
+        (true, Lang::Ja) => format!("制限要因: {}。", words.join("。")),
+        (false, Lang::En) if place.is_empty() => format!("{}.", words.join("; ")),
+        (false, Lang::En) => capital(&format!("{place}{}.", words.join("; "))),
+        (false, Lang::Ja) => format!("{place}制限要因: {}。", words.join("。")),
     })
 }
 
-/// What experiments showed: what changes something first.
-fn helps(found: &[Found], lang: Lang) -> Option<String> {
-    let mut clear: Vec<&Found> =
-        found.iter().filter(|of| matches!(of.says, Says::Binds | Says::Loose)).collect();
-    clear.sort_by_key(|of| of.says == Says::Loose);
-    let mut told: Vec<(&str, Says)> = Vec::new();
-    let mut words = Vec::new();
-    for of in clear {
-        let key = (of.proof.changed.as_str(), of.says);
-        if told.contains(&key) {
-            continue;
-        }
-        told.push(key);
-        words.push(of.proof.sentence.trim_end_matches(['.', '。']).to_owned());
-    }
-    words.truncate(SWEEPS_MAX);
-    let said = sentences(&words, lang);
-    (!words.is_empty()).then(|| format!("{}{said}", lang.pick("Tried out: ", "実験の結果: ")))
-}
-
-/// What the curve of the first sweep says of twice as many.
-fn predicts(view: &View<'_>, sweeps: &[&Sweep]) -> Option<String> {
+/// Prediction of the first fit for twice the largest x.
+fn predicts(view: &View<'_>, sweeps: &[&Sweep], is_alone: bool) -> Option<String> {
     let lang = view.lang;
     let sweep = sweeps.iter().find(|sweep| sweep.fit.is_some())?;
-    let (fit, series) = (sweep.fit.as_ref()?, &sweep.series);
-    let twice = view.of_x(fit.twice_x);
+    let fit = sweep.fit.as_ref()?;
+    let (half, twice) = (view.of_x(fit.twice_x / 2.0), view.of_x(fit.twice_x));
     let value = |value: f64| rate(value, &sweep.rate_unit);
-    let measured = value(fit.rate(fit.twice_x / 2.0));
-    let then = value(fit.at_twice.mid);
+    let (at_half, then) = (value(fit.rate(fit.twice_x / 2.0)), value(fit.at_twice.mid));
     let span = span(&value(fit.at_twice.low), &value(fit.at_twice.high), lang);
     let peak = fit.peak_x.filter(|peak| peak.mid <= fit.twice_x);
     let peak = peak.map(|peak| view.of_x(peak.mid.round()));
     let shape = match (fit.model, peak, lang) {
         (_, None, _) => String::new(),
-        (Model::Cap, Some(peak), Lang::En) => format!("; it is flat from {peak} on"),
-        (Model::Cap, Some(peak), Lang::Ja) => format!("。{}", beside(&peak, "から先は頭打ちです")),
-        (Model::Usl, Some(peak), Lang::En) => format!("; its peak is at {peak}"),
+        (Model::Cap, Some(peak), Lang::En) => format!("; flat from {peak} on"),
+        (Model::Cap, Some(peak), Lang::Ja) => format!("。{}", beside(&peak, "以上では頭打ちです")),
+        (Model::Usl, Some(peak), Lang::En) => format!("; peak at {peak}"),
         (Model::Usl, Some(peak), Lang::Ja) => format!("。最大は {}", beside(&peak, "です")),
     };
+    let of = match (is_alone, lang) {
+        (true, Lang::En) => "Prediction".to_owned(),
+        (false, Lang::En) => format!("Prediction for {}", sweep.series),
+        (true, Lang::Ja) => "予測".to_owned(),
+        (false, Lang::Ja) => format!("{} の予測", sweep.series),
+    };
     Some(match lang {
-        Lang::En => format!(
-            "The curve through {series} predicts {then} with {twice} ({span}), against {measured} at \
-             the end of the sweep{shape}."
-        ),
-        Lang::Ja => format!(
-            "{series} の当てはめ曲線は {} {then}（{span}）と予測します（スイープの端では \
-             {measured}）{shape}。",
-            beside(&twice, "で"),
-        ),
+        Lang::En => format!("{of}: {then} with {twice} ({span}), {at_half} with {half}{shape}."),
+        Lang::Ja => {
+            let (twice, half) = (beside(&twice, "で"), beside(&half, "で"));
+            format!("{of}: {twice} {then}（{span}）、{half} {at_half}{shape}。")
+        }
     })
 }

@@ -1,17 +1,17 @@
-//! Results as analysis looks at them: cells with the runs that count, and what a run's work is.
+//! Index of results for the analysis: cells, runs that count, and the work of a run.
 
 use super::Lang;
 use crate::results::{Cell, Results, Run};
 use std::collections::BTreeMap;
 
-/// Results, sorted.
+/// Results, sorted and indexed.
 pub(super) struct View<'a> {
     pub results: &'a Results,
-    /// What sentences about them are said in.
+    /// Language of sentences.
     pub lang: Lang,
-    /// In the order of their numbers.
+    /// Ordered by id.
     pub cells: Vec<&'a Cell>,
-    /// Runs that count, with the value of the metric, by cell.
+    /// Runs that count with their metric, by cell.
     counted: BTreeMap<u32, Vec<(&'a Run, f64)>>,
 }
 
@@ -28,7 +28,7 @@ impl<'a> View<'a> {
         view
     }
 
-    /// The campaign's metric of a run; `None` where it has none that is above 0.
+    /// Metric of a run; `None` unless it is above 0.
     pub(super) fn value(&self, run: &Run) -> Option<f64> {
         let value = match self.metric() {
             "wall_s" => run.wall_s,
@@ -39,57 +39,57 @@ impl<'a> View<'a> {
         (value.is_finite() && value > 0.0).then_some(value)
     }
 
-    /// Its name.
+    /// Name of the metric.
     pub(super) fn metric(&self) -> &'a str {
         let metric = self.results.header.metric.as_str();
         if metric.is_empty() { "wall_s" } else { metric }
     }
 
-    /// More of it is better.
+    /// True if higher values of the metric are better.
     pub(super) fn more_is_better(&self) -> bool {
         self.results.header.more_is_better
     }
 
-    /// What is better of two values.
+    /// True if `a` is better than `b`.
     pub(super) fn is_better(&self, a: f64, b: f64) -> bool {
         if self.more_is_better() { a > b } else { a < b }
     }
 
-    /// Runs that count.
+    /// Runs of a cell that count.
     pub(super) fn runs(&self, cell: u32) -> Vec<&'a Run> {
         self.counted.get(&cell).into_iter().flatten().map(|(run, _)| *run).collect()
     }
 
-    /// Their values.
+    /// Metric of each run of a cell.
     pub(super) fn values(&self, cell: u32) -> Vec<f64> {
         self.counted.get(&cell).into_iter().flatten().map(|(_, value)| *value).collect()
     }
 
-    /// Their blocks and values.
+    /// Block and metric of each run of a cell.
     pub(super) fn blocks(&self, cell: u32) -> Vec<(u32, f64)> {
         let counted = self.counted.get(&cell).into_iter().flatten();
         counted.map(|(run, value)| (run.block, *value)).collect()
     }
 
-    /// The median of a number of its runs; `None` without any.
+    /// Median over the runs of a cell; `None` without runs.
     pub(super) fn median_of(&self, cell: u32, of: impl Fn(&Run) -> f64) -> Option<f64> {
         let runs = self.counted.get(&cell)?;
         super::median(&runs.iter().map(|(run, _)| of(run)).collect::<Vec<f64>>())
     }
 
-    /// A cell by its number.
+    /// Cell by id.
     pub(super) fn cell(&self, id: u32) -> Option<&'a Cell> {
         self.cells.iter().find(|cell| cell.id == id).copied()
     }
 
-    /// A seed for a number of this campaign.
+    /// Seed for a computation, derived from the campaign's seed.
     pub(super) fn seed(&self, of: u32, what: u32) -> u64 {
         let mixed = ((u64::from(what) << 32) | u64::from(of)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         self.results.header.seed ^ mixed
     }
 
-    /// Bytes and files that a run of a cell moves: those of its data set, else what was found at the
-    /// target. `None` for what is unknown or nothing.
+    /// Bytes and files moved by a run of a cell: of its data set, else as counted at the target. `None` if
+    /// unknown or 0.
     pub(super) fn moved(&self, cell: &Cell) -> (Option<f64>, Option<f64>) {
         let some = |value: f64| (value > 0.0).then_some(value);
         if let Some(data) = self.results.header.data.iter().find(|data| data.name == cell.data) {
@@ -103,8 +103,7 @@ impl<'a> View<'a> {
         (found(&|checked| checked.bytes), found(&|checked| checked.files))
     }
 
-    /// What a run of a cell does, and what is counted a second of that: bytes of large files, files
-    /// where they are small, else runs.
+    /// Work of a run of a cell and its unit: bytes for large files, files for small ones, else runs.
     pub(super) fn work(&self, cell: &Cell) -> (f64, &'static str) {
         match self.moved(cell) {
             (Some(bytes), Some(files)) if bytes >= files * 1_048_576.0 => (bytes, "bytes/s"),
@@ -114,8 +113,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What a run of a cell does, where the metric is what it takes for that; `None` where the metric
-    /// is a rate.
+    /// Work of a run of a cell, if the metric is a time; `None` if it is a rate.
     pub(super) fn work_for(&self, cell: &Cell) -> Option<f64> {
         (!self.more_is_better()).then(|| match self.metric() {
             "wall_s" => self.work(cell).0,
@@ -123,12 +121,12 @@ impl<'a> View<'a> {
         })
     }
 
-    /// A value of the metric as a rate.
+    /// Converts a value of the metric to a rate.
     pub(super) fn rate(&self, cell: &Cell, value: f64) -> f64 {
         self.work_for(cell).map_or(value, |work| work / value)
     }
 
-    /// The unit of that.
+    /// Unit of [`View::rate`].
     pub(super) fn rate_unit(&self, cell: &Cell) -> String {
         match (self.more_is_better(), self.metric()) {
             (true, metric) => metric.to_owned(),
@@ -137,19 +135,19 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What the swept number counts: `jobs`.
+    /// Unit of the swept number: `jobs`.
     pub(super) fn x_name(&self) -> &'a str {
         self.results.header.x_name.as_deref().unwrap_or("jobs")
     }
 
-    /// It counts what is done at the same time, rather than sizes or limits.
+    /// True if the swept number is a degree of parallelism, not a size or limit.
     pub(super) fn is_parallel(&self) -> bool {
         const OTHERS: [&str; 7] = ["size", "byte", "block", "limit", "latency", "level", "scale"];
         let name = self.x_name().to_ascii_lowercase();
         name != "bs" && !OTHERS.iter().any(|other| name.contains(other))
     }
 
-    /// `rsync with 8 jobs`, `rsync（8 ジョブ）`.
+    /// Name in sentences: `rsync with 8 jobs`, `rsync（8 ジョブ）`.
     pub(super) fn name(&self, cell: &Cell) -> String {
         match (cell.x.map(|x| self.of_x(x)), self.lang) {
             (Some(x), Lang::En) => format!("{} with {x}", cell.series),
@@ -158,12 +156,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The swept number with what it counts: `8 jobs`.
+    /// Swept number with its unit: `8 jobs`.
     pub(super) fn of_x(&self, x: f64) -> String {
         super::say::of_x(x, self.x_name(), self.lang)
     }
 
-    /// A value with its unit.
+    /// Formats a value with its unit.
     pub(super) fn measured(&self, value: f64) -> String {
         super::say::measured(self.metric(), value)
     }

@@ -1,27 +1,28 @@
-//! Everything that a campaign says, put together.
+//! Entry point of the analysis.
 
 use super::proofs::{self, Found};
 use super::view::View;
 use super::{Analysis, Lang, caveats, cells, rivals, sweeps, verdict};
 use crate::results::Results;
 
-/// What results say, in English. The same results always say the same.
+/// Analyses results, with sentences in English. Deterministic.
 pub fn analyse(results: &Results) -> Analysis {
     analyse_in(results, Lang::En)
 }
 
-/// The same with its sentences in a language. Numbers and names do not depend on it.
+/// Analyses results, with sentences in `lang`. Numbers and names do not depend on it.
 pub fn analyse_in(results: &Results, lang: Lang) -> Analysis {
     let view = View::new(results, lang);
     let mut summaries: Vec<_> = view.cells.iter().map(|cell| cells::summary(&view, cell)).collect();
     let rows = sweeps::rows(&view);
-    let gains = sweeps::gains(&view, &rows, &summaries);
     let mut found = proofs::made(&view);
     found.extend(proofs::between_groups(&view, &rows, &summaries));
-    for (cell, of) in view.cells.iter().zip(&mut summaries) {
-        let gain = gains.get(&cell.id).copied().unwrap_or_default();
-        let mut limiting = sweeps::limiting(&view, cell, of, gain);
-        proofs::weigh(&mut limiting, cell.id, &found, lang);
+    let limiting = view.cells.iter().map(|cell| {
+        let row = rows.iter().find(|row| row.cells.iter().any(|of| of.id == cell.id));
+        sweeps::limiting(&view, row, cell, &summaries, proofs::experiments(cell.id, &found))
+    });
+    let limiting: Vec<_> = limiting.collect();
+    for (of, limiting) in summaries.iter_mut().zip(limiting) {
         of.limiting = limiting;
     }
     proofs::settle(&mut found, &summaries, lang);
@@ -31,6 +32,7 @@ pub fn analyse_in(results: &Results, lang: Lang) -> Analysis {
         verdict: Vec::new(),
         comparisons: rivals::comparisons(&view, &summaries),
         noise: rivals::noise(&controls),
+        gains: Vec::new(),
         cells: summaries,
         sweeps,
         controls,

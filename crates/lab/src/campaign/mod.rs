@@ -1,10 +1,10 @@
-//! Campaigns: described sets of measurements. `spec` reads the description (TOML), `data` makes data
-//! sets, `tools` knows the programs, `plan` turns all of it into what is done for each run; `run`
-//! does it in seeded random blocks, with a clock and a machine that tests can replace, and writes
-//! [`crate::results`].
+//! Campaigns: described sets of measurements. `spec` parses the description (TOML), `data` makes data sets,
+//! `tools` knows the programs, `plan` resolves all of it to commands; `run` executes them in seeded random
+//! blocks, with a clock and a machine that tests can replace, and writes [`crate::results`].
 
 pub mod data;
-mod elsewhere;
+mod endpoint;
+pub mod own;
 pub mod plan;
 pub mod run;
 pub mod spec;
@@ -15,196 +15,246 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Everything that is to be done, and nothing that has to be looked up any more.
+/// A fully resolved campaign.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The campaign's name: letters, digits, dashes.
+    /// Name: letters, digits, dashes.
     pub name: String,
-    /// Its headline.
+    /// Headline.
     pub title: String,
-    /// What it is to answer.
+    /// Question that it answers.
     pub question: String,
-    /// The campaign as it was written.
+    /// Source text of the campaign.
     pub text: String,
-    /// What the swept number is called.
+    /// Name of the swept number.
     pub x_name: Option<String>,
-    /// What is measured: `wall_s`, or a metric of the runs.
+    /// Metric: `wall_s`, or a metric of the runs.
     pub metric: String,
-    /// More of it is better.
+    /// True if higher values of the metric are better.
     pub more_is_better: bool,
-    /// Figures of the study that it repeats.
+    /// Figures of the study that it reproduces.
     pub published: Vec<Published>,
-    /// Data sets to make before the first run, with the folder where each lies.
+    /// Data sets to make before the first run, with their folders.
     pub data: Vec<(data::Recipe, PathBuf)>,
-    /// Their facts.
+    /// Facts about the data sets.
     pub data_sets: Vec<DataSet>,
-    /// Servers of this program to start before the first run, by the name that commands use.
+    /// Embedded servers to start before the first run, by the label that commands use.
     pub servers: Vec<ServerPlan>,
+    /// Folders owned by the campaign, created or recognised by their marks before the first run.
+    pub own: Vec<PathBuf>,
     /// Shell commands before the first run.
     pub setup: Vec<String>,
-    /// Shell commands after the last one, whatever happened.
+    /// Shell commands after the last run, also after a failure.
     pub teardown: Vec<String>,
-    /// The cells, in the order of description, ids from 0.
+    /// Cells in the order of description, ids from 0.
     pub cells: Vec<Planned>,
-    /// How often.
+    /// Number of runs.
     pub repeat: Repeat,
-    /// What was left out, with the command that installs it.
+    /// Parts left out, with the command that installs what is missing.
     pub left_out: Vec<String>,
-    /// Programs that take part: the campaign's name for it and the words that start it.
+    /// Programs that take part: name in the campaign and the words that start it.
     pub programs: Vec<(String, PathBuf)>,
     /// Folders by label, for the fingerprint of volumes.
     pub places: BTreeMap<String, PathBuf>,
-    /// Another endpoint, for the counter-experiment: `http[s]://HOST[:PORT]`.
+    /// Alternative endpoint for the counter-experiment: `http[s]://HOST[:PORT]`.
     pub other_endpoint: Option<String>,
 }
 
-/// A server to measure against.
+/// An embedded server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerPlan {
-    /// Its label.
+    /// Label.
     pub label: String,
-    /// The address to listen on, host:port; decided by the plan, so that commands can name it.
+    /// Address to listen on, host:port; chosen by the plan, so that commands can name it.
     pub listen: String,
-    /// The folder it serves; `None` for the null server.
+    /// Folder to serve; `None` for the null server.
     pub folder: Option<PathBuf>,
-    /// Keys that the null server lists, and the size of each in bytes.
+    /// Number of keys that the null server lists, and the size of each in bytes.
     pub null: (u64, u64),
-    /// Time that each answer waits.
+    /// Delay of each answer.
     pub latency: Duration,
-    /// Bytes a second in each direction, all connections together.
+    /// Bytes per second in each direction, over all connections.
     pub bandwidth_bytes_per_s: Option<u64>,
-    /// Most requests that are served at once; more wait.
+    /// Most requests served at once; further ones queue.
     pub in_flight_max: Option<usize>,
-    /// Keys of the clients.
+    /// Access key of clients.
     pub access_key: String,
-    /// The secret of that.
+    /// Secret key of clients.
     pub secret_key: String,
-    /// Buckets that exist from the beginning.
+    /// Buckets that exist from the start.
     pub buckets: Vec<String>,
 }
 
-/// How often each cell is run.
+/// Number of runs of each cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Repeat {
-    /// Runs before that do not count.
+    /// Warm-up runs, which do not count.
     pub warmup: u32,
-    /// Least runs of each cell.
+    /// Minimum runs of each cell.
     pub min: u32,
-    /// Most runs of each cell.
+    /// Maximum runs of each cell.
     pub max: u32,
-    /// A cell has enough where half its interval is below this share of its median.
+    /// A cell has enough runs if half its interval is below this share of its median.
     pub tight: f64,
-    /// No run begins after so long.
+    /// Time after which no run begins.
     pub budget: Option<Duration>,
-    /// The seed of the order.
+    /// Seed of the order of runs.
     pub seed: u64,
 }
 
-/// One cell, ready to run.
+/// A cell that is ready to run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Planned {
-    /// How it is recorded.
+    /// Description in the results.
     pub cell: Cell,
-    /// Before each run, not timed.
+    /// Actions before each run, not timed.
     pub prepare: Vec<Action>,
-    /// What is timed.
+    /// The timed command.
     pub launch: Launch,
-    /// After each run, not timed: shell commands.
+    /// Shell commands after each run, not timed.
     pub conclude: Vec<String>,
-    /// What has to be there after it.
+    /// Check after each run.
     pub check: Check,
-    /// Numbers to take from its output.
+    /// Metrics to extract from its output.
     pub extract: Extract,
-    /// The source, whose share in the page cache is looked at before each run.
+    /// Folder that is read; its share in the page cache is recorded before each run.
     pub source: Option<PathBuf>,
-    /// Limits that `prepare` puts on the disk of the target, and `conclude` takes off.
+    /// Disk limits that `prepare` sets and `conclude` removes.
     pub disk: Option<DiskLimits>,
-    /// Where the store that it writes to is, as commands name it; `None` for volumes and for servers
-    /// of the campaign.
+    /// Endpoint of the store that it writes to, as written in commands; `None` for volumes and for embedded
+    /// servers.
     pub endpoint: Option<String>,
 }
 
-/// Limits on a disk while a run goes on.
+/// Disk limits during a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskLimits {
-    /// How they are put on.
+    /// Mechanism that sets them.
     pub throttle: plan::Throttle,
-    /// Operations a second, reads and writes each.
+    /// Operations per second, for reads and writes each.
     pub iops: Option<u64>,
-    /// Bytes a second, reads and writes each.
+    /// Bytes per second, for reads and writes each.
     pub bandwidth_bytes_per_s: Option<u64>,
 }
 
-/// Something that is done before a run.
+/// An action before a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Removes everything in this folder, and makes it where it is missing.
-    Empty(PathBuf),
-    /// Drops these files from the page cache; the run fails where some of them stay.
+    /// Removes everything in a folder; creates it if it is missing.
+    Empty {
+        /// The campaign's own folder that contains it.
+        own: PathBuf,
+        /// Its path below that folder.
+        below: PathBuf,
+    },
+    /// Evicts these files from the page cache; the run fails if some pages stay.
     Cold(PathBuf),
-    /// Reads these files, so that they are in the page cache.
+    /// Reads these files into the page cache.
     Warm(PathBuf),
-    /// Writes everything back (sync(2)), so that no run pays for the one before.
+    /// Writes all dirty pages back (sync(2)), so that a run does not pay for the previous one.
     Sync,
-    /// A shell command; the run fails where it does.
+    /// A shell command; the run fails if it fails.
     Shell(String),
 }
 
-/// What is run and timed.
+/// A timed command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Launch {
-    /// Words; a command that needs a shell has `sh -c` in front.
+    /// Arguments; a command that needs a shell starts with `sh -c`.
     pub argv: Vec<String>,
-    /// Variables on top of the environment.
+    /// Variables added to the environment.
     pub env: BTreeMap<String, String>,
-    /// Where it runs.
+    /// Working directory.
     pub dir: Option<PathBuf>,
-    /// What it reads from.
+    /// File for standard input.
     pub stdin: Option<PathBuf>,
-    /// It may use so many CPUs only (affinity).
+    /// Number of CPUs that it may use (affinity).
     pub cpus: Option<usize>,
-    /// Then it is killed, with all its children, and has failed.
+    /// Time after which it is killed with all its children and counts as failed.
     pub timeout: Option<Duration>,
-    /// An exit code other than 0 is no failure.
-    pub any_exit: bool,
+    /// Exit codes that count as success.
+    pub accepts: Accepts,
+    /// Destination of its output.
+    pub output: Sink,
 }
 
-/// What is looked at after a run.
+/// Exit codes that count as success.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Accepts {
+    /// 0.
+    #[default]
+    Zero,
+    /// Any code.
+    Any,
+    /// 0 and these.
+    Codes(Vec<i32>),
+}
+
+impl Accepts {
+    /// True if this code counts as success.
+    pub fn accepts(&self, code: i32) -> bool {
+        match self {
+            Accepts::Zero => code == 0,
+            Accepts::Any => true,
+            Accepts::Codes(codes) => code == 0 || codes.contains(&code),
+        }
+    }
+}
+
+/// Destination of the output of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Sink {
+    /// Pipes; the output is kept to extract metrics and to explain failures.
+    #[default]
+    Pipe,
+    /// Standard output to /dev/null; standard error is kept.
+    Null,
+    /// Standard output and standard error of this program.
+    Inherit,
+    /// Standard output to a file, truncated for each run; standard error is kept.
+    File(PathBuf),
+}
+
+/// Check after a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Check {
-    /// Only the exit code.
+    /// The exit code only.
     #[default]
     Exit,
-    /// The target has the files of the source, by relative name and size; `compare` of them (most:
-    /// all) byte for byte, chosen by the run's seed.
+    /// The target has the files of the source by relative name and size; up to `compare` files, chosen by the
+    /// run's seed, are compared byte for byte.
     Tree {
-        /// What was to be moved.
+        /// Source folder.
         source: PathBuf,
-        /// Where it was to arrive.
+        /// Target folder.
         target: PathBuf,
-        /// How many are compared.
+        /// Most files to compare.
         compare: u64,
     },
-    /// So many regular files and bytes below a folder, whatever they are called; `None` counts only.
+    /// Number of regular files and bytes below a folder, regardless of names. Bytes are not checked if
+    /// `None`.
     Count {
-        /// Where.
+        /// Folder.
         target: PathBuf,
-        /// How many files.
+        /// Number of files.
         files: u64,
-        /// How many bytes.
+        /// Number of bytes.
         bytes: Option<u64>,
     },
 }
 
-/// What is taken from the output of a run.
+/// Metrics to extract from the output of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Extract {
     /// Nothing.
     #[default]
     Nothing,
-    /// fio's JSON on standard output: `iops`, `bw_bytes_per_s`, `lat_mean_ns`, `clat_mean_ns`,
-    /// `clat_p50_ns`, `clat_p99_ns`, `clat_p999_ns`, of reads and writes together, all jobs.
+    /// fio's JSON on standard output: `iops`, `bw_bytes_per_s`, `lat_mean_ns`, `clat_mean_ns`, `clat_p50_ns`,
+    /// `clat_p99_ns`, `clat_p999_ns`, over reads, writes and all jobs.
     FioJson,
-    /// The summary line of a transfer with `--json`: its verdict, `bytes`, `files`, `jobs`.
+    /// Job log of GNU parallel on standard output: `items_s`, the sum of its jobs' times, and `concurrency`,
+    /// that sum ÷ the time of the run.
+    Joblog,
+    /// Summary line of a transfer with `--json`: its verdict, `bytes`, `files`, `jobs`.
     OwnJson,
 }

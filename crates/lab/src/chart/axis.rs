@@ -1,25 +1,26 @@
-//! Axes: from numbers to pixels, evenly or by their logarithms, and which numbers stand beside them.
+//! Linear and logarithmic axes: mapping to pixels, ticks and their labels.
 
 use super::Scale;
+use hakobu_core::number;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;
 use std::ops::Range;
 
-/// Where a logarithmic axis would show more ticks than this, it shows powers of ten alone.
+/// A logarithmic axis with more ticks than this shows powers of ten only.
 const TICKS_MAX: usize = 9;
 
-/// An axis from `low` to `high`.
+/// Axis from `low` to `high`.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     low: f64,
     high: f64,
     scale: Scale,
-    /// Where ticks are; where there are none, they are chosen.
+    /// Positions of ticks; chosen automatically if empty.
     ticks: Vec<f64>,
 }
 
 impl Axis {
-    /// Numbers that have no logarithm are drawn evenly.
+    /// Falls back to a linear axis if a logarithm does not exist.
     pub(super) fn new(low: f64, high: f64, scale: Scale, ticks: Vec<f64>) -> Axis {
         let high = if high > low { high } else { low + 1.0 };
         let scale = if low > 0.0 { scale } else { Scale::Linear };
@@ -60,7 +61,7 @@ impl Ranged for Axis {
     }
 }
 
-/// 1, 2 and 5 times powers of ten from `low` to `high`.
+/// Numbers of the form 1, 2, 5 × 10ⁿ from `low` to `high`.
 fn decades(low: f64, high: f64) -> Vec<f64> {
     let powers = || (low.log10().floor() as i32..=high.log10().ceil() as i32).map(power_of_ten);
     let inside = |tick: &f64| *tick >= low * 0.999 && *tick <= high * 1.001;
@@ -73,14 +74,14 @@ fn power_of_ten(exponent: i32) -> f64 {
     10f64.powi(exponent)
 }
 
-/// The last number of the form 1, 2, 5 times a power of ten that is not above `smallest`.
+/// Largest number of the form 1, 2, 5 × 10ⁿ that is not above `smallest`.
 pub(super) fn round_bottom(smallest: f64) -> f64 {
     let power = power_of_ten(smallest.log10().floor() as i32);
     let fits = [5.0, 2.0, 1.0].iter().map(|step| step * power).find(|low| *low <= smallest * 1.001);
     fits.unwrap_or(power)
 }
 
-/// The next number of the form 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten.
+/// Next larger number of the form 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8 × 10ⁿ.
 pub(super) fn round_top(largest: f64) -> f64 {
     if largest <= 0.0 {
         return 1.0;
@@ -91,7 +92,7 @@ pub(super) fn round_top(largest: f64) -> f64 {
     fits.unwrap_or(12.0 * power)
 }
 
-/// A number beside an axis that is `range` long: as many digits as that needs.
+/// Formats a tick label with the digits that an axis of length `range` needs.
 pub(super) fn axis_number(number: f64, range: f64) -> String {
     let digits = match range {
         range if range >= 20.0 => 0,
@@ -103,25 +104,19 @@ pub(super) fn axis_number(number: f64, range: f64) -> String {
     grouped(&format!("{number:.digits$}"))
 }
 
-/// A number beside a logarithmic axis: as many digits as it needs itself.
+/// Formats a tick label of a logarithmic axis with the digits that the number needs.
 pub(super) fn tick_number(number: f64) -> String {
     let digits = if number > 0.0 { (-number.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
     grouped(&format!("{number:.digits$}"))
 }
 
-/// Without noughts at the end of the fraction, and with commas between thousands.
+/// Strips trailing zeros of the fraction and groups thousands by commas.
 fn grouped(text: &str) -> String {
     let text =
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
     let (whole, fraction) = text.split_once('.').map_or((text, ""), |(w, f)| (w, f));
-    let mut out = String::new();
-    for (i, digit) in whole.chars().enumerate() {
-        let left = whole.len() - i;
-        if i > 0 && left % 3 == 0 && !out.ends_with('-') {
-            out.push(',');
-        }
-        out.push(digit);
-    }
+    let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |rest| ("-", rest));
+    let mut out = format!("{sign}{}", number::grouped_digits(whole));
     if !fraction.is_empty() {
         out.push('.');
         out.push_str(fraction);
@@ -141,7 +136,7 @@ mod tests {
         for (place, expected) in places.iter().zip([0, 100, 200, 300, 400]) {
             assert!((place - expected).abs() <= 1, "{places:?}");
         }
-        // What has no logarithm is evenly apart instead, and an empty range has a length.
+        // Without logarithms the axis is linear, and an empty range gets a length.
         assert_eq!(Axis::new(0.0, 10.0, Scale::Logarithmic, Vec::new()).map(&5.0, (0, 100)), 50);
         assert_eq!(Axis::new(3.0, 3.0, Scale::Linear, Vec::new()).range(), 3.0..4.0);
     }

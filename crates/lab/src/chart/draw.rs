@@ -1,4 +1,4 @@
-//! The drawing itself, with plotters.
+//! Draws charts with plotters.
 
 use super::axis::{Axis, axis_number, round_bottom, round_top, tick_number};
 use super::escape::shown;
@@ -14,18 +14,18 @@ type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 const TITLE_HEIGHT: u32 = 44;
 const PANEL_HEIGHT: u32 = 200;
-/// What the last panel needs more, for the label of the common axis.
+/// Additional height of the last panel for the label of the x axis.
 const FOOT_HEIGHT: u32 = 30;
-/// A row of the legend that does not fit beside the headline.
+/// Height of a legend row below the headline.
 const LEGEND_ROW_HEIGHT: u32 = 20;
 const FONT: &str = "Helvetica, Arial, sans-serif";
 const INK: RGBColor = RGBColor(0x33, 0x33, 0x33);
 const FAINT: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
-/// More points than pixels are no use: neighbours are drawn as their mean.
+/// Longer series are thinned to about one point per pixel.
 const POINTS_MAX: usize = 900;
-/// Characters that fit into the headline.
+/// Most characters of a headline.
 const TITLE_CHARS_MAX: usize = 100;
-/// Characters of a name in the legend, and of a tick beside the axis.
+/// Most characters of a name in the legend and of a tick label.
 const NAME_CHARS_MAX: usize = 40;
 const TICK_CHARS_MAX: usize = 11;
 
@@ -37,7 +37,7 @@ pub(super) fn svg(
     for panel in &chart.panels {
         height = height.checked_add(panel_height(panel)).ok_or("too many panels")?;
     }
-    // What is counted in pixels becomes a signed number in the drawing.
+    // plotters uses signed pixel coordinates.
     let height = height.checked_add(FOOT_HEIGHT).filter(|height| i32::try_from(*height).is_ok());
     let height = height.ok_or("too many panels")?;
     let mut text = String::new();
@@ -75,7 +75,12 @@ fn draw_panel(chart: &Chart, panel: &Panel, is_last: bool, area: &Area<'_>) -> O
     let places = |ticks: &[(f64, String)]| ticks.iter().map(|(place, _)| *place).collect();
     let x_axis = Axis::new(chart.x.0, chart.x.1, chart.scale, places(&chart.ticks));
     let x_range = (chart.x.1 - chart.x.0).abs();
-    let (low, top) = ends(panel);
+    let (low, top) = match chart.same_range {
+        false => ends(panel),
+        true => chart.panels.iter().map(ends).fold((f64::INFINITY, 0.0), |(low, top), of| {
+            (f64::min(low, of.0), f64::max(top, of.1))
+        }),
+    };
     let y_axis = Axis::new(low, top, panel.scale, places(&panel.ticks));
     let rows = u32::try_from(legend.rows_below()).unwrap_or(0);
     let mut context: Context<'_, '_> = ChartBuilder::on(area)
@@ -85,7 +90,7 @@ fn draw_panel(chart: &Chart, panel: &Panel, is_last: bool, area: &Area<'_>) -> O
         .x_label_area_size(if is_last { 24 + FOOT_HEIGHT } else { 24 })
         .y_label_area_size(PLOT_LEFT_PX - 10)
         .build_cartesian_2d(x_axis, y_axis)?;
-    // Each tick has the room of its share of the axis.
+    // Each tick gets an equal share of the axis.
     let room = ((PLOT_RIGHT_PX - PLOT_LEFT_PX) as usize / 7) / chart.ticks.len().max(1);
     context
         .configure_mesh()
@@ -140,7 +145,7 @@ fn draw_series(series: &Series, context: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// Areas, the topmost first: each covers the foot of the one before.
+/// Draws areas, the topmost first: each one covers the lower part of the one before.
 fn draw_areas(panel: &Panel, context: &mut Context<'_, '_>) -> Outcome {
     let mut stacked: Vec<(Color, Vec<(f64, f64)>)> = Vec::new();
     for series in panel.series.iter().filter(|series| series.form == Form::Area) {
@@ -162,10 +167,10 @@ fn on_top(below: Option<&[(f64, f64)]>, series: &Series) -> Vec<(f64, f64)> {
     sum.collect()
 }
 
-/// What the colours of a panel mean.
+/// Legend of a panel.
 struct Legend<'a> {
     entries: Vec<(&'a Series, String, i32)>,
-    /// Pixels that the panel's headline takes.
+    /// Width of the panel's headline, pixels.
     title_px: i32,
 }
 
@@ -181,7 +186,7 @@ impl<'a> Legend<'a> {
         Legend { entries: entries.collect(), title_px: text_px(&title) * 5 / 4 }
     }
 
-    /// The places of all entries: row and left edge. Row 0 is that of the headline.
+    /// Positions of all entries: row and left edge. Row 0 is beside the headline.
     fn places(&self) -> Vec<(usize, i32)> {
         let right_max = WIDTH_PX as i32 - 20;
         let whole: i32 = self.entries.iter().map(|(_, _, width)| width + 31).sum::<i32>() - 14;
@@ -235,8 +240,8 @@ impl<'a> Legend<'a> {
     }
 }
 
-/// About how wide a text of the legend is: its real width is not known here. Most letters are
-/// narrower than 6.2 pixels, most others (kana, kanji) are squares.
+/// Estimated width of a legend text: most letters are narrower than 6.2 pixels; most other characters (kana,
+/// kanji) are square.
 fn text_px(text: &str) -> i32 {
     let width: f64 = text.chars().map(|c| if c < '\u{1100}' { 6.2 } else { 13.0 }).sum();
     width as i32
@@ -246,7 +251,7 @@ fn rgb(Color(r, g, b): Color) -> RGBColor {
     RGBColor(r, g, b)
 }
 
-/// Both ends of the axis of a panel.
+/// Range of a panel's axis.
 fn ends(panel: &Panel) -> (f64, f64) {
     let top = panel.top.unwrap_or_else(|| round_top(largest(panel)));
     let points = panel.series.iter().flat_map(|series| &series.points);
@@ -255,7 +260,7 @@ fn ends(panel: &Panel) -> (f64, f64) {
     if is_logarithmic && smallest.is_finite() { (round_bottom(smallest), top) } else { (0.0, top) }
 }
 
-/// The largest number that is drawn.
+/// Largest number in a panel.
 fn largest(panel: &Panel) -> f64 {
     let mut stack: Option<Vec<(f64, f64)>> = None;
     let mut largest = 0.0f64;
@@ -269,7 +274,7 @@ fn largest(panel: &Panel) -> f64 {
     largest
 }
 
-/// What stands beside a tick.
+/// Label of a tick.
 fn tick(ticks: &[(f64, String)], at: f64, scale: Scale, range: f64, chars_max: usize) -> String {
     if let Some((_, text)) = ticks.iter().find(|(place, _)| *place == at) {
         return printable(text, chars_max);
@@ -280,7 +285,7 @@ fn tick(ticks: &[(f64, String)], at: f64, scale: Scale, range: f64, chars_max: u
     }
 }
 
-/// At most as many points as can be told apart, each the mean of its neighbours.
+/// Reduces points to the resolution of the chart by averaging neighbours.
 fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let each = points.len().div_ceil(POINTS_MAX).max(1);
     let mean = |part: &[(f64, f64)]| {
@@ -291,7 +296,7 @@ fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     points.chunks(each).map(mean).collect()
 }
 
-/// A text that XML can hold, cut to `chars_max` characters.
+/// Removes characters that XML cannot contain, and truncates to `chars_max` characters.
 fn printable(text: &str, chars_max: usize) -> String {
     let clean = text.chars().map(shown);
     let mut out: String = clean.clone().take(chars_max).collect();

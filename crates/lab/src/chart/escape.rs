@@ -1,6 +1,6 @@
-//! Texts of others inside XML and HTML: nothing in them may become markup.
+//! Escapes foreign text for XML and HTML.
 
-/// For text and for attributes with quotes.
+/// Escapes text for element content and quoted attributes.
 pub(crate) fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -17,8 +17,7 @@ pub(crate) fn html(text: &str) -> String {
     out
 }
 
-/// Control characters, what XML cannot hold, and what turns the direction of a text become the
-/// replacement character.
+/// Replaces control characters, characters invalid in XML, and bidirectional controls by U+FFFD.
 pub(crate) fn shown(c: char) -> char {
     let is_direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let none = c.is_control() || is_direction || matches!(c, '\u{fffe}' | '\u{ffff}');

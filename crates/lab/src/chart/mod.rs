@@ -1,5 +1,5 @@
-//! Pictures: panels of series over one axis, below each other, as SVG text. The same data always
-//! makes the same text. Who draws decides what the numbers mean; here they only get axes.
+//! Charts: stacked panels of series over a common axis, as SVG text. Deterministic. Charts contain numbers
+//! and labels only; callers define their meaning.
 
 mod axis;
 mod draw;
@@ -10,49 +10,49 @@ mod tests;
 
 pub(crate) use escape::{html, shown};
 
-/// Width of every picture, in pixels.
+/// Width of every chart, pixels.
 pub const WIDTH_PX: u32 = 1000;
-/// Where the axis over all panels begins, in pixels from the left.
+/// Left end of the common axis, pixels.
 pub const PLOT_LEFT_PX: u32 = 80;
-/// Where it ends.
+/// Right end of the common axis, pixels.
 pub const PLOT_RIGHT_PX: u32 = 976;
 
 /// Red, green, blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Color(pub u8, pub u8, pub u8);
 
-/// Colours that stay apart in print and for people who see fewer of them (Paul Tol, "Colour
-/// Schemes", the bright scheme).
+/// Colours that remain distinguishable in print and with colour blindness (Paul Tol, "Colour Schemes", bright
+/// scheme).
 pub mod color {
     use super::Color;
 
-    /// The first to take.
+    /// First colour.
     pub const BLUE: Color = Color(0x44, 0x77, 0xaa);
-    /// The second.
+    /// Second colour.
     pub const RED: Color = Color(0xee, 0x66, 0x77);
-    /// The third.
+    /// Third colour.
     pub const GREEN: Color = Color(0x22, 0x88, 0x33);
-    /// The fourth.
+    /// Fourth colour.
     pub const YELLOW: Color = Color(0xcc, 0xbb, 0x44);
-    /// The fifth.
+    /// Fifth colour.
     pub const CYAN: Color = Color(0x66, 0xcc, 0xee);
-    /// The sixth.
+    /// Sixth colour.
     pub const PURPLE: Color = Color(0xaa, 0x33, 0x77);
-    /// For what stands beside the matter.
+    /// For annotations.
     pub const BLACK: Color = Color(0x33, 0x33, 0x33);
-    /// In the order in which they are taken.
+    /// All colours in the order of use.
     pub const ALL: [Color; 6] = [BLUE, RED, GREEN, YELLOW, CYAN, PURPLE];
 }
 
-/// How a series is drawn.
+/// Form of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A filled area on top of the areas before it in the same panel. All areas of a panel have
-    /// their points at the same places.
+    /// A filled area stacked on the areas before it in the panel. All areas of a panel share their x
+    /// positions.
     Area,
     /// A line.
     Line,
-    /// A thin line: something computed.
+    /// A thin line, for computed curves.
     Thin,
     /// A line with a dot at each point.
     Dots,
@@ -60,94 +60,103 @@ pub enum Form {
     Triangles,
     /// Rings around points, without a line.
     Rings,
-    /// Upright bars, each from one point to the next: points come in pairs.
+    /// Vertical bars between pairs of consecutive points.
     Intervals,
-    /// Filled boxes; points come in pairs, two opposite corners.
+    /// Filled boxes, each from two opposite corners.
     Boxes,
 }
 
-/// How numbers lie along an axis.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
     /// Evenly.
     #[default]
     Linear,
-    /// By their logarithms. Numbers must be above nought; an axis that would begin at nought or
-    /// below is drawn evenly.
+    /// Requires positive numbers; an axis from 0 or below falls back to linear.
     Logarithmic,
 }
 
-/// Numbers over the axis.
+/// A series of points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What the legend calls it; empty: it is not in the legend.
+    /// Name in the legend; empty to omit it.
     pub name: String,
-    /// Its colour.
+    /// Colour.
     pub color: Color,
-    /// How it is drawn.
+    /// Form.
     pub form: Form,
-    /// (place, number), places ascending, all finite.
+    /// Points (x, y) with ascending x, all finite.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Series with one pair of axes.
+/// Series with a common y axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Panel {
-    /// Its headline.
+    /// Headline.
     pub title: String,
-    /// The unit of its numbers, beside the axis.
+    /// Unit of the y axis.
     pub unit: String,
-    /// The top of the axis; otherwise a little more than the largest number.
+    /// Top of the y axis; `None` for a little above the largest number.
     pub top: Option<f64>,
-    /// How its numbers lie along the axis.
+    /// Scale of the y axis.
     pub scale: Scale,
-    /// Ticks with their texts; otherwise chosen.
+    /// Ticks with labels; chosen automatically if empty.
     pub ticks: Vec<(f64, String)>,
-    /// Its height in pixels, without the foot of the picture; otherwise that of most panels.
+    /// Height in pixels without the x axis labels; `None` for the default.
     pub height_px: Option<u32>,
-    /// What it shows.
+    /// Series.
     pub series: Vec<Series>,
 }
 
-/// A picture.
+/// A chart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
-    /// The headline of the whole.
+    /// Headline.
     pub title: String,
-    /// What the common axis is, with its unit.
+    /// Label of the x axis, with unit.
     pub x_label: String,
-    /// Both ends of that axis.
+    /// Range of the x axis.
     pub x: (f64, f64),
-    /// How places lie along it.
+    /// Scale of the x axis.
     pub scale: Scale,
-    /// Ticks of that axis with their texts; otherwise chosen.
+    /// Ticks of the x axis with labels; chosen automatically if empty.
     pub ticks: Vec<(f64, String)>,
-    /// From top to bottom.
+    /// Panels from top to bottom.
     pub panels: Vec<Panel>,
+    /// True to give all panels the same y range, so that they can be compared.
+    pub same_range: bool,
 }
 
-/// What a picture in a page needs besides: nobody has to see it to know what it shows.
+/// Accessible name and description of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words<'a> {
-    /// An identifier that the page has once: letters, digits, dashes.
+    /// Identifier, unique in the page: letters, digits, dashes.
     pub id: &'a str,
-    /// A short name.
+    /// Short name.
     pub title: &'a str,
-    /// What it shows, in words.
+    /// Description of the content.
     pub description: &'a str,
 }
 
 impl Chart {
-    /// The picture as SVG on white, with a line end.
+    /// SVG on white, ending with a newline.
     ///
     /// # Errors
-    /// A sentence: numbers that are not finite, or too many panels for a picture.
+    /// A message: a number is not finite, or there are too many panels.
     pub fn svg(&self) -> Result<String, String> {
         self.drawn(true)
     }
 
-    /// The picture as an SVG element for an HTML page, which gives the colours: `currentColor` for
-    /// ink, `var(--grid)` and `var(--blue)`, `--red` and so on for the rest.
+    /// SVG on white with an accessible name and description.
+    ///
+    /// # Errors
+    /// As [`Chart::svg`].
+    pub fn svg_with(&self, words: Words<'_>) -> Result<String, String> {
+        Ok(page::labelled(&self.drawn(true)?, words))
+    }
+
+    /// SVG element for an HTML page that defines the colours: `currentColor` for text, `var(--grid)`,
+    /// `var(--blue)`, `var(--red)` and so on.
     ///
     /// # Errors
     /// As [`Chart::svg`].

@@ -1,10 +1,10 @@
-//! Pictures inside a page: the page gives the colours, so that they follow light and dark, and words
-//! stand for what is seen.
+//! Adapts charts to HTML pages: colours are CSS variables, so that they follow light and dark mode, and text
+//! describes the content.
 
 use super::Words;
 use super::escape::html;
 
-/// What is drawn with, and what a page has for it.
+/// Colours of the drawing, and the CSS that replaces them.
 const COLORS: &[(&str, &str)] = &[
     ("#333333", "currentColor"),
     ("#E4E4E4", "var(--grid)"),
@@ -16,11 +16,11 @@ const COLORS: &[(&str, &str)] = &[
     ("#AA3377", "var(--purple)"),
 ];
 
-/// What says nothing, or what the page's style says.
+/// Attributes that are redundant or set by the page's style.
 const NEEDLESS: &[&str] =
     &[" opacity=\"1\"", " stroke=\"none\"", " font-family=\"Helvetica, Arial, sans-serif\""];
 
-/// A picture for a page. Quotes in texts are escaped, so that attributes are never mistaken.
+/// Chart for a page. Quotes in texts are escaped, so that replacements match attributes only.
 pub(super) fn svg(drawn: &str, words: Words<'_>) -> String {
     let mut text = drawn.to_owned();
     for (color, name) in COLORS {
@@ -32,11 +32,16 @@ pub(super) fn svg(drawn: &str, words: Words<'_>) -> String {
     for needless in NEEDLESS {
         text = text.replace(needless, "");
     }
-    // Points end with a space each.
+    // plotters ends lists of points with a space.
     text = text.replace(" \"/>", "\"/>");
+    labelled(&text, words)
+}
+
+/// Adds an accessible name and description.
+pub(super) fn labelled(text: &str, words: Words<'_>) -> String {
     let id = words.id;
     let role = format!("<svg role=\"img\" aria-labelledby=\"{id}-t {id}-d\" ");
-    text = text.replacen("<svg ", &role, 1);
+    let text = text.replacen("<svg ", &role, 1);
     let inner = format!(
         ">\n<title id=\"{id}-t\">{}</title>\n<desc id=\"{id}-d\">{}</desc>\n",
         html(words.title),

@@ -1,4 +1,4 @@
-//! Pictures are the same each time, well-formed, and hold what was asked for.
+//! Charts are deterministic and well-formed, and contain what was requested.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn the_same_data_make_the_same_picture() {
         assert!(picture.contains(part), "{part} is not in {picture}");
     }
     assert!(!picture.contains(['\u{1}', '\u{ffff}']));
-    // 5,000 points of three series are thinned to what can be seen.
+    // 5,000 points of three series are thinned.
     assert!(picture.len() < 60_000, "{}", picture.len());
 }
 
@@ -56,7 +56,7 @@ fn what_cannot_be_drawn_is_an_error() {
     assert!(empty.svg().unwrap().contains("</svg>"));
 }
 
-/// A sweep: jobs doubled, three tools far apart, intervals, what was computed, a knee.
+/// A sweep over doubled jobs: three tools far apart, intervals, a fit, a knee.
 fn sweep() -> Chart {
     let jobs = [1.0, 2.0, 4.0, 8.0, 16.0];
     let line = |name: &str, color, form, first: f64| Series {
@@ -72,6 +72,7 @@ fn sweep() -> Chart {
         x: (0.9, 17.6),
         scale: Scale::Logarithmic,
         ticks: jobs.iter().map(|x| (*x, format!("{x} <jobs>"))).collect(),
+        same_range: false,
         panels: vec![Panel {
             title: "Seconds".into(),
             unit: "s".into(),
@@ -115,7 +116,7 @@ fn a_sweep_over_doublings() {
     for part in ["16 &lt;jobs&gt;", "rsync", "knee", "0.1", "100", "<circle", "<polygon"] {
         assert!(picture.contains(part), "{part} is not in {picture}");
     }
-    // Doublings are evenly apart: dots of the first tool.
+    // Doublings are equidistant: dots of the first tool.
     let places: Vec<i32> = picture
         .lines()
         .filter(|line| line.starts_with("<circle") && line.contains("r=\"4\""))
@@ -124,7 +125,7 @@ fn a_sweep_over_doublings() {
     let steps: Vec<i32> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(steps.len(), 4);
     assert!(steps.iter().all(|step| (step - steps[0]).abs() <= 1), "{places:?}");
-    // Names that do not fit beside the headline have rows of their own.
+    // Names that do not fit beside the headline get their own rows.
     let height = |text: &str| text.split("height=\"").nth(1).unwrap()[..3].parse::<u32>().unwrap();
     assert_eq!(height(&picture), 44 + 360 + 20 + 30);
 }

@@ -1,28 +1,28 @@
-//! The columns of a recording: vmstat's under their names and with their units, and ours. One row
-//! of numbers for each interval; what is not known is NaN, an empty cell, `null`.
+//! Columns of a recording: vmstat's with its names and units, and further ones. One row per interval; an
+//! unknown number is NaN, in CSV an empty cell, in JSON `null`.
 
 use super::Row;
-use hakobu_transfer::sample::{DiskRates, LinkRates, Sample};
+use hakobu_explain::sample::{DiskRates, LinkRates, Sample};
 use std::fmt::Write;
 
 const KIB: f64 = 1024.0;
 const PERCENT: f64 = 100.0;
 
-/// What the numbers of a column are, over a stretch of time.
+/// How numbers of a column are combined over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// As it was at the end.
+    /// Last value.
     Level,
-    /// The mean.
+    /// Mean.
     Rate,
 }
 
-/// One column.
+/// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// `us`, `vda.r_iops`.
+    /// Name: `us`, `vda.r_iops`.
     pub name: String,
-    /// `%`, `KiB/s`.
+    /// Unit: `%`, `KiB/s`.
     pub unit: &'static str,
     /// Level or rate.
     pub kind: Kind,
@@ -64,7 +64,7 @@ const MACHINE: &[Cell<Row>] = &[
     ("retrans", "1/s", Kind::Rate, |row| row.rates.retransmits_per_s.unwrap_or(f64::NAN)),
 ];
 
-/// Of the watched processes.
+/// Columns of the watched processes.
 const PROCESS: &[Cell<Row>] = &[
     ("p_cpu", "%", Kind::Rate, |row| row.rates.process.cpu() * PERCENT),
     ("p_thread_max", "%", Kind::Rate, |row| row.busiest_thread() * PERCENT),
@@ -74,7 +74,7 @@ const PROCESS: &[Cell<Row>] = &[
     ("p_majflt", "1/s", Kind::Rate, |row| row.rates.process.major_faults_per_s),
 ];
 
-/// Of each disk, after its name and a dot.
+/// Columns of each disk, prefixed by its name and a dot.
 const DISK: &[Cell<DiskRates>] = &[
     ("r_iops", "1/s", Kind::Rate, |disk| disk.read_iops),
     ("w_iops", "1/s", Kind::Rate, |disk| disk.write_iops),
@@ -86,7 +86,7 @@ const DISK: &[Cell<DiskRates>] = &[
     ("busy", "%", Kind::Rate, |disk| disk.busy * PERCENT),
 ];
 
-/// Of each interface, after its name and a dot.
+/// Columns of each interface, prefixed by its name and a dot.
 const LINK: &[Cell<LinkRates>] = &[
     ("rx", "KiB/s", Kind::Rate, |link| link.rx_bytes_per_s / KIB),
     ("tx", "KiB/s", Kind::Rate, |link| link.tx_bytes_per_s / KIB),
@@ -101,8 +101,8 @@ fn kib(bytes: Option<f64>) -> f64 {
     bytes.map_or(f64::NAN, |bytes| bytes / KIB)
 }
 
-/// The columns of one recording: those of every recording, then of each disk, interface and CPU
-/// that was there when it began.
+/// Columns of one recording: fixed ones, then those of the disks, interfaces and CPUs that exist at its
+/// start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
     process: bool,
@@ -112,7 +112,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// For what `first` knows; with the processes' where there are any that are `watched`.
+    /// Columns for the devices in `first`; those of processes only if `watched`.
     pub fn of(first: &Sample, watched: bool) -> Columns {
         Columns {
             process: watched,
@@ -148,12 +148,12 @@ impl Columns {
         out
     }
 
-    /// The disks that have columns.
+    /// Disks that have columns.
     pub fn disks(&self) -> &[String] {
         &self.disks
     }
 
-    /// A row of numbers, one for each column.
+    /// Numbers of a row, one per column.
     pub fn cells(&self, row: &Row) -> Vec<f64> {
         fn push<T>(cells: &[Cell<T>], of: Option<&T>, out: &mut Vec<f64>) {
             out.extend(cells.iter().map(|(.., cell)| of.map_or(f64::NAN, cell)));
@@ -177,13 +177,13 @@ impl Columns {
         out
     }
 
-    /// The first line of the CSV file.
+    /// Header line of the CSV file.
     pub fn csv_header(&self) -> String {
         let names: Vec<String> = self.list().into_iter().map(|column| column.name).collect();
         names.join(",") + "\n"
     }
 
-    /// The line of one interval in the CSV file.
+    /// CSV line of an interval.
     pub fn csv_line(&self, row: &Row) -> String {
         let mut out = String::new();
         for (i, cell) in self.cells(row).into_iter().enumerate() {
@@ -199,9 +199,8 @@ impl Columns {
     }
 }
 
-/// A number with three digits after the point: a microsecond, a byte and a thousandth of a percent
-/// are noise here.
+/// Rounds to three decimals: less than a microsecond, a byte or a thousandth of a percent is noise.
 pub(super) fn rounded(number: f64) -> f64 {
-    // Adding zero makes -0 a plain 0.
+    // Adding zero turns -0 into 0.
     (number * 1e3).round() / 1e3 + 0.0
 }

@@ -1,40 +1,40 @@
-//! The JSON file of a recording.
+//! JSON file of a recording.
 
 use super::columns::rounded;
 use super::{Kept, Summary};
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 
-/// Counts changes of the file that are more than new fields.
+/// Version of the schema, increased by changes other than new fields.
 const SCHEMA: u32 = 1;
 
-/// The machine, as far as it matters for what was measured. Nothing that names it or its users.
+/// Relevant facts about the machine, without anything that identifies it or its users.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Machine {
     /// Release of the kernel.
     pub kernel: String,
     /// Architecture.
     pub arch: String,
-    /// What the CPUs call themselves.
+    /// Model name of the CPUs.
     pub cpu_model: Option<String>,
-    /// CPUs that are on.
+    /// Number of online CPUs.
     pub cpus: usize,
     /// Memory in bytes.
     pub memory_bytes: u64,
 }
 
-/// The command that was run, and what time(1) says of it.
+/// The command and its resource use, as time(1) reports it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Command {
-    /// Its name and arguments; what is no UTF-8 in them is U+FFFD.
+    /// Name and arguments; invalid UTF-8 becomes U+FFFD.
     pub argv: Vec<String>,
-    /// Its exit code, if it ended by itself.
+    /// Exit code, if it exited.
     pub exit_code: Option<i32>,
-    /// The signal that ended it.
+    /// Signal that killed it.
     pub signal: Option<i32>,
-    /// From its start to its end, seconds.
+    /// Wall clock time, seconds.
     pub real_s: f64,
-    /// CPU time in user space, with its descendants that were waited for, seconds.
+    /// CPU time in user space including descendants that were waited for, seconds.
     pub user_s: f64,
     /// CPU time in the kernel, seconds.
     pub sys_s: f64,
@@ -42,37 +42,39 @@ pub struct Command {
     pub cpu_percent: f64,
     /// Peak resident memory of the largest process, bytes.
     pub max_rss_bytes: u64,
-    /// True where that is only known to be no more.
+    /// True if `max_rss_bytes` is an upper bound only.
     pub max_rss_is_bound: bool,
-    /// Faults that needed no device.
+    /// Minor page faults.
     pub minor_faults: u64,
-    /// Faults that did.
+    /// Major page faults.
     pub major_faults: u64,
-    /// Times one of its processes gave up the CPU by itself.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Times it was taken away.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
-    /// Bytes that were fetched from devices for it.
+    /// Bytes read from devices for it.
     pub device_read_bytes: u64,
-    /// Bytes that it made devices write, now or later.
+    /// Bytes that it made dirty, to be written to devices.
     pub device_write_bytes: u64,
 }
 
-/// Everything that the file says.
+/// Content of the file.
 #[derive(Clone, Debug)]
 pub struct Document<'a> {
-    /// The program that made it, with its version.
+    /// Program and version that made it.
     pub program: &'a str,
-    /// When it began, RFC 3339.
+    /// Start time, RFC 3339.
     pub start: &'a str,
     /// Seconds between samples.
     pub interval_s: f64,
     /// The machine.
     pub machine: &'a Machine,
-    /// The command, where there was one.
+    /// The command, if one was run.
     pub command: Option<&'a Command>,
-    /// The process that was watched, where it was a running one.
+    /// Process id, if a running process was watched.
     pub pid: Option<u32>,
+    /// Verdict on the command or process, as in a transfer's summary.
+    pub verdict: Option<&'a serde_json::Value>,
     /// The summary.
     pub summary: &'a Summary,
     /// The rows.
@@ -80,10 +82,10 @@ pub struct Document<'a> {
 }
 
 impl Document<'_> {
-    /// As one JSON object with a line end.
+    /// Formats it as one JSON object with a newline.
     ///
     /// # Errors
-    /// None is known: nothing here has keys that are no text.
+    /// None in practice: all keys are text.
     pub fn json(&self) -> Result<String, String> {
         #[derive(Serialize)]
         struct Name<'a> {
@@ -101,6 +103,8 @@ impl Document<'_> {
             command: Option<&'a Command>,
             #[serde(skip_serializing_if = "Option::is_none")]
             pid: Option<u32>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            verdict: Option<&'a serde_json::Value>,
             summary: &'a Summary,
             intervals_each_row: usize,
             columns: Vec<Name<'a>>,
@@ -116,6 +120,7 @@ impl Document<'_> {
             machine: self.machine,
             command: self.command,
             pid: self.pid,
+            verdict: self.verdict,
             summary: self.summary,
             intervals_each_row: self.kept.intervals_each(),
             columns: columns.collect(),
@@ -126,7 +131,7 @@ impl Document<'_> {
     }
 }
 
-/// Rows as arrays of numbers, `null` where one is not known.
+/// Rows as arrays of numbers, `null` for unknown ones.
 struct Rows<'a>(&'a Kept);
 
 impl Serialize for Rows<'_> {

@@ -1,27 +1,25 @@
-//! The rows that are kept for the JSON file and the picture: a bounded number of them, however
-//! long the recording is.
+//! Bounded store of rows for the JSON file and the chart, regardless of the length of a recording.
 
 use super::columns::{Column, Columns, Kind};
 use super::row::Row;
 
-/// Rows that are kept. At ten a second it takes 17 minutes until two are made one.
+/// Most rows. At ten per second neighbours are first merged after 17 minutes.
 const ROWS_MAX: usize = 10_000;
 
-/// A table of numbers. When it is full each two neighbours are made one, and from then on each
-/// row stands for twice the time.
+/// Table of numbers. When it is full, neighbouring rows are merged, and each row then covers twice the time.
 #[derive(Clone, Debug)]
 pub struct Kept {
     columns: Vec<Column>,
     rows: Vec<(f64, Vec<f64>)>,
-    /// How many intervals are one row.
+    /// Intervals per row.
     each: usize,
-    /// Intervals that came, and are not enough for a row yet.
+    /// Intervals that do not fill a row yet.
     open: Vec<(f64, Vec<f64>)>,
     rows_max: usize,
 }
 
 impl Kept {
-    /// An empty table.
+    /// Creates an empty table.
     pub fn new(columns: &Columns) -> Kept {
         Kept {
             columns: columns.list(),
@@ -32,7 +30,7 @@ impl Kept {
         }
     }
 
-    /// Adds the numbers of an interval.
+    /// Adds an interval.
     pub fn push(&mut self, columns: &Columns, row: &Row) {
         self.add(row.rates.span_s, columns.cells(row));
     }
@@ -50,7 +48,7 @@ impl Kept {
         }
     }
 
-    /// Ends the row that is open: nothing more will come.
+    /// Completes the last row at the end of the recording.
     pub fn close(&mut self) {
         if !self.open.is_empty() {
             self.rows.push(joined(&self.columns, &self.open));
@@ -58,22 +56,22 @@ impl Kept {
         }
     }
 
-    /// How many intervals are one row.
+    /// Intervals per row.
     pub fn intervals_each(&self) -> usize {
         self.each
     }
 
-    /// The columns.
+    /// Columns.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// The rows: a number for each column.
+    /// Rows, each with one number per column.
     pub fn rows(&self) -> impl Iterator<Item = &[f64]> {
         self.rows.iter().map(|(_, cells)| cells.as_slice())
     }
 
-    /// A column by its name as (seconds, number), without what is not known.
+    /// Column by name as (seconds, number), without unknown numbers.
     pub fn series(&self, name: &str) -> Vec<(f64, f64)> {
         let Some(at) = self.columns.iter().position(|column| column.name == name) else {
             return Vec::new();
@@ -83,8 +81,7 @@ impl Kept {
     }
 }
 
-/// Several rows as one: means by their time, levels of the last. What is known of a part of a row
-/// stands for all of it.
+/// Merges rows: time-weighted means of rates, last values of levels. Unknown parts are ignored.
 fn joined(columns: &[Column], rows: &[(f64, Vec<f64>)]) -> (f64, Vec<f64>) {
     let cells = columns.iter().enumerate().map(|(at, column)| {
         let known = rows.iter().filter_map(|(took_s, cells)| Some((*took_s, *cells.get(at)?)));
@@ -125,7 +122,7 @@ mod tests {
         let times: Vec<f64> = kept.rows().map(|cells| cells[0]).collect();
         assert_eq!(times, [16.0, 32.0, 48.0, 64.0, 80.0, 96.0, 100.0]);
         let x = kept.series("x");
-        // 1 … 16 without 10; then 97 … 99.
+        // Means of 1 … 16 without 10, and of 97 … 99.
         assert!((x[0].1 - 8.4).abs() < 0.05 && (x[6].1 - 98.0).abs() < 1e-9, "{x:?}");
         assert!(kept.series("y").is_empty());
     }

@@ -1,6 +1,5 @@
-//! A recording of what a machine and some of its processes do: samples come in, rows of rates go
-//! out, and at the end there is a summary, a table, a picture. Nothing here reads a counter or
-//! writes a file.
+//! Recording of the load of a machine and of some of its processes: turns samples into rows of rates, a
+//! summary, a table and a chart. Does not read counters or write files.
 
 mod columns;
 mod json;
@@ -19,46 +18,45 @@ pub use picture::picture;
 pub use row::Row;
 pub use summary::{BusiestCpu, Cpu, Disk, Link, Memory, Pressure, Processes, Stat, Summary, Tcp};
 
-use hakobu_transfer::sample::{self, Sample};
+use hakobu_explain::sample::{self, Sample};
 
-/// Takes samples and makes rows of them.
+/// Turns samples into rows.
 ///
-/// A row is given out when the next sample is there: should that be the last one and come soon
-/// after, it belongs to the row before. So no rate is that of a sliver of time, in which a tick of
-/// the kernel's clock more or less decides.
+/// A row is returned when the next sample arrives: if that is the last one and comes soon after, it is merged
+/// into the row. No rate is then computed over a very short interval, in which a tick of the kernel's clock
+/// would dominate.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     interval_ns: u64,
     watched: bool,
     first: Sample,
-    /// Where the open row begins.
+    /// Start of the current row.
     start: Sample,
-    /// Where it may end.
+    /// Possible end of the current row.
     held: Option<Sample>,
     sums: sums::Running,
 }
 
 impl Recorder {
-    /// Begins with a first sample; others are expected every `interval_ns` nanoseconds. `watched`
-    /// says whether they know of processes.
+    /// Starts with a first sample; further ones are expected every `interval_ns` nanoseconds. `watched`:
+    /// samples include processes.
     pub fn new(first: Sample, interval_ns: u64, watched: bool) -> Recorder {
         let sums = sums::Running::default();
         Recorder { interval_ns, watched, start: first.clone(), first, held: None, sums }
     }
 
-    /// The columns of this recording.
+    /// Columns of this recording.
     pub fn columns(&self) -> Columns {
         Columns::of(&self.first, self.watched)
     }
 
-    /// Takes the next sample, which is not the last. Gives the row before, if there is one.
+    /// Adds a sample other than the last. Returns the previous row, if there is one.
     pub fn push(&mut self, sample: Sample) -> Option<Row> {
         let held = self.held.replace(sample)?;
         Some(self.row(held))
     }
 
-    /// Takes the last sample. Gives the rows that were not given yet, at most two and at least one,
-    /// and the summary.
+    /// Adds the last sample. Returns the remaining rows (one or two) and the summary.
     pub fn end(mut self, last: Sample) -> (Vec<Row>, Summary) {
         let mut rows = Vec::new();
         if let Some(held) = self.held.take()
@@ -72,7 +70,7 @@ impl Recorder {
     }
 
     fn row(&mut self, sample: Sample) -> Row {
-        // A disk is seen from its first request on: before, it had done nothing.
+        // A disk appears with its first request; its earlier counters are zero.
         for disk in &sample.disks {
             for earlier in [&mut self.first, &mut self.start] {
                 if !earlier.disks.iter().any(|known| known.dev == disk.dev) {

@@ -1,17 +1,17 @@
-//! The picture of a recording: what people draw from vmstat by hand.
+//! Chart of a recording: CPU, disks, network.
 
 use super::{Kept, Summary};
 use crate::chart::{Chart, Color, Form, Panel, Series, color};
 
-/// Disks that are drawn: those that moved most.
+/// Most disks to draw: those with the most traffic.
 const DISKS_MAX: usize = 3;
-/// Columns of bytes count KiB.
+/// Columns of bytes are in KiB.
 const MB_PER_KIB: f64 = 1024.0 / 1e6;
-/// For reads and writes of each disk.
+/// Colours of reads and writes of each disk.
 const DISK_COLORS: [(Color, Color); DISKS_MAX] =
     [(color::BLUE, color::RED), (color::GREEN, color::YELLOW), (color::CYAN, color::PURPLE)];
 
-/// CPU, disks and network over time.
+/// Draws CPU, disks and network over time.
 pub fn picture(title: &str, kept: &Kept, summary: &Summary) -> Chart {
     let draw = |name: &str, column: &str, color, form, scale| Series {
         name: name.to_owned(),
@@ -23,7 +23,7 @@ pub fn picture(title: &str, kept: &Kept, summary: &Summary) -> Chart {
     let line =
         |name: &str, column: &str, color, scale| draw(name, column, color, Form::Line, scale);
     let mut disks: Vec<_> = summary.disks.iter().collect();
-    // What passes its I/O on would be drawn twice: last.
+    // Stacked devices repeat the I/O of other disks, so they come last.
     disks.sort_by_key(|disk| (disk.stacked, std::cmp::Reverse(disk.read_bytes + disk.write_bytes)));
     let disks: Vec<_> = disks.into_iter().zip(DISK_COLORS).collect();
     let lines = |read: &str, write: &str, scale| -> Vec<Series> {
@@ -71,7 +71,7 @@ pub fn picture(title: &str, kept: &Kept, summary: &Summary) -> Chart {
     }
 }
 
-/// A column as points at the ends of its intervals; the first interval begins at nought.
+/// Column as points at the ends of its intervals; the first interval starts at 0.
 fn points(kept: &Kept, column: &str, scale: f64) -> Vec<(f64, f64)> {
     let mut points = kept.series(column);
     if let Some((_, first)) = points.first().copied() {

@@ -1,24 +1,24 @@
-//! What happened in one interval: the rates of the sampler, with what a recording makes of them.
+//! Rates of one interval, with quantities derived from them.
 
-use hakobu_transfer::sample::{CpuRates, Rates, Sample};
+use hakobu_explain::sample::{CpuRates, Rates, Sample};
 
 /// One interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// Its end, seconds since the beginning.
+    /// End of the interval, seconds since the start.
     pub at_s: f64,
-    /// What happened in it.
+    /// Rates of the sampler.
     pub rates: Rates,
 }
 
 impl Row {
-    /// What happened between two samples of one sampler, of which `new` was read later.
+    /// Rates between two samples of one sampler; `new` is the later one.
     pub fn between(old: &Sample, new: &Sample) -> Row {
         Row { at_s: new.at_ns as f64 / 1e9, rates: Rates::between(old, new) }
     }
 
-    /// CPU time as shares of all CPUs together, 0 to 1; `None` where no time passed that the kernel
-    /// had counted yet (it counts in ticks, mostly of 10 ms).
+    /// CPU time as shares of all CPUs together, 0 to 1; `None` if the kernel has counted no time yet (it
+    /// counts in ticks, usually of 10 ms).
     pub fn cpu(&self) -> Option<CpuRates> {
         let sum = &self.rates.cpu;
         let all = sum.used() + sum.iowait + sum.steal + sum.idle;
@@ -31,26 +31,26 @@ impl Row {
         })
     }
 
-    /// The CPU that worked most: its number and its share, 0 to 1.
+    /// Busiest CPU: number and share, 0 to 1.
     pub fn busiest_cpu(&self) -> Option<(u32, f64)> {
         self.cpu()?;
         let used = self.rates.cpus.iter().map(|(number, cpu)| (*number, cpu.used()));
         used.max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    /// The share of the busiest watched thread, 0 to 1.
+    /// Share of the busiest watched thread, 0 to 1.
     pub fn busiest_thread(&self) -> f64 {
         self.rates.process.busiest.map_or(0.0, |(_, share)| share)
     }
 
-    /// Bytes a second received and sent by all interfaces but the loopback.
+    /// Bytes per second received and sent by all interfaces except loopback.
     pub fn network_bytes_per_s(&self) -> (f64, f64) {
         let links = self.rates.links.iter().filter(|link| link.name != "lo");
         links
             .fold((0.0, 0.0), |(rx, tx), link| (rx + link.rx_bytes_per_s, tx + link.tx_bytes_per_s))
     }
 
-    /// Bytes a second over the loopback, where what is sent is what is received.
+    /// Bytes per second over loopback, counted once.
     pub fn loopback_bytes_per_s(&self) -> f64 {
         let lo = self.rates.links.iter().find(|link| link.name == "lo");
         lo.map_or(0.0, |link| link.tx_bytes_per_s)

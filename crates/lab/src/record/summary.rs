@@ -1,38 +1,37 @@
-//! A recording in few numbers: means over the whole of it (from the counters at both ends, so
-//! exact), and peaks of single intervals.
+//! Summary of a recording: exact means (from the counters at both ends), and peaks over single intervals.
 
 use serde::Serialize;
 
-/// A number over time.
+/// Mean and peak of a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Stat {
-    /// Over the whole.
+    /// Mean over the whole recording.
     pub mean: f64,
-    /// Of the interval in which it was highest.
+    /// Largest value of an interval.
     pub peak: f64,
 }
 
-/// CPU time, in percent of all CPUs.
+/// CPU time in percent of all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Cpu {
     /// User space.
     pub user_percent: Stat,
-    /// The kernel.
+    /// Kernel.
     pub system_percent: Stat,
-    /// Nothing to do but I/O under way.
+    /// Idle with I/O in flight.
     pub iowait_percent: Stat,
-    /// Somebody else's.
+    /// Stolen by the hypervisor.
     pub steal_percent: Stat,
-    /// Nothing to do.
+    /// Idle.
     pub idle_percent: Stat,
 }
 
-/// The CPU that worked most of all.
+/// The busiest CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BusiestCpu {
     /// Its number.
     pub cpu: u32,
-    /// Its working time in percent of one CPU; the peak is that of any CPU.
+    /// Busy time in percent of one CPU; the peak is over all CPUs.
     #[serde(flatten)]
     pub percent: Stat,
 }
@@ -40,40 +39,40 @@ pub struct BusiestCpu {
 /// One disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Disk {
-    /// As the kernel calls it.
+    /// Kernel name.
     pub name: String,
-    /// It passes its I/O on to other disks: to be left out of sums.
+    /// True if it passes its I/O on to other disks, and is therefore left out of sums.
     pub stacked: bool,
-    /// Reads that ended.
+    /// Completed reads.
     pub reads: u64,
     /// Bytes read.
     pub read_bytes: u64,
-    /// Writes that ended.
+    /// Completed writes.
     pub writes: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// Reads a second.
+    /// Reads per second.
     pub read_iops: Stat,
-    /// Writes a second.
+    /// Writes per second.
     pub write_iops: Stat,
-    /// Bytes read a second.
+    /// Bytes read per second.
     pub read_bytes_per_s: Stat,
-    /// Bytes written a second.
+    /// Bytes written per second.
     pub write_bytes_per_s: Stat,
-    /// Mean milliseconds that a read took; none without reads.
+    /// Mean latency of a read in milliseconds; `None` without reads.
     pub read_ms: Option<Stat>,
-    /// Mean milliseconds that a write took; none without writes.
+    /// Mean latency of a write in milliseconds; `None` without writes.
     pub write_ms: Option<Stat>,
-    /// Requests in flight.
+    /// Queue depth: requests in flight.
     pub queue: Stat,
-    /// Time with a request in flight, in percent.
+    /// Utilisation: time with a request in flight, percent.
     pub busy_percent: Stat,
 }
 
 /// One network interface.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Link {
-    /// `eth0`, `lo`.
+    /// Name: `eth0`, `lo`.
     pub name: String,
     /// Bytes received.
     pub rx_bytes: u64,
@@ -81,50 +80,50 @@ pub struct Link {
     pub tx_bytes: u64,
     /// Packets dropped.
     pub drops: u64,
-    /// Bytes received a second.
+    /// Bytes received per second.
     pub rx_bytes_per_s: Stat,
-    /// Bytes sent a second.
+    /// Bytes sent per second.
     pub tx_bytes_per_s: Stat,
 }
 
-/// TCP of the machine.
+/// TCP counters of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Tcp {
     /// Segments sent.
     pub segments_out: u64,
-    /// Of these, again.
+    /// Retransmitted segments, included in `segments_out`.
     pub retransmits: u64,
 }
 
-/// Time in which tasks waited, in percent.
+/// Pressure stall information: time in which tasks waited, percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Pressure {
-    /// Some task, for a CPU.
+    /// Some task waited for a CPU.
     pub cpu_some_percent: Option<Stat>,
-    /// Some task, for I/O.
+    /// Some task waited for I/O.
     pub io_some_percent: Option<Stat>,
-    /// All tasks, for I/O.
+    /// All tasks waited for I/O.
     pub io_full_percent: Option<Stat>,
-    /// Some task, for memory.
+    /// Some task waited for memory.
     pub memory_some_percent: Option<Stat>,
 }
 
 /// Memory of the machine, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Memory {
-    /// All there is.
+    /// Total.
     pub total_bytes: u64,
-    /// The least that was available.
+    /// Least available memory.
     pub available_bytes_min: u64,
-    /// The most that was written by programs and not by the kernel yet.
+    /// Most dirty memory.
     pub dirty_bytes_max: u64,
-    /// The most that was being written.
+    /// Most memory under writeback.
     pub writeback_bytes_max: u64,
-    /// The most swap in use.
+    /// Most swap in use.
     pub swap_used_bytes_max: u64,
 }
 
-/// What the watched processes looked like from outside.
+/// Resource use of the watched processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Processes {
     /// CPU time in user space, seconds.
@@ -133,65 +132,65 @@ pub struct Processes {
     pub sys_s: f64,
     /// CPU time in percent of one CPU.
     pub cpu_percent: Stat,
-    /// The busiest thread of each interval, in percent of one CPU: the mean of these, and the most.
+    /// Busiest thread of each interval, in percent of one CPU: mean and largest.
     pub busiest_thread_percent: Stat,
-    /// The most resident memory of all of them together, bytes.
+    /// Largest total resident memory, bytes.
     pub rss_bytes_max: u64,
-    /// Bytes that came from devices; none where the processes do not let us see.
+    /// Bytes read from devices; `None` without permission to read it.
     pub device_read_bytes: Option<u64>,
-    /// Bytes that were made dirty, to reach devices sooner or later.
+    /// Bytes made dirty, to be written to devices.
     pub device_write_bytes: Option<u64>,
-    /// Faults that needed no device.
+    /// Minor page faults.
     pub minor_faults: u64,
-    /// Faults that did.
+    /// Major page faults.
     pub major_faults: u64,
-    /// Times one of them gave up the CPU by itself.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Times it was taken away.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
 }
 
-/// A recording in few numbers.
+/// Summary of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// From the first sample to the last, seconds.
+    /// Time from the first to the last sample, seconds.
     pub sampled_s: f64,
-    /// Intervals.
+    /// Number of intervals.
     pub intervals: u64,
-    /// CPUs that are on.
+    /// Number of online CPUs.
     pub cpus: usize,
-    /// CPU time; none where the kernel had counted nothing yet.
+    /// CPU time; `None` if the kernel has counted nothing yet.
     pub cpu: Option<Cpu>,
-    /// The CPU that worked most.
+    /// The busiest CPU.
     pub busiest_cpu: Option<BusiestCpu>,
-    /// Tasks that ran or could: the mean of samples, and the most.
+    /// Runnable tasks: mean and largest value of samples.
     pub running: Stat,
-    /// Tasks that waited for I/O.
+    /// Tasks blocked on I/O.
     pub blocked: Stat,
-    /// Context switches a second.
+    /// Context switches per second.
     pub switches_per_s: Stat,
-    /// Interrupts a second.
+    /// Interrupts per second.
     pub interrupts_per_s: Stat,
-    /// Bytes a second that block devices were asked to read (vmstat's bi, in bytes).
+    /// Bytes per second requested from block devices for reading (vmstat's bi, in bytes).
     pub paged_in_bytes_per_s: Stat,
-    /// Bytes a second that they were asked to write (bo).
+    /// Bytes per second requested for writing (vmstat's bo, in bytes).
     pub paged_out_bytes_per_s: Stat,
-    /// Bytes a second swapped in.
+    /// Bytes per second swapped in.
     pub swapped_in_bytes_per_s: Stat,
-    /// Bytes a second swapped out.
+    /// Bytes per second swapped out.
     pub swapped_out_bytes_per_s: Stat,
-    /// Waiting.
+    /// Pressure stall information.
     pub pressure: Pressure,
     /// Memory.
     pub memory: Memory,
-    /// Disks that did something.
+    /// Disks with I/O.
     pub disks: Vec<Disk>,
-    /// Interfaces that carried something.
+    /// Interfaces with traffic.
     pub links: Vec<Link>,
-    /// TCP; none where the kernel does not say.
+    /// TCP counters; `None` if the kernel does not report them.
     pub tcp: Option<Tcp>,
-    /// The cgroup's periods of CPU quota, and those that were throttled.
+    /// Periods of the cgroup's CPU quota, and throttled ones.
     pub quota_periods: Option<(u64, u64)>,
-    /// The watched processes; none where only the machine was.
+    /// The watched processes; `None` if only the machine was recorded.
     pub processes: Option<Processes>,
 }

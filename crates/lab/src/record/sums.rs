@@ -1,16 +1,16 @@
-//! How a summary comes about: peaks row by row, the rest from both ends.
+//! Computes a summary: peaks row by row, the rest from the first and last sample.
 
 use super::Row;
 use super::summary::{BusiestCpu, Cpu, Disk, Link, Pressure, Processes, Stat, Summary, Tcp};
-use hakobu_transfer::sample::{CpuRates, DiskRates, PressureRates, Process, Sample};
+use hakobu_explain::sample::{CpuRates, DiskRates, PressureRates, Process, Sample};
 
-/// What is summed up as rows come: peaks, and means of levels.
+/// Running peaks, and means of levels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Running {
     summary: Summary,
     pressure: PressureRates,
     processes: Processes,
-    /// Sums of number × time, for levels.
+    /// Sums of value × time, for levels.
     running_s: f64,
     blocked_s: f64,
     thread_s: f64,
@@ -18,7 +18,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Takes an interval into account.
+    /// Adds an interval.
     pub(super) fn see(&mut self, row: &Row) {
         let rates = &row.rates;
         let first = self.summary.intervals == 0;
@@ -68,7 +68,7 @@ impl Running {
         self.thread_s += row.busiest_thread() * rates.span_s;
     }
 
-    /// The summary of what lies between the first and the last sample.
+    /// Summary between the first and the last sample.
     pub(super) fn end(self, first: &Sample, last: &Sample, watched: bool) -> Summary {
         let whole = Row::between(first, last);
         let time_s = whole.rates.span_s.max(f64::MIN_POSITIVE);
@@ -171,7 +171,7 @@ impl Disk {
         with(&mut self.busy_percent, rates.busy * 100.0);
     }
 
-    /// Totals and means; nothing for a disk that came or went meanwhile.
+    /// Sets totals and means; nothing for a disk that was added or removed meanwhile.
     fn whole(&mut self, whole: &Row, first: &Sample, last: &Sample) {
         let of = |sample: &Sample| sample.disks.iter().find(|disk| disk.name == self.name).cloned();
         if let Some((old, new)) = of(first).zip(of(last)) {
@@ -187,7 +187,7 @@ impl Disk {
 }
 
 impl Link {
-    /// Totals and means; nothing for an interface that came or went meanwhile.
+    /// Sets totals and means; nothing for an interface that was added or removed meanwhile.
     fn whole(&mut self, whole: &Row, first: &Sample, last: &Sample) {
         let of = |sample: &Sample| sample.links.iter().find(|link| link.name == self.name).cloned();
         if let Some((old, new)) = of(first).zip(of(last)) {
@@ -217,7 +217,7 @@ impl Processes {
     }
 }
 
-/// The first that fits, or a new one.
+/// Returns the first match, or adds a new item.
 fn by_name<T: Default>(all: &mut Vec<T>, fits: impl Fn(&T) -> bool) -> &mut T {
     let at = all.iter().position(fits).unwrap_or_else(|| {
         all.push(T::default());

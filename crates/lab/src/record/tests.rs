@@ -1,13 +1,13 @@
-//! Samples that are made up, and what has to come of them.
+//! Recordings of simulated samples.
 
 use super::*;
-use hakobu_transfer::sample::{CpuTimes, Process, Tcp as TcpCounters, Thread};
-use hakobu_transfer::sample::{Disk as DiskCounters, Link as LinkCounters};
+use hakobu_explain::sample::{CpuTimes, Process, Tcp as TcpCounters, Thread};
+use hakobu_explain::sample::{Disk as DiskCounters, Link as LinkCounters};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A machine with two CPUs, of which the second is the busy one; a disk that writes 100 × 4 KiB in
-/// each tenth of a second; a process that uses one CPU.
+/// A machine with two CPUs, of which the second is busy; a disk that writes 100 × 4 KiB per tenth of a
+/// second; a process that uses one CPU.
 fn sample(tenths: u64) -> Sample {
     let busy = CpuTimes {
         user_ns: tenths * SECOND / 20,
@@ -71,7 +71,7 @@ fn rates_are_those_of_the_interval() {
     assert!(near(row.loopback_bytes_per_s(), 70.0));
     assert!(near(row.rates.process.cpu(), 1.0) && near(row.busiest_thread(), 1.0));
     assert_eq!(row.rates.retransmits_per_s, Some(10.0));
-    // No time, or one that goes back, is no crash and no rate.
+    // Intervals of zero or negative length give no rates.
     let none = Row::between(&sample(5), &sample(5));
     assert_eq!((none.cpu(), none.rates.switches_per_s), (None, 0.0));
     assert_eq!(Row::between(&sample(5), &sample(3)).rates.switches_per_s, 0.0);
@@ -183,6 +183,7 @@ fn the_json_file_is_one_object() {
         machine: &Machine::default(),
         command: Some(&Command { argv: vec!["true".into()], ..Command::default() }),
         pid: None,
+        verdict: None,
         summary: &summary,
         kept: &kept,
     };

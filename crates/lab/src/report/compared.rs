@@ -1,6 +1,7 @@
-//! Results of several machines or settings side by side: which one for which need, which conclusion
-//! changes, the numbers, the costs. What is said is the same in every form.
+//! Report of a comparison of several machines or settings: best one for each need, conclusions that differ,
+//! numbers, costs. All formats have the same content.
 
+use super::block::Block;
 use super::escape::csv;
 use super::number::{Unit, digits, ratio};
 use super::record::pairs;
@@ -12,26 +13,14 @@ use crate::analysis::{Change, Compared, Cost, Row};
 use crate::results::{Machine, Results};
 use serde::Serialize;
 
-/// Counts changes of the JSON that are more than new fields.
+/// Version of the JSON schema, increased by changes other than new fields.
 const SCHEMA: u32 = 1;
 
-/// A piece of what is said, before it has a form.
-pub(super) enum Block {
-    /// Begins a part.
-    Heading(String),
-    /// A paragraph.
-    Text(String),
-    /// Sentences of equal rank.
-    List(Vec<String>),
-    /// A table.
-    Table(Table),
-}
-
-/// What [`crate::analysis::compare`] found, in a form. `results` are those that were compared. CSV has
-/// a line for each setting of each result, JSON everything.
+/// Renders the result of [`crate::analysis::compare`] over `results`. CSV has a line for each setting of each
+/// result, JSON everything.
 ///
 /// # Errors
-/// A sentence: there is no picture of it (SVG), or it cannot be written as JSON.
+/// A message: the format has no such report (SVG), or JSON serialisation failed.
 pub fn render(
     of: &Compared,
     results: &[Results],
@@ -66,11 +55,13 @@ pub fn render(
             let text = serde_json::to_string_pretty(&Document { schema: SCHEMA, compared: of });
             text.map(|text| text + "\n").map_err(|why| format!("cannot write JSON: {why}"))
         }
-        Format::Svg => Err("results side by side have no picture; report draws each".into()),
+        Format::Svg | Format::Png => {
+            Err("results side by side have no picture; report draws each".into())
+        }
     }
 }
 
-/// Everything that is said, in its order.
+/// All blocks of the report.
 pub(super) fn blocks(of: &Compared, results: &[Results], words: &Words) -> Vec<Block> {
     let mut said = Vec::new();
     let needs = of.best.iter().map(|best| {
@@ -111,7 +102,7 @@ pub(super) fn blocks(of: &Compared, results: &[Results], words: &Words) -> Vec<B
     said
 }
 
-/// What each row is besides its place: the tool, and parameters that tell its rows apart.
+/// Labels of rows besides x: the tool, and parameters that distinguish its rows.
 fn labels(all: &[Row]) -> Vec<String> {
     let label = |row: &Row| {
         let same = |other: &&Row| other.group == row.group && other.series == row.series;
@@ -127,8 +118,8 @@ fn labels(all: &[Row]) -> Vec<String> {
     all.iter().map(label).collect()
 }
 
-/// Where something is swept: the swept number down, tools across, in each cell all results as published
-/// studies have them: `6916 / 28,810 (416.5 %)`.
+/// Tables of sweeps in the form of published studies: x down, tools across, all results in each cell: `6916 /
+/// 28,810 (416.5 %)`.
 fn studies(of: &Compared, words: &Words) -> Vec<Table> {
     let Some(x_name) = of.x_name.as_deref() else { return Vec::new() };
     let labels = labels(&of.rows);
@@ -188,7 +179,7 @@ fn together(row: &Row, unit: &Unit) -> String {
     each.collect::<Vec<_>>().join(" / ")
 }
 
-/// Every row in numbers.
+/// Table of all rows.
 fn every(of: &Compared, words: &Words) -> Table {
     let first = of.names.first().map_or(NONE, String::as_str);
     let mut heads = vec![words.setting.to_owned()];
@@ -261,8 +252,7 @@ fn costs(costs: &[Cost], words: &Words) -> Table {
 const HEAD: &str = "group,series,x,parameters,result,metric,runs,median,low,high,mean,ratio,\
                     ratio_low,ratio_high,claim";
 
-/// CSV (RFC 4180): a line for each setting of each result; ratios say how many times as fast as in the
-/// first.
+/// CSV (RFC 4180): a line for each setting of each result; ratios are speeds relative to the first result.
 fn lines(of: &Compared) -> String {
     let words = Lang::En.words();
     let mut out = format!("{HEAD}\r\n");

@@ -1,5 +1,5 @@
-//! Raw runs as CSV (RFC 4180): a line of names, then one for each run of all campaigns. What every
-//! run has stands first; parameters, metrics and load follow, with the names that they have.
+//! Raw runs of all campaigns as CSV (RFC 4180) with a header. Common columns come first; parameters, metrics
+//! and load follow under their own names.
 
 use super::Part;
 use super::escape::csv;
@@ -13,7 +13,7 @@ const HEAD: &str = "campaign,machine,group,series,x,cell,block,place,at_s,warmup
                     voluntary_switches,involuntary_switches,started,cached,checked_files,\
                     checked_bytes,compared_files,control_of,data,conditions,command";
 
-/// The file.
+/// Formats the CSV file.
 pub(super) fn text(parts: &[Part]) -> String {
     let cells = || parts.iter().flat_map(|part| &part.results.header.cells);
     let runs = || parts.iter().flat_map(|part| &part.results.runs);

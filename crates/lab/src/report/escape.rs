@@ -1,10 +1,10 @@
-//! Texts of others (names, commands, versions) inside ours: nothing in them may become markup, a
-//! column, or a command to a terminal.
+//! Escapes foreign text (names, commands, versions), so that it cannot become markup, a column, or a terminal
+//! sequence.
 
 pub(super) use crate::chart::html;
 use crate::chart::shown;
 
-/// For a cell of a Markdown table or a line of its text: one line, nothing that means something.
+/// Escapes text for a Markdown table cell or paragraph, on one line.
 pub(super) fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -23,7 +23,7 @@ pub(super) fn markdown(text: &str) -> String {
     out
 }
 
-/// A field of CSV (RFC 4180): in quotes where it has to be.
+/// Quotes a CSV field (RFC 4180) if necessary.
 pub(super) fn csv(text: &str) -> String {
     let text: String = text.chars().map(|c| if c == '\n' { c } else { shown(c) }).collect();
     if text.contains([',', '"', '\n', '\r']) || text.starts_with(' ') || text.ends_with(' ') {
@@ -32,12 +32,12 @@ pub(super) fn csv(text: &str) -> String {
     text
 }
 
-/// For a terminal: one line, nothing that the terminal would obey.
+/// Makes text safe for a terminal, on one line.
 pub(super) fn terminal(text: &str) -> String {
     text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { shown(c) }).collect()
 }
 
-/// JSON that may stand inside a script element of HTML, and of XML as well.
+/// Escapes JSON for a script element in HTML and XML.
 pub(super) fn json_in_script(json: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }

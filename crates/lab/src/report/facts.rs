@@ -1,23 +1,25 @@
-//! What every form of a report asks of results and analysis: which cells belong together, which is
-//! the best of a tool, what to call it.
+//! Queries over results and analysis that all formats share: lines of a group, best cell of a tool, labels.
 
 use crate::analysis::{Analysis, CellSummary, Comparison, Interval, Ratio, Sweep};
 use crate::report::number::{Unit, digits};
+use crate::results::markup::Time;
 use crate::results::{Cell, Header, Results, Run};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Results and their analysis side by side.
+/// Results with their analysis.
 #[derive(Clone, Copy)]
 pub(super) struct Facts<'a> {
     pub(super) results: &'a Results,
     pub(super) analysis: &'a Analysis,
+    /// Unit of times; `None` for seconds.
+    pub(super) time: Option<Time>,
 }
 
-/// The cells of one tool in one group, in the order of the swept number. Controls are not in it.
+/// Cells of one tool in one group, in ascending order of x, without controls.
 pub(super) struct Line<'a> {
     pub(super) series: &'a str,
     pub(super) cells: Vec<&'a Cell>,
-    /// hakobu's own.
+    /// True for hakobu.
     pub(super) own: bool,
     pub(super) sweep: Option<&'a Sweep>,
 }
@@ -28,7 +30,11 @@ impl<'a> Facts<'a> {
     }
 
     pub(super) fn unit(&self) -> Unit {
-        Unit::of(self.metric())
+        let unit = Unit::of(self.metric());
+        match self.time {
+            Some(time) if unit.name == Time::Seconds.sign() => Unit::of_time(time),
+            _ => unit,
+        }
     }
 
     pub(super) fn cell(&self, id: u32) -> Option<&'a Cell> {
@@ -50,7 +56,7 @@ impl<'a> Facts<'a> {
         groups
     }
 
-    /// The tools of a group, in the order of description.
+    /// Lines of a group, in the order of description.
     pub(super) fn lines(&self, group: &str) -> Vec<Line<'a>> {
         let mut lines: Vec<Line<'a>> = Vec::new();
         let cells = self.header().cells.iter();
@@ -75,7 +81,7 @@ impl<'a> Facts<'a> {
         lines
     }
 
-    /// The tools of a campaign over all groups, in the order of description: what has one colour.
+    /// Tools of all groups in the order of description; each one has a colour.
     pub(super) fn series(&self) -> Vec<&'a str> {
         let mut series: Vec<&str> = Vec::new();
         for cell in &self.header().cells {
@@ -90,7 +96,7 @@ impl<'a> Facts<'a> {
         self.summary(id)?.value.as_ref()
     }
 
-    /// The best of some cells by the metric.
+    /// Best of some cells by the metric.
     pub(super) fn best(&self, cells: &[&'a Cell]) -> Option<&'a Cell> {
         let turn = if self.header().more_is_better { -1.0 } else { 1.0 };
         let measured = cells.iter().filter_map(|cell| Some((*cell, self.value(cell.id)?.mid)));
@@ -98,8 +104,7 @@ impl<'a> Facts<'a> {
         measured.min_by(|a, b| (turn * a.1).total_cmp(&(turn * b.1))).map(|(cell, _)| cell)
     }
 
-    /// What sets a cell apart from the others of its group, besides what its line is called:
-    /// `jobs=16`.
+    /// Parameters that distinguish a cell from others of its line: `jobs=16`.
     pub(super) fn setting(&self, cell: &Cell) -> String {
         let x_name = self.header().x_name.as_deref();
         let mut parts = Vec::new();
@@ -117,13 +122,13 @@ impl<'a> Facts<'a> {
         parts.join(", ")
     }
 
-    /// `rsync, jobs=16`.
+    /// Line and setting: `rsync, jobs=16`.
     pub(super) fn label(&self, cell: &Cell) -> String {
         let setting = self.setting(cell);
         if setting.is_empty() { cell.series.clone() } else { format!("{}, {setting}", cell.series) }
     }
 
-    /// Parameters that are not the same in all cells of a group.
+    /// Parameters that differ between cells of a group.
     fn varying(&self, group: &str) -> BTreeSet<&'a str> {
         let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for cell in self.header().cells.iter().filter(|cell| cell.group == group) {
@@ -134,32 +139,31 @@ impl<'a> Facts<'a> {
         values.into_iter().filter(|(_, values)| values.len() > 1).map(|(name, _)| name).collect()
     }
 
-    /// Best cells that were compared: the ratio of `cell` to the one that all are compared with, as
-    /// "how many times as fast".
+    /// Speed of `cell` relative to the reference, if it is one of the compared best cells.
     pub(super) fn ratio_of(&self, cell: u32) -> Option<&'a Ratio> {
         let found = self.analysis.comparisons.iter().find(|of| of.a == cell);
         found.map(|comparison| &comparison.ratio)
     }
 
-    /// What the best cells of a group are compared with.
+    /// Reference cell of a group.
     pub(super) fn reference(&self, group: &str) -> Option<u32> {
         let found = |of: &&Comparison| of.group == group;
         self.analysis.comparisons.iter().find(found).map(|comparison| comparison.b)
     }
 
-    /// Runs that count, of a cell.
+    /// Runs of a cell that count.
     pub(super) fn counted(&self, cell: u32) -> impl Iterator<Item = &'a Run> + use<'a> {
         let runs = self.results.runs.iter();
         runs.filter(move |run| run.cell == cell && run.ok && !run.warmup)
     }
 
-    /// The metric: seconds of wall clock where nothing else is said.
+    /// Metric; wall clock seconds by default.
     pub(super) fn metric(&self) -> &'a str {
         let metric = self.header().metric.as_str();
         if metric.is_empty() { "wall_s" } else { metric }
     }
 
-    /// The metric of a run.
+    /// Metric of a run.
     pub(super) fn measured(&self, run: &Run) -> Option<f64> {
         match self.metric() {
             "wall_s" => Some(run.wall_s),
@@ -169,7 +173,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether the swept number is there at all.
+    /// True if any cell has an x.
     pub(super) fn has_x(&self, lines: &[Line<'_>]) -> bool {
         lines.iter().any(|line| line.cells.iter().any(|cell| cell.x.is_some()))
     }

@@ -1,11 +1,11 @@
-//! JSON of the analysis: for scripts that go on from there.
+//! JSON of the analysis, for scripts.
 
 use super::Part;
 use crate::analysis::Analysis;
 use crate::results::{End, Experiment, Header};
 use serde::Serialize;
 
-/// Counts changes that are more than new fields.
+/// Version of the schema, increased by changes other than new fields.
 const SCHEMA: u32 = 1;
 
 #[derive(Serialize)]
@@ -23,10 +23,10 @@ struct One<'a> {
     end: Option<&'a End>,
 }
 
-/// The file, with a line end. Numbers that are not finite are `null`.
+/// Formats the file with a newline. Numbers that are not finite are `null`.
 ///
 /// # Errors
-/// A sentence: it cannot be written as JSON.
+/// A message: serialisation failed.
 pub(super) fn text(parts: &[Part]) -> Result<String, String> {
     let document = Document { schema: SCHEMA, results: parts.iter().map(one).collect() };
     let text = serde_json::to_string_pretty(&document);

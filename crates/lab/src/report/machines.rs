@@ -1,4 +1,4 @@
-//! Several results beside each other: the best setting of each tool on each machine.
+//! Comparison of results: the best setting of each tool on each machine.
 
 use super::facts::Facts;
 use super::number::{bytes, digits, ratio};
@@ -7,10 +7,10 @@ use super::words::{Words, with};
 use crate::analysis::unpaired;
 use crate::results::{Cell, Machine};
 
-/// The seed of the intervals: the same results always say the same.
+/// Seed of intervals, fixed for reproducible output.
 const SEED: u64 = 5;
 
-/// What to call each result beside the others.
+/// Distinct names of the results.
 pub(super) fn names(all: &[Facts<'_>]) -> Vec<String> {
     let plain = |facts: &Facts<'_>| {
         let header = facts.header();
@@ -25,7 +25,7 @@ pub(super) fn names(all: &[Facts<'_>]) -> Vec<String> {
     each.collect()
 }
 
-/// The best settings side by side, with how many times as fast each is as the first.
+/// Best settings side by side, with speeds relative to the first result.
 pub(super) fn side_by_side(all: &[Facts<'_>], words: &Words) -> Table {
     let names = names(all);
     let first = names.first().map_or(NONE, String::as_str);
@@ -56,7 +56,7 @@ pub(super) fn side_by_side(all: &[Facts<'_>], words: &Words) -> Table {
     table
 }
 
-/// How many times as fast it is as the same tool on the first machine.
+/// Speed relative to the same tool on the first machine.
 fn against_first(
     all: &[Facts<'_>],
     best: &[Option<&Cell>],
@@ -72,7 +72,7 @@ fn against_first(
     Some(ratio(&found.ratio))
 }
 
-/// The metric of each run that counts.
+/// Metric of each run that counts.
 fn values(facts: &Facts<'_>, cell: u32) -> Vec<f64> {
     facts.counted(cell).filter_map(|run| facts.measured(run)).collect()
 }
@@ -82,7 +82,7 @@ fn best<'a>(facts: &Facts<'a>, group: &str, series: &str) -> Option<&'a Cell> {
     facts.best(&lines.iter().find(|line| line.series == series)?.cells)
 }
 
-/// Groups and tools of all results, in the order in which they first come.
+/// Groups and tools of all results in order of appearance.
 fn rows<'a>(all: &[Facts<'a>]) -> Vec<(&'a str, &'a str)> {
     let mut rows = Vec::new();
     for facts in all {
@@ -96,13 +96,13 @@ fn rows<'a>(all: &[Facts<'a>]) -> Vec<(&'a str, &'a str)> {
     rows
 }
 
-/// What the machines are.
+/// Table of the machines' properties.
 pub(super) fn fingerprints(all: &[Facts<'_>], words: &Words) -> Table {
     let machines: Vec<&Machine> = all.iter().map(|facts| &facts.header().machine).collect();
     described(&names(all), &machines, words)
 }
 
-/// The same of machines that are called so.
+/// Table of properties of machines with these names.
 pub(super) fn described(names: &[String], machines: &[&Machine], words: &Words) -> Table {
     let mut heads = vec![words.property];
     heads.extend(names.iter().map(String::as_str));
@@ -114,7 +114,7 @@ pub(super) fn described(names: &[String], machines: &[&Machine], words: &Words) 
         }
     };
     row(words.cpu, &|machine| machine.cpu_model.clone().unwrap_or_default());
-    // Of what was brought in from elsewhere nothing is known.
+    // Imported results contain no facts about the machine.
     let known = |is_known: bool, text: String| if is_known { text } else { String::new() };
     row(words.cpus, &|machine| {
         let text = format!("{} / {}", digits(machine.cpus), machine.cpus_online);

@@ -1,5 +1,4 @@
-//! Markdown for an article or an issue: the verdict, the tables and what to keep in mind. Pictures
-//! and raw runs are left to the other forms.
+//! Markdown for an article or an issue: verdict, tables and caveats, without charts and raw runs.
 
 use super::Part;
 use super::escape::markdown;
@@ -11,7 +10,7 @@ use super::table::Table;
 use super::tables;
 use super::words::{Words, with};
 
-/// The text.
+/// Formats the document.
 pub(super) fn text(parts: &[Part], words: &Words) -> String {
     let all: Vec<Facts<'_>> = parts.iter().map(Part::facts).collect();
     let mut out = String::new();
@@ -40,6 +39,7 @@ fn one(out: &mut String, facts: &Facts<'_>, words: &Words) {
     for group in facts.groups() {
         table(out, &tables::tools(facts, group, words));
     }
+    table(out, &tables::settings(facts, words));
     let swept: Vec<&str> =
         facts.groups().into_iter().filter(|of| facts.has_x(&facts.lines(of))).collect();
     if !swept.is_empty() {

@@ -1,7 +1,7 @@
-//! Reports: results and their analysis as one HTML page, Markdown for an article, CSV of the raw
-//! runs, JSON of the analysis, SVG, and text for a terminal. All pure: the same results always make
-//! the same text. Reading and writing is the caller's.
+//! Reports: results and their analysis as one HTML page, Markdown, CSV of the raw runs, JSON of the analysis,
+//! SVG, and text for a terminal. Pure and deterministic; the caller reads and writes files.
 
+mod block;
 mod compared;
 mod csv;
 mod escape;
@@ -29,45 +29,47 @@ pub use words::Lang;
 use crate::analysis::{Analysis, analyse_in};
 use crate::results::Results;
 
-/// One campaign's results, and what they say.
+/// Results of a campaign with their analysis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Part {
-    /// What was measured.
+    /// Results.
     pub results: Results,
-    /// What that means.
+    /// Analysis of the results.
     pub analysis: Analysis,
 }
 
 impl Part {
-    /// Results, analysed in a language.
+    /// Analyses results with sentences in `lang`.
     pub fn new(results: Results, lang: Lang) -> Part {
         let analysis = analyse_in(&results, lang);
         Part { results, analysis }
     }
 
     fn facts(&self) -> facts::Facts<'_> {
-        facts::Facts { results: &self.results, analysis: &self.analysis }
+        facts::Facts { results: &self.results, analysis: &self.analysis, time: None }
     }
 }
 
-/// What a report is written as.
+/// Format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// A page for a browser.
+    /// HTML page.
     #[default]
     Html,
-    /// Markdown with tables (GitHub Flavored Markdown), for an article or an issue.
+    /// GitHub Flavored Markdown with tables.
     Markdown,
-    /// Raw runs, one a line.
+    /// Raw runs, one per line.
     Csv,
     /// Header and analysis.
     Json,
-    /// The pictures below each other.
+    /// All charts in one image.
     Svg,
+    /// The same as a bitmap: [`render`] returns the SVG, which the caller rasterises.
+    Png,
 }
 
 impl Format {
-    /// The format of a name: `html`, `md`, `csv`, `json`, `svg`, as file names end.
+    /// Format by file name extension: `html`, `md`, `csv`, `json`, `svg`, `png`.
     pub fn of_name(name: &str) -> Option<Format> {
         match name {
             "html" | "htm" => Some(Format::Html),
@@ -75,24 +77,25 @@ impl Format {
             "csv" => Some(Format::Csv),
             "json" => Some(Format::Json),
             "svg" => Some(Format::Svg),
+            "png" => Some(Format::Png),
             _ => None,
         }
     }
 
-    /// The language of sentences in this form: what is read by programs is the same in every one.
+    /// Language of the sentences in this format: formats for programs are always in English.
     pub fn lang(self, asked: Lang) -> Lang {
         match self {
             Format::Csv | Format::Json => Lang::En,
-            Format::Html | Format::Markdown | Format::Svg => asked,
+            Format::Html | Format::Markdown | Format::Svg | Format::Png => asked,
         }
     }
 }
 
-/// The report about one or more campaigns, machines or settings. Parts have to be analysed in the
-/// language of the report ([`Format::lang`]).
+/// Renders a report about one or more campaigns, machines or settings. Parts must be analysed in the language
+/// of the report ([`Format::lang`]).
 ///
 /// # Errors
-/// A sentence: there are no results, or something cannot be drawn.
+/// A message: there are no results, or a chart cannot be drawn.
 pub fn render(parts: &[Part], format: Format, lang: Lang) -> Result<String, String> {
     if parts.is_empty() {
         return Err("there are no results to report on".into());
@@ -103,6 +106,6 @@ pub fn render(parts: &[Part], format: Format, lang: Lang) -> Result<String, Stri
         Format::Markdown => Ok(markdown::text(parts, words)),
         Format::Csv => Ok(csv::text(parts)),
         Format::Json => json::text(parts),
-        Format::Svg => svg::text(parts, words),
+        Format::Svg | Format::Png => svg::text(parts, words),
     }
 }

@@ -1,17 +1,19 @@
-//! Numbers as people read them: three digits that count, the unit of the metric.
+//! Formats numbers with three significant digits and the unit of the metric.
 
 use crate::analysis::Interval;
+use crate::results::markup::Time;
+use hakobu_core::number;
 
-/// The unit of a metric: what it is shown in, and what its numbers are divided by for that.
+/// Display unit of a metric, and its divisor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Unit {
-    /// `s`, `IOPS`; empty where the metric counts things.
+    /// `s`, `IOPS`; empty for counts.
     pub(super) name: &'static str,
     per: f64,
 }
 
 impl Unit {
-    /// The unit of a metric, by the end of its name.
+    /// Unit of a metric, from the suffix of its name.
     pub(super) fn of(metric: &str) -> Unit {
         let unit = |name, per| Unit { name, per };
         match metric {
@@ -28,18 +30,23 @@ impl Unit {
         }
     }
 
-    /// A number of the metric in this unit.
+    /// Unit of times, for a metric in seconds.
+    pub(super) fn of_time(time: Time) -> Unit {
+        Unit { name: time.sign(), per: 1.0 / time.of_seconds(1.0) }
+    }
+
+    /// Converts a value to this unit.
     pub(super) fn scaled(&self, value: f64) -> f64 {
         value / self.per
     }
 
-    /// A number of the metric, with the unit.
+    /// Formats a value with the unit.
     pub(super) fn text(&self, value: f64) -> String {
         let number = digits(self.scaled(value));
         if self.name.is_empty() { number } else { format!("{number} {}", self.name) }
     }
 
-    /// `17.2 s [16.9, 17.5]`; of one value there is no interval.
+    /// Formats an interval: `17.2 s [16.9, 17.5]`; a single value has none.
     pub(super) fn interval(&self, of: &Interval) -> String {
         if of.is_point() {
             return self.text(of.mid);
@@ -48,12 +55,12 @@ impl Unit {
     }
 }
 
-/// `[16.9, 17.5]`.
+/// Formats a range: `[16.9, 17.5]`.
 pub(super) fn range(low: f64, high: f64) -> String {
     format!("[{}, {}]", digits(low), digits(high))
 }
 
-/// A ratio with its interval: `1.25 [1.21, 1.30]`.
+/// Formats a ratio with its interval: `1.25 [1.21, 1.30]`.
 pub(super) fn ratio(of: &Interval) -> String {
     if of.is_point() {
         return digits(of.mid);
@@ -61,7 +68,7 @@ pub(super) fn ratio(of: &Interval) -> String {
     format!("{} {}", digits(of.mid), range(of.low, of.high))
 }
 
-/// Three digits that count; whole numbers have all of theirs, with commas between thousands.
+/// Three significant digits; whole numbers in full, with commas between thousands.
 pub(super) fn digits(number: f64) -> String {
     if !number.is_finite() {
         return "–".to_owned();
@@ -74,7 +81,7 @@ pub(super) fn digits(number: f64) -> String {
     if !(-6.0..15.0).contains(&before) {
         return format!("{number:.2e}");
     }
-    // 9.996 would become 10.00 by its own digits: rounding first finds how many are before the point.
+    // Round first: 9.996 becomes 10.0 and has one decimal less.
     let places = (2.0 - before).clamp(0.0, 8.0) as usize;
     let text = format!("{number:.places$}");
     let rounded = text.parse::<f64>().unwrap_or(number).abs();
@@ -87,13 +94,9 @@ pub(super) fn digits(number: f64) -> String {
 fn grouped(text: &str) -> String {
     let (sign, text) = text.strip_prefix('-').map_or(("", text), |rest| ("−", rest));
     let (whole, fraction) = text.split_once('.').map_or((text, None), |(w, f)| (w, Some(f)));
-    let mut out = String::from(sign);
-    for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i) % 3 == 0 && whole.len() > 4 {
-            out.push(',');
-        }
-        out.push(digit);
-    }
+    // Four digits need no comma.
+    let whole = if whole.len() > 4 { number::grouped_digits(whole) } else { whole.to_owned() };
+    let mut out = format!("{sign}{whole}");
     if let Some(fraction) = fraction {
         out.push('.');
         out.push_str(fraction);
@@ -101,14 +104,14 @@ fn grouped(text: &str) -> String {
     out
 }
 
-/// Bytes in the unit (of 1000) that leaves one to three digits before the point.
+/// Formats bytes with a 1000-based prefix.
 pub(super) fn bytes(count: f64) -> String {
     let steps = [("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];
     let fits = steps.iter().rev().find(|(_, per)| count >= *per).unwrap_or(&steps[0]);
     format!("{} {}", digits(count / fits.1), fits.0)
 }
 
-/// A share, in percent.
+/// Formats a share in percent.
 pub(super) fn percent(share: f64) -> String {
     format!("{} %", digits(share * 100.0))
 }

@@ -1,4 +1,4 @@
-//! What a report repeats of the record: programs, data, commands, where it comes from.
+//! Facts from the record: programs, data, commands, origin.
 
 use super::facts::Facts;
 use super::number::{bytes, digits, percent};
@@ -7,14 +7,14 @@ use super::tables::grouped_label;
 use super::words::{Words, with};
 use std::collections::BTreeMap;
 
-/// When and with what it was measured.
+/// Date and program of the measurement.
 pub(super) fn origin(facts: &Facts<'_>, words: &Words) -> String {
     let header = facts.header();
     let (seed, scale) = (header.seed.to_string(), digits(header.scale));
     with(words.made, &[&header.start, &header.program, &seed, &scale])
 }
 
-/// How it ended, if it did.
+/// How the campaign ended, if it did.
 pub(super) fn ending(facts: &Facts<'_>, words: &Words) -> String {
     match &facts.results.end {
         None => words.not_whole.to_owned(),
@@ -25,7 +25,7 @@ pub(super) fn ending(facts: &Facts<'_>, words: &Words) -> String {
     }
 }
 
-/// The programs that took part.
+/// Table of programs.
 pub(super) fn programs(facts: &Facts<'_>, words: &Words) -> Table {
     let heads = [words.tool, words.version, words.path, "SHA-256"];
     let mut table = Table::new(words.programs_caption, &heads);
@@ -36,7 +36,7 @@ pub(super) fn programs(facts: &Facts<'_>, words: &Words) -> Table {
     table.without_empty_columns()
 }
 
-/// What was moved.
+/// Table of data sets.
 pub(super) fn data(facts: &Facts<'_>, words: &Words) -> Table {
     let (files, size) = (format!("#{}", words.files), format!("#{}", words.bytes));
     let heads: [&str; 4] = [words.name, &files, &size, words.about];
@@ -52,7 +52,7 @@ pub(super) fn data(facts: &Facts<'_>, words: &Words) -> Table {
     table.without_empty_columns()
 }
 
-/// The exact command of each cell, and what was put on the machine.
+/// Exact command and conditions of each cell.
 pub(super) fn commands(facts: &Facts<'_>, words: &Words) -> Table {
     let heads = [words.setting, words.command, words.data, words.conditions];
     let mut table = Table::new(words.commands_caption, &heads);
@@ -68,7 +68,7 @@ pub(super) fn commands(facts: &Facts<'_>, words: &Words) -> Table {
     table.without_empty_columns()
 }
 
-/// `cpus=2, iops=3000`.
+/// Formats pairs: `cpus=2, iops=3000`.
 pub(super) fn pairs(of: &BTreeMap<String, String>) -> String {
     let each = of.iter().map(|(name, value)| format!("{name}={value}"));
     each.collect::<Vec<_>>().join(", ")

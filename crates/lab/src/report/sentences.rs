@@ -1,4 +1,4 @@
-//! What the analysis found, in few words for a cell of a table.
+//! Short forms of conclusions for table cells.
 
 use super::facts::Facts;
 use super::number::{digits, ratio};
@@ -6,9 +6,9 @@ use super::words::{Lang, Words, with};
 use crate::analysis::{
     Claim, Fit, Interval, Limiting, Model, Stretch, level_words, resource_words,
 };
-use hakobu_transfer::verdict::Level;
+use hakobu_explain::verdict::Level;
 
-/// What may be said of two cells.
+/// Words for a claim about two cells.
 pub(super) fn claim(of: Claim, words: &Words) -> &'static str {
     match of {
         Claim::Faster => words.faster,
@@ -18,7 +18,7 @@ pub(super) fn claim(of: Claim, words: &Words) -> &'static str {
     }
 }
 
-/// What limited: `the CPU (at the limit: 1.97 of 2 CPUs used)`.
+/// Limiting resource: `the CPU (at the limit: 1.97 of 2 CPUs used)`.
 pub(super) fn limit_text(of: &Limiting, words: &Words) -> String {
     let lang = words.lang;
     if !of.is_determined() {
@@ -34,13 +34,13 @@ pub(super) fn limit_text(of: &Limiting, words: &Words) -> String {
     }
 }
 
-/// How what limits changes along a sweep.
+/// Limiting resources along a sweep.
 pub(super) fn stretches_text(stretches: &[Stretch], words: &Words) -> String {
     let each: Vec<&str> = stretches.iter().map(|stretch| stretch.sentence.as_str()).collect();
     each.join(words.lang.pick("; ", "、"))
 }
 
-/// The curve through a sweep, and what it predicts.
+/// Fit of a sweep, with its prediction.
 pub(super) fn fit_text(fit: &Fit, facts: &Facts<'_>, words: &Words) -> String {
     let unit = facts.unit();
     let x_name = facts.header().x_name.as_deref().unwrap_or("x");
@@ -52,7 +52,7 @@ pub(super) fn fit_text(fit: &Fit, facts: &Facts<'_>, words: &Words) -> String {
         }
     };
     let twice = match fit.work {
-        // A time falls where the rate rises: its ends change places.
+        // A time is inverse to the rate, so the ends of the interval are swapped.
         Some(work) => Interval {
             low: work / fit.at_twice.high,
             mid: work / fit.at_twice.mid,

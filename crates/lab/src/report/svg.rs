@@ -1,26 +1,30 @@
-//! The pictures of a report as one SVG file: those of its groups, then the load, below each other.
+//! Charts of a report in one SVG file: those of the groups, then the load.
 
 use super::Part;
 use super::load::timeline;
 use super::sweep;
 use super::words::Words;
-use crate::chart::WIDTH_PX;
+use crate::chart::{WIDTH_PX, Words as Named};
 
-/// The file.
+/// Formats the file.
 ///
 /// # Errors
-/// A sentence: nothing was measured, or it cannot be drawn.
+/// A message: nothing was measured, or a chart cannot be drawn.
 pub(super) fn text(parts: &[Part], words: &Words) -> Result<String, String> {
     let mut pictures = Vec::new();
     for part in parts {
         let facts = part.facts();
         for group in facts.groups() {
             if let Some(found) = sweep::picture(&facts, group, words) {
-                pictures.push(found.chart.svg()?);
+                let (title, description) = (&found.chart.title, &found.description);
+                let id = format!("picture-{}", pictures.len() + 1);
+                pictures.push(found.chart.svg_with(Named { id: &id, title, description })?);
             }
         }
         if let Some(load) = timeline(&facts, words) {
-            pictures.push(load.chart.svg()?);
+            let (title, description) = (&load.caption, &load.description);
+            let id = format!("picture-{}", pictures.len() + 1);
+            pictures.push(load.chart.svg_with(Named { id: &id, title, description })?);
         }
     }
     match pictures.as_slice() {
@@ -30,7 +34,7 @@ pub(super) fn text(parts: &[Part], words: &Words) -> Result<String, String> {
     }
 }
 
-/// Pictures inside one: each keeps its own size and is moved down by those before it.
+/// Stacks charts in one image; each keeps its size.
 fn stacked(pictures: &[String]) -> Result<String, String> {
     let (mut inside, mut height) = (String::new(), 0u32);
     for picture in pictures {
@@ -44,7 +48,7 @@ fn stacked(pictures: &[String]) -> Result<String, String> {
     ))
 }
 
-/// The height that a picture says of itself.
+/// Height attribute of a chart.
 fn height_px(picture: &str) -> Option<u32> {
     let tag = picture.split('>').next()?;
     tag.split(" height=\"").nth(1)?.split('"').next()?.parse().ok()

@@ -1,5 +1,5 @@
-//! The picture of a group: its tools over the swept number, with intervals, knee and fit; published
-//! figures below, over the same axis. Where nothing is swept: its settings side by side.
+//! Chart of a group: its tools over the swept number, with intervals, knee and fit, and published figures
+//! below on the same axis; or its settings side by side, if nothing is swept.
 
 use super::facts::{Facts, Line};
 use super::number::digits;
@@ -8,30 +8,30 @@ use super::words::{Words, with};
 use crate::chart::{Chart, Color, Form, Panel, Scale, Series, color};
 use crate::results::Cell;
 
-/// Height of the panel, in pixels; of that of published figures.
+/// Heights in pixels: of the panel, of the panel of published figures.
 const HEIGHT_PX: u32 = 340;
 const PUBLISHED_HEIGHT_PX: u32 = 240;
-/// Numbers further apart than this are drawn by their logarithms.
+/// Values with a larger ratio are drawn on a logarithmic scale.
 const SPREAD: f64 = 30.0;
-/// Steps of the swept number that are at least so large are doublings rather than additions.
+/// Steps of the swept number with at least this ratio count as multiplication.
 const DOUBLING: f64 = 1.5;
-/// Points of the curve of a fit.
+/// Points of a fitted curve.
 const FIT_POINTS: u32 = 80;
 
-/// The colour and form of the n-th tool: after all colours the next form.
+/// Colour and form of the n-th tool; forms change when all colours are used.
 pub(super) fn look(number: usize) -> (Color, Form) {
     let color = color::ALL[number % color::ALL.len()];
     let is_first_round = (number / color::ALL.len()).is_multiple_of(2);
     (color, if is_first_round { Form::Dots } else { Form::Triangles })
 }
 
-/// A picture and what it shows, in words.
+/// A chart with its description.
 pub(super) struct Picture {
     pub(super) chart: Chart,
     pub(super) description: String,
 }
 
-/// The picture of a group. `None` where nothing was measured.
+/// Chart of a group. `None` if nothing was measured.
 pub(super) fn picture(facts: &Facts<'_>, group: &str, words: &Words) -> Option<Picture> {
     let lines = facts.lines(group);
     let measured = lines.iter().flat_map(|line| &line.cells);
@@ -60,7 +60,7 @@ fn y_label(facts: &Facts<'_>) -> String {
     if unit.is_empty() { metric.to_owned() } else { format!("{metric}, {unit}") }
 }
 
-/// What is seen, for those who do not see it.
+/// Description for readers who cannot see the chart.
 fn said(facts: &Facts<'_>, lines: &[Line<'_>], words: &Words) -> String {
     let unit = facts.unit();
     let each = lines.iter().filter_map(|line| {
@@ -75,7 +75,7 @@ fn said(facts: &Facts<'_>, lines: &[Line<'_>], words: &Words) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// Median and both ends of the interval of a cell, in the unit that is shown.
+/// Median and interval of a cell, in the display unit.
 fn drawn(facts: &Facts<'_>, cell: &Cell) -> Option<(f64, f64, f64)> {
     let value = facts.value(cell.id)?;
     let [low, mid, high] = [value.low, value.mid, value.high].map(|of| facts.unit().scaled(of));
@@ -84,8 +84,17 @@ fn drawn(facts: &Facts<'_>, cell: &Cell) -> Option<(f64, f64, f64)> {
 
 fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> Chart {
     let names = facts.series();
+    let figures = published(facts, group, lines);
     let mids = lines.iter().flat_map(|line| &line.cells).filter_map(|cell| drawn(facts, cell));
-    let y_scale = scale_of(&mids.map(|(_, mid, _)| mid).collect::<Vec<_>>());
+    let mut values: Vec<f64> = mids.map(|(_, mid, _)| mid).collect();
+    values.extend(figures.iter().flat_map(|figure| figure.points.iter().map(|(_, y)| *y)));
+    let y_scale = scale_of(&values);
+    let mut places = tables::places(lines);
+    places.extend(figures.iter().flat_map(|figure| figure.points.iter().filter_map(|of| of.0)));
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let scale = doubling(&places);
+    let axis = ends(&places, scale);
     let mut series = Vec::new();
     let mut knees = Vec::new();
     for line in lines {
@@ -98,7 +107,7 @@ fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> C
             series.push(Series { name: String::new(), color, form: Form::Thin, points: curve });
         }
         let bars = points.iter().flat_map(|(x, (low, mid, high))| {
-            // An end at nought or below has no place on a logarithmic axis.
+            // Logarithmic axes need a positive lower end.
             let low = if y_scale == Scale::Logarithmic { low.max(mid / 10.0) } else { *low };
             [(*x, low), (*x, *high)]
         });
@@ -107,8 +116,23 @@ fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> C
         let knee = line.sweep.and_then(|sweep| sweep.knee.as_ref()).filter(|knee| !knee.at_edge);
         let at_knee = points.iter().filter(|(x, _)| knee.is_some_and(|knee| knee.x == *x));
         knees.extend(at_knee.map(|(x, (_, mid, _))| (*x, *mid)));
-        let points = points.iter().map(|(x, (_, mid, _))| (*x, *mid)).collect();
-        series.push(Series { name: line.series.to_owned(), color, form, points });
+        let points: Vec<(f64, f64)> = points.iter().map(|(x, (_, mid, _))| (*x, *mid)).collect();
+        // A tool that does not depend on x is a horizontal line.
+        let levels = line.cells.iter().filter(|cell| cell.x.is_none());
+        let levels = levels.filter_map(|cell| drawn(facts, cell));
+        let levels: Vec<(f64, f64, f64)> =
+            levels.filter(|(_, mid, _)| fits(axis.0, *mid, y_scale)).collect();
+        for (low, mid, high) in &levels {
+            let low = if y_scale == Scale::Logarithmic { low.max(mid / 10.0) } else { *low };
+            let bars = vec![(axis.0, low), (axis.0, *high), (axis.1, low), (axis.1, *high)];
+            series.push(Series { name: String::new(), color, form: Form::Intervals, points: bars });
+        }
+        let mut drawn = vec![points];
+        drawn.extend(levels.iter().map(|(_, mid, _)| level(*mid, axis)));
+        let mut name = line.series.to_owned();
+        for points in drawn.into_iter().filter(|points| !points.is_empty()) {
+            series.push(Series { name: std::mem::take(&mut name), color, form, points });
+        }
     }
     if !knees.is_empty() {
         knees.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -116,12 +140,6 @@ fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> C
         series.push(Series { name, color: color::BLACK, form: Form::Rings, points: knees });
     }
     let x_name = facts.header().x_name.as_deref().unwrap_or("x");
-    let published = published(facts, group, lines);
-    let mut places = tables::places(lines);
-    places.extend(published.iter().flat_map(|series| &series.points).map(|(x, _)| *x));
-    places.sort_by(f64::total_cmp);
-    places.dedup();
-    let scale = doubling(&places);
     let mut panels = vec![Panel {
         title: words.group(group).to_owned(),
         unit: y_label(facts),
@@ -130,15 +148,13 @@ fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> C
         series,
         ..Panel::default()
     }];
-    if !published.is_empty() {
-        let values: Vec<f64> =
-            published.iter().flat_map(|series| &series.points).map(|(_, y)| *y).collect();
+    if !figures.is_empty() {
         panels.push(Panel {
             title: words.published_title.to_owned(),
             unit: y_label(facts),
-            scale: scale_of(&values),
+            scale: y_scale,
             height_px: Some(PUBLISHED_HEIGHT_PX),
-            series: published,
+            series: figures.into_iter().flat_map(|figure| figure.series(axis)).collect(),
             ..Panel::default()
         });
     }
@@ -149,18 +165,24 @@ fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> C
     Chart {
         title: facts.header().title.clone(),
         x_label,
-        x: ends(&places, scale),
+        x: axis,
         scale,
         ticks: places.iter().map(|x| (*x, digits(*x))).collect(),
         panels,
+        same_range: true,
     }
+}
+
+/// Horizontal line over the whole axis.
+fn level(y: f64, axis: (f64, f64)) -> Vec<(f64, f64)> {
+    vec![(axis.0, y), (axis.1, y)]
 }
 
 fn fits(x: f64, y: f64, scale: Scale) -> bool {
     x.is_finite() && (scale == Scale::Linear || y > 0.0)
 }
 
-/// The curve of a fit between the first and the last point.
+/// Fitted curve between the first and the last point.
 fn fit_points(
     facts: &Facts<'_>,
     line: &Line<'_>,
@@ -177,32 +199,52 @@ fn fit_points(
     curve.iter().all(|(_, y)| y.is_finite() && *y > 0.0).then_some(curve)
 }
 
-/// Published figures of the group's tools that have a place on the axis, a line for each machine and
-/// tool.
-fn published(facts: &Facts<'_>, group: &str, lines: &[Line<'_>]) -> Vec<Series> {
-    let mut series: Vec<Series> = Vec::new();
+/// Published figures of one tool on one machine.
+struct Figures {
+    name: String,
+    color: Color,
+    form: Form,
+    /// Points by x; without x the figure holds for the whole axis.
+    points: Vec<(Option<f64>, f64)>,
+}
+
+impl Figures {
+    /// Series to draw.
+    fn series(self, axis: (f64, f64)) -> Vec<Series> {
+        let Figures { mut name, color, form, points } = self;
+        let mut swept: Vec<(f64, f64)> =
+            points.iter().filter_map(|(x, y)| x.map(|x| (x, *y))).collect();
+        swept.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let levels = points.iter().filter(|(x, _)| x.is_none()).map(|(_, y)| level(*y, axis));
+        let lines = [swept].into_iter().chain(levels).filter(|points| !points.is_empty());
+        let series = |points| Series { name: std::mem::take(&mut name), color, form, points };
+        lines.map(series).collect()
+    }
+}
+
+/// Published figures of the group's tools, by machine and tool.
+fn published(facts: &Facts<'_>, group: &str, lines: &[Line<'_>]) -> Vec<Figures> {
+    let mut found: Vec<Figures> = Vec::new();
     let figures = facts.header().published.iter().filter(|of| of.is_of(group));
     for figure in figures.filter(|of| lines.iter().any(|line| line.series == of.series)) {
         let value = facts.unit().scaled(figure.value);
-        let Some(x) = figure.x.filter(|x| x.is_finite() && value.is_finite() && value > 0.0) else {
+        let is_drawn = figure.x.is_none_or(f64::is_finite) && value.is_finite() && value > 0.0;
+        if !is_drawn {
             continue;
-        };
+        }
         let name = [figure.machine.as_str(), figure.series.as_str()];
         let name = name.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
-        let at = series.iter().position(|series| series.name == name).unwrap_or_else(|| {
-            let (color, form) = look(series.len());
-            series.push(Series { name, color, form, points: Vec::new() });
-            series.len() - 1
+        let at = found.iter().position(|known| known.name == name).unwrap_or_else(|| {
+            let (color, form) = look(found.len());
+            found.push(Figures { name, color, form, points: Vec::new() });
+            found.len() - 1
         });
-        series[at].points.push((x, value));
+        found[at].points.push((figure.x, value));
     }
-    for one in &mut series {
-        one.points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    }
-    series
+    found
 }
 
-/// Settings side by side, where nothing is swept.
+/// Chart of settings side by side, if nothing is swept.
 fn settings(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> Chart {
     let names = facts.series();
     let cells = lines.iter().flat_map(|line| &line.cells);
@@ -234,10 +276,11 @@ fn settings(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -
             series,
             ..Panel::default()
         }],
+        same_range: false,
     }
 }
 
-/// Numbers that are far apart are seen only by their logarithms.
+/// Scale for values: logarithmic if they are far apart.
 fn scale_of(values: &[f64]) -> Scale {
     let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
     let largest = values.iter().copied().fold(0.0, f64::max);
@@ -245,7 +288,7 @@ fn scale_of(values: &[f64]) -> Scale {
     if is_far { Scale::Logarithmic } else { Scale::Linear }
 }
 
-/// Whether a swept number is multiplied from place to place rather than added to.
+/// Scale of x: logarithmic if values are multiplied from step to step.
 fn doubling(places: &[f64]) -> Scale {
     let mut steps: Vec<f64> = places.windows(2).map(|pair| pair[1] / pair[0]).collect();
     steps.sort_by(f64::total_cmp);
@@ -254,7 +297,7 @@ fn doubling(places: &[f64]) -> Scale {
     if all_above_nought && middle >= DOUBLING { Scale::Logarithmic } else { Scale::Linear }
 }
 
-/// Both ends of the axis: a little beyond what is on it.
+/// Range of the axis, with a small margin.
 fn ends(places: &[f64], scale: Scale) -> (f64, f64) {
     let (first, last) = match (places.first(), places.last()) {
         (Some(first), Some(last)) => (*first, *last),

@@ -1,22 +1,22 @@
-//! Tables before they have a form: plain texts in rows and columns.
+//! Format-independent tables of plain text.
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Table {
-    /// What it shows.
+    /// Caption.
     pub(super) caption: String,
-    /// Names of the columns. The first column names the rows.
+    /// Names of columns. The first column names the rows.
     pub(super) head: Vec<String>,
-    /// As many texts in each as there are columns.
+    /// Rows, each as long as `head`.
     pub(super) rows: Vec<Vec<String>>,
-    /// Columns of numbers: right-aligned.
+    /// True for columns of numbers, which are right-aligned.
     pub(super) numbers: Vec<bool>,
-    /// A row to be seen first: hakobu's own.
+    /// True for emphasised rows: hakobu's own.
     pub(super) strong: Vec<bool>,
 }
 
 impl Table {
-    /// An empty one. A column whose name begins with `#` holds numbers; the mark is not shown.
+    /// Creates an empty table. A leading `#` in a column name marks numbers and is not shown.
     pub(super) fn new(caption: impl Into<String>, head: &[&str]) -> Table {
         let plain = |name: &&str| name.strip_prefix('#').unwrap_or(name).to_owned();
         Table {
@@ -32,14 +32,14 @@ impl Table {
         self.push_as(row, false);
     }
 
-    /// Adds a row that is perhaps to be seen first.
+    /// Adds a row, emphasised if `strong`.
     pub(super) fn push_as(&mut self, mut row: Vec<String>, strong: bool) {
         row.resize(self.head.len(), String::new());
         self.rows.push(row);
         self.strong.push(strong);
     }
 
-    /// Without columns in which no row says anything, but the first.
+    /// Removes columns that are empty in all rows, except the first column.
     pub(super) fn without_empty_columns(mut self) -> Table {
         let keep: Vec<bool> = (0..self.head.len())
             .map(|at| at == 0 || self.rows.iter().any(|row| !row[at].is_empty() && row[at] != NONE))
@@ -58,10 +58,10 @@ impl Table {
     }
 }
 
-/// Where there is nothing to say.
+/// Placeholder for a missing value.
 pub(super) const NONE: &str = "–";
 
-/// A number, or that there is none.
+/// The text, or the placeholder.
 pub(super) fn or_none(text: Option<String>) -> String {
     text.unwrap_or_else(|| NONE.to_owned())
 }

@@ -1,4 +1,4 @@
-//! The tables of a report about one campaign.
+//! Tables of a report about one campaign.
 
 use super::facts::{Facts, Line};
 use super::number::{bytes, digits, percent, range, ratio};
@@ -8,10 +8,10 @@ use super::words::{Words, with};
 use crate::analysis::CellSummary;
 use crate::results::{Cell, Published, Run};
 
-/// More rows of raw runs are no use to a reader.
+/// Most rows of the table of raw runs.
 const RUNS_MAX: usize = 1200;
 
-/// The best setting of each tool in a group.
+/// Best setting of each tool in a group.
 pub(super) fn tools(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
     let reference = facts.reference(group);
     let name = reference.and_then(|id| facts.cell(id)).map(|cell| facts.label(cell));
@@ -26,6 +26,7 @@ pub(super) fn tools(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
         number(words.real),
         number(words.user),
         number(words.sys),
+        number(words.concurrency),
         number(words.cpu_gb),
         number(words.cpu_files),
         number(words.memory),
@@ -53,21 +54,22 @@ pub(super) fn tools(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
     table.without_empty_columns()
 }
 
-/// user, sys, CPU for each GB and 1,000 files, memory.
-fn used(of: &CellSummary) -> [String; 5] {
+/// Columns user, sys, concurrency, CPU per GB and per 1,000 files, memory.
+fn used(of: &CellSummary) -> [String; 6] {
     if of.runs == 0 {
-        return [NONE; 5].map(str::to_owned);
+        return [NONE; 6].map(str::to_owned);
     }
     [
         digits(of.user_s),
         digits(of.sys_s),
+        or_none(of.concurrency.map(digits)),
         or_none(of.cpu_s_per_gb.map(digits)),
         or_none(of.cpu_s_per_1000_files.map(digits)),
         bytes(of.rss_bytes),
     ]
 }
 
-/// The swept number down, tools across. `None` where nothing is swept.
+/// Table of a sweep: x down, tools across. `None` if nothing is swept.
 pub(super) fn sweep(facts: &Facts<'_>, group: &str, words: &Words) -> Option<Table> {
     let lines = facts.lines(group);
     let x_name = facts.header().x_name.as_deref().unwrap_or("x");
@@ -96,10 +98,21 @@ pub(super) fn sweep(facts: &Facts<'_>, group: &str, words: &Words) -> Option<Tab
         }
         table.push(row);
     }
+    // Tools that do not depend on x have one row.
+    let level = |line: &Line<'_>| {
+        let cells = line.cells.iter().filter(|cell| cell.x.is_none());
+        let values = cells.filter_map(|cell| facts.value(cell.id));
+        values.map(|value| facts.unit().interval(value)).collect::<Vec<_>>().join(" / ")
+    };
+    let levels: Vec<String> = lines.iter().map(level).collect();
+    if levels.iter().any(|text| !text.is_empty()) {
+        let row = levels.into_iter().map(|text| or_none(Some(text).filter(|t| !t.is_empty())));
+        table.push([words.any_value.to_owned()].into_iter().chain(row).collect());
+    }
     Some(table)
 }
 
-/// All places of the swept number, ascending.
+/// All values of x, ascending.
 pub(super) fn places(lines: &[Line<'_>]) -> Vec<f64> {
     let cells = lines.iter().flat_map(|line| &line.cells);
     let mut places: Vec<f64> = cells.filter_map(|cell| cell.x).filter(|x| x.is_finite()).collect();
@@ -129,7 +142,7 @@ pub(super) fn lines(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
     table.without_empty_columns()
 }
 
-/// Published figures beside what was measured here for the same tool and number.
+/// Published figures beside the measured values of the same tool and x.
 pub(super) fn published(facts: &Facts<'_>, words: &Words) -> Option<Table> {
     let header = facts.header();
     if header.published.is_empty() {
@@ -154,7 +167,7 @@ pub(super) fn published(facts: &Facts<'_>, words: &Words) -> Option<Table> {
     Some(table.without_empty_columns())
 }
 
-/// The cell that repeats a published figure.
+/// Cell that corresponds to a published figure.
 fn measured<'a>(facts: &Facts<'a>, figure: &Published) -> Option<&'a Cell> {
     let mut cells = facts.header().cells.iter().filter(|cell| cell.control_of.is_none());
     cells.find(|cell| {
@@ -162,7 +175,7 @@ fn measured<'a>(facts: &Facts<'a>, figure: &Published) -> Option<&'a Cell> {
     })
 }
 
-/// Every cell in numbers.
+/// Table of all cells.
 pub(super) fn settings(facts: &Facts<'_>, words: &Words) -> Table {
     let median = format!("#{}", with(words.median, &[facts.metric()]));
     let number = |name: &str| format!("#{name}");
@@ -173,10 +186,14 @@ pub(super) fn settings(facts: &Facts<'_>, words: &Words) -> Table {
         median,
         number(words.mean),
         number(words.deviation),
+        number(words.least),
+        number(words.most),
+        gain_head(facts, words),
         number(words.outliers),
         number(words.real),
         number(words.user),
         number(words.sys),
+        number(words.concurrency),
         number(words.cpu_gb),
         number(words.cpu_files),
         number(words.memory),
@@ -194,6 +211,9 @@ pub(super) fn settings(facts: &Facts<'_>, words: &Words) -> Table {
             or_none(of.value.as_ref().map(|value| unit.interval(value))),
             or_none(of.mean.map(|mean| unit.text(mean))),
             or_none(of.deviation.map(|deviation| unit.text(deviation))),
+            or_none(of.min.map(|min| unit.text(min))),
+            or_none(of.max.map(|max| unit.text(max))),
+            gain(facts, cell),
             joined(of.outliers.iter().map(u32::to_string)),
             or_none(of.wall_s.as_ref().map(|wall| digits(wall.mid))),
         ];
@@ -204,12 +224,25 @@ pub(super) fn settings(facts: &Facts<'_>, words: &Words) -> Table {
     table.without_empty_columns()
 }
 
+/// Header of the column of gains; empty without a baseline.
+pub(super) fn gain_head(facts: &Facts<'_>, words: &Words) -> String {
+    let base = facts.analysis.gains.first().and_then(|gain| facts.cell(gain.base));
+    let base = base.map(|cell| facts.setting(cell)).unwrap_or_default();
+    format!("#{}", with(words.gain, &[&base]))
+}
+
+/// Gain of a setting relative to the baseline.
+pub(super) fn gain(facts: &Facts<'_>, cell: &Cell) -> String {
+    let gain = facts.analysis.gains.iter().find(|gain| gain.cell == cell.id);
+    or_none(gain.map(|gain| gain.words.clone()))
+}
+
 fn joined(texts: impl Iterator<Item = String>) -> String {
     let text = texts.collect::<Vec<_>>().join(", ");
     if text.is_empty() { NONE.to_owned() } else { text }
 }
 
-/// A cell's label with its group, where there are several, and whether it is a control.
+/// Label of a cell with its group, if there are several, and a mark for controls.
 pub(super) fn grouped_label(facts: &Facts<'_>, cell: &Cell) -> String {
     let mut label = facts.label(cell);
     if facts.groups().len() > 1 {
@@ -254,10 +287,10 @@ pub(super) fn proofs(facts: &Facts<'_>, words: &Words) -> Table {
     table
 }
 
-/// Every run, as many as are of use; how many there are in all.
+/// Table of runs, up to a limit, and the total number of runs.
 pub(super) fn runs(facts: &Facts<'_>, words: &Words) -> (Table, usize) {
     let metric = facts.metric();
-    // These have columns of their own.
+    // These metrics have their own columns.
     let is_shown = ["wall_s", "user_s", "sys_s"].contains(&metric);
     let own_metric = format!("#{metric}");
     let number = |name: &str| format!("#{name}");

@@ -1,35 +1,59 @@
-//! What a bench says at its end, for a terminal: the verdict, tables, bars.
+//! Results of a bench for a terminal: verdict, tables, bars.
 
 mod bars;
 mod sheet;
 
 use self::bars::Scale;
-use self::sheet::{BOLD, FAINT, GAP, GREEN, Line as Row, Sheet, Wide, YELLOW, columns, cut};
-use super::compared::{Block, blocks};
+use self::sheet::{BOLD, FAINT, GAP, GREEN, Line as Row, Overflow, Sheet, YELLOW, columns, cut};
+use super::block::Block;
+use super::compared::blocks;
 use super::escape;
 use super::facts::{Facts, Line};
 use super::number::{bytes, digits, percent, ratio};
 use super::sentences::stretches_text;
 use super::table::{NONE, or_none};
-use super::tables::grouped_label;
+use super::tables::{self, grouped_label};
 use super::words::{Lang, Words, with};
 use crate::analysis::{Analysis, Compared, Interval};
+use crate::results::markup::Time;
 use crate::results::{Cell, Results};
 
-/// More bars than this are a list, not a picture: then only the best of each tool has one.
+/// Most bars; with more settings only the best one of each tool is shown.
 const BARS_MAX: usize = 40;
 
-/// Results and what they mean as lines no wider than `width` columns (40 to 160), each with its end.
-/// With `color`, escape sequences (SGR, ECMA-48) set apart what matters most; without, there are
-/// none.
-pub fn terminal(results: &Results, analysis: &Analysis, width: usize, color: bool) -> String {
-    let facts = Facts { results, analysis };
-    let mut page = Page { sheet: Sheet::new(width, color), words: Lang::En.words() };
+/// Most settings in the table.
+const SETTINGS_MAX: usize = 40;
+
+/// Options of terminal output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Width in columns (40 to 160).
+    pub width: usize,
+    /// True to emphasise with escape sequences (SGR, ECMA-48).
+    pub color: bool,
+    /// Unit of times; `None` for seconds.
+    pub time: Option<Time>,
+    /// True to sort by the metric, best first; else in the order of description.
+    pub is_sorted: bool,
+}
+
+impl Look {
+    /// Options with this width, with or without colours.
+    pub fn new(width: usize, color: bool) -> Look {
+        Look { width, color, time: None, is_sorted: false }
+    }
+}
+
+/// Formats results and analysis as lines.
+pub fn terminal(results: &Results, analysis: &Analysis, look: &Look) -> String {
+    let facts = Facts { results, analysis, time: look.time };
+    let sheet = Sheet::new(look.width, look.color);
+    let mut page = Page { sheet, words: Lang::En.words(), is_sorted: look.is_sorted };
     page.whole(&facts);
     page.sheet.out
 }
 
-/// Results side by side as such lines.
+/// Formats a comparison as lines.
 pub fn compared(
     of: &Compared,
     results: &[Results],
@@ -52,7 +76,7 @@ pub fn compared(
                 sheet.text(&table.caption, GAP, FAINT);
                 let heads: Vec<&str> = table.head.iter().map(String::as_str).collect();
                 let rows: Vec<Row> = table.rows.into_iter().zip(table.strong).collect();
-                sheet.table(&heads, &table.numbers, &rows, Wide::Below);
+                sheet.table(&heads, &table.numbers, &rows, Overflow::Below);
                 sheet.out.push('\n');
             }
         }
@@ -63,6 +87,7 @@ pub fn compared(
 struct Page {
     sheet: Sheet,
     words: &'static Words,
+    is_sorted: bool,
 }
 
 impl Page {
@@ -100,9 +125,19 @@ impl Page {
         if facts.groups().len() > 1 {
             self.sheet.text(self.words.group(group), "", BOLD);
         }
-        let lines = facts.lines(group);
+        let mut lines = facts.lines(group);
+        if self.is_sorted {
+            let turn = if facts.header().more_is_better { -1.0 } else { 1.0 };
+            let best = |line: &Line<'_>| {
+                let cell = facts.best(&line.cells);
+                let value = cell.and_then(|cell| facts.value(cell.id));
+                value.map_or(f64::INFINITY, |value| turn * value.mid)
+            };
+            lines.sort_by(|a, b| best(a).total_cmp(&best(b)));
+        }
         self.tools(facts, group, &lines);
         self.bars(facts, &lines);
+        self.settings(facts, &lines);
         for line in &lines {
             let Some(sweep) = line.sweep else { continue };
             let knee = sweep.knee.as_ref().map(|knee| {
@@ -122,12 +157,13 @@ impl Page {
         }
     }
 
-    /// The best setting of each tool.
+    /// Table of the best setting of each tool.
     fn tools(&mut self, facts: &Facts<'_>, group: &str, lines: &[Line<'_>]) {
         let reference = facts.reference(group);
-        let heads =
-            ["tool", "setting", "median [95 %]", "ratio [95 %]", "user, s", "sys, s", "memory"];
-        // Names at the left, numbers at the right.
+        let time = facts.time.unwrap_or(Time::Seconds);
+        let [user, sys] = ["user", "sys"].map(|name| format!("{name}, {}", time.sign()));
+        let heads = ["tool", "setting", "median [95 %]", "ratio [95 %]", &user, &sys, "memory"];
+        // Text columns first, then numbers.
         let numbers = [false, false, true, true, true, true, true];
         let mut rows: Vec<Row> = Vec::new();
         for line in lines {
@@ -143,20 +179,55 @@ impl Page {
             let mut row =
                 vec![line.series.to_owned(), facts.setting(cell), or_none(value), against];
             if of.runs > 0 {
-                row.extend([digits(of.user_s), digits(of.sys_s), bytes(of.rss_bytes)]);
+                let [user, sys] = [of.user_s, of.sys_s].map(|s| digits(time.of_seconds(s)));
+                row.extend([user, sys, bytes(of.rss_bytes)]);
             } else {
                 row.extend([NONE, NONE, NONE].map(str::to_owned));
             }
             rows.push((row, line.own));
         }
-        self.sheet.table(&heads, &numbers, &rows, Wide::Cut);
+        self.sheet.table(&heads, &numbers, &rows, Overflow::Cut);
         if let Some(cell) = reference.and_then(|id| facts.cell(id)) {
             let text = format!("ratio: {}", with(self.words.compared_with, &[&facts.label(cell)]));
             self.sheet.text(&text, "  ", FAINT);
         }
     }
 
-    /// Medians as bars; the knee has a mark.
+    /// Table of all settings: runs, mean, spread, times. Omitted if there are too many; report files contain
+    /// them.
+    fn settings(&mut self, facts: &Facts<'_>, lines: &[Line<'_>]) {
+        let cells: Vec<(&Line<'_>, &Cell)> = lines
+            .iter()
+            .flat_map(|line| line.cells.iter().map(move |cell| (line, *cell)))
+            .collect();
+        if cells.len() > SETTINGS_MAX {
+            return;
+        }
+        let (unit, time) = (facts.unit(), facts.time.unwrap_or(Time::Seconds));
+        let times = ["real", "user", "sys"].map(|name| format!("{name}, {}", time.sign()));
+        let gain_head = tables::gain_head(facts, self.words);
+        let heads: Vec<&str> = ["setting", gain_head.trim_start_matches('#'), "runs"]
+            .into_iter()
+            .chain(["mean", "σ", "min", "max"])
+            .chain(times.iter().map(String::as_str))
+            .collect();
+        let mut numbers = vec![true; heads.len()];
+        numbers[0] = false;
+        let rows = cells.iter().filter_map(|(line, cell)| {
+            let of = facts.summary(cell.id).filter(|of| of.runs > 0)?;
+            let value = |value: Option<f64>| or_none(value.map(|value| unit.text(value)));
+            let mut row = vec![facts.label(cell), tables::gain(facts, cell), of.runs.to_string()];
+            row.extend([of.mean, of.deviation, of.min, of.max].map(value));
+            let times = [of.wall_s.map(|wall| wall.mid), Some(of.user_s), Some(of.sys_s)];
+            row.extend(times.map(|s| or_none(s.map(|s| digits(time.of_seconds(s))))));
+            Some((row, line.own))
+        });
+        let rows: Vec<Row> = rows.collect();
+        self.sheet.table(&heads, &numbers, &rows, Overflow::Below);
+        self.sheet.out.push('\n');
+    }
+
+    /// Bars of medians; the knee is marked.
     fn bars(&mut self, facts: &Facts<'_>, lines: &[Line<'_>]) {
         let all: Vec<(&Line<'_>, &Cell)> = lines
             .iter()
@@ -177,7 +248,7 @@ impl Page {
         let unit = facts.unit();
         let texts = values.iter().map(|(_, _, value)| columns(&unit.text(value.mid)));
         let text = texts.max().unwrap_or(0);
-        // Two before, one between each, the mark behind.
+        // Two columns before, one between each, the mark at the end.
         let room = self.sheet.width.saturating_sub(names + text + 11).clamp(4, 60);
         let intervals: Vec<Interval> = values.iter().map(|(_, _, value)| *value).collect();
         let Some(scale) = Scale::new(&intervals, room).filter(|_| values.len() > 1) else { return };

@@ -1,5 +1,5 @@
-//! Everything that reports say of themselves, in both languages, side by side. Terms of the field
-//! stay what they are. What the analysis says it says in the same language itself.
+//! Texts of reports in both languages, side by side. Terms of the field are not translated. The analysis has
+//! its own texts.
 
 pub use crate::analysis::Lang;
 
@@ -11,15 +11,15 @@ impl Lang {
 
 macro_rules! words {
     ($($name:ident: $en:literal, $ja:literal;)*) => {
-        /// The words of one language. `{}` stands for what is put in, in this order.
+        /// Texts of one language. `{}` stands for the arguments, in order.
         pub(super) struct Words {
-            /// Which language this is.
+            /// The language.
             pub(super) lang: Lang,
             $(pub(super) $name: &'static str,)*
         }
         const EN: Words = Words { lang: Lang::En, $($name: $en,)* };
         const JA: Words = Words { lang: Lang::Ja, $($name: $ja,)* };
-        /// All of them, for tests.
+        /// All texts, for tests.
         #[cfg(test)]
         pub(super) const ALL: &[(&str, &str, &str)] = &[$((stringify!($name), $en, $ja),)*];
     };
@@ -29,9 +29,9 @@ words! {
     report: "Report", "レポート";
     verdict: "Verdict", "結論";
     caveats: "Caveats", "注意点";
-    no_caveats: "None was found.", "特になし。";
-    not_whole: "The campaign did not end: this is what was measured until then.", "このキャンペーンは途中で終わっています。そこまでの測定だけを示します。";
-    ended: "Ended: {} after {} s; the lab itself worked for {} of that time.", "終了: {}（{} 秒）。測定自体の負荷はその {}。";
+    no_caveats: "None.", "特になし。";
+    not_whole: "The campaign did not end: only the runs so far are shown.", "このキャンペーンは途中で終わっています。そこまでの測定だけを示します。";
+    ended: "Ended: {} after {} s; the measurement itself took {} of that time.", "終了: {}（{} 秒）。測定自体の負荷はその {}。";
     machines: "Machines side by side", "マシンの比較";
     machines_caption: "Best setting of each tool on each machine, median with 95 % interval; how many times as fast as {}", "各マシンでのツールごとの最良の設定。中央値と 95 % 区間、および {} に対する速さの倍率";
     times_as_fast: "{}: times as fast", "{}: 速さの倍率";
@@ -42,12 +42,13 @@ words! {
     from_to: "{} from {} to {}", "{} は {} から {}";
     logarithmic: "{} (logarithmic)", "{}（対数）";
     sweep_caption: "{}: {} by {}, median with 95 % interval", "{}: {}（{} ごと）、中央値と 95 % 区間";
+    any_value: "any", "指定なし";
     knee: "knee", "頭打ちの点 (knee)";
     fit: "fit", "当てはめ";
-    lines_caption: "{}: where more brings no more, and what limited", "{}: どこで頭打ちになり、何が制限したか";
+    lines_caption: "{}: knee, fit and limits", "{}: 頭打ちの点、当てはめ、制限要因";
     more_at_edge: "not reached up to {}", "{} までは頭打ちにならず";
     at_share: "{} ({} of the best)", "{}（最良の {}）";
-    limits: "what limited", "制限要因";
+    limits: "limited by", "制限要因";
     published: "Published figures beside this machine's", "公表値とこのマシンの測定値";
     published_caption: "As published, and here", "公表値とここでの測定値";
     published_title: "As published", "公表値";
@@ -62,35 +63,39 @@ words! {
     median: "{}, median [95 %]", "{}、中央値 [95 % 区間]";
     mean: "mean", "平均";
     deviation: "std. dev.", "標準偏差";
+    least: "min", "最小";
+    most: "max", "最大";
+    gain: "against {}", "{} との比較";
     real: "real, s", "実時間 (real), 秒";
     user: "user, s", "user 時間, 秒";
     sys: "sys, s", "sys 時間, 秒";
+    concurrency: "effective concurrency", "実効並列度";
     cpu_gb: "CPU s per GB", "1 GB あたりの CPU 秒";
     cpu_files: "CPU s per 1,000 files", "1,000 ファイルあたりの CPU 秒";
     memory: "memory, peak", "最大メモリ";
     runs: "runs", "測定回数";
     failed: "failed", "失敗";
     outliers: "outliers (blocks)", "外れ値 (ブロック)";
-    cells_caption: "Every setting that was measured", "測定したすべての設定";
+    cells_caption: "Every setting", "測定したすべての設定";
     all_settings: "All settings", "すべての設定";
-    controls: "Controls: the same against itself", "対照 (A/A): 同じもの同士の比較";
-    controls_caption: "A/A controls; no difference should be claimed here", "A/A 対照。ここで差が出てはならない";
-    noise: "Noise: differences below {} could not be told apart here.", "ノイズ: {} 未満の差はここでは見分けられません。";
-    no_controls: "There was none: nothing says what differences mean nothing.", "対照はありません。どの程度の差が無意味かは分かりません。";
+    controls: "A/A controls", "対照 (A/A): 同じもの同士の比較";
+    controls_caption: "The same setting measured twice; any difference is noise", "同じ設定を 2 系列で測定したもの。差はすべて誤差";
+    noise: "Noise: differences below {} are not significant here.", "ノイズ: {} 未満の差は有意ではありません。";
+    no_controls: "No A/A control was run, so the noise is unknown.", "対照 (A/A) を測定していないため、ノイズの大きさは不明です。";
     ratio: "ratio [95 %]", "比 [95 % 区間]";
     claim: "claim", "判定";
     pairs: "pairs", "組";
     faster: "faster", "速い";
     slower: "slower", "遅い";
     same: "within 2 %", "差は 2 % 以内";
-    unclear: "cannot be told", "判定できない";
+    unclear: "within noise", "誤差の範囲";
     proofs: "Counter-experiments", "反証実験";
-    proofs_caption: "One thing changed, everything else as before", "一つだけ変え、他はそのままにした実験";
-    no_proofs: "None was made.", "行っていません。";
+    proofs_caption: "One condition changed, everything else unchanged", "条件を 1 つだけ変えた実験";
+    no_proofs: "None.", "行っていません。";
     changed: "changed", "変えたもの";
     elasticity: "elasticity [95 %]", "弾力性 [95 % 区間]";
     follows: "what follows", "分かること";
-    elasticity_means: "Elasticity: 1 where speed follows the resource wholly, 0 where not at all.", "弾力性: 速さが資源に完全に従えば 1、まったく従わなければ 0。";
+    elasticity_means: "Elasticity: 1 where speed is proportional to the resource, 0 where it does not depend on it.", "弾力性: 速さが資源に完全に従えば 1、まったく従わなければ 0。";
     load: "Load", "負荷";
     load_title: "All runs, one after the other", "すべての測定（実行順）";
     load_label: "seconds of measured time; pauses between runs are cut out", "測定時間（秒）。測定の間の休止は省略";
@@ -105,7 +110,7 @@ words! {
     operations_panel: "Disk operations", "ディスクの操作数";
     network_panel: "Network", "ネットワーク";
     runs_panel: "Runs", "測定";
-    cursor: "Point at the picture, or focus it and use the arrow keys, to read the numbers.", "図を指すか、フォーカスして矢印キーを使うと数値が読めます。";
+    cursor: "Hover over the chart, or focus it and use the arrow keys, to read values.", "図を指すか、フォーカスして矢印キーを使うと数値が読めます。";
     raw_runs: "Raw runs", "すべての測定値";
     raw_caption: "Every run in the order in which it was made, warm-ups and failures included", "実行順のすべての測定（ウォームアップと失敗を含む）";
     raw_some: "The first {} of {} runs; all of them: --format csv", "{2} 回のうち最初の {1} 回。全部は --format csv";
@@ -126,7 +131,7 @@ words! {
     command: "command", "コマンド";
     conditions: "conditions", "条件";
     machine: "Machine", "マシン";
-    machine_caption: "What it was measured on", "測定に使ったマシン";
+    machine_caption: "The machine of the measurements", "測定に使ったマシン";
     property: "property", "項目";
     cpu: "CPU", "CPU の型番";
     cpus: "CPUs usable / on", "使える CPU / 稼働 CPU";
@@ -139,7 +144,7 @@ words! {
     version: "version", "バージョン";
     path: "path", "パス";
     data: "Data", "データ";
-    data_caption: "What was moved", "動かしたデータ";
+    data_caption: "Data sets", "データセット";
     name: "name", "名前";
     files: "files", "ファイル数";
     bytes: "bytes", "バイト数";
@@ -152,11 +157,11 @@ words! {
     at_twice: "{}; predicts {} at {}", "{}。予測は {}（{}）";
     whole_group: "all settings", "全設定";
     compared: "{} side by side", "{} の比較";
-    needs: "Which for which need", "用途別の選び方";
+    needs: "Best choice by need", "用途別の選び方";
     need: "{}: {} ({})", "{}: {}（{}）";
-    need_unsure: "{}: {}, but the runs do not tell it from the next ({})", "{}: {}。ただし次点との差は断定できません（{}）";
-    changed_conclusions: "What changes between them", "変わる結論";
-    same_conclusions: "What is the same", "変わらない結論";
+    need_unsure: "{}: {}, within noise of the next ({})", "{}: {}。ただし 2 位との差は誤差の範囲です（{}）";
+    changed_conclusions: "Conclusions that change", "変わる結論";
+    same_conclusions: "Conclusions that stay the same", "変わらない結論";
     study_caption: "{}: medians of {}, {}; in brackets: how fast, where {} is 100 %", "{}: {} の中央値、{}。括弧内は {} を 100 % とした速さ";
     rows_caption: "Every setting: median with 95 % interval, mean, and how many times as fast as {}", "すべての設定: 中央値と 95 % 区間、平均、{} に対する速さの倍率";
     side_median: "{}: median [95 %]", "{}: 中央値 [95 % 区間]";
@@ -174,13 +179,14 @@ words! {
 }
 
 impl Words {
-    /// The word for a group, which may have no name.
+    /// Word for a group, which may be unnamed.
     pub(super) fn group<'a>(&'a self, group: &'a str) -> &'a str {
         if group.is_empty() { self.whole_group } else { group }
     }
 }
 
-/// Puts parts into a pattern: `{}` takes the next one, `{1}` the first. Parts are taken as they are.
+/// Inserts arguments into a pattern: `{}` takes the next one, `{1}` the first. Arguments are inserted
+/// verbatim.
 pub(super) fn with(pattern: &str, parts: &[&str]) -> String {
     let (mut out, mut rest, mut next) = (String::new(), pattern, 0);
     while let Some((before, after)) = rest.split_once('{') {
@@ -204,7 +210,7 @@ mod tests {
             assert!(!en.is_empty() && !ja.is_empty(), "{name}");
             assert!(ja.chars().any(|c| c > '\u{2e7f}'), "{name} is not Japanese: {ja}");
             assert!(en.chars().all(|c| c < '\u{2e7f}'), "{name} is not English: {en}");
-            // Both take the same parts.
+            // Both take the same arguments.
             assert_eq!(en.matches('{').count(), ja.matches('{').count(), "{name}");
         }
         assert_eq!(Lang::of_code("ja"), Some(Lang::Ja));

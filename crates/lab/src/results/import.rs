@@ -1,5 +1,5 @@
-//! Results of other programs: the JSON of hyperfine and of fio, as a folder of ours would have them.
-//! What they do not say (order, load, checks) stays empty.
+//! Imports results of other programs: the JSON of hyperfine and of fio. Missing facts (order, load, checks)
+//! stay empty.
 
 use super::{Cell, End, Header, Machine, Results, Run, SCHEMA};
 use crate::campaign::run::fio_jobs;
@@ -7,12 +7,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Reads the JSON of hyperfine (`--export-json`) or fio (`--output-format=json`); several files of
-/// one kind are one campaign, in which the same setting may come again. Each comes with the name
-/// that errors shall give it.
+/// Parses the JSON of hyperfine (`--export-json`) or fio (`--output-format=json`). Several files of one kind
+/// form one campaign, in which settings may be repeated. Each file comes with its name for errors.
 ///
 /// # Errors
-/// A sentence that names the file: it is neither, or lacks what is needed; or kinds are mixed.
+/// A message with the file name: unknown format, missing fields, or mixed kinds.
 pub fn import(name: &str, start: &str, files: &[(String, String)]) -> Result<Results, String> {
     let mut results = Results {
         header: Header {
@@ -52,7 +51,7 @@ pub fn import(name: &str, start: &str, files: &[(String, String)]) -> Result<Res
     Ok(results)
 }
 
-/// The cell that is like this one but for its number; a new one where there is none.
+/// Cell equal to `wanted` except for its id; added if there is none.
 fn cell(results: &mut Results, mut wanted: Cell) -> u32 {
     let cells = &mut results.header.cells;
     for known in cells.iter() {
@@ -67,7 +66,7 @@ fn cell(results: &mut Results, mut wanted: Cell) -> u32 {
     id
 }
 
-/// Adds a run behind those of its cell.
+/// Adds a run after those of its cell.
 fn push(results: &mut Results, run: Run) {
     let before = results.runs.iter().filter(|known| known.cell == run.cell).count();
     let block = u32::try_from(before).unwrap_or(u32::MAX);
@@ -106,7 +105,7 @@ fn hyperfine(file: &str, value: Value, results: &mut Results) -> Result<(), Stri
         });
         let mut series = one.command.clone();
         if let Some((name, _)) = &swept {
-            // The same command over a parameter is one line of a picture.
+            // The same command over a parameter is one line of a chart.
             let value = one.parameters.get(name).map_or("", String::as_str);
             series = hole(&series, value, name);
             results.header.x_name.get_or_insert_with(|| name.clone());
@@ -137,7 +136,7 @@ fn hyperfine(file: &str, value: Value, results: &mut Results) -> Result<(), Stri
                     problem,
                     exit_code,
                     wall_s,
-                    // It has only the means of these.
+                    // hyperfine exports only the means of these.
                     user_s: one.user,
                     sys_s: one.system,
                     rss_bytes_max: one.memory_usage_byte.get(at).copied().unwrap_or(0),
@@ -149,7 +148,7 @@ fn hyperfine(file: &str, value: Value, results: &mut Results) -> Result<(), Stri
     Ok(())
 }
 
-/// A command with `{name}` where the value stands as a word of its own.
+/// Replaces a value in a command by `{name}`, if it is a separate word.
 fn hole(command: &str, value: &str, name: &str) -> String {
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '.' || c == '_');
     let mut out = String::new();
@@ -173,7 +172,7 @@ fn fio(file: &str, value: &Value, results: &mut Results) -> Result<(), String> {
     let mut options: BTreeMap<String, String> = BTreeMap::new();
     let add = |options: &mut BTreeMap<String, String>, from: Option<&Value>| {
         for (name, value) in from.and_then(Value::as_object).into_iter().flatten() {
-            // Where files are is nobody's business.
+            // Paths are private.
             if !["filename", "directory"].contains(&name.as_str()) {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 options.insert(name.clone(), text);

@@ -1,34 +1,34 @@
-//! What programs printed of a run, beside the numbers that were taken from it: one file for each
-//! run, in a folder for each block, so that programs which read fio's JSON find each setting once
-//! there.
+//! Output of runs, kept beside the extracted metrics: one file per run, in a folder per block, so that
+//! programs which read fio's JSON find each setting once per folder.
 
 use super::Run;
-use super::store::cannot;
+use hakobu_core::error::{Cause, quoted};
+use hakobu_sys::close;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// The folder, in one of results.
+/// Name of the folder inside a results folder.
 pub(super) const FOLDER: &str = "outputs";
-/// Follows the block where the cell is a control: it has the settings of another one.
+/// Suffix of a block's folder for controls, which repeat the settings of another cell.
 const CONTROL: &str = "-control";
 
-/// Keeps the output of a run.
+/// Saves the output of a run.
 ///
 /// # Errors
-/// A sentence.
+/// A message.
 pub(super) fn keep(folder: &Path, run: &Run, is_control: bool, text: &str) -> Result<(), String> {
     let control = if is_control { CONTROL } else { "" };
     let block = folder.join(FOLDER).join(format!("{}{control}", run.block));
     fs::create_dir_all(&block).map_err(|error| cannot("make", &block, error))?;
     let path = block.join(format!("{}.json", run.cell));
-    fs::write(&path, text).map_err(|error| cannot("write", &path, error))
+    close::write(&path, text).map_err(|error| cannot("write", &path, error))
 }
 
-/// Removes what was kept, if there is any.
+/// Removes saved outputs, if there are any.
 ///
 /// # Errors
-/// A sentence: there is something else in it, which stays.
+/// A message: other files are in the folder, which stay.
 pub(super) fn remove(folder: &Path) -> Result<(), String> {
     let all = folder.join(FOLDER);
     for block in entries(&all)? {
@@ -45,15 +45,21 @@ pub(super) fn remove(folder: &Path) -> Result<(), String> {
     }
 }
 
-/// The first entry that does not belong here.
+/// First entry that is not a saved output.
 ///
 /// # Errors
-/// A sentence.
-pub(super) fn stranger(folder: &Path) -> Result<Option<PathBuf>, String> {
-    for block in entries(&folder.join(FOLDER))? {
+/// A message.
+pub(super) fn foreign_entry(folder: &Path) -> Result<Option<PathBuf>, String> {
+    let all = folder.join(FOLDER);
+    if all.is_symlink() {
+        return Ok(Some(all));
+    }
+    for block in entries(&all)? {
         let name = block.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let number = name.strip_suffix(CONTROL).unwrap_or(&name);
-        if !block.is_dir() || number.parse::<u32>().is_err() {
+        // Symbolic links are not followed.
+        let is_folder = block.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        if !is_folder || number.parse::<u32>().is_err() {
             return Ok(Some(block));
         }
         if let Some(other) = entries(&block)?.into_iter().find(|file| !is_ours(file)) {
@@ -68,11 +74,18 @@ fn is_ours(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "json") && stem.parse::<u32>().is_ok()
 }
 
-/// The entries of a folder; none if it is not there.
+/// Entries of a folder; none if it does not exist.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
     match fs::read_dir(folder) {
-        Ok(entries) => Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).collect()),
+        Ok(entries) => entries
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<Result<_, _>>()
+            .map_err(|error| cannot("read", folder, error)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(cannot("read", folder, error)),
     }
+}
+
+pub(super) fn cannot(what: &str, path: &Path, error: io::Error) -> String {
+    format!("cannot {what} {}: {}", quoted(path), Cause::System(error))
 }

@@ -1,25 +1,43 @@
-//! Reads a folder of results. What a stop left half written at the end is passed over; anything else
-//! that cannot be understood is an error with its file and line.
+//! Reads a results folder. An incomplete last line is ignored; other malformed lines are errors with file and
+//! line.
 
 use super::{Curves, Header, Line, Results, SCHEMA};
-use hakobu_transfer::error::{Cause, quoted};
+use hakobu_core::error::{Cause, quoted};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The file of runs in a folder of results.
+/// File of runs.
 pub const RUNS_FILE: &str = "results.jsonl";
-/// The file of load curves.
+/// File of load curves.
 pub const CURVES_FILE: &str = "samples.jsonl";
 
-/// The results in `path`: a folder, or the file of runs in it.
+/// Reads the results in `path`: a folder, or its file of runs.
 ///
 /// # Errors
-/// A sentence that names the file, and the line where it is one: it cannot be read, is no file of
-/// results, is of a newer program, or speaks of cells that it does not have.
+/// A message with file and line: unreadable, not a results file, written by a newer program, or a reference
+/// to an unknown cell.
 pub fn read(path: &Path) -> Result<Results, String> {
-    let folder = if path.is_file() { path.parent().unwrap_or(path) } else { path };
+    read_counted(path, &|_| {})
+}
+
+/// Total bytes of the files that [`read`] reads; missing files count 0.
+pub fn bytes_of(path: &Path) -> u64 {
+    let files = [RUNS_FILE, CURVES_FILE].map(|file| folder_of(path).join(file).metadata());
+    files.iter().flatten().map(|meta| meta.len()).sum()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    if path.is_file() { path.parent().unwrap_or(path) } else { path }
+}
+
+/// Like [`read`], and passes the bytes of each parsed line to `counted`.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_counted(path: &Path, counted: &dyn Fn(u64)) -> Result<Results, String> {
+    let folder = folder_of(path);
     let runs = folder.join(RUNS_FILE);
     let text = std::fs::read(&runs).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound if folder.is_dir() => {
@@ -33,21 +51,30 @@ pub fn read(path: &Path) -> Result<Results, String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(cannot_read(&curves, error)),
     };
-    parse((&runs, &text), (&curves, &samples))
+    parse_counted((&runs, &text), (&curves, &samples), counted)
 }
 
 fn cannot_read(path: &Path, error: io::Error) -> String {
     format!("cannot read {}: {}", quoted(path), Cause::System(error))
 }
 
-/// The results in the text of both files, with the names that errors shall give them.
+/// Parses the text of both files, given with their names for errors.
 ///
 /// # Errors
 /// As [`read`].
 pub fn parse(runs: (&Path, &[u8]), curves: (&Path, &[u8])) -> Result<Results, String> {
+    parse_counted(runs, curves, &|_| {})
+}
+
+fn parse_counted(
+    runs: (&Path, &[u8]),
+    curves: (&Path, &[u8]),
+    counted: &dyn Fn(u64),
+) -> Result<Results, String> {
     let mut results = Results::default();
     let mut has_header = false;
     for (number, line) in lines(runs.1) {
+        counted(line.bytes);
         let at = || Place { file: runs.0.to_owned(), line: number };
         if !has_header {
             results.header = header(line.text).map_err(|why| at().say(&why))?;
@@ -60,7 +87,7 @@ pub fn parse(runs: (&Path, &[u8]), curves: (&Path, &[u8])) -> Result<Results, St
             Some(Line::Run(run)) => {
                 known(&results.header, run.cell).map_err(|why| at().say(&why))?;
                 results.runs.push(*run);
-                // It went on after an end.
+                // The campaign was resumed after an end.
                 results.end = None;
             }
             Some(Line::Experiment(experiment)) => {
@@ -74,6 +101,7 @@ pub fn parse(runs: (&Path, &[u8]), curves: (&Path, &[u8])) -> Result<Results, St
         return Err(format!("{} is empty", quoted(runs.0)));
     }
     for (number, line) in lines(curves.1) {
+        counted(line.bytes);
         let at = || Place { file: curves.0.to_owned(), line: number };
         let Some(curve) =
             understand::<Curves>(&line, b"{\"cell\":").map_err(|why| at().say(&why))?
@@ -100,22 +128,24 @@ impl Place {
 /// One line of a file.
 struct Text<'a> {
     text: &'a [u8],
-    /// It has its line end. Only the last one may lack it: then it may be half a line.
+    /// Length including the newline.
+    bytes: u64,
+    /// True if it ends with a newline. Only the last line may lack it and be incomplete.
     is_whole: bool,
 }
 
-/// Lines with their numbers from 1, without empty ones.
+/// Non-empty lines with their numbers from 1.
 fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Text<'_>)> {
     let all = text.split_inclusive(|byte| *byte == b'\n').enumerate();
     let each = all.map(|(i, line)| {
         let is_whole = line.ends_with(b"\n");
-        (i + 1, Text { text: line.trim_ascii(), is_whole })
+        (i + 1, Text { text: line.trim_ascii(), bytes: line.len() as u64, is_whole })
     });
     each.filter(|(_, line)| !line.text.is_empty())
 }
 
-/// What a line says. `None` for the half of one at the end of the file. Where a campaign went on
-/// after a stop, a whole line may stand right behind a half one: it begins with `start`.
+/// Parses a line. `None` for an incomplete last line. After an interruption a complete line may follow an
+/// incomplete one directly; it begins with `start`.
 fn understand<T: DeserializeOwned>(line: &Text<'_>, start: &[u8]) -> Result<Option<T>, String> {
     let why = match serde_json::from_slice(line.text) {
         Ok(value) => return Ok(Some(value)),
@@ -131,14 +161,14 @@ fn understand<T: DeserializeOwned>(line: &Text<'_>, start: &[u8]) -> Result<Opti
     }
 }
 
-/// What the parser says, with the column alone: it has seen one line only.
+/// Message of the parser with the column only, because it sees a single line.
 fn said(why: &serde_json::Error) -> String {
     let text = why.to_string();
     let what = text.split(" at line ").next().unwrap_or_default();
     if why.column() > 0 { format!("{what} (column {})", why.column()) } else { what.to_owned() }
 }
 
-/// The first line. Which schema it has is looked at first: a newer one may differ in anything else.
+/// Parses the header. The schema is checked first: newer ones may differ in everything else.
 fn header(line: &[u8]) -> Result<Header, String> {
     #[derive(Deserialize)]
     struct First {
@@ -235,11 +265,11 @@ mod tests {
             let samples = curve.clone() + &curve[..cut.min(curve.len() - 2)];
             let results = parsed(&text, &samples).unwrap();
             assert_eq!((results.runs.len(), results.curves.len()), (1, 1), "{cut}");
-            // It went on right behind it.
+            // The campaign was resumed directly after the incomplete line.
             let results = parsed(&(text + &run_line(1, 8)), &(samples + &curve_line(1))).unwrap();
             assert_eq!((results.runs[1].block, results.curves[1].cell), (8, 1), "{cut}");
         }
-        // A whole line without its end is a line.
+        // A complete line without a newline is accepted.
         let results = parsed(&(header_line() + run.trim_end()), "").unwrap();
         assert_eq!(results.runs.len(), 1);
     }

@@ -1,17 +1,18 @@
-//! A folder of results: made, gone on with after a stop, listed, removed. Lines are only ever
-//! appended, each written whole, so that whatever stops the program, what was measured stays.
+//! Results folders: create, resume, list, remove. Lines are only appended, each in one write, so that
+//! measurements survive any interruption.
 
+use super::outputs::{self, cannot};
 use super::read::{CURVES_FILE, RUNS_FILE, read};
-use super::{Curves, End, Header, Line, Run, SCHEMA, outputs};
-use hakobu_transfer::error::{Cause, quoted};
+use super::{Curves, End, Header, Line, Run, SCHEMA};
+use hakobu_core::error::quoted;
 use serde::Serialize;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// What runs at the moment, while something does: for whoever finds the folder after a crash.
+/// File of running process groups, for cleanup after a crash.
 pub const RUNNING_FILE: &str = "running";
-/// Files that a folder of results may hold besides; made from it, or by whoever keeps it.
+/// Further files that a results folder may contain.
 const MADE_FROM_IT: [&str; 7] = [
     "campaign.toml",
     "report.html",
@@ -22,7 +23,7 @@ const MADE_FROM_IT: [&str; 7] = [
     RUNNING_FILE,
 ];
 
-/// A folder that results are written to. Nobody else writes to it as long as this is there.
+/// A results folder that is open for writing, locked against other processes.
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
@@ -34,12 +35,11 @@ pub struct Store {
 }
 
 impl Store {
-    /// Begins results in a folder, which is made; or goes on where they stopped, if the folder has
-    /// results of the same campaign. `now` is the time, RFC 3339.
+    /// Creates a results folder, or resumes one of the same campaign. `now` is the time, RFC 3339.
     ///
     /// # Errors
-    /// A sentence: it cannot be written; it holds something else, or another campaign's results;
-    /// another process writes to it.
+    /// A message: it cannot be written, contains other files or another campaign's results, or is locked by
+    /// another process.
     pub fn open(folder: &Path, header: &Header, now: &str) -> Result<Store, String> {
         std::fs::create_dir_all(folder).map_err(|error| cannot("make", folder, error))?;
         let path = folder.join(RUNS_FILE);
@@ -60,12 +60,23 @@ impl Store {
             Err(TryLockError::WouldBlock) => {
                 return Err(format!("another hakobu writes to {}", quoted(folder)));
             }
-            // A file system without locks: nobody can know.
+            // The file system does not support locks.
             Err(TryLockError::Error(_)) => {}
+        }
+        // An incomplete first line counts as new.
+        let is_begun = is_cut_header(&mut results).map_err(|error| cannot("read", &path, error))?;
+        // Check the folder before truncating: it may contain foreign files.
+        let goes_on = !is_new && !is_begun;
+        if goes_on {
+            same(&read(folder)?.header, header).map_err(|why| {
+                format!("{} holds other results: {why}; give a new folder", quoted(folder))
+            })?;
         }
         let mut samples = append(&folder.join(CURVES_FILE))?;
         cut_half_line(&mut results).map_err(|error| cannot("repair", &path, error))?;
-        cut_half_line(&mut samples).map_err(|error| cannot("repair", folder, error))?;
+        if goes_on {
+            cut_half_line(&mut samples).map_err(|error| cannot("repair", folder, error))?;
+        }
         let mut store = Store {
             folder: folder.to_owned(),
             results,
@@ -74,15 +85,11 @@ impl Store {
             ended: None,
             elapsed_s: 0.0,
         };
-        // Stopped before its first line was whole, it is new as well.
-        if is_new || store.results.metadata().is_ok_and(|meta| meta.len() == 0) {
+        if !goes_on {
             store.append(&Line::Header(Box::new(header.clone())))?;
             return Ok(store);
         }
         let known = read(folder)?;
-        same(&known.header, header).map_err(|why| {
-            format!("{} holds other results: {why}; give a new folder", quoted(folder))
-        })?;
         let ends = known.runs.iter().map(|run| run.at_s + run.wall_s);
         store.elapsed_s = ends.chain(known.end.iter().map(|end| end.took_s)).fold(0.0, f64::max);
         store.runs = known.runs;
@@ -91,17 +98,17 @@ impl Store {
         Ok(store)
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Runs that were there already.
+    /// Number of runs that existed when it was opened.
     pub fn runs_before(&self) -> usize {
         self.runs.len()
     }
 
-    /// Hands over the runs that were there already.
+    /// Takes the runs that existed when it was opened.
     pub fn take_runs(&mut self) -> Vec<Run> {
         std::mem::take(&mut self.runs)
     }
@@ -111,16 +118,16 @@ impl Store {
         self.ended.clone()
     }
 
-    /// Seconds that it took before it stopped.
+    /// Duration before the last interruption, seconds.
     pub fn elapsed_s(&self) -> f64 {
         self.elapsed_s
     }
 
-    /// Writes down a run and its curves. A run may lack its curves after a crash, curves never
-    /// their run.
+    /// Appends a run and its curves. After a crash a run may lack its curves, but curves never lack their
+    /// run.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message.
     pub fn run(&mut self, run: &Run, curves: Option<&Curves>) -> Result<(), String> {
         self.append(&Line::Run(Box::new(run.clone())))?;
         match curves {
@@ -130,27 +137,27 @@ impl Store {
         }
     }
 
-    /// Keeps what a run printed. `is_control`: its cell is one.
+    /// Saves the output of a run. `is_control`: its cell is a control.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message.
     pub fn keep(&self, run: &Run, is_control: bool, output: &str) -> Result<(), String> {
         outputs::keep(&self.folder, run, is_control, output)
     }
 
-    /// Writes down a line that is no run.
+    /// Appends a line other than a run.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message.
     pub fn append(&mut self, line: &Line) -> Result<(), String> {
         write_line(&mut self.results, line)
             .map_err(|error| cannot("write", &self.folder.join(RUNS_FILE), error))
     }
 
-    /// Writes down that it is whole, and waits until all of it is on the device.
+    /// Appends the end, and syncs the files to the device.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message.
     pub fn end(&mut self, end: &End) -> Result<(), String> {
         self.append(&Line::End(end.clone()))?;
         let synced = self.samples.sync_data().and_then(|()| self.results.sync_data());
@@ -158,14 +165,24 @@ impl Store {
     }
 }
 
-/// In one call, so that no reader sees half of it, and a stop leaves at most the last one cut.
+/// One write call, so that no reader sees part of a line, and an interruption cuts the last line at most.
 fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
     file.write_all(&text)
 }
 
-/// Removes what stands behind the last line end.
+/// True if a file is empty or holds only part of a header.
+fn is_cut_header(file: &mut File) -> io::Result<bool> {
+    /// Start of a [`Line::Header`].
+    const START: &[u8] = b"{\"line\":\"header\"";
+    let mut text = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_end(&mut text)?;
+    Ok(!text.contains(&b'\n') && (START.starts_with(&text) || text.starts_with(START)))
+}
+
+/// Truncates the file after its last newline.
 fn cut_half_line(file: &mut File) -> io::Result<()> {
     let mut text = Vec::new();
     file.seek(SeekFrom::Start(0))?;
@@ -174,14 +191,10 @@ fn cut_half_line(file: &mut File) -> io::Result<()> {
     if whole < text.len() { file.set_len(whole as u64) } else { Ok(()) }
 }
 
-pub(super) fn cannot(what: &str, path: &Path, error: io::Error) -> String {
-    format!("cannot {what} {}: {}", quoted(path), Cause::System(error))
-}
-
-/// Whether a campaign is the one whose header is there.
+/// Checks that two headers are of the same campaign.
 ///
 /// # Errors
-/// What differs.
+/// The difference.
 fn same(there: &Header, wanted: &Header) -> Result<(), String> {
     let differs = |what: &str, there: &str, wanted: &str| {
         (there != wanted)
@@ -224,7 +237,7 @@ fn same(there: &Header, wanted: &Header) -> Result<(), String> {
     found.map_or(Ok(()), Err)
 }
 
-/// A command without the numbers of ports on this machine: servers get free ones each time.
+/// Removes port numbers of this machine from a command: servers get free ones each time.
 fn without_ports(command: &str) -> String {
     let mut out = String::with_capacity(command.len());
     let mut rest = command;
@@ -240,38 +253,49 @@ fn without_ports(command: &str) -> String {
     out + rest
 }
 
-/// The first entry of a folder that a test picks.
+/// First entry of a folder that `picks` accepts.
 fn first_entry(folder: &Path, picks: impl Fn(&str) -> bool) -> Result<Option<String>, String> {
     let entries = std::fs::read_dir(folder).map_err(|error| cannot("read", folder, error))?;
-    let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().display().to_string()));
-    Ok(names.filter(|name| picks(name)).min())
+    let names = entries.map(|entry| Ok(entry?.file_name().display().to_string()));
+    let names: Vec<String> =
+        names.collect::<io::Result<_>>().map_err(|error| cannot("read", folder, error))?;
+    Ok(names.into_iter().filter(|name| picks(name)).min())
 }
 
-/// A folder of results in few words.
+/// Overview of a results folder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listed {
-    /// Where it is.
+    /// Path of the folder.
     pub folder: PathBuf,
-    /// The campaign's name.
+    /// Name of the campaign.
     pub name: String,
-    /// When it began, RFC 3339.
+    /// Start time, RFC 3339.
     pub start: String,
-    /// Its cells.
+    /// Number of cells.
     pub cells: usize,
-    /// Runs that count.
+    /// Number of runs that count.
     pub runs: usize,
-    /// Runs that failed, warm-ups included.
+    /// Number of failed runs, including warm-ups.
     pub failed: usize,
-    /// Why it ended; `None` where it did not.
+    /// Reason of the end; `None` if it has not ended.
     pub ended: Option<String>,
 }
 
-/// The folders of results in a folder, oldest first, and what is wrong with those that cannot be
-/// read. A folder that is not there has none.
+/// Results folders inside a folder, oldest first, and messages about unreadable ones. Empty if the folder
+/// does not exist.
 pub fn list(within: &Path) -> (Vec<Listed>, Vec<String>) {
     let (mut found, mut wrong) = (Vec::new(), Vec::new());
-    let entries = std::fs::read_dir(within).into_iter().flatten();
-    for folder in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+    let folders = match std::fs::read_dir(within) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries.and_then(|entries| {
+            entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()
+        }),
+    };
+    let folders = folders.unwrap_or_else(|error| {
+        wrong.push(cannot("read", within, error));
+        Vec::new()
+    });
+    for folder in folders {
         if !folder.join(RUNS_FILE).is_file() {
             continue;
         }
@@ -298,10 +322,10 @@ fn look(folder: &Path) -> Result<Listed, String> {
     })
 }
 
-/// Whether a folder may be removed as one of results.
+/// Checks that a folder can be removed as a results folder.
 ///
 /// # Errors
-/// A sentence: it holds no results, or something else besides.
+/// A message: it contains no results, or other files as well.
 pub fn may_remove(folder: &Path) -> Result<(), String> {
     let is_folder = folder.symlink_metadata().is_ok_and(|meta| meta.is_dir());
     if !is_folder {
@@ -314,7 +338,7 @@ pub fn may_remove(folder: &Path) -> Result<(), String> {
     let other = first_entry(folder, |name| !known(name))?;
     let other = match other {
         Some(other) => Some(other),
-        None => outputs::stranger(folder)?.map(|path| path.display().to_string()),
+        None => outputs::foreign_entry(folder)?.map(|path| path.display().to_string()),
     };
     match other {
         Some(other) => {
@@ -324,15 +348,15 @@ pub fn may_remove(folder: &Path) -> Result<(), String> {
     }
 }
 
-/// Removes a folder of results; nothing but files that belong to one.
+/// Removes a results folder; only files that belong to one.
 ///
 /// # Errors
-/// As [`may_remove`], or it cannot be removed.
+/// As [`may_remove`], or a removal failed.
 pub fn remove(folder: &Path) -> Result<(), String> {
     may_remove(folder)?;
     outputs::remove(folder)?;
     let mut names: Vec<&str> = MADE_FROM_IT.to_vec();
-    // Last of all what makes it one: half removed, it can be removed again.
+    // The file of runs last: a partly removed folder can then be removed again.
     names.extend([CURVES_FILE, RUNS_FILE]);
     for name in names {
         let path = folder.join(name);

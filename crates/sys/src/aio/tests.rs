@@ -1,10 +1,10 @@
-//! Asynchronous I/O on a real file: what goes, what comes back, what is refused.
+//! Asynchronous I/O on a real file: transfers, results, rejected operations.
 
 use super::*;
 use crate::blocks;
 use std::path::PathBuf;
 
-/// A file of 64 blocks of 4096 bytes, each of which is full of its number.
+/// A file of 64 blocks of 4096 bytes, each filled with its number.
 fn file(name: &str, write: bool) -> (PathBuf, [OwnedFd; 1]) {
     let path = std::env::temp_dir().join(format!("hakobu-aio-{name}-{}", std::process::id()));
     let content: Vec<u8> = (0..64u8).flat_map(|block| [block; 4096]).collect();
@@ -13,7 +13,7 @@ fn file(name: &str, write: bool) -> (PathBuf, [OwnedFd; 1]) {
     (path, [open])
 }
 
-/// A context, or nothing where this kernel has none.
+/// A context; `None` without kernel support.
 fn context(files: &[OwnedFd]) -> Option<Context<'_>> {
     match Context::new(files, 8, 5000) {
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => None,
@@ -35,7 +35,7 @@ fn blocks_go_and_come() {
             assert!(!context.transfer(slot, block(0, false)) && context.buffer(slot).is_none());
         }
         assert_eq!((context.in_flight(), context.submit().unwrap()), (8, 8));
-        // Three at most, then the rest.
+        // At most three, then the rest.
         context.wait(1, 3, None).unwrap();
         let mut done = Vec::from_iter(std::iter::from_fn(|| context.take()));
         assert!((1..=3).contains(&done.len()));
@@ -69,9 +69,9 @@ fn what_is_out_of_bounds_is_refused_and_errors_come_back() {
     assert!(!context.transfer(8, block(0, false)));
     assert!(!context.transfer(0, Transfer { begin: 905, ..block(0, false) }));
     assert!(!context.transfer(0, Transfer { file: 1, ..block(0, false) }));
-    // Nothing is in flight: there is nothing to wait for.
+    // Nothing is in flight, so there is nothing to wait for.
     assert_eq!((context.wait(1, 1, None).unwrap(), context.take()), (0, None));
-    // The first cannot even be begun; the others are.
+    // The first one is rejected, the others are submitted.
     assert!(context.transfer(0, block(1, true)) && context.transfer(1, block(64, false)));
     assert!(context.transfer(2, Transfer { offset: 63 * 4096 + 96, ..block(0, false) }));
     assert_eq!(context.submit().unwrap(), 3);
@@ -82,7 +82,7 @@ fn what_is_out_of_bounds_is_refused_and_errors_come_back() {
     }
     done.sort_unstable();
     assert_eq!(done, [(0, -i64::from(libc::EBADF)), (1, 0), (2, 4000)]);
-    // Not submitted, and never will be.
+    // Never submitted.
     assert!(context.transfer(0, block(1, false)));
     drop(context);
     std::fs::remove_file(path).unwrap();

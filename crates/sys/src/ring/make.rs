@@ -1,49 +1,67 @@
-//! How a ring is made: with as much as this kernel can.
+//! Creates a ring with the best features that this kernel supports.
 
-use super::raw::{self, Parameters, RingUpdate, feature, register, setup};
 use crate::OwnedFd;
+use io_uring::IoUring;
+use io_uring::squeue::Flags;
 use rustix::fd::AsRawFd;
 use rustix::fs::FileType;
 use rustix::io::{Errno, ReadWriteFlags};
 use std::io::{Error, IoSliceMut, Result};
+use std::os::fd::RawFd;
 
-/// How a ring is made.
+/// Settings of a ring.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Buffers, and operations that can be in flight at a time.
+    /// Number of buffers, and of operations in flight.
     pub depth: u32,
-    /// Bytes of a buffer.
+    /// Bytes per buffer.
     pub buffer_bytes: usize,
-    /// The kernel maps the buffers once, not for each operation (IORING_REGISTER_BUFFERS).
+    /// Register the buffers, so that the kernel maps them once (IORING_REGISTER_BUFFERS).
     pub fixed_buffers: bool,
-    /// The kernel looks the files up once (IORING_REGISTER_FILES).
+    /// Register the files, so that the kernel looks them up once (IORING_REGISTER_FILES).
     pub register_files: bool,
 }
 
-/// The best that kernels can, first.
-const FLAGS: [u32; 4] = [
-    setup::SUBMIT_ALL | setup::TASKRUN_FLAG | setup::SINGLE_ISSUER | setup::DEFER_TASKRUN,
-    setup::SUBMIT_ALL | setup::TASKRUN_FLAG | setup::COOP_TASKRUN,
-    setup::SUBMIT_ALL,
-    0,
-];
+/// IORING_REGISTER_RING_FDS and its counterpart (linux/io_uring.h). The library has them only for a
+/// `Submitter`, which would borrow the ring for its lifetime.
+const REGISTER_RING_FDS: u32 = 20;
+const UNREGISTER_RING_FDS: u32 = 21;
 
-/// Makes a ring with room for so many entries.
+/// `struct io_uring_rsrc_update`.
+#[repr(C)]
+#[derive(Default)]
+struct RingUpdate {
+    offset: u32,
+    resv: u32,
+    data: u64,
+}
+
+/// Creates a ring with this number of entries and the best supported flags; also returns whether completions
+/// are deferred until requested.
 ///
 /// # Errors
-/// ENOSYS for a kernel before 5.6, else what io_uring_setup(2) says.
-pub(super) fn set_up(entries: u32) -> Result<(OwnedFd, Parameters)> {
+/// ENOSYS before Linux 5.6, else those of io_uring_setup(2).
+pub(super) fn set_up(entries: u32) -> Result<(IoUring, bool)> {
     let mut refused = Error::from_raw_os_error(libc::ENOSYS);
-    for flags in FLAGS {
-        let mut parameters = Parameters { flags, ..Parameters::default() };
-        match raw::set_up(entries, &mut parameters) {
-            Ok(ring) => {
-                let needed = feature::SINGLE_MMAP | feature::RW_CUR_POS;
-                if parameters.features & needed == needed {
-                    return Ok((ring, parameters));
-                }
+    for attempt in 0..4 {
+        let mut builder = IoUring::builder();
+        if attempt < 3 {
+            builder.setup_submit_all();
+        }
+        match attempt {
+            0 => builder.setup_taskrun_flag().setup_single_issuer().setup_defer_taskrun(),
+            1 => builder.setup_taskrun_flag().setup_coop_taskrun(),
+            _ => &mut builder,
+        };
+        match builder.build(entries) {
+            Ok(ring)
+                if ring.params().is_feature_single_mmap()
+                    && ring.params().is_feature_rw_cur_pos() =>
+            {
+                return Ok((ring, attempt == 0));
             }
-            // An older kernel does not know a flag; or there are too many entries.
+            Ok(_) => {}
+            // An older kernel rejects a flag; or there are too many entries.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refused = error,
             Err(error) => return Err(error),
         }
@@ -51,40 +69,40 @@ pub(super) fn set_up(entries: u32) -> Result<(OwnedFd, Parameters)> {
     Err(refused)
 }
 
-/// Registers the ring with its thread, which spares each call a look-up of the descriptor.
-pub(super) fn register_ring(ring: &OwnedFd) -> Option<i32> {
-    let data = ring.as_raw_fd() as u64;
-    let mut update = RingUpdate { offset: u32::MAX, resv: 0, data };
-    // SAFETY: one update, which the kernel fills.
-    let done = unsafe { raw::register_with(ring, register::RING_FDS, &raw mut update, 1) };
-    (done.ok()? == 1).then_some(update.offset as i32)
+/// Registers the ring with its thread, which saves a descriptor lookup per call.
+pub(super) fn register_ring(ring: RawFd) -> Option<i32> {
+    let mut update = RingUpdate { offset: u32::MAX, resv: 0, data: ring as u64 };
+    (update_ring(ring, REGISTER_RING_FDS, &mut update) == 1).then_some(update.offset as i32)
 }
 
-/// Takes a registered ring back. That it fails only keeps the ring until its thread ends.
-pub(super) fn unregister_ring(ring: &OwnedFd, number: i32) {
+/// Unregisters the ring. On failure it stays registered until its thread ends.
+pub(super) fn unregister_ring(ring: RawFd, number: i32) {
     let mut update = RingUpdate { offset: number as u32, ..RingUpdate::default() };
-    let opcode = register::UNREGISTER_RING_FDS;
-    // SAFETY: one update.
-    let _ = unsafe { raw::register_with(ring, opcode, &raw mut update, 1) };
+    update_ring(ring, UNREGISTER_RING_FDS, &mut update);
 }
 
-/// What entries say of each file: its descriptor, or its number if they are registered, and flags.
-pub(super) fn handles(files: &[OwnedFd], registered: bool) -> Vec<(i32, u8)> {
+fn update_ring(ring: RawFd, opcode: u32, update: &mut RingUpdate) -> i64 {
+    // SAFETY: one update, which the kernel reads and fills in before the call returns.
+    unsafe { libc::syscall(libc::SYS_io_uring_register, ring, opcode, &raw mut *update, 1) }
+}
+
+/// Files as used in entries: a descriptor, or an index if registered, with flags.
+pub(super) fn handles(files: &[OwnedFd], registered: bool) -> Vec<(i32, Flags)> {
     let handle = |(number, file): (usize, &OwnedFd)| match registered {
-        true => (number as i32, raw::FIXED_FILE),
-        false => (file.as_raw_fd(), 0),
+        true => (number as i32, Flags::FIXED_FILE),
+        false => (file.as_raw_fd(), Flags::empty()),
     };
     files.iter().enumerate().map(handle).collect()
 }
 
-/// Whether what is submitted is done by a worker thread of the kernel while this one goes on:
-/// every file always waits, and there is another CPU for the worker.
+/// True if submitted operations run on a kernel worker thread concurrently: every file always blocks, and
+/// there is another CPU.
 pub(super) fn has_worker(files: &[OwnedFd]) -> bool {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     cpus > 1 && !files.is_empty() && files.iter().all(always_waits)
 }
 
-/// Whether a file or device has no way not to wait (RWF_NOWAIT, preadv2(2)).
+/// True if a file or device does not support non-blocking I/O (RWF_NOWAIT, preadv2(2)).
 fn always_waits(file: &OwnedFd) -> bool {
     let is_file = rustix::fs::fstat(file).is_ok_and(|stat| {
         let kind = FileType::from_raw_mode(stat.st_mode);

@@ -1,10 +1,7 @@
-//! io_uring(7): blocks of files that go while the program goes on. A ring owns the buffers, so that
-//! nobody can touch or free what the kernel works on; the number of a buffer is the name of what is
-//! done with it.
+//! Asynchronous block I/O by io_uring(7). A ring owns its buffers, so that no caller can touch or free memory
+//! that the kernel uses; operations are identified by the number of their buffer.
 
 mod make;
-mod map;
-mod raw;
 #[cfg(test)]
 mod tests;
 mod wait;
@@ -12,65 +9,59 @@ mod wait;
 use crate::OwnedFd;
 use crate::blocks::Transfer;
 use crate::slots::Slots;
+use io_uring::squeue::{Entry, Flags};
+use io_uring::types::{Fd, FsyncFlags};
+use io_uring::{EnterFlags, IoUring, opcode};
 pub use make::Settings;
-use map::Rings;
-use raw::{Entry, enter, feature, operation, register, setup};
 use rustix::fd::AsRawFd;
 use std::io::Result;
 use std::marker::PhantomData;
 
 /// A ring of one thread.
-#[derive(Debug)]
 pub struct Ring<'f> {
-    rings: Rings,
-    ring: OwnedFd,
+    ring: IoUring,
     slots: Slots,
-    /// What an entry says of each file: its descriptor or number, and flags. They stay open for as
-    /// long as the ring lives.
-    handles: Vec<(i32, u8)>,
+    /// Files as used in entries: a descriptor or index, with flags. They stay open for the lifetime of the
+    /// ring.
+    handles: Vec<(i32, Flags)>,
     files: PhantomData<&'f [OwnedFd]>,
     settings: Settings,
-    /// What io_uring_enter(2) is given for the ring: its descriptor, or its number among the
-    /// thread's registered rings, with the flag that says so.
+    /// The ring for io_uring_enter(2): its descriptor, or its index among the thread's registered rings with
+    /// the corresponding flag.
     handle: i32,
-    handle_flags: u32,
-    /// Completions wait for a call that asks for them.
+    handle_flags: EnterFlags,
+    /// True if completions are processed only on request.
     deferred: bool,
     waits_with_timeout: bool,
-    /// Entries that the kernel has not been given yet.
+    /// Entries not submitted yet.
     queued: u32,
-    /// How often completions are looked for before the thread sleeps; 0 is never.
+    /// Number of polls for completions before the thread sleeps; 0 disables polling.
     patience: u32,
 }
 
 impl<'f> Ring<'f> {
-    /// Makes a ring over these files, for the calling thread.
+    /// Creates a ring over these files for the calling thread.
     ///
     /// # Errors
-    /// ENOSYS where the kernel has no io_uring, or one before 5.6; EPERM where it is forbidden
-    /// (seccomp, `kernel.io_uring_disabled`); ENOMEM where RLIMIT_MEMLOCK allows no such buffers.
+    /// ENOSYS without io_uring or before Linux 5.6; EPERM if it is forbidden (seccomp,
+    /// `kernel.io_uring_disabled`); ENOMEM if RLIMIT_MEMLOCK is too small for the buffers.
     pub fn new(files: &'f [OwnedFd], settings: Settings) -> Result<Ring<'f>> {
-        let (ring, parameters) = make::set_up(settings.depth.max(1))?;
+        let (ring, deferred) = make::set_up(settings.depth.max(1))?;
         let slots = Slots::new(settings.depth as usize, settings.buffer_bytes)?;
         if settings.fixed_buffers {
-            let mut vectors = slots.vectors();
-            let (start, count) = (vectors.as_mut_ptr(), vectors.len() as u32);
-            // SAFETY: `count` vectors over memory that the ring owns.
-            unsafe { raw::register_with(&ring, register::BUFFERS, start, count)? };
+            // SAFETY: the vectors refer to memory that lives until all operations have completed.
+            unsafe { ring.submitter().register_buffers(&slots.vectors())? };
         }
         if settings.register_files {
-            let mut numbers: Vec<i32> = files.iter().map(|file| file.as_raw_fd()).collect();
-            let (start, count) = (numbers.as_mut_ptr(), numbers.len() as u32);
-            // SAFETY: `count` descriptors.
-            unsafe { raw::register_with(&ring, register::FILES, start, count)? };
+            let numbers: Vec<i32> = files.iter().map(|file| file.as_raw_fd()).collect();
+            ring.submitter().register_files(&numbers)?;
         }
-        let rings = Rings::new(&ring, &parameters)?;
-        let (handle, handle_flags) = match make::register_ring(&ring) {
-            Some(number) => (number, enter::REGISTERED_RING),
-            None => (ring.as_raw_fd(), 0),
+        let (handle, handle_flags) = match make::register_ring(ring.as_raw_fd()) {
+            Some(number) => (number, EnterFlags::REGISTERED_RING),
+            None => (ring.as_raw_fd(), EnterFlags::empty()),
         };
+        let waits_with_timeout = ring.params().is_feature_ext_arg();
         Ok(Ring {
-            rings,
             ring,
             slots,
             handles: make::handles(files, settings.register_files),
@@ -78,86 +69,95 @@ impl<'f> Ring<'f> {
             settings,
             handle,
             handle_flags,
-            deferred: parameters.flags & setup::DEFER_TASKRUN != 0,
-            waits_with_timeout: parameters.features & feature::EXT_ARG != 0,
+            deferred,
+            waits_with_timeout,
             queued: 0,
             patience: if make::has_worker(files) { wait::PATIENCE_MAX } else { 0 },
         })
     }
 
-    /// A buffer; `None` while it is in flight, or where there is none of that number.
+    /// A buffer; `None` if it is in flight or does not exist.
     #[inline(always)]
     pub fn buffer(&mut self, slot: usize) -> Option<&mut [u8]> {
         self.slots.buffer(slot)
     }
 
-    /// How many operations are queued or in flight, or done but not taken.
+    /// Number of operations that are queued, in flight, or completed but not taken.
     pub fn in_flight(&self) -> usize {
         self.slots.flying()
     }
 
-    /// Queues a block of a buffer. False where the buffer is in flight, or where buffer or file have
-    /// no such place.
+    /// Queues a transfer of a buffer. Returns false if the buffer is in flight, or the range is outside
+    /// buffer or file.
     #[inline(always)]
     pub fn transfer(&mut self, slot: usize, block: Transfer) -> bool {
-        let fixed = self.settings.fixed_buffers;
-        let opcode = match (block.write, fixed) {
-            (false, false) => operation::READ,
-            (false, true) => operation::READ_FIXED,
-            (true, false) => operation::WRITE,
-            (true, true) => operation::WRITE_FIXED,
-        };
         let Some((fd, flags)) = self.file(block.file) else { return false };
-        let (begin, bytes) = (block.begin as usize, block.bytes as usize);
-        let Some(address) = self.slots.send(slot, begin, bytes) else { return false };
-        self.rings.fill(Entry {
-            opcode,
-            flags,
-            fd,
-            offset: block.offset,
-            address: address as u64,
-            bytes: block.bytes,
-            user_data: slot as u64,
-            buffer: if fixed { slot as u16 } else { 0 },
-            ..Entry::default()
-        });
-        self.queued += 1;
-        true
+        let (begin, bytes, offset) = (block.begin as usize, block.bytes, block.offset);
+        let Some(address) = self.slots.send(slot, begin, bytes as usize) else { return false };
+        let (fd, number) = (Fd(fd), slot as u16);
+        let entry = match (block.write, self.settings.fixed_buffers) {
+            (false, false) => opcode::Read::new(fd, address, bytes).offset(offset).build(),
+            (false, true) => {
+                opcode::ReadFixed::new(fd, address, bytes, number).offset(offset).build()
+            }
+            (true, false) => opcode::Write::new(fd, address, bytes).offset(offset).build(),
+            (true, true) => {
+                opcode::WriteFixed::new(fd, address, bytes, number).offset(offset).build()
+            }
+        };
+        self.queue(entry.flags(flags), slot)
     }
 
-    /// Queues fsync(2) of a file, or fdatasync(2) if only `data` matters, under a buffer's number.
-    /// False as for [`transfer`](Self::transfer).
+    /// Queues fsync(2) of a file, or fdatasync(2) if `data`, under a buffer's number. Returns false as for
+    /// [`transfer`](Self::transfer).
     pub fn sync(&mut self, slot: usize, file: u32, data: bool) -> bool {
         let Some((fd, flags)) = self.file(file) else { return false };
         if self.slots.send(slot, 0, 0).is_none() {
             return false;
         }
-        let call_flags = if data { raw::DATASYNC } else { 0 };
-        let (opcode, user_data) = (operation::FSYNC, slot as u64);
-        self.rings.fill(Entry { opcode, flags, fd, call_flags, user_data, ..Entry::default() });
-        self.queued += 1;
-        true
+        let what = if data { FsyncFlags::DATASYNC } else { FsyncFlags::empty() };
+        self.queue(opcode::Fsync::new(Fd(fd)).flags(what).build().flags(flags), slot)
+    }
+
+    /// Queues an entry for a buffer already marked as in flight.
+    #[inline(always)]
+    fn queue(&mut self, entry: Entry, slot: usize) -> bool {
+        // SAFETY: the buffer belongs to the ring and is not touched before its completion is taken.
+        let is_queued =
+            unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) }.is_ok();
+        // There is an entry for each buffer, so the queue is never full.
+        match is_queued {
+            true => self.queued += 1,
+            false => drop(self.slots.complete(slot)),
+        }
+        is_queued
     }
 
     #[inline(always)]
-    fn file(&self, file: u32) -> Option<(i32, u8)> {
+    fn file(&self, file: u32) -> Option<(i32, Flags)> {
         self.handles.get(file as usize).copied()
     }
 
-    /// Takes what is done: the number of its buffer, and what read(2), write(2) or fsync(2) would
-    /// have said, an errno as a negative number.
+    /// Takes a completed operation: number of the buffer, and the result of read(2), write(2) or fsync(2), or
+    /// a negative errno.
     #[inline(always)]
     pub fn take(&mut self) -> Option<(usize, i64)> {
-        let completion = self.rings.take()?;
-        let slot = completion.user_data as usize;
-        self.slots.land(slot);
-        Some((slot, i64::from(completion.result)))
+        let completion = self.ring.completion().next()?;
+        let slot = completion.user_data() as usize;
+        self.slots.complete(slot);
+        Some((slot, i64::from(completion.result())))
+    }
+}
+
+impl std::fmt::Debug for Ring<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Ring").field("slots", &self.slots).finish_non_exhaustive()
     }
 }
 
 impl Drop for Ring<'_> {
     fn drop(&mut self) {
-        // What was never submitted stays so; what is in flight has to land before its memory goes.
+        // Unsubmitted entries are dropped; operations in flight must complete before their memory is freed.
         let unsent = std::mem::take(&mut self.queued) as usize;
         while self.slots.flying() > unsent {
             while self.take().is_some() {}
@@ -166,10 +166,10 @@ impl Drop for Ring<'_> {
             }
         }
         if self.slots.flying() == unsent {
-            self.slots.land_all();
+            self.slots.complete_all();
         }
-        if self.handle_flags & enter::REGISTERED_RING != 0 {
-            make::unregister_ring(&self.ring, self.handle);
+        if self.handle_flags.contains(EnterFlags::REGISTERED_RING) {
+            make::unregister_ring(self.ring.as_raw_fd(), self.handle);
         }
     }
 }

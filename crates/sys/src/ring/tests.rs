@@ -1,11 +1,11 @@
-//! io_uring on a real file: what goes, what comes back, what is refused, and how a ring ends.
+//! io_uring on a real file: transfers, results, rejected operations, and dropping a ring.
 
 use super::*;
 use crate::blocks;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A file of 64 blocks of 4096 bytes, each of which is full of its number.
+/// A file of 64 blocks of 4096 bytes, each filled with its number.
 pub(super) fn file(name: &str) -> (PathBuf, OwnedFd) {
     let path = std::env::temp_dir().join(format!("hakobu-ring-{name}-{}", std::process::id()));
     let content: Vec<u8> = (0..64u8).flat_map(|block| [block; 4096]).collect();
@@ -14,7 +14,7 @@ pub(super) fn file(name: &str) -> (PathBuf, OwnedFd) {
     (path, open)
 }
 
-/// A ring, or nothing where this machine lets nobody have one.
+/// A ring; `None` if this machine does not allow one.
 fn ring(files: &[OwnedFd], fixed_buffers: bool, register_files: bool) -> Option<Ring<'_>> {
     let settings = Settings { depth: 8, buffer_bytes: 5000, fixed_buffers, register_files };
     match Ring::new(files, settings) {
@@ -81,7 +81,7 @@ fn what_is_out_of_bounds_is_refused_and_errors_come_back() {
     assert!(!ring.transfer(0, Transfer { file: 1, ..block(0, false) }));
     assert!(!ring.sync(0, 1, false) && ring.buffer(8).is_none());
     assert_eq!((ring.in_flight(), ring.take()), (0, None));
-    // Nothing is in flight: there is nothing to wait for.
+    // Nothing is in flight, so there is nothing to wait for.
     assert_eq!(ring.wait(1, None).unwrap(), 0);
     assert!(ring.transfer(0, block(1, true)) && ring.transfer(1, block(64, false)));
     let short = Transfer { offset: 63 * 4096 + 96, ..block(0, false) };
@@ -95,7 +95,7 @@ fn what_is_out_of_bounds_is_refused_and_errors_come_back() {
 
 #[test]
 fn waiting_ends_in_time() {
-    // Nobody writes into the pipe: reading it is in flight until the writer goes.
+    // The pipe stays empty: reading it is in flight until the writer is closed.
     let (reader, writer) = std::io::pipe().unwrap();
     let files = [OwnedFd::from(reader)];
     let Some(mut ring) = ring(&files, false, false) else { return };
@@ -117,7 +117,7 @@ fn a_ring_that_goes_waits_for_what_is_in_flight() {
         assert!(ring.transfer(slot, block(slot as u32, false)));
     }
     ring.submit().unwrap();
-    // These are never submitted.
+    // Never submitted.
     for slot in 4..8 {
         ring.buffer(slot).unwrap().fill(99);
         assert!(ring.transfer(slot, block(slot as u32, true)));

@@ -1,20 +1,24 @@
-//! Hard links among the transferred files: the first name of a group is copied, later ones are
-//! linked to it. A name that comes while the first is still being copied waits in the group.
+//! Hard links among the transferred files: the first name of a group is copied, later ones are linked to it. A name
+//! that comes while the first is still being copied waits in the group.
 //!
-//! A group is forgotten when all its names have come; names outside of the transfer keep it. This
-//! is the one structure that grows with the data: about 100 bytes for each open group.
+//! If the target may have one of the names already, a name without a usable target waits for one that has it: linking
+//! to that one moves no content. Remaining names are copied at the end ([`Groups::take_parked`]).
+//!
+//! A group is dropped when all its names have come; names outside of the transfer keep it. This is the one structure
+//! that grows with the data: about 100 bytes for each open group.
 
 use super::node::Node;
-use super::pool::lock;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A name of a group: where its target is (to be).
+/// A name of a group, and where its target is or will be.
 pub struct Member {
     /// The directory.
     pub node: Arc<Node>,
-    /// Which source of it.
+    /// Index of its source directory.
     pub side: usize,
     /// The name in the source.
     pub name: CString,
@@ -23,42 +27,43 @@ pub struct Member {
 }
 
 impl Member {
-    /// The name at the target.
+    /// Returns the name at the target.
     pub fn at_target(&self) -> &CStr {
         self.target_name.as_deref().unwrap_or(&self.name)
     }
 }
 
-/// Where the first name of a group is at the target.
+/// Location of the first name of a group at the target.
 #[derive(Clone)]
 pub struct Leader {
     /// The directory.
     pub node: Arc<Node>,
     /// The name in it.
     pub name: Arc<CStr>,
-    /// Its copy was complete and its source unchanged: sources of later names may go, too.
+    /// Its copy is complete and its source unchanged: sources of later names may be removed, too.
     pub checked: bool,
 }
 
 enum State {
+    /// No name so far has a usable target.
+    Parked(Vec<Member>),
     Copying(Vec<Member>),
     Done(Leader),
 }
 
 struct Group {
     state: State,
-    /// Names that have not come yet.
+    /// Number of names that have not come yet.
     left: u64,
 }
 
-/// What a name of a group has to do.
+/// The role of a name in its group.
 pub enum Role {
-    /// It is the first: copy it, then call [`Groups::finished`].
+    /// First name: copy it, then call [`Groups::finished`].
     First,
-    /// The first is being copied: it was taken into the group and will be handed out by
-    /// `finished`.
+    /// Stored in the group, to be returned by `finished` or `take_parked`.
     Waits,
-    /// The first is there: link to it.
+    /// The first name is at the target: link to it.
     Follows(Leader),
 }
 
@@ -66,24 +71,52 @@ pub enum Role {
 #[derive(Default)]
 pub struct Groups {
     shards: [Mutex<HashMap<(u64, u64), Group>>; 16],
+    /// The target had entries before this run: one of the names of a group may be there.
+    parks: AtomicBool,
 }
 
 impl Groups {
     fn shard(&self, id: (u64, u64)) -> &Mutex<HashMap<(u64, u64), Group>> {
-        // Neighbouring inodes are met by the same worker: spread by the low bits.
+        // One worker meets neighbouring inodes: the low bits spread them over shards.
         &self.shards[(id.1 % 16) as usize]
     }
 
-    /// Announces a name with `nlink` names in all. `member` is made only where the name waits.
-    pub fn join(&self, id: (u64, u64), nlink: u64, member: impl FnOnce() -> Member) -> Role {
-        let mut groups = lock(self.shard(id));
+    /// Lets names wait for one that the target has already.
+    pub fn park(&self) {
+        self.parks.store(true, Ordering::Relaxed);
+    }
+
+    /// Announces one of the `nlink` names of a file. `ready`: its target can be linked to as it is, or waiting for
+    /// one gains nothing. `member` is called only if the name waits.
+    pub fn join(
+        &self,
+        id: (u64, u64),
+        nlink: u64,
+        ready: bool,
+        member: impl FnOnce() -> Member,
+    ) -> Role {
+        let ready = ready || !self.parks.load(Ordering::Relaxed);
+        let mut groups = self.shard(id).lock();
         let Some(group) = groups.get_mut(&id) else {
             let left = nlink.saturating_sub(1);
-            groups.insert(id, Group { state: State::Copying(Vec::new()), left });
-            return Role::First;
+            let parks = !ready && left > 0;
+            let state = match parks {
+                true => State::Parked(vec![member()]),
+                false => State::Copying(Vec::new()),
+            };
+            groups.insert(id, Group { state, left });
+            return if parks { Role::Waits } else { Role::First };
         };
         group.left = group.left.saturating_sub(1);
         match &mut group.state {
+            State::Parked(waiting) if ready || group.left == 0 => {
+                group.state = State::Copying(std::mem::take(waiting));
+                Role::First
+            }
+            State::Parked(waiting) => {
+                waiting.push(member());
+                Role::Waits
+            }
             State::Copying(waiting) => {
                 waiting.push(member());
                 Role::Waits
@@ -98,28 +131,44 @@ impl Groups {
         }
     }
 
-    /// Whether a group of this file is open: when sources are removed as they are copied, the
-    /// last name of a group looks as if it were the only one.
+    /// Returns whether a group of this file is open: when sources are removed as they are copied, the last name of a
+    /// group looks as if it were the only one.
     pub fn knows(&self, id: (u64, u64)) -> bool {
-        lock(self.shard(id)).contains_key(&id)
+        self.shard(id).lock().contains_key(&id)
     }
 
-    /// The first name is at the target (`leader`), or could not be put there (`None`). Returns
-    /// the names that waited: to be linked, or if there is no leader, to be tried in its place.
+    /// Records that the first name is at the target (`leader`) or could not be put there (`None`). Returns the names
+    /// that waited: to be linked, or without a leader, to be tried in its place.
     pub fn finished(&self, id: (u64, u64), leader: Option<Leader>) -> Vec<Member> {
-        let mut groups = lock(self.shard(id));
+        let mut groups = self.shard(id).lock();
         let Some(group) = groups.get_mut(&id) else { return Vec::new() };
         let waiting = match &mut group.state {
             State::Copying(waiting) => std::mem::take(waiting),
-            State::Done(_) => Vec::new(),
+            State::Parked(_) | State::Done(_) => Vec::new(),
         };
         match leader {
             Some(leader) if group.left > 0 => group.state = State::Done(leader),
-            // Without a leader the group begins anew with the next name.
+            // Without a leader the group restarts with the next name.
             _ => {
                 groups.remove(&id);
             }
         }
         waiting
+    }
+
+    /// Returns the names that still wait for one with a usable target after all have come, and ends that waiting.
+    pub fn take_parked(&self) -> Vec<Member> {
+        self.parks.store(false, Ordering::Relaxed);
+        let mut members = Vec::new();
+        for shard in &self.shards {
+            shard.lock().retain(|_, group| match &mut group.state {
+                State::Parked(waiting) => {
+                    members.append(waiting);
+                    false
+                }
+                _ => true,
+            });
+        }
+        members
     }
 }

@@ -1,120 +1,179 @@
-//! What a worker is doing, for the meter, and the waiting that limits ask of it.
+//! The phase of a worker, for the meter, and the waiting that limits require.
 //!
-//! From its first unit to its last a worker is in exactly one phase while it works on a unit. An
-//! **operation** is a call for which a file system has to look something up, read or write it:
-//! opening, creating, naming (mkdir, link, rename), looking a name up, listing a bufferful of
-//! names, reading, writing (a copy inside the kernel is one), removing, and setting the attributes
-//! of one entry, however many they are. Calls that are answered from what is open already are
-//! none. A copy inside the kernel reads and writes in one call: it counts as [`Phase::Write`].
+//! A worker is in exactly one phase while it works on a unit. An **operation** is a call for which a file system has
+//! to look something up, read or write it: opening, creating, naming (mkdir, link, rename), looking up a name,
+//! listing a bufferful of names, reading, writing (a copy inside the kernel is one), removing, and setting the
+//! attributes of one entry, however many they are. Calls on open files that need no such access are not counted. A
+//! copy inside the kernel reads and writes in one call: it counts as [`Phase::Write`].
 
-use super::{Engine, State};
-use crate::limit::Limiter;
-use crate::meter::{Lane, Phase};
+use hakobu_core::control::Control;
+use hakobu_core::limit::{Controls, Limiter};
+use hakobu_core::meter::{Lane, Phase};
 use std::cell::Cell;
 
-/// Where a worker is on the meter.
-pub(super) struct Station {
+/// A worker's lane on the meter, and its limits.
+pub(super) struct Station<'a> {
+    controls: &'a Controls,
+    control: &'a Control,
     lane: usize,
-    /// What it is doing; `None` between units, and while the first units are being made.
+    /// The phase; `None` between units and while the first units are made.
     phase: Cell<Option<Phase>>,
 }
 
-impl Station {
-    pub(super) fn new(lane: usize) -> Station {
-        Station { lane, phase: Cell::new(None) }
-    }
-}
-
-impl Engine<'_> {
-    fn lane(&self, at: &Station) -> &Lane {
-        self.helm.meter.lane(at.lane)
+impl<'a> Station<'a> {
+    pub(super) fn new(controls: &'a Controls, control: &'a Control, lane: usize) -> Station<'a> {
+        Station { controls, control, lane, phase: Cell::new(None) }
     }
 
-    /// Work on a unit begins, with finding out what it is about.
-    pub(super) fn begin_unit(&self, at: &Station) {
-        at.phase.set(Some(Phase::Look));
-        self.lane(at).enter(Phase::Look);
+    fn lane(&self) -> &Lane {
+        self.controls.meter.lane(self.lane)
     }
 
-    /// Work on a unit ends.
-    pub(super) fn end_unit(&self, at: &Station) {
-        if let Some(phase) = at.phase.take() {
-            self.lane(at).leave(phase);
+    /// Returns whether no new entry may be begun.
+    pub(super) fn is_over(&self) -> bool {
+        self.control.is_stopped()
+    }
+
+    /// Returns whether bytes are limited.
+    pub(super) fn is_paced(&self) -> bool {
+        self.controls.bytes.is_some()
+    }
+
+    /// Begins a unit, in the phase [`Phase::Look`].
+    pub(super) fn begin_unit(&self) {
+        self.phase.set(Some(Phase::Look));
+        self.lane().enter(Phase::Look);
+    }
+
+    /// Ends a unit.
+    pub(super) fn end_unit(&self) {
+        if let Some(phase) = self.phase.take() {
+            self.lane().leave(phase);
         }
     }
 
-    /// There is no unit, or there is one again.
-    pub(super) fn rest(&self, at: &Station, waits: bool) {
+    /// Records that the worker waits for a unit, or has stopped waiting.
+    pub(super) fn rest(&self, waits: bool) {
         match waits {
-            true => self.lane(at).enter(Phase::Idle),
-            false => self.lane(at).leave(Phase::Idle),
+            true => self.lane().enter(Phase::Idle),
+            false => self.lane().leave(Phase::Idle),
         }
     }
 
-    /// Goes on to another phase.
-    pub(super) fn turn(&self, at: &Station, phase: Phase) {
-        if let Some(old) = at.phase.get()
+    /// Changes to another phase.
+    pub(super) fn turn(&self, phase: Phase) {
+        if let Some(old) = self.phase.get()
             && old != phase
         {
-            at.phase.set(Some(phase));
-            self.lane(at).turn(old, phase);
+            self.phase.set(Some(phase));
+            self.lane().turn(old, phase);
         }
     }
 
-    /// Goes on to a phase in which the next things are so many operations; waits first for the
-    /// right to do them.
-    pub(super) fn step(&self, at: &Station, phase: Phase, operations: u64) {
-        if let Some(limiter) = &self.helm.operations {
-            self.wait_for(limiter, at, operations);
+    /// Changes to a phase that begins with this many operations; waits first until the limits allow them.
+    pub(super) fn step(&self, phase: Phase, operations: u64) {
+        if let Some(limiter) = &self.controls.operations {
+            self.wait_for(limiter, operations);
         }
-        self.turn(at, phase);
-        self.lane(at).operations(operations);
+        self.turn(phase);
+        self.lane().operations(operations);
     }
 
-    /// Content was moved.
-    pub(super) fn moved(&self, at: &Station, bytes: u64) {
-        self.lane(at).bytes(bytes);
+    /// Counts content moved, in bytes.
+    pub(super) fn moved(&self, bytes: u64) {
+        self.lane().bytes(bytes);
     }
 
-    /// Content of a file that takes several strokes was moved.
-    pub(super) fn moved_stroke(&self, at: &Station, bytes: u64) {
-        self.moved(at, bytes);
-        self.lane(at).completions(1);
+    /// Counts content moved of a file that takes several segments, in bytes.
+    pub(super) fn moved_segment(&self, bytes: u64) {
+        self.moved(bytes);
+        self.lane().completions(1);
     }
 
-    /// An entry is finished, whatever became of it.
-    pub(super) fn finished(&self, state: &State) {
-        let lane = self.lane(&state.station);
+    /// Announces the content of a file, in bytes; the result is for [`Station::moved_all`].
+    pub(super) fn expect(&self, bytes: u64) -> u64 {
+        let lane = self.lane();
+        let outstanding = lane.outstanding();
+        lane.ahead(bytes);
+        outstanding
+    }
+
+    /// Records that no more of that file will be moved.
+    pub(super) fn moved_all(&self, outstanding: u64) {
+        let lane = self.lane();
+        lane.settle_to(outstanding);
+        lane.undrained(0);
+    }
+
+    /// Records that this many of the expected bytes are a hole.
+    pub(super) fn skipped_hole(&self, bytes: u64) {
+        self.lane().settle(bytes, 0);
+    }
+
+    /// Records the bytes of the current file that are written but not on the device.
+    pub(super) fn undrained(&self, bytes: u64) {
+        self.lane().undrained(bytes);
+    }
+
+    /// Counts names found that are not directories.
+    pub(super) fn found(&self, entries: u64) {
+        self.lane().found(entries);
+    }
+
+    /// Takes back one found name, which turned out to be a directory.
+    pub(super) fn lost(&self) {
+        self.lane().lost();
+    }
+
+    /// Counts an entry that was examined.
+    pub(super) fn sized(&self) {
+        self.lane().sized();
+    }
+
+    /// Counts names that are finished without being examined.
+    pub(super) fn passed(&self, entries: u64) {
+        self.lane().done(entries);
+    }
+
+    /// Counts a found name as finished, whatever the result.
+    pub(super) fn finished_name(&self) {
+        self.passed(1);
+        self.finished();
+    }
+
+    /// Counts an entry as finished, whatever the result.
+    pub(super) fn finished(&self) {
+        let lane = self.lane();
         lane.items(1);
         lane.completions(1);
     }
 
-    /// Waits for the right to move `bytes`. Returns early when the run is asked to end.
-    pub(super) fn pace(&self, at: &Station, bytes: u64) {
-        if let Some(limiter) = &self.helm.bytes {
-            let phase = at.phase.get();
-            self.wait_for(limiter, at, bytes);
+    /// Waits until the limit allows moving `bytes`. Returns early if the run is asked to stop.
+    pub(super) fn pace(&self, bytes: u64) {
+        if let Some(limiter) = &self.controls.bytes {
+            let phase = self.phase.get();
+            self.wait_for(limiter, bytes);
             if let Some(phase) = phase {
-                self.turn(at, phase);
+                self.turn(phase);
             }
         }
     }
 
-    fn wait_for(&self, limiter: &Limiter, at: &Station, count: u64) {
+    fn wait_for(&self, limiter: &Limiter, count: u64) {
         let mut left = count;
         while left > 0 && !self.is_over() {
             let grant = left.min(limiter.grant_max());
             if !limiter.take_now(grant) {
-                self.turn(at, Phase::Limit);
+                self.turn(Phase::Limit);
                 limiter.wait(grant, || self.is_over());
             }
             left -= grant;
         }
     }
 
-    /// How many bytes to move between two looks at the limit and the signals, at most `most`.
+    /// Returns the number of bytes to move between two checks of the limit and the signals, at most `most`.
     pub(super) fn stride(&self, most: usize) -> usize {
-        let grant = self.helm.bytes.as_ref().map_or(u64::MAX, |limiter| limiter.grant_max());
+        let grant = self.controls.bytes.as_ref().map_or(u64::MAX, |limiter| limiter.grant_max());
         usize::try_from(grant).unwrap_or(usize::MAX).clamp(1, most)
     }
 }

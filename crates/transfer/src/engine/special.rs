@@ -1,145 +1,101 @@
 //! Entries without content: symlinks, devices, FIFOs, sockets.
 
-use super::attributes::Have;
+use super::attributes::{Have, Want};
+use super::context::Context;
 use super::entry::{Done, Entry};
-use super::node::Failure;
-use super::{Engine, State};
-use crate::error::Operation;
-use crate::event::Change;
-use crate::meter::Phase;
-use crate::unit::{Kind, Meta};
-use hakobu_sys::{BorrowedFd, dir, meta};
+use super::failure::Failure;
+use super::publish::{DirName, Publisher};
+use super::worker::Worker;
+use hakobu_core::error::Operation;
+use hakobu_core::meter::Phase;
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::{dir, meta};
 use std::ffi::CStr;
 use std::io;
+use std::sync::Arc;
 
-/// What is made at the target.
-pub enum Special<'a> {
-    /// A symlink with this text.
+/// The entry to create at the target.
+pub(super) enum Special<'a> {
+    /// A symlink with this target text.
     Symlink(&'a CStr),
     /// The source's device, FIFO or socket.
     Node,
 }
 
-impl Engine<'_> {
-    /// Makes a symlink or node, over what is there if something is.
+/// Creates special files. One instance serves all workers.
+pub(super) struct Specials<'a> {
+    context: Context<'a>,
+    publisher: Arc<Publisher<'a>>,
+}
+
+impl<'a> Specials<'a> {
+    pub(super) fn new((context, publisher): (Context<'a>, Arc<Publisher<'a>>)) -> Specials<'a> {
+        Specials { context, publisher }
+    }
+
+    /// Creates a symlink or node, and replaces an existing entry.
     ///
     /// # Errors
-    /// The first failure; the entry that was there before is then still there.
-    pub(super) fn make_special(
+    /// The first failure; an existing entry is unchanged then.
+    pub(super) fn make(
         &self,
-        state: &mut State,
+        worker: &mut Worker<'_>,
         entry: &Entry<'_>,
         source: &Meta,
         existing: Option<&Meta>,
         what: &Special<'_>,
     ) -> Result<Done, Failure> {
-        let Some((target_dir, dir_info)) = entry.target else { return Ok(Done::default()) };
-        let want = self.want(source, existing, Some(&dir_info));
+        let (Some(place), Some((dir, dir_info))) = (entry.place(), entry.target) else {
+            return Ok(Done::default());
+        };
+        let want = worker.attributes.want(source, existing, Some(dir_info));
         let kind = match what {
             Special::Symlink(_) => Kind::Symlink,
             Special::Node => source.kind,
         };
         let make = |name: &CStr| -> io::Result<()> {
             match what {
-                Special::Symlink(text) => dir::symlink(text, target_dir, name),
+                Special::Symlink(text) => dir::symlink(text, dir, name),
                 Special::Node => {
-                    dir::make_node(target_dir, name, source.kind, want.mode & 0o777, source.rdev)
+                    dir::make_node(dir, name, source.kind, want.mode & 0o777, source.rdev)
                 }
             }
         };
-        // A new one appears complete where a later run would not look at it again.
-        let temp = (existing.is_some() || !self.direct).then(|| self.temp_names.make());
+        // A temporary name makes the new entry appear complete, as a later run may not examine it again.
+        let temp = (existing.is_some() || !self.publisher.direct.is_allowed())
+            .then(|| self.publisher.temp_names.make());
         let name = temp.as_deref().unwrap_or(entry.target_name);
-        self.step(&state.station, Phase::Create, 1);
+        worker.at.step(Phase::Create, 1);
         make(name).map_err(Failure::of(Operation::Create))?;
-        let attributes = self.settle_special(state, entry, target_dir, name, kind, &want);
+        let inherits = dir_info.default_acl && !self.context.policy.preserve.mode;
+        let attributes = settle(worker, entry, (dir, name), kind, want, inherits);
         if let Some(temp) = &temp {
-            self.step(&state.station, Phase::Create, 1);
-            let moved = self.put_in_place(target_dir, temp, target_dir, entry, existing);
-            if let Err(failure) = moved {
-                drop(dir::unlink(target_dir, temp));
+            worker.at.step(Phase::Create, 1);
+            if let Err(failure) = self.publisher.rename((dir, temp), place, existing, entry.node) {
+                drop(dir::unlink(dir, temp));
                 return Err(failure);
             }
         }
-        let unprivileged = self.count_unprivileged(source, &want, state);
+        let unprivileged = worker.attributes.count_unprivileged(source, &want);
         let checked = attributes.is_ok() && !unprivileged;
         Ok(Done { checked, attributes: attributes.err(), unprivileged, ..Done::default() })
     }
-
-    fn settle_special(
-        &self,
-        state: &mut State,
-        entry: &Entry<'_>,
-        target_dir: BorrowedFd<'_>,
-        name: &CStr,
-        kind: Kind,
-        want: &super::attributes::Want,
-    ) -> Result<(), Failure> {
-        let have = meta::of(target_dir, name, false).map_err(Failure::of(Operation::Create))?;
-        let mut want = *want;
-        let inherits = entry.target.is_some_and(|(_, info)| info.default_acl);
-        if inherits && !self.policy.preserve.mode {
-            want.mode = have.mode;
-        }
-        let want = &want;
-        let change = Change { created: self.wants_xattrs(), ..Change::default() };
-        let from = (entry.source_dir()?, entry.name);
-        self.settle_named(state, from, (target_dir, name), kind, want, Have::from(&have), &change)
-    }
 }
 
-/// Whether the text of a symlink leads out of the transferred tree (rsync(1), `--safe-links`):
-/// absolute, empty, or with more `..` than it lies deep. `path` is the link's own path in the
-/// transfer.
-pub fn is_unsafe_link(text: &[u8], path: &[u8]) -> bool {
-    if text.is_empty() || text.starts_with(b"/") {
-        return true;
+/// Sets the attributes of a new entry; `inherits`: it keeps the mode that it was created with.
+fn settle(
+    worker: &mut Worker<'_>,
+    entry: &Entry<'_>,
+    to: DirName<'_>,
+    kind: Kind,
+    mut want: Want,
+    inherits: bool,
+) -> Result<(), Failure> {
+    let have = meta::of(to.0, to.1, false).map_err(Failure::of(Operation::Create))?;
+    if inherits {
+        want.mode = have.mode;
     }
-    let deep = path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".");
-    let mut depth = deep.count() as i64 - 1;
-    let parts: Vec<&[u8]> = text.split(|byte| *byte == b'/').collect();
-    let mut named = false;
-    for part in &parts {
-        match *part {
-            b"" | b"." => {}
-            b".." => {
-                // rsync distrusts `..` after a name: that name may itself be a symlink.
-                if named {
-                    return true;
-                }
-                depth -= 1;
-                if depth < 0 {
-                    return true;
-                }
-            }
-            _ => {
-                named = true;
-                depth += 1;
-            }
-        }
-    }
-    false
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_unsafe_link;
-
-    #[test]
-    fn links_that_lead_out_are_unsafe() {
-        let cases: [(&[u8], &[u8], bool); 9] = [
-            (b"x", b"link", false),
-            (b"/etc/passwd", b"link", true),
-            (b"", b"link", true),
-            (b"../x", b"link", true),
-            (b"../x", b"a/link", false),
-            (b"../../x", b"a/link", true),
-            (b"../../x", b"a/b/link", false),
-            (b"b/../../x", b"a/link", true),
-            (b"./x/y", b"link", false),
-        ];
-        for (text, path, unsafe_) in cases {
-            assert_eq!(is_unsafe_link(text, path), unsafe_, "{text:?} at {path:?}");
-        }
-    }
+    let sets_xattrs = worker.attributes.wants_xattrs();
+    let (from, have) = (entry.source()?, Have::from(&have));
+    worker.attributes.settle_named(&worker.at, (from, to), kind, &want, have, sets_xattrs)
 }

@@ -1,14 +1,21 @@
-//! Trees are copied while everything that steers them changes: the meter tells what was done, and
-//! limits hold.
+//! Trees are copied while jobs and limits change: the meter's counts agree with the totals, and limits hold.
 
-use super::*;
-use crate::limit::{Gate, Limiter};
-use crate::meter::{Counts, Meter};
-use crate::policy::{Delete, Preserve};
+use super::{Ends, Engine, Pass, SEGMENT_BYTES_MAX, Setup, TargetMode};
+use crate::journal::{Journal, Ledger, Scope};
+use crate::policy::{Delete, Policy, Preserve};
+use hakobu_core::control::Control;
+use hakobu_core::event::{Event, Listener};
+use hakobu_core::limit::Controls;
+use hakobu_core::limit::{Gate, Limiter};
+use hakobu_core::meter::{Counts, Meter};
+use hakobu_core::unit::{Jobs, Totals};
+use hakobu_sys::OwnedFd;
 use std::ffi::CString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 struct Quiet;
@@ -19,7 +26,7 @@ impl Listener for Quiet {
     }
 }
 
-/// A folder of its own, removed at the end.
+/// A folder that is removed at the end.
 struct Area(PathBuf);
 
 impl Area {
@@ -40,7 +47,7 @@ impl Area {
         self.0.join("dst")
     }
 
-    /// `dirs` directories of `files` files of `size` bytes.
+    /// Makes `dirs` directories of `files` files of `size` bytes.
     fn fill(&self, dirs: usize, files: usize, size: usize) {
         for dir in 0..dirs {
             let dir = self.src().join(format!("d{dir}"));
@@ -75,21 +82,26 @@ fn policy() -> Policy {
 }
 
 /// Copies the whole of `src` to `dst`.
-fn copy(area: &Area, helm: &Helm, control: &Control, target: TargetMode) -> Totals {
+fn copy(area: &Area, controls: &Controls, control: &Control, target: TargetMode) -> Totals {
     let policy = policy();
+    let ledger = Arc::new(Ledger::new(&Journal::at(area.0.join("state")), Scope::default()));
     let engine = Engine::new(Setup {
         policy: &policy,
         pass: Pass::Transfer,
         listener: &Quiet,
         control,
         items: (false, false),
-        helm,
+        controls,
         target,
         deletes: true,
         temp_dir: None,
+        backup_dir: None,
         open_dirs_max: 64,
+        jobs_per_file: Jobs::Auto,
+        segment_bytes_max: SEGMENT_BYTES_MAX,
         batch_max: 8,
         umask: 0o022,
+        ledger: &ledger,
     });
     let ends = Ends {
         sources: vec![(open(&area.src()), area.src(), None)],
@@ -99,27 +111,42 @@ fn copy(area: &Area, helm: &Helm, control: &Control, target: TargetMode) -> Tota
         path: Vec::new(),
         first: Vec::new(),
         provided: Vec::new(),
-        link_dest: Vec::new(),
+        bases: Vec::new(),
+        owner: None,
     };
     let base = engine.base(ends, true).map_err(|failure| failure.error).unwrap();
     let units = engine.list_base(&base);
-    engine.let_go(&base);
-    pool::run(&engine, &helm.gate, units);
+    engine.release_hold(&base);
+    hakobu_tree::pool::run(&engine, &controls.gate, units);
     assert!(Arc::try_unwrap(base).is_ok(), "nobody holds the top any more");
     engine.totals()
 }
 
-fn helm(jobs: usize, jobs_max: usize) -> Helm {
-    Helm { gate: Gate::new(jobs, jobs_max), meter: Meter::new(jobs_max), ..Helm::fixed(1) }
+fn controls(jobs: usize, jobs_max: usize) -> Controls {
+    Controls {
+        gate: Gate::new(jobs, jobs_max),
+        meter: Arc::new(Meter::new(jobs_max)),
+        ..Controls::fixed(1)
+    }
 }
 
-/// What holds after every run that was not stopped.
+/// Checks the invariants of every run that was not stopped.
 fn agree(counts: &Counts, totals: &Totals) {
     assert_eq!((counts.in_use(), counts.doing), (0, Default::default()));
     assert_eq!(counts.bytes, totals.bytes);
     let Totals { seen_files, seen_links, seen_dirs, deleted, .. } = totals;
     assert_eq!(counts.items, seen_files + seen_links + seen_dirs + deleted, "{totals:?}");
     assert!(counts.completions >= counts.items);
+}
+
+/// Checks that the progress counters balance: all names were found, examined and done, and all expected bytes moved.
+fn balances(controls: &Controls, totals: &Totals) {
+    let Totals { seen_files, seen_links, bytes, .. } = *totals;
+    let seen = seen_files + seen_links;
+    let now = controls.meter.progress();
+    assert_eq!((now.found, now.sized, now.done), (seen, seen, seen), "{now:?} {totals:?}");
+    assert_eq!((now.bytes, now.bytes_ahead), (bytes, bytes), "{now:?} {totals:?}");
+    assert_eq!((now.listed, now.jobs, now.undrained), (true, 0, 0), "{now:?}");
 }
 
 #[test]
@@ -137,34 +164,38 @@ fn the_meter_tells_what_was_done() {
         fs::remove_dir_all(area.dst()).unwrap();
         fs::create_dir(area.dst()).unwrap();
 
-        let first = helm(jobs, jobs);
+        let first = controls(jobs, jobs);
         let totals = copy(&area, &first, &control, TargetMode::Real);
         assert_eq!((totals.files, totals.links_created), (303, 3), "{totals:?}");
         let counts = first.meter.counts();
         agree(&counts, &totals);
-        // Open, create, move, settle at least; far below what would be counted twice.
+        balances(&first, &totals);
+        // Open, create, move, settle at least; far below double counting.
         let files = totals.files;
         assert!((4 * files..10 * files).contains(&counts.operations), "{counts:?}");
 
-        // Nothing is left to do but to look.
-        let again = helm(jobs, jobs);
+        // The second run only examines.
+        let again = controls(jobs, jobs);
         let totals = copy(&area, &again, &control, TargetMode::Real);
         assert_eq!((totals.files, totals.bytes, totals.failed), (0, 0, 0));
         let counts = again.meter.counts();
         agree(&counts, &totals);
+        balances(&again, &totals);
         assert!(counts.operations > totals.seen_files);
 
-        // Extraneous entries are entries, too.
+        // Extraneous entries are counted, too.
         fs::create_dir(area.dst().join("x")).unwrap();
         fs::write(area.dst().join("x/y"), "y").unwrap();
-        let third = helm(jobs, jobs);
+        let third = controls(jobs, jobs);
         let totals = copy(&area, &third, &control, TargetMode::Real);
         assert_eq!(totals.deleted, 2);
         agree(&third.meter.counts(), &totals);
+        balances(&third, &totals);
 
-        let null = helm(jobs, jobs);
+        let null = controls(jobs, jobs);
         let totals = copy(&area, &null, &control, TargetMode::Null);
         agree(&null.meter.counts(), &totals);
+        balances(&null, &totals);
     }
 }
 
@@ -176,22 +207,22 @@ fn the_gate_may_change_at_any_time() {
     for seed in 0..6 {
         fs::remove_dir_all(area.dst()).unwrap();
         fs::create_dir(area.dst()).unwrap();
-        let helm = helm(1, 9);
+        let controls = controls(1, 9);
         let over = AtomicBool::new(false);
         let totals = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut random = fastrand::Rng::with_seed(seed);
                 while !over.load(Ordering::Relaxed) {
-                    helm.gate.set(random.usize(0..=9));
+                    controls.gate.set(random.usize(0..=9));
                     std::thread::sleep(Duration::from_micros(random.u64(0..2000)));
                 }
             });
-            let totals = copy(&area, &helm, &control, TargetMode::Real);
+            let totals = copy(&area, &controls, &control, TargetMode::Real);
             over.store(true, Ordering::Relaxed);
             totals
         });
         assert_eq!((totals.files, totals.bytes), (2800, 280_000));
-        agree(&helm.meter.counts(), &totals);
+        agree(&controls.meter.counts(), &totals);
         for dir in 0..40 {
             let there = fs::read_dir(area.dst().join(format!("d{dir}"))).unwrap().count();
             assert_eq!(there, 70);
@@ -205,30 +236,29 @@ fn large_files_of_one_directory_are_shared() {
     for n in 0..4 {
         fs::write(area.src().join(n.to_string()), vec![n; 9 << 20]).unwrap();
     }
-    // A second of work for each: at the same time, if each has a worker of its own.
-    let helm = Helm { bytes: Some(Limiter::new(36 << 20).into()), ..helm(4, 4) };
+    // One second of work each: concurrent if each has a worker of its own.
+    let controls = Controls { bytes: Some(Limiter::new(36 << 20).into()), ..controls(4, 4) };
     let all_busy = AtomicUsize::new(0);
     let over = AtomicBool::new(false);
     let totals = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
-                let busy = helm.meter.counts().in_use() >= 4;
+                let busy = controls.meter.counts().in_use() >= 4;
                 all_busy.fetch_add(usize::from(busy), Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(5));
             }
         });
-        let totals = copy(&area, &helm, &Control::default(), TargetMode::Real);
+        let totals = copy(&area, &controls, &Control::default(), TargetMode::Real);
         over.store(true, Ordering::Relaxed);
         totals
     });
-    agree(&helm.meter.counts(), &totals);
+    agree(&controls.meter.counts(), &totals);
     assert_eq!(totals.files, 4);
     assert!(all_busy.into_inner() > 10, "each file had a worker for most of the second");
 }
 
-/// Runs a copy and returns how long it took, and the most that the meter's `count` rose in any
-/// second of it.
-fn watched(area: &Area, helm: &Helm, count: fn(&Counts) -> u64) -> (f64, u64) {
+/// Runs a copy; returns its duration in seconds and the largest increase of the meter's `count` within any second.
+fn watched(area: &Area, controls: &Controls, count: fn(&Counts) -> u64) -> (f64, u64) {
     let control = Control::default();
     let over = AtomicBool::new(false);
     let begun = Instant::now();
@@ -237,11 +267,11 @@ fn watched(area: &Area, helm: &Helm, count: fn(&Counts) -> u64) -> (f64, u64) {
             let mut seen: Vec<(Duration, u64)> = vec![(Duration::ZERO, 0)];
             while !over.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(10));
-                // The clock first: what is counted is from before the moment or a little later.
+                // Read the clock first: the count is from that moment or slightly later.
                 let at = begun.elapsed();
-                seen.push((at, count(&helm.meter.counts())));
-                // A tuner at work.
-                helm.gate.set(1 + seen.len() / 20 % 5);
+                seen.push((at, count(&controls.meter.counts())));
+                // Change the gate as a tuner would.
+                controls.gate.set(1 + seen.len() / 20 % 5);
             }
             let rose = |(from, before): &(Duration, u64)| {
                 let within =
@@ -250,24 +280,23 @@ fn watched(area: &Area, helm: &Helm, count: fn(&Counts) -> u64) -> (f64, u64) {
             };
             seen.iter().map(rose).max().unwrap()
         });
-        copy(area, helm, &control, TargetMode::Real);
+        copy(area, controls, &control, TargetMode::Real);
         let took_s = begun.elapsed().as_secs_f64();
         over.store(true, Ordering::Relaxed);
         (took_s, watching.join().unwrap())
     })
 }
 
-/// A limit of two seconds' work holds on the mean and in any second, with workers that come and
-/// go, files larger and smaller than what is granted at once. On a machine where others are at
-/// work the best of three may be late; none may be too fast.
-fn holds(area: &Area, rate: u64, helm: impl Fn() -> Helm, count: fn(&Counts) -> u64) {
+/// Checks that a limit of two seconds' work holds on average and in any second, with a changing number of workers and
+/// files larger and smaller than one grant. On a busy machine the best of three may be late; none may be too fast.
+fn holds(area: &Area, rate: u64, controls: impl Fn() -> Controls, count: fn(&Counts) -> u64) {
     let mut took = Vec::new();
     for _ in 0..3 {
         fs::remove_dir_all(area.dst()).unwrap();
         fs::create_dir(area.dst()).unwrap();
-        let helm = helm();
-        let (took_s, most) = watched(area, &helm, count);
-        let due_s = count(&helm.meter.counts()) as f64 / rate as f64;
+        let controls = controls();
+        let (took_s, most) = watched(area, &controls, count);
+        let due_s = count(&controls.meter.counts()) as f64 / rate as f64;
         assert!(due_s > 1.8, "{due_s:.3} s of work");
         assert!(most as f64 <= 1.1 * rate as f64, "{most} in a second at {rate}/s");
         assert!(took_s >= 0.97 * due_s, "{took_s:.3} s instead of {due_s:.3} s");
@@ -286,7 +315,7 @@ fn a_limit_of_bytes_holds() {
     fs::write(area.src().join("large"), vec![1; 1 << 20]).unwrap();
     fs::write(area.src().join("medium"), vec![1; 200 << 10]).unwrap();
     let rate = 1 << 20;
-    let limited = || Helm { bytes: Some(Limiter::new(rate).into()), ..helm(4, 5) };
+    let limited = || Controls { bytes: Some(Limiter::new(rate).into()), ..controls(4, 5) };
     holds(&area, rate, limited, |counts| counts.bytes);
 }
 
@@ -294,10 +323,10 @@ fn a_limit_of_bytes_holds() {
 fn a_limit_of_operations_holds() {
     let area = Area::new("operations");
     area.fill(4, 50, 100);
-    let free = helm(1, 1);
+    let free = controls(1, 1);
     copy(&area, &free, &Control::default(), TargetMode::Real);
     let rate = free.meter.counts().operations / 2;
-    let limited = || Helm { operations: Some(Limiter::new(rate).into()), ..helm(4, 5) };
+    let limited = || Controls { operations: Some(Limiter::new(rate).into()), ..controls(4, 5) };
     holds(&area, rate, limited, |counts| counts.operations);
 }
 
@@ -306,14 +335,14 @@ fn a_stop_ends_the_waiting_for_a_limit() {
     let area = Area::new("stop");
     // 160 s of work.
     area.fill(8, 1, 10_000);
-    let helm = Helm { bytes: Some(Limiter::new(512).into()), ..helm(8, 8) };
+    let controls = Controls { bytes: Some(Limiter::new(512).into()), ..controls(8, 8) };
     let control = Control::default();
     std::thread::scope(|scope| {
-        let copying = scope.spawn(|| copy(&area, &helm, &control, TargetMode::Real));
-        let waiting = || helm.meter.counts().doing[crate::meter::Phase::Limit as usize];
+        let copying = scope.spawn(|| copy(&area, &controls, &control, TargetMode::Real));
+        let waiting = || controls.meter.counts().doing[hakobu_core::meter::Phase::Limit as usize];
         let begun = Instant::now();
         while waiting() < 7 {
-            assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", helm.meter.counts());
+            assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", controls.meter.counts());
             std::thread::sleep(Duration::from_millis(1));
         }
         control.stop();
@@ -321,5 +350,5 @@ fn a_stop_ends_the_waiting_for_a_limit() {
         copying.join().unwrap();
         assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     });
-    assert_eq!(helm.meter.counts().in_use(), 0);
+    assert_eq!(controls.meter.counts().in_use(), 0);
 }

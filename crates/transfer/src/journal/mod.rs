@@ -1,33 +1,38 @@
-//! What is remembered of work that is expensive to redo: unfinished uploads and downloads in
-//! parts. One small file each in a state folder, written when the work begins, kept up to date,
-//! and removed after the last part; never trusted without checking it against both ends.
+//! Records of work that is expensive to repeat: unfinished uploads and downloads in parts. One small file each in a
+//! state folder, written when the work begins, kept up to date, and removed after the last part; never trusted
+//! without a check against both ends.
 //!
-//! A record is JSON with a schema version, named by a hash of what is moved where. Nobody but the
-//! user can read it. Whoever works on a record holds a lock, so that two runs never go on with the
-//! same upload.
+//! A record is JSON with a schema version, named by a hash of source and target. Only the user can read it. A run
+//! locks its record, so that two runs never continue the same upload.
 
+mod job_hints;
+mod ledger;
+mod owner;
 mod record;
-mod seeds;
+mod tidy;
 
-pub use record::{Checked, Identity, Part, Place, Record, Source, text};
-pub use seeds::{Damaged, Key, Seed, Seeds};
+pub use job_hints::{Damaged, JobHint, JobHints, Key};
+pub use ledger::{Ledger, Scope, Target};
+pub use owner::{Life, Owner, digits};
+pub use record::{Checked, Identity, Part, Place, Record, Source, bytes, text};
 
+use hakobu_sys::names::paths_in;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// A record larger than this was not written by us: 10,000 parts are about 1.5 MB.
+/// Maximum size of a record, in bytes: 10,000 parts take about 1.5 MB, so a larger file is not ours.
 const RECORD_BYTES_MAX: u64 = 16 << 20;
 
 /// The journal of one user on this machine.
 #[derive(Clone, Debug)]
 pub struct Journal {
-    /// `None`: this user has no place for it.
+    /// `None`: this user has no location for it.
     folder: Option<PathBuf>,
 }
 
-/// The right to work on one record: nobody else has it until this is dropped.
+/// The right to work on one record, exclusive until this is dropped.
 #[derive(Debug)]
 pub struct Claim {
     folder: PathBuf,
@@ -37,8 +42,8 @@ pub struct Claim {
 }
 
 impl Journal {
-    /// In `$XDG_STATE_HOME/hakobu` (else `~/.local/state/hakobu`; XDG Base Directory
-    /// Specification); nothing is made until it is used.
+    /// Returns the journal in `$XDG_STATE_HOME/hakobu` (else `~/.local/state/hakobu`; XDG Base Directory
+    /// Specification); nothing is created until it is used.
     pub fn of_user() -> Journal {
         let absolute = |name: &str| {
             let path = PathBuf::from(std::env::var_os(name)?);
@@ -49,15 +54,15 @@ impl Journal {
         Journal { folder: state.map(|state| state.join("hakobu")) }
     }
 
-    /// In a folder of its own, for tests.
+    /// Returns a journal in a given folder, for tests.
     pub fn at(folder: PathBuf) -> Journal {
         Journal { folder: Some(folder) }
     }
 
-    /// Claims the record of one object, there or not. `None` where another process works on it.
+    /// Claims the record of one object, whether it exists or not. Returns `None` if another process works on it.
     ///
     /// # Errors
-    /// The folder or the lock cannot be made; NotFound where the user has no home.
+    /// The folder or the lock cannot be made; NotFound if the user has no home.
     pub fn claim(&self, identity: &Identity) -> io::Result<Option<Claim>> {
         let folder = self.folder.as_ref().ok_or_else(no_home)?;
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -74,7 +79,7 @@ impl Journal {
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
-            // Whoever had it before may have removed it between our two calls.
+            // The former holder may have removed it between our two calls.
             if is_at(&lock, &path)? {
                 let identity = identity.clone();
                 return Ok(Some(Claim { folder: folder.clone(), identity, _lock: lock }));
@@ -82,19 +87,18 @@ impl Journal {
         }
     }
 
-    /// All records that can be read, in no order; those that cannot are left out.
+    /// Returns all readable records, in no order; others are skipped.
     ///
     /// # Errors
-    /// The folder cannot be read; one that is not there is empty.
+    /// The folder cannot be read; a missing one is empty.
     pub fn list(&self) -> io::Result<Vec<(Identity, Record)>> {
         let Some(folder) = &self.folder else { return Ok(Vec::new()) };
-        let names = match fs::read_dir(folder) {
+        let paths = match paths_in(folder, usize::MAX) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other?,
         };
         let mut records = Vec::new();
-        for name in names {
-            let path = name?.path();
+        for path in paths {
             if path.extension().is_some_and(|end| end == "json") {
                 records.extend(read(&path));
             }
@@ -104,35 +108,27 @@ impl Journal {
 }
 
 impl Claim {
-    /// What an earlier run left. `None` where there is nothing, where it is of another schema, or
-    /// broken.
+    /// Reads the record of an earlier run. Returns `None` if there is none, or if it is damaged or of another schema.
     pub fn load(&self) -> Option<Record> {
         let (identity, record) = read(&self.folder.join(self.identity.file_name("json")))?;
         (identity == self.identity).then_some(record)
     }
 
-    /// Writes the record, in one step: a reader sees the old or the new one.
+    /// Writes the record atomically: a reader sees the old or the new one.
     ///
     /// # Errors
-    /// What writing and renaming say.
+    /// Errors of writing and renaming.
     pub fn save(&self, record: &Record) -> io::Result<()> {
         let text = record::encode(&self.identity, record).map_err(io::Error::other)?;
-        // Only the holder of the lock writes: the name needs no further distinction.
+        // Only the lock holder writes, so a fixed name suffices.
         let temporary = self.folder.join(self.identity.file_name("new"));
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&temporary)?;
-        file.write_all(&text)?;
-        fs::rename(&temporary, self.folder.join(self.identity.file_name("json")))
+        replace(&temporary, &self.folder.join(self.identity.file_name("json")), &text)
     }
 
-    /// The work is done or given up: forgets it, and lets go of the claim.
+    /// Removes the record of finished or abandoned work, and releases the claim.
     ///
     /// # Errors
-    /// What unlinking says; a record that is not there is no error.
+    /// The error of unlinking; a missing record is no error.
     pub fn remove(self) -> io::Result<()> {
         let gone = |end: &str| match fs::remove_file(self.folder.join(self.identity.file_name(end)))
         {
@@ -140,9 +136,23 @@ impl Claim {
             other => other,
         };
         gone("json")?;
-        // Last, while it is still locked: who opens it now sees that it is no longer there.
+        // A run killed while writing a record leaves its temporary file.
+        gone("new")?;
+        // Last, while it is still locked: a process that opens it now sees that it is gone.
         gone("lock")
     }
+}
+
+/// Replaces a file atomically through a temporary name: a reader sees the old or the new one.
+///
+/// # Errors
+/// Errors of writing, closing and renaming; the old file is unchanged then.
+fn replace(temporary: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(temporary)?;
+    file.write_all(text)?;
+    hakobu_sys::close::close(file)?;
+    fs::rename(temporary, path)
 }
 
 fn no_home() -> io::Error {

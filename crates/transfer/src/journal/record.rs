@@ -1,14 +1,13 @@
-//! The form of a record: plain values, so that neither the S3 client nor the engines are needed to
-//! read one.
+//! The format of a record: plain values, readable without the S3 client and the engines.
 
-use crate::unit::{Meta, Time};
+use hakobu_core::unit::{Meta, Time};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-/// Raised when a field changes its meaning: records of another schema are not read.
+/// Incremented when a field changes its meaning: records of another schema are not read.
 const SCHEMA: u32 = 1;
 
-/// What is moved where: names a record.
+/// Source and target of an object; they name a record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     source: String,
@@ -16,16 +15,16 @@ pub struct Identity {
     endpoint: String,
 }
 
-/// What is remembered of one unfinished object.
+/// The state of one unfinished object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// What it was when the work began; anything else now means to begin anew.
+    /// Its identity when the work began; on any difference the work starts over.
     pub source: Source,
-    /// Where the finished parts lie.
+    /// Location of the finished parts.
     pub place: Place,
-    /// Bytes of every part but the last.
+    /// Bytes of every part except the last.
     pub part_bytes: u64,
-    /// The algorithm of the parts' checksums in S3's spelling (`CRC64NVME`); empty for none.
+    /// The algorithm of the parts' checksums as S3 spells it (`CRC64NVME`); empty for none.
     pub algorithm: String,
     /// Finished parts, in no order.
     pub parts: Vec<Part>,
@@ -52,20 +51,23 @@ pub enum Source {
     Object {
         /// Bytes.
         size: u64,
-        /// Without quotes.
+        /// ETag without quotes.
         etag: String,
-        /// Its version, where one was named.
+        /// Its version, if one was specified.
         version: Option<String>,
     },
 }
 
-/// Where the finished parts of an unfinished object lie.
+/// Location of the finished parts of an unfinished object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// In a multipart upload of that id.
+    /// In the multipart upload with this ID.
     Upload(String),
-    /// In a file of that name beside the target, which has that device and inode.
+    /// Not known yet: an upload was requested and the answer is unknown. The store may have an upload without parts
+    /// whose ID is not recorded.
+    Asked,
+    /// In a file beside the target, with this name, device and inode.
     File {
         /// Its name, encoded as in [`Identity`].
         name: String,
@@ -79,17 +81,17 @@ pub enum Place {
 /// A finished part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// From 1; it begins at (number - 1) × `part_bytes`.
+    /// Starts at 1; the part begins at offset (number - 1) × `part_bytes`.
     pub number: u32,
     /// Bytes.
     pub bytes: u64,
-    /// Of an uploaded part: without quotes; else empty.
+    /// ETag of an uploaded part, without quotes; else empty.
     pub etag: String,
-    /// As S3 writes it (base64); empty where none was computed.
+    /// Checksum as S3 writes it (base64); empty if none was computed.
     pub checksum: String,
 }
 
-/// A record as it lies on disk.
+/// A record as stored on disk.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     schema: u32,
@@ -103,32 +105,37 @@ struct Versioned {
     schema: u32,
 }
 
-/// Why a record is not to be gone on with; see [`Record::check`].
+/// Result of [`Record::check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checked {
-    /// The source is what it was and the parts make sense.
+    /// The source is unchanged and the parts are consistent.
     Good,
-    /// The source is another one by now.
+    /// The source has changed.
     SourceChanged,
-    /// The record contradicts itself.
+    /// The record is inconsistent.
     Broken,
 }
 
 impl Identity {
-    /// Of an absolute local path or an `s3://` URL on each side, and of the endpoints that they
-    /// belong to (one, or both joined by a space).
+    /// Makes an identity from an absolute local path or an `s3://` URL on each side, and their endpoints (one, or
+    /// both joined by a space).
     pub fn new(source: &[u8], target: &[u8], endpoint: &str) -> Identity {
         Identity { source: text(source), target: text(target), endpoint: endpoint.to_owned() }
     }
 
-    /// The source as text: `%` and bytes that are not UTF-8 are percent-encoded.
+    /// Returns the source as text: `%` and bytes that are not UTF-8 are percent-encoded.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The target in the same form.
+    /// Returns the target in the same form.
     pub fn target(&self) -> &str {
         &self.target
+    }
+
+    /// Returns the endpoints of both sides.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
     }
 
     pub(super) fn file_name(&self, end: &str) -> String {
@@ -146,7 +153,7 @@ impl Identity {
 }
 
 impl Source {
-    /// Of a file.
+    /// Returns the source of a file.
     pub fn of_file(meta: &Meta) -> Source {
         let pair = |time: Time| (time.s, time.ns);
         Source::File {
@@ -158,7 +165,7 @@ impl Source {
         }
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> u64 {
         match self {
             Source::File { size, .. } | Source::Object { size, .. } => *size,
@@ -167,8 +174,8 @@ impl Source {
 }
 
 impl Record {
-    /// Whether this record is about `source` as it is now, and possible in itself: parts lie
-    /// inside the source, none twice, each of the length that its number demands.
+    /// Checks that this record is about the current `source` and consistent: parts lie inside the source, none twice,
+    /// each with the length that its number implies.
     pub fn check(&self, source: &Source) -> Checked {
         if self.source != *source {
             return Checked::SourceChanged;
@@ -189,13 +196,33 @@ impl Record {
     }
 }
 
-/// Bytes as text that can be turned back: `%` and what is not UTF-8 become `%XX`.
+/// Encodes bytes reversibly as text: `%` and bytes that are not UTF-8 become `%XX`.
 pub fn text(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         out.push_str(&chunk.valid().replace('%', "%25"));
         for byte in chunk.invalid() {
             out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+/// Decodes a text made by [`text`].
+pub fn bytes(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(code) if *byte == b'%' => {
+                out.push(code);
+                rest = &after[2..];
+            }
+            _ => {
+                out.push(*byte);
+                rest = after;
+            }
         }
     }
     out

@@ -1,4 +1,4 @@
-//! Records survive a round trip, and nothing broken is ever taken for one.
+//! Records survive a round trip, and damaged ones are never accepted.
 
 use super::*;
 
@@ -38,6 +38,8 @@ fn a_record_comes_back_and_is_private() {
     let journal = Journal::at(folder.0.join("a/b"));
     let identity = Identity::new(b"/a\xff%", b"s3://b/k", "http://h");
     assert_eq!(identity.source(), "/a%FF%25");
+    assert_eq!(bytes(identity.source()), b"/a\xff%");
+    assert_eq!(bytes("%4%zz%\u{e9}"), "%4%zz%\u{e9}".as_bytes());
     let claim = journal.claim(&identity).unwrap().unwrap();
     assert_eq!(claim.load(), None);
     claim.save(&record()).unwrap();
@@ -50,6 +52,35 @@ fn a_record_comes_back_and_is_private() {
     }
     claim.remove().unwrap();
     assert_eq!(fs::read_dir(folder.0.join("a/b")).unwrap().count(), 0);
+}
+
+#[test]
+fn ended_work_is_tidied_away() {
+    let folder = Folder::new("tidy");
+    let journal = Journal::at(folder.0.clone());
+    let named = |name: &str| Identity::new(name.as_bytes(), b"s3://b/k", "");
+    let put = |name: &str| {
+        let claim = journal.claim(&named(name)).unwrap().unwrap();
+        claim.save(&record()).unwrap();
+        claim
+    };
+    drop((put("/over"), put("/goes-on")));
+    let (held, lock) = (put("/held"), journal.claim(&named("/only-a-lock")).unwrap());
+    drop(lock);
+    fs::write(folder.0.join(named("/only-a-lock").file_name("new")), "{").unwrap();
+    fs::write(folder.0.join("seeds.lock"), "").unwrap();
+    journal.tidy(|identity, _| identity.source() != "/goes-on").unwrap();
+    let mut left: Vec<_> =
+        fs::read_dir(&folder.0).unwrap().map(|name| name.unwrap().file_name()).collect();
+    let mut expected: Vec<std::ffi::OsString> = vec!["seeds.lock".into()];
+    for name in ["/goes-on", "/held"] {
+        expected.extend(["json", "lock"].map(|end| named(name).file_name(end).into()));
+    }
+    left.sort();
+    expected.sort();
+    assert_eq!(left, expected);
+    drop(held);
+    Journal::at(folder.0.join("missing")).tidy(|_, _| true).unwrap();
 }
 
 #[test]

@@ -1,26 +1,30 @@
-//! `s3://BUCKET/KEY`: a bucket, and a key or the beginning of keys, as bytes.
+//! `s3://BUCKET/KEY`: a bucket, and a key or key prefix, as bytes.
 
-use crate::error::{Fatal, quoted};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use hakobu_core::error::{Fatal, quoted};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 
-/// A place in S3. Nothing is decoded or normalised: `//`, `.` and `..` in a key are what they are.
+/// Prefix of arguments in S3.
+pub(super) const SCHEME: &[u8] = b"s3://";
+
+/// A location in S3. Nothing is decoded or normalised: `//`, `.` and `..` in a key are ordinary characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct S3Url {
     /// The bucket; empty for `s3://` alone, which names all buckets.
     pub bucket: String,
-    /// What follows the slash after the bucket, possibly empty.
+    /// The part after the bucket's slash, possibly empty.
     pub key: Vec<u8>,
     /// Whether there was a slash after the bucket.
     pub slash: bool,
 }
 
 impl S3Url {
-    /// Parses what follows `s3://`.
+    /// Parses the text after `s3://`.
     ///
     /// # Errors
-    /// Code 1 for a bucket whose name cannot be one: it has to have 3 to 63 letters, digits, dots,
-    /// hyphens (and, as old buckets may, capitals and underscores).
+    /// Code 1 for an invalid bucket name: it must have 3 to 63 letters, digits, dots, hyphens (and, as in old
+    /// buckets, capitals and underscores).
     pub fn parse(rest: &[u8]) -> Result<S3Url, Fatal> {
         let (bucket, key, slash) = match rest.iter().position(|byte| *byte == b'/') {
             Some(at) => (&rest[..at], &rest[at + 1..], true),
@@ -32,7 +36,7 @@ impl S3Url {
         match name.filter(|_| bucket.iter().all(fine) && length.contains(&bucket.len())) {
             Some(bucket) => Ok(S3Url { bucket, key: key.to_vec(), slash }),
             None => {
-                let shown = quoted(OsStr::from_bytes(&[b"s3://", rest].concat()));
+                let shown = quoted(OsStr::from_bytes(&[SCHEME, rest].concat()));
                 Err(Fatal::new(
                     1,
                     format!(
@@ -42,6 +46,29 @@ impl S3Url {
             }
         }
     }
+
+    /// Returns the argument as typed.
+    pub fn spelled(&self) -> PathBuf {
+        let slash: &[u8] = if self.slash { b"/" } else { b"" };
+        path(&[SCHEME, self.bucket.as_bytes(), slash, &self.key])
+    }
+
+    /// Returns the prefix `name` below this one.
+    pub fn join(&self, name: &[u8]) -> S3Url {
+        let apart = self.key.is_empty() || self.key.ends_with(b"/");
+        let slash: &[u8] = if apart { b"" } else { b"/" };
+        let key = [&self.key, slash, name].concat();
+        S3Url { bucket: self.bucket.clone(), key, slash: true }
+    }
+}
+
+/// Returns the URL of a key, for messages; the key may come in parts.
+pub fn s3_path(bucket: &str, key: &[&[u8]]) -> PathBuf {
+    path(&[&[SCHEME, bucket.as_bytes(), b"/"], key].concat())
+}
+
+fn path(parts: &[&[u8]]) -> PathBuf {
+    PathBuf::from(OsString::from_vec(parts.concat()))
 }
 
 #[cfg(test)]

@@ -1,37 +1,34 @@
-//! Bytes in flight: one budget for all cores, so that memory is set and not hoped for; the buffers
-//! that they lie in, used again and again by each core; and the pace that a bandwidth limit sets.
+//! Bytes in flight: one budget for all cores, which limits memory; the buffers, which each core reuses; and the pace
+//! of a bandwidth limit.
 
-use super::core::{Core, Setup};
-use crate::error::Fatal;
-use crate::meter::Phase;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Permits are of this size, so that budgets above 4 GiB fit.
+/// Bytes per semaphore permit, so that budgets above 4 GiB fit.
 const GRAIN_BYTES: u64 = 1024;
 
-/// A budget of bytes that all cores share.
+/// A budget of bytes shared by all cores.
 pub struct Budget {
     permits: Semaphore,
     bytes_max: u64,
 }
 
 impl Budget {
-    /// Room for so many bytes.
+    /// Returns a budget of this many bytes.
     pub fn new(bytes_max: u64) -> Budget {
         let grains = (bytes_max / GRAIN_BYTES).clamp(1, Semaphore::MAX_PERMITS as u64);
         Budget { permits: Semaphore::new(grains as usize), bytes_max: grains * GRAIN_BYTES }
     }
 
-    /// The whole of it.
+    /// Returns the total, in bytes.
     pub fn bytes_max(&self) -> u64 {
         self.bytes_max
     }
 
-    /// Waits for `bytes` of room, or for all of it where more is asked for. Dropping the permit
-    /// gives it back. Never wait for a second one while holding one.
+    /// Waits for `bytes` of room, or for the whole budget if more is requested. Dropping the permit returns it. Never
+    /// wait for a second one while holding one.
     pub async fn take(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
         let wanted = bytes.min(self.bytes_max).div_ceil(GRAIN_BYTES).max(1);
         // The semaphore is never closed; a grain count fits by construction.
@@ -39,50 +36,14 @@ impl Budget {
     }
 }
 
-/// Bytes that any transfer with a store needs: one part of an upload, and what connections hold.
-const MEMORY_BYTES_MIN: u64 = 8 << 20;
-
-/// Refuses what cannot work: `--memory` that does not hold one part.
-///
-/// # Errors
-/// Code 1, naming the options.
-pub(super) fn refuse_unfit(setup: &Setup<'_>) -> Result<(), Fatal> {
-    let memory_bytes = setup.memory_bytes_max;
-    if memory_bytes < MEMORY_BYTES_MIN {
-        let why = format!(
-            "--memory: {memory_bytes} bytes are too few for a transfer with S3, where the smallest \
-             part is 5 MiB: give at least 8M"
-        );
-        return Err(Fatal::new(1, why));
-    }
-    match setup.options.part_bytes {
-        Some(part_bytes) if part_bytes > memory_bytes => {
-            let why = format!(
-                "--part-size: a part of {part_bytes} bytes does not fit into the {memory_bytes} \
-                 bytes of memory that may be used: give smaller parts, or more with --memory"
-            );
-            Err(Fatal::new(1, why))
-        }
-        _ => Ok(()),
-    }
-}
-
-impl Core<'_> {
-    /// Waits for room for `bytes`; see [`Budget::take`].
-    pub(super) async fn room(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
-        let _phase = self.doing.during(Phase::Room);
-        self.engine.budget.take(bytes).await
-    }
-}
-
-/// Smaller buffers come from the allocator and go back there: it has them at hand.
+/// Minimum size, in bytes, of a pooled buffer; the allocator keeps smaller ones itself.
 const POOLED_BYTES_MIN: usize = 64 << 10;
-/// Bytes of unused buffers that one core keeps, at most.
+/// Maximum bytes of unused buffers that one core keeps.
 const IDLE_BYTES_MAX: usize = 64 << 20;
 
 thread_local! {
-    /// Unused buffers of this core. A buffer whose memory has been touched costs nothing; a new
-    /// one of 500 KB costs 125 page faults, more than hashing it.
+    /// Unused buffers of this core. A buffer whose memory was touched costs nothing; a new one of 500 KB costs 125
+    /// page faults, more than hashing it.
     static IDLE: RefCell<Idle> = const { RefCell::new(Idle::new()) };
 }
 
@@ -92,13 +53,13 @@ struct Idle {
     bytes_max: usize,
 }
 
-/// How many bytes of unused buffers this core keeps, where `memory_bytes` may be in flight.
+/// Sets how many bytes of unused buffers this core keeps, if `memory_bytes` may be in flight.
 pub(super) fn set_idle_bytes_max(memory_bytes: u64) {
     let bytes_max = usize::try_from(memory_bytes / 2).unwrap_or(usize::MAX).min(IDLE_BYTES_MAX);
     IDLE.with_borrow_mut(|idle| idle.bytes_max = bytes_max);
 }
 
-/// A buffer of initialised bytes; goes back to the core on which it is dropped.
+/// A buffer of initialised bytes; returned to the core on which it is dropped.
 pub(super) struct Buffer {
     bytes: Vec<u8>,
     /// The part that is in use.
@@ -106,14 +67,14 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// At least `len` bytes of whatever content, of which `len` are in use. Take from the budget
-    /// first.
+    /// Returns a buffer of at least `len` bytes with arbitrary content, of which `len` are in use. Take from the
+    /// budget first.
     pub fn new(len: usize) -> Buffer {
         if len < POOLED_BYTES_MIN {
             return Buffer { bytes: vec![0; len], len };
         }
         let found = IDLE.try_with(|idle| idle.borrow_mut().take(len)).ok().flatten();
-        // Zeroed memory of this size comes from the kernel untouched: nothing is written here.
+        // The kernel provides zeroed memory of this size untouched: nothing is written here.
         let bytes = found.unwrap_or_else(|| vec![0; class(len)]);
         Buffer { bytes, len }
     }
@@ -123,7 +84,7 @@ impl Buffer {
         self.len = self.len.min(len);
     }
 
-    /// As the body of a request. The buffer goes back when the last clone is dropped.
+    /// Converts it to the body of a request. The buffer is returned when the last clone is dropped.
     pub fn freeze(mut self) -> Bytes {
         if self.bytes.len() < POOLED_BYTES_MIN {
             self.bytes.truncate(self.len);
@@ -137,13 +98,13 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
+        &self.bytes[..self.len]
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        self.bytes.get_mut(..self.len).unwrap_or_default()
+        &mut self.bytes[..self.len]
     }
 }
 
@@ -157,14 +118,14 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         if self.bytes.len() >= POOLED_BYTES_MIN {
             let bytes = std::mem::take(&mut self.bytes);
-            // Where the thread is ending there is no list any more: the memory is freed.
+            // When the thread ends, its list is gone: the memory is freed.
             let _ = IDLE.try_with(|idle| idle.borrow_mut().put(bytes));
         }
     }
 }
 
-/// Lengths of pooled buffers: four steps between powers of two, so that at most a fifth of one is
-/// never used (and never touched).
+/// Rounds up to a length of pooled buffers: four steps between powers of two, so that at most a fifth of one is never
+/// used (and never touched).
 fn class(len: usize) -> usize {
     let power = len.next_power_of_two();
     let step = power / 8;
@@ -178,7 +139,7 @@ impl Idle {
 
     fn take(&mut self, len: usize) -> Option<Vec<u8>> {
         let wanted = class(len);
-        // The latest one first: its memory may still be in the processor's cache.
+        // The latest one first: its memory may still be in the CPU cache.
         let at = self.buffers.iter().rposition(|buffer| buffer.len() == wanted)?;
         self.bytes -= wanted;
         Some(self.buffers.swap_remove(at))
@@ -191,7 +152,7 @@ impl Idle {
         self.bytes += buffer.len();
         self.buffers.push(buffer);
         while self.bytes > self.bytes_max {
-            // The oldest goes: sizes that no longer occur do not stay for ever.
+            // Remove the oldest: sizes that no longer occur must not stay for ever.
             self.bytes -= self.buffers.remove(0).len();
         }
     }

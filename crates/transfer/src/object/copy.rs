@@ -1,25 +1,24 @@
-//! Copies that the server makes by itself: up to 5 GiB in one request, beyond that in parts. A
-//! server that cannot is told nothing more: the object then goes through this machine.
+//! Server-side copies: up to 5 GiB in one request, larger ones in parts. If the server cannot copy, the object goes
+//! through this machine.
 
-use super::between::{self, Sent, Upload, carried, is_metadata};
-use super::core::{Core, Engine, Large as Parts};
-use super::moving::{Done, Failed, Moving, Step};
+use super::between::{self, Sending, Sent, Upload, carried, is_metadata};
+use super::core::Core;
+use super::failed::Failed;
+use super::moving::{Done, Moving, Step};
 use super::reader::{CHANGED, Object, read_failed};
 use super::{ObjectOptions, Side, relay};
-use crate::error::Operation;
-use crate::event::Event;
-use crate::s3::ops::{
+use hakobu_core::error::Operation;
+use hakobu_s3::ops::{
     Begun, CopySource, Head, Headers, Range, complete_upload, copy_object, create_upload,
     head_object, upload_part_copy,
 };
-use crate::s3::{Algorithm, Checksum, Error, Kind};
-use http::header::IF_NONE_MATCH;
+use hakobu_s3::{Algorithm, Checksum, Error, Kind};
 use http::{HeaderName, HeaderValue};
 use std::sync::Arc;
 
-/// The most that CopyObject copies (API reference, CopyObject).
+/// Maximum bytes that CopyObject copies (API reference, CopyObject).
 pub(super) const ONE_COPY_BYTES_MAX: u64 = 5 << 30;
-/// Parts of larger objects: no byte of them passes through here, so they may be large.
+/// Part size of larger objects, in bytes: large, as no byte passes through this machine.
 const PART_BYTES: u64 = 512 << 20;
 
 const METADATA_DIRECTIVE: HeaderName = HeaderName::from_static("x-amz-metadata-directive");
@@ -33,16 +32,16 @@ const ONTO_ITSELF: &str =
 const MOVED_ONTO_ITSELF: &str = "source and target are the same object: moving it would remove it";
 const OTHER_COPY: &str = "the copy has another size or checksum than its source";
 
-/// A large object on this way.
+/// A large object being copied by the server.
 pub struct Large {
     upload: Upload,
-    /// What was known of the source when it began.
+    /// The source's metadata when it began.
     head: Head,
-    /// The source's checksum, where it is one that the parts' can be combined into.
+    /// The source's checksum, if it can be combined from those of parts.
     whole: Option<Checksum>,
 }
 
-/// Moves a small entry, or begins with a large one.
+/// Copies a small object, or begins with a large one.
 pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
     let source = between::source(core, moving)?;
@@ -71,7 +70,7 @@ pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step,
     }
 }
 
-/// Whether there is an object at the target by now.
+/// Returns whether an object exists at the target now.
 async fn is_there(core: &Core<'_>, moving: &Moving) -> Result<bool, Failed> {
     let (bucket, key) = between::target(moving)?;
     match head_object(core.store(Side::Target)?, bucket, &key, None).await {
@@ -81,20 +80,37 @@ async fn is_there(core: &Core<'_>, moving: &Moving) -> Result<bool, Failed> {
     }
 }
 
-async fn head_source(core: &Core<'_>, source: &Object<'_>) -> Result<Head, Failed> {
+/// Returns whether the target is a copy of the source, as far as both stores can tell.
+async fn is_copied(core: &Core<'_>, moving: &Moving, source: &Object<'_>) -> Result<bool, Failed> {
+    let from = match head_source(core, moving, source).await {
+        Ok(head) => head,
+        Err(Failed::Reason(..) | Failed::Vanished(_)) => return Ok(false),
+        Err(failed) => return Err(failed),
+    };
+    let (bucket, key) = between::target(moving)?;
+    let there = match head_object(core.store(Side::Target)?, bucket, &key, None).await {
+        Ok(head) => head,
+        Err(error) if error.kind == Kind::NotFound => return Ok(false),
+        Err(error) => return Err(failed_at(Operation::Stat)(error)),
+    };
+    let same_sum = from.checksums.iter().any(|sum| there.checksums.contains(sum));
+    Ok(from.size == there.size && (from.etag == there.etag || same_sum))
+}
+
+async fn head_source(
+    core: &Core<'_>,
+    moving: &Moving,
+    source: &Object<'_>,
+) -> Result<Head, Failed> {
     let client = core.store(Side::Source)?;
     let head = head_object(client, source.bucket, &source.key, source.version);
     let head = head.await.map_err(read_failed)?;
-    match source.etag {
-        Some(etag) if etag != head.etag => {
-            Err(Failed::Reason(Operation::Read, Side::Source, CHANGED))
-        }
-        _ => Ok(head),
-    }
+    between::same_source(&head, source, moving)?;
+    Ok(head)
 }
 
-/// The headers of a copy. The server takes over what the source carries, or nothing of it
-/// (`replace_metadata`); to change only some of it takes the source's `head`.
+/// Returns the headers of a copy. The server copies all of the source's metadata or (`replace_metadata`) none;
+/// changing only some of it requires the source's `head`.
 fn copy_headers(options: &ObjectOptions, head: Option<&Head>, key: &[u8]) -> Headers {
     let mut headers = match head {
         Some(head) => carried(head, options, key),
@@ -110,9 +126,6 @@ fn copy_headers(options: &ObjectOptions, head: Option<&Head>, key: &[u8]) -> Hea
     if let Some(algorithm) = options.algorithm.filter(|algorithm| *algorithm != Algorithm::Md5) {
         headers.push((CHECKSUM_ALGORITHM, HeaderValue::from_static(algorithm.name())));
     }
-    if options.if_none_match && !headers.iter().any(|(name, _)| *name == IF_NONE_MATCH) {
-        headers.push((IF_NONE_MATCH, HeaderValue::from_static("*")));
-    }
     headers
 }
 
@@ -126,28 +139,29 @@ async fn whole(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Re
     let (bucket, key) = between::target(moving)?;
     let changes = options.headers.iter().any(|(name, _)| is_metadata(name));
     let head = match changes && !options.replace_metadata {
-        true => Some(head_source(core, source).await?),
+        true => Some(head_source(core, moving, source).await?),
         false => None,
     };
     let etag = source.etag.or(head.as_ref().map(|head| head.etag.as_str()));
-    let headers = copy_headers(options, head.as_ref(), &key);
+    let mut headers = copy_headers(options, head.as_ref(), &key);
+    headers.extend(between::condition(core, moving));
     let client = core.store(Side::Target)?;
     let from = copy_source(source, etag.filter(|etag| !etag.is_empty()));
     match copy_object(client, &from, bucket, &key, &headers).await {
         Ok(copied) => {
-            // The same MD5 says it already; before a source is removed, its size does at least.
+            // An equal MD5 proves it; otherwise check at least the size before a source is removed.
             let proven = source.etag == Some(copied.etag.as_str());
             if core.engine.policy().remove_source_files && !proven {
                 let there = head_object(client, bucket, &key, None).await;
                 let there = there.map_err(failed_at(Operation::Stat))?;
-                if there.size != moving.entry.meta.size {
+                if there.size != moving.entry.meta.size || there.etag != copied.etag {
                     return Err(Failed::Reason(Operation::Write, Side::Target, OTHER_COPY));
                 }
             }
             core.doing.lane().bytes(moving.entry.meta.size);
             Ok(Step::Done(Done { bytes: moving.entry.meta.size, ..Done::default() }))
         }
-        Err(error) => copy_failed(core, moving, error).await,
+        Err(error) => copy_failed(core, moving, source, error).await,
     }
 }
 
@@ -155,27 +169,41 @@ fn failed_at(operation: Operation) -> impl Fn(Error) -> Failed {
     move |error| Failed::Request(operation, Side::Target, error)
 }
 
-/// What a failed copy means. Which of two conditions did not hold, the server does not say.
-async fn copy_failed(core: &Core<'_>, moving: &Moving, error: Error) -> Result<Step, Failed> {
+/// Handles the failure of a copy. The server does not report which of two conditions failed.
+async fn copy_failed(
+    core: &Core<'_>,
+    moving: &Moving,
+    source: &Object<'_>,
+    error: Error,
+) -> Result<Step, Failed> {
     match error.kind {
         Kind::NotFound => Err(Failed::Vanished(Operation::Read)),
+        // An earlier try may have created the object that made the condition fail.
+        Kind::Precondition if error.unsure && is_copied(core, moving, source).await? => {
+            Ok(Step::Done(Done { bytes: moving.entry.meta.size, ..Done::default() }))
+        }
         Kind::Precondition if core.engine.setup.options.if_none_match => {
             match is_there(core, moving).await? {
                 true => Ok(Step::Done(Done { skipped: true, ..Done::default() })),
                 false => Err(Failed::Reason(Operation::Read, Side::Source, CHANGED)),
             }
         }
+        Kind::Precondition if core.engine.setup.control.is_leased() => {
+            // The source is what it was, so the target is not.
+            head_source(core, moving, source).await?;
+            Ok(Step::Done(Done { skipped: true, ..Done::default() }))
+        }
         Kind::Precondition => Err(Failed::Reason(Operation::Read, Side::Source, CHANGED)),
         _ => Err(failed_at(Operation::Write)(error)),
     }
 }
 
-/// Begins to copy in parts: the metadata travels with the upload.
+/// Begins a copy in parts: the metadata is sent when the upload is created.
 async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
     let (bucket, key) = between::target(moving)?;
     let client = core.store(Side::Target)?;
-    let head = head_source(core, source).await?;
+    let head = head_source(core, moving, source).await?;
     let mut headers = carried(&head, options, &key);
     headers.extend(relay::tags(core, source, &head, &headers).await?);
     let is_full = |sum: &&Checksum| sum.algorithm == Algorithm::Crc64Nvme && sum.parts == 0;
@@ -184,73 +212,61 @@ async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Res
     let id = create_upload(client, bucket, &key, algorithm, &headers).await;
     let Begun { id, algorithm } = id.map_err(failed_at(Operation::Create))?;
     let whole = whole.filter(|sum| algorithm == Some(sum.algorithm));
-    let (upload, rights) = Upload::begun(core, moving, id, head.size, PART_BYTES, None);
-    Ok(Step::Parts(Arc::new(Parts::Copy(Large { upload, head, whole })), rights))
+    let (upload, permits) = Upload::begun(core, moving, id, head.size, PART_BYTES, None);
+    Ok(Step::Parts(Arc::new(Large { upload, head, whole }), permits))
 }
 
-impl Large {
-    /// Counts as many more rights as may be handed out by now, and returns how many.
-    pub(super) fn widen(&self, engine: &Engine<'_>) -> usize {
-        self.upload.widen(engine)
+impl Sending for Large {
+    fn upload(&self) -> &Upload {
+        &self.upload
     }
-}
 
-/// Works on the next part; then gives the right back to the queue (`Queue::again`), or ends the
-/// whole (`Core::finish` and `Queue::finished`, once) when it was the last or everything failed.
-pub(super) async fn part(core: &Core<'_>, shared: &Arc<Parts>, large: &Large) {
-    let send = async |number, range| one_part(core, large, number, range).await;
-    large.upload.work(core, shared, send, async || end(core, large).await).await;
-}
+    async fn send(&self, core: &Core<'_>, number: u32, range: Range) -> Result<Sent, Failed> {
+        let moving = &self.upload.moving;
+        let source = between::source(core, moving)?;
+        let (bucket, key) = between::target(moving)?;
+        let client = core.store(Side::Target)?;
+        let from = copy_source(&source, Some(&*self.head.etag).filter(|etag| !etag.is_empty()));
+        let bytes = range.end - range.start;
+        let id = &self.upload.id;
+        let part = upload_part_copy(client, &from, range, bucket, &key, id, number).await;
+        let part = part.map_err(|error| match error.kind {
+            Kind::Precondition => Failed::Reason(Operation::Read, Side::Source, CHANGED),
+            _ => failed_at(Operation::Write)(error),
+        })?;
+        core.doing.lane().bytes(bytes);
+        Ok(Sent { part, bytes, crc64: None })
+    }
 
-async fn one_part(
-    core: &Core<'_>,
-    large: &Large,
-    number: u32,
-    range: Range,
-) -> Result<Sent, Failed> {
-    let moving = &large.upload.moving;
-    let source = between::source(core, moving)?;
-    let (bucket, key) = between::target(moving)?;
-    let client = core.store(Side::Target)?;
-    let from = copy_source(&source, Some(&*large.head.etag).filter(|etag| !etag.is_empty()));
-    let bytes = range.end - range.start;
-    let id = &large.upload.id;
-    let part = upload_part_copy(client, &from, range, bucket, &key, id, number).await;
-    let part = part.map_err(|error| match error.kind {
-        Kind::Precondition => Failed::Reason(Operation::Read, Side::Source, CHANGED),
-        _ => failed_at(Operation::Write)(error),
-    })?;
-    core.doing.lane().bytes(bytes);
-    core.engine.setup.listener.event(Event::LargeBytes { bytes, undrained: None });
-    Ok(Sent { part, bytes, crc64: None })
-}
-
-/// Completes the upload, or gives it up.
-async fn end(core: &Core<'_>, large: &Large) {
-    let moving = &large.upload.moving;
-    match complete(core, large).await {
-        Ok(done) => core.finish(moving, Ok(done)).await,
-        Err(failed) => {
-            large.upload.abort(core).await;
-            match failed {
-                Failed::Request(_, _, error) if error.kind == Kind::NotImplemented => {
-                    match relay::begin(core, moving).await {
-                        Ok(Step::Done(done)) => core.finish(moving, Ok(done)).await,
-                        Ok(Step::Parts(large, streams)) => core.engine.queue.open(&large, streams),
-                        Err(failed) => core.finish(moving, Err(failed)).await,
+    async fn end(&self, core: &Core<'_>) {
+        let moving = &self.upload.moving;
+        match complete(core, self).await {
+            Ok(done) => core.finish(moving, Ok(done)).await,
+            Err(failed) => {
+                self.upload.abort(core).await;
+                match failed {
+                    Failed::Request(_, _, error) if error.kind == Kind::NotImplemented => {
+                        match relay::begin(core, moving).await {
+                            Ok(Step::Done(done)) => core.finish(moving, Ok(done)).await,
+                            Ok(Step::Parts(parts, streams)) => {
+                                core.engine.queue.open(&parts, streams)
+                            }
+                            Err(failed) => core.finish(moving, Err(failed)).await,
+                        }
                     }
+                    Failed::Request(_, _, error)
+                        if error.kind == Kind::Precondition
+                            && (core.engine.setup.options.if_none_match
+                                || core.engine.setup.control.is_leased()) =>
+                    {
+                        core.finish(moving, Ok(Done { skipped: true, ..Done::default() })).await;
+                    }
+                    failed => core.finish(moving, Err(failed)).await,
                 }
-                Failed::Request(_, _, error)
-                    if error.kind == Kind::Precondition
-                        && core.engine.setup.options.if_none_match =>
-                {
-                    core.finish(moving, Ok(Done { skipped: true, ..Done::default() })).await;
-                }
-                failed => core.finish(moving, Err(failed)).await,
             }
         }
+        core.engine.queue.finished();
     }
-    core.engine.queue.finished();
 }
 
 async fn complete(core: &Core<'_>, large: &Large) -> Result<Done, Failed> {
@@ -259,7 +275,7 @@ async fn complete(core: &Core<'_>, large: &Large) -> Result<Done, Failed> {
     let (bucket, key) = between::target(moving)?;
     let client = core.store(Side::Target)?;
     let (id, size) = (&large.upload.id, large.upload.size);
-    let headers = between::conditions(core.engine.setup.options);
+    let headers: Headers = between::condition(core, moving).into_iter().collect();
     let whole = large.whole.as_ref();
     complete_upload(client, bucket, &key, id, &parts, size, whole, &headers)
         .await
@@ -304,14 +320,12 @@ mod tests {
         );
         options.replace_metadata = true;
         options.headers = vec![header("x-amz-tagging", "a=b")];
-        options.if_none_match = true;
         assert_eq!(
             text(copy_headers(&options, None, b"k")),
             [
                 "x-amz-tagging=a=b",
                 "x-amz-metadata-directive=REPLACE",
-                "x-amz-tagging-directive=REPLACE",
-                "if-none-match=*"
+                "x-amz-tagging-directive=REPLACE"
             ]
         );
     }

@@ -1,234 +1,159 @@
-//! The cores: threads with a runtime, clients and workers each, and what all of them share.
+//! The cores: threads with a runtime, clients and workers each, and their shared state.
 
-mod crew;
+mod runtime;
 
-use super::budget::{self, Budget};
-use super::get::{Files, Folders};
-use super::moving::Moving;
+pub(super) use runtime::run;
+
+use super::budget::Budget;
+use super::delete::local::Emptied;
+use super::get::files::Files;
+use super::get::folders::Folders;
 use super::queue::Queue;
-use super::{ObjectOptions, Side, Task, Work, compare, copy, delete, get, put, relay};
-use crate::control::Control;
-use crate::error::{Fatal, Problem};
-use crate::event::Listener;
-use crate::journal::Journal;
-use crate::limit::{Helm, Limiter};
-use crate::meter::Doing;
+use super::{ObjectOptions, Side, Task, Work};
+use crate::engine::attributes::Grains;
+use crate::journal::{Journal, Ledger};
 use crate::policy::Policy;
-use crate::s3::{Client, Flow, Store, bodies_max};
-use crate::unit::Totals;
-use crew::Crew;
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, LocalBoxFuture, select};
+use hakobu_core::control::Control;
+use hakobu_core::error::{Fatal, Problem};
+use hakobu_core::event::Listener;
+use hakobu_core::limit::Controls;
+use hakobu_core::meter::{Doing, Entries, Phase};
+use hakobu_core::unit::{Meta, Totals};
+use hakobu_s3::{Client, Store, Throttle};
+use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::SemaphorePermit;
 
-/// What an engine is given.
+/// Parts of an engine.
 pub struct Setup<'a> {
-    /// What happens to each entry.
+    /// Decides about each entry.
     pub policy: &'a Policy,
-    /// How objects are written.
+    /// Options for writing objects.
     pub options: &'a ObjectOptions,
     /// The store of sources, if any.
     pub source: Option<Arc<Store>>,
     /// The store of targets, if any; the same one for copies inside an account.
     pub target: Option<Arc<Store>>,
-    /// Who hears of what happens.
+    /// Receives events.
     pub listener: &'a dyn Listener,
-    /// Who may end it.
+    /// Can stop the run early.
     pub control: &'a Control,
-    /// Whether items are told, and of unchanged entries too.
+    /// Whether `Item` events are requested, and whether also for unchanged entries.
     pub items: (bool, bool),
-    /// How many requests and files may be in flight at which rates, and who counts it.
-    pub helm: &'a Helm,
-    /// Cores to use.
+    /// Jobs, rate limits and the meter.
+    pub controls: &'a Controls,
+    /// Number of cores to use.
     pub cores: usize,
-    /// Bytes in flight.
+    /// Limit on bytes in flight.
     pub memory_bytes_max: u64,
-    /// What is remembered of unfinished large objects.
+    /// Records of unfinished large objects.
     pub journal: Journal,
-    /// The mask of modes for files without one of their own.
+    /// The record of this run, and those of other runs.
+    pub ledger: Arc<Ledger>,
+    /// The umask, for files without a mode of their own.
     pub umask: u32,
 }
 
-/// What all cores share.
+/// State shared by all cores.
 pub struct Engine<'a> {
-    pub(super) setup: Setup<'a>,
-    pub(super) queue: Queue,
+    pub(crate) setup: Setup<'a>,
+    pub(super) queue: Queue<dyn Parts>,
     pub(super) budget: Budget,
-    pub(super) temp: crate::engine::temp::TempNames,
-    pub(super) files: Files,
+    pub(super) files: Arc<Files>,
+    pub(super) grains: Grains,
     pub(super) deletes: AtomicU64,
-    pub(super) emptied: delete::Emptied,
-    flows: Option<Flows>,
+    pub(super) emptied: Emptied,
+    /// `--bwlimit`, for the stores of sources and of targets.
+    throttles: Option<[Arc<Throttle>; 2]>,
     totals: Mutex<Totals>,
     fatal: Mutex<Option<Fatal>>,
 }
 
-/// `--bwlimit` as the clients of all cores share it.
-struct Flows {
-    source: Arc<Limiter>,
-    /// Of the rate of the other one, where every byte comes from a store and goes to one.
-    target: Arc<Limiter>,
-    bodies: Arc<Semaphore>,
-    /// One for each.
-    lines: [Arc<tokio::sync::Mutex<()>>; 2],
+/// Executes the tasks of a queue.
+pub(super) trait Tasks {
+    /// Executes a task, or begins a large object, which continues in parts.
+    async fn run(core: &Core<'_>, task: Task);
 }
 
-impl Flows {
-    fn new(setup: &Setup<'_>) -> Option<Flows> {
-        let limiter = setup.helm.bytes.as_ref()?;
-        let target = match (&setup.source, &setup.target) {
-            (Some(_), Some(_)) => Arc::new(Limiter::new(limiter.per_s())),
-            _ => Arc::clone(limiter),
-        };
-        let bodies = Arc::new(Semaphore::new(bodies_max(limiter)));
-        Some(Flows { source: Arc::clone(limiter), target, bodies, lines: Default::default() })
-    }
+/// A large object in progress, in parts.
+pub(super) trait Parts: Send + Sync {
+    /// Works on the next part; then returns the permit to the queue (`Queue::again`), or ends the object
+    /// (`Core::finish` and `Queue::finished`, once) if it was the last one or everything failed.
+    fn part<'a>(self: Arc<Self>, core: &'a Core<'a>) -> LocalBoxFuture<'a, ()>;
 
-    /// For one core and one side.
-    fn of(&self, side: Side) -> Rc<Flow> {
-        let [first, second] = &self.lines;
-        let (limiter, follows, line) = match side {
-            Side::Target if !Arc::ptr_eq(&self.source, &self.target) => {
-                (&self.target, Some(&self.source), second)
-            }
-            _ => (&self.source, None, first),
-        };
-        Rc::new(Flow::new(limiter, follows, &self.bodies, line))
-    }
+    /// Counts as many more permits as may be handed out now, and returns their number.
+    fn widen(&self, engine: &Engine<'_>) -> usize;
 }
 
-/// A large object on its way, in parts.
-pub enum Large {
-    /// File to object.
-    Put(put::Large),
-    /// Object to file.
-    Get(get::Large),
-    /// Object to object, by the server.
-    Copy(copy::Large),
-    /// Object to object, through this machine.
-    Relay(relay::Large),
-}
-
-/// One worker's view of its core: clients that tell what this worker does, and what all workers of
-/// the core share.
+/// One worker's view of its core: clients that record the worker's phase, and the state shared by all workers of the
+/// core.
 pub(super) struct Core<'a> {
     pub(super) engine: &'a Engine<'a>,
     pub(super) source: Option<Client>,
     pub(super) target: Option<Client>,
-    /// What this worker does.
+    /// The phase of this worker.
     pub(super) doing: Rc<Doing>,
     pub(super) folders: Rc<RefCell<Folders>>,
-    unsaid: Rc<Unsaid>,
+    unreported: Rc<Unreported>,
 }
 
-/// What finished tasks of one core added since it was last told, and how many of them.
-type Unsaid = Cell<(u32, Totals)>;
+/// Totals of one core's finished tasks since the last report, and their number.
+type Unreported = Cell<(u32, Totals)>;
 
-/// How long a request that takes long may go on after the run was stopped.
+/// Maximum delay until a slow request is dropped after the run was stopped.
 pub(super) const STOP_SEEN_AFTER: Duration = Duration::from_millis(100);
 
-/// Finished tasks that are told of together while there is more to do.
-const TOLD_TOGETHER: u32 = 32;
-
-/// Runs an engine: starts the cores, lets `plan` fill the queue from this thread, and returns when
-/// everything is done, with the totals and what stopped it.
-///
-/// # Errors
-/// Code 1 where the memory that was allowed does not hold one part; code 11 where a thread or runtime
-/// cannot be had.
-pub fn run(
-    setup: Setup<'_>,
-    plan: impl FnOnce(&Engine<'_>),
-) -> Result<(Totals, Option<Fatal>), Fatal> {
-    budget::refuse_unfit(&setup)?;
-    let engine = Engine {
-        queue: Queue::default(),
-        budget: Budget::new(setup.memory_bytes_max),
-        temp: crate::engine::temp::TempNames::new(),
-        files: Files::new(setup.policy, setup.options),
-        deletes: AtomicU64::new(0),
-        emptied: delete::Emptied::default(),
-        flows: Flows::new(&setup),
-        totals: Mutex::default(),
-        fatal: Mutex::default(),
-        setup,
-    };
-    if let Some(limiter) = &engine.setup.helm.operations {
-        let stores = [&engine.setup.source, &engine.setup.target];
-        stores.into_iter().flatten().for_each(|store| store.set_operations(limiter));
-    }
-    let jobs = engine.setup.helm.gate.jobs_max();
-    let cores = engine.setup.cores.clamp(1, jobs);
-    std::thread::scope(|scope| {
-        let mut threads = Vec::new();
-        let _alarm = Alarm(&engine.queue);
-        for number in 0..cores {
-            let engine = &engine;
-            let thread = std::thread::Builder::new()
-                .name(format!("core-{number}"))
-                .spawn_scoped(scope, move || Crew::serve(engine, number, cores));
-            match thread {
-                Ok(thread) => threads.push(thread),
-                Err(error) => {
-                    engine.stop_for(Fatal::new(11, format!("cannot start a thread: {error}")));
-                }
-            }
-        }
-        plan(&engine);
-        engine.queue.close();
-        // What panicked goes on panicking here, after the others have ended.
-        for thread in threads {
-            match thread.join() {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => {
-                    engine.stop_for(Fatal::new(11, format!("cannot start a runtime: {error}")));
-                }
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-    });
-    let totals = *engine.totals.lock().unwrap_or_else(PoisonError::into_inner);
-    let fatal = engine.fatal.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok((totals, fatal))
-}
-
-/// Stops the queue when the thread that has it panics: nobody else would ever finish what that
-/// thread had begun, and the others (planner or cores) would wait for it.
-struct Alarm<'a>(&'a Queue);
-
-impl Drop for Alarm<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.stop();
-        }
-    }
-}
+/// Number of finished tasks that are reported together while more are pending.
+const REPORT_BATCH: u32 = 32;
 
 impl Engine<'_> {
-    /// The policy.
+    /// Returns the policy.
     pub fn policy(&self) -> &Policy {
         self.setup.policy
     }
 
-    /// Hands tasks to the cores; `false` when the run was stopped.
+    /// Hands tasks to the cores; returns `false` if the run was stopped.
     pub fn push(&self, tasks: impl IntoIterator<Item = Task>) -> bool {
         if self.setup.control.is_stopped() {
             self.queue.stop();
         }
+        let tasks: Vec<Task> = tasks.into_iter().collect();
+        self.setup.controls.meter.found(self.entries(&tasks));
         self.queue.push(tasks)
     }
 
-    /// Whether nothing more is to be begun.
+    /// Returns the entries that tasks add to the progress. Removals count only if there is nothing else to do.
+    fn entries(&self, tasks: &[Task]) -> Entries {
+        let mut sum = Entries::default();
+        for Task { pair, work } in tasks {
+            match work {
+                Work::Move { entry, .. } | Work::Compare { entry, .. } => {
+                    sum.found += 1;
+                    sum.bytes_ahead += entry.meta.size;
+                }
+                Work::Check { entry, asked, .. } => {
+                    sum.found += 1;
+                    sum.bytes_ahead += if asked.contents { entry.meta.size } else { 0 };
+                }
+                Work::Delete { entries } if pair.is_removal() => sum.found += entries.len() as u64,
+                Work::Delete { .. } => {}
+            }
+        }
+        sum
+    }
+
+    /// Returns whether no new work may be begun.
     pub fn is_stopped(&self) -> bool {
         self.setup.control.is_stopped() || self.queue.is_stopped()
     }
 
-    /// Does `work`, or gives it up (drops it) soon after the run was stopped: `None`. For what may
-    /// take long; it costs a timer.
+    /// Runs `work`, or drops it soon after the run was stopped and returns `None`. For slow operations; it costs a
+    /// timer.
     pub(super) async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = std::pin::pin!(work);
         loop {
@@ -243,29 +168,43 @@ impl Engine<'_> {
 
     /// Stops the run; the first reason counts.
     pub fn stop_for(&self, fatal: Fatal) {
-        self.fatal.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fatal);
+        self.fatal.lock().get_or_insert(fatal);
         self.queue.stop();
     }
 
-    /// Adds what a planner did by itself (skipped, seen) and tells of it.
+    /// Adds a planner's own counts (skipped, seen).
     pub fn add(&self, totals: &Totals) {
-        *self.totals.lock().unwrap_or_else(PoisonError::into_inner) += *totals;
-        self.setup.listener.event(crate::event::Event::Unit(totals));
+        *self.totals.lock() += *totals;
     }
 
-    /// Tells that so many more entries are known to be ahead.
-    pub fn found(&self, entries: u64) {
-        if entries > 0 {
-            self.setup.listener.event(crate::event::Event::Found { entries });
-        }
+    /// Counts entries found that need no work.
+    pub fn passed(&self, entries: u64) {
+        let entries = Entries { found: entries, done: entries, bytes_ahead: 0 };
+        self.setup.controls.meter.found(entries);
     }
 
-    /// Tells of a problem; the count is up to the caller.
+    /// Records that no more entries will be found.
+    pub fn all_found(&self) {
+        self.setup.controls.meter.all_found();
+    }
+
+    /// Reports a problem; the caller counts it.
     pub fn problem(&self, problem: &Problem) {
-        self.setup.listener.event(crate::event::Event::Problem(problem));
+        self.setup.listener.event(hakobu_core::event::Event::Problem(problem));
     }
 
-    /// Takes one removal from `--max-delete`; `false` when none is left.
+    /// Converts the time of a target entry to the clock of the source: the time of an upload is by the clock of its
+    /// server.
+    pub fn as_here(&self, mut target: Meta) -> Meta {
+        if let Some(store) = &self.setup.target {
+            let source_ahead_s = self.setup.source.as_ref().map_or(0, |from| from.clock_ahead_s());
+            let ahead_s = store.clock_ahead_s().saturating_sub(source_ahead_s);
+            target.mtime.s = target.mtime.s.saturating_sub(ahead_s);
+        }
+        target
+    }
+
+    /// Takes one removal from `--max-delete`; returns `false` if none is left.
     pub fn may_delete(&self) -> bool {
         let max = self.setup.policy.max_delete.unwrap_or(u64::MAX);
         let add = |taken: u64| (taken < max).then_some(taken + 1);
@@ -274,34 +213,7 @@ impl Engine<'_> {
 }
 
 impl Core<'_> {
-    async fn task(&self, task: Task) {
-        let Task { pair, work } = task;
-        match work {
-            Work::Move { entry, name, existing } => {
-                self.transfer(Moving::new(self.engine, pair, entry, name, existing)).await;
-            }
-            Work::Compare { entry, name, existing } => {
-                compare::run(self, Moving::new(self.engine, pair, entry, name, Some(existing)))
-                    .await;
-            }
-            Work::Check { entry, name, existing, asked } => {
-                let moving = Moving::new(self.engine, pair, entry, name, Some(existing));
-                compare::check(self, moving, &asked).await;
-            }
-            Work::Delete { entries } => delete::run(self, &pair, entries).await,
-        }
-    }
-
-    async fn part(&self, large: Arc<Large>) {
-        match &*large {
-            Large::Put(put) => put::part(self, &large, put).await,
-            Large::Get(get) => get::part(self, &large, get).await,
-            Large::Copy(copy) => copy::part(self, &large, copy).await,
-            Large::Relay(relay) => relay::part(self, &large, relay).await,
-        }
-    }
-
-    /// The client of a side.
+    /// Returns the client of a side.
     pub(super) fn client(&self, side: Side) -> Option<&Client> {
         match side {
             Side::Source => self.source.as_ref(),
@@ -309,23 +221,29 @@ impl Core<'_> {
         }
     }
 
-    /// Adds what a task did; told of in batches.
+    /// Waits for room for `bytes`; see [`Budget::take`].
+    pub(super) async fn room(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
+        let _phase = self.doing.during(Phase::Room);
+        self.engine.budget.take(bytes).await
+    }
+
+    /// Adds the counts of a task; reported in batches.
     pub(super) fn add(&self, totals: Totals) {
         let Totals { files, dirs_created, links_created, skipped, metadata, .. } = totals;
         let done = files + dirs_created + links_created + skipped + metadata;
         self.doing.lane().items(done + totals.deleted + totals.failed + totals.vanished);
-        let (count, mut sum) = self.unsaid.get();
+        let (count, mut sum) = self.unreported.get();
         sum += totals;
-        self.unsaid.set((count + 1, sum));
-        if count + 1 >= TOLD_TOGETHER {
-            say(self.engine, &self.unsaid);
+        self.unreported.set((count + 1, sum));
+        if count + 1 >= REPORT_BATCH {
+            report(self.engine, &self.unreported);
         }
     }
 }
 
-/// Tells of what was added.
-fn say(engine: &Engine<'_>, unsaid: &Unsaid) {
-    let (count, sum) = unsaid.take();
+/// Reports the added counts.
+fn report(engine: &Engine<'_>, unreported: &Unreported) {
+    let (count, sum) = unreported.take();
     if count > 0 {
         engine.add(&sum);
     }

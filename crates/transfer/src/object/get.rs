@@ -1,43 +1,51 @@
-//! Object to file: small objects whole, larger ones in ranges, each checked before it appears.
+//! Downloads: small objects whole, larger ones in ranges, each checked before it gets its name.
 
 mod body;
 mod carried;
-mod folders;
+pub(super) mod files;
+pub(super) mod folders;
+mod hash;
 mod large;
 mod parts;
+mod place;
 mod range;
 mod resume;
 mod small;
 mod stream;
 mod target;
+mod through;
 
-pub(super) use folders::Folders;
-pub use large::Large;
-pub(super) use large::part;
+pub(super) use body::check;
 pub use stream::{StreamError, download_stream};
-pub(super) use target::Files;
 
-use super::Side;
 use super::core::Core;
-use super::moving::{Failed, Moving, Step};
-use crate::error::Operation;
+use super::failed::Failed;
+use super::moving::{Moving, Step};
+use super::{Root, Side};
+use crate::engine::publish::is_node;
+use hakobu_core::error::Operation;
 use std::sync::Arc;
 
-/// The size of a part, and the largest object that is received whole, where nobody asks for
-/// another.
+/// Default part size, and maximum size of an object that is received whole, in bytes.
 const PART_BYTES: u64 = 8 << 20;
 
-/// Moves a small entry, or begins with a large one.
+/// Downloads a small object, or begins with a large one.
 ///
 /// # Errors
-/// The request's or the target's; nothing half-written is left under the final name.
+/// Those of the request or the target; nothing incomplete is left under the final name.
 pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step, Failed> {
     if let Some(path) = moving.name.strip_suffix(b"/") {
         if moving.entry.meta.size > 0 {
             let why = "its name ends with a slash, which no file's can";
             return Err(Failed::Reason(Operation::Create, Side::Target, why));
         }
-        return small::marker(core, moving, path).map(Step::Done);
+        return small::marker(core, moving, path).await.map(Step::Done);
+    }
+    let is_written_to = matches!(moving.pair.target, Root::Local { .. })
+        && core.engine.policy().cp_targets
+        && moving.existing.as_ref().is_some_and(|there| is_node(there.meta.kind));
+    if is_written_to {
+        return through::run(core, moving).await.map(Step::Done);
     }
     let part_bytes = core.engine.setup.options.part_bytes.unwrap_or(PART_BYTES).max(1);
     if moving.entry.meta.size <= part_bytes

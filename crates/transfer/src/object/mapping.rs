@@ -1,40 +1,39 @@
-//! Which key a local name gets and which local name a key gets; pure. docs/s3.md has the table.
+//! Mapping of local names to keys and back; pure. docs/s3.md has the table.
 //!
-//! Without encoding both are the same bytes, or the name cannot cross. With encoding each
-//! component of a path has a key and each component of a key has a path, one to one. What both
-//! sides can have stays as it is. The others get a mark and are percent-encoded: `E(x)` is `%=`
-//! and then `x` with `%`, NUL and bytes that are not UTF-8 as `%XX`.
+//! Without encoding both are the same bytes, or the name is refused. With encoding each component of a path has a key
+//! and each component of a key has a path, one to one. Names valid on both sides stay unchanged. The others get a
+//! mark and are percent-encoded: `E(x)` is `%=` and then `x` with `%`, NUL and bytes that are not UTF-8 as `%XX`.
 //!
 //! - A path component `p` that is not UTF-8 has the key `E(p)`.
 //! - A key component `k` that no file can have (empty, `.`, `..`, with a NUL) has the path `E(k)`.
-//! - So that no two names meet there, whoever looks like that already moves one step further:
-//!   the path `E(p)` has the key `E(E(p))`, the key `E(k)` has the path `E(E(k))`, and so on.
+//! - To avoid collisions, names that already look encoded are encoded once more: the path `E(p)` has the key
+//!   `E(E(p))`, the key `E(k)` has the path `E(E(k))`, and so on.
 
 use std::borrow::Cow;
 
-/// Longest component of a path in bytes: NAME_MAX of limits.h.
+/// Maximum length of a path component, in bytes: NAME_MAX of limits.h.
 const COMPONENT_BYTES_MAX: usize = 255;
-/// Longest key in bytes: "Naming Amazon S3 objects", S3 User Guide.
+/// Maximum length of a key, in bytes: "Naming Amazon S3 objects", S3 User Guide.
 const KEY_BYTES_MAX: usize = 1024;
-/// Begins every encoded component.
+/// Prefix of every encoded component.
 const MARK: &[u8] = b"%=";
 
-/// Why a name cannot cross.
+/// Reason that a name cannot be mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// A component is `.` or `..`, or empty, or holds a NUL: no file can have that name, or it
-    /// would leave the target folder.
+    /// A component is `.` or `..`, or empty, or contains a NUL: no file can have that name, or it would leave the
+    /// target folder.
     NoPath,
     /// A component is longer than 255 bytes.
     TooLong,
-    /// The local name is not UTF-8, which keys have to be.
+    /// The local name is not UTF-8, as keys must be.
     NotUtf8,
     /// The key is longer than 1,024 bytes.
     KeyTooLong,
 }
 
 impl NameError {
-    /// The end of a sentence that says why.
+    /// Returns the reason, as the end of a sentence.
     pub fn words(self) -> &'static str {
         match self {
             NameError::NoPath => {
@@ -51,11 +50,11 @@ impl NameError {
     }
 }
 
-/// The key (below the prefix) for a relative local path without a slash at its end. The length of
-/// the prefix counts, too: that is the caller's check ([`KEY_BYTES_MAX`] for what is returned).
+/// Returns the key (below the prefix) for a relative local path without a slash at its end. The caller must check the
+/// total length with the prefix ([`KEY_BYTES_MAX`] applies to the returned part).
 ///
 /// # Errors
-/// [`NameError`]; with `encode` what could not be written is percent-encoded instead.
+/// [`NameError`]; with `encode` invalid components are percent-encoded instead.
 pub fn key_of(path: &[u8], encode: bool) -> Result<Vec<u8>, NameError> {
     let mut key = Vec::with_capacity(path.len());
     for (at, component) in path.split(|byte| *byte == b'/').enumerate() {
@@ -79,8 +78,8 @@ pub fn key_of(path: &[u8], encode: bool) -> Result<Vec<u8>, NameError> {
     if key.len() > KEY_BYTES_MAX { Err(NameError::KeyTooLong) } else { Ok(key) }
 }
 
-/// The relative local path for a key (below the prefix). Of the marker of a folder (`a/`) the
-/// caller takes the slash off first.
+/// Returns the relative local path for a key (below the prefix). The caller removes the slash of a folder marker
+/// (`a/`) first.
 ///
 /// # Errors
 /// [`NameError`]; with `encode` components that no file can have are percent-encoded instead.
@@ -105,8 +104,8 @@ pub fn path_of(key: &[u8], encode: bool) -> Result<Vec<u8>, NameError> {
     Ok(path)
 }
 
-/// What a local name with `encode` sorts as: its key, whatever its length; folders keep the slash
-/// at their end.
+/// Returns the sort key of a local name with `encode`: its key, whatever its length; folders keep the slash at their
+/// end.
 pub(super) fn sort_key(name: &[u8]) -> Cow<'_, [u8]> {
     if std::str::from_utf8(name).is_ok() && !name.windows(2).any(|two| two == MARK) {
         return Cow::Borrowed(name);
@@ -126,7 +125,7 @@ pub(super) fn sort_key(name: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(key)
 }
 
-/// Whether a directory can have an entry of that name.
+/// Returns whether a directory can have an entry of that name.
 fn is_file_name(component: &[u8]) -> bool {
     !matches!(component, b"" | b"." | b"..") && !component.contains(&0)
 }
@@ -149,7 +148,7 @@ fn component_path(key: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Takes encodings off as long as there are any: how many, and what is inside.
+/// Removes nested encodings; returns their number and the inner text.
 fn peeled(component: &[u8]) -> (usize, Cow<'_, [u8]>) {
     let mut inside = Cow::Borrowed(component);
     let mut depth = 0;
@@ -160,7 +159,7 @@ fn peeled(component: &[u8]) -> (usize, Cow<'_, [u8]>) {
     (depth, inside)
 }
 
-/// `E` of the module's text.
+/// Returns `E` of the module's documentation.
 fn encoded(component: &[u8]) -> Vec<u8> {
     let mut out = MARK.to_vec();
     let escape = |out: &mut Vec<u8>, byte: u8| {
@@ -182,7 +181,7 @@ fn encoded(component: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The inverse of [`encoded`]; `None` for what it never writes.
+/// Inverts [`encoded`]; returns `None` for text that it never produces.
 fn decoded(component: &[u8]) -> Option<Vec<u8>> {
     let rest = component.strip_prefix(MARK)?;
     let mut out = Vec::with_capacity(rest.len());
@@ -203,7 +202,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Components that are awkward, and encodings of such.
+    /// Generates problematic components, and encodings of them.
     fn component() -> impl Strategy<Value = Vec<u8>> {
         let plain = prop::collection::vec(
             prop_oneof![

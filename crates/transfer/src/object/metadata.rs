@@ -1,16 +1,16 @@
-//! How mtime, mode and owner travel in an object's metadata, in the spelling of rclone and s3fs;
-//! pure.
+//! Encoding of mtime, mode and owner in an object's metadata, compatible with rclone and s3fs; pure.
 //!
 //! | name | written as | read as |
 //! |---|---|---|
-//! | `mtime` | seconds, with a fraction where there is one (rclone's S3 docs; s3fs) | that, or RFC 3339 |
+//! | `mtime` | seconds, with a fraction if there is one (rclone's S3 docs; s3fs) | that, or RFC 3339 |
 //! | `mode` | decimal `st_mode` with the type (s3fs) | that, or octal (rclone's `--metadata`) |
 //! | `uid`, `gid` | decimal (s3fs, rclone) | that |
 
 use super::ObjectOptions;
 use crate::policy::Policy;
-use crate::s3::ops::Headers;
-use crate::unit::{Kind, Meta, Time};
+use hakobu_core::unit::{Kind, Meta, Time};
+use hakobu_s3::ops::Head;
+use hakobu_s3::ops::Headers;
 use http::{HeaderName, HeaderValue};
 
 const MTIME: HeaderName = HeaderName::from_static("x-amz-meta-mtime");
@@ -25,14 +25,14 @@ const TYPE_DIR: u32 = 0o040_000;
 const TYPE_SYMLINK: u32 = 0o120_000;
 const ST_MODE_MAX: u32 = 0o177_777;
 
-/// What an object's metadata says of the file that it was.
+/// File metadata stored with an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kept {
-    /// Time of the last change.
+    /// Modification time.
     pub mtime: Option<Time>,
     /// Permission bits, 0 to 0o7777.
     pub mode: Option<u32>,
-    /// The type that `mode` names.
+    /// The type in `mode`.
     pub kind: Option<Kind>,
     /// Owner.
     pub uid: Option<u32>,
@@ -40,8 +40,51 @@ pub(super) struct Kept {
     pub gid: Option<u32>,
 }
 
-/// Adds the headers that keep of `meta` what `options` ask for. A symlink always says that it is
-/// one: without its mode it would come back as a file.
+impl Kept {
+    /// Returns the metadata of a local file.
+    pub fn of(meta: &Meta) -> Kept {
+        let (mtime, mode, kind) = (Some(meta.mtime), Some(meta.mode), Some(meta.kind));
+        Kept { mtime, mode, kind, uid: Some(meta.uid), gid: Some(meta.gid) }
+    }
+
+    /// Returns the part that is stored with an object.
+    pub fn in_store(&self, policy: &Policy, options: &ObjectOptions) -> Kept {
+        let owner = |uid| policy.chown_uid.or(uid);
+        let group = |gid| policy.chown_gid.or(gid);
+        Kept {
+            mtime: self.mtime.filter(|_| options.keep_times),
+            mode: self.mode.filter(|_| options.keep_modes),
+            kind: self.kind,
+            uid: owner(self.uid).filter(|_| options.keep_owner),
+            gid: group(self.gid).filter(|_| options.keep_group),
+        }
+    }
+
+    /// Returns the part that a local file gets if user `euid` writes it. Only the superuser sets owners. Without its
+    /// owner a file does not get the setuid bit, without its owner and group not the setgid bit: they would grant
+    /// another user's privileges.
+    pub fn on_file(&self, policy: &Policy, options: &ObjectOptions, euid: u32) -> Kept {
+        let root = euid == 0;
+        let uid = policy.chown_uid.or(self.uid.filter(|_| options.keep_owner && root));
+        let gid = policy.chown_gid.or(self.gid.filter(|_| options.keep_group && root));
+        let owner = if root { uid } else { uid.or(Some(euid)) };
+        let lost = match (owner.is_some() && owner == self.uid, gid.is_some() && gid == self.gid) {
+            (true, true) => 0,
+            (true, false) => 0o2000,
+            (false, _) => 0o6000,
+        };
+        Kept {
+            mtime: self.mtime.filter(|_| options.keep_times),
+            mode: self.mode.filter(|_| options.keep_modes).map(|mode| mode & !lost),
+            kind: self.kind,
+            uid,
+            gid,
+        }
+    }
+}
+
+/// Adds the headers that store the parts of `meta` that `options` request. A symlink is always marked: without its
+/// mode it would come back as a file.
 pub(super) fn write(meta: &Meta, policy: &Policy, options: &ObjectOptions, headers: &mut Headers) {
     if options.keep_times {
         headers.extend(value(time_text(meta.mtime)).map(|value| (MTIME, value)));
@@ -54,14 +97,15 @@ pub(super) fn write(meta: &Meta, policy: &Policy, options: &ObjectOptions, heade
         };
         headers.push((MODE, HeaderValue::from(type_bits(meta.kind) | permissions)));
     }
-    if options.keep_owners {
+    if options.keep_owner {
         headers.push((UID, HeaderValue::from(policy.chown_uid.unwrap_or(meta.uid))));
+    }
+    if options.keep_group {
         headers.push((GID, HeaderValue::from(policy.chown_gid.unwrap_or(meta.gid))));
     }
 }
 
-/// Reads user metadata: names in lower case without `x-amz-meta-`. What cannot be read is left
-/// out.
+/// Reads user metadata: names in lower case without `x-amz-meta-`. Invalid values are ignored.
 pub(super) fn read(metadata: &[(String, String)]) -> Kept {
     let mut kept = Kept::default();
     for (name, text) in metadata {
@@ -103,7 +147,7 @@ fn kind_of(st_mode: u32) -> Option<Kind> {
     }
 }
 
-/// A time as rclone writes it: seconds since 1970, a fraction without zeroes at its end.
+/// Formats a time like rclone: seconds since 1970, a fraction without trailing zeroes.
 fn time_text(time: Time) -> String {
     if time.ns == 0 {
         return time.s.to_string();
@@ -147,8 +191,8 @@ fn parse_time(text: &str) -> Option<Time> {
     })
 }
 
-/// `st_mode` from decimal (with a type, at most 65,535) or from octal: rclone's octal numbers with
-/// a type are larger than that when they are read as decimal, and a leading zero means octal, too.
+/// Parses `st_mode` from decimal (with a type, at most 65,535) or octal: rclone's octal numbers with a type exceed
+/// that when read as decimal, and a leading zero means octal, too.
 fn parse_mode(text: &str) -> Option<u32> {
     let decimal =
         || text.parse::<u32>().ok().filter(|mode| (0o10_000..=ST_MODE_MAX).contains(mode));
@@ -159,6 +203,11 @@ fn parse_mode(text: &str) -> Option<u32> {
     decimal().filter(|mode| kind_of(*mode).is_some()).or_else(octal)
 }
 
+/// Returns whether an object is marked as a symlink.
+pub(crate) fn says_symlink(head: &Head) -> bool {
+    read(&head.metadata).kind == Some(Kind::Symlink)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,19 +216,12 @@ mod tests {
     fn meta(kind: Kind, mode: u32, mtime: Time) -> Meta {
         let time = Time::default();
         Meta {
-            kind,
             mode,
-            size: 0,
-            blocks: 0,
             uid: 1000,
             gid: u32::MAX,
-            nlink: 1,
-            dev: 0,
-            ino: 0,
-            rdev: 0,
-            mtime,
             atime: time,
             ctime: time,
+            ..Meta::bare(kind, 0, mtime)
         }
     }
 
@@ -195,7 +237,7 @@ mod tests {
 
     fn all() -> ObjectOptions {
         let keep_all = ObjectOptions { keep_times: true, keep_modes: true, ..Default::default() };
-        ObjectOptions { keep_owners: true, ..keep_all }
+        ObjectOptions { keep_owner: true, keep_group: true, ..keep_all }
     }
 
     #[test]
@@ -249,9 +291,34 @@ mod tests {
         assert_eq!((link.kind, link.mtime), (Some(Kind::Symlink), None));
     }
 
+    #[test]
+    fn setuid_goes_with_its_owner_only() {
+        let kept = Kept { mode: Some(0o6755), uid: Some(1234), gid: Some(5), ..Kept::default() };
+        let own = |keep_owner, keep_group| ObjectOptions { keep_owner, keep_group, ..all() };
+        let policy = Policy::default();
+        let of = |kept: Kept, owner, group, euid| {
+            let Kept { mode, uid, gid, .. } = kept.on_file(&policy, &own(owner, group), euid);
+            (mode.unwrap(), uid, gid)
+        };
+        assert_eq!(of(kept, false, false, 0), (0o755, None, None));
+        assert_eq!(of(kept, true, false, 0), (0o4755, Some(1234), None));
+        assert_eq!(of(kept, false, true, 0), (0o755, None, Some(5)));
+        assert_eq!(of(kept, true, true, 0), (0o6755, Some(1234), Some(5)));
+        // Another user's file, and one's own.
+        assert_eq!(of(kept, true, true, 1000), (0o755, None, None));
+        assert_eq!(of(kept, true, true, 1234), (0o4755, None, None));
+        // The owner is unknown.
+        let unknown = Kept { uid: None, gid: None, ..kept };
+        assert_eq!(of(unknown, true, true, 0), (0o755, None, None));
+        // Another owner was requested.
+        let policy = Policy { chown_uid: Some(7), ..Policy::default() };
+        let changed = kept.on_file(&policy, &own(true, true), 0);
+        assert_eq!((changed.mode, changed.uid), (Some(0o755), Some(7)));
+    }
+
     proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn written_values_are_read_back(
             s in -10_000_000_000_i64..10_000_000_000, ns in 0_u32..1_000_000_000,
             mode in 0_u32..=0o7777, kind in 0..3,
         ) {

@@ -1,13 +1,13 @@
-//! The engine of everything with objects on one side or both: tasks come from a bounded queue, run
-//! on one single-threaded runtime per core with that core's own connections, and are told of as
-//! events. What is to be done is decided before (`plan`), by the same `policy` as for local trees.
+//! The engine for transfers with objects on one or both sides: tasks come from a bounded queue, run on one
+//! single-threaded runtime per core with that core's own connections, and are reported as events. `plan` decides what
+//! to do beforehand, by the same `policy` as for local trees.
 //!
 //! ```text
 //! listings → merge → decide → Queue → cores: put, get, copy, relay, compare, delete
 //! ```
 //!
-//! Small objects are one task and one request. Larger ones become a [`Large`] whose parts go back
-//! into the queue in front of further tasks, so that all cores work on them.
+//! Small objects are one task and one request. Larger ones become [`core::Parts`], which go back into the queue in
+//! front of further tasks, so that all cores work on them.
 
 mod between;
 mod budget;
@@ -15,165 +15,181 @@ mod compare;
 mod copy;
 mod core;
 mod delete;
+mod failed;
+mod finish;
 mod get;
 pub mod list;
 mod mapping;
 mod metadata;
 mod moving;
+mod permits;
 mod put;
 mod queue;
 mod reader;
 mod relay;
-mod rights;
+mod remembered;
+mod tasks;
+mod transfer;
 
-pub use self::core::{Engine, Setup, run};
+pub use self::core::{Engine, Setup};
 pub use compare::{Checked, Checking, Finding};
 pub use get::{StreamError, download_stream};
 pub use mapping::{NameError, key_of, path_of};
+pub(crate) use metadata::says_symlink;
 pub use put::content_type;
 pub use put::stream::{Stream, upload_stream};
+pub use remembered::tidy;
+pub use tasks::run;
 
-use crate::s3::Algorithm;
-use crate::unit::Meta;
+use hakobu_core::unit::Meta;
+use hakobu_s3::Algorithm;
 use hakobu_sys::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Which of the two stores of a run.
+/// One of the two ends of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Where objects come from.
+    /// The end that objects come from.
     Source,
-    /// Where they go.
+    /// The end that they go to.
     Target,
 }
 
-/// Where the relative names of one stretch of work begin.
+/// Base of the relative names of one source argument.
 pub enum Root {
-    /// A folder of this machine.
+    /// A local folder.
     Local {
         /// The folder, open. Everything below is reached from here, component by component.
         dir: Arc<OwnedFd>,
-        /// As the user would spell it, for messages.
+        /// Its path, starting as the user typed it, for messages.
         shown: PathBuf,
     },
     /// A prefix in a bucket.
     Store {
         /// The bucket.
         bucket: String,
-        /// What stands before every name; empty or as typed, mostly with a slash at its end.
+        /// The prefix of every name; empty or as typed, mostly with a slash at its end.
         prefix: Vec<u8>,
     },
-    /// Nowhere: what comes is counted and dropped.
+    /// Nothing is written: the content is counted and dropped.
     Null,
 }
 
-/// Both ends of a stretch of work (one source argument).
+/// Both ends of one source argument.
 pub struct Pair {
-    /// Where names of entries begin.
+    /// Base of the entries' names.
     pub source: Root,
-    /// Where target names begin.
+    /// Base of the target names.
     pub target: Root,
-    /// What stands before the names in the transfer: empty, or the name of the source folder and
-    /// a slash, for filter rules and for what is shown.
+    /// The prefix of the names in the transfer: empty, or the name of the source folder and a slash, for filter rules
+    /// and for display.
     pub lead: Vec<u8>,
+}
+
+impl Pair {
+    /// Returns whether the only work is removal.
+    pub fn is_removal(&self) -> bool {
+        matches!(self.source, Root::Null)
+    }
 }
 
 /// One file or object of a listing.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// From the root of its listing, components joined by `/`; a directory marker (`a/`) and a
-    /// listed directory end with a slash.
+    /// Name from the root of its listing, components joined by `/`; a directory marker (`a/`) and a listed directory
+    /// end with a slash.
     pub name: Box<[u8]>,
-    /// What is known of it; of an object kind, size and mtime (LastModified).
+    /// Its metadata; for an object kind, size and mtime (LastModified).
     pub meta: Meta,
-    /// Of an object: its ETag without quotes.
+    /// ETag of an object, without quotes.
     pub etag: Box<str>,
 }
 
-/// One thing to do.
+/// A unit of work for a core.
 pub struct Task {
     /// Both ends.
     pub pair: Arc<Pair>,
-    /// What.
+    /// The work.
     pub work: Work,
 }
 
-/// What is to be done.
+/// Kind of work of a task.
 pub enum Work {
     /// Move an entry of the source to a name at the target.
     Move {
-        /// What is moved.
+        /// The source's entry.
         entry: Entry,
-        /// Its name from the target's root.
+        /// Target name, relative to the target's root.
         name: Box<[u8]>,
-        /// What is there now.
+        /// The current target entry.
         existing: Option<Box<Entry>>,
     },
-    /// Sizes are equal: look closer (stored checksums, metadata, or the contents), then move or
-    /// leave alone as the policy says.
+    /// Sizes are equal: compare stored checksums, metadata, or the contents, then move or skip as the policy
+    /// requires.
     Compare {
-        /// What would be moved.
+        /// The source's entry.
         entry: Entry,
-        /// Its name from the target's root.
+        /// Target name, relative to the target's root.
         name: Box<[u8]>,
-        /// What is there now.
+        /// The current target entry.
         existing: Box<Entry>,
     },
-    /// Find out whether two entries of equal size are the same, and tell; nothing is moved.
+    /// Compare two entries of equal size and report the result; nothing is moved.
     Check {
-        /// Of the source.
+        /// The source's entry.
         entry: Entry,
-        /// The target's name from its root.
+        /// Target name, relative to the target's root.
         name: Box<[u8]>,
-        /// Of the target.
+        /// The target's entry.
         existing: Box<Entry>,
-        /// What counts, and who hears of it.
+        /// The aspects to compare, and the receiver of the findings.
         asked: Checking,
     },
     /// Remove entries of the target: up to 1,000 objects, or files.
     Delete {
-        /// Names from the target's root.
+        /// Entries with names relative to the target's root.
         entries: Vec<Entry>,
     },
 }
 
-/// How objects are written, beyond the policy.
+/// Options for writing objects, in addition to the policy.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectOptions {
-    /// Headers for every object that is written: storage class, ACL, encryption, tagging, cache
-    /// control, content type and encoding where they were asked for, user metadata.
-    pub headers: crate::s3::ops::Headers,
-    /// Content type is guessed from the name where `headers` say nothing.
+    /// Headers for every object written: storage class, ACL, encryption, tagging, cache control, content type and
+    /// encoding if requested, user metadata.
+    pub headers: hakobu_s3::ops::Headers,
+    /// Guess the content type from the name if `headers` do not set it.
     pub guess_content_type: bool,
     /// `--metadata-directive REPLACE`: a server-side copy takes `headers` instead of the source's.
     pub replace_metadata: bool,
     /// `--version-id` of the single source object.
     pub version: Option<String>,
-    /// An object that is there already is never replaced (`--if-none-match '*'`, `--no-clobber`).
+    /// Never replace an existing object (`--if-none-match '*'`, `--no-clobber`).
     pub if_none_match: bool,
-    /// The size of parts in bytes, where asked for; else by size of the object.
+    /// The part size in bytes, if requested; otherwise chosen by the object's size.
     pub part_bytes: Option<u64>,
-    /// Parts in flight of one object.
+    /// Concurrent parts of one object.
     pub concurrency: Option<usize>,
-    /// What `--checksum-algorithm` asks to store.
+    /// The checksum that `--checksum-algorithm` asks to store.
     pub algorithm: Option<Algorithm>,
-    /// mtime and mode travel in metadata (`--times`, `--perms`), and are compared.
+    /// Store mtime in metadata (`--times`), and compare it.
     pub keep_times: bool,
-    /// See `keep_times`; modes.
+    /// Store the mode in metadata (`--perms`), and compare it.
     pub keep_modes: bool,
-    /// Owner and group as numbers.
-    pub keep_owners: bool,
+    /// Store the owner in metadata, as a number (`--owner`). Only the superuser sets it on files.
+    pub keep_owner: bool,
+    /// Store the group in metadata, as a number (`--group`).
+    pub keep_group: bool,
     /// Zero-byte objects `name/` stand for directories, on request.
     pub dir_markers: bool,
-    /// Names that are not UTF-8, and keys that no file can have, are percent-encoded instead of
-    /// refused.
+    /// Percent-encode names that are not UTF-8, and keys that no file can have, instead of refusing them.
     pub encode_names: bool,
-    /// Interrupted parts are kept for a later run and taken up from an earlier one.
+    /// Keep interrupted parts for a later run, and continue those of an earlier one.
     pub resume: bool,
     /// The first failure of an entry stops the run (`--exit-on-error`).
     pub exit_on_error: bool,
 }
 
-/// The number of jobs that S3 starts from where the user names none.
+/// Initial number of jobs for S3 if the user sets none.
 pub const JOBS_SEED: usize = 32;

@@ -1,64 +1,89 @@
-//! The queue between those who plan and the cores: bounded for tasks, with parts of large objects
-//! in front. Planners block when it is full; cores never do, they wait as futures.
+//! The queue between planners and cores: bounded for tasks, with parts of large objects in front. Planners block when
+//! it is full; cores wait as futures and never block.
 
 use super::Task;
-use super::core::Large;
-use crate::meter::{Doing, Phase};
+use hakobu_core::meter::{Doing, Phase};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use tokio::sync::Notify;
 
-/// Tasks that may wait.
+/// Maximum number of waiting tasks.
 const TASKS_MAX: usize = 4096;
+/// Number of tasks from which a random one is picked if requested: not many more folders than are kept open.
+const SPREAD: usize = 1024;
 
-/// What a core takes.
-pub enum Taken {
+/// An item for a core.
+pub enum Taken<L: ?Sized> {
     /// A new task.
     Task(Task),
-    /// The right to work on the next part of a large object.
-    Part(Arc<Large>),
+    /// A permit to work on the next part of a large object.
+    Part(Arc<L>),
 }
 
-/// What a worker does next.
-pub enum Next {
-    /// This. A task is to be [`Queue::finished`].
-    Take(Taken),
-    /// Ending: there are more workers than shall be.
+/// The next step of a worker.
+pub enum Next<L: ?Sized> {
+    /// Process this item. A task must be [`Queue::finished`].
+    Take(Taken<L>),
+    /// End: there are more workers than wanted.
     Leave,
-    /// Ending: everything is done, or the run was stopped and no large object waits to be ended. (A
-    /// right that a worker still has comes back to that worker.)
+    /// End: everything is done, or the run was stopped and no large object waits to be ended. (A worker's own permit
+    /// comes back to that worker.)
     Over,
 }
 
-#[derive(Default)]
-struct State {
+struct State<L: ?Sized> {
     tasks: VecDeque<Task>,
-    parts: VecDeque<Arc<Large>>,
-    /// Large objects on their way, and some that are gone.
-    larges: Vec<Weak<Large>>,
+    parts: VecDeque<Arc<L>>,
+    /// Large objects in progress, and some that are gone.
+    larges: Vec<Weak<L>>,
     /// No more tasks will come.
     closed: bool,
     /// No task is handed out any more.
     stopped: bool,
-    /// Tasks and large objects that are not finished: they may still bring parts.
+    /// Number of unfinished tasks and large objects, which may still add parts.
     open: usize,
+    random: u64,
 }
 
-/// See the module.
-#[derive(Default)]
-pub struct Queue {
-    state: Mutex<State>,
+/// Queue of tasks and parts; see the module. `L` is a large object.
+pub struct Queue<L: ?Sized> {
+    state: Mutex<State<L>>,
+    /// Tasks are taken in random order.
+    spreads: AtomicBool,
     room: Condvar,
     work: Notify,
     over: Notify,
 }
 
-impl Queue {
-    /// Adds tasks, waiting for room; `false` when the run was stopped. For planners' threads only.
+impl<L: ?Sized> Default for Queue<L> {
+    fn default() -> Queue<L> {
+        let state = State {
+            tasks: VecDeque::new(),
+            parts: VecDeque::new(),
+            larges: Vec::new(),
+            closed: false,
+            stopped: false,
+            open: 0,
+            random: 0,
+        };
+        Queue {
+            state: Mutex::new(state),
+            spreads: AtomicBool::new(false),
+            room: Condvar::new(),
+            work: Notify::new(),
+            over: Notify::new(),
+        }
+    }
+}
+
+impl<L: ?Sized> Queue<L> {
+    /// Adds tasks, waiting for room; returns `false` if the run was stopped. For planners' threads only.
     pub fn push(&self, tasks: impl IntoIterator<Item = Task>) -> bool {
         let mut state = self.state();
         while state.tasks.len() >= TASKS_MAX && !state.stopped {
-            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.room.wait(&mut state);
         }
         if state.stopped {
             return false;
@@ -73,14 +98,20 @@ impl Queue {
         true
     }
 
-    /// No more tasks will come.
+    /// Hands out tasks in random order from now on: a slow file system creates the entries of one folder one after
+    /// the other, and tasks come folder by folder.
+    pub fn spread(&self) {
+        self.spreads.store(true, Ordering::Relaxed);
+    }
+
+    /// Records that no more tasks will come.
     pub fn close(&self) {
         self.state().closed = true;
         self.work.notify_waiters();
         self.over.notify_waiters();
     }
 
-    /// No task is begun any more; what is in flight ends, and large objects are given up.
+    /// Stops: no task is begun any more; work in flight ends, and large objects are given up.
     pub fn stop(&self) {
         let mut state = self.state();
         state.stopped = true;
@@ -91,13 +122,13 @@ impl Queue {
         self.over.notify_waiters();
     }
 
-    /// Whether [`Queue::stop`] was called.
+    /// Returns whether [`Queue::stop`] was called.
     pub fn is_stopped(&self) -> bool {
         self.state().stopped
     }
 
-    /// Opens a large object: `streams` of its parts may be worked on at once.
-    pub fn open(&self, large: &Arc<Large>, streams: usize) {
+    /// Opens a large object, with `streams` permits.
+    pub fn open(&self, large: &Arc<L>, streams: usize) {
         let mut state = self.state();
         state.open += 1;
         state.parts.extend(std::iter::repeat_n(large, streams).cloned());
@@ -109,9 +140,9 @@ impl Queue {
         }
     }
 
-    /// Hands out more rights to large objects that are under way: as many as `more` says of each,
-    /// having counted them there. Nothing while the run is being stopped: nobody might take them.
-    pub fn widen(&self, more: impl Fn(&Large) -> usize) {
+    /// Hands out more permits to large objects in progress: as many as `more` returns for each, having counted them
+    /// there. Does nothing while the run is being stopped: they might never be taken.
+    pub fn widen(&self, more: impl Fn(&L) -> usize) {
         let mut state = self.state();
         if state.stopped || state.larges.is_empty() {
             return;
@@ -120,7 +151,7 @@ impl Queue {
         let before = parts.len();
         larges.retain(|large| {
             let Some(large) = large.upgrade() else { return false };
-            // `more` counts a right before anybody can take it: the lock is held.
+            // `more` counts a permit before it can be taken: the lock is held.
             let count = more(&large);
             parts.extend(std::iter::repeat_n(&large, count).cloned());
             true
@@ -132,13 +163,13 @@ impl Queue {
         }
     }
 
-    /// Gives back the right to work on a large object, for its next part.
-    pub fn again(&self, large: Arc<Large>) {
+    /// Returns a permit to work on a large object, for its next part.
+    pub fn again(&self, large: Arc<L>) {
         self.state().parts.push_back(large);
         self.work.notify_one();
     }
 
-    /// A task, or a large object, is finished in whatever way.
+    /// Records that a task or a large object is finished, with any result.
     pub fn finished(&self) {
         let mut state = self.state();
         state.open -= 1;
@@ -150,27 +181,27 @@ impl Queue {
         }
     }
 
-    /// Resolves when something ended after this call: then ask [`Queue::is_over`].
+    /// Resolves when something ended after this call: then check [`Queue::is_over`].
     pub fn ending(&self) -> impl Future<Output = ()> + '_ {
         self.over.notified()
     }
 
-    /// Whether nothing is left to take and nothing more will come.
+    /// Returns whether nothing is left to take and nothing more will come.
     pub fn is_over(&self) -> bool {
         let state = self.state();
         state.is_over() && state.parts.is_empty()
     }
 
-    /// The next thing to do for a worker for whom `is_wanted` says whether it shall be.
-    pub async fn next(&self, doing: &Doing, is_wanted: impl Fn() -> bool) -> Next {
+    /// Returns the next item for a worker; `is_wanted` returns whether the worker should continue to exist.
+    pub async fn next(&self, doing: &Doing, is_wanted: impl Fn() -> bool) -> Next<L> {
         loop {
             let waiting = self.work.notified();
             tokio::pin!(waiting);
-            // From here on a notification is not lost.
+            // From here on no notification is lost.
             waiting.as_mut().enable();
             match self.take(&is_wanted) {
                 Some(Next::Leave) => {
-                    // Whatever this one was woken for is somebody else's.
+                    // Pass on the notification, which is for another worker.
                     self.work.notify_one();
                     return Next::Leave;
                 }
@@ -182,11 +213,11 @@ impl Queue {
         }
     }
 
-    /// `None`: nothing now.
-    fn take(&self, is_wanted: &impl Fn() -> bool) -> Option<Next> {
+    /// Returns `None` if there is nothing now.
+    fn take(&self, is_wanted: &impl Fn() -> bool) -> Option<Next<L>> {
         let mut state = self.state();
-        // While the run is being stopped everybody stays until the end: a right that this worker
-        // gave back may be the last thing to take, and the others may be gone.
+        // While the run is being stopped all workers stay until the end: a permit that this worker returned may be
+        // the last item, and the others may be gone.
         if !state.stopped && !is_wanted() {
             return Some(Next::Leave);
         }
@@ -196,9 +227,10 @@ impl Queue {
         if state.stopped {
             return Some(Next::Over);
         }
-        if let Some(task) = state.tasks.pop_front() {
+        let at = if self.spreads.load(Ordering::Relaxed) { state.pick() } else { 0 };
+        if let Some(task) = state.tasks.swap_remove_front(at) {
             state.open += 1;
-            // Half empty: planners may go on, in long strokes rather than one by one.
+            // Half empty: wake planners, so that they add many tasks at once.
             if state.tasks.len() == TASKS_MAX / 2 {
                 self.room.notify_all();
             }
@@ -207,12 +239,22 @@ impl Queue {
         state.is_over().then_some(Next::Over)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State<L>> {
+        self.state.lock()
     }
 }
 
-impl State {
+impl<L: ?Sized> State<L> {
+    /// Returns the index of a task to take.
+    fn pick(&mut self) -> usize {
+        // Knuth's linear congruential generator (MMIX): its upper bits are random enough here.
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) as usize % self.tasks.len().clamp(1, SPREAD)
+    }
+
     fn is_over(&self) -> bool {
         self.stopped
             || (self.closed && self.open == 0 && self.tasks.is_empty() && self.parts.is_empty())

@@ -1,15 +1,14 @@
-//! Reading a stretch of an object as it comes, over connections that may break in the middle: what
-//! was delivered is kept, the rest is asked for again, and only of the very same object.
+//! Reads a range of an object as a stream, over connections that may break: delivered bytes are kept, the rest is
+//! requested again, and only from the same version of the object.
 
 use super::budget::Buffer;
 use super::core::Core;
-use super::moving::Failed;
+use super::failed::Failed;
 use super::{Root, Side};
-use crate::error::Operation;
-use crate::s3::ops::{Head, Range, get_object, head_of};
-use crate::s3::{Client, Download, Error, Kind};
 use bytes::Bytes;
-use http::StatusCode;
+use hakobu_core::error::Operation;
+use hakobu_s3::ops::{Head, Range, Wanted, get_object, head_of};
+use hakobu_s3::{Client, Download, Error, Kind};
 
 /// Bytes without a break after which earlier breaks no longer count.
 const PROGRESS_BYTES: u64 = 8 << 20;
@@ -21,15 +20,14 @@ pub(super) struct Object<'a> {
     pub bucket: &'a str,
     /// Its whole key.
     pub key: Vec<u8>,
-    /// Its version, where one was asked for.
+    /// Its version, if one was requested.
     pub version: Option<&'a str>,
-    /// Its ETag, where it is known: only that object is read.
+    /// Its ETag, if it is known: only that object is read.
     pub etag: Option<&'a str>,
 }
 
 impl<'a> Object<'a> {
-    /// The object of a name below a root; `None` where that is no store. An empty ETag is not
-    /// known.
+    /// Returns the object of a name below a root; `None` if that is not a store. An empty ETag means unknown.
     pub fn below(root: &'a Root, name: &[u8], etag: &'a str) -> Option<Object<'a>> {
         let Root::Store { bucket, .. } = root else { return None };
         let etag = (!etag.is_empty()).then_some(etag);
@@ -37,15 +35,17 @@ impl<'a> Object<'a> {
     }
 }
 
-/// A stretch of an object on its way to us.
+/// A range of an object being received.
 pub(super) struct Reader<'c, 'a> {
     core: &'c Core<'a>,
     client: &'c Client,
     object: &'c Object<'c>,
     end: u64,
-    /// Where the next piece begins.
+    /// Size of the whole object, in bytes.
+    size: u64,
+    /// Offset of the next piece.
     offset: u64,
-    /// Whether the whole object is wanted: then its stored checksums come along.
+    /// Whether the whole object is read: then its stored checksums are requested.
     whole: bool,
     body: Option<Download>,
     head: Option<Head>,
@@ -67,6 +67,7 @@ impl<'c, 'a> Reader<'c, 'a> {
             client,
             object,
             end: range.end,
+            size,
             offset: range.start,
             whole: range.start == 0 && range.end == size,
             body: None,
@@ -76,10 +77,10 @@ impl<'c, 'a> Reader<'c, 'a> {
         }
     }
 
-    /// What the first answer said of the object; asks now where nothing was asked yet.
+    /// Returns the headers of the first answer; sends the request if there was none yet.
     ///
     /// # Errors
-    /// The request's; `Precondition` where it is another object by now.
+    /// Those of the request; `Precondition` if it is another object now.
     pub async fn head(&mut self) -> Result<&Head, Error> {
         if self.head.is_none() {
             self.open().await?;
@@ -87,10 +88,10 @@ impl<'c, 'a> Reader<'c, 'a> {
         self.head.as_ref().ok_or_else(|| broken("the answer had no headers"))
     }
 
-    /// The next piece; `None` after the last byte of the range.
+    /// Returns the next piece; `None` after the last byte of the range.
     ///
     /// # Errors
-    /// The last failure, when the tries are spent.
+    /// The last failure, after all tries.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             if self.core.engine.is_stopped() {
@@ -107,14 +108,9 @@ impl<'c, 'a> Reader<'c, 'a> {
             match result {
                 Ok(Some(piece)) => {
                     self.offset += piece.len() as u64;
-                    if self.offset > self.end {
-                        return Err(broken("the server sent more than was asked for"));
-                    }
                     return Ok(Some(piece));
                 }
-                Ok(None) if self.offset == self.end => return Ok(None),
-                // Less came than we asked for, and it was not a broken connection.
-                Ok(None) => return Err(broken("the server sent less than was asked for")),
+                Ok(None) => return Ok(None),
                 Err(error) => {
                     self.body = None;
                     if self.offset >= self.broken_at + PROGRESS_BYTES {
@@ -130,7 +126,7 @@ impl<'c, 'a> Reader<'c, 'a> {
         }
     }
 
-    /// Reads everything that is left into one buffer.
+    /// Reads the rest into one buffer.
     ///
     /// # Errors
     /// As [`Reader::next`].
@@ -140,12 +136,14 @@ impl<'c, 'a> Reader<'c, 'a> {
         let mut buffer = Buffer::new(room);
         let mut filled = 0;
         while let Some(piece) = self.next().await? {
-            if let Some(space) = buffer.get_mut(filled..filled + piece.len()) {
-                space.copy_from_slice(&piece);
-            }
+            let space = buffer.get_mut(filled..filled + piece.len());
+            space.ok_or_else(|| broken("more came than was asked for"))?.copy_from_slice(&piece);
             filled += piece.len();
         }
-        Ok(buffer.freeze())
+        match filled == room {
+            true => Ok(buffer.freeze()),
+            false => Err(broken("less came than was asked for")),
+        }
     }
 
     async fn open(&mut self) -> Result<(), Error> {
@@ -154,12 +152,10 @@ impl<'c, 'a> Reader<'c, 'a> {
         let from_start = self.whole && self.offset == 0;
         let range = (!from_start).then_some(Range { start: self.offset, end: self.end });
         let Object { bucket, key, version, .. } = self.object;
-        let body = get_object(self.client, bucket, key, *version, range, etag).await?;
-        if range.is_some() && body.status != StatusCode::PARTIAL_CONTENT {
-            return Err(broken("the server does not give parts of objects"));
-        }
+        let wanted = Wanted { version: *version, range, etag, size: Some(self.size) };
+        let body = get_object(self.client, bucket, key, &wanted).await?;
         if self.head.is_none() {
-            self.head = Some(head_of(&body.headers));
+            self.head = Some(Head { size: body.size(), ..head_of(&body.headers) });
         }
         self.body = Some(body);
         Ok(())
@@ -171,7 +167,7 @@ fn broken(what: &str) -> Error {
 }
 
 impl Core<'_> {
-    /// The client of a side.
+    /// Returns the client of a side.
     ///
     /// # Errors
     /// There is none, which the planner prevents.
@@ -181,8 +177,7 @@ impl Core<'_> {
     }
 }
 
-/// A failed read of a source: an object that is gone has vanished, another one in its place is
-/// told as such.
+/// Returns the failure of reading a source: a missing object has vanished, a changed one is reported as such.
 pub(super) fn read_failed(error: Error) -> Failed {
     match error.kind {
         Kind::NotFound => Failed::Vanished(Operation::Read),
@@ -191,5 +186,5 @@ pub(super) fn read_failed(error: Error) -> Failed {
     }
 }
 
-/// Said of a source that is another one than was listed.
+/// Message for a source that changed since it was listed.
 pub(super) const CHANGED: &str = "it changed since it was listed; the next run moves it";

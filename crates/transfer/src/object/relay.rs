@@ -1,25 +1,25 @@
-//! Copies between two endpoints or accounts: every byte passes through this machine once, in
-//! memory, and is checked against what the source's store knows of it before it counts.
+//! Copies between two endpoints or accounts: every byte passes through this machine once, in memory, and is checked
+//! against the source store's checksum.
 
 use super::Side;
-use super::between::{self, Sent, Upload, carried};
-use super::core::{Core, Engine, Large as Parts};
-use super::moving::{Done, Failed, Moving, Step};
+use super::between::{self, Sending, Sent, Upload, carried};
+use super::core::Core;
+use super::failed::Failed;
+use super::moving::{Done, Moving, Step};
 use super::put::TOO_LARGE;
 use super::put::cut::PART_BYTES_MIN;
 use super::reader::{CHANGED, Object, Reader, read_failed};
-use crate::error::Operation;
-use crate::event::Event;
-use crate::meter::Phase;
-use crate::s3::ops::{
+use hakobu_core::error::Operation;
+use hakobu_core::meter::Phase;
+use hakobu_s3::ops::{
     Begun, Head, Headers, Range, complete_upload, create_upload, get_tags, head_object, put_object,
     upload_part,
 };
-use crate::s3::{Algorithm, Checksum, Error, Kind, combine_crc64};
+use hakobu_s3::{Algorithm, Checksum, Error, Kind, combine_crc64};
 use http::{HeaderName, HeaderValue};
 use std::sync::Arc;
 
-/// Larger objects go in parts of this size, where none was asked for.
+/// Default part size of larger objects, in bytes.
 const PART_BYTES: u64 = 16 << 20;
 
 const TAGGING: HeaderName = HeaderName::from_static("x-amz-tagging");
@@ -27,16 +27,16 @@ const TAGGING_COUNT: &str = "x-amz-tagging-count";
 
 const CORRUPT: &str = "what arrived is not what its store has the checksum of";
 
-/// A large object on this way.
+/// A large object being relayed.
 pub struct Large {
     upload: Upload,
-    /// The source when it began.
+    /// The source's headers when it began.
     head: Head,
-    /// What the target is told of each part.
+    /// The checksum algorithm of each part sent to the target.
     algorithm: Option<Algorithm>,
 }
 
-/// Moves a small entry, or begins with a large one.
+/// Copies a small object, or begins with a large one.
 pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
     if options.if_none_match && moving.existing.is_some() {
@@ -50,34 +50,37 @@ pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step,
     }
 }
 
-/// The tags of an object as a header for its copy; nothing where it has none, or where others were
-/// asked for.
+/// Returns the tags of an object as a header for its copy; none if it has none, or if others were requested.
 ///
 /// # Errors
-/// The request's. Tags that may not be read are left out, as CopyObject would not leave them: that
-/// is an error.
+/// Those of the request. Unreadable tags are an error, because CopyObject would copy them.
 pub(super) async fn tags(
     core: &Core<'_>,
     source: &Object<'_>,
     head: &Head,
     asked: &Headers,
 ) -> Result<Option<(HeaderName, HeaderValue)>, Failed> {
-    let has_tags = head.headers.get(TAGGING_COUNT).is_some_and(|count| count.as_bytes() != b"0");
-    if !has_tags || asked.iter().any(|(name, _)| *name == TAGGING) {
+    let count = head.headers.get(TAGGING_COUNT).map_or("0", |count| count.to_str().unwrap_or(""));
+    if count == "0" || asked.iter().any(|(name, _)| *name == TAGGING) {
         return Ok(None);
     }
     let client = core.store(Side::Source)?;
     let tags = get_tags(client, source.bucket, &source.key, source.version).await;
     let tags = tags.map_err(read_failed)?;
-    Ok(HeaderValue::try_from(tags).ok().map(|value| (TAGGING, value)))
+    if tags.split('&').filter(|tag| !tag.is_empty()).count().to_string() != count {
+        let why = "the server told other tags of it than it counted";
+        return Err(Failed::Reason(Operation::Read, Side::Source, why));
+    }
+    let unusable = Failed::Reason(Operation::Read, Side::Source, "its tags fit into no header");
+    HeaderValue::try_from(tags).map(|value| Some((TAGGING, value))).map_err(|_| unusable)
 }
 
-/// The stored checksum of a full object that costs least to compare with.
+/// Returns the stored checksum of a full object that is cheapest to compare.
 fn stored(head: &Head) -> Option<&Checksum> {
     head.checksums.iter().filter(|sum| sum.parts == 0).min_by_key(|sum| cost(sum.algorithm))
 }
 
-/// Which algorithm to take where several would do: the cheapest first.
+/// Ranks algorithms by cost, the cheapest lowest.
 pub(super) fn cost(algorithm: Algorithm) -> u8 {
     match algorithm {
         Algorithm::Crc64Nvme => 0,
@@ -93,7 +96,17 @@ fn written(error: Error) -> Failed {
     Failed::Request(Operation::Write, Side::Target, error)
 }
 
-/// One GET, one PUT.
+/// Returns the result of a failed write to the target: skipped if its condition did not hold.
+fn refused(core: &Core<'_>, error: Error) -> Result<Done, Failed> {
+    let setup = &core.engine.setup;
+    let is_conditional = setup.options.if_none_match || setup.control.is_leased();
+    match error.kind == Kind::Precondition && is_conditional {
+        true => Ok(Done { skipped: true, ..Done::default() }),
+        false => Err(written(error)),
+    }
+}
+
+/// Copies with one GET and one PUT.
 async fn small(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
     let (bucket, key) = between::target(moving)?;
@@ -120,17 +133,14 @@ async fn small(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Re
     };
     let mut headers = carried(&head, options, &key);
     headers.extend(tags(core, source, &head, &headers).await?);
-    headers.extend(between::conditions(options));
+    headers.extend(between::condition(core, moving));
     match put_object(client, bucket, &key, body, sum.as_ref(), &headers).await {
         Ok(_) => Ok(Step::Done(Done { bytes: size, ..Done::default() })),
-        Err(error) if error.kind == Kind::Precondition && options.if_none_match => {
-            Ok(Step::Done(Done { skipped: true, ..Done::default() }))
-        }
-        Err(error) => Err(written(error)),
+        Err(error) => refused(core, error).map(Step::Done),
     }
 }
 
-/// Begins an upload that several cores fill.
+/// Begins an upload whose parts several cores send.
 async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
     let (bucket, key) = between::target(moving)?;
@@ -138,9 +148,7 @@ async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Res
     let from = core.store(Side::Source)?;
     let head = head_object(from, source.bucket, &source.key, source.version).await;
     let head = head.map_err(read_failed)?;
-    if source.etag.is_some_and(|etag| etag != head.etag) || head.size != moving.entry.meta.size {
-        return Err(Failed::Reason(Operation::Read, Side::Source, CHANGED));
-    }
+    between::same_source(&head, source, moving)?;
     let memory_bytes = core.engine.budget.bytes_max();
     let usual = PART_BYTES.min(memory_bytes / 2).max(PART_BYTES_MIN);
     if between::part_bytes(head.size, options.part_bytes.unwrap_or(usual)) > memory_bytes {
@@ -151,67 +159,62 @@ async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Res
     let algorithm = client.store().upload_checksum();
     let begun = create_upload(client, bucket, &key, algorithm, &headers).await.map_err(written)?;
     let Begun { id, algorithm } = begun;
-    let (upload, rights) = Upload::begun(core, moving, id, head.size, usual, Some(memory_bytes));
-    Ok(Step::Parts(Arc::new(Parts::Relay(Large { upload, head, algorithm })), rights))
+    let (upload, permits) = Upload::begun(core, moving, id, head.size, usual, Some(memory_bytes));
+    Ok(Step::Parts(Arc::new(Large { upload, head, algorithm }), permits))
 }
 
 impl Large {
-    /// Counts as many more rights as may be handed out by now, and returns how many.
-    pub(super) fn widen(&self, engine: &Engine<'_>) -> usize {
-        self.upload.widen(engine)
-    }
-}
-
-/// Works on the next part; then gives the right back to the queue (`Queue::again`), or ends the
-/// whole (`Core::finish` and `Queue::finished`, once) when it was the last or everything failed.
-pub(super) async fn part(core: &Core<'_>, shared: &Arc<Parts>, large: &Large) {
-    let send = async |number, range| one_part(core, large, number, range).await;
-    large.upload.work(core, shared, send, async || end(core, large).await).await;
-}
-
-impl Large {
-    /// The source's checksum, where the parts' can be combined into it.
+    /// Returns the source's checksum, if those of the parts can be combined into it.
     fn whole(&self) -> Option<&Checksum> {
         stored(&self.head).filter(|sum| sum.algorithm == Algorithm::Crc64Nvme)
     }
 }
 
-async fn one_part(
-    core: &Core<'_>,
-    large: &Large,
-    number: u32,
-    range: Range,
-) -> Result<Sent, Failed> {
-    let moving = &large.upload.moving;
-    let mut source = between::source(core, moving)?;
-    source.etag = Some(&*large.head.etag).filter(|etag| !etag.is_empty());
-    let (bucket, key) = between::target(moving)?;
-    let client = core.store(Side::Target)?;
-    let from = core.store(Side::Source)?;
-    let bytes = range.end - range.start;
-    let _room = core.room(bytes).await;
-    let mut reader = Reader::new(core, from, &source, range, large.upload.size);
-    let body = reader.all().await.map_err(read_failed)?;
-    core.doing.turn(Phase::Compute);
-    let crc64 = (large.algorithm == Some(Algorithm::Crc64Nvme) || large.whole().is_some())
-        .then(|| Checksum::of(Algorithm::Crc64Nvme, &body));
-    let sum = match large.algorithm {
-        Some(Algorithm::Crc64Nvme) => crc64.clone(),
-        other => other.map(|algorithm| Checksum::of(algorithm, &body)),
-    };
-    let id = &large.upload.id;
-    let part = upload_part(client, bucket, &key, id, number, body, sum.as_ref()).await;
-    let part = part.map_err(written)?;
-    core.engine.setup.listener.event(Event::LargeBytes { bytes, undrained: None });
-    Ok(Sent { part, bytes, crc64: crc64.as_ref().and_then(number_of) })
+impl Sending for Large {
+    fn upload(&self) -> &Upload {
+        &self.upload
+    }
+
+    async fn send(&self, core: &Core<'_>, number: u32, range: Range) -> Result<Sent, Failed> {
+        let moving = &self.upload.moving;
+        let mut source = between::source(core, moving)?;
+        source.etag = Some(&*self.head.etag).filter(|etag| !etag.is_empty());
+        let (bucket, key) = between::target(moving)?;
+        let client = core.store(Side::Target)?;
+        let from = core.store(Side::Source)?;
+        let bytes = range.end - range.start;
+        let _room = core.room(bytes).await;
+        let mut reader = Reader::new(core, from, &source, range, self.upload.size);
+        let body = reader.all().await.map_err(read_failed)?;
+        core.doing.turn(Phase::Compute);
+        let crc64 = (self.algorithm == Some(Algorithm::Crc64Nvme) || self.whole().is_some())
+            .then(|| Checksum::of(Algorithm::Crc64Nvme, &body));
+        let sum = match self.algorithm {
+            Some(Algorithm::Crc64Nvme) => crc64.clone(),
+            other => other.map(|algorithm| Checksum::of(algorithm, &body)),
+        };
+        let id = &self.upload.id;
+        let part = upload_part(client, bucket, &key, id, number, body, sum.as_ref()).await;
+        let part = part.map_err(written)?;
+        Ok(Sent { part, bytes, crc64: crc64.as_ref().and_then(number_of) })
+    }
+
+    async fn end(&self, core: &Core<'_>) {
+        let result = complete(core, self).await;
+        if !matches!(result, Ok(Done { skipped: false, .. })) {
+            self.upload.abort(core).await;
+        }
+        core.finish(&self.upload.moving, result).await;
+        core.engine.queue.finished();
+    }
 }
 
-/// A CRC-64 as a number.
+/// Returns a CRC-64 as a number.
 fn number_of(sum: &Checksum) -> Option<u64> {
     Some(u64::from_be_bytes(sum.value.as_slice().try_into().ok()?))
 }
 
-/// The CRC-64 of all parts joined; `None` where one of them has none.
+/// Returns the combined CRC-64 of all parts; `None` if one of them has none.
 fn joined(parts: &[Sent]) -> Option<Checksum> {
     let mut whole = None;
     for sent in parts {
@@ -222,19 +225,8 @@ fn joined(parts: &[Sent]) -> Option<Checksum> {
     Some(Checksum { algorithm: Algorithm::Crc64Nvme, value, parts: 0 })
 }
 
-/// Completes the upload, or gives it up.
-async fn end(core: &Core<'_>, large: &Large) {
-    let result = complete(core, large).await;
-    if !matches!(result, Ok(Done { skipped: false, .. })) {
-        large.upload.abort(core).await;
-    }
-    core.finish(&large.upload.moving, result).await;
-    core.engine.queue.finished();
-}
-
 async fn complete(core: &Core<'_>, large: &Large) -> Result<Done, Failed> {
     let moving = &large.upload.moving;
-    let options = &core.engine.setup.options;
     let sent = large.upload.parts()?;
     let whole = joined(&sent);
     let checks = core.store(Side::Source)?.store().checks_downloads();
@@ -246,14 +238,11 @@ async fn complete(core: &Core<'_>, large: &Large) -> Result<Done, Failed> {
     let client = core.store(Side::Target)?;
     let (id, size) = (&large.upload.id, large.upload.size);
     let whole = whole.filter(|_| large.algorithm == Some(Algorithm::Crc64Nvme));
-    let headers = between::conditions(options);
+    let headers: Headers = between::condition(core, moving).into_iter().collect();
     let completed =
         complete_upload(client, bucket, &key, id, &parts, size, whole.as_ref(), &headers).await;
     match completed {
         Ok(_) => Ok(Done { bytes: size, ..Done::default() }),
-        Err(error) if error.kind == Kind::Precondition && options.if_none_match => {
-            Ok(Done { skipped: true, ..Done::default() })
-        }
-        Err(error) => Err(written(error)),
+        Err(error) => refused(core, error),
     }
 }

@@ -1,38 +1,45 @@
-//! What one source argument means: a folder's content, or a name in a folder.
+//! Parsing of one source argument: a folder's content, or a name in a folder.
 
 use super::Layout;
-use crate::error::{Fatal, quoted};
+use hakobu_core::error::{Fatal, quoted};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// One source argument, taken apart. Nothing has been looked at yet.
+/// One parsed source argument. The file system has not been accessed yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Argument {
     /// The argument as typed, for messages.
     pub typed: PathBuf,
-    /// The folder in which names are looked up, as the user would spell it.
+    /// The folder in which names are looked up, starting as the user typed it.
     pub folder: PathBuf,
-    /// Names from there, outermost first; empty: the folder's content itself.
+    /// Path components below it, outermost first; empty: the folder's content itself.
     pub names: Vec<Vec<u8>>,
-    /// The names before the last one are made at the target as well (`--relative`).
+    /// The names before the last one are created at the target as well (`--relative`).
     pub relative: bool,
-    /// The folder itself gets its attributes at the target, without its content: a relative path
-    /// that was typed with `./` in front.
+    /// The folder itself sets its attributes at the target, without its content: a relative path typed with a leading
+    /// `./`.
     pub dot: bool,
-    /// The last name may be a symlink that is looked through (it was typed with a slash).
+    /// The last name may be a symlink that is followed (it was typed with a slash). The content of this directory is
+    /// listed even without recursion.
     pub follow: bool,
+    /// It comes from a list of names in this folder: symlinks below it are followed only if
+    /// [`Policy::links`](crate::policy::Policy::links) allows it.
+    pub top: Option<Arc<Path>>,
+    /// The last name must be a directory (`cp f/`). rsync takes `-R f/` for the file `f`.
+    pub dir_only: bool,
 }
 
 impl Argument {
-    /// The whole path, for looking at what it names.
+    /// Returns the whole path.
     pub fn path(&self) -> PathBuf {
         let mut path = self.folder.clone();
         path.extend(self.names.iter().map(|name| OsStr::from_bytes(name)));
         if path.as_os_str().is_empty() { PathBuf::from(".") } else { path }
     }
 
-    /// Whether the content of a folder is meant, not the folder.
+    /// Returns whether the argument means the content of a folder, not the folder.
     pub fn is_content(&self) -> bool {
         self.names.is_empty()
     }
@@ -42,10 +49,10 @@ fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-/// Takes one source argument apart by the layout's rule.
+/// Parses one source argument by the layout's rule.
 ///
 /// # Errors
-/// Code 1 for an empty argument, and for `..` where the path is to be made at the target.
+/// Code 1 for an empty argument, and for `..` if the path is to be created at the target.
 pub fn argument(typed: &Path, layout: Layout) -> Result<Argument, Fatal> {
     let bytes = typed.as_os_str().as_bytes();
     if bytes.is_empty() {
@@ -60,7 +67,7 @@ pub fn argument(typed: &Path, layout: Layout) -> Result<Argument, Fatal> {
     }
 }
 
-/// `a/b` is the name `b` in `a`; `a/b/` (rsync only), `a/.`, `..` and `/` are contents.
+/// Parses without `--relative`: `a/b` is the name `b` in `a`; `a/b/` (rsync only), `a/.`, `..` and `/` are contents.
 fn plain(typed: &Path, bytes: &[u8], slash_is_content: bool) -> Argument {
     let slash = bytes.ends_with(b"/");
     let trimmed = trim_end(bytes);
@@ -76,15 +83,18 @@ fn plain(typed: &Path, bytes: &[u8], slash_is_content: bool) -> Argument {
         relative: false,
         dot: false,
         follow: slash,
+        top: None,
+        dir_only: slash,
     };
     if content {
         return argument;
     }
-    // "." is not shown where it was not typed.
+    // Do not show "." if it was not typed.
     let folder = if folder == b"." { PathBuf::new() } else { path(folder) };
     Argument { folder, names: vec![name.to_vec()], ..argument }
 }
 
+/// Parses with `--relative`. `slash_dot`: rsync's rule, else that of `cp --parents`.
 fn relative(typed: &Path, bytes: &[u8], slash_dot: bool) -> Result<Argument, Fatal> {
     let marker = bytes.windows(3).position(|part| part == b"/./").filter(|_| slash_dot);
     let (folder, rest) = match marker {
@@ -104,11 +114,105 @@ fn relative(typed: &Path, bytes: &[u8], slash_dot: bool) -> Result<Argument, Fat
         return Err(Fatal::new(1, message));
     }
     let follow = bytes.ends_with(b"/") || bytes.ends_with(b"/.");
-    // After the marker of a list's entry its own `./` counts.
     let dot = bytes.starts_with(b"./") && marker.is_none() || rest.starts_with(b"./");
     let dot = dot && !names.is_empty() && slash_dot;
-    let folder = path(folder);
-    Ok(Argument { typed: typed.to_owned(), folder, names, relative: true, dot, follow })
+    let (folder, typed) = (path(folder), typed.to_owned());
+    let dir_only = follow && !slash_dot;
+    Ok(Argument { typed, folder, names, relative: true, dot, follow, top: None, dir_only })
+}
+
+/// Returns the components of a path of a list. `..` never leaves the folder, as in rsync.
+fn inside(name: &[u8]) -> Vec<&[u8]> {
+    let mut parts = Vec::new();
+    for part in name.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts
+}
+
+/// One line of a list of names: where the path is cut (`/./`), and whether it denotes a directory.
+pub(super) struct Line<'a> {
+    /// The names before the first `/./`.
+    pub(super) lead: Vec<&'a [u8]>,
+    /// The names after it.
+    pub(super) names: Vec<&'a [u8]>,
+    /// It ends with a slash, `.` or `..`.
+    pub(super) slash: bool,
+    /// It begins with `./`.
+    dot: bool,
+}
+
+impl<'a> Line<'a> {
+    /// Parses a line. Without `cuts`, `/./` has no meaning.
+    pub(super) fn new(name: &'a [u8], cuts: bool) -> Line<'a> {
+        let marker = name.windows(3).position(|part| part == b"/./").filter(|_| cuts);
+        let (lead, rest) = match marker {
+            Some(at) => (&name[..at], &name[at + 3..]),
+            None => (&b""[..], name),
+        };
+        let lead = inside(lead);
+        let last = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let dot = lead.is_empty() && (name.starts_with(b"./") || name.starts_with(b"/./"));
+        Line { lead, names: inside(rest), slash: matches!(last, b"" | b"." | b".."), dot }
+    }
+
+    fn argument(&self, folder: &Arc<Path>, relative: bool) -> Argument {
+        let join = |folder: &Path, names: &[&[u8]]| {
+            let names = names.iter().map(|name| OsStr::from_bytes(name));
+            names.fold(folder.to_owned(), |path, name| path.join(name))
+        };
+        let lead = join(folder, &self.lead);
+        let mut argument = Argument {
+            typed: join(&lead, &self.names),
+            folder: lead,
+            names: self.names.iter().map(|name| name.to_vec()).collect(),
+            relative,
+            dot: relative && self.dot && !self.names.is_empty(),
+            follow: self.slash,
+            top: Some(Arc::clone(folder)),
+            dir_only: false,
+        };
+        if !relative {
+            // Only the last name is created at the target; for a directory's content it is not.
+            let names = self.names.split_last().filter(|_| !self.slash);
+            (argument.folder, argument.names) = match names {
+                Some((last, above)) => (join(folder, above), vec![last.to_vec()]),
+                None => (argument.typed.clone(), Vec::new()),
+            };
+        }
+        argument
+    }
+}
+
+/// Returns the arguments for the lines of a list (`--files-from`), without duplicates.
+pub fn listed(folder: &Path, list: &[Vec<u8>], relative: bool) -> Vec<Argument> {
+    let lines = list.iter().filter(|name| !name.is_empty());
+    let folder = Arc::from(folder);
+    let lines = lines.map(|name| Line::new(name, relative).argument(&folder, relative));
+    let mut arguments: Vec<Argument> = lines.collect();
+    let mut order: Vec<usize> = (0..arguments.len()).collect();
+    let key = |number: usize| (&arguments[number].folder, &arguments[number].names, number);
+    order.sort_by(|a, b| key(*a).cmp(&key(*b)));
+    let mut again = vec![false; arguments.len()];
+    let mut first = 0;
+    for number in order {
+        let (one, other) = (&arguments[first], &arguments[number]);
+        if number != first && one.folder == other.folder && one.names == other.names {
+            again[number] = true;
+            // One line with a slash is enough.
+            arguments[first].follow |= arguments[number].follow;
+            arguments[first].dot |= arguments[number].dot;
+        } else {
+            first = number;
+        }
+    }
+    let mut again = again.into_iter();
+    arguments.retain(|_| !again.next().unwrap_or_default());
+    arguments
 }
 
 fn trim_end(bytes: &[u8]) -> &[u8] {
@@ -116,7 +220,7 @@ fn trim_end(bytes: &[u8]) -> &[u8] {
     bytes.get(..end).unwrap_or_default()
 }
 
-/// Takes all source arguments apart.
+/// Parses all source arguments.
 ///
 /// # Errors
 /// As [`argument`].
@@ -170,6 +274,47 @@ mod tests {
             assert_eq!(taken(text, relative), (folder.to_string(), names, follow), "{text}");
         }
         assert!(argument(Path::new("../a"), relative).is_err());
+    }
+
+    #[test]
+    fn lines_of_a_list() {
+        let taken = |line: &str, relative: bool| -> Vec<String> {
+            let lines: Vec<Vec<u8>> = line.split('|').map(|line| line.into()).collect();
+            let shown = |argument: &Argument| {
+                let names = argument.names.iter().map(|n| String::from_utf8_lossy(n).into_owned());
+                let names: Vec<String> = names.collect();
+                let slash = if argument.follow { "/" } else { "" };
+                let dot = if argument.dot { " dot" } else { "" };
+                format!("{}:{}{slash}{dot}", argument.folder.display(), names.join("/"))
+            };
+            listed(Path::new("s"), &lines, relative).iter().map(shown).collect()
+        };
+        for (line, expected) in [
+            ("d", "s:d"),
+            ("d/", "s:d/"),
+            ("d/.", "s:d/"),
+            ("d/./", "s/d:/"),
+            ("d/./f", "s/d:f"),
+            ("x/./y/./z", "s/x:y/z"),
+            ("x//y", "s:x/y"),
+            ("/d/f", "s:d/f"),
+            ("../../d/f", "s:d/f"),
+            ("d/e/..", "s:d/"),
+            ("d/./../f", "s/d:f"),
+            ("./d", "s:d dot"),
+            (".", "s:/"),
+            ("/", "s:/"),
+        ] {
+            assert_eq!(taken(line, true), [expected], "{line}");
+        }
+        for (line, expected) in [("x/y", "s/x:y"), ("x/./y", "s/x:y"), ("d/.", "s/d:/")] {
+            assert_eq!(taken(line, false), [expected], "{line}");
+        }
+        assert_eq!(taken("d|a|d/|./a|d", true), ["s:d/", "s:a dot"]);
+        assert_eq!(taken("d/./f|d/f", true), ["s/d:f", "s:d/f"]);
+        // A folder with the marker in its own name is not cut.
+        let argument = &listed(Path::new("a/./b"), &[b"f".to_vec()], true)[0];
+        assert_eq!((argument.folder.as_path(), argument.names.len()), (Path::new("a/./b"), 1));
     }
 
     #[test]

@@ -1,16 +1,17 @@
-//! From arguments to the places where the engine begins: which source directory meets which
-//! target directory, and under which names.
+//! From arguments to the start of the engine: pairs source directories with target directories, and determines names.
 
 mod argument;
+mod basis;
 pub mod mv;
 pub mod objects;
-mod seeds;
+mod roots;
 mod space;
 mod spec;
 mod target;
 
-pub use argument::{Argument, arguments};
-pub use seeds::seed;
+pub use argument::{Argument, arguments, listed};
+pub use basis::basis_dirs;
+pub use roots::roots;
 pub use space::warn_of_space;
-pub use spec::{Layout, Objects, Spec};
+pub use spec::{Expected, Layout, Objects, Spec};
 pub use target::{Place, place};

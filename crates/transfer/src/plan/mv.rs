@@ -1,67 +1,73 @@
-//! A move of one entry: a rename where source and target share a file system, else the policy of
-//! the copy that takes its place. Decides and renames; copies nothing itself.
+//! A move of one entry: a rename if source and target share a file system, else the policy of the copy that replaces
+//! it. Decides and renames; copies nothing itself.
 
-use crate::error::{Cause, Class, Operation, Problem};
-use crate::policy::{Ask, Policy, Preserve, Symlinks};
-use crate::unit::{Kind, Meta};
+use crate::engine::publish;
+use crate::journal::{Journal, Ledger, Scope};
+use crate::policy::{Ask, Grain, Policy, Preserve, Symlinks, is_newer};
+use hakobu_core::error::{Cause, Class, Operation, Problem};
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::below::Below;
+use hakobu_sys::links::Links;
 use hakobu_sys::{dir, errno, meta};
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What happens to an entry that has the new name already.
+/// Handling of an existing entry with the new name.
 #[derive(Clone, Default)]
 pub enum Existing {
-    /// It is replaced (`-f`).
+    /// Replace it (`-f`).
     #[default]
     Replace,
-    /// It stays (`-n`).
+    /// Keep it (`-n`).
     Keep,
-    /// Somebody is asked (`-i`).
+    /// Ask (`-i`).
     Ask(Ask),
-    /// Somebody is asked if it is read-only: what mv(1) does on a terminal.
+    /// Ask if it is read-only: the behaviour of mv(1) on a terminal.
     AskIfReadOnly(Ask),
 }
 
-/// How to move.
+/// Options of a move.
 #[derive(Clone, Default)]
 pub struct Options {
-    /// What happens to an entry that has the new name already.
+    /// Handling of an existing entry with the new name.
     pub existing: Existing,
-    /// It stays if it is not older than the source (`-u`).
+    /// Keep it if it is not older than the source (`-u`).
     pub update: bool,
-    /// It is kept under its name with this appended (`-b`).
+    /// Keep it under its name with this suffix (`-b`).
     pub backup: Option<Vec<u8>>,
 }
 
-/// What came of it.
+/// Result of a move.
 pub enum Done {
     /// The entry has its new name.
     Renamed {
-        /// Where the entry went that had this name before.
+        /// Backup of the entry that had this name.
         backup: Option<PathBuf>,
+        /// A warning: the existing entry would have been kept, but was a half-written file of another run.
+        warning: Option<String>,
     },
-    /// An option or an answer left everything as it was.
+    /// Nothing was changed, because of an option or an answer.
     Left,
-    /// The target is on another file system: a copy under this policy does the move, under the
-    /// very name of the target (`Layout::Cp` with `no_target_dir`).
+    /// The target is on another file system: move by a copy under this policy, to exactly the target's name
+    /// (`Layout::Cp` with `no_target_dir`).
     OtherVolume(Box<Policy>),
 }
 
-/// The name that `from` gets in the directory `into`.
+/// Returns the path of `from` after a move into the directory `into`.
 pub fn name_in(from: &Path, into: &Path) -> PathBuf {
     match from.file_name() {
         Some(name) => into.join(name),
-        // `..` and `/` have no name of their own; the rename refuses them.
+        // `..` and `/` have no name of their own; the rename rejects them.
         None => into.join(from),
     }
 }
 
-/// Renames `from` to `to` or says how it has to be copied.
+/// Renames `from` to `to`, or returns the policy for copying it.
 ///
 /// # Errors
-/// Why this entry cannot be moved. Nothing has changed then.
+/// Reason that this entry cannot be moved. Nothing has changed then.
 pub fn rename_or_copy(from: &Path, to: &Path, options: &Options) -> Result<Done, Problem> {
     let problem = |cause| Problem {
         operation: Operation::Move,
@@ -85,30 +91,35 @@ fn try_move(from: &Path, to: &Path, options: &Options) -> Result<Done, Cause> {
         Err(error) => return Err(Cause::System(error)),
     };
     let mut same_file = false;
+    let mut over_unfinished = false;
     if let Some(target) = &target {
         same_file = source.identity() == target.identity();
         if same_file && is_same_name(from, to) {
             return Err(Cause::Reason("they are the same file"));
         }
         check_kinds(&source, target)?;
-        if !may_replace(&source, target, to, &new, options) {
+        over_unfinished = stays(&source, target, options) && is_unfinished(&source, target, to);
+        if !over_unfinished && !may_replace(&source, target, to, &new, options) {
             return Ok(Done::Left);
         }
     }
     if same_file && source.kind != Kind::Dir && source.nlink > 1 {
-        // Two names of one file: rename(2) would leave both, a move leaves the new one.
+        // Two names of one file: rename(2) would keep both, a move keeps the new one.
         dir::unlink(dir::cwd(), &old).map_err(Cause::System)?;
-        return Ok(Done::Renamed { backup: None });
+        return Ok(Done::Renamed { backup: None, warning: None });
     }
     let backup = match &options.backup {
-        Some(suffix) if target.is_some() => Some(set_aside(to, &new, suffix)?),
+        Some(suffix) if target.is_some() && !over_unfinished => Some(set_aside(to, &new, suffix)?),
         _ => None,
     };
-    let keep = matches!(options.existing, Existing::Keep);
+    let keep = matches!(options.existing, Existing::Keep) && !over_unfinished;
     match rename(&old, &new, keep) {
-        Ok(()) => Ok(Done::Renamed { backup }),
+        Ok(()) => {
+            let warning = over_unfinished.then(|| publish::unfinished(to));
+            Ok(Done::Renamed { backup, warning })
+        }
         Err(error) => {
-            // Whatever comes next finds the target as it was.
+            // Later failures leave the target unchanged.
             if let Some(aside) = &backup {
                 let aside = c_string(aside)?;
                 dir::rename(dir::cwd(), &aside, dir::cwd(), &new).map_err(Cause::System)?;
@@ -122,8 +133,8 @@ fn rename(old: &CString, new: &CString, keep: bool) -> io::Result<()> {
     if keep {
         match dir::rename_new(dir::cwd(), old, dir::cwd(), new) {
             Err(error) if errno::is(&error, errno::EINVAL) || errno::is(&error, errno::ENOSYS) => {
-                // Not every file system can refuse to replace in one step. EINVAL has a second
-                // meaning (a directory into itself), which the plain rename tells again.
+                // Not every file system supports RENAME_NOREPLACE. EINVAL has a second meaning (a directory into
+                // itself), which the plain rename returns again.
                 if meta::of(dir::cwd(), new, false).is_ok() {
                     return Err(io::Error::from_raw_os_error(errno::EEXIST));
                 }
@@ -151,8 +162,7 @@ fn after_failure(
             if is_dir && is_inside(to, from) {
                 return Err(Cause::Reason("it cannot be moved into itself"));
             }
-            // Directories are never merged: an old one is kept aside, or has to be empty, as with
-            // rename(2).
+            // Directories are never merged: an existing one is backed up, or must be empty, as for rename(2).
             if is_dir && target.is_some() {
                 match &options.backup {
                     Some(suffix) => drop(set_aside(to, new, suffix)?),
@@ -165,7 +175,8 @@ fn after_failure(
     }
 }
 
-/// Everything is kept, nothing is asked again, and the source goes when its copy is in place.
+/// Returns the policy of the copy: everything is kept, nothing is asked again, and the source is removed when its
+/// copy is complete.
 fn copy_policy(options: &Options) -> Policy {
     Policy {
         recurse: true,
@@ -184,11 +195,12 @@ fn copy_policy(options: &Options) -> Policy {
             ..Preserve::default()
         },
         ignore_times: true,
-        modify_window_s: -1,
         ignore_existing: matches!(options.existing, Existing::Keep),
         backup: options.backup.is_some(),
         suffix: options.backup.clone().unwrap_or_else(|| b"~".to_vec()),
         remove_source_files: true,
+        // rename(2) follows all of them.
+        links: Links::Any,
         remove_source_dirs: true,
         ..Policy::default()
     }
@@ -202,8 +214,25 @@ fn check_kinds(source: &Meta, target: &Meta) -> Result<(), Cause> {
     }
 }
 
+/// Returns whether an option keeps the target without a question.
+fn stays(source: &Meta, target: &Meta, options: &Options) -> bool {
+    let shown = |meta: &Meta| Grain::shown_by(meta.mtime, meta.ctime);
+    let newer = || {
+        let grain = shown(source).max(shown(target));
+        is_newer(target.mtime, source.mtime, None, grain).unwrap_or(true)
+    };
+    options.update && source.kind != Kind::Dir && newer()
+        || matches!(options.existing, Existing::Keep)
+}
+
+/// Returns whether the target is a half-written file of another run (`journal::Ledger`).
+fn is_unfinished(source: &Meta, target: &Meta, to: &Path) -> bool {
+    let ledger = Ledger::new(&Journal::of_user(), Scope::default());
+    ledger.is_unfinished_at(source, target, || Below::typed(to))
+}
+
 fn may_replace(source: &Meta, target: &Meta, to: &Path, new: &CString, options: &Options) -> bool {
-    if options.update && source.kind != Kind::Dir && target.mtime >= source.mtime {
+    if stays(source, target, options) {
         return false;
     }
     match &options.existing {
@@ -216,7 +245,7 @@ fn may_replace(source: &Meta, target: &Meta, to: &Path, new: &CString, options: 
     }
 }
 
-/// Renames the target away and returns its new name.
+/// Renames the target to its backup name and returns that.
 fn set_aside(to: &Path, new: &CString, suffix: &[u8]) -> Result<PathBuf, Cause> {
     let mut aside = trimmed(to.as_os_str().as_bytes()).to_vec();
     aside.extend_from_slice(suffix);
@@ -226,7 +255,7 @@ fn set_aside(to: &Path, new: &CString, suffix: &[u8]) -> Result<PathBuf, Cause> 
     Ok(aside)
 }
 
-/// Whether both paths are one entry: the same name in the same directory.
+/// Returns whether both paths are one entry: the same name in the same directory.
 fn is_same_name(a: &Path, b: &Path) -> bool {
     let place = |path: &Path| {
         let parent = match path.parent() {
@@ -239,7 +268,7 @@ fn is_same_name(a: &Path, b: &Path) -> bool {
     place(a).is_some() && place(a) == place(b)
 }
 
-/// Whether the place of `inner` lies in the directory `outer`.
+/// Returns whether the location of `inner` is in the directory `outer`.
 fn is_inside(inner: &Path, outer: &Path) -> bool {
     let parent = match inner.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -264,7 +293,7 @@ fn trimmed(mut path: &[u8]) -> &[u8] {
     path
 }
 
-/// The entry that a path names, never what a symlink at its end names.
+/// Returns the path of the entry itself, not of the referent of a symlink at its end.
 fn entry_name(path: &Path) -> Result<CString, Cause> {
     let name = trimmed(path.as_os_str().as_bytes());
     if matches!(name.rsplit(|b| *b == b'/').next(), Some(b"." | b"..")) {
@@ -285,7 +314,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::sync::Arc;
 
-    /// An empty directory of this test's own, and a way to say names in it.
+    /// An empty directory of this test.
     fn place(name: &str) -> io::Result<PathBuf> {
         let path = std::env::temp_dir().join(format!("hakobu-mv-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -295,8 +324,8 @@ mod tests {
 
     fn result(done: Result<Done, Problem>) -> String {
         match done {
-            Ok(Done::Renamed { backup: None }) => "renamed".into(),
-            Ok(Done::Renamed { backup: Some(_) }) => "renamed, backup".into(),
+            Ok(Done::Renamed { backup: None, .. }) => "renamed".into(),
+            Ok(Done::Renamed { backup: Some(_), .. }) => "renamed, backup".into(),
             Ok(Done::Left) => "left".into(),
             Ok(Done::OtherVolume(_)) => "copy".into(),
             Err(problem) => problem.cause.to_string(),

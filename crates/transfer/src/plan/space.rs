@@ -1,34 +1,35 @@
-//! Free space, looked at before the first byte: bytes and inodes.
+//! Check of free space before the first byte: bytes and inodes.
 //!
-//! Counting a tree takes a walk, so the cheap bound comes first: what the source's whole file
-//! system holds. Only where that does not fit is the tree counted, for a second at most; and only
-//! for some milliseconds where the target has content already and little may be missing.
+//! Counting a tree takes a walk, so the cheap bound comes first: the usage of the source's whole file system. Only if
+//! that does not fit is the tree counted, for a second at most; and only for some milliseconds if the target has
+//! content already and little may be missing.
 
 use super::{Argument, Place};
-use crate::engine::node::c_string;
-use crate::event::{Event, Listener};
-use crate::unit::Kind;
+use crate::engine::failure::c_string;
+use hakobu_core::event::{Event, Listener};
+use hakobu_core::number;
+use hakobu_core::unit::Kind;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, meta, volume};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How long counting may delay the start of a copy into nothing.
+/// Maximum time for counting before a copy into an empty target.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(1);
-/// How long counting may delay the start of an update, which may have nothing to do.
+/// Maximum time for counting before an update, which may have nothing to do.
 const UPDATE_COUNT_TIME_MAX: Duration = Duration::from_millis(2);
 
 #[derive(Default)]
 struct Need {
     bytes: u64,
     entries: u64,
-    /// Counting was given up: it is at least this much.
+    /// Counting was aborted: the numbers are lower bounds.
     at_least: bool,
 }
 
-/// Warns where the target has less room than the sources need beyond what is there already. `name`
-/// is the single argument's name at the target, where it has one.
+/// Warns if the target has less room than the sources need in addition to the existing content. `name` is the single
+/// argument's name at the target, if it has one.
 pub fn warn_of_space(place: &Place, arguments: &[Argument], listener: &dyn Listener) {
     let Some(target) = place.dir.as_ref().map(AsFd::as_fd) else { return };
     let Ok(room) = volume::space(target) else { return };
@@ -75,16 +76,16 @@ pub fn warn_of_space(place: &Place, arguments: &[Argument], listener: &dyn Liste
         return;
     }
     let least = if need.at_least { "at least " } else { "" };
-    let (count, what, free) = match need.bytes > room.free_bytes {
-        true => (need.bytes, "bytes", room.free_bytes),
-        false => (need.entries, "inodes", room.free_inodes.unwrap_or(0)),
+    let (needed, free) = match need.bytes > room.free_bytes {
+        true => (number::bytes(need.bytes), number::bytes(room.free_bytes)),
+        false => (format!("{} inodes", need.entries), room.free_inodes.unwrap_or(0).to_string()),
     };
     listener.event(Event::Warning(format!(
-        "{least}{count} {what} are to come and the target has room for {free}: it may fill up"
+        "{least}{needed} are to come and the target has room for {free}: it may fill up"
     )));
 }
 
-/// Whether there is anything in a directory.
+/// Returns whether a directory has any entry.
 fn has_content(fd: &OwnedFd) -> bool {
     let mut any = false;
     let listed = dir::Reader::default().next_batch(fd.as_fd(), |_, _, _| any = true);
@@ -92,7 +93,7 @@ fn has_content(fd: &OwnedFd) -> bool {
     any || listed.is_err() || rewound.is_err()
 }
 
-/// The directory at the target that an argument's directory goes to, where it exists already.
+/// Returns the existing target directory of an argument's directory.
 fn counterpart(target: BorrowedFd<'_>, place: &Place, argument: &Argument) -> Option<OwnedFd> {
     let mut names = argument.names.as_slice();
     if !argument.relative {
@@ -108,11 +109,11 @@ fn counterpart(target: BorrowedFd<'_>, place: &Place, argument: &Argument) -> Op
     Some(fd)
 }
 
-/// A directory on both sides, and one in it that waits to be counted. Parents stay open as long as
-/// children wait: with the deepest first that is a few of them for each level.
+/// A directory on both sides, and a subdirectory that waits to be counted. Parents stay open as long as children
+/// wait: in depth-first order that is a few for each level.
 type Waiting = (Rc<(OwnedFd, Option<OwnedFd>)>, CString);
 
-/// Adds up what trees need beyond what is at their target, deepest first, until the deadline.
+/// Adds up the need of trees beyond their existing target, depth first, until the deadline.
 fn count(trees: Vec<(OwnedFd, Option<OwnedFd>)>, deadline: Instant) -> Need {
     let mut need = Need::default();
     let mut reader = dir::Reader::default();
@@ -139,7 +140,7 @@ fn count(trees: Vec<(OwnedFd, Option<OwnedFd>)>, deadline: Instant) -> Need {
                 need.bytes += size.saturating_sub(has);
             }
         });
-        // What cannot be listed is not copied either.
+        // A directory that cannot be listed is not copied either.
         drop(listed);
         if need.at_least {
             break;

@@ -1,23 +1,26 @@
-//! What a transfer is told to do.
+//! The description of a transfer.
 
+use crate::location::{Location, Sources};
 use crate::object::ObjectOptions;
+use crate::object::list::Inventory;
 use crate::policy::Policy;
-use crate::s3::Settings;
-use crate::unit::Jobs;
-use std::path::PathBuf;
+use hakobu_core::unit::{Jobs, Meta, Time};
+use hakobu_s3::Settings;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-/// How source arguments become names at the target.
+/// Rule by which source arguments become names at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// rsync's rule: `DIR` makes `DST/DIR`, `DIR/` fills `DST`; with `relative` (`-R`) the whole
-    /// path as typed is kept, from `/./` on where that occurs.
+    /// rsync's rule: `DIR` makes `DST/DIR`, `DIR/` fills `DST`; with `relative` (`-R`) the whole path as typed is
+    /// kept, from `/./` on if that occurs.
     Rsync {
         /// `-R`.
         relative: bool,
     },
-    /// cp's rule: into `DST` where that is a directory, else under the name `DST`.
+    /// cp's rule: into `DST` if that is a directory, else under the name `DST`.
     Cp {
-        /// `-T`: `DST` is the name itself even where it is a directory.
+        /// `-T`: `DST` is the name itself even if it is a directory.
         no_target_dir: bool,
         /// `-t`, or several sources: `DST` must be a directory.
         target_is_dir: bool,
@@ -26,54 +29,79 @@ pub enum Layout {
     },
 }
 
-/// A transfer: what, from where, to where, how much at once.
+/// A transfer: sources, target, policy and limits.
 #[derive(Clone)]
 pub struct Spec {
-    /// Sources as typed; a trailing slash has its meaning.
-    pub sources: Vec<PathBuf>,
-    /// The target as typed; `null:` reads everything and discards it.
-    pub target: PathBuf,
-    /// How names are made.
+    /// The sources.
+    pub sources: Sources,
+    /// The target; with `null:` everything is read and discarded.
+    pub target: Location,
+    /// Layout of names.
     pub layout: Layout,
     /// Only these paths, relative to the single source (`--files-from`); bytes as read.
     pub files_from: Option<Vec<Vec<u8>>>,
-    /// What happens to each entry.
+    /// Decides about each entry.
     pub policy: Policy,
-    /// Units in flight.
+    /// Concurrent units.
     pub jobs: Jobs,
-    /// Bytes of content a second, all workers together (`--bwlimit`).
+    /// Maximum number of workers for the content of one file, between paths (`--jobs-per-file`).
+    pub jobs_per_file: Jobs,
+    /// Limit on content in bytes per second, for all workers together (`--bwlimit`).
     pub bytes_per_s_max: Option<u64>,
-    /// Operations (between paths) or requests (with a store) a second (`--iops-limit`,
-    /// `--rps-limit`).
+    /// Limit on operations (between paths) or requests (with a store) per second (`--iops-limit`, `--rps-limit`).
     pub operations_per_s_max: Option<u64>,
-    /// Bytes in flight and in buffers (`--memory`); 256 MiB where nothing is said.
+    /// Limit on bytes in flight and in buffers (`--memory`); default 256 MiB.
     pub memory_bytes_max: Option<u64>,
-    /// Numbers of jobs that were good are remembered, and begun with (off: `--no-memory`).
+    /// Good numbers of jobs are stored and reused (off: `--no-memory`).
     pub remember: bool,
-    /// Experiments are made during the run that prove its verdict (`--prove`).
+    /// Experiments during the run test its verdict (`--prove`).
     pub prove: bool,
-    /// Whether the listener wants an `Item` event for every change.
+    /// Whether the listener receives an `Item` event for every change.
     pub items: bool,
-    /// Whether items are wanted for unchanged entries, too (`-ii`, `-vv`).
+    /// Whether it receives items for unchanged entries, too (`-ii`, `-vv`).
     pub items_unchanged: bool,
-    /// Missing parents of the target are made (`--mkpath`).
+    /// Missing parents of the target are created (`--mkpath`).
     pub mkpath: bool,
-    /// Whether free space is compared with what is to come before the start.
+    /// Whether free space is compared with the need before the start.
     pub check_space: bool,
-    /// What a transfer with S3 on a side needs besides.
+    /// Settings of a transfer with S3 on a side.
     pub objects: Objects,
 }
 
-/// What a transfer with S3 on a side needs besides: accounts and endpoints, and how objects are
-/// written.
+impl Spec {
+    /// Returns whether any end is in S3.
+    pub fn has_store(&self) -> bool {
+        self.sources.are_s3() || self.target.is_s3()
+    }
+}
+
+/// Settings of a transfer with S3 on a side: accounts, endpoints, and options for writing objects.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
-    /// The store of `s3://` sources.
+    /// Settings for the store of `s3://` sources.
     pub source: Settings,
-    /// The store of `s3://` targets.
+    /// Settings for the store of `s3://` targets.
     pub target: Settings,
-    /// How objects are written and read.
+    /// Options for writing objects.
     pub options: ObjectOptions,
-    /// `*` and `?` in source keys are themselves (`--raw`).
+    /// `*` and `?` in source keys are literal (`--raw`).
     pub raw: bool,
+    /// Names that are transferred only if they still have these sizes and times.
+    pub expected: Option<Arc<Expected>>,
+    /// Names of the source, instead of a listing of its store.
+    pub inventory: Option<Arc<Inventory>>,
+}
+
+/// Sizes and times that names had when a transfer was planned.
+#[derive(Clone, Debug, Default)]
+pub struct Expected(pub HashMap<Box<[u8]>, (u64, Time)>);
+
+impl Expected {
+    /// Returns whether an entry is unchanged since planning. Times are compared at the coarser precision: a store
+    /// returns milliseconds in a listing and seconds elsewhere.
+    pub fn is_met(&self, name: &[u8], meta: &Meta) -> bool {
+        let Some((size, mtime)) = self.0.get(name) else { return false };
+        let ns = mtime.ns == 0 || meta.mtime.ns == 0 || mtime.ns == meta.mtime.ns;
+        *size == meta.size && mtime.s == meta.mtime.s && ns
+    }
 }

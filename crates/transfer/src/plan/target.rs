@@ -1,30 +1,31 @@
-//! What the target argument means: a directory that takes everything, or the new name of one file.
+//! The target argument: a directory for all entries, or the new name of one file.
 
 use super::{Argument, Layout, Spec};
-use crate::engine::node::c_string;
-use crate::error::{Fatal, quoted};
+use crate::engine::failure::c_string;
 use crate::policy::{Policy, Symlinks};
-use crate::unit::Kind;
-use hakobu_sys::{OwnedFd, dir, errno, meta};
+use hakobu_core::error::{Fatal, quoted};
+use hakobu_core::unit::Kind;
+use hakobu_sys::links::Refused;
+use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta, xattr};
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Where a transfer arrives.
+/// Target of a transfer.
 pub struct Place {
-    /// The directory, open; `None` where nothing is made (or a dry run would have to make it).
+    /// The directory, open; `None` if nothing is created (or a dry run would have to create it).
     pub dir: Option<OwnedFd>,
-    /// How the user would spell it.
+    /// Its spelling for messages.
     pub path: PathBuf,
-    /// It was made just now.
+    /// This run just created it.
     pub created: bool,
     /// The single argument gets this name in it.
     pub name: Option<CString>,
 }
 
 impl Place {
-    /// Nowhere: `null:`, lists.
+    /// Returns a place for runs without a target: `null:`, lists.
     pub fn nowhere(path: &Path) -> Place {
         Place { dir: None, path: path.to_owned(), created: false, name: None }
     }
@@ -34,25 +35,33 @@ fn look(path: &Path, follow: bool) -> io::Result<meta::Meta> {
     meta::of(dir::cwd(), &c_string(path.as_os_str().as_bytes())?, follow)
 }
 
-fn open(path: &Path) -> io::Result<OwnedFd> {
-    dir::open_root(&c_string(path.as_os_str().as_bytes())?)
+fn open(path: &Path, policy: &Policy) -> io::Result<OwnedFd> {
+    policy.links.open_dir(dir::cwd(), &c_string(path.as_os_str().as_bytes())?)
 }
 
-/// Finds out what the target is, and makes it where it has to be a directory and is missing.
+/// Resolves the target, and creates it if it has to be a directory and is missing.
 ///
 /// # Errors
-/// Code 3 where the target cannot take what is to be copied, 11 where it cannot be made or
-/// opened. Nothing has been moved then.
-pub fn place(spec: &Spec, arguments: &[Argument], real: bool, umask: u32) -> Result<Place, Fatal> {
-    let there = match look(&spec.target, true) {
+/// Code 3 if the target cannot take the sources, 11 if it cannot be created or opened. Nothing has been moved then.
+pub fn place(
+    spec: &Spec,
+    target: &Path,
+    arguments: &[Argument],
+    real: bool,
+    umask: u32,
+) -> Result<Place, Fatal> {
+    let there = match look(target, true) {
         Ok(there) => Some(there),
         Err(error) if errno::is(&error, errno::ENOENT) => None,
-        Err(error) => return Err(unusable(&spec.target, &error)),
+        Err(error) => {
+            let exit = if matches!(spec.layout, Layout::Rsync { .. }) { 3 } else { 11 };
+            return Err(Fatal { code: exit, ..unusable(target, &error) });
+        }
     };
-    let slash = spec.target.as_os_str().as_bytes().ends_with(b"/");
+    let slash = target.as_os_str().as_bytes().ends_with(b"/");
     let is_dir = there.is_some_and(|there| there.kind == Kind::Dir);
     let as_name = match spec.layout {
-        Layout::Rsync { .. } => rsync_wants_name(spec, arguments, there.as_ref(), slash)?,
+        Layout::Rsync { .. } => rsync_wants_name(spec, target, arguments, there.as_ref(), slash)?,
         Layout::Cp { no_target_dir: true, .. } => true,
         Layout::Cp { target_is_dir, parents, .. } => {
             let content = arguments.iter().any(Argument::is_content);
@@ -61,32 +70,36 @@ pub fn place(spec: &Spec, arguments: &[Argument], real: bool, umask: u32) -> Res
                 && !(slash && copies_dir(spec, arguments))
             {
                 let reason = if there.is_some() { "is not a directory" } else { "does not exist" };
-                let message = format!("target {} {reason}", quoted(&spec.target));
+                let message = format!("target {} {reason}", quoted(target));
                 return Err(Fatal::new(3, message));
             }
             !is_dir && !content
         }
     };
     if as_name {
-        return name_in_parent(spec, arguments, real, umask);
+        return name_in_parent(spec, target, arguments, real, umask);
     }
     let mut created = false;
     if there.is_none() {
-        // For sources that do not exist nothing is made either.
+        // Nothing is created if no source exists.
         let exists = |argument: &Argument| look(&argument.path(), false).is_ok();
         if !real || !arguments.iter().any(exists) {
-            return Ok(Place::nowhere(&spec.target));
+            return Ok(Place::nowhere(target));
         }
-        make(&spec.target, spec, umask)?;
-        created = true;
+        if matches!(spec.layout, Layout::Rsync { .. }) && look(target, false).is_ok() {
+            let message = "it is a symlink that leads nowhere";
+            return Err(Fatal::new(11, format!("cannot use target {}: {message}", quoted(target))));
+        }
+        created = make(target, spec, umask)?;
     }
-    let dir = open(&spec.target).map_err(|error| unusable(&spec.target, &error))?;
-    Ok(Place { dir: Some(dir), path: spec.target.clone(), created, name: None })
+    let dir = open(target, &spec.policy).map_err(|error| unusable(target, &error))?;
+    Ok(Place { dir: Some(dir), path: target.to_owned(), created, name: None })
 }
 
-/// rsync's rule: a target that is no directory is a file's name only for one single file.
+/// Applies rsync's rule: a target that is not a directory is a file's name only for one single file.
 fn rsync_wants_name(
     spec: &Spec,
+    target: &Path,
     arguments: &[Argument],
     there: Option<&meta::Meta>,
     slash: bool,
@@ -106,11 +119,12 @@ fn rsync_wants_name(
     match there {
         Some(there) if there.kind == Kind::Dir => Ok(false),
         None => Ok(single && !slash),
-        Some(_) if single && !slash => Ok(true),
+        // A missing source is reported, whatever the target is.
+        Some(_) if (single || is_missing(arguments)) && !slash => Ok(true),
         Some(_) => {
             let message = format!(
                 "the target {} must be a directory: more than one file is copied",
-                quoted(&spec.target)
+                quoted(target)
             );
             Err(Fatal::new(3, message))
         }
@@ -123,27 +137,29 @@ fn copies_dir(spec: &Spec, arguments: &[Argument]) -> bool {
             if look(&one.path(), true).is_ok_and(|source| source.kind == Kind::Dir))
 }
 
-/// The target is a name in its parent directory.
+/// Resolves the target as a name in its parent directory.
 fn name_in_parent(
     spec: &Spec,
+    target: &Path,
     arguments: &[Argument],
     real: bool,
     umask: u32,
 ) -> Result<Place, Fatal> {
-    let target = resolve_link(&spec.target, arguments, &spec.policy)?;
+    let is_link = |path: &Path| look(path, false).is_ok_and(|there| there.kind == Kind::Symlink);
+    let links = arguments.iter().any(|argument| is_link(&argument.path()));
+    let target = written_through(target, links, &spec.policy)?;
     let Some(name) = target.file_name().filter(|_| !target.as_os_str().is_empty()) else {
-        let message = format!("{} cannot be the name of a file", quoted(&spec.target));
+        let message = format!("{} cannot be the name of a file", quoted(target));
         return Err(Fatal::new(3, message));
     };
     let parent = target.parent().unwrap_or(Path::new(""));
     let open_as = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let name = c_string(name.as_bytes()).map_err(|error| unusable(&spec.target, &error))?;
+    let name = c_string(name.as_bytes()).map_err(|error| unusable(&target, &error))?;
     let mut created = false;
     if real && spec.mkpath && look(open_as, true).is_err_and(|e| errno::is(&e, errno::ENOENT)) {
-        make(open_as, spec, umask)?;
-        created = true;
+        created = make(open_as, spec, umask)?;
     }
-    let dir = match open(open_as) {
+    let dir = match open(open_as, &spec.policy) {
         Ok(dir) => Some(dir),
         Err(error) if !real && errno::is(&error, errno::ENOENT) => None,
         Err(error) if errno::is(&error, errno::ENOENT) => {
@@ -156,13 +172,19 @@ fn name_in_parent(
     Ok(Place { dir, path: parent.to_owned(), created, name: Some(name) })
 }
 
-/// cp writes through a symlink that it is given as the target, unless the source is one, too, and
+/// Resolves a symlink that cp is given as the target: cp writes through it, unless the source is a symlink, too, and
 /// is kept as one.
-fn resolve_link(target: &Path, arguments: &[Argument], policy: &Policy) -> Result<PathBuf, Fatal> {
-    let is_link = |path: &Path| look(path, false).is_ok_and(|there| there.kind == Kind::Symlink);
-    let keeps = policy.symlinks == Symlinks::Keep
-        && arguments.iter().any(|argument| is_link(&argument.path()));
-    if !policy.cp_targets || !is_link(target) || keeps {
+///
+/// # Errors
+/// Code 3 for a dangling symlink.
+pub(super) fn written_through(
+    target: &Path,
+    source_is_link: bool,
+    policy: &Policy,
+) -> Result<PathBuf, Fatal> {
+    let keeps = policy.symlinks == Symlinks::Keep && source_is_link;
+    let is_link = || look(target, false).is_ok_and(|there| there.kind == Kind::Symlink);
+    if !policy.cp_targets || keeps || !is_link() {
         return Ok(target.to_owned());
     }
     std::fs::canonicalize(target).map_err(|_| {
@@ -171,27 +193,47 @@ fn resolve_link(target: &Path, arguments: &[Argument], policy: &Policy) -> Resul
     })
 }
 
-fn make(path: &Path, spec: &Spec, umask: u32) -> Result<(), Fatal> {
-    let mut builder = std::fs::DirBuilder::new();
-    let made = std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o777 & !umask)
-        .recursive(spec.mkpath)
-        .create(path);
-    made.map_err(|error| {
+/// Creates a target directory; returns `false` if another program just created it.
+fn make(path: &Path, spec: &Spec, umask: u32) -> Result<bool, Fatal> {
+    let umask = if inherits_acl(path) { 0 } else { umask };
+    spec.policy.links.make_dir(path, 0o777 & !umask, spec.mkpath).map_err(|error| {
+        if Refused::is(&error) {
+            return unusable(path, &error);
+        }
         let hint = match error.kind() {
             io::ErrorKind::NotFound if !spec.mkpath => " (--mkpath makes missing parents)",
             _ => "",
         };
-        let cause = crate::error::Cause::System(error);
+        let cause = hakobu_core::error::Cause::System(error);
         let message = format!("cannot create target directory {}: {cause}{hint}", quoted(path));
         Fatal::new(11, message)
     })
 }
 
+/// Returns whether the only argument does not exist.
+fn is_missing(arguments: &[Argument]) -> bool {
+    matches!(arguments, [one] if !one.is_content()
+        && look(&one.path(), false).is_err_and(|error| errno::is(&error, errno::ENOENT)))
+}
+
+/// Returns whether a new directory inherits an ACL from its parent, whose mask then replaces the umask (acl(5)).
+fn inherits_acl(path: &Path) -> bool {
+    let above = path.ancestors().skip(1).map(|above| match above.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => above,
+    });
+    let open = |above: &Path| dir::open_root(&c_string(above.as_os_str().as_bytes()).ok()?).ok();
+    let nearest = above.map(open).find_map(|fd| fd);
+    nearest.is_some_and(|fd| xattr::get(fd.as_fd(), xattr::ACL_DEFAULT, &mut Vec::new()).is_ok())
+}
+
 fn unusable(path: &Path, error: &io::Error) -> Fatal {
     let code = error.raw_os_error();
-    let cause = crate::error::Cause::System(match code {
+    let cause = hakobu_core::error::Cause::System(match code {
         Some(code) => io::Error::from_raw_os_error(code),
         None => io::Error::other(error.to_string()),
     });
-    Fatal::new(11, format!("cannot use target {}: {cause}", quoted(path)))
+    // rsync's code for an unusable target.
+    let exit = if Refused::is(error) { 3 } else { 11 };
+    Fatal::new(exit, format!("cannot use target {}: {cause}", quoted(path)))
 }

@@ -1,8 +1,8 @@
-//! Changes to mode bits in chmod(1)'s and rsync's spelling (`--chmod=D755,Fu=rw,go-w`).
+//! Changes to mode bits in the syntax of chmod(1) and rsync (`--chmod=D755,Fu=rw,go-w`).
 //!
-//! The language is the one of rsync(1), `--chmod`: clauses with commas between them, each with an
-//! optional `D` (directories only) or `F` (everything else), then an octal mode or
-//! `[ugoa]*[-+=]` with letters of `rwxXst` or one of `ugo` to copy from.
+//! The syntax is that of rsync(1), `--chmod`: comma-separated clauses, each with an optional `D` (directories only)
+//! or `F` (everything else), then an octal mode or `[ugoa]*[-+=]` with letters of `rwxXst` or one of `ugo` to copy
+//! from.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct ChmodRules {
     clauses: Vec<Clause>,
 }
 
-/// Why a text is no such rule.
+/// Reason that a `--chmod` value is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChmodError {
     clause: String,
@@ -53,17 +53,17 @@ enum What {
     /// Letters.
     Bits {
         op: Op,
-        /// `rwx` bits for the classes concerned.
+        /// `rwx` bits of the selected classes.
         bits: u32,
-        /// What `X` adds where the entry is a directory or somebody may execute it.
+        /// Bits that `X` adds if the entry is a directory or executable for any class.
         conditional: u32,
         /// setuid, setgid and sticky.
         special: u32,
-        /// What `=` clears first.
+        /// Bits that `=` clears first.
         clear: u32,
     },
-    /// The bits of one class (its shift) given to others.
-    Copy { op: Op, from: u32, to: u32, clear: u32 },
+    /// Copies the bits of one class (its shift) to others, as far as `allowed`.
+    Copy { op: Op, from: u32, to: u32, allowed: u32, clear: u32 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,11 +73,10 @@ struct Clause {
 }
 
 impl ChmodRules {
-    /// Reads one `--chmod` value and appends it. `umask` holds back bits where a clause names no
-    /// class, as in chmod(1).
+    /// Parses one `--chmod` value and appends it. `umask` masks bits where a clause names no class, as in chmod(1).
     ///
     /// # Errors
-    /// The first clause that is none.
+    /// The first invalid clause.
     pub fn add(&mut self, text: &str, umask: u32) -> Result<(), ChmodError> {
         for clause in text.split(',') {
             let parsed =
@@ -87,9 +86,9 @@ impl ChmodRules {
         Ok(())
     }
 
-    /// The mode that an entry gets.
+    /// Returns the changed mode of an entry.
     pub fn apply(&self, mode: u32, is_dir: bool) -> u32 {
-        // `X` looks at the mode as it was, not as earlier clauses have made it.
+        // `X` refers to the original mode, not to the result of earlier clauses.
         let executable = is_dir || mode & EXECUTE != 0;
         self.clauses
             .iter()
@@ -110,8 +109,8 @@ impl What {
                 let extra = if executable { conditional } else { 0 };
                 op.apply(mode, bits | extra | special, clear)
             }
-            What::Copy { op, from, to, clear } => {
-                op.apply(mode, ((mode >> from) & 7) * (to & EXECUTE), clear)
+            What::Copy { op, from, to, allowed, clear } => {
+                op.apply(mode, (((mode >> from) & 7) * (to & EXECUTE)) & allowed, clear)
             }
         }
     }
@@ -175,7 +174,13 @@ fn parse_letters(text: &str, umask: u32) -> Option<What> {
         "o" => Some(0),
         _ => None,
     } {
-        return Some(What::Copy { op, from, to, clear: (to * 7) | own });
+        // The sticky bit belongs to others here; a clause without a class selects all.
+        let special = match classes {
+            "" => own | 0o7000,
+            _ if classes.contains(['o', 'a']) => own | STICKY,
+            _ => own,
+        };
+        return Some(What::Copy { op, from, to, allowed, clear: (to * 7) | special });
     }
     let (mut bits, mut conditional, mut special) = (0, 0, 0);
     for letter in letters.chars() {
@@ -189,7 +194,7 @@ fn parse_letters(text: &str, umask: u32) -> Option<What> {
             _ => return None,
         }
     }
-    // `u=rw` leaves a setuid bit alone; it goes only where the clause speaks of such bits.
+    // `u=rw` keeps a setuid bit; it is only cleared if the clause mentions such bits.
     let clear = (to * 7) | if special != 0 { own } else { 0 };
     Some(What::Bits { op, bits, conditional, special, clear })
 }
@@ -204,7 +209,26 @@ mod tests {
         Some(rules.apply(mode, is_dir))
     }
 
-    /// Rule, and the modes that rsync 3.5.0 made of a file 0640 and a directory 0750, umask 022.
+    /// Rule, mode of a file, and the mode that rsync 3.5.0 sets.
+    #[test]
+    fn special_bits_belong_to_classes() {
+        for (rule, before, after) in [
+            ("o=u", 0o1644, 0o646),
+            ("o=u", 0o7777, 0o6777),
+            ("u=o", 0o7777, 0o3777),
+            ("g=u", 0o7777, 0o5777),
+            ("a=u", 0o7777, 0o777),
+            ("=u", 0o7777, 0o755),
+            ("=u", 0o1644, 0o644),
+            ("ug=o", 0o7777, 0o1777),
+            ("o=rx", 0o7777, 0o7775),
+            ("a=rx", 0o7777, 0o7555),
+        ] {
+            assert_eq!(apply(rule, 0o022, before, false), Some(after), "{rule} {before:o}");
+        }
+    }
+
+    /// Rule, and the modes that rsync 3.5.0 sets on a file 0640 and a directory 0750, umask 022.
     const RSYNC_022: &[(&str, u32, u32)] = &[
         ("D755", 0o640, 0o755),
         ("F644", 0o644, 0o750),

@@ -1,29 +1,29 @@
-//! The one pure function that decides what happens to an entry, and how rsync would itemize it.
+//! The pure function that decides what happens to an entry, and how rsync would itemize it.
 
-use super::{Policy, Symlinks};
-use crate::unit::{Kind, Meta, Time};
+use super::{Grain, Policy, Symlinks, is_newer, same_time};
+use hakobu_core::unit::{Kind, Meta};
 
-/// What shall happen to one entry.
+/// The action for one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// There is nothing at the target: make it.
+    /// The target does not exist: create it.
     Create,
-    /// What is at the target is replaced (regular files: content; others: made anew).
+    /// Replace the target (regular files: content; others: created anew).
     Update,
     /// The content is right; attributes may differ.
     Metadata,
-    /// Sizes are equal and `--checksum` asks for the contents before deciding.
+    /// Sizes are equal and `--checksum` requires a comparison of contents.
     Compare,
-    /// Nothing happens.
+    /// Do nothing.
     Skip(Reason),
 }
 
-/// Why nothing happens.
+/// Reason for a skip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// `--existing` and there is none.
+    /// `--existing` and the target does not exist.
     NotExisting,
-    /// `--ignore-existing` and there is one.
+    /// `--ignore-existing` and the target exists.
     Existing,
     /// `--update` and the target is newer.
     Newer,
@@ -35,21 +35,18 @@ pub enum Reason {
     Symlink,
     /// A device, FIFO or socket without `--devices` or `--specials`.
     NonRegular,
+    /// A device, which only the superuser may create.
+    Privileged,
     /// A directory without `--recursive` or `--dirs`.
     Directory,
 }
 
-/// Whether two times are the same to this policy: within `window_s` whole seconds, or to the
-/// nanosecond where the window is negative (rsync(1), `--modify-window`).
-pub(crate) fn same_time(a: Time, b: Time, window_s: i64) -> bool {
-    if window_s < 0 { a == b } else { a.s.abs_diff(b.s) <= window_s as u64 }
-}
-
-/// Decides from the source's and the target's metadata what happens to the entry.
+/// Returns the action for an entry from the metadata of source and target.
 ///
-/// `source` is what is transferred (after following a symlink where the policy follows);
-/// `target` is `None` where nothing is there. Attributes are compared later, with the entry open.
-pub fn decide(source: &Meta, target: Option<&Meta>, policy: &Policy) -> Action {
+/// `source` is the entry to transfer (after following a symlink if the policy says so); `target` is `None` if it does
+/// not exist; `grain` is the coarser granularity of their times, where it matters. Attributes are compared later,
+/// with the entry open.
+pub fn decide(source: &Meta, target: Option<&Meta>, policy: &Policy, grain: Grain) -> Action {
     match source.kind {
         Kind::Symlink if policy.symlinks == Symlinks::Skip => return Action::Skip(Reason::Symlink),
         kind if kind.is_device() && !policy.devices => return Action::Skip(Reason::NonRegular),
@@ -77,11 +74,20 @@ pub fn decide(source: &Meta, target: Option<&Meta>, policy: &Policy) -> Action {
     if source.kind != target.kind {
         return Action::Update;
     }
-    if policy.update && source.kind == Kind::File && is_newer(target, source, policy) {
-        return Action::Skip(Reason::Newer);
+    if policy.update && source.kind == Kind::File {
+        let newer = is_newer(target.mtime, source.mtime, policy.modify_window_s, grain);
+        if newer.unwrap_or(policy.update_same) {
+            return Action::Skip(Reason::Newer);
+        }
     }
+    compare(source, target, policy, grain)
+}
+
+/// Decides whether two entries of one kind have the same content, ignoring the options about existing targets.
+pub fn compare(source: &Meta, target: &Meta, policy: &Policy, grain: Grain) -> Action {
     match source.kind {
-        Kind::File => decide_file(source, target, policy),
+        _ if source.kind != target.kind => Action::Update,
+        Kind::File => decide_file(source, target, policy, grain),
         // The text of a symlink is compared by the engine, which has to read it anyway.
         Kind::Symlink => Action::Compare,
         Kind::CharDevice | Kind::BlockDevice if source.rdev != target.rdev => Action::Update,
@@ -89,7 +95,7 @@ pub fn decide(source: &Meta, target: Option<&Meta>, policy: &Policy) -> Action {
     }
 }
 
-fn decide_file(source: &Meta, target: &Meta, policy: &Policy) -> Action {
+fn decide_file(source: &Meta, target: &Meta, policy: &Policy, grain: Grain) -> Action {
     if source.size != target.size {
         return Action::Update;
     }
@@ -100,24 +106,15 @@ fn decide_file(source: &Meta, target: &Meta, policy: &Policy) -> Action {
         return Action::Metadata;
     }
     if policy.newer_only && !policy.ignore_times {
-        // To the nanosecond, although the target's time may be a whole second, rounded down: what
-        // was written in the second of its upload may have been written after it.
+        // Compare nanoseconds although the target's time may be rounded down to a second: the source may have been
+        // written in the second of its upload, after the upload.
         let mut known = target.mtime;
-        known.s = known.s.saturating_add(policy.modify_window_s.max(0));
+        known.s = known.s.saturating_add(policy.modify_window_s.unwrap_or(0).max(0));
         let stale = source.mtime > known;
         return if stale { Action::Update } else { Action::Metadata };
     }
-    if policy.ignore_times || !same_time(source.mtime, target.mtime, policy.modify_window_s) {
-        return Action::Update;
-    }
-    Action::Metadata
-}
-
-fn is_newer(target: &Meta, source: &Meta, policy: &Policy) -> bool {
-    if same_time(source.mtime, target.mtime, policy.modify_window_s) {
-        return policy.update_same;
-    }
-    target.mtime > source.mtime
+    let same = same_time(source.mtime, target.mtime, policy.modify_window_s, grain);
+    if policy.ignore_times || !same { Action::Update } else { Action::Metadata }
 }
 
 #[cfg(test)]

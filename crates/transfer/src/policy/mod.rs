@@ -1,48 +1,56 @@
-//! What shall happen to an entry: the options of a transfer as plain values, the pure function
-//! that decides from two entries, and the filter rules. Knows no file system call.
+//! Decisions about entries: the options of a transfer as plain values, the pure function that decides from two
+//! entries, and the filter rules. Makes no file system call.
 
 mod chmod;
 mod decide;
 pub mod filter;
+mod grain;
+mod owners;
+mod symlinks;
 
 pub use chmod::{ChmodError, ChmodRules};
-pub(crate) use decide::same_time;
-pub use decide::{Action, Reason, decide};
+pub use decide::{Action, Reason, compare, decide};
+pub use grain::Grain;
+pub(crate) use grain::{is_newer, same_time};
+pub use owners::IdMap;
+pub use symlinks::is_unsafe_link;
 
-use crate::error::Fatal;
+use hakobu_core::error::Fatal;
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::links::Links;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What to do with a symlink in the source.
+/// Handling of a symlink in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Symlinks {
-    /// Leave it out and say so (rsync without `-l`).
+    /// Skip and report it (rsync without `-l`).
     #[default]
     Skip,
-    /// Make the same symlink (`-l`, `cp -P`).
+    /// Create the same symlink (`-l`, `cp -P`).
     Keep,
-    /// Copy what it names (`-L`).
+    /// Copy its referent (`-L`).
     Follow,
 }
 
-/// When extraneous entries of the target are removed.
+/// Time at which extraneous entries of the target are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Delete {
     /// Never.
     #[default]
     No,
-    /// In a walk of its own before anything is copied.
+    /// In a separate walk before anything is copied.
     Before,
-    /// In each directory when its source has been listed whole.
+    /// In each directory when its source has been listed to the end.
     During,
     /// In a second walk after everything was copied (`--delete-after`, `--delete-delay`).
     After,
 }
 
-/// When holes are made.
+/// Creation of holes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Sparse {
-    /// Holes of the source stay holes where the file system tells them.
+    /// Holes of the source stay holes if the file system reports them.
     #[default]
     Auto,
     /// Runs of zeroes become holes, too (`-S`, `cp --sparse=always`).
@@ -54,16 +62,16 @@ pub enum Sparse {
 /// Whether extents are shared with the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Reflink {
-    /// Where the file systems can, else copy.
+    /// If the file systems can, else copy.
     #[default]
     Auto,
-    /// Fail where they cannot.
+    /// Fail if they cannot.
     Always,
     /// Always copy the bytes.
     Never,
 }
 
-/// What is put at the target instead of a copy of a regular file.
+/// Type of entry created at the target for a regular file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Content {
     /// A copy.
@@ -75,8 +83,55 @@ pub enum Content {
     Symlink,
 }
 
-/// Which of the attributes are kept. An attribute that only a privileged user may set is left
-/// out for others with a count; `explicit` makes that an error.
+/// Handling of a file that is unchanged in a tree beside the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Basis {
+    /// Hard-link it (`--link-dest`).
+    #[default]
+    Link,
+    /// Copy its content from there (`--copy-dest`).
+    Copy,
+    /// Leave it out of the target (`--compare-dest`).
+    Compare,
+}
+
+impl Basis {
+    /// Returns the option that requests it.
+    pub fn option(self) -> &'static str {
+        match self {
+            Basis::Link => "--link-dest",
+            Basis::Copy => "--copy-dest",
+            Basis::Compare => "--compare-dest",
+        }
+    }
+}
+
+/// Handling of arguments that do not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum MissingArgs {
+    /// Report each as an error.
+    #[default]
+    Tell,
+    /// Ignore them (`--ignore-missing-args`).
+    Ignore,
+    /// Remove them from the target (`--delete-missing-args`).
+    Delete,
+}
+
+/// Whether missing data is appended to existing files that are shorter than their sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Append {
+    /// Replace them like others.
+    #[default]
+    No,
+    /// Trust their content (`--append`).
+    Blindly,
+    /// Compare their content first, and rewrite it if it differs (`--append-verify`).
+    Verified,
+}
+
+/// Attributes that are kept. An attribute that only a privileged user may set is skipped and counted for others; with
+/// `explicit` it is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Preserve {
     /// Permission bits.
@@ -93,24 +148,30 @@ pub struct Preserve {
     pub acls: bool,
     /// Extended attributes.
     pub xattrs: bool,
-    /// The owner was asked for by name (`-o`, `--chown`, `--preserve=ownership`), not by `-a`.
+    /// The owner was requested by name (`-o`, `--chown`, `--preserve=ownership`), not by `-a`.
     pub owner_explicit: bool,
-    /// ACLs were asked for by name and must work.
+    /// ACLs were requested by name, so failures are errors.
     pub acls_explicit: bool,
-    /// Extended attributes were asked for by name and must work.
+    /// Extended attributes were requested by name, so failures are errors.
     pub xattrs_explicit: bool,
-    /// Times of directories are left alone (`-O`).
+    /// Times of directories are not set (`-O`).
     pub omit_dir_times: bool,
+    /// Times of symlinks are not set (`-J`).
+    pub omit_link_times: bool,
+    /// Access times of regular files only (`-U`).
+    pub file_atimes: bool,
+    /// Executability is kept if the mode is not (`-E`).
+    pub executability: bool,
 }
 
 impl Preserve {
-    /// Whether a copy keeps the extended attribute of that name; the POSIX ACLs are two of them.
+    /// Returns whether a copy keeps the extended attribute of that name; the POSIX ACLs are two of them.
     pub fn keeps_xattr(self, name: &[u8], is_root: bool) -> bool {
         if name == b"system.posix_acl_access" || name == b"system.posix_acl_default" {
             return self.acls;
         }
-        // What else is in system.* belongs to the file system (NFSv4 ACLs, dos attributes).
-        // XFS shows its ACLs a second time under names of its own.
+        // Other attributes in system.* belong to the file system (NFSv4 ACLs, dos attributes). XFS shows its ACLs a
+        // second time under names of its own.
         self.xattrs
             && !name.starts_with(b"system.")
             && !name.starts_with(b"trusted.SGI_ACL_")
@@ -118,17 +179,17 @@ impl Preserve {
     }
 }
 
-/// Asked before an existing target is overwritten (`cp -i`): the path, and whether to go on.
+/// Called with the path before an existing target is overwritten (`cp -i`); returns whether to continue.
 pub type Ask = Arc<dyn Fn(&std::path::Path) -> bool + Send + Sync>;
 
-/// Everything that decides *what* happens; nothing here says in what order or how fast.
+/// All options that decide *what* happens, not in which order or how fast.
 #[derive(Clone, Default)]
 pub struct Policy {
-    /// Descend into directories.
+    /// Descends into directories.
     pub recurse: bool,
-    /// Make named directories without descending (`-d`, `--dirs`).
+    /// Creates named directories without descending (`-d`, `--dirs`).
     pub dirs: bool,
-    /// Symlinks of the source.
+    /// Handling of symlinks in the source.
     pub symlinks: Symlinks,
     /// A symlink that is itself a source argument is followed (`cp -H`; trailing slash).
     pub follow_args: bool,
@@ -136,15 +197,21 @@ pub struct Policy {
     pub copy_dirlinks: bool,
     /// A symlink to a directory in the target is treated as the directory (`-K`).
     pub keep_dirlinks: bool,
-    /// Symlinks that point outside the tree are left out.
+    /// Symlinks that point outside the tree are skipped.
     pub safe_links: bool,
+    /// Symlinks that point outside the tree are replaced by their referents (`--copy-unsafe-links`).
+    pub copy_unsafe_links: bool,
+    /// Directories above an argument of `-R` are not transferred (`--no-implied-dirs`).
+    pub no_implied_dirs: bool,
+    /// Handling of arguments that do not exist.
+    pub missing_args: MissingArgs,
     /// Hard links among the transferred files stay hard links (`-H`).
     pub hard_links: bool,
-    /// Device nodes are made.
+    /// Device nodes are created.
     pub devices: bool,
-    /// FIFOs and sockets are made.
+    /// FIFOs and sockets are created.
     pub specials: bool,
-    /// Which attributes are kept.
+    /// Attributes that are kept.
     pub preserve: Preserve,
     /// Changes to the mode bits (`--chmod`).
     pub chmod: Option<ChmodRules>,
@@ -152,15 +219,19 @@ pub struct Policy {
     pub chown_uid: Option<u32>,
     /// Group for everything (`--chown=:GROUP`).
     pub chown_gid: Option<u32>,
-    /// Holes.
+    /// Mapping of owners (`--usermap`).
+    pub users: IdMap,
+    /// Mapping of groups (`--groupmap`).
+    pub groups: IdMap,
+    /// Creation of holes.
     pub sparse: Sparse,
     /// Shared extents.
     pub reflink: Reflink,
     /// Copy, hard link or symlink.
     pub content: Content,
-    /// A target that is newer than the source is left alone (`-u`).
+    /// A target that is newer than the source is skipped (`-u`).
     pub update: bool,
-    /// With `update`: one of the same age is left alone, too, whatever its size (`cp -u`).
+    /// With `update`: a target of the same age is skipped, too, whatever its size (`cp -u`).
     pub update_same: bool,
     /// Equal size is not enough: contents are compared (`-c`).
     pub checksum: bool,
@@ -168,66 +239,131 @@ pub struct Policy {
     pub size_only: bool,
     /// Equal size and time are not enough: copy again (`-I`, and plain `cp`).
     pub ignore_times: bool,
-    /// Times that differ by no more seconds are equal; negative: compare nanoseconds.
-    pub modify_window_s: i64,
-    /// Sizes being equal, a target that is not older than its source is the same: its time is
-    /// that of its upload (objects without times of their own).
+    /// Times that differ by at most this many seconds are equal; negative: compare nanoseconds. `None`: compare at
+    /// the coarser granularity of both file systems.
+    pub modify_window_s: Option<i64>,
+    /// At equal size, a target that is not older than its source is the same: its time is that of its upload (objects
+    /// without times of their own).
     pub newer_only: bool,
-    /// Only entries that exist in the target already.
+    /// Only entries that already exist in the target.
     pub existing: bool,
     /// Only entries that do not exist in the target yet (`cp -n` as well).
     pub ignore_existing: bool,
-    /// Asked before overwriting (`-i` of cp).
+    /// Called before overwriting (`-i` of cp).
     pub ask: Option<Ask>,
-    /// Existing targets are treated as cp does: they keep their owner and mode, and a device or
-    /// FIFO is written to instead of being replaced.
+    /// Existing targets are treated as in cp: they keep their owner and mode, and a device or FIFO is written to
+    /// instead of being replaced.
     pub cp_targets: bool,
-    /// A non-empty directory may be removed to make way for a file (`--force`, or `--delete`).
+    /// A non-empty directory may be replaced by a file (`--force`, or `--delete`).
     pub force: bool,
-    /// Removal of extraneous entries.
+    /// Time at which extraneous entries are removed.
     pub delete: Delete,
     /// Entries that a rule hides are removed from the target as well.
     pub delete_excluded: bool,
-    /// At most so many removals.
+    /// Maximum number of removals.
     pub max_delete: Option<u64>,
-    /// Remove even in directories that could not be listed without error.
+    /// Removes even in directories that could not be listed without error.
     pub ignore_errors: bool,
-    /// Larger regular files are left out (bytes).
+    /// Maximum size of a regular file, in bytes; larger ones are skipped.
     pub max_size: Option<u64>,
-    /// Smaller regular files are left out (bytes).
+    /// Minimum size of a regular file, in bytes; smaller ones are skipped.
     pub min_size: Option<u64>,
     /// Existing files are written in place, without a temporary name.
     pub inplace: bool,
+    /// Missing data is appended to shorter existing files.
+    pub append: Append,
+    /// Existing devices receive the content of regular files (`--write-devices`).
+    pub write_devices: bool,
+    /// Content is read without updating the access time (`--open-noatime`).
+    pub open_noatime: bool,
+    /// Root-only operations are skipped as for other users (`--no-super`).
+    pub as_user: bool,
+    /// Files get their final names when all are complete (`--delay-updates`).
+    pub delay_updates: bool,
     /// An interrupted file is kept under its name instead of being removed.
     pub partial: bool,
-    /// Where temporary files are made, instead of the target's directory.
+    /// ... in this folder of its directory, or at this path if it is absolute (`--partial-dir`).
+    pub partial_dir: Option<PathBuf>,
+    /// Directory for temporary files, instead of the target's directory.
     pub temp_dir: Option<PathBuf>,
     /// Replaced and removed targets are kept under another name.
     pub backup: bool,
-    /// What is appended to that name.
+    /// Suffix of that name.
     pub suffix: Vec<u8>,
-    /// Trees to hard-link unchanged files from; relative ones are relative to the target.
-    pub link_dest: Vec<PathBuf>,
-    /// Every file is flushed before its name appears (`--fsync`).
+    /// They are moved to the same path below this folder, which is relative to the target.
+    pub backup_dir: Option<PathBuf>,
+    /// Trees that are searched for unchanged files; relative ones are relative to the target.
+    pub basis_dirs: Vec<PathBuf>,
+    /// Handling of an unchanged file found there.
+    pub basis: Basis,
+    /// Every file is flushed before it gets its name (`--fsync`).
     pub fsync: bool,
     /// Sources (all but directories) are removed when their target is complete and checked.
     pub remove_source_files: bool,
     /// Source directories are removed as well once they are empty (`mv` across file systems).
     pub remove_source_dirs: bool,
-    /// Do not cross into other file systems of the source (`-x`).
+    /// Does not cross into other file systems of the source (`-x`).
     pub one_file_system: bool,
-    /// Directories without any file below are not made (`-m`).
+    /// With `one_file_system`: mount points are not created as directories, either (`-xx`).
+    pub omit_mounts: bool,
+    /// Directories without any file below are not created (`-m`).
     pub prune_empty_dirs: bool,
-    /// Say what would happen, change nothing (`-n`).
+    /// Directories keep their current attributes: a later run sets them.
+    pub leave_dirs: bool,
+    /// Reports what would happen, changes nothing (`-n`).
     pub dry_run: bool,
-    /// Only list the source (`--list-only`).
+    /// Only lists the source (`--list-only`).
     pub list_only: bool,
+    /// Symlinks on the path to the target, to `--temp-dir` and `--link-dest`, and to rule files.
+    pub links: Links,
     /// Filter rules; `None` for none.
     pub filter: Option<Arc<filter::Filter>>,
 }
 
 impl Policy {
-    /// Checks that the options fit together.
+    /// Returns whether the target's own per-directory rule files apply: they may protect extraneous entries.
+    pub fn reads_target_rules(&self) -> bool {
+        let filter = self.filter.as_deref();
+        (self.delete != Delete::No || self.force)
+            && filter.is_some_and(filter::Filter::has_merge_files)
+    }
+
+    /// Returns whether a source that is (or may be) a symlink to a directory is followed.
+    pub fn follows_dirs(&self) -> bool {
+        self.copy_dirlinks || self.copy_unsafe_links || self.symlinks == Symlinks::Follow
+    }
+
+    /// Returns whether a file is completed by appending to the existing target.
+    pub fn appends(&self, source: &Meta, target: &Meta) -> bool {
+        self.append != Append::No
+            && (source.kind, target.kind) == (Kind::File, Kind::File)
+            && target.size < source.size
+    }
+
+    /// Returns whether sources are removed only at the end: another source may lead to one, its target has no name
+    /// yet, or its target would be taken for extraneous without it.
+    pub fn removes_sources_late(&self) -> bool {
+        let asks_sources = matches!(self.delete, Delete::During | Delete::After);
+        self.remove_source_files && (self.follows_dirs() || self.delay_updates || asks_sources)
+    }
+
+    /// Returns whether users or groups are mapped.
+    pub fn maps_ids(&self) -> bool {
+        let named = self.chown_uid.or(self.chown_gid).is_some();
+        named || self.users != IdMap::default() || self.groups != IdMap::default()
+    }
+
+    /// Returns the mapped user ID.
+    pub fn user_of(&self, uid: u32) -> u32 {
+        self.chown_uid.unwrap_or_else(|| self.users.of(uid))
+    }
+
+    /// Returns the mapped group ID.
+    pub fn group_of(&self, gid: u32) -> u32 {
+        self.chown_gid.unwrap_or_else(|| self.groups.of(gid))
+    }
+
+    /// Checks that the options are compatible.
     ///
     /// # Errors
     /// Code 1 and a sentence that names the two options.
@@ -238,8 +374,18 @@ impl Policy {
                 "--delete does not work without --recursive (-r) or --dirs (-d)",
             ));
         }
-        if self.backup && self.suffix.is_empty() {
+        if self.backup && self.suffix.is_empty() && self.backup_dir.is_none() {
             return Err(Fatal::new(1, "--backup needs a suffix that is not empty"));
+        }
+        let in_place = [(self.inplace, "--inplace"), (self.append != Append::No, "--append")];
+        let later = [
+            (self.partial_dir.is_some(), "--partial-dir"),
+            (self.delay_updates, "--delay-updates"),
+        ];
+        for (_, one) in in_place.iter().filter(|(on, _)| *on) {
+            if let Some((_, other)) = later.iter().find(|(on, _)| *on) {
+                return Err(Fatal::new(1, format!("{one} cannot be used with {other}")));
+            }
         }
         if self.backup && self.suffix.contains(&b'/') {
             return Err(Fatal::new(1, "--suffix cannot contain a slash"));

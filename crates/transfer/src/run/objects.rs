@@ -1,156 +1,210 @@
-//! Transfers with S3 on one side or both: opens the stores, sizes the engine, runs its passes.
+//! Transfers with S3 on one side or both.
 
-use super::steer::{self, Course, Ends, Notes};
-use super::{Control, Outcome, Spec};
-use crate::error::{Class, Fatal, Operation, Problem};
-use crate::event::{Event, Listener};
-use crate::journal::Journal;
-use crate::limit::Helm;
-use crate::object::{self, Root, Setup};
-use crate::plan::objects::{self, Pass, Stores, Stretch, What};
+use super::scope;
+use super::stages::{Job, Resources, Run, passes};
+use super::steer::Terms;
+use crate::engine::Pass;
+use crate::journal::{Journal, Ledger};
+use crate::object::{self, Engine, Root, Setup};
+use crate::plan::Spec;
+use crate::plan::objects::{self, PlannedSource, Stores, What};
 use crate::policy::{Delete, Policy};
-use crate::s3::{Requests, Settings, Store};
-use crate::unit::Totals;
+use hakobu_core::control::Control;
+use hakobu_core::error::{Fatal, Problem};
+use hakobu_core::event::Listener;
+use hakobu_core::unit::Totals;
+use hakobu_s3::{Requests, Settings, Store};
 use hakobu_sys::process;
 use std::ops::Add;
 use std::sync::Arc;
-use std::time::Instant;
 
-/// Most bytes in flight where nobody says how many.
+/// Default limit of bytes in flight.
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
 
-/// Whether any end of a transfer is in S3.
-pub(super) fn concerns(spec: &Spec) -> bool {
-    objects::is_s3(&spec.target) || spec.sources.iter().any(|source| objects::is_s3(source))
+/// The open stores of a transfer, and the parameters of its engine.
+pub(super) struct StoreSession<'a> {
+    pub spec: &'a Spec,
+    pub control: &'a Control,
+    listener: &'a dyn Listener,
+    pub stores: Stores,
+    /// The policy, adapted to objects.
+    policy: Policy,
+    pub umask: u32,
 }
 
-/// As [`super::transfer`].
-pub(super) fn transfer(
-    spec: &Spec,
-    control: &Control,
-    listener: &dyn Listener,
-) -> Result<Outcome, Fatal> {
-    let started = Instant::now();
-    objects::refuse_unfit(spec)?;
-    let notes = Notes::read(spec)?;
-    steer::check_memory(spec, true)?;
-    let stores = open(spec, control)?;
-    let umask = process::set_umask(0);
-    process::set_umask(umask);
-    let (stretches, missing) = objects::stretches(spec, &stores, umask)?;
-    let mut totals = Totals::default();
-    // What a source that cannot be found would have brought is not known, so nothing at the target
-    // is extraneous for sure.
-    let all_found = missing.is_empty();
-    for gone in missing {
-        totals.failed += 1;
-        listener.event(Event::Problem(&Problem {
-            operation: Operation::Read,
-            source: Some(gone.typed),
-            target: None,
-            cause: gone.cause,
-            class: Class::Partial,
-        }));
-    }
-    let policy = policy(spec);
-    let course = Course::new(spec, Ends::of(spec, &stores), notes, Some(process::cpus()));
-    let helm = Arc::clone(&course.helm);
-    let mut fatal = None;
-    let run = |pass: Pass, stretches: &[Stretch]| {
-        let setup = setup(spec, &policy, &stores, (control, listener), &helm, umask);
-        object::run(setup, |engine| {
-            for stretch in stretches {
-                objects::feed(engine, spec, &stores, stretch, pass);
+impl<'a> StoreSession<'a> {
+    /// Opens the stores that the arguments name; one for both sides if their settings are equal.
+    ///
+    /// # Errors
+    /// A store that cannot be opened.
+    pub fn open(spec: &'a Spec, run: &Run<'a>) -> Result<StoreSession<'a>, Fatal> {
+        let open = |settings: &Settings| {
+            let store = Store::open(settings).map_err(|error| Fatal::new(1, error.to_string()))?;
+            store.set_control(run.control.flag());
+            Ok::<_, Fatal>(store)
+        };
+        let source = spec.sources.are_s3().then(|| open(&spec.objects.source)).transpose()?;
+        let target = match (&source, spec.target.is_s3()) {
+            (_, false) => None,
+            (Some(source), true) if spec.objects.source == spec.objects.target => {
+                Some(Arc::clone(source))
             }
-            listener.event(Event::WalkDone);
+            (_, true) => Some(open(&spec.objects.target)?),
+        };
+        let umask = process::set_umask(0);
+        process::set_umask(umask);
+        // By default the target's time is the time of the upload.
+        let policy = Policy { newer_only: spec.target.is_s3(), ..spec.policy.clone() };
+        let stores = Stores { source, target };
+        Ok(StoreSession {
+            spec,
+            control: run.control,
+            listener: run.listener,
+            stores,
+            policy,
+            umask,
         })
-    };
-    let deletes = all_found && stretches.iter().any(|stretch| stretch.may_delete());
-    let passes = match policy.delete {
-        Delete::Before if deletes => &[Pass::Delete, Pass::Transfer][..],
-        Delete::During if deletes => &[Pass::Both][..],
-        Delete::After if deletes => &[Pass::Transfer, Pass::Delete][..],
-        _ => &[Pass::Transfer][..],
-    };
-    let flight = course.begin();
-    for pass in passes {
-        let (more, stopped_by) = run(*pass, &stretches)?;
-        totals += more;
-        fatal = fatal.take().or(stopped_by);
-        // What did not arrive must not cost what was there.
-        if fatal.is_some() || control.is_stopped() {
-            break;
+    }
+
+    /// Runs an engine that `plan` fills.
+    ///
+    /// # Errors
+    /// As [`object::run`].
+    pub fn run(
+        &self,
+        resources: &Resources,
+        plan: impl FnOnce(&Engine<'_>),
+    ) -> Result<(Totals, Option<Fatal>), Fatal> {
+        let spec = self.spec;
+        let setup = Setup {
+            policy: &self.policy,
+            options: &spec.objects.options,
+            source: self.stores.source.clone(),
+            target: self.stores.target.clone(),
+            listener: self.listener,
+            control: self.control,
+            items: (spec.items, spec.items_unchanged),
+            controls: &resources.controls,
+            cores: process::cpus(),
+            memory_bytes_max: spec.memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
+            journal: Journal::of_user(),
+            ledger: Arc::clone(&resources.ledger),
+            umask: self.umask,
+        };
+        object::run(setup, plan)
+    }
+
+    pub fn terms(&self) -> Terms {
+        Terms::of(self.spec, &self.stores)
+    }
+
+    pub fn requests(&self) -> Requests {
+        let requests = self.stores.all().map(|store| Requests::of(store));
+        requests.fold(Requests::default(), Add::add)
+    }
+}
+
+/// Reports missing sources, and queues everything else.
+pub(super) fn feed(
+    engine: &Engine<'_>,
+    spec: &Spec,
+    stores: &Stores,
+    (planned_sources, missing): (&[PlannedSource], &[Problem]),
+    pass: Pass,
+) {
+    for gone in missing {
+        engine.problem(gone);
+        engine.add(&Totals { failed: 1, ..Totals::default() });
+    }
+    for planned in planned_sources {
+        objects::feed(engine, spec, stores, planned, pass);
+    }
+}
+
+/// A transfer with a store on a side whose sources were resolved.
+pub(super) struct Stored<'a> {
+    session: StoreSession<'a>,
+    planned_sources: Vec<PlannedSource>,
+    missing: Vec<Problem>,
+}
+
+impl<'a> Stored<'a> {
+    /// Opens the stores and resolves the sources.
+    ///
+    /// # Errors
+    /// Failed requests, an unusable target.
+    pub fn open(spec: &'a Spec, run: &Run<'a>) -> Result<Stored<'a>, Fatal> {
+        let mut session = StoreSession::open(spec, run)?;
+        let (planned_sources, missing) =
+            objects::resolve_sources(spec, &session.stores, session.umask)?;
+        // The content of a missing source is unknown, so nothing at the target is certainly extraneous.
+        if !missing.is_empty() {
+            session.policy.delete = Delete::No;
+        }
+        if session.policy.remove_source_files && session.policy.delete == Delete::After {
+            // A second listing would lack the removed sources, and take their targets for extraneous.
+            session.policy.delete = Delete::During;
+        }
+        Ok(Stored { session, planned_sources, missing })
+    }
+}
+
+impl Job for Stored<'_> {
+    fn terms(&self) -> Terms {
+        self.session.terms()
+    }
+
+    fn ledger(&self) -> Ledger {
+        Ledger::new(
+            &Journal::of_user(),
+            scope::with_store(self.session.spec, &self.planned_sources),
+        )
+    }
+
+    fn passes(&self) -> &'static [Pass] {
+        passes(
+            self.session.policy.delete,
+            self.planned_sources.iter().any(PlannedSource::may_delete),
+        )
+    }
+
+    fn pass(&self, pass: Pass, resources: &Resources) -> Result<(Totals, Option<Fatal>), Fatal> {
+        let StoreSession { spec, stores, .. } = &self.session;
+        self.session.run(resources, |engine| {
+            feed(engine, spec, stores, (&self.planned_sources, &self.missing), pass);
+            if pass != Pass::Delete {
+                engine.all_found();
+            }
+        })
+    }
+
+    fn forgets_record(&self) -> bool {
+        !self.session.policy.dry_run
+    }
+
+    fn tidy(&self) {
+        let StoreSession { spec, stores, policy, .. } = &self.session;
+        if policy.dry_run {
+            return;
+        }
+        if policy.remove_source_dirs {
+            self.planned_sources.iter().for_each(remove_emptied);
+        }
+        if spec.objects.options.resume {
+            // A record that stays is harmless: everything has arrived or was reported.
+            let _ = object::tidy(&Journal::of_user(), stores.all());
         }
     }
-    let findings = flight.end(!control.is_stopped() && fatal.is_none());
-    let stopped = control.is_stopped() && fatal.is_none();
-    if policy.remove_source_dirs && !policy.dry_run && !stopped && fatal.is_none() {
-        stretches.iter().for_each(remove_emptied);
-    }
-    let requests =
-        stores.all().map(|store| Requests::of(store)).fold(Requests::default(), Add::add);
-    let (took, jobs) = (started.elapsed(), findings.jobs);
-    Ok(Outcome { totals, took, jobs, stopped, fatal, requests, findings })
-}
 
-/// What the engine is given for a transfer.
-pub(super) fn setup<'a>(
-    spec: &'a Spec,
-    policy: &'a Policy,
-    stores: &Stores,
-    (control, listener): (&'a Control, &'a dyn Listener),
-    helm: &'a Helm,
-    umask: u32,
-) -> Setup<'a> {
-    Setup {
-        policy,
-        options: &spec.objects.options,
-        source: stores.source.clone(),
-        target: stores.target.clone(),
-        listener,
-        control,
-        items: (spec.items, spec.items_unchanged),
-        helm,
-        cores: process::cpus(),
-        memory_bytes_max: spec.memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
-        journal: Journal::of_user(),
-        umask,
+    fn requests(&self) -> Requests {
+        self.session.requests()
     }
 }
 
-/// Removes the folder that a stretch moved (`mv`), where nothing is left in it.
-fn remove_emptied(stretch: &Stretch) {
-    if let (What::Tree { .. }, Root::Local { shown, .. }) = (&stretch.what, &stretch.pair.source) {
-        // Where something is left in it, that was told of, or is an empty folder, which has no
-        // place in a bucket and so was not moved.
+/// Removes the folder that a source argument moved (`mv`), if it is empty.
+fn remove_emptied(planned: &PlannedSource) {
+    if let (What::Tree { .. }, Root::Local { shown, .. }) = (&planned.what, &planned.pair.source) {
+        // Remaining entries were reported, or are empty folders, which cannot be in a bucket and so were not moved.
         let _ = std::fs::remove_dir(shown);
     }
-}
-
-/// The policy in the terms of objects: what makes two entries the same where times are not kept.
-pub(super) fn policy(spec: &Spec) -> Policy {
-    let mut policy = spec.policy.clone();
-    // Where nothing says otherwise the target's time is the time of the upload.
-    policy.newer_only = objects::is_s3(&spec.target);
-    policy
-}
-
-/// Opens the stores that the arguments name; one for both sides where their settings are equal.
-pub(super) fn open(spec: &Spec, control: &Control) -> Result<Stores, Fatal> {
-    let of = |settings: &Settings| {
-        let store = Store::open(settings).map_err(|error| Fatal::new(1, error.to_string()))?;
-        store.set_control(control.flag());
-        Ok::<_, Fatal>(store)
-    };
-    let from_store = spec.sources.iter().any(|source| objects::is_s3(source));
-    let to_store = objects::is_s3(&spec.target);
-    let source = from_store.then(|| of(&spec.objects.source)).transpose()?;
-    let target = match (&source, to_store) {
-        (_, false) => None,
-        (Some(source), true) if spec.objects.source == spec.objects.target => {
-            Some(Arc::clone(source))
-        }
-        (_, true) => Some(of(&spec.objects.target)?),
-    };
-    Ok(Stores { source, target })
 }

@@ -1,36 +1,37 @@
-//! Removing objects: single keys, everything below a prefix, what a wildcard matches. Removal
-//! begins with the first page of a listing, a thousand keys a request.
+//! Removal of objects: single keys, everything below a prefix, matches of a wildcard. Begins with the first page of a
+//! listing, a thousand keys per request.
 
-use super::{Control, Outcome};
-use crate::error::{Cause, Class, Fatal, Operation, Problem};
-use crate::event::{Event, Listener};
-use crate::journal::Journal;
-use crate::limit::{Helm, Limiter};
-use crate::object::list::{self, Pattern, StoreQuery, Trouble, bare_meta};
+use super::outcome::Outcome;
+use super::stages::{Job, Resources, Run};
+use super::steer::Terms;
+use crate::engine::Pass;
+use crate::journal::{Journal, Ledger};
+use crate::location::s3_path;
+use crate::object::list::{self, Choice, Pattern, Scope, StoreQuery, Trouble};
 use crate::object::{self, Engine, Entry, JOBS_SEED, ObjectOptions, Pair, Root, Setup, Task, Work};
 use crate::policy::Policy;
-use crate::s3::blocking::with_store;
-use crate::s3::ops::head_object;
-use crate::s3::{self, Requests, Settings, Store};
-use crate::unit::{Jobs, Kind, Time, Totals};
+use crate::policy::filter::Filter;
 use futures_util::StreamExt;
+use hakobu_core::control::Control;
+use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
+use hakobu_core::event::Listener;
+use hakobu_core::unit::{Jobs, Kind, Meta, Time, Totals};
+use hakobu_s3::blocking::with_store;
+use hakobu_s3::ops::head_object;
+use hakobu_s3::{Requests, Settings, Store};
 use hakobu_sys::process;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
-/// Keys of one request (API reference, DeleteObjects).
+/// Maximum number of keys in one request (API reference, DeleteObjects).
 const BATCH: usize = 1000;
-/// Requests in flight that ask whether keys exist.
+/// Concurrent requests that check whether keys exist.
 const LOOKS: usize = 32;
-/// Bytes in flight: only names are.
+/// Limit on bytes in flight: only names are.
 const MEMORY_BYTES_MAX: u64 = 16 << 20;
 
-/// What is to go.
+/// Objects to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Doomed {
+pub enum RemovalTarget {
     /// One object.
     Key {
         /// Its bucket.
@@ -45,11 +46,11 @@ pub enum Doomed {
         /// Its key, without a slash at its end.
         key: Vec<u8>,
     },
-    /// Every object whose key begins so.
+    /// Every object whose key has this prefix.
     Below {
         /// The bucket.
         bucket: String,
-        /// The beginning of keys; empty for all.
+        /// The prefix; empty for all.
         prefix: Vec<u8>,
     },
     /// Every object whose key a wildcard matches.
@@ -61,104 +62,132 @@ pub enum Doomed {
     },
 }
 
-/// What to remove and how.
+/// A removal.
 #[derive(Clone, Debug)]
 pub struct Removal {
-    /// The store.
+    /// Settings of the store.
     pub settings: Settings,
-    /// What is to go.
-    pub doomed: Vec<Doomed>,
-    /// What does not exist is a failure.
+    /// Objects to remove.
+    pub targets: Vec<RemovalTarget>,
+    /// Names that the rules hide are kept; the names are relative to the argument.
+    pub filter: Option<Arc<Filter>>,
+    /// A missing object is a failure.
     pub must_exist: bool,
-    /// Say what would go, remove nothing.
+    /// Report what would be removed, remove nothing.
     pub dry_run: bool,
-    /// Requests in flight.
+    /// Concurrent requests.
     pub jobs: Jobs,
-    /// Requests a second (`--rps-limit`).
+    /// Limit on requests per second (`--rps-limit`).
     pub requests_per_s_max: Option<u64>,
-    /// Whether the listener wants an `Item` for every object.
+    /// Whether the listener receives an `Item` for every object.
     pub items: bool,
 }
 
 impl Removal {
-    /// A removal without options.
-    pub fn new(settings: Settings, doomed: Vec<Doomed>) -> Removal {
+    /// Returns a removal without options.
+    pub fn new(settings: Settings, targets: Vec<RemovalTarget>) -> Removal {
         let (must_exist, dry_run, items) = (false, false, false);
         let (jobs, requests_per_s_max) = (Jobs::Auto, None);
-        Removal { settings, doomed, must_exist, dry_run, jobs, requests_per_s_max, items }
+        let filter = None;
+        Removal { settings, targets, filter, must_exist, dry_run, jobs, requests_per_s_max, items }
     }
 }
 
-/// Removes objects; with `store` in one that is open already.
+/// Removes objects; in `store` if one is open already.
 ///
 /// # Errors
-/// What makes all of it impossible: a store that cannot be opened, no threads.
+/// An error for all of it: a store that cannot be opened, no threads.
 pub fn remove_objects(
     removal: &Removal,
     store: Option<&Arc<Store>>,
     control: &Control,
     listener: &dyn Listener,
 ) -> Result<Outcome, Fatal> {
-    let started = Instant::now();
+    let run = Run::new(control, listener);
     let store = match store {
         Some(store) => Arc::clone(store),
         None => Store::open(&removal.settings).map_err(|e| Fatal::new(1, e.to_string()))?,
     };
     store.set_control(control.flag());
     let before = Requests::of(&store);
-    let jobs = match removal.jobs {
-        Jobs::Fixed(jobs) => jobs.max(1),
-        Jobs::Auto => JOBS_SEED,
-    };
     let policy = Policy { dry_run: removal.dry_run, ..Policy::default() };
-    let options = ObjectOptions::default();
-    let operations = removal.requests_per_s_max.map(|per_s| Arc::new(Limiter::new(per_s)));
-    let helm = Helm { operations, ..Helm::fixed(jobs) };
-    let setup = Setup {
-        policy: &policy,
-        options: &options,
-        source: None,
-        target: Some(Arc::clone(&store)),
-        listener,
-        control,
-        items: (removal.items, false),
-        helm: &helm,
-        cores: process::cpus(),
-        memory_bytes_max: MEMORY_BYTES_MAX,
-        journal: Journal::of_user(),
-        umask: 0o022,
-    };
-    let (totals, fatal) = object::run(setup, |engine| {
-        feed(engine, removal, &store);
-        listener.event(Event::WalkDone);
-    })?;
-    let stopped = control.is_stopped() && fatal.is_none();
-    let requests = Requests::of(&store).since(before);
-    Ok(Outcome {
-        totals,
-        took: started.elapsed(),
-        jobs,
-        stopped,
-        fatal,
-        requests,
-        ..Outcome::default()
-    })
+    run.carry_out(&Removing { removal, store, before, policy, control, listener })
+}
+
+/// A removal whose store is open.
+struct Removing<'a> {
+    removal: &'a Removal,
+    store: Arc<Store>,
+    before: Requests,
+    policy: Policy,
+    control: &'a Control,
+    listener: &'a dyn Listener,
+}
+
+impl Job for Removing<'_> {
+    fn terms(&self) -> Terms {
+        let jobs = match self.removal.jobs {
+            Jobs::Fixed(jobs) => jobs.max(1),
+            Jobs::Auto => JOBS_SEED,
+        };
+        Terms::of_removal(jobs, self.removal.requests_per_s_max)
+    }
+
+    fn ledger(&self) -> Ledger {
+        Ledger::default()
+    }
+
+    fn passes(&self) -> &'static [Pass] {
+        &[Pass::Delete]
+    }
+
+    fn pass(&self, _: Pass, resources: &Resources) -> Result<(Totals, Option<Fatal>), Fatal> {
+        let setup = Setup {
+            policy: &self.policy,
+            options: &ObjectOptions::default(),
+            source: None,
+            target: Some(Arc::clone(&self.store)),
+            listener: self.listener,
+            control: self.control,
+            items: (self.removal.items, false),
+            controls: &resources.controls,
+            cores: process::cpus(),
+            memory_bytes_max: MEMORY_BYTES_MAX,
+            journal: Journal::of_user(),
+            ledger: Arc::clone(&resources.ledger),
+            umask: 0o022,
+        };
+        object::run(setup, |engine| {
+            feed(engine, self.removal, &self.store);
+            engine.all_found();
+        })
+    }
+
+    fn forgets_record(&self) -> bool {
+        false
+    }
+
+    fn tidy(&self) {}
+
+    fn requests(&self) -> Requests {
+        Requests::of(&self.store).since(self.before)
+    }
 }
 
 fn feed(engine: &Engine<'_>, removal: &Removal, store: &Arc<Store>) {
     let mut at = 0;
-    while let Some(doomed) = removal.doomed.get(at).filter(|_| !engine.is_stopped()) {
-        match doomed {
-            Doomed::Key { bucket, .. } => {
-                let rest = removal.doomed[at..].iter().map_while(|doomed| match doomed {
-                    Doomed::Key { bucket: other, key } if other == bucket => Some(&**key),
+    while let Some(target) = removal.targets.get(at).filter(|_| !engine.is_stopped()) {
+        match target {
+            RemovalTarget::Key { bucket, .. } => {
+                let rest = removal.targets[at..].iter().map_while(|target| match target {
+                    RemovalTarget::Key { bucket: other, key } if other == bucket => Some(&**key),
                     _ => None,
                 });
                 let keys: Vec<&[u8]> = rest.take(BATCH).collect();
                 at += keys.len();
                 push_keys(engine, removal.must_exist, store, bucket, keys);
             }
-            Doomed::Tree { bucket, key } => {
+            RemovalTarget::Tree { bucket, key } => {
                 at += 1;
                 let must_exist = match is_there(store, bucket, key) {
                     Ok(true) => {
@@ -171,35 +200,34 @@ fn feed(engine: &Engine<'_>, removal: &Removal, store: &Arc<Store>) {
                         continue;
                     }
                 };
-                let query = StoreQuery { prefix: [key, &b"/"[..]].concat(), ..all() };
-                push_listed(engine, must_exist, store, bucket, query, None);
+                let scope = below([key, &b"/"[..]].concat());
+                push_listed(engine, removal, must_exist, store, bucket, scope);
             }
-            Doomed::Below { bucket, prefix } => {
+            RemovalTarget::Below { bucket, prefix } => {
                 at += 1;
-                let query = StoreQuery { prefix: prefix.clone(), ..all() };
-                push_listed(engine, removal.must_exist, store, bucket, query, None);
+                let scope = below(prefix.clone());
+                push_listed(engine, removal, removal.must_exist, store, bucket, scope);
             }
-            Doomed::Matching { bucket, pattern } => {
+            RemovalTarget::Matching { bucket, pattern } => {
                 at += 1;
-                let prefix = pattern.root().to_vec();
-                let narrowed = pattern.literal()[prefix.len()..].to_vec();
-                let query = StoreQuery { prefix, narrowed, ..all() };
-                push_listed(engine, removal.must_exist, store, bucket, query, Some(pattern));
+                let scope = Scope::matching(pattern.clone());
+                push_listed(engine, removal, removal.must_exist, store, bucket, scope);
             }
         }
     }
 }
 
-fn is_there(store: &Arc<Store>, bucket: &str, key: &[u8]) -> Result<bool, s3::Error> {
+fn is_there(store: &Arc<Store>, bucket: &str, key: &[u8]) -> Result<bool, hakobu_s3::Error> {
     match with_store(store, async |client| head_object(&client, bucket, key, None).await) {
         Ok(_) => Ok(true),
-        Err(error) if error.kind == s3::Kind::NotFound => Ok(false),
+        Err(error) if error.kind == hakobu_s3::Kind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-fn all() -> StoreQuery {
-    StoreQuery { recursive: true, unordered: true, ..StoreQuery::default() }
+/// Returns the scope of everything below a prefix.
+fn below(prefix: Vec<u8>) -> Scope {
+    Scope { prefix, narrowed: Vec::new(), pattern: None }
 }
 
 fn pair(bucket: &str, prefix: &[u8]) -> Arc<Pair> {
@@ -207,7 +235,7 @@ fn pair(bucket: &str, prefix: &[u8]) -> Arc<Pair> {
     Arc::new(Pair { source: Root::Null, target, lead: Default::default() })
 }
 
-/// Removes single keys, those that exist where that counts.
+/// Removes single keys; with `must_exist` only after checking that they exist.
 fn push_keys(
     engine: &Engine<'_>,
     must_exist: bool,
@@ -238,7 +266,7 @@ fn push_keys(
         .into_iter()
         .map(|key| Entry {
             name: key.into(),
-            meta: bare_meta(Kind::File, 0, Time::default()),
+            meta: Meta::bare(Kind::File, 0, Time::default()),
             etag: "".into(),
         })
         .collect();
@@ -247,27 +275,38 @@ fn push_keys(
     }
 }
 
-/// Removes what a listing finds, page by page.
+/// Removes the objects of a listing, page by page.
 fn push_listed(
     engine: &Engine<'_>,
+    removal: &Removal,
     must_exist: bool,
     store: &Arc<Store>,
     bucket: &str,
-    query: StoreQuery,
-    pattern: Option<&Pattern>,
+    scope: Scope,
 ) {
-    let (pair, prefix) = (pair(bucket, &query.prefix), query.prefix.clone());
+    let Scope { prefix, narrowed, pattern } = scope;
+    // The argument, for messages.
+    let asked = match &pattern {
+        Some(pattern) => pattern.text().to_vec(),
+        None => prefix.clone(),
+    };
+    let mut choice = match Choice::new(&prefix, pattern, removal.filter.as_ref()) {
+        Ok(choice) => choice,
+        Err(error) => return engine.stop_for(Fatal::new(1, error.to_string())),
+    };
+    let pair = pair(bucket, &prefix);
+    let query = StoreQuery { prefix, narrowed, unordered: true, ..StoreQuery::default() };
     let mut listing = list::store(store, bucket, query);
-    let (mut found, mut key) = (false, prefix.clone());
+    let mut found = false;
     while let Some(page) = listing.page() {
         let mut entries = Vec::with_capacity(page.len());
         let mut broke = None;
         for item in page {
             match item {
                 Ok(entry) => {
-                    key.truncate(prefix.len());
-                    key.extend_from_slice(&entry.name);
-                    if pattern.is_none_or(|pattern| pattern.matches(&key)) {
+                    let matches = choice.matches(&entry.name);
+                    found |= matches;
+                    if matches && !choice.hides(&entry.name) {
                         entries.push(entry);
                     }
                 }
@@ -275,25 +314,29 @@ fn push_listed(
                 Err(Trouble::Problem { problem, .. }) => engine.problem(&problem),
             }
         }
-        found |= !entries.is_empty();
         let pushed = entries.is_empty()
             || engine.push([Task { pair: Arc::clone(&pair), work: Work::Delete { entries } }]);
         if let Some(error) = broke {
-            return failed(engine, bucket, &prefix, Operation::List, &error);
+            return failed(engine, bucket, &asked, Operation::List, &error);
         }
         if !pushed {
             return;
         }
     }
-    let named = !prefix.is_empty() || pattern.is_some();
-    if !found && named && must_exist {
+    if !found && !asked.is_empty() && must_exist {
         let cause = Cause::Reason("there is no such object or prefix");
-        problem(engine, bucket, &prefix, Operation::Remove, cause);
+        problem(engine, bucket, &asked, Operation::Remove, cause);
     }
 }
 
-fn failed(engine: &Engine<'_>, bucket: &str, key: &[u8], operation: Operation, error: &s3::Error) {
-    if error.kind == s3::Kind::Stopped {
+fn failed(
+    engine: &Engine<'_>,
+    bucket: &str,
+    key: &[u8],
+    operation: Operation,
+    error: &hakobu_s3::Error,
+) {
+    if error.kind == hakobu_s3::Kind::Stopped {
         return;
     }
     if error.stops_run() {
@@ -303,8 +346,7 @@ fn failed(engine: &Engine<'_>, bucket: &str, key: &[u8], operation: Operation, e
 }
 
 fn problem(engine: &Engine<'_>, bucket: &str, key: &[u8], operation: Operation, cause: Cause) {
-    let url = [b"s3://", bucket.as_bytes(), b"/", key].concat();
-    let target = Some(PathBuf::from(OsStr::from_bytes(&url)));
+    let target = Some(s3_path(bucket, &[key]));
     engine.problem(&Problem { operation, source: None, target, cause, class: Class::Partial });
     engine.add(&Totals { failed: 1, ..Totals::default() });
 }

@@ -1,97 +1,174 @@
-//! Whoever steers a run: watches what comes of it, sets how much may be under way, and knows at the
-//! end how it went.
+//! Control of a run: samples its progress, sets the number of jobs, and produces the verdict at the end.
 
-mod bounds;
-mod ceilings;
+mod conditions;
+mod controller;
 mod ends;
 mod facts;
-mod flight;
+mod findings;
+mod interim;
 mod memory;
-mod pilot;
 mod prove;
 mod record;
+mod thread;
 
-use super::Spec;
-use crate::limit::{Gate, Helm, Limiter};
-use crate::meter::Meter;
+use crate::journal::Ledger;
 use crate::object::JOBS_SEED;
-use crate::tune::{self, Step, Tuner};
-use crate::unit::Jobs;
-use crate::verdict::Verdict;
-pub(super) use bounds::check as check_memory;
-pub use bounds::{memory_bytes_min, too_little_memory};
+use crate::plan::Spec;
+use crate::plan::objects::Stores;
+use controller::Controller;
 pub(super) use ends::Ends;
 use facts::Subject;
-pub(super) use flight::Flight;
+pub use findings::Findings;
+use hakobu_core::limit::{Controls, Gate, Limiter, Limits, Work};
+use hakobu_core::meter::Meter;
+use hakobu_core::unit::Jobs;
+use hakobu_explain::tune::{self, Tuner};
 use hakobu_sys::process;
-pub(super) use memory::Notes;
-use pilot::Pilot;
+pub(super) use memory::RunHints;
+use std::path::Path;
 use std::sync::Arc;
+pub(super) use thread::ControllerThread;
 
-/// What was found out about a run while it went on.
-#[derive(Debug, Default)]
-pub struct Findings {
-    /// The number of jobs that was allowed for most of the time.
-    pub jobs: usize,
-    /// The numbers of jobs that were used, and what each brought.
-    pub path: Vec<Step>,
-    /// Why it was not faster; `None` for runs too short to tell.
-    pub verdict: Option<Verdict>,
+/// Parameters of control: the ends of the run, and the user's limits.
+pub(super) struct Terms {
+    pub work: Work,
+    pub ends: Ends,
+    pub jobs: Jobs,
+    pub bytes_per_s_max: Option<u64>,
+    pub operations_per_s_max: Option<u64>,
+    pub memory_bytes_max: Option<u64>,
+    /// Experiments are made (`--prove`).
+    pub proves: bool,
+    /// Number of counting threads; `None` for one per job.
+    pub lanes: Option<usize>,
+    /// A verdict is requested, so the machine is sampled.
+    pub judges: bool,
 }
 
-/// A run that is about to begin: what it is steered by, and from where.
-pub(super) struct Course {
-    /// What the engine obeys and keeps.
-    pub helm: Arc<Helm>,
-    subject: Subject,
-    notes: Notes,
-    seed: usize,
-    remembered: bool,
-    proves: bool,
-}
-
-impl Course {
-    /// Sizes a run: how many jobs it begins with, and how many there may be. `lanes` is how many
-    /// threads will count what they do; `None` for one each job.
-    pub fn new(spec: &Spec, ends: Ends, notes: Notes, lanes: Option<usize>) -> Course {
-        let with_store = ends.has_store();
-        let open_files_max = process::raise_open_files_limit();
-        let jobs_max = bounds::jobs_max(spec, &ends, open_files_max);
-        let auto = spec.jobs == Jobs::Auto;
-        let noted = if auto { notes.jobs(&ends) } else { None };
-        let by_rule = match (spec.jobs, with_store) {
-            (Jobs::Auto, true) => JOBS_SEED,
-            (jobs, _) => tune::jobs(jobs, &ends.mediums(), process::cpus(), open_files_max),
-        };
-        let seed = noted.unwrap_or(by_rule).clamp(1, jobs_max);
-        let helm = Helm {
-            gate: Gate::new(seed, jobs_max),
-            meter: Meter::new(lanes.unwrap_or(jobs_max)),
-            bytes: spec.bytes_per_s_max.map(|per_s| Arc::new(Limiter::new(per_s))),
-            operations: spec.operations_per_s_max.map(|per_s| Arc::new(Limiter::new(per_s))),
-        };
-        let subject = Subject {
+impl Terms {
+    /// Returns the parameters of a transfer.
+    pub fn of(spec: &Spec, stores: &Stores) -> Terms {
+        let ends = Ends::of(spec, stores);
+        let with_store = spec.has_store();
+        Terms {
+            work: if with_store { Work::Store } else { Work::Paths },
             ends,
-            jobs_fixed: !auto,
+            jobs: spec.jobs,
             bytes_per_s_max: spec.bytes_per_s_max,
             operations_per_s_max: spec.operations_per_s_max,
-        };
-        Course {
-            helm: Arc::new(helm),
-            subject,
-            notes,
-            seed,
-            remembered: noted.is_some(),
+            memory_bytes_max: spec.memory_bytes_max,
             proves: spec.prove,
+            lanes: with_store.then(process::cpus),
+            judges: true,
         }
     }
 
-    /// Begins to steer.
-    pub fn begin(self) -> Flight {
-        let jobs_max = self.helm.gate.jobs_max();
+    /// Returns the parameters of a removal of objects, with a fixed number of requests.
+    pub fn of_removal(jobs: usize, requests_per_s_max: Option<u64>) -> Terms {
+        Terms {
+            jobs: Jobs::Fixed(jobs),
+            operations_per_s_max: requests_per_s_max,
+            lanes: Some(process::cpus()),
+            ..Terms::of_work(Work::Store, Ends::default())
+        }
+    }
+
+    /// Returns the parameters of work without limits and without a verdict.
+    fn of_work(work: Work, ends: Ends) -> Terms {
+        Terms {
+            work,
+            ends,
+            jobs: Jobs::Auto,
+            bytes_per_s_max: None,
+            operations_per_s_max: None,
+            memory_bytes_max: None,
+            proves: false,
+            lanes: None,
+            judges: false,
+        }
+    }
+}
+
+/// Runs `work`, which walks the trees at `paths`, with a tuned number of workers; returns its result, and the number
+/// that was set for most of the time.
+pub fn steered<T>(
+    paths: &[&Path],
+    jobs: Jobs,
+    work: impl FnOnce(&Controls, &Limits) -> T,
+) -> (T, usize) {
+    let terms = Terms { jobs, ..Terms::of_work(Work::Walk, Ends::of_paths(paths)) };
+    let configuration = Configuration::new(terms, RunHints::default());
+    let (controls, limits) = (Arc::clone(&configuration.controls), configuration.limits);
+    let controller = configuration.begin(&Arc::default());
+    let done = work(&controls, &limits);
+    (done, controller.end(false).jobs)
+}
+
+/// A run that is about to begin: its controls and initial values.
+pub(super) struct Configuration {
+    /// Gate, limiters and meter.
+    pub controls: Arc<Controls>,
+    /// Limits on concurrency and open files.
+    pub limits: Limits,
+    subject: Subject,
+    hints: RunHints,
+    seed: usize,
+    remembered: bool,
+    proves: bool,
+    judges: bool,
+    /// A controller is needed during the run: to tune, to judge, or to keep a record.
+    watches: bool,
+}
+
+impl Configuration {
+    /// Determines the initial and the maximum number of jobs.
+    pub fn new(terms: Terms, hints: RunHints) -> Configuration {
+        let Terms { ends, jobs, bytes_per_s_max, operations_per_s_max, .. } = terms;
+        let open_files_max = process::raise_open_files_limit();
+        let limits = Limits::new(terms.work, jobs, terms.memory_bytes_max, open_files_max);
+        if terms.work != Work::Store {
+            process::reserve_descriptors(limits.open_dirs_max as u64);
+        }
+        let auto = jobs == Jobs::Auto;
+        let by_rule = match (jobs, ends.has_store()) {
+            (Jobs::Auto, true) => JOBS_SEED,
+            _ => tune::jobs(jobs, &ends.mediums(), process::cpus()),
+        };
+        let remembered = if auto { hints.jobs(&ends, by_rule) } else { None };
+        let seed = remembered.unwrap_or(by_rule).clamp(1, limits.jobs_max);
+        let limiter = |per_s: Option<u64>| per_s.map(|per_s| Arc::new(Limiter::new(per_s)));
+        let controls = Controls {
+            gate: Gate::new(seed, limits.jobs_max),
+            meter: Arc::new(Meter::new(terms.lanes.unwrap_or(limits.jobs_max))),
+            bytes: limiter(bytes_per_s_max),
+            operations: limiter(operations_per_s_max),
+        };
+        let subject = Subject { ends, jobs_fixed: !auto, bytes_per_s_max, operations_per_s_max };
+        Configuration {
+            controls: Arc::new(controls),
+            limits,
+            subject,
+            hints,
+            seed,
+            remembered: remembered.is_some(),
+            proves: terms.proves,
+            judges: terms.judges && limits.samples,
+            watches: terms.judges || auto,
+        }
+    }
+
+    /// Starts the controller, which also writes the heartbeats of the run's record.
+    pub fn begin(self, ledger: &Arc<Ledger>) -> ControllerThread {
+        let jobs_max = self.controls.gate.jobs_max();
         let tuner =
             (!self.subject.jobs_fixed).then(|| Tuner::new(jobs_max, self.seed, self.remembered));
-        let pilot = Pilot::new(tuner, self.proves);
-        Flight::begin(self.helm, self.subject, self.notes, pilot)
+        let controller = Controller::new(tuner, self.proves, self.judges);
+        ControllerThread::begin(
+            (self.controls, Arc::clone(ledger)),
+            self.subject,
+            self.hints,
+            controller,
+            self.watches,
+        )
     }
 }

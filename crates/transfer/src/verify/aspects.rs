@@ -1,17 +1,17 @@
-//! In which respects two entries can differ, and the pure function that compares their metadata.
+//! Aspects in which two entries can differ, and the pure function that compares their metadata.
 
-use crate::unit::{Kind, Meta, Time};
+use hakobu_core::unit::{Kind, Meta, Time};
 use std::fmt;
 
-/// One respect in which two entries can differ.
+/// One aspect in which two entries can differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Aspect {
-    /// File, directory, symlink, ...; what differs in this is compared no further.
+    /// File, directory, symlink, ...; entries of different types are compared no further.
     Type,
     /// Bytes of a regular file.
     Size,
-    /// Every byte of a regular file; read only where the sizes are equal.
+    /// Every byte of a regular file; read only if the sizes are equal.
     Content,
     /// Permission bits of anything but a symlink.
     Mode,
@@ -25,18 +25,18 @@ pub enum Aspect {
     Link,
     /// Number of a device.
     Device,
-    /// Which names are the same file.
+    /// Groups of names that are the same file.
     HardLinks,
     /// POSIX access and default ACL.
     Acl,
-    /// Extended attributes, but for those that the system keeps itself (`system.*`).
+    /// Extended attributes, except those that the system manages itself (`system.*`).
     Xattrs,
-    /// Where the holes of a regular file are, in units of 64 KiB.
+    /// Holes of a regular file, in units of 64 KiB.
     Holes,
 }
 
 impl Aspect {
-    /// All of them, in the order in which they are told.
+    /// All of them, in the order of reports.
     pub const ALL: [Aspect; 13] = [
         Aspect::Type,
         Aspect::Size,
@@ -53,7 +53,7 @@ impl Aspect {
         Aspect::Holes,
     ];
 
-    /// The word for it, in text and JSON.
+    /// Returns its name in text and JSON.
     pub fn word(self) -> &'static str {
         match self {
             Aspect::Type => "type",
@@ -78,7 +78,7 @@ impl Aspect {
 pub struct Aspects(u16);
 
 impl Aspects {
-    /// What `verify` compares unless told otherwise: what `sync -a` keeps.
+    /// The aspects that `verify` compares by default: those that `sync -a` keeps.
     pub const DEFAULT: Aspects = Aspects::NONE
         .with(Aspect::Type)
         .with(Aspect::Size)
@@ -93,27 +93,27 @@ impl Aspects {
     /// The empty set.
     pub const NONE: Aspects = Aspects(0);
 
-    /// With one more.
+    /// Returns the set with one more.
     pub const fn with(self, aspect: Aspect) -> Aspects {
         Aspects(self.0 | 1 << aspect as u16)
     }
 
-    /// Without one.
+    /// Returns the set without one.
     pub const fn without(self, aspect: Aspect) -> Aspects {
         Aspects(self.0 & !(1 << aspect as u16))
     }
 
-    /// Whether it is in the set.
+    /// Returns whether it is in the set.
     pub const fn has(self, aspect: Aspect) -> bool {
         self.0 & (1 << aspect as u16) != 0
     }
 
-    /// Whether there is none.
+    /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Those in the set, in their order.
+    /// Returns an iterator over the set, in order.
     pub fn iter(self) -> impl Iterator<Item = Aspect> {
         Aspect::ALL.into_iter().filter(move |&aspect| self.has(aspect))
     }
@@ -125,14 +125,14 @@ impl fmt::Debug for Aspects {
     }
 }
 
-/// When two times are the same, and of what they are compared.
+/// Tolerance of times, and the entries whose times are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Times {
-    /// Whole seconds by which they may differ; without it every nanosecond counts.
+    /// Tolerance in whole seconds; without it nanoseconds are compared.
     pub window_s: Option<u64>,
-    /// Times of directories do not count.
+    /// Times of directories are ignored.
     pub omit_dirs: bool,
-    /// Times of symlinks do not count.
+    /// Times of symlinks are ignored.
     pub omit_links: bool,
 }
 
@@ -148,8 +148,8 @@ impl Times {
     }
 }
 
-/// In which of the `wanted` respects two entries differ, as far as their metadata tells: contents,
-/// link texts, attributes, holes and link groups are not in it.
+/// Returns the `wanted` aspects in which two entries differ by their metadata; contents, link texts, attributes,
+/// holes and link groups are not included.
 pub fn differences(a: &Meta, b: &Meta, wanted: Aspects, times: Times) -> Aspects {
     if a.kind != b.kind {
         return Aspects::NONE.with(Aspect::Type);
@@ -177,19 +177,15 @@ mod tests {
 
     fn meta(kind: Kind) -> Meta {
         Meta {
-            kind,
             mode: 0o644,
-            size: 10,
-            blocks: 8,
             uid: 1,
             gid: 2,
-            nlink: 1,
             dev: 3,
             ino: 4,
             rdev: 5,
-            mtime: Time { s: 100, ns: 7 },
             atime: Time { s: 1, ns: 1 },
             ctime: Time { s: 2, ns: 2 },
+            ..Meta::bare(kind, 10, Time { s: 100, ns: 7 })
         }
     }
 
@@ -198,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_copy_cannot_keep_does_not_count() {
+    fn uncopyable_attributes_are_ignored() {
         let a = meta(Kind::File);
         let other = Time { s: 9, ns: 9 };
         let b = Meta { dev: 8, ino: 9, blocks: 16, nlink: 4, atime: other, ctime: other, ..a };

@@ -1,5 +1,5 @@
-//! Compares extended attributes and ACLs of two entries, which are only named for that (`O_PATH`),
-//! so that it works for symlinks, nodes and files without read permission.
+//! Compares extended attributes and ACLs of two entries by `O_PATH` descriptors, so that it works for symlinks, nodes
+//! and files without read permission.
 
 use super::content::Side;
 use crate::policy::Preserve;
@@ -9,14 +9,14 @@ use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 use std::io;
 
-/// A worker's space for values.
+/// A worker's buffers for values.
 #[derive(Default)]
 pub struct Scratch {
     source: Vec<u8>,
     target: Vec<u8>,
 }
 
-/// Two entries whose attributes are asked for.
+/// Two entries whose attributes are compared.
 pub struct Pair {
     source: Named,
     target: Named,
@@ -25,10 +25,10 @@ pub struct Pair {
 type Failed = (Side, io::Error);
 
 impl Pair {
-    /// Names both entries.
+    /// Opens both entries with `O_PATH`.
     ///
     /// # Errors
-    /// Which of them could not be named, and why.
+    /// The side that could not be opened, and the reason.
     pub fn open(
         source: (BorrowedFd<'_>, &CStr),
         target: (BorrowedFd<'_>, &CStr),
@@ -38,28 +38,28 @@ impl Pair {
         Ok(Pair { source: Named::new(a), target: Named::new(b) })
     }
 
-    /// Whether both have the same value of one attribute, or neither has it.
+    /// Returns whether both have the same value of one attribute, or neither has it.
     fn same(&self, name: &CStr, scratch: &mut Scratch) -> Result<bool, Failed> {
         let a = value(&self.source, name, &mut scratch.source).map_err(|e| (Side::Source, e))?;
         let b = value(&self.target, name, &mut scratch.target).map_err(|e| (Side::Target, e))?;
         Ok(a == b)
     }
 
-    /// Whether the access ACLs, of directories also the default ACLs, are the same.
+    /// Returns whether the access ACLs, of directories also the default ACLs, are equal.
     ///
     /// # Errors
-    /// Which side could not be asked, and why.
+    /// The side that could not be read, and the reason.
     pub fn same_acl(&self, is_dir: bool, scratch: &mut Scratch) -> Result<bool, Failed> {
         Ok(self.same(xattr::ACL_ACCESS, scratch)?
             && (!is_dir || self.same(xattr::ACL_DEFAULT, scratch)?))
     }
 
-    /// Whether all other attributes are the same.
+    /// Returns whether all other attributes are equal.
     ///
     /// # Errors
-    /// Which side could not be asked, and why.
+    /// The side that could not be read, and the reason.
     pub fn same_xattrs(&self, scratch: &mut Scratch) -> Result<bool, Failed> {
-        // What a copy by this user would keep; ACLs are compared as such.
+        // The attributes that a copy by this user would keep; ACLs are compared separately.
         let kept = Preserve { xattrs: true, ..Preserve::default() };
         let is_root = process::euid() == 0;
         let names = |named: &Named, buffer: &mut Vec<u8>| -> io::Result<BTreeSet<CString>> {

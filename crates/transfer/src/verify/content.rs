@@ -1,12 +1,14 @@
-//! Compares the bytes of two open files, stretch by stretch; what is a hole in both is not read.
+//! Compares the bytes of two open files, range by range; common holes are not read.
 
-use hakobu_sys::{BorrowedFd, file};
+use hakobu_core::meter::Lane;
+use hakobu_sys::cache::Ahead;
+use hakobu_sys::{BorrowedFd, file, space};
 use std::io;
 
 /// Bytes read from each file at a time.
 const BUFFER_BYTES: usize = 128 << 10;
 
-/// Which file could not be read.
+/// The file that could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The first one.
@@ -28,10 +30,10 @@ impl Default for Buffers {
     }
 }
 
-/// Where the next data of either file begins, at or after `offset`; `end` where there is none.
-/// File systems that cannot say have data everywhere.
+/// Returns the start of the next data of either file, at or after `offset`; `end` if there is none. A file system
+/// that does not report holes has data everywhere.
 fn skip_holes(source: BorrowedFd<'_>, target: BorrowedFd<'_>, offset: u64, end: u64) -> u64 {
-    let next = |fd| match file::next_data(fd, offset) {
+    let next = |fd| match space::next_data(fd, offset) {
         Ok(Some((start, _))) => start.min(end),
         Ok(None) => end,
         Err(_) => offset,
@@ -43,22 +45,27 @@ fn skip_holes(source: BorrowedFd<'_>, target: BorrowedFd<'_>, offset: u64, end: 
 }
 
 impl Buffers {
-    /// The offset of the first byte in `from..to` that differs, `None` where there is none. A file
-    /// that ends early differs there. `sparse`: both files may have holes.
+    /// Returns the offset of the first byte in `from..to` that differs, `None` if there is none. A file that ends
+    /// early differs there. `sparse`: both files may have holes. Progress is counted on `lane`.
     ///
     /// # Errors
-    /// Which file could not be read, and why.
+    /// The file that could not be read, and the reason.
     pub fn first_difference(
         &mut self,
         source: BorrowedFd<'_>,
         target: BorrowedFd<'_>,
         (from, to): (u64, u64),
         sparse: bool,
+        lane: &Lane,
     ) -> Result<Option<u64>, (Side, io::Error)> {
         let mut offset = from;
+        let mut ahead = [source, target].map(|fd| Ahead::new(fd, (from, to)));
         while offset < to {
             if sparse {
                 offset = skip_holes(source, target, offset, to);
+            }
+            for (ahead, fd) in ahead.iter_mut().zip([source, target]) {
+                ahead.reach(fd, offset);
             }
             let len = usize::try_from(to - offset).unwrap_or(usize::MAX).min(BUFFER_BYTES);
             let (a, b) = (self.source.get_mut(..len), self.target.get_mut(..len));
@@ -70,20 +77,23 @@ impl Buffers {
             if a != b || a_len != len || b_len != len {
                 let same = a.iter().zip(b.iter()).take_while(|(a, b)| a == b).count();
                 let same = same.min(a_len).min(b_len);
-                // Both may have shrunk alike meanwhile: then there is nothing more to compare.
+                // Both may have shrunk equally meanwhile: then there is nothing more to compare.
                 return Ok((same < a_len.max(b_len)).then_some(offset + same as u64));
             }
+            lane.bytes(len as u64);
             offset += len as u64;
+            // The last piece of a file is counted with the file.
+            lane.completions(u64::from(offset < to));
         }
         Ok(None)
     }
 }
 
-/// Whether the holes of two files of the same size are in the same places, in units of 64 KiB:
-/// block sizes differ, and file systems fill small holes at will.
+/// Returns whether the holes of two files of the same size are in the same places, in units of 64 KiB: block sizes
+/// differ, and file systems may fill small holes.
 ///
 /// # Errors
-/// Which file could not be asked, and why.
+/// The file that could not be examined, and the reason.
 pub fn same_holes(
     source: BorrowedFd<'_>,
     target: BorrowedFd<'_>,
@@ -101,15 +111,14 @@ pub fn same_holes(
     Ok(true)
 }
 
-/// The next stretch of data from `offset` on, grown to whole units and joined with those that
-/// touch it then.
+/// Returns the next range of data from `offset` on, extended to whole units and merged with adjacent ones.
 fn coarse(fd: BorrowedFd<'_>, offset: u64, size: u64) -> io::Result<(u64, u64)> {
     const UNIT: u64 = 64 << 10;
     let up = |end: u64| end.next_multiple_of(UNIT).min(size);
-    let Some((start, end)) = file::next_data(fd, offset)? else { return Ok((size, size)) };
+    let Some((start, end)) = space::next_data(fd, offset)? else { return Ok((size, size)) };
     let (start, mut end) = ((start / UNIT * UNIT).max(offset), up(end));
     while end < size
-        && let Some((next, next_end)) = file::next_data(fd, end)?
+        && let Some((next, next_end)) = space::next_data(fd, end)?
         && next / UNIT * UNIT <= end
     {
         end = up(next_end);
@@ -139,8 +148,10 @@ mod tests {
 
     fn compare(a: &File, b: &File, len: u64) -> Option<u64> {
         let mut buffers = Buffers::default();
-        let plain = buffers.first_difference(a.as_fd(), b.as_fd(), (0, len), false).unwrap();
-        let sparse = buffers.first_difference(a.as_fd(), b.as_fd(), (0, len), true).unwrap();
+        let lane = Lane::default();
+        let (a, b) = (a.as_fd(), b.as_fd());
+        let plain = buffers.first_difference(a, b, (0, len), false, &lane).unwrap();
+        let sparse = buffers.first_difference(a, b, (0, len), true, &lane).unwrap();
         assert_eq!(plain, sparse);
         plain
     }

@@ -1,13 +1,12 @@
-//! Hard-link groups: whether the names that are one file on one side are one file on the other.
+//! Hard-link groups: checks that names of one file on one side are names of one file on the other.
 
 use std::collections::HashMap;
 
 /// Device and inode.
 type Identity = (u64, u64);
 
-/// The groups that are not complete yet: a pair of a source and a target file is remembered from
-/// its first name until as many names were seen as the file has. Groups with names outside the
-/// trees stay until the end.
+/// The incomplete groups: a pair of source and target file is stored from its first name until all of its names were
+/// seen. Groups with names outside the trees stay until the end.
 #[derive(Default)]
 pub struct Groups {
     by_source: HashMap<Identity, (Identity, u64)>,
@@ -15,10 +14,10 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Takes note of one name that is `source` (with so many links) here and `target` there;
-    /// whether that agrees with the names before it.
+    /// Records a name that is `source` (with its number of links) on one side and `target` on the other; returns
+    /// whether that agrees with earlier names.
     pub fn agrees(&mut self, source: (Identity, u64), target: (Identity, u64)) -> bool {
-        // Both must be noted, whatever the first one says.
+        // Record both, whatever the first result is.
         let forth = note(&mut self.by_source, source, target.0);
         let back = note(&mut self.by_target, target, source.0);
         forth && back

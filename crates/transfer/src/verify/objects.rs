@@ -1,27 +1,29 @@
-//! Proves that objects are the same as files or other objects: two listings side by side, sizes
-//! from there, contents by stored checksums where they can tell and by reading where not.
+//! Comparison of objects with files or other objects: merges two listings, compares sizes from there, and contents by
+//! stored checksums if they decide and by reading otherwise.
 //!
-//! Folders are no entries here: S3 has none, and zero-byte markers (`a/`) say nothing of contents.
-//! Symlinks of a local tree stand for what they name.
+//! Directories are not compared: S3 has none, and zero-byte markers (`a/`) have no content. A symlink is compared
+//! with a stored symlink by text, and followed next to any other object.
 
 mod place;
 
-use super::{Aspect, Aspects, Counts, Difference, Finding, Outcome, Times, differences};
-use crate::control::Control;
-use crate::error::{Class, Fatal};
-use crate::event::{Event, Listener};
+use super::aspects::{Aspect, Aspects, Times, differences};
+use super::report::{Counts, Difference, Finding, Outcome};
 use crate::journal::Journal;
-use crate::limit::Helm;
 use crate::location::Location;
-use crate::object::list::{Merge, Merged, Sieve, Trouble, merge_files};
+use crate::object::list::{Listing, Merge, Merged, NameFilter, Trouble, merge_files};
 use crate::object::{
     self, Checked, Checking, Engine, Entry, Finding as Found, ObjectOptions, Pair, Root, Setup,
-    Side, Task, Work,
+    Side, Task, Work, key_of, path_of,
 };
 use crate::policy::filter::{Filter, Origin};
 use crate::policy::{Policy, Symlinks};
-use crate::s3::{Requests, Settings, Store};
-use crate::unit::{Kind, Meta, Totals};
+use hakobu_core::control::Control;
+use hakobu_core::error::{Class, Fatal};
+use hakobu_core::event::{Event, Listener};
+use hakobu_core::limit::Controls;
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_s3::{Requests, Settings, Store};
+use hakobu_sys::links::Links;
 use hakobu_sys::process;
 use place::{Place, What};
 use std::ops::Add;
@@ -29,7 +31,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
-/// Most bytes in flight.
+/// Limit on bytes in flight.
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
 
 /// A comparison with an object or a prefix on one side or both.
@@ -39,20 +41,24 @@ pub struct ObjectSpec {
     pub source: Location,
     /// The second side.
     pub target: Location,
-    /// How the store of the first side is reached.
+    /// Settings of the store of the first side.
     pub source_settings: Settings,
-    /// How the store of the second side is reached.
+    /// Settings of the store of the second side.
     pub target_settings: Settings,
-    /// What counts: size, content; mtime and mode where both sides have them (those of files
-    /// travel in metadata). Others do not exist here.
+    /// Aspects to compare: type, size, content, texts of symlinks; mtime and mode if both sides have them (those of
+    /// files are stored in metadata). Others do not exist here.
     pub aspects: Aspects,
-    /// When times are the same.
+    /// Tolerance of times.
     pub times: Times,
-    /// Entries that only the target has are no difference.
+    /// Local symlinks are followed, and objects compared by content alone.
+    pub follow: bool,
+    /// Local names are compared with their percent-encoded keys.
+    pub encode_names: bool,
+    /// Entries that only the target has are not differences.
     pub one_way: bool,
     /// As in [`super::Spec`]; per-directory files are read from a local source.
     pub filter: Option<Arc<Filter>>,
-    /// Comparisons at once.
+    /// Number of concurrent comparisons.
     pub jobs: usize,
 }
 
@@ -61,21 +67,53 @@ type Report<'a> = &'a (dyn Fn(&Difference<'_>) + Sync);
 /// As [`super::verify`], for objects.
 ///
 /// # Errors
-/// Code 2: a side is not there or cannot be listed.
+/// Code 2: a side does not exist or cannot be listed.
 pub fn verify_objects(
     spec: &ObjectSpec,
     report: Report<'_>,
     control: &Control,
     listener: &dyn Listener,
 ) -> Result<Outcome, Fatal> {
+    compare(spec, None, report, control, listener)
+}
+
+/// Compares names below two folders or prefixes, as [`verify_objects`] does entries of trees. Names
+/// are those of the source; one that it lacks is no difference.
+///
+/// # Errors
+/// Code 2: a side cannot be asked.
+pub fn verify_named_objects(
+    spec: &ObjectSpec,
+    names: &[Vec<u8>],
+    report: Report<'_>,
+    control: &Control,
+    listener: &dyn Listener,
+) -> Result<Outcome, Fatal> {
+    let spec = ObjectSpec { one_way: true, filter: None, ..spec.clone() };
+    compare(&spec, Some(names), report, control, listener)
+}
+
+fn compare(
+    spec: &ObjectSpec,
+    names: Option<&[Vec<u8>]>,
+    report: Report<'_>,
+    control: &Control,
+    listener: &dyn Listener,
+) -> Result<Outcome, Fatal> {
     let started = Instant::now();
     let (source, target) = open(spec, control)?;
-    let from = place::find(&spec.source, source.as_ref())?;
-    let to = place::find(&spec.target, target.as_ref())?;
-    // Contents are found through the links that listings follow.
+    let symlinks = if spec.follow { Symlinks::Follow } else { Symlinks::Keep };
+    let find = |location: &Location, store: &Opened| match names {
+        None => place::find(location, store.as_ref(), symlinks),
+        Some(_) => place::folder(location),
+    };
+    let from = find(&spec.source, &source)?;
+    let to = find(&spec.target, &target)?;
+    // Contents are read through symlinks, also through those that stand for a file next to an object.
     let policy = Policy { symlinks: Symlinks::Follow, ..Policy::default() };
     let options = ObjectOptions::default();
-    let helm = Helm::fixed(spec.jobs);
+    let controls = Controls::fixed(spec.jobs);
+    listener.event(Event::Begins(&controls.meter));
     let setup = Setup {
         policy: &policy,
         options: &options,
@@ -84,33 +122,39 @@ pub fn verify_objects(
         listener,
         control,
         items: (false, false),
-        helm: &helm,
+        controls: &controls,
         cores: process::cpus(),
         memory_bytes_max: MEMORY_BYTES_MAX,
         journal: Journal::of_user(),
+        ledger: Arc::default(),
         umask: 0,
     };
-    let (told, answers) = channel();
+    let (sender, results) = channel();
     let asked = Checking {
         contents: spec.aspects.has(Aspect::Content),
         attributes: spec.aspects.has(Aspect::Time) || spec.aspects.has(Aspect::Mode),
-        told,
+        types: !spec.follow,
+        links: spec.aspects.has(Aspect::Link),
+        results: sender,
     };
-    let mut feed = Feed { spec, report, listener, counts: Counts::default(), fatal: None };
+    let mut feed = Feed { spec, names, report, listener, counts: Counts::default(), fatal: None };
     let (ran, answered) = std::thread::scope(|scope| {
-        let answers = scope.spawn(|| collect(spec, report, listener, answers));
+        let results = scope.spawn(|| collect(spec, report, results));
         let feed = &mut feed;
         let stores = (source.as_ref(), target.as_ref());
-        let ran = object::run(setup, move |engine| feed.run(engine, (&from, &to), stores, &asked));
-        (ran, answers.join())
+        let ran = object::run(setup, move |engine| {
+            feed.run(engine, (&from, &to), stores, &asked);
+            engine.all_found();
+        });
+        (ran, results.join())
     });
     let (_, stopped) = ran?;
     let Feed { mut counts, fatal, .. } = feed;
-    if let Some(fatal) = stopped.or(fatal) {
-        return Err(Fatal { code: 2, ..fatal });
-    }
     if control.is_stopped() {
         return Err(Fatal::new(2, "stopped by a signal before everything was compared"));
+    }
+    if let Some(fatal) = stopped.or(fatal) {
+        return Err(Fatal { code: 2, ..fatal });
     }
     match answered {
         Ok(more) => counts.add(&more),
@@ -143,9 +187,11 @@ fn open(spec: &ObjectSpec, control: &Control) -> Result<(Opened, Opened), Fatal>
     Ok((source, target))
 }
 
-/// Goes through the listings: tells what they show already and hands out the rest.
+/// Reads the listings: reports differences that they show already and queues the rest.
 struct Feed<'a> {
     spec: &'a ObjectSpec,
+    /// Only these names of the source.
+    names: Option<&'a [Vec<u8>]>,
     report: Report<'a>,
     listener: &'a dyn Listener,
     counts: Counts,
@@ -165,8 +211,8 @@ impl Feed<'_> {
             target: place::again(&to.root),
             lead: Vec::new(),
         });
-        let mut sieve = match self.sieve(from) {
-            Ok(sieve) => sieve,
+        let mut name_filter = match self.name_filter(from) {
+            Ok(name_filter) => name_filter,
             Err(fatal) => {
                 self.fatal = Some(fatal);
                 return;
@@ -177,7 +223,10 @@ impl Feed<'_> {
                 self.both(engine, &pair, asked, (a.clone(), b.clone()), b"");
                 return;
             }
-            (What::Tree, What::Tree) => (from.list(stores.0), to.list(stores.1)),
+            (What::Tree, What::Tree) => match self.names {
+                None => (self.list(from, stores.0), self.list(to, stores.1)),
+                Some(names) => self.named(names, (from, to), stores),
+            },
             (What::One(a), What::Tree) => return self.other_type(&a.meta, Kind::Dir, true),
             (What::Tree, What::One(b)) => return self.other_type(&b.meta, Kind::Dir, false),
         };
@@ -189,7 +238,7 @@ impl Feed<'_> {
                 Merged::Both(a, b) => (Some(a), Some(b)),
                 Merged::Source(a) => (Some(a), None),
                 Merged::Target(b) => (None, Some(b)),
-                // The trouble at the target was told.
+                // The problem at the target was reported.
                 Merged::Unknown(_) => continue,
                 Merged::Trouble(side, trouble) => {
                     self.trouble(side, trouble);
@@ -199,11 +248,10 @@ impl Feed<'_> {
             let Some(name) = a.as_ref().or(b.as_ref()).map(|entry| entry.name.clone()) else {
                 continue;
             };
-            // Markers and folders.
             if name.ends_with(b"/") {
                 continue;
             }
-            match sieve.as_mut().map(|sieve| sieve.decide(&name)).transpose() {
+            match name_filter.as_mut().map(|name_filter| name_filter.decide(&name)).transpose() {
                 Ok(Some(decision)) if decision.hide || (a.is_none() && decision.protect) => {
                     continue;
                 }
@@ -224,18 +272,46 @@ impl Feed<'_> {
         }
     }
 
-    fn sieve(&self, from: &Place) -> Result<Option<Sieve>, Fatal> {
+    fn list(&self, place: &Place, store: Option<&Arc<Store>>) -> Listing {
+        let symlinks = if self.spec.follow { Symlinks::Follow } else { Symlinks::Keep };
+        place.list(store, symlinks, self.spec.encode_names)
+    }
+
+    /// The given names on both sides. Those that the target cannot have are missing there.
+    fn named(
+        &self,
+        names: &[Vec<u8>],
+        (from, to): (&Place, &Place),
+        stores: (Option<&Arc<Store>>, Option<&Arc<Store>>),
+    ) -> (Listing, Listing) {
+        let encode = self.spec.encode_names;
+        let at_target = |name: &Vec<u8>| match (&from.root, &to.root) {
+            (Root::Local { .. }, Root::Store { .. }) => key_of(name, encode).ok(),
+            (Root::Store { .. }, Root::Local { .. }) => path_of(name, encode).ok(),
+            _ => Some(name.clone()),
+        };
+        let symlinks = if self.spec.follow { Symlinks::Follow } else { Symlinks::Keep };
+        (
+            from.list_names(stores.0, names.to_vec(), symlinks, encode),
+            to.list_names(stores.1, names.iter().filter_map(at_target).collect(), symlinks, encode),
+        )
+    }
+
+    fn name_filter(&self, from: &Place) -> Result<Option<NameFilter>, Fatal> {
         let Some(filter) = &self.spec.filter else { return Ok(None) };
         let (read, top) = match &from.root {
             Root::Local { dir, shown } => {
                 let top = std::path::absolute(shown).unwrap_or_else(|_| shown.clone());
-                (Some(merge_files(Arc::clone(dir))), top.into_os_string().into_encoded_bytes())
+                (
+                    Some(merge_files(Arc::clone(dir), Links::Trusted)),
+                    top.into_os_string().into_encoded_bytes(),
+                )
             }
             _ => (None, b"/".to_vec()),
         };
         let origin = Origin { source: &top, target: b"/", first: b"" };
-        let sieve = Sieve::new(Arc::clone(filter), &origin, read);
-        sieve.map(Some).map_err(|error| Fatal::new(2, error.to_string()))
+        let name_filter = NameFilter::new(Arc::clone(filter), &origin, read);
+        name_filter.map(Some).map_err(|error| Fatal::new(2, error.to_string()))
     }
 
     fn both(
@@ -247,16 +323,19 @@ impl Feed<'_> {
         path: &[u8],
     ) {
         let sized = self.spec.aspects.has(Aspect::Size) || self.spec.aspects.has(Aspect::Content);
-        if a.meta.size != b.meta.size && sized {
+        // An object's metadata says whether it is a symlink.
+        let may_be_links = [&a, &b].iter().any(|entry| entry.meta.kind == Kind::Symlink);
+        if a.meta.size != b.meta.size && sized && !may_be_links {
             self.counts.files += 1;
+            engine.passed(1);
             let wanted = Aspects::NONE.with(Aspect::Size);
             let has_size = self.spec.aspects.has(Aspect::Size);
             let set = if has_size { wanted } else { Aspects::NONE.with(Aspect::Content) };
-            return tell(&mut self.counts, self.report, path, set, (&a.meta, &b.meta), None);
+            return report_pair(&mut self.counts, self.report, path, set, (&a.meta, &b.meta), None);
         }
-        if !asked.contents && !asked.attributes {
+        if !asked.contents && !asked.attributes && !may_be_links {
             self.counts.files += 1;
-            return;
+            return engine.passed(1);
         }
         let name = b.name.clone();
         let work = Work::Check { entry: a, name, existing: Box::new(b), asked: asked.clone() };
@@ -276,7 +355,7 @@ impl Feed<'_> {
         let other = Meta { kind: other, ..*one };
         let metas = if source_is_one { (one, &other) } else { (&other, one) };
         let set = Aspects::NONE.with(Aspect::Type);
-        tell(&mut self.counts, self.report, b"", set, metas, None);
+        report_pair(&mut self.counts, self.report, b"", set, metas, None);
     }
 
     fn trouble(&mut self, side: Side, trouble: Trouble) {
@@ -297,7 +376,7 @@ impl Feed<'_> {
     }
 }
 
-fn tell(
+fn report_pair(
     counts: &mut Counts,
     report: Report<'_>,
     path: &[u8],
@@ -315,22 +394,19 @@ fn tell(
     report(&Difference { path, finding, source: Some(a), target: Some(b), offset });
 }
 
-/// Counts and tells what the cores found out.
-fn collect(
-    spec: &ObjectSpec,
-    report: Report<'_>,
-    listener: &dyn Listener,
-    answers: Receiver<Checked>,
-) -> Counts {
+/// Counts and reports the results of the cores.
+fn collect(spec: &ObjectSpec, report: Report<'_>, results: Receiver<Checked>) -> Counts {
     let mut counts = Counts::default();
-    for checked in answers {
+    for checked in results {
         if checked.finding == Found::Failed {
             counts.failed += 1;
             continue;
         }
-        counts.files += 1;
+        let is_link = checked.source.kind == Kind::Symlink;
+        counts.files += u64::from(!is_link);
+        counts.others += u64::from(is_link);
         let (set, offset) = judge(&checked, spec.aspects, spec.times);
-        let bytes = match (spec.aspects.has(Aspect::Content), offset) {
+        let bytes = match (spec.aspects.has(Aspect::Content) && !is_link, offset) {
             (false, _) => 0,
             (true, Some(offset)) => offset,
             (true, None) => checked.source.size,
@@ -338,14 +414,13 @@ fn collect(
         counts.bytes += bytes;
         if !set.is_empty() {
             let metas = (&checked.source, &checked.target);
-            tell(&mut counts, report, &checked.name, set, metas, offset);
+            report_pair(&mut counts, report, &checked.name, set, metas, offset);
         }
-        listener.event(Event::Unit(&Totals { files: 1, bytes, ..Totals::default() }));
     }
     counts
 }
 
-/// In what a pair differs, and from which byte on.
+/// Returns the aspects in which a pair differs, and the offset of the first difference.
 fn judge(checked: &Checked, aspects: Aspects, times: Times) -> (Aspects, Option<u64>) {
     let mut wanted = aspects.without(Aspect::Owner).without(Aspect::Group);
     if !checked.times {
@@ -356,6 +431,7 @@ fn judge(checked: &Checked, aspects: Aspects, times: Times) -> (Aspects, Option<
     }
     let set = differences(&checked.source, &checked.target, wanted, times);
     match checked.finding {
+        Found::Differ(_) if checked.source.kind == Kind::Symlink => (set.with(Aspect::Link), None),
         Found::Differ(offset) if aspects.has(Aspect::Content) => {
             (set.with(Aspect::Content), offset)
         }
@@ -366,12 +442,11 @@ fn judge(checked: &Checked, aspects: Aspects, times: Times) -> (Aspects, Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::list::bare_meta;
-    use crate::unit::Time;
+    use hakobu_core::unit::Time;
 
     #[test]
     fn only_what_both_sides_have_counts() {
-        let meta = |s, mode| Meta { mode, ..bare_meta(Kind::File, 5, Time { s, ns: 0 }) };
+        let meta = |s, mode| Meta { mode, ..Meta::bare(Kind::File, 5, Time { s, ns: 0 }) };
         let mut checked = Checked {
             name: (*b"a").into(),
             source: meta(1, 0o600),
@@ -390,5 +465,10 @@ mod tests {
         assert_eq!(found, (vec!["content", "mode", "mtime"], Some(3)));
         let sizes = Aspects::NONE.with(Aspect::Size);
         assert_eq!(of(&checked, sizes), (Vec::new(), None));
+        (checked.source.kind, checked.target.kind) = (Kind::Symlink, Kind::Symlink);
+        assert_eq!(of(&checked, Aspects::DEFAULT), (vec!["mtime", "link"], None));
+        checked.finding = Found::Same;
+        checked.target.kind = Kind::File;
+        assert_eq!(of(&checked, Aspects::DEFAULT), (vec!["type"], None));
     }
 }

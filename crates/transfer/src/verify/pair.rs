@@ -1,30 +1,31 @@
-//! Compares one name on both sides in every wanted respect.
+//! Compares one name on both sides in every requested aspect.
 
+use super::aspects::{Aspect, Aspects, Times, differences};
 use super::attributes::{self, Pair as Attributes};
 use super::content::{self, Buffers, Side};
 use super::links::Groups;
-use super::{Aspect, Aspects, Times, differences};
-use crate::engine::pool::lock;
-use crate::error::Operation;
-use crate::unit::{Kind, Meta};
+
+use hakobu_core::error::Operation;
+use hakobu_core::meter::{Doing, Phase};
+use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, file};
+use parking_lot::Mutex;
 use std::ffi::CStr;
 use std::io;
-use std::sync::Mutex;
 
-/// Files from this size on are compared by several workers at once.
+/// Minimum size, in bytes, of files that several workers compare.
 const BIG_BYTES_MIN: u64 = 64 << 20;
 
 /// A name in an open directory.
 pub type Name<'a> = (BorrowedFd<'a>, &'a CStr);
 
-/// One respect that could not be compared.
+/// An aspect that could not be compared.
 pub struct Failure {
-    /// On which side it failed.
+    /// The side that failed.
     pub side: Side,
-    /// At what.
+    /// The operation that failed.
     pub operation: Operation,
-    /// Why.
+    /// The cause.
     pub error: io::Error,
 }
 
@@ -34,32 +35,32 @@ impl Failure {
     }
 }
 
-/// What a comparison needs besides the two names: shared by all workers.
+/// The rules of a comparison, shared by all workers.
 pub struct Comparer {
     pub aspects: Aspects,
     pub times: Times,
     pub links: Mutex<Groups>,
 }
 
-/// What one worker needs.
+/// Buffers of one worker.
 #[derive(Default)]
 pub struct Scratch {
     pub buffers: Buffers,
     attributes: attributes::Scratch,
 }
 
-/// What was found out about a pair.
+/// The findings about a pair.
 #[derive(Default)]
 pub struct Found {
-    /// In what they differ.
+    /// Aspects in which they differ.
     pub set: Aspects,
-    /// Where their contents begin to differ.
+    /// Offset of the first difference in their contents.
     pub offset: Option<u64>,
-    /// Bytes that were compared.
+    /// Bytes compared.
     pub bytes: u64,
-    /// What could not be compared.
+    /// Failures of the comparison.
     pub failures: Vec<Failure>,
-    /// The contents are still to be compared, which is work for several.
+    /// The open files, if their contents remain to be compared by several workers.
     pub big: Option<(OwnedFd, OwnedFd)>,
 }
 
@@ -70,6 +71,7 @@ impl Comparer {
         (source, a): (Name<'_>, &Meta),
         (target, b): (Name<'_>, &Meta),
         scratch: &mut Scratch,
+        doing: &Doing,
     ) -> Found {
         let mut found =
             Found { set: differences(a, b, self.aspects, self.times), ..Found::default() };
@@ -78,7 +80,9 @@ impl Comparer {
         }
         let same_file = a.identity() == b.identity();
         let done = match a.kind {
-            Kind::File if !same_file => self.file((source, a), (target, b), scratch, &mut found),
+            Kind::File if !same_file => {
+                self.file((source, a), (target, b), (scratch, doing), &mut found)
+            }
             Kind::Symlink if self.aspects.has(Aspect::Link) => link(source, target, &mut found),
             _ => Ok(()),
         };
@@ -91,7 +95,7 @@ impl Comparer {
             && (a.nlink > 1 || b.nlink > 1)
         {
             let (a, b) = ((a.identity(), a.nlink), (b.identity(), b.nlink));
-            if !lock(&self.links).agrees(a, b) {
+            if !self.links.lock().agrees(a, b) {
                 found.set = found.set.with(Aspect::HardLinks);
             }
         }
@@ -106,7 +110,7 @@ impl Comparer {
         &self,
         (source, a): (Name<'_>, &Meta),
         (target, b): (Name<'_>, &Meta),
-        scratch: &mut Scratch,
+        (scratch, doing): (&mut Scratch, &Doing),
         found: &mut Found,
     ) -> Result<(), Failure> {
         let (content, holes) = (self.aspects.has(Aspect::Content), self.aspects.has(Aspect::Holes));
@@ -136,7 +140,8 @@ impl Comparer {
             return Ok(());
         }
         let sparse = a.may_have_holes() && b.may_have_holes();
-        let first = scratch.buffers.first_difference(one, two, (0, a.size), sparse);
+        let _reading = doing.during(Phase::Read);
+        let first = scratch.buffers.first_difference(one, two, (0, a.size), sparse, doing.lane());
         found.offset = first.map_err(&read)?;
         found.bytes = found.offset.unwrap_or(a.size);
         if found.offset.is_some() {

@@ -1,77 +1,78 @@
-//! Walks two trees at once: a unit is a directory to open on both sides, a listing to go on with,
-//! a chunk of names to compare, or a share in a large file.
+//! Compares two trees: the walk's first side is the source, the second the target. Large files are compared by
+//! several workers, a share at a time.
 
+pub(super) mod listed;
+
+use super::aspects::Aspect;
 use super::content::Side;
 use super::pair::{Comparer, Failure, Found, Name, Scratch};
-use super::{Aspect, Counts, Difference, Finding, Spec, rules};
-use crate::engine::handle::{Budget, Handle};
-use crate::engine::pool::{self, Queue, Work, lock};
-use crate::error::{Cause, Class, Fatal, Operation, Problem, quoted};
-use crate::event::{Event, Listener};
-use crate::limit::Gate;
+use super::report::{Counts, Difference, Finding, Spec};
+use super::rules;
 use crate::policy::filter::{Decision, DirRules};
-use crate::unit::{Kind, Meta, Totals};
-use hakobu_sys::dir::Reader;
+use hakobu_core::control::Control;
+use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem, quoted};
+use hakobu_core::event::{Event, Listener};
+use hakobu_core::limit::Controls;
+use hakobu_core::meter::Phase;
+use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
+use hakobu_tree::handle::{Budget, Handle};
+use hakobu_tree::walk::{At, Closed, Dir, Names, Visit, walk};
+use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::ffi::{CStr, CString, OsStr};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 
-/// Names in one unit.
-const CHUNK_MAX: usize = 64;
-/// Names of a source directory that are remembered for the listing of the target; in larger ones
-/// every name of the target is looked up in the source instead.
+/// Maximum number of names of a source directory stored for the listing of the target; for larger ones every name of
+/// the target is looked up in the source instead.
 const REMEMBERED_MAX: usize = 8192;
 /// Bytes of a large file that a worker takes at a time.
 const SHARE_BYTES: u64 = 8 << 20;
 
+/// Sides of a directory, in the order in which they are listed.
+const SOURCE: usize = 0;
+const TARGET: usize = 1;
+
 type Report<'a> = &'a (dyn Fn(&Difference<'_>) + Sync);
 
-/// Compares what `spec` names; the counts, and how many workers there were.
+/// Runs the comparison of `spec`.
 pub fn run(
     spec: &Spec,
+    controls: &Controls,
     report: Report<'_>,
     listener: &dyn Listener,
-) -> Result<(Counts, usize), Fatal> {
-    let (jobs, budget) = Budget::for_limit(spec.open_files_max, spec.jobs);
-    let mut walk = Walk {
-        tops: None,
-        spec,
-        report,
-        listener,
-        hasher: RandomState::new(),
-        jobs,
-        comparer: Comparer { aspects: spec.aspects, times: spec.times, links: Mutex::default() },
-    };
+) -> Result<Counts, Fatal> {
+    let budget = Budget::new(spec.open_dirs_max);
+    let mut comparison = Comparison::new(spec, controls, report, listener);
     let (source, target) = (top(&spec.source)?, top(&spec.target)?);
-    let mut seeds = vec![Unit::Tops];
+    let mut trees = None;
     if (source.1.kind, target.1.kind) == (Kind::Dir, Kind::Dir) {
         let open = |path: &CStr, shown: &Path| {
             Handle::top(&budget, path, false).map_err(|error| fatal("list", shown, error))
         };
-        let (source, _) = open(&source.0, &spec.source)?;
-        let (target, _) = open(&target.0, &spec.target)?;
-        let rules = match &spec.filter {
-            Some(filter) => {
-                let fd = source.fd().map_err(|error| fatal("list", &spec.source, error))?;
-                Some(rules::top(filter, &spec.source, &spec.target, (*fd).as_fd())?)
-            }
-            None => None,
-        };
-        seeds.push(Unit::Both(Arc::new(Node { source, target, rules })));
+        let (one, _) = open(&source.0, &spec.source)?;
+        let (two, _) = open(&target.0, &spec.target)?;
+        let both = Both::default();
+        if let Some(filter) = &spec.filter {
+            let fd = one.fd().map_err(|error| fatal("list", &spec.source, error))?;
+            let rules = rules::top(filter, &spec.source, &spec.target, (*fd).as_fd())?;
+            let _ = both.rules.set(rules);
+        }
+        comparison.open = Mutex::new(Some(vec![one, two]));
+        trees = Some((source.0.clone(), both));
     }
-    walk.tops = Some((source, target));
+    comparison.tops = Some((source, target));
+    listener.event(Event::Begins(&controls.meter));
     let mut counts = Counts::default();
-    for state in pool::run(&walk, &Gate::fixed(jobs), seeds) {
+    for state in walk(&comparison, controls, trees, [Task::Tops]) {
         counts.add(&state.counts);
     }
-    Ok((counts, jobs))
+    Ok(counts)
 }
 
 fn fatal(verb: &str, path: &Path, error: io::Error) -> Fatal {
@@ -86,29 +87,21 @@ fn top(path: &Path) -> Result<Top, Fatal> {
 }
 
 /// A directory that both sides have.
-struct Node {
-    source: Arc<Handle>,
-    target: Arc<Handle>,
-    /// Filter rules in force inside.
-    rules: Option<Arc<DirRules>>,
+#[derive(Default)]
+struct Both {
+    /// Filter rules in force inside, if there is a filter.
+    rules: OnceLock<Arc<DirRules>>,
+    /// Hashes of the source's names, until the target is listed.
+    remembered: Mutex<HashSet<u64>>,
 }
 
-impl Node {
-    fn path_of(&self, name: &CStr) -> Vec<u8> {
-        let mut path = Vec::new();
-        self.source.push_path(&mut path);
-        if !path.is_empty() {
-            path.push(b'/');
-        }
-        path.extend_from_slice(name.to_bytes());
-        path
-    }
-}
+type Node = Dir<Both>;
 
-/// A pair whose comparison is not told yet.
+/// A pair whose comparison is not reported yet.
 struct Pending {
-    /// The directory that holds it; `None` for the tops.
+    /// The directory that contains it; `None` for the tops and for names from a list.
     node: Option<Arc<Node>>,
+    /// Its name there; below the tree where there is no directory, empty for the tops.
     name: CString,
     a: Meta,
     b: Meta,
@@ -120,260 +113,222 @@ struct Big {
     work: Mutex<BigWork>,
     sparse: bool,
     size: u64,
-    /// Where the next share begins.
+    /// Start of the next share.
     next: AtomicU64,
-    /// The lowest offset that is known to differ.
+    /// The lowest offset known to differ.
     first: AtomicU64,
 }
 
 struct BigWork {
     /// Closed when everything is compared; workers that come later find nothing to do.
     fds: Option<Arc<(OwnedFd, OwnedFd)>>,
-    /// Workers at it.
+    /// Number of workers on it.
     active: usize,
     pending: Option<Pending>,
 }
 
-enum Unit {
+impl Big {
+    /// Leaves the rest to its other workers; returns `false` if there are none.
+    fn leave_to_others(&self) -> bool {
+        let mut work = self.work.lock();
+        let others = work.active > 1;
+        work.active -= usize::from(others);
+        others
+    }
+}
+
+enum Task {
     /// The two arguments themselves.
     Tops,
-    /// A directory that both sides have, to be opened.
-    Dir(Arc<Node>, CString),
-    /// A directory that is open on both sides.
-    Both(Arc<Node>),
-    /// The source's listing, from a position on.
-    Source(Arc<Node>, u64),
-    /// The target's listing, from a position on.
-    Target(Arc<Node>, u64),
-    /// Names of the source.
-    Names(Arc<Node>, Vec<CString>),
-    /// Names of the target that the source may lack.
-    Extras(Arc<Node>, Vec<CString>),
-    /// A share in a large file.
+    /// A share of a large file.
     Share(Arc<Big>),
+    /// Names from a list.
+    Listed(Vec<CString>),
 }
 
 struct State {
-    reader: Reader,
     scratch: Scratch,
     counts: Counts,
-    /// What the last `Unit` event told.
-    told: (u64, u64),
 }
 
-/// An argument with what it is.
+/// An argument and its metadata.
 type Top = (CString, Meta);
 
-struct Walk<'a> {
+/// The two trees of a list of names, open.
+struct Roots<'a> {
+    source: OwnedFd,
+    target: OwnedFd,
+    control: &'a Control,
+}
+
+struct Comparison<'a> {
     tops: Option<(Top, Top)>,
+    /// The tops, opened.
+    open: Mutex<Option<Vec<Arc<Handle>>>>,
+    /// The trees, where names from a list are compared.
+    roots: Option<Roots<'a>>,
     spec: &'a Spec,
     report: Report<'a>,
     listener: &'a dyn Listener,
     hasher: RandomState,
-    jobs: usize,
+    /// Maximum number of workers.
+    jobs_max: usize,
     comparer: Comparer,
 }
 
-impl Work for Walk<'_> {
-    type Unit = Unit;
+impl Visit for Comparison<'_> {
+    type Dir = Both;
+    type Task = Task;
     type State = State;
 
     fn start(&self, _: usize) -> State {
-        State {
-            reader: Reader::default(),
-            scratch: Scratch::default(),
-            counts: Counts::default(),
-            told: (0, 0),
+        State { scratch: Scratch::default(), counts: Counts::default() }
+    }
+
+    fn open(&self, dir: &Arc<Node>, at: &mut At<'_, '_, Self>) -> Option<Vec<Arc<Handle>>> {
+        let Some(parent) = &dir.parent else { return self.open.lock().take() };
+        let failed = |side| move |error| Failure { side, operation: Operation::List, error };
+        let child = |side: usize| parent.handle(side).and_then(|above| above.child(&dir.name));
+        let opened = child(SOURCE).map_err(failed(Side::Source)).and_then(|(source, _)| {
+            let (target, _) = child(TARGET).map_err(failed(Side::Target))?;
+            if let Some(rules) = self.rules_in(parent, &source, &dir.name)? {
+                let _ = dir.data.rules.set(rules);
+            }
+            Ok(vec![source, target])
+        });
+        opened.map_err(|failure| self.fail(Some(parent), &dir.name, failure, at.state)).ok()
+    }
+
+    /// Stores names of the source; of the target only names that the source may lack are passed on.
+    fn wants(&self, dir: &Node, side: usize, name: &CStr) -> bool {
+        if self.spec.one_way {
+            return side == SOURCE;
+        }
+        let mut remembered = dir.data.remembered.lock();
+        match (side, remembered.len() < REMEMBERED_MAX) {
+            (SOURCE, true) => {
+                remembered.insert(self.hasher.hash_one(name));
+                true
+            }
+            (SOURCE, false) => true,
+            (_, is_complete) => !is_complete || !remembered.contains(&self.hasher.hash_one(name)),
         }
     }
 
-    fn run(&self, unit: Unit, state: &mut State, queue: &Queue<'_, Unit>) {
-        match unit {
-            Unit::Tops => self.tops(state, queue),
-            Unit::Dir(parent, name) => self.enter(&parent, &name, state, queue),
-            Unit::Both(node) => self.both(&node, state, queue),
-            Unit::Source(node, position) => self.large(&node, position, state, queue),
-            Unit::Target(node, position) => {
-                self.list_target(&node, position, None, state, queue);
+    fn names(
+        &self,
+        dir: &Arc<Node>,
+        side: usize,
+        names: Names<'_, '_, Self>,
+        at: &mut At<'_, '_, Self>,
+    ) {
+        let Some((source, target)) = self.fds(dir, at.state) else { return };
+        for (name, _) in names {
+            let (one, two) = (((*source).as_fd(), name), ((*target).as_fd(), name));
+            match side {
+                SOURCE => self.name(dir, one, two, at),
+                _ => self.extra(dir, one, two, at.state),
             }
-            Unit::Names(node, names) => self.names(&node, names, state, queue),
-            Unit::Extras(node, names) => self.extras(&node, names, state),
-            Unit::Share(big) => self.share(&big, state),
         }
-        let now = (state.counts.files, state.counts.bytes);
-        if now != state.told {
-            let (files, bytes) = (now.0 - state.told.0, now.1 - state.told.1);
-            state.told = now;
-            self.listener.event(Event::Unit(&Totals { files, bytes, ..Totals::default() }));
+    }
+
+    fn list_failed(
+        &self,
+        dir: &Arc<Node>,
+        side: usize,
+        error: io::Error,
+        at: &mut At<'_, '_, Self>,
+    ) {
+        let side = if side == SOURCE { Side::Source } else { Side::Target };
+        let failure = Failure { side, operation: Operation::List, error };
+        self.fail(Some(dir), c"", failure, at.state);
+    }
+
+    fn close(&self, _: &Arc<Node>, _: &mut At<'_, '_, Self>) -> Closed {
+        Closed::Done
+    }
+
+    fn task(&self, task: Task, at: &mut At<'_, '_, Self>) {
+        match task {
+            Task::Tops => self.tops(at),
+            Task::Share(big) => self.share(&big, at),
+            Task::Listed(names) => self.listed(&names, at),
         }
     }
 }
 
-impl Walk<'_> {
-    fn tops(&self, state: &mut State, queue: &Queue<'_, Unit>) {
+impl<'a> Comparison<'a> {
+    fn new(
+        spec: &'a Spec,
+        controls: &Controls,
+        report: Report<'a>,
+        listener: &'a dyn Listener,
+    ) -> Comparison<'a> {
+        Comparison {
+            tops: None,
+            open: Mutex::default(),
+            roots: None,
+            spec,
+            report,
+            listener,
+            hasher: RandomState::new(),
+            jobs_max: controls.gate.jobs_max(),
+            comparer: Comparer {
+                aspects: spec.aspects,
+                times: spec.times,
+                links: Mutex::default(),
+            },
+        }
+    }
+}
+
+impl Comparison<'_> {
+    fn tops(&self, at: &mut At<'_, '_, Self>) {
         let Some(((source, a), (target, b))) = &self.tops else { return };
         let (one, two) = ((dir::cwd(), &**source), (dir::cwd(), &**target));
-        let found = self.comparer.compare((one, a), (two, b), &mut state.scratch);
+        let scratch = &mut at.state.scratch;
+        let found = self.comparer.compare((one, a), (two, b), scratch, at.doing);
         let entry = Pending { node: None, name: CString::default(), a: *a, b: *b, found };
-        self.settle(entry, state, queue);
-    }
-
-    /// Opens a directory on both sides.
-    fn enter(&self, parent: &Arc<Node>, name: &CStr, state: &mut State, queue: &Queue<'_, Unit>) {
-        let failed = |side| move |error| Failure { side, operation: Operation::List, error };
-        let opened = parent.source.child(name).map_err(failed(Side::Source)).and_then(|source| {
-            let target = parent.target.child(name).map_err(failed(Side::Target))?;
-            let rules = self.rules_in(parent, &source.0, name)?;
-            Ok(Node { source: source.0, target: target.0, rules })
-        });
-        match opened {
-            Ok(node) => self.both(&Arc::new(node), state, queue),
-            Err(failure) => self.fail(Some(parent), name, failure, state),
+        self.settle(entry, at);
+        if a.kind != Kind::Dir {
+            at.count_name();
         }
     }
 
-    /// The filter rules of a directory below `parent`.
+    /// Returns the filter rules of a directory below `parent`.
     fn rules_in(
         &self,
         parent: &Node,
         source: &Arc<Handle>,
         name: &CStr,
     ) -> Result<Option<Arc<DirRules>>, Failure> {
-        let (Some(filter), Some(above)) = (&self.spec.filter, &parent.rules) else {
+        let (Some(filter), Some(above)) = (&self.spec.filter, parent.data.rules.get()) else {
             return Ok(None);
         };
         let failed = |error| Failure { side: Side::Source, operation: Operation::Filter, error };
         let fd = source.fd().map_err(failed)?;
-        let inside = rules::enter(filter, above, &parent.path_of(name), (*fd).as_fd());
+        let inside = rules::enter(filter, above, &parent.path_below(name), (*fd).as_fd());
         inside.map(Some).map_err(|error| failed(io::Error::other(error.to_string())))
     }
 
-    /// What the filter says of a name.
+    /// Returns the decision of the filter about a name.
     fn decide(&self, node: &Node, name: &CStr, kind: Kind) -> Decision {
-        match (&self.spec.filter, &node.rules) {
+        match (&self.spec.filter, node.data.rules.get()) {
             (Some(filter), Some(rules)) => {
-                filter.check(rules, &node.path_of(name), kind == Kind::Dir, false)
+                filter.check(rules, &node.path_below(name), kind == Kind::Dir, false)
             }
             _ => Decision::default(),
         }
     }
 
-    /// Lists a directory on both sides.
-    fn both(&self, node: &Arc<Node>, state: &mut State, queue: &Queue<'_, Unit>) {
-        let mut remembered = HashSet::new();
-        let wanted = (!self.spec.one_way).then_some(&mut remembered);
-        let next = self.list_source(node, 0, wanted, state, queue);
-        let few = next.is_none() && remembered.len() < REMEMBERED_MAX;
-        if let Some(position) = next {
-            queue.put_aside(Unit::Source(Arc::clone(node), position));
-        }
-        if !self.spec.one_way {
-            self.list_target(node, 0, few.then_some(&remembered), state, queue);
-        }
-    }
-
-    fn large(&self, node: &Arc<Node>, position: u64, state: &mut State, queue: &Queue<'_, Unit>) {
-        if let Some(position) = self.list_source(node, position, None, state, queue) {
-            queue.put_aside(Unit::Source(Arc::clone(node), position));
-        }
-    }
-
-    fn list_source(
-        &self,
-        node: &Arc<Node>,
-        position: u64,
-        mut remembered: Option<&mut HashSet<u64>>,
-        state: &mut State,
-        queue: &Queue<'_, Unit>,
-    ) -> Option<u64> {
-        let mut names = Vec::new();
-        let listed = node.source.fd().and_then(|fd| {
-            dir::seek((*fd).as_fd(), position)?;
-            state.reader.read_until((*fd).as_fd(), |name, _, _| {
-                if let Some(remembered) = remembered.as_deref_mut()
-                    && remembered.len() < REMEMBERED_MAX
-                {
-                    remembered.insert(self.hasher.hash_one(name));
-                }
-                names.push(name.to_owned());
-                if names.len() < CHUNK_MAX {
-                    return ControlFlow::Continue(());
-                }
-                queue.push(Unit::Names(Arc::clone(node), std::mem::take(&mut names)));
-                if queue.has_room() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })
-        });
-        if !names.is_empty() {
-            queue.push(Unit::Names(Arc::clone(node), names));
-        }
-        listed.unwrap_or_else(|error| {
-            let failure = Failure { side: Side::Source, operation: Operation::List, error };
-            self.fail(Some(node), c"", failure, state);
-            None
-        })
-    }
-
-    /// Lists the target for names that the source lacks. `known` are the hashes of all names of
-    /// the source, under a key of this run.
-    fn list_target(
-        &self,
-        node: &Arc<Node>,
-        position: u64,
-        known: Option<&HashSet<u64>>,
-        state: &mut State,
-        queue: &Queue<'_, Unit>,
-    ) {
-        let mut names = Vec::new();
-        let listed = node.target.fd().and_then(|fd| {
-            dir::seek((*fd).as_fd(), position)?;
-            state.reader.read_until((*fd).as_fd(), |name, _, _| {
-                if known.is_some_and(|known| known.contains(&self.hasher.hash_one(name))) {
-                    return ControlFlow::Continue(());
-                }
-                names.push(name.to_owned());
-                if names.len() < CHUNK_MAX {
-                    return ControlFlow::Continue(());
-                }
-                queue.push(Unit::Extras(Arc::clone(node), std::mem::take(&mut names)));
-                if queue.has_room() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })
-        });
-        if !names.is_empty() {
-            self.extras(node, names, state);
-        }
-        match listed {
-            Ok(None) => {}
-            Ok(Some(position)) => queue.put_aside(Unit::Target(Arc::clone(node), position)),
-            Err(error) => {
-                let failure = Failure { side: Side::Target, operation: Operation::List, error };
-                self.fail(Some(node), c"", failure, state);
-            }
-        }
-    }
-
-    /// The open directories of a node; tells what is wrong where they cannot be had.
+    /// Returns the open directories of a node; reports the error if they cannot be opened.
     fn fds(&self, node: &Arc<Node>, state: &mut State) -> Option<(Arc<OwnedFd>, Arc<OwnedFd>)> {
         let failed = |side| move |error| Failure { side, operation: Operation::List, error };
         let fds = node
-            .source
-            .fd()
+            .fd(SOURCE)
             .map_err(failed(Side::Source))
-            .and_then(|source| Ok((source, node.target.fd().map_err(failed(Side::Target))?)));
+            .and_then(|source| Ok((source, node.fd(TARGET).map_err(failed(Side::Target))?)));
         fds.map_err(|failure| self.fail(Some(node), c"", failure, state)).ok()
-    }
-
-    fn names(
-        &self,
-        node: &Arc<Node>,
-        names: Vec<CString>,
-        state: &mut State,
-        queue: &Queue<'_, Unit>,
-    ) {
-        let Some((source, target)) = self.fds(node, state) else { return };
-        for name in names {
-            let (one, two) = (((*source).as_fd(), &*name), ((*target).as_fd(), &*name));
-            self.name(node, one, two, state, queue);
-        }
     }
 
     fn name(
@@ -381,10 +336,10 @@ impl Walk<'_> {
         node: &Arc<Node>,
         source: Name<'_>,
         target: Name<'_>,
-        state: &mut State,
-        queue: &Queue<'_, Unit>,
+        at: &mut At<'_, '_, Self>,
     ) {
-        let name = source.1;
+        let (name, state) = (source.1, &mut *at.state);
+        at.doing.turn(Phase::Look);
         let failed = |side| move |error| Failure { side, operation: Operation::Stat, error };
         let a = match meta::of(source.0, name, false) {
             Ok(meta) => meta,
@@ -397,9 +352,9 @@ impl Walk<'_> {
             Ok(meta) => meta,
             Err(error) if errno::is(&error, errno::ENOENT) => {
                 state.counts.missing += 1;
-                return self.tell(
+                return self.report(
                     Difference {
-                        path: &node.path_of(name),
+                        path: &node.path_below(name),
                         finding: Finding::Missing,
                         source: Some(&a),
                         target: None,
@@ -410,47 +365,46 @@ impl Walk<'_> {
             }
             Err(error) => return self.fail(Some(node), name, failed(Side::Target)(error), state),
         };
-        let found = self.comparer.compare((source, &a), (target, &b), &mut state.scratch);
+        let scratch = &mut state.scratch;
+        let found = self.comparer.compare((source, &a), (target, &b), scratch, at.doing);
         let descend = a.kind == Kind::Dir && b.kind == Kind::Dir;
         let entry = Pending { node: Some(Arc::clone(node)), name: name.to_owned(), a, b, found };
-        self.settle(entry, state, queue);
+        self.settle(entry, at);
         if descend {
-            queue.push(Unit::Dir(Arc::clone(node), name.to_owned()));
+            at.enter(node, name.to_owned(), Both::default());
         }
     }
 
-    fn extras(&self, node: &Arc<Node>, names: Vec<CString>, state: &mut State) {
-        let Some((source, target)) = self.fds(node, state) else { return };
-        for name in names {
-            match meta::of((*source).as_fd(), &name, false) {
-                Ok(_) => continue,
-                Err(error) if errno::is(&error, errno::ENOENT) => {}
-                // The same error is told where the source is listed.
-                Err(_) => continue,
-            }
-            // What has vanished from the target as well is no difference.
-            let Ok(extra) = meta::of((*target).as_fd(), &name, false) else { continue };
-            let decision = self.decide(node, &name, extra.kind);
-            if decision.hide || decision.protect {
-                continue;
-            }
-            state.counts.extra += 1;
-            self.tell(
-                Difference {
-                    path: &node.path_of(&name),
-                    finding: Finding::Extra,
-                    source: None,
-                    target: Some(&extra),
-                    offset: None,
-                },
-                state,
-            );
+    /// Reports a target name that the source lacks.
+    fn extra(&self, node: &Node, source: Name<'_>, target: Name<'_>, state: &mut State) {
+        let name = target.1;
+        match meta::of(source.0, name, false) {
+            Err(error) if errno::is(&error, errno::ENOENT) => {}
+            // It exists, or the same error is reported where the source is listed.
+            _ => return,
         }
+        // A name that vanished from the target as well is not a difference.
+        let Ok(extra) = meta::of(target.0, name, false) else { return };
+        let decision = self.decide(node, name, extra.kind);
+        if decision.hide || decision.protect {
+            return;
+        }
+        state.counts.extra += 1;
+        self.report(
+            Difference {
+                path: &node.path_below(name),
+                finding: Finding::Extra,
+                source: None,
+                target: Some(&extra),
+                offset: None,
+            },
+            state,
+        );
     }
 
-    /// Counts and tells a pair; the contents of a large file are compared first.
-    fn settle(&self, mut entry: Pending, state: &mut State, queue: &Queue<'_, Unit>) {
-        let Some(fds) = entry.found.big.take() else { return self.tell_pair(entry, state) };
+    /// Counts and reports a pair, after comparing the contents of a large file.
+    fn settle(&self, mut entry: Pending, at: &mut At<'_, '_, Self>) {
+        let Some(fds) = entry.found.big.take() else { return self.report_pair(entry, at.state) };
         let big = Arc::new(Big {
             sparse: entry.a.may_have_holes() && entry.b.may_have_holes(),
             size: entry.a.size,
@@ -459,14 +413,14 @@ impl Walk<'_> {
             first: AtomicU64::new(u64::MAX),
         });
         let shares = usize::try_from(big.size / SHARE_BYTES).unwrap_or(usize::MAX);
-        for _ in 1..self.jobs.min(shares) {
-            queue.push(Unit::Share(Arc::clone(&big)));
+        for _ in 1..self.jobs_max.min(shares) {
+            at.push(Task::Share(Arc::clone(&big)));
         }
-        // Not left to the queue: files that wait there would be open all the time.
-        self.share(&big, state);
+        // Not queued: waiting files would be open all the time.
+        self.share(&big, at);
     }
 
-    fn tell_pair(&self, entry: Pending, state: &mut State) {
+    fn report_pair(&self, entry: Pending, state: &mut State) {
         match entry.a.kind {
             Kind::File => state.counts.files += 1,
             Kind::Dir => state.counts.dirs += 1,
@@ -478,13 +432,16 @@ impl Walk<'_> {
         }
         let set = entry.found.set;
         if !set.is_empty() {
-            let path = entry.node.map(|node| node.path_of(&entry.name)).unwrap_or_default();
+            let path = match &entry.node {
+                Some(node) => node.path_below(&entry.name),
+                None => entry.name.to_bytes().to_vec(),
+            };
             for aspect in set.iter() {
                 if let Some(count) = state.counts.by_aspect.get_mut(aspect as usize) {
                     *count += 1;
                 }
             }
-            self.tell(
+            self.report(
                 Difference {
                     path: &path,
                     finding: Finding::Differs(set),
@@ -497,21 +454,31 @@ impl Walk<'_> {
         }
     }
 
-    fn share(&self, big: &Big, state: &mut State) {
+    /// Works on a large file as long as there are shares of it.
+    fn share(&self, big: &Arc<Big>, at: &mut At<'_, '_, Self>) {
         let fds = {
-            let mut work = lock(&big.work);
+            let mut work = big.work.lock();
             let Some(fds) = work.fds.clone() else { return };
             work.active += 1;
             fds
         };
+        at.doing.turn(Phase::Read);
         loop {
+            if self.is_stopped() {
+                big.next.store(big.size, Ordering::Relaxed);
+            }
+            if at.is_shut_out() && big.leave_to_others() {
+                return at.push(Task::Share(Arc::clone(big)));
+            }
             let from = big.next.fetch_add(SHARE_BYTES, Ordering::Relaxed);
             if from >= big.size.min(big.first.load(Ordering::Relaxed)) {
                 break;
             }
             let to = big.size.min(from + SHARE_BYTES);
+            let (state, lane) = (&mut *at.state, at.doing.lane());
+            let (one, two) = (fds.0.as_fd(), fds.1.as_fd());
             let buffers = &mut state.scratch.buffers;
-            match buffers.first_difference(fds.0.as_fd(), fds.1.as_fd(), (from, to), big.sparse) {
+            match buffers.first_difference(one, two, (from, to), big.sparse, lane) {
                 Ok(None) => state.counts.bytes += to - from,
                 Ok(Some(offset)) => {
                     state.counts.bytes += offset - from;
@@ -519,7 +486,7 @@ impl Walk<'_> {
                 }
                 Err((side, error)) => {
                     big.next.store(big.size, Ordering::Relaxed);
-                    if let Some(entry) = lock(&big.work).pending.as_mut() {
+                    if let Some(entry) = big.work.lock().pending.as_mut() {
                         let failure = Failure { side, operation: Operation::Read, error };
                         entry.found.failures.push(failure);
                     }
@@ -527,12 +494,12 @@ impl Walk<'_> {
             }
         }
         drop(fds);
-        let mut work = lock(&big.work);
+        let mut work = big.work.lock();
         work.active -= 1;
         if work.active > 0 {
             return;
         }
-        // Every share was taken before a worker leaves, and nobody is at one: all is compared.
+        // Every share is taken before a worker leaves, and none is in progress: everything is compared.
         work.fds = None;
         let pending = work.pending.take();
         drop(work);
@@ -542,11 +509,11 @@ impl Walk<'_> {
                 entry.found.offset = Some(first);
                 entry.found.set = entry.found.set.with(Aspect::Content);
             }
-            self.tell_pair(entry, state);
+            self.report_pair(entry, at.state);
         }
     }
 
-    fn tell(&self, difference: Difference<'_>, state: &mut State) {
+    fn report(&self, difference: Difference<'_>, state: &mut State) {
         state.counts.differences += 1;
         (self.report)(&difference);
     }
@@ -558,8 +525,8 @@ impl Walk<'_> {
             Side::Target => &self.spec.target,
         };
         let path = Some(match node {
-            Some(node) => shown(root, &node.path_of(name)),
-            None => root.clone(),
+            Some(node) => shown(root, &node.path_below(name)),
+            None => shown(root, name.to_bytes()),
         });
         let (source, target) = match failure.side {
             Side::Source => (path, None),
@@ -572,7 +539,7 @@ impl Walk<'_> {
     }
 }
 
-/// A path as the user would spell it.
+/// Returns a path, starting as the user typed it.
 fn shown(root: &Path, below: &[u8]) -> PathBuf {
     let end = below.strip_suffix(b"/").unwrap_or(below);
     if end.is_empty() { root.to_path_buf() } else { root.join(OsStr::from_bytes(end)) }

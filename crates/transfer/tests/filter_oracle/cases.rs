@@ -1,5 +1,5 @@
-//! Seeded generators of patterns, rules, options and trees, rich in what both programs could
-//! understand differently.
+//! Seeded generators of patterns, rules, options and trees, rich in cases that the two programs could treat
+//! differently.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use hakobu_transfer::policy::filter::FilterBuilder;
 
 use super::write;
 
-/// A seeded generator, so that a failure is a number to run again (SplitMix64).
+/// A seeded generator, so that a failure can be reproduced by its number (SplitMix64).
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -63,7 +63,7 @@ pub fn sensible(dice: &mut Dice) -> String {
 
 pub const MERGE_FILES: &[&str] = &[".r", ".s", ".n", ".rsync-filter", ".cvsignore", ".x"];
 
-/// A rule as `--filter` takes it. `nested` rules stand in files.
+/// Returns a rule as `--filter` takes it. `nested` rules are in files.
 fn any_rule(dice: &mut Dice, nested: bool) -> String {
     let pattern = sensible(dice);
     let sign = dice.pick(&["-", "-", "-", "+", "+", "H", "S", "P", "R"]);
@@ -87,7 +87,7 @@ fn any_rule(dice: &mut Dice, nested: bool) -> String {
         6 if dice.one_in(3) => "-C".to_owned(),
         7 => format!(": {}", dice.pick(&[".s", ".n", ".s", ".x"])),
         8 if dice.one_in(3) => ":C".to_owned(),
-        // The modifier `x` is refused by name, so it has no place in a comparison.
+        // The modifier `x` is rejected by name, so it is not compared.
         9 => format!("{sign}p {pattern}"),
         16..=19 => format!(
             ":{} {}",

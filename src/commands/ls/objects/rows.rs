@@ -1,10 +1,10 @@
-//! Lines of objects, written by hand into one buffer: a million of them are no more than copying.
+//! Lines of objects, formatted by hand into one buffer: a million of them cost little more than copying.
 
-use super::{Form, Plan};
+use super::plan::{Form, Plan};
 use crate::number;
 use crate::show::escape::Escape;
 use crate::show::output::Output;
-use hakobu_transfer::unit::Time;
+use hakobu_core::unit::Time;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -16,22 +16,22 @@ pub struct Row<'a> {
     pub size: u64,
     /// LastModified.
     pub mtime: Time,
-    /// Without quotes.
+    /// ETag without quotes.
     pub etag: &'a str,
-    /// Empty for STANDARD.
+    /// Storage class; empty for STANDARD.
     pub class: &'a str,
-    /// It stands for everything below it.
+    /// It represents everything below it.
     pub is_prefix: bool,
 }
 
 impl<'a> Row<'a> {
-    /// A prefix.
+    /// Makes the row of a prefix.
     pub fn prefix(name: &'a [u8]) -> Row<'a> {
         Row { name, size: 0, mtime: Time::default(), etag: "", class: "", is_prefix: true }
     }
 }
 
-/// The lines of a command.
+/// The lines of a command's output.
 pub struct Rows<'a> {
     form: Form,
     human: bool,
@@ -41,7 +41,7 @@ pub struct Rows<'a> {
     buffer: Vec<u8>,
     clock: Clock,
     bucket: String,
-    /// What stands before names in the listing, and how much of it is shown.
+    /// The prefix of names in the listing, and how much of it is shown.
     prefix: Vec<u8>,
     shown: usize,
     objects: u64,
@@ -49,7 +49,7 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Without any line yet.
+    /// Makes empty output.
     pub fn new(plan: &Plan, out: &'a Output) -> Rows<'a> {
         Rows {
             form: plan.form,
@@ -67,41 +67,50 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Begins with a listing; with `whole` keys are shown whole, else below the prefix.
+    /// Begins a listing; with `whole` keys are shown completely, else relative to the prefix.
     pub fn begin(&mut self, bucket: &str, prefix: &[u8], whole: bool) {
         bucket.clone_into(&mut self.bucket);
         prefix.clone_into(&mut self.prefix);
         self.shown = if whole { 0 } else { prefix.len() };
     }
 
-    /// Whether nobody reads on.
+    /// Returns whether the reader is gone.
     pub fn is_broken(&self) -> bool {
         self.out.is_broken()
     }
 
-    /// Writes what is buffered.
+    /// Writes the buffer.
     pub fn flush(&mut self) {
         self.out.write(&self.buffer);
         self.buffer.clear();
     }
 
-    /// A bucket.
-    pub fn bucket(&mut self, name: &[u8], created: Time) {
+    /// Adds the line of a bucket.
+    pub fn bucket(&mut self, name: &[u8], created: Option<Time>) {
         if self.form == Form::Json {
             self.buffer.extend_from_slice(b"{\"event\":\"bucket\"");
             self.json_name("name", name);
-            self.buffer.extend_from_slice(b",\"created_s\":");
-            push_number(created.s.unsigned_abs(), &mut self.buffer);
+            if let Some(created) = created {
+                self.buffer.extend_from_slice(b",\"created_s\":");
+                push_number(created.s.unsigned_abs(), &mut self.buffer);
+            }
             self.buffer.extend_from_slice(b"}\n");
             return;
         }
-        self.clock.push(created.s, &mut self.buffer);
+        if self.form == Form::Urls {
+            self.name(b"s3://", name);
+            return self.buffer.push(self.end);
+        }
+        match created {
+            Some(created) => self.clock.push(created.s, &mut self.buffer),
+            None => push_left(b"-", DATE_WIDTH, &mut self.buffer),
+        }
         self.buffer.push(b' ');
         self.name(b"", name);
         self.buffer.push(self.end);
     }
 
-    /// An object or a prefix.
+    /// Adds the line of an object or a prefix.
     pub fn push(&mut self, row: &Row<'_>) {
         if !row.is_prefix {
             self.objects += 1;
@@ -109,6 +118,11 @@ impl<'a> Rows<'a> {
         }
         if self.form == Form::Json {
             return self.json(row);
+        }
+        if self.form == Form::Urls {
+            let whole = [b"s3://", self.bucket.as_bytes(), b"/", &self.prefix].concat();
+            self.name(&whole, row.name);
+            return self.buffer.push(self.end);
         }
         let long = self.form == Form::Long;
         if row.is_prefix {
@@ -170,7 +184,7 @@ impl<'a> Rows<'a> {
         self.buffer.extend_from_slice(b"}\n");
     }
 
-    /// A field with a name as text; the bytes of one that is no UTF-8 follow in hex.
+    /// Adds a field with a name as text; for a name that is not UTF-8 its bytes follow in hex.
     fn json_name(&mut self, field: &str, name: &[u8]) {
         let out = &mut self.buffer;
         for part in [",\"", field, "\":"] {
@@ -191,7 +205,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Count and size of everything that was told.
+    /// Adds count and size of everything printed.
     pub fn summary(&mut self) {
         let (objects, bytes) = (self.objects, self.bytes);
         let text = match (self.form, self.human) {
@@ -208,16 +222,18 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// `2030-01-31 12:00:00` in the local zone; the date and the zone's offset are remembered.
+/// Formats `2030-01-31 12:00:00` in the local zone; caches the date and the zone's offset.
 struct Clock {
     zone: TimeZone,
-    /// The quarter of an hour since 1970 that `offset_s` holds for: zones change on its bounds.
+    /// The quarter-hour since 1970 that `offset_s` is valid for: zones change at these boundaries.
     quarter: i64,
     offset_s: i64,
     day: i64,
     date: [u8; 10],
 }
 
+/// Characters of a time.
+const DATE_WIDTH: usize = 19;
 const QUARTER_S: i64 = 900;
 const DAY_S: i64 = 86_400;
 
@@ -251,7 +267,7 @@ impl Clock {
     }
 }
 
-/// Digits of a number at the end of a buffer of the longest one; where they begin.
+/// Writes the digits of a number at the end of a buffer of maximum length; returns their start.
 fn digits(mut n: u64, buffer: &mut [u8; 20]) -> usize {
     let mut at = buffer.len();
     loop {
@@ -330,7 +346,7 @@ mod tests {
             is_prefix: false,
         };
         let out = Output::stdout();
-        let told = |form, human, whole| {
+        let lines = |form, human, whole| {
             let mut rows = Rows {
                 form,
                 human,
@@ -352,12 +368,12 @@ mod tests {
             rows.buffer.escape_ascii().to_string()
         };
         assert_eq!(
-            told(Form::Short, false, false),
+            lines(Form::Short, false, false),
             "1970-01-01 00:00:00       1500 a \\xff\\\"\\n                           PRE q/\\n"
         );
-        assert!(told(Form::Short, true, true).starts_with("1970-01-01 00:00:00       1.5K p/a "));
-        assert!(told(Form::Long, false, false).contains(" 1500 STANDARD            e   "));
-        let json = told(Form::Json, false, false);
+        assert!(lines(Form::Short, true, true).starts_with("1970-01-01 00:00:00       1.5K p/a "));
+        assert!(lines(Form::Long, false, false).contains(" 1500 STANDARD            e   "));
+        let json = lines(Form::Json, false, false);
         assert!(
             json.contains("\\\"key_bytes\\\":\\\"702f6120ff22\\\",\\\"bytes\\\":1500"),
             "{json}"

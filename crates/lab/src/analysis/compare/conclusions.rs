@@ -1,6 +1,6 @@
-//! What follows from each result, and whether it is the same.
+//! Compares the conclusions of the results.
 
-use super::{Part, are_kinds, of, pattern};
+use super::part::{Part, are_kinds, of, pattern};
 use crate::analysis::compared::Change;
 use crate::analysis::prices::Prices;
 use crate::analysis::rivals::lead;
@@ -9,11 +9,11 @@ use crate::analysis::{Lang, Sweep};
 use crate::results::Cell;
 use std::collections::BTreeSet;
 
-/// What a machine is rated at counts as reached from this share of it on.
+/// Share of a rating from which on it counts as reached.
 const REACHED: f64 = 0.97;
 
-/// The best tool of each group, the knee of each sweep, what limits there, and where it reaches what
-/// the machine is rated at.
+/// Compares the best tool of each group, the knee and limit of each sweep, and the jobs with which it reaches
+/// the rating of the machine.
 pub(super) fn changes(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> Vec<Change> {
     let mut changes = Vec::new();
     for group in groups(parts, one_group) {
@@ -24,12 +24,12 @@ pub(super) fn changes(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> V
         changes.push(limit(parts, &group, &series, one_group));
         changes.push(rated(parts, prices, &group, &series, one_group));
     }
-    // What no result says anything about is no conclusion.
+    // Drop conclusions that no result has.
     changes.retain(|change| change.said.iter().any(Option::is_some));
     changes
 }
 
-/// Groups in the order in which they appear; one without a name where names do not matter.
+/// Groups in order of appearance; a single unnamed one if names are ignored.
 fn groups(parts: &[Part<'_>], one_group: bool) -> Vec<String> {
     let mut groups: Vec<String> = Vec::new();
     for group in parts.iter().flat_map(|part| part.view.groups()) {
@@ -65,7 +65,7 @@ fn best_tool(parts: &[Part<'_>], group: &str, one_group: bool) -> Change {
         Some(names)
     });
     let leads: Vec<Option<Vec<String>>> = leads.collect();
-    // Two that may both be right do not contradict each other.
+    // Results with overlapping candidates do not contradict each other.
     let known: Vec<&Vec<String>> = leads.iter().flatten().collect();
     let common = known
         .iter()
@@ -78,12 +78,12 @@ fn best_tool(parts: &[Part<'_>], group: &str, one_group: bool) -> Change {
     change(parts, ("best tool", "最良のツール"), &of(group, "", one_group), said, differs)
 }
 
-/// The language of all of them.
+/// Language of the results.
 fn lang_of(parts: &[Part<'_>]) -> Lang {
     parts.first().map_or(Lang::En, |part| part.view.lang)
 }
 
-/// The sweep of a tool in one result.
+/// Sweep of a tool in one result.
 fn sweep<'a>(part: &'a Part<'_>, group: &str, series: &str, one_group: bool) -> Option<&'a Sweep> {
     let mut sweeps = part.analysis.sweeps.iter();
     sweeps.find(|of| of.series == series && (one_group || of.group == group))
@@ -126,7 +126,7 @@ fn limit(parts: &[Part<'_>], group: &str, series: &str, one_group: bool) -> Chan
     change(parts, ("limit", "制限要因"), &of(group, series, one_group), words.collect(), differs)
 }
 
-/// The fewest jobs that reach the operations a second that the machine is rated at.
+/// Fewest jobs that reach the rated operations per second of the machine.
 fn rated(
     parts: &[Part<'_>],
     prices: &Prices,
@@ -154,7 +154,7 @@ fn rated(
     change(parts, ("rated limit", "公称値"), &of(group, series, one_group), said, differs)
 }
 
-/// Whether a cell writes; `None` where it does both or nobody knows.
+/// True if a cell only writes, false if it only reads; `None` if it does both or that is unknown.
 fn writes(cell: &Cell) -> Option<bool> {
     let pattern = pattern(cell)?;
     match (pattern.contains("read"), pattern.contains("write")) {
@@ -164,7 +164,7 @@ fn writes(cell: &Cell) -> Option<bool> {
     }
 }
 
-/// What is known differs.
+/// True if known values differ.
 fn differ(said: &[Option<String>]) -> bool {
     said.iter().flatten().collect::<BTreeSet<_>>().len() > 1
 }
@@ -187,7 +187,7 @@ fn change(
         })
         .collect();
     let each = match said.first() {
-        // All say it in the same words.
+        // All results agree word for word.
         Some(Some(first)) if said.iter().all(|of| of.as_ref() == Some(first)) => first.clone(),
         _ => lang.pick(listed(&each, Join::And, lang), each.join("、")),
     };

@@ -1,34 +1,21 @@
-//! What things cost on each machine, and which one is best for what.
+//! Costs on each machine, and the best machine for each need.
 
-use super::{Part, are_kinds};
+use super::part::{Part, are_kinds};
 use crate::analysis::Lang;
 use crate::analysis::compared::{Best, Cost};
-use crate::analysis::prices::{Prices, per_1m_iops, per_amount, per_million_ios};
+use crate::analysis::prices::{Prices, Rated, per_1m_iops, per_amount, per_million_ios};
 use crate::analysis::ratio::{Claim, WORTH, unpaired};
 use crate::analysis::rivals::{Best as Cell, bests};
 use crate::analysis::say::{number, times};
 use std::collections::BTreeSet;
 
-/// Costs of the best cell of each tool, and of what machines are rated at.
+/// Costs of the best cell of each tool, and of the ratings of the machines.
 pub(super) fn costs(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> Vec<Cost> {
     let mut found = Vec::new();
     for (at, part) in parts.iter().enumerate() {
         let Some(per_hour) = prices.per_hour.get(&at).copied() else { continue };
         if let Some(rated) = prices.rated.get(&at) {
-            let lang = part.view.lang;
-            let both = [
-                (rated.reads, lang.pick("rated for reads", "公称値（読み込み）")),
-                (
-                    rated.writes.unwrap_or_default(),
-                    lang.pick("rated for writes", "公称値（書き込み）"),
-                ),
-            ];
-            let one = [(rated.reads, lang.pick("rated", "公称値"))];
-            let all = if rated.writes.is_some() { both.as_slice() } else { one.as_slice() };
-            found.extend(all.iter().map(|(iops, of)| {
-                let (name, of) = (part.name.clone(), (*of).to_owned());
-                of_iops(Cost { name, of, rated: true, ..Cost::default() }, per_hour, *iops)
-            }));
+            found.extend(of_rated(&part.name, rated, per_hour, part.view.lang));
         }
         for group in part.view.groups() {
             for best in bests(&part.view, &part.analysis.cells, group) {
@@ -44,7 +31,7 @@ pub(super) fn costs(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> Vec
                     .view
                     .median_of(cell.id, |run| run.metrics.get("iops").copied().unwrap_or(0.0));
                 let wall_s = part.view.median_of(cell.id, |run| run.wall_s).unwrap_or(0.0);
-                // Where a rate is what counts, runs last as long as they are told to.
+                // Where the metric is a rate, the duration of runs is a setting and gives no cost.
                 let timed = Some(cell).filter(|_| !part.view.more_is_better());
                 let (bytes, files) = timed.map_or((None, None), |cell| part.view.moved(cell));
                 let cost = match iops.filter(|iops| *iops > 0.0) {
@@ -60,7 +47,36 @@ pub(super) fn costs(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> Vec
             }
         }
     }
+    let lang = parts.first().map_or(Lang::En, |part| part.view.lang);
+    for machine in &prices.others {
+        let (name, per_hour) = (&machine.name, machine.per_hour);
+        found.extend(machine.rated.iter().flat_map(|rated| of_rated(name, rated, per_hour, lang)));
+        found.extend(machine.bytes_per_s.map(|bytes_per_s| Cost {
+            name: name.clone(),
+            of: lang.pick("rated throughput", "公称スループット").to_owned(),
+            rated: true,
+            per_hour,
+            per_gb: per_amount(per_hour, 1.0, bytes_per_s, 1e9),
+            ..Cost::default()
+        }));
+    }
     found
+}
+
+/// Costs of a rating: one for all operations, or one each for reads and writes.
+fn of_rated(name: &str, rated: &Rated, per_hour: f64, lang: Lang) -> Vec<Cost> {
+    let each = match rated.writes {
+        None => vec![(rated.reads, lang.pick("rated", "公称値"))],
+        Some(writes) => vec![
+            (rated.reads, lang.pick("rated for reads", "公称値（読み込み）")),
+            (writes, lang.pick("rated for writes", "公称値（書き込み）")),
+        ],
+    };
+    let cost = |(iops, of): (f64, &str)| {
+        let (name, of) = (name.to_owned(), of.to_owned());
+        of_iops(Cost { name, of, rated: true, ..Cost::default() }, per_hour, iops)
+    };
+    each.into_iter().map(cost).collect()
 }
 
 fn of_iops(cost: Cost, per_hour: f64, iops: f64) -> Cost {
@@ -73,7 +89,7 @@ fn of_iops(cost: Cost, per_hour: f64, iops: f64) -> Cost {
     }
 }
 
-/// Which one is fastest, and which is cheapest in each of the ways that are known.
+/// Fastest result, and cheapest one by each known unit.
 pub(super) fn best(parts: &[Part<'_>], costs: &[Cost], one_group: bool) -> Vec<Best> {
     let mut found = fastest(parts, one_group);
     type Way = ((&'static str, &'static str), fn(&Cost) -> Option<f64>);
@@ -91,7 +107,7 @@ pub(super) fn best(parts: &[Part<'_>], costs: &[Cost], one_group: bool) -> Vec<B
     found
 }
 
-/// What is told apart: groups, and the lines in them where these are kinds of work.
+/// Kinds of work to distinguish: groups, and the lines in a group if these are kinds of work.
 fn kinds(parts: &[Part<'_>], one_group: bool) -> Vec<(String, String)> {
     let mut kinds: Vec<(String, String)> = Vec::new();
     for part in parts.iter().filter(|part| part.fits) {
@@ -107,7 +123,7 @@ fn kinds(parts: &[Part<'_>], one_group: bool) -> Vec<(String, String)> {
     kinds
 }
 
-/// A need, with the kind of work that it is about.
+/// A need with the kind of work that it refers to.
 fn need_of(need: &str, (group, series): (&str, &str), lang: Lang) -> String {
     let of: Vec<&str> = [group, series].into_iter().filter(|text| !text.is_empty()).collect();
     match (of.is_empty(), lang) {
@@ -117,7 +133,7 @@ fn need_of(need: &str, (group, series): (&str, &str), lang: Lang) -> String {
     }
 }
 
-/// By the best cell of each result, for each kind of work.
+/// Fastest result for each kind of work, by its best cell.
 fn fastest(parts: &[Part<'_>], one_group: bool) -> Vec<Best> {
     let kinds = kinds(parts, one_group);
     let alone = kinds.len() == 1;
@@ -163,8 +179,7 @@ fn fastest(parts: &[Part<'_>], one_group: bool) -> Vec<Best> {
     found.collect()
 }
 
-/// The lowest price of each result, whatever tool reaches it; what is rated is not held against what
-/// was measured.
+/// Cheapest result by its lowest price with any tool; ratings are not compared with measured values.
 fn cheapest(
     need: &str,
     parts: &[Part<'_>],
@@ -182,19 +197,18 @@ fn cheapest(
     let kinds: BTreeSet<(bool, String, String)> = costs.iter().map(kind).collect();
     let alone = kinds.iter().filter(|(rated, ..)| !rated).count() == 1;
     let found = kinds.into_iter().filter_map(|(rated, group, series)| {
-        let mut lowest: Vec<(&Part<'_>, f64, &Cost)> = parts
-            .iter()
-            .filter_map(|part| {
-                let of_part = costs.iter().filter(|cost| cost.name == part.name);
-                let priced = of_part
-                    .filter(|cost| kind(cost) == (rated, group.clone(), series.clone()))
-                    .filter_map(|cost| Some((part, price(cost)?, cost)));
-                priced.min_by(|a, b| a.1.total_cmp(&b.1))
-            })
-            .collect();
+        let mut lowest: Vec<(&str, f64, &Cost)> = Vec::new();
+        for cost in costs.iter().filter(|of| kind(of) == (rated, group.clone(), series.clone())) {
+            let Some(price) = price(cost) else { continue };
+            match lowest.iter_mut().find(|(name, ..)| *name == cost.name) {
+                Some(known) if price < known.1 => *known = (&cost.name, price, cost),
+                Some(_) => {}
+                None => lowest.push((&cost.name, price, cost)),
+            }
+        }
         lowest.sort_by(|a, b| a.1.total_cmp(&b.1));
         let [(first, least, cost), (next, other, _), ..] = lowest.as_slice() else { return None };
-        let (by, next) = (times(other / least), &next.name);
+        let by = times(other / least);
         let with = match (rated || by_series, lang) {
             (true, _) => String::new(),
             (false, Lang::En) => format!(", with {}", cost.of),
@@ -213,7 +227,7 @@ fn cheapest(
             (false, _) if alone => need.to_owned(),
             (false, _) => need_of(need, (&group, &series), lang),
         };
-        Some(Best { need, name: first.name.clone(), why, clear: other / least > WORTH })
+        Some(Best { need, name: (*first).to_owned(), why, clear: other / least > WORTH })
     });
     found.collect()
 }

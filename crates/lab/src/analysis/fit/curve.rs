@@ -1,15 +1,15 @@
-//! The two curves, and the least squares of each.
+//! The two curve models and their least-squares fits.
 
 use super::simplex;
 
-/// Places at which a bend is tried before the best is looked for between two of them.
+/// Positions of the bend in the coarse search that precedes the golden-section search.
 const BENDS: u32 = 96;
 
-/// What is fitted: at each N the mean logarithm of the rates, and how many runs that comes from.
-/// The scatter of runs around their mean is the same for every curve.
+/// Data of a fit: mean logarithm of the rates and number of runs at each N. The scatter of runs around their
+/// mean does not depend on the curve.
 pub(super) struct Points {
     at: Vec<Point>,
-    /// Sum of squares of runs around the mean at their N.
+    /// Sum of squared deviations of runs from the mean at their N.
     within: f64,
 }
 
@@ -17,11 +17,11 @@ struct Point {
     x: f64,
     mean: f64,
     runs: f64,
-    /// The runs themselves, logarithms.
+    /// Logarithms of the rates of single runs.
     logs: Vec<f64>,
 }
 
-/// One of both.
+/// Parameters of a curve of either model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Curve {
     pub gamma: f64,
@@ -31,7 +31,7 @@ pub(super) struct Curve {
 }
 
 impl Points {
-    /// N and logarithms of rates; N in rising order, at each at least one run.
+    /// Takes N (ascending) with the logarithms of the rates there, at least one each.
     pub(super) fn new(runs: &[(f64, Vec<f64>)]) -> Points {
         let point = |(x, logs): &(f64, Vec<f64>)| {
             let runs = logs.len() as f64;
@@ -44,17 +44,17 @@ impl Points {
         Points { at, within }
     }
 
-    /// Runs.
+    /// Number of runs.
     pub(super) fn count(&self) -> f64 {
         self.at.iter().map(|of| of.runs).sum()
     }
 
-    /// The largest N.
+    /// Largest N.
     pub(super) fn x_max(&self) -> f64 {
         self.at.last().map_or(1.0, |of| of.x)
     }
 
-    /// What is left between runs and curve, logarithms.
+    /// Residuals of the runs, as logarithms.
     pub(super) fn left<'a>(&'a self, curve: &'a Curve) -> impl Iterator<Item = f64> + 'a {
         self.at.iter().flat_map(|of| {
             let on_curve = curve.rate(of.x).ln();
@@ -62,16 +62,16 @@ impl Points {
         })
     }
 
-    /// The sum of their squares.
+    /// Sum of squared residuals.
     pub(super) fn squares(&self, curve: &Curve) -> f64 {
         self.left(curve).map(|left| left * left).sum()
     }
 
-    /// The best factor of a curve that is known but for that (its logarithm), and the sum of squares
-    /// with it. Goes in: the logarithm of the curve at each point.
+    /// Best scale factor (as a logarithm) of a curve of known shape, and the sum of squares with it. `shape`
+    /// gives the logarithm of the unscaled curve at a point.
     fn scaled(&self, shape: impl Fn(&Point) -> f64) -> (f64, f64) {
-        // Weighted mean and squares in one pass (Welford 1962): differences of large sums would leave
-        // nothing where the curve fits well.
+        // Weighted mean and squares in one pass (Welford 1962): a difference of large sums would cancel where
+        // the fit is good.
         let (mut weight, mut mean, mut squares) = (0.0, 0.0, 0.0);
         for of in &self.at {
             let left = of.mean - shape(of);
@@ -100,7 +100,7 @@ impl Curve {
         }
     }
 
-    /// N*, from where on there is no more.
+    /// N*, from which the rate no longer rises.
     pub(super) fn peak_x(&self) -> Option<f64> {
         let peak = match self.cap {
             Some(cap) => cap / self.gamma,
@@ -111,17 +111,16 @@ impl Curve {
     }
 }
 
-/// How many times less than γN there is.
+/// Factor by which the rate is below γN.
 fn loss(alpha: f64, beta: f64, x: f64) -> f64 {
     1.0 + alpha * (x - 1.0) + beta * x * (x - 1.0)
 }
 
-/// Least squares of the universal scalability law, with α and β not below 0. Near `start` where that
-/// is known.
+/// Least-squares fit of the universal scalability law with α, β ≥ 0, starting near `start` if given.
 pub(super) fn fit_usl(points: &Points, start: Option<&Curve>) -> Curve {
     let x_max = points.x_max();
-    // In numbers that are about 1 where they matter at the end of the sweep; as squares they cannot
-    // fall below 0, and 0 is reached.
+    // Parameters are scaled to be about 1 at the end of the sweep; as squares they cannot become negative and
+    // can reach 0.
     let alpha = |u: f64| u * u / x_max;
     let beta = |v: f64| v * v / (x_max * x_max);
     let squares =
@@ -142,13 +141,13 @@ pub(super) fn fit_usl(points: &Points, start: Option<&Curve>) -> Curve {
     Curve::usl(log.exp(), alpha, beta)
 }
 
-/// What the search for the least squares cannot tell from 0.
+/// Rounds values to 0 that the search cannot distinguish from it.
 fn tiny_is_none(value: f64) -> f64 {
     if value < 1e-14 { 0.0 } else { value }
 }
 
-/// Least squares of a hard cap. `None` where the bend is not between the first N and the last but
-/// one: behind it there have to be two points that say the same.
+/// Least-squares fit of a hard cap. `None` unless the bend lies between the first N and the last but one: at
+/// least two points must confirm the plateau.
 pub(super) fn fit_cap(points: &Points) -> Option<Curve> {
     let first = points.at.first()?.x.ln();
     let last = points.at.iter().rev().nth(1)?.x.ln();
@@ -163,7 +162,7 @@ pub(super) fn fit_cap(points: &Points) -> Option<Curve> {
     (usable(curve.gamma) && curve.cap.is_some_and(usable)).then_some(curve)
 }
 
-/// Where a function of one number is least between two, by the golden section (Kiefer 1953).
+/// Minimum of a function in an interval by golden-section search (Kiefer 1953).
 fn golden(of: &impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     let share = (5.0_f64.sqrt() - 1.0) / 2.0;
     for _ in 0..40 {

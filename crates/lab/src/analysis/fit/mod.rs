@@ -1,5 +1,4 @@
-//! Curves through a sweep: what they say about why more brings less and less, and what they predict
-//! beyond its end.
+//! Scalability models fitted to a sweep: they explain diminishing returns and extrapolate beyond its end.
 
 mod curve;
 mod simplex;
@@ -9,62 +8,61 @@ use super::Interval;
 use super::bootstrap::percentiles;
 use std::collections::BTreeMap;
 
-/// Fewer different N do not tell one curve from another.
+/// Fewer distinct N cannot tell the models apart.
 const DIFFERENT_MIN: usize = 4;
-/// Resamples for the intervals.
+/// Number of bootstrap resamples.
 const RESAMPLES: usize = 200;
-/// With so many runs at each N their own scatter is resampled, else that around the curve.
+/// From this number of runs at each N the runs are resampled, else the residuals of the curve.
 const RUNS_MIN: usize = 3;
-/// Relative errors below this are those of arithmetic.
+/// Relative errors below this are rounding.
 const EXACT: f64 = 1e-6;
 
-/// A kind of curve.
+/// A scalability model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
-    /// Universal scalability law, X(N) = γN / (1 + α(N−1) + βN(N−1)) (Gunther 1993; Guerrilla
-    /// Capacity Planning, 2007): what is done one after another, and what all have to agree on.
+    /// Universal scalability law, X(N) = γN / (1 + α(N−1) + βN(N−1)) (Gunther 1993; Guerrilla Capacity
+    /// Planning, 2007): α is contention, β coherency.
     #[default]
     Usl,
-    /// X(N) = min(γN, C): each adds the same, until something is full.
+    /// X(N) = min(γN, C): linear up to a capacity.
     Cap,
 }
 
-/// A curve through a sweep, with what it predicts.
+/// Fit of a model to a sweep, with predictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Fit {
-    /// Which curve.
+    /// The model.
     pub model: Model,
-    /// γ: the rate that one brings.
+    /// γ: rate at N = 1.
     pub gamma: Interval,
-    /// α: the share that is done one after another; 0 for a cap.
+    /// α: serial share (contention); 0 for a cap.
     pub alpha: Interval,
-    /// β: what each pair costs; 0 for a cap.
+    /// β: cost per pair (coherency); 0 for a cap.
     pub beta: Interval,
-    /// C: the highest rate, for a cap.
+    /// C: capacity, for a cap.
     pub cap: Option<Interval>,
-    /// N*: from where on the rate falls, or rises no more. `None` where it always rises.
+    /// N*, from which the rate falls or no longer rises. `None` if it always rises.
     pub peak_x: Option<Interval>,
-    /// The rate there.
+    /// Rate at N*.
     pub peak_rate: Option<f64>,
-    /// Twice the largest N that was measured.
+    /// Twice the largest measured N.
     pub twice_x: f64,
-    /// The rate that the curve predicts there.
+    /// Predicted rate at `twice_x`.
     pub at_twice: Interval,
-    /// Relative error of the curve at the points, root mean square.
+    /// Root-mean-square relative error at the points.
     pub error: f64,
-    /// Akaike's criterion, corrected for few points, of the universal scalability law: the lower the
-    /// better.
+    /// Corrected Akaike information criterion (AICc) of the universal scalability law; lower is better.
     pub aicc_usl: f64,
-    /// The same of the cap; `None` where no two points at the end say the same.
+    /// AICc of the cap; `None` if no two points at the end confirm a plateau.
     pub aicc_cap: Option<f64>,
-    /// What a run does, in the unit in which rates count it, where the metric is a time: that is
-    /// work ÷ rate. `None` where the metric is a rate.
+    /// Work of a run in the unit that rates count, so that time = work ÷ rate. `None` if the metric is a
+    /// rate.
     pub work: Option<f64>,
 }
 
 impl Fit {
-    /// The rate at N.
+    /// Rate at N.
     pub fn rate(&self, x: f64) -> f64 {
         match self.model {
             Model::Usl => Curve::usl(self.gamma.mid, self.alpha.mid, self.beta.mid).rate(x),
@@ -74,25 +72,23 @@ impl Fit {
         }
     }
 
-    /// The metric at N: a time where runs do a known work, else the rate.
+    /// Metric at N: a time if the work of a run is known, else the rate.
     pub fn value(&self, x: f64) -> f64 {
         self.work.map_or(self.rate(x), |work| work / self.rate(x))
     }
 }
 
-/// The curve that fits best, by least squares of logarithms. Goes in: N (1 or more) and rate (above
-/// 0) of each run, in any order. `None` with fewer than 4 different N; what cannot be used is left
-/// out.
+/// Fits the better model by least squares of logarithms. Takes N (≥ 1) and rate (> 0) of each run, in any
+/// order; other values are ignored. `None` with fewer than 4 distinct N.
 ///
-/// Of the two curves that with the lower AICc is taken (Hurvich & Tsai 1989). Intervals (95 %) come
-/// from a bootstrap: of the runs at each N where there are three, else of what is left between points
-/// and curve.
+/// The model with the lower AICc is chosen (Hurvich & Tsai 1989). The 95 % intervals come from a bootstrap:
+/// of the runs if there are at least three at each N, else of the residuals.
 pub fn fit(points: &[(f64, f64)], seed: u64) -> Option<Fit> {
     let mut runs: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for (x, rate) in points {
         let usable = x.is_finite() && *x >= 1.0 && rate.is_finite() && *rate > 0.0;
         if usable {
-            // Of positive numbers the bits have the order of the numbers.
+            // Positive floats sort like their bits.
             runs.entry(x.to_bits()).or_default().push(rate.ln());
         }
     }
@@ -118,7 +114,7 @@ pub fn fit(points: &[(f64, f64)], seed: u64) -> Option<Fit> {
         let (low, high) = percentiles(found).unwrap_or((mid, mid));
         Some(Interval { low: low.min(mid), mid, high: high.max(mid) })
     };
-    // Where one resample of twenty has no peak, nobody knows where it is.
+    // If more than 5 % of the resamples have no peak, its position is unknown.
     let peaks = others.iter().filter(|curve| curve.peak_x().is_some()).count();
     let has_peak = 20 * peaks >= 19 * others.len();
     let peak_x = range(&|curve| curve.peak_x()).filter(|_| has_peak);
@@ -141,8 +137,7 @@ pub fn fit(points: &[(f64, f64)], seed: u64) -> Option<Fit> {
     Some(fit)
 }
 
-/// Akaike's criterion with the correction for few points. Where there are too few for that, it is as
-/// large as it can be.
+/// Corrected Akaike information criterion; infinite with too few points for the correction.
 fn aicc(points: &Points, curve: &Curve) -> f64 {
     let count = points.count();
     // The deviation is a parameter as well.
@@ -152,12 +147,12 @@ fn aicc(points: &Points, curve: &Curve) -> f64 {
     count * variance.ln() + 2.0 * free + correction
 }
 
-/// The same kind of curve through resamples.
+/// Fits of the same model to resamples.
 fn resampled(runs: &[(f64, Vec<f64>)], points: &Points, best: &Curve, seed: u64) -> Vec<Curve> {
     let mut random = fastrand::Rng::with_seed(seed);
     let all: Vec<f64> = points.left(best).collect();
     let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
-    // As many parameters as there are took that much of the scatter away.
+    // Scale the residuals up by the degrees of freedom that the fit used.
     let free = if best.cap.is_some() { 2.0 } else { 3.0 };
     let grown = (all.len() as f64 / (all.len() as f64 - free).max(1.0)).sqrt();
     let by_runs = runs.iter().all(|(_, logs)| logs.len() >= RUNS_MIN);

@@ -1,17 +1,17 @@
-//! The least of a function of two numbers, without derivatives: the simplex method of Nelder & Mead
-//! (1965), begun anew from where it ended, so that a simplex that has become flat does no harm.
+//! Minimises a function of two variables without derivatives: the simplex method of Nelder & Mead (1965),
+//! restarted once where it ended, because a simplex may collapse.
 
-/// Steps at most; some tens are usual.
+/// Most iterations; some tens are usual.
 const STEPS_MAX: usize = 400;
-/// It has ended where its corners are as near as this to each other, and the function differs by no
-/// more than that, relative, or by no more than the second, absolute.
+/// Converged when the corners are this close and the function values differ by no more than this relatively,
+/// or by no more than the second constant absolutely.
 const NEAR: f64 = 1e-6;
 const SAME: [f64; 2] = [1e-12, 1e-18];
 
 type Corner = ([f64; 2], f64);
 
-/// Where `of` is least, near `from`; the first simplex is as large as `size`. What is no number counts
-/// as infinitely high.
+/// Position of the minimum of `of` near `from`; `size` is the edge of the first simplex. NaN counts as
+/// infinite.
 pub(super) fn least(of: impl Fn([f64; 2]) -> f64, from: [f64; 2], size: f64) -> [f64; 2] {
     let once = descend(&of, from, size);
     descend(&of, once, size / 4.0)
@@ -38,7 +38,7 @@ fn descend(of: &impl Fn([f64; 2]) -> f64, [u, v]: [f64; 2], size: f64) -> [f64; 
         } else if reflected.1 < second.1 {
             Some(reflected)
         } else {
-            // Inside on the better of the two sides.
+            // Contract on the better side.
             let nearer = if reflected.1 < worst.1 { 1.5 } else { 0.5 };
             let inner = corner(between(worst.0, middle, nearer));
             (inner.1 < worst.1.min(reflected.1)).then_some(inner)
@@ -54,7 +54,7 @@ fn descend(of: &impl Fn([f64; 2]) -> f64, [u, v]: [f64; 2], size: f64) -> [f64; 
     simplex.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map_or([u, v], |best| best.0)
 }
 
-/// From `a` towards `b`: 0 is `a`, 1 is `b`, 2 as far beyond.
+/// Linear interpolation: `part` 0 is `a`, 1 is `b`, 2 as far beyond `b`.
 fn between(a: [f64; 2], b: [f64; 2], part: f64) -> [f64; 2] {
     let [u, v] = a;
     [u + part * (b[0] - u), v + part * (b[1] - v)]

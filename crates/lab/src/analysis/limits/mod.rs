@@ -1,27 +1,26 @@
-//! What limited a cell, from what its runs say of the machine, and how that changes along a sweep.
+//! Limiting resource of a cell, by the rules of a transfer's verdict, and how it changes along a sweep.
 
-mod rules;
+mod words;
 
-pub(super) use self::rules::{Signals, judge};
-
-use super::{Lang, say};
+use super::Lang;
+use super::say::{self, Join, listed};
 use crate::results::Run;
-use hakobu_transfer::verdict::{Level, Resource};
+use hakobu_explain::verdict::{self, Evidence, Facts, Level, OwnVerdict, Resource};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What limited a cell, by what evidence, and how sure that is.
+/// Limiting resource of a cell with evidence and confidence.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Limiting {
-    /// What. Its name in JSON is that of a transfer's verdict: `cpu`, `disk-iops`, `latency`.
+    /// Named in JSON as in a transfer's verdict: `cpu`, `disk-iops`, `latency`.
     #[serde(serialize_with = "resource_name")]
     pub resource: Resource,
-    /// How sure: `not-determined`, `consistent`, `at-limit`, `proven`.
+    /// Confidence: `not-determined`, `consistent`, `at-limit`, `proven`.
     #[serde(serialize_with = "level_name")]
     pub level: Level,
-    /// The signals, a few words each.
+    /// Signals, a few words each.
     pub evidence: Vec<String>,
-    /// The program that was run said so itself, rather than the machine around it.
+    /// True if the measured program reported it itself; false if it follows from the machine's counters.
     pub own: bool,
 }
 
@@ -36,120 +35,126 @@ impl Default for Limiting {
     }
 }
 
+/// Judges facts and words the result in `lang`.
+pub(super) fn judge(facts: &Facts, lang: Lang) -> Limiting {
+    let found = verdict::judge(facts);
+    let own = facts
+        .own_verdict
+        .as_ref()
+        .is_some_and(|own_verdict| own_verdict.resource == found.resource);
+    let open: Vec<String> =
+        found.open.iter().map(|of| say::resource(*of, lang).to_owned()).collect();
+    let evidence = match open.is_empty() {
+        true => found.evidence.iter().map(|of| words::words(of, lang)).collect(),
+        false => {
+            let names = listed(&open, Join::Or, lang);
+            vec![lang.pick("it may be {}", "{} の可能性").replace("{}", &names)]
+        }
+    };
+    Limiting { resource: found.resource, level: found.level, evidence, own }
+}
+
 impl Limiting {
-    /// Whether something is named.
+    /// True if a resource is named.
     pub fn is_determined(&self) -> bool {
         self.level > Level::NotDetermined && self.resource != Resource::None
     }
+}
 
-    /// `Limited by the CPU (at the limit: 1.97 of 2 CPUs used).`
-    pub(super) fn sentence(&self, lang: Lang) -> String {
+impl Limiting {
+    /// Sentence about the limit of a setting, with its evidence.
+    pub(super) fn sentence(&self, name: &str, lang: Lang) -> String {
         let evidence = self.evidence.join(lang.pick(", ", "、"));
-        let (what, level) = (say::resource(self.resource, lang), say::level(self.level, lang));
-        match (self.is_determined(), evidence.is_empty(), lang) {
-            (false, true, Lang::En) => "What limits is not determined.".to_owned(),
-            (false, true, Lang::Ja) => "制限要因は判定できません。".to_owned(),
-            (false, false, Lang::En) => format!("What limits is not determined ({evidence})."),
-            (false, false, Lang::Ja) => format!("制限要因は判定できません（{evidence}）。"),
-            (true, true, Lang::En) => format!("Limited by {what} ({level})."),
-            (true, true, Lang::Ja) => {
-                format!("{}（{level}）。", say::beside(&say::beside("制限要因は", what), "です"))
-            }
-            (true, false, Lang::En) => format!("Limited by {what} ({level}: {evidence})."),
-            (true, false, Lang::Ja) => {
-                let what = say::beside(&say::beside("制限要因は", what), "です");
-                format!("{what}（{level}: {evidence}）。")
-            }
+        let said = match (self.is_determined(), lang) {
+            (true, Lang::En) => format!("{name} is limited by {}", by(self, "", lang)),
+            (true, Lang::Ja) => format!("{name} の制限要因: {}", by(self, "", lang)),
+            (false, Lang::En) => format!("What limits {name} is not determined"),
+            (false, Lang::Ja) => format!("{name} の制限要因は判定できません"),
+        };
+        match (evidence.is_empty(), lang) {
+            (true, Lang::En) => format!("{said}."),
+            (true, Lang::Ja) => format!("{said}。"),
+            (false, Lang::En) => format!("{said}: {evidence}."),
+            (false, Lang::Ja) => format!("{said}（{evidence}）。"),
         }
     }
 }
 
-/// Level as a transfer's JSON has it.
-const LEVELS: [(&str, Level); 4] = [
-    ("not-determined", Level::NotDetermined),
-    ("consistent", Level::Consistent),
-    ("at-limit", Level::AtLimit),
-    ("proven", Level::Proven),
-];
-
-const RESOURCES: [Resource; 13] = [
-    Resource::Cpu,
-    Resource::Thread,
-    Resource::DiskIops,
-    Resource::DiskBandwidth,
-    Resource::Network,
-    Resource::Server,
-    Resource::Lock,
-    Resource::Latency,
-    Resource::Source,
-    Resource::Target,
-    Resource::UserLimit,
-    Resource::Own,
-    Resource::None,
-];
+/// Part of a sentence: `the CPU from 8 jobs on (at the limit)`; `place` may be empty.
+pub(super) fn by(of: &Limiting, place: &str, lang: Lang) -> String {
+    if !of.is_determined() {
+        return match (place.is_empty(), lang) {
+            (true, _) => lang.pick("an unknown limit", "判定できず").to_owned(),
+            (false, Lang::En) => format!("an unknown limit {place}"),
+            (false, Lang::Ja) => say::beside(place, "判定できず"),
+        };
+    }
+    let (what, level) = (say::resource(of.resource, lang), say::level(of.level, lang));
+    match (place.is_empty(), lang) {
+        (true, Lang::En) => format!("{what} ({level})"),
+        (false, Lang::En) => format!("{what} {place} ({level})"),
+        (_, Lang::Ja) => format!("{}（{level}）", say::beside(place, what)),
+    }
+}
 
 fn resource_name<S: serde::Serializer>(of: &Resource, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(of.name())
 }
 
 fn level_name<S: serde::Serializer>(of: &Level, to: S) -> Result<S::Ok, S::Error> {
-    let name = LEVELS.iter().find(|(_, level)| level == of).map_or("", |(name, _)| name);
-    to.serialize_str(name)
+    to.serialize_str(of.name())
 }
 
-/// What the runs' own verdicts say together: what more than half of them name, as sure as the least
-/// sure of those. `None` where they name nothing, or different things.
-pub(super) fn own_verdict(runs: &[&Run], lang: Lang) -> Option<Limiting> {
+/// Combines the verdicts of the runs: the resource that more than half of them name, with their lowest
+/// confidence. `None` without a majority.
+pub(super) fn own_verdict(runs: &[&Run]) -> Option<OwnVerdict> {
     let read = |value: &Value| -> Option<(Resource, Level)> {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
-        let resource = RESOURCES.into_iter().find(|of| Some(of.name()) == text("resource"))?;
-        let (_, level) = LEVELS.into_iter().find(|(name, _)| Some(*name) == text("level"))?;
+        let resource = Resource::ALL.into_iter().find(|of| Some(of.name()) == text("resource"))?;
+        let level = Level::ALL.into_iter().find(|of| Some(of.name()) == text("level"))?;
         (resource != Resource::None && level > Level::NotDetermined).then_some((resource, level))
     };
     let verdicts: Vec<&Value> = runs.iter().filter_map(|run| run.verdict.as_ref()).collect();
     let named: Vec<(Resource, Level)> = verdicts.iter().filter_map(|value| read(value)).collect();
     let votes = |of: Resource| named.iter().filter(|(resource, _)| *resource == of).count();
-    let resource = RESOURCES.into_iter().find(|of| 2 * votes(*of) > verdicts.len())?;
+    let resource = Resource::ALL.into_iter().find(|of| 2 * votes(*of) > verdicts.len())?;
     let levels = named.iter().filter(|(of, _)| *of == resource).map(|(_, level)| *level);
-    let level = levels.min()?;
-    let (votes, all) = (votes(resource), verdicts.len());
-    let said = match lang {
-        Lang::En => format!("its own verdict in {votes} of {all} runs"),
-        Lang::Ja => format!("{all} 回のうち {votes} 回で自身がそう判定"),
-    };
-    let mut evidence = vec![said];
+    let (value, limit) = (votes(resource) as f64, verdicts.len() as f64);
+    let mut evidence = vec![Evidence { signal: "told_runs", of: String::new(), value, limit }];
     let of_this = |value: &&&Value| read(value).is_some_and(|(of, _)| of == resource);
-    evidence.extend(verdicts.iter().find(of_this).and_then(|value| signals_of(value)));
-    Some(Limiting { resource, level, evidence, own: true })
+    evidence.extend(verdicts.iter().find(of_this).into_iter().flat_map(|value| signals_of(value)));
+    Some(OwnVerdict { resource, level: levels.min()?, evidence })
 }
 
-/// The first signals of a transfer's verdict: `cpu_used_cores 1.98`.
-fn signals_of(verdict: &Value) -> Option<String> {
-    let evidence = verdict.get("evidence")?.as_array()?;
-    let words = evidence.iter().take(2).filter_map(|signal| {
+/// First signals of a transfer's verdict: `cpu used cores`.
+fn signals_of(verdict: &Value) -> Vec<Evidence> {
+    let evidence = verdict.get("evidence").and_then(Value::as_array);
+    let signals = evidence.into_iter().flatten().take(2).filter_map(|signal| {
         let name = signal.get("signal")?.as_str()?.replace('_', " ");
         let of = signal.get("of").and_then(Value::as_str).map(|of| format!(" of {of}"));
-        let value = signal.get("value")?.as_f64()?;
-        Some(format!("{name}{} {}", of.unwrap_or_default(), say::number(value)))
+        let of = format!("{name}{}", of.unwrap_or_default());
+        let limit = signal.get("limit").and_then(Value::as_f64).unwrap_or_default();
+        Some(Evidence { signal: "told_signal", of, value: signal.get("value")?.as_f64()?, limit })
     });
-    let words: Vec<String> = words.collect();
-    (!words.is_empty()).then(|| words.join(", "))
+    signals.collect()
 }
 
-/// A part of a sweep in which the same limits.
+/// Part of a sweep with the same limiting resource.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Stretch {
-    /// Where it begins.
+    /// First x.
     pub from_x: f64,
-    /// Where it ends; the same where it is one point.
+    /// Last x; equal to `from_x` for a single point.
     pub to_x: f64,
-    /// What limits there, as sure as at its least sure point, with the evidence of its last.
+    /// Limiting resource, with the lowest confidence in the stretch and the evidence of its last point.
     pub limiting: Limiting,
-    /// `up to 8 jobs latency`.
+    /// `up to 8 jobs`.
+    pub place: String,
+    /// `latency up to 8 jobs`.
     pub sentence: String,
 }
 
-/// Stretches of a sweep. Goes in: x and what limits there, in the order of x, and what x counts.
+/// Splits a sweep into stretches. Takes x and its limit in ascending order of x, and the name of x.
 pub(super) fn stretches(points: &[(f64, &Limiting)], x_name: &str, lang: Lang) -> Vec<Stretch> {
     let mut found: Vec<Stretch> = Vec::new();
     for (x, limiting) in points {
@@ -161,21 +166,27 @@ pub(super) fn stretches(points: &[(f64, &Limiting)], x_name: &str, lang: Lang) -
                 last.limiting = Limiting { level, ..here };
             }
             _ => {
-                let (from_x, to_x, sentence) = (*x, *x, String::new());
-                found.push(Stretch { from_x, to_x, limiting: here, sentence });
+                let (from_x, to_x) = (*x, *x);
+                found.push(Stretch { from_x, to_x, limiting: here, ..Stretch::default() });
             }
         }
     }
     let ends = points.first().zip(points.last()).map(|((first, _), (last, _))| (*first, *last));
     for stretch in &mut found {
         let (first, last) = ends.unwrap_or_default();
-        stretch.sentence = stretch.words((first, last), x_name, lang);
+        stretch.place = stretch.place((first, last), x_name, lang);
+        let what = match stretch.limiting.is_determined() {
+            true => say::resource(stretch.limiting.resource, lang),
+            false => lang.pick("not determined", "判定できず"),
+        };
+        let place = &stretch.place;
+        stretch.sentence = lang.pick(format!("{what} {place}"), say::beside(place, what));
     }
     found
 }
 
 impl Stretch {
-    fn words(&self, (first, last): (f64, f64), x_name: &str, lang: Lang) -> String {
+    fn place(&self, (first, last): (f64, f64), x_name: &str, lang: Lang) -> String {
         let of = |x| say::of_x(x, x_name, lang);
         let (at_first, at_last) = (self.from_x <= first, self.to_x >= last);
         let is_point = self.from_x >= self.to_x;
@@ -183,7 +194,7 @@ impl Stretch {
             Lang::En => en.replace("{}", x),
             Lang::Ja => say::beside(x, ja),
         };
-        let place = match (at_first, at_last) {
+        match (at_first, at_last) {
             _ if first >= last => place("with {}", &of(first), "では"),
             (true, false) if !is_point => place("up to {}", &of(self.to_x), "までは"),
             (false, true) => place("from {} on", &of(self.from_x), "からは"),
@@ -192,16 +203,11 @@ impl Stretch {
                 let range = say::of_range(self.from_x, self.to_x, x_name, lang);
                 place("from {}", &range, "では")
             }
-        };
-        let what = match self.limiting.is_determined() {
-            true => say::resource(self.limiting.resource, lang),
-            false => lang.pick("not determined", "判定できず"),
-        };
-        lang.pick(format!("{place} {what}"), say::beside(&place, what))
+        }
     }
 }
 
-/// What was measured of the machine: medians over the runs, by name.
+/// Median load values of the runs, by name.
 pub(super) fn loads(runs: &[&Run]) -> BTreeMap<String, f64> {
     let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (name, value) in runs.iter().flat_map(|run| &run.load) {

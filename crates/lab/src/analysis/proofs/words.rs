@@ -1,21 +1,14 @@
-//! What was changed, what came of it, and what follows, in words.
+//! Sentences about counter-experiments.
 
-use super::Says;
-use crate::analysis::say::{number, percent, span, things, times};
-use crate::analysis::view::View;
-use crate::analysis::{Interval, Lang, Proof};
-use crate::results::Cell;
+use crate::analysis::say::{number, span, things, times};
+use crate::analysis::{Interval, Lang};
+use hakobu_explain::verdict::Says;
 
-/// `rsync: with half the CPUs 0.51 times the speed (elasticity 0.97, 0.95 to 0.99)`.
-pub(super) fn measured(
-    view: &View<'_>,
-    cell: &Cell,
-    changed: &str,
-    factor: f64,
-    speed: f64,
-    of: Interval,
-) -> String {
-    let lang = view.lang;
+/// Smaller differences of speed are worded as no change, if the experiment found none.
+const NOTHING: f64 = 0.03;
+
+/// `half the CPUs gave 0.51 × the speed (elasticity 0.97, 0.95 to 0.99)`.
+pub(super) fn measured(changed: &str, factor: f64, speed: f64, of: Interval, lang: Lang) -> String {
     let measure = match changed {
         "source" | "sink" => lang.pick("share of the time", "時間に占める割合"),
         "endpoint" => lang.pick("share of the time saved", "減った時間の割合"),
@@ -26,27 +19,45 @@ pub(super) fn measured(
         interval.push_str(lang.pick(", ", "、"));
         interval.push_str(&span(&times(of.low), &times(of.high), lang));
     }
-    let (name, change, speed) = (view.name(cell), change(changed, factor, lang), times(speed));
+    let (change, speed) = (change(changed, factor, lang), times(speed));
     match lang {
-        Lang::En => format!("{name}: {change} {speed} times the speed ({interval})"),
-        Lang::Ja => format!("{name}: {change}速さは {speed} 倍（{interval}）"),
+        Lang::En => format!("{change} gave {speed} × the speed ({interval})"),
+        Lang::Ja => format!("{change}と速さは {speed} 倍（{interval}）"),
     }
 }
 
-/// `with half the CPUs`, `without the source`.
+/// Short form: `half the CPUs gave 0.51 ×`, `twice the IOPS changed nothing`.
+pub(super) fn short(
+    changed: &str,
+    factor: f64,
+    speed: f64,
+    says: Option<Says>,
+    lang: Lang,
+) -> String {
+    let change = change(changed, factor, lang);
+    let is_nothing = says == Some(Says::Loose) && (speed - 1.0).abs() < NOTHING;
+    match (is_nothing, lang) {
+        (true, Lang::En) => format!("{change} changed nothing"),
+        (true, Lang::Ja) => format!("{change}と変化なし"),
+        (false, Lang::En) => format!("{change} gave {} ×", times(speed)),
+        (false, Lang::Ja) => format!("{change}と {} 倍", times(speed)),
+    }
+}
+
+/// `half the CPUs`, `no cost for the source`; `CPU 数を半分にする`.
 fn change(changed: &str, factor: f64, lang: Lang) -> String {
     let noun = noun(changed, lang);
     let is = |wanted: f64| (factor - wanted).abs() < 1e-9;
     match (changed, lang) {
-        ("source" | "sink", Lang::En) => format!("without the {noun}"),
-        ("source" | "sink", Lang::Ja) => format!("{noun}をなくすと"),
-        ("endpoint", Lang::En) => format!("with another {noun}"),
-        ("endpoint", Lang::Ja) => format!("別の{noun}では"),
-        (_, Lang::En) if is(0.5) => format!("with half the {noun}"),
-        (_, Lang::Ja) if is(0.5) => format!("{noun}を半分にすると"),
-        (_, Lang::En) if is(2.0) => format!("with twice the {noun}"),
-        (_, Lang::En) => format!("with {} times the {noun}", number(factor)),
-        (_, Lang::Ja) => format!("{noun}を {} 倍にすると", number(factor)),
+        ("source" | "sink", Lang::En) => format!("a {noun} without cost"),
+        ("source" | "sink", Lang::Ja) => format!("{noun}の処理をなくす"),
+        ("endpoint", Lang::En) => format!("another {noun}"),
+        ("endpoint", Lang::Ja) => format!("別の{noun}にする"),
+        (_, Lang::En) if is(0.5) => format!("half the {noun}"),
+        (_, Lang::Ja) if is(0.5) => format!("{noun}を半分にする"),
+        (_, Lang::En) if is(2.0) => format!("twice the {noun}"),
+        (_, Lang::En) => format!("{} × the {noun}", number(factor)),
+        (_, Lang::Ja) => format!("{noun}を {} 倍にする", number(factor)),
     }
 }
 
@@ -63,48 +74,42 @@ fn noun(changed: &str, lang: Lang) -> &str {
     }
 }
 
-/// In front of `limits`.
+/// Subject of the verb `limits`.
 fn subject(changed: &str, lang: Lang) -> String {
     match (changed, lang) {
         ("cpus", Lang::En) => "the CPU".to_owned(),
-        ("iops", Lang::En) => "the number of operations (IOPS)".to_owned(),
+        ("iops", Lang::En) => "the number of IOPS".to_owned(),
         ("cpus", Lang::Ja) => "CPU ".to_owned(),
-        ("iops", Lang::Ja) => "操作数 (IOPS) ".to_owned(),
+        ("iops", Lang::Ja) => "IOPS ".to_owned(),
         (other, Lang::En) => format!("the {}", noun(other, lang)),
         (other, Lang::Ja) => noun(other, lang).to_owned(),
     }
 }
 
-/// What follows from it.
-pub(super) fn follows(says: Says, changed: &str, pairs: usize, lang: Lang) -> String {
+/// `the CPU limits`.
+pub(super) fn limits(changed: &str, lang: Lang) -> String {
+    let of = subject(changed, lang);
+    lang.pick(format!("{of} limits"), format!("{of}が制限しています"))
+}
+
+/// Conclusion as a sentence.
+pub(super) fn follows(says: Option<Says>, changed: &str, pairs: usize, lang: Lang) -> String {
     let of = subject(changed, lang);
     match (says, lang) {
-        (Says::TooFew, Lang::En) => format!("{} are too few to tell", things(pairs, "pair")),
-        (Says::TooFew, Lang::Ja) => format!("{pairs} 組では少なすぎて判断できません"),
-        (Says::Binds, Lang::En) => format!("{of} limits"),
-        (Says::Binds, Lang::Ja) => format!("{of}が制限しています"),
-        (Says::Loose, Lang::En) => format!("{of} does not limit"),
-        (Says::Loose, Lang::Ja) => format!("{of}は制限していません"),
-        (Says::Unclear, Lang::En) => format!("whether {of} limits is not clear"),
-        (Says::Unclear, Lang::Ja) => format!("{of}が制限しているかは分かりません"),
+        (None, Lang::En) => format!("{} are too few to tell", things(pairs, "pair")),
+        (None, Lang::Ja) => format!("{pairs} 組では少なすぎて判断できません"),
+        (Some(Says::Binds), _) => limits(changed, lang),
+        (Some(Says::Loose), Lang::En) => format!("{of} does not limit"),
+        (Some(Says::Loose), Lang::Ja) => format!("{of}は制限していません"),
+        (Some(Says::Unclear), Lang::En) => format!("not clear whether {of} limits"),
+        (Some(Says::Unclear), Lang::Ja) => format!("{of}が制限しているかは判断できません"),
     }
 }
 
-/// Both in one.
+/// Joins measurement and conclusion.
 pub(super) fn sentence(measured: &str, follows: &str, lang: Lang) -> String {
     match lang {
         Lang::En => format!("{measured}: {follows}."),
         Lang::Ja => format!("{measured}。{follows}。"),
-    }
-}
-
-/// As evidence: `97 % of a change of CPUs came through`.
-pub(super) fn through(of: &Proof, lang: Lang) -> String {
-    let (share, noun) = (percent(of.elasticity.mid), noun(&of.changed, lang));
-    match (of.changed.as_str(), lang) {
-        ("endpoint", Lang::En) => format!("another endpoint saves {share} of the time"),
-        ("endpoint", Lang::Ja) => format!("別のエンドポイントで時間が {share} 減少"),
-        (_, Lang::En) => format!("{share} of a change of {noun} came through"),
-        (_, Lang::Ja) => format!("{noun}の変化の {share} が速さに反映"),
     }
 }

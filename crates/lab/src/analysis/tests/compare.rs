@@ -1,10 +1,10 @@
-//! Machines side by side, and what they cost.
+//! Comparison of machines, and their costs.
 
 use super::{campaign, cell, near, normal, run};
 use crate::analysis::*;
 use crate::results::Results;
 
-/// A machine on which things take `times` as long.
+/// A machine on which all runs take `times` as long.
 fn machine(name: &str, times: f64) -> Results {
     let mut results = campaign();
     results.header.machine.name = name.to_owned();
@@ -44,7 +44,7 @@ fn cell_by_cell() {
 #[test]
 fn conclusions_that_change() {
     let mut other = machine("other", 1.0);
-    // There cp is the better one.
+    // On this machine cp is the better tool.
     for run in other.runs.iter_mut().filter(|run| run.cell == 0) {
         run.wall_s /= 3.0;
     }
@@ -63,13 +63,13 @@ fn cells_that_only_some_have() {
     assert_eq!(found.rows.len(), 3);
     assert_eq!((found.rows[2].sides[0], found.rows[2].group.as_str()), (None, "large"));
     assert!(found.rows[2].sides[1].is_some_and(|side| side.ratio.is_none()));
-    // Another metric is not held against this one.
+    // Results with another metric are not compared.
     let mut rates = machine("rates", 1.0);
     (rates.header.metric, rates.header.more_is_better) = ("iops".to_owned(), true);
     let found = compare(&[machine("a", 1.0), rates], &Prices::default(), Lang::En);
     assert!(found.rows.iter().all(|row| row.sides[1].is_none()));
     assert!(found.caveats[0].starts_with("rates: measures iops"), "{:?}", found.caveats);
-    // Other data is told.
+    // A different data set is reported.
     let mut data = machine("data", 1.0);
     data.header.data[0].files = 7;
     let found = compare(&[machine("a", 1.0), data], &Prices::default(), Lang::En);
@@ -93,12 +93,12 @@ fn equal_names_are_numbered() {
 fn what_things_cost() {
     let results = [machine("a", 1.0), machine("slow", 2.0)];
     let names = ["a".to_owned(), "slow".to_owned()];
-    // Twice as fast, three times as dear.
+    // Twice as fast at three times the price.
     let per_hour = [("a".to_owned(), 0.3), ("slow".to_owned(), 0.1)];
     let prices = Prices::new(&names, &per_hour, &[]).unwrap();
     let found = compare(&results, &prices, Lang::En);
     let cost = found.costs.iter().find(|of| of.name == "a" && of.of == "hakobu").unwrap();
-    // 2 s at 0.3 an hour, for 2,000 files of 8,192,000 bytes.
+    // 2 s at 0.3 per hour, for 2,000 files of 8,192,000 bytes.
     let price = 0.3 / 3600.0 * 2.0;
     assert!(near(cost.per_million_files.unwrap(), price / 0.002, 0.03), "{cost:?}");
     assert!(near(cost.per_gb.unwrap(), price / 0.008_192, 0.03), "{cost:?}");

@@ -1,4 +1,4 @@
-//! Fits: truths that are known, and published ones.
+//! Fits of synthetic and published curves.
 
 use super::{near, normal};
 use crate::analysis::*;
@@ -57,7 +57,7 @@ fn a_hard_cap_is_found_again() {
         assert!(near(found.peak_x.unwrap().mid, cap / 100.0, 2e-3), "{cap}: {found:?}");
         assert!(near(found.at_twice.mid, cap, 1e-3));
     }
-    // Flat from the first on: one is enough.
+    // Flat from the start: one job is enough.
     let found = fit(&runs(&|_| 500.0, 0.0, 1, 1), 1).unwrap();
     assert!(near(found.at_twice.mid, 500.0, 1e-6), "{found:?}");
     assert!(found.peak_x.is_some_and(|peak| peak.mid <= 1.001), "{found:?}");
@@ -80,7 +80,7 @@ fn intervals_of_fits_hold_the_truth() {
         ];
         held.iter_mut().zip(of).for_each(|(sum, one)| *sum += one);
     }
-    // Of five runs each a bootstrap sees a little too little: 85 % or more.
+    // With five runs each the bootstrap interval is slightly too narrow: 85 % coverage or more.
     assert!(held.iter().all(|count| *count >= 51), "{held:?} of 60");
 }
 
@@ -96,9 +96,9 @@ fn the_right_curve_is_chosen_in_noise() {
     assert!(chosen(&usl(100.0, 0.08, 0.0004), Model::Usl) >= 38);
 }
 
-/// SPEC SDM91 on a SPARCcenter 2000, the example of Gunther's book: load and throughput. Least squares
-/// of throughput itself gave α 0.0277, β 0.000104 and γ 90.0, with a peak at 96.5; those of logarithms
-/// weigh the first point more, where the machine does less than the law says.
+/// SPEC SDM91 on a SPARCcenter 2000, the example in Gunther's book: load and throughput. Least squares of
+/// throughput itself gave α 0.0277, β 0.000104 and γ 90.0, with a peak at 96.5; least squares of logarithms
+/// give more weight to the first point, which is below the law.
 #[test]
 fn published_loads_give_published_answers() {
     let loads = [
@@ -124,10 +124,10 @@ fn too_little_is_refused() {
     let often: Vec<(f64, f64)> =
         [1.0, 2.0, 4.0].into_iter().cycle().take(30).map(|x| (x, x)).collect();
     assert_eq!(fit(&often, 1), None);
-    // What is no rate does not count.
+    // Values that are no rates are ignored.
     let odd = [(1.0, 1.0), (2.0, 2.0), (4.0, 3.0), (8.0, 0.0), (0.0, 5.0), (16.0, f64::NAN)];
     assert_eq!(fit(&odd, 1), None);
-    // Four points and one run each are just enough.
+    // Four points with one run each are enough.
     let four = [(1.0, 1.0), (2.0, 1.9), (4.0, 3.6), (8.0, 6.5)];
     assert_eq!(fit(&four, 1).unwrap().twice_x, 16.0);
 }

@@ -1,11 +1,11 @@
-//! What limits: each resource by its signals, nothing by one alone.
+//! Limiting resources: each one by its signals, none by a single signal.
 
-use super::{campaign, cell, run};
-use crate::analysis::limits::{Signals, judge, stretches};
+use super::{Signals, campaign, cell, run};
+use crate::analysis::limits::{self, stretches};
 use crate::analysis::*;
-use hakobu_transfer::verdict::{Level, Resource};
+use hakobu_explain::verdict::{Level, Resource};
 
-/// Two CPUs and a machine that has little to do.
+/// An idle machine with two CPUs.
 fn quiet() -> Signals {
     Signals {
         cpus: 2.0,
@@ -20,6 +20,10 @@ fn quiet() -> Signals {
         net_bytes_per_s: Some(0.0),
         ..Signals::default()
     }
+}
+
+fn judge(signals: &Signals) -> Limiting {
+    limits::judge(&signals.facts(), Lang::En)
 }
 
 fn named(signals: Signals) -> (Resource, Level) {
@@ -39,15 +43,15 @@ fn cpus() {
     assert_eq!(named(full), (Resource::Cpu, Level::AtLimit));
     let nearly = Signals { used: 1.84, machine: Some(0.97), ..quiet() };
     assert_eq!(named(nearly), (Resource::Cpu, Level::Consistent));
-    // Its own CPU time alone is one signal; with a curve that is flat there are two.
+    // Its own CPU time is one signal; a flat curve is the second.
     let alone = Signals { used: 1.96, machine: None, ..quiet() };
     assert_eq!(named(alone), NOTHING);
     let flat = Signals { after: Some(0.1), ..alone };
     assert_eq!(named(flat), (Resource::Cpu, Level::AtLimit));
-    // A server beside it uses the other half.
+    // A server on the same machine uses the rest.
     let shared = Signals { used: 1.1, machine: Some(0.99), ..quiet() };
     assert_eq!(named(shared), (Resource::Cpu, Level::Consistent));
-    // Full CPUs, and yet more jobs bring much more: that is no limit.
+    // CPUs are full, yet more jobs are much faster: not the limit.
     assert_eq!(named(Signals { after: Some(0.9), ..full }), NOTHING);
 }
 
@@ -55,7 +59,7 @@ fn cpus() {
 fn one_thread() {
     let thread = Signals { used: 1.02, busiest: Some(0.97), machine: Some(0.52), ..quiet() };
     assert_eq!(named(thread), (Resource::Thread, Level::Consistent));
-    // Moved about by the scheduler: then only if more jobs bring nothing and the disk is quiet.
+    // A thread that the scheduler migrates: only if more jobs bring nothing and the disk is idle.
     let moved = Signals { busiest: Some(0.6), after: Some(0.05), ..thread };
     assert_eq!(named(moved), (Resource::Thread, Level::Consistent));
     assert_eq!(named(Signals { after: None, ..moved }), NOTHING);
@@ -64,7 +68,7 @@ fn one_thread() {
 
 #[test]
 fn disks() {
-    // A ceiling that was set, and CPUs that wait.
+    // A configured ceiling, and CPUs that wait for I/O.
     let capped = Signals {
         disk_iops: Some(2990.0),
         iops_limit: Some(3000.0),
@@ -73,7 +77,7 @@ fn disks() {
         ..quiet()
     };
     assert_eq!(named(capped), (Resource::DiskIops, Level::AtLimit));
-    // Reached, but nobody waits; or half of it.
+    // At the ceiling without I/O wait; or at half the ceiling.
     let idle = Signals { iowait: Some(0.0), disk_busy: Some(0.3), ..capped };
     assert_eq!(named(idle), NOTHING);
     let half = Signals { disk_iops: Some(1500.0), disk_busy: Some(0.5), ..capped };
@@ -87,18 +91,19 @@ fn disks() {
     assert_eq!(named(bandwidth), (Resource::DiskBandwidth, Level::AtLimit));
     let wire = Signals { disk_bytes_per_s: None, net_bytes_per_s: Some(124e6), ..bandwidth };
     assert_eq!(named(wire), (Resource::Network, Level::AtLimit));
-    // Unknown ceilings: always busy and waited for; what it is by the size of requests.
+    // Unknown ceilings: disk always busy with I/O wait; the size of requests decides between IOPS and
+    // bandwidth.
     let busy = Signals { disk_busy: Some(0.97), iowait: Some(0.3), ..quiet() };
     assert_eq!(named(busy), (Resource::DiskIops, Level::Consistent));
     let large = Signals { disk_bytes_per_s: Some(500.0 * 524_288.0), ..busy };
     assert_eq!(named(large), (Resource::DiskBandwidth, Level::Consistent));
     let middle = Signals { disk_bytes_per_s: Some(500.0 * 65_536.0), ..busy };
     assert_eq!(named(middle), NOTHING);
-    // Many disks are always busy and still take more.
+    // Busy time alone is no limit: many disks serve requests in parallel.
     assert_eq!(named(Signals { iowait: Some(0.0), ..busy }), NOTHING);
     let rising = Signals { after: Some(0.9), ..busy };
     assert_eq!(named(rising), (Resource::Latency, Level::Consistent));
-    // With full CPUs nobody waits for the disk.
+    // With full CPUs there is no I/O wait.
     let full = Signals { used: 1.98, machine: Some(0.99), ..busy };
     assert_eq!(named(full), (Resource::Cpu, Level::AtLimit));
 }
@@ -107,12 +112,12 @@ fn disks() {
 fn latency() {
     let waits = Signals { after: Some(0.95), ..quiet() };
     assert_eq!(named(waits), (Resource::Latency, Level::Consistent));
-    // At the end of a sweep what the last step brought counts.
+    // At the end of a sweep the gain of the last step counts.
     let last = Signals { after: None, before: Some(0.9), ..quiet() };
     assert_eq!(named(last), (Resource::Latency, Level::Consistent));
     assert_eq!(named(Signals { before: Some(0.6), ..last }), NOTHING);
     assert_eq!(named(Signals { after: Some(0.3), ..waits }), NOTHING);
-    // Jobs that work all the time do not wait.
+    // Jobs that are always running do not wait.
     assert_eq!(named(Signals { jobs: Some(1.0), used: 0.9, ..waits }), NOTHING);
     assert_eq!(named(Signals { jobs: None, ..waits }), NOTHING);
 }
@@ -121,10 +126,11 @@ fn latency() {
 fn nothing_is_known() {
     assert_eq!(named(Signals::default()), NOTHING);
     assert_eq!(named(quiet()), NOTHING);
-    let sentence = judge(&quiet()).sentence(Lang::En);
-    assert!(sentence.starts_with("What limits is not determined ("), "{sentence}");
-    assert_eq!(Limiting::default().sentence(Lang::En), "What limits is not determined.");
-    // Two that contradict each other.
+    let sentence = judge(&quiet()).sentence("cp", Lang::En);
+    assert!(sentence.starts_with("What limits cp is not determined: "), "{sentence}");
+    let nothing = Limiting::default().sentence("cp", Lang::En);
+    assert_eq!(nothing, "What limits cp is not determined.");
+    // Two contradicting signals.
     let both = Signals {
         used: 1.02,
         busiest: Some(0.97),
@@ -154,16 +160,16 @@ fn its_own_verdict_comes_first() {
     let found = analyse(&results).cells[0].limiting.clone();
     assert_eq!((found.resource, found.level, found.own), (Resource::Cpu, Level::Consistent, true));
     assert_eq!(
-        found.sentence(Lang::En),
-        "Limited by the CPU (consistent with that: its own verdict in 2 of 3 runs, cpu used cores 1.98)."
+        found.sentence("hakobu", Lang::En),
+        "hakobu is limited by the CPU (consistent): its own verdict in 2 of 3 runs, cpu used cores 1.98."
     );
     let text = serde_json::to_string(&found).unwrap();
     assert!(text.starts_with(r#"{"resource":"cpu","level":"consistent","#), "{text}");
-    // Where they do not agree, the machine is asked.
+    // Without agreement the machine's counters decide.
     results.runs[1].verdict = Some(verdict("latency", "consistent"));
     let found = analyse(&results).cells[0].limiting.clone();
     assert!(!found.own && !found.is_determined(), "{found:?}");
-    // What is no verdict is none.
+    // Malformed verdicts are ignored.
     for odd in [serde_json::json!(null), serde_json::json!({"resource": 7}), serde_json::json!([])]
     {
         results.runs.iter_mut().for_each(|run| run.verdict = Some(odd.clone()));
@@ -183,15 +189,15 @@ fn stretches_say_from_where_to_where() {
     assert_eq!(
         words(&points, "jobs"),
         [
-            "up to 2 jobs latency",
-            "with 4 jobs not determined",
-            "from 8 to 16 jobs the CPU",
-            "from 32 jobs on not determined"
+            "latency up to 2 jobs",
+            "not determined with 4 jobs",
+            "the CPU from 8 to 16 jobs",
+            "not determined from 32 jobs on"
         ]
     );
-    assert_eq!(words(&[(1.0, &latency), (2.0, &cpu)], "jobs")[0], "with 1 job latency");
-    assert_eq!(words(&points[3..5], "numjobs"), ["from numjobs 8 to 16 the CPU"]);
-    assert_eq!(words(&points[..1], "jobs"), ["with 1 job latency"]);
+    assert_eq!(words(&[(1.0, &latency), (2.0, &cpu)], "jobs")[0], "latency with 1 job");
+    assert_eq!(words(&points[3..5], "numjobs"), ["the CPU from numjobs 8 to 16"]);
+    assert_eq!(words(&points[..1], "jobs"), ["latency with 1 job"]);
     assert!(stretches(&[], "jobs", Lang::En).is_empty());
     let strong = Limiting { level: Level::AtLimit, ..cpu.clone() };
     let found = stretches(&[(1.0, &strong), (2.0, &cpu)], "jobs", Lang::En);

@@ -1,7 +1,8 @@
-//! Analysis against numbers that are known: published ones, and machines whose truth was made up.
+//! Tests of the analysis with published numbers and simulated machines.
 
 mod compare;
 mod fits;
+mod gains;
 mod knees;
 mod languages;
 mod limits;
@@ -13,6 +14,9 @@ mod whole;
 mod words;
 
 use crate::results::{Cell, DataSet, End, Header, Machine, Results, Run, SCHEMA};
+use hakobu_explain::verdict::{
+    About, BusiestCpu, Ceiling, Direction, DiskFacts, Facts, NetworkFacts, Point,
+};
 
 /// An empty campaign on a machine with two CPUs.
 fn campaign() -> Results {
@@ -34,7 +38,7 @@ fn campaign() -> Results {
     Results { header, end: Some(end), ..Results::default() }
 }
 
-/// Adds a cell and gives its number.
+/// Adds a cell and returns its id.
 fn cell(to: &mut Results, group: &str, series: &str, x: Option<f64>) -> u32 {
     let id = to.header.cells.len() as u32;
     let mut cell = Cell {
@@ -58,7 +62,7 @@ fn run(to: &mut Results, cell: u32, (wall_s, user_s, sys_s): (f64, f64, f64)) {
     to.runs.push(Run { cell, block, ok: true, wall_s, user_s, sys_s, ..Run::default() });
 }
 
-/// Adds a run with a metric of its own.
+/// Adds a run with another metric.
 fn run_with(to: &mut Results, cell: u32, metric: &str, value: f64) {
     run(to, cell, (10.0, 1.0, 1.0));
     if let Some(last) = to.runs.last_mut() {
@@ -66,11 +70,81 @@ fn run_with(to: &mut Results, cell: u32, metric: &str, value: f64) {
     }
 }
 
-/// Nearly normal, with a deviation of 1: the sum of twelve.
+/// Approximately normal with a deviation of 1: the sum of twelve uniform numbers.
 fn normal(random: &mut fastrand::Rng) -> f64 {
     (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
 }
 
 fn near(a: f64, b: f64, relative: f64) -> bool {
     (a - b).abs() <= relative * b.abs()
+}
+
+/// Load values of a cell. Shares are 0 to 1.
+#[derive(Clone, Copy, Debug, Default)]
+struct Signals {
+    cpus: f64,
+    used: f64,
+    jobs: Option<f64>,
+    machine: Option<f64>,
+    busiest: Option<f64>,
+    iowait: Option<f64>,
+    disk_busy: Option<f64>,
+    disk_iops: Option<f64>,
+    disk_bytes_per_s: Option<f64>,
+    net_bytes_per_s: Option<f64>,
+    iops_limit: Option<f64>,
+    bandwidth_limit: Option<f64>,
+    /// Gain of rate per gain of jobs, from half as many jobs to this number.
+    before: Option<f64>,
+    /// The same from this number to twice as many.
+    after: Option<f64>,
+}
+
+impl Signals {
+    fn facts(&self) -> Facts {
+        let ceiling = |operations, limit: Option<f64>, reached: Option<f64>| {
+            Some(Ceiling {
+                operations,
+                direction: Direction::Both,
+                limit: limit?,
+                reached: reached?,
+                from: "",
+            })
+        };
+        let ceilings = [
+            ceiling(true, self.iops_limit, self.disk_iops),
+            ceiling(false, self.bandwidth_limit, self.disk_bytes_per_s),
+        ];
+        let disk = DiskFacts {
+            busy: self.disk_busy.unwrap_or(0.0),
+            read_iops: self.disk_iops.unwrap_or(0.0),
+            read_bytes_per_s: self.disk_bytes_per_s.unwrap_or(0.0),
+            ceilings: ceilings.into_iter().flatten().collect(),
+            ..DiskFacts::default()
+        };
+        let jobs = self.jobs.unwrap_or(1.0);
+        let step = |gain: Option<f64>, jobs: f64, sign: f64| {
+            gain.map(|gain| Point { jobs, rate: (sign * gain).exp2() })
+        };
+        let now = Some(Point { jobs, rate: 1.0 });
+        let curve = [step(self.before, jobs / 2.0, -1.0), now, step(self.after, 2.0 * jobs, 1.0)];
+        Facts {
+            about: About::Cell,
+            cpus: self.cpus,
+            cpu_used: self.used,
+            machine_used: self.machine.map(|share| share * self.cpus),
+            machine_cpus: Some(self.cpus),
+            busiest_cpu: self.busiest.map(|used| BusiestCpu { number: None, used }),
+            iowait: self.iowait.map(|share| share * self.cpus),
+            disks: self.disk_iops.map(|_| disk).into_iter().collect(),
+            network: self.net_bytes_per_s.map(|bytes_per_s| NetworkFacts {
+                bytes_per_s,
+                link_bytes_per_s: self.bandwidth_limit,
+                ..NetworkFacts::default()
+            }),
+            jobs: self.jobs.unwrap_or(0.0),
+            curve: curve.into_iter().flatten().collect(),
+            ..Facts::default()
+        }
+    }
 }

@@ -1,14 +1,14 @@
-//! Whatever comes in: nothing panics, and no number that comes out is none.
+//! Property tests: no input causes a panic or a non-finite result.
 
-use super::{campaign, cell, run};
-use crate::analysis::limits::{Signals, judge};
+use super::{Signals, campaign, cell, run};
+use crate::analysis::limits::judge;
 use crate::analysis::quantity::quantity;
 use crate::analysis::say::{measured, number, percent, seconds, times};
 use crate::analysis::*;
 use crate::results::{Curves, Experiment};
 use proptest::prelude::*;
 
-/// Any number at all, and often one that is usual.
+/// Any number, often an ordinary one.
 fn any() -> impl Strategy<Value = f64> {
     prop_oneof![
         prop::num::f64::ANY,
@@ -23,7 +23,7 @@ fn any() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// Above 0 and finite, also very large and very small.
+/// Positive and finite, including very large and very small values.
 fn positive() -> impl Strategy<Value = f64> {
     prop_oneof![prop::num::f64::POSITIVE | prop::num::f64::NORMAL, 0.001..1000.0_f64]
         .prop_map(|value| value.abs().max(f64::MIN_POSITIVE))
@@ -92,7 +92,6 @@ proptest! {
     fn signals(numbers in prop::collection::vec(any(), 12)) {
         let of = |at: usize| Some(numbers[at]);
         let signals = Signals {
-            lang: Lang::En,
             cpus: numbers[0],
             used: numbers[1],
             jobs: of(2),
@@ -108,10 +107,11 @@ proptest! {
             before: of(2),
             after: of(3),
         };
-        prop_assert!(judge(&signals).sentence(Lang::En).ends_with('.'));
-        let ja = Signals { lang: Lang::Ja, ..signals };
-        prop_assert!(judge(&ja).sentence(Lang::Ja).ends_with('。'));
-        prop_assert_eq!(judge(&ja).resource, judge(&signals).resource);
+        let facts = signals.facts();
+        let (en, ja) = (judge(&facts, Lang::En), judge(&facts, Lang::Ja));
+        prop_assert!(en.sentence("a", Lang::En).ends_with('.'));
+        prop_assert!(ja.sentence("a", Lang::Ja).ends_with('。'));
+        prop_assert_eq!(ja.resource, en.resource);
     }
 
     #[test]
@@ -171,7 +171,7 @@ proptest! {
         prop_assert_eq!(found.cells.len(), xs.len());
         prop_assert!((1..=4).contains(&found.verdict.len()));
         prop_assert!(found.cells.iter().filter_map(|of| of.value).all(|of| ordered(&of)));
-        // No sentence has a number that is none, and JSON has none in the place of one.
+        // No sentence contains NaN or infinity, and JSON has no null in place of a number.
         let said = found.verdict.iter().chain(&found.caveats).chain(found.proofs.iter().map(|p| &p.sentence));
         for sentence in said {
             prop_assert!(!sentence.contains("NaN") && !sentence.contains("inf "), "{}", sentence);

@@ -1,11 +1,11 @@
-//! Counter-experiments: those that were made, and those that lie between groups.
+//! Counter-experiments: deliberate ones, and those implied by groups.
 
 use super::{campaign, cell, near, normal, run};
 use crate::analysis::*;
 use crate::results::{Experiment, Results};
-use hakobu_transfer::verdict::{Level, Resource};
+use hakobu_explain::verdict::{Level, Resource};
 
-/// A cell of full CPUs, with an experiment.
+/// A cell with full CPUs and an experiment.
 fn tried(changed: &str, factor: f64, ratios: &[f64]) -> Results {
     let mut results = campaign();
     let id = cell(&mut results, "", "rsync", None);
@@ -32,9 +32,7 @@ fn half_the_cpus_prove_what_the_signals_name() {
     assert!(near(proof.elasticity.mid, 0.971, 0.01), "{proof:?}");
     assert!(proof.elasticity.low > 0.9 && proof.elasticity.high < 1.05, "{proof:?}");
     assert!(
-        proof
-            .sentence
-            .starts_with("rsync: with half the CPUs 0.51 times the speed (elasticity 0.97, ")
+        proof.sentence.starts_with("half the CPUs gave 0.51 × the speed (elasticity 0.97, ")
             && proof.sentence.ends_with(": the CPU limits."),
         "{}",
         proof.sentence
@@ -42,15 +40,15 @@ fn half_the_cpus_prove_what_the_signals_name() {
     let limiting = &found.cells[0].limiting;
     assert_eq!((limiting.resource, limiting.level), (Resource::Cpu, Level::Proven));
     let verdict = found.verdict.join(" ");
-    assert!(verdict.contains("Tried out: rsync: with half the CPUs"), "{verdict}");
+    assert!(verdict.contains("The CPU limits rsync: half the CPUs gave 0.51 ×."), "{verdict}");
 }
 
 #[test]
 fn what_changes_nothing_does_not_limit() {
     let found = analyse(&tried("iops", 2.0, &[1.0, 1.01, 0.99, 1.02, 1.0]));
-    assert!(found.proofs[0].sentence.ends_with("the number of operations (IOPS) does not limit."));
+    assert!(found.proofs[0].sentence.ends_with("the number of IOPS does not limit."));
     assert_eq!(found.cells[0].limiting.level, Level::AtLimit);
-    // It refutes what the signals named.
+    // The experiment refutes the signals.
     let found = analyse(&tried("cpus", 2.0, &[1.0, 1.01, 0.99, 1.02, 1.0]));
     assert!(!found.cells[0].limiting.is_determined(), "{:?}", found.cells[0].limiting);
 }
@@ -62,16 +60,18 @@ fn what_is_not_clear_says_so() {
     assert_eq!(found.cells[0].limiting.level, Level::AtLimit);
     let found = analyse(&tried("cpus", 0.5, &[0.5, 0.5]));
     assert!(found.proofs[0].sentence.contains("2 pairs are too few to tell"));
-    // No factor, no ratio: nothing that could be said.
+    // Invalid factors and missing ratios give no proof.
     for (factor, ratios) in
         [(1.0, [0.5; 3]), (0.0, [0.5; 3]), (f64::NAN, [0.5; 3]), (0.5, [0.0; 3])]
     {
         let found = analyse(&tried("cpus", factor, &ratios));
         assert!(found.proofs.is_empty(), "{:?}", found.proofs);
     }
-    // What was taken away was not named: that it hurts says little.
+    // Reducing a resource that the signals do not name proves nothing.
     let found = analyse(&tried("iops", 0.5, &[0.5, 0.51, 0.49, 0.5]));
-    assert!(found.proofs[0].sentence.ends_with("less of it hurts, but more need not help."));
+    assert!(
+        found.proofs[0].sentence.ends_with("less of it is slower, but more may not be faster.")
+    );
     assert_eq!(found.cells[0].limiting.level, Level::AtLimit);
     // Other resources prove nothing about CPUs.
     let found = analyse(&tried("latency", 2.0, &[0.5, 0.51, 0.49, 0.5]));
@@ -85,7 +85,7 @@ fn an_end_without_cost() {
     let found = analyse(&tried("source", f64::INFINITY, &[2.5, 2.45, 2.55, 2.5]));
     let proof = &found.proofs[0];
     assert!(near(proof.elasticity.mid, 0.6, 0.01), "{proof:?}");
-    assert!(proof.sentence.contains("without the source 2.50 times the speed"), "{proof:?}");
+    assert!(proof.sentence.contains("a source without cost gave 2.50 × the speed"), "{proof:?}");
     assert!(proof.sentence.ends_with("the source limits."), "{proof:?}");
     let found = analyse(&tried("sink", 1.0, &[1.01, 1.0, 0.99, 1.02]));
     assert!(found.proofs[0].sentence.ends_with("the target does not limit."), "{:?}", found.proofs);
@@ -96,16 +96,16 @@ fn another_endpoint() {
     for (ratios, follows) in [
         ([1.5, 1.52, 1.48, 1.5], "the endpoint limits."),
         ([1.0, 1.01, 0.99, 1.02], "the endpoint does not limit."),
-        // What is slower says nothing of the first.
-        ([0.5, 0.51, 0.49, 0.5], "whether the endpoint limits is not clear."),
+        // A slower endpoint says nothing about the first.
+        ([0.5, 0.51, 0.49, 0.5], "not clear whether the endpoint limits."),
     ] {
         let found = analyse(&tried("endpoint", 1.0, &ratios));
         let sentence = &found.proofs[0].sentence;
         assert!(
-            sentence.contains("with another endpoint ") && sentence.ends_with(follows),
+            sentence.contains("another endpoint gave ") && sentence.ends_with(follows),
             "{sentence}"
         );
-        // It says something of the server, nothing of CPUs.
+        // The proof is about the server, not the CPUs.
         assert_eq!(found.cells[0].limiting.resource, Resource::Cpu);
     }
     // A third of the time is saved.
@@ -139,19 +139,22 @@ fn groups_that_differ_in_one_condition_are_an_experiment() {
     assert_eq!((proof.changed.as_str(), proof.about.as_str()), ("cpus", "cpus 1 → 2"));
     assert!(near(proof.elasticity.mid, 1.0, 0.03), "{proof:?}");
     assert!(proof.sentence.ends_with("the CPU limits."), "{proof:?}");
-    // At the knee, which is at the end here.
+    // At the knee, here the last point.
     assert_eq!(proof.cell, 2);
     let verdict = found.verdict.join(" ");
-    assert!(verdict.contains("1: for rsync 4 jobs are best, where the sweep ends"), "{verdict}");
-    assert!(verdict.contains("Tried out: rsync with 4 jobs: with twice the CPUs "), "{verdict}");
+    assert!(
+        verdict.contains("4 jobs are best, at the end of the sweep, so more may be faster."),
+        "{verdict}"
+    );
+    assert!(verdict.contains("The CPU limits: twice the CPUs gave "), "{verdict}");
     let found = analyse(&groups("iops", ["3000", "6k"], [10.0, 10.0]));
     assert!(
-        found.proofs[0].sentence.contains("with twice the IOPS 1.00 times the speed")
-            || found.proofs[0].sentence.contains("with twice the IOPS 0.99 times the speed")
-            || found.proofs[0].sentence.contains("with twice the IOPS 1.01 times the speed")
+        found.proofs[0].sentence.contains("twice the IOPS gave 1.00 × the speed")
+            || found.proofs[0].sentence.contains("twice the IOPS gave 0.99 × the speed")
+            || found.proofs[0].sentence.contains("twice the IOPS gave 1.01 × the speed")
     );
     assert!(found.proofs[0].sentence.ends_with("does not limit."), "{:?}", found.proofs);
-    // Words that are no numbers, or equal ones, are none.
+    // Conditions without numbers, or with equal ones, are no experiment.
     assert!(analyse(&groups("iops", ["few", "many"], [10.0, 5.0])).proofs.is_empty());
     assert!(analyse(&groups("bandwidth", ["1MB", "1000KB"], [10.0, 5.0])).proofs.is_empty());
 }

@@ -1,4 +1,4 @@
-//! Medians, intervals, claims: known values, and how often they hold.
+//! Medians, intervals and claims: known values and coverage.
 
 use super::{near, normal};
 use crate::analysis::*;
@@ -7,7 +7,7 @@ use crate::analysis::*;
 fn medians_and_quantiles_are_those_of_the_books() {
     assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
     assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
-    // Type 7 of Hyndman & Fan: what R's quantile gives for 1 … 10.
+    // Type 7 of Hyndman & Fan: the default of R's quantile, here for 1 … 10.
     let ten: Vec<f64> = (1..=10).map(f64::from).collect();
     assert_eq!(quantile(&ten, 0.25), Some(3.25));
     assert_eq!(quantile(&ten, 0.9), Some(9.1));
@@ -24,7 +24,7 @@ fn few_values_have_wide_intervals() {
     assert!(one.is_point() && one.mid == 5.0);
     let same = interval(&[5.0, 5.0, 5.0], 1).unwrap();
     assert!(same.is_point());
-    // Two values that are 1 % apart: Student's factor for them is 12.7.
+    // Two values 1 % apart: Student's factor for them is 12.7.
     let two = interval(&[10.0, 10.1], 1).unwrap();
     assert!(two.low < 9.5 && two.high > 10.6 && two.mid == 10.05, "{two:?}");
     let five = interval(&[10.0, 10.1, 9.9, 10.2, 9.8], 1).unwrap();
@@ -38,12 +38,12 @@ fn the_same_seed_says_the_same() {
     let values: Vec<f64> = (0..30).map(|n| f64::from(n * n % 17)).collect();
     assert_eq!(interval(&values, 3), interval(&values, 3));
     assert_ne!(interval(&values, 3).unwrap().low, f64::NAN);
-    // And another one nearly the same.
+    // Another seed gives nearly the same interval.
     let (a, b) = (interval(&values, 3).unwrap(), interval(&values, 4).unwrap());
     assert!((a.low - b.low).abs() <= 2.0 && (a.high - b.high).abs() <= 2.0, "{a:?} {b:?}");
 }
 
-/// How often the interval of the median holds the true one.
+/// How often the interval contains the true median.
 fn coverage(count: usize, draw: impl Fn(&mut fastrand::Rng) -> f64, truth: f64) -> f64 {
     let mut random = fastrand::Rng::with_seed(count as u64);
     const TIMES: u32 = 300;
@@ -61,7 +61,7 @@ fn intervals_hold_the_truth_about_95_times_of_100() {
         let times = coverage(count, |random| 10.0 * (0.1 * normal(random)).exp(), 10.0);
         assert!((0.90..=0.99).contains(&times), "{times} of {count} values");
     }
-    // Long tails: runs that something else disturbed. The median of an exponential is ln 2.
+    // Long tails, as from disturbed runs. The median of an exponential distribution is ln 2.
     let late = |random: &mut fastrand::Rng| 5.0 - random.f64().max(1e-12).ln();
     for count in [5, 10, 25] {
         let times = coverage(count, late, 5.0 + std::f64::consts::LN_2);
@@ -69,8 +69,7 @@ fn intervals_hold_the_truth_about_95_times_of_100() {
     }
 }
 
-/// Runs of the same tool twice, in blocks of which each has its own weather: how often a difference is
-/// claimed.
+/// How often a difference is claimed between runs of the same tool, in blocks with random drift.
 fn false_claims(blocks: u32, noise: f64, seeds: u64) -> f64 {
     let claimed = (0..seeds).filter(|seed| {
         let mut random = fastrand::Rng::with_seed(1000 + seed);
@@ -124,20 +123,20 @@ fn real_differences_are_claimed() {
 #[test]
 fn small_or_few_differences_are_not_claimed() {
     let runs = |values: &[f64]| -> Vec<(u32, f64)> { (0..).zip(values.iter().copied()).collect() };
-    // Sure, but only 1 %.
+    // Certain, but only 1 %.
     let (a, b) = (runs(&[1.0; 9]), runs(&[1.01; 9]));
     let ratio = paired(&a, &b, false, 1).unwrap();
     assert!(ratio.claim == Claim::Same && near(ratio.ratio.mid, 1.01, 1e-9), "{ratio:?}");
-    // Ten times, but only two pairs.
+    // A factor of ten, but only two pairs.
     let ratio = paired(&runs(&[1.0, 1.0]), &runs(&[10.0, 10.0, 10.0]), false, 1).unwrap();
     assert_eq!((ratio.pairs, ratio.claim), (2, Claim::Unclear));
     assert!(near(ratio.ratio.mid, 10.0, 1e-9));
-    // Three are enough, in blocks that both have.
+    // Three pairs are enough, in common blocks.
     let of_blocks = |blocks: [u32; 4], value: f64| blocks.map(|block| (block, value));
     let (a, b) = (of_blocks([1, 2, 3, 9], 1.0), of_blocks([3, 1, 2, 8], 10.0));
     let ratio = paired(&a, &b, false, 1).unwrap();
     assert_eq!((ratio.pairs, ratio.claim), (3, Claim::Faster));
-    // No blocks in common, no pairs; but both can be resampled.
+    // Without common blocks there are no pairs, but both sides can be resampled.
     assert_eq!(paired(&[(1, 1.0)], &[(2, 1.0)], false, 1), None);
     let ratio = unpaired(&[1.0, 1.02, 0.98, 1.01], &[2.0, 2.02, 1.97, 2.01], false, 1).unwrap();
     assert_eq!(ratio.claim, Claim::Faster);
@@ -165,7 +164,7 @@ fn runs_become_steady() {
     let mut curve = |rate: &dyn Fn(f64) -> f64| -> Vec<f64> {
         t_s.iter().map(|t| rate(*t) * (1.0 + 0.05 * normal(&mut random))).collect()
     };
-    // Two seconds of a ramp, then 100 a second.
+    // A ramp of two seconds, then 100 per second.
     let ramp = steady(&t_s, &curve(&|t| (50.0 * t).min(100.0))).unwrap();
     assert!((1.2..=2.6).contains(&ramp.from_s) && near(ramp.rate, 100.0, 0.03), "{ramp:?}");
     assert_eq!(ramp.from, (ramp.from_s * 10.0).round() as usize);
@@ -174,7 +173,7 @@ fn runs_become_steady() {
     assert!((2.8..=3.4).contains(&step.from_s) && near(step.rate, 100.0, 0.05), "{step:?}");
     let flat = steady(&t_s, &curve(&|_| 100.0)).unwrap();
     assert!(flat.from_s <= 0.5, "{flat:?}");
-    // What always rises never is.
+    // A rate that always rises is never steady.
     assert_eq!(steady(&t_s, &curve(&|t| 100.0 * t)), None);
     assert_eq!(steady(&t_s, &[0.0; 100]), None);
     assert_eq!(steady(&[1.0, 2.0], &[1.0, 1.0]), None);

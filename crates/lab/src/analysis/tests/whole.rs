@@ -1,16 +1,16 @@
-//! Whole campaigns on machines whose truth is known.
+//! Whole campaigns on simulated machines.
 
 use super::{campaign, cell, near, normal, run};
 use crate::analysis::*;
 use crate::results::{Curves, Results};
-use hakobu_transfer::verdict::Resource;
+use hakobu_explain::verdict::Resource;
 
 /// hakobu and rsync over jobs on two CPUs, with a control; rsync takes three times the CPU.
 pub(super) fn two_tools(noise: f64, seed: u64, blocks: u32) -> Results {
     let mut results = campaign();
     results.header.seed = seed;
     let mut random = fastrand::Rng::with_seed(seed);
-    // Seconds of CPU for all of it, and the share of a job's time in which it waits.
+    // Total CPU seconds of each tool.
     let tools = [("hakobu", 4.0), ("rsync", 12.0)];
     let mut cells = Vec::new();
     for (tool, cpu_s) in tools {
@@ -51,7 +51,7 @@ fn a_campaign_says_what_its_machine_is() {
         let least = if sweep.series == "hakobu" { 2.0 } else { 6.0 };
         assert!(near(fit.value(32.0), least, 0.1), "{fit:?}");
         let words: Vec<&str> = sweep.stretches.iter().map(|of| of.sentence.as_str()).collect();
-        assert_eq!(words, ["up to 4 jobs latency", "from 8 jobs on the CPU"]);
+        assert_eq!(words, ["latency up to 4 jobs", "the CPU from 8 jobs on"]);
     }
     let [rival] = found.comparisons.as_slice() else { panic!("{:?}", found.comparisons) };
     assert_eq!(rival.ratio.claim, Claim::Slower);
@@ -59,23 +59,23 @@ fn a_campaign_says_what_its_machine_is() {
     let [control] = found.controls.as_slice() else { panic!("{:?}", found.controls) };
     assert!(matches!(control.ratio.claim, Claim::Same | Claim::Unclear), "{control:?}");
     assert!(found.noise.is_some_and(|noise| noise > 0.0 && noise < 0.05), "{:?}", found.noise);
-    // 10 CPU seconds for 2,000 files are …
+    // 10 CPU seconds for 2,000 files.
     let of = &found.cells[0];
     assert!(near(of.cpu_s_per_1000_files.unwrap(), 2.0, 1e-9), "{of:?}");
     assert!(near(of.cpu_s_per_gb.unwrap(), 4.0 / 0.008_192, 1e-9));
     assert_eq!((of.runs, of.failed, of.rss_bytes), (7, 0, 1_048_576.0));
     let verdict = found.verdict.join(" ");
-    assert!(verdict.starts_with("hakobu is the fastest ("), "{verdict}");
+    assert!(verdict.starts_with("hakobu was fastest ("), "{verdict}");
     for part in [
-        " times as fast as rsync (",
-        "For hakobu 8 jobs are ",
-        "up to 4 jobs latency (consistent with that), from 8 jobs on the CPU (",
+        " × as fast as rsync (",
+        "8 jobs are ",
+        "latency up to 4 jobs (consistent) and the CPU from 8 jobs on (",
     ] {
         assert!(verdict.contains(part), "{part}: {verdict}");
     }
     assert!((1..=4).contains(&found.verdict.len()));
     assert_eq!(found.caveats, [""; 0], "{:?}", found.caveats);
-    // The same results say the same.
+    // Equal results give an equal analysis.
     assert_eq!(analyse(&two_tools(0.01, 3, 7)), found);
     let text = serde_json::to_string(&found).unwrap();
     assert!(text.contains(r#""model":"cap""#) && text.contains(r#""claim":"slower""#), "{text}");
@@ -112,8 +112,8 @@ fn failed_runs_and_warm_ups_do_not_count() {
     assert!(
         caveats.contains("2 runs failed and do not count (cp and broken): 12 files are missing.")
     );
-    assert!(caveats.contains("No run that counts: broken."), "{caveats}");
-    assert!(found.verdict[0].starts_with("cp at its best: 1 s."), "{:?}", found.verdict);
+    assert!(caveats.contains("No successful run: broken."), "{caveats}");
+    assert!(found.verdict[0].starts_with("cp: 1 s at best."), "{:?}", found.verdict);
 }
 
 #[test]
@@ -126,8 +126,8 @@ fn outliers_are_flagged_and_counted() {
     let found = analyse(&results);
     assert_eq!((found.cells[0].outliers.clone(), found.cells[0].runs), (vec![4], 7));
     assert!(near(found.cells[0].mean.unwrap(), 11.0 / 7.0, 1e-9));
-    assert!(found.caveats[0].contains("1 run far from the others of their cell (cp); they count."));
-    // Equal values have no outliers, nor have three.
+    assert!(found.caveats[0].contains("1 outlier (cp); they are not removed."));
+    // Equal values have no outliers, nor have three values.
     results.runs.iter_mut().for_each(|run| run.wall_s = 1.0);
     assert!(analyse(&results).cells[0].outliers.is_empty());
 }
@@ -145,12 +145,12 @@ fn rates_instead_of_times() {
     }
     run(&mut results, fio, (1.0, 0.1, 0.1));
     let found = analyse(&results);
-    // hakobu is what others are held against; a run without the metric is none.
+    // hakobu is the reference; a run without the metric does not count.
     assert_eq!((found.comparisons[0].a, found.comparisons[0].b), (fio, own));
     assert_eq!(found.comparisons[0].ratio.claim, Claim::Slower);
     assert_eq!(found.cells[0].problems, ["it has no iops"]);
     assert!(
-        found.verdict[0].contains("(1,502 IOPS), 1.50 times as fast as fio"),
+        found.verdict[0].contains("(1,502 IOPS), 1.50 × as fast as fio"),
         "{:?}",
         found.verdict
     );
@@ -171,12 +171,12 @@ fn machines_that_disturb_are_told() {
     }
     let caveats = analyse(&results).caveats.join("\n");
     for part in [
-        "time was over",
+        "time budget ran out",
         "hypervisor took up to 12 %",
-        "Beside the runs others used",
+        "Other processes used",
         "Cold and warm runs are mixed",
-        "Measuring itself took 5 %",
-        "0.10 times the size",
+        "The measurement itself took 5 %",
+        "0.10 × the described size",
         "Left out: fpsync: apt install fpart",
     ] {
         assert!(caveats.contains(part), "{part}: {caveats}");
@@ -203,7 +203,7 @@ fn curves_tell_from_when_runs_are_steady() {
 #[test]
 fn nothing_was_measured() {
     let found = analyse(&Results::default());
-    assert_eq!(found.verdict, ["No run counts, so nothing can be said."]);
+    assert_eq!(found.verdict, ["No run succeeded, so there is no result."]);
     assert!(found.cells.is_empty() && found.noise.is_none());
     let mut results = campaign();
     cell(&mut results, "", "cp", Some(1.0));
@@ -224,20 +224,20 @@ fn many_groups_are_counted() {
         }
     }
     let found = analyse(&results);
-    assert_eq!(found.verdict[0], "hakobu is the fastest in 2 of 3 groups, cp in 1.");
+    assert_eq!(found.verdict[0], "hakobu was fastest in 2 of 3 groups, cp in 1.");
     assert_eq!(found.comparisons.len(), 3);
     for run in results.runs.iter_mut().filter(|run| run.cell == 5) {
         run.wall_s *= 8.0;
     }
     let found = analyse(&results);
     let verdict = &found.verdict[0];
-    assert!(verdict.starts_with("hakobu is the fastest in all 3 groups, "), "{verdict}");
-    assert!(verdict.ends_with(" times as fast as the next."), "{verdict}");
+    assert!(verdict.starts_with("hakobu was fastest in all 3 groups, "), "{verdict}");
+    assert!(verdict.ends_with(" × as fast as the next."), "{verdict}");
     // Two groups have a sentence each.
     results.header.cells.truncate(4);
     let found = analyse(&results);
-    assert!(found.verdict[0].starts_with("A: hakobu is the fastest ("), "{:?}", found.verdict);
-    assert!(found.verdict[0].contains("); b: hakobu is the fastest ("), "{:?}", found.verdict);
+    assert!(found.verdict[0].starts_with("A: hakobu was fastest ("), "{:?}", found.verdict);
+    assert!(found.verdict[0].contains("); b: hakobu was fastest ("), "{:?}", found.verdict);
 }
 
 #[test]
@@ -250,5 +250,7 @@ fn a_tool_that_finds_its_jobs_by_itself_is_told_first() {
         results.runs.last_mut().unwrap().verdict = Some(verdict.clone());
     }
     let found = analyse(&results).verdict.join(" ");
-    assert!(found.contains("What limits hakobu auto: the CPU (at the limit); hakobu: up to 4"));
+    assert!(found.contains(
+        "hakobu auto is limited by the CPU (at the limit); hakobu by latency up to 4 jobs"
+    ));
 }

@@ -1,19 +1,19 @@
-//! Who is ahead, in words; and who is level with whom, as far as the runs tell.
+//! Sentence about the fastest tool and the tools within noise of it.
 
 use crate::analysis::rivals::{Best, Lead, lead};
 use crate::analysis::say::{Join, beside, capital, listed, sentences, span, times};
 use crate::analysis::view::View;
 use crate::analysis::{Analysis, Lang, Ratio};
 
-/// Groups that have a sentence each; more are counted.
+/// Most groups with a sentence each; more are counted.
 const GROUPS_MAX: usize = 2;
-/// Groups that are named where others are counted.
+/// Most groups named where others are counted.
 const NAMED_MAX: usize = 3;
 
-/// A group and who is ahead in it.
+/// A group and its leading tool.
 type Led<'a> = (&'a str, Lead<'a>);
 
-/// Who is ahead: nothing where no run counts.
+/// Sentence about the fastest tools; `None` if no run counts.
 pub(super) fn best(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     let lang = view.lang;
     let groups = view.groups();
@@ -22,6 +22,10 @@ pub(super) fn best(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     let leads: Vec<Led<'_>> = leads.collect();
     if leads.is_empty() {
         return None;
+    }
+    let is_alone = |series: &str| view.cells.iter().all(|cell| cell.series == series);
+    if leads.len() > 1 && is_alone(&leads[0].1.first.cell.series) {
+        return Some(groups_of_one(view, &leads));
     }
     if leads.len() <= GROUPS_MAX {
         let several = leads.len() > 1;
@@ -33,30 +37,29 @@ pub(super) fn best(view: &View<'_>, analysis: &Analysis) -> Option<String> {
         return Some(if several && lang == Lang::En { capital(&all) } else { all });
     }
     let firsts = counted(leads.iter().map(|(_, lead)| lead.first.cell.series.as_str()));
-    let is_alone = |series: &str| view.cells.iter().all(|cell| cell.series == series);
     let mut said = match firsts.as_slice() {
-        [(series, _)] if is_alone(series) => return Some(groups_of_one(view, &leads)),
         [(series, count)] => {
             let by = by(&leads, lang);
             match lang {
-                Lang::En => format!("{series} is the fastest in all {count} groups{by}."),
+                Lang::En => format!("{series} was fastest in all {count} groups{by}."),
                 Lang::Ja => format!("{count} グループすべてで {series} が最速です{by}。"),
             }
         }
         [(series, count), rest @ ..] => {
             let rest = rest.iter().map(|(series, count)| match lang {
                 Lang::En => format!("{series} in {count}"),
-                Lang::Ja => format!("{series} は {count} グループ"),
+                Lang::Ja => format!("{count} グループで {series}"),
             });
-            let rest = listed(&rest.collect::<Vec<_>>(), Join::And, lang);
+            let rest: Vec<String> = rest.collect();
+            let rest = lang.pick(listed(&rest, Join::And, lang), rest.join("、"));
             let all = leads.len();
             match lang {
                 Lang::En => {
-                    format!("{series} is the fastest in {count} of {all} groups, {rest}.")
+                    format!("{series} was fastest in {count} of {all} groups, {rest}.")
                 }
-                Lang::Ja => format!(
-                    "{all} グループのうち、{series} は {count} グループで最速、{rest}で最速です。"
-                ),
+                Lang::Ja => {
+                    format!("{all} グループ中 {count} グループで {series}、{rest} が最速です。")
+                }
             }
         }
         [] => return None,
@@ -68,7 +71,7 @@ pub(super) fn best(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     Some(said)
 }
 
-/// Each name once with how often it came, the commonest first, equals in their order.
+/// Distinct names with their counts, most frequent first, ties in order of appearance.
 fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
     let mut found: Vec<(&str, usize)> = Vec::new();
     for name in names {
@@ -81,8 +84,8 @@ fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
     found
 }
 
-/// What is level with each that is ahead somewhere, and where: `Level with hakobu, as far as the runs
-/// tell: rsync in small and deep.`
+/// Rivals within noise of each tool that is fastest somewhere: `Within noise of hakobu: rsync in small
+/// and deep.`
 fn ties(leads: &[Led<'_>], firsts: &[(&str, usize)], lang: Lang) -> Vec<String> {
     let mut said = Vec::new();
     for unsure in [false, true] {
@@ -90,7 +93,7 @@ fn ties(leads: &[Led<'_>], firsts: &[(&str, usize)], lang: Lang) -> Vec<String> 
             let of_first = leads
                 .iter()
                 .filter(|(_, lead)| lead.first.cell.series == *first && lead.unsure == unsure);
-            // Each rival with the groups in which it is level.
+            // Each rival with the groups in which it is within noise.
             let mut rivals: Vec<(&str, Vec<String>)> = Vec::new();
             for (group, lead) in of_first {
                 for tied in &lead.tied {
@@ -114,12 +117,12 @@ fn ties(leads: &[Led<'_>], firsts: &[(&str, usize)], lang: Lang) -> Vec<String> 
             let each = each.collect::<Vec<_>>().join(lang.pick("; ", "、"));
             said.push(match (unsure, lang) {
                 (false, Lang::En) => {
-                    format!("Level with {first}, as far as the runs tell: {each}.")
+                    format!("Within noise of {first}: {each}.")
                 }
-                (false, Lang::Ja) => format!("{first} と互角（測定では差が見えない）: {each}。"),
-                (true, Lang::En) => format!("Too few runs to tell {first} from {each}."),
+                (false, Lang::Ja) => format!("{first} との差が誤差の範囲: {each}。"),
+                (true, Lang::En) => format!("Too few runs to compare {first} with {each}."),
                 (true, Lang::Ja) => {
-                    format!("測定が少なく、{first} との差を断定できないもの: {each}。")
+                    format!("測定が少なく {first} と比較できないもの: {each}。")
                 }
             });
         }
@@ -137,7 +140,7 @@ fn places(groups: &[String], lang: Lang) -> String {
     listed(&named, Join::And, lang)
 }
 
-/// How many times as fast as the next, over groups where that is claimed.
+/// Speed relative to the runner-up, over groups where a difference is claimed.
 fn by(leads: &[Led<'_>], lang: Lang) -> String {
     let ratios = || leads.iter().filter_map(|(_, lead)| Some(lead.next.as_ref()?.1.ratio.mid));
     let all = leads.iter().all(|(_, lead)| lead.tied.is_empty());
@@ -145,23 +148,23 @@ fn by(leads: &[Led<'_>], lang: Lang) -> String {
         (Some(least), Some(most)) if all => {
             let span = span(&times(least), &times(most), lang);
             match lang {
-                Lang::En => format!(", {span} times as fast as the next"),
-                Lang::Ja => format!("（次点の {span} 倍の速さ）"),
+                Lang::En => format!(", {span} × as fast as the next"),
+                Lang::Ja => format!("（2 位の {span} 倍の速さ）"),
             }
         }
         _ => String::new(),
     }
 }
 
-/// Where there is only one tool: what it reaches where.
+/// For a single tool: its value in each group.
 fn groups_of_one(view: &View<'_>, leads: &[Led<'_>]) -> String {
     let words: Vec<String> = leads
         .iter()
         .map(|(group, lead)| format!("{group}: {}", reached(view, &lead.first)))
         .collect();
     match view.lang {
-        Lang::En => format!("The best of each group: {}.", words.join("; ")),
-        Lang::Ja => format!("各グループの最良: {}。", words.join("、")),
+        Lang::En => format!("Best of each group: {}.", words.join("; ")),
+        Lang::Ja => format!("各グループの最良値: {}。", words.join("、")),
     }
 }
 
@@ -171,15 +174,15 @@ fn of_lead(view: &View<'_>, lead: &Lead<'_>) -> String {
     let next = lead.next.as_ref().map(|(best, ratio)| {
         let (by, within, than) = (times(ratio.ratio.mid), within(ratio, lang), &best.cell.series);
         match lang {
-            Lang::En => format!("{by} times as fast as {than}{within}"),
+            Lang::En => format!("{by} × as fast as {than}{within}"),
             Lang::Ja => format!("{than} の {by} 倍{within}の速さ"),
         }
     });
     let tied: Vec<String> = lead.tied.iter().map(|best| best.cell.series.clone()).collect();
     match (tied.is_empty(), next, lang) {
-        (true, None, Lang::En) => format!("{name} at its best: {reached}"),
-        (true, None, Lang::Ja) => format!("{name} の最良は {reached} です"),
-        (true, Some(next), Lang::En) => format!("{name} is the fastest ({reached}), {next}"),
+        (true, None, Lang::En) => format!("{name}: {reached} at best"),
+        (true, None, Lang::Ja) => format!("{name} の最良値は {reached} です"),
+        (true, Some(next), Lang::En) => format!("{name} was fastest ({reached}), {next}"),
         (true, Some(next), Lang::Ja) => {
             format!("最も速いのは {name}（{reached}）で、{next}です")
         }
@@ -187,10 +190,12 @@ fn of_lead(view: &View<'_>, lead: &Lead<'_>) -> String {
             let than = listed(&tied, Join::And, lang);
             match lang {
                 Lang::En => {
-                    format!("{name} is ahead of {than} ({reached}), by too few runs to claim it")
+                    format!(
+                        "{name} was ahead of {than} ({reached}), but with too few runs to be sure"
+                    )
                 }
                 Lang::Ja => format!(
-                    "{name} が {than} より速い（{reached}）ものの、測定が少なく断定できません"
+                    "{name} は {than} より速い結果（{reached}）ですが、測定が少なく断定できません"
                 ),
             }
         }
@@ -201,10 +206,10 @@ fn of_lead(view: &View<'_>, lead: &Lead<'_>) -> String {
             let next = next.map(|next| format!("{comma}{next}")).unwrap_or_default();
             match lang {
                 Lang::En => {
-                    format!("{all} are level, as far as the runs tell ({reached}){next}")
+                    format!("{all} were equally fast within noise ({reached}){next}")
                 }
                 Lang::Ja => {
-                    format!("{all} は互角です（{reached}{next}、測定では差が見えません）")
+                    format!("{all} の差は誤差の範囲です（{reached}{next}）")
                 }
             }
         }

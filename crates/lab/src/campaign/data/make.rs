@@ -1,42 +1,40 @@
-//! Makes the folder of a recipe: on all CPUs, the marker last, so that one that was left half-made
-//! is known and made anew.
+//! Creates the folder of a recipe on all CPUs. The marker is written last, so that an incomplete folder is
+//! recognised and made again.
 
 use super::{Content, FOR_CONTENT, Random, Recipe, Totals};
+use crate::campaign::own::{Mark, Own};
 use hakobu_sys::AsFd;
 use hakobu_sys::volume;
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Files that a thread takes at once.
+/// Files that a thread takes at a time.
 const TURN: u64 = 64;
-/// What is written at once, bytes.
+/// Buffer size in bytes.
 const PIECE_BYTES: usize = 256 << 10;
-/// The modification time of all files and links' targets, seconds since 1970: it is a part of what
-/// copying has to keep, and so always the same.
+/// Modification time of all files, seconds since 1970: copies have to keep it, so it is constant.
 const TIME_S: u64 = 1_577_836_800;
-/// What a file system keeps of a small file besides its blocks, bytes.
+/// Estimated metadata of a small file besides its blocks, bytes.
 const FILE_BYTES: u64 = 1024;
 const BLOCK_BYTES: u64 = 4096;
 
-/// A data set that is there.
+/// An existing data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// What it comes to.
+    /// Its files and bytes.
     pub totals: Totals,
-    /// It was there already.
+    /// True if it existed already.
     pub cached: bool,
 }
 
-/// The list of all regular files of a data set in this folder, absolute, one a line: it stands
-/// beside the folder.
+/// File beside `folder` that lists the absolute paths of its regular files, one per line.
 pub fn list_of(folder: &Path) -> PathBuf {
     beside(folder, "list")
 }
@@ -48,11 +46,11 @@ fn beside(folder: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Makes a data set in a folder, unless it is there: then it is looked at, and made anew if
-/// anything is missing. The folder belongs to the recipe: whatever else is in it is removed.
+/// Makes a data set in a folder. An existing one is checked, and made again if anything is missing. Other
+/// content of the folder is removed, if a mark shows that it was made here.
 ///
 /// # Errors
-/// It does not fit (nothing is written then), or cannot be written.
+/// There is not enough space (nothing is written then), a write failed, or the folder has no mark.
 pub fn make(recipe: &Recipe, folder: &Path) -> io::Result<Made> {
     let totals = recipe.totals();
     let marker = beside(folder, "done");
@@ -66,13 +64,15 @@ pub fn make(recipe: &Recipe, folder: &Path) -> io::Result<Made> {
     for old in [&marker, &list_of(folder)] {
         absent_is_fine(fs::remove_file(old)).map_err(|error| named(&error, "remove", old))?;
     }
-    absent_is_fine(fs::remove_dir_all(folder)).map_err(|error| named(&error, "remove", folder))?;
-    fs::create_dir_all(folder).map_err(|error| named(&error, "make", folder))?;
+    let own = || Own::claim(folder, Mark::Beside).map_err(io::Error::other);
+    own()?.remove().map_err(io::Error::other)?;
+    own()?;
     fits(recipe, totals, folder)?;
     folders(recipe, folder)?;
     files(recipe, folder)?;
     list(recipe, folder).map_err(|error| named(&error, "write", &list_of(folder)))?;
-    fs::write(&marker, format!("{hash}\n")).map_err(|error| named(&error, "write", &marker))?;
+    let mark = File::create_new(&marker).and_then(|mut file| writeln!(file, "{hash}"));
+    mark.map_err(|error| named(&error, "write", &marker))?;
     Ok(Made { totals, cached: false })
 }
 
@@ -87,7 +87,7 @@ fn named(error: &io::Error, doing: &str, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("cannot {doing} '{}': {error}", path.display()))
 }
 
-/// Counts what lies below a folder.
+/// Counts regular files and bytes below a folder.
 fn look(folder: &Path) -> io::Result<Totals> {
     let mut totals = Totals::default();
     let mut open = vec![folder.to_owned()];
@@ -106,10 +106,10 @@ fn look(folder: &Path) -> io::Result<Totals> {
     Ok(totals)
 }
 
-/// Refuses what has no room.
+/// Fails if there is not enough free space.
 fn fits(recipe: &Recipe, totals: Totals, folder: &Path) -> io::Result<()> {
     let Ok(space) = File::open(folder).and_then(|file| volume::space(file.as_fd())) else {
-        return Ok(()); // nobody knows: the first write that fails will tell
+        return Ok(()); // unknown: a failing write will report it
     };
     let entries = recipe.count.saturating_add(recipe.symlinks).saturating_add(recipe.leaves());
     let rounding = recipe.count.saturating_mul(BLOCK_BYTES / 2);
@@ -145,7 +145,7 @@ fn folders(recipe: &Recipe, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes all files, each thread taking some at a time until none is left or one has failed.
+/// Writes all files on several threads until none is left or one has failed.
 fn files(recipe: &Recipe, folder: &Path) -> io::Result<()> {
     let next = AtomicU64::new(1);
     let failed = AtomicBool::new(false);
@@ -161,7 +161,7 @@ fn files(recipe: &Recipe, folder: &Path) -> io::Result<()> {
             for number in from..=until {
                 if let Err(error) = file(recipe, folder, number, &mut buffer) {
                     failed.store(true, Ordering::Relaxed);
-                    problem.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    problem.lock().get_or_insert(error);
                     return;
                 }
             }
@@ -174,7 +174,7 @@ fn files(recipe: &Recipe, folder: &Path) -> io::Result<()> {
         }
         work();
     });
-    problem.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    problem.into_inner().map_or(Ok(()), Err)
 }
 
 fn file(recipe: &Recipe, folder: &Path, number: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -220,7 +220,7 @@ fn write(recipe: &Recipe, number: u64, path: &Path, buffer: &mut [u8]) -> io::Re
 }
 
 fn list(recipe: &Recipe, folder: &Path) -> io::Result<()> {
-    let mut out = BufWriter::new(File::create(list_of(folder))?);
+    let mut out = BufWriter::new(File::create_new(list_of(folder))?);
     for number in 1..=recipe.count {
         let (below, name) = recipe.place(number);
         let path = folder.join(below).join(&name);

@@ -1,5 +1,5 @@
-//! Data sets: folders that a recipe describes and that are always the same, to the byte. They are
-//! made once and kept in a folder whose name says the recipe's hash.
+//! Data sets: folders described by a recipe and reproducible to the byte. They are cached in a folder named
+//! by the hash of the recipe.
 
 mod make;
 mod random;
@@ -13,76 +13,76 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
-/// Counts changes of what recipes mean: what was made by an older meaning is made anew.
+/// Version of the meaning of recipes: data sets of an older version are made again.
 const MEANING: u32 = 1;
-/// Random numbers of sizes and of contents have nothing to do with each other.
+/// Purpose of a random stream: sizes and contents are independent.
 const FOR_SIZES: u64 = 1;
 const FOR_CONTENT: u64 = 2;
 
-/// How large files are.
+/// Distribution of file sizes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sizes {
-    /// As long as the line of text that each one holds.
+    /// Length of the line of text that each file holds.
     Line,
-    /// All alike, in bytes.
+    /// The same size for all files, bytes.
     Fixed(u64),
-    /// These, again and again.
+    /// These sizes in rotation, bytes.
     List(Vec<u64>),
-    /// Any between two, both included.
+    /// Uniform, both ends included.
     Uniform {
-        /// The least, bytes.
+        /// Minimum, bytes.
         min: u64,
-        /// The most, bytes.
+        /// Maximum, bytes.
         max: u64,
     },
-    /// The logarithm has a normal distribution: many small files and few large ones.
+    /// Log-normal: many small files and few large ones.
     Lognormal {
-        /// Half of the files are smaller, bytes.
+        /// Median, bytes.
         median: u64,
         /// Standard deviation of the natural logarithm.
         sigma: f64,
-        /// The least, bytes.
+        /// Minimum, bytes.
         min: u64,
-        /// The most, bytes.
+        /// Maximum, bytes.
         max: u64,
     },
 }
 
-/// What is in files.
+/// Content of files.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
-    /// Bytes by chance: no compression helps.
+    /// Random bytes, incompressible.
     Random,
-    /// Zeroes, written out.
+    /// Zeros, written out.
     Zero,
-    /// A line of text, again and again, `{n}` being the number of the file.
+    /// A repeated line of text, in which `{n}` is the number of the file.
     Text(String),
 }
 
-/// A data set, described.
+/// Description of a data set.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recipe {
-    /// What the campaign calls it.
+    /// Name in the campaign.
     pub name: String,
-    /// Regular files, links not counted.
+    /// Number of regular files, without hard links.
     pub count: u64,
-    /// How large they are.
+    /// Sizes of files.
     pub sizes: Sizes,
-    /// What is in them.
+    /// Content of files.
     pub content: Content,
-    /// What they are called: `{n}` is the number from 1, `{n:05}` the same with zeroes in front.
+    /// File name: `{n}` is the number from 1, `{n:05}` the same padded with zeros.
     pub file_name: String,
     /// Levels of folders above the files.
     pub depth: u32,
-    /// Folders in each folder.
+    /// Folders per folder.
     pub fan_out: u64,
-    /// Another seed, other contents and sizes.
+    /// Seed of contents and sizes.
     pub seed: u64,
-    /// So many files have a second name.
+    /// Number of files that get a second hard link.
     pub hard_links: u64,
-    /// To so many files a symbolic link leads.
+    /// Number of symbolic links to files.
     pub symlinks: u64,
 }
 
@@ -103,31 +103,31 @@ impl Default for Recipe {
     }
 }
 
-/// What a recipe comes to.
+/// Size of a data set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Names of regular files: a file with two names counts twice, as it does for who copies it.
+    /// Names of regular files; a file with two hard links counts twice.
     pub files: u64,
-    /// Bytes of these.
+    /// Total bytes.
     pub bytes: u64,
 }
 
 impl Recipe {
-    /// Where it is kept: a folder below `cache` whose name says what is in it.
+    /// Folder of the data set below `cache`, named by the hash.
     pub fn folder(&self, cache: &Path) -> PathBuf {
         let hash = self.hash();
         cache.join(format!("{}-{}", self.name, hash.get(..16).unwrap_or(&hash)))
     }
 
-    /// SHA-256 of all that decides about its bytes, hexadecimal.
+    /// SHA-256 over everything that determines its bytes, hexadecimal.
     pub fn hash(&self) -> String {
-        // A structure of plain fields: there is no way for this to fail.
+        // Serialising plain fields cannot fail.
         let text = serde_json::to_string(self).unwrap_or_default();
         let digest = Sha256::digest(format!("{MEANING} {text}"));
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The size of the file of this number (from 1), in bytes.
+    /// Size of file `number` (from 1), bytes.
     pub fn size(&self, number: u64) -> u64 {
         let random = || Random::new(self.seed, FOR_SIZES, number);
         match &self.sizes {
@@ -140,13 +140,13 @@ impl Recipe {
             Sizes::Uniform { min, max } => random().between(*min, *max),
             Sizes::Lognormal { median, sigma, min, max } => {
                 let bytes = *median as f64 * exp(sigma * random().normal());
-                // Beyond the largest integer it becomes that, and is held by `max`.
+                // The cast saturates, and `max` bounds it.
                 (bytes as u64).clamp(*min, (*max).max(*min))
             }
         }
     }
 
-    /// The line of text of a file, with its end.
+    /// Line of text of a file, with its newline.
     fn line(&self, number: u64) -> String {
         match &self.content {
             Content::Text(line) => format!("{}\n", numbered(line, number)),
@@ -154,7 +154,7 @@ impl Recipe {
         }
     }
 
-    /// The folder of a file below that of the data set, and its name there.
+    /// Folder of a file below the data set's, and its file name.
     pub fn place(&self, number: u64) -> (PathBuf, String) {
         let mut folder = PathBuf::new();
         let mut rest = number.saturating_sub(1) % self.leaves();
@@ -167,23 +167,24 @@ impl Recipe {
         (folder, numbered(&self.file_name, number))
     }
 
-    /// Folders that hold files.
+    /// Number of folders that hold files.
     pub fn leaves(&self) -> u64 {
         self.fan_out.max(1).saturating_pow(self.depth).max(1)
     }
 
-    /// What it comes to.
+    /// Total files and bytes.
     pub fn totals(&self) -> Totals {
         let linked = self.hard_links.min(self.count);
         let size = |number| self.size(number);
+        let files = self.count.saturating_add(linked);
         let bytes = match &self.sizes {
-            Sizes::Fixed(each) => each.saturating_mul(self.count.saturating_add(linked)),
-            _ => (1..=self.count).map(size).sum::<u64>() + (1..=linked).map(size).sum::<u64>(),
+            Sizes::Fixed(each) => each.saturating_mul(files),
+            _ => (1..=self.count).chain(1..=linked).map(size).fold(0, u64::saturating_add),
         };
-        Totals { files: self.count + linked, bytes }
+        Totals { files, bytes }
     }
 
-    /// What it is, in words, besides how many files and bytes.
+    /// Description in words, without the number of files and bytes.
     pub fn about(&self) -> String {
         use crate::campaign::spec::size_text;
         let sizes = match &self.sizes {
@@ -220,7 +221,7 @@ impl Recipe {
     }
 }
 
-/// A name or a line with `{n}` and `{n:05}` replaced by a number.
+/// Replaces `{n}` and `{n:05}` in a name or line by a number.
 pub fn numbered(template: &str, number: u64) -> String {
     let mut out = String::new();
     let mut rest = template;
@@ -242,7 +243,7 @@ pub fn numbered(template: &str, number: u64) -> String {
     out
 }
 
-/// The width in `{n:05}`: nothing, or a colon and up to two digits.
+/// Parses the width in `{n:05}`: nothing, or a colon and up to two digits.
 fn width(text: &str) -> Option<usize> {
     match text.strip_prefix(':') {
         None => text.is_empty().then_some(0),
@@ -253,7 +254,7 @@ fn width(text: &str) -> Option<usize> {
     }
 }
 
-/// Whether a template gives each number another text.
+/// True if a template gives a different text for each number.
 pub fn tells_numbers_apart(template: &str) -> bool {
     numbered(template, 1) != numbered(template, 2)
 }

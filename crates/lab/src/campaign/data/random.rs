@@ -1,6 +1,5 @@
-//! Numbers by chance that are the same for ever and everywhere: what a recipe makes depends on them,
-//! so they follow no other crate's version, and use no function of a mathematical library, whose
-//! last digit is its own affair.
+//! Random numbers that are reproducible for ever on every machine, because data sets depend on them:
+//! independent of the version of any crate and of the rounding of mathematical libraries.
 
 /// xoshiro256** (Blackman, Vigna 2018), seeded by splitmix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
@@ -8,7 +7,7 @@ pub struct Random {
     state: [u64; 4],
 }
 
-/// The next number of splitmix64.
+/// Next number of splitmix64.
 fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;
@@ -18,8 +17,7 @@ fn splitmix(state: &mut u64) -> u64 {
 }
 
 impl Random {
-    /// The stream of a seed, a purpose and a number: streams of different ones have nothing to do
-    /// with each other.
+    /// Stream for a seed, a purpose and a number; different ones are independent.
     pub fn new(seed: u64, purpose: u64, number: u64) -> Random {
         let mut state = seed;
         let mut state = splitmix(&mut state) ^ purpose;
@@ -27,7 +25,7 @@ impl Random {
         Random { state: std::array::from_fn(|_| splitmix(&mut state)) }
     }
 
-    /// The next 64 bits.
+    /// Next 64 bits.
     pub fn bits(&mut self) -> u64 {
         let [a, b, c, d] = &mut self.state;
         let result = b.wrapping_mul(5).rotate_left(7).wrapping_mul(9);
@@ -41,7 +39,7 @@ impl Random {
         result
     }
 
-    /// Fills a buffer.
+    /// Fills a buffer with random bytes.
     pub fn fill(&mut self, buffer: &mut [u8]) {
         let mut pieces = buffer.chunks_exact_mut(8);
         for piece in &mut pieces {
@@ -54,18 +52,18 @@ impl Random {
         }
     }
 
-    /// A number from 0 up to, but not, 1.
+    /// Uniform number in [0, 1).
     pub fn share(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A number between two, both included.
+    /// Uniform integer, both ends included.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         let span = u128::from(high.saturating_sub(low)) + 1;
         low + ((u128::from(self.bits()) * span) >> 64) as u64
     }
 
-    /// A number of the standard normal distribution (polar method; Marsaglia, Bray 1964).
+    /// Standard normal number (polar method; Marsaglia, Bray 1964).
     pub fn normal(&mut self) -> f64 {
         loop {
             let (x, y) = (2.0 * self.share() - 1.0, 2.0 * self.share() - 1.0);
@@ -77,7 +75,7 @@ impl Random {
     }
 }
 
-/// The natural logarithm of a positive number, by its power of two and the series of artanh.
+/// Natural logarithm of a positive number, by its exponent and the series of artanh.
 fn ln(x: f64) -> f64 {
     let (mut x, mut halvings) = (x, 0.0);
     while x < 0.75 {
@@ -98,7 +96,7 @@ fn ln(x: f64) -> f64 {
     2.0 * sum + halvings * std::f64::consts::LN_2
 }
 
-/// e to the power of `x`, by its series, after `x` was brought near 0 by halving.
+/// e to the power of `x`, by its series after halving `x` until it is near 0.
 pub fn exp(x: f64) -> f64 {
     let (mut x, mut squarings) = (x.clamp(-700.0, 700.0), 0);
     while x.abs() > 0.5 {
@@ -123,11 +121,11 @@ mod tests {
 
     #[test]
     fn the_stream_is_the_published_one() {
-        // splitmix64 of seed 1234567, as its authors' program prints it.
+        // Output of its authors' program for seed 1234567.
         let mut state = 1_234_567;
         assert_eq!(splitmix(&mut state), 6_457_827_717_110_365_317);
         assert_eq!(splitmix(&mut state), 3_203_168_211_198_807_973);
-        // xoshiro256** of the state 1, 2, 3, 4.
+        // Output for the state 1, 2, 3, 4.
         let mut random = Random { state: [1, 2, 3, 4] };
         assert_eq!([random.bits(), random.bits(), random.bits()], [11520, 0, 1_509_978_240]);
     }

@@ -1,4 +1,4 @@
-//! Recipes are the same each time, are kept, and are made anew where something is missing.
+//! Recipes are reproducible, cached, and made again if something is missing.
 
 use super::*;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ fn recipe() -> Recipe {
     }
 }
 
-/// Names, contents and times of all that is below a folder.
+/// Names, contents and times of everything below a folder.
 fn tree(folder: &Path) -> BTreeMap<String, (String, i64)> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
@@ -47,7 +47,7 @@ fn tree(folder: &Path) -> BTreeMap<String, (String, i64)> {
     found
 }
 
-/// One hash of all of it.
+/// One hash over a tree.
 fn hash_of_tree(folder: &Path) -> String {
     let digest = Sha256::digest(format!("{:?}", tree(folder)));
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -112,7 +112,7 @@ fn it_is_kept_and_what_is_damaged_is_made_anew() {
         &|| fs::write(folder.join("more"), "x").unwrap(),
         &|| fs::write(&first, "").unwrap(),
         &|| fs::remove_file(list_of(&folder)).unwrap(),
-        // Stopped half-way: there is no marker.
+        // Interrupted: there is no marker.
         &|| fs::remove_file(dir.path().join(format!("{name}.done"))).unwrap(),
     ];
     for (number, damage) in damages.iter().enumerate() {

@@ -1,33 +1,17 @@
-//! One cell: its exact command, what happens before and after, and what is looked at.
+//! Plans one cell: its exact command, actions before and after it, and the check.
 
 use super::Throttle;
-use super::cells::Cells;
+use super::cells::{Cells, Choice};
 use super::target::Target;
 use crate::campaign::data::{Recipe, list_of};
-use crate::campaign::spec::{COMPARED, CacheState, Condition, Looked, Tool};
+use crate::campaign::spec::{COMPARED, CacheState, CheckLevel, Tool};
 use crate::campaign::tools::{Config, Fill, Output, Template, Values, line, quoted};
 use crate::campaign::{Action, Check, DiskLimits, Extract, Launch, Planned};
 use crate::results::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What makes a cell one of its own.
-pub struct Choice<'a> {
-    pub tool: &'a Tool,
-    /// Which data set.
-    pub data: Option<usize>,
-    pub target: Option<Target>,
-    pub condition: &'a Condition,
-    /// The condition as it is recorded.
-    pub conditions: BTreeMap<String, String>,
-    pub throttle: Option<Throttle>,
-    /// What is swept, in the order of the text.
-    pub swept: Vec<(String, String)>,
-    /// The parts of the group's name, without what parameters add.
-    pub group: Vec<String>,
-}
-
-/// What commands may name of a data set.
+/// Placeholders for a data set in commands.
 pub fn data_values(recipe: &Recipe, folder: &Path) -> Values {
     let path = |path: &Path| Fill::Word(path.to_string_lossy().into_owned());
     Values::from([
@@ -37,8 +21,20 @@ pub fn data_values(recipe: &Recipe, folder: &Path) -> Values {
     ])
 }
 
+/// Folder that a tool reads: the data set, or a copy beside it if the tool removes its source.
+fn given(tool: &Tool, folder: &Path) -> PathBuf {
+    match tool.known().is_some_and(|known| known.moves) {
+        true => {
+            let mut path = folder.as_os_str().to_owned();
+            path.push(".moving");
+            PathBuf::from(path)
+        }
+        false => folder.to_owned(),
+    }
+}
+
 impl Cells<'_> {
-    /// Makes a cell; its number is the next one.
+    /// Builds a cell with the next id.
     pub fn cell(&mut self, choice: &Choice<'_>) -> Result<Planned, String> {
         let tool = choice.tool;
         let parameters = self.parameters(choice);
@@ -53,6 +49,10 @@ impl Cells<'_> {
         }
         if let Some((recipe, folder)) = &data {
             values.extend(data_values(recipe, folder));
+        }
+        let given = data.as_ref().map(|(_, folder)| given(tool, folder));
+        if let Some(given) = &given {
+            values.insert("src".into(), Fill::Word(given.to_string_lossy().into_owned()));
         }
         let access = choice.target.as_ref().and_then(|target| target.access.clone());
         let config = self.config(tool.known(), access.as_ref(), &parameters);
@@ -70,6 +70,13 @@ impl Cells<'_> {
         let (check, also) = self.check(choice, &values, source.as_deref())?;
         let mut conclude = choice.throttle.as_ref().map_or_else(Vec::new, Throttle::end);
         conclude.extend(also);
+        if let (Some(source), Some(given)) = (&source, &given)
+            && source != given
+        {
+            // The remains of a failed move are removed as well.
+            let given = quoted(&given.to_string_lossy());
+            conclude.push(format!("test ! -e {given} || {{ rm -rf {given}; false; }}"));
+        }
         for template in &self.spec.rules.conclude {
             conclude.push(template.script(&values)?);
         }
@@ -87,7 +94,7 @@ impl Cells<'_> {
         };
         Ok(Planned {
             cell,
-            prepare: self.prepare(choice, &values, source.as_deref())?,
+            prepare: self.prepare(choice, &values, source.as_deref(), given.as_deref())?,
             launch,
             conclude,
             check,
@@ -95,14 +102,15 @@ impl Cells<'_> {
                 Output::Nothing => Extract::Nothing,
                 Output::Fio => Extract::FioJson,
                 Output::Own => Extract::OwnJson,
+                Output::Joblog => Extract::Joblog,
             },
-            source,
+            source: given,
             disk: choice.throttle.clone().map(|throttle| DiskLimits {
                 throttle,
                 iops: choice.condition.iops,
                 bandwidth_bytes_per_s: choice.condition.bandwidth_bytes_per_s,
             }),
-            // Servers of the campaign have keys that no other endpoint knows.
+            // Embedded servers have keys that no other endpoint accepts.
             endpoint: choice
                 .target
                 .as_ref()
@@ -111,7 +119,7 @@ impl Cells<'_> {
         })
     }
 
-    /// All parameters of a cell: what the tool does by itself, what is set, what is swept.
+    /// All parameters of a cell: the tool's defaults, fixed and swept ones.
     fn parameters(&self, choice: &Choice<'_>) -> BTreeMap<String, String> {
         let cpus = choice.condition.cpus.unwrap_or(self.ground.cpus);
         let value = |value: &str| match value {
@@ -120,7 +128,7 @@ impl Cells<'_> {
         };
         let mut parameters = BTreeMap::new();
         for (name, default) in choice.tool.defaults() {
-            // What follows the scale is the campaign's to say.
+            // The campaign defines values that follow the scale.
             let text = match self.common.get(*name) {
                 Some(Fill::Word(scaled)) => scaled.clone(),
                 _ => value(default),
@@ -132,7 +140,7 @@ impl Cells<'_> {
         parameters
     }
 
-    /// The exact words, and how they are shown.
+    /// Exact arguments, and the command as shown.
     fn launch(
         &self,
         choice: &Choice<'_>,
@@ -187,18 +195,25 @@ impl Cells<'_> {
         Ok((launch, command))
     }
 
-    /// Before each run: the target is emptied, pages are written back, the source is in the page
-    /// cache or not, and last of all the disk is limited.
+    /// Actions before each run, in order: empty the target, write pages back, put the source into the page
+    /// cache or evict it, limit the disk.
     fn prepare(
         &self,
         choice: &Choice<'_>,
         values: &Values,
         source: Option<&Path>,
+        given: Option<&Path>,
     ) -> Result<Vec<Action>, String> {
         let rules = &self.spec.rules;
         let mut actions = Vec::new();
         if let Some(target) = choice.target.as_ref().filter(|_| rules.empty) {
             actions.extend(target.empty.iter().cloned());
+        }
+        if let (Some(source), Some(given)) = (source, given)
+            && source != given
+        {
+            let [source, given] = [source, given].map(|path| quoted(&path.to_string_lossy()));
+            actions.push(Action::Shell(format!("rm -rf {given} && cp -a {source} {given}")));
         }
         for template in &rules.prepare {
             actions.push(Action::Shell(template.script(values)?));
@@ -206,7 +221,7 @@ impl Cells<'_> {
         if rules.sync {
             actions.push(Action::Sync);
         }
-        if let Some(source) = source {
+        if let Some(source) = given {
             match self.cache {
                 CacheState::Any => {}
                 CacheState::Cold => actions.push(Action::Cold(source.to_owned())),
@@ -221,8 +236,8 @@ impl Cells<'_> {
         Ok(actions)
     }
 
-    /// What is looked at afterwards: as much as is asked for and the place allows; and a command
-    /// that does it where only the program itself can look.
+    /// Check after each run: as requested and possible at the place; plus a command, if only the program
+    /// itself can list the target.
     fn check(
         &mut self,
         choice: &Choice<'_>,
@@ -231,9 +246,9 @@ impl Cells<'_> {
     ) -> Result<(Check, Option<String>), String> {
         let tool = choice.tool;
         let moves = tool.output != Output::Fio && source.is_some();
-        let looked = self.spec.check.unwrap_or(Looked::Tree { compare: COMPARED });
+        let level = self.spec.check.unwrap_or(CheckLevel::Tree { compare: COMPARED });
         let (Some(target), Some(source), true) =
-            (&choice.target, source, moves && looked != Looked::Exit)
+            (&choice.target, source, moves && level != CheckLevel::Exit)
         else {
             return Ok((Check::Exit, None));
         };
@@ -261,12 +276,12 @@ impl Cells<'_> {
         let mut values = values.clone();
         values.insert("dst".into(), Fill::Word(seen.to_string_lossy().into_owned()));
         let arrived = PathBuf::from(arrives.text(&values)?);
-        let check = match looked {
-            Looked::Exit => Check::Exit,
-            Looked::Tree { compare } => {
+        let check = match level {
+            CheckLevel::Exit => Check::Exit,
+            CheckLevel::Tree { compare } => {
                 Check::Tree { source: source.to_owned(), target: arrived, compare }
             }
-            Looked::Count => {
+            CheckLevel::Count => {
                 let totals = choice.data.and_then(|at| self.plan.data_sets.get(at));
                 let (files, bytes) = totals.map_or((0, 0), |data| (data.files, data.bytes));
                 Check::Count { target: arrived, files, bytes: Some(bytes) }
@@ -277,7 +292,7 @@ impl Cells<'_> {
 }
 
 impl Cells<'_> {
-    /// The group: parameters that keep cells apart are a part of its name.
+    /// Name of the group, including the parameters that separate groups.
     fn group_of(&self, choice: &Choice<'_>) -> String {
         let mut group = choice.group.clone();
         for (name, value) in &choice.swept {
@@ -292,7 +307,7 @@ impl Cells<'_> {
         group.join(", ")
     }
 
-    /// The line in a picture: the tool, and what is swept besides the x axis and groups.
+    /// Line in a chart: the tool, and swept parameters other than the x axis and groups.
     fn series(&self, choice: &Choice<'_>) -> String {
         let mut series = choice.tool.name.clone();
         for (name, value) in &choice.swept {
@@ -303,7 +318,7 @@ impl Cells<'_> {
         series
     }
 
-    /// The place on the x axis: only what was chosen has one, not what a tool does by itself.
+    /// Position on the x axis; only a swept value has one, not a default of the tool.
     fn x(&self, choice: &Choice<'_>, parameters: &BTreeMap<String, String>) -> Option<f64> {
         let name = self.spec.x.as_ref()?;
         let swept = choice.swept.iter().any(|(swept, _)| swept == name);

@@ -1,44 +1,60 @@
-//! All cells of a campaign: data sets by targets by conditions by tools by parameters, and in each
-//! group one of them twice.
+//! Enumerates the cells of a campaign: data sets × targets × conditions × tools × parameters, plus one
+//! control in each group.
 
-use super::cell::Choice;
 use super::target::{Making, Target};
 use super::{Ground, Throttle, Wishes};
 use crate::campaign::spec::{
-    CacheState, Condition, Parameter, Place, Spec, Tool, Where, duration_text, size_text,
+    CacheState, Condition, Location, Parameter, Place, Spec, Tool, duration_text, size_text,
 };
 use crate::campaign::tools::{File, Template, Values};
 use crate::campaign::{Plan, Planned};
 use std::collections::BTreeMap;
+use std::path::Path;
 
-/// Most cells of a campaign: more are a typing error in what is swept.
+/// The choices that identify a cell.
+pub struct Choice<'a> {
+    pub tool: &'a Tool,
+    /// Index of the data set.
+    pub data: Option<usize>,
+    pub target: Option<Target>,
+    pub condition: &'a Condition,
+    /// Condition as recorded.
+    pub conditions: BTreeMap<String, String>,
+    pub throttle: Option<Throttle>,
+    /// Swept parameters in the order of the text.
+    pub swept: Vec<(String, String)>,
+    /// Parts of the group's name, without parameters.
+    pub group: Vec<String>,
+}
+
+/// Most cells of a campaign: more indicate a mistake in the sweep.
 const CELLS_MAX: usize = 10_000;
 
-/// A plan that is being made.
+/// A plan under construction.
 pub struct Cells<'a> {
     pub spec: &'a Spec,
     pub wishes: &'a Wishes,
     pub ground: &'a Ground,
     pub making: Making<'a>,
-    /// The places that are written to, as the campaign or the user has them.
+    /// Places to write to, from the campaign or the user.
     pub places: Vec<Place>,
-    /// What all commands may name.
+    /// Placeholders available to all commands.
     pub common: Values,
     pub plan: Plan,
-    /// Tools that are there.
+    /// Tools whose programs were found.
     pub tools: Vec<&'a Tool>,
-    /// Ports that are spoken for.
+    /// Ports in use by the plan.
     pub taken: Vec<u16>,
-    /// Targets, by place and by what their server is like.
+    /// Targets by place and server conditions.
     pub targets: Vec<Target>,
     /// Settings files.
     pub files: Vec<File>,
-    /// Whether the source is in the page cache, as far as that can be had.
+    /// Page cache state of the source, as far as it can be established.
     pub cache: CacheState,
 }
 
 impl<'a> Cells<'a> {
-    /// Makes all of them.
+    /// Adds all cells.
     pub fn all(&mut self) -> Result<(), String> {
         let count = self.plan.data.len().max(1);
         for data in 0..count {
@@ -56,14 +72,15 @@ impl<'a> Cells<'a> {
         Ok(())
     }
 
-    /// The cells of one data set at one place under one condition.
+    /// Adds the cells of one data set at one place under one condition.
     fn group(
         &mut self,
         data: Option<usize>,
         place: Option<&Place>,
         condition: &Condition,
     ) -> Result<(), String> {
-        let throttle = match self.can(place, condition) {
+        let source = data.and_then(|at| self.plan.data.get(at)).map(|(_, folder)| folder.clone());
+        let throttle = match self.can(place, condition, source.as_deref()) {
             Ok(throttle) => throttle,
             Err(why) => {
                 let what = words(condition, place);
@@ -80,7 +97,19 @@ impl<'a> Cells<'a> {
         };
         let name = self.name(data, place, condition);
         let first = self.plan.cells.len();
+        let renames = self.renames(place, source.as_deref());
         for tool in self.tools.clone() {
+            if renames && tool.known().is_some_and(|known| known.moves) {
+                let line = format!(
+                    "{}: source and target are on one file system, where a move only renames; \
+                     --place NAME=DIR chooses another one",
+                    tool.name
+                );
+                if !self.plan.left_out.contains(&line) {
+                    self.plan.left_out.push(line);
+                }
+                continue;
+            }
             for parameters in self.settings(tool, target.as_ref()) {
                 let choice = Choice {
                     tool,
@@ -109,7 +138,7 @@ impl<'a> Cells<'a> {
         Ok(())
     }
 
-    /// Repeats one cell of each group that was made since `first`: what differs there is noise.
+    /// Repeats one cell of each group added since `first`: a difference between the two is noise.
     fn controls(&mut self, first: usize) {
         let made = self.plan.cells.get(first..).unwrap_or_default();
         let mut groups: Vec<&str> = Vec::new();
@@ -141,7 +170,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// The tool of a cell: its series begins with the name, and no other tool's name goes on there.
+    /// Tool of a cell: the longest tool name that its series begins with.
     fn series_of(&self, planned: &Planned) -> Option<&str> {
         let series = planned.cell.series.as_str();
         let starts = |tool: &&&Tool| {
@@ -153,24 +182,35 @@ impl<'a> Cells<'a> {
         longest.map(|tool| tool.name.as_str())
     }
 
-    /// Whether the machine can have a condition, and what limits its disk.
+    /// True if moving from the source to a place would be a rename.
+    fn renames(&self, place: Option<&Place>, source: Option<&Path>) -> bool {
+        match (place.map(|place| &place.at), source) {
+            (Some(Location::Path(path)), Some(source)) => {
+                (self.ground.is_one_fs)(&self.making.folder(path), source)
+            }
+            _ => false,
+        }
+    }
+
+    /// Checks that the machine supports a condition; returns the disk throttle, if needed.
     fn can(
         &self,
         place: Option<&Place>,
         condition: &Condition,
+        source: Option<&Path>,
     ) -> Result<Option<Throttle>, String> {
         if let Some(cpus) = condition.cpus.filter(|cpus| *cpus > self.ground.cpus) {
             let there = self.ground.cpus;
             return Err(format!("{cpus} CPUs are needed and {there} may be used here"));
         }
         let folder = match place.map(|place| &place.at) {
-            Some(Where::Path(path)) => {
+            Some(Location::Path(path)) => {
                 if condition.latency.is_some() {
                     return Err("only an embedded server can wait".into());
                 }
                 self.making.folder(path)
             }
-            Some(Where::Server { .. }) if condition.iops.is_none() => return Ok(None),
+            Some(Location::Server { .. }) if condition.iops.is_none() => return Ok(None),
             _ if condition.iops.is_none()
                 && condition.bandwidth_bytes_per_s.is_none()
                 && condition.latency.is_none() =>
@@ -182,10 +222,10 @@ impl<'a> Cells<'a> {
         if condition.iops.is_none() && condition.bandwidth_bytes_per_s.is_none() {
             return Ok(None);
         }
-        (self.ground.throttle)(&folder).map(Some)
+        (self.ground.throttle)(&folder, source).map(Some)
     }
 
-    /// The target of a place under a condition, made once.
+    /// Target of a place under a condition, created once.
     fn target(&mut self, place: &Place, condition: &Condition) -> Result<Target, String> {
         let mut taken = self.taken.clone();
         let target = self.making.target(place, condition, &mut taken)?;
@@ -199,7 +239,7 @@ impl<'a> Cells<'a> {
         Ok(target)
     }
 
-    /// What a group is called: all that its cells share, and other groups do not.
+    /// Name of a group: what its cells share and other groups do not.
     fn name(
         &self,
         data: Option<usize>,
@@ -218,7 +258,7 @@ impl<'a> Cells<'a> {
         parts
     }
 
-    /// All settings of a tool: the product of the parameters that it has, the last one fastest.
+    /// All settings of a tool: the product of its parameters, the last one varying fastest.
     fn settings(&self, tool: &Tool, target: Option<&Target>) -> Vec<Vec<(String, String)>> {
         let swept: Vec<&Parameter> = match &tool.sweep {
             Some(own) => own.iter().collect(),
@@ -243,7 +283,7 @@ impl<'a> Cells<'a> {
         settings
     }
 
-    /// The command of a tool for a target; `None` where it cannot write there.
+    /// Command of a tool for a target; `None` if it cannot write there.
     pub fn template(&self, tool: &Tool, target: Option<&Target>) -> Option<Template> {
         match target {
             Some(target) => {
@@ -262,7 +302,7 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// What is put on the machine, as it is recorded.
+/// A condition as recorded in results.
 fn shown(condition: &Condition, place: Option<&Place>) -> BTreeMap<String, String> {
     let mut shown = BTreeMap::new();
     if let Some(cpus) = condition.cpus {
@@ -272,7 +312,7 @@ fn shown(condition: &Condition, place: Option<&Place>) -> BTreeMap<String, Strin
         shown.insert("iops".to_owned(), iops.to_string());
     }
     let (mut bandwidth, mut latency) = (condition.bandwidth_bytes_per_s, condition.latency);
-    if let Some(Where::Server { latency: own, bandwidth_bytes_per_s, .. }) =
+    if let Some(Location::Server { latency: own, bandwidth_bytes_per_s, .. }) =
         place.map(|place| &place.at)
     {
         bandwidth = bandwidth.or(*bandwidth_bytes_per_s);
@@ -287,7 +327,7 @@ fn shown(condition: &Condition, place: Option<&Place>) -> BTreeMap<String, Strin
     shown
 }
 
-/// The same as words in the name of a group.
+/// A condition as words in the name of a group.
 fn words(condition: &Condition, place: Option<&Place>) -> Vec<String> {
     let order = |(name, value): (&str, &String)| match name {
         "cpus" if value == "1" => "1 CPU".to_owned(),

@@ -1,5 +1,5 @@
-//! From what a campaign says to what is done for each of its runs, given this machine and the
-//! programs on it. What this machine cannot do is left out by name, with what would help.
+//! Resolves a campaign to commands, for this machine and its programs. Parts that are impossible here are
+//! left out, with a note on what would enable them.
 
 mod cell;
 mod cells;
@@ -18,65 +18,81 @@ use cells::Cells;
 use hakobu_sys::{AsFd, volume};
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use target::Making;
 
-/// What the user asks for, besides the campaign.
+/// Subfolder of the work folder for settings files.
+const SETTINGS: &str = "settings";
+
+/// User's options besides the campaign.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wishes {
-    /// In place of the campaign's own scale.
+    /// Overrides the scale of the campaign.
     pub scale: Option<f64>,
-    /// In place of the campaign's places: a path or an `s3://` URL by the name of the place.
+    /// Overrides places: a path or an `s3://` URL by the name of the place.
     pub places: BTreeMap<String, String>,
-    /// The folder to work in, absolute: targets, what servers keep, settings files.
+    /// Work folder, absolute: targets, data of servers, settings files.
     pub work: PathBuf,
-    /// The folder where data sets are kept, absolute.
+    /// Folder for data sets, absolute.
     pub cache: PathBuf,
-    /// The running program, absolute.
+    /// Path of the running program, absolute.
     pub own: PathBuf,
-    /// The secret of embedded servers: anything that nobody else knows.
+    /// Secret key of embedded servers; random.
     pub secret_key: String,
 }
 
-/// What a plan needs to know of the machine.
+/// Properties of the machine that a plan depends on.
 #[derive(Clone, Debug)]
 pub struct Ground {
     /// Folders with programs.
     pub path: Vec<PathBuf>,
-    /// CPUs that may be used.
+    /// Number of usable CPUs.
     pub cpus: usize,
-    /// How the disk below a folder can be limited, or why it cannot.
-    pub throttle: fn(&Path) -> Result<Throttle, String>,
-    /// Whether a port of this machine can be listened on.
+    /// Finds a way to limit the disks of the target's and the source's folder, or the reason why there is
+    /// none.
+    pub throttle: fn(&Path, Option<&Path>) -> Result<Throttle, String>,
+    /// True if two folders are on one file system.
+    pub is_one_fs: fn(&Path, &Path) -> bool,
+    /// True if a port can be listened on.
     pub is_free: fn(u16) -> bool,
-    /// Whether what is in a folder is in memory, whatever one does.
+    /// True if a folder is always in memory (tmpfs).
     pub is_memory: fn(&Path) -> bool,
 }
 
 impl Ground {
-    /// This machine.
+    /// Properties of this machine.
     pub fn here() -> Ground {
         let path = std::env::var_os("PATH").unwrap_or_default();
         Ground {
             path: std::env::split_paths(&path).collect(),
             cpus: hakobu_sys::process::cpus(),
             throttle: Throttle::find,
+            is_one_fs,
             is_free: |port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok(),
             is_memory,
         }
     }
 }
 
-/// Looks at the file system of a folder, or of where it will be.
+/// Compares the file systems of two folders, which need not exist yet.
+fn is_one_fs(one: &Path, other: &Path) -> bool {
+    let dev = |folder: &Path| {
+        folder.ancestors().find_map(|path| path.metadata().ok()).map(|meta| meta.dev())
+    };
+    dev(one) == dev(other)
+}
+
+/// Looks at the file system of a folder, which need not exist yet.
 fn is_memory(folder: &Path) -> bool {
     let there = folder.ancestors().find_map(|path| File::open(path).ok());
     there.is_some_and(|file| volume::is_memory(file.as_fd()))
 }
 
-/// The scale of a campaign for this user.
+/// Scale of a campaign for this user.
 ///
 /// # Errors
-/// It can be no scale.
+/// The number is no valid scale.
 pub fn scale(spec: &Spec, wishes: &Wishes) -> Result<f64, String> {
     match wishes.scale {
         None => Ok(spec.scale),
@@ -85,13 +101,17 @@ pub fn scale(spec: &Spec, wishes: &Wishes) -> Result<f64, String> {
     }
 }
 
-/// Makes the plan. Nothing is written, no program is started.
+/// Makes the plan. Writes nothing and starts no program.
 ///
 /// # Errors
-/// A wish makes no sense, a command names what there is not, or nothing at all would be left to run.
+/// An option is invalid, a command uses an unknown name, or no cell is left to run.
 pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, String> {
     let scale = scale(spec, wishes)?;
     let recipes: Vec<data::Recipe> = spec.data.iter().map(|data| data.at(scale)).collect();
+    if let Some(large) = recipes.iter().find(|recipe| recipe.count > spec::COUNT_MAX) {
+        let (name, most) = (&large.name, spec::COUNT_MAX);
+        return Err(format!("data.{name} has more than {most} files at the scale {scale}"));
+    }
     let mut plan = Plan {
         name: spec.name.clone(),
         title: spec.title.clone(),
@@ -135,7 +155,7 @@ pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, Strin
     }
     let making = Making {
         work: &wishes.work,
-        own: &wishes.own,
+        program: &wishes.own,
         secret_key: &wishes.secret_key,
         campaign: &spec.name,
         is_free: &ground.is_free,
@@ -155,7 +175,7 @@ pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, Strin
         cache: spec.rules.cache,
     };
     cells.find_tools();
-    cells.forget_cold();
+    cells.ignore_cold();
     cells.all()?;
     cells.finish()
 }
@@ -164,13 +184,13 @@ fn word(path: &Path) -> Fill {
     Fill::Word(path.to_string_lossy().into_owned())
 }
 
-/// The largest of some numbers, as it was written.
+/// Largest of some numbers, as written.
 fn largest(values: &[String]) -> Option<String> {
     let numbers = values.iter().filter_map(|text| Some((text.parse::<f64>().ok()?, text)));
     numbers.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, text)| text.clone())
 }
 
-/// The targets, as the campaign or the user has them.
+/// Places from the campaign, or the user's replacements.
 fn places(spec: &Spec, wishes: &Wishes) -> Result<Vec<spec::Place>, String> {
     for name in wishes.places.keys() {
         if spec.place(name).is_none() {
@@ -180,14 +200,16 @@ fn places(spec: &Spec, wishes: &Wishes) -> Result<Vec<spec::Place>, String> {
     }
     let targets = spec.targets.iter().filter_map(|name| spec.place(name));
     let wished = |place: &spec::Place| match wishes.places.get(&place.name) {
-        Some(text) => place.instead(text).map_err(|why| format!("place '{}': {why}", place.name)),
+        Some(text) => {
+            place.parse_replacement(text).map_err(|why| format!("place '{}': {why}", place.name))
+        }
         None => Ok(place.clone()),
     };
     targets.map(wished).collect()
 }
 
 impl Cells<'_> {
-    /// Looks for the programs of all tools. Those that lack one are left out.
+    /// Looks up the programs of all tools; tools with a missing program are left out.
     fn find_tools(&mut self) {
         for tool in &self.spec.tools {
             let mut lacking = Vec::new();
@@ -224,20 +246,19 @@ impl Cells<'_> {
         }
     }
 
-    /// Data sets that are in memory whatever one does cannot be cold: then that is said, and they
-    /// are taken as they are.
-    fn forget_cold(&mut self) {
+    /// Data sets on a file system in memory cannot be cold: a note says so, and the cache state is ignored.
+    fn ignore_cold(&mut self) {
         let cache = &self.wishes.cache;
         let has_data = !self.plan.data.is_empty();
         if has_data && self.cache == CacheState::Cold && (self.ground.is_memory)(cache) {
             let cache = cache.display();
-            let line = format!("cold data: '{cache}' lies in memory, and nothing in it gets cold");
+            let line = format!("cold data: '{cache}' is in memory, so its files cannot be cold");
             self.plan.left_out.push(line);
             self.cache = CacheState::Any;
         }
     }
 
-    /// Puts what all runs share into the plan.
+    /// Completes the plan with what all runs share.
     fn finish(mut self) -> Result<Plan, String> {
         if self.plan.cells.is_empty() {
             let why = match self.plan.left_out.is_empty() {
@@ -253,6 +274,8 @@ impl Cells<'_> {
             self.plan.left_out.push(line.into());
         }
         for target in &self.targets {
+            self.plan.own.extend(target.own.clone().filter(|own| !self.plan.own.contains(own)));
+            self.plan.setup.extend(target.guard.clone());
             if let Some(folder) = &target.folder {
                 let command = format!("mkdir -p {}", quoted(&folder.to_string_lossy()));
                 if !self.plan.setup.contains(&command) {
@@ -266,6 +289,9 @@ impl Cells<'_> {
                 }
                 self.plan.servers.push(server.clone());
             }
+        }
+        if !self.files.is_empty() {
+            self.plan.own.push(self.wishes.work.join(SETTINGS));
         }
         self.plan.setup.extend(self.files.iter().map(tools::File::command));
         let mut values = self.common.clone();
@@ -284,7 +310,7 @@ impl Cells<'_> {
         Ok(self.plan)
     }
 
-    /// The settings file of a tool for an access; it is written before the first run.
+    /// Settings file of a tool for an access, written before the first run.
     fn config(
         &mut self,
         known: Option<&tools::Known>,
@@ -296,10 +322,10 @@ impl Cells<'_> {
         let has_keys =
             !access.access_key.is_empty() || std::env::var_os("AWS_ACCESS_KEY_ID").is_some();
         if known.config == Config::S3cmd && !has_keys {
-            // The user's own: where the keys are. Those of the environment s3cmd finds by itself.
+            // The user's own file holds the keys; s3cmd finds those in the environment by itself.
             return Some(PathBuf::from(std::env::var_os("HOME")?).join(".s3cfg"));
         }
-        let folder = self.wishes.work.join("settings");
+        let folder = self.wishes.work.join(SETTINGS);
         let (requests, queue) = (text("requests"), text("queue_size"));
         let file = file(known.config, &folder, access, requests, queue)?;
         let path = file.path.clone();
@@ -310,7 +336,7 @@ impl Cells<'_> {
     }
 }
 
-/// Programs that a tool needs: those of a known one, the first word of a command, what it says.
+/// Programs that a tool needs: those of a known tool, the first word of a command, and `needs`.
 fn needed(tool: &spec::Tool) -> Vec<String> {
     let mut needed: Vec<String> = match (tool.known(), tool.command()) {
         (Some(known), _) => known.needs.iter().map(|name| (*name).to_owned()).collect(),

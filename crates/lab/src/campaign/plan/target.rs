@@ -1,55 +1,60 @@
-//! A place as tools see it: what `{dst}` is, how it is emptied, where what was written can be looked
-//! at, and the environment that reaches it.
+//! A place as tools see it: the value of `{dst}`, how to empty it, where to check the result, and the
+//! environment to reach it.
 
-use crate::campaign::spec::{Condition, Place, Where};
-use crate::campaign::tools::{Access, Fill, Values, line};
+use crate::campaign::own::CONTENT;
+use crate::campaign::spec::{Condition, Location, Place};
+use crate::campaign::tools::{Access, Fill, Values, line, quoted};
 use crate::campaign::{Action, ServerPlan};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The region of servers of this program: any will do.
+/// Region of embedded servers; they accept any.
 const REGION: &str = "us-east-1";
 
 /// A place, ready to be written to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What `{dst}` is.
+    /// Value of `{dst}`.
     pub dst: String,
-    /// Where files are that were written there, as far as they can be looked at.
+    /// Folder in which the written files can be checked, if any.
     pub seen: Option<PathBuf>,
-    /// The folder that it is, for places that are one.
+    /// The folder itself, if the place is one.
     pub folder: Option<PathBuf>,
     /// Bucket and prefix.
     pub bucket: Option<(String, String)>,
-    /// Where, and who asks; no keys where these are the user's own.
+    /// Endpoint and keys; no keys if the user's own are used.
     pub access: Option<Access>,
-    /// The server that has to run for it.
+    /// Server to start for it.
     pub server: Option<ServerPlan>,
-    /// What empties it.
+    /// The campaign's own folder that contains everything.
+    pub own: Option<PathBuf>,
+    /// Shell command that fails if objects of others would be removed.
+    pub guard: Option<String>,
+    /// Actions that empty it.
     pub empty: Vec<Action>,
 }
 
-/// What a target is made from.
+/// Inputs of a target.
 pub struct Making<'a> {
-    /// The folder to work in.
+    /// Work folder.
     pub work: &'a Path,
-    /// This program.
-    pub own: &'a Path,
-    /// The secret of embedded servers.
+    /// Path of this program.
+    pub program: &'a Path,
+    /// Secret key of embedded servers.
     pub secret_key: &'a str,
-    /// Seed of ports: the campaign's name.
+    /// Name of the campaign: seed of ports.
     pub campaign: &'a str,
-    /// Whether a port can be listened on.
+    /// True if a port can be listened on.
     pub is_free: &'a dyn Fn(u16) -> bool,
 }
 
 impl Making<'_> {
-    /// A place under a condition. `taken` are ports that are spoken for.
+    /// Creates the target of a place under a condition. `taken` lists ports already used by the plan.
     ///
     /// # Errors
-    /// No port is free, a path cannot be made out.
+    /// No port is free, or a path cannot be resolved.
     pub fn target(
         &self,
         place: &Place,
@@ -57,20 +62,22 @@ impl Making<'_> {
         taken: &mut Vec<u16>,
     ) -> Result<Target, String> {
         match &place.at {
-            Where::Path(path) => {
-                let folder = self.folder(path);
+            Location::Path(path) => {
+                let (own, folder) = (self.own(path), self.folder(path));
                 Ok(Target {
                     name: place.name.clone(),
                     dst: folder.to_string_lossy().into_owned(),
                     seen: Some(folder.clone()),
-                    empty: vec![Action::Empty(folder.clone())],
+                    empty: vec![Action::Empty { own: own.clone(), below: CONTENT.into() }],
+                    own: Some(own),
                     folder: Some(folder),
+                    guard: None,
                     bucket: None,
                     access: None,
                     server: None,
                 })
             }
-            Where::Url { bucket, prefix, endpoint, region } => {
+            Location::Url { bucket, prefix, endpoint, region } => {
                 let prefix = match prefix.is_empty() {
                     true => self.mark(),
                     false => format!("{prefix}/{}", self.mark()),
@@ -84,37 +91,65 @@ impl Making<'_> {
                     region: region_name,
                     ..Access::default()
                 };
-                let mut words = vec![self.own.to_string_lossy().into_owned()];
-                words.extend(["rm", "-r", "-f"].map(str::to_owned));
-                words.push(format!("--endpoint-url={}", access.endpoint));
-                words.push(format!("--region={}", access.region));
-                words.push(format!("{dst}/"));
-                let empty = line(words.iter().map(String::as_str));
+                let program = self.program.to_string_lossy();
+                let reach = [
+                    format!("--endpoint-url={}", access.endpoint),
+                    format!("--region={}", access.region),
+                ];
+                let command = |words: &[&str], end: &str| {
+                    let reach = reach.iter().map(String::as_str);
+                    line(
+                        [&*program]
+                            .into_iter()
+                            .chain(words.iter().copied())
+                            .chain(reach)
+                            .chain([end]),
+                    )
+                };
+                let empty = command(&["rm", "-r", "-f"], &format!("{dst}/"));
+                let mark = format!("{dst}.made");
+                // Fails without permission to list, and then sets no mark.
+                let guard = format!(
+                    "{} >/dev/null 2>&1 || {{ there=$({}) && if test -n \"$there\"; then echo {} >&2; \
+                     exit 1; fi && printf hakobu | {}; }}",
+                    command(&["head"], &mark),
+                    command(&["rm", "-r", "-f", "-n"], &format!("{dst}/")),
+                    quoted(&format!(
+                        "{dst}/ holds objects and was not made by hakobu: it is left alone"
+                    )),
+                    command(&["pipe"], &mark),
+                );
                 Ok(Target {
                     name: place.name.clone(),
                     dst,
                     seen: None,
                     folder: None,
+                    own: None,
+                    guard: Some(guard),
                     bucket: Some((bucket.clone(), prefix)),
                     access: Some(access),
                     server: None,
                     empty: vec![Action::Shell(empty)],
                 })
             }
-            Where::Server { .. } => self.served(place, condition, taken),
+            Location::Server { .. } => self.served(place, condition, taken),
         }
     }
 
-    /// The folder that is written to, and emptied before each run: of somebody else's folder only
-    /// one of our own in it.
+    /// Folder that is written to and emptied before each run.
     pub fn folder(&self, path: &Path) -> PathBuf {
+        self.own(path).join(CONTENT)
+    }
+
+    /// The marked folder around it.
+    fn own(&self, path: &Path) -> PathBuf {
         match path.is_absolute() {
             true => path.join(self.mark()),
             false => self.work.join("places").join(path),
         }
     }
 
-    /// What is ours in a place of somebody else.
+    /// Name of the campaign's own part of a foreign place.
     fn mark(&self) -> String {
         format!("hakobu-{}", self.campaign)
     }
@@ -125,8 +160,14 @@ impl Making<'_> {
         condition: &Condition,
         taken: &mut Vec<u16>,
     ) -> Result<Target, String> {
-        let Where::Server { null, latency, bandwidth_bytes_per_s, in_flight_max, bucket, prefix } =
-            &place.at
+        let Location::Server {
+            null,
+            latency,
+            bandwidth_bytes_per_s,
+            in_flight_max,
+            bucket,
+            prefix,
+        } = &place.at
         else {
             return Err(format!("'{}' is not served", place.name));
         };
@@ -139,8 +180,10 @@ impl Making<'_> {
             bandwidth_bytes_per_s.map_or("free".to_owned(), |rate| rate.to_string())
         );
         let port = port(&format!("{} {label}", self.campaign), taken, self.is_free)?;
-        let folder = (!null).then(|| self.work.join("served").join(&label));
-        let seen = folder.as_ref().map(|folder| folder.join(bucket).join(prefix));
+        let own = (!null).then(|| self.work.join("served").join(&label));
+        let below = Path::new(CONTENT).join(bucket).join(prefix);
+        let seen = own.as_ref().map(|own| own.join(&below));
+        let folder = own.as_ref().map(|own| own.join(CONTENT));
         let access = Access {
             endpoint: format!("http://127.0.0.1:{port}"),
             access_key: "HAKOBUCAMPAIGN".into(),
@@ -162,7 +205,12 @@ impl Making<'_> {
         Ok(Target {
             name: place.name.clone(),
             dst: format!("s3://{bucket}/{prefix}"),
-            empty: seen.iter().cloned().map(Action::Empty).collect(),
+            empty: own
+                .iter()
+                .map(|own| Action::Empty { own: own.clone(), below: below.clone() })
+                .collect(),
+            own,
+            guard: None,
             seen,
             folder: None,
             bucket: Some((bucket.clone(), prefix.clone())),
@@ -173,7 +221,7 @@ impl Making<'_> {
 }
 
 impl Target {
-    /// What commands may name of it.
+    /// Placeholders of the target in commands.
     pub fn values(&self) -> Values {
         let mut values = Values::from([("dst".to_owned(), Fill::from(self.dst.clone()))]);
         if let Some((bucket, prefix)) = &self.bucket {
@@ -186,8 +234,7 @@ impl Target {
         values
     }
 
-    /// Variables of whatever writes there: keys only of servers of this program, which nobody else
-    /// knows.
+    /// Environment of commands that write there: keys only for embedded servers, whose keys are random.
     pub fn environment(&self) -> BTreeMap<String, String> {
         match (&self.server, &self.access) {
             (Some(_), Some(access)) => access.environment(),
@@ -197,12 +244,11 @@ impl Target {
     }
 }
 
-/// A port that follows from a text, so that a campaign that goes on has the same one, unless that
-/// is in use.
+/// Port derived from a text, so that a resumed campaign uses the same one unless it is in use.
 fn port(text: &str, taken: &mut Vec<u16>, is_free: &dyn Fn(u16) -> bool) -> Result<u16, String> {
     const FIRST: u16 = 20_000;
     const COUNT: u16 = 10_000;
-    // FNV-1a (Fowler, Noll, Vo): any spread will do.
+    // FNV-1a (Fowler, Noll, Vo): any spread is good enough.
     let hash = text
         .bytes()
         .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));

@@ -1,71 +1,82 @@
-//! Limits on the disk of a place, by control groups: version 1 (`blkio.throttle.*`, kernel
-//! documentation, blkio-controller) and version 2 (`io.max`, cgroups(7)). They are put on before a
-//! run and taken off after it by commands of the plan, so that a run without them meets none.
+//! Limits the disks of source and target by control groups: version 1 (`blkio.throttle.*`, kernel
+//! documentation, blkio-controller) and version 2 (`io.max`, cgroups(7)). Commands of the plan set them
+//! before a run and remove them after it, so that runs without limits are unaffected.
 
 use crate::campaign::tools::quoted;
 use hakobu_sys::{cgroup, disk};
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-/// The files of version 1: operations and bytes, read and written.
+/// Files of version 1: operations and bytes, read and written.
 const IOPS_FILES: [&str; 2] =
     ["blkio.throttle.read_iops_device", "blkio.throttle.write_iops_device"];
 const BYTES_FILES: [&str; 2] =
     ["blkio.throttle.read_bps_device", "blkio.throttle.write_bps_device"];
-/// The group of version 2 that is made for a run.
+/// Group of version 2 that is created for a run.
 const GROUP: &str = "hakobu-campaign";
 
-/// A way to limit the disk below a folder.
+/// A way to limit the disks of two folders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Throttle {
-    /// The disk, `major:minor`.
-    device: String,
-    way: Way,
+    /// Disks as `major:minor`.
+    devices: Vec<String>,
+    mechanism: Mechanism,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Way {
-    /// Version 1: these groups' files. What goes to the disk later is charged to the topmost group,
-    /// so that one is among them; hence the limit holds for the whole machine.
+enum Mechanism {
+    /// Version 1: the files of these groups. Writeback is charged to the root group, so that is one of them;
+    /// the limit therefore affects the whole machine.
     Charged(Vec<PathBuf>),
-    /// Version 2: this group, which the command joins.
+    /// Version 2: the command joins this group.
     Joined(PathBuf),
 }
 
 impl Throttle {
-    /// The way for the disk below a folder (or below where it will be).
+    /// Finds the way to limit the disk of the target's folder (which need not exist yet), and that of the
+    /// source if it is another one.
     ///
     /// # Errors
-    /// Why there is none, as the end of a sentence.
-    pub fn find(folder: &Path) -> Result<Throttle, String> {
-        let there = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
-        let disk = disk::below_path(there).ok_or_else(|| {
-            format!("'{}' lies on no disk that a control group could limit", there.display())
-        })?;
-        let device = format!("{}:{}", disk.dev.0, disk.dev.1);
+    /// The reason why there is none, as the end of a sentence.
+    pub fn find(target: &Path, source: Option<&Path>) -> Result<Throttle, String> {
+        let disk = |folder: &Path| {
+            let there = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+            let disk = disk::below_path(there).ok_or_else(|| {
+                format!("'{}' is not on a disk that control groups can limit", there.display())
+            })?;
+            Ok::<_, String>(format!("{}:{}", disk.dev.0, disk.dev.1))
+        };
+        let mut devices = vec![disk(target)?];
+        // A source in memory has no disk to limit.
+        let other = source.and_then(|source| disk(source).ok());
+        devices.extend(other.filter(|other| !devices.contains(other)));
         let hierarchies = cgroup::hierarchies();
         if let Some(charged) = hierarchies.iter().find(|each| each.controls("blkio")) {
             let mut groups = vec![charged.mount.clone()];
             if charged.own != charged.mount {
                 groups.push(charged.own.clone());
             }
-            return Throttle::charged(device, groups);
+            return Throttle::charged(devices, groups);
         }
         match hierarchies.iter().find(|each| each.controllers.is_none()) {
-            Some(unified) => Throttle::joined(device, &unified.mount),
+            Some(unified) => Throttle::joined(devices, &unified.mount),
             None => Err("there are no control groups".into()),
         }
     }
 
-    fn charged(device: String, groups: Vec<PathBuf>) -> Result<Throttle, String> {
+    fn charged(devices: Vec<String>, groups: Vec<PathBuf>) -> Result<Throttle, String> {
         for group in &groups {
             for file in IOPS_FILES.iter().chain(&BYTES_FILES) {
                 let path = group.join(file);
                 if OpenOptions::new().write(true).open(&path).is_err() {
                     return Err(format!("'{}' cannot be written", path.display()));
                 }
-                let text = std::fs::read_to_string(&path).unwrap_or_default();
-                if text.lines().any(|line| line.split(' ').next() == Some(&device)) {
+                let text = std::fs::read_to_string(&path)
+                    .map_err(|error| format!("'{}' cannot be read: {error}", path.display()))?;
+                let limited = text.lines().filter_map(|line| line.split(' ').next());
+                if let Some(device) =
+                    limited.into_iter().find(|limited| devices.iter().any(|own| own == limited))
+                {
                     let shown = path.display();
                     return Err(format!(
                         "the disk has a limit already; echo '{device} 0' > {shown} removes it"
@@ -73,10 +84,10 @@ impl Throttle {
                 }
             }
         }
-        Ok(Throttle { device, way: Way::Charged(groups) })
+        Ok(Throttle { devices, mechanism: Mechanism::Charged(groups) })
     }
 
-    fn joined(device: String, mount: &Path) -> Result<Throttle, String> {
+    fn joined(devices: Vec<String>, mount: &Path) -> Result<Throttle, String> {
         let controls = std::fs::read_to_string(mount.join("cgroup.subtree_control"));
         if !controls.is_ok_and(|list| list.split_whitespace().any(|name| name == "io")) {
             return Err(format!("control groups at '{}' have no io controller", mount.display()));
@@ -85,72 +96,77 @@ impl Throttle {
         if OpenOptions::new().write(true).open(&join).is_err() {
             return Err(format!("'{}' cannot be written", join.display()));
         }
-        Ok(Throttle { device, way: Way::Joined(mount.join(GROUP)) })
+        Ok(Throttle { devices, mechanism: Mechanism::Joined(mount.join(GROUP)) })
     }
 
-    /// One that only tests use: version 1, one group.
+    /// For tests: version 1 with one group.
     #[cfg(test)]
     pub(in crate::campaign) fn of_group(device: &str, group: &str) -> Throttle {
-        Throttle { device: device.into(), way: Way::Charged(vec![group.into()]) }
+        Throttle { devices: vec![device.into()], mechanism: Mechanism::Charged(vec![group.into()]) }
     }
 
-    /// Commands that put limits on: operations and bytes a second, for reading and for writing each.
+    /// Commands that set limits: operations and bytes per second of each disk, for reads and writes each.
     pub fn begin(&self, iops: Option<u64>, bytes_per_s: Option<u64>) -> Vec<String> {
-        let device = &self.device;
-        match &self.way {
-            Way::Charged(groups) => {
+        match &self.mechanism {
+            Mechanism::Charged(groups) => {
                 let wanted = [(IOPS_FILES, iops), (BYTES_FILES, bytes_per_s)];
-                let wanted = wanted.iter().filter_map(|(files, rate)| Some((files, (*rate)?)));
-                let set = |(files, rate): (&[&str; 2], u64)| {
-                    let commands = groups.iter().flat_map(move |group| {
-                        files.iter().map(move |file| Throttle::set(device, group, file, rate))
-                    });
-                    commands.collect::<Vec<_>>()
-                };
-                wanted.flat_map(set).collect()
+                let wanted = wanted.into_iter().filter_map(|(files, rate)| Some((files, rate?)));
+                wanted.flat_map(|(files, rate)| self.set(groups, files, rate)).collect()
             }
-            Way::Joined(group) => {
-                let mut line = device.clone();
-                for (names, rate) in [(["riops", "wiops"], iops), (["rbps", "wbps"], bytes_per_s)] {
-                    if let Some(rate) = rate {
-                        names.iter().for_each(|name| line.push_str(&format!(" {name}={rate}")));
-                    }
-                }
+            Mechanism::Joined(group) => {
                 let folder = quoted(&group.to_string_lossy());
                 let file = quoted(&group.join("io.max").to_string_lossy());
-                vec![format!("mkdir -p {folder} && echo {} > {file}", quoted(&line))]
+                let mut command = format!("mkdir -p {folder}");
+                for device in &self.devices {
+                    let mut line = device.clone();
+                    let rates = [(["riops", "wiops"], iops), (["rbps", "wbps"], bytes_per_s)];
+                    for (names, rate) in rates {
+                        if let Some(rate) = rate {
+                            names.iter().for_each(|name| line.push_str(&format!(" {name}={rate}")));
+                        }
+                    }
+                    command.push_str(&format!(" && echo {} > {file}", quoted(&line)));
+                }
+                vec![command]
             }
         }
     }
 
-    /// Commands that take them off; they do no harm where there are none.
+    /// Commands that remove the limits; harmless if there are none.
     pub fn end(&self) -> Vec<String> {
-        match &self.way {
-            Way::Charged(groups) => {
-                let files = IOPS_FILES.iter().chain(&BYTES_FILES);
-                let each = |file| groups.iter().map(move |group| (group, file));
-                let off =
-                    |(group, file): (&PathBuf, &&str)| Throttle::set(&self.device, group, file, 0);
-                files.flat_map(each).map(off).collect()
+        match &self.mechanism {
+            Mechanism::Charged(groups) => {
+                let files = [IOPS_FILES, BYTES_FILES];
+                files.into_iter().flat_map(|files| self.set(groups, files, 0)).collect()
             }
-            Way::Joined(group) => {
+            Mechanism::Joined(group) => {
                 let folder = quoted(&group.to_string_lossy());
                 vec![format!("test ! -d {folder} || rmdir {folder}")]
             }
         }
     }
 
-    fn set(device: &str, group: &Path, file: &str, rate: u64) -> String {
-        let file = quoted(&group.join(file).to_string_lossy());
-        format!("echo {} > {file}", quoted(&format!("{device} {rate}")))
+    /// Commands that write a rate of every disk to these files of all groups.
+    fn set(&self, groups: &[PathBuf], files: [&str; 2], rate: u64) -> Vec<String> {
+        let mut commands = Vec::new();
+        for device in &self.devices {
+            for group in groups {
+                for file in files {
+                    let file = quoted(&group.join(file).to_string_lossy());
+                    let line = quoted(&format!("{device} {rate}"));
+                    commands.push(format!("echo {line} > {file}"));
+                }
+            }
+        }
+        commands
     }
 
-    /// The words that run a command below the limits.
+    /// Arguments that run a command inside the limited group.
     pub fn wrap(&self, argv: Vec<String>) -> Vec<String> {
-        match &self.way {
-            Way::Charged(_) => argv,
-            Way::Joined(group) => {
-                // Writing 0 moves who writes: the shell, which then becomes the command.
+        match &self.mechanism {
+            Mechanism::Charged(_) => argv,
+            Mechanism::Joined(group) => {
+                // Writing 0 moves the writing process: the shell, which then executes the command.
                 let script = "echo 0 > \"$0\"/cgroup.procs && exec \"$@\"";
                 let mut words = vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()];
                 words.push(group.to_string_lossy().into_owned());
@@ -168,7 +184,8 @@ mod tests {
     #[test]
     fn version_1_limits_all_groups_that_are_charged() {
         let groups = vec![PathBuf::from("/g"), PathBuf::from("/g/own")];
-        let throttle = Throttle { device: "8:0".into(), way: Way::Charged(groups) };
+        let throttle =
+            Throttle { devices: vec!["8:0".into()], mechanism: Mechanism::Charged(groups) };
         let begin = throttle.begin(Some(3000), None);
         assert_eq!(begin.len(), 4, "{begin:?}");
         assert_eq!(begin[0], "echo '8:0 3000' > /g/blkio.throttle.read_iops_device");
@@ -183,7 +200,8 @@ mod tests {
     #[test]
     fn version_2_has_a_group_that_the_command_joins() {
         let group = PathBuf::from("/c g/hakobu-campaign");
-        let throttle = Throttle { device: "8:0".into(), way: Way::Joined(group) };
+        let throttle =
+            Throttle { devices: vec!["8:0".into()], mechanism: Mechanism::Joined(group) };
         let begin = throttle.begin(Some(3000), Some(125_000_000));
         let line = "8:0 riops=3000 wiops=3000 rbps=125000000 wbps=125000000";
         let wanted = format!(
@@ -196,13 +214,33 @@ mod tests {
     }
 
     #[test]
+    fn source_and_target_on_two_disks_have_the_same_limits() {
+        let devices = vec!["8:0".to_owned(), "8:16".to_owned()];
+        let charged = Mechanism::Charged(vec![PathBuf::from("/g")]);
+        let throttle = Throttle { devices: devices.clone(), mechanism: charged };
+        let begin = throttle.begin(Some(3000), Some(125_000_000));
+        assert_eq!((begin.len(), throttle.end().len()), (8, 8));
+        for line in ["'8:0 3000' > /g/blkio.throttle.read_iops", "'8:16 125000000' > /g/blkio."] {
+            assert!(begin.iter().any(|command| command.contains(line)), "{line}: {begin:?}");
+        }
+        let joined =
+            Throttle { devices, mechanism: Mechanism::Joined("/c/hakobu-campaign".into()) };
+        let file = "/c/hakobu-campaign/io.max";
+        let wanted = format!(
+            "mkdir -p /c/hakobu-campaign && echo '8:0 riops=5 wiops=5' > {file} \
+             && echo '8:16 riops=5 wiops=5' > {file}"
+        );
+        assert_eq!(joined.begin(Some(5), None), [wanted]);
+    }
+
+    #[test]
     fn files_that_are_there_are_written_and_limits_that_are_there_are_left() {
         let folder = tempfile::tempdir().unwrap();
         for file in IOPS_FILES.iter().chain(&BYTES_FILES) {
             std::fs::write(folder.path().join(file), "").unwrap();
         }
         let groups = vec![folder.path().to_owned()];
-        let throttle = Throttle::charged("7:1".into(), groups.clone()).unwrap();
+        let throttle = Throttle::charged(vec!["7:1".into()], groups.clone()).unwrap();
         for command in throttle.begin(Some(100), None) {
             let status = std::process::Command::new("sh").arg("-c").arg(&command).status().unwrap();
             assert!(status.success(), "{command}");
@@ -210,9 +248,9 @@ mod tests {
         let read = |file| std::fs::read_to_string(folder.path().join(file)).unwrap();
         assert_eq!(read(IOPS_FILES[1]), "7:1 100\n");
         assert_eq!(read(BYTES_FILES[0]), "");
-        let refused = Throttle::charged("7:1".into(), groups).unwrap_err();
+        let refused = Throttle::charged(vec!["7:1".into()], groups).unwrap_err();
         assert!(refused.contains("has a limit already"), "{refused}");
-        let elsewhere = Throttle::charged("7:1".into(), vec![folder.path().join("none")]);
+        let elsewhere = Throttle::charged(vec!["7:1".into()], vec![folder.path().join("none")]);
         assert!(elsewhere.unwrap_err().contains("cannot be written"));
     }
 }

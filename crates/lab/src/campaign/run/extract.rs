@@ -1,35 +1,56 @@
-//! Numbers that a run says of itself on standard output: fio's JSON, and the summary line of a
-//! transfer with `--json`.
+//! Extracts metrics from the standard output of a run: fio's JSON, and the summary line of a transfer with
+//! `--json`.
 
+use super::LEFT_OUT;
 use crate::campaign::Extract;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What was found in an output.
+/// Result of an extraction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Found {
-    /// Numbers by name.
+    /// Metrics by name.
     pub metrics: BTreeMap<String, f64>,
-    /// A transfer's verdict.
+    /// Verdict of a transfer.
     pub verdict: Option<Value>,
-    /// The output that they were found in, where other programs can read that.
+    /// The document that they were extracted from, if other programs can parse it.
     pub document: Option<String>,
 }
 
-/// Takes what is wanted from an output.
+/// Extracts metrics from an output.
 ///
 /// # Errors
-/// It is not there: the part of a sentence that follows the name of the command.
+/// The output is malformed: the part of a sentence that follows the name of the command.
 pub(crate) fn extract(how: &Extract, output: &[u8]) -> Result<Found, String> {
     let text = String::from_utf8_lossy(output);
     match how {
         Extract::Nothing => Ok(Found::default()),
         Extract::FioJson => fio(&text),
         Extract::OwnJson => own(&text),
+        Extract::Joblog => Ok(joblog(&text)),
     }
 }
 
-/// The summary is the last line that is one.
+/// Columns of a job log (parallel(1), "--joblog"), separated by tabs; the fourth is the time of a job in
+/// seconds.
+const JOBLOG: &str = "Seq\tHost\tStarttime\tJobRuntime\t";
+
+/// Sums the times of a job log, which may be interleaved with output of jobs. Empty if there is no log, or if
+/// part of the output was dropped.
+fn joblog(text: &str) -> Found {
+    if !text.contains(JOBLOG) || text.contains(LEFT_OUT) {
+        return Found::default();
+    }
+    let time = |line: &str| {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let is_row = columns.len() >= 9 && columns[0].parse::<u64>().is_ok();
+        columns.get(3).filter(|_| is_row)?.trim().parse::<f64>().ok()
+    };
+    let items_s: f64 = text.lines().filter_map(time).filter(|time| time.is_finite()).sum();
+    Found { metrics: BTreeMap::from([("items_s".to_owned(), items_s)]), ..Found::default() }
+}
+
+/// Uses the last line that is a summary.
 fn own(text: &str) -> Result<Found, String> {
     let summary = text.lines().rev().find_map(|line| {
         let value: Value = serde_json::from_str(line).ok()?;
@@ -46,7 +67,7 @@ fn own(text: &str) -> Result<Found, String> {
     Ok(Found { metrics, verdict, document: None })
 }
 
-/// fio's own output; warnings may stand before it.
+/// Parses fio's JSON; warnings may precede it.
 fn fio(text: &str) -> Result<Found, String> {
     let start = text.find('{').ok_or("gave no JSON on standard output")?;
     let text = &text[start..];
@@ -59,11 +80,11 @@ fn fio(text: &str) -> Result<Found, String> {
     Ok(Found { metrics: fio_jobs(jobs)?, verdict: None, document: output })
 }
 
-/// Percentiles that are taken: the metric, and fio's name for it.
+/// Percentiles to extract: the metric, and fio's name for it.
 const PERCENTILES: [(&str, &str); 3] =
     [("clat_p50_ns", "50.000000"), ("clat_p99_ns", "99.000000"), ("clat_p999_ns", "99.900000")];
 
-/// A mean over several, weighted by operations.
+/// Mean weighted by operations.
 #[derive(Default)]
 struct Weighted {
     sum: f64,
@@ -83,9 +104,8 @@ impl Weighted {
     }
 }
 
-/// The metrics of all jobs, reads and writes together: operations and bytes a second are added,
-/// mean latencies are weighted by operations, and of the percentiles the highest are taken: those
-/// of all together are no higher.
+/// Metrics over all jobs, reads and writes: operations and bytes per second are added, mean latencies are
+/// weighted by operations; of percentiles the highest is taken, which is an upper bound.
 pub(crate) fn fio_jobs(jobs: &[Value]) -> Result<BTreeMap<String, f64>, String> {
     let (mut iops, mut bytes_per_s) = (0.0, 0.0);
     let (mut clat, mut lat) = (Weighted::default(), Weighted::default());
@@ -98,7 +118,7 @@ pub(crate) fn fio_jobs(jobs: &[Value]) -> Result<BTreeMap<String, f64>, String> 
             let Some(part) = job.get(way) else { continue };
             let number = |pointer: &str| part.pointer(pointer).and_then(Value::as_f64);
             iops += number("/iops").unwrap_or(0.0);
-            // Up to version 2 only in KiB.
+            // Up to version 2 in KiB only.
             let kib = number("/bw").map(|kib| kib * 1024.0);
             bytes_per_s += number("/bw_bytes").or(kib).unwrap_or(0.0);
             let operations = number("/total_ios").or_else(|| number("/iops")).unwrap_or(0.0);
@@ -123,7 +143,7 @@ pub(crate) fn fio_jobs(jobs: &[Value]) -> Result<BTreeMap<String, f64>, String> 
     metrics.insert("iops".to_owned(), iops);
     metrics.insert("bw_bytes_per_s".to_owned(), bytes_per_s);
     metrics.extend(clat.mean().map(|mean| ("clat_mean_ns".to_owned(), mean)));
-    // Where nobody measured it, it is zero.
+    // fio reports unmeasured values as zero.
     metrics
         .extend(lat.mean().filter(|mean| *mean > 0.0).map(|mean| ("lat_mean_ns".to_owned(), mean)));
     Ok(metrics)
@@ -156,7 +176,7 @@ and more"#;
         let found = extract(&Extract::FioJson, old.as_bytes()).unwrap().metrics;
         assert_eq!((found["bw_bytes_per_s"], found["clat_mean_ns"]), (4096.0, 2500.0));
         assert_eq!(found.get("clat_p99_ns"), None);
-        // The document alone is kept: others cannot read what stands around it.
+        // Only the JSON document is kept, so that other programs can parse it.
         let text = format!("note: a word\n{old}\nmore\n");
         let document = extract(&Extract::FioJson, text.as_bytes()).unwrap().document;
         assert_eq!(document.as_deref(), Some(old));
@@ -184,5 +204,20 @@ and more"#;
             assert!(why.contains(said), "{why}");
         }
         assert_eq!(extract(&Extract::Nothing, b"x"), Ok(Found::default()));
+    }
+
+    #[test]
+    fn times_of_a_job_log_are_added() {
+        let head = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
+        let text = format!(
+            "{head}x1\n1\t:\t1795388910.945\t     0.207\t0\t3\t0\t0\trsync a\nsent 3\tbytes\n\
+             2\t:\t1795388910.949\t     1.500\t0\t3\t0\t0\trsync b\n"
+        );
+        let found = extract(&Extract::Joblog, text.as_bytes()).unwrap().metrics;
+        assert!((found["items_s"] - 1.707).abs() < 1e-9, "{found:?}");
+        // A missing or incomplete log gives nothing.
+        for text in ["", "1\t:\t2\t3\t0\t3\t0\t0\tx\n", &format!("{text}\n[77{LEFT_OUT}\n")] {
+            assert_eq!(extract(&Extract::Joblog, text.as_bytes()), Ok(Found::default()), "{text}");
+        }
     }
 }

@@ -1,11 +1,12 @@
-//! What results were measured with and on: programs, the machine, how quiet it was, what starting a
-//! job costs. Nothing here names a machine or its users.
+//! Fingerprint of the environment of a measurement: programs, machine, background load, cost of starting a
+//! job. It identifies neither the machine nor its users.
 
 use super::local::Local;
 use crate::campaign::{Plan, tools};
 use crate::results::{Header, Machine, SCHEMA, Tool};
-use hakobu_sys::{about, host};
-use hakobu_transfer::sample::{Limits, Sampler, Watched};
+use hakobu_core::number::bytes;
+use hakobu_explain::sample::{Limits, Sampler, Watched};
+use hakobu_sys::{AsFd, about, host, volume as room};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -13,8 +14,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Other programs than the tools that say their version when asked with `--version`. Still others
-/// might do who knows what.
+/// Programs besides the tools that are known to support `--version`; others are not started.
 const SAY_VERSION: [&str; 25] = [
     "bash",
     "cat",
@@ -42,28 +42,27 @@ const SAY_VERSION: [&str; 25] = [
     "xz",
     "zstd",
 ];
-/// Times that a command that does nothing is run to learn what starting one costs.
+/// Runs of a no-op command to measure the cost of starting a process.
 const STARTS: usize = 21;
-/// Jobs that GNU parallel is given for that.
+/// Jobs of GNU parallel for the same measurement.
 const PARALLEL_JOBS: usize = 20;
-/// How long the machine is looked at before anything is begun.
+/// Time for which the load of the idle machine is sampled.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// What is said of a campaign besides its plan.
+/// Facts about a campaign besides its plan.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// The program and its version.
+    /// Program and version.
     pub program: String,
-    /// When it began, RFC 3339 in UTC.
+    /// Start time, RFC 3339 in UTC.
     pub start: String,
-    /// The scale that was asked for.
+    /// Requested scale.
     pub scale: f64,
-    /// What the machine is to be called; else it is called after what it is.
+    /// Name of the machine; `None` to derive one from its hardware.
     pub machine_name: Option<String>,
 }
 
-/// The first line of the results of a campaign. `instance_type` says what the cloud calls the
-/// machine.
+/// Header of the results of a campaign. `instance_type` is the cloud's name for the machine.
 pub fn header(
     plan: &Plan,
     facts: &Facts,
@@ -101,7 +100,7 @@ pub fn header(
     }
 }
 
-/// The machine, with the volumes of places by their labels.
+/// Describes the machine and the volumes of places, by label.
 pub fn machine(places: &BTreeMap<String, PathBuf>, instance_type: Option<String>) -> Machine {
     let (kernel, arch) = host::kernel();
     let sample = Sampler::new(Watched::Machine).read();
@@ -115,7 +114,7 @@ pub fn machine(places: &BTreeMap<String, PathBuf>, instance_type: Option<String>
     if let Some(bytes) = limits.memory_bytes {
         said.insert(format!("{bytes} bytes of memory, page cache included"));
     }
-    for path in places.values() {
+    for (label, path) in places {
         let Some(disk) = hakobu_sys::disk::below_path(&there(path)) else { continue };
         for ceiling in limits.io_ceilings(disk.dev) {
             let what = match (ceiling.operations, ceiling.writes) {
@@ -125,7 +124,8 @@ pub fn machine(places: &BTreeMap<String, PathBuf>, instance_type: Option<String>
                 (false, false) => "bytes read",
             };
             let (name, from) = (&disk.name, ceiling.from);
-            said.insert(format!("{} {what} a second on {name} ({from})", ceiling.per_s));
+            let per_s = ceiling.per_s;
+            said.insert(format!("{per_s} {what} a second on {name} (volume {label}, {from})"));
         }
     }
     Machine {
@@ -142,7 +142,7 @@ pub fn machine(places: &BTreeMap<String, PathBuf>, instance_type: Option<String>
     }
 }
 
-/// The nearest that exists at or above a path.
+/// Nearest existing ancestor of a path, or the path itself.
 fn there(path: &Path) -> PathBuf {
     path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned()
 }
@@ -164,14 +164,20 @@ fn volume(path: &Path) -> String {
             }));
         words.push(about.join(", "));
     }
-    if words.is_empty() { "unknown".to_owned() } else { words.join(" on ") }
+    let mut words = if words.is_empty() { "unknown".to_owned() } else { words.join(" on ") };
+    let space = File::open(&path).ok().and_then(|dir| room::space(dir.as_fd()).ok());
+    if let Some(space) = space {
+        let (free, used) = (bytes(space.free_bytes), bytes(space.used_bytes));
+        words.push_str(&format!("; {free} free, {used} used"));
+    }
+    words
 }
 
 fn is_named(path: &Path, name: &str) -> bool {
     path.file_name().is_some_and(|file| file == name)
 }
 
-/// What is known of a program.
+/// Describes a program.
 fn tool(name: &str, words: &Path, local: &Local) -> Tool {
     let Some(path) = find(words) else {
         return Tool { name: name.to_owned(), ..Tool::default() };
@@ -184,7 +190,7 @@ fn tool(name: &str, words: &Path, local: &Local) -> Tool {
     }
 }
 
-/// Where a program is: as a shell would find it.
+/// Path of a program, found as by a shell.
 fn find(words: &Path) -> Option<PathBuf> {
     if words.components().count() > 1 {
         return words.is_file().then(|| words.to_owned());
@@ -205,7 +211,7 @@ fn version(path: &Path, local: &Local) -> Option<String> {
     local.first_line(&[&[path.to_str()?], ask].concat())
 }
 
-/// A path without the user's name in it.
+/// A path with the home directory replaced by `~`.
 fn without_home(path: &Path) -> String {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let home = home.filter(|home| home.is_absolute() && home.parent().is_some());
@@ -231,7 +237,7 @@ fn sha256(path: &Path) -> Option<String> {
     Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What starting one job costs, in the ways that take part.
+/// Cost of starting one job, in each way that takes part.
 fn start_costs(local: &Local, shell: bool, parallel: Option<&Path>) -> BTreeMap<String, f64> {
     let mut costs = BTreeMap::new();
     costs.extend(local.start_cost_s(&["true"], STARTS).map(|cost| ("exec".to_owned(), cost)));
@@ -240,7 +246,7 @@ fn start_costs(local: &Local, shell: bool, parallel: Option<&Path>) -> BTreeMap<
         costs.extend(cost.map(|cost| ("sh".to_owned(), cost)));
     }
     if let Some(parallel) = parallel.and_then(Path::to_str) {
-        // Once with many jobs and once with one: what it takes to start itself is not counted.
+        // Measure with many jobs and with one: the difference excludes parallel's own start.
         let jobs: Vec<String> = (1..=PARALLEL_JOBS).map(|number| number.to_string()).collect();
         let mut words = vec![parallel, "-j1", "true", ":::"];
         words.extend(jobs.iter().map(String::as_str));
@@ -270,7 +276,7 @@ mod tests {
         assert_eq!(known.name, "copy");
         assert!(known.path.ends_with("/cp") && known.version.contains("cp"), "{known:?}");
         assert!(known.sha256.len() == 64 && known.sha256.bytes().all(|b| b.is_ascii_hexdigit()));
-        // Nobody knows what another program would do.
+        // An unknown program is not started.
         let other = tool("sh", Path::new("sh"), &local);
         assert!(other.version.is_empty() && !other.sha256.is_empty(), "{other:?}");
         let none = tool("none", Path::new("/no/such/program"), &local);
@@ -281,7 +287,7 @@ mod tests {
     fn hashes_are_sha256() {
         let path = std::env::temp_dir().join(format!("hakobu-hash-{}", std::process::id()));
         std::fs::write(&path, "abc").unwrap();
-        // The example of FIPS 180-2, B.1.
+        // Example B.1 of FIPS 180-2.
         assert_eq!(
             sha256(&path).unwrap(),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

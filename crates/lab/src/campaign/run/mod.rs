@@ -1,6 +1,6 @@
-//! Runs a campaign: every cell once in each block, prepared, timed, checked and written down, until
-//! there is enough of it. What touches the machine is behind [`Bench`], so that tests replace it and
-//! the clock; [`Local`] is this machine.
+//! Runs a campaign: every cell once in each block, prepared, timed, checked and recorded, until there are
+//! enough runs. Access to the machine goes through [`Bench`], so that tests can replace it and the clock;
+//! [`Local`] is this machine.
 
 mod extract;
 pub mod fingerprint;
@@ -22,98 +22,105 @@ use crate::results::{Cell, Checked, End, Run};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What a campaign needs of the machine.
+/// Operations of a campaign on the machine.
 pub trait Bench {
-    /// Seconds of a clock that only goes forward, from whenever.
+    /// Monotonic time in seconds, from an arbitrary origin.
     fn now_s(&self) -> f64;
 
-    /// Somebody asked to stop: nothing new is begun, and what was under way is not counted.
+    /// True after a request to stop: nothing new is begun, and the run in progress does not count.
     fn is_stopped(&self) -> bool;
 
-    /// Makes a data set in a folder, unless it is there.
+    /// Makes a data set in a folder, unless it exists.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message.
     fn make(&mut self, recipe: &data::Recipe, folder: &Path) -> Result<(), String>;
 
-    /// Starts a server; it answers when this returns. It ends with the bench.
+    /// Creates a folder of the campaign, or recognises it by its mark.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message, if the folder has no valid mark.
+    fn claim(&mut self, own: &Path) -> Result<(), String>;
+
+    /// Starts a server; it accepts requests when this returns, and ends with the bench.
+    ///
+    /// # Errors
+    /// A message.
     fn serve(&mut self, server: &ServerPlan) -> Result<(), String>;
 
     /// Ends all servers.
     fn end_servers(&mut self);
 
-    /// Runs a shell command that is not timed. `at_any_rate`: also when asked to stop.
+    /// Runs a shell command, not timed. `at_any_rate` runs it even after a stop.
     ///
     /// # Errors
-    /// A sentence: it failed, or was ended because of a stop.
+    /// A message: it failed, or was ended by a stop.
     fn shell(&mut self, command: &str, at_any_rate: bool) -> Result<(), String>;
 
-    /// Does what has to be done before a run.
+    /// Performs an action before a run.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message.
     fn prepare(&mut self, action: &Action) -> Result<(), String>;
 
-    /// The share of the files below a path that is in the page cache, 0 to 1; `None` where nobody
-    /// can say.
+    /// Share of the files below a path in the page cache, 0 to 1; `None` if unknown.
     fn cached(&mut self, source: &Path) -> Option<f64>;
 
     /// Runs and times a command.
     ///
     /// # Errors
-    /// A sentence: it could not be started.
+    /// A message, if it cannot be started.
     fn measure(&mut self, launch: &Launch) -> Result<Measured, String>;
 
-    /// Looks at what a run left. `seed` picks the files that are compared.
-    fn check(&mut self, check: &Check, seed: u64) -> Looked;
+    /// Checks the result of a run. `seed` selects the files to compare.
+    fn check(&mut self, check: &Check, seed: u64) -> CheckResult;
 }
 
 /// How a timed command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// By itself, with a code.
+    /// Exited with a code.
     Exited(i32),
-    /// By a signal.
+    /// Killed by a signal.
     Killed(i32),
-    /// It took too long and was killed, with all its children.
+    /// Killed with all its children after its time limit.
     TimedOut,
 }
 
-/// A timed command.
+/// Measurements of a timed command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// How it ended.
     pub ending: Ending,
-    /// From start to end, seconds.
+    /// Wall clock time, seconds.
     pub wall_s: f64,
-    /// CPU time in user space with its descendants, seconds.
+    /// CPU time in user space including descendants, seconds.
     pub user_s: f64,
-    /// In the kernel, seconds.
+    /// CPU time in the kernel, seconds.
     pub sys_s: f64,
     /// Peak resident memory of the largest process, bytes.
     pub rss_bytes_max: u64,
-    /// Bytes from devices.
+    /// Bytes read from devices.
     pub read_bytes: u64,
-    /// Bytes to devices.
+    /// Bytes written to devices.
     pub write_bytes: u64,
-    /// Times the CPU was given up.
+    /// Bytes passed to write calls; `None` if not counted.
+    pub written_bytes: Option<u64>,
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Times it was taken away.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
-    /// Processes and threads that were started meanwhile.
+    /// Processes and threads started meanwhile.
     pub started: u64,
-    /// What it wrote to standard output, as far as it was kept.
+    /// Standard output, bounded.
     pub stdout: Vec<u8>,
-    /// The end of what it wrote to standard error.
+    /// End of standard error.
     pub stderr: Vec<u8>,
-    /// Means of what the machine did meanwhile, by the names of [`Run::load`].
+    /// Mean loads of the machine, by the names of [`Run::load`].
     pub load: BTreeMap<String, f64>,
     /// Load curves: times, and values by the names of [`crate::results::Curves::values`].
     pub curves: (Vec<f64>, BTreeMap<String, Vec<f64>>),
-    /// CPU time that the lab itself used meanwhile, seconds.
+    /// CPU time used by the lab itself meanwhile, seconds.
     pub lab_cpu_s: f64,
 }
 
@@ -127,6 +134,7 @@ impl Default for Measured {
             rss_bytes_max: 0,
             read_bytes: 0,
             write_bytes: 0,
+            written_bytes: None,
             voluntary_switches: 0,
             involuntary_switches: 0,
             started: 0,
@@ -139,66 +147,66 @@ impl Default for Measured {
     }
 }
 
-/// What a check saw.
+/// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Looked {
-    /// What is there; `None` where only the exit code counts.
+pub struct CheckResult {
+    /// Files and bytes found; `None` if only the exit code is checked.
     pub checked: Option<Checked>,
-    /// What is wrong with it, a sentence.
+    /// The problem, as a sentence.
     pub problem: Option<String>,
 }
 
-/// What happens, for whoever shows it.
+/// Progress of a campaign.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
-    /// A data set is made, or found.
+    /// A data set is made or found.
     Data(&'a str),
-    /// A shell command before the first run.
+    /// A setup command starts.
     Setup(&'a str),
-    /// A counter-experiment begins.
+    /// A counter-experiment starts.
     Experiment {
-        /// At which cell.
+        /// Its cell.
         cell: &'a Cell,
-        /// What is changed.
+        /// The change, in words.
         about: &'a str,
     },
-    /// A run begins.
+    /// A run starts.
     Begins {
-        /// Of what.
+        /// Its cell.
         cell: &'a Cell,
-        /// It does not count.
+        /// True for a warm-up, which does not count.
         warmup: bool,
-        /// Runs that are there.
+        /// Runs completed so far.
         done: usize,
-        /// Runs that there will be at most.
+        /// Most runs that there will be.
         most: usize,
-        /// Seconds since the campaign began.
+        /// Seconds since the start of the campaign.
         at_s: f64,
     },
-    /// A run ended, and is written down.
+    /// A run has ended and is recorded.
     Ended {
-        /// Of what.
+        /// Its cell.
         cell: &'a Cell,
-        /// What came out.
+        /// Its result.
         run: &'a Run,
     },
-    /// A shell command after the last run failed: why.
+    /// A teardown command failed, with the reason.
     Teardown(&'a str),
 }
 
-/// What came of it.
+/// Outcome of a campaign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The last line of the results.
+    /// Last line of the results.
     pub end: End,
-    /// Runs that are there, warm-ups included.
+    /// Recorded runs, including warm-ups.
     pub runs: usize,
-    /// Of these, those that failed.
+    /// Number of these that failed.
     pub failed: usize,
 }
 
 impl Outcome {
-    /// Somebody asked to stop.
+    /// True if a stop ended it.
     pub fn is_stopped(&self) -> bool {
         self.end.reason == STOPPED
     }
@@ -206,27 +214,29 @@ impl Outcome {
 
 /// [`End::reason`] after a stop.
 const STOPPED: &str = "stopped";
+/// Text after the number of dropped output bytes.
+const LEFT_OUT: &str = " bytes left out]";
 
-/// What is done besides the runs.
+/// Options of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct How {
-    /// Counter-experiments after the runs, at the cells that matter most.
+    /// True to run counter-experiments after the runs, at the most important cells.
     pub prove: bool,
-    /// CPUs that commands may use where nothing else is said.
+    /// CPUs that commands may use by default.
     pub cpus: usize,
 }
 
-/// Runs a campaign, or the rest of one: what the store knows already is not done again.
+/// Runs a campaign, or resumes it: recorded runs are not repeated.
 ///
 /// # Errors
-/// A sentence: a data set, a server or the setup failed, or results could not be written. What was
-/// measured until then is in the store.
+/// A message: a data set, a server or the setup failed, or results could not be written. Earlier results are
+/// in the store.
 pub fn run(
     plan: &Plan,
     how: &How,
     store: &mut Store,
     bench: &mut dyn Bench,
-    tell: &mut dyn FnMut(Event<'_>),
+    report: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, String> {
     let mut session = Session {
         began_s: bench.now_s() - store.elapsed_s(),
@@ -240,8 +250,8 @@ pub fn run(
     {
         return Ok(session.outcome(end));
     }
-    let mut done = match session.set_up(bench, tell) {
-        Ok(()) => session.blocks(store, bench, tell),
+    let mut done = match session.set_up(bench, report) {
+        Ok(()) => session.blocks(store, bench, report),
         Err(_) if bench.is_stopped() => Ok(STOPPED),
         Err(why) => Err(why),
     };
@@ -249,11 +259,12 @@ pub fn run(
         && how.prove
         && reason != STOPPED
     {
-        done = session.prove(how, store, bench, tell).map(|all| if all { reason } else { STOPPED });
+        done =
+            session.prove(how, store, bench, report).map(|all| if all { reason } else { STOPPED });
     }
     for command in &plan.teardown {
         if let Err(why) = bench.shell(command, true) {
-            tell(Event::Teardown(&why));
+            report(Event::Teardown(&why));
         }
     }
     bench.end_servers();
@@ -266,49 +277,56 @@ pub fn run(
     Ok(session.outcome(end))
 }
 
-/// A campaign as far as it is.
+/// State of a campaign in progress.
 struct Session<'a> {
     plan: &'a Plan,
-    /// When it began, on the clock of the bench; pauses are taken out.
+    /// Start time on the clock of the bench, shifted by pauses.
     began_s: f64,
     runs: Vec<Run>,
-    /// Wall clock of the runs of this session.
+    /// Total wall clock time of this session's runs.
     measured_s: f64,
-    /// CPU time of the lab beside these.
+    /// CPU time of the lab during these runs.
     lab_cpu_s: f64,
 }
 
 impl Session<'_> {
-    fn set_up(&self, bench: &mut dyn Bench, tell: &mut dyn FnMut(Event<'_>)) -> Result<(), String> {
+    fn set_up(
+        &self,
+        bench: &mut dyn Bench,
+        report: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), String> {
+        for own in &self.plan.own {
+            bench.claim(own)?;
+        }
         for (at, (recipe, folder)) in self.plan.data.iter().enumerate() {
             let name = self.plan.data_sets.get(at).map_or("", |data| data.name.as_str());
-            tell(Event::Data(name));
+            report(Event::Data(name));
             bench.make(recipe, folder).map_err(|why| format!("data set '{name}': {why}"))?;
         }
         for server in &self.plan.servers {
             bench.serve(server).map_err(|why| format!("server '{}': {why}", server.label))?;
         }
         for command in &self.plan.setup {
-            tell(Event::Setup(command));
+            report(Event::Setup(command));
             bench.shell(command, false).map_err(|why| format!("setup: {why}"))?;
         }
         Ok(())
     }
 
-    /// Block after block; why no more came.
+    /// Runs block after block; returns the reason for the end.
     fn blocks(
         &mut self,
         store: &mut Store,
         bench: &mut dyn Bench,
-        tell: &mut dyn FnMut(Event<'_>),
+        report: &mut dyn FnMut(Event<'_>),
     ) -> Result<&'static str, String> {
         let most = runs_max(self.plan);
         for block in 0.. {
-            let takers = order::takers(self.plan, block, &self.runs);
-            if takers.is_empty() {
+            let cells_of_block = order::cells_of_block(self.plan, block, &self.runs);
+            if cells_of_block.is_empty() {
                 break;
             }
-            for (place, at) in takers.into_iter().enumerate() {
+            for (place, at) in cells_of_block.into_iter().enumerate() {
                 let Some(planned) = self.plan.cells.get(at) else { continue };
                 let is_there = |run: &Run| run.cell == planned.cell.id && run.block == block;
                 if self.runs.iter().any(is_there) {
@@ -323,7 +341,7 @@ impl Session<'_> {
                 }
                 let warmup = block < self.plan.repeat.warmup;
                 let cell = &planned.cell;
-                tell(Event::Begins { cell, warmup, done: self.runs.len(), most, at_s });
+                report(Event::Begins { cell, warmup, done: self.runs.len(), most, at_s });
                 let place = u32::try_from(place).unwrap_or(u32::MAX);
                 let run = Run { cell: cell.id, block, place, warmup, at_s, ..Run::default() };
                 let seed = self.plan.repeat.seed;
@@ -335,7 +353,7 @@ impl Session<'_> {
                     store.keep(&run, cell.control_of.is_some(), &output)?;
                 }
                 store.run(&run, curves.as_ref())?;
-                tell(Event::Ended { cell, run: &run });
+                report(Event::Ended { cell, run: &run });
                 self.measured_s += run.wall_s;
                 self.lab_cpu_s += lab_cpu_s;
                 self.runs.push(run);
@@ -344,20 +362,20 @@ impl Session<'_> {
         Ok(order::reason(self.plan, &self.runs))
     }
 
-    /// Makes the counter-experiments that are left; whether none is.
+    /// Makes the remaining counter-experiments; true if all are complete.
     fn prove(
         &self,
         how: &How,
         store: &mut Store,
         bench: &mut dyn Bench,
-        tell: &mut dyn FnMut(Event<'_>),
+        report: &mut dyn FnMut(Event<'_>),
     ) -> Result<bool, String> {
         for change in prove::wanted(self.plan, how, store.folder())? {
             let at_s = bench.now_s() - self.began_s;
             if self.plan.repeat.budget.is_some_and(|budget| at_s >= budget.as_secs_f64()) {
                 break;
             }
-            if !prove::make(self.plan, change, store, bench, tell)? {
+            if !prove::make(self.plan, change, store, bench, report)? {
                 return Ok(false);
             }
         }
@@ -369,7 +387,7 @@ impl Session<'_> {
         Outcome { end, runs: self.runs.len(), failed }
     }
 
-    /// Share of one CPU that the lab used while runs were measured.
+    /// Share of one CPU that the lab used during runs.
     fn overhead(&self) -> f64 {
         if self.measured_s > 0.0 { self.lab_cpu_s / self.measured_s } else { 0.0 }
     }

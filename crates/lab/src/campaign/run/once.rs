@@ -1,4 +1,4 @@
-//! One run of one cell: prepared, timed, checked, cleared away.
+//! Executes one run of a cell: prepare, time, check, clean up.
 
 use super::extract::extract;
 use super::order::seed_of;
@@ -6,21 +6,21 @@ use super::{Bench, Ending, Measured};
 use crate::campaign::{Launch, Planned};
 use crate::results::{Curves, Run};
 
-/// Characters of an output that a sentence quotes.
+/// Most characters of output quoted in a sentence.
 const QUOTED_MAX: usize = 200;
 
-/// A run, whole, and what belongs to it.
+/// A completed run.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub(super) run: Run,
     pub(super) curves: Option<Curves>,
-    /// What it printed, where numbers were taken from that.
+    /// Its output, if metrics were extracted from it.
     pub(super) output: Option<String>,
     /// CPU time of the lab meanwhile, seconds.
     pub(super) lab_cpu_s: f64,
 }
 
-/// Runs it once. `run` says which one it is. `None`: a stop came, and it does not count.
+/// Executes a run; `run` identifies it. `None` if a stop interrupted it.
 pub(super) fn once(
     planned: &Planned,
     mut run: Run,
@@ -50,9 +50,9 @@ pub(super) fn once(
         },
     };
     let problem = problem.or_else(|| {
-        let looked = bench.check(&planned.check, seed_of(seed, &run));
-        run.checked = looked.checked;
-        looked.problem
+        let result = bench.check(&planned.check, seed_of(seed, &run));
+        run.checked = result.checked;
+        result.problem
     });
     let concluded = conclude(planned, bench);
     run.problem = problem.or(concluded);
@@ -73,7 +73,7 @@ fn prepare(planned: &Planned, run: &mut Run, bench: &mut dyn Bench) -> Option<St
     None
 }
 
-/// What has to be done after a run, whatever became of it.
+/// Runs the commands that follow a run, also after a failure.
 fn conclude(planned: &Planned, bench: &mut dyn Bench) -> Option<String> {
     let mut problem = None;
     for command in &planned.conclude {
@@ -95,17 +95,17 @@ fn take(run: &mut Run, measured: &Measured) {
     run.rss_bytes_max = measured.rss_bytes_max;
     run.read_bytes = measured.read_bytes;
     run.write_bytes = measured.write_bytes;
+    run.written_bytes = measured.written_bytes;
     run.voluntary_switches = measured.voluntary_switches;
     run.involuntary_switches = measured.involuntary_switches;
     run.started = measured.started;
     run.load.clone_from(&measured.load);
 }
 
-/// What is wrong with how it ended.
+/// Describes how a command failed, if it did.
 fn ended_well(launch: &Launch, measured: &Measured) -> Option<String> {
     let how = match measured.ending {
-        Ending::Exited(0) => return None,
-        Ending::Exited(_) if launch.any_exit => return None,
+        Ending::Exited(code) if launch.accepts.accepts(code) => return None,
         Ending::Exited(code) => format!("ended with exit code {code}"),
         Ending::Killed(signal) => format!("was killed by signal {signal}"),
         Ending::TimedOut => {
@@ -129,6 +129,11 @@ fn extracted(
     match extract(&planned.extract, &measured.stdout) {
         Ok(found) => {
             run.metrics = found.metrics;
+            if let Some(items_s) = run.metrics.get("items_s").copied()
+                && run.wall_s > 0.0
+            {
+                run.metrics.insert("concurrency".to_owned(), items_s / run.wall_s);
+            }
             run.verdict = found.verdict;
             *output = found.document;
             None
@@ -137,7 +142,7 @@ fn extracted(
     }
 }
 
-/// The last line that says something, on one line and short.
+/// Last non-empty line, shortened.
 fn last_line(output: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(output);
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
@@ -148,6 +153,7 @@ fn last_line(output: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::campaign::Accepts;
     use std::time::Duration;
 
     #[test]
@@ -162,8 +168,15 @@ mod tests {
         assert_eq!(said, "ended with exit code 3; it said: no   such file");
         assert_eq!(ended(Ending::Killed(9), "").unwrap(), "was killed by signal 9");
         assert_eq!(ended(Ending::TimedOut, "").unwrap(), "took longer than 1.5 s and was killed");
-        let any = Launch { any_exit: true, ..Launch::default() };
-        let measured = Measured { ending: Ending::Exited(7), ..Measured::default() };
-        assert_eq!(ended_well(&any, &measured), None);
+        for (accepts, code, is_well) in [
+            (Accepts::Any, 7, true),
+            (Accepts::Codes(vec![3, 7]), 7, true),
+            (Accepts::Codes(vec![3, 7]), 0, true),
+            (Accepts::Codes(vec![3]), 7, false),
+        ] {
+            let launch = Launch { accepts, ..Launch::default() };
+            let measured = Measured { ending: Ending::Exited(code), ..Measured::default() };
+            assert_eq!(ended_well(&launch, &measured).is_none(), is_well, "{launch:?}");
+        }
     }
 }

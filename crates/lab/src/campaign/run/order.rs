@@ -1,30 +1,29 @@
-//! Which cells run when: every cell once in each block, in an order that only the seed decides; and
-//! when a cell, or all of them, have run enough. Pure: the same results always say the same, so that
-//! a campaign that goes on after a stop does what it would have done without.
+//! Order of runs: every cell once in each block, shuffled by the seed; and whether cells have enough runs.
+//! Pure and deterministic, so that a resumed campaign does the same as an uninterrupted one.
 
 use crate::analysis::interval;
 use crate::campaign::Plan;
 use crate::results::Run;
 
-/// A cell that never succeeded is given up after so many failures.
+/// Failures after which a cell that never succeeded is given up.
 const FAILURES_MAX: usize = 3;
-/// With fewer values no interval is believed.
+/// Fewest values for which an interval is trusted.
 const VALUES_MIN: usize = 3;
 
-/// A small generator of numbers (SplitMix64; Steele, Lea and Flood, "Fast splittable pseudorandom
-/// number generators", 2014): the order of runs must not change with somebody else's library.
+/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). Implemented
+/// here, because the order of runs must not change with a library.
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
 
 impl Random {
-    /// One that is made of a seed and a number of its own.
+    /// Generator for a seed and a stream number.
     pub fn new(seed: u64, stream: u64) -> Random {
         let mut random = Random(seed);
         let first = random.draw();
         Random(first ^ stream.wrapping_mul(0xD1B5_4A32_D192_ED03))
     }
 
-    /// The next 64 bits.
+    /// Next 64 bits.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -33,13 +32,13 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// Uniform number below `end`, which must not be 0.
     pub fn below(&mut self, end: usize) -> usize {
-        // The upper half of the product is as good as even: `end` is far below 2^64.
+        // The bias is negligible, because `end` is far below 2^64.
         ((u128::from(self.draw()) * end as u128) >> 64) as usize
     }
 
-    /// Puts things into another order (Fisher and Yates).
+    /// Shuffles a slice (Fisher and Yates).
     pub fn shuffle<T>(&mut self, things: &mut [T]) {
         for last in (1..things.len()).rev() {
             things.swap(last, self.below(last + 1));
@@ -47,47 +46,47 @@ impl Random {
     }
 }
 
-/// The order of a block: positions of cells in the plan.
+/// Order of a block: positions of cells in the plan.
 pub(super) fn order(seed: u64, block: u32, cells: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..cells).collect();
     Random::new(seed, u64::from(block)).shuffle(&mut order);
     order
 }
 
-/// The seed of what is chosen by chance in one run.
+/// Seed of random choices in one run.
 pub(super) fn seed_of(seed: u64, run: &Run) -> u64 {
     Random::new(seed ^ (u64::from(run.cell) << 32), u64::from(run.block)).draw()
 }
 
-/// The first block: numbers of cells in their order.
+/// Ids of cells in the order of the first block.
 pub fn first_block(plan: &Plan) -> Vec<u32> {
-    takers(plan, 0, &[]).into_iter().map(|at| plan.cells[at].cell.id).collect()
+    cells_of_block(plan, 0, &[]).into_iter().map(|at| plan.cells[at].cell.id).collect()
 }
 
-/// The most runs that there can be, warm-ups included.
+/// Most runs that there can be, including warm-ups.
 pub fn runs_max(plan: &Plan) -> usize {
     (plan.repeat.warmup as usize).saturating_add(plan.repeat.max as usize) * plan.cells.len()
 }
 
-/// Whether nothing is left to be done after these runs.
+/// True if no run is left to be done.
 pub(super) fn is_whole(plan: &Plan, runs: &[Run]) -> bool {
     for block in 0.. {
-        let takers = takers(plan, block, runs);
+        let cells_of_block = cells_of_block(plan, block, runs);
         let is_there = |at: &usize| {
             let id = plan.cells[*at].cell.id;
             runs.iter().any(|run| run.cell == id && run.block == block)
         };
-        if takers.is_empty() {
+        if cells_of_block.is_empty() {
             break;
         }
-        if !takers.iter().all(is_there) {
+        if !cells_of_block.iter().all(is_there) {
             return false;
         }
     }
     true
 }
 
-/// What a run measured, in the campaign's metric. `None` where it failed or did not say.
+/// Metric of a run. `None` if it failed or did not report it.
 fn value(plan: &Plan, run: &Run) -> Option<f64> {
     if !run.ok || run.warmup {
         return None;
@@ -98,30 +97,30 @@ fn value(plan: &Plan, run: &Run) -> Option<f64> {
     }
 }
 
-/// What is known of a cell before a block.
+/// Runs of a cell before a block.
 struct Known {
-    /// Runs that are no warm-ups, those that failed included.
+    /// Runs without warm-ups, including failed ones.
     measured: usize,
-    /// It failed too often to be tried again.
-    hopeless: bool,
+    /// True if it failed too often to be tried again.
+    given_up: bool,
     values: Vec<f64>,
 }
 
 fn known(plan: &Plan, at: usize, block: u32, runs: &[Run]) -> Known {
     let Some(planned) = plan.cells.get(at) else {
-        return Known { measured: 0, hopeless: true, values: Vec::new() };
+        return Known { measured: 0, given_up: true, values: Vec::new() };
     };
     let id = planned.cell.id;
     let own = || runs.iter().filter(|run| run.cell == id && run.block < block);
     let failed = own().filter(|run| !run.ok).count();
     Known {
         measured: own().filter(|run| !run.warmup).count(),
-        hopeless: failed >= FAILURES_MAX && own().all(|run| !run.ok),
+        given_up: failed >= FAILURES_MAX && own().all(|run| !run.ok),
         values: own().filter_map(|run| value(plan, run)).collect(),
     }
 }
 
-/// Whether half the interval of the median is below this share of it.
+/// True if half the interval of the median is below this share of it.
 fn is_tight(values: &[f64], share: f64) -> bool {
     if values.len() < VALUES_MIN {
         return false;
@@ -130,11 +129,11 @@ fn is_tight(values: &[f64], share: f64) -> bool {
         .is_some_and(|found| found.mid > 0.0 && (found.high - found.low) / 2.0 < share * found.mid)
 }
 
-/// Whether a cell by itself needs another run.
+/// True if a cell, regardless of its control, needs another run.
 fn needs(plan: &Plan, at: usize, block: u32, runs: &[Run]) -> bool {
     let repeat = &plan.repeat;
     let known = known(plan, at, block, runs);
-    if known.hopeless {
+    if known.given_up {
         return false;
     }
     if block < repeat.warmup {
@@ -145,11 +144,11 @@ fn needs(plan: &Plan, at: usize, block: u32, runs: &[Run]) -> bool {
         || measured < repeat.max as usize && !is_tight(&known.values, repeat.tight)
 }
 
-/// The cells that run in a block, in their order, after the runs of all blocks before it. A cell and
-/// its control stay together: their runs are compared in pairs.
-pub(super) fn takers(plan: &Plan, block: u32, runs: &[Run]) -> Vec<usize> {
+/// Cells that run in a block, in order, given the runs of earlier blocks. A cell and its control stay
+/// together, because their runs are compared in pairs.
+pub(super) fn cells_of_block(plan: &Plan, block: u32, runs: &[Run]) -> Vec<usize> {
     let needed: Vec<bool> = (0..plan.cells.len()).map(|at| needs(plan, at, block, runs)).collect();
-    let is_hopeless = |at: usize| known(plan, at, block, runs).hopeless;
+    let is_given_up = |at: usize| known(plan, at, block, runs).given_up;
     let joins = |at: usize| {
         let cell = &plan.cells[at].cell;
         let pair = plan.cells.iter().enumerate().filter(|(_, other)| {
@@ -157,19 +156,18 @@ pub(super) fn takers(plan: &Plan, block: u32, runs: &[Run]) -> Vec<usize> {
         });
         let most = plan.repeat.warmup + plan.repeat.max;
         needed[at]
-            || !is_hopeless(at) && block < most && pair.into_iter().any(|(other, _)| needed[other])
+            || !is_given_up(at) && block < most && pair.into_iter().any(|(other, _)| needed[other])
     };
     let mut order = order(plan.repeat.seed, block, plan.cells.len());
     order.retain(|at| joins(*at));
     order
 }
 
-/// Why no block came any more: `tight` where some cell has fewer runs than it may have and was not
-/// given up, else `done`.
+/// Reason for the end: `tight` if some cell stopped before its maximum without being given up, else `done`.
 pub(super) fn reason(plan: &Plan, runs: &[Run]) -> &'static str {
     let is_short = |at: usize| {
         let known = known(plan, at, u32::MAX, runs);
-        !known.hopeless && known.measured < plan.repeat.max as usize
+        !known.given_up && known.measured < plan.repeat.max as usize
     };
     if (0..plan.cells.len()).any(is_short) { "tight" } else { "done" }
 }
@@ -195,10 +193,10 @@ mod tests {
         assert_eq!(order(7, 3, 9), order(7, 3, 9));
         assert_ne!(order(7, 3, 9), order(7, 4, 9));
         assert_ne!(order(7, 3, 9), order(8, 3, 9));
-        // These numbers are part of what a seed means: they must never change.
+        // A seed must always give these numbers.
         let mut random = Random(0);
         assert_eq!([random.draw(), random.draw()], [0xE220_A839_7B1D_CDAF, 0x6E78_9E6A_A1B9_65F4]);
-        // Each cell is as often at each place.
+        // Each cell is equally often at each position.
         let mut places = [[0u32; 4]; 4];
         for block in 0..4000 {
             for (place, cell) in order(1, block, 4).into_iter().enumerate() {
@@ -215,21 +213,21 @@ mod tests {
         let plan = plan(2, 1, 3, 6);
         let mut runs = Vec::new();
         for block in 0..4 {
-            assert_eq!(takers(&plan, block, &runs).len(), 2, "{block}");
+            assert_eq!(cells_of_block(&plan, block, &runs).len(), 2, "{block}");
             for (cell, wall_s) in [(0, 1.0 + f64::from(block) / 1000.0), (1, f64::from(block + 1))]
             {
                 runs.push(Run { warmup: block == 0, ..run(cell, block, wall_s, true) });
             }
         }
-        // Cell 0 has three that are alike; cell 1 goes on to the most.
+        // Cell 0 has three equal values; cell 1 continues to the maximum.
         for block in 4..7 {
-            assert_eq!(takers(&plan, block, &runs), [1], "{block}");
+            assert_eq!(cells_of_block(&plan, block, &runs), [1], "{block}");
             runs.push(run(1, block, f64::from(block * 3), true));
         }
-        assert!(takers(&plan, 7, &runs).is_empty());
+        assert!(cells_of_block(&plan, 7, &runs).is_empty());
         assert_eq!(reason(&plan, &runs), "tight");
-        // Later runs do not change what an earlier block was.
-        assert_eq!(takers(&plan, 2, &runs).len(), 2);
+        // Later runs do not change an earlier block.
+        assert_eq!(cells_of_block(&plan, 2, &runs).len(), 2);
     }
 
     #[test]
@@ -242,7 +240,7 @@ mod tests {
             runs.push(run(1, block, 1.0, true));
             runs.push(run(2, block, f64::from(block + 1), true));
         }
-        let mut took = takers(&plan, 3, &runs);
+        let mut took = cells_of_block(&plan, 3, &runs);
         took.sort_unstable();
         assert_eq!(took, [0, 2]);
     }
@@ -252,7 +250,7 @@ mod tests {
         let plan = plan(2, 1, 10, 10);
         let mut runs = Vec::new();
         for block in 0..10 {
-            let took = takers(&plan, block, &runs);
+            let took = cells_of_block(&plan, block, &runs);
             assert_eq!(took.contains(&0), block < 3, "{block}");
             assert!(took.contains(&1));
             for at in took {

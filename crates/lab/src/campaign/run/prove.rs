@@ -1,5 +1,5 @@
-//! Counter-experiments: one thing is changed at the cells that matter most, and nothing else; runs
-//! with and without the change alternate, so that a pair has met the same machine.
+//! Counter-experiments: one resource is changed at the most important cells. Runs with and without the change
+//! alternate, so that both runs of a pair see the same conditions.
 
 use super::{Bench, Event, How, once};
 use crate::analysis::{Analysis, analyse};
@@ -10,23 +10,23 @@ use crate::results::{Experiment, Line, Results, Run};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Pairs of runs of an experiment.
+/// Pairs of runs per experiment.
 const PAIRS: u32 = 5;
-/// Blocks of experiments are counted from here: no run of the campaign has such a number.
+/// First block number of experiments, beyond those of the campaign.
 const BLOCKS_FROM: u32 = 1 << 24;
 
-/// A change of one thing.
+/// A change of one resource.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Change {
-    /// Cell, resource, factor, words; no ratios yet.
+    /// Cell, resource, factor and description, without ratios.
     experiment: Experiment,
-    /// What is run in place of the cell.
+    /// The changed cell.
     planned: Planned,
-    /// What serves meanwhile, where that is changed.
+    /// Servers to use meanwhile, if they change.
     servers: Option<Vec<ServerPlan>>,
 }
 
-/// The experiments that are left to be made.
+/// Experiments that remain to be made.
 ///
 /// # Errors
 /// The results cannot be read.
@@ -46,8 +46,8 @@ pub(super) fn wanted(plan: &Plan, how: &How, folder: &Path) -> Result<Vec<Change
     Ok(found)
 }
 
-/// Cells that matter most: in each group the knee of each tool that is swept, the only cell of
-/// those that are not. Of several groups the first: others are experiments themselves.
+/// Most important cells: in the first group, the knee of each swept tool and the only cell of the others.
+/// Other groups are experiments themselves.
 fn cells(results: &Results, analysis: &Analysis) -> Vec<u32> {
     let cells = &results.header.cells;
     let Some(group) = cells.first().map(|cell| &cell.group) else { return Vec::new() };
@@ -69,7 +69,7 @@ fn cells(results: &Results, analysis: &Analysis) -> Vec<u32> {
     found
 }
 
-/// What can be changed at a cell.
+/// Changes that are possible at a cell.
 fn changes(plan: &Plan, planned: &Planned, how: &How) -> Vec<Change> {
     let change = |changed: &str, about: String, factor: f64, planned: Planned| Change {
         experiment: Experiment {
@@ -99,7 +99,7 @@ fn changes(plan: &Plan, planned: &Planned, how: &How) -> Vec<Change> {
             _ => disk.throttle.begin(None, Some(half)),
         };
         let mut other = planned.clone();
-        // After those of the cell: they are in force then, and taken off with them.
+        // After the cell's own limits, so that these override them and are removed together.
         other.prepare.extend(begin.into_iter().map(Action::Shell));
         let unit = if resource == "iops" { "" } else { " bytes/s" };
         let about = format!("{resource} {limit} → {half}{unit}");
@@ -143,7 +143,7 @@ fn changes(plan: &Plan, planned: &Planned, how: &How) -> Vec<Change> {
     found
 }
 
-/// Limits on the disk of a cell that can be halved.
+/// Disk limits of a cell that can be halved.
 fn disk_limits(planned: &Planned) -> Vec<(&'static str, u64)> {
     let Some(disk) = &planned.disk else { return Vec::new() };
     let both = [("iops", disk.iops), ("bandwidth", disk.bandwidth_bytes_per_s)];
@@ -151,7 +151,7 @@ fn disk_limits(planned: &Planned) -> Vec<(&'static str, u64)> {
     both.filter(|(_, limit)| *limit > 1).collect()
 }
 
-/// The folder that a cell writes to.
+/// Folder that a cell writes to.
 fn target(planned: &Planned) -> Option<&Path> {
     match &planned.check {
         Check::Tree { target, .. } | Check::Count { target, .. } => Some(target),
@@ -159,8 +159,7 @@ fn target(planned: &Planned) -> Option<&Path> {
     }
 }
 
-/// hakobu's own cell with `null:` for its target; `None` where the command does not name that as a
-/// word of its own.
+/// hakobu's own cell with `null:` as its target; `None` if the target is not a separate word of the command.
 fn without_target(planned: &Planned) -> Option<Planned> {
     let target = target(planned).filter(|_| planned.cell.own)?.to_str()?;
     let mut other = planned.clone();
@@ -169,27 +168,27 @@ fn without_target(planned: &Planned) -> Option<Planned> {
     };
     let word = other.launch.argv.iter_mut().rev().find(|word| is_target(word))?;
     "null:".clone_into(word);
-    // Nothing arrives anywhere.
+    // Nothing is written.
     other.check = Check::Exit;
     Some(other)
 }
 
-/// Makes an experiment and writes it down; false where a stop came before it was whole.
+/// Makes an experiment and records it; false if a stop came first.
 ///
 /// # Errors
-/// A server cannot be started, or the results not be written.
+/// A server cannot be started, or the results cannot be written.
 pub(super) fn make(
     plan: &Plan,
     change: Change,
     store: &mut Store,
     bench: &mut dyn Bench,
-    tell: &mut dyn FnMut(Event<'_>),
+    report: &mut dyn FnMut(Event<'_>),
 ) -> Result<bool, String> {
     let Change { mut experiment, planned, servers } = change;
     let Some(unchanged) = plan.cells.iter().find(|own| own.cell.id == experiment.cell) else {
         return Ok(true);
     };
-    tell(Event::Experiment { cell: &unchanged.cell, about: &experiment.about });
+    report(Event::Experiment { cell: &unchanged.cell, about: &experiment.about });
     let speed = |run: &Run| {
         let value = match plan.metric.as_str() {
             "" | "wall_s" => Some(run.wall_s),
@@ -199,7 +198,7 @@ pub(super) fn make(
         Some(if plan.more_is_better { value } else { 1.0 / value })
     };
     for pair in 0..PAIRS {
-        // Which one is first alternates: what drifts hits both.
+        // Alternate which run is first, so that drift cancels.
         let mut speeds = [None, None];
         for which in if pair % 2 == 0 { [0, 1] } else { [1, 0] } {
             if bench.is_stopped() {
@@ -225,7 +224,7 @@ pub(super) fn make(
     Ok(true)
 }
 
-/// Serves with other servers from now on.
+/// Replaces the running servers.
 fn exchange(servers: Option<&[ServerPlan]>, bench: &mut dyn Bench) -> Result<(), String> {
     let Some(servers) = servers else { return Ok(()) };
     bench.end_servers();
@@ -242,7 +241,7 @@ mod tests {
     use crate::results::Cell;
     use std::time::Duration;
 
-    fn told(plan: &Plan, planned: &Planned, cpus: usize) -> Vec<(String, f64, String)> {
+    fn described(plan: &Plan, planned: &Planned, cpus: usize) -> Vec<(String, f64, String)> {
         let how = How { prove: true, cpus };
         let found = changes(plan, planned, &how).into_iter().map(|change| change.experiment);
         found.map(|made| (made.changed, made.factor, made.about)).collect()
@@ -275,7 +274,7 @@ mod tests {
         let text =
             |changed: &str, factor, about: &str| (changed.to_owned(), factor, about.to_owned());
         assert_eq!(
-            told(&plan, &planned, 3),
+            described(&plan, &planned, 3),
             [
                 text("cpus", 1.0 / 3.0, "cpus 3 → 1"),
                 text("bandwidth", 0.5, "bandwidth 1000 → 500 bytes/s"),
@@ -289,7 +288,7 @@ mod tests {
         planned.cell.own = false;
         planned.launch.cpus = Some(1);
         planned.cell.command = "cp".into();
-        assert_eq!(told(&plan, &planned, 3), []);
+        assert_eq!(described(&plan, &planned, 3), []);
     }
 
     #[test]
@@ -312,7 +311,7 @@ mod tests {
             found[0].planned.prepare[1..],
             ["read_iops", "write_iops"].map(|of| shell(of, 1500))
         );
-        // What the cell limits besides stays as it is: its own commands come before.
+        // The cell's own limits stay: its commands come first.
         assert_eq!(found[1].planned.prepare[0], planned.prepare[0]);
         assert_eq!(
             found[1].planned.prepare[1..],
@@ -341,7 +340,7 @@ mod tests {
         assert_eq!(other.launch.argv[1], format!("--endpoint-url={there}"));
         assert_eq!(other.prepare[1], Action::Shell(format!("rm {there}")));
         assert_eq!(other.conclude, [format!("verify {there}")]);
-        // Not where commands do not name it, and not to where they are already.
+        // Not if commands do not name the endpoint, and not to the same endpoint.
         let same = Plan { other_endpoint: Some(here.into()), ..Plan::default() };
         assert!(changes(&same, &planned, &how).is_empty());
         planned.launch.argv.truncate(1);

@@ -1,4 +1,4 @@
-//! Whole campaigns with a clock and a machine that are made up.
+//! Whole campaigns with a simulated clock and machine.
 
 mod prove;
 
@@ -10,18 +10,18 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A machine on which time passes only while something is said to take time.
+/// A simulated machine, on which time passes only while commands run.
 #[derive(Default)]
 struct Fake {
     now_s: f64,
     log: Vec<String>,
     /// How often each command has ended.
     ended: BTreeMap<String, u32>,
-    /// The stop comes while so many commands have been measured, counted from 0.
+    /// Stops while the command with this index is measured, from 0.
     stop_at: Option<usize>,
     measured: usize,
     stopped: bool,
-    /// Words that make a command, an action, a check fail.
+    /// Substrings that make a command, an action or a check fail.
     fails: Vec<&'static str>,
 }
 
@@ -44,6 +44,11 @@ impl Bench for Fake {
     fn make(&mut self, recipe: &data::Recipe, folder: &Path) -> Result<(), String> {
         self.log.push(format!("make {} {}", recipe.name, folder.display()));
         Ok(())
+    }
+
+    fn claim(&mut self, own: &Path) -> Result<(), String> {
+        self.log.push(format!("claim {}", own.display()));
+        self.fails("claim")
     }
 
     fn serve(&mut self, server: &ServerPlan) -> Result<(), String> {
@@ -83,7 +88,7 @@ impl Bench for Fake {
         self.measured += 1;
         let count = self.ended.entry(name.clone()).or_default();
         *count += 1;
-        // Noisy commands are all over the place, others hardly.
+        // Noisy commands vary widely, others hardly.
         let noise = f64::from(*count * 37 % 11) / if name.contains("noisy") { 5.0 } else { 1e4 };
         let wall_s = name.len() as f64 + noise;
         self.now_s += wall_s;
@@ -97,17 +102,17 @@ impl Bench for Fake {
         })
     }
 
-    fn check(&mut self, check: &Check, seed: u64) -> Looked {
+    fn check(&mut self, check: &Check, seed: u64) -> CheckResult {
         if *check == Check::Exit {
-            return Looked::default();
+            return CheckResult::default();
         }
         self.log.push(format!("check {seed}"));
         let checked = Some(Checked { files: 3, ..Checked::default() });
-        Looked { checked, problem: self.fails("check").err() }
+        CheckResult { checked, problem: self.fails("check").err() }
     }
 }
 
-/// A folder of its own, removed when dropped.
+/// A temporary folder, removed when dropped.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -157,7 +162,7 @@ fn header(plan: &Plan) -> Header {
     }
 }
 
-/// Runs it, or goes on with it.
+/// Runs or resumes a campaign.
 fn go(plan: &Plan, fake: &mut Fake, dir: &Dir) -> Result<Outcome, String> {
     let mut store = Store::open(&dir.0, &header(plan), "later")?;
     run(plan, &How::default(), &mut store, fake, &mut |_| {})
@@ -174,7 +179,7 @@ fn cells(results: &Results) -> Vec<u32> {
     results.runs.iter().map(|run| run.cell).collect()
 }
 
-/// Runs without the time of their beginning, in which a pause leaves a rounding error.
+/// Runs without start times, in which a pause leaves a rounding error.
 fn untimed(results: &Results) -> Vec<Run> {
     results.runs.iter().map(|run| Run { at_s: 0.0, ..run.clone() }).collect()
 }
@@ -201,7 +206,7 @@ fn blocks_interleave_in_an_order_of_the_seed() {
     let mut other = plan.clone();
     other.repeat.seed = 12;
     assert_ne!(cells(&results), cells(&whole(&other, &mut Fake::default()).1));
-    // Each run has its curves; the share of the lab is what it used of what was measured.
+    // Each run has curves; the overhead is the lab's CPU time ÷ the measured time.
     assert_eq!(results.curves.len(), 15);
     assert!((results.end.as_ref().unwrap().overhead - 0.005).abs() < 1e-9);
     assert!(results.runs.windows(2).all(|pair| pair[0].at_s < pair[1].at_s));
@@ -220,7 +225,7 @@ fn enough_is_enough() {
     assert_eq!(cells(&results).iter().filter(|cell| **cell == 1).count(), 12);
     assert!(cells(&results).iter().filter(|cell| **cell == 0).count() < 12);
     assert_eq!(outcome.end.reason, "tight");
-    // No run begins after the budget; one that began is finished.
+    // No run begins after the budget; a run in progress is finished.
     let mut dear = noisy.clone();
     dear.repeat.budget = Some(Duration::from_secs(20));
     let (outcome, results) = whole(&dear, &mut Fake::default());
@@ -242,7 +247,7 @@ fn a_stopped_campaign_goes_on_as_if_nothing_had_been() {
         let outcome = go(&plan, &mut fake, &dir).unwrap();
         assert!(outcome.is_stopped());
         assert_eq!(outcome.runs, stop_at);
-        // Some time later, after half a line was written by somebody who was killed.
+        // Later, after a killed process left an incomplete line.
         fake.stopped = false;
         fake.now_s += 1000.0;
         let path = dir.0.join(crate::results::read::RUNS_FILE);
@@ -255,7 +260,7 @@ fn a_stopped_campaign_goes_on_as_if_nothing_had_been() {
         assert_eq!(results.curves, wanted.curves);
         assert_eq!(outcome.end.reason, wanted.end.as_ref().unwrap().reason);
         assert!((outcome.end.took_s - wanted.end.as_ref().unwrap().took_s).abs() < 1e-6);
-        // Once it is whole nothing is done any more.
+        // A complete campaign does nothing more.
         let before = fake.log.len();
         assert_eq!(go(&plan, &mut fake, &dir).unwrap().runs, wanted.runs.len());
         assert_eq!(fake.log.len(), before);
@@ -269,7 +274,11 @@ fn everything_in_its_order() {
     plan.teardown = vec!["teardown".into()];
     plan.servers = vec![ServerPlan { label: "s3".into(), ..ServerPlan::default() }];
     let cell = &mut plan.cells[0];
-    cell.prepare = vec![Action::Empty("/t".into()), Action::Sync, Action::Shell("reset".into())];
+    cell.prepare = vec![
+        Action::Empty { own: "/t".into(), below: "c".into() },
+        Action::Sync,
+        Action::Shell("reset".into()),
+    ];
     cell.source = Some("/s".into());
     cell.conclude = vec!["conclude".into()];
     cell.check = Check::Count { target: "/t".into(), files: 3, bytes: None };
@@ -282,7 +291,7 @@ fn everything_in_its_order() {
         [
             "serve s3",
             "setup",
-            "Empty(\"/t\")",
+            "Empty { own: \"/t\", below: \"c\" }",
             "Sync",
             "Shell(\"reset\")",
             "cached",
@@ -321,7 +330,7 @@ fn what_fails_is_said_and_the_rest_goes_on() {
         assert_eq!(fake.log.contains(&"run good".to_owned()), launched);
         assert!(fake.log.contains(&"conclude".to_owned()), "{:?}", fake.log);
     }
-    // A command that only fails is not run for ever.
+    // A command that always fails is given up.
     let plan = plan(&["bad", "a"], repeat(0, 10, 10));
     let (outcome, results) = whole(&plan, &mut Fake::default());
     assert_eq!((outcome.failed, results.runs.len()), (3, 13));

@@ -1,41 +1,41 @@
-//! `[data.NAME]`: the data sets of a campaign, and what the scale does to them.
+//! `[data.NAME]`: data sets of a campaign, and the effect of the scale on them.
 
 use super::node::Error;
 use super::table::{Spot, Table};
 use super::value;
 use crate::campaign::data::{Content, Recipe, Sizes, tells_numbers_apart};
 
-/// Most files of a data set: more than this is a typing error.
-const COUNT_MAX: u64 = 100_000_000;
+/// Most files of a data set: more indicate a mistake.
+pub const COUNT_MAX: u64 = 100_000_000;
 /// Most folders of a data set.
 const LEAVES_MAX: u64 = 10_000_000;
 
-/// What the scale multiplies.
+/// Property that the scale multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleBy {
     /// The number of files.
     Count,
-    /// Their sizes.
+    /// File sizes.
     Size,
-    /// Nothing: the data set is as it is.
+    /// Nothing.
     Nothing,
 }
 
 /// A data set of a campaign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Data {
-    /// What it is at scale 1.
+    /// Recipe at scale 1.
     pub recipe: Recipe,
-    /// What the scale multiplies.
+    /// Property that the scale multiplies.
     pub by: ScaleBy,
-    /// Least files that a scale leaves.
+    /// Fewest files after scaling.
     pub min_count: u64,
-    /// Least bytes of a file that a scale leaves.
+    /// Fewest bytes per file after scaling.
     pub min_bytes: u64,
 }
 
 impl Data {
-    /// The data set at a scale.
+    /// Recipe at a scale.
     pub fn at(&self, scale: f64) -> Recipe {
         let mut recipe = self.recipe.clone();
         let sized = |bytes: u64| scaled(bytes, scale, self.min_bytes);
@@ -65,13 +65,13 @@ impl Data {
     }
 }
 
-/// A number at a scale: not below `least`, unless it was there at scale 1.
+/// Scales a number, but not below `least`, unless it is already smaller at scale 1.
 pub fn scaled(number: u64, scale: f64, least: u64) -> u64 {
     let wanted = (number as f64 * scale).round().min(i64::MAX as f64) as u64;
     wanted.max(least.min(number))
 }
 
-/// Reads all data sets.
+/// Parses all data sets.
 pub(super) fn read(top: &mut Table<'_>) -> Result<Vec<Data>, Error> {
     let Some(table) = top.table("data")? else { return Ok(Vec::new()) };
     table.named()?.into_iter().map(|(name, table)| one(name, table)).collect()

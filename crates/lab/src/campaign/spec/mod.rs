@@ -1,6 +1,5 @@
-//! What a campaign is, read from TOML: data sets, places, tools, parameters to sweep, conditions, how
-//! often, and what has to be there afterwards. Nothing of the machine is looked at here; whatever
-//! makes no sense is an error that points at its line.
+//! Parses the description of a campaign (TOML): data sets, places, tools, swept parameters, conditions,
+//! number of runs and checks. Nothing depends on the machine; errors point at their line.
 
 mod data;
 mod names;
@@ -13,12 +12,13 @@ mod tests;
 mod tool;
 mod value;
 
-pub use data::{Data, ScaleBy, scaled};
+pub use data::{COUNT_MAX, Data, ScaleBy, scaled};
 pub use names::FIXED;
+pub use names::Parameter;
 pub use node::Error;
-pub use place::{Place, Where};
-pub use rules::{COMPARED, CacheState, Condition, Looked, Rules, is_scale};
-pub use tool::{Parameter, Tool, Way};
+pub use place::{Location, Place};
+pub use rules::{COMPARED, CacheState, CheckLevel, Condition, Rules, is_scale};
+pub use tool::{Invocation, Tool};
 pub use value::{duration_text, hint, is_name, is_placeholder, size_text};
 
 use super::Repeat;
@@ -26,62 +26,62 @@ use crate::results::Published;
 use node::Source;
 use table::{Spot, Table};
 
-/// A campaign, as described.
+/// A parsed campaign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// Its name: small letters, digits, dashes.
+    /// Name: lower-case letters, digits, dashes.
     pub name: String,
-    /// Its headline.
+    /// Headline.
     pub title: String,
-    /// What it is to answer.
+    /// Question that it answers.
     pub question: String,
-    /// The published study that it repeats, by its title.
+    /// Title of the published study that it reproduces.
     pub study: Option<String>,
-    /// What is measured: `wall_s`, or a metric of the runs.
+    /// Metric: `wall_s`, or a metric of the runs.
     pub metric: String,
-    /// More of it is better.
+    /// True if higher values of the metric are better.
     pub more_is_better: bool,
-    /// The scale where none is asked for; 1 is as described.
+    /// Default scale; 1 is as described.
     pub scale: f64,
     /// Data sets.
     pub data: Vec<Data>,
     /// Places.
     pub places: Vec<Place>,
-    /// Where tools write, by the names of places.
+    /// Names of places that tools write to.
     pub targets: Vec<String>,
-    /// Tools, in the order of the text.
+    /// Tools in the order of the text.
     pub tools: Vec<Tool>,
-    /// What is swept, where a tool says nothing else.
+    /// Swept parameters of tools without their own.
     pub sweep: Vec<Parameter>,
-    /// The swept number that pictures have as their x axis.
+    /// Swept number on the x axis of charts.
     pub x: Option<String>,
-    /// Parameters whose values are not compared with each other.
+    /// Parameters whose values form separate groups.
     pub groups: Vec<String>,
     /// Sizes that follow the scale: name, bytes at scale 1, least bytes.
     pub scaled: Vec<(String, u64, u64)>,
-    /// What is put on the machine, one after the other; at least one, which may be nothing.
+    /// Conditions of the machine, run one after the other; at least one, which may be empty.
     pub conditions: Vec<Condition>,
     /// Setup, resets, time limit.
     pub rules: Rules,
-    /// How often.
+    /// Number of runs.
     pub repeat: Repeat,
-    /// What is looked at after a run; `None` is as much as the place allows.
-    pub check: Option<Looked>,
-    /// The tool that is run twice, where it is not the program's own.
+    /// Check after a run; `None` for as much as the place allows.
+    pub check: Option<CheckLevel>,
+    /// Tool of the control, if it is not hakobu.
     pub control: Option<String>,
     /// Figures of the study.
     pub published: Vec<Published>,
-    /// Another endpoint to try out, in place of that of the places: `http[s]://HOST[:PORT]`.
+    /// Alternative endpoint for the counter-experiment: `http[s]://HOST[:PORT]`.
     pub other_endpoint: Option<String>,
-    /// The text itself.
+    /// Source text.
     pub text: String,
 }
 
 impl Spec {
-    /// Reads a campaign. `file` is what errors call it.
+    /// Parses a campaign. `file` is its name in errors.
     ///
     /// # Errors
-    /// It is no TOML, something is missing, unknown, of the wrong kind or contradicts itself.
+    /// The text is no TOML, or a key is missing, unknown, of the wrong type or contradicts another one.
     pub fn parse(file: &str, text: &str) -> Result<Spec, Error> {
         let source = Source { file, text };
         let mut top = Table::new(source, String::new(), 0, node::read(&source)?);
@@ -157,17 +157,17 @@ impl Spec {
         Ok(spec)
     }
 
-    /// A place by its name.
+    /// Finds a place by name.
     pub fn place(&self, name: &str) -> Option<&Place> {
         self.places.iter().find(|place| place.name == name)
     }
 
-    /// Whether a tool can do its work at all targets, and has what it needs for it.
+    /// Checks that a tool works with all targets, and has all it needs.
     fn fits(&self, tool: &Tool) -> Result<(), String> {
         for target in self.targets.iter().filter_map(|name| self.place(name)) {
             let template = tool.template(target).ok_or_else(|| {
-                let way = if target.is_store() { "upload to" } else { "copy into" };
-                format!("cannot {way} '{}'; a 'command' can be given", target.name)
+                let verb = if target.is_store() { "upload to" } else { "copy into" };
+                format!("cannot {verb} '{}'; a 'command' can be given", target.name)
             })?;
             let needs_data = template.mentions("src") || template.mentions("list");
             if needs_data && self.data.is_empty() {
@@ -182,7 +182,7 @@ impl Spec {
     }
 }
 
-/// Where tools write: what is said, else the only place.
+/// Names of targets: as given, else the only place.
 fn targets(top: &mut Table<'_>, places: &[Place]) -> Result<Vec<String>, Error> {
     match top.texts("target")? {
         Some(named) => {
@@ -203,7 +203,7 @@ fn targets(top: &mut Table<'_>, places: &[Place]) -> Result<Vec<String>, Error> 
     }
 }
 
-/// The swept number: what is said, else the only swept parameter if its values are numbers.
+/// The x axis: as given, else the only swept parameter if its values are numbers.
 fn chosen_x(
     top: &Table<'_>,
     x: Option<Spot<String>>,
@@ -225,7 +225,7 @@ fn chosen_x(
     }
 }
 
-/// Refuses a parameter that nothing sweeps.
+/// Fails if nothing sweeps a parameter.
 fn swept(
     top: &Table<'_>,
     key: &str,

@@ -1,23 +1,31 @@
-//! Names in braces that commands may use, and what refuses others.
+//! Placeholders available to commands, and the check for unknown ones.
 
 use super::node::Error;
 use super::table::{Spot, Table};
-use super::tool::Parameter;
 use super::value;
 use crate::campaign::tools::Template;
 use std::collections::BTreeSet;
 
-/// Names that stand for something in every command.
+/// Placeholders available in every command.
 pub const FIXED: &[&str] = &[
     "bucket", "config", "cpus", "data", "dst", "endpoint", "list", "name", "options", "own",
     "prefix", "src", "work",
 ];
 
-/// Names that commands may use.
+/// A set of available placeholders.
 pub(super) struct Names(pub BTreeSet<String>);
 
+/// A parameter with its values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    /// Name of the placeholder.
+    pub name: String,
+    /// Values as inserted into the command.
+    pub values: Vec<String>,
+}
+
 impl Names {
-    /// Those of a campaign: the fixed ones, what is swept (and `NAME_max`), what follows the scale.
+    /// Placeholders of a campaign: fixed ones, swept parameters (and `NAME_max`), scaled sizes.
     pub fn of(sweep: &[Parameter], scaled: &[(String, u64, u64)]) -> Names {
         let mut names: BTreeSet<String> = FIXED.iter().map(|name| (*name).to_owned()).collect();
         names.extend(scaled.iter().map(|(name, ..)| name.clone()));
@@ -28,16 +36,16 @@ impl Names {
         Names(names)
     }
 
-    /// Refuses a template that uses another name.
+    /// Fails if a template uses an unknown placeholder.
     pub fn check(&self, template: &Template) -> Result<(), String> {
         let Some(name) = template.names().find(|name| !self.0.contains(*name)) else {
             return Ok(());
         };
         let hint = value::hint(name, self.0.iter().map(String::as_str));
-        Err(format!("{{{name}}} stands for nothing here: sweep it or set it{hint}"))
+        Err(format!("{{{name}}} is not defined: sweep it or set it{hint}"))
     }
 
-    /// Refuses a command that is none, or uses another name.
+    /// Parses a command; fails on a syntax error or unknown placeholder.
     pub fn command(
         &self,
         table: &Table<'_>,
@@ -49,7 +57,7 @@ impl Names {
         checked.map_err(|why| table.wrong(spot.at, key, why))
     }
 
-    /// Refuses a text that is no command and uses another name.
+    /// Parses a text other than a command; fails on an unknown placeholder.
     pub fn plain(
         &self,
         table: &Table<'_>,

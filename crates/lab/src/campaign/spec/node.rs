@@ -1,21 +1,20 @@
-//! A TOML document as a tree whose values know where they stand in the text, and errors that point
-//! there.
+//! TOML document as a tree with source positions, and errors that refer to them.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 use toml::Spanned;
 
-/// What is wrong with a description, and where.
+/// An error in a description, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// The file, as it was named.
+    /// File name as given.
     pub file: String,
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// The character in that line, from 1.
+    /// Character in the line, from 1.
     pub column: usize,
-    /// What is wrong; the key comes first.
+    /// Message; begins with the key.
     pub message: String,
 }
 
@@ -27,7 +26,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The text that is read, and what it is called.
+/// Source text and its name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source<'a> {
     pub file: &'a str,
@@ -35,7 +34,7 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// An error at a byte of the text.
+    /// Creates an error at a byte offset.
     pub fn error(&self, at: usize, message: impl Into<String>) -> Error {
         let mut at = at.min(self.text.len());
         while !self.text.is_char_boundary(at) {
@@ -52,14 +51,14 @@ impl Source<'_> {
     }
 }
 
-/// A value and the byte of the text where it begins.
+/// A value and its byte offset.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
     pub at: usize,
     pub value: Value,
 }
 
-/// What a document is made of. There are no dates: nothing here has one.
+/// A TOML value. Dates are not supported.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Text(String),
@@ -70,7 +69,7 @@ pub(super) enum Value {
     Table(Vec<Entry>),
 }
 
-/// A key, where it stands, and its value.
+/// A key with its position and value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub key: String,
@@ -79,7 +78,7 @@ pub(super) struct Entry {
 }
 
 impl Value {
-    /// What it is, for messages.
+    /// Name of the type, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Text(_) => "a text",
@@ -144,23 +143,30 @@ impl<'de> Visitor<'de> for Values {
             let node = Node::from(map.next_value::<Spanned<Value>>()?);
             entries.push(Entry { key: key.into_inner(), at, node });
         }
-        // The order of the text: tables that are opened twice come in another one.
+        // Restore the order of the text: tables opened twice are out of order.
         entries.sort_by_key(|entry| entry.at);
         Ok(Value::Table(entries))
     }
 }
 
-/// Reads a document.
+/// Parses a document.
 ///
 /// # Errors
-/// It is no TOML; where and why.
+/// Invalid TOML, with position and reason.
 pub(super) fn read(source: &Source<'_>) -> Result<Vec<Entry>, Error> {
     match toml::from_str::<Value>(source.text) {
         Ok(Value::Table(entries)) => Ok(entries),
         Ok(other) => Err(source.error(0, format!("{} is no campaign", other.kind()))),
         Err(error) => {
             let at = error.span().map_or(0, |span| span.start);
-            Err(source.error(at, error.message()))
+            let message = match error.message() {
+                // An unquoted word that begins with t or f.
+                text if text.starts_with("invalid boolean") => {
+                    "texts need quotes, as in title = \"t\"; without them only true and false do"
+                }
+                text => text,
+            };
+            Err(source.error(at, message))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `[place.NAME]`: where tools write: a path, a server of this program, an S3 URL.
+//! `[place.NAME]`: destinations of tools: a path, an embedded server, an S3 URL.
 
 use super::node::Error;
 use super::table::{Spot, Table};
@@ -6,76 +6,76 @@ use super::value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What stands before the bucket in a URL.
+/// Scheme of S3 URLs.
 const SCHEME: &str = "s3://";
 
 /// A place of a campaign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Where it is.
-    pub at: Where,
+    /// Location.
+    pub at: Location,
 }
 
-/// Where a place is.
+/// Location of a place.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Where {
-    /// A folder: absolute, or below the folder that a campaign works in. Of one that the campaign
-    /// does not own only a folder of its own in it is ever touched.
+pub enum Location {
+    /// A folder: absolute, or relative to the work folder. In a folder that the campaign does not own, only a
+    /// subfolder of its own is touched.
     Path(PathBuf),
-    /// A server that runs inside the campaign.
+    /// An embedded server.
     Server {
-        /// It keeps nothing: uploads succeed and are gone.
+        /// True for the null server, which discards uploads.
         null: bool,
-        /// Each answer waits so long.
+        /// Delay of each answer.
         latency: Duration,
-        /// Bytes a second in each direction.
+        /// Bytes per second in each direction.
         bandwidth_bytes_per_s: Option<u64>,
-        /// Requests that are served at once.
+        /// Most requests served at once.
         in_flight_max: Option<usize>,
-        /// The bucket.
+        /// Bucket.
         bucket: String,
-        /// What keys begin with; no slash at its end.
+        /// Key prefix without a trailing slash.
         prefix: String,
     },
-    /// S3 that is somewhere already, with the keys of the user.
+    /// An existing S3 store, with the user's keys.
     Url {
-        /// The bucket.
+        /// Bucket.
         bucket: String,
-        /// What keys begin with; no slash at its end, may be empty. Only what is below a prefix of
-        /// the campaign's own in it is ever touched.
+        /// Key prefix without a trailing slash; may be empty. Only keys below a prefix of the campaign in it
+        /// are touched.
         prefix: String,
-        /// `http[s]://HOST[:PORT]`; none is Amazon's.
+        /// `http[s]://HOST[:PORT]`; `None` for Amazon's.
         endpoint: Option<String>,
-        /// The region.
+        /// Region.
         region: Option<String>,
     },
 }
 
 impl Place {
-    /// Whether it is S3.
+    /// True for S3.
     pub fn is_store(&self) -> bool {
-        !matches!(self.at, Where::Path(_))
+        !matches!(self.at, Location::Path(_))
     }
 
-    /// A place that the user names instead: a path, or an S3 URL.
+    /// Parses a replacement given by the user: a path, or an S3 URL.
     ///
     /// # Errors
-    /// Why it is none.
-    pub fn instead(&self, text: &str) -> Result<Place, String> {
+    /// The reason why it is invalid.
+    pub fn parse_replacement(&self, text: &str) -> Result<Place, String> {
         let at = match text.starts_with(SCHEME) {
             true => {
                 let (bucket, prefix) = parts(text)?;
                 let (endpoint, region) = match &self.at {
-                    Where::Url { endpoint, region, .. } => (endpoint.clone(), region.clone()),
+                    Location::Url { endpoint, region, .. } => (endpoint.clone(), region.clone()),
                     _ => (None, None),
                 };
-                Where::Url { bucket, prefix, endpoint, region }
+                Location::Url { bucket, prefix, endpoint, region }
             }
             false if self.is_store() => return Err(format!("'{text}' is no s3:// URL")),
             false if text.trim().is_empty() => return Err("is empty".into()),
-            false => Where::Path(PathBuf::from(text)),
+            false => Location::Path(PathBuf::from(text)),
         };
         Ok(Place { name: self.name.clone(), at })
     }
@@ -92,7 +92,7 @@ fn parts(url: &str) -> Result<(String, String), String> {
     Ok((bucket.to_owned(), prefix.to_owned()))
 }
 
-/// Reads all places.
+/// Parses all places.
 pub(super) fn read(top: &mut Table<'_>) -> Result<Vec<Place>, Error> {
     let Some(table) = top.table("place")? else { return Ok(Vec::new()) };
     table.named()?.into_iter().map(|(name, table)| one(name, table)).collect()
@@ -112,7 +112,7 @@ fn one(name: Spot<String>, mut table: Table<'_>) -> Result<Place, Error> {
         let (bucket, prefix) = parts(&url.value).map_err(|why| table.wrong(url.at, "url", why))?;
         let endpoint = endpoint_of(&mut table)?;
         let region = table.text("region")?.map(|region| region.value);
-        Where::Url { bucket, prefix, endpoint, region }
+        Location::Url { bucket, prefix, endpoint, region }
     } else {
         server(&mut table)?
     };
@@ -120,7 +120,7 @@ fn one(name: Spot<String>, mut table: Table<'_>) -> Result<Place, Error> {
     Ok(Place { name: name.value, at })
 }
 
-/// `endpoint`, which begins as URLs of stores do.
+/// Parses `endpoint`, an HTTP URL.
 fn endpoint_of(table: &mut Table<'_>) -> Result<Option<String>, Error> {
     let Some(endpoint) = table.text("endpoint")? else { return Ok(None) };
     let starts = ["http://", "https://"];
@@ -131,10 +131,14 @@ fn endpoint_of(table: &mut Table<'_>) -> Result<Option<String>, Error> {
         let why = "must begin with http:// or https://";
         return Err(table.wrong(endpoint.at, "endpoint", why));
     }
+    if endpoint.value.contains('@') {
+        let why = "must have no user and password: it is written into results and reports";
+        return Err(table.wrong(endpoint.at, "endpoint", why));
+    }
     Ok(Some(endpoint.value))
 }
 
-/// `[prove]`: what counter-experiments need besides the campaign.
+/// `[prove]`: settings of counter-experiments.
 pub(super) fn other(top: &mut Table<'_>, places: &[Place]) -> Result<Option<String>, Error> {
     let Some(mut table) = top.table("prove")? else { return Ok(None) };
     let endpoint = endpoint_of(&mut table)?;
@@ -145,7 +149,7 @@ pub(super) fn other(top: &mut Table<'_>, places: &[Place]) -> Result<Option<Stri
     Ok(endpoint)
 }
 
-fn path_of(table: &Table<'_>, path: Spot<String>) -> Result<Where, Error> {
+fn path_of(table: &Table<'_>, path: Spot<String>) -> Result<Location, Error> {
     let folder = PathBuf::from(&path.value);
     if path.value.trim().is_empty() {
         return Err(table.wrong(path.at, "path", "is empty"));
@@ -154,10 +158,10 @@ fn path_of(table: &Table<'_>, path: Spot<String>) -> Result<Where, Error> {
     if path.value.split('/').any(odd) || path.value.contains('\0') {
         return Err(table.wrong(path.at, "path", "must not contain '.' or '..'"));
     }
-    Ok(Where::Path(folder))
+    Ok(Location::Path(folder))
 }
 
-fn server(table: &mut Table<'_>) -> Result<Where, Error> {
+fn server(table: &mut Table<'_>) -> Result<Location, Error> {
     let kind = table.required("serve")?;
     let null = match kind.value.as_str() {
         "folder" => false,
@@ -187,5 +191,5 @@ fn server(table: &mut Table<'_>) -> Result<Where, Error> {
     let bucket = name(bucket, "bucket", "campaign")?;
     let prefix = name(prefix, "prefix", "run")?;
     let bandwidth_bytes_per_s = bandwidth;
-    Ok(Where::Server { null, latency, bandwidth_bytes_per_s, in_flight_max, bucket, prefix })
+    Ok(Location::Server { null, latency, bandwidth_bytes_per_s, in_flight_max, bucket, prefix })
 }

@@ -1,5 +1,4 @@
-//! What is put on the machine, what happens between runs, how often each is run, what is looked at
-//! afterwards, and the figures of a published study.
+//! Conditions, actions around runs, number of runs, checks, and the figures of a published study.
 
 use super::names::Names;
 use super::node::Error;
@@ -10,75 +9,75 @@ use crate::campaign::tools::Template;
 use crate::results::Published;
 use std::time::Duration;
 
-/// Runs of a cell, where a campaign says nothing.
+/// Default number of runs of a cell.
 const MIN_RUNS: u32 = 3;
 const MAX_RUNS: u32 = 10;
-/// Half an interval below this share of the median is tight.
+/// Default relative half width of an interval that counts as tight.
 const TIGHT: f64 = 0.02;
-/// How long a run may take, where a campaign says nothing.
+/// Default time limit of a run.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Whether the source is in the page cache before a run.
+/// Page cache state of the source before a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheState {
-    /// As it comes.
+    /// Left as it is.
     #[default]
     Any,
-    /// None of it is.
+    /// Evicted.
     Cold,
-    /// All of it is.
+    /// Loaded.
     Warm,
 }
 
-/// What is put on the machine.
+/// Condition of the machine during runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Condition {
     /// CPUs that a tool may use.
     pub cpus: Option<usize>,
-    /// Operations a second of the target's disk, reads and writes each.
+    /// Operations per second of the disks of target and source, for reads and writes each.
     pub iops: Option<u64>,
-    /// Bytes a second of the target's disk, reads and writes each.
+    /// Bytes per second of these disks, for reads and writes each.
     pub bandwidth_bytes_per_s: Option<u64>,
-    /// What each answer of an embedded server waits, in place of what the place says.
+    /// Delay of each answer of an embedded server; overrides the place's.
     pub latency: Option<Duration>,
 }
 
-/// What is looked at after a run.
+/// Check after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Looked {
+pub enum CheckLevel {
     /// The exit code.
     Exit,
-    /// How many files and bytes there are.
+    /// Number of files and bytes.
     Count,
-    /// Names and sizes of all files, and the contents of some.
+    /// Names and sizes of all files, and contents of some.
     Tree {
-        /// How many are compared, at most.
+        /// Most files to compare.
         compare: u64,
     },
 }
 
-/// What happens around runs.
+/// Actions around runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
     /// Commands before the first run.
     pub setup: Vec<Template>,
-    /// Commands after the last.
+    /// Commands after the last run.
     pub teardown: Vec<Template>,
     /// Commands before each run, not timed.
     pub prepare: Vec<Template>,
     /// Commands after each run, not timed.
     pub conclude: Vec<Template>,
-    /// Whether the source is in the page cache.
+    /// Page cache state of the source.
     pub cache: CacheState,
-    /// The target is emptied before each run.
+    /// True to empty the target before each run.
     pub empty: bool,
-    /// Everything is written back before each run.
+    /// True to write dirty pages back before each run.
     pub sync: bool,
-    /// A run that takes longer has failed.
+    /// Time limit of a run.
     pub timeout: Duration,
 }
 
-/// `[scale]`: the default.
+/// `[scale]`: the default scale.
 pub(super) fn scale(top: &mut Table<'_>) -> Result<f64, Error> {
     let Some(mut table) = top.table("scale")? else { return Ok(1.0) };
     let scale = match table.number("default")? {
@@ -92,7 +91,7 @@ pub(super) fn scale(top: &mut Table<'_>) -> Result<f64, Error> {
     Ok(scale)
 }
 
-/// Whether a number can be a scale.
+/// True if a number is a valid scale.
 pub fn is_scale(scale: f64) -> bool {
     scale > 0.0 && scale <= 1e6
 }
@@ -208,7 +207,7 @@ pub(super) fn repeat(top: &mut Table<'_>) -> Result<Repeat, Error> {
 }
 
 /// `[check]`.
-pub(super) fn check(top: &mut Table<'_>) -> Result<Option<Looked>, Error> {
+pub(super) fn check(top: &mut Table<'_>) -> Result<Option<CheckLevel>, Error> {
     let Some(mut table) = top.table("check")? else { return Ok(None) };
     let what = table.required("what")?;
     let compare = match table.texts("compare")? {
@@ -222,10 +221,10 @@ pub(super) fn check(top: &mut Table<'_>) -> Result<Option<Looked>, Error> {
             }
         }
     };
-    let looked = match (what.value.as_str(), compare) {
-        ("tree", compare) => Looked::Tree { compare: compare.unwrap_or(COMPARED) },
-        ("count", None) => Looked::Count,
-        ("exit", None) => Looked::Exit,
+    let level = match (what.value.as_str(), compare) {
+        ("tree", compare) => CheckLevel::Tree { compare: compare.unwrap_or(COMPARED) },
+        ("count", None) => CheckLevel::Count,
+        ("exit", None) => CheckLevel::Exit,
         ("count" | "exit", Some(_)) => {
             return Err(table.lacks("'compare' is for what = \"tree\""));
         }
@@ -235,10 +234,10 @@ pub(super) fn check(top: &mut Table<'_>) -> Result<Option<Looked>, Error> {
         }
     };
     table.end()?;
-    Ok(Some(looked))
+    Ok(Some(level))
 }
 
-/// Files whose contents are compared after a run, where a campaign says nothing.
+/// Default number of files whose contents are compared after a run.
 pub const COMPARED: u64 = 20;
 
 /// `[[published]]`.

@@ -1,26 +1,25 @@
-//! Reads a table key by key: each value is asked for by name and kind, and what nobody asked for is
-//! an error that suggests what was meant.
+//! Reads a table key by key, by name and type. Keys left over are errors that suggest the nearest known one.
 
 use super::node::{Entry, Error, Node, Source, Value};
 use super::value;
 use std::time::Duration;
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Spot<T> {
     pub at: usize,
     pub value: T,
 }
 
-/// A key that the author chose, and the texts of its list.
+/// A user-defined key with a list of texts.
 pub(super) type NamedList = (Spot<String>, Vec<Spot<String>>);
 
 /// A table that is being read.
 pub(super) struct Table<'a> {
     pub source: Source<'a>,
-    /// Its name with all names above it, `data.files`; empty for the document.
+    /// Full dotted name, `data.files`; empty for the document.
     pub path: String,
-    /// Where it begins.
+    /// Byte offset.
     pub at: usize,
     entries: Vec<Entry>,
     asked: Vec<&'static str>,
@@ -31,7 +30,7 @@ impl<'a> Table<'a> {
         Table { source, path, at, entries, asked: Vec::new() }
     }
 
-    /// The whole name of a key.
+    /// Full name of a key.
     pub fn name(&self, key: &str) -> String {
         match self.path.is_empty() {
             true => key.to_owned(),
@@ -39,18 +38,18 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// An error of a key, at a byte.
+    /// Error about a key, at a byte offset.
     pub fn wrong(&self, at: usize, key: &str, why: impl std::fmt::Display) -> Error {
         self.source.error(at, format!("{}: {why}", self.name(key)))
     }
 
-    /// An error of the table itself.
+    /// Error about the table itself.
     pub fn lacks(&self, why: impl std::fmt::Display) -> Error {
         let name = if self.path.is_empty() { "campaign" } else { &self.path };
         self.source.error(self.at, format!("{name}: {why}"))
     }
 
-    /// Whether a key is there.
+    /// True if a key exists.
     pub fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|entry| entry.key == key)
     }
@@ -65,7 +64,7 @@ impl<'a> Table<'a> {
         self.wrong(node.at, key, format!("{wanted} is expected here, not {}", node.value.kind()))
     }
 
-    /// A text.
+    /// Reads a text.
     pub fn text(&mut self, key: &'static str) -> Result<Option<Spot<String>>, Error> {
         let Some(entry) = self.take(key) else { return Ok(None) };
         match entry.node.value {
@@ -74,7 +73,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A text that must be there.
+    /// Reads a required text.
     pub fn required(&mut self, key: &'static str) -> Result<Spot<String>, Error> {
         match self.text(key)? {
             Some(text) if text.value.trim().is_empty() => Err(self.wrong(text.at, key, "is empty")),
@@ -88,7 +87,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Texts and numbers in a list, or a single one, as texts.
+    /// Reads a list of texts and numbers, or a single one, as texts.
     pub fn texts(&mut self, key: &'static str) -> Result<Option<Spot<Vec<Spot<String>>>>, Error> {
         let Some(entry) = self.take(key) else { return Ok(None) };
         let at = entry.node.at;
@@ -110,7 +109,7 @@ impl<'a> Table<'a> {
         nodes.into_iter().map(text).collect()
     }
 
-    /// Numbers in a list, or a single one.
+    /// Reads a list of numbers, or a single one.
     pub fn numbers(&mut self, key: &'static str) -> Result<Option<Spot<Vec<f64>>>, Error> {
         let Some(entry) = self.take(key) else { return Ok(None) };
         let at = entry.node.at;
@@ -127,7 +126,7 @@ impl<'a> Table<'a> {
         Ok(Some(Spot { at, value }))
     }
 
-    /// One number.
+    /// Reads one number.
     pub fn number(&mut self, key: &'static str) -> Result<Option<Spot<f64>>, Error> {
         let Some(numbers) = self.numbers(key)? else { return Ok(None) };
         match numbers.value[..] {
@@ -136,7 +135,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A whole number that is not negative.
+    /// Reads a whole number ≥ 0.
     pub fn whole(&mut self, key: &'static str) -> Result<Option<Spot<u64>>, Error> {
         let Some(entry) = self.take(key) else { return Ok(None) };
         match entry.node.value {
@@ -148,7 +147,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A whole number in a range.
+    /// Reads a whole number in a range.
     pub fn whole_in(
         &mut self,
         key: &'static str,
@@ -163,7 +162,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// True or false.
+    /// Reads a boolean.
     pub fn truth(&mut self, key: &'static str) -> Result<Option<bool>, Error> {
         let Some(entry) = self.take(key) else { return Ok(None) };
         match entry.node.value {
@@ -172,7 +171,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A size in bytes.
+    /// Reads a size in bytes.
     pub fn size(&mut self, key: &'static str) -> Result<Option<Spot<u64>>, Error> {
         let Some(sizes) = self.sizes(key)? else { return Ok(None) };
         match sizes.value[..] {
@@ -181,12 +180,12 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Sizes in a list, or a single one.
+    /// Reads a list of sizes, or a single one.
     pub fn sizes(&mut self, key: &'static str) -> Result<Option<Spot<Vec<u64>>>, Error> {
         let Some(texts) = self.texts(key)? else { return Ok(None) };
         let size = |text: &Spot<String>| {
             value::size(&text.value).ok_or_else(|| {
-                let why = format!("'{}' is no size such as 500KB or 4GiB", text.value);
+                let why = format!("'{}' is not a size such as 500KB or 4GiB", text.value);
                 self.wrong(text.at, key, why)
             })
         };
@@ -194,22 +193,26 @@ impl<'a> Table<'a> {
         Ok(Some(Spot { at: texts.at, value }))
     }
 
-    /// A duration.
+    /// Reads a duration.
     pub fn duration(&mut self, key: &'static str) -> Result<Option<Spot<Duration>>, Error> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         let duration = value::duration(&text.value).ok_or_else(|| {
-            self.wrong(text.at, key, format!("'{}' is no duration such as 50ms or 2m", text.value))
+            self.wrong(
+                text.at,
+                key,
+                format!("'{}' is not a duration such as 50ms or 2m", text.value),
+            )
         })?;
         Ok(Some(Spot { at: text.at, value: duration }))
     }
 
-    /// Whether the value of a key is a table.
+    /// True if the value of a key is a table.
     pub fn is_table(&self, key: &str) -> bool {
         let entry = self.entries.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| matches!(entry.node.value, Value::Table(_)))
     }
 
-    /// A table below this one.
+    /// Reads a subtable.
     pub fn table(&mut self, key: &'static str) -> Result<Option<Table<'a>>, Error> {
         let Some(entry) = self.take(key) else { return Ok(None) };
         match entry.node.value {
@@ -220,7 +223,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A list of tables (`[[key]]`).
+    /// Reads a list of tables (`[[key]]`).
     pub fn list(&mut self, key: &'static str) -> Result<Vec<Table<'a>>, Error> {
         let Some(entry) = self.take(key) else { return Ok(Vec::new()) };
         let Value::List(nodes) = entry.node.value else {
@@ -239,7 +242,7 @@ impl<'a> Table<'a> {
         Ok(tables)
     }
 
-    /// All that is left, as tables with their names: keys that the author chose.
+    /// Reads the rest as tables with user-defined names.
     pub fn named(self) -> Result<Vec<(Spot<String>, Table<'a>)>, Error> {
         let mut tables = Vec::new();
         for entry in &self.entries {
@@ -253,7 +256,7 @@ impl<'a> Table<'a> {
         Ok(tables)
     }
 
-    /// All that is left, as lists of texts with their names.
+    /// Reads the rest as lists of texts with user-defined names.
     pub fn lists(self) -> Result<Vec<NamedList>, Error> {
         let mut lists = Vec::new();
         for entry in &self.entries {
@@ -263,7 +266,7 @@ impl<'a> Table<'a> {
         Ok(lists)
     }
 
-    /// Ends the table: nothing may be left.
+    /// Ends the table; fails if a key is left.
     pub fn end(self) -> Result<(), Error> {
         let Some(entry) = self.entries.first() else { return Ok(()) };
         let hint = value::hint(&entry.key, self.asked.iter().copied());

@@ -1,11 +1,11 @@
-//! What a campaign may say, what it means, and where errors point.
+//! Syntax and meaning of campaigns, and positions of errors.
 
 use super::*;
 use crate::campaign::data::{Content, Sizes};
 use crate::campaign::tools::Output;
 use std::time::Duration;
 
-/// A campaign that is right.
+/// A valid campaign.
 const WHOLE: &str = r#"name = "whole"
 title = "All that there is"
 question = "Is everything read?"
@@ -127,14 +127,14 @@ fn everything_is_read() {
     assert_eq!((median, sigma, min, max), (65_536, 1.5, 0, 16 << 20));
     assert_eq!((large.by, large.min_bytes), (ScaleBy::Size, 64 << 20));
     assert_eq!(large.recipe.content, Content::Zero);
-    let Where::Server { null, latency, bandwidth_bytes_per_s, in_flight_max, bucket, .. } =
+    let Location::Server { null, latency, bandwidth_bytes_per_s, in_flight_max, bucket, .. } =
         &spec.place("store").unwrap().at
     else {
         panic!()
     };
     assert_eq!((*null, *latency, bucket.as_str()), (false, Duration::from_millis(50), "things"));
     assert_eq!((*bandwidth_bytes_per_s, *in_flight_max), (Some(100_000_000), Some(8)));
-    let Where::Url { prefix, endpoint, .. } = &spec.place("cloud").unwrap().at else { panic!() };
+    let Location::Url { prefix, endpoint, .. } = &spec.place("cloud").unwrap().at else { panic!() };
     assert_eq!(
         (prefix.as_str(), endpoint.as_deref()),
         ("some/prefix", Some("https://example.com"))
@@ -148,7 +148,7 @@ fn everything_is_read() {
     assert_eq!(spec.rules.cache, CacheState::Cold);
     assert!(!spec.rules.empty && spec.rules.sync && spec.rules.setup.len() == 2);
     assert_eq!((spec.repeat.warmup, spec.repeat.max, spec.repeat.seed), (1, 4, 9));
-    assert_eq!(spec.check, Some(Looked::Tree { compare: u64::MAX }));
+    assert_eq!(spec.check, Some(CheckLevel::Tree { compare: u64::MAX }));
     let figures: Vec<_> = spec.published.iter().map(|each| (each.x, each.value)).collect();
     assert_eq!(figures, [(Some(1.0), 10.5), (Some(4.0), 3.0), (None, 7.25)]);
     let [one, _, other] = &spec.published[..] else { panic!("{:?}", spec.published) };
@@ -158,7 +158,7 @@ fn everything_is_read() {
     assert_eq!(spec.text, WHOLE);
 }
 
-/// One change makes it wrong; what the error says, and at which line and column.
+/// Each change makes the campaign invalid; expected message, line and column.
 #[test]
 fn errors_point_at_their_place() {
     for (old, new, place, said) in [
@@ -184,16 +184,17 @@ fn errors_point_at_their_place() {
         ("count = 2000", "cuont = 2000", (15, 1), "data.small.cuont: is not known here; did you"),
         ("test_file_{n}", "test_file", (16, 8), "data.small.name: needs {n}"),
         ("test_file_{n}", "a/{n}", (16, 8), "data.small.name: must not contain a slash"),
-        ("\"64KiB\"", "\"64XB\"", (21, 19), "data.mixed.size.median: '64XB' is no size"),
+        ("\"64KiB\"", "\"64XB\"", (21, 19), "data.mixed.size.median: '64XB' is not a size"),
         ("sigma = 1.5", "sgma = 1.5", (21, 28), "data.mixed.size.sgma: is not known here"),
         ("size = \"4GiB\"", "", (28, 7), "data.large: 'size' is missing"),
         ("content = \"zero\"", "content = \"zeros\"", (31, 11), "'zeros' is neither"),
         ("path = \"target\"", "path = \"../x\"", (34, 8), "place.disk.path: must not contain"),
-        ("latency = \"50ms\"", "latency = \"50\"", (38, 11), "'50' is no duration such as"),
+        ("latency = \"50ms\"", "latency = \"50\"", (38, 11), "'50' is not a duration such as"),
         ("serve = \"folder\"", "serve = \"tape\"", (37, 9), "'tape' is neither folder nor null"),
         ("path = \"target\"\n", "", (33, 8), "give one of 'path', 'serve' and 'url'"),
         ("url = \"s3://bucket/", "url = \"bucket/", (44, 7), "is no s3:// URL"),
         ("\"https://ex", "\"ftp://ex", (45, 12), "must begin with http:// or https://"),
+        ("\"https://ex", "\"https://u:p@ex", (45, 12), "must have no user and password"),
         ("jobs = [1, 4, \"400%\"]", "jobs = []", (52, 1), "sweep.jobs: needs one value"),
         ("jobs = [1, 4, \"400%\"]", "jobs = [1, 4, 1]", (52, 15), "sweep.jobs: 1 is there twice"),
         ("kind = [\"a\", \"b\"]", "src = [\"a\"]", (53, 1), "has a meaning of its own"),
@@ -203,9 +204,9 @@ fn errors_point_at_their_place() {
             (56, 7),
             "no tool 'hakobo' is known; did you mean",
         ),
-        ("-j {jobs}", "-j {jbos}", (61, 11), "{jbos} stands for nothing here"),
+        ("-j {jobs}", "-j {jbos}", (61, 11), "{jbos} is not defined"),
         ("{src} {dst}", "'{src} {dst}", (61, 11), "has a ' that is not closed"),
-        ("--size={file_bytes}", "--size={bytes}", (62, 12), "{bytes} stands for nothing"),
+        ("--size={file_bytes}", "--size={bytes}", (62, 12), "{bytes} is not defined"),
         ("MINE = \"{bucket}\"", "MINE = \"{buckets}\"", (65, 9), "tool[2].env.MINE: {buckets}"),
         ("extract = \"fio-json\"", "extract = \"x\"", (68, 11), "tool[2].extract: 'x' is neither"),
         (
@@ -214,7 +215,7 @@ fn errors_point_at_their_place() {
             (71, 1),
             "condition[1].cpu: is not known here; did you mean 'cpus'",
         ),
-        ("{jobs_max}", "{jobs_min}", (77, 31), "run.setup: {jobs_min} stands for nothing"),
+        ("{jobs_max}", "{jobs_min}", (77, 31), "run.setup: {jobs_min} is not defined"),
         ("cache = \"cold\"", "cache = \"cool\"", (79, 9), "'cool' is neither any nor cold"),
         ("min = 2\nmax", "min = 20\nmax", (83, 2), "repeat: 'max' must not be below 'min'"),
         ("tight = 0.05", "tight = 5", (87, 9), "repeat.tight: must be a share"),
@@ -233,7 +234,7 @@ fn errors_point_at_their_place() {
     }
 }
 
-/// The least that is a campaign, with these lines added.
+/// A minimal campaign with these lines added.
 fn with(lines: &str) -> Result<Spec, Error> {
     let text = format!("name = \"a\"\ntitle = \"A\"\nquestion = \"?\"\n{lines}");
     Spec::parse("a.toml", &text)
@@ -301,7 +302,7 @@ fn a_scale_multiplies_and_keeps_to_its_least() {
     let mut fixed = spec.data[0].clone();
     fixed.by = ScaleBy::Nothing;
     assert_eq!(fixed.at(0.1), fixed.recipe);
-    // Less than the least at scale 1 stays what it is.
+    // A number below the least at scale 1 stays as it is.
     assert_eq!([scaled(5, 0.1, 10), scaled(5, 2.0, 10), scaled(0, 9.0, 1)], [5, 10, 0]);
 }
 
@@ -309,11 +310,13 @@ fn a_scale_multiplies_and_keeps_to_its_least() {
 fn a_place_can_be_another() {
     let spec = Spec::parse("whole.toml", WHOLE).unwrap();
     let (disk, store) = (spec.place("disk").unwrap(), spec.place("store").unwrap());
-    assert_eq!(disk.instead("/mnt/{x}").unwrap().at, Where::Path("/mnt/{x}".into()));
-    let url = store.instead("s3://b/p/").unwrap();
-    assert!(matches!(&url.at, Where::Url { prefix, .. } if prefix == "p"), "{url:?}");
-    assert!(store.instead("/mnt").is_err() && store.instead("s3:///p").is_err());
-    assert!(disk.instead(" ").is_err());
+    assert_eq!(disk.parse_replacement("/mnt/{x}").unwrap().at, Location::Path("/mnt/{x}".into()));
+    let url = store.parse_replacement("s3://b/p/").unwrap();
+    assert!(matches!(&url.at, Location::Url { prefix, .. } if prefix == "p"), "{url:?}");
+    assert!(
+        store.parse_replacement("/mnt").is_err() && store.parse_replacement("s3:///p").is_err()
+    );
+    assert!(disk.parse_replacement(" ").is_err());
 }
 
 proptest::proptest! {

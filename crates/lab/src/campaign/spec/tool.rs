@@ -1,6 +1,6 @@
-//! `[[tool]]` and `[sweep]`: what is run, and over which parameters.
+//! `[[tool]]` and `[sweep]`: tools, and the parameters to sweep.
 
-use super::names::{FIXED, Names};
+use super::names::{FIXED, Names, Parameter};
 use super::node::Error;
 use super::place::Place;
 use super::table::Table;
@@ -11,95 +11,86 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Most values of a parameter.
 const VALUES_MAX: usize = 1000;
 
-/// A parameter and the values that it takes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Parameter {
-    /// What stands in braces.
-    pub name: String,
-    /// As they are put into the command.
-    pub values: Vec<String>,
-}
-
 /// A tool of a campaign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
-    /// What the campaign calls it: a line in its pictures.
+    /// Name: a line in charts.
     pub name: String,
-    /// What is run.
-    pub way: Way,
-    /// Words that a known tool is given besides.
+    /// How it is run.
+    pub invocation: Invocation,
+    /// Additional arguments of a known tool.
     pub options: Vec<Template>,
-    /// Programs that have to be there besides those of a known tool.
+    /// Required programs besides those of a known tool.
     pub needs: Vec<String>,
-    /// What installs them, where that is not known.
+    /// Command that installs them, if not known.
     pub install: Option<String>,
-    /// What it reads from.
+    /// File for standard input.
     pub stdin: Option<Template>,
-    /// It is run by a shell, whether its command needs one or not.
+    /// True to run it by a shell even if its command needs none.
     pub shell: bool,
-    /// Variables.
+    /// Environment variables.
     pub env: BTreeMap<String, Template>,
-    /// Where the files of the data set are afterwards.
+    /// Folder of the data set's files after the run.
     pub arrives: Option<Template>,
-    /// What is taken from its output.
+    /// Metrics to extract from its output.
     pub output: Output,
-    /// Parameters that stay as they are.
+    /// Fixed parameters.
     pub set: BTreeMap<String, String>,
-    /// What is swept, where that is not what the campaign sweeps.
+    /// Swept parameters, if different from the campaign's.
     pub sweep: Option<Vec<Parameter>>,
-    /// It is this program.
+    /// True for this program.
     pub own: bool,
 }
 
-/// What is run.
+/// How a tool is run.
 #[derive(Clone, Debug)]
-pub enum Way {
+pub enum Invocation {
     /// A known tool.
     Known(&'static Known),
     /// A command.
     Command(Template),
 }
 
-impl PartialEq for Way {
-    fn eq(&self, other: &Way) -> bool {
+impl PartialEq for Invocation {
+    fn eq(&self, other: &Invocation) -> bool {
         match (self, other) {
-            (Way::Known(a), Way::Known(b)) => a.name == b.name,
-            (Way::Command(a), Way::Command(b)) => a == b,
+            (Invocation::Known(a), Invocation::Known(b)) => a.name == b.name,
+            (Invocation::Command(a), Invocation::Command(b)) => a == b,
             _ => false,
         }
     }
 }
 
 impl Tool {
-    /// The known tool that it is.
+    /// The known tool, if it is one.
     pub fn known(&self) -> Option<&'static Known> {
-        match &self.way {
-            Way::Known(known) => Some(known),
-            Way::Command(_) => None,
+        match &self.invocation {
+            Invocation::Known(known) => Some(known),
+            Invocation::Command(_) => None,
         }
     }
 
-    /// What its parameters are where nothing is said.
+    /// Default parameters.
     pub fn defaults(&self) -> &'static [(&'static str, &'static str)] {
-        match &self.way {
-            Way::Known(known) => known.defaults,
-            Way::Command(_) => &[],
+        match &self.invocation {
+            Invocation::Known(known) => known.defaults,
+            Invocation::Command(_) => &[],
         }
     }
 
-    /// The command that it was given.
+    /// The command, if one is given.
     pub fn command(&self) -> Option<&Template> {
-        match &self.way {
-            Way::Known(_) => None,
-            Way::Command(command) => Some(command),
+        match &self.invocation {
+            Invocation::Known(_) => None,
+            Invocation::Command(command) => Some(command),
         }
     }
 
-    /// The command for a target; `None` where the tool cannot do it.
+    /// Command for a target; `None` if the tool cannot write there.
     pub fn template(&self, target: &Place) -> Option<Template> {
-        let known = match &self.way {
-            Way::Command(command) => return Some(command.clone()),
-            Way::Known(known) => known,
+        let known = match &self.invocation {
+            Invocation::Command(command) => return Some(command.clone()),
+            Invocation::Known(known) => known,
         };
         let text = match (known.measure.is_empty(), target.is_store()) {
             (false, false) => known.measure,
@@ -111,7 +102,7 @@ impl Tool {
     }
 }
 
-/// Reads what is swept.
+/// Parses swept parameters.
 pub(super) fn sweep(table: Option<Table<'_>>) -> Result<Vec<Parameter>, Error> {
     let Some(table) = table else { return Ok(Vec::new()) };
     let (source, path) = (table.source, table.path.clone());
@@ -139,7 +130,7 @@ pub(super) fn sweep(table: Option<Table<'_>>) -> Result<Vec<Parameter>, Error> {
     Ok(parameters)
 }
 
-/// Reads all tools; where each of them begins.
+/// Parses all tools, with the position of each.
 pub(super) fn read(
     top: &mut Table<'_>,
     sweep: &[Parameter],
@@ -199,20 +190,20 @@ fn one(
     names.0.extend(set.keys().cloned());
     let defaults = known.iter().flat_map(|known| known.defaults);
     names.0.extend(defaults.map(|(name, _)| (*name).to_owned()));
-    let way = match (known, command) {
+    let invocation = match (known, command) {
         (Some(_), Some(command)) => {
             return Err(table.wrong(command.at, "command", "and 'use' exclude each other"));
         }
         (None, None) => return Err(table.lacks("give 'use' or 'command'")),
-        (Some(known), None) => Way::Known(known),
-        (None, Some(command)) => Way::Command(names.command(&table, "command", &command)?),
+        (Some(known), None) => Invocation::Known(known),
+        (None, Some(command)) => Invocation::Command(names.command(&table, "command", &command)?),
     };
     let options = table.texts("options")?.map_or_else(Vec::new, |texts| texts.value);
     let options: Vec<Template> = options
         .iter()
         .map(|text| names.plain(&table, "options", text))
         .collect::<Result<_, _>>()?;
-    if !options.is_empty() && !takes_options(&way) {
+    if !options.is_empty() && !takes_options(&invocation) {
         return Err(table.lacks("'options' have no place in the command of this tool"));
     }
     let needs = table
@@ -233,7 +224,7 @@ fn one(
     let sweep = own_sweep;
     Ok(Tool {
         name,
-        way,
+        invocation,
         options,
         needs,
         install,
@@ -248,10 +239,10 @@ fn one(
     })
 }
 
-fn takes_options(way: &Way) -> bool {
-    match way {
-        Way::Command(command) => command.mentions("options"),
-        Way::Known(known) => {
+fn takes_options(invocation: &Invocation) -> bool {
+    match invocation {
+        Invocation::Command(command) => command.mentions("options"),
+        Invocation::Known(known) => {
             [known.copy, known.upload, known.measure].iter().any(|text| text.contains("{options}"))
         }
     }
@@ -274,8 +265,9 @@ fn output(table: &mut Table<'_>, known: Option<&Known>) -> Result<Output, Error>
         "nothing" => Ok(Output::Nothing),
         "fio-json" => Ok(Output::Fio),
         "hakobu-json" => Ok(Output::Own),
+        "joblog" => Ok(Output::Joblog),
         other => {
-            let why = format!("'{other}' is neither nothing nor fio-json nor hakobu-json");
+            let why = format!("'{other}' is neither nothing nor fio-json, hakobu-json nor joblog");
             Err(table.wrong(text.at, "extract", why))
         }
     }

@@ -1,38 +1,15 @@
-//! Sizes, durations and names as a campaign writes them.
+//! Parses sizes, durations and names.
 
 use std::time::Duration;
 
-/// Reads a size: a number, perhaps with a fraction, and a unit. K, M, G, T and KiB … are multiples
-/// of 1024, KB … of 1000; nothing and B are bytes; the letters may be small. `None` where it is none.
+/// Parses a size in bytes like all options ([`hakobu_core::size`]); a space may precede the unit.
 pub fn size(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
     let (number, unit) = text.split_at(digits);
-    let unit = unit.trim_start().to_ascii_lowercase();
-    let mut letters = unit.chars();
-    let power = match letters.next() {
-        None => 0,
-        Some('b') if letters.as_str().is_empty() => 0,
-        Some('k') => 1,
-        Some('m') => 2,
-        Some('g') => 3,
-        Some('t') => 4,
-        Some(_) => return None,
-    };
-    let step: u64 = match letters.as_str() {
-        _ if power == 0 => 1,
-        "" | "ib" => 1024,
-        "b" => 1000,
-        _ => return None,
-    };
-    let unit = step.pow(power);
-    if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(unit).filter(|bytes| i64::try_from(*bytes).is_ok());
-    }
-    let bytes = number.parse::<f64>().ok()? * unit as f64;
-    (bytes < 9e18).then_some(bytes as u64)
+    hakobu_core::size::parse(format!("{number}{}", unit.trim_start()).as_ref(), 1).ok()
 }
 
-/// Reads a duration: a number with `us`, `ms`, `s`, `m` or `h`. `None` where it is none.
+/// Parses a duration: a number with `us`, `ms`, `s`, `m` or `h`. `None` if invalid.
 pub fn duration(text: &str) -> Option<Duration> {
     let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
     let (number, unit) = text.split_at(digits);
@@ -48,7 +25,7 @@ pub fn duration(text: &str) -> Option<Duration> {
     (seconds < 1e9).then(|| Duration::from_secs_f64(seconds))
 }
 
-/// A duration as it is shown: `50 ms`.
+/// Formats a duration: `50 ms`.
 pub fn duration_text(duration: Duration) -> String {
     let microseconds = duration.as_micros();
     match microseconds {
@@ -60,7 +37,7 @@ pub fn duration_text(duration: Duration) -> String {
     }
 }
 
-/// A size as it is shown, in the largest unit that needs no fraction: `500 KB`, `4 GiB`.
+/// Formats a size in the largest unit that needs no fraction: `500 KB`, `4 GiB`.
 pub fn size_text(bytes: u64) -> String {
     const UNITS: &[(u64, &str)] = &[
         (1 << 40, "TiB"),
@@ -76,26 +53,26 @@ pub fn size_text(bytes: u64) -> String {
     unit.map_or_else(|| format!("{bytes} bytes"), |(unit, name)| format!("{} {name}", bytes / unit))
 }
 
-/// Whether a text can name a campaign, a data set, a place: it becomes part of paths.
+/// True if a text can name a campaign, data set or place: it becomes part of paths.
 pub fn is_name(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     !text.is_empty() && text.len() <= 64 && text.chars().all(plain) && !text.starts_with('-')
 }
 
-/// Whether a text can stand in braces in a command.
+/// True if a text can be a placeholder.
 pub fn is_placeholder(text: &str) -> bool {
     let mut letters = text.chars();
     letters.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
         && letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// The known word that was probably meant.
+/// Most similar known word.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = known.into_iter().map(|name| (strsim::osa_distance(word, name), name));
     near.filter(|(far, name)| *far <= 2 && *far < name.len()).min().map(|(_, name)| name)
 }
 
-/// `; did you mean 'NAME'?`, or what there is.
+/// `; did you mean 'NAME'?`, or the list of known words.
 pub fn hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match nearest(word, known.clone()) {
         Some(name) => format!("; did you mean '{name}'?"),

@@ -1,27 +1,26 @@
-//! Settings files of the S3 programs, as texts, and the environment that makes them ask nobody else
-//! for keys.
+//! Settings files of S3 programs, and the environment that keeps them from looking for keys elsewhere.
 
 use super::quote::quoted;
 use super::table::Config;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Who asks, and where.
+/// Endpoint and keys of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// `http://HOST:PORT`.
     pub endpoint: String,
-    /// The key.
+    /// Access key.
     pub access_key: String,
-    /// Its secret.
+    /// Secret key.
     pub secret_key: String,
-    /// The region that signatures name.
+    /// Region for signatures.
     pub region: String,
 }
 
 impl Access {
-    /// Variables that every S3 program reads, in place of whatever the user has: keys and region, no
-    /// profile, no question to the metadata service of a cloud.
+    /// Variables read by every S3 program, overriding the user's: keys and region, no profile, no metadata
+    /// service of a cloud.
     pub fn environment(&self) -> BTreeMap<String, String> {
         let pairs = [
             ("AWS_ACCESS_KEY_ID", self.access_key.as_str()),
@@ -36,7 +35,7 @@ impl Access {
         all
     }
 
-    /// Variables that say where, and nothing of keys: for places whose keys are the user's.
+    /// Variables for the endpoint without keys, for places with the user's keys.
     pub fn place(&self) -> BTreeMap<String, String> {
         let pairs = [
             ("AWS_REGION", self.region.as_str()),
@@ -50,17 +49,17 @@ impl Access {
     }
 }
 
-/// A file that has to be there before the first run.
+/// A file to write before the first run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Where.
+    /// Path.
     pub path: PathBuf,
-    /// What is in it.
+    /// Content.
     pub text: String,
 }
 
 impl File {
-    /// The shell command that writes it, readable by nobody else: there may be keys in it.
+    /// Shell command that writes the file, readable only by its owner because it may contain keys.
     pub fn command(&self) -> String {
         let path = quoted(&self.path.to_string_lossy());
         let folder = self.path.parent().unwrap_or(Path::new("."));
@@ -70,7 +69,7 @@ impl File {
     }
 }
 
-/// The settings file of a program, below `folder`: one for each setting.
+/// Settings file of a program below `folder`, one for each setting.
 pub fn file(
     config: Config,
     folder: &Path,
@@ -116,7 +115,7 @@ pub fn file(
     Some(File { path: folder.join(name), text })
 }
 
-/// What may stand in the name of a file.
+/// Replaces all but ASCII letters and digits by `_`, for a file name.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }

@@ -1,5 +1,4 @@
-//! Programs that campaigns run: the known ones with their commands, where they are found, how they
-//! say their version, and what installs them.
+//! Programs that campaigns run: known tools and their commands, lookup, versions, installation.
 
 mod config;
 mod quote;
@@ -16,30 +15,30 @@ pub use template::{Fill, Template, Values};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What stands for the running program itself.
+/// Name of the running program itself.
 pub const OWN: &str = "hakobu";
 
-/// The known tool of a name.
+/// Finds a known tool by name.
 pub fn known(name: &str) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.name == name)
 }
 
-/// What is known of a program.
+/// Finds a known program by name.
 fn program(name: &str) -> Option<&'static Program> {
     PROGRAMS.iter().find(|program| program.name == name)
 }
 
-/// The command that installs a program, where there is one that usually does.
+/// Command that usually installs a program.
 pub fn install(name: &str) -> Option<&'static str> {
     program(name).map(|program| program.install)
 }
 
-/// The arguments that make a program say its version.
+/// Arguments that print a program's version.
 pub fn version_arguments(name: &str) -> &'static [&'static str] {
     program(name).map_or(&["--version"], |program| program.version)
 }
 
-/// Where a program is: a path is itself, a name is looked for in `folders` in their order.
+/// Path of a program: a path is returned as it is, a name is looked up in `folders` in order.
 pub fn find(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|path| is_program(path));

@@ -1,22 +1,21 @@
-//! Words as a shell takes them (POSIX.1-2024, Shell Command Language, 2.2): what is put into a
-//! command stays one word, whatever is in it.
+//! Shell quoting (POSIX.1-2024, Shell Command Language, 2.2): an inserted value stays one word.
 
-/// A word, quoted where it has to be.
+/// Quotes a word if necessary.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,=+@%^".contains(c);
-    // `{}` is what GNU parallel, find and xargs know it as.
+    // GNU parallel, find and xargs recognise only the unquoted `{}`.
     match word == "{}" || !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
         false => format!("'{}'", in_single(word)),
     }
 }
 
-/// What stands between single quotes for a text.
+/// Escapes a text for use between single quotes.
 pub fn in_single(text: &str) -> String {
     text.replace('\'', "'\\''")
 }
 
-/// What stands between double quotes for a text.
+/// Escapes a text for use between double quotes.
 pub fn in_double(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -28,7 +27,7 @@ pub fn in_double(text: &str) -> String {
     out
 }
 
-/// A whole command as one line.
+/// Formats a command as one shell line.
 pub fn line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let words: Vec<String> = words.into_iter().map(quoted).collect();
     words.join(" ")
@@ -60,7 +59,7 @@ mod tests {
         assert_eq!(line(["cp", "a b", "c"]), "cp 'a b' c");
     }
 
-    /// The shell itself is the judge.
+    /// Runs a script in a real shell.
     fn shell(script: &str) -> String {
         let output = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
         assert!(output.status.success(), "{script}: {output:?}");

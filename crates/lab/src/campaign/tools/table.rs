@@ -1,57 +1,60 @@
-//! The table of known programs: what starts them, how they say their version, what installs them.
-//! A program is run, never read.
+//! Table of known programs: commands, version arguments, installation.
 
-/// What is taken from a program's output.
+/// Metrics to extract from a program's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Nothing.
     Nothing,
-    /// The summary of hakobu's `--json`.
+    /// Summary of hakobu's `--json`.
     Own,
     /// fio's JSON.
     Fio,
+    /// Job log of GNU parallel.
+    Joblog,
 }
 
-/// A configuration that a program reads from a file.
+/// Format of a program's settings file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Config {
     /// None.
     No,
-    /// aws-cli's, with requests and queue where it reads them: below `s3`.
+    /// aws-cli, with the settings for requests and queue below `s3`, where it reads them.
     Aws,
-    /// aws-cli's, with the queue at the top of the profile, where a published study set it and
-    /// aws-cli does not read it.
+    /// aws-cli, with the queue at the top of the profile, where a published study set it and aws-cli ignores
+    /// it.
     AwsPublished,
     /// s3cmd's.
     S3cmd,
 }
 
-/// A known program, or several that are one way to do it.
+/// A known tool: a program, or several that work together.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// What a campaign calls it.
+    /// Name in campaigns.
     pub name: &'static str,
-    /// It copies a folder `{src}` into the empty folder `{dst}`; empty where it cannot.
+    /// Command that copies the folder `{src}` into the empty folder `{dst}`; empty if unsupported.
     pub copy: &'static str,
-    /// It uploads `{src}` to `{dst}`, an `s3://` URL, at `{endpoint}`; empty where it cannot.
+    /// Command that uploads `{src}` to `{dst}`, an `s3://` URL, at `{endpoint}`; empty if unsupported.
     pub upload: &'static str,
-    /// It measures the folder `{dst}` itself; empty where it does not.
+    /// Command that measures the folder `{dst}` itself; empty if unsupported.
     pub measure: &'static str,
-    /// What it reads from.
+    /// File for standard input.
     pub stdin: &'static str,
-    /// Where the files of `{src}` are after a copy.
+    /// Folder of the files of `{src}` after a copy.
     pub arrives: &'static str,
-    /// Programs that have to be there, [`super::OWN`] being this one.
+    /// True if it removes `{src}`: each run then gets a fresh copy of the data set.
+    pub moves: bool,
+    /// Required programs; [`super::OWN`] is this one.
     pub needs: &'static [&'static str],
-    /// Parameters, and what they are where a campaign says nothing; `cpus` is the number of CPUs.
+    /// Default parameters; `cpus` is the number of CPUs.
     pub defaults: &'static [(&'static str, &'static str)],
-    /// What it prints.
+    /// Format of its output.
     pub output: Output,
-    /// What it reads its settings from.
+    /// Format of its settings file.
     pub config: Config,
 }
 
-/// What all have that have nothing of their own.
+/// Defaults of the table.
 const PLAIN: Known = Known {
     name: "",
     copy: "",
@@ -59,13 +62,14 @@ const PLAIN: Known = Known {
     measure: "",
     stdin: "",
     arrives: "{dst}",
+    moves: false,
     needs: &[],
     defaults: &[],
     output: Output::Nothing,
     config: Config::No,
 };
 
-/// What fio, and what has its options, runs with.
+/// Default parameters of fio and programs with its options.
 const FIO_DEFAULTS: &[(&str, &str)] = &[
     ("rw", "randread"),
     ("numjobs", "1"),
@@ -76,7 +80,7 @@ const FIO_DEFAULTS: &[(&str, &str)] = &[
     ("file_bytes", "104857600"),
 ];
 
-/// The programs.
+/// The known tools.
 pub const KNOWN: &[Known] = &[
     Known {
         name: "hakobu",
@@ -89,10 +93,29 @@ pub const KNOWN: &[Known] = &[
         ..PLAIN
     },
     Known { name: "cp", copy: "cp -a {options} {src}/. {dst}/", needs: &["cp"], ..PLAIN },
+    Known {
+        name: "mv",
+        copy: "mv {options} {src} {dst}/moved",
+        arrives: "{dst}/moved",
+        moves: true,
+        needs: &["mv"],
+        ..PLAIN
+    },
+    Known {
+        name: "hakobu-mv",
+        copy: "{own} mv --json --no-memory -j {jobs} {options} {src} {dst}/moved",
+        arrives: "{dst}/moved",
+        moves: true,
+        needs: &[super::OWN],
+        defaults: &[("jobs", "auto")],
+        output: Output::Own,
+        ..PLAIN
+    },
     Known { name: "rsync", copy: "rsync -a {options} {src}/ {dst}/", needs: &["rsync"], ..PLAIN },
     Known {
         name: "parallel-rsync",
-        copy: "parallel -j {jobs} rsync -avR {} {dst!q}/",
+        copy: "parallel --joblog /dev/stdout -j {jobs} rsync -avR {} {dst!q}/",
+        output: Output::Joblog,
         stdin: "{list}",
         // -R keeps the whole path of each name.
         arrives: "{dst}{src}",
@@ -163,7 +186,8 @@ pub const KNOWN: &[Known] = &[
     },
     Known {
         name: "parallel-s3cmd",
-        upload: "parallel -j {jobs} s3cmd -c {config!q} --no-progress put {} {dst!q}/",
+        output: Output::Joblog,
+        upload: "parallel --joblog /dev/stdout -j {jobs} s3cmd -c {config!q} --no-progress put {} {dst!q}/",
         stdin: "{list}",
         needs: &["parallel", "s3cmd"],
         defaults: &[("jobs", "100%")],
@@ -182,7 +206,7 @@ pub const KNOWN: &[Known] = &[
     },
     Known {
         name: "hakobu-io",
-        // What is there was laid out for all tools that measure it, and stays.
+        // Existing files were laid out for all tools that measure them, and stay.
         measure: "{own} io --name=io --directory={dst} --rw={rw} --numjobs={numjobs} --bs={bs} \
                   --ioengine={ioengine} --iodepth={iodepth} --direct={direct} --size={file_bytes} \
                   --group_reporting --output-format=json --allow-overwrite --keep {options}",
@@ -193,13 +217,13 @@ pub const KNOWN: &[Known] = &[
     },
 ];
 
-/// What installs a program, and what makes it say its version.
+/// How to install a program and print its version.
 pub struct Program {
-    /// The word that starts it.
+    /// Command name.
     pub name: &'static str,
-    /// The command that installs it.
+    /// Command that installs it.
     pub install: &'static str,
-    /// Its arguments to say its version.
+    /// Arguments that print its version.
     pub version: &'static [&'static str],
 }
 
@@ -211,9 +235,10 @@ const fn program(
     Program { name, install, version }
 }
 
-/// All programs that known tools are made of.
+/// All programs that known tools use.
 pub const PROGRAMS: &[Program] = &[
     program("cp", "apt-get install coreutils", &["--version"]),
+    program("mv", "apt-get install coreutils", &["--version"]),
     program("rsync", "apt-get install rsync", &["--version"]),
     program("parallel", "apt-get install parallel", &["--version"]),
     program("fpsync", "apt-get install fpart", &["-h"]),

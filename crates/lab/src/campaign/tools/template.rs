@@ -1,19 +1,19 @@
-//! Commands with holes: `rsync -a {src}/ {dst}/`. What is put in stays one word, wherever it stands:
-//! bare, in single or in double quotes. A command without anything that needs a shell is taken apart
-//! here and run without one, so that no shell is measured with it.
+//! Commands with placeholders: `rsync -a {src}/ {dst}/`. An inserted value stays one word, whether bare or in
+//! single or double quotes. A command without shell syntax is split here and run without a shell, so that no
+//! shell is measured.
 
 use super::quote::{in_double, in_single, quoted};
 use std::collections::BTreeMap;
 
-/// What holes are filled with.
+/// Values of placeholders.
 pub type Values = BTreeMap<String, Fill>;
 
-/// What a hole is filled with.
+/// Value of a placeholder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// One word or a part of one.
+    /// One word or part of a word.
     Word(String),
-    /// Any number of words, each by itself.
+    /// Any number of separate words.
     Words(Vec<String>),
 }
 
@@ -29,7 +29,7 @@ impl From<&str> for Fill {
     }
 }
 
-/// How the text around a hole is quoted.
+/// Quotes around a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quote {
     Bare,
@@ -42,24 +42,24 @@ enum Token {
     Text(String),
     Hole {
         name: String,
-        /// Quoted once more, for a shell that the command starts.
+        /// True to quote once more, for a shell that the command starts.
         again: bool,
         quote: Quote,
     },
 }
 
-/// A command with holes.
+/// A command with placeholders.
 ///
-/// `{name}` is a hole; `{name!q}` one whose content is quoted once more, for programs that hand it to
-/// a shell (GNU parallel does). `{}`, `{/}`, `${name}` and other braces are the command's own, and
-/// `{{name}}` stands for `{name}`.
+/// `{name}` is a placeholder; the value of `{name!q}` is quoted once more, for programs that pass it to a
+/// shell (GNU parallel does). `{}`, `{/}`, `${name}` and other braces belong to the command, and `{{name}}`
+/// yields `{name}`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
     tokens: Vec<Token>,
     needs_shell: bool,
 }
 
-/// Words that only a shell knows.
+/// Words that only a shell understands.
 const SHELL_WORDS: &[&str] = &[
     ".", "alias", "break", "case", "cd", "eval", "exec", "exit", "export", "for", "if", "read",
     "set", "shift", "time", "trap", "type", "ulimit", "umask", "unset", "until", "wait", "while",
@@ -67,7 +67,7 @@ const SHELL_WORDS: &[&str] = &[
 ];
 
 impl Template {
-    /// Reads a command.
+    /// Parses a command.
     ///
     /// # Errors
     /// A quote is not closed, or the command is empty.
@@ -124,7 +124,7 @@ impl Template {
         Ok(Template { tokens, needs_shell })
     }
 
-    /// Reads a text that is no command: a path, the value of a variable. Quotes are letters in it.
+    /// Parses a text other than a command: a path, the value of a variable. Quotes have no meaning in it.
     pub fn plain(text: &str) -> Template {
         let mut tokens = Vec::new();
         let mut plain = String::new();
@@ -147,7 +147,7 @@ impl Template {
         Template { tokens, needs_shell: false }
     }
 
-    /// The names of its holes.
+    /// Names of its placeholders.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.tokens.iter().filter_map(|token| match token {
             Token::Hole { name, .. } => Some(name.as_str()),
@@ -155,32 +155,31 @@ impl Template {
         })
     }
 
-    /// Whether it has a hole of this name.
+    /// True if it has a placeholder of this name.
     pub fn mentions(&self, wanted: &str) -> bool {
         self.names().any(|name| name == wanted)
     }
 
-    /// The program that it starts, as far as its first word tells: a plain word that no shell knows
-    /// better.
+    /// Program that it starts, if its first word is a plain word and no shell keyword.
     pub fn program(&self) -> Option<String> {
         let Some(Token::Text(text)) = self.tokens.first() else { return None };
         let word = text.split_whitespace().next()?;
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-./+".contains(c);
-        // A hole may follow without a space, as in `tool-{version}`.
+        // A placeholder may follow without a space, as in `tool-{version}`.
         let ends = self.tokens.len() == 1 || text.trim_start().len() > word.len();
         let is_program = ends && word.chars().all(plain) && !SHELL_WORDS.contains(&word);
         is_program.then(|| word.to_owned())
     }
 
-    /// Whether only a shell can run it.
+    /// True if only a shell can run it.
     pub fn needs_shell(&self) -> bool {
         self.needs_shell
     }
 
-    /// The words that run it: those of the command, or a shell's with the command as a script.
+    /// Arguments that run it: those of the command, or a shell with the command as a script.
     ///
     /// # Errors
-    /// A hole that nothing is given for.
+    /// A placeholder without a value.
     pub fn argv(&self, values: &Values, shell: bool) -> Result<Vec<String>, String> {
         if shell || self.needs_shell {
             Ok(vec!["sh".into(), "-c".into(), self.script(values)?])
@@ -189,10 +188,10 @@ impl Template {
         }
     }
 
-    /// The command as a shell takes it.
+    /// The command as a shell script.
     ///
     /// # Errors
-    /// A hole that nothing is given for.
+    /// A placeholder without a value.
     pub fn script(&self, values: &Values) -> Result<String, String> {
         let mut out = String::new();
         for token in &self.tokens {
@@ -212,10 +211,10 @@ impl Template {
         Ok(out)
     }
 
-    /// The text with its holes filled as they are, for what was read by [`Template::plain`].
+    /// The text with values inserted unquoted, for [`Template::plain`].
     ///
     /// # Errors
-    /// A hole that nothing is given for.
+    /// A placeholder without a value.
     pub fn text(&self, values: &Values) -> Result<String, String> {
         let mut out = String::new();
         for token in &self.tokens {
@@ -229,7 +228,7 @@ impl Template {
         Ok(out)
     }
 
-    /// The words of a command that needs no shell.
+    /// Words of a command that needs no shell.
     fn words(&self, values: &Values) -> Result<Vec<String>, String> {
         let mut words = Vec::new();
         let mut open: Option<String> = None;
@@ -253,7 +252,7 @@ impl Template {
     }
 }
 
-/// Goes on taking words out of a text: ends of words, quotes and backslashes are those of a shell.
+/// Continues to split a text into words, by the shell's rules for quotes and backslashes.
 fn split(text: &str, quote: &mut Quote, open: &mut Option<String>, words: &mut Vec<String>) {
     let mut letters = text.chars();
     while let Some(c) = letters.next() {
@@ -268,7 +267,7 @@ fn split(text: &str, quote: &mut Quote, open: &mut Option<String>, words: &mut V
             (Quote::Double, '\\') => {
                 let next = letters.next();
                 let word = open.get_or_insert_default();
-                // Only these lose their backslash in double quotes.
+                // In double quotes a backslash escapes only these.
                 if !matches!(next, Some('$' | '`' | '"' | '\\')) {
                     word.push('\\');
                 }
@@ -279,7 +278,7 @@ fn split(text: &str, quote: &mut Quote, open: &mut Option<String>, words: &mut V
     }
 }
 
-/// What stands for a name, as words.
+/// Value of a placeholder as words.
 fn filled(values: &Values, name: &str, again: bool) -> Result<Vec<String>, String> {
     let words = match values.get(name) {
         Some(Fill::Word(word)) => vec![word.clone()],
@@ -289,7 +288,7 @@ fn filled(values: &Values, name: &str, again: bool) -> Result<Vec<String>, Strin
     Ok(if again { words.iter().map(|word| quoted(word)).collect() } else { words })
 }
 
-/// The hole at the start of a text: its name, whether it is quoted once more, its length.
+/// Placeholder at the start of a text: name, whether to quote once more, length.
 fn hole(text: &str) -> Option<(&str, bool, usize)> {
     let inner = text.strip_prefix('{')?;
     let end = inner.find('}')?;
@@ -300,14 +299,14 @@ fn hole(text: &str) -> Option<(&str, bool, usize)> {
     crate::campaign::spec::is_placeholder(name).then_some((name, again, end + 2))
 }
 
-/// `{{name}}` at the start of a text: what it stands for, and its length.
+/// `{{name}}` at the start of a text: the literal text, and its length.
 fn doubled(text: &str) -> Option<(&str, usize)> {
     let inner = text.strip_prefix('{')?;
     let (_, _, length) = hole(inner)?;
     inner[length..].starts_with('}').then(|| (&inner[..length], length + 2))
 }
 
-/// Whether a character outside of quotes is for a shell, given what stands before it.
+/// True if an unquoted character is shell syntax, given the text before it.
 fn is_operator(c: char, before: &str) -> bool {
     let starts_word = before.is_empty() || before.ends_with(char::is_whitespace);
     match c {
@@ -317,7 +316,7 @@ fn is_operator(c: char, before: &str) -> bool {
     }
 }
 
-/// `NAME=value` in front of a command.
+/// True for `NAME=value` before a command.
 fn is_assignment(word: &str) -> bool {
     let name = word.split_once('=').map(|(name, _)| name);
     name.is_some_and(|name| {

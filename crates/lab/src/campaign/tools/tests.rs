@@ -1,4 +1,4 @@
-//! Commands with holes, under hostile names; the tables of what is known.
+//! Commands with placeholders and hostile values; the tables of known tools.
 
 use super::*;
 use std::process::Command;
@@ -86,7 +86,7 @@ fn words_in_a_row_stay_words() {
     assert!(template.argv(&Values::new(), false).unwrap_err().contains("{options}"));
 }
 
-/// Runs words and gives what each of them was.
+/// Runs a command that prints its arguments, and returns them.
 fn echoed(argv: &[String]) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let output = Command::new(&argv[0]).args(&argv[1..]).current_dir(dir.path()).output().unwrap();

@@ -1,4 +1,4 @@
-//! Elements of the page: tables, pictures, lists. Every text of others goes through [`html`].
+//! HTML elements: tables, charts, lists. Foreign text is escaped by [`html`].
 
 use crate::chart::{PLOT_LEFT_PX, PLOT_RIGHT_PX, Words};
 use crate::report::escape::{html, json_in_script};
@@ -44,15 +44,15 @@ pub(super) fn table(out: &mut String, of: &Table) {
     out.push_str("</tbody></table></div>\n");
 }
 
-/// Something that is long and not always wanted.
+/// A collapsed section.
 pub(super) fn folded(out: &mut String, summary: &str, inside: &str) {
     out.push_str(&format!("<details><summary>{}</summary>\n{inside}</details>\n", html(summary)));
 }
 
-/// The picture of a sweep.
+/// Chart of a sweep.
 ///
 /// # Errors
-/// What cannot be drawn.
+/// It cannot be drawn.
 pub(super) fn picture(out: &mut String, id: &str, of: &Picture) -> Result<(), String> {
     let words = Words { id, title: &of.chart.title, description: &of.description };
     let svg = of.chart.svg_for_page(words)?;
@@ -63,10 +63,10 @@ pub(super) fn picture(out: &mut String, id: &str, of: &Picture) -> Result<(), St
     Ok(())
 }
 
-/// The picture of a load, with what a cursor reads.
+/// Chart of a load, with the data that the cursor reads.
 ///
 /// # Errors
-/// What cannot be drawn.
+/// It cannot be drawn.
 pub(super) fn load(out: &mut String, id: &str, of: &Load, said: &Said) -> Result<(), String> {
     let words = Words { id, title: &of.caption, description: &of.description };
     let svg = of.chart.svg_for_page(words)?;

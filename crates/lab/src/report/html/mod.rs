@@ -1,5 +1,5 @@
-//! The report as one HTML page: nothing is loaded from elsewhere, everything is said without scripts,
-//! and the text is well-formed XML as well.
+//! Report as one self-contained HTML page: loads no resources, is complete without scripts, and is
+//! well-formed XML.
 
 mod element;
 mod sections;
@@ -7,7 +7,7 @@ mod sections;
 use self::element::table;
 use self::sections::{Section, sections, title};
 use super::Part;
-use super::compared::Block;
+use super::block::Block;
 use super::escape::html;
 use super::facts::Facts;
 use super::machines;
@@ -15,15 +15,15 @@ use super::words::Words;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-/// Pictures of single runs in the whole page: each takes about 25 kB.
+/// Most charts of single runs in a page: each takes about 25 kB.
 const RUN_PICTURES_MAX: usize = 8;
-/// What a browser may load for the page: nothing.
+/// Content security policy: no external resources.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-/// The page.
+/// Renders the page.
 ///
 /// # Errors
-/// A sentence: what cannot be drawn.
+/// A message: a chart cannot be drawn.
 pub(super) fn page(parts: &[Part], words: &Words) -> Result<String, String> {
     let all: Vec<Facts<'_>> = parts.iter().map(Part::facts).collect();
     let is_alone = all.len() == 1;
@@ -65,13 +65,13 @@ pub(super) fn page(parts: &[Part], words: &Words) -> Result<String, String> {
     Ok(document(&headline, &contents, &body, words))
 }
 
-/// Results side by side as a page of their own.
+/// Renders a comparison as a page.
 pub(super) fn compared(headline: &str, blocks: &[Block], words: &Words) -> String {
     let mut sections: Vec<Section> = Vec::new();
     for block in blocks {
         if let Block::Heading(title) = block {
             let id = format!("s{}", sections.len() + 1);
-            // What is asked first stands out.
+            // The first section is emphasised.
             let class = if sections.is_empty() { "verdict" } else { "" };
             sections.push(Section { id, title: title.clone(), class, text: String::new() });
             continue;
@@ -113,7 +113,7 @@ fn navigation(contents: &[(String, String)], words: &Words) -> String {
     format!("<nav aria-label=\"{}\"><ul>\n{links}</ul></nav>\n", html(words.contents))
 }
 
-/// Several machines beside each other.
+/// Section that compares several machines.
 fn machines_section(all: &[Facts<'_>], words: &Words) -> String {
     let mut text = String::new();
     for (facts, name) in all.iter().zip(machines::names(all)) {

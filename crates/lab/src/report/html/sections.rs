@@ -1,4 +1,4 @@
-//! The sections of one campaign's results, in the order of the page.
+//! Sections of a campaign's results, in order.
 
 use super::element::{folded, list, load, paragraph, picture, table};
 use crate::report::escape::html;
@@ -8,17 +8,17 @@ use crate::report::number::percent;
 use crate::report::words::{Words, with};
 use crate::report::{machines, record, sweep, tables};
 
-/// One section.
+/// A section.
 pub(super) struct Section {
     pub(super) id: String,
     pub(super) title: String,
-    /// Of the element, or nothing.
+    /// CSS class of the element; may be empty.
     pub(super) class: &'static str,
     pub(super) text: String,
 }
 
 impl Section {
-    /// The element, with a heading of this level.
+    /// Renders the element, with a heading of this level.
     pub(super) fn text(&self, level: usize) -> String {
         let class = match self.class {
             "" => String::new(),
@@ -34,13 +34,13 @@ impl Section {
     }
 }
 
-/// What a campaign is called.
+/// Title of a campaign.
 pub(super) fn title(facts: &Facts<'_>) -> String {
     let header = facts.header();
     if header.title.is_empty() { header.name.clone() } else { header.title.clone() }
 }
 
-/// What was asked, when and with what it was measured.
+/// Question, date and programs.
 pub(super) fn origin(out: &mut String, facts: &Facts<'_>, words: &Words) {
     let header = facts.header();
     if !header.question.is_empty() {
@@ -49,15 +49,15 @@ pub(super) fn origin(out: &mut String, facts: &Facts<'_>, words: &Words) {
     out.push_str(&format!("<p class=\"soft\">{}</p>\n", html(&record::origin(facts, words))));
 }
 
-/// The sentences of the verdict.
+/// Sentences of the verdict.
 pub(super) fn verdict(out: &mut String, facts: &Facts<'_>, words: &Words) {
     list(out, words.lang.code(), &facts.analysis.verdict);
 }
 
-/// All sections; `pictures` is how many single runs are drawn.
+/// Renders all sections; `pictures` is the number of single runs to draw.
 ///
 /// # Errors
-/// What cannot be drawn.
+/// A chart cannot be drawn.
 pub(super) fn sections(
     facts: &Facts<'_>,
     words: &Words,
@@ -89,7 +89,7 @@ fn sweep_title<'a>(facts: &Facts<'_>, words: &'a Words) -> &'a str {
     if is_swept { words.sweep } else { words.comparison }
 }
 
-/// Each group: picture, numbers, knee and fit; then published figures.
+/// For each group: chart, table, knee and fit; then published figures.
 fn groups(facts: &Facts<'_>, words: &Words, prefix: &str, level: usize) -> Result<String, String> {
     let mut text = String::new();
     let all = facts.groups();
@@ -167,7 +167,7 @@ fn loads(
     Ok(text)
 }
 
-/// The analysis names what was left out, and says where a campaign has no end.
+/// Caveats, including parts left out and an unfinished campaign.
 fn caveats(facts: &Facts<'_>, words: &Words) -> String {
     let mut text = String::new();
     paragraph(&mut text, &record::ending(facts, words));

@@ -1,8 +1,10 @@
-//! Load curves: what the machine did while tools ran, thinned to what can be seen, with the numbers
-//! that a cursor reads.
+//! Load charts: CPU, disk and network during runs, thinned to the resolution of the chart, with the values
+//! that the cursor reads.
 
+mod kind;
 mod thin;
 
+use self::kind::Kind;
 use self::thin::{points, round, thinned};
 use super::escape;
 use super::facts::Facts;
@@ -14,25 +16,15 @@ use crate::chart::{Chart, Color, Form, Panel, Series, color};
 use crate::results::{Cell, Curves, Run};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Places of the timeline, and of the curves of one run.
+/// Points of the timeline, and of the curves of one run.
 const TIMELINE_PLACES: usize = 400;
 const RUN_PLACES: usize = 200;
-/// More runs than this in one line cannot be told apart.
+/// More runs than this in one line cannot be distinguished.
 const TIMELINE_RUNS_MAX: usize = 1000;
-/// Height of each row of runs, of the rest of their panel, and of the others, in pixels.
+/// Heights in pixels: of each row of runs, of the rest of their panel, of the other panels.
 const ROW_PX: u32 = 16;
 const ROWS_REST_PX: u32 = 60;
 const PANEL_PX: u32 = 150;
-
-/// A curve: its name in the record, that in the picture, colour, form, divisor.
-struct Kind {
-    key: &'static str,
-    name: &'static str,
-    unit: &'static str,
-    color: Color,
-    form: Form,
-    per: f64,
-}
 
 const fn kind(key: &'static str, unit: &'static str, color: Color, form: Form, per: f64) -> Kind {
     Kind { key, name: key, unit, color, form, per }
@@ -73,20 +65,20 @@ const NETWORK: &[Kind] = &[Kind {
     per: 1e6,
 }];
 
-/// What a cursor over a picture reads: numbers at evenly spaced places.
+/// Data for the cursor: values at equidistant positions.
 #[derive(Debug, Default, PartialEq, serde::Serialize)]
 pub(super) struct Cursor {
-    /// Both ends of the axis, seconds.
+    /// Range of the x axis, seconds.
     from: f64,
     to: f64,
-    /// Name and unit of each list.
+    /// Name and unit of each list of values.
     names: Vec<(String, &'static str)>,
     values: Vec<Vec<f64>>,
-    /// Runs: start, end, what was run.
+    /// Runs: start, end, label.
     runs: Vec<(f64, f64, String)>,
 }
 
-/// A picture with its words.
+/// A chart with its text.
 pub(super) struct Load {
     pub(super) chart: Chart,
     pub(super) cursor: Cursor,
@@ -101,8 +93,8 @@ struct Recorded<'a> {
     curves: &'a Curves,
 }
 
-/// Curves of runs that count, in the order of runs. Runs and curves of one cell and block belong
-/// together in their order; where there are fewer curves than runs, warm-ups have none.
+/// Curves of the runs that count, in order. Runs and curves of a cell and block are matched in order; if
+/// there are fewer curves than runs, warm-ups have none.
 fn recorded<'a>(facts: &Facts<'a>) -> Vec<Recorded<'a>> {
     let mut curves: BTreeMap<(u32, u32), VecDeque<&Curves>> = BTreeMap::new();
     for curve in &facts.results.curves {
@@ -132,14 +124,14 @@ fn recorded<'a>(facts: &Facts<'a>) -> Vec<Recorded<'a>> {
 }
 
 impl Recorded<'_> {
-    /// How long it took, seconds.
+    /// Duration, seconds.
     fn length(&self) -> f64 {
         let end = self.curves.t_s.last().copied().unwrap_or_default();
         if self.run.wall_s > 0.0 { self.run.wall_s.max(end) } else { end }
     }
 }
 
-/// All runs one after the other. `None` where no curves were recorded.
+/// Timeline of all runs. `None` if no curves were recorded.
 pub(super) fn timeline(facts: &Facts<'_>, words: &Words) -> Option<Load> {
     let all = recorded(facts);
     let shown = &all[..all.len().min(TIMELINE_RUNS_MAX)];
@@ -156,9 +148,9 @@ pub(super) fn timeline(facts: &Facts<'_>, words: &Words) -> Option<Load> {
         let end = at + one.length();
         pieces.push((at, one.curves));
         let row = names.iter().position(|name| *name == one.cell.series).unwrap_or(0);
-        // Later tools are further down, as in the tables.
+        // First tool on top, as in the tables.
         let foot = (names.len() - row - 1) as f64;
-        // A run that is narrower than a pixel is seen all the same.
+        // A run is drawn at least one pixel wide.
         let seen = end.max(at + total / 800.0).min(total);
         rows[row].extend([(at, foot + 0.1), (seen, foot + 0.9)]);
         let label =
@@ -202,8 +194,7 @@ pub(super) fn timeline(facts: &Facts<'_>, words: &Words) -> Option<Load> {
     })
 }
 
-/// The best settings of all tools, each by the run whose time is nearest to the median; no more than
-/// `count`.
+/// Charts of the best settings of all tools, each by the run closest to the median time; at most `count`.
 pub(super) fn typical(facts: &Facts<'_>, count: usize, words: &Words) -> Vec<Load> {
     let all = recorded(facts);
     let mut found = Vec::new();
@@ -246,7 +237,7 @@ fn of_run(facts: &Facts<'_>, one: &Recorded<'_>, words: &Words) -> Load {
     }
 }
 
-/// The panels of CPU, disk and network; what they show is added to the cursor.
+/// Panels of CPU, disk and network; their data are added to the cursor.
 fn panels(
     pieces: &[(f64, &Curves)],
     total: f64,
@@ -265,7 +256,7 @@ fn panels(
         let mut series = Vec::new();
         for kind in kinds {
             let Some(values) = thinned(pieces, kind, total, places) else { continue };
-            // Most machines never lose time to others: no line along the bottom.
+            // Omit steal time where it is zero, as on most machines.
             if kind.key == "steal" && values.iter().all(|value| *value < 0.5) {
                 continue;
             }
@@ -292,7 +283,7 @@ fn panels(
     panels
 }
 
-/// The means of what is seen, in words.
+/// Description of the chart with mean values.
 fn described(cursor: &Cursor, runs: usize, words: &Words) -> String {
     let mean = |name: &str| {
         let at = cursor.names.iter().position(|(known, _)| known == name);

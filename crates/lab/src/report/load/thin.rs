@@ -1,9 +1,9 @@
-//! Curves with as many places as can be seen.
+//! Thins curves to the resolution of a chart.
 
-use super::Kind;
+use super::kind::Kind;
 use crate::results::Curves;
 
-/// Values at the ends of as many even parts of the axis; the first holds from its beginning on.
+/// Points at the ends of equal parts of the axis; the first value also holds at its start.
 pub(super) fn points(values: &[f64], total: f64) -> Vec<(f64, f64)> {
     let step = total / values.len().max(1) as f64;
     let first = values.first().map(|value| (0.0, *value));
@@ -11,8 +11,7 @@ pub(super) fn points(values: &[f64], total: f64) -> Vec<(f64, f64)> {
     first.into_iter().chain(rest).collect()
 }
 
-/// Means over even parts of the axis, of the time in which there was something to read. `None` where
-/// none of the curves has this list.
+/// Means over equal parts of the axis, over the time with data. `None` if no curve has this key.
 pub(super) fn thinned(
     pieces: &[(f64, &Curves)],
     kind: &Kind,
@@ -41,13 +40,13 @@ pub(super) fn thinned(
             }
         }
     }
-    // What arithmetic leaves at the edge of a gap is no reading.
+    // Rounding errors at the edge of a gap are no data.
     let mean =
         |(sum, time): &(f64, f64)| if *time > step * 1e-6 { sum / time / kind.per } else { 0.0 };
     is_there.then(|| sums.iter().map(mean).collect())
 }
 
-/// Four digits that count: what a cursor shows, and no more bytes than that.
+/// Rounds to four significant digits, enough for the cursor, to keep the page small.
 pub(super) fn round(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
@@ -79,9 +78,9 @@ mod tests {
         };
         assert_eq!(seen(&[(0.0, &one)], 0.2, 2), [10.0, 30.0]);
         assert_eq!(seen(&[(0.0, &one)], 0.2, 1), [20.0]);
-        // More places than intervals: each holds over all of its own.
+        // More points than intervals: each interval yields several equal points.
         assert_eq!(seen(&[(0.0, &one)], 0.2, 4), [10.0, 10.0, 30.0, 30.0]);
-        // A gap between two runs is none of either.
+        // A gap between two runs belongs to neither.
         assert_eq!(seen(&[(0.0, &one), (0.3, &two)], 0.4, 4), [10.0, 30.0, 0.0, 50.0]);
         assert_eq!(thinned(&[(0.0, &one)], &DISK[0], 0.2, 2), None);
     }

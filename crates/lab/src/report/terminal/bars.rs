@@ -1,22 +1,21 @@
-//! Bars of characters: as long as their value is large, from 0, with the interval at their end.
+//! Text bars: length proportional to the value from 0, with the interval at the end.
 
 use crate::analysis::Interval;
 
-/// Beyond so many times the largest value no interval is drawn: one that is wide would leave no room
-/// for the bars.
+/// Intervals are drawn up to this multiple of the largest value: a wide one would leave no room for the bars.
 const REACH: f64 = 1.5;
 
-/// How much of a value one column is.
+/// Scale of bars.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     /// Columns of the longest bar with its interval.
     room: usize,
-    /// What that many columns are.
+    /// Value of that many columns.
     full: f64,
 }
 
 impl Scale {
-    /// The scale on which all of these have room. `None` where there is nothing above 0.
+    /// Scale on which all values fit. `None` if no value is above 0.
     pub(super) fn new(values: &[Interval], room: usize) -> Option<Scale> {
         let most = |of: fn(&Interval) -> f64| {
             values.iter().map(of).filter(|value| value.is_finite()).fold(0.0, f64::max)
@@ -26,8 +25,8 @@ impl Scale {
         (full > 0.0).then_some(Scale { room, full })
     }
 
-    /// `████▓▓░░`: solid up to the lower end of the interval, then up to the value, then up to the upper
-    /// end. Where the interval is not seen, the value is drawn to an eighth of a column.
+    /// Draws `████▓▓░░`: up to the lower end of the interval, up to the value, and up to the upper end.
+    /// Without a visible interval the value is drawn with a resolution of an eighth of a column.
     pub(super) fn bar(&self, of: &Interval) -> String {
         let eighths = |value: f64| {
             let share = (value / self.full).clamp(0.0, 1.0);
@@ -69,7 +68,7 @@ mod tests {
             bars(&[point(1.0), point(0.5), point(0.28), point(0.0)], 4),
             ["████", "██", "█▏", "▏"]
         );
-        // Twice the value is twice the length, whatever the smallest is: bars begin at 0.
+        // Twice the value is twice the length, because bars begin at 0.
         assert_eq!(
             bars(&[point(100.0), point(99.0), point(50.0)], 8),
             ["████████", "███████▉", "████"]
@@ -79,7 +78,7 @@ mod tests {
     #[test]
     fn intervals_are_at_their_end() {
         assert_eq!(bars(&[(6.0, 8.0, 10.0), (2.0, 3.0, 4.0)], 10), ["██████▓▓░░", "██▓░"]);
-        // A wide one is cut, and leaves the bar its room.
+        // A wide interval is cut and leaves room for the bar.
         assert_eq!(bars(&[(0.1, 4.0, 900.0), (2.0, 2.0, 2.0)], 6), ["▓▓▓▓░░", "██"]);
         assert!(Scale::new(&[], 4).is_none());
         assert!(Scale::new(&[Interval { low: 0.0, mid: 0.0, high: 0.0 }], 4).is_none());

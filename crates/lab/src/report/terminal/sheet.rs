@@ -1,12 +1,12 @@
-//! Lines for a terminal: texts in as many lines as they need, tables as wide as there is room.
+//! Terminal layout: wrapped text, and tables that fit the width.
 
 use crate::report::escape;
 use crate::report::table::NONE;
 
-/// Narrower than this nothing can be shown side by side; wider, eyes lose the line.
+/// Narrowest and widest layout, in columns.
 const WIDTH_MIN: usize = 40;
 const WIDTH_MAX: usize = 160;
-/// Between columns.
+/// Space between columns.
 pub(super) const GAP: &str = "  ";
 
 pub(super) const BOLD: &str = "1";
@@ -14,19 +14,19 @@ pub(super) const FAINT: &str = "2";
 pub(super) const GREEN: &str = "32";
 pub(super) const YELLOW: &str = "33";
 
-/// What becomes of columns for which there is no room.
+/// Treatment of columns that do not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wide {
-    /// The last ones are left out.
+pub(super) enum Overflow {
+    /// The last ones are dropped.
     Cut,
-    /// They come below, behind the first column again.
+    /// They follow below, each time after the first column.
     Below,
 }
 
-/// A row, and whether it is hakobu's own.
+/// A row, and whether it is emphasised.
 pub(super) type Line = (Vec<String>, bool);
 
-/// What is written on.
+/// Output of a layout.
 pub(super) struct Sheet {
     pub(super) out: String,
     pub(super) width: usize,
@@ -34,20 +34,20 @@ pub(super) struct Sheet {
 }
 
 impl Sheet {
-    /// An empty one of `width` columns (40 to 160). With `color`, escape sequences (SGR, ECMA-48) set
-    /// apart what matters most.
+    /// Creates an empty sheet of `width` columns (40 to 160). `color` enables escape sequences (SGR,
+    /// ECMA-48).
     pub(super) fn new(width: usize, color: bool) -> Sheet {
         Sheet { out: String::new(), width: width.clamp(WIDTH_MIN, WIDTH_MAX), color }
     }
 
-    /// A text of others or ours, in as many lines as it needs.
+    /// Appends a text, wrapped; unsafe characters are replaced.
     pub(super) fn text(&mut self, text: &str, indent: &str, style: &str) {
         for line in wrapped(&escape::terminal(text), self.width - indent.len()) {
             self.line(&format!("{indent}{line}"), style);
         }
     }
 
-    /// A line as it is.
+    /// Appends a line unchanged.
     pub(super) fn line(&mut self, text: &str, style: &str) {
         if self.color && !style.is_empty() {
             self.out.push_str(&format!("\u{1b}[{style}m{text}\u{1b}[0m\n"));
@@ -57,9 +57,15 @@ impl Sheet {
         }
     }
 
-    /// Columns as wide as they have to be; those of numbers end under each other.
-    pub(super) fn table(&mut self, heads: &[&str], numbers: &[bool], rows: &[Line], wide: Wide) {
-        let most = (self.width - 2) / if wide == Wide::Cut { 3 } else { 2 };
+    /// Appends a table with minimal column widths; numbers are right-aligned.
+    pub(super) fn table(
+        &mut self,
+        heads: &[&str],
+        numbers: &[bool],
+        rows: &[Line],
+        overflow: Overflow,
+    ) {
+        let most = (self.width - 2) / if overflow == Overflow::Cut { 3 } else { 2 };
         let clean = |text: &str| cut(&escape::terminal(text), most);
         let heads: Vec<String> = heads.iter().map(|head| clean(head)).collect();
         let rows: Vec<Line> = rows
@@ -78,7 +84,7 @@ impl Sheet {
         let mut left: Vec<usize> = (1..heads.len()).filter(says).collect();
         left.reverse();
         loop {
-            // As many as there is room for, but one in any case.
+            // As many columns as fit, but at least one.
             let mut shown = vec![0];
             let mut room = widths.first().map_or(0, |first| first + GAP.len());
             while let Some(next) = left.last().copied() {
@@ -90,7 +96,7 @@ impl Sheet {
                 left.pop();
             }
             self.some_columns(&heads, &rows, &shown, &widths, numbers);
-            if wide == Wide::Cut || left.is_empty() {
+            if overflow == Overflow::Cut || left.is_empty() {
                 return;
             }
             self.out.push('\n');
@@ -123,7 +129,7 @@ impl Sheet {
     }
 }
 
-/// How many columns a text takes: kana, kanji and other wide characters take two.
+/// Display width of a text: kana, kanji and other wide characters take two columns.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().map(width).sum()
 }
@@ -135,7 +141,7 @@ fn width(c: char) -> usize {
     1 + usize::from(is_wide)
 }
 
-/// No more than `most` columns of a text.
+/// Truncates a text to `most` columns.
 pub(super) fn cut(text: &str, most: usize) -> String {
     if columns(text) <= most {
         return text.to_owned();
@@ -150,7 +156,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     out
 }
 
-/// Lines of at most `most` columns, broken between words, or inside of one that is longer.
+/// Wraps a text to `most` columns, between words, or inside a longer word.
 fn wrapped(text: &str, most: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ').filter(|word| !word.is_empty()) {
@@ -206,11 +212,11 @@ mod tests {
         let rows = [(texts.to_vec(), false)];
         let heads = ["a", "b", "c", "d", "e"];
         let mut sheet = Sheet::new(40, false);
-        sheet.table(&heads, &[true], &rows, Wide::Cut);
-        // The empty column takes no room; the last one has none.
+        sheet.table(&heads, &[true], &rows, Overflow::Cut);
+        // The empty column takes no space; the last one does not fit.
         assert_eq!(sheet.out, format!("  a  b             c\n  1  {long}  {long}\n"));
         let mut sheet = Sheet::new(40, false);
-        sheet.table(&heads, &[true], &rows, Wide::Below);
+        sheet.table(&heads, &[true], &rows, Overflow::Below);
         let below = format!("  a  b             c\n  1  {long}  {long}\n\n  a  e\n  1  {long}\n");
         assert_eq!(sheet.out, below);
         assert!(sheet.out.lines().all(|line| line.len() <= 40));

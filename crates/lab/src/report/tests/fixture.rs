@@ -1,4 +1,4 @@
-//! Campaigns made by code: plausible ones, large ones, odd ones. The same each time.
+//! Generated campaigns: plausible, large and hostile ones. Deterministic.
 
 use crate::analysis::analyse;
 use crate::report::Part;
@@ -13,11 +13,11 @@ pub(super) const JOBS: [f64; 5] = [1.0, 4.0, 8.0, 16.0, 32.0];
 const LISTS: [&str; 9] =
     ["user", "system", "iowait", "steal", "busiest", "read", "write", "iops", "net"];
 
-/// Chance that is the same each time (a linear congruential generator; Knuth, TAOCP 3.3.4).
+/// Deterministic random numbers (a linear congruential generator; Knuth, TAOCP 3.3.4).
 struct Chance(u64);
 
 impl Chance {
-    /// From 0 to 1.
+    /// Next number in [0, 1).
     fn next(&mut self) -> f64 {
         let next = self.0.wrapping_mul(6_364_136_223_846_793_005);
         self.0 = next.wrapping_add(1_442_695_040_888_963_407);
@@ -25,30 +25,30 @@ impl Chance {
     }
 }
 
-/// How it is made.
+/// Parameters of a generated campaign.
 pub(super) struct Recipe {
     pub(super) runs: u32,
-    /// Samples of each run; its curves span its time, or as much as this says.
+    /// Samples of each run.
     pub(super) samples: usize,
-    /// Seconds between samples; `None`: as many samples as there are, over the time of the run.
+    /// Seconds between samples; `None` to spread the samples over the run.
     pub(super) interval_s: Option<f64>,
-    /// How many times as long everything takes.
+    /// Factor by which all runs are slower.
     pub(super) slower: f64,
 }
 
 pub(super) const PLAUSIBLE: Recipe = Recipe { runs: 5, samples: 30, interval_s: None, slower: 1.0 };
-/// 500 runs of ten seconds, sampled ten times a second.
+/// 500 runs of ten seconds, sampled ten times per second.
 pub(super) const LARGE: Recipe =
     Recipe { runs: 20, samples: 100, interval_s: Some(0.1), slower: 1.0 };
 
-/// Seconds of a tool with so many jobs: until CPUs are full, twice as many take half as long.
+/// Run time of a tool: inversely proportional to jobs until the CPUs are full.
 fn seconds(tool: usize, jobs: f64) -> f64 {
     let (one, least) = [(4.0, 0.9), (112.0, 17.1), (60.0, 50.0), (100.0, 20.0), (9.0, 2.0)][tool];
     let rate: f64 = 1.0 / one * jobs;
     1.0 / rate.min(1.0 / least)
 }
 
-/// The results of such a campaign.
+/// Generates results.
 pub(super) fn results(recipe: &Recipe) -> Results {
     let mut chance = Chance(7);
     let mut cells = Vec::new();
@@ -199,22 +199,22 @@ pub(super) fn part(results: Results) -> Part {
     Part { results, analysis }
 }
 
-/// The campaign of all tests but the large ones.
+/// The campaign of most tests.
 pub(super) fn plausible() -> Part {
     part(results(&PLAUSIBLE))
 }
 
-/// The same on a machine that is twice as slow.
+/// The same on a machine that is half as fast.
 pub(super) fn slower() -> Part {
     let mut results = results(&Recipe { slower: 2.0, ..PLAUSIBLE });
     results.header.machine.name = "m5.small".into();
     part(results)
 }
 
-/// Text that nobody should write, everywhere.
+/// Hostile text.
 pub(super) const ODD: &str = "<b>&amp;\"'|`\u{1b}[31m\u{0}</script>--><svg onload=x>\u{202e}";
 
-/// A campaign with such text in everything that comes from others.
+/// A campaign with hostile text in every foreign field.
 pub(super) fn odd() -> Part {
     let mut results = results(&PLAUSIBLE);
     let odd = || ODD.to_owned();

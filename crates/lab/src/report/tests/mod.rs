@@ -1,11 +1,12 @@
-//! Every form of a report over campaigns made by code: what has to be in it, what must not, how
-//! large it is and how long it takes.
+//! All formats of a report over generated campaigns: content, safety, size and time.
 
 mod fixture;
+mod levels;
 mod xml;
 
 use super::words::ALL;
 use super::*;
+use crate::report::terminal::Look;
 use fixture::{JOBS, LARGE, ODD, TOOLS, odd, part, plausible, results, slower};
 use std::time::{Duration, Instant};
 use xml::{Element, elements};
@@ -14,7 +15,7 @@ fn page(parts: &[Part], lang: Lang) -> String {
     render(parts, Format::Html, lang).unwrap()
 }
 
-/// All texts of elements of these names.
+/// Texts of all elements with these names.
 fn texts<'a>(of: &'a [Element], names: &[&str]) -> Vec<&'a str> {
     let of = of.iter().filter(|element| names.contains(&element.name.as_str()));
     of.map(|element| element.text.trim()).collect()
@@ -47,17 +48,17 @@ fn the_page_says_everything() {
     for one in ["cpz: not installed", "rsync -j 16 src/ dst/", "Some CPU at 3 GHz", "5b5b"] {
         assert!(text.contains(one), "{one}");
     }
-    // Each row of raw runs, and each table with a caption.
+    // One row per run, and a caption for each table.
     assert_eq!(text.matches("<td>2000 files, 50 compared</td>").count(), part.results.runs.len());
     let count = |tag: &str| text.matches(tag).count();
     assert_eq!((count("<table"), count("<caption>")), (count("</table>"), count("<table")));
-    // A picture has a title, a description, a caption.
+    // A chart has a title, a description and a caption.
     let pictures = count("<svg ");
     assert!(pictures >= 7, "{pictures}");
     for tag in ["<title id=", "<desc id=", "<figcaption>", "role=\"img\""] {
         assert_eq!(count(tag), pictures, "{tag}");
     }
-    // Where it leads inside, something is.
+    // Every internal link has a target.
     let ids: Vec<&str> = attributes(&found, "id");
     for href in attributes(&found, "href") {
         assert!(ids.contains(&href.trim_start_matches('#')), "{href}");
@@ -84,10 +85,10 @@ fn nothing_is_loaded_from_elsewhere() {
         for word in ["@import", "url(", "<link", "<img", "<iframe", "fetch(", "XMLHttpRequest"] {
             assert!(!text.contains(word), "{word}");
         }
-        // Names of name spaces are no addresses.
+        // Namespace names are no addresses.
         let elsewhere = text.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
         assert!(!elsewhere.contains("http://") && !elsewhere.contains("https://"));
-        // Colours are those of the page, which follow light and dark.
+        // Colours are CSS variables, which follow light and dark mode.
         for name in ["fill", "stroke"] {
             assert!(attributes(&found, name).iter().all(|color| !color.starts_with('#')));
         }
@@ -104,7 +105,7 @@ fn text_of_others_stays_text() {
         let names: Vec<&str> = found.iter().map(|element| element.name.as_str()).collect();
         assert!(!names.contains(&"b") && attributes(&found, "onload").is_empty());
         assert!(!text.contains(['\u{1b}', '\u{0}', '\u{202e}']));
-        // It is there all the same.
+        // The text is shown, with unsafe characters replaced.
         let shown = ODD.replace(['\u{1b}', '\u{0}', '\u{202e}'], "\u{fffd}");
         assert!(texts(&found, &["h1"]).contains(&shown.as_str()));
         let markdown = render(&parts, Format::Markdown, lang).unwrap();
@@ -115,7 +116,7 @@ fn text_of_others_stays_text() {
     let csv = render(&parts, Format::Csv, Lang::En).unwrap();
     assert!(!csv.contains(['\u{1b}', '\u{0}']));
     let part = &parts[0];
-    let lines = terminal::terminal(&part.results, &part.analysis, 80, false);
+    let lines = terminal::terminal(&part.results, &part.analysis, &Look::new(80, false));
     assert!(!lines.contains(['\u{1b}', '\u{0}', '\u{202e}']), "{lines}");
 }
 
@@ -128,9 +129,9 @@ fn a_large_campaign_is_small_and_soon_there() {
     let text = page(std::slice::from_ref(&part), Lang::En);
     let took = begin.elapsed();
     assert!(text.len() < 1_000_000, "{} bytes", text.len());
-    // Without optimisation it takes several times as long as it will.
+    // Debug builds are several times slower.
     assert!(took < Duration::from_secs(5), "{took:?}");
-    // No series has more points than can be told apart.
+    // Series are thinned.
     for points in text.split("points=\"").skip(1) {
         let points = points.split('"').next().unwrap().split(' ').count();
         assert!(points <= 410, "{points}");
@@ -155,7 +156,7 @@ fn in_japanese_no_word_of_ours_is_english() {
             assert!(is_japanese(text) || *text == "small files", "{text}");
         }
         assert!(texts(&found, &["li"]).iter().any(|text| text.contains("最も速いのは")));
-        // What the analysis says is said in the same language.
+        // The analysis is in the same language.
         let analysis = &parts[0].analysis;
         for sentence in analysis.verdict.iter().chain(&analysis.caveats) {
             assert!(is_japanese(sentence) && text.contains("<ul lang=\"ja\">"), "{sentence}");
@@ -178,12 +179,12 @@ fn machines_stand_side_by_side() {
     for head in ["m5.large", "m5.small", "m5.small: times as fast"] {
         assert!(heads.contains(&head), "{head}: {heads:?}");
     }
-    // Twice as slow: a ratio of one half.
+    // Half as fast: a ratio of 0.5.
     let ratio = texts(&found, &["td"])
         .iter()
         .any(|text| text.starts_with("0.50") || text.starts_with("0.49"));
     assert!(ratio);
-    // The same machine twice is told apart.
+    // The same machine twice gets distinct names.
     let text = page(&[plausible(), plausible()], Lang::En);
     assert!(text.contains("m5.large #1") && text.contains("m5.large #2"));
 }
@@ -201,7 +202,7 @@ fn markdown() {
     ] {
         assert!(text.contains(expected), "{expected} is not in {text}");
     }
-    // Every row of a table has as many cells as its head.
+    // All rows of a table have as many cells as its head.
     let mut cells = None;
     for line in text.lines() {
         let count = line.replace("\\|", "").matches('|').count();
@@ -251,6 +252,8 @@ fn svg_has_all_pictures() {
     elements(&text).unwrap();
     // One around two: the sweep and the load.
     assert_eq!(text.matches("<svg ").count(), 3);
+    // Each has a title and a description.
+    assert_eq!([text.matches("<title id=").count(), text.matches("<desc id=").count()], [2, 2]);
     assert!(text.contains("#4477AA") && !text.contains("var(--"));
     let nothing = Part::default();
     assert!(
@@ -286,7 +289,7 @@ fn what_was_not_measured_is_no_error() {
         for format in [Format::Markdown, Format::Csv, Format::Json] {
             render(&parts, format, Lang::Ja).unwrap();
         }
-        terminal::terminal(&parts[0].results, &parts[0].analysis, 80, true);
+        terminal::terminal(&parts[0].results, &parts[0].analysis, &Look::new(80, true));
     }
 }
 
@@ -294,7 +297,7 @@ fn what_was_not_measured_is_no_error() {
 fn the_terminal_has_the_same_verdict() {
     let part = plausible();
     for width in [40, 80, 100, 200] {
-        let text = terminal::terminal(&part.results, &part.analysis, width, false);
+        let text = terminal::terminal(&part.results, &part.analysis, &Look::new(width, false));
         for line in text.lines() {
             assert!(line.chars().count() <= width.min(160), "{width}: {line}");
         }
@@ -304,9 +307,9 @@ fn the_terminal_has_the_same_verdict() {
             assert!(words(&text).contains(&words(sentence)), "{sentence}: {text}");
         }
     }
-    let text = terminal::terminal(&part.results, &part.analysis, 100, true);
+    let text = terminal::terminal(&part.results, &part.analysis, &Look::new(100, true));
     assert!(text.contains("\u{1b}[32m") && text.contains("█") && text.contains("hakobu, jobs=8"));
-    // Each sequence is ended on its line.
+    // Every escape sequence is reset on its line.
     assert!(text.lines().all(|line| line.matches('\u{1b}').count() % 2 == 0));
 }
 
@@ -325,7 +328,7 @@ fn the_cursor_reads_what_is_drawn() {
         assert!(value["to"].as_f64().unwrap() > 0.0);
         let length = values[0].as_array().unwrap().len();
         assert!(values.iter().all(|list| list.as_array().unwrap().len() == length));
-        // A machine that loses no time to others has no line for that.
+        // No steal time, no curve for it.
         assert!(names.iter().all(|name| name[0] != "steal"));
     }
 }

@@ -1,6 +1,6 @@
-//! A reader of XML that knows as much of it as a page needs, and is strict about that.
+//! Strict parser for the subset of XML that pages use.
 
-/// An element: its name, and its text without that of elements in it.
+/// An element: its name, and its own text without that of child elements.
 #[derive(Debug)]
 pub(super) struct Element {
     pub(super) name: String,
@@ -8,8 +8,7 @@ pub(super) struct Element {
     pub(super) text: String,
 }
 
-/// All elements in the order in which they end. What is not well-formed is an error with the text
-/// around it.
+/// All elements in the order of their end tags. Malformed XML is an error with the text around it.
 pub(super) fn elements(text: &str) -> Result<Vec<Element>, String> {
     let mut rest = text.strip_prefix("<!DOCTYPE html>\n").unwrap_or(text);
     let (mut open, mut done): (Vec<Element>, Vec<Element>) = (Vec::new(), Vec::new());
@@ -46,7 +45,7 @@ pub(super) fn elements(text: &str) -> Result<Vec<Element>, String> {
     }
 }
 
-/// Where a tag ends: at a `>` that is not in quotes.
+/// End of a tag: the first `>` outside quotes.
 fn tag_end(tag: &str) -> Option<usize> {
     let mut in_quotes = false;
     for (at, c) in tag.char_indices() {
@@ -79,8 +78,7 @@ fn begun(inside: &str) -> Option<Element> {
     Some(Element { name: name.to_owned(), attributes, text: String::new() })
 }
 
-/// Text with its references replaced; `None` for an `&` that begins none, or a character that XML
-/// cannot hold.
+/// Replaces references in a text; `None` for an invalid reference or character.
 fn unescaped(text: &str) -> Option<String> {
     let is_bad = |c: char| c < ' ' && !matches!(c, '\n' | '\t' | '\r');
     if text.chars().any(is_bad) {

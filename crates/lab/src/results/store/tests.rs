@@ -1,4 +1,4 @@
-//! Folders of results: begun, stopped, gone on with, refused, removed.
+//! Results folders: create, interrupt, resume, refuse, remove.
 
 use super::*;
 use crate::results::{Cell, Tool};
@@ -20,7 +20,7 @@ fn run(cell: u32, block: u32) -> Run {
     Run { cell, block, at_s: f64::from(block), wall_s: 0.5, ok: true, ..Run::default() }
 }
 
-/// A folder of its own, removed when dropped.
+/// A temporary folder, removed when dropped.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -46,12 +46,12 @@ fn goes_on_where_it_stopped() {
     store.run(&run(1, 4), None).unwrap();
     assert!(Store::open(&dir.0, &header(), "t1").unwrap_err().contains("another hakobu"));
     drop(store);
-    // What a kill leaves: half a line in both files.
+    // After a kill: an incomplete line in both files.
     for file in [RUNS_FILE, CURVES_FILE] {
         let mut file = OpenOptions::new().append(true).open(dir.0.join(file)).unwrap();
         file.write_all(b"{\"line\":\"run\",\"cell\":1,\"blo").unwrap();
     }
-    // Servers have other ports each time.
+    // Servers get other ports each time.
     let mut again = header();
     again.cells[0].command = "a http://127.0.0.1:50123/b".into();
     let mut store = Store::open(&dir.0, &again, "t1").unwrap();
@@ -162,4 +162,38 @@ fn ports_are_left_out() {
     ] {
         assert_eq!(without_ports(command), without);
     }
+}
+
+/// A foreign file with our name is neither truncated nor appended to.
+#[test]
+fn other_files_stay_as_they_are() {
+    let dir = Dir::new("others");
+    std::fs::create_dir_all(&dir.0).unwrap();
+    for text in ["{\"mine\":1}\n{\"mine\":2}", "no JSON", "{\"line\":\"run\"}\nhalf"] {
+        for name in ["results.jsonl", "samples.jsonl"] {
+            std::fs::write(dir.0.join(name), text).unwrap();
+        }
+        assert!(Store::open(&dir.0, &header(), "now").is_err(), "{text}");
+        for name in ["results.jsonl", "samples.jsonl"] {
+            assert_eq!(std::fs::read_to_string(dir.0.join(name)).unwrap(), text);
+        }
+    }
+}
+
+/// Links in a results folder are not followed.
+#[test]
+fn nothing_behind_links_is_removed() {
+    let dir = Dir::new("links");
+    let outside = Dir::new("outside");
+    std::fs::create_dir_all(outside.0.join("0")).unwrap();
+    std::fs::write(outside.0.join("0/1.json"), "mine").unwrap();
+    drop(Store::open(&dir.0, &header(), "now").unwrap());
+    let outputs = dir.0.join("outputs");
+    std::os::unix::fs::symlink(&outside.0, &outputs).unwrap();
+    assert!(remove(&dir.0).is_err());
+    std::fs::remove_file(&outputs).unwrap();
+    std::fs::create_dir(&outputs).unwrap();
+    std::os::unix::fs::symlink(outside.0.join("0"), outputs.join("0")).unwrap();
+    assert!(remove(&dir.0).is_err());
+    assert_eq!(std::fs::read(outside.0.join("0/1.json")).unwrap(), b"mine");
 }

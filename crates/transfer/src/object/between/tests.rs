@@ -1,28 +1,13 @@
-//! Rights and parts of an upload, and which headers travel.
+//! Permits and parts of an upload, and headers of copies.
 
 use super::*;
 use crate::object::{Entry, Pair};
-use crate::s3::Kind;
-use crate::unit::{Kind as EntryKind, Meta, Time};
+use hakobu_core::unit::{Kind as EntryKind, Meta, Time};
+use hakobu_s3::Kind;
 use proptest::prelude::*;
 
 fn moving() -> Arc<Moving> {
-    let zero = Time::default();
-    let meta = Meta {
-        kind: EntryKind::File,
-        mode: 0o644,
-        size: 0,
-        blocks: 0,
-        uid: 0,
-        gid: 0,
-        nlink: 1,
-        dev: 0,
-        ino: 0,
-        rdev: 0,
-        mtime: zero,
-        atime: zero,
-        ctime: zero,
-    };
+    let meta = Meta { mode: 0o644, ..Meta::bare(EntryKind::File, 0, Time::default()) };
     let store = || Root::Store { bucket: "bucket".into(), prefix: b"p/".to_vec() };
     Arc::new(Moving {
         pair: Arc::new(Pair { source: store(), target: store(), lead: Vec::new() }),
@@ -39,8 +24,7 @@ fn sent(number: u32) -> Sent {
 }
 
 proptest! {
-    /// Whatever the order in which rights are used, every byte is handed out once and one holder
-    /// ends the upload, after all others.
+    /// For any order of permits, every byte is handed out once and one holder ends the upload, after all others.
     #[test]
     fn parts_cover_the_object_and_one_ends_it(
         size in 1u64..1000,
@@ -48,8 +32,8 @@ proptest! {
         streams in 1usize..20,
         order in proptest::collection::vec(any::<prop::sample::Index>(), 2000),
     ) {
-        let (upload, rights) = Upload::new(&moving(), "id".into(), (size, part), streams, u64::MAX);
-        let mut holders = rights;
+        let (upload, permits) = Upload::new(&moving(), "id".into(), (size, part), streams, u64::MAX);
+        let mut holders = permits;
         let mut working = Vec::new();
         let mut covered = vec![false; size as usize];
         let mut ended = false;
@@ -57,7 +41,7 @@ proptest! {
             if ended {
                 break;
             }
-            // Either somebody finishes a part, or somebody without one asks for the next.
+            // Either a part is finished, or an idle holder asks for the next one.
             if working.len() == holders || (index.index(2) == 0 && !working.is_empty()) {
                 upload.note(Ok(sent(working.swap_remove(index.index(working.len())))));
                 continue;
@@ -92,10 +76,10 @@ proptest! {
 
 #[test]
 fn after_a_failure_no_part_is_handed_out() {
-    let (upload, rights) = Upload::new(&moving(), "id".into(), (100, 10), 3, u64::MAX);
-    assert_eq!(rights, 3);
+    let (upload, permits) = Upload::new(&moving(), "id".into(), (100, 10), 3, u64::MAX);
+    assert_eq!(permits, 3);
     assert!(matches!(upload.turn(false, usize::MAX), Turn::Part(1, _)));
-    let error = crate::s3::Error::new(Kind::Server, "UploadPart", "no");
+    let error = hakobu_s3::Error::new(Kind::Server, "UploadPart", "no");
     upload.note(Err(Failed::Request(Operation::Write, Side::Target, error)));
     upload.note(Ok(sent(2)));
     assert!(matches!(upload.turn(false, usize::MAX), Turn::Leave));
@@ -116,7 +100,7 @@ fn header(name: &'static str, value: &'static str) -> (HeaderName, HeaderValue) 
 }
 
 #[test]
-fn what_was_asked_for_lies_above_what_is_carried() {
+fn requested_headers_override_carried_ones() {
     let headers = [
         header("content-type", "text/plain"),
         header("content-encoding", "aws-chunked"),

@@ -1,54 +1,24 @@
-//! Comparing contents: by what stores know of their objects where that is enough, else byte by
-//! byte as they come, without keeping them.
+//! Comparison of contents: by stored checksums if they suffice, else byte by byte while streaming, without storing
+//! them.
 
 use super::evidence::{self, Proof, Way};
 use super::link;
-use crate::error::Operation;
-use crate::meter::Phase;
+use super::pieces::{Compared, Contents, READ_BYTES, READS_MAX, file_failed, object, open, stream};
+use crate::object::Side;
 use crate::object::core::Core;
-use crate::object::moving::{Failed, Moving};
-use crate::object::reader::{Object, Reader};
-use crate::object::{Root, Side};
-use crate::policy::Symlinks;
-use crate::s3::ops::{Head, Range};
-use crate::s3::{Algorithm, Checksum, Error, Hasher, Kind};
+use crate::object::failed::Failed;
 use bytes::Bytes;
-use hakobu_sys::source::{self, Through};
+use hakobu_core::meter::Phase;
+use hakobu_s3::ops::Head;
+use hakobu_s3::{Algorithm, Checksum, Hasher, Kind};
 use hakobu_sys::{AsFd, OwnedFd, file};
 use std::io;
 use std::sync::Arc;
-use tokio::sync::mpsc::{Receiver, channel};
-
-/// Bytes of a file that are read at a time.
-const READ_BYTES: usize = 256 << 10;
-/// Reads of a file that wait to be compared.
-const READS_MAX: usize = 4;
-
-/// What a comparison of contents came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Contents {
-    /// The same.
-    Same,
-    /// Different, from this byte on where that is known.
-    Differ(Option<u64>),
-}
-
-/// What is compared: one of the two may be a file.
-pub(super) struct Compared<'a> {
-    /// The names, sizes and roots.
-    pub moving: &'a Moving,
-    /// The source's headers, of an object.
-    pub source: Option<&'a Head>,
-    /// The target's headers, of an object.
-    pub target: Option<&'a Head>,
-    /// Doubts are cleared by reading; else they count as differences.
-    pub strict: bool,
-}
 
 /// Compares the contents of two entries of equal size.
 ///
 /// # Errors
-/// What could not be read, and why.
+/// The side that could not be read, and the reason.
 pub(super) async fn compare(core: &Core<'_>, what: &Compared<'_>) -> Result<Contents, Failed> {
     let size = what.moving.entry.meta.size;
     if size == 0 {
@@ -76,36 +46,7 @@ pub(super) async fn compare(core: &Core<'_>, what: &Compared<'_>) -> Result<Cont
     }
 }
 
-/// Opens the file on a side, through symlinks only where the source's are followed,
-/// or by a proof of what both sides name (`strict`).
-fn open(core: &Core<'_>, moving: &Moving, side: Side, strict: bool) -> io::Result<OwnedFd> {
-    let (root, name) = match side {
-        Side::Source => (&moving.pair.source, &moving.entry.name),
-        Side::Target => (&moving.pair.target, &moving.name),
-    };
-    let Root::Local { dir: root, .. } = root else {
-        return Err(io::ErrorKind::Unsupported.into());
-    };
-    let policy = core.engine.policy();
-    let follows = policy.symlinks == Symlinks::Follow || policy.copy_dirlinks;
-    let through = match side {
-        Side::Source if follows && policy.safe_links => Through::Inside,
-        Side::Source if follows || policy.follow_args => Through::Anything,
-        Side::Target if follows && strict => Through::Anything,
-        _ => Through::Nothing,
-    };
-    source::open(root.as_fd(), name.strip_suffix(b"/").unwrap_or(name), through)
-}
-
-/// What it means that a file could not be read.
-pub(super) fn file_failed(side: Side) -> impl Fn(io::Error) -> Failed {
-    move |error| match (side, error.kind()) {
-        (Side::Source, io::ErrorKind::NotFound) => Failed::Vanished(Operation::Read),
-        _ => Failed::File(Operation::Read, side, error),
-    }
-}
-
-/// Runs what blocks beside the core.
+/// Runs blocking work on another thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
@@ -115,8 +56,7 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Compares the file on `side` with the checksums of the object on the other; `None` where they
-/// cannot tell.
+/// Compares the file on `side` with the checksums of the object on the other; `None` if they do not decide.
 async fn by_sums(
     core: &Core<'_>,
     what: &Compared<'_>,
@@ -141,12 +81,12 @@ async fn by_sums(
     Ok(None)
 }
 
-/// Reads the file and says what it is by one way.
+/// Reads the file and compares it in one way.
 fn try_way(fd: &OwnedFd, size: u64, way: &Way, strict: bool) -> io::Result<Option<bool>> {
     match way {
         Way::Whole(sum) => {
             let same = sum_of(fd, size, sum.algorithm, size)? == *sum;
-            // Where it differs a strict caller wants to know where.
+            // If they differ, a strict caller needs the position.
             Ok((same || !strict).then_some(same))
         }
         Way::Likely(sum) => {
@@ -164,13 +104,13 @@ fn try_way(fd: &OwnedFd, size: u64, way: &Way, strict: bool) -> io::Result<Optio
     }
 }
 
-/// The checksum of a file's first `size` bytes.
+/// Returns the checksum of a file's first `size` bytes.
 fn sum_of(fd: &OwnedFd, size: u64, algorithm: Algorithm, part: u64) -> io::Result<Checksum> {
     let mut sums = part_sums(fd, size, algorithm, part)?;
     Ok(sums.pop().unwrap_or_else(|| Checksum::of(algorithm, b"")))
 }
 
-/// The checksum of the checksums of a file's parts.
+/// Returns the checksum of the checksums of a file's parts.
 fn sum_of_parts(fd: &OwnedFd, size: u64, algorithm: Algorithm, part: u64) -> io::Result<Checksum> {
     Ok(Checksum::composite(algorithm, &part_sums(fd, size, algorithm, part)?))
 }
@@ -189,11 +129,11 @@ fn part_sums(
         let mut hasher = Hasher::new(algorithm);
         while offset < end {
             let len = usize::try_from(end - offset).unwrap_or(READ_BYTES).min(READ_BYTES);
-            let space = buffer.get_mut(..len).unwrap_or_default();
+            let space = &mut buffer[..len];
             let got = file::read_full_at(fd.as_fd(), space, offset)?;
-            hasher.update(space.get(..got).unwrap_or_default());
+            hasher.update(&space[..got]);
             if got < len {
-                // It shrank: what there is has another checksum.
+                // It shrank: the checksum of the rest differs.
                 sums.push(hasher.finish());
                 return Ok(sums);
             }
@@ -204,59 +144,7 @@ fn part_sums(
     Ok(sums)
 }
 
-/// Bytes of one side as they come.
-pub(super) enum Stream<'c, 'a> {
-    File(Receiver<io::Result<Bytes>>),
-    Object(Box<Reader<'c, 'a>>),
-}
-
-impl<'c, 'a> Stream<'c, 'a> {
-    fn file(fd: OwnedFd, size: u64) -> Stream<'c, 'a> {
-        let (sender, receiver) = channel(READS_MAX);
-        tokio::task::spawn_blocking(move || {
-            let mut offset = 0;
-            while offset < size {
-                let len = usize::try_from(size - offset).unwrap_or(READ_BYTES).min(READ_BYTES);
-                let mut buffer = vec![0; len];
-                let read = file::read_full_at(fd.as_fd(), &mut buffer, offset);
-                let short = !matches!(read, Ok(got) if got == len);
-                let piece = read.map(|got| {
-                    buffer.truncate(got);
-                    Bytes::from(buffer)
-                });
-                if sender.blocking_send(piece).is_err() || short {
-                    return;
-                }
-                offset += len as u64;
-            }
-        });
-        Stream::File(receiver)
-    }
-
-    /// The next piece; `None` at the end.
-    pub(super) async fn next(
-        &mut self,
-        core: &Core<'_>,
-        side: Side,
-    ) -> Result<Option<Bytes>, Failed> {
-        match self {
-            Stream::File(pieces) => {
-                core.doing.turn(Phase::Read);
-                pieces.recv().await.transpose().map_err(file_failed(side))
-            }
-            Stream::Object(reader) => reader.next().await.map_err(|error| read(side, error)),
-        }
-    }
-}
-
-fn read(side: Side, error: Error) -> Failed {
-    match side {
-        Side::Source => crate::object::reader::read_failed(error),
-        Side::Target => Failed::Request(Operation::Read, side, error),
-    }
-}
-
-/// Reads both sides to the first byte that differs.
+/// Reads both sides up to the first byte that differs.
 async fn by_bytes(core: &Core<'_>, what: &Compared<'_>) -> Result<Contents, Failed> {
     let moving = what.moving;
     let size = moving.entry.meta.size;
@@ -298,38 +186,7 @@ async fn by_bytes(core: &Core<'_>, what: &Compared<'_>) -> Result<Contents, Fail
     }
 }
 
-/// The object below a root, if that is a store's.
-pub(super) fn object<'a>(
-    root: &'a Root,
-    name: &[u8],
-    head: Option<&'a Head>,
-) -> Option<Object<'a>> {
-    Object::below(root, name, head.map_or("", |head| &head.etag))
-}
-
-/// What a side has, as it comes.
-pub(super) fn stream<'c, 'a>(
-    core: &'c Core<'a>,
-    moving: &Moving,
-    side: Side,
-    object: Option<&'c Object<'c>>,
-    size: u64,
-    strict: bool,
-) -> Result<Stream<'c, 'a>, Failed> {
-    match object {
-        Some(object) => {
-            let range = Range { start: 0, end: size };
-            let reader = Reader::new(core, core.store(side)?, object, range, size);
-            Ok(Stream::Object(Box::new(reader)))
-        }
-        None => {
-            let fd = open(core, moving, side, strict).map_err(file_failed(side))?;
-            Ok(Stream::file(fd, size))
-        }
-    }
-}
-
-/// Whether a target is gone by now.
+/// Returns whether a target no longer exists.
 pub(super) fn is_gone(failed: &Failed) -> bool {
     match failed {
         Failed::Request(_, Side::Target, error) => error.kind == Kind::NotFound,
@@ -341,7 +198,7 @@ pub(super) fn is_gone(failed: &Failed) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::s3::Algorithm;
+    use hakobu_s3::Algorithm;
     use std::io::Write;
 
     fn file_of(bytes: &[u8]) -> OwnedFd {
@@ -355,8 +212,7 @@ mod tests {
         fd
     }
 
-    /// A file is found equal to an object of which only the ETag of its parts is known, and an
-    /// altered one is not.
+    /// A file is found equal to an object of which only the ETag of its parts is known, and a modified file is not.
     #[test]
     fn parts_are_inferred_from_an_etag() {
         let mib = 1 << 20;

@@ -1,16 +1,17 @@
-//! Comparing a symlink of this machine, kept as one, with the object that stands for it.
+//! Comparison of a local symlink, kept as one, with the object that stands for it.
 
-use super::contents::{self, Compared, Contents};
+use super::pieces::{self, Compared, Contents};
 use crate::object::core::Core;
+use crate::object::failed::Failed;
 use crate::object::metadata;
-use crate::object::moving::{Failed, Moving};
+use crate::object::moving::Moving;
 use crate::object::{Entry, Root, Side};
-use crate::unit::Kind;
 use bytes::Bytes;
+use hakobu_core::unit::Kind;
 use hakobu_sys::AsFd;
 use hakobu_sys::source;
 
-/// The side that is a symlink of this machine, kept as one.
+/// Returns the side that is a local symlink, kept as one.
 pub(super) fn side(moving: &Moving) -> Option<Side> {
     let is = |root: &Root, entry: &Entry| {
         matches!(root, Root::Local { .. }) && entry.meta.kind == Kind::Symlink
@@ -23,10 +24,10 @@ pub(super) fn side(moving: &Moving) -> Option<Side> {
     }
 }
 
-/// Compares the text of a symlink with the content of an object that says to be one, too.
+/// Compares the text of a symlink with the content of an object that is marked as one.
 ///
 /// # Errors
-/// What could not be read, and why.
+/// The side that could not be read, and the reason.
 pub(super) async fn compare(
     core: &Core<'_>,
     what: &Compared<'_>,
@@ -47,18 +48,18 @@ pub(super) async fn compare(
     };
     let text =
         source::open_name(dir.as_fd(), name).and_then(|link| source::link_text(link.as_fd()));
-    let text = Bytes::from(text.map_err(contents::file_failed(side))?.into_bytes());
+    let text = Bytes::from(text.map_err(pieces::file_failed(side))?.into_bytes());
     let size = text.len() as u64;
     if metadata::read(&head.metadata).kind != Some(Kind::Symlink) || head.size != size {
         return Ok(Contents::Differ(None));
     }
-    let mut object = contents::object(there, its_name, Some(head));
+    let mut object = pieces::object(there, its_name, Some(head));
     if let Some(object) = &mut object {
         object.version = version;
     }
-    let mut pieces = contents::stream(core, moving, other, object.as_ref(), size, what.strict)?;
+    let mut bytes = pieces::stream(core, moving, other, object.as_ref(), size, what.strict)?;
     let mut left = text;
-    while let Some(piece) = pieces.next(core, other).await? {
+    while let Some(piece) = bytes.next(core, other).await? {
         if !left.starts_with(&piece) {
             return Ok(Contents::Differ(None));
         }

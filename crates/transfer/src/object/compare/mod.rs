@@ -1,29 +1,36 @@
-//! Looking closer at two entries of equal size: metadata that travels with objects, stored
-//! checksums, and the contents where nothing else can tell.
+//! Closer comparison of two entries of equal size: metadata, stored checksums, and the contents if nothing else
+//! decides.
 
 mod check;
 mod contents;
 mod evidence;
 mod judge;
 mod link;
+mod pieces;
 mod touch;
 
 pub(super) use check::check;
 pub use check::{Checked, Checking, Finding};
 
 use super::core::Core;
-use super::metadata;
-use super::moving::{Done, Failed, Moving};
+use super::failed::Failed;
+use super::metadata::{self, Kept};
+use super::moving::{Done, Moving};
 use super::reader::read_failed;
 use super::{Entry, Root, Side};
-use crate::error::Operation;
-use crate::s3::ops::{Head, head_object};
-use crate::unit::Kind;
-use contents::{Compared, Contents};
+use crate::engine::attributes::Grains;
+use crate::policy::{Grain, Policy};
+use hakobu_core::error::Operation;
+use hakobu_core::unit::Kind;
+use hakobu_s3::ops::{Head, head_object};
+use hakobu_sys::{AsFd, process};
 use judge::{Known, Need};
+use pieces::{Compared, Contents};
+use std::sync::Arc;
+use touch::Heads;
 
-/// Compares source and target as the policy says (`checksum`: contents; `keep_times`: the mtime and
-/// mode in the object's metadata), then moves the entry, sets its metadata, or leaves it alone.
+/// Compares source and target as the policy requires (`checksum`: contents; `keep_times`: the mtime and mode in the
+/// object's metadata), then transfers the entry, sets its metadata, or skips it.
 pub(super) async fn run(core: &Core<'_>, moving: Moving) {
     match need(core, &moving).await {
         Ok((Need::Transfer | Need::Contents, _)) => core.transfer(moving).await,
@@ -35,7 +42,7 @@ pub(super) async fn run(core: &Core<'_>, moving: Moving) {
                 return core.finish(&moving, Ok(touch::DONE)).await;
             }
             match touch::touch(core, &moving, &heads).await {
-                // The server cannot: then the whole object gets them.
+                // Unsupported by the server: transfer the whole object, which sets them.
                 Ok(None) => core.transfer(moving).await,
                 Ok(Some(done)) => core.finish(&moving, Ok(done)).await,
                 Err(failed) => core.finish(&moving, Err(failed)).await,
@@ -46,14 +53,7 @@ pub(super) async fn run(core: &Core<'_>, moving: Moving) {
     }
 }
 
-/// Headers of source and target, of those that are objects.
-#[derive(Default)]
-struct Heads {
-    source: Option<Head>,
-    target: Option<Head>,
-}
-
-/// Asks for the headers of whichever side is an object.
+/// Requests the headers of each side that is an object.
 async fn heads(core: &Core<'_>, moving: &Moving) -> Result<Heads, Failed> {
     let (source, target) = (head(core, moving, Side::Source), head(core, moving, Side::Target));
     let (source, target) = futures_util::future::join(source, target).await;
@@ -75,24 +75,56 @@ async fn head(core: &Core<'_>, moving: &Moving, side: Side) -> Result<Option<Hea
     head.map(Some).map_err(failed)
 }
 
-/// What is known of a side.
-fn known(core: &Core<'_>, side: Side, entry: &Entry, head: Option<&Head>) -> Known {
-    let options = core.engine.setup.options;
-    let meta = &entry.meta;
-    let kept = head.map(|head| metadata::read(&head.metadata));
-    let (mtime, mode, kind) = match kept {
-        Some(kept) => (kept.mtime, kept.mode, kept.kind),
-        None => (Some(meta.mtime), Some(meta.mode), Some(meta.kind)),
+/// Returns the facts about a side.
+fn known(
+    core: &Core<'_>,
+    moving: &Moving,
+    side: Side,
+    entry: &Entry,
+    head: Option<&Head>,
+) -> Known {
+    let (policy, options) = (core.engine.policy(), core.engine.setup.options);
+    let meta = match side {
+        Side::Target => core.engine.as_here(entry.meta),
+        Side::Source => entry.meta,
     };
-    // The mode that it shall get, not the one that it has.
-    let chmod = core.engine.policy().chmod.as_ref().filter(|_| side == Side::Source);
-    let mode = mode.map(|mode| chmod.map_or(mode, |rules| rules.apply(mode, false)));
+    let kept = match head {
+        Some(head) => metadata::read(&head.metadata),
+        None => Kept::of(&meta),
+    };
+    // The source's values are what the target should get, the target's what it has.
+    let kept = match (side, &moving.pair.target) {
+        (Side::Source, Root::Local { .. }) => kept.on_file(policy, options, process::euid()),
+        (Side::Source, _) => kept.in_store(policy, options),
+        (Side::Target, _) => kept.in_store(&Policy::default(), options),
+    };
+    let chmod = policy.chmod.as_ref().filter(|_| side == Side::Source);
     Known {
         is_local: head.is_none(),
         changed: meta.mtime,
-        mtime: mtime.filter(|_| options.keep_times),
-        mode: mode.filter(|_| options.keep_modes),
-        kind: kind.filter(|kind| matches!(kind, Kind::File | Kind::Symlink)),
+        mtime: kept.mtime,
+        mode: kept.mode.map(|mode| chmod.map_or(mode, |rules| rules.apply(mode, false))),
+        owner: (kept.uid, kept.gid),
+        kind: kept.kind.filter(|kind| matches!(kind, Kind::File | Kind::Symlink)),
+    }
+}
+
+/// Returns the coarser granularity of the times of the sides that are files.
+fn grain(core: &Core<'_>, moving: &Moving, existing: &Entry) -> Grain {
+    let engine = core.engine;
+    let root = |root: &Root| match root {
+        Root::Local { dir, .. } => Some(Arc::clone(dir)),
+        _ => None,
+    };
+    let (from, to) = (root(&moving.pair.source), root(&moving.pair.target));
+    let (source, target) = (&moving.entry.meta, &existing.meta);
+    match (from, to) {
+        (Some(dir), None) => Grains::shown((source, Some((*dir).as_fd()))),
+        (None, Some(dir)) => {
+            let names = (!engine.policy().dry_run).then_some(&engine.files.temp);
+            engine.grains.of_target((target, Some((*dir).as_fd())), names).0
+        }
+        _ => Grain::NS,
     }
 }
 
@@ -104,14 +136,15 @@ async fn need(core: &Core<'_>, moving: &Moving) -> Result<(Need, Heads), Failed>
     if heads.target.as_ref().is_some_and(changed) {
         return Ok((Need::Transfer, heads));
     }
-    let source = known(core, Side::Source, &moving.entry, heads.source.as_ref());
-    let target = known(core, Side::Target, existing, heads.target.as_ref());
-    let need = match judge::judge(&source, &target, policy) {
+    let source = known(core, moving, Side::Source, &moving.entry, heads.source.as_ref());
+    let target = known(core, moving, Side::Target, existing, heads.target.as_ref());
+    let files = grain(core, moving, existing);
+    let need = match judge::judge(&source, &target, policy, files) {
         Need::Contents => {
             let (a, b) = (heads.source.as_ref(), heads.target.as_ref());
             let what = Compared { moving, source: a, target: b, strict: false };
             match contents::compare(core, &what).await? {
-                Contents::Same => judge::attributes(&source, &target, policy),
+                Contents::Same => judge::attributes(&source, &target, policy, files),
                 Contents::Differ(_) => Need::Transfer,
             }
         }

@@ -1,24 +1,33 @@
-//! Setting times and modes where the contents are the same already: of a file by system calls, of
-//! an object by a copy onto itself, which is the only way that S3 has.
+//! Sets times, modes and owners of entries with equal contents: of a file by system calls, of an object by a copy
+//! onto itself, the only way in S3.
 
-use super::Heads;
-use crate::engine::node::c_string;
-use crate::error::Operation;
 use crate::object::copy::ONE_COPY_BYTES_MAX;
 use crate::object::core::Core;
-use crate::object::moving::{Done, Failed, Moving};
-use crate::object::{ObjectOptions, Root, Side, between, metadata};
-use crate::s3::Kind;
-use crate::s3::ops::{CopySource, Head, Headers, copy_object};
-use crate::unit::{Meta, Time};
-use hakobu_sys::{AsFd, OwnedFd, dir, meta};
+use crate::object::failed::Failed;
+use crate::object::metadata::{self, Kept};
+use crate::object::moving::{Done, Moving};
+use crate::object::{ObjectOptions, Root, Side, between};
+use hakobu_core::error::Operation;
+use hakobu_core::unit::Meta;
+use hakobu_s3::Kind;
+use hakobu_s3::ops::{CopySource, Head, Headers, copy_object};
+use hakobu_sys::below::Below;
+use hakobu_sys::{AsFd, OwnedFd, meta, process};
 use http::{HeaderName, HeaderValue};
 use std::io;
 
-/// What it comes to.
-pub(super) const DONE: Done = Done { bytes: 0, kind: None, skipped: false, metadata: true };
+/// Result of setting metadata.
+pub(super) const DONE: Done =
+    Done { bytes: 0, kind: None, skipped: false, metadata: true, other: false };
 
-/// What CopyObject forgets of an object unless it is told again (API reference, CopyObject).
+/// Headers of source and target, for those that are objects.
+#[derive(Default)]
+pub(super) struct Heads {
+    pub source: Option<Head>,
+    pub target: Option<Head>,
+}
+
+/// Headers that CopyObject drops unless they are sent again (API reference, CopyObject).
 const KEPT: [&str; 5] = [
     "x-amz-storage-class",
     "x-amz-website-redirect-location",
@@ -27,10 +36,10 @@ const KEPT: [&str; 5] = [
     "x-amz-server-side-encryption-bucket-key-enabled",
 ];
 
-/// Gives the target the source's times and mode. `None` where the server cannot.
+/// Sets the source's times, mode and owner on the target. Returns `None` if the server cannot.
 ///
 /// # Errors
-/// The request's, the system's.
+/// Those of the request or of the system.
 pub(super) async fn touch(
     core: &Core<'_>,
     moving: &Moving,
@@ -38,36 +47,42 @@ pub(super) async fn touch(
 ) -> Result<Option<Done>, Failed> {
     match (&moving.pair.target, &heads.target) {
         (Root::Local { dir, .. }, _) => {
-            let options = core.engine.setup.options;
+            let (policy, options) = (core.engine.policy(), core.engine.setup.options);
             let source = heads.source.as_ref().map(|head| metadata::read(&head.metadata));
-            let source = source.unwrap_or_default();
-            let mtime = source.mtime.unwrap_or(moving.entry.meta.mtime);
-            let mtime = options.keep_times.then_some(mtime);
-            let chmod = core.engine.policy().chmod.as_ref();
-            let apply = |mode| chmod.map_or(mode, |rules| rules.apply(mode, false));
-            let mode = source.mode.map(apply).filter(|_| options.keep_modes);
-            file(dir, &moving.name, mtime, mode)
+            let mut kept = source.unwrap_or_default().on_file(policy, options, process::euid());
+            // A file whose object has no mtime gets its LastModified.
+            let listed = options.keep_times.then_some(moving.entry.meta.mtime);
+            kept.mtime = kept.mtime.or(listed);
+            let apply = |mode| match &policy.chmod {
+                Some(rules) => rules.apply(mode, false),
+                None => mode,
+            };
+            kept.mode = kept.mode.map(apply);
+            file(dir, &moving.name, &kept)
                 .map(|()| Some(DONE))
-                .map_err(|error| Failed::File(Operation::SetTimes, Side::Target, error))
+                .map_err(|(operation, error)| Failed::File(operation, Side::Target, error))
         }
         (Root::Store { .. }, Some(head)) => object(core, moving, heads, head).await,
         _ => Ok(None),
     }
 }
 
-fn file(root: &OwnedFd, name: &[u8], mtime: Option<Time>, mode: Option<u32>) -> io::Result<()> {
-    let at = name.iter().rposition(|byte| *byte == b'/');
-    let below = match at {
-        Some(at) => Some(dir::open_below(root.as_fd(), &c_string(&name[..at])?)?),
-        None => None,
-    };
-    let folder = below.as_ref().map_or(root.as_fd(), AsFd::as_fd);
-    let name = c_string(&name[at.map_or(0, |at| at + 1)..])?;
-    if let Some(mode) = mode {
-        meta::set_mode(folder, &name, mode)?;
+/// Sets owner, mode and time, in this order: a change of owner clears setuid bits.
+fn file(root: &OwnedFd, name: &[u8], kept: &Kept) -> Result<(), (Operation, io::Error)> {
+    let below = Below::find(root.as_fd(), name).map_err(|error| (Operation::Stat, error))?;
+    let (folder, name) = (below.dir(), below.name());
+    if kept.uid.is_some() || kept.gid.is_some() {
+        let owned = meta::set_owner(folder, name, kept.uid, kept.gid);
+        owned.map_err(|error| (Operation::SetOwner, error))?;
     }
-    match mtime {
-        Some(mtime) => meta::set_times(folder, &name, None, mtime),
+    if let Some(mode) = kept.mode {
+        let moded = meta::set_mode(folder, name, mode);
+        moded.map_err(|error| (Operation::SetMode, error))?;
+    }
+    match kept.mtime {
+        Some(mtime) => {
+            meta::set_times(folder, name, None, mtime).map_err(|error| (Operation::SetTimes, error))
+        }
         None => Ok(()),
     }
 }
@@ -85,7 +100,7 @@ async fn object(
     let client = core.store(Side::Target)?;
     let mut wanted = Headers::new();
     match &heads.source {
-        // What travels with the source's object, as it is written there.
+        // The source object's metadata, unchanged.
         Some(source) => wanted.extend(
             source
                 .headers
@@ -112,7 +127,7 @@ fn is_attribute(name: &HeaderName) -> bool {
     end.is_some_and(|end| matches!(end, "mtime" | "mode" | "uid" | "gid"))
 }
 
-/// The headers of an object that is copied onto itself: its own, with `wanted` in their place.
+/// Returns the headers of an object that is copied onto itself: its own, overridden by `wanted`.
 fn rewritten(head: &Head, wanted: Headers) -> Headers {
     let mut headers = between::carried(head, &ObjectOptions::default(), b"");
     headers.retain(|(name, _)| !wanted.iter().any(|(other, _)| other == name));
@@ -127,8 +142,7 @@ fn rewritten(head: &Head, wanted: Headers) -> Headers {
     headers
 }
 
-/// The metadata of a file that an object says to have been, for messages: what it does not say
-/// stays as `meta` has it.
+/// Returns the file metadata stored with an object, for messages; missing values come from `meta`.
 pub(super) fn as_file(meta: &Meta, head: Option<&Head>) -> Meta {
     let Some(head) = head else { return *meta };
     let kept = metadata::read(&head.metadata);

@@ -1,13 +1,14 @@
-//! A panic in one thread of an engine ends the others, too; memory that is too little; and what
-//! the gate does, in a file of its own.
+//! A panic in one thread of an engine ends the others; too little memory; the effects of the gate are in a file of
+//! their own.
 
 mod gate;
 
 use super::*;
-use crate::event::Event;
-use crate::limit::Helm;
+use crate::object::run;
 use crate::object::{Entry, Pair, Root};
-use crate::unit::{Kind, Time};
+use hakobu_core::event::Event;
+use hakobu_core::limit::Controls;
+use hakobu_core::unit::{Kind, Meta, Time};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
 
@@ -20,13 +21,13 @@ impl Listener for Panics {
     }
 }
 
-/// Runs an engine of two cores without stores: whether it panicked; fails where it hangs.
+/// Runs an engine of two cores without stores and returns whether it panicked; fails if it hangs.
 fn panicked(plan: impl FnOnce(&Engine<'_>) + Send + 'static) -> bool {
     let (done, waits) = channel();
     std::thread::spawn(move || {
         let (policy, options) = (Policy::default(), ObjectOptions::default());
         let control = Control::default();
-        let helm = Helm::fixed(8);
+        let controls = Controls::fixed(8);
         let setup = Setup {
             policy: &policy,
             options: &options,
@@ -35,10 +36,11 @@ fn panicked(plan: impl FnOnce(&Engine<'_>) + Send + 'static) -> bool {
             listener: &Panics,
             control: &control,
             items: (false, false),
-            helm: &helm,
+            controls: &controls,
             cores: 2,
             memory_bytes_max: 16 << 20,
             journal: Journal::of_user(),
+            ledger: Arc::default(),
             umask: 0,
         };
         let ended = catch_unwind(AssertUnwindSafe(|| run(setup, plan)));
@@ -47,12 +49,12 @@ fn panicked(plan: impl FnOnce(&Engine<'_>) + Send + 'static) -> bool {
     waits.recv_timeout(Duration::from_secs(20)).expect("the engine hangs")
 }
 
-/// An object of a store that is not there: moving it fails.
+/// An object of a missing store: moving it fails.
 fn task() -> Task {
     let store = |bucket: &str| Root::Store { bucket: bucket.to_owned(), prefix: Vec::new() };
     let lead = Vec::new();
     let pair = Arc::new(Pair { source: store("a"), target: store("b"), lead });
-    let meta = crate::object::list::bare_meta(Kind::File, 1, Time { s: 0, ns: 0 });
+    let meta = Meta::bare(Kind::File, 1, Time { s: 0, ns: 0 });
     let entry = Entry { name: b"key".as_slice().into(), meta, etag: "".into() };
     let name = entry.name.clone();
     Task { pair, work: crate::object::Work::Move { entry, name, existing: None } }
@@ -74,7 +76,7 @@ fn of_the_planner() {
 
 #[test]
 fn memory_that_holds_no_part_is_refused_by_name() {
-    let (policy, control, helm) = (Policy::default(), Control::default(), Helm::fixed(1));
+    let (policy, control, controls) = (Policy::default(), Control::default(), Controls::fixed(1));
     let refused = |memory_bytes_max, part_bytes| {
         let options = ObjectOptions { part_bytes, ..ObjectOptions::default() };
         let setup = Setup {
@@ -85,18 +87,18 @@ fn memory_that_holds_no_part_is_refused_by_name() {
             listener: &Panics,
             control: &control,
             items: (false, false),
-            helm: &helm,
+            controls: &controls,
             cores: 1,
             memory_bytes_max,
             journal: Journal::of_user(),
+            ledger: Arc::default(),
             umask: 0,
         };
         run(setup, |_| {}).err().map(|fatal| (fatal.code, fatal.message))
     };
-    assert_eq!(refused(8 << 20, None), None);
-    let (code, why) = refused(4 << 20, None).unwrap();
-    assert!(code == 1 && why.starts_with("--memory: 4194304 bytes are too few"), "{why}");
+    let (code, why) = refused((16 << 20) - 1, None).unwrap();
+    assert!(code == 1 && why.ends_with("at least 16 MiB"), "{why}");
     assert_eq!(refused(16 << 20, Some(16 << 20)), None);
     let (code, why) = refused(16 << 20, Some(17 << 20)).unwrap();
-    assert!(code == 1 && why.starts_with("--part-size: a part of 17825792 bytes"), "{why}");
+    assert!(code == 1 && why.ends_with("at least 17 MiB"), "{why}");
 }

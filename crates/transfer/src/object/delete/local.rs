@@ -1,62 +1,58 @@
-//! Removing files below an open folder, by descriptors and never through a symlink; and the
-//! directories that have nothing left in them.
+//! Removal of files below an open folder, by descriptors and never through a symlink, and of directories that became
+//! empty.
 
-use crate::engine::node::c_string;
-use crate::engine::pool::lock;
+use crate::engine::failure::c_string;
 use crate::object::Entry;
-use crate::unit::{Kind, Meta};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, below, dir, errno, meta};
+use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::io;
-use std::sync::Mutex;
 
-/// Directories that are to go as soon as they are empty: their removal and those of what is in
-/// them are tasks that run at the same time on several cores. Grows with the number of such
-/// directories that are not empty yet.
+/// Directories to remove as soon as they are empty: their removal and those of their entries are tasks that run
+/// concurrently on several cores. Grows with the number of such directories that are not empty yet.
 #[derive(Default)]
 pub(in crate::object) struct Emptied(Mutex<HashSet<Vec<u8>>>);
 
 impl Emptied {
     fn add(&self, path: &[u8]) {
-        lock(&self.0).insert(path.to_vec());
+        self.0.lock().insert(path.to_vec());
     }
 
     fn has(&self, path: &[u8]) -> bool {
-        lock(&self.0).contains(path)
+        self.0.lock().contains(path)
     }
 
     fn take(&self, path: &[u8]) -> bool {
-        lock(&self.0).remove(path)
+        self.0.lock().remove(path)
     }
 }
 
-/// The folder of the last entry: names come sorted, so the next one is often in the same.
+/// The folder of the last entry: names come sorted, so the next one is often in the same folder.
 #[derive(Default)]
 pub(super) struct Folder {
     path: Vec<u8>,
     fd: Option<OwnedFd>,
 }
 
-/// What became of an entry.
+/// Result of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It is gone.
+    /// It was removed.
     Removed,
-    /// It is a directory with something in it, and goes when that has gone.
+    /// It is a non-empty directory, which is removed after its content.
     Waits,
 }
 
-/// A path without a last slash, divided into the folder (empty for the root) and the name in it.
+/// Splits a path without a trailing slash into the folder (empty for the root) and the name in it.
 fn divide(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(at) => (&path[..at], &path[at + 1..]),
-        None => (b"", path),
-    }
+    let (folder, name) = below::split(path);
+    (folder.strip_suffix(b"/").unwrap_or(folder), name)
 }
 
 impl Folder {
-    /// Opens a folder below `root`, unless it is the one that is open.
+    /// Opens a folder below `root`, unless it is already open.
     fn open<'a>(&'a mut self, root: &'a OwnedFd, path: &[u8]) -> io::Result<BorrowedFd<'a>> {
         if path.is_empty() {
             return Ok(root.as_fd());
@@ -76,30 +72,30 @@ fn is_gone(error: &io::Error) -> bool {
     errno::is(error, errno::ENOENT)
 }
 
-/// Whether a directory could not be removed for having something in it.
+/// Returns whether removing a directory failed because it is not empty.
 fn is_full(error: &io::Error) -> bool {
     errno::is(error, errno::ENOTEMPTY) || errno::is(error, errno::EEXIST)
 }
 
-/// Removes an entry below `root`; a directory (its name ends with a slash) when nothing is left in
-/// it, now or after a later removal. `told` hears of directories above that went with it. What is
-/// gone already counts as removed.
+/// Removes an entry below `root`; a directory (its name ends with a slash) when it is empty, now or after a later
+/// removal. `on_removed` is called with directories above that were removed along with it. A missing entry counts as
+/// removed.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(super) fn remove(
     root: &OwnedFd,
     entry: &Entry,
     folder: &mut Folder,
     emptied: &Emptied,
-    told: &mut dyn FnMut(&[u8]),
+    on_removed: &mut dyn FnMut(&[u8]),
 ) -> io::Result<Outcome> {
     let is_dir = entry.name.ends_with(b"/") || entry.meta.kind == Kind::Dir;
     let path = entry.name.strip_suffix(b"/").unwrap_or(&entry.name);
     let (above, name) = divide(path);
     let name: CString = c_string(name)?;
     if is_dir {
-        // First remembered, then tried: who removes the last thing in it meanwhile sees it.
+        // Register before trying: a thread that removes the last entry meanwhile sees it.
         emptied.add(path);
     }
     let removed = folder.open(root, above).and_then(|parent| match is_dir {
@@ -115,32 +111,31 @@ pub(super) fn remove(
         }
         Ok(()) => {}
     }
-    // Another core may have removed and told it between the two steps above.
+    // Another core may have removed and reported it between the two steps above.
     let ours = !is_dir || emptied.take(path);
-    upwards(root, above, emptied, told);
+    upwards(root, above, emptied, on_removed);
     Ok(if ours { Outcome::Removed } else { Outcome::Waits })
 }
 
-/// Removes those directories above that wait to be empty, as far as they are.
-fn upwards(root: &OwnedFd, mut path: &[u8], emptied: &Emptied, told: &mut dyn FnMut(&[u8])) {
+/// Removes registered directories above, as far as they are empty.
+fn upwards(root: &OwnedFd, mut path: &[u8], emptied: &Emptied, on_removed: &mut dyn FnMut(&[u8])) {
     while !path.is_empty() && emptied.has(path) {
         let (above, name) = divide(path);
         let Ok(name) = c_string(name) else { return };
         let mut folder = Folder::default();
         let removed = folder.open(root, above).and_then(|parent| dir::rmdir(parent, &name));
-        // One that is not empty yet waits on; any other failure is told by its own task or is of
-        // no further harm.
+        // A non-empty one keeps waiting; other failures are reported by the directory's own task or are harmless.
         if removed.is_err() {
             return;
         }
         if emptied.take(path) {
-            told(path);
+            on_removed(path);
         }
         path = above;
     }
 }
 
-/// Whether a file is still what it was when it was listed.
+/// Returns whether a file is unchanged since it was listed.
 fn is_same(was: &Meta, now: &Meta) -> bool {
     was.identity() == now.identity()
         && was.size == now.size
@@ -148,12 +143,12 @@ fn is_same(was: &Meta, now: &Meta) -> bool {
         && was.kind == now.kind
 }
 
-/// Removes a source file that was moved, if it is still what was listed; `false` where it is not.
-/// A symlink that was followed goes itself, what it names stays. With `and_dirs` the directories
-/// above, up to the root, go as well once they have nothing in them.
+/// Removes a source file that was moved, if it is unchanged since it was listed; returns `false` if it is not. A
+/// symlink that was followed is removed itself, its referent stays. With `and_dirs` the directories above, below the
+/// root, are removed as well when they are empty.
 ///
 /// # Errors
-/// What the system says; a file that is gone already is none.
+/// The system's error; a missing file is none.
 pub(super) fn remove_moved(root: &OwnedFd, entry: &Entry, and_dirs: bool) -> io::Result<bool> {
     let path = entry.name.strip_suffix(b"/").unwrap_or(&entry.name);
     let (above, name) = divide(path);
@@ -170,7 +165,7 @@ pub(super) fn remove_moved(root: &OwnedFd, entry: &Entry, and_dirs: bool) -> io:
     match now {
         Err(error) if is_gone(&error) => return Ok(true),
         Err(error) => return Err(error),
-        // A directory's times change when things in it are moved.
+        // A directory's times change when its entries are moved.
         Ok(now) if now.kind == Kind::Dir && entry.meta.kind == Kind::Dir => {
             return match dir::rmdir(parent, &name) {
                 Err(error) if is_full(&error) || is_gone(&error) => Ok(true),

@@ -1,21 +1,19 @@
-//! Removing: extraneous objects and files of the target, and sources that were moved.
+//! Removal of extraneous objects and files of the target, and of moved sources.
 
-mod local;
-
-pub(super) use local::Emptied;
+pub(super) mod local;
 
 use super::core::{Core, Engine};
-use super::moving::{Failed, Moving};
+use super::failed::Failed;
+use super::moving::Moving;
 use super::reader::Object;
-use super::{Entry, Pair, Root, Side, list};
-use crate::error::Operation;
-use crate::event::{Change, Event, Item};
-use crate::meter::Phase;
-use crate::policy::same_time;
-use crate::s3::ops::{Deleted, delete_object, delete_object_if, delete_objects, head_object};
-use crate::s3::{Client, Kind as Why};
-use crate::unit::{Kind, Time, Totals};
+use super::{Entry, Pair, Root, Side};
 use futures_util::stream::{self, StreamExt};
+use hakobu_core::error::Operation;
+use hakobu_core::event::{Change, Event, Item};
+use hakobu_core::meter::Phase;
+use hakobu_core::unit::{Kind, Meta, Time, Totals};
+use hakobu_s3::ops::{Deleted, delete_object, delete_object_if, delete_objects, head_object};
+use hakobu_s3::{Client, Kind as Why};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -23,53 +21,56 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Keys in one DeleteObjects (API reference, DeleteObjects).
+/// Maximum number of keys in one DeleteObjects (API reference, DeleteObjects).
 const KEYS_MAX: usize = 1000;
-/// Single deletions at once, where the server knows no DeleteObjects.
+/// Concurrent single deletions if the server does not support DeleteObjects.
 const SINGLE_MAX: usize = 8;
-/// Local removals between two chances for the core's other work.
+/// Local removals between two yields to the core's other work.
 const LOCAL_TURN: usize = 64;
 
 const CHANGED: &str = "it changed while it was being moved; it is kept";
 
-/// Removes entries of the pair's target (up to 1,000 objects in one request, files one by one),
-/// within `--max-delete`; counts and tells of each.
+/// Removes entries of the pair's target (up to 1,000 objects in one request, files one by one), within
+/// `--max-delete`; counts and reports each.
 pub(super) async fn run(core: &Core<'_>, pair: &Arc<Pair>, entries: Vec<Entry>) {
     let engine = core.engine;
     let mut totals = Totals::default();
-    let mut doomed = entries;
-    let before = doomed.len();
-    doomed.retain(|_| engine.may_delete());
-    totals.deletes_held = (before - doomed.len()) as u64;
+    let mut removals = entries;
+    let (before, is_removal) = (removals.len(), pair.is_removal());
+    removals.retain(|_| engine.may_delete());
+    totals.deletes_held = (before - removals.len()) as u64;
     if engine.policy().dry_run {
-        for entry in &doomed {
+        for entry in &removals {
             removed(engine, pair, entry, &mut totals);
         }
     } else {
         match &pair.target {
-            Root::Local { .. } => files(core, pair, doomed, &mut totals).await,
+            Root::Local { .. } => files(core, pair, removals, &mut totals).await,
             Root::Store { bucket, .. } => {
-                for batch in doomed.chunks(KEYS_MAX) {
+                for batch in removals.chunks(KEYS_MAX) {
                     if engine.is_stopped() {
                         break;
                     }
                     objects(core, pair, bucket, batch, &mut totals).await;
                 }
             }
-            // Nothing was ever there.
+            // It contains nothing.
             Root::Null => {}
         }
+    }
+    if is_removal {
+        core.doing.lane().done(before as u64);
     }
     core.add(totals);
 }
 
-/// Counts a removal and tells of it.
+/// Counts and reports a removal.
 fn removed(engine: &Engine<'_>, pair: &Pair, entry: &Entry, totals: &mut Totals) {
     totals.deleted += 1;
     if !engine.setup.items.0 {
         return;
     }
-    // What shows a directory adds the slash; of a key it is a part.
+    // The display adds the slash for a directory; in a key it is part of the name.
     let name = entry.name.strip_suffix(b"/").unwrap_or(&entry.name);
     let whole = match &pair.target {
         Root::Store { .. } => &entry.name,
@@ -88,10 +89,11 @@ fn removed(engine: &Engine<'_>, pair: &Pair, entry: &Entry, totals: &mut Totals)
         took: Duration::ZERO,
         mode: entry.meta.mode,
         mtime_s: entry.meta.mtime.s,
+        meta: &entry.meta,
     }));
 }
 
-/// Counts and tells what could not be removed; it is given back to `--max-delete`.
+/// Counts and reports a failed removal, and returns it to `--max-delete`.
 fn stays(engine: &Engine<'_>, pair: &Pair, entry: &Entry, failed: Failed, totals: &mut Totals) {
     engine.deletes.fetch_sub(1, Ordering::Relaxed);
     engine.failed((None, Some(pair.target.spell(&entry.name))), failed, totals);
@@ -110,9 +112,16 @@ async fn objects(core: &Core<'_>, pair: &Pair, bucket: &str, batch: &[Entry], to
                 Ok(results) => results,
             }
         }
-        // The planner opens the store of a target that it lists.
-        Err(_) => Vec::new(),
+        Err(_) => {
+            for entry in batch {
+                let why = "the target is no store";
+                let none = Failed::Reason(Operation::Remove, Side::Target, why);
+                stays(core.engine, pair, entry, none, totals);
+            }
+            return;
+        }
     };
+    assert_eq!(results.len(), batch.len(), "each key has its answer");
     for (entry, result) in batch.iter().zip(results) {
         match result {
             Ok(()) => removed(core.engine, pair, entry, totals),
@@ -129,12 +138,12 @@ async fn one_by_one(client: &Client, bucket: &str, keys: &[Vec<u8>]) -> Vec<Dele
     stream::iter(requests).buffered(SINGLE_MAX).collect().await
 }
 
-async fn files(core: &Core<'_>, pair: &Pair, mut doomed: Vec<Entry>, totals: &mut Totals) {
-    // What is in a directory comes before the directory.
-    doomed.sort_by(|a, b| b.name.cmp(&a.name));
+async fn files(core: &Core<'_>, pair: &Pair, mut removals: Vec<Entry>, totals: &mut Totals) {
+    // Entries of a directory come before the directory.
+    removals.sort_by(|a, b| b.name.cmp(&a.name));
     let mut folder = local::Folder::default();
     core.doing.turn(Phase::Remove);
-    for (number, entry) in doomed.iter().enumerate() {
+    for (number, entry) in removals.iter().enumerate() {
         if core.engine.is_stopped() {
             return;
         }
@@ -142,10 +151,10 @@ async fn files(core: &Core<'_>, pair: &Pair, mut doomed: Vec<Entry>, totals: &mu
             tokio::task::yield_now().await;
         }
         let Root::Local { dir, .. } = &pair.target else { return };
-        let mut told = |dir: &[u8]| removed_dir(core.engine, pair, dir, totals);
-        match local::remove(dir, entry, &mut folder, &core.engine.emptied, &mut told) {
+        let mut on_removed = |dir: &[u8]| removed_dir(core.engine, pair, dir, totals);
+        match local::remove(dir, entry, &mut folder, &core.engine.emptied, &mut on_removed) {
             Ok(local::Outcome::Removed) => removed(core.engine, pair, entry, totals),
-            // Something in it is yet to go, or to stay.
+            // Entries in it are still to be removed, or kept.
             Ok(local::Outcome::Waits) => {}
             Err(error) => {
                 let failed = Failed::File(Operation::Remove, Side::Target, error);
@@ -155,24 +164,24 @@ async fn files(core: &Core<'_>, pair: &Pair, mut doomed: Vec<Entry>, totals: &mu
     }
 }
 
-/// A directory went after the last thing in it did.
+/// Counts and reports a directory that was removed after its last entry.
 fn removed_dir(engine: &Engine<'_>, pair: &Pair, dir: &[u8], totals: &mut Totals) {
     let entry = Entry {
         name: [dir, b"/"].concat().into(),
-        meta: list::bare_meta(Kind::Dir, 0, Time::default()),
+        meta: Meta::bare(Kind::Dir, 0, Time::default()),
         etag: "".into(),
     };
     removed(engine, pair, &entry, totals);
 }
 
-/// Removes the source of an entry whose target is complete and checked; only if it is still what
-/// was moved (size and mtime of a file, ETag of an object).
+/// Removes the source of an entry whose target is complete and checked, if it is unchanged since the move (size and
+/// mtime of a file, ETag of an object).
 ///
-/// Between the look and the removal is a moment in which a writer may still come in. S3 closes it
-/// by `If-Match` where the server knows that; of a file nothing can.
+/// Between the check and the removal a writer may still change it. For S3 `If-Match` closes this gap if the server
+/// supports it; for a file nothing does.
 ///
 /// # Errors
-/// The removal's; a source that changed meanwhile is kept, with a reason.
+/// Those of the removal; a source that changed meanwhile is kept, with a reason.
 pub(super) async fn source(core: &Core<'_>, moving: &Moving) -> Result<(), Failed> {
     match &moving.pair.source {
         Root::Local { dir, .. } => {
@@ -180,7 +189,7 @@ pub(super) async fn source(core: &Core<'_>, moving: &Moving) -> Result<(), Faile
             let and_dirs = core.engine.policy().remove_source_dirs;
             match local::remove_moved(dir, &moving.entry, and_dirs) {
                 Ok(true) => Ok(()),
-                Ok(false) => Err(Failed::Reason(Operation::Remove, Side::Source, CHANGED)),
+                Ok(false) => Err(changed()),
                 Err(error) => Err(Failed::File(Operation::Remove, Side::Source, error)),
             }
         }
@@ -189,32 +198,38 @@ pub(super) async fn source(core: &Core<'_>, moving: &Moving) -> Result<(), Faile
     }
 }
 
+/// Returns the reason to keep a source that has changed since the move.
+pub(super) fn changed() -> Failed {
+    Failed::Reason(Operation::Remove, Side::Source, CHANGED)
+}
+
 async fn object(core: &Core<'_>, moving: &Moving) -> Result<(), Failed> {
     let failed = |error| Failed::Request(Operation::Remove, Side::Source, error);
     let client = core.store(Side::Source)?;
     let entry = &moving.entry;
     let source = Object::below(&moving.pair.source, &entry.name, &entry.etag);
-    let Some(Object { bucket, key, .. }) = source else { return Ok(()) };
+    let Some(Object { bucket, key, .. }) = source else {
+        return Err(Failed::Reason(Operation::Remove, Side::Source, "the source is no store"));
+    };
     // A version never changes.
     if let Some(version) = &core.engine.setup.options.version {
         return delete_object(client, bucket, &key, Some(version)).await.map_err(failed);
     }
     let head = match head_object(client, bucket, &key, None).await {
-        // Somebody else removed it.
+        // Removed by another program.
         Err(error) if error.kind == Why::NotFound => return Ok(()),
         other => other.map_err(failed)?,
     };
     let same = match entry.etag.is_empty() {
         // LastModified in headers has whole seconds.
-        true => head.size == entry.meta.size && same_time(head.mtime, entry.meta.mtime, 0),
+        true => head.size == entry.meta.size && head.mtime.s == entry.meta.mtime.s,
         false => *entry.etag == *head.etag,
     };
-    let changed = Failed::Reason(Operation::Remove, Side::Source, CHANGED);
     if !same {
-        return Err(changed);
+        return Err(changed());
     }
     match delete_object_if(client, bucket, &key, &head.etag).await {
-        Err(error) if error.kind == Why::Precondition => Err(changed),
+        Err(error) if error.kind == Why::Precondition => Err(changed()),
         Err(error) if error.kind == Why::NotImplemented => {
             delete_object(client, bucket, &key, None).await.map_err(failed)
         }

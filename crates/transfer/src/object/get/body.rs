@@ -1,29 +1,30 @@
-//! Reading the body of an object whole, and checking it against what is stored beside it.
+//! Reads the whole body of an object and checks it against the stored checksum.
 
-use crate::error::Operation;
-use crate::meter::Phase;
 use crate::object::core::Core;
-use crate::object::moving::{Failed, Moving};
+use crate::object::failed::Failed;
+use crate::object::moving::Moving;
 use crate::object::{Root, Side};
-use crate::s3::ops::get_object;
-use crate::s3::{Algorithm, Checksum, Client, Download, Error, Hasher, Kind};
 use bytes::Bytes;
-use http::{HeaderMap, header};
+use hakobu_core::error::Operation;
+use hakobu_core::meter::Phase;
+use hakobu_s3::ops::{Wanted, get_object};
+use hakobu_s3::{Algorithm, Checksum, Client, Download, Error, Hasher, Kind};
+use http::HeaderMap;
 use std::cell::Cell;
 
 /// Checksums that a server may have stored, the cheapest to compute first.
 pub(super) const STORED: [Algorithm; 5] =
     [Algorithm::Crc64Nvme, Algorithm::Crc32c, Algorithm::Crc32, Algorithm::Sha256, Algorithm::Sha1];
 
-/// What a GET of the whole object came to.
+/// Result of a GET of the whole object.
 pub(super) enum Whole {
-    /// Headers and body, checked.
+    /// Headers and checked body.
     Body(HeaderMap, Vec<Bytes>, u64),
-    /// The object is larger than what is received whole.
+    /// The object is too large to be received whole.
     TooLarge,
 }
 
-/// An object in a store, and the client to reach it.
+/// An object in a store, and the client to access it.
 pub(super) struct Object<'a> {
     /// The client of the source.
     pub client: &'a Client,
@@ -31,15 +32,15 @@ pub(super) struct Object<'a> {
     pub bucket: &'a str,
     /// Its key.
     pub key: Vec<u8>,
-    /// Its version, where one was asked for.
+    /// Its version, if one was requested.
     pub version: Option<&'a str>,
 }
 
 impl<'a> Object<'a> {
-    /// The source of an entry.
+    /// Returns the source of an entry.
     ///
     /// # Errors
-    /// A reason where it is no object.
+    /// A reason if it is not an object.
     pub fn of(core: &'a Core<'_>, moving: &'a Moving) -> Result<Object<'a>, Failed> {
         let (Root::Store { bucket, .. }, Some(client)) =
             (&moving.pair.source, core.client(Side::Source))
@@ -52,31 +53,31 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Whether nothing is known of an entry but its name (it was not listed).
-pub(super) fn is_unknown(moving: &Moving) -> bool {
-    moving.entry.etag.is_empty() && moving.entry.meta.size == 0
-}
-
-/// Receives an object of up to `bytes_max` whole: one request, asked again where the body broke or
-/// was not what is stored. An object that changed since it was listed is taken as it is now.
+/// Receives an object of up to `bytes_max` whole in one request, repeated if the body broke or does not match the
+/// checksum. An object that changed since it was listed (by its ETag) is taken in its current state.
 ///
 /// # Errors
-/// The request's, after its tries.
+/// Those of the request, after its tries.
 pub(super) async fn whole(
     core: &Core<'_>,
     moving: &Moving,
     object: &Object<'_>,
     bytes_max: u64,
 ) -> Result<Whole, Failed> {
-    let mut if_match = Some(&*moving.entry.etag).filter(|etag| !etag.is_empty());
+    let Object { client, bucket, key, version } = object;
+    let mut wanted = Wanted {
+        version: *version,
+        range: None,
+        etag: Some(&*moving.entry.etag).filter(|etag| !etag.is_empty()),
+        size: Some(moving.entry.meta.size).filter(|_| !moving.is_unknown()),
+    };
     let (mut tried, counted) = (1, Cell::new(0));
     loop {
         if core.engine.is_stopped() {
             return Err(Failed::Stopped);
         }
-        let Object { client, bucket, key, version } = object;
         let prepaid = client.prepay(moving.entry.meta.size).await.map_err(|_| Failed::Stopped)?;
-        let broke = match get_object(client, bucket, key, *version, None, if_match).await {
+        let broke = match get_object(client, bucket, key, &wanted).await {
             Ok(mut download) => {
                 download.prepaid(prepaid);
                 match receive(core, client, download, bytes_max, &counted).await {
@@ -84,8 +85,8 @@ pub(super) async fn whole(
                     Err(error) => error,
                 }
             }
-            Err(error) if error.kind == Kind::Precondition && if_match.is_some() => {
-                if_match = None;
+            Err(error) if error.kind == Kind::Precondition && wanted.etag.is_some() => {
+                wanted = Wanted { version: *version, ..Wanted::default() };
                 continue;
             }
             Err(error) => return Err(unreadable(moving, error)),
@@ -100,10 +101,10 @@ pub(super) async fn whole(
     }
 }
 
-/// How a failed GET is told: what was listed and is not there any more has vanished.
+/// Returns the failure of a GET: a listed object that is missing has vanished.
 pub(super) fn unreadable(moving: &Moving, error: Error) -> Failed {
     match error.kind {
-        Kind::NotFound if !is_unknown(moving) => Failed::Vanished(Operation::Read),
+        Kind::NotFound if !moving.is_unknown() => Failed::Vanished(Operation::Read),
         Kind::Stopped => Failed::Stopped,
         _ => Failed::Request(Operation::Read, Side::Source, error),
     }
@@ -116,8 +117,7 @@ async fn receive(
     bytes_max: u64,
     counted: &Cell<u64>,
 ) -> Result<Whole, Error> {
-    let promised = content_length(&download.headers);
-    if promised.is_some_and(|bytes| bytes > bytes_max) {
+    if download.size() > bytes_max {
         return Ok(Whole::TooLarge);
     }
     let mut frames = Vec::new();
@@ -125,22 +125,12 @@ async fn receive(
     while let Some(frame) = download.chunk().await? {
         size += frame.len() as u64;
         frames.push(frame);
-        // What comes a second time was counted.
+        // Do not count repeated bytes twice.
         core.doing.lane().bytes(size.saturating_sub(counted.get()));
         counted.set(size.max(counted.get()));
         if core.engine.setup.control.is_stopped() {
             return Err(Error::new(Kind::Stopped, "GetObject", "stopped"));
         }
-        if size > bytes_max {
-            return Ok(Whole::TooLarge);
-        }
-    }
-    if promised.is_some_and(|bytes| bytes != size) {
-        return Err(Error::new(
-            Kind::Corrupt,
-            "GetObject",
-            "the body is not of the length promised",
-        ));
     }
     if client.store().checks_downloads() {
         let _phase = core.doing.during(Phase::Compute);
@@ -149,21 +139,16 @@ async fn receive(
     Ok(Whole::Body(std::mem::take(&mut download.headers), frames, size))
 }
 
-/// `Content-Length`.
-pub(super) fn content_length(headers: &HeaderMap) -> Option<u64> {
-    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
-}
-
-/// The stored checksum of a whole object that is cheapest to compute.
+/// Returns the stored checksum of a whole object that is cheapest to compute.
 pub(super) fn stored(headers: &HeaderMap) -> Option<Checksum> {
     STORED.iter().find_map(|algorithm| {
         let text = headers.get(algorithm.header())?.to_str().ok()?;
-        // Of several parts: where they met is not known.
+        // Of several parts: the boundaries are unknown.
         Checksum::decode(*algorithm, text).filter(|stored| stored.parts <= 1)
     })
 }
 
-/// Whether what was hashed is what is stored; one part may be stored as the hash of its hash.
+/// Returns whether the computed hash matches the stored one; a single part may be stored as the hash of its hash.
 pub(super) fn is_same(stored: &Checksum, hasher: Hasher) -> bool {
     let found = hasher.finish();
     match stored.parts {
@@ -176,7 +161,7 @@ pub(super) fn is_same(stored: &Checksum, hasher: Hasher) -> bool {
 ///
 /// # Errors
 /// `Corrupt`.
-pub(super) fn check(headers: &HeaderMap, frames: &[Bytes]) -> Result<(), Error> {
+pub(in crate::object) fn check(headers: &HeaderMap, frames: &[Bytes]) -> Result<(), Error> {
     let Some(stored) = stored(headers) else { return Ok(()) };
     let mut hasher = Hasher::new(stored.algorithm);
     for frame in frames {
@@ -188,9 +173,10 @@ pub(super) fn check(headers: &HeaderMap, frames: &[Bytes]) -> Result<(), Error> 
     }
 }
 
-/// What is said of a body whose checksum differs.
+/// Returns the error of a body whose checksum differs.
 pub(super) fn mismatch(algorithm: Algorithm) -> Error {
-    let message = format!("what arrived has another {} than what is stored", algorithm.name());
+    let message =
+        format!("the received content has another {} than the stored object", algorithm.name());
     Error::new(Kind::Corrupt, "GetObject", message)
 }
 
@@ -214,7 +200,7 @@ mod tests {
             assert!(check(&headers(std::slice::from_ref(&good)), &frames).is_ok());
             let error = check(&headers(std::slice::from_ref(&bad)), &frames).expect_err("bad");
             assert_eq!(error.kind, Kind::Corrupt);
-            // One part is hashed twice; where several met nobody knows.
+            // A single part is hashed twice; the boundaries of several are unknown.
             let once = Checksum::composite(algorithm, std::slice::from_ref(&good));
             assert!(check(&headers(&[once]), &frames).is_ok());
             let wrong = Checksum::composite(algorithm, std::slice::from_ref(&bad));

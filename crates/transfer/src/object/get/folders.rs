@@ -1,35 +1,39 @@
-//! Folders below the local targets of one core: found or made component by component, and kept
-//! open while there is room. Never reached by a path: nobody can swap a component for a symlink.
+//! Folders below the local targets of one core: found or created component by component, and kept open while there is
+//! room. No path is resolved as a whole, so no component can be swapped for a symlink.
 
-use crate::engine::node::c_string;
-use crate::error::Operation;
+use crate::engine::failure::c_string;
 use crate::object::Side;
-use crate::object::moving::Failed;
-use crate::unit::Kind;
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta, xattr};
+use crate::object::failed::Failed;
+use hakobu_core::error::Operation;
+use hakobu_core::unit::Kind;
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, below, close, dir, errno, meta, xattr};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
+use tokio::sync::Notify;
 
-/// Folders that one core keeps open.
+/// Maximum number of folders that one core keeps open.
 const OPEN_MAX: usize = 128;
-/// Roots (targets of source arguments) that one core remembers folders of.
+/// Maximum number of roots (targets of source arguments) whose folders one core caches.
 const ROOTS_MAX: usize = 8;
 
-/// Folders below local targets that one core has open or has made.
+/// Folders below local targets that one core has opened or created.
 #[derive(Default)]
 pub(in crate::object) struct Folders {
     roots: Vec<Below>,
-    /// Counts uses, to find the one that was used longest ago.
+    /// Counts uses, to find the least recently used folder.
     clock: u64,
 }
 
-/// Folders below one root, by their relative paths (`""` is the root itself). Holding the root
-/// open makes sure that no other one can be taken for it.
+/// Folders below one root, by their relative paths (`""` is the root itself). Holding the root open prevents
+/// confusing it with another one.
 struct Below {
     root: Arc<OwnedFd>,
     open: HashMap<Box<[u8]>, Kept>,
+    /// Folders that a worker is opening on a helper thread; others wait for it.
+    opening: HashMap<Box<[u8]>, Rc<Notify>>,
 }
 
 struct Kept {
@@ -37,78 +41,115 @@ struct Kept {
     used: u64,
 }
 
-/// A folder that is open.
+/// An open folder.
 #[derive(Clone)]
 pub(super) struct Folder {
     /// The folder.
     pub fd: Arc<OwnedFd>,
-    /// New entries inherit an ACL from it, which takes the umask's place.
+    /// New entries inherit an ACL from it, which replaces the umask.
     pub default_acl: bool,
+    /// Its file system may report failed writes at close(2).
+    pub reports_late: bool,
+    /// Its file system.
+    pub dev: Option<u64>,
 }
 
-/// How folders are made and found.
+/// State of a requested folder.
+pub(super) enum Look {
+    /// It is open.
+    Open(Folder),
+    /// Another worker is opening it: retry when it is done.
+    Opening(Rc<Notify>),
+    /// Components remain to be opened or created.
+    Way(Way),
+}
+
+/// The path from an open folder to one below it. Can be walked on another thread.
+pub(super) struct Way {
+    /// The folder to reach.
+    path: Box<[u8]>,
+    /// Length of the part of the path that leads to `from`.
+    at: usize,
+    from: Folder,
+    rules: Rules,
+}
+
+/// Result of walking a path.
+pub(super) struct Reached {
+    path: Box<[u8]>,
+    /// Folders on the path, by the lengths of their paths.
+    entered: Vec<(usize, Folder)>,
+    /// Number of folders created.
+    pub made: u64,
+    /// The last folder.
+    pub end: Result<Folder, Failed>,
+}
+
+/// Rules for opening and creating folders.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
-    /// A symlink to a directory stands for the directory (`--keep-dirlinks`).
+    /// A symlink to a directory is used as the directory (`--keep-dirlinks`).
     pub follow: bool,
-    /// The mask for the modes of new ones.
+    /// The umask for new folders.
     pub umask: u32,
 }
 
-/// Takes a relative path apart: the folder's path, and the last name.
+/// Splits a relative path into the folder's path and the last name.
 ///
 /// # Errors
-/// A reason for a path with a component that is empty, `.` or `..`, or holds a NUL.
+/// A reason for a path with a component that is empty, `.` or `..`, or contains a NUL.
 pub(super) fn split(path: &[u8]) -> Result<(&[u8], CString), Failed> {
     let good = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
     if !path.split(|byte| *byte == b'/').all(good) {
         let why = "the name would lead out of the target folder, or no file can have it";
         return Err(Failed::Reason(Operation::Create, Side::Target, why));
     }
-    let (above, last) = match path.iter().rposition(|byte| *byte == b'/') {
-        Some(at) => (path.get(..at).unwrap_or_default(), path.get(at + 1..).unwrap_or_default()),
-        None => (&[][..], path),
-    };
+    let (above, last) = below::split(path);
+    let above = above.strip_suffix(b"/").unwrap_or(above);
     Ok((above, c_string(last).map_err(failed(Operation::Create))?))
 }
 
 impl Folders {
-    /// The folder at `path` (components that [`split`] accepts; empty for the root), made where it
-    /// is missing, and how many folders were made on the way.
-    ///
-    /// # Errors
-    /// The system's, or a reason where a file or a symlink is in the way.
-    pub(super) fn open(
-        &mut self,
-        root: &Arc<OwnedFd>,
-        path: &[u8],
-        rules: Rules,
-    ) -> Result<(Folder, u64), Failed> {
+    /// Looks up the folder at `path` (components that [`split`] accepts; empty for the root).
+    pub(super) fn look(&mut self, root: &Arc<OwnedFd>, path: &[u8], rules: Rules) -> Look {
         self.clock += 1;
         let clock = self.clock;
         let below = self.below(root);
         if let Some(kept) = below.open.get_mut(path) {
             kept.used = clock;
-            return Ok((kept.folder.clone(), 0));
+            return Look::Open(kept.folder.clone());
         }
-        let (mut at, mut folder) = below.nearest(path, clock);
-        let mut made = 0;
-        while at < path.len() {
-            let rest = path.get(at..).unwrap_or_default();
-            let skip = usize::from(rest.first() == Some(&b'/'));
-            let rest = rest.get(skip..).unwrap_or_default();
-            let name = rest.split(|byte| *byte == b'/').next().unwrap_or_default();
-            at += skip + name.len();
-            let name = c_string(name).map_err(failed(Operation::MakeDir))?;
-            let (fd, new) = enter(folder.fd.as_fd(), &name, rules)?;
-            made += u64::from(new);
-            folder = Folder::new(fd);
-            below.keep(path.get(..at).unwrap_or(path), &folder, clock);
+        if let Some(opening) = below.opening.get(path) {
+            return Look::Opening(Rc::clone(opening));
         }
-        Ok((folder, made))
+        match below.nearest(path, clock) {
+            (at, from) if at < path.len() => Look::Way(Way { path: path.into(), at, from, rules }),
+            (_, folder) => Look::Open(folder),
+        }
     }
 
-    /// Forgets a folder and those below it: somebody removed or moved them.
+    /// Records that the folder at `path` is being opened; the returned `Notify` wakes the others at the end.
+    pub(super) fn begins(&mut self, root: &Arc<OwnedFd>, path: &[u8]) -> Rc<Notify> {
+        let end = Rc::new(Notify::new());
+        self.below(root).opening.insert(path.into(), Rc::clone(&end));
+        end
+    }
+
+    /// Records that opening it has ended.
+    pub(super) fn ends(&mut self, root: &Arc<OwnedFd>, path: &[u8]) {
+        self.below(root).opening.remove(path);
+    }
+
+    /// Caches the folders on a path, even if its end was not reached.
+    pub(super) fn reached(&mut self, root: &Arc<OwnedFd>, reached: &Reached) {
+        let clock = self.clock;
+        let below = self.below(root);
+        for (at, folder) in &reached.entered {
+            below.keep(&reached.path[..*at], folder, clock);
+        }
+    }
+
+    /// Drops a folder and those below it: it was removed or moved.
     pub(super) fn forget(&mut self, root: &Arc<OwnedFd>, path: &[u8]) {
         self.below(root).open.retain(|kept, _| {
             let rest = kept.strip_prefix(path);
@@ -122,7 +163,8 @@ impl Folders {
             if self.roots.len() >= ROOTS_MAX {
                 self.roots.remove(0);
             }
-            self.roots.push(Below { root: Arc::clone(root), open: HashMap::new() });
+            let (open, opening) = (HashMap::new(), HashMap::new());
+            self.roots.push(Below { root: Arc::clone(root), open, opening });
             self.roots.len() - 1
         });
         &mut self.roots[at]
@@ -130,11 +172,11 @@ impl Folders {
 }
 
 impl Below {
-    /// The nearest folder above `path` that is open, and the length of its path.
+    /// Returns the nearest open folder above `path`, and the length of its path.
     fn nearest(&mut self, path: &[u8], clock: u64) -> (usize, Folder) {
         let mut above = path;
         while let Some(at) = above.iter().rposition(|byte| *byte == b'/') {
-            above = above.get(..at).unwrap_or_default();
+            above = &above[..at];
             if let Some(kept) = self.open.get_mut(above) {
                 kept.used = clock;
                 return (at, kept.folder.clone());
@@ -148,7 +190,7 @@ impl Below {
         (0, root)
     }
 
-    /// Keeps a folder, at the cost of the one that was used longest ago.
+    /// Caches a folder, replacing the least recently used one if necessary.
     fn keep(&mut self, path: &[u8], folder: &Folder, clock: u64) {
         if self.open.len() >= OPEN_MAX {
             let oldest = self.open.iter().min_by_key(|(_, kept)| kept.used);
@@ -160,18 +202,59 @@ impl Below {
     }
 }
 
+impl Way {
+    /// Returns whether calls for the path may be slow.
+    pub(super) fn waits(&self) -> bool {
+        self.from.waits()
+    }
+
+    /// Opens or creates each folder on the path. Fails with the system's error, or with a reason if a file or a
+    /// symlink is in the way.
+    pub(super) fn go(self) -> Reached {
+        let Way { path, mut at, mut from, rules } = self;
+        let (mut entered, mut made) = (Vec::new(), 0);
+        let end = loop {
+            if at >= path.len() {
+                break Ok(from);
+            }
+            at += usize::from(path[at] == b'/');
+            let rest = &path[at..];
+            let len = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+            at += len;
+            let name = c_string(&rest[..len]).map_err(failed(Operation::MakeDir));
+            match name.and_then(|name| enter(from.fd.as_fd(), &name, rules)) {
+                Ok((fd, new)) => {
+                    made += u64::from(new);
+                    from = Folder::new(fd);
+                    entered.push((at, from.clone()));
+                }
+                Err(failed) => break Err(failed),
+            }
+        };
+        Reached { path, entered, made, end }
+    }
+}
+
 impl Folder {
+    /// Returns whether calls for files in it may be slow: its file system is a network or FUSE one, or unknown. The
+    /// same ones may report failed writes at close(2).
+    pub(super) fn waits(&self) -> bool {
+        self.reports_late
+    }
+
     fn new(fd: OwnedFd) -> Folder {
         Folder::with(Arc::new(fd))
     }
 
     fn with(fd: Arc<OwnedFd>) -> Folder {
         let default_acl = xattr::get(fd.as_fd(), xattr::ACL_DEFAULT, &mut Vec::new()).is_ok();
-        Folder { fd, default_acl }
+        let reports_late = close::reports_late(fd.as_fd());
+        let dev = meta::of_fd(&*fd).ok().map(|meta| meta.dev);
+        Folder { fd, default_acl, reports_late, dev }
     }
 }
 
-/// Opens a folder in a folder, or makes it; whether it was made.
+/// Opens a folder in a folder, or creates it; returns whether it was created.
 fn enter(above: BorrowedFd<'_>, name: &CStr, rules: Rules) -> Result<(OwnedFd, bool), Failed> {
     match dir::open(above, name, rules.follow) {
         Ok(fd) => return Ok((fd, false)),
@@ -180,7 +263,7 @@ fn enter(above: BorrowedFd<'_>, name: &CStr, rules: Rules) -> Result<(OwnedFd, b
     }
     let new = match dir::create(above, name, 0o777 & !rules.umask) {
         Ok(()) => true,
-        // Another core, or another program, was faster.
+        // Another core or program created it first.
         Err(error) if errno::is(&error, errno::EEXIST) => false,
         Err(error) => return Err(failed(Operation::MakeDir)(error)),
     };
@@ -188,7 +271,7 @@ fn enter(above: BorrowedFd<'_>, name: &CStr, rules: Rules) -> Result<(OwnedFd, b
     Ok((fd.map_err(|error| in_the_way(above, name, error))?, new))
 }
 
-/// Why a folder could not be opened, in words where something else has its name.
+/// Returns the reason that a folder could not be opened, with a specific text if another entry has its name.
 fn in_the_way(above: BorrowedFd<'_>, name: &CStr, error: io::Error) -> Failed {
     if matches!(error.raw_os_error(), Some(errno::ENOTDIR | errno::ELOOP)) {
         let symlink = meta::of(above, name, false).is_ok_and(|there| there.kind == Kind::Symlink);
@@ -201,7 +284,7 @@ fn in_the_way(above: BorrowedFd<'_>, name: &CStr, error: io::Error) -> Failed {
     failed(Operation::MakeDir)(error)
 }
 
-/// For `map_err` of calls at the target.
+/// Returns a closure for `map_err` of calls at the target.
 pub(super) fn failed(operation: Operation) -> impl FnOnce(io::Error) -> Failed {
     move |error| Failed::File(operation, Side::Target, error)
 }

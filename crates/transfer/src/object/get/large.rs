@@ -1,82 +1,68 @@
-//! A large object in ranges: any core takes the next one, and whoever brings the last compares the
-//! checksum of the whole and gives the file its name.
+//! Download of a large object in ranges: any core takes the next one, and the worker that finishes the last one
+//! compares the checksum of the whole and gives the file its name.
 
 use super::body::{Object, unreadable};
 use super::carried::Shape;
 use super::folders::failed;
+use super::hash::{blocking, hash};
 use super::parts::{Cut, Proof, joined};
-use super::range;
-use super::resume::{self, Kept};
-use super::target::{Appeared, Draft, Place};
-use crate::error::Operation;
-use crate::meter::Phase;
-use crate::object::core::{Core, Engine, Large as Parts};
-use crate::object::moving::{Done, Failed, Moving, Step};
-use crate::object::rights::{Turn, more};
+use super::place::{self, Place};
+use super::range::{self, Version};
+use super::resume::{self, Begun, Kept};
+use super::target::{Appeared, Draft};
+use crate::engine::publish;
+use crate::object::core::{Core, Engine, Parts};
+use crate::object::failed::Failed;
+use crate::object::moving::{Done, Moving, Step};
+use crate::object::permits::{Turn, more};
 use crate::object::{Root, Side};
-use crate::s3::ops::head_object;
-use crate::s3::{Algorithm, Checksum, Hasher};
-use hakobu_sys::{AsFd, OwnedFd, errno, file};
+use futures_util::future::LocalBoxFuture;
+use hakobu_core::error::Operation;
+use hakobu_core::meter::Phase;
+use hakobu_s3::ops::head_object;
+use hakobu_s3::{Algorithm, Checksum};
+use hakobu_sys::{AsFd, OwnedFd};
+use parking_lot::{Mutex, MutexGuard};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes that are read at once where a finished file is read again.
-pub(super) const READ_BYTES: usize = 1 << 20;
-
-/// A large object on this way.
+/// A large object being downloaded.
 pub struct Large {
-    pub(super) moving: Arc<Moving>,
-    pub(super) object: Version,
-    pub(super) cut: Cut,
-    /// What is computed of each range.
-    pub(super) algorithm: Option<Algorithm>,
-    /// The file to write into; none for [`Root::Null`].
-    pub(super) fd: Option<Arc<OwnedFd>>,
+    moving: Arc<Moving>,
+    object: Version,
+    /// It is not the object that was listed.
+    other: bool,
+    cut: Cut,
+    /// The checksum algorithm for each range.
+    algorithm: Option<Algorithm>,
     proof: Proof,
     shape: Shape,
-    place: Option<Place>,
+    place: Option<Arc<Place>>,
     state: Mutex<State>,
 }
 
-/// One version of an object: what all its ranges have to be of.
-pub(super) struct Version {
-    pub bucket: String,
-    pub key: Vec<u8>,
-    pub version: Option<String>,
-    pub etag: String,
-}
-
 struct State {
-    /// Numbers of ranges that nobody has begun, the next one last.
+    /// Numbers of ranges not begun yet, the next one last.
     waiting: Vec<u32>,
-    /// Rights to work on this object that were not given up.
+    /// Number of permits for this object that were not released.
     streams: usize,
-    /// Finished ranges, with their checksums where those are computed.
+    /// Finished ranges, with their checksums if those are computed.
     finished: Vec<Option<Option<Checksum>>>,
-    /// The first failure: nothing further is begun.
+    /// The first failure: no further range is begun.
     failed: Option<Failed>,
-    /// Everything was fetched a second time because the whole was not what is stored.
+    /// Everything was fetched again because the checksum of the whole differed.
     again: bool,
     draft: Option<Draft>,
-    /// With `--resume`: what a later run needs.
+    /// With `--resume`: the state for a later run.
     kept: Option<Kept>,
 }
 
-/// A file that was begun, now or by an earlier run.
-pub(super) struct Begun {
-    pub cut: Cut,
-    pub draft: Draft,
-    /// Ranges that an earlier run has finished.
-    pub finished: Vec<(u32, Checksum)>,
-    pub kept: Option<Kept>,
-}
-
-/// Begins with an object that is too large to be received whole: asks what it is, and makes a
-/// file with room for it.
+/// Begins with an object that is too large to be received whole: requests its headers, and creates a file with
+/// reserved space.
 ///
 /// # Errors
-/// The request's, or the file's: a disk without room says so here.
+/// Those of the request or of the file, including a full disk.
 pub(super) async fn begin(
     core: &Core<'_>,
     moving: &Arc<Moving>,
@@ -86,6 +72,11 @@ pub(super) async fn begin(
     let Object { client, bucket, key, version } = Object::of(core, moving)?;
     let head = head_object(client, bucket, &key, version).await;
     let head = head.map_err(|error| unreadable(moving, error))?;
+    let known = match moving.is_unknown() {
+        true => Ok(true),
+        false => head.is_still(&moving.entry.etag, moving.entry.meta.size),
+    };
+    let other = !known.map_err(|error| unreadable(moving, error))?;
     let proof = match client.store().checks_downloads() {
         true => Proof::of(&head.checksums),
         false => Proof::None,
@@ -94,7 +85,10 @@ pub(super) async fn begin(
     let resume = options.resume && local;
     let algorithm = proof.of_parts(resume);
     let shape = Shape::of(core.engine, moving, Some(&head));
-    let place = local.then(|| Place::of(core, moving)).transpose()?;
+    let place = match local {
+        true => Some(Arc::new(Place::of(core, moving).await?)),
+        false => None,
+    };
     let mut cut = Cut::new(head.size, part_bytes);
     let (mut draft, mut kept, mut done) = (None, None, Vec::new());
     let object = Version {
@@ -111,46 +105,39 @@ pub(super) async fn begin(
                 resume::begin(core, client, &what, cut).await?
             }
             None => {
-                let draft = Draft::create(core.engine, place, &shape, cut.size, false)?;
+                let (files, at) = (Arc::clone(&core.engine.files), Arc::clone(place));
+                let calls = move || Draft::create(&files, &at, &shape, cut.size, false);
+                let draft = place::make(place.waits(), calls).await?;
                 Begun { cut, draft, finished: Vec::new(), kept: None }
             }
         };
-        reserve(&begun.draft, cut.size)?;
+        // Reserve the space before the first byte arrives, to detect a full disk.
+        let file = begun.draft.share();
+        let reserve =
+            move || publish::reserve(file.as_fd(), cut.size).map_err(failed(Operation::Write));
+        place::make(place.waits(), reserve).await?;
         cut = begun.cut;
         (draft, kept, done) = (Some(begun.draft), begun.kept, begun.finished);
     }
     let mut finished = vec![None; cut.count as usize];
     for (number, sum) in done {
-        if let Some(slot) = finished.get_mut(number as usize - 1) {
+        // A record of an earlier run may contain any number.
+        if let Some(slot) = (number as usize).checked_sub(1).and_then(|at| finished.get_mut(at)) {
             *slot = Some(Some(sum));
+            // Ranges of an earlier run are not transferred again.
+            let range = cut.range(number);
+            core.doing.lane().settle(range.end - range.start, 0);
         }
     }
     let waiting = waiting(&finished);
     let streams = streams_max(core.engine).min(waiting.len()).max(1);
-    let fd = draft.as_ref().map(Draft::share);
     let state = State { waiting, streams, finished, failed: None, again: false, draft, kept };
     let (moving, state) = (Arc::clone(moving), Mutex::new(state));
-    let large = Large { moving, object, cut, algorithm, fd, proof, shape, place, state };
-    Ok(Step::Parts(Arc::new(Parts::Get(large)), streams))
+    let large = Large { moving, object, other, cut, algorithm, proof, shape, place, state };
+    Ok(Step::Parts(Arc::new(large), streams))
 }
 
-/// Reserves the room, so that a full disk is known before the first byte has come.
-fn reserve(draft: &Draft, size: u64) -> Result<(), Failed> {
-    match file::reserve(draft.fd(), size) {
-        Err(error)
-            if matches!(
-                error.raw_os_error(),
-                Some(errno::ENOSPC | errno::EDQUOT | errno::EFBIG)
-            ) =>
-        {
-            Err(failed(Operation::Write)(error))
-        }
-        // A file system that cannot reserve finds out later.
-        _ => Ok(()),
-    }
-}
-
-/// How many ranges of one object are asked for at once, as things are now.
+/// Returns the number of ranges of one object to request concurrently, at present.
 fn streams_max(engine: &Engine<'_>) -> usize {
     engine.streams(engine.budget.bytes_max() / range::ROOM_BYTES)
 }
@@ -162,8 +149,19 @@ fn waiting(finished: &[Option<Option<Checksum>>]) -> Vec<u32> {
     numbers
 }
 
-/// Works on the next range; then gives the right back to the queue, or ends the whole.
-pub(in crate::object) async fn part(core: &Core<'_>, shared: &Arc<Parts>, large: &Large) {
+impl Parts for Large {
+    fn part<'a>(self: Arc<Self>, core: &'a Core<'a>) -> LocalBoxFuture<'a, ()> {
+        Box::pin(part(core, self))
+    }
+
+    fn widen(&self, engine: &Engine<'_>) -> usize {
+        let mut state = self.state();
+        let waiting = if state.failed.is_none() { state.waiting.len() } else { 0 };
+        more(&mut state.streams, waiting, streams_max(engine))
+    }
+}
+
+async fn part(core: &Core<'_>, large: Arc<Large>) {
     if core.engine.is_stopped() {
         large.fail(Failed::Stopped);
     }
@@ -174,7 +172,7 @@ pub(in crate::object) async fn part(core: &Core<'_>, shared: &Arc<Parts>, large:
         }
     }
     match large.turn(core.engine) {
-        Turn::Again => return core.engine.queue.again(Arc::clone(shared)),
+        Turn::Again => return core.engine.queue.again(large),
         Turn::Leave => return,
         Turn::End => {}
     }
@@ -186,7 +184,7 @@ pub(in crate::object) async fn part(core: &Core<'_>, shared: &Arc<Parts>, large:
                 client.store().counts.retries.fetch_add(1, Ordering::Relaxed);
             }
             for _ in 0..large.restart(core.engine) {
-                core.engine.queue.again(Arc::clone(shared));
+                core.engine.queue.again(Arc::clone(&large) as Arc<dyn Parts>);
             }
             return;
         }
@@ -199,14 +197,32 @@ pub(in crate::object) async fn part(core: &Core<'_>, shared: &Arc<Parts>, large:
 
 impl Large {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
+    }
+
+    /// Returns the file to write into; `None` for [`Root::Null`].
+    ///
+    /// # Errors
+    /// The file was discarded already, so received data cannot be written.
+    fn file(&self) -> Result<Option<Arc<OwnedFd>>, Failed> {
+        let file = self.state().draft.as_ref().map(Draft::share);
+        if file.is_none() && self.place.is_some() {
+            let why = "its file is finished already";
+            return Err(Failed::Reason(Operation::Write, Side::Target, why));
+        }
+        Ok(file)
+    }
+
+    /// Returns whether calls for the file may be slow.
+    fn waits(&self) -> bool {
+        self.place.as_ref().is_some_and(|place| place.waits())
     }
 
     fn fail(&self, failed: Failed) {
         self.state().failed.get_or_insert(failed);
     }
 
-    /// The next range to work on.
+    /// Takes the next range.
     fn next(&self) -> Option<u32> {
         let mut state = self.state();
         if state.failed.is_some() { None } else { state.waiting.pop() }
@@ -216,40 +232,45 @@ impl Large {
         let Some(client) = core.client(Side::Source) else {
             return Err(Failed::Reason(Operation::Read, Side::Source, "the source is no store"));
         };
-        range::receive(core, client, self, self.cut.range(number)).await
+        let part = range::Part {
+            moving: &self.moving,
+            object: &self.object,
+            size: self.cut.size,
+            range: self.cut.range(number),
+            algorithm: self.algorithm,
+            file: &|| self.file(),
+            waits: self.waits(),
+        };
+        range::receive(core, client, &part).await
     }
 
     fn finished(&self, number: u32, sum: Option<Checksum>) {
         let mut state = self.state();
         let State { finished, kept, .. } = &mut *state;
-        if let Some(slot) = finished.get_mut(number as usize - 1) {
-            *slot = Some(sum);
-        }
+        // Only waiting numbers are handed out.
+        finished[number as usize - 1] = Some(sum);
         if let Some(kept) = kept {
             kept.progress(&self.cut, finished);
         }
     }
 
-    /// What the holder of a right does with it after a range.
+    /// Returns the next step of a permit's holder after a range.
     fn turn(&self, engine: &Engine<'_>) -> Turn {
         let mut state = self.state();
         let goes_on = state.failed.is_none() && !state.waiting.is_empty();
         Turn::of(&mut state.streams, goes_on, streams_max(engine))
     }
 
-    /// Counts as many more rights as may be handed out by now, and returns how many.
-    pub(in crate::object) fn widen(&self, engine: &Engine<'_>) -> usize {
-        let mut state = self.state();
-        let waiting = if state.failed.is_none() { state.waiting.len() } else { 0 };
-        more(&mut state.streams, waiting, streams_max(engine))
-    }
-
-    /// Compares the whole with what is stored and gives the file its name. `None`: it is not what
-    /// is stored, and is to be fetched once more.
+    /// Compares the checksum of the whole and gives the file its name. Returns `None` if it differs, so that the
+    /// object is fetched again.
     async fn end(&self, core: &Core<'_>) -> Result<Option<Done>, Failed> {
         let failed = self.state().failed.take();
         if let Some(failed) = failed {
             return Err(failed);
+        }
+        if self.state().finished.iter().any(Option::is_none) {
+            let why = "some of its ranges were never received";
+            return Err(Failed::Reason(Operation::Read, Side::Source, why));
         }
         if let Some(algorithm) = self.differs().await? {
             if !self.state().again {
@@ -258,40 +279,49 @@ impl Large {
             let error = super::body::mismatch(algorithm);
             return Err(Failed::Request(Operation::Read, Side::Source, error));
         }
-        let done = Done { bytes: self.cut.size, ..Done::default() };
+        let done = Done { bytes: self.cut.size, other: self.other, ..Done::default() };
         let draft = self.state().draft.take();
         Ok(Some(match (draft, &self.place) {
-            (Some(draft), Some(place)) => match draft.publish(core.engine, place, &self.shape)? {
-                Appeared::Yes => done,
-                Appeared::Kept => Done { skipped: true, ..Done::default() },
-            },
-            _ => done,
+            (Some(draft), Some(place)) => {
+                let (files, at, shape) =
+                    (Arc::clone(&core.engine.files), Arc::clone(place), self.shape);
+                let publish = move || draft.publish(&files, &at, &shape);
+                match place::make(place.waits(), publish).await? {
+                    Appeared::Yes => done,
+                    Appeared::Kept => Done { skipped: true, ..Done::default() },
+                    Appeared::Node => super::through::run(core, &self.moving).await?,
+                }
+            }
+            (None, None) => done,
+            _ => {
+                let why = "the file that was begun is gone";
+                return Err(Failed::Reason(Operation::Write, Side::Target, why));
+            }
         }))
     }
 
-    /// The algorithm by which the whole is not what is stored.
+    /// Returns the algorithm of a stored checksum that the whole does not match.
     async fn differs(&self) -> Result<Option<Algorithm>, Failed> {
-        let (stored, found) = match (&self.proof, &self.fd) {
-            (Proof::Joined(stored), _) => {
+        let (stored, found) = match &self.proof {
+            Proof::Joined(stored) => {
                 let sums: Vec<_> =
                     self.state().finished.iter().cloned().map(Option::flatten).collect();
                 (stored, joined(&self.cut, &sums))
             }
-            (Proof::Reread(stored), Some(_)) => {
+            Proof::Reread(stored) => {
                 let draft = self.state().draft.as_ref().map(Draft::reader);
-                let Some(reader) = draft.transpose().map_err(failed(Operation::Read))? else {
-                    return Ok(None);
-                };
+                let gone = || Err(io::ErrorKind::NotFound.into());
+                let reader = draft.unwrap_or_else(gone).map_err(failed(Operation::Read))?;
                 let (algorithm, size) = (stored.algorithm, self.cut.size);
                 let sum = blocking(move || hash(&reader, algorithm, 0, size)).await;
                 (stored, Some(sum.map_err(failed(Operation::Read))?))
             }
-            _ => return Ok(None),
+            Proof::None => return Ok(None),
         };
         Ok((found.as_ref() != Some(stored)).then_some(stored.algorithm))
     }
 
-    /// Makes all ranges wait again; returns how many rights to hand out.
+    /// Makes all ranges wait again; returns the number of permits to hand out.
     fn restart(&self, engine: &Engine<'_>) -> usize {
         let mut state = self.state();
         state.finished.fill(None);
@@ -301,7 +331,7 @@ impl Large {
         state.streams
     }
 
-    /// Remembers what a later run may go on with, or forgets it.
+    /// Saves the state for a later run, or removes it.
     fn close(&self, ended: &Result<Done, Failed>) {
         let mut state = self.state();
         let draft = state.draft.take();
@@ -314,37 +344,4 @@ impl Large {
             _ => kept.forget(),
         }
     }
-}
-
-/// Runs what would block a core elsewhere.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
-}
-
-/// The checksum of a stretch of a file.
-///
-/// # Errors
-/// The system's; UnexpectedEof where the file is shorter.
-pub(super) fn hash(
-    file: &OwnedFd,
-    algorithm: Algorithm,
-    start: u64,
-    end: u64,
-) -> io::Result<Checksum> {
-    let mut hasher = Hasher::new(algorithm);
-    let mut buffer = vec![0; READ_BYTES];
-    let mut at = start;
-    while at < end {
-        let wanted = usize::try_from(end - at).unwrap_or(usize::MAX).min(buffer.len());
-        let space = buffer.get_mut(..wanted).unwrap_or_default();
-        let got = file::read_full_at(file.as_fd(), space, at)?;
-        if got < wanted {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        hasher.update(space);
-        at += got as u64;
-    }
-    Ok(hasher.finish())
 }

@@ -1,39 +1,38 @@
-//! How a large object is cut into ranges, and how the checksums of ranges become that of the
-//! whole; pure.
+//! Division of a large object into ranges, and the combination of their checksums; pure.
 
 use super::body::STORED;
-use crate::s3::ops::Range;
-use crate::s3::{Algorithm, Checksum};
 use crc_fast::CrcAlgorithm;
+use hakobu_s3::ops::Range;
+use hakobu_s3::{Algorithm, Checksum};
 
-/// Parts are made larger rather than more than this: each costs a request and a line of a record.
+/// Maximum number of parts; beyond it parts become larger: each costs a request and a line of a record.
 const PARTS_MAX: u64 = 10_000;
 const MIB: u64 = 1 << 20;
 
-/// An object cut into ranges of equal length, but for the last.
+/// An object divided into ranges of equal length, except the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
-    /// Bytes of the object.
+    /// Size of the object in bytes.
     pub size: u64,
-    /// Bytes of every range but the last.
+    /// Bytes of every range except the last.
     pub part_bytes: u64,
-    /// Ranges.
+    /// Number of ranges.
     pub count: u32,
 }
 
-/// How the whole object is checked.
+/// Method of checking the whole object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Proof {
-    /// The checksums of the ranges are joined to one that has to be this.
+    /// The combined checksums of the ranges must equal this one.
     Joined(Checksum),
-    /// The finished file is read once more: hashes cannot be joined.
+    /// The finished file is read again, because the hash cannot be combined.
     Reread(Checksum),
-    /// Nothing that could be compared is stored.
+    /// No comparable checksum is stored.
     None,
 }
 
 impl Cut {
-    /// Cuts `size` bytes into ranges of about `part_bytes`.
+    /// Divides `size` bytes into ranges of about `part_bytes`.
     pub fn new(size: u64, part_bytes: u64) -> Cut {
         let least = size.div_ceil(PARTS_MAX).next_multiple_of(MIB);
         let part_bytes = match size.div_ceil(part_bytes.max(1)) > PARTS_MAX {
@@ -43,13 +42,13 @@ impl Cut {
         Cut::with(size, part_bytes)
     }
 
-    /// With exactly that length of ranges, as an earlier run had it.
+    /// Divides into ranges of exactly that length, as an earlier run did.
     pub fn with(size: u64, part_bytes: u64) -> Cut {
         let count = size.div_ceil(part_bytes.max(1));
         Cut { size, part_bytes, count: u32::try_from(count).unwrap_or(u32::MAX) }
     }
 
-    /// The bytes of a range; numbers count from 1.
+    /// Returns the bytes of a range; numbers start at 1.
     pub fn range(&self, number: u32) -> Range {
         let start = u64::from(number.saturating_sub(1)) * self.part_bytes;
         Range { start, end: (start + self.part_bytes).min(self.size) }
@@ -57,8 +56,8 @@ impl Cut {
 }
 
 impl Proof {
-    /// Picks from what is stored beside the object, the cheapest first. Composite checksums are
-    /// left out: where the parts of the upload met is not known.
+    /// Chooses among the stored checksums, the cheapest first. Composite checksums are ignored: the boundaries of the
+    /// uploaded parts are unknown.
     pub fn of(stored: &[Checksum]) -> Proof {
         let whole = |algorithm: &Algorithm| {
             stored.iter().find(|sum| sum.algorithm == *algorithm && sum.parts == 0).cloned()
@@ -70,18 +69,18 @@ impl Proof {
         }
     }
 
-    /// What is computed of each range as it arrives.
+    /// Returns the algorithm for the checksum of each arriving range.
     pub fn of_parts(&self, resume: bool) -> Option<Algorithm> {
         match self {
             Proof::Joined(sum) => Some(sum.algorithm),
-            // What a later run finds again has to be proven to it.
+            // A later run needs a proof of what it finds.
             _ => resume.then_some(Algorithm::Crc64Nvme),
         }
     }
 }
 
-/// The checksum of the whole from those of all ranges in order. `None` where one is missing or
-/// the algorithm cannot.
+/// Returns the checksum of the whole from those of all ranges in order; `None` if one is missing or the algorithm
+/// cannot combine them.
 pub(super) fn joined(cut: &Cut, sums: &[Option<Checksum>]) -> Option<Checksum> {
     let algorithm = sums.first()?.as_ref()?.algorithm;
     let kind = crc(algorithm)?;

@@ -1,67 +1,107 @@
-//! One range of a large object: received, hashed and written where it belongs as it comes, and
-//! gone on with from where the connection broke.
+//! One range of a large object: received, hashed and written as it arrives, and continued where a connection broke.
 
 use super::body::unreadable;
 use super::folders::failed;
-use super::large::Large;
-use crate::error::Operation;
-use crate::meter::Phase;
+use super::place;
 use crate::object::Side;
 use crate::object::core::Core;
-use crate::object::moving::Failed;
-use crate::s3::ops::{Range, get_object};
-use crate::s3::{Checksum, Client, Download, Error, Hasher, Kind};
+use crate::object::failed::Failed;
+use crate::object::moving::Moving;
 use bytes::Bytes;
-use hakobu_sys::AsFd;
-use http::StatusCode;
+use hakobu_core::error::Operation;
+use hakobu_core::meter::Phase;
+use hakobu_s3::ops::{Range, Wanted, get_object};
+use hakobu_s3::{Algorithm, Checksum, Client, Download, Error, Hasher, Kind};
+use hakobu_sys::{AsFd, OwnedFd};
+use std::sync::Arc;
 
-/// Bytes that are gathered before they are written. They still lie in the second-level cache.
-const STROKE_BYTES: u64 = 256 << 10;
-/// Bytes in flight of one range: a stroke, and what the connection holds.
-pub(super) const ROOM_BYTES: u64 = 2 * STROKE_BYTES;
-/// After so many bytes a connection that breaks counts as the first one.
+/// Bytes gathered before a write; they still fit into the second-level cache.
+const WRITE_BYTES: u64 = 256 << 10;
+/// The same if each write waits for an answer.
+const SLOW_WRITE_BYTES: u64 = 1 << 20;
+/// Bytes in flight of one range: a write, and the connection's buffers.
+pub(super) const ROOM_BYTES: u64 = 2 * WRITE_BYTES;
+/// Bytes of progress after which the count of broken connections is reset.
 const PROGRESS_BYTES: u64 = 4 << 20;
 
-/// What stopped a range.
+/// One version of an object, which all its ranges must belong to.
+pub(super) struct Version {
+    pub bucket: String,
+    pub key: Vec<u8>,
+    pub version: Option<String>,
+    pub etag: String,
+}
+
+/// A range to receive, its object, and its file.
+pub(super) struct Part<'a> {
+    pub moving: &'a Moving,
+    pub object: &'a Version,
+    /// Size of the whole object, in bytes.
+    pub size: u64,
+    pub range: Range,
+    /// The algorithm of the checksum to compute.
+    pub algorithm: Option<Algorithm>,
+    /// Returns the file to write into, or an error once it was discarded; `None` if there is none.
+    pub file: &'a dyn Fn() -> Result<Option<Arc<OwnedFd>>, Failed>,
+    /// Calls for the file may be slow.
+    pub waits: bool,
+}
+
+impl Part<'_> {
+    /// Returns the number of bytes gathered before a write.
+    fn write_bytes(&self) -> u64 {
+        if self.waits { SLOW_WRITE_BYTES } else { WRITE_BYTES }
+    }
+
+    /// Returns the number of bytes to gather for the write at this offset. If a write waits for an answer it ends at
+    /// a multiple of its size: a write that begins inside a page, or is slightly longer, takes two requests.
+    fn room_at(&self, at: u64) -> usize {
+        let past = if self.waits { at % SLOW_WRITE_BYTES } else { 0 };
+        (self.write_bytes() - past) as usize
+    }
+}
+
+/// Reason that a range was interrupted.
 enum Broke {
-    /// The body: it may be asked for again from there.
+    /// A broken body: it can be requested again from there.
     Body(Error),
-    /// Something that another try does not change.
+    /// An error that a retry does not fix.
     For(Failed),
 }
 
-/// Receives a range and writes it; returns its checksum where one is computed.
+/// Receives a range and writes it; returns its checksum if one is computed.
 ///
 /// # Errors
-/// The request's after its tries, or the file's.
+/// Those of the request after its tries, or of the file.
 pub(super) async fn receive(
     core: &Core<'_>,
     client: &Client,
-    large: &Large,
-    range: Range,
+    part: &Part<'_>,
 ) -> Result<Option<Checksum>, Failed> {
+    let Part { object, range, .. } = part;
     // The budget is never closed.
-    let _room = core.room(ROOM_BYTES.min(range.end - range.start)).await;
-    let mut progress = Progress { at: range.start, hasher: large.algorithm.map(Hasher::new) };
+    let _room = core.room((2 * part.write_bytes()).min(range.end - range.start)).await;
+    let mut progress = Progress { at: range.start, hasher: part.algorithm.map(Hasher::new) };
     let (mut tried, mut since) = (1, range.start);
     while progress.at < range.end {
         if core.engine.is_stopped() {
             return Err(Failed::Stopped);
         }
-        let rest = Range { start: progress.at, end: range.end };
-        let object = &large.object;
-        let version = object.version.as_deref();
-        let etag = Some(&*object.etag).filter(|etag| !etag.is_empty());
-        let got = get_object(client, &object.bucket, &object.key, version, Some(rest), etag).await;
-        let download = match got {
+        let wanted = Wanted {
+            version: object.version.as_deref(),
+            range: Some(Range { start: progress.at, end: range.end }),
+            etag: Some(&object.etag),
+            size: Some(part.size),
+        };
+        let download = match get_object(client, &object.bucket, &object.key, &wanted).await {
             Ok(download) => download,
             Err(error) if error.kind == Kind::Precondition => {
                 let why = "it changed while it was read";
                 return Err(Failed::Reason(Operation::Read, Side::Source, why));
             }
-            Err(error) => return Err(unreadable(&large.moving, error)),
+            Err(error) => return Err(unreadable(part.moving, error)),
         };
-        let broke = match progress.go_on(core, large, download, rest).await {
+        let broke = match progress.go_on(core, part, download).await {
             Ok(()) => continue,
             Err(Broke::For(failed)) => return Err(failed),
             Err(Broke::Body(error)) => error,
@@ -70,14 +110,14 @@ pub(super) async fn receive(
             (tried, since) = (1, progress.at);
         }
         if !client.may_retry(tried, &broke).await {
-            return Err(unreadable(&large.moving, broke));
+            return Err(unreadable(part.moving, broke));
         }
         tried += 1;
     }
     Ok(progress.hasher.map(Hasher::finish))
 }
 
-/// How far a range is written.
+/// Progress of writing a range.
 struct Progress {
     at: u64,
     hasher: Option<Hasher>,
@@ -87,66 +127,68 @@ impl Progress {
     async fn go_on(
         &mut self,
         core: &Core<'_>,
-        large: &Large,
+        part: &Part<'_>,
         mut download: Download,
-        rest: Range,
     ) -> Result<(), Broke> {
-        let whole = rest.start == 0 && rest.end == large.cut.size;
-        if download.status != StatusCode::PARTIAL_CONTENT && !whole {
-            let why = "the server does not answer requests for ranges with ranges";
-            return Err(Broke::For(Failed::Reason(Operation::Read, Side::Source, why)));
-        }
         let mut frames: Vec<Bytes> = Vec::new();
         let mut waiting = 0;
         loop {
             let next = download.chunk().await;
+            let mut rest = Bytes::new();
             if let Ok(Some(frame)) = &next {
-                let bytes = frame.len() as u64;
-                if self.at + waiting + bytes > rest.end {
-                    let error = Error::new(Kind::Corrupt, "GetObject", "the body is too long");
-                    return Err(Broke::Body(error));
+                core.doing.lane().bytes(frame.len() as u64);
+                let room = part.room_at(self.at).saturating_sub(waiting);
+                let mut frame = frame.clone();
+                if part.waits && frame.len() > room {
+                    rest = frame.split_off(room);
                 }
-                waiting += bytes;
-                core.doing.lane().bytes(bytes);
-                frames.push(frame.clone());
-                if waiting < STROKE_BYTES {
+                waiting += frame.len();
+                frames.push(frame);
+                if waiting < part.room_at(self.at) {
                     continue;
                 }
             }
-            // Full, at the end, or broken: what has come is good.
-            self.write(core, large, &frames).map_err(Broke::For)?;
+            // Full, at the end, or broken: the received bytes are good.
+            frames = self.write(core, part, frames).await.map_err(Broke::For)?;
             frames.clear();
-            waiting = 0;
+            waiting = rest.len();
+            frames.extend((!rest.is_empty()).then_some(rest));
             if next.map_err(Broke::Body)?.is_none() {
-                break;
+                return Ok(());
             }
             if core.engine.setup.control.is_stopped() {
                 return Err(Broke::For(Failed::Stopped));
             }
         }
-        if self.at < rest.end {
-            let error = Error::new(Kind::Corrupt, "GetObject", "the body ended early");
-            return Err(Broke::Body(error));
-        }
-        Ok(())
     }
 
-    fn write(&mut self, core: &Core<'_>, large: &Large, frames: &[Bytes]) -> Result<(), Failed> {
+    /// Writes the received bytes, and returns the empty buffer.
+    async fn write(
+        &mut self,
+        core: &Core<'_>,
+        part: &Part<'_>,
+        mut frames: Vec<Bytes>,
+    ) -> Result<Vec<Bytes>, Failed> {
         let _phase = core.doing.during(Phase::Write);
-        if let Some(fd) = &large.fd {
-            let buffers = frames.iter().map(|frame| &**frame);
-            hakobu_sys::gather::write_all_at(fd.as_fd(), buffers, self.at)
-                .map_err(failed(Operation::Write))?;
+        if let Some(fd) = (part.file)()? {
+            let at = self.at;
+            let write = move || {
+                let buffers = frames.iter().map(|frame| &**frame);
+                hakobu_sys::gather::write_all_at(fd.as_fd(), buffers, at)
+                    .map_err(failed(Operation::Write))?;
+                Ok(frames)
+            };
+            frames = place::make(part.waits, write).await?;
         }
         if self.hasher.is_some() {
             core.doing.turn(Phase::Compute);
         }
-        for frame in frames {
+        for frame in &frames {
             if let Some(hasher) = &mut self.hasher {
                 hasher.update(frame);
             }
             self.at += frame.len() as u64;
         }
-        Ok(())
+        Ok(frames)
     }
 }

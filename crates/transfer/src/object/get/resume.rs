@@ -1,51 +1,63 @@
-//! Downloads that outlive their run (`--resume`): the file stays beside the target under a name
-//! of its own (see `engine/temp.rs`), the journal remembers which ranges are finished. They count
-//! only where the object is what it was, the file is the same one, and what is read from it has
-//! the checksums that were computed when it arrived.
+//! Downloads that continue in a later run (`--resume`): the file stays beside the target under a name of its own (see
+//! `engine/publish/temp.rs`), the journal records the finished ranges. They are used only if the object is unchanged,
+//! the file is the same one, and its content matches the checksums computed on arrival.
 
 use super::carried::Shape;
 use super::folders::failed;
-use super::large::{Begun, Version, blocking, hash};
+use super::hash::{blocking, hash};
 use super::parts::Cut;
-use super::target::{Draft, Place};
-use crate::engine::temp::TempNames;
-use crate::error::Operation;
+use super::place::{self, Place};
+use super::range::Version;
+use super::target::Draft;
+use crate::engine::publish::TempNames;
 use crate::journal::{self, Checked, Claim, Identity, Place as Spot, Record, Source, text};
 use crate::object::Side;
 use crate::object::core::Core;
-use crate::object::moving::{Failed, Moving};
-use crate::s3::{Algorithm, Checksum, Client, Kind as Why};
-use crate::unit::Kind;
+use crate::object::failed::Failed;
+use crate::object::moving::Moving;
+use hakobu_core::error::Operation;
+use hakobu_core::unit::Kind;
+use hakobu_s3::{Algorithm, Checksum, Client, Kind as Why};
 use hakobu_sys::{AsFd, dir, errno, file, meta};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Writing records takes at most this part of the time.
+/// Writing records takes at most this fraction (1/n) of the time.
 const SAVING_SHARE: u32 = 50;
 
-/// What is to be downloaded.
+/// The object to download.
 pub(super) struct What<'a> {
     pub moving: &'a Moving,
     pub object: &'a Version,
-    pub place: &'a Place,
+    pub place: &'a Arc<Place>,
     pub shape: &'a Shape,
     pub algorithm: Algorithm,
 }
 
-/// A record that is kept up to date while its download is under way.
+/// A file begun by this or an earlier run.
+pub(super) struct Begun {
+    pub cut: Cut,
+    pub draft: Draft,
+    /// Ranges finished by an earlier run.
+    pub finished: Vec<(u32, Checksum)>,
+    pub kept: Option<Kept>,
+}
+
+/// A record that is updated during its download.
 pub(super) struct Kept {
     claim: Claim,
     record: Record,
-    /// When it was written last, and how long that took.
+    /// Time of the last write, and its duration.
     saved: (Instant, Duration),
 }
 
-/// Takes up the download that an earlier run left, where it fits; else begins a file.
+/// Continues the download of an earlier run if it fits; otherwise begins a file.
 ///
 /// # Errors
-/// The journal's or the file's; a reason where another run is at the same download.
+/// Those of the journal or the file; a reason if another run works on the same download.
 pub(super) async fn begin(
     core: &Core<'_>,
     client: &Client,
@@ -72,16 +84,20 @@ pub(super) async fn begin(
         let kept = Kept { claim, record, saved: (Instant::now(), Duration::ZERO) };
         return Ok(Begun { cut, draft, finished, kept: Some(kept) });
     }
-    let folder = what.place.folder.fd.as_fd();
-    // Nobody else has the claim: what lies there is of no use to anybody any more.
-    match dir::unlink(folder, &name) {
-        Err(error) if !errno::is(&error, errno::ENOENT) => {
-            return Err(failed(Operation::Remove)(error));
+    let (at, shape, its) = (Arc::clone(what.place), *what.shape, name.clone());
+    let calls = move || {
+        // We hold the claim, so no other run can use this file.
+        match dir::unlink(at.folder.fd.as_fd(), &its) {
+            Err(error) if !errno::is(&error, errno::ENOENT) => {
+                return Err(failed(Operation::Remove)(error));
+            }
+            _ => {}
         }
-        _ => {}
-    }
-    let draft = Draft::named(what.place, what.shape, name.clone())?;
-    let there = meta::of_fd(draft.fd()).map_err(failed(Operation::Stat))?;
+        let draft = Draft::named(&at, &shape, its)?;
+        let there = meta::of_fd(draft.fd()).map_err(failed(Operation::Stat))?;
+        Ok((draft, there))
+    };
+    let (draft, there) = place::make(what.place.waits(), calls).await?;
     let record = Record {
         source: now,
         place: Spot::File { name: text(name.to_bytes()), dev: there.dev, ino: there.ino },
@@ -94,7 +110,7 @@ pub(super) async fn begin(
     Ok(Begun { cut, draft, finished: Vec::new(), kept: Some(kept) })
 }
 
-/// The number in the name of the file.
+/// Returns the number in the name of the file.
 fn number(identity: &Identity) -> u64 {
     let both = [identity.source(), "\0", identity.target()].concat();
     let sum = Checksum::of(Algorithm::Crc64Nvme, both.as_bytes());
@@ -103,8 +119,7 @@ fn number(identity: &Identity) -> u64 {
 
 type Found = (Cut, Draft, Vec<(u32, Checksum)>);
 
-/// The file of an earlier run and those of its ranges that are proven; `None` where it is of no
-/// use.
+/// Returns the file of an earlier run and its verified ranges; `None` if it is unusable.
 async fn trusted(
     core: &Core<'_>,
     what: &What<'_>,
@@ -122,20 +137,21 @@ async fn trusted(
     if !fits {
         return Ok(None);
     }
-    let folder = what.place.folder.fd.as_fd();
-    let (Ok(writer), Ok(reader)) =
-        (file::open_write(folder, name, false), file::open_read(folder, name, false))
-    else {
+    let (at, its, was) = (Arc::clone(what.place), name.to_owned(), (*dev, *ino));
+    let calls = move || {
+        let folder = at.folder.fd.as_fd();
+        let both = (file::open_write(folder, &its, false), file::open_read(folder, &its, false));
+        let (Ok(writer), Ok(reader)) = both else { return Ok(None) };
+        let same = |fd| {
+            meta::of_fd(fd).is_ok_and(|there| {
+                there.kind == Kind::File && there.identity() == was && there.nlink == 1
+            })
+        };
+        Ok((same(&writer) && same(&reader)).then_some((writer, reader)))
+    };
+    let Some((writer, reader)) = place::make(what.place.waits(), calls).await? else {
         return Ok(None);
     };
-    let same = |fd| {
-        meta::of_fd(fd).is_ok_and(|there| {
-            there.kind == Kind::File && there.identity() == (*dev, *ino) && there.nlink == 1
-        })
-    };
-    if !same(&writer) || !same(&reader) {
-        return Ok(None);
-    }
     let cut = Cut::with(now.size(), record.part_bytes);
     let (parts, algorithm) = (record.parts.clone(), what.algorithm);
     let flag = core.engine.setup.control.flag();
@@ -147,7 +163,7 @@ async fn trusted(
             }
             let range = cut.range(part.number);
             let Some(sum) = Checksum::decode(algorithm, &part.checksum) else { continue };
-            // A stretch that cannot be read is one that is fetched again.
+            // A range that cannot be read is fetched again.
             if hash(&reader, algorithm, range.start, range.end).is_ok_and(|found| found == sum) {
                 proven.push((part.number, sum));
             }
@@ -158,7 +174,7 @@ async fn trusted(
     Ok(Some((cut, Draft::adopt(writer, what.place, CString::from(name)), proven)))
 }
 
-/// Whether what has come is of use after this failure.
+/// Returns whether received data is usable after this failure.
 pub(super) fn is_worth_keeping(failed: &Failed) -> bool {
     match failed {
         Failed::Request(_, _, error) => {
@@ -170,7 +186,7 @@ pub(super) fn is_worth_keeping(failed: &Failed) -> bool {
 }
 
 impl Kept {
-    /// Another range is finished: writes the record, unless that was done just now.
+    /// Records a finished range; writes the record, unless that was done just now.
     pub fn progress(&mut self, cut: &Cut, finished: &[Option<Option<Checksum>>]) {
         let (at, took) = self.saved;
         if at.elapsed() >= took * SAVING_SHARE {
@@ -178,7 +194,7 @@ impl Kept {
         }
     }
 
-    /// Writes the record. A failure costs nothing but ranges that are fetched again.
+    /// Writes the record. A failure only means that ranges are fetched again.
     pub fn save(&mut self, cut: &Cut, finished: &[Option<Option<Checksum>>]) {
         let begun = Instant::now();
         let parts = (1..).zip(finished).filter_map(|(number, sum)| {
@@ -195,7 +211,7 @@ impl Kept {
         self.saved = (Instant::now(), begun.elapsed());
     }
 
-    /// The file has its name, or is gone. A record that stays is found useless later.
+    /// Removes the record: the file has its name, or is gone. A record that stays is recognised as obsolete later.
     pub fn forget(self) {
         drop(self.claim.remove());
     }

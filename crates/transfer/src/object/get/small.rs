@@ -1,100 +1,111 @@
-//! Objects of one part: received whole and checked before anything appears at the target.
+//! Objects of one part: received whole and checked before anything is created at the target.
 
 use super::body::{Object, Whole, whole};
 use super::carried::{Shape, wants_metadata};
 use super::folders::split;
-use super::target::{Appeared, Place, count_made, rules};
-use crate::error::Operation;
-use crate::meter::Phase;
-use crate::object::Root;
+use super::place::{self, Place, count_made};
+use super::target::Appeared;
 use crate::object::core::Core;
-use crate::object::metadata;
-use crate::object::moving::{Done, Failed, Moving};
+use crate::object::failed::Failed;
+use crate::object::moving::{Done, Moving};
+use crate::object::{Root, Side, says_symlink};
 use crate::policy::Symlinks;
-use crate::s3::ops::head_of;
-use crate::unit::Kind;
 use bytes::Bytes;
+use hakobu_core::error::Operation;
+use hakobu_core::meter::Phase;
+use hakobu_core::unit::Kind;
+use hakobu_s3::header;
+use hakobu_s3::ops::{Head, head_of};
 use hakobu_sys::errno;
 use http::HeaderMap;
+use std::sync::Arc;
 
-/// Moves an object of up to `bytes_max`; `None` where it turned out to be larger.
+/// Downloads an object of up to `bytes_max`; returns `None` if it turned out to be larger.
 ///
 /// # Errors
-/// The request's or the target's; nothing half-written is left under the final name.
+/// Those of the request or the target; nothing incomplete is left under the final name.
 pub(super) async fn run(
     core: &Core<'_>,
     moving: &Moving,
     bytes_max: u64,
 ) -> Result<Option<Done>, Failed> {
     let object = Object::of(core, moving)?;
-    let expected = match super::body::is_unknown(moving) {
+    let expected = match moving.is_unknown() {
         true => bytes_max,
         false => moving.entry.meta.size,
     };
     // The budget is never closed.
-    let _room = core.room(expected).await;
-    match whole(core, moving, &object, bytes_max).await? {
-        Whole::TooLarge => Ok(None),
-        Whole::Body(headers, frames, size) => {
-            write(core, moving, &headers, &frames, size).map(Some)
-        }
+    let room = core.room(expected).await;
+    let done = match whole(core, moving, &object, bytes_max).await? {
+        Whole::TooLarge => return Ok(None),
+        Whole::Body(headers, frames, size) => write(core, moving, &headers, frames, size).await?,
+    };
+    if done.is_some() {
+        return Ok(done);
     }
+    // The stream takes its own room.
+    drop(room);
+    super::through::run(core, moving).await.map(Some)
 }
 
-fn write(
+/// Creates the file; returns `None` if a device or FIFO has its name, which is written to instead.
+async fn write(
     core: &Core<'_>,
     moving: &Moving,
     headers: &HeaderMap,
-    frames: &[Bytes],
+    frames: Vec<Bytes>,
     size: u64,
-) -> Result<Done, Failed> {
-    let done = Done { bytes: size, ..Done::default() };
+) -> Result<Option<Done>, Failed> {
+    let listed = &*moving.entry.etag;
+    let is_other = header::etag(headers) != listed;
+    let done = Done { bytes: size, other: is_other && !listed.is_empty(), ..Done::default() };
     if matches!(moving.pair.target, Root::Null) {
-        return Ok(done);
+        return Ok(Some(done));
     }
     core.doing.turn(Phase::Create);
     let engine = core.engine;
     let changed = moving.entry.meta.mtime.s == 0 || size != moving.entry.meta.size;
-    let head = (changed || is_other(headers, &moving.entry.etag) || wants_metadata(engine))
-        .then(|| head_of(headers));
+    let head =
+        (changed || is_other || wants_metadata(engine)).then(|| Head { size, ..head_of(headers) });
     let shape = Shape::of(engine, moving, head.as_ref());
-    let symlink = engine.policy().symlinks == Symlinks::Keep
-        && head.is_some_and(|head| metadata::read(&head.metadata).kind == Some(Kind::Symlink));
-    let make = |place: &Place| match symlink {
-        true => place.link(engine, &shape, &frames.concat()),
-        false => place.fill(core, &shape, frames, size),
+    let symlink =
+        engine.policy().symlinks == Symlinks::Keep && head.is_some_and(|head| says_symlink(&head));
+    let frames = Arc::new(frames);
+    let make = async |place: Place| match symlink {
+        true => Arc::new(place).link(core, shape, &frames.concat()).await,
+        false => Arc::new(place).fill(core, shape, &frames, size).await,
     };
-    let mut made = make(&Place::of(core, moving)?);
+    let mut made = make(Place::of(core, moving).await?).await;
     if let Err(Failed::File(Operation::Create, _, error)) = &made
         && errno::is(error, errno::ENOENT)
     {
-        // The folder was open here and somebody removed it: made anew, once.
-        made = make(&Place::again(core, moving)?);
+        // The open folder was removed by another program: create it again, once.
+        made = make(Place::again(core, moving).await?).await;
     }
     Ok(match made? {
-        Appeared::Kept => Done { skipped: true, ..Done::default() },
-        Appeared::Yes if symlink => Done { kind: Some(Kind::Symlink), ..Done::default() },
-        Appeared::Yes => done,
+        Appeared::Kept => Some(Done { skipped: true, ..Done::default() }),
+        Appeared::Yes if symlink => Some(Done { bytes: 0, kind: Some(Kind::Symlink), ..done }),
+        Appeared::Yes => Some(done),
+        Appeared::Node if symlink => {
+            let why = "a device or FIFO has its name, and no symlink takes its place";
+            return Err(Failed::Reason(Operation::Create, Side::Target, why));
+        }
+        Appeared::Node => None,
     })
 }
 
-/// Whether headers are of another object than the one that was listed.
-fn is_other(headers: &HeaderMap, etag: &str) -> bool {
-    let found = headers.get(http::header::ETAG).and_then(|value| value.to_str().ok());
-    found.is_none_or(|found| found.trim_matches('"') != etag)
-}
-
-/// A zero-byte object `name/`: makes the folder.
+/// Creates the folder for a zero-byte object `name/`.
 ///
 /// # Errors
-/// See [`super::folders::Folders::open`].
-pub(super) fn marker(core: &Core<'_>, moving: &Moving, path: &[u8]) -> Result<Done, Failed> {
+/// See [`place::folder`].
+pub(super) async fn marker(core: &Core<'_>, moving: &Moving, path: &[u8]) -> Result<Done, Failed> {
     let Root::Local { dir: root, .. } = &moving.pair.target else {
         return Ok(Done { skipped: true, ..Done::default() });
     };
     split(path)?;
-    let (_, made) = core.folders.borrow_mut().open(root, path, rules(core))?;
+    let (opened, made) = place::folder(core, root, path).await;
     // The end of the move counts the folder itself.
-    count_made(core, made.saturating_sub(1));
+    count_made(core, made.saturating_sub(u64::from(opened.is_ok())));
+    opened?;
     Ok(Done { kind: Some(Kind::Dir), skipped: made == 0, ..Done::default() })
 }

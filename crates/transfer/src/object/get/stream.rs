@@ -1,37 +1,39 @@
-//! An object's bytes in order, for `cat`: parts are fetched ahead and written one after the other.
+//! An object's bytes in order, for `cat`: parts are fetched ahead and written in sequence.
 
-use super::body::{content_length, is_same, mismatch, stored};
-use crate::s3::ops::{Range, get_object, head_of};
-use crate::s3::{self, Client, Download, Hasher, Kind, Store};
+use super::body::{is_same, mismatch, stored};
 use bytes::Bytes;
-use http::StatusCode;
+use hakobu_s3::header;
+use hakobu_s3::ops::{Range, Wanted, get_object};
+use hakobu_s3::{Client, Download, Hasher, Store};
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
-/// Bytes of a part.
+/// Bytes per part.
 const PART_BYTES: u64 = 8 << 20;
-/// Parts that are fetched ahead.
+/// Number of parts fetched ahead.
 const AHEAD: usize = 4;
+/// Maximum bytes held at once.
+pub(super) const HELD_BYTES_MAX: u64 = (AHEAD as u64 + 1) * PART_BYTES;
 
-/// Why a stream ended early.
+/// Reason that a stream ended early.
 #[derive(Debug)]
 pub enum StreamError {
-    /// A request failed, or what came was not what is stored.
-    Request(s3::Error),
-    /// The writer failed (a broken pipe, a full disk), or no runtime could be had.
+    /// A request failed, or the data does not match its checksum.
+    Request(hakobu_s3::Error),
+    /// The writer failed (a broken pipe, a full disk), or no runtime could be started.
     Write(io::Error),
 }
 
-/// Writes an object's bytes in order (all of them, or a range) and returns their number. Blocks;
-/// starts a runtime of its own. Holds at most 40 MiB. What is written was complete; a stored
-/// checksum of the whole object is compared at the end, when the bytes are out already.
+/// Writes an object's bytes in order (all of them, or a range) and returns their number. Blocks; starts its own
+/// runtime. Holds at most 40 MiB. A stored checksum of the whole object is compared at the end, after the bytes are
+/// written.
 ///
 /// # Errors
-/// The request's or the writer's; what was written until then is a prefix of the object, unless the
-/// error says that a checksum differs (`Corrupt`).
+/// Those of the request or the writer; the bytes written are a prefix of the object, unless the error says that a
+/// checksum differs (`Corrupt`).
 pub fn download_stream(
     store: &Arc<Store>,
     bucket: &str,
@@ -43,15 +45,31 @@ pub fn download_stream(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(StreamError::Write)?;
     LocalSet::new().block_on(&runtime, async {
-        let source = Source {
-            client: Client::new(store),
-            bucket: bucket.to_owned(),
-            key: key.to_vec(),
-            version: version.map(str::to_owned),
-            etag: String::new(),
-        };
-        source.run(range, write).await
+        stream(&Client::new(store), bucket, key, version, None, range, write).await
     })
+}
+
+/// As [`download_stream`], inside a runtime; `known` are the required ETag and size.
+///
+/// # Errors
+/// As [`download_stream`].
+pub(super) async fn stream(
+    client: &Client,
+    bucket: &str,
+    key: &[u8],
+    version: Option<&str>,
+    known: Option<(String, u64)>,
+    range: Option<Range>,
+    write: &mut dyn Write,
+) -> Result<u64, StreamError> {
+    let source = Source {
+        client: client.clone(),
+        bucket: bucket.to_owned(),
+        key: key.to_vec(),
+        version: version.map(str::to_owned),
+        known,
+    };
+    source.run(range, write).await
 }
 
 /// One object.
@@ -60,11 +78,11 @@ struct Source {
     bucket: String,
     key: Vec<u8>,
     version: Option<String>,
-    /// Without quotes; empty until the first answer.
-    etag: String,
+    /// ETag without quotes, and size; unknown until the first answer.
+    known: Option<(String, u64)>,
 }
 
-/// Where the bytes go, and what they come to.
+/// Writer of the bytes, with their count and checksum.
 struct Sink<'a> {
     write: &'a mut dyn Write,
     hasher: Option<Hasher>,
@@ -85,10 +103,15 @@ impl Sink<'_> {
 }
 
 impl Source {
-    async fn get(&self, range: Option<Range>) -> Result<Download, s3::Error> {
-        let Source { client, bucket, key, version, etag } = self;
-        let etag = Some(&**etag).filter(|etag| !etag.is_empty());
-        get_object(client, bucket, key, version.as_deref(), range, etag).await
+    async fn get(&self, range: Option<Range>) -> Result<Download, hakobu_s3::Error> {
+        let Source { client, bucket, key, version, known } = self;
+        let wanted = Wanted {
+            version: version.as_deref(),
+            range,
+            etag: known.as_ref().map(|(etag, _)| etag.as_str()),
+            size: known.as_ref().map(|(_, size)| *size),
+        };
+        get_object(client, bucket, key, &wanted).await
     }
 
     async fn run(
@@ -100,30 +123,24 @@ impl Source {
             return Ok(0);
         }
         let mut first = self.get(range).await.map_err(StreamError::Request)?;
-        let start = range.map_or(0, |range| range.start);
-        if start > 0 && first.status != StatusCode::PARTIAL_CONTENT {
-            return Err(StreamError::Request(no_ranges()));
-        }
-        self.etag = head_of(&first.headers).etag;
+        let size = first.size();
+        let Range { start, end } = range.unwrap_or(Range { start: 0, end: size });
+        let end = end.min(size);
+        self.known = Some((header::etag(&first.headers), size));
         let stored = match range.is_none() && self.client.store().checks_downloads() {
             true => stored(&first.headers),
             false => None,
         };
         let hasher = stored.as_ref().map(|stored| Hasher::new(stored.algorithm));
         let mut sink = Sink { write, hasher, at: start };
-        // Without a length nobody knows what to ask for: it comes in one piece.
-        let end = content_length(&first.headers).map_or(u64::MAX, |bytes| start + bytes);
-        let own = match end {
-            u64::MAX => end,
-            end => end.min(start + PART_BYTES),
-        };
+        let own = end.min(start.saturating_add(PART_BYTES));
         let source = Rc::new(self);
         let mut ahead = Ahead { source: &source, next: own, end, parts: VecDeque::new() };
         let broke = first_part(&mut first, &mut sink, own, &mut ahead).await?;
-        // It has more than its part: the others fetch that.
+        // It is larger than its part: the remaining parts are fetched separately.
         drop(first);
         if let Some(error) = broke {
-            if end == u64::MAX || !source.client.may_retry(1, &error).await {
+            if !source.client.may_retry(1, &error).await {
                 return Err(StreamError::Request(error));
             }
             let rest = Range { start: sink.at, end: own };
@@ -142,28 +159,18 @@ impl Source {
         Ok(sink.at - start)
     }
 
-    /// A range whole, gone on with from where the connection broke.
-    async fn fetch(&self, range: Range) -> Result<Vec<Bytes>, s3::Error> {
+    /// Fetches a whole range; continues where a connection broke.
+    async fn fetch(&self, range: Range) -> Result<Vec<Bytes>, hakobu_s3::Error> {
         let (mut frames, mut at, mut tried) = (Vec::new(), range.start, 1);
         while at < range.end {
             let mut download = self.get(Some(Range { start: at, end: range.end })).await?;
-            if download.status != StatusCode::PARTIAL_CONTENT && at > 0 {
-                return Err(no_ranges());
-            }
             let broke = loop {
                 match download.chunk().await {
-                    Ok(Some(frame)) if at + frame.len() as u64 > range.end => {
-                        break Some(s3::Error::new(Kind::Corrupt, "GetObject", "too long a body"));
-                    }
                     Ok(Some(frame)) => {
                         at += frame.len() as u64;
                         frames.push(frame);
                     }
-                    Ok(None) if at == range.end => break None,
-                    Ok(None) => {
-                        let early = "the body ended early";
-                        break Some(s3::Error::new(Kind::Corrupt, "GetObject", early));
-                    }
+                    Ok(None) => break None,
                     Err(error) => break Some(error),
                 }
             };
@@ -178,17 +185,17 @@ impl Source {
     }
 }
 
-/// Parts that are under way while others are written.
+/// Parts in flight while others are written.
 struct Ahead<'a> {
     source: &'a Rc<Source>,
-    /// The first byte that nobody has asked for.
+    /// The first byte not requested yet.
     next: u64,
     end: u64,
-    parts: VecDeque<JoinHandle<Result<Vec<Bytes>, s3::Error>>>,
+    parts: VecDeque<JoinHandle<Result<Vec<Bytes>, hakobu_s3::Error>>>,
 }
 
 impl Ahead<'_> {
-    /// Asks for as many parts as may be under way.
+    /// Requests as many parts as may be in flight.
     fn fill(&mut self) {
         while self.parts.len() < AHEAD && self.next < self.end {
             let range = Range { start: self.next, end: self.end.min(self.next + PART_BYTES) };
@@ -198,20 +205,20 @@ impl Ahead<'_> {
         }
     }
 
-    /// The part to write next.
-    fn next(&mut self) -> Option<JoinHandle<Result<Vec<Bytes>, s3::Error>>> {
+    /// Returns the part to write next.
+    fn next(&mut self) -> Option<JoinHandle<Result<Vec<Bytes>, hakobu_s3::Error>>> {
         self.fill();
         self.parts.pop_front()
     }
 }
 
-/// Writes what the first answer has of its part; returns what broke it.
+/// Writes the part of the first answer; returns the error that broke it.
 async fn first_part(
     first: &mut Download,
     sink: &mut Sink<'_>,
     own: u64,
     ahead: &mut Ahead<'_>,
-) -> Result<Option<s3::Error>, StreamError> {
+) -> Result<Option<hakobu_s3::Error>, StreamError> {
     ahead.fill();
     while sink.at < own {
         match first.chunk().await {
@@ -219,18 +226,13 @@ async fn first_part(
                 let room = usize::try_from(own - sink.at).unwrap_or(usize::MAX);
                 sink.take(&[frame.slice(..frame.len().min(room))])?;
             }
-            Ok(None) if own == u64::MAX => break,
-            Ok(None) => {
-                let early = "the body ended early";
-                return Ok(Some(s3::Error::new(Kind::Corrupt, "GetObject", early)));
-            }
+            Ok(None) => break,
             Err(error) => return Ok(Some(error)),
         }
     }
+    // It must end here if no more was requested: a longer one does not match the request.
+    if sink.at == own && own == ahead.end {
+        return Ok(first.chunk().await.err());
+    }
     Ok(None)
-}
-
-fn no_ranges() -> s3::Error {
-    let why = "the server does not answer requests for ranges with ranges";
-    s3::Error::new(Kind::NotImplemented, "GetObject", why)
 }

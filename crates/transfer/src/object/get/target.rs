@@ -1,180 +1,167 @@
-//! How the file of an object appears, by the rules of the local engine (`engine/appear.rs`):
-//! under its final name at once only where that is safe, else without a name or under a temporary
-//! one until it is complete; what is there is replaced by way of a temporary name and rename(2).
+//! Creation of an object's file, by the rules of the local engine (`engine/publish`): under its final name at once
+//! only if that is safe, else without a name or under a temporary one until it is complete; an existing entry is
+//! replaced through a temporary name and rename(2).
 
 use super::carried::Shape;
-use super::folders::{Folder, Rules, failed, split};
-use crate::engine::appear;
-use crate::error::Operation;
-use crate::meter::Phase;
-use crate::object::core::{Core, Engine};
-use crate::object::moving::{Failed, Moving};
-use crate::object::{ObjectOptions, Root, Side};
-use crate::policy::Policy;
-use crate::unit::Totals;
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta};
+use super::files::Files;
+use super::folders::failed;
+use super::place::{self, Place};
+use crate::engine::publish;
+use crate::journal::Ledger;
+use crate::object::Side;
+use crate::object::core::Core;
+use crate::object::failed::Failed;
+use bytes::Bytes;
+use hakobu_core::error::Operation;
+use hakobu_core::meter::Phase;
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, errno, file, meta};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-/// What all cores know of making files.
-pub(in crate::object) struct Files {
-    /// The policy allows to create files under their final name.
-    direct: bool,
-    /// Objects that changed after this moment may not.
-    direct_before_s: i64,
-    /// `O_TMPFILE` works at the target, as far as we know.
-    unnamed_works: AtomicBool,
-}
-
-/// Where the file of an entry goes.
-pub(super) struct Place {
-    /// Its folder.
-    pub folder: Folder,
-    /// Its name there.
-    pub name: CString,
-    /// Something was there when the target was listed.
-    pub exists: bool,
-}
-
-/// What became of a file that is finished.
+/// Result of publishing a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Appeared {
     /// It has its name.
     Yes,
-    /// Something with that name came meanwhile, and is not to be replaced.
+    /// An entry of that name appeared meanwhile and must not be replaced.
     Kept,
+    /// A device or FIFO has the name, which cp writes into (see [`super::through`]).
+    Node,
 }
 
-/// A file under construction. Dropped before [`Draft::publish`] it leaves nothing behind.
+/// A file being written. Dropped before [`Draft::publish`] it is removed.
 pub(super) struct Draft {
     fd: Arc<OwnedFd>,
+    entry: DraftEntry,
+    /// An earlier run created it, so its attributes are unknown.
+    adopted: bool,
+}
+
+/// The name of a file being written. Removed on drop, unless it is settled.
+struct DraftEntry {
     folder: Arc<OwnedFd>,
     name: Name,
-    /// An earlier run made it: nothing is known of its attributes.
-    adopted: bool,
 }
 
 enum Name {
     /// None yet.
     Unnamed,
-    /// The final one.
-    Final(CString),
-    /// A temporary one.
+    /// The final name, and the ledger that records it.
+    Final(CString, Arc<Ledger>),
+    /// A temporary name.
     Temporary(CString),
-    /// It has what it shall have, or is gone.
+    /// It has its final name, or is gone.
     Settled,
 }
 
-impl Files {
-    /// At the start of a run.
-    pub fn new(policy: &Policy, options: &ObjectOptions) -> Files {
-        Files {
-            direct: appear::allows_direct(policy) && !options.if_none_match,
-            direct_before_s: appear::direct_before_s(policy),
-            unnamed_works: AtomicBool::new(true),
-        }
-    }
-
-    /// Times are always kept: files get the object's.
-    fn may_be_direct(&self, size: u64, shape: &Shape) -> bool {
-        self.direct && size <= appear::DIRECT_BYTES_MAX && shape.mtime.s < self.direct_before_s
-    }
-}
-
 impl Place {
-    /// Opens, or makes, the folder of the entry's target name.
+    /// Creates a file with the given content and attributes.
     ///
     /// # Errors
-    /// See [`super::folders::Folders::open`].
-    pub fn of(core: &Core<'_>, moving: &Moving) -> Result<Place, Failed> {
-        let Root::Local { dir: root, .. } = &moving.pair.target else {
-            let why = "the target is no local folder";
-            return Err(Failed::Reason(Operation::Create, Side::Target, why));
-        };
-        let (above, name) = split(&moving.name)?;
-        let (folder, made) = core.folders.borrow_mut().open(root, above, rules(core))?;
-        count_made(core, made);
-        Ok(Place { folder, name, exists: moving.existing.is_some() })
-    }
-
-    /// The same after the folder turned out to be gone.
-    pub fn again(core: &Core<'_>, moving: &Moving) -> Result<Place, Failed> {
-        if let (Root::Local { dir: root, .. }, Ok((above, _))) =
-            (&moving.pair.target, split(&moving.name))
-        {
-            // Whatever above it is gone, too, is made anew.
-            let top = above.split(|byte| *byte == b'/').next().unwrap_or_default();
-            core.folders.borrow_mut().forget(root, top);
-        }
-        Place::of(core, moving)
-    }
-
-    /// Makes a file with the given content and shape.
-    ///
-    /// # Errors
-    /// The system's, with nothing left behind; of attributes that could not be set, when the file
-    /// is there.
-    pub fn fill(
-        &self,
+    /// Those of the system, with nothing left behind; of attributes that could not be set, after the file was
+    /// published.
+    pub async fn fill(
+        self: &Arc<Place>,
         core: &Core<'_>,
-        shape: &Shape,
-        frames: &[bytes::Bytes],
+        shape: Shape,
+        frames: &Arc<Vec<Bytes>>,
         size: u64,
     ) -> Result<Appeared, Failed> {
-        let engine = core.engine;
-        let draft = match Draft::create(engine, self, shape, size, true) {
+        let (waits, files) = (self.waits(), &core.engine.files);
+        let (of, at) = (Arc::clone(files), Arc::clone(self));
+        let begun = place::make(waits, move || Draft::begin(&of, &at, &shape, size)).await?;
+        let draft = match begun {
             Ok(draft) => draft,
-            // Somebody was faster: the same way as with a file that was there before.
-            Err(Failed::File(_, _, error)) if errno::is(&error, errno::EEXIST) => {
-                if never_replaces(engine) {
-                    return Ok(Appeared::Kept);
-                }
-                Draft::temporary(engine, self, shape)?
-            }
-            Err(other) => return Err(other),
+            Err(instead) => return Ok(instead),
         };
         core.doing.turn(Phase::Write);
-        let written =
-            hakobu_sys::gather::write_all(draft.fd(), frames.iter().map(|frame| &**frame));
-        written.map_err(failed(Operation::Write))?;
+        let frames = Arc::clone(frames);
+        let write = move || {
+            let buffers = frames.iter().map(|frame| &**frame);
+            hakobu_sys::gather::write_all(draft.fd(), buffers).map_err(failed(Operation::Write))?;
+            Ok(draft)
+        };
+        let draft = place::make(waits, write).await?;
         core.doing.turn(Phase::Settle);
-        draft.publish(engine, self, shape)
+        let (of, at) = (Arc::clone(files), Arc::clone(self));
+        place::make(waits, move || draft.publish(&of, &at, &shape)).await
     }
 
-    /// Makes a symlink.
+    /// Creates a symlink.
     ///
     /// # Errors
-    /// The system's; EINVAL for a text with a NUL inside.
-    pub fn link(
-        &self,
-        engine: &Engine<'_>,
-        shape: &Shape,
+    /// Those of the system; EINVAL for a text with a NUL inside.
+    pub async fn link(
+        self: &Arc<Place>,
+        core: &Core<'_>,
+        shape: Shape,
         text: &[u8],
     ) -> Result<Appeared, Failed> {
         let create = || failed(Operation::Create);
-        let text = crate::engine::node::c_string(text).map_err(create())?;
-        let folder = self.folder.fd.as_fd();
-        let temp = engine.temp.make();
-        dir::symlink(&text, folder, &temp).map_err(create())?;
-        // The text is the whole of it; a time that cannot be set is no harm that a user could see.
-        drop(meta::set_times(folder, &temp, None, shape.mtime));
-        let done = place_at(engine, self, &temp);
-        if !matches!(done, Ok(Appeared::Yes)) {
-            drop(dir::unlink(folder, &temp));
+        let text = crate::engine::failure::c_string(text).map_err(create())?;
+        let (files, place) = (Arc::clone(&core.engine.files), Arc::clone(self));
+        let calls = move || {
+            let folder = place.folder.fd.as_fd();
+            let temp = files.temp.make();
+            dir::symlink(&text, folder, &temp).map_err(create())?;
+            // The text is the whole content; an unset time is harmless.
+            drop(meta::set_times(folder, &temp, None, shape.mtime));
+            let done = place_at(&files, &place, &temp);
+            if !matches!(done, Ok(Appeared::Yes)) {
+                drop(dir::unlink(folder, &temp));
+            }
+            done
+        };
+        place::make(self.waits(), calls).await
+    }
+}
+
+impl Files {
+    /// Returns whether the existing entry is written into instead of being replaced.
+    fn writes_into(&self, place: &Place) -> Result<bool, Failed> {
+        if !self.policy.cp_targets {
+            return Ok(false);
         }
-        done
+        match meta::of(place.folder.fd.as_fd(), &place.name, false) {
+            Ok(there) => Ok(publish::is_node(there.kind)),
+            Err(error) if errno::is(&error, errno::ENOENT) => Ok(false),
+            Err(error) => Err(failed(Operation::Stat)(error)),
+        }
     }
 }
 
 impl Draft {
-    /// Begins a file of `size` bytes. `whole` says that its content is at hand and checked.
+    /// Begins a file of `size` bytes whose content is available; the inner error is the result for an entry that
+    /// appeared meanwhile.
+    fn begin(
+        files: &Files,
+        place: &Place,
+        shape: &Shape,
+        size: u64,
+    ) -> Result<Result<Draft, Appeared>, Failed> {
+        match Draft::create(files, place, shape, size, true) {
+            // Another program created it first: handle it as an existing file.
+            Err(Failed::File(_, _, error)) if errno::is(&error, errno::EEXIST) => {
+                if files.never_replaces() {
+                    return Ok(Err(Appeared::Kept));
+                }
+                if files.writes_into(place)? {
+                    return Ok(Err(Appeared::Node));
+                }
+                Draft::temporary(files, place, shape).map(Ok)
+            }
+            created => created.map(Ok),
+        }
+    }
+
+    /// Begins a file of `size` bytes. `whole`: its content is available and checked.
     ///
     /// # Errors
-    /// The system's; EEXIST where a file appeared under the final name meanwhile.
+    /// Those of the system; EEXIST if a file appeared under the final name meanwhile.
     pub fn create(
-        engine: &Engine<'_>,
+        files: &Files,
         place: &Place,
         shape: &Shape,
         size: u64,
@@ -182,30 +169,33 @@ impl Draft {
     ) -> Result<Draft, Failed> {
         let create = || failed(Operation::Create);
         if place.exists || !whole {
-            return Draft::temporary(engine, place, shape);
+            return Draft::temporary(files, place, shape);
         }
         let folder = place.folder.fd.as_fd();
         let mode = first_mode(place, shape);
         let draft = |fd, name| Draft::new(fd, place, name);
-        if engine.files.may_be_direct(size, shape) {
+        let direct = &files.direct;
+        if let Some(dev) = place.folder.dev
+            && direct.allows(size, shape.mtime, (folder, dev), &files.temp)
+        {
             let fd = file::create_new(folder, &place.name, mode).map_err(create())?;
-            return Ok(draft(fd, Name::Final(place.name.clone())));
+            return Ok(draft(fd, Name::Final(place.name.clone(), Arc::clone(&direct.ledger))));
         }
-        if engine.files.unnamed_works.load(Ordering::Relaxed) {
+        if files.unnamed_works.load(Ordering::Relaxed) {
             match file::create_unnamed(folder, mode) {
                 Ok(fd) => return Ok(draft(fd, Name::Unnamed)),
-                Err(error) if appear::lacks_unnamed(&error) => {
-                    engine.files.unnamed_works.store(false, Ordering::Relaxed);
+                Err(error) if publish::lacks_unnamed(&error) => {
+                    files.unnamed_works.store(false, Ordering::Relaxed);
                 }
                 Err(error) => return Err(create()(error)),
             }
         }
-        Draft::temporary(engine, place, shape)
+        Draft::temporary(files, place, shape)
     }
 
     /// Begins a file under a temporary name.
-    pub fn temporary(engine: &Engine<'_>, place: &Place, shape: &Shape) -> Result<Draft, Failed> {
-        Draft::named(place, shape, engine.temp.make())
+    pub fn temporary(files: &Files, place: &Place, shape: &Shape) -> Result<Draft, Failed> {
+        Draft::named(place, shape, files.temp.make())
     }
 
     /// Begins a file under a name that is not the final one.
@@ -216,7 +206,7 @@ impl Draft {
         Ok(Draft::new(fd, place, Name::Temporary(name)))
     }
 
-    /// Goes on with a file that an earlier run has begun.
+    /// Continues a file that an earlier run has begun.
     pub fn adopt(fd: OwnedFd, place: &Place, name: CString) -> Draft {
         let mut draft = Draft::new(fd, place, Name::Temporary(name));
         draft.adopted = true;
@@ -224,117 +214,121 @@ impl Draft {
     }
 
     fn new(fd: OwnedFd, place: &Place, name: Name) -> Draft {
-        Draft { fd: Arc::new(fd), folder: Arc::clone(&place.folder.fd), name, adopted: false }
+        let entry = DraftEntry { folder: Arc::clone(&place.folder.fd), name };
+        Draft { fd: Arc::new(fd), entry, adopted: false }
     }
 
-    /// The file, to write into it from elsewhere.
+    /// Returns the file for writing on other threads.
     pub fn share(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.fd)
     }
 
-    /// The file, to read it. Its name is a temporary one.
+    /// Returns the file for reading. Its name is a temporary one.
     ///
     /// # Errors
-    /// The system's; NotFound for a file without a name or one that is not there.
+    /// Those of the system; NotFound for a file without a name or a missing one.
     pub fn reader(&self) -> io::Result<OwnedFd> {
-        match &self.name {
-            Name::Temporary(name) => file::open_read(self.folder.as_fd(), name, false),
+        match &self.entry.name {
+            Name::Temporary(name) => file::open_read(self.entry.folder.as_fd(), name, false),
             _ => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
-    /// Leaves the file where it is, for a later run.
+    /// Keeps the file for a later run.
     pub fn keep(mut self) {
-        self.name = Name::Settled;
+        self.entry.name = Name::Settled;
     }
 
-    /// To write into.
+    /// Returns the descriptor to write into.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Gives a complete file its attributes and its name.
+    /// Sets the attributes of a complete file, gives it its name and closes it.
     ///
     /// # Errors
-    /// The system's, with nothing left behind; of attributes that could not be set, when the file
-    /// has its name.
-    pub fn publish(
-        mut self,
-        engine: &Engine<'_>,
-        place: &Place,
-        shape: &Shape,
-    ) -> Result<Appeared, Failed> {
-        let attributes = settle(self.fd(), place, shape, self.adopted);
-        if engine.policy().fsync {
-            file::sync(self.fd()).map_err(failed(Operation::Sync))?;
+    /// Those of the system, with nothing left behind; of attributes that could not be set, after the file has its
+    /// name.
+    pub fn publish(self, files: &Files, place: &Place, shape: &Shape) -> Result<Appeared, Failed> {
+        let Draft { fd, mut entry, adopted } = self;
+        if !files.control.may_publish() {
+            return Err(failed(Operation::Create)(publish::lease_ended()));
+        }
+        // Before setting the times: without them no later run takes the file for finished, and setting them could
+        // receive the error of a write and hide it from close(2).
+        if place.folder.reports_late {
+            close::flush(&*fd).map_err(failed(Operation::Write))?;
+        }
+        let attributes = settle(fd.as_fd(), place, shape, adopted);
+        if files.policy.fsync {
+            file::sync(fd.as_fd()).map_err(failed(Operation::Sync))?;
         }
         let folder = place.folder.fd.as_fd();
-        let appeared = match &self.name {
-            Name::Final(_) | Name::Settled => Appeared::Yes,
-            Name::Temporary(temp) => place_at(engine, place, temp)?,
-            Name::Unnamed => match file::publish(self.fd(), folder, &place.name) {
-                Ok(()) => Appeared::Yes,
+        if let Name::Unnamed = entry.name {
+            entry.name = match file::publish(fd.as_fd(), folder, &place.name) {
+                Ok(()) => Name::Final(place.name.clone(), Arc::clone(&files.direct.ledger)),
                 Err(error) if errno::is(&error, errno::EEXIST) => {
-                    if never_replaces(engine) {
+                    if files.never_replaces() {
                         return Ok(Appeared::Kept);
                     }
-                    let temp = engine.temp.make();
-                    file::publish(self.fd(), folder, &temp).map_err(failed(Operation::Create))?;
-                    self.name = Name::Temporary(temp.clone());
-                    place_at(engine, place, &temp)?
+                    if files.writes_into(place)? {
+                        return Ok(Appeared::Node);
+                    }
+                    let temp = files.temp.make();
+                    let linked = file::publish(fd.as_fd(), folder, &temp);
+                    linked.map_err(failed(Operation::Create))?;
+                    Name::Temporary(temp)
                 }
                 Err(error) => return Err(failed(Operation::Create)(error)),
-            },
+            };
+        }
+        let closed = match Arc::try_unwrap(fd) {
+            Ok(fd) => close::close(fd),
+            // Other holders of the descriptor have nothing left to write.
+            Err(shared) => close::flush(&*shared),
+        };
+        closed.map_err(failed(Operation::Write))?;
+        let appeared = match &entry.name {
+            Name::Temporary(temp) => place_at(files, place, temp)?,
+            _ => Appeared::Yes,
         };
         if appeared == Appeared::Yes {
-            self.name = Name::Settled;
+            entry.name = Name::Settled;
         }
-        // What could not be set is told of; the content is right and stays.
+        // Attributes that could not be set are reported; the content is right and stays.
         attributes.map(|()| appeared)
     }
 }
 
-impl Drop for Draft {
+impl Drop for DraftEntry {
     fn drop(&mut self) {
-        if let Name::Final(name) | Name::Temporary(name) = &self.name {
-            // The error that is told is the one that led here; the next run clears up the rest.
-            drop(dir::unlink(self.folder.as_fd(), name));
+        // The first error is reported; the next run removes what remains.
+        match &self.name {
+            Name::Final(name, ledger) => {
+                if !publish::disown(self.folder.as_fd(), name) {
+                    ledger.keep();
+                }
+            }
+            Name::Temporary(name) => drop(dir::unlink(self.folder.as_fd(), name)),
+            Name::Unnamed | Name::Settled => {}
         }
     }
 }
 
-/// How folders are made in this run.
-pub(super) fn rules(core: &Core<'_>) -> Rules {
-    Rules { follow: core.engine.policy().keep_dirlinks, umask: core.engine.setup.umask }
-}
-
-/// Counts folders that were made on the way to something else.
-pub(super) fn count_made(core: &Core<'_>, made: u64) {
-    if made > 0 {
-        core.add(Totals { dirs_created: made, ..Totals::default() });
-    }
-}
-
-/// Whether a file that came while we were busy is left alone.
-fn never_replaces(engine: &Engine<'_>) -> bool {
-    engine.policy().ignore_existing || engine.setup.options.if_none_match
-}
-
-/// The mode to create a file with: the final one where nothing comes after it, else one that lets
-/// nobody in.
+/// Returns the mode to create a file with: the final one if nothing changes it later, else a private one.
 fn first_mode(place: &Place, shape: &Shape) -> u32 {
     if shape.uid.is_some() || shape.gid.is_some() || shape.mode & 0o6000 != 0 {
         0o600
     } else if place.folder.default_acl && !shape.exact {
-        // The folder's ACL takes the place of the umask.
+        // The folder's default ACL replaces the umask.
         0o666
     } else {
         shape.mode
     }
 }
 
-/// Sets owner, mode and times, in this order: a change of owner clears setuid bits. Only what the
-/// kernel has not done already.
+/// Sets owner, mode and times, in this order: a change of owner clears setuid bits. Skips what the kernel has set
+/// already.
 fn settle(fd: BorrowedFd<'_>, place: &Place, shape: &Shape, adopted: bool) -> Result<(), Failed> {
     let owned = match (shape.uid, shape.gid) {
         (None, None) => Ok(()),
@@ -344,7 +338,7 @@ fn settle(fd: BorrowedFd<'_>, place: &Place, shape: &Shape, adopted: bool) -> Re
     let first = first_mode(place, shape);
     let other = adopted || place.folder.default_acl || first != shape.mode || shape.masked;
     let moded = match !inherits && other {
-        // Not for an owner that it was not meant for.
+        // No setuid bits for an owner that they were not meant for.
         true if owned.is_err() => meta::set_mode_fd(fd, shape.mode & 0o777),
         true => meta::set_mode_fd(fd, shape.mode),
         false => Ok(()),
@@ -354,15 +348,19 @@ fn settle(fd: BorrowedFd<'_>, place: &Place, shape: &Shape, adopted: bool) -> Re
     owned.and(moded).and(timed)
 }
 
-/// Renames a finished temporary entry to its final name, after the backup of what is there.
-fn place_at(engine: &Engine<'_>, place: &Place, temp: &CStr) -> Result<Appeared, Failed> {
+/// Renames a finished temporary entry to its final name, after the backup of an existing one.
+fn place_at(files: &Files, place: &Place, temp: &CStr) -> Result<Appeared, Failed> {
     let folder = place.folder.fd.as_fd();
-    if engine.policy().backup && place.exists {
-        let kept = appear::back_up(engine.policy(), folder, &place.name);
+    if files.policy.backup && place.exists {
+        let kept = publish::back_up(&files.policy, folder, &place.name);
         kept.map_err(|failure| Failed::File(failure.operation, Side::Target, failure.error))?;
     }
-    let fresh = !place.exists && never_replaces(engine);
-    match appear::rename_into_place(folder, temp, folder, &place.name, fresh) {
+    // An entry in the listing is known not to be a node.
+    if !place.exists && files.writes_into(place)? {
+        return Ok(Appeared::Node);
+    }
+    let fresh = !place.exists && files.never_replaces();
+    match publish::rename_into_place(folder, temp, folder, &place.name, fresh) {
         Ok(()) => Ok(Appeared::Yes),
         Err(error) if fresh && errno::is(&error, errno::EEXIST) => Ok(Appeared::Kept),
         Err(error) => Err(failed(Operation::Rename)(error)),

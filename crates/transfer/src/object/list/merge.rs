@@ -1,5 +1,5 @@
-//! Two listings side by side, in one order. What is reported as missing at the source is missing:
-//! nothing is, that a trouble of the source may hide.
+//! Merge of two listings in one order. An entry is only reported as missing at the source if no problem of the source
+//! can hide it.
 
 use super::{Entry, Item, Listing, Trouble};
 use crate::object::Side;
@@ -11,17 +11,17 @@ pub enum Merged {
     Both(Entry, Entry),
     /// Only the source has it.
     Source(Entry),
-    /// Only the target has it: extraneous. Never a folder that the source has something in.
+    /// Only the target has it: extraneous. Never a folder in which the source has an entry.
     Target(Entry),
-    /// The source has it; what the target has there could not be looked at.
+    /// The source has it; the target's entry could not be examined.
     Unknown(Entry),
-    /// A side had trouble. After `Failed` nothing more comes.
+    /// A problem of a side. After `Failed` nothing more comes.
     Trouble(Side, Trouble),
 }
 
-/// See the module. Entries are compared by their keys: names of a local side that are
-/// percent-encoded on request stand for what they become ([`Listing::key`]). Troubles come in
-/// order as well, and before what they concern.
+/// Merge of two listings; see the module. Entries are compared by their keys: local names that are percent-encoded on
+/// request sort by the encoded form ([`Listing::key`]). Problems come in order as well, and before the entries that
+/// they affect.
 pub struct Merge {
     source: Stream,
     target: Stream,
@@ -29,24 +29,24 @@ pub struct Merge {
     over: bool,
 }
 
-/// One side.
+/// State of one side.
 struct Stream {
     listing: Option<Listing>,
     /// The next entry and its key.
     head: Option<(Box<[u8]>, Entry)>,
-    /// Keys of what could not be looked at, as far as they matter here and later: a folder with
-    /// its slash, empty for everything; and whether it may be an entry without that slash.
+    /// Keys that could not be examined, as far as they still matter: a folder with its slash, empty for everything;
+    /// and whether it may be an entry without that slash.
     shields: Vec<(Box<[u8]>, bool)>,
 }
 
 impl Merge {
-    /// Merges two listings; without a target everything is missing there. Without a source
-    /// everything is extraneous.
+    /// Merges two listings. Without a target every entry is missing there; without a source every entry is
+    /// extraneous.
     pub fn new(source: Option<Listing>, target: Option<Listing>) -> Merge {
         Merge { source: Stream::new(source), target: Stream::new(target), kept: 0, over: false }
     }
 
-    /// Entries of the target that would have been extraneous, had the source not had trouble.
+    /// Returns the number of target entries that were kept because of problems of the source.
     pub fn kept(&self) -> u64 {
         self.kept
     }
@@ -62,7 +62,7 @@ impl Iterator for Merge {
 
     fn next(&mut self) -> Option<Merged> {
         while !self.over {
-            // The source first: its troubles have to be known before the target is judged.
+            // The source first: its problems must be known before the target is decided.
             if let Err(trouble) = self.source.fill() {
                 return Some(self.trouble(Side::Source, trouble));
             }
@@ -107,7 +107,7 @@ impl Stream {
         Stream { listing, head: None, shields: Vec::new() }
     }
 
-    /// Reads on until there is a head or the end.
+    /// Reads until there is a head or the end.
     fn fill(&mut self) -> Result<(), Trouble> {
         if self.head.is_some() {
             return Ok(());
@@ -138,7 +138,7 @@ impl Stream {
         }
     }
 
-    /// Whether a key, not smaller than any before, lies at or below a trouble.
+    /// Returns whether a key, not smaller than any before, is at or below a problem.
     fn shields(&mut self, key: &[u8]) -> bool {
         self.shields.retain(|(shield, _)| key.starts_with(shield) || key <= &**shield);
         self.shields.iter().any(|(shield, whole)| {

@@ -1,71 +1,85 @@
-//! Listings in the order of keys: of a prefix in a bucket, of a local tree, of given names; and
-//! the merge of two of them. Memory does not grow with the number of keys.
+//! Listings in the order of keys: of a prefix in a bucket, of a local tree, of names from a list; and the merge of
+//! two of them. Memory does not grow with the number of keys.
 //!
-//! - [`store`], [`local`], [`given`], [`memory`] make a [`Listing`], which runs in threads of its own.
+//! - [`store`], [`local`], [`from_names`], [`inventory`], [`memory`] make a [`Listing`], which runs in threads of its
+//!   own.
 //! - [`Merge`] walks two of them side by side.
-//! - [`Sieve`] asks the filter rules about whole names.
-//! - [`Pattern`] is a wildcard as `s3://bucket/a*b` has it.
+//! - [`NameFilter`] applies the filter rules to whole names.
+//! - [`Scope`] is the start of an argument's listing, [`Choice`] selects its names.
+//! - [`Pattern`] is a wildcard as in `s3://bucket/a*b`.
 
-mod given;
+mod choice;
+mod from_names;
+mod inventory;
 mod local;
 mod memory;
 mod merge;
-mod sieve;
+mod name_filter;
+mod rule_files;
 mod store;
 mod wildcard;
 
-pub use given::{Given, given, plain};
-pub use local::{Dirs, LocalQuery, local, merge_files};
+pub use choice::{Choice, Scope};
+pub use from_names::{NamesIn, from_names, plain};
+pub use inventory::{Counts, Inventory, inventory};
+pub use local::{Dirs, LocalQuery, local};
 pub use memory::memory;
 pub use merge::{Merge, Merged};
-pub use sieve::{ReadMergeFile, Sieve};
+pub use name_filter::{NameFilter, ReadMergeFile};
+pub use rule_files::{merge_files, merge_objects};
 pub use store::{StoreQuery, store};
 pub use wildcard::Pattern;
 
 use super::{Entry, mapping};
-use crate::error::{Problem, quoted};
-use crate::s3;
-use crate::unit::{Kind, Meta, Time};
+use hakobu_core::error::{Problem, quoted};
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Entries of a page: as many as S3 sends at once.
+/// Entries of a page: the maximum that S3 returns at once.
 const PAGE_ENTRIES: usize = 1000;
-/// Pages that wait for whoever reads a listing.
+/// Maximum number of pages that wait for the reader of a listing.
 const PAGES_MAX: usize = 4;
 
-/// What a listing says besides entries.
+/// A problem of a listing.
 #[derive(Debug)]
 pub enum Trouble {
-    /// One entry or folder could not be looked at: what lies there is not known, the rest goes on.
-    /// Nothing at or below `name` may be taken for absent (unless the class is `Notice`: then the
-    /// entry is there and was left out on purpose). Comes before every entry that sorts after
-    /// `name`.
+    /// One entry or folder could not be examined: its content is unknown, the rest continues. Nothing at or below
+    /// `name` may be treated as absent (unless the class is `Notice`: then the entry exists and was skipped on
+    /// purpose). Comes before every entry that sorts after `name`.
     Problem {
-        /// From the root of the listing; a folder ends with a slash, the root itself is empty.
+        /// Name from the root of the listing; a folder ends with a slash, the root itself is empty.
         name: Box<[u8]>,
-        /// What happened.
+        /// The problem.
         problem: Problem,
     },
-    /// The listing broke off: nothing after the last entry may be taken for absent. Nothing comes
-    /// after it.
-    Failed(s3::Error),
+    /// The listing broke off: nothing after the last entry may be treated as absent. This is the last item.
+    Failed(hakobu_s3::Error),
 }
 
-/// What comes out of a listing.
+impl Trouble {
+    /// Returns the error for commands that stop at the first problem.
+    pub fn into_error(self) -> hakobu_s3::Error {
+        match self {
+            Trouble::Failed(error) => error,
+            Trouble::Problem { problem, .. } => failed(problem.cause.to_string()),
+        }
+    }
+}
+
+/// An entry or a problem of a listing.
 pub type Item = Result<Entry, Trouble>;
 
-/// What the threads of a listing send.
+/// A message from the threads of a listing.
 enum Page {
     Items(Vec<Item>),
-    /// Everything was sent. A listing whose threads go without saying so has broken off.
+    /// Everything was sent. A listing whose threads end without this has broken off.
     End,
 }
 
-/// A listing under way in threads of its own; entries come in pages, sorted by the bytes of their
-/// keys (folders as `name/`). Dropping it ends its threads.
+/// A listing in progress in threads of its own; entries come in pages, sorted by the bytes of their keys (folders as
+/// `name/`). Dropping it ends its threads.
 pub struct Listing {
     pages: Receiver<Page>,
     current: std::vec::IntoIter<Item>,
@@ -73,9 +87,9 @@ pub struct Listing {
     over: bool,
 }
 
-/// How a listing is sorted, and how far it got.
+/// Order of a listing, and its last key.
 struct Order {
-    /// Names are local ones and sort as the keys that [`mapping::key_of`] makes of them.
+    /// Names are local ones and sort by the keys that [`mapping::key_of`] makes of them.
     encoded: bool,
     /// Pages come in any order.
     none: bool,
@@ -83,28 +97,40 @@ struct Order {
     last: Option<Box<[u8]>>,
 }
 
+/// Sends all items in pages, followed by the end; stops if the reader is gone.
+fn send_all(sender: &Sender<Page>, mut items: impl Iterator<Item = Item>) {
+    loop {
+        let page: Vec<Item> = items.by_ref().take(PAGE_ENTRIES).collect();
+        let over = page.is_empty();
+        let page = if over { Page::End } else { Page::Items(page) };
+        if sender.blocking_send(page).is_err() || over {
+            return;
+        }
+    }
+}
+
 impl Listing {
-    /// A listing and the end that its threads send to.
+    /// Makes a listing and the sender for its threads.
     fn channel(encoded: bool, unordered: bool) -> (Sender<Page>, Listing) {
         let (sender, pages) = channel(PAGES_MAX);
         let order = Order { encoded, none: unordered, last: None };
         (sender, Listing { pages, current: Vec::new().into_iter(), order, over: false })
     }
 
-    /// Starts a thread that sends to a listing; where none can be had, the listing says so.
+    /// Starts a thread that sends to a listing; if that fails, the listing reports it.
     fn start(sender: Sender<Page>, name: &str, body: impl FnOnce(Sender<Page>) + Send + 'static) {
         let spare = sender.clone();
         let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || body(sender));
         if let Err(error) = started {
             let message = format!("cannot start a thread: {error}");
-            let failed = s3::Error::new(s3::Kind::Settings, "List", message);
-            // Nobody has sent anything yet, so there is room.
+            let failed = hakobu_s3::Error::new(hakobu_s3::Kind::Settings, "List", message);
+            // Nothing was sent yet, so there is room.
             let _ = spare.try_send(Page::Items(vec![Err(Trouble::Failed(failed))]));
         }
     }
 
-    /// The next entry; `None` at the confirmed end, or after `Failed`. Blocks: never call it
-    /// inside a runtime. An entry out of order is `Failed`.
+    /// Returns the next entry; `None` at the confirmed end, or after `Failed`. Blocks: never call it inside a
+    /// runtime. An entry out of order is `Failed`.
     #[expect(clippy::should_implement_trait, reason = "blocks, so it is no plain iterator")]
     pub fn next(&mut self) -> Option<Item> {
         loop {
@@ -115,8 +141,7 @@ impl Listing {
         }
     }
 
-    /// What is left of the current page, else the next one; never empty. For those who have no
-    /// need of single entries.
+    /// Returns the rest of the current page, else the next one; never empty.
     pub fn page(&mut self) -> Option<Vec<Item>> {
         if self.current.len() > 0 {
             return Some(std::mem::take(&mut self.current).collect());
@@ -145,7 +170,7 @@ impl Listing {
         }
     }
 
-    /// Cuts a page off where it fails or leaves the order.
+    /// Truncates a page where it fails or leaves the order.
     fn check(&mut self, items: &mut Vec<Item>) {
         let mut last = self.order.last.take().map(|last| Cow::Owned(last.into_vec()));
         let mut bad = None;
@@ -176,23 +201,22 @@ impl Listing {
         }
     }
 
-    /// The key that an entry of this listing is sorted by.
+    /// Returns the sort key of an entry of this listing.
     pub fn key<'a>(&self, entry: &'a Entry) -> Cow<'a, [u8]> {
         key_of(&entry.name, self.order.encoded)
     }
 }
 
-/// The key that stands for a name in the order: the name itself, or what it becomes where names
-/// are percent-encoded on request.
+/// Returns the sort key of a name: the name itself, or its percent-encoded form on request.
 fn key_of(name: &[u8], encoded: bool) -> Cow<'_, [u8]> {
     if encoded { mapping::sort_key(name) } else { Cow::Borrowed(name) }
 }
 
-fn failed(message: String) -> s3::Error {
-    s3::Error::new(s3::Kind::Corrupt, "ListObjectsV2", message)
+fn failed(message: String) -> hakobu_s3::Error {
+    hakobu_s3::Error::new(hakobu_s3::Kind::Corrupt, "ListObjectsV2", message)
 }
 
-fn out_of_order(before: &[u8], after: &[u8]) -> s3::Error {
+fn out_of_order(before: &[u8], after: &[u8]) -> hakobu_s3::Error {
     let shown = |name| quoted(OsStr::from_bytes(name));
     failed(if before == after {
         format!("the listing names {} twice, so it cannot be trusted", shown(after))
@@ -203,24 +227,4 @@ fn out_of_order(before: &[u8], after: &[u8]) -> s3::Error {
             shown(before)
         )
     })
-}
-
-/// The metadata of something that is known by name, size and time only.
-pub fn bare_meta(kind: Kind, size: u64, mtime: Time) -> Meta {
-    let mode = if kind == Kind::Dir { 0o777 } else { 0o666 };
-    Meta {
-        kind,
-        mode,
-        size,
-        blocks: size.div_ceil(512),
-        uid: 0,
-        gid: 0,
-        nlink: 1,
-        dev: 0,
-        ino: 0,
-        rdev: 0,
-        mtime,
-        atime: mtime,
-        ctime: mtime,
-    }
 }

@@ -1,5 +1,7 @@
-//! Wildcards in keys as s5cmd has them: `*` stands for any run of characters, slashes included,
-//! `?` for one character. There is no escaping: `--raw` takes a key as it is.
+//! Wildcards in keys as in s5cmd: `*` matches any run of characters, slashes included, `?` one character. There is no
+//! escaping: `--raw` takes a key literally.
+
+use hakobu_sys::below::split;
 
 /// A key with wildcards.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,29 +10,33 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The pattern, or `None` where the text holds no wildcard and so is a plain key.
+    /// Returns the pattern, or `None` if the text has no wildcard and so is a plain key.
     pub fn parse(text: &[u8]) -> Option<Pattern> {
         let wild = text.iter().any(|byte| is_wild(*byte));
         wild.then(|| Pattern { text: text.to_vec() })
     }
 
-    /// What every key that matches begins with.
+    /// Returns the pattern as typed.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Returns the common prefix of all matching keys.
     pub fn literal(&self) -> &[u8] {
         let end = self.text.iter().position(|byte| is_wild(*byte));
         &self.text[..end.unwrap_or(self.text.len())]
     }
 
-    /// The literal part up to and with its last slash: where relative names begin.
+    /// Returns the literal part up to and including its last slash: relative names begin there.
     pub fn root(&self) -> &[u8] {
-        let literal = self.literal();
-        let slash = literal.iter().rposition(|byte| *byte == b'/');
-        &literal[..slash.map_or(0, |at| at + 1)]
+        let (root, _) = split(self.literal());
+        root
     }
 
-    /// Whether a whole key matches. Linear in key times number of stars; no recursion.
+    /// Returns whether a whole key matches. Linear in key times number of stars; no recursion.
     pub fn matches(&self, key: &[u8]) -> bool {
         let (mut at, mut in_text) = (0, 0);
-        // Where to go on when what follows the last star does not fit: one character later.
+        // Position to continue from if the text after the last star does not match: one character later.
         let mut again: Option<(usize, usize)> = None;
         loop {
             let step = match self.text.get(in_text) {
@@ -63,7 +69,7 @@ fn is_wild(byte: u8) -> bool {
     matches!(byte, b'*' | b'?')
 }
 
-/// Bytes of the first character: of UTF-8, or one byte where it is not; 0 at the end.
+/// Returns the length in bytes of the first character: of UTF-8, or 1 for invalid bytes; 0 at the end.
 fn character_len(bytes: &[u8]) -> usize {
     let Some(first) = bytes.first() else { return 0 };
     let len = match first {
@@ -80,7 +86,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Characters by definition: every star tries every length.
+    /// Matches characters by definition: every star tries every length.
     fn naive(pattern: &[char], key: &[char]) -> bool {
         match (pattern.split_first(), key.split_first()) {
             (None, None) => true,

@@ -1,63 +1,62 @@
-//! Into which parts an object is cut, and how many of them go at once; pure. The limits are those
-//! of the Amazon S3 User Guide, "Amazon S3 multipart upload limits".
+//! Part size and number of concurrent parts of an upload; pure. The limits are those of the Amazon S3 User Guide,
+//! "Amazon S3 multipart upload limits".
 
 use super::super::core::Engine;
 
-/// Parts of an upload.
+/// Maximum number of parts of an upload.
 pub const PARTS_MAX: u64 = 10_000;
-/// Bytes of every part but the last.
+/// Minimum bytes of every part except the last.
 pub const PART_BYTES_MIN: u64 = 5 << 20;
 
 const MIB: u64 = 1 << 20;
-/// Bytes of a part where nobody says and nothing forces another choice.
+/// Default bytes of a part.
 const PART_BYTES: u64 = 8 * MIB;
-/// Larger objects have larger parts: fewer requests for the same bytes.
+/// Minimum size, in bytes, of an object with larger parts, which save requests.
 const LARGE_BYTES_MIN: u64 = 1024 * MIB;
 const LARGE_PART_BYTES: u64 = 16 * MIB;
-/// Objects up to this size go in one request: three requests fewer, and on several cores there
-/// are other objects to send meanwhile.
+/// Maximum size, in bytes, of an object that is sent in one request: this saves three requests, and several cores
+/// have other objects to send meanwhile.
 const WHOLE_BYTES_MAX: u64 = 32 * MIB;
 
-/// What bounds the choice.
+/// Limits that determine the cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes in flight, all objects together.
+    /// Bytes in flight of all objects.
     pub budget_bytes: u64,
-    /// Requests in flight, all objects together.
+    /// Requests in flight of all objects.
     pub jobs: usize,
     /// `--part-size`.
     pub part_bytes: Option<u64>,
     /// `--concurrency`.
     pub concurrency: Option<usize>,
-    /// `--bwlimit`: bodies take long, and one that breaks is sent again, so they had better be
-    /// short.
+    /// `--bwlimit` is set: bodies are slow, and a broken one is sent again, so shorter parts are better.
     pub limited: bool,
 }
 
-/// How an object goes in parts.
+/// Division of an object into parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Bytes of every part but the last.
+    /// Bytes of every part except the last.
     pub part_bytes: u64,
-    /// How many there are, 1 to [`PARTS_MAX`].
+    /// Number of parts, 1 to [`PARTS_MAX`].
     pub count: u32,
 }
 
 impl Engine<'_> {
-    /// The limits of this run.
+    /// Returns the limits of this run.
     pub(in super::super) fn limits(&self) -> Limits {
         Limits {
             budget_bytes: self.budget.bytes_max(),
-            jobs: self.setup.helm.gate.jobs(),
+            jobs: self.setup.controls.gate.jobs(),
             part_bytes: self.setup.options.part_bytes,
             concurrency: self.setup.options.concurrency,
-            limited: self.setup.helm.bytes.is_some(),
+            limited: self.setup.controls.bytes.is_some(),
         }
     }
 }
 
 impl Cut {
-    /// How an object of `size` bytes is cut; `None` where it goes in one request.
+    /// Divides an object of `size` bytes; returns `None` if it is sent in one request.
     pub fn of(size: u64, limits: &Limits) -> Option<Cut> {
         let share = (limits.budget_bytes / 8).max(PART_BYTES_MIN);
         let (whole_max, usual) = match (limits.limited, size >= LARGE_BYTES_MIN) {
@@ -72,26 +71,26 @@ impl Cut {
         Some(Cut::with(size, wanted))
     }
 
-    /// The same with parts of `wanted` bytes, or of more where they would be too many.
+    /// Divides into parts of `wanted` bytes, or larger if there would be too many.
     pub fn with(size: u64, wanted: u64) -> Cut {
         let least = size.div_ceil(PARTS_MAX);
-        // Too small: the next whole MiB, so that parts begin where pages and stripes do.
+        // Too small: the next whole MiB, so that parts begin at page and stripe boundaries.
         let part_bytes = if wanted < least { least.next_multiple_of(MIB) } else { wanted };
         let count = size.div_ceil(part_bytes).max(1);
         // At most 10,000, since a part is at least a ten-thousandth.
         Cut { part_bytes, count: u32::try_from(count).unwrap_or(u32::MAX) }
     }
 
-    /// How many go at once, as things are now.
+    /// Returns how many parts may be in flight now.
     pub fn streams(&self, limits: &Limits) -> usize {
         let fit = (limits.budget_bytes / 2 / self.part_bytes.max(1)).max(1);
-        // What was asked for is a hard limit; the budget is waited for.
+        // The user's number is a hard limit; the budget is waited for.
         let streams = limits.concurrency.map_or(fit, |asked| asked.max(1) as u64);
         let streams = streams.min(u64::from(self.count)).min(limits.jobs.max(1) as u64);
         usize::try_from(streams).unwrap_or(usize::MAX)
     }
 
-    /// First byte and length of a part (from 1) of an object of `size` bytes.
+    /// Returns first byte and length of a part (from 1) of an object of `size` bytes.
     pub fn range(&self, number: u32, size: u64) -> (u64, u64) {
         let start = u64::from(number.saturating_sub(1)).saturating_mul(self.part_bytes).min(size);
         (start, (size - start).min(self.part_bytes))

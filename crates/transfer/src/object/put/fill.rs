@@ -1,70 +1,75 @@
-//! Reads a stretch of a file into a body and hashes it on the way, without ever making the core
-//! wait for a device: what the page cache does not hold is read by a thread for that.
+//! Reads a range of a file into a body and hashes it, without blocking the core on a device: a helper thread reads
+//! data that is not in the page cache.
 
 use super::super::budget::Buffer;
-use crate::meter::{Doing, Phase};
-use crate::s3::{Algorithm, Checksum, Hasher};
 use bytes::Bytes;
+use hakobu_core::meter::{Doing, Phase};
+use hakobu_s3::{Algorithm, Checksum, Hasher};
 use hakobu_sys::source::{Cached, read_cached};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, file, volume};
 use std::cell::Cell;
 use std::io;
 
-/// Bytes that are read and then hashed while they are in the processor's cache.
-const STROKE_BYTES: usize = 256 << 10;
-/// After so many bytes the core's other connections get their turn.
+/// Bytes that are read and then hashed while they are in the CPU cache.
+const BLOCK_BYTES: usize = 256 << 10;
+/// Bytes after which the core yields to its other connections.
 const TURN_BYTES: usize = 1 << 20;
 
-/// Hashing less than this takes too short to be told of.
+/// Minimum bytes whose hashing is recorded as a phase.
 const COMPUTED_BYTES_MIN: usize = 64 << 10;
 
-/// What is to be read.
+/// The bytes to read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    /// Where it begins.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// How long it is.
+    /// Number of bytes.
     pub len: usize,
-    /// Whether to notice bytes behind it (of small files only, where that is free).
+    /// Whether to detect bytes after the range (small files only, where that is free).
     pub and_more: bool,
-    /// What to compute.
+    /// The algorithm of the checksum to compute.
     pub algorithm: Option<Algorithm>,
 }
 
-/// What was read: shorter than wanted where the file ended, longer where it went on.
+/// The bytes read: fewer than wanted if the file ended, more if it continued.
 pub(super) struct Filled {
     pub body: Bytes,
     pub checksum: Option<Checksum>,
 }
 
-/// A body on its way.
+/// A body being read.
 struct Progress {
     buffer: Buffer,
     filled: usize,
     hasher: Option<Hasher>,
 }
 
-/// How files of a device are read.
+/// Method of reading files of a device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Manner {
-    /// What is cached at once, the rest elsewhere.
+    /// Reads cached bytes directly, the rest on a helper thread.
     Cached,
-    /// At once: it is memory.
+    /// Directly: it is memory.
     Memory,
-    /// Elsewhere: nobody knows how long it takes.
+    /// On a helper thread: the duration is unknown.
     Elsewhere,
 }
 
 thread_local! {
-    /// What was learnt of the device that this core read from last.
+    /// The device that this core last read from, and how.
     static LEARNT: Cell<(u64, Manner)> = const { Cell::new((u64::MAX, Manner::Cached)) };
 }
 
-/// Small files get a byte more room than they need: a read that leaves it empty met the end.
+/// Returns whether a call for a file of this device may be slow, as far as this core knows.
+pub(super) fn waits(dev: u64) -> bool {
+    LEARNT.get() == (dev, Manner::Elsewhere)
+}
+
+/// Maximum size, in bytes, of a file that gets one extra byte of room: a read that leaves it empty has reached the
+/// end.
 const MORE_BYTES_MAX: usize = 32 << 10;
 
-/// Reads and hashes; `dev` is the file's device. `doing` is told which of the two it is, as far as
-/// this core does it.
+/// Reads and hashes; `dev` is the file's device. `doing` records which of the two this core does.
 pub(super) async fn fill(
     doing: &Doing,
     file: &OwnedFd,
@@ -80,7 +85,7 @@ pub(super) async fn fill(
     };
     let mut turn = TURN_BYTES;
     loop {
-        match progress.stroke(doing, file.as_fd(), dev, wanted.offset)? {
+        match progress.read_block(doing, file.as_fd(), dev, wanted.offset)? {
             Cached::Got(0) => break,
             Cached::Got(_) if progress.filled >= wanted.len => break,
             Cached::Got(_) => {}
@@ -98,8 +103,8 @@ pub(super) async fn fill(
 }
 
 impl Progress {
-    /// One read, hashed.
-    fn stroke(
+    /// Performs one read and hashes it.
+    fn read_block(
         &mut self,
         doing: &Doing,
         file: BorrowedFd<'_>,
@@ -108,8 +113,8 @@ impl Progress {
     ) -> io::Result<Cached> {
         let (learnt, manner) = LEARNT.get();
         let manner = if learnt == dev { manner } else { Manner::Cached };
-        let end = self.buffer.len().min(self.filled + STROKE_BYTES);
-        let space = self.buffer.get_mut(self.filled..end).unwrap_or_default();
+        let end = self.buffer.len().min(self.filled + BLOCK_BYTES);
+        let space = &mut self.buffer[self.filled..end];
         let at = offset + self.filled as u64;
         let found = match manner {
             Manner::Cached => read_cached(file, space, at)?,
@@ -120,7 +125,7 @@ impl Progress {
             let memory = volume::is_memory(file);
             LEARNT.set((dev, if memory { Manner::Memory } else { Manner::Elsewhere }));
             if memory {
-                return self.stroke(doing, file, dev, offset);
+                return self.read_block(doing, file, dev, offset);
             }
         }
         if let Cached::Got(got) = found {
@@ -131,13 +136,13 @@ impl Progress {
         Ok(found)
     }
 
-    /// The rest, by a thread that may wait.
+    /// Reads the rest on a helper thread.
     async fn elsewhere(mut self, file: &OwnedFd, offset: u64) -> io::Result<Progress> {
         let file = file.try_clone()?;
         let work = move || {
             loop {
-                let end = self.buffer.len().min(self.filled + STROKE_BYTES);
-                let space = self.buffer.get_mut(self.filled..end).unwrap_or_default();
+                let end = self.buffer.len().min(self.filled + BLOCK_BYTES);
+                let space = &mut self.buffer[self.filled..end];
                 let at = offset + self.filled as u64;
                 match file::read_at(file.as_fd(), space, at) {
                     Ok(0) => return Ok(self),
@@ -150,7 +155,7 @@ impl Progress {
     }
 
     fn take(&mut self, got: usize) {
-        let new = self.buffer.get(self.filled..self.filled + got).unwrap_or_default();
+        let new = &self.buffer[self.filled..self.filled + got];
         if let Some(hasher) = &mut self.hasher {
             hasher.update(new);
         }

@@ -1,35 +1,39 @@
-//! A large file in parts: any core takes the next part, and whoever brings the last one completes
-//! the upload, after looking whether the file is still what it was.
+//! Upload of a large file in parts: any core takes the next part, and the worker that finishes the last one completes
+//! the upload, after checking that the file is unchanged.
 
-use super::super::core::{Core, Engine, Large as Parts};
-use super::super::moving::{Done, Failed, Moving, Step};
-use super::super::rights::{Turn, more};
+use super::super::between::condition;
+use super::super::core::{Core, Engine, Parts};
+use super::super::failed::Failed;
+use super::super::moving::{Done, Moving, Step};
+use super::super::permits::{Turn, more};
 use super::super::{Root, Side};
 use super::cut::Cut;
-use super::resume::{self, Kept};
-use super::{CHANGED, fill, headers, no_store, read_failed, refused, unchanged};
-use crate::error::Operation;
-use crate::event::Event;
-use crate::meter::Phase;
-use crate::s3::ops::{self, Headers, Part};
-use crate::s3::{Algorithm, Checksum, Client, Kind as Why, combine_crc64};
-use crate::unit::Meta;
+use super::fill;
+use super::request::{CHANGED, headers, no_store, read_failed, refused, unchanged};
+use super::resume::{self, Begun, Kept};
+use futures_util::future::LocalBoxFuture;
+use hakobu_core::error::Operation;
+use hakobu_core::meter::Phase;
+use hakobu_core::unit::Meta;
+use hakobu_s3::ops::{self, Headers, Part};
+use hakobu_s3::{Algorithm, Checksum, Client, Kind as Why, combine_crc64};
 use hakobu_sys::{OwnedFd, meta};
-use http::header::IF_NONE_MATCH;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use http::header::{IF_MATCH, IF_NONE_MATCH};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
-/// Said of an object whose ten-thousandth part is more than `--memory`.
+/// Error for an object whose ten-thousandth part is larger than `--memory`.
 pub(in super::super) const TOO_LARGE: &str = "one of its 10,000 parts does not fit into the memory that may be used: give more with --memory";
-/// How often an upload is aborted until it is gone, and the first pause before that.
+/// Maximum number of aborts of an upload, and the first pause between them.
 const ABORTS_MAX: u32 = 5;
 const ABORT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A large object on this way.
+/// A large object being uploaded.
 pub struct Large {
     moving: Arc<Moving>,
     file: OwnedFd,
-    /// What the file was when the upload began.
+    /// The file's metadata when the upload began.
     meta: Meta,
     key: Vec<u8>,
     upload: String,
@@ -39,31 +43,25 @@ pub struct Large {
 }
 
 struct State {
-    /// Numbers of parts that nobody has begun, the next one last.
+    /// Numbers of parts not begun yet, the next one last.
     waiting: Vec<u32>,
-    /// Rights to work on this object that were not given up.
+    /// Number of permits for this object that were not released.
     streams: usize,
     /// Finished parts, in no order.
     parts: Vec<Part>,
-    /// The first failure: nothing further is begun.
+    /// The first failure: no further part is begun.
     failed: Option<Failed>,
-    /// A part was given up while it was sent: the server may still be at it.
+    /// A part was dropped while it was sent: the server may still be receiving it.
     cut_off: bool,
-    /// With `--resume`: what a later run needs.
+    /// With `--resume`: the state for a later run.
     kept: Option<Kept>,
 }
 
-/// An upload that was begun, now or by an earlier run.
-pub(super) struct Begun {
-    pub upload: String,
-    /// What its parts carry: what was asked for, or nothing where the server does not know it.
-    pub algorithm: Option<Algorithm>,
-    pub cut: Cut,
-    pub parts: Vec<Part>,
-    pub kept: Option<Kept>,
+fn too_large() -> Failed {
+    Failed::Reason(Operation::Write, Side::Target, TOO_LARGE)
 }
 
-/// Begins an upload, or takes up an old one.
+/// Begins an upload, or continues an old one.
 pub(super) async fn begin(
     core: &Core<'_>,
     moving: &Arc<Moving>,
@@ -77,14 +75,14 @@ pub(super) async fn begin(
         return Err(no_store());
     };
     if cut.part_bytes > core.engine.budget.bytes_max() {
-        return Err(Failed::Reason(Operation::Write, Side::Target, TOO_LARGE));
+        return Err(too_large());
     }
     let key = moving.pair.target.key(&moving.name);
     let algorithm = core.upload_checksum();
     let create = async |cut: Cut| {
         let mut headers = headers(core, moving, now);
-        // A condition belongs to the request that makes the object appear.
-        headers.retain(|(name, _)| name != IF_NONE_MATCH);
+        // A condition belongs to the request that creates the object.
+        headers.retain(|(name, _)| name != IF_NONE_MATCH && name != IF_MATCH);
         let created = ops::create_upload(client, bucket, &key, algorithm, &headers).await;
         let made = created.map_err(|e| Failed::Request(Operation::Write, Side::Target, e))?;
         let ops::Begun { id: upload, algorithm } = made;
@@ -98,19 +96,31 @@ pub(super) async fn begin(
     };
     let Begun { upload, algorithm, cut, parts, kept } = begun;
     let done: std::collections::HashSet<u32> = parts.iter().map(|part| part.number).collect();
-    core.tell_large(now.size, parts.iter().map(|part| part.size).sum());
+    // Parts of an earlier run are not transferred again.
+    core.doing.lane().settle(parts.iter().map(|part| part.size).sum(), 0);
     let waiting: Vec<u32> = (1..=cut.count).rev().filter(|n| !done.contains(n)).collect();
     let streams = cut.streams(&core.engine.limits()).min(waiting.len()).max(1);
     let state = State { waiting, streams, parts, failed: None, cut_off: false, kept };
     let (moving, meta) = (Arc::clone(moving), *now);
     let state = Mutex::new(state);
     let large = Large { moving, file, meta, key, upload, cut, algorithm, state };
-    Ok(Step::Parts(Arc::new(Parts::Put(large)), streams))
+    Ok(Step::Parts(Arc::new(large), streams))
 }
 
-/// Works on the next part; then gives the right back to the queue (`Queue::again`), or ends the
-/// whole (`Core::finish` and `Queue::finished`, once) when it was the last or everything failed.
-pub(in super::super) async fn part(core: &Core<'_>, shared: &Arc<Parts>, large: &Large) {
+impl Parts for Large {
+    fn part<'a>(self: Arc<Self>, core: &'a Core<'a>) -> LocalBoxFuture<'a, ()> {
+        Box::pin(part(core, self))
+    }
+
+    fn widen(&self, engine: &Engine<'_>) -> usize {
+        let streams_max = self.cut.streams(&engine.limits());
+        let mut state = self.state();
+        let waiting = if state.failed.is_none() { state.waiting.len() } else { 0 };
+        more(&mut state.streams, waiting, streams_max)
+    }
+}
+
+async fn part(core: &Core<'_>, large: Arc<Large>) {
     if core.engine.is_stopped() {
         large.fail(Failed::Stopped);
     }
@@ -118,14 +128,13 @@ pub(in super::super) async fn part(core: &Core<'_>, shared: &Arc<Parts>, large: 
         let sent = core.engine.unless_stopped(large.send(core, number)).await;
         match sent.unwrap_or_else(|| Err(large.cut_off())) {
             Ok(part) => {
-                core.tell_large(0, part.size);
                 large.finished(part);
             }
             Err(failed) => large.fail(failed),
         }
     }
     match large.turn(core.engine) {
-        Turn::Again => core.engine.queue.again(Arc::clone(shared)),
+        Turn::Again => core.engine.queue.again(large),
         Turn::Leave => {}
         Turn::End => {
             let ended = large.end(core).await;
@@ -135,22 +144,9 @@ pub(in super::super) async fn part(core: &Core<'_>, shared: &Arc<Parts>, large: 
     }
 }
 
-impl Core<'_> {
-    /// Tells of a large object that is begun (its size), and of bytes of one that have arrived.
-    fn tell_large(&self, size: u64, bytes: u64) {
-        let listener = self.engine.setup.listener;
-        if size > 0 {
-            listener.event(Event::LargeFile { bytes: size });
-        }
-        if bytes > 0 {
-            listener.event(Event::LargeBytes { bytes, undrained: None });
-        }
-    }
-}
-
 impl Large {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn next(&self) -> Option<u32> {
@@ -158,20 +154,12 @@ impl Large {
         if state.failed.is_some() { None } else { state.waiting.pop() }
     }
 
-    /// What the holder of a right does with it after a part.
+    /// Returns the next step of a permit's holder after a part.
     fn turn(&self, engine: &Engine<'_>) -> Turn {
         let streams_max = self.cut.streams(&engine.limits());
         let mut state = self.state();
         let goes_on = state.failed.is_none() && !state.waiting.is_empty();
         Turn::of(&mut state.streams, goes_on, streams_max)
-    }
-
-    /// Counts as many more rights as may be handed out by now, and returns how many.
-    pub(in super::super) fn widen(&self, engine: &Engine<'_>) -> usize {
-        let streams_max = self.cut.streams(&engine.limits());
-        let mut state = self.state();
-        let waiting = if state.failed.is_none() { state.waiting.len() } else { 0 };
-        more(&mut state.streams, waiting, streams_max)
     }
 
     fn fail(&self, failed: Failed) {
@@ -206,7 +194,7 @@ impl Large {
         let _room = core.room(len).await;
         let wanted = fill::Wanted {
             offset,
-            len: usize::try_from(len).map_err(|_| Failed::Stopped)?,
+            len: usize::try_from(len).map_err(|_| too_large())?,
             and_more: false,
             algorithm: self.algorithm,
         };
@@ -222,7 +210,7 @@ impl Large {
         Ok(Part { number, size: len, etag: part.etag, checksum: filled.checksum })
     }
 
-    /// Completes the upload, or gives it up; a later run finds it where that was asked for.
+    /// Completes the upload or gives it up; with `--resume` a later run continues it.
     async fn end(&self, core: &Core<'_>) -> Result<Done, Failed> {
         let (client, bucket) = self.target(core)?;
         let (mut parts, failed, cut_off, kept) = {
@@ -259,9 +247,9 @@ impl Large {
     }
 }
 
-/// Aborts an upload. The entry failed already, and what went wrong first is what is told; an upload
-/// that cannot be aborted is one that `mpu ls` shows. Parts that the server is still receiving may
-/// survive an abort (API reference, AbortMultipartUpload): then it is looked for and repeated.
+/// Aborts an upload. The entry failed already, and the first failure is the one reported; `mpu ls` shows an upload
+/// that cannot be aborted. Parts that the server is still receiving may survive an abort (API reference,
+/// AbortMultipartUpload): then it is checked and repeated.
 async fn give_up(core: &Core<'_>, client: &Client, bucket: &str, large: &Large, cut_off: bool) {
     let (key, upload) = (&large.key, &large.upload);
     for number in 0..ABORTS_MAX {
@@ -288,11 +276,7 @@ async fn complete(
     parts: &[Part],
 ) -> Result<Done, Failed> {
     let whole = whole_checksum(parts);
-    let condition = core.engine.setup.options.if_none_match;
-    let headers: Headers = condition
-        .then(|| (IF_NONE_MATCH, http::HeaderValue::from_static("*")))
-        .into_iter()
-        .collect();
+    let headers: Headers = condition(core, &large.moving).into_iter().collect();
     let (key, upload, size) = (&large.key, &large.upload, large.meta.size);
     let completed =
         ops::complete_upload(client, bucket, key, upload, parts, size, whole.as_ref(), &headers);
@@ -302,8 +286,8 @@ async fn complete(
     }
 }
 
-/// The full object's checksum from those of its parts, in order; `None` where an algorithm cannot
-/// say that of stretches joined (all but the CRC).
+/// Returns the full object's checksum from those of its parts, in order; `None` if the algorithm cannot combine them
+/// (all but the CRCs).
 pub(super) fn whole_checksum(parts: &[Part]) -> Option<Checksum> {
     let crc = |part: &Part| {
         let checksum = part.checksum.as_ref()?;

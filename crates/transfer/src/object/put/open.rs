@@ -1,18 +1,20 @@
-//! Opens what is to go up, below the root and through no symlink that is not asked for.
+//! Opens files to upload, below the root and without following symlinks unless requested.
 
-use super::super::moving::Failed;
-use super::super::{Entry, Side};
-use crate::error::Operation;
+use super::super::failed::Failed;
+use super::super::moving::Moving;
+use super::super::{Entry, Root, Side};
 use crate::policy::{Policy, Symlinks};
-use crate::unit::{Kind, Meta};
+use hakobu_core::error::Operation;
+use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::source::{self, Through};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, meta};
 use std::ffi::CString;
 use std::io;
+use std::sync::Arc;
 
-/// Which symlinks may lie on the way to an entry.
+/// Returns which symlinks are allowed in the path of an entry.
 pub(super) fn through(policy: &Policy, entry: &Entry) -> Through {
-    // A named argument that was followed when it was looked at.
+    // A named argument that was followed when it was examined.
     let argument =
         policy.follow_args && entry.meta.kind == Kind::File && !entry.name.contains(&b'/');
     let follows = policy.symlinks == Symlinks::Follow || policy.copy_dirlinks;
@@ -23,7 +25,7 @@ pub(super) fn through(policy: &Policy, entry: &Entry) -> Through {
     }
 }
 
-/// A file to read and what it is now.
+/// Opens a file and returns its current metadata.
 pub(super) fn file(
     dir: BorrowedFd<'_>,
     name: &[u8],
@@ -34,7 +36,21 @@ pub(super) fn file(
     Ok((file, now))
 }
 
-/// The text of a symlink, and what it is now.
+/// As `file`, on a helper thread: for slow devices, which would block the core's other connections
+/// ([`super::fill::waits`]).
+pub(super) async fn elsewhere(
+    moving: &Arc<Moving>,
+    through: Through,
+) -> io::Result<(OwnedFd, Meta)> {
+    let moving = Arc::clone(moving);
+    let work = move || match &moving.pair.source {
+        Root::Local { dir, .. } => file(dir.as_fd(), &moving.entry.name, through),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    };
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
+/// Returns the text of a symlink and its current metadata.
 pub(super) fn link(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<(CString, Meta)> {
     let link = source::open_name(dir, name)?;
     let now = meta::of_fd(&link)?;
@@ -44,7 +60,7 @@ pub(super) fn link(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<(CString, Met
     Ok((source::link_text(link.as_fd())?, now))
 }
 
-/// What it means that an entry of the listing could not be opened.
+/// Returns the failure of a listed entry that could not be opened.
 pub(super) fn failed(error: io::Error) -> Failed {
     if errno::is(&error, errno::ENOENT) {
         return Failed::Vanished(Operation::Read);

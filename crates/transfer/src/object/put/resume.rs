@@ -1,25 +1,25 @@
-//! Uploads that outlive their run (`--resume`): what is remembered of them, and which parts of an
-//! old one are trusted. A part counts as there only where the file is what it was and the server
-//! lists it with the size, ETag and checksum that the record has.
+//! Uploads that continue in a later run (`--resume`): their records, and the check of an old one's parts. A part
+//! counts as present only if the file is unchanged and the server lists it with the size, ETag and checksum of the
+//! record.
 
 use super::super::Side;
 use super::super::core::Core;
-use super::super::moving::{Done, Failed, Moving};
+use super::super::failed::Failed;
+use super::super::moving::{Done, Moving};
 use super::cut::Cut;
-use super::large::Begun;
-use crate::error::Operation;
 use crate::journal::{self, Checked, Claim, Identity, Place, Record, Source};
-use crate::s3::ops::{self, Part};
-use crate::s3::{Algorithm, Checksum, Client, Kind as Why};
-use crate::unit::Meta;
+use hakobu_core::error::Operation;
+use hakobu_core::unit::Meta;
+use hakobu_s3::ops::{self, Part};
+use hakobu_s3::{Algorithm, Checksum, Client, Kind as Why};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
-/// Writing records takes at most this part of the time.
+/// Writing records takes at most this fraction (1/n) of the time.
 const SAVING_SHARE: u32 = 50;
 
-/// What is to be uploaded.
+/// The file to upload.
 pub(super) struct What<'a> {
     pub moving: &'a Moving,
     pub bucket: &'a str,
@@ -28,15 +28,25 @@ pub(super) struct What<'a> {
     pub algorithm: Option<Algorithm>,
 }
 
-/// A record that is kept up to date while its upload is under way.
+/// An upload begun by this or an earlier run.
+pub(super) struct Begun {
+    pub upload: String,
+    /// The checksum algorithm of its parts: the requested one, or none if the server does not support it.
+    pub algorithm: Option<Algorithm>,
+    pub cut: Cut,
+    pub parts: Vec<Part>,
+    pub kept: Option<Kept>,
+}
+
+/// A record that is updated during its upload.
 pub(super) struct Kept {
     claim: Claim,
     record: Record,
-    /// When it was written last, and how long that took.
+    /// Time of the last write, and its duration.
     saved: (Instant, Duration),
 }
 
-/// Takes up the upload that an earlier run left, where it fits; else begins with `create`.
+/// Continues the upload of an earlier run if it fits; otherwise begins one with `create`.
 pub(super) async fn begin(
     core: &Core<'_>,
     client: &Client,
@@ -59,19 +69,38 @@ pub(super) async fn begin(
             let algorithm = Algorithm::parse(&kept.record.algorithm);
             return Ok(Begun { upload, algorithm, cut, parts, kept: Some(kept) });
         }
-        if let Place::Upload(upload) = &record.place {
-            // Of no use to anybody any more. Where it cannot be removed `mpu ls` still shows it.
-            let _ = ops::abort_upload(client, what.bucket, what.key, upload).await;
+        // It is obsolete. If it cannot be removed, `mpu ls` still shows it.
+        match &record.place {
+            Place::Upload(upload) => {
+                let _ = ops::abort_upload(client, what.bucket, what.key, upload).await;
+            }
+            Place::Asked => abort_unknown(client, what).await,
+            Place::File { .. } => {}
         }
     }
-    let begun = create(cut).await?;
-    let record = Record {
+    // Before the request: a run that is killed before it has stored the ID leaves an upload that the next one has to
+    // search for.
+    let mut record = Record {
         source: Source::of_file(what.now),
-        place: Place::Upload(begun.upload.clone()),
-        part_bytes: begun.cut.part_bytes,
-        algorithm: begun.algorithm.map_or("", Algorithm::name).to_owned(),
+        place: Place::Asked,
+        part_bytes: cut.part_bytes,
+        algorithm: String::new(),
         parts: Vec::new(),
     };
+    claim.save(&record).map_err(unusable)?;
+    let begun = match create(cut).await {
+        Ok(begun) => begun,
+        Err(failed) => {
+            let refused = matches!(&failed, Failed::Request(_, _, error) if error.status != 0);
+            if refused {
+                let _ = claim.remove();
+            }
+            return Err(failed);
+        }
+    };
+    record.place = Place::Upload(begun.upload.clone());
+    record.part_bytes = begun.cut.part_bytes;
+    record.algorithm = begun.algorithm.map_or("", Algorithm::name).to_owned();
     if let Err(error) = claim.save(&record) {
         let _ = ops::abort_upload(client, what.bucket, what.key, &begun.upload).await;
         return Err(unusable(error));
@@ -80,7 +109,20 @@ pub(super) async fn begin(
     Ok(Begun { kept: Some(kept), ..begun })
 }
 
-/// The cut and the parts of an old upload that count; `None` where it is of no use.
+/// Aborts an upload that was requested and whose ID never arrived: of exactly this key, and without parts, because
+/// sending one requires the ID.
+async fn abort_unknown(client: &Client, what: &What<'_>) {
+    // `mpu ls` still shows uploads that cannot be listed or aborted here.
+    let Ok(uploads) = ops::list_uploads(client, what.bucket, what.key).await else { return };
+    for upload in uploads.iter().filter(|upload| upload.key == what.key) {
+        let parts = ops::list_parts(client, what.bucket, what.key, &upload.id).await;
+        if parts.is_ok_and(|parts| parts.is_empty()) {
+            let _ = ops::abort_upload(client, what.bucket, what.key, &upload.id).await;
+        }
+    }
+}
+
+/// Returns the cut and the verified parts of an old upload; `None` if it is unusable.
 async fn trusted(
     core: &Core<'_>,
     client: &Client,
@@ -91,9 +133,9 @@ async fn trusted(
     let limits = core.engine.limits();
     let asked = limits.part_bytes.is_none_or(|bytes| bytes == record.part_bytes);
     let fits = record.check(&Source::of_file(what.now)) == Checked::Good
-        // A server that does not know the algorithm keeps none.
+        // A server that does not support the algorithm stores none.
         && ["", what.algorithm.map_or("", Algorithm::name)].contains(&&*record.algorithm);
-    // A part that the budget has no room for cannot be sent.
+    // A part larger than the budget cannot be sent.
     if !asked || !fits || record.part_bytes > limits.budget_bytes {
         return Ok(None);
     }
@@ -109,20 +151,20 @@ async fn trusted(
     Ok(Some((cut, agreeing(record, &listed, Algorithm::parse(&record.algorithm)))))
 }
 
-/// The parts of the record that the server lists in the same way.
+/// Returns the parts of the record that the server lists with the same values.
 fn agreeing(record: &Record, listed: &[Part], algorithm: Option<Algorithm>) -> Vec<Part> {
     let mut parts = Vec::new();
     for kept in &record.parts {
         let Some(there) = listed.iter().find(|part| part.number == kept.number) else { continue };
         let checksum = match algorithm {
-            // A record without what it is to be compared by proves nothing.
+            // A part without a stored checksum cannot be verified.
             Some(which) => match Checksum::decode(which, &kept.checksum) {
                 Some(checksum) => Some(checksum),
                 None => continue,
             },
             None => None,
         };
-        // Not every server lists checksums; the ETag it gave after it had checked ours.
+        // Not every server lists checksums; otherwise the ETag decides, which it returned after checking ours.
         let same = there.checksum.is_none() || there.checksum == checksum;
         if same && there.size == kept.bytes && !kept.etag.is_empty() && there.etag == kept.etag {
             parts.push(Part { checksum, ..there.clone() });
@@ -131,7 +173,7 @@ fn agreeing(record: &Record, listed: &[Part], algorithm: Option<Algorithm>) -> V
     parts
 }
 
-/// Whether an end says that there is nothing left to go on with, or that nobody wants it.
+/// Returns whether, after this result, nothing remains to continue or it is not wanted.
 pub(super) fn is_gone(result: &Result<Done, Failed>) -> bool {
     match result {
         Err(Failed::Request(_, _, error)) => {
@@ -142,7 +184,7 @@ pub(super) fn is_gone(result: &Result<Done, Failed>) -> bool {
 }
 
 impl Kept {
-    /// Another part is finished: writes the record, unless that was done just now.
+    /// Records a finished part; writes the record, unless that was done just now.
     pub fn progress(&mut self, parts: &[Part]) {
         let (at, took) = self.saved;
         if at.elapsed() >= took * SAVING_SHARE {
@@ -150,7 +192,7 @@ impl Kept {
         }
     }
 
-    /// Writes the record. A failure costs nothing but parts that are sent again.
+    /// Writes the record. A failure only means that parts are sent again.
     pub fn save(&mut self, parts: &[Part]) {
         let begun = Instant::now();
         self.record.parts = parts.iter().map(remembered).collect();
@@ -158,7 +200,7 @@ impl Kept {
         self.saved = (Instant::now(), begun.elapsed());
     }
 
-    /// The upload is complete or given up. A record that stays is found useless later.
+    /// Removes the record: the upload is complete or aborted. A record that stays is recognised as obsolete later.
     pub fn forget(self) {
         let _ = self.claim.remove();
     }

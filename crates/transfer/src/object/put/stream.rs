@@ -1,16 +1,16 @@
-//! A stream of unknown length to an object (`pipe`): one request where it fits into one part, else
-//! parts that grow, so that the largest object fits into the number of parts there may be.
+//! Upload of a stream of unknown length (`pipe`): one request if it fits into one part, else growing parts, so that
+//! the largest object fits into the allowed number of parts.
 
 use super::super::budget::Buffer;
 use super::cut::PARTS_MAX;
 use super::large::whole_checksum;
-use crate::control::Control;
-use crate::limit::Limiter;
-use crate::s3::ops::{self, Headers, Part};
-use crate::s3::{Algorithm, Checksum, Client, Error, Kind as Why, Store};
 use bytes::Bytes;
 use futures_util::future::{Either, LocalBoxFuture, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use hakobu_core::control::Control;
+use hakobu_core::limit::Limiter;
+use hakobu_s3::ops::{self, Headers, Part};
+use hakobu_s3::{Algorithm, Checksum, Client, Error, Kind as Why, Store};
 use http::header::IF_NONE_MATCH;
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -20,19 +20,19 @@ use std::time::{Duration, Instant};
 use tokio::task::{LocalSet, spawn_blocking};
 
 const MIB: u64 = 1 << 20;
-/// The first parts, where nobody says.
+/// Default size of the first parts, in bytes.
 const PART_BYTES: u64 = 8 * MIB;
-/// A part is at least this fraction of what was sent before it. After the 10,000th more than 5 TiB
-/// have gone, the most that an object could long have, whatever the size of the first.
+/// A part is at least this fraction (1/n) of the bytes sent before it, so that 10,000 parts exceed 5 TiB, the former
+/// maximum of an object, whatever the size of the first one.
 const GROWTH: u64 = 1250;
-/// The most that S3 takes as one part.
+/// Maximum size of a part in S3, in bytes.
 const PART_BYTES_MAX: u64 = 5 << 30;
-/// Parts in flight, where nobody says.
+/// Default number of concurrent parts.
 const STREAMS: usize = 8;
-/// How soon a stopped run is noticed.
+/// Maximum delay until a stopped run is noticed.
 const STOP_SEEN_AFTER: Duration = Duration::from_millis(100);
 
-/// Where a stream goes and how.
+/// Target and options of a stream.
 pub struct Stream<'a> {
     /// The store.
     pub store: &'a Arc<Store>,
@@ -40,28 +40,28 @@ pub struct Stream<'a> {
     pub bucket: &'a str,
     /// The whole key.
     pub key: &'a [u8],
-    /// Headers of the object; If-None-Match among them is heeded.
+    /// Headers of the object, including If-None-Match.
     pub headers: Headers,
     /// `--part-size`.
     pub part_bytes: Option<u64>,
-    /// `--concurrency`: parts in flight.
+    /// `--concurrency`: concurrent parts.
     pub concurrency: Option<usize>,
-    /// Bytes in flight; a part that is larger goes alone.
+    /// Bytes in flight; a larger part is sent alone.
     pub memory_bytes_max: u64,
     /// `--bwlimit`.
     pub limiter: Option<&'a Limiter>,
-    /// Who may end it.
+    /// Can stop it early.
     pub control: &'a Control,
-    /// Hears of bytes that have arrived.
+    /// Called with the number of bytes that have arrived.
     pub progress: &'a (dyn Fn(u64) + 'a),
 }
 
-/// Uploads what `read` gives until its end and returns the number of bytes. Blocks; call it outside
-/// of any runtime. What fails, reading too, leaves nothing at the target. A read that waits for
-/// input does not hold back the end of a stopped run: its thread is left behind.
+/// Uploads the data of `read` until its end and returns the number of bytes. Blocks; call it outside of any runtime.
+/// On failure, including a failed read, nothing is left at the target. A read that waits for input does not delay the
+/// end of a stopped run: its thread is abandoned.
 ///
 /// # Errors
-/// The request's; `Invalid` where reading fails; `Stopped`; `Settings` where no runtime can be had.
+/// Those of the request; `Invalid` if reading fails; `Stopped`; `Settings` if no runtime can be started.
 pub fn upload_stream(stream: &Stream<'_>, read: impl Read + Send + 'static) -> Result<u64, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -79,11 +79,11 @@ pub fn upload_stream(stream: &Stream<'_>, read: impl Read + Send + 'static) -> R
 
 const PUT: &str = "PutObject";
 
-/// What happens while a stream goes up in parts.
+/// An event of a multipart stream upload.
 enum Step<R> {
     /// A piece was read, shorter than wanted at the end of the stream.
     Read(R, io::Result<Bytes>),
-    /// A part has arrived.
+    /// A part was sent.
     Sent(Result<Part, Error>),
 }
 
@@ -91,7 +91,7 @@ struct Sending<'a> {
     stream: &'a Stream<'a>,
     client: &'a Client,
     started: Instant,
-    /// What is computed: what was asked for, until a server says that it does not know it.
+    /// The checksum algorithm: the requested one, until a server does not support it.
     algorithm: Cell<Option<Algorithm>>,
 }
 
@@ -105,7 +105,7 @@ impl Sending<'_> {
         }
         let Stream { bucket, key, headers, .. } = self.stream;
         let mut headers = headers.clone();
-        // A condition belongs to the request that makes the object appear.
+        // A condition belongs to the request that creates the object.
         headers.retain(|(name, _)| name != IF_NONE_MATCH);
         let algorithm = self.algorithm.get();
         let begun = ops::create_upload(self.client, bucket, key, algorithm, &headers).await?;
@@ -116,7 +116,7 @@ impl Sending<'_> {
             Err(error) => Err(error),
         };
         if done.is_err() {
-            // It failed already: what went wrong first is what is told.
+            // It failed already, and the first failure is the one reported.
             let _ = ops::abort_upload(self.client, bucket, key, &upload).await;
         }
         done
@@ -215,7 +215,7 @@ impl Sending<'_> {
         self.algorithm.get().map(|which| Checksum::of(which, bytes))
     }
 
-    /// Parts of that size that may be under way beside the one that is being read.
+    /// Returns how many parts of that size may be in flight besides the one being read.
     fn streams(&self, part_bytes: u64) -> u64 {
         let fit = (self.stream.memory_bytes_max / part_bytes.max(1)).saturating_sub(1);
         let wanted = self.stream.concurrency.unwrap_or(STREAMS) as u64;
@@ -224,7 +224,7 @@ impl Sending<'_> {
 
     async fn pace(&self, bytes: u64) {
         let Some(limiter) = self.stream.limiter else { return };
-        // Whole: see `Engine::pace`. Whoever stops the run drops this.
+        // In one piece: see `Engine::pace`. Stopping the run drops this future.
         tokio::time::sleep(limiter.take(bytes, self.started.elapsed())).await;
     }
 
@@ -248,14 +248,14 @@ impl Sending<'_> {
     }
 }
 
-/// How large the next part is after `sent` bytes.
+/// Returns the size of the next part after `sent` bytes.
 fn part_bytes(first: u64, sent: u64) -> u64 {
     first.max((sent / GROWTH).next_multiple_of(MIB)).min(PART_BYTES_MAX)
 }
 
-/// Reads up to `wanted` bytes in a thread that may wait; fewer at the end of the stream.
+/// Reads up to `wanted` bytes on a helper thread; fewer at the end of the stream.
 async fn fill<R: Read + Send + 'static>(mut read: R, wanted: u64) -> (R, io::Result<Bytes>) {
-    // Taken here, where it is given back when the part has gone.
+    // Allocated on this thread, to which it is returned after the part was sent.
     let mut buffer = Buffer::new(usize::try_from(wanted).unwrap_or(usize::MAX));
     let work = move || {
         let mut filled = 0;
@@ -275,7 +275,7 @@ async fn fill<R: Read + Send + 'static>(mut read: R, wanted: u64) -> (R, io::Res
     };
     match spawn_blocking(work).await {
         Ok(read) => read,
-        // The reader itself panicked: nobody goes on from here.
+        // The reader itself panicked: propagate it.
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn pieces_are_full_until_the_end() {
-        /// Gives a byte at a time, and is interrupted.
+        /// Returns a byte at a time, and is interrupted.
         struct Slow(Vec<u8>, bool);
         impl Read for Slow {
             fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {

@@ -1,14 +1,13 @@
-//! Questions to a store before anything moves: is there such an object, is there such a folder.
+//! Queries to a store before anything moves: whether an object or a folder exists.
 
-use crate::error::{Fatal, quoted};
-use crate::s3::blocking::with_store;
-use crate::s3::ops::{Head, ListQuery, head_object, list_objects};
-use crate::s3::{Error, Kind, Store};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use crate::location::s3_path;
+use hakobu_core::error::{Fatal, quoted};
+use hakobu_s3::blocking::with_store;
+use hakobu_s3::ops::{Head, ListQuery, Pages, head_object};
+use hakobu_s3::{Error, Kind, Store};
 use std::sync::Arc;
 
-/// Asks one store, one question at a time.
+/// Queries one store, one request at a time.
 pub(super) struct Asker(Arc<Store>);
 
 impl Asker {
@@ -16,10 +15,10 @@ impl Asker {
         Asker(Arc::clone(store))
     }
 
-    /// What is known of an object; `None` where there is none.
+    /// Returns the metadata of an object; `None` if it does not exist.
     ///
     /// # Errors
-    /// Code 1 where the store cannot be asked.
+    /// The request failed: code 11 if another try may succeed, else 1.
     pub(super) fn object(
         &self,
         bucket: &str,
@@ -35,24 +34,33 @@ impl Asker {
         }
     }
 
-    /// Whether there is any key that begins with `prefix`.
+    /// Returns whether any key begins with `prefix`.
     ///
     /// # Errors
     /// As [`Asker::object`].
     pub(super) fn any_below(&self, bucket: &str, prefix: &[u8]) -> Result<bool, Fatal> {
         let query =
             ListQuery { prefix: prefix.to_vec(), max_keys: Some(1), ..ListQuery::default() };
-        let answer =
-            with_store(&self.0, async |client| list_objects(&client, bucket, &query).await);
-        match answer {
-            Ok(page) => Ok(!page.objects.is_empty() || !page.prefixes.is_empty()),
+        let any = with_store(&self.0, async |client| {
+            let mut pages = Pages::new(query);
+            // A page may be empty and not the last one.
+            while let Some(page) = pages.next(&client, bucket).await? {
+                if !page.objects.is_empty() || !page.prefixes.is_empty() {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        });
+        match any {
+            Ok(any) => Ok(any),
             Err(error) => Err(fatal("list", bucket, prefix, &error)),
         }
     }
 }
 
-/// The sentence of a question that failed, as a stop of the run.
+/// Makes a failed request the error that stops the run: code 11 if another try may succeed, else 1.
 fn fatal(verb: &str, bucket: &str, key: &[u8], error: &Error) -> Fatal {
-    let url = [b"s3://", bucket.as_bytes(), b"/", key].concat();
-    Fatal::new(1, format!("cannot {verb} {}: {error}", quoted(OsStr::from_bytes(&url))))
+    let url = s3_path(bucket, &[key]);
+    let code = if error.is_transient() { 11 } else { 1 };
+    Fatal::new(code, format!("cannot {verb} {}: {error}", quoted(url)))
 }

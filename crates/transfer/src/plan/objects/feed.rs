@@ -1,46 +1,52 @@
-//! Feeding the object engine: two sorted listings, merged, filtered, decided, handed on as tasks.
-//! Knows nothing of requests. Memory does not grow with the number of entries.
+//! Input of the object engine: two sorted listings, merged, filtered, decided, and queued as tasks. Makes no
+//! requests. Memory does not grow with the number of entries.
 
-use super::{Stores, Stretch, What, listings, needs_target};
-use crate::error::{Cause, Class, Fatal, Operation, Problem};
-use crate::object::list::{Merge, Merged, Pattern, Sieve, Trouble};
+use super::listings;
+use super::needs::{needs_target, needs_target_of_one};
+use super::planned::{PlannedSource, Stores, What};
+use crate::engine::Pass;
+use crate::engine::publish::{self, TempNames};
+use crate::object::list::{Merge, Merged, NameFilter, Pattern, Trouble};
 use crate::object::{Engine, Entry, Root, Side, Task, Work, key_of, path_of};
 use crate::plan::Spec;
 use crate::policy::filter::Decision;
-use crate::policy::{Action, Symlinks, decide};
-use crate::unit::{Kind, Totals};
+use crate::policy::{Action, Delete, Grain, Reason, Symlinks, decide};
+use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
+use hakobu_core::event::Event;
+use hakobu_core::unit::{Kind, Meta, Totals};
+use hakobu_sys::AsFd;
+use hakobu_sys::below::Below;
 use std::sync::Arc;
 
-/// Which of its parts a walk over a stretch does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pass {
-    /// Moves.
-    Transfer,
-    /// Removes what is extraneous.
-    Delete,
-    /// Both.
-    Both,
-}
-
-/// Tasks that are handed over together.
+/// Reason for skipping an entry that another machine must examine again.
+const NOT_AS_PLANNED: &str = "it has changed since the plan was made";
+/// Number of tasks queued together.
 const TASKS: usize = 16;
-/// Entries that are removed in one request (DeleteObjects takes so many).
+/// Number of entries removed in one request (the maximum of DeleteObjects).
 const DELETES: usize = 1000;
-/// Entries that are counted before they are told of.
+/// Number of entries counted between two reports.
 const COUNTED: u64 = 1024;
 
-/// Hands everything that is to be done in a stretch to the engine.
-pub fn feed(engine: &Engine<'_>, spec: &Spec, stores: &Stores, stretch: &Stretch, pass: Pass) {
+/// Queues all work of a source argument.
+pub fn feed(
+    engine: &Engine<'_>,
+    spec: &Spec,
+    stores: &Stores,
+    planned: &PlannedSource,
+    pass: Pass,
+) {
+    let deletes = pass == Pass::Delete || engine.policy().delete == Delete::During;
     let mut feed = Feed {
         engine,
         spec,
-        stretch,
+        planned,
         moves: pass != Pass::Delete,
-        deletes: pass != Pass::Transfer && stretch.may_delete(),
+        deletes: deletes && planned.may_delete(),
         tasks: Vec::with_capacity(TASKS),
         extraneous: Vec::new(),
         totals: Totals::default(),
         counted: 0,
+        handed_on: 0,
     };
     feed.run(stores);
     feed.flush();
@@ -49,25 +55,34 @@ pub fn feed(engine: &Engine<'_>, spec: &Spec, stores: &Stores, stretch: &Stretch
 struct Feed<'a> {
     engine: &'a Engine<'a>,
     spec: &'a Spec,
-    stretch: &'a Stretch,
+    planned: &'a PlannedSource,
     moves: bool,
     deletes: bool,
     tasks: Vec<Task>,
     extraneous: Vec<Entry>,
     totals: Totals,
-    /// Entries in `totals` that were not told of yet.
+    /// Entries in `totals` that were not reported yet.
     counted: u64,
+    /// Those of them that became tasks.
+    handed_on: u64,
+}
+
+/// The filter rules of a source argument.
+struct Rules {
+    source: Option<NameFilter>,
+    /// With the target's own per-directory files, if something may be deleted.
+    target: Option<NameFilter>,
 }
 
 impl Feed<'_> {
     fn run(&mut self, stores: &Stores) {
-        let stretch = self.stretch;
+        let planned = self.planned;
         let engine = self.engine;
         let policy = engine.policy();
-        match &stretch.what {
+        match &planned.what {
             What::One { entry, name } if self.moves => {
-                let existing = match needs_target(self.spec) {
-                    true => listings::existing(stretch, stores, name),
+                let existing = match needs_target_of_one(self.spec) {
+                    true => listings::existing(planned, stores, name),
                     false => Ok(None),
                 };
                 match existing {
@@ -79,30 +94,19 @@ impl Feed<'_> {
                 }
             }
             What::One { .. } => {}
-            What::Given(names) => {
-                let sieve = match listings::sieve(policy, stretch) {
-                    Ok(sieve) => sieve,
-                    Err(fatal) => {
-                        self.engine.stop_for(fatal);
-                        return;
-                    }
-                };
-                let of = |side| listings::given(self.spec, policy, stretch, stores, side, names);
-                let wanted = needs_target(self.spec) && !stretch.target_is_new;
+            What::Names(names) => {
+                let Some(rules) = self.rules_of(stores) else { return };
+                let of =
+                    |side| listings::from_names(self.spec, policy, planned, stores, side, names);
+                let wanted = needs_target(self.spec) && !planned.target_is_new;
                 let target = wanted.then(|| of(Side::Target));
-                self.merge(Merge::new(Some(of(Side::Source)), target), sieve, None);
+                self.merge(Merge::new(Some(of(Side::Source)), target), rules, None);
             }
             What::Tree { pattern } => {
-                let sieve = match listings::sieve(policy, stretch) {
-                    Ok(sieve) => sieve,
-                    Err(fatal) => {
-                        self.engine.stop_for(fatal);
-                        return;
-                    }
-                };
-                let of = |side| listings::tree(self.spec, policy, stretch, stores, side);
+                let Some(rules) = self.rules_of(stores) else { return };
+                let of = |side| listings::tree(self.spec, policy, planned, stores, side);
                 let wanted = needs_target(self.spec) || self.deletes;
-                let target = (wanted && !stretch.target_is_new).then(|| of(Side::Target));
+                let target = (wanted && !planned.target_is_new).then(|| of(Side::Target));
                 let source = match of(Side::Source) {
                     Ok(source) => source,
                     Err(fatal) => {
@@ -112,7 +116,7 @@ impl Feed<'_> {
                 };
                 match target.transpose() {
                     Ok(target) => {
-                        self.merge(Merge::new(Some(source), target), sieve, pattern.as_ref());
+                        self.merge(Merge::new(Some(source), target), rules, pattern.as_ref());
                     }
                     Err(fatal) => self.engine.stop_for(fatal),
                 }
@@ -120,7 +124,7 @@ impl Feed<'_> {
         }
     }
 
-    fn merge(&mut self, merge: Merge, mut sieve: Option<Sieve>, pattern: Option<&Pattern>) {
+    fn merge(&mut self, merge: Merge, mut rules: Rules, pattern: Option<&Pattern>) {
         let mut any = false;
         for merged in merge {
             if self.engine.is_stopped() {
@@ -130,13 +134,13 @@ impl Feed<'_> {
                 Merged::Source(entry) => (entry, None),
                 Merged::Both(entry, existing) => (entry, Some(existing)),
                 Merged::Target(existing) => {
-                    if self.deletes && !self.rules(&mut sieve, &existing).protect {
+                    if self.deletes && !self.protects(&mut rules, &existing) {
                         self.remove(existing);
                     }
                     continue;
                 }
                 Merged::Unknown(entry) => {
-                    // Its trouble was told.
+                    // Its problem was reported.
                     self.see(&entry);
                     continue;
                 }
@@ -150,9 +154,15 @@ impl Feed<'_> {
                 continue;
             }
             any = true;
-            if self.rules(&mut sieve, &entry).hide {
+            if let (Some(name_filter), Some(existing)) = (&mut rules.target, &existing)
+                && name_filter.is_rule_file(&existing.name)
+            {
+                // Apply its folder's rules in their current state, before it is replaced.
+                self.ask(Side::Target, name_filter, existing);
+            }
+            if self.hides(&mut rules, &entry) {
                 if let Some(existing) = existing.filter(|_| self.deletes)
-                    && !self.rules(&mut sieve, &existing).protect
+                    && !self.protects(&mut rules, &existing)
                 {
                     self.remove(existing);
                 }
@@ -160,25 +170,62 @@ impl Feed<'_> {
             }
             if self.moves {
                 self.see(&entry);
+                let expected = self.spec.objects.expected.as_deref();
+                if expected.is_some_and(|all| !all.is_met(&entry.name, &entry.meta)) {
+                    self.report(self.planned.pair.source.spell(&entry.name), NOT_AS_PLANNED);
+                    continue;
+                }
                 if let Some(name) = self.target_name(&entry) {
                     self.decide(entry, name, existing);
                 }
             }
         }
         if pattern.is_some() && !any && self.moves && !self.engine.is_stopped() {
-            self.report(self.stretch.pair.source.spell(b""), "the wildcard matches nothing there");
+            self.report(self.planned.pair.source.spell(b""), "the wildcard matches nothing there");
         }
     }
 
-    /// What the filter rules say of an entry of either side.
-    fn rules(&mut self, sieve: &mut Option<Sieve>, entry: &Entry) -> Decision {
-        let Some(sieve) = sieve else { return Decision::default() };
-        sieve.decide(&entry.name).unwrap_or_else(|error| {
+    /// Returns the filter rules of both sides; `None` if they cannot be read, which ends the run.
+    fn rules_of(&self, stores: &Stores) -> Option<Rules> {
+        let (policy, planned) = (self.engine.policy(), self.planned);
+        let both = listings::name_filter(policy, planned, stores).and_then(|source| {
+            let target =
+                self.deletes.then(|| listings::target_name_filter(policy, planned, stores));
+            Ok(Rules { source, target: target.transpose()?.flatten() })
+        });
+        both.map_err(|fatal| self.engine.stop_for(fatal)).ok()
+    }
+
+    /// Returns whether a rule excludes an entry of the source.
+    fn hides(&mut self, rules: &mut Rules, entry: &Entry) -> bool {
+        let source = rules.source.as_mut();
+        source.is_some_and(|name_filter| self.ask(Side::Source, name_filter, entry).hide)
+    }
+
+    /// Returns whether a rule of either side keeps an entry of the target.
+    fn protects(&mut self, rules: &mut Rules, entry: &Entry) -> bool {
+        let Rules { source, target } = rules;
+        let mut by = |side, name_filter: &mut Option<NameFilter>| {
+            name_filter
+                .as_mut()
+                .is_some_and(|name_filter| self.ask(side, name_filter, entry).protect)
+        };
+        by(Side::Source, source) || by(Side::Target, target)
+    }
+
+    /// Returns the decision of one side's filter rules about an entry of either side.
+    fn ask(&mut self, side: Side, name_filter: &mut NameFilter, entry: &Entry) -> Decision {
+        name_filter.decide(&entry.name).unwrap_or_else(|error| {
             self.totals.failed += 1;
+            let pair = &self.planned.pair;
+            let (source, target) = match side {
+                Side::Source => (Some(pair.source.spell(&entry.name)), None),
+                Side::Target => (None, Some(pair.target.spell(&entry.name))),
+            };
             self.engine.problem(&Problem {
                 operation: Operation::Filter,
-                source: Some(self.stretch.pair.source.spell(&entry.name)),
-                target: None,
+                source,
+                target,
                 cause: Cause::Said(error.to_string()),
                 class: Class::Partial,
             });
@@ -186,11 +233,11 @@ impl Feed<'_> {
         })
     }
 
-    /// The name that an entry gets at the target; none where no such name can be, which is told.
+    /// Returns the target name of an entry; `None` if no such name is possible, which is reported.
     fn target_name(&mut self, entry: &Entry) -> Option<Vec<u8>> {
         let encode = self.spec.objects.options.encode_names;
-        let pair = &self.stretch.pair;
-        // The slash of a folder is no part of its name. An object with content has no such slash.
+        let pair = &self.planned.pair;
+        // The slash of a folder is not part of its name. An object with content has no such slash.
         let (inner, slash) = match entry.name.strip_suffix(b"/") {
             Some(inner) if entry.meta.kind == Kind::Dir => (inner, true),
             _ => (&*entry.name, false),
@@ -202,6 +249,11 @@ impl Feed<'_> {
             (Root::Store { .. }, Root::Local { .. })
                 if slash && !self.spec.objects.options.dir_markers =>
             {
+                return None;
+            }
+            // A later run would take the file for its own temporary one and remove it.
+            (Root::Store { .. }, Root::Local { .. }) if TempNames::ends_path(inner) => {
+                self.leave_out(entry);
                 return None;
             }
             (Root::Store { .. }, Root::Local { .. }) => path_of(inner, encode),
@@ -221,23 +273,31 @@ impl Feed<'_> {
         }
     }
 
-    /// Decides about an entry and hands on what is to be done.
+    /// Decides about an entry and queues the work.
     fn decide(&mut self, entry: Entry, name: Vec<u8>, existing: Option<Entry>) {
         let policy = self.engine.policy();
         let options = &self.spec.objects.options;
         let mut source = entry.meta;
         if source.kind == Kind::Symlink && existing.is_some() {
-            // A stored symlink is an object like any other.
+            // A stored symlink is an ordinary object.
             source.kind = Kind::File;
         }
-        let action = decide(&source, existing.as_ref().map(|there| &there.meta), policy);
-        // The time of an object is that of its upload: what it keeps of the source's time stands
-        // in its metadata, which no listing shows.
+        let there = existing.as_ref().map(|there| self.engine.as_here(there.meta));
+        let there = there.as_ref();
+        // A file has the time of its object to the second. An upload is older than a file of the same second.
+        let grain = if policy.newer_only { Grain::NS } else { Grain::S };
+        let mut action = decide(&source, there, policy, grain);
+        if let (Action::Skip(Reason::Newer | Reason::Existing), Some(there)) = (action, there)
+            && self.is_unfinished(&source, there, &name)
+        {
+            action = Action::Update;
+        }
+        // An object's time is that of its upload: the source's time is in its metadata, which listings do not return.
         let kept = options.keep_times && !policy.size_only && !policy.ignore_times;
         let same_size = existing.as_ref().is_some_and(|there| there.meta.size == source.size);
-        // Whether the object says to be a symlink, too, stands in its metadata as well.
+        // The metadata also says whether the object is a symlink.
         let kept_link = policy.symlinks == Symlinks::Keep
-            && matches!(self.stretch.pair.source, Root::Store { .. })
+            && matches!(self.planned.pair.source, Root::Store { .. })
             && existing.as_ref().is_some_and(|there| there.meta.kind == Kind::Symlink);
         let closer = match action {
             Action::Compare => true,
@@ -257,13 +317,27 @@ impl Feed<'_> {
                 return;
             }
         };
-        self.tasks.push(Task { pair: Arc::clone(&self.stretch.pair), work });
+        self.tasks.push(Task { pair: Arc::clone(&self.planned.pair), work });
+        self.handed_on += 1;
         if self.tasks.len() >= TASKS {
             self.push();
         }
     }
 
-    /// Has an extraneous entry removed.
+    /// Returns whether the target is a half-written file of another run; reports the first one.
+    fn is_unfinished(&self, source: &Meta, there: &Meta, name: &[u8]) -> bool {
+        let Root::Local { dir: root, .. } = &self.planned.pair.target else { return false };
+        let setup = &self.engine.setup;
+        let find = || Below::find((**root).as_fd(), name);
+        let unfinished = setup.ledger.is_unfinished_at(source, there, find);
+        if unfinished && setup.ledger.is_first_report() {
+            let target = self.planned.pair.target.spell(name);
+            setup.listener.event(Event::Warning(publish::unfinished(&target)));
+        }
+        unfinished
+    }
+
+    /// Queues the removal of an extraneous entry.
     fn remove(&mut self, existing: Entry) {
         self.extraneous.push(existing);
         if self.extraneous.len() >= DELETES {
@@ -281,17 +355,17 @@ impl Feed<'_> {
                 self.totals.seen_bytes += entry.meta.size;
             }
         }
-        self.counted += 1;
         if self.counted >= COUNTED {
-            // What waits goes out as well: a listing may be slow, and most of it unchanged.
+            // Flush the queue and the counts as well: a listing may be slow, and most of it unchanged.
             self.push();
-            self.tell();
+            self.report_counts();
         }
+        self.counted += 1;
     }
 
-    fn tell(&mut self) {
+    fn report_counts(&mut self) {
         let entries = std::mem::take(&mut self.counted);
-        self.engine.found(entries);
+        self.engine.passed(entries - std::mem::take(&mut self.handed_on));
         let totals = std::mem::take(&mut self.totals);
         self.engine.add(&totals);
     }
@@ -302,7 +376,7 @@ impl Feed<'_> {
 
     fn push_deletes(&mut self) {
         let entries = std::mem::take(&mut self.extraneous);
-        let pair = Arc::clone(&self.stretch.pair);
+        let pair = Arc::clone(&self.planned.pair);
         self.engine.push([Task { pair, work: Work::Delete { entries } }]);
     }
 
@@ -311,7 +385,7 @@ impl Feed<'_> {
         if !self.extraneous.is_empty() {
             self.push_deletes();
         }
-        self.tell();
+        self.report_counts();
     }
 
     fn trouble(&mut self, side: Side, trouble: Trouble) {
@@ -324,14 +398,17 @@ impl Feed<'_> {
                 }
                 self.engine.problem(&problem);
             }
+            // The run reports it itself.
+            Trouble::Failed(error) if error.kind == hakobu_s3::Kind::Stopped => {}
             Trouble::Failed(error) => {
                 let root = match side {
-                    Side::Source => &self.stretch.pair.source,
-                    Side::Target => &self.stretch.pair.target,
+                    Side::Source => &self.planned.pair.source,
+                    Side::Target => &self.planned.pair.target,
                 };
                 let shown = root.spell(b"");
                 if error.stops_run() {
-                    let message = format!("cannot list {}: {error}", crate::error::quoted(shown));
+                    let message =
+                        format!("cannot list {}: {error}", hakobu_core::error::quoted(shown));
                     return self.engine.stop_for(Fatal::new(1, message));
                 }
                 self.totals.failed += 1;
@@ -344,6 +421,22 @@ impl Feed<'_> {
                 });
             }
         }
+    }
+
+    /// Reports that an object has the form of our temporary names. A move is incomplete then.
+    fn leave_out(&mut self, entry: &Entry) {
+        let source = self.planned.pair.source.spell(&entry.name);
+        if self.engine.policy().remove_source_files {
+            return self.report(source, publish::LEFT_OUT);
+        }
+        self.totals.skipped += 1;
+        self.engine.problem(&Problem {
+            operation: Operation::Read,
+            source: Some(source),
+            target: None,
+            cause: Cause::Reason(publish::LEFT_OUT),
+            class: Class::Notice,
+        });
     }
 
     fn report(&mut self, source: std::path::PathBuf, reason: &'static str) {

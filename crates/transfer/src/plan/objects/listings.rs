@@ -1,59 +1,95 @@
-//! The listings of a stretch, and the filter rules asked about their names.
+//! The listings of a source argument, and the filter rules for their names.
 
 use super::ask::Asker;
-use super::{Stores, Stretch, What};
-use crate::engine::node::c_string;
-use crate::error::{Cause, Class, Fatal, Operation, Problem};
+use super::planned::{PlannedSource, Stores, What};
 use crate::object::list::{
-    self, Dirs, Given, Listing, LocalQuery, Sieve, StoreQuery, Trouble, bare_meta, merge_files,
+    self, Dirs, Listing, LocalQuery, NameFilter, NamesIn, ReadMergeFile, StoreQuery, Trouble,
+    merge_files, merge_objects,
 };
 use crate::object::{Entry, Root, Side, key_of, path_of};
 use crate::plan::Spec;
 use crate::policy::filter::Origin;
 use crate::policy::{Policy, Symlinks};
-use crate::s3::Store;
-use crate::unit::Kind;
-use hakobu_sys::{AsFd, dir, errno, meta};
-use std::io;
+use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_s3::Store;
+use hakobu_sys::below::Below;
+use hakobu_sys::{AsFd, errno, meta};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Requests of one listing of a store in flight.
+/// Concurrent requests of one listing of a store.
 const LISTING_PARALLEL: usize = 8;
-/// HEAD requests for given names in flight.
-const GIVEN_PARALLEL: usize = 32;
+/// Concurrent HEAD requests for names from a list.
+const NAMES_PARALLEL: usize = 32;
 
-/// The filter rules for the names of a stretch; none where there are no rules.
+/// Returns the filter rules for the names of a source argument; `None` if there are no rules.
 ///
 /// # Errors
-/// Code 1 where a file of rules cannot be read or holds a rule that is refused.
-pub(super) fn sieve(policy: &Policy, stretch: &Stretch) -> Result<Option<Sieve>, Fatal> {
+/// Code 1 if a rule file cannot be read or holds an invalid rule.
+pub(super) fn name_filter(
+    policy: &Policy,
+    planned: &PlannedSource,
+    stores: &Stores,
+) -> Result<Option<NameFilter>, Fatal> {
+    name_filter_of(policy, planned, stores, Side::Source)
+}
+
+/// Returns the rules of the target's own per-directory files; `None` if there can be no such files.
+///
+/// # Errors
+/// As [`name_filter`].
+pub(super) fn target_name_filter(
+    policy: &Policy,
+    planned: &PlannedSource,
+    stores: &Stores,
+) -> Result<Option<NameFilter>, Fatal> {
+    if !policy.reads_target_rules() || planned.target_is_new {
+        return Ok(None);
+    }
+    Ok(name_filter_of(policy, planned, stores, Side::Target)?.map(NameFilter::of_target))
+}
+
+fn name_filter_of(
+    policy: &Policy,
+    planned: &PlannedSource,
+    stores: &Stores,
+    side: Side,
+) -> Result<Option<NameFilter>, Fatal> {
     let Some(filter) = policy.filter.as_ref().filter(|filter| !filter.is_empty()) else {
         return Ok(None);
     };
-    let pair = &stretch.pair;
-    let first = pair.lead.strip_suffix(b"/").unwrap_or_default();
+    let pair = &planned.pair;
+    let first = match filter.is_below_source() {
+        true => b"",
+        false => pair.lead.strip_suffix(b"/").unwrap_or_default(),
+    };
     let absolute = |root: &Root| match root {
         Root::Local { shown, .. } => shown.canonicalize().unwrap_or_else(|_| shown.clone()),
         Root::Store { .. } | Root::Null => root.spell(b""),
     };
-    let source = absolute(&pair.source);
-    let source = if first.is_empty() { &*source } else { source.parent().unwrap_or(&source) };
-    let target = absolute(&pair.target);
+    // Names begin with that of the folder, which is the last one of both paths.
+    let top = |path: PathBuf| match path.parent() {
+        Some(parent) if !first.is_empty() => parent.to_owned(),
+        _ => path,
+    };
+    let (source, target) = (top(absolute(root(planned, side))), top(absolute(&pair.target)));
     let origin = Origin {
         source: source.as_os_str().as_bytes(),
         target: target.as_os_str().as_bytes(),
         first,
     };
-    let read = match &pair.source {
-        Root::Local { dir, .. } => Some(merge_files(Arc::clone(dir))),
-        Root::Store { .. } | Root::Null => None,
+    let read: Option<ReadMergeFile> = match (root(planned, side), store(stores, side)) {
+        (Root::Local { dir, .. }, _) => Some(merge_files(Arc::clone(dir), policy.links.clone())),
+        (Root::Store { bucket, prefix }, Some(store)) => Some(merge_objects(store, bucket, prefix)),
+        _ => None,
     };
-    let sieve = Sieve::new(Arc::clone(filter), &origin, read);
-    sieve.map(Some).map_err(|error| Fatal::new(1, error.to_string()))
+    let name_filter = NameFilter::new(Arc::clone(filter), &origin, read);
+    name_filter.map(Some).map_err(|error| Fatal::new(1, error.to_string()))
 }
 
-/// The store of a side.
+/// Returns the store of a side.
 fn store(stores: &Stores, side: Side) -> Option<&Arc<Store>> {
     match side {
         Side::Source => stores.source.as_ref(),
@@ -61,17 +97,17 @@ fn store(stores: &Stores, side: Side) -> Option<&Arc<Store>> {
     }
 }
 
-fn root(stretch: &Stretch, side: Side) -> &Root {
+fn root(planned: &PlannedSource, side: Side) -> &Root {
     match side {
-        Side::Source => &stretch.pair.source,
-        Side::Target => &stretch.pair.target,
+        Side::Source => &planned.pair.source,
+        Side::Target => &planned.pair.target,
     }
 }
 
 fn local_query(spec: &Spec, policy: &Policy, side: Side) -> LocalQuery {
     let source = side == Side::Source;
     LocalQuery {
-        // At the target a symlink or device is something that is in the way.
+        // At the target a symlink or device is an obstacle.
         symlinks: if source { policy.symlinks } else { Symlinks::Keep },
         specials: !source,
         one_file_system: policy.one_file_system && source,
@@ -85,20 +121,23 @@ fn local_query(spec: &Spec, policy: &Policy, side: Side) -> LocalQuery {
     }
 }
 
-/// The listing of everything below a root.
+/// Returns the listing of everything below a root.
 ///
 /// # Errors
-/// As [`sieve`].
+/// As [`name_filter`].
 pub(super) fn tree(
     spec: &Spec,
     policy: &Policy,
-    stretch: &Stretch,
+    planned: &PlannedSource,
     stores: &Stores,
     side: Side,
 ) -> Result<Listing, Fatal> {
-    Ok(match (root(stretch, side), store(stores, side)) {
+    if let (Side::Source, Some(inventory)) = (side, &spec.objects.inventory) {
+        return Ok(list::inventory(inventory));
+    }
+    Ok(match (root(planned, side), store(stores, side)) {
         (Root::Store { bucket, prefix }, Some(store)) => {
-            let narrowed = match &stretch.what {
+            let narrowed = match &planned.what {
                 What::Tree { pattern: Some(pattern) } => pattern.literal().to_vec(),
                 _ => Vec::new(),
             };
@@ -114,7 +153,7 @@ pub(super) fn tree(
         (Root::Local { dir, shown }, _) => {
             let mut query = local_query(spec, policy, side);
             if side == Side::Source {
-                query.sieve = sieve(policy, stretch)?;
+                query.name_filter = name_filter(policy, planned, stores)?;
             }
             list::local(Arc::clone(dir), shown, query)
         }
@@ -122,18 +161,18 @@ pub(super) fn tree(
     })
 }
 
-/// The listing of given names of the source below a root. At the target it has those that are there.
-pub(super) fn given(
+/// Returns the listing of listed names of the source below a root; at the target of the existing ones.
+pub(super) fn from_names(
     spec: &Spec,
     policy: &Policy,
-    stretch: &Stretch,
+    planned: &PlannedSource,
     stores: &Stores,
     side: Side,
     names: &[Vec<u8>],
 ) -> Listing {
     let encode = spec.objects.options.encode_names;
-    // A name that the target cannot have is told of when its turn comes.
-    let mapped = |name: &Vec<u8>| match (&stretch.pair.source, &stretch.pair.target) {
+    // A name that the target cannot have is reported when its turn comes.
+    let mapped = |name: &Vec<u8>| match (&planned.pair.source, &planned.pair.target) {
         (Root::Local { .. }, Root::Store { .. }) => key_of(&list::plain(name), encode).ok(),
         (Root::Store { .. }, Root::Local { .. }) => path_of(name, encode).ok(),
         _ => Some(name.clone()),
@@ -142,16 +181,16 @@ pub(super) fn given(
         Side::Source => names.to_vec(),
         Side::Target => names.iter().filter_map(mapped).collect(),
     };
-    let place = match (root(stretch, side), store(stores, side)) {
-        (Root::Store { bucket, prefix }, Some(store)) => Given::Store {
+    let place = match (root(planned, side), store(stores, side)) {
+        (Root::Store { bucket, prefix }, Some(store)) => NamesIn::Store {
             store: Arc::clone(store),
             bucket: bucket.clone(),
             prefix: prefix.clone(),
-            parallel: GIVEN_PARALLEL,
+            parallel: NAMES_PARALLEL,
         },
         (Root::Local { dir, shown }, _) => {
             let query = local_query(spec, policy, side);
-            Given::Local {
+            NamesIn::Local {
                 top: Arc::clone(dir),
                 shown: shown.clone(),
                 symlinks: query.symlinks,
@@ -160,57 +199,48 @@ pub(super) fn given(
         }
         _ => return list::memory(Vec::new(), false),
     };
-    list::given(place, names, side == Side::Source)
+    list::from_names(place, names, side == Side::Source)
 }
 
-/// What is at one name of the target.
+/// Returns the entry at one target name.
 ///
 /// # Errors
-/// What kept it from being looked at.
+/// The error of examining it.
 pub(super) fn existing(
-    stretch: &Stretch,
+    planned: &PlannedSource,
     stores: &Stores,
     name: &[u8],
 ) -> Result<Option<Entry>, Trouble> {
-    match (&stretch.pair.target, &stores.target) {
+    match (&planned.pair.target, &stores.target) {
         (Root::Store { bucket, .. }, Some(store)) => {
-            let key = stretch.pair.target.key(name);
+            let key = planned.pair.target.key(name);
             match Asker::new(store).object(bucket, &key, None) {
                 Ok(head) => Ok(head.map(|head| Entry {
                     name: name.into(),
-                    meta: bare_meta(Kind::File, head.size, head.mtime),
+                    meta: Meta::bare(Kind::File, head.size, head.mtime),
                     etag: head.etag.into(),
                 })),
-                Err(fatal) => Err(problem(stretch, name, Cause::Said(fatal.message))),
+                Err(fatal) => Err(problem(planned, name, Cause::Said(fatal.message))),
             }
         }
-        (Root::Local { dir, .. }, _) if !stretch.target_is_new => {
-            let looked = look(dir.as_fd(), name);
+        (Root::Local { dir, .. }, _) if !planned.target_is_new => {
+            let looked = Below::find(dir.as_fd(), name)
+                .and_then(|below| meta::of(below.dir(), below.name(), false));
             match looked {
                 Ok(meta) => Ok(Some(Entry { name: name.into(), meta, etag: "".into() })),
                 Err(error) if errno::is(&error, errno::ENOENT) => Ok(None),
-                Err(error) => Err(problem(stretch, name, Cause::System(error))),
+                Err(error) => Err(problem(planned, name, Cause::System(error))),
             }
         }
         _ => Ok(None),
     }
 }
 
-fn look(top: hakobu_sys::BorrowedFd<'_>, name: &[u8]) -> io::Result<meta::Meta> {
-    match name.iter().rposition(|byte| *byte == b'/') {
-        None => meta::of(top, &c_string(name)?, false),
-        Some(at) => {
-            let folder = dir::open_below(top, &c_string(&name[..at])?)?;
-            meta::of(folder.as_fd(), &c_string(&name[at + 1..])?, false)
-        }
-    }
-}
-
-fn problem(stretch: &Stretch, name: &[u8], cause: Cause) -> Trouble {
+fn problem(planned: &PlannedSource, name: &[u8], cause: Cause) -> Trouble {
     let problem = Problem {
         operation: Operation::Stat,
         source: None,
-        target: Some(stretch.pair.target.spell(name)),
+        target: Some(planned.pair.target.spell(name)),
         cause,
         class: Class::Partial,
     };

@@ -1,115 +1,102 @@
-//! Transfers with a store on a side: what each source argument means there, and the feeding of
-//! the object engine from sorted listings.
+//! Transfers with a store on a side: resolves each source argument, and feeds the object engine from sorted listings.
 
 mod ask;
 mod feed;
 mod listings;
+mod needs;
 mod place;
+mod planned;
 mod source;
 
-pub use feed::{Pass, feed};
-pub use source::Missing;
+pub use feed::feed;
+pub use planned::{PlannedSource, Stores, What};
 
+use super::argument::Line;
 use super::{Layout, Spec};
-use crate::error::{Fatal, quoted};
 use crate::location::Location;
-use crate::object::list::Pattern;
-use crate::object::{Entry, Pair, Root};
-use crate::s3::Store;
+use crate::object::list;
 use ask::Asker;
+use hakobu_core::error::{Fatal, Problem};
 use place::Place;
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::HashSet;
 
-/// The stores of a run.
-#[derive(Clone, Default)]
-pub struct Stores {
-    /// Of the sources.
-    pub source: Option<Arc<Store>>,
-    /// Of the targets.
-    pub target: Option<Arc<Store>>,
-}
-
-impl Stores {
-    /// All of them, each once.
-    pub fn all(&self) -> impl Iterator<Item = &Arc<Store>> {
-        let other = self.target.as_ref().filter(|target| {
-            self.source.as_ref().is_none_or(|source| !Arc::ptr_eq(source, target))
-        });
-        self.source.iter().chain(other)
-    }
-}
-
-/// What one source argument asks for.
-pub struct Stretch {
-    /// Both ends.
-    pub pair: Arc<Pair>,
-    /// What lies between.
-    pub what: What,
-    /// Nothing can be at the target: a dry run would have to make its folder first.
-    pub target_is_new: bool,
-}
-
-impl Stretch {
-    /// Whether anything at its target could be extraneous.
-    pub fn may_delete(&self) -> bool {
-        matches!(&self.what, What::Tree { pattern: None })
-            && !matches!(self.pair.target, Root::Null)
-    }
-}
-
-/// See [`Stretch`].
-pub enum What {
-    /// One file or object.
-    One {
-        /// It.
-        entry: Entry,
-        /// Its name from the target's root.
-        name: Vec<u8>,
-    },
-    /// All that a listing of the source finds; every name stays what it is.
-    Tree {
-        /// Only names that match.
-        pattern: Option<Pattern>,
-    },
-    /// These names only, from a list.
-    Given(Vec<Vec<u8>>),
-}
-
-/// Takes the arguments of a transfer apart and finds out what they name.
+/// Resolves the arguments of a transfer.
 ///
 /// # Errors
-/// Bad arguments, a store that cannot be asked, a target that cannot be used. A source that does
-/// not exist comes back among the missing ones: the others go on.
-pub fn stretches(
+/// Bad arguments, failed requests, an unusable target. A missing source is returned separately: the others continue.
+pub fn resolve_sources(
     spec: &Spec,
     stores: &Stores,
     umask: u32,
-) -> Result<(Vec<Stretch>, Vec<Missing>), Fatal> {
-    let asker = |store: &Option<Arc<Store>>| store.as_ref().map(Asker::new);
-    let source_asker = asker(&stores.source);
-    let target_asker = asker(&stores.target);
+) -> Result<(Vec<PlannedSource>, Vec<Problem>), Fatal> {
+    let [asker, target_asker] =
+        [&stores.source, &stores.target].map(|store| store.as_ref().map(Asker::new));
     let place = Place::of(spec, target_asker.as_ref())?;
     let mut found = Vec::new();
     let mut missing = Vec::new();
-    for typed in &spec.sources {
-        match source::stretch(spec, typed, &place, source_asker.as_ref(), umask)? {
-            Ok(stretch) => found.push(stretch),
-            Err(gone) => missing.push(gone),
+    for source in spec.sources.locations() {
+        for (source, list) in parts(spec, source) {
+            match source::resolve(spec, source, list, &place, asker.as_ref(), umask)? {
+                Ok(planned) => found.push(planned),
+                Err(gone) => missing.push(gone),
+            }
         }
     }
     refuse_overlaps(spec, &found)?;
     Ok((found, missing))
 }
 
-/// Where things are removed, two sources must not share a part of the target: each would take what
-/// the other brings for extraneous.
-fn refuse_overlaps(spec: &Spec, found: &[Stretch]) -> Result<(), Fatal> {
+/// Splits a source argument: itself, or with a list of names the folders that they are cut off from (`FOLDER/./NAME`,
+/// rsync's `--relative`), each with its names. Of names that are the same at the target the first one counts.
+fn parts(spec: &Spec, source: Location) -> Vec<(Location, Option<Vec<Vec<u8>>>)> {
+    let Some(list) = &spec.files_from else { return vec![(source, None)] };
+    // A key may contain any of it; --raw takes names literally.
+    let cuts = matches!(spec.layout, Layout::Rsync { relative: true });
+    let cuts = cuts && !(source.is_s3() && spec.objects.raw);
+    // The output of `find .` begins with `./`.
+    let bare = |name: &Vec<u8>| match name.strip_prefix(b"./") {
+        Some(rest) if cuts => rest.to_vec(),
+        _ => name.clone(),
+    };
+    let list: Vec<Vec<u8>> = list.iter().map(bare).collect();
+    let is_cut = |name: &&Vec<u8>| cuts && name.windows(3).any(|part| part == b"/./");
+    let (cut, plain): (Vec<_>, Vec<_>) = list.iter().partition(is_cut);
+    let mut seen: HashSet<Vec<u8>> = HashSet::new();
+    if !cut.is_empty() {
+        seen.extend(plain.iter().map(|name| list::plain(name)));
+    }
+    let mut parts: Vec<(Location, Option<Vec<Vec<u8>>>)> = Vec::new();
+    if !plain.is_empty() || cut.is_empty() {
+        parts.push((source.clone(), Some(plain.into_iter().cloned().collect())));
+    }
+    for name in cut {
+        let line = Line::new(name, true);
+        let name = line.names.join(&b'/');
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        let slash = if line.slash { &b"/"[..] } else { b"" };
+        let name = [&name, slash].concat();
+        let folder = match line.lead.is_empty() {
+            true => source.clone(),
+            false => source.join(&[&line.lead.join(&b'/'), &b"/"[..]].concat()),
+        };
+        match parts.iter_mut().find(|(other, _)| *other == folder) {
+            Some((_, Some(names))) => names.push(name),
+            _ => parts.push((folder, Some(vec![name]))),
+        }
+    }
+    parts
+}
+
+/// Rejects sources that share a part of the target if entries may be removed: each would take the other's entries for
+/// extraneous.
+fn refuse_overlaps(spec: &Spec, found: &[PlannedSource]) -> Result<(), Fatal> {
     if spec.policy.delete == crate::policy::Delete::No {
         return Ok(());
     }
-    let trees = found.iter().filter(|stretch| matches!(stretch.what, What::Tree { .. }));
-    let leads: Vec<&[u8]> = trees.map(|stretch| stretch.pair.lead.as_slice()).collect();
+    let trees = found.iter().filter(|planned| matches!(planned.what, What::Tree { .. }));
+    let leads: Vec<&[u8]> = trees.map(|planned| planned.pair.lead.as_slice()).collect();
     for (number, lead) in leads.iter().enumerate() {
         let meets = |other: &&[u8]| other.starts_with(lead) || lead.starts_with(other);
         if leads.iter().skip(number + 1).any(meets) {
@@ -120,23 +107,7 @@ fn refuse_overlaps(spec: &Spec, found: &[Stretch]) -> Result<(), Fatal> {
     Ok(())
 }
 
-/// Whether a path names something in S3.
-pub fn is_s3(path: &Path) -> bool {
-    matches!(Location::parse(path.as_os_str()), Ok(Location::S3(_)))
-}
-
-/// Whether what is at the target has to be known before deciding.
-pub(super) fn needs_target(spec: &Spec) -> bool {
-    let policy = &spec.policy;
-    let sync = matches!(spec.layout, Layout::Rsync { .. });
-    sync || policy.size_only
-        || policy.update
-        || policy.ignore_existing
-        || policy.existing
-        || policy.checksum
-}
-
-/// Refuses what cannot be in a bucket or come from one.
+/// Rejects options that are impossible with a bucket.
 ///
 /// # Errors
 /// Code 1 and a sentence that names the option.
@@ -146,7 +117,7 @@ pub fn refuse_unfit(spec: &Spec) -> Result<(), Fatal> {
         (policy.inplace, "--inplace"),
         (policy.partial, "--partial (see --resume)"),
         (policy.backup, "--backup"),
-        (!policy.link_dest.is_empty(), "--link-dest"),
+        (!policy.basis_dirs.is_empty(), policy.basis.option()),
         (policy.temp_dir.is_some(), "--temp-dir"),
         (policy.hard_links, "--hard-links"),
         (policy.list_only, "--list-only"),
@@ -154,23 +125,15 @@ pub fn refuse_unfit(spec: &Spec) -> Result<(), Fatal> {
         (policy.chmod.is_some(), "--chmod"),
         (policy.ask.is_some(), "--interactive"),
         (policy.copy_dirlinks, "--copy-dirlinks"),
-        // A list of names implies it, and keeps the names below the source as they are.
+        // A list of names implies it, and keeps the names below the source unchanged.
         (
             matches!(spec.layout, Layout::Rsync { relative: true }) && spec.files_from.is_none(),
             "--relative",
         ),
         (matches!(spec.layout, Layout::Cp { parents: true, .. }), "--parents"),
     ];
-    if let Some((_, name)) = unfit.iter().find(|(given, _)| *given) {
+    if let Some((_, name)) = unfit.iter().find(|(rejects, _)| *rejects) {
         let message = format!("{name} is not built for transfers with s3:// on a side");
-        return Err(Fatal::new(1, message));
-    }
-    let merge_files = policy.filter.as_ref().is_some_and(|filter| filter.has_merge_files());
-    if let Some(source) = spec.sources.iter().find(|source| merge_files && is_s3(source)) {
-        let message = format!(
-            "{}: filter rules in files of each directory (-F, ': FILE') need a local source",
-            quoted(source)
-        );
         return Err(Fatal::new(1, message));
     }
     Ok(())

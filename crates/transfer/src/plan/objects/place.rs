@@ -1,12 +1,16 @@
-//! The target argument of a transfer with a store on a side: a folder that takes everything, or
-//! the name of one file or object.
+//! The target argument of a transfer with a store on a side: a folder for all entries, or the name of one file or
+//! object.
 
 use super::ask::Asker;
-use crate::engine::node::c_string;
-use crate::error::{Cause, Fatal, quoted};
+use crate::engine::failure::c_string;
 use crate::location::Location;
 use crate::object::Root;
+use crate::plan::target::written_through;
 use crate::plan::{Layout, Spec};
+use crate::policy::Policy;
+use hakobu_core::error::{Cause, Fatal, quoted};
+use hakobu_sys::below::split;
+use hakobu_sys::links::{Links, Refused};
 use hakobu_sys::{OwnedFd, dir};
 use std::ffi::OsStr;
 use std::io;
@@ -14,56 +18,58 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where a transfer arrives, before it is known whether as a folder or under a name.
+/// Target of a transfer, before it is decided whether it is a folder or a name.
 pub(super) struct Place {
     location: Location,
-    /// Something there says that it is a folder: a slash at its end, a folder that exists, several
-    /// sources, `-t`.
-    pub(super) is_folder: bool,
+    /// A file goes into it: a slash at its end, several sources, `-t`, or an existing local folder.
+    pub(super) takes_files: bool,
+    /// A folder keeps its name in it: as above, but decided by the command line alone, so that the result never
+    /// depends on what exists.
+    pub(super) takes_folders: bool,
     real: bool,
+    links: Links,
 }
 
 impl Place {
-    /// Looks at the target of a transfer.
+    /// Examines the target of a transfer.
     ///
     /// # Errors
-    /// Code 1 for a bad argument or a store that cannot be asked.
+    /// Code 1 for a bad argument or a failed request.
     pub(super) fn of(spec: &Spec, asker: Option<&Asker>) -> Result<Place, Fatal> {
-        let location = Location::parse(spec.target.as_os_str())?;
-        let told = match spec.layout {
+        let location = spec.target.clone();
+        let explicit = match spec.layout {
             Layout::Cp { no_target_dir: true, .. } => Some(false),
             Layout::Cp { target_is_dir: true, .. } => Some(true),
             _ if spec.sources.len() > 1 => Some(true),
             _ => None,
         };
-        let is_folder = match (&location, told) {
-            (_, Some(told)) => told,
-            (Location::Null, None) => true,
-            (Location::Local(path), None) => {
-                path.as_os_str().as_bytes().ends_with(b"/") || path.is_dir()
-            }
-            (Location::S3(url), None) => {
-                url.key.is_empty()
-                    || url.key.ends_with(b"/")
-                    || match asker {
-                        Some(asker) => asker.any_below(&url.bucket, &slashed(&url.key))?,
-                        None => false,
-                    }
-            }
-        };
+        let takes_folders = explicit.unwrap_or_else(|| match &location {
+            Location::Null => true,
+            Location::Local(path) => is_folders_name(path.as_os_str().as_bytes()),
+            Location::S3(url) => url.key.is_empty() || url.key.ends_with(b"/"),
+        });
+        let is_dir = || matches!(&location, Location::Local(path) if path.is_dir());
+        let takes_files = explicit.unwrap_or_else(|| takes_folders || is_dir());
         if let Location::S3(url) = &location
             && url.bucket.is_empty()
         {
             return Err(Fatal::new(1, "s3:// names no bucket to write to; give s3://BUCKET/KEY"));
         }
-        Ok(Place { location, is_folder, real: !spec.policy.dry_run })
+        // Existing entries do not matter here, but an unreachable store is reported once, not for each file.
+        if let (Location::S3(url), Layout::Cp { .. }, Some(asker)) = (&location, spec.layout, asker)
+            && spec.policy.recurse
+            && !takes_folders
+        {
+            asker.any_below(&url.bucket, &url.key)?;
+        }
+        let (real, links) = (!spec.policy.dry_run, spec.policy.links.clone());
+        Ok(Place { location, takes_files, takes_folders, real, links })
     }
 
-    /// The target as a folder, or the folder `name` in it: names are appended to the root that
-    /// comes back.
+    /// Returns the target as a folder, or the folder `name` in it: names are appended to the returned root.
     ///
     /// # Errors
-    /// Code 11 where a local folder cannot be made or opened.
+    /// Code 11 if a local folder cannot be created or opened.
     pub(super) fn folder(&self, name: &[u8], umask: u32) -> Result<Root, Fatal> {
         match &self.location {
             Location::Null => Ok(Root::Null),
@@ -76,21 +82,27 @@ impl Place {
         }
     }
 
-    /// The target as the name of one file or object: the root that it lies in, the name, and
-    /// whether the root is missing (see [`Place::is_missing`]).
+    /// Returns the target as the name of one file or object: its root, the name, and whether the root is missing (see
+    /// [`Place::is_missing`]).
     ///
     /// # Errors
-    /// As [`Place::folder`]; code 3 for a path that is no name.
-    pub(super) fn name(&self, umask: u32) -> Result<(Root, Vec<u8>, bool), Fatal> {
+    /// As [`Place::folder`]; code 3 for a path that is not a name, or that cp would have to write through and cannot.
+    /// `source_is_link`: the source is a symlink.
+    pub(super) fn name(
+        &self,
+        policy: &Policy,
+        source_is_link: bool,
+        umask: u32,
+    ) -> Result<(Root, Vec<u8>, bool), Fatal> {
         match &self.location {
             Location::Null => Ok((Root::Null, Vec::new(), true)),
             Location::S3(url) => {
-                let at = url.key.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
-                let (prefix, name) = url.key.split_at(at);
+                let (prefix, name) = split(&url.key);
                 let root = Root::Store { bucket: url.bucket.clone(), prefix: prefix.to_vec() };
                 Ok((root, name.to_vec(), false))
             }
             Location::Local(path) => {
+                let path = &written_through(path, source_is_link, policy)?;
                 let Some(name) = path.file_name() else {
                     let message = format!("{} cannot be the name of a file", quoted(path));
                     return Err(Fatal::new(3, message));
@@ -102,18 +114,17 @@ impl Place {
         }
     }
 
-    /// Opens a local target folder, made with all its parents where it is missing. A dry run that
-    /// would have to make it looks at the nearest one that exists, which it only reads.
+    /// Opens a local target folder; creates it with all its parents if it is missing. A dry run opens the nearest
+    /// existing one instead, for reading.
     fn open(&self, shown: &Path, umask: u32) -> Result<Root, Fatal> {
         let path = if shown.as_os_str().is_empty() { Path::new(".") } else { shown };
         let failed = |error: io::Error| {
+            let code = if Refused::is(&error) { 3 } else { 11 };
             let cause = Cause::System(error);
-            Fatal::new(11, format!("cannot use target folder {}: {cause}", quoted(path)))
+            Fatal::new(code, format!("cannot use target folder {}: {cause}", quoted(path)))
         };
         if self.real {
-            let mut builder = std::fs::DirBuilder::new();
-            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o777 & !umask);
-            builder.recursive(true).create(path).map_err(failed)?;
+            self.links.make_dir(path, 0o777 & !umask, true).map_err(failed)?;
         }
         let mut there: PathBuf = path.to_owned();
         while !self.real && !there.is_dir() {
@@ -122,15 +133,22 @@ impl Place {
                 _ => there = PathBuf::from("."),
             }
         }
-        let dir = open(&there).map_err(failed)?;
+        let opened = c_string(there.as_os_str().as_bytes())
+            .and_then(|there| self.links.open_dir(dir::cwd(), &there));
+        let dir = opened.map_err(failed)?;
         Ok(Root::Local { dir: Arc::new(dir), shown: shown.to_owned() })
     }
 
-    /// Whether the local folder `name` of the target (empty for itself) has to be made first, so
-    /// that nothing can be in it.
+    /// Returns whether the local folder `name` of the target (empty for itself) must be created first, so that it is
+    /// empty.
     pub(super) fn is_missing(&self, name: &[u8]) -> bool {
         matches!(&self.location, Location::Local(path) if !inside(path, name).is_dir())
     }
+}
+
+/// Returns whether a path can only be a folder's: it ends with a slash, `.` or `..`.
+fn is_folders_name(path: &[u8]) -> bool {
+    matches!(path.rsplit(|byte| *byte == b'/').next(), None | Some(b"" | b"." | b".."))
 }
 
 fn inside(path: &Path, name: &[u8]) -> PathBuf {
@@ -142,7 +160,7 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     dir::open_root(&c_string(path.as_os_str().as_bytes())?)
 }
 
-/// A key as the prefix of what lies below it.
+/// Returns a key as the prefix of keys below it.
 pub(super) fn slashed(key: &[u8]) -> Vec<u8> {
     match key.ends_with(b"/") {
         true => key.to_vec(),

@@ -1,79 +1,74 @@
-//! What one source argument names: one file or object, a folder, what a wildcard matches, a list.
+//! Resolution of a source argument: one file or object, a folder, the matches of a wildcard, a list.
 
 use super::ask::Asker;
 use super::place::{Place, open, slashed};
-use super::{Stretch, What};
-use crate::engine::node::c_string;
-use crate::error::{Cause, Fatal};
+use super::planned::{PlannedSource, What};
+use crate::engine::failure::c_string;
 use crate::location::{Location, S3Url};
-use crate::object::list::{Pattern, bare_meta};
-use crate::object::{Entry, Pair, Root};
+use crate::object::list::Pattern;
+use crate::object::{Entry, Pair, Root, says_symlink};
 use crate::plan::argument::argument;
 use crate::plan::{Argument, Layout, Spec};
 use crate::policy::Symlinks;
-use crate::unit::Kind;
+use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::below::split;
 use hakobu_sys::{AsFd, meta};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-/// A source argument that cannot be begun with; the others go on.
-pub struct Missing {
-    /// As typed.
-    pub typed: PathBuf,
-    /// Why.
-    pub cause: Cause,
-}
-
-/// A source argument, looked at.
+/// A resolved source argument.
 struct Source {
     root: Root,
     what: Found,
 }
 
 enum Found {
-    /// An entry below the root, and what it is called at a target that is a folder.
-    One(Entry, Vec<u8>),
-    /// The content of the root, which has a name of its own that a target folder gets as well.
+    /// An entry below the root, its name in a target folder, and whether it is a symlink, local or by its metadata.
+    One(Entry, Vec<u8>, bool),
+    /// The content of the root, whose name is created in a target folder.
     Named(Vec<u8>),
     /// The content of the root.
     Content,
-    /// What a wildcard matches.
+    /// The matches of a wildcard.
     Matches(Pattern),
 }
 
-/// Finds out what a source argument is, and where it goes.
+/// Resolves a source argument and its target. `list`: only these names of it.
 ///
 /// # Errors
-/// What makes the whole run impossible; the inner error: what is wrong with this source alone.
-pub(super) fn stretch(
+/// An error for the whole run; the inner error: one for this source alone.
+pub(super) fn resolve(
     spec: &Spec,
-    typed: &Path,
+    typed: Location,
+    list: Option<Vec<Vec<u8>>>,
     place: &Place,
     asker: Option<&Asker>,
     umask: u32,
-) -> Result<Result<Stretch, Missing>, Fatal> {
-    let source = match Location::parse(typed.as_os_str())? {
+) -> Result<Result<PlannedSource, Problem>, Fatal> {
+    let source = match &typed {
         Location::S3(url) => match asker {
-            Some(asker) => in_store(spec, &url, asker)?,
+            Some(asker) => in_store(spec, url, list.is_none(), asker)?,
             None => return Err(Fatal::new(1, "there is no store for this source")),
         },
-        Location::Local(_) => {
-            // A list of names says "relative"; its names are below the source all the same.
-            let layout = match spec.layout {
-                Layout::Rsync { .. } => Layout::Rsync { relative: false },
-                layout => layout,
-            };
-            local(spec, &argument(typed, layout)?)
+        Location::Local(path) => {
+            // A list of names implies `relative`, but its names are below the source. A trailing slash means the
+            // content of a folder in every command.
+            local(spec, &argument(path, Layout::Rsync { relative: false })?)
         }
         Location::Null => return Err(Fatal::new(1, "null: cannot be a source")),
     };
     let Source { root, what } = match source {
         Ok(source) => source,
-        Err(cause) => return Ok(Err(Missing { typed: typed.to_owned(), cause })),
+        Err(cause) => {
+            let (operation, class) = (Operation::Read, Class::Partial);
+            let source = Some(typed.spelled());
+            return Ok(Err(Problem { operation, source, target: None, cause, class }));
+        }
     };
     let made = |pair: Pair, target_is_new: bool, what: What| {
-        Ok(Ok(Stretch { pair: Arc::new(pair), what, target_is_new }))
+        Ok(Ok(PlannedSource { pair: Arc::new(pair), what, target_is_new }))
     };
     // The folder `name` of the target; empty for the target itself.
     let folder = |name: &[u8]| -> Result<(Root, bool), Fatal> {
@@ -83,26 +78,25 @@ pub(super) fn stretch(
     let lead = |name: &[u8]| if name.is_empty() { Vec::new() } else { slashed(name) };
     let rsync = matches!(spec.layout, Layout::Rsync { .. });
     let (name, what) = match what {
-        Found::One(..) | Found::Matches(_) if spec.files_from.is_some() => {
+        Found::One(..) | Found::Matches(_) if list.is_some() => {
             let message =
                 "--files-from needs a source folder (for a prefix: with a slash at its end)";
             return Err(Fatal::new(1, message));
         }
-        Found::One(entry, name) if !place.is_folder => {
-            let (target, new_name, target_is_new) = place.name(umask)?;
+        Found::One(entry, name, is_link) if !place.takes_files => {
+            let (target, new_name, target_is_new) = place.name(&spec.policy, is_link, umask)?;
             drop(name);
             let pair = Pair { source: root, target, lead: Vec::new() };
             return made(pair, target_is_new, What::One { entry, name: new_name });
         }
-        Found::One(entry, name) => (Vec::new(), What::One { entry, name }),
-        Found::Content if let Some(list) = &spec.files_from => {
-            (Vec::new(), What::Given(list.clone()))
+        Found::One(entry, name, _) => (Vec::new(), What::One { entry, name }),
+        Found::Content | Found::Named(_) if let Some(list) = list => {
+            (Vec::new(), What::Names(list))
         }
-        Found::Named(_) if let Some(list) = &spec.files_from => {
-            (Vec::new(), What::Given(list.clone()))
+        // cp gives the folder a new name.
+        Found::Named(_) if !rsync && !place.takes_folders => {
+            (Vec::new(), What::Tree { pattern: None })
         }
-        // cp names a folder anew where there is none of the target's name yet.
-        Found::Named(_) if !rsync && !place.is_folder => (Vec::new(), What::Tree { pattern: None }),
         Found::Named(name) => (name, What::Tree { pattern: None }),
         Found::Content => (Vec::new(), What::Tree { pattern: None }),
         Found::Matches(pattern) => (Vec::new(), What::Tree { pattern: Some(pattern) }),
@@ -111,19 +105,23 @@ pub(super) fn stretch(
     made(Pair { source: root, target, lead: lead(&name) }, target_is_new, what)
 }
 
-fn in_store(spec: &Spec, url: &S3Url, asker: &Asker) -> Result<Result<Source, Cause>, Fatal> {
+fn in_store(
+    spec: &Spec,
+    url: &S3Url,
+    wildcards: bool,
+    asker: &Asker,
+) -> Result<Result<Source, Cause>, Fatal> {
     let S3Url { bucket, key, .. } = url;
     if bucket.is_empty() {
         return Ok(Err(Cause::Reason("it names no bucket")));
     }
-    // What stands before the last slash is the root; the rest is the name in it.
-    let split = |key: &[u8]| key.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
     let root = |prefix: &[u8]| Root::Store { bucket: bucket.clone(), prefix: prefix.to_vec() };
-    let rsync = matches!(spec.layout, Layout::Rsync { .. });
-    if !spec.objects.raw
+    if wildcards
+        && !spec.objects.raw
         && let Some(wild) = key.iter().position(|byte| matches!(byte, b'*' | b'?'))
     {
-        let (prefix, rest) = key.split_at(split(&key[..wild]));
+        let (prefix, _) = split(&key[..wild]);
+        let rest = &key[prefix.len()..];
         if let Some(pattern) = Pattern::parse(rest) {
             return Ok(Ok(Source { root: root(prefix), what: Found::Matches(pattern) }));
         }
@@ -133,33 +131,33 @@ fn in_store(spec: &Spec, url: &S3Url, asker: &Asker) -> Result<Result<Source, Ca
     if folder && !recursive {
         return Ok(Err(Cause::Reason("it is a prefix, and -r is not given")));
     }
-    // A bucket is a root like `/`: its content is meant, it has no name of its own in the tree.
+    // A bucket is a root like `/`: the argument means its content, without a name of its own.
     if key.is_empty() {
         return Ok(Ok(Source { root: root(b""), what: Found::Content }));
     }
-    if folder && rsync {
-        // Without a key below it this is a mistyped name, and never a reason to empty the target.
+    if folder {
+        // Without a key below it this is a mistyped name, and must never empty the target.
         return Ok(match asker.any_below(bucket, key)? {
             true => Ok(Source { root: root(key), what: Found::Content }),
             false => Err(Cause::Reason("there is nothing below this prefix")),
         });
     }
-    let trimmed = key.strip_suffix(b"/").unwrap_or(key);
-    let (prefix, name) = trimmed.split_at(split(trimmed));
-    if !folder {
-        let version = spec.objects.options.version.as_deref();
-        if let Some(head) = asker.object(bucket, key, version)? {
-            let meta = bare_meta(Kind::File, head.size, head.mtime);
-            let entry = Entry { name: name.into(), meta, etag: head.etag.into() };
-            // What cannot be a file's name still can be read, and written under another one.
-            return Ok(Ok(Source { root: root(prefix), what: Found::One(entry, name.to_vec()) }));
-        }
+    // The part before the last slash is the root; the rest is the name in it.
+    let (prefix, name) = split(key);
+    let version = spec.objects.options.version.as_deref();
+    if let Some(head) = asker.object(bucket, key, version)? {
+        let meta = Meta::bare(Kind::File, head.size, head.mtime);
+        let is_link = says_symlink(&head);
+        let entry = Entry { name: name.into(), meta, etag: head.etag.into() };
+        // A key that cannot be a file's name can still be read, and written under another one.
+        let what = Found::One(entry, name.to_vec(), is_link);
+        return Ok(Ok(Source { root: root(prefix), what }));
     }
-    if spec.objects.options.version.is_none() && asker.any_below(bucket, &slashed(trimmed))? {
+    if version.is_none() && asker.any_below(bucket, &slashed(key))? {
         return Ok(match recursive {
             true => {
                 let what = Found::Named(name.to_vec());
-                Ok(Source { root: root(&slashed(trimmed)), what })
+                Ok(Source { root: root(&slashed(key)), what })
             }
             false => Err(Cause::Reason("it is a prefix, and -r is not given")),
         });
@@ -211,7 +209,8 @@ fn look(spec: &Spec, argument: &Argument) -> Result<Source, Failed> {
         Kind::Dir => Err(Failed::Reason("it is a directory, and -r is not given")),
         Kind::File | Kind::Symlink => {
             let entry = Entry { name: name.clone().into(), meta, etag: "".into() };
-            Ok(Source { root, what: Found::One(entry, name.clone()) })
+            let is_link = meta.kind == Kind::Symlink;
+            Ok(Source { root, what: Found::One(entry, name.clone(), is_link) })
         }
         _ => Err(Failed::Reason("it is no regular file")),
     }

@@ -1,32 +1,23 @@
-//! The decision as a table, and what holds whatever the options are.
+//! The decision as a table, and invariants for all options.
 
 use super::*;
+use hakobu_core::unit::Time;
 use proptest::prelude::*;
 
+/// Decides for file systems with nanosecond times.
+fn decide(source: &Meta, target: Option<&Meta>, policy: &Policy) -> Action {
+    super::decide(source, target, policy, Grain::NS)
+}
+
 fn meta(kind: Kind, size: u64, s: i64, ns: u32) -> Meta {
-    let mtime = Time { s, ns };
-    Meta {
-        kind,
-        mode: 0o644,
-        size,
-        blocks: 8,
-        uid: 0,
-        gid: 0,
-        nlink: 1,
-        dev: 1,
-        ino: 2,
-        rdev: 0,
-        mtime,
-        atime: mtime,
-        ctime: mtime,
-    }
+    Meta { mode: 0o644, dev: 1, ino: 2, ..Meta::bare(kind, size, Time { s, ns }) }
 }
 
 fn file(size: u64, s: i64) -> Meta {
     meta(Kind::File, size, s, 0)
 }
 
-/// As `sync -a`.
+/// Policy of `sync -a`.
 fn archive() -> Policy {
     Policy {
         recurse: true,
@@ -89,17 +80,29 @@ fn files_that_exist() {
             (5, 101),
             Action::Skip(Reason::Newer),
         ),
-        ("window 1, 1 s", |p| p.modify_window_s = 1, (5, 101), Action::Metadata),
-        ("window 1, 2 s", |p| p.modify_window_s = 1, (5, 102), Action::Update),
+        ("window 1, 1 s", |p| p.modify_window_s = Some(1), (5, 101), Action::Metadata),
+        ("window 1, 2 s", |p| p.modify_window_s = Some(1), (5, 102), Action::Update),
         (
             "window 2 -u, 2 s newer",
-            |p| (p.modify_window_s, p.update) = (2, true),
+            |p| (p.modify_window_s, p.update) = (Some(2), true),
             (5, 102),
-            Action::Metadata,
+            Action::Skip(Reason::Newer),
+        ),
+        (
+            "window 1 -u, 1 s newer, other size",
+            |p| (p.modify_window_s, p.update) = (Some(1), true),
+            (9, 101),
+            Action::Skip(Reason::Newer),
+        ),
+        (
+            "window 1 -u, 1 s older, other size",
+            |p| (p.modify_window_s, p.update) = (Some(1), true),
+            (9, 99),
+            Action::Update,
         ),
         (
             "window 2 -u, 3 s newer",
-            |p| (p.modify_window_s, p.update) = (2, true),
+            |p| (p.modify_window_s, p.update) = (Some(2), true),
             (5, 103),
             Action::Skip(Reason::Newer),
         ),
@@ -119,17 +122,23 @@ fn files_that_exist() {
 }
 
 #[test]
-fn nanoseconds_count_only_where_asked() {
+fn nanoseconds_count_where_both_ends_keep_them() {
     let target = meta(Kind::File, 5, 100, 999_999_999);
-    let nanoseconds = Policy { modify_window_s: -1, ..archive() };
-    assert_eq!(decide(&file(5, 100), Some(&target), &archive()), Action::Metadata);
-    assert_eq!(decide(&file(5, 100), Some(&target), &nanoseconds), Action::Update);
+    let seconds = Policy { modify_window_s: Some(0), ..archive() };
+    assert_eq!(decide(&file(5, 100), Some(&target), &seconds), Action::Metadata);
+    let newer = Policy { update: true, ..seconds };
+    assert_eq!(decide(&file(5, 100), Some(&target), &newer), Action::Metadata);
+    assert_eq!(super::decide(&file(5, 100), Some(&target), &archive(), Grain::S), Action::Metadata);
+    assert_eq!(decide(&file(5, 100), Some(&target), &archive()), Action::Update);
+    let nanoseconds = Policy { modify_window_s: Some(-1), ..archive() };
+    let action = super::decide(&file(5, 100), Some(&target), &nanoseconds, Grain::S);
+    assert_eq!(action, Action::Update);
     let newer = Policy { update: true, ..nanoseconds };
     assert_eq!(decide(&file(5, 100), Some(&target), &newer), Action::Skip(Reason::Newer));
 }
 
-/// The time of an upload is a whole second, rounded down: what was written in that second may have
-/// been written after it, and goes again rather than never.
+/// The time of an upload is rounded down to a second: a file written in that second may be newer, so it is
+/// transferred again.
 #[test]
 fn a_source_of_the_second_of_its_upload_is_stale() {
     let upload = Policy { newer_only: true, ..archive() };
@@ -197,12 +206,12 @@ prop_compose! {
     }
 }
 
-/// Flags, window, largest and smallest size: what a failure shows, as a policy cannot be shown.
-type Options = (u16, i64, Option<u64>, Option<u64>);
+/// Flags, window, largest and smallest size: shown on failure instead of the policy.
+type Options = (u16, Option<i64>, Option<u64>, Option<u64>);
 
 fn any_options() -> impl Strategy<Value = Options> {
     let size = || proptest::option::of(0..4_u64);
-    (any::<u16>(), -1..3_i64, size(), size())
+    (any::<u16>(), proptest::option::of(-1..3_i64), size(), size())
 }
 
 fn policy((bits, modify_window_s, max_size, min_size): Options) -> Policy {
@@ -234,7 +243,7 @@ fn is_out(action: Action) -> bool {
 
 proptest! {
     #[test]
-    fn what_is_missing_is_made_or_left_out(source in any_meta(), options in any_options()) {
+    fn missing_targets_are_created_or_skipped(source in any_meta(), options in any_options()) {
         let policy = policy(options);
         let action = decide(&source, None, &policy);
         let skipped = is_out(action) || action == Action::Skip(Reason::NotExisting);
@@ -244,7 +253,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_left_out_is_so_whatever_is_there(
+    fn skipped_entries_do_not_depend_on_the_target(
         source in any_meta(), target in any_meta(), options in any_options(),
     ) {
         let policy = policy(options);
@@ -253,7 +262,7 @@ proptest! {
         if is_out(with) {
             prop_assert_eq!(without, with);
         }
-        // What exists is neither made nor missed.
+        // An existing target is neither created nor reported as missing.
         prop_assert!(with != Action::Create && with != Action::Skip(Reason::NotExisting));
     }
 
@@ -280,7 +289,7 @@ proptest! {
         let source = Meta { kind: Kind::File, ..source };
         let action = decide(&source, Some(&source), &policy);
         prop_assert!(action != Action::Update || policy.ignore_times && !policy.checksum);
-        // A second run over what a first one copied has nothing to do.
+        // A second run after a first one has nothing to do.
         if !policy.ignore_times && !policy.checksum {
             let done = action == Action::Metadata || matches!(action, Action::Skip(_));
             prop_assert!(done, "{action:?}");
@@ -326,10 +335,13 @@ proptest! {
 
     #[test]
     fn times_are_compared_alike_from_both_sides(
-        a in any_meta(), b in any_meta(), window in -1..3_i64,
+        a in any_meta(), b in any_meta(), window in proptest::option::of(-1..3_i64),
     ) {
-        prop_assert_eq!(same_time(a.mtime, b.mtime, window), same_time(b.mtime, a.mtime, window));
-        prop_assert!(same_time(a.mtime, a.mtime, window));
+        for grain in [Grain::NS, Grain::S, Grain::TWO_S] {
+            let same = |a: &Meta, b: &Meta| same_time(a.mtime, b.mtime, window, grain);
+            prop_assert_eq!(same(&a, &b), same(&b, &a));
+            prop_assert!(same(&a, &a));
+        }
     }
 
     #[test]
@@ -338,7 +350,7 @@ proptest! {
         let policy = Policy { update: true, ..policy };
         let file = |meta: Meta| Meta { kind: Kind::File, ..meta };
         let (source, target) = (file(source), file(target));
-        let clear = target.mtime.s > source.mtime.s + policy.modify_window_s.max(0);
+        let clear = target.mtime.s > source.mtime.s + policy.modify_window_s.unwrap_or(0).max(0);
         if clear {
             let action = decide(&source, Some(&target), &policy);
             prop_assert!(matches!(action, Action::Skip(_)), "{action:?}");

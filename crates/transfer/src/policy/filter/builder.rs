@@ -1,4 +1,4 @@
-//! Collects filter options in the order of the command line and turns them into a [`Filter`].
+//! Collects filter options in command-line order and builds a [`Filter`] from them.
 
 use std::io;
 
@@ -7,13 +7,13 @@ use super::{
     error::FilterError,
     list::{Draft, Loader, Options, Place},
     matcher::Anchor,
-    rule::{self, Directive, Flags, Syntax},
+    rule::{self, Directive, Flags, MatchRule, Style, Syntax},
 };
 
 /// Collects the filter options in command-line order. See rsync(1), FILTER RULES.
 #[derive(Debug, Default)]
 pub struct FilterBuilder {
-    rules: Vec<Given>,
+    rules: Vec<ParsedRule>,
     per_directory_count: usize,
     cvs_exclude: bool,
     cvs_home: Option<Vec<u8>>,
@@ -22,42 +22,68 @@ pub struct FilterBuilder {
     from0: bool,
 }
 
-/// A rule as it was given: what it says, its text and where it came from.
+/// A parsed rule, its text and its origin.
 #[derive(Debug)]
-struct Given {
+struct ParsedRule {
     directive: Directive,
     text: Vec<u8>,
     origin: String,
 }
 
 impl FilterBuilder {
-    /// `--filter=RULE`, `-f RULE`: one rule with its name.
+    /// Adds `--filter=RULE`, `-f RULE`: one rule with its name.
     ///
     /// # Errors
-    /// When the rule has no known name, a modifier that is not one of its own, or lacks its
-    /// argument.
+    /// The rule has an unknown name, a modifier that it does not allow, or lacks its argument.
     pub fn rule(&mut self, text: &[u8]) -> Result<(), FilterError> {
         self.add(text, Syntax::Full, "--filter")
     }
 
-    /// `--include=PATTERN`: a pattern, which `- ` in front makes an exclude; `!` clears the list.
+    /// Adds `--include=PATTERN`: a pattern; a leading `- ` makes it an exclude, `!` clears the list.
     ///
     /// # Errors
-    /// When there is nothing after `- ` or `+ `.
+    /// There is nothing after `- ` or `+ `.
     pub fn include(&mut self, pattern: &[u8]) -> Result<(), FilterError> {
         self.add(pattern, Syntax::Simple { include: true }, "--include")
     }
 
-    /// `--exclude=PATTERN`: a pattern, which `+ ` in front makes an include; `!` clears the list.
+    /// Adds `--exclude=PATTERN`: a pattern; a leading `+ ` makes it an include, `!` clears the list.
     ///
     /// # Errors
-    /// When there is nothing after `- ` or `+ `.
+    /// There is nothing after `- ` or `+ `.
     pub fn exclude(&mut self, pattern: &[u8]) -> Result<(), FilterError> {
         self.add(pattern, Syntax::Simple { include: false }, "--exclude")
     }
 
-    /// `--include-from=FILE`: the file's content, one pattern a line (or ended by NUL where `nul`,
-    /// for `--from0`). `origin` names the file in messages.
+    /// Adds all `--include` (true) and `--exclude` patterns of a command line, in order, with the meaning they have
+    /// in aws or s5cmd. They become rules where the first match counts.
+    pub fn styled(&mut self, style: Style, patterns: &[(bool, Vec<u8>)]) {
+        let mut rules: Vec<(bool, Vec<u8>)> = patterns.to_vec();
+        match style {
+            Style::Rsync => {}
+            // In aws the last match counts.
+            Style::Aws => rules.reverse(),
+            Style::S5cmd => {
+                rules.sort_by_key(|(include, _)| *include);
+                if rules.iter().any(|(include, _)| *include) {
+                    rules.push((false, b"*".to_vec()));
+                }
+            }
+        }
+        self.rules.extend(rules.into_iter().map(|(include, pattern)| {
+            let flags = Flags { style, ..Flags::default() };
+            let origin = if include { "--include" } else { "--exclude" }.to_owned();
+            let text = pattern.clone();
+            ParsedRule {
+                directive: Directive::Match(MatchRule { include, flags, pattern }),
+                text,
+                origin,
+            }
+        }));
+    }
+
+    /// Adds `--include-from=FILE`: the file's content, one pattern per line (or NUL-terminated with `nul`, for
+    /// `--from0`). `origin` names the file in messages.
     ///
     /// # Errors
     /// As for [`Self::include`], with the line.
@@ -70,7 +96,7 @@ impl FilterBuilder {
         self.add_all(content, origin, nul, Syntax::Simple { include: true })
     }
 
-    /// `--exclude-from=FILE`: the file's content, as for [`Self::include_from`].
+    /// Adds `--exclude-from=FILE`: the file's content, as for [`Self::include_from`].
     ///
     /// # Errors
     /// As for [`Self::exclude`], with the line.
@@ -83,8 +109,8 @@ impl FilterBuilder {
         self.add_all(content, origin, nul, Syntax::Simple { include: false })
     }
 
-    /// `-F`: the first call reads `.rsync-filter` in every directory from the root of the file
-    /// system down, the second (`-FF`) excludes these files; further calls change nothing.
+    /// Adds `-F`: the first call reads `.rsync-filter` in every directory from the root of the file system down, the
+    /// second (`-FF`) excludes these files; further calls change nothing.
     ///
     /// # Errors
     /// None in practice; the rules are fixed.
@@ -97,40 +123,38 @@ impl FilterBuilder {
         }
     }
 
-    /// `--cvs-exclude`, `-C`: adds the rules `:C` and `-C` after all others, wherever the option
-    /// stood.
+    /// Adds `--cvs-exclude`, `-C`: the rules `:C` and `-C` after all others, regardless of the option's position.
     pub fn cvs_exclude(&mut self) {
         self.cvs_exclude = true;
     }
 
-    /// The content of `~/.cvsignore` and the value of `$CVSIGNORE`, for [`Self::cvs_exclude`] and
-    /// for the rule `-C`.
+    /// Sets the content of `~/.cvsignore` and the value of `$CVSIGNORE`, for [`Self::cvs_exclude`] and the rule `-C`.
     pub fn cvs_ignores(&mut self, home: Option<&[u8]>, env: Option<&[u8]>) {
         self.cvs_home = home.map(<[u8]>::to_vec);
         self.cvs_env = env.map(<[u8]>::to_vec);
     }
 
-    /// `--delete-excluded`: rules that name no side become the sender's, so they protect nothing.
+    /// Sets `--delete-excluded`: rules that name no side become the sender's, so they protect nothing.
     pub fn delete_excluded(&mut self, on: bool) {
         self.delete_excluded = on;
     }
 
-    /// `--from0`, `-0`: rules in merge files end at NUL instead of the end of the line.
+    /// Sets `--from0`, `-0`: rules in merge files end at NUL instead of the end of the line.
     pub fn from0(&mut self, on: bool) {
         self.from0 = on;
     }
 
-    /// Whether any rule was given, so that [`Self::build`] is worth its while.
+    /// Returns whether there are no rules, so that no filter is needed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty() && !self.cvs_exclude
     }
 
-    /// Makes the filter. `read` loads a file that a merge rule (`. FILE`) names, by the name as
-    /// written: relative to the working directory, `-` for standard input.
+    /// Builds the filter. `read` loads a file that a merge rule (`. FILE`) names, as written: relative to the working
+    /// directory, `-` for standard input.
     ///
     /// # Errors
-    /// When a merge file cannot be read or holds a rule that is refused.
+    /// A merge file cannot be read or holds an invalid rule.
     pub fn build(
         self,
         read: &mut dyn FnMut(&[u8]) -> io::Result<Vec<u8>>,
@@ -142,8 +166,8 @@ impl FilterBuilder {
         };
         let mut rules = self.rules;
         if self.cvs_exclude {
-            rules.extend(Given::new(b":C", Syntax::Full, "--cvs-exclude")?);
-            rules.extend(Given::new(b"-C", Syntax::Full, "--cvs-exclude")?);
+            rules.extend(ParsedRule::new(b":C", Syntax::Full, "--cvs-exclude")?);
+            rules.extend(ParsedRule::new(b"-C", Syntax::Full, "--cvs-exclude")?);
         }
         let place = Place {
             anchor: Anchor::Below(Vec::new()),
@@ -154,14 +178,14 @@ impl FilterBuilder {
         let mut draft = Draft::default();
         let mut read = |name: &[u8]| read(name).map(Some);
         let mut loader = Loader::new(&options, &mut read, &[]);
-        for Given { directive, text, origin } in rules {
+        for ParsedRule { directive, text, origin } in rules {
             loader.add(&mut draft, directive, &text, &origin, &place, 0)?;
         }
         Ok(Filter::new(draft.items, options))
     }
 
     fn add(&mut self, text: &[u8], syntax: Syntax, origin: &str) -> Result<(), FilterError> {
-        self.rules.extend(Given::new(text, syntax, origin)?);
+        self.rules.extend(ParsedRule::new(text, syntax, origin)?);
         Ok(())
     }
 
@@ -176,13 +200,13 @@ impl FilterBuilder {
             let origin = format!("{origin}:{line}");
             let parsed =
                 parsed.map_err(|refused| FilterError::new(&text, &origin, refused.reason()))?;
-            self.rules.extend(parsed.map(|directive| Given { directive, text, origin }));
+            self.rules.extend(parsed.map(|directive| ParsedRule { directive, text, origin }));
         }
         Ok(())
     }
 }
 
-impl Given {
+impl ParsedRule {
     fn new(text: &[u8], syntax: Syntax, origin: &str) -> Result<Option<Self>, FilterError> {
         let parsed = rule::parse(text, syntax, Flags::default())
             .map_err(|refused| FilterError::new(text, origin, refused.reason()))?;

@@ -1,9 +1,8 @@
-//! The names that `--cvs-exclude` leaves out: rsync(1)'s list, then the user's `~/.cvsignore` and
-//! `$CVSIGNORE`.
+//! The names that `--cvs-exclude` skips: rsync(1)'s list, then the user's `~/.cvsignore` and `$CVSIGNORE`.
 
 use super::rule::split_rules;
 
-/// What the manual page lists under `--cvs-exclude`.
+/// The names that the manual page lists under `--cvs-exclude`.
 const DEFAULT: &[u8] = b"RCS SCCS CVS CVS.adm RCSLOG cvslog.* tags TAGS .make.state .nse_depinfo *~ #* .#* ,* _$* *$ \
 *.old *.bak *.BAK *.orig *.rej .del-* *.a *.olb *.o *.obj *.so *.exe *.Z *.elc *.ln core .svn/ .git/ .hg/ .bzr/";
 
@@ -11,12 +10,11 @@ const DEFAULT: &[u8] = b"RCS SCCS CVS CVS.adm RCSLOG cvslog.* tags TAGS .make.st
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct CvsPattern {
     pub pattern: Vec<u8>,
-    /// True for the default list only: the user's own names still protect inside directories being
-    /// deleted.
+    /// True for the default list only: the user's own names still protect inside directories being deleted.
     pub perishable: bool,
 }
 
-/// The whole list, in order. A lone `!` in the user's names drops what came before it.
+/// Returns the whole list, in order. A lone `!` in the user's names drops the names before it.
 pub(super) fn patterns(home: Option<&[u8]>, env: Option<&[u8]>) -> Vec<CvsPattern> {
     let mut list = Vec::new();
     for (source, perishable) in [(Some(DEFAULT), true), (home, false), (env, false)] {

@@ -1,9 +1,8 @@
-//! What can be wrong with a filter rule or a file of rules.
+//! Errors in filter rules and rule files.
 
 use std::{error, fmt, io};
 
-/// A rule that cannot be understood, or a file of rules that cannot be read. Names the rule, where
-/// it came from and why it was refused.
+/// An invalid rule, or a rule file that cannot be read, with the rule, its origin and the reason.
 #[derive(Debug)]
 pub struct FilterError {
     rule: Vec<u8>,
@@ -22,13 +21,13 @@ impl FilterError {
         Self { cause: Some(cause), ..Self::new(rule, origin, reason) }
     }
 
-    /// The text of the rule as it was written.
+    /// Returns the text of the rule as written.
     #[must_use]
     pub fn rule(&self) -> &[u8] {
         &self.rule
     }
 
-    /// The option, or the file and line, that the rule came from.
+    /// Returns the option, or the file and line, that the rule came from.
     #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin

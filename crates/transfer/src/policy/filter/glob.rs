@@ -1,21 +1,20 @@
-//! Wildcards over bytes: `*`, `?`, `[...]`, `**` and backslash escapes as rsync(1) describes them
-//! under PATTERN MATCHING RULES. Matching is iterative and takes polynomial time, because patterns
-//! come from files in trees that somebody else may have written.
+//! Wildcards over bytes: `*`, `?`, `[...]`, `**` and backslash escapes as described in rsync(1) under PATTERN
+//! MATCHING RULES. Matching is iterative and takes polynomial time, because patterns may come from untrusted files in
+//! the tree.
 
-/// The text to match, in two pieces so that a path can be seen below another one without joining
-/// them.
+/// The text to match, in two pieces, so that a path can be matched below another one without joining them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text<'a> {
-    /// Comes first; empty or ends in a slash.
+    /// First piece; empty or ends in a slash.
     pub head: &'a [u8],
-    /// Comes second: the path.
+    /// Second piece: the path.
     pub tail: &'a [u8],
     /// Whether a slash follows, which lets `dir/***` match the directory itself.
     pub slash: bool,
 }
 
 impl<'a> Text<'a> {
-    /// The text that is only `path`.
+    /// Makes a text that is only `path`.
     pub(super) fn of(path: &'a [u8]) -> Self {
         Self { head: b"", tail: path, slash: false }
     }
@@ -36,12 +35,29 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Whether the text is `wanted`, byte for byte.
+    /// Returns the character at an index and its length in bytes; an invalid byte is a character of its own.
+    fn character(&self, index: usize) -> Option<(u32, usize)> {
+        let first = self.at(index)?;
+        let width = match first {
+            0xc2..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf4 => 4,
+            _ => 1,
+        };
+        let bytes: Vec<u8> = (index..index + width).filter_map(|at| self.at(at)).collect();
+        match std::str::from_utf8(&bytes).ok().and_then(|text| text.chars().next()) {
+            Some(character) => Some((u32::from(character), width)),
+            // Larger than any character, so in no range.
+            None => Some((0x11_0000 + u32::from(first), 1)),
+        }
+    }
+
+    /// Returns whether the text is `wanted`, byte for byte.
     pub(super) fn is(&self, wanted: &[u8]) -> bool {
         self.len() == wanted.len() && self.ends_with(wanted)
     }
 
-    /// Whether the last components of the text are `wanted`, byte for byte.
+    /// Returns whether the last components of the text are `wanted`, byte for byte.
     pub(super) fn ends_with_components(&self, wanted: &[u8]) -> bool {
         let Some(before) = self.len().checked_sub(wanted.len()) else { return false };
         (before == 0 || self.at(before - 1) == Some(b'/')) && self.ends_with(wanted)
@@ -58,7 +74,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Where the last `slashes + 1` components begin; `None` when the text has fewer.
+    /// Returns where the last `slashes + 1` components begin; `None` if the text has fewer.
     fn last_components(&self, slashes: usize) -> Option<usize> {
         let mut left = slashes + 1;
         for index in (0..self.len()).rev() {
@@ -82,16 +98,23 @@ enum Token {
     Star,
     /// `**`: any bytes.
     Wide,
-    /// `[...]`: one byte of the set, which never holds a slash.
+    /// `[...]`: one byte of the set, which never contains a slash.
     Set(Box<ByteSet>),
+    /// One character, including a slash.
+    Character,
+    /// One character inside (or, negated, outside) the ranges, including a slash.
+    Characters {
+        ranges: Box<[(u32, u32)]>,
+        negated: bool,
+    },
 }
 
-/// Where in the text a match may begin.
+/// Position in the text where a match may begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Start {
     /// At the first byte.
     Top,
-    /// At the first of this many slashes plus one last components, and nowhere else.
+    /// At the start of the last n + 1 components only.
     Last(usize),
     /// At the first byte of any component.
     Component,
@@ -105,7 +128,7 @@ pub(super) struct Glob {
 }
 
 impl Glob {
-    /// Compiles `pattern`; `None` when it can match nothing (an unfinished or unknown class).
+    /// Compiles `pattern`; returns `None` if it can match nothing (an unfinished or unknown class).
     pub(super) fn new(pattern: &[u8], start: Start) -> Option<Self> {
         let mut tokens = Vec::with_capacity(pattern.len());
         let mut rest = pattern;
@@ -134,7 +157,31 @@ impl Glob {
         Some(Self { tokens, start })
     }
 
-    /// Whether the pattern matches all of `text` from an allowed start.
+    /// Compiles a pattern whose wildcards match slashes: `*`, `?` and, with `sets`, `[...]` and `[!...]` as in
+    /// fnmatch(3) without escapes. An unfinished `[` stands for itself.
+    pub(super) fn whole(pattern: &[u8], sets: bool) -> Self {
+        let mut tokens = Vec::with_capacity(pattern.len());
+        let mut rest = pattern;
+        while let Some((&byte, after)) = rest.split_first() {
+            rest = after;
+            match byte {
+                b'*' if matches!(tokens.last(), Some(Token::Wide)) => {}
+                b'*' => tokens.push(Token::Wide),
+                b'?' => tokens.push(Token::Character),
+                b'[' if sets => match characters(rest) {
+                    Some((token, after)) => {
+                        tokens.push(token);
+                        rest = after;
+                    }
+                    None => tokens.push(Token::Byte(b'[')),
+                },
+                _ => tokens.push(Token::Byte(byte)),
+            }
+        }
+        Self { tokens, start: Start::Top }
+    }
+
+    /// Returns whether the pattern matches all of `text` from an allowed start.
     pub(super) fn matches(&self, text: Text<'_>) -> bool {
         let begin = match self.start {
             Start::Last(slashes) => match text.last_components(slashes) {
@@ -146,9 +193,9 @@ impl Glob {
         self.run(text, begin)
     }
 
-    /// Backs up to the newest `*` only, then to the newest `**`, then to the start. Older ones need
-    /// no second look: a later wildcard of the same kind can take over whatever an earlier one
-    /// would have taken in addition.
+    /// Matches with backtracking to the newest `*` only, then to the newest `**`, then to the start. Older ones need
+    /// no retry: a later wildcard of the same kind can match anything that an earlier one would have matched in
+    /// addition.
     fn run(&self, text: Text<'_>, begin: usize) -> bool {
         let mut token = 0;
         let mut at = begin;
@@ -156,6 +203,7 @@ impl Glob {
         let mut wide: Option<(usize, usize)> = None;
         let mut restart = (self.start == Start::Component).then_some(begin);
         loop {
+            let mut width = 1;
             let matched = match self.tokens.get(token) {
                 None if at == text.len() => return true,
                 None => false,
@@ -172,10 +220,24 @@ impl Glob {
                 Some(Token::Byte(wanted)) => text.at(at) == Some(*wanted),
                 Some(Token::One) => text.at(at).is_some_and(|byte| byte != b'/'),
                 Some(Token::Set(set)) => text.at(at).is_some_and(|byte| set.has(byte)),
+                Some(Token::Character) => {
+                    let found = text.character(at);
+                    width = found.map_or(1, |(_, width)| width);
+                    found.is_some()
+                }
+                Some(Token::Characters { ranges, negated }) => {
+                    let found = text.character(at);
+                    width = found.map_or(1, |(_, width)| width);
+                    found.is_some_and(|(code, _)| {
+                        let within =
+                            ranges.iter().any(|(low, high)| (*low..=*high).contains(&code));
+                        within != *negated
+                    })
+                }
             };
             if matched {
                 token += 1;
-                at += 1;
+                at += width;
                 continue;
             }
             if let Some((after, from)) = star
@@ -204,12 +266,37 @@ impl Glob {
     }
 }
 
+/// Parses an fnmatch(3) set after its opening bracket: returns the token and the rest.
+fn characters(rest: &[u8]) -> Option<(Token, &[u8])> {
+    let (negated, inner) = match rest {
+        [b'!', inner @ ..] => (true, inner),
+        inner => (false, inner),
+    };
+    // A closing bracket in first position belongs to the set.
+    let end = inner.iter().skip(1).position(|byte| *byte == b']')? + 1;
+    let (set, after) = inner.split_at(end);
+    let codes: Vec<u32> = match std::str::from_utf8(set) {
+        Ok(text) => text.chars().map(u32::from).collect(),
+        Err(_) => set.iter().map(|byte| u32::from(*byte)).collect(),
+    };
+    let (mut ranges, mut rest) = (Vec::new(), codes.as_slice());
+    while let [first, tail @ ..] = rest {
+        (rest, _) = match tail {
+            [dash, last, after @ ..] if *dash == u32::from(b'-') => {
+                (after, ranges.push((*first, *last)))
+            }
+            _ => (tail, ranges.push((*first, *first))),
+        };
+    }
+    Some((Token::Characters { ranges: ranges.into(), negated }, after.get(1..)?))
+}
+
 /// The bytes that a `[...]` accepts.
 #[derive(Debug)]
 struct ByteSet([u64; 4]);
 
 impl ByteSet {
-    /// Parses what follows the opening bracket: the set and the rest of the pattern.
+    /// Parses a set after its opening bracket: returns the set and the rest of the pattern.
     fn parse(mut rest: &[u8]) -> Option<(Self, &[u8])> {
         let mut set = Self([0; 4]);
         let negated = matches!(rest.first(), Some(b'!' | b'^'));
@@ -282,7 +369,7 @@ impl ByteSet {
     }
 }
 
-/// The POSIX class of that name, over ASCII.
+/// Returns the POSIX class of that name, over ASCII.
 fn class(name: &[u8]) -> Option<fn(&u8) -> bool> {
     Some(match name {
         b"alnum" => u8::is_ascii_alphanumeric,

@@ -1,6 +1,5 @@
-//! Lists of rules in which per-directory merge files stand at their place, and the reading of files
-//! into them. A list is a tree: a dir-merge rule holds what its files have said so far on the way
-//! down.
+//! Lists of rules in which per-directory merge files have a position, and the reading of files into them. A list is a
+//! tree: a dir-merge rule holds the rules of its files on the path to the current directory.
 
 use std::{borrow::Cow, io, sync::Arc};
 
@@ -12,17 +11,17 @@ use super::{
     rule::{self, Directive, Flags, MatchRule, MergeRule},
 };
 
-/// How deep merge files may name further ones, as in rsync. Ends a file that merges itself.
+/// Maximum nesting of merge files, as in rsync. Stops a file that merges itself.
 const DEPTH_MAX: usize = 32;
 
-/// How many files one directory may bring in. Ends files that merge each other many times over.
+/// Maximum number of files that one directory may bring in. Stops files that merge each other many times.
 const FILES_MAX: usize = 4096;
 
-/// One place in a list.
+/// One element of a list.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
     Rule(Arc<Rule>),
-    /// A dir-merge rule with the rules that apply here, the newest directory's first.
+    /// A dir-merge rule with the rules that apply here, the innermost directory's first.
     Merge(Arc<PerDir>, Vec<Item>),
 }
 
@@ -31,13 +30,13 @@ pub(super) enum Item {
 pub(super) struct PerDir {
     /// The file's name in every directory.
     pub name: Vec<u8>,
-    /// The directory part that was written, with its last slash, where the upward scan starts.
+    /// The directory part as written, with its last slash, where the upward scan starts.
     pub scan_from: Option<Vec<u8>>,
     rule: MergeRule,
     origin: String,
 }
 
-/// What every file is read with.
+/// Options that apply to every file.
 #[derive(Debug, Default)]
 pub(super) struct Options {
     pub delete_excluded: bool,
@@ -49,11 +48,11 @@ pub(super) struct Options {
 pub(super) struct Place {
     /// Where its anchored patterns begin.
     pub anchor: Anchor,
-    /// What goes before a file's name to read it: empty, or ends in a slash.
+    /// Prefix of a file's name for reading it: empty, or ends in a slash.
     pub lead: Vec<u8>,
     /// The directory for messages: ends in a slash, or is empty.
     pub shown: Vec<u8>,
-    /// False while the options are read, when dir-merge rules only take their place.
+    /// False while the options are read: dir-merge rules only reserve their position then.
     pub scanned: bool,
 }
 
@@ -61,8 +60,7 @@ pub(super) struct Place {
 pub(super) struct Loader<'a> {
     options: &'a Options,
     read: &'a mut ReadFile<'a>,
-    /// Names of the dir-merge rules in force: a second rule with the same name is ignored, as in
-    /// rsync.
+    /// Names of the dir-merge rules in force: a second rule with the same name is ignored, as in rsync.
     names: Cow<'a, [Vec<u8>]>,
     files: usize,
 }
@@ -71,14 +69,13 @@ pub(super) struct Loader<'a> {
 #[derive(Default)]
 pub(super) struct Draft {
     pub items: Vec<Item>,
-    /// Whether a `!` dropped what the list had inherited.
+    /// Whether a `!` dropped the inherited rules.
     pub cleared: bool,
-    /// Names of the dir-merge rules that the list inherited.
+    /// Names of the inherited dir-merge rules.
     inherited: Vec<Vec<u8>>,
 }
 
-/// A directory that is being entered. Its [`Place`] is made only when a file turns up, because most
-/// have none.
+/// A directory being entered. Its [`Place`] is only made when a file turns up, because most have none.
 pub(super) struct Visit<'a> {
     /// As in [`Place`].
     pub lead: &'a [u8],
@@ -86,7 +83,7 @@ pub(super) struct Visit<'a> {
 }
 
 impl<'a> Loader<'a> {
-    /// Reads with `options` through `read`, where dir-merge rules of these `names` are in force.
+    /// Makes a loader that reads through `read` with `options`, where dir-merge rules of these `names` are in force.
     pub(super) fn new(
         options: &'a Options,
         read: &'a mut ReadFile<'a>,
@@ -95,8 +92,8 @@ impl<'a> Loader<'a> {
         Self { options, read, names: Cow::Borrowed(names), files: 0 }
     }
 
-    /// The list for a directory below the one that `items` belongs to. `None` when nothing changes.
-    /// `covers` tells for which of the list's own dir-merge rules to read a file.
+    /// Returns the list for a directory below the one that `items` belongs to; `None` if nothing changes. `covers`
+    /// returns whether to read a file for one of the list's own dir-merge rules.
     pub(super) fn enter(
         &mut self,
         items: &[Item],
@@ -188,6 +185,30 @@ impl<'a> Loader<'a> {
         self.load(draft, content, &merge.rule, &shown, place, depth + 1)
     }
 
+    /// Adds the rules of the files that a name with leading `..` (`: ../.rules`) finds above its directory, as if
+    /// they had been met on the path down. The nearest come first.
+    fn load_above(
+        &mut self,
+        draft: &mut Draft,
+        merge: &PerDir,
+        place: &Place,
+        depth: usize,
+    ) -> Result<(), FilterError> {
+        let lead = merge.scan_from.as_deref().unwrap_or_default();
+        let ups = lead.split(|byte| *byte == b'/').take_while(|part| *part == b"..").count();
+        for up in 1..=ups {
+            if draft.cleared || merge.rule.no_inherit {
+                break;
+            }
+            let name = [&b"../".repeat(up), &*merge.name].concat();
+            let above = place.beside(&name);
+            if let Some(content) = self.read_per_dir(merge, &above.lead)? {
+                self.load_per_dir(draft, &content, merge, &above, depth)?;
+            }
+        }
+        Ok(())
+    }
+
     fn forget(&mut self, gone: &[Vec<u8>]) {
         if !gone.is_empty() {
             self.names.to_mut().retain(|name| !gone.contains(name));
@@ -271,13 +292,13 @@ impl<'a> Loader<'a> {
                 let scan_from =
                     rule.name.get(..split).filter(|lead| !lead.is_empty()).map(<[u8]>::to_vec);
                 let merge = Arc::new(PerDir { name, scan_from, rule, origin: origin.to_owned() });
-                // A rule that stands in a per-directory file already counts in that file's
-                // directory.
+                // A rule in a per-directory file applies in that file's directory already.
                 let mut held = Draft::default();
-                if place.scanned
-                    && let Some(content) = self.read_per_dir(&merge, &place.lead)?
-                {
-                    self.load_per_dir(&mut held, &content, &merge, place, depth)?;
+                if place.scanned {
+                    if let Some(content) = self.read_per_dir(&merge, &place.lead)? {
+                        self.load_per_dir(&mut held, &content, &merge, place, depth)?;
+                    }
+                    self.load_above(&mut held, &merge, place, depth)?;
                 }
                 draft.items.push(Item::Merge(merge, held.items));
             }
@@ -285,7 +306,7 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    /// Refuses rules that would read on without end.
+    /// Rejects rules that would cause endless reading.
     fn bounded(&mut self, depth: usize, text: &[u8], origin: &str) -> Result<(), FilterError> {
         self.files += 1;
         if depth >= DEPTH_MAX {
@@ -301,11 +322,12 @@ impl<'a> Loader<'a> {
         draft.items.push(Item::Rule(Arc::new(Rule::new(
             rule,
             &place.anchor,
+            place.scanned,
             self.options.delete_excluded,
         ))));
     }
 
-    /// The modifier `e`: the file's name is excluded, whatever the rules in it say.
+    /// Applies the modifier `e`: the file's name is excluded, regardless of the rules in it.
     fn exclude_self(&self, draft: &mut Draft, file: &MergeRule, place: &Place) {
         if file.exclude_self {
             let pattern = file.name.get(base_at(&file.name)..).unwrap_or_default().to_vec();
@@ -344,7 +366,7 @@ impl<'a> Loader<'a> {
 }
 
 impl Place {
-    /// The directory of a file that is named from here. Its anchored patterns begin there.
+    /// Returns the directory of a file named from here. Its anchored patterns begin there.
     fn beside(&self, name: &[u8]) -> Self {
         let dir = name.get(..base_at(name)).unwrap_or_default();
         let join =
@@ -354,8 +376,7 @@ impl Place {
             _ => None,
         };
         Self {
-            // A file elsewhere has no directory of its own in the transfer; its rules count from
-            // this one.
+            // A file elsewhere has no directory in the transfer; its rules are relative to this one.
             anchor: anchor.map_or_else(|| self.anchor.clone(), Anchor::Below),
             lead: join(&self.lead),
             shown: join(&self.shown),
@@ -364,7 +385,7 @@ impl Place {
     }
 }
 
-/// `path` (which ends in a slash or is empty) without `.` and `..`; `None` when it leaves the top.
+/// Normalises `path` (which ends in a slash or is empty) without `.` and `..`; `None` if it leaves the top.
 fn below(path: &[u8]) -> Option<Vec<u8>> {
     let mut parts: Vec<&[u8]> = Vec::new();
     for part in path.split(|byte| *byte == b'/') {
@@ -377,12 +398,12 @@ fn below(path: &[u8]) -> Option<Vec<u8>> {
     Some(parts.iter().flat_map(|part| [part, &b"/"[..]].concat()).collect())
 }
 
-/// Where the last component of a name begins.
+/// Returns where the last component of a name begins.
 fn base_at(name: &[u8]) -> usize {
     name.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1)
 }
 
-/// The names of the dir-merge rules in a list, at any depth.
+/// Returns the names of the dir-merge rules in a list, at any depth.
 pub(super) fn names(items: &[Item]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for item in items {

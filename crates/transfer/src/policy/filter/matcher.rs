@@ -1,17 +1,17 @@
-//! A compiled rule: its pattern, what it is measured from, and what it decides.
+//! A compiled rule: its pattern, the anchor, and the sides that it decides for.
 
 use super::{
     glob::Text,
     pattern::Pattern,
-    rule::{Flags, MatchRule},
+    rule::{Flags, MatchRule, Style},
 };
 
-/// Where patterns with a leading slash begin, as seen from the transfer's top.
+/// Where patterns with a leading slash begin, relative to the transfer's top.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Anchor {
     /// In the directory of this path, which ends in a slash or is empty for the top itself.
     Below(Vec<u8>),
-    /// Above the top, which lies at this path below it (ends in a slash).
+    /// Above the top, which has this path below it (ends in a slash).
     Above(Vec<u8>),
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Ends {
     pub target: Vec<u8>,
 }
 
-/// One entry, as rules see it.
+/// An entry as matched by rules.
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'a> {
     pub path: &'a [u8],
@@ -38,29 +38,43 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// A rule that is ready to be asked.
+/// A compiled rule.
 #[derive(Debug)]
 pub(super) struct Rule {
     pattern: Pattern,
     anchor: Anchor,
     absolute: bool,
-    /// The pattern needs no more than the last component, so neither anchor nor ends.
+    /// The pattern uses only the last component, so neither anchor nor ends.
     name_only: bool,
     negate: bool,
     pub include: bool,
     pub perishable: bool,
-    /// Decides whether the sending side leaves the entry out.
+    /// The pattern matches whole names (aws, s5cmd).
+    pub whole: bool,
+    /// It is from a per-directory file.
+    pub in_directory: bool,
+    /// Decides whether the sending side excludes the entry.
     pub sender: bool,
     /// Decides whether the receiving side may delete the entry.
     pub receiver: bool,
 }
 
 impl Rule {
-    /// Compiles a parsed rule. `delete_excluded` makes rules without a side the sender's.
-    pub(super) fn new(rule: &MatchRule, anchor: &Anchor, delete_excluded: bool) -> Self {
-        let Flags { absolute, negate, perishable, sender, receiver } = rule.flags;
+    /// Compiles a parsed rule of a per-directory file (`in_directory`) or of the options. `delete_excluded` makes
+    /// rules without a side the sender's.
+    pub(super) fn new(
+        rule: &MatchRule,
+        anchor: &Anchor,
+        in_directory: bool,
+        delete_excluded: bool,
+    ) -> Self {
+        let Flags { absolute, negate, perishable, sender, receiver, style } = rule.flags;
         let both = !sender && !receiver;
-        let pattern = Pattern::new(&rule.pattern);
+        let pattern = match style {
+            Style::Rsync => Pattern::new(&rule.pattern),
+            Style::Aws => Pattern::whole(&rule.pattern, true),
+            Style::S5cmd => Pattern::whole(&rule.pattern, false),
+        };
         let name_only = pattern.name_only();
         let anchor = if pattern.anchored() { anchor.clone() } else { Anchor::Below(Vec::new()) };
         Self {
@@ -70,19 +84,21 @@ impl Rule {
             name_only,
             negate,
             include: rule.include,
+            whole: style != Style::Rsync,
             perishable,
+            in_directory,
             sender: sender || both,
             receiver: receiver || (both && !delete_excluded),
         }
     }
 
-    /// Whether the two sides have to be asked separately, because the rule looks at absolute paths.
+    /// Returns whether the two sides have to be checked separately, because the rule uses absolute paths.
     pub(super) fn absolute(&self) -> bool {
         self.absolute
     }
 
-    /// Whether the rule takes effect on `entry`. `end` is the absolute path of the side that asks;
-    /// only rules with the modifier `/` look at it.
+    /// Returns whether the rule matches `entry`. `end` is the absolute path of the checking side; only rules with the
+    /// modifier `/` use it.
     pub(super) fn applies(&self, entry: Entry<'_>, end: &[u8]) -> bool {
         self.matches(entry, end) != self.negate
     }

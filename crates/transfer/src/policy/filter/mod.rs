@@ -1,16 +1,15 @@
-//! rsync's filter language: which entries of a tree are left out of a transfer (hidden) and which
-//! the target keeps although the source lacks them (protected). Pure: files of rules arrive as
-//! bytes through the caller's closures, and descending into directories is the caller's part, too:
-//! nothing below a hidden directory is ever asked about.
+//! rsync's filter language: which entries of a tree are excluded from a transfer (hidden) and which the target keeps
+//! although the source lacks them (protected). Pure: rule files arrive as bytes through the caller's closures, and
+//! the caller descends into directories: entries below a hidden directory are never checked.
 //!
-//! The source of every meaning is rsync(1), FILTER RULES. Wanted differences from rsync 3.5.0:
-//! - per-directory files are read from the source for both sides, so that `--delete` and `--exclude`
-//!   agree without transferring those files first;
+//! The reference is rsync(1), FILTER RULES. Intended differences from rsync 3.5.0:
+//! - entries that per-directory files of the source protect are kept in the target as well, in addition to those that
+//!   the target's own files protect, so that `--delete` and `--exclude` agree without transferring those files first;
 //! - rules anchored in a directory whose own name holds wildcard characters work;
-//! - a file that a per-directory file merges is looked for beside it even when its name has no slash;
-//! - a dir-merge rule inside a per-directory file looks at no directories above that one;
-//! - the modifier `x` (rules for names of extended attributes) is refused by name;
-//! - in word-split files `- foo` is one rule, as the manual page says and the program refuses.
+//! - a file that a per-directory file merges is searched for beside it even if its name has no slash;
+//! - a dir-merge rule inside a per-directory file does not search directories above that one;
+//! - the modifier `x` (rules for names of extended attributes) is rejected by name;
+//! - in word-split files `- foo` is one rule, as in the manual page; rsync rejects it.
 
 mod builder;
 mod cvs;
@@ -21,47 +20,49 @@ mod matcher;
 mod origin;
 mod pattern;
 mod rule;
+mod sides;
 #[cfg(test)]
 mod tests;
 
 use std::{io, sync::Arc};
 
-pub use self::{builder::FilterBuilder, error::FilterError, origin::Origin};
+pub use self::{
+    builder::FilterBuilder, error::FilterError, origin::Origin, rule::Style, sides::SidedRules,
+};
 use self::{
     list::{Item, Loader, Options, Place, Visit},
     matcher::{Anchor, Ends, Entry, Rule},
 };
 
-/// What the rules say of one entry.
+/// The decision of the rules for one entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Decision {
-    /// The sending side leaves it out of the transfer.
+    /// The sending side excludes it from the transfer.
     pub hide: bool,
     /// The receiving side must not delete it.
     pub protect: bool,
 }
 
-/// Loads a per-directory file by name; `Ok(None)` where there is none.
+/// Loads a per-directory file by name; `Ok(None)` if there is none.
 pub type ReadFile<'a> = dyn FnMut(&[u8]) -> io::Result<Option<Vec<u8>>> + 'a;
 
-/// The rules of a whole transfer. Immutable; made by [`FilterBuilder`].
+/// The rules of a whole transfer. Immutable; built by [`FilterBuilder`].
 #[derive(Debug)]
 pub struct Filter {
     items: Vec<Item>,
     options: Options,
 }
 
-/// The rules in force in one directory: the filter's own and those of the per-directory files on
-/// the way there.
+/// The rules in force in one directory: the filter's own and those of the per-directory files on the path to it.
 #[derive(Debug)]
 pub struct DirRules {
     items: Vec<Item>,
-    /// The same rules in the order in which they are asked.
+    /// The same rules in the order in which they are checked.
     order: Vec<Arc<Rule>>,
     /// Names of the dir-merge rules among the items.
     names: Vec<Vec<u8>>,
-    /// Whether the order leaves out what the files above the transfer's top say. rsync asks only
-    /// the filter's own rules about a source argument itself.
+    /// Whether `order` lacks the rules of files above the transfer's top. rsync checks a source argument itself
+    /// against the filter's own rules only.
     arguments_only: bool,
     ends: Arc<Ends>,
 }
@@ -71,25 +72,37 @@ impl Filter {
         Self { items, options }
     }
 
-    /// Whether there are no rules at all, so that nothing needs to be asked.
+    /// Returns whether patterns match whole names below the source, regardless of the source's name.
+    #[must_use]
+    pub fn is_below_source(&self) -> bool {
+        matches!(self.items.first(), Some(Item::Rule(rule)) if rule.whole)
+    }
+
+    /// Returns whether there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// Whether [`Self::enter`] and [`Self::root`] can ever read anything.
+    /// Returns whether [`Self::enter`] and [`Self::root`] can ever read a file.
     #[must_use]
     pub fn has_merge_files(&self) -> bool {
         self.items.iter().any(|item| matches!(item, Item::Merge(..)))
     }
 
-    /// The rules in force above the transfer's top, for one source argument: [`Self::check`] asks
-    /// them about the argument itself, [`Self::enter`] goes on from them. `read` loads the
-    /// per-directory files of directories above it, where a rule asks for them (`: /.rsync-filter`,
-    /// `-F`), by absolute path; `Ok(None)` where there is none.
+    /// Returns whether a rule of the options names per-directory files of this name.
+    #[must_use]
+    pub fn is_merge_file(&self, name: &[u8]) -> bool {
+        self.items.iter().any(|item| matches!(item, Item::Merge(merge, _) if merge.name == name))
+    }
+
+    /// Returns the rules in force above the transfer's top, for one source argument: [`Self::check`] checks the
+    /// argument itself against them, [`Self::enter`] continues from them. `read` loads the per-directory files of
+    /// directories above it, if a rule requires them (`: /.rsync-filter`, `-F`), by absolute path; `Ok(None)` if
+    /// there is none.
     ///
     /// # Errors
-    /// When such a file cannot be read or holds a rule that is refused.
+    /// Such a file cannot be read or holds an invalid rule.
     pub fn root(
         &self,
         origin: &Origin<'_>,
@@ -123,15 +136,14 @@ impl Filter {
         Ok(Arc::new(rules))
     }
 
-    /// Enters the directory `path` (from the transfer's top: empty for the top itself, `a/b`
-    /// below): the rules in force in it, which is `parent` again when nothing changes. `read` loads
-    /// a per-directory file of this directory; `Ok(None)` where there is none. It is asked for
-    /// plain names, except where a per-directory file itself merges another one: such a name comes
-    /// as it was written, relative to this directory or absolute, and to refuse those that leave
-    /// the source is the caller's decision.
+    /// Enters the directory `path` (from the transfer's top: empty for the top itself, `a/b` below) and returns the
+    /// rules in force in it, which is `parent` again if nothing changes. `read` loads a per-directory file of this
+    /// directory; `Ok(None)` if there is none. It gets plain names, except where a per-directory file itself merges
+    /// another one: such a name is passed as written, relative to this directory or absolute, and the caller decides
+    /// whether to reject names outside of the source.
     ///
     /// # Errors
-    /// When a file cannot be read or holds a rule that is refused.
+    /// A file cannot be read or holds an invalid rule.
     pub fn enter(
         &self,
         parent: &Arc<DirRules>,
@@ -161,11 +173,10 @@ impl Filter {
         })
     }
 
-    /// What the rules of the directory `dir` say of its entry `path` (from the transfer's top,
-    /// without a leading slash). The first rule that applies decides, for each side on its own;
-    /// without one the entry is neither hidden nor protected. `in_deleted_dir` says that the entry
-    /// lies in a directory that is itself being removed, where perishable rules do not count.
-    /// Allocates nothing.
+    /// Checks the entry `path` (from the transfer's top, without a leading slash) against the rules of its directory
+    /// `dir`. The first rule that applies decides, for each side separately; without one the entry is neither hidden
+    /// nor protected. `in_deleted_dir`: the entry is in a directory that is itself being removed, where perishable
+    /// rules do not apply. Allocates nothing.
     #[must_use]
     pub fn check(
         &self,
@@ -184,6 +195,17 @@ impl DirRules {
         flatten(&items, &mut order);
         let names = list::names(&items);
         Self { items, order, names, arguments_only: false, ends }
+    }
+
+    /// Returns whether the rule that decides for the receiving side is from a per-directory file and protects the
+    /// entry.
+    fn protects_by_file(&self, entry: Entry<'_>, in_deleted_dir: bool) -> bool {
+        let applies = |rule: &&Arc<Rule>| {
+            let end: &[u8] = if rule.absolute() { &self.ends.target } else { b"" };
+            rule.receiver && !(in_deleted_dir && rule.perishable) && rule.applies(entry, end)
+        };
+        let first = self.order.iter().find(applies);
+        first.is_some_and(|rule| rule.in_directory && !rule.include)
     }
 
     fn decide(&self, entry: Entry<'_>, in_deleted_dir: bool) -> Decision {

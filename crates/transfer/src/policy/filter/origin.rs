@@ -1,17 +1,16 @@
-//! Where a transfer starts and ends in the file system, for the rules that look beyond the
-//! transfer: those with absolute paths and those that read files above it.
+//! The absolute paths of a transfer's two ends, for rules that refer to places outside of it: those with absolute
+//! paths and those that read files above it.
 
 use super::matcher::{Anchor, Ends};
 
 /// The paths of one source argument.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
-    /// The absolute path of the directory that transfer paths start in: `/a/b` for `/a/b/`, `/a`
-    /// for `/a/b`.
+    /// The absolute path of the directory that transfer paths start in: `/a/b` for `/a/b/`, `/a` for `/a/b`.
     pub source: &'a [u8],
-    /// The absolute path that they arrive in.
+    /// The absolute path of the target directory.
     pub target: &'a [u8],
-    /// The transfer path of the first directory that is walked: empty for `/a/b/`, `b` for `/a/b`.
+    /// The transfer path of the first walked directory: empty for `/a/b/`, `b` for `/a/b`.
     pub first: &'a [u8],
 }
 
@@ -21,7 +20,7 @@ impl Origin<'_> {
         Ends { source: end(self.source), target: end(self.target) }
     }
 
-    /// The directories above the first one that is walked, from the root down. All end in a slash.
+    /// Returns the directories above the first walked one, from the root down. All end in a slash.
     pub(super) fn above(&self) -> Vec<Vec<u8>> {
         let first = normal(&[self.source, self.first]);
         let inner = first.get(..first.len() - 1).unwrap_or_default();
@@ -29,8 +28,8 @@ impl Origin<'_> {
         slashes.map(|(at, _)| first.get(..=at).unwrap_or_default().to_vec()).collect()
     }
 
-    /// Whether a dir-merge rule with the directory part `lead` reads its file in `dir`, which lies
-    /// above the first directory that is walked. A relative `lead` starts in that one.
+    /// Returns whether a dir-merge rule with the directory part `lead` reads its file in `dir`, which is above the
+    /// first walked directory. A relative `lead` starts in that one.
     pub(super) fn covers(&self, lead: &[u8], dir: &[u8]) -> bool {
         let from = if lead.starts_with(b"/") {
             normal(&[lead])
@@ -40,19 +39,19 @@ impl Origin<'_> {
         dir.starts_with(&from)
     }
 
-    /// Where patterns anchored in `dir` begin. `dir` ends in a slash.
+    /// Returns where patterns anchored in `dir` begin. `dir` ends in a slash.
     pub(super) fn anchor(&self, dir: &[u8]) -> Anchor {
         let source = normal(&[self.source]);
         match (source.strip_prefix(dir), dir.strip_prefix(&*source)) {
             (_, Some(below)) => Anchor::Below(below.to_vec()),
             (Some(lead), None) => Anchor::Above(lead.to_vec()),
-            // Not reached: `dir` is above or below the source.
+            // Unreachable: `dir` is above or below the source.
             (None, None) => Anchor::Below(Vec::new()),
         }
     }
 }
 
-/// The parts as one absolute path without `.`, `..` and doubled slashes, ending in a slash.
+/// Joins the parts to one absolute path without `.`, `..` and doubled slashes, ending in a slash.
 fn normal(parts: &[&[u8]]) -> Vec<u8> {
     let mut path = vec![b'/'];
     for component in parts.iter().flat_map(|part| part.split(|byte| *byte == b'/')) {

@@ -1,5 +1,4 @@
-//! The pattern of one rule, compiled to the cheapest test that decides it. Knows nothing of sides,
-//! order or files.
+//! The pattern of one rule, compiled to the cheapest sufficient test; independent of sides, order and files.
 
 use super::glob::{Glob, Start, Text};
 
@@ -25,7 +24,7 @@ enum Shape {
     NameStart(Box<[u8]>),
     /// `*.ext`
     NameEnd(Box<[u8]>),
-    /// Wildcards, but neither a slash nor `**`: only the last component counts.
+    /// Wildcards, but neither a slash nor `**`: matches the last component only.
     NameGlob(Glob),
     /// `/a/b`
     Path(Box<[u8]>),
@@ -33,13 +32,15 @@ enum Shape {
     PathEnd(Box<[u8]>),
     /// Wildcards together with a slash or `**`.
     PathGlob(Glob),
-    /// `a/***`: a directory and all that is in it.
+    /// `a/***`: a directory and everything in it.
     Subtree(Glob),
+    /// The whole name of a file, slashes included, as in aws and s5cmd.
+    Whole(Glob),
 }
 
 impl Pattern {
-    /// Compiles the pattern text of a rule as rsync(1) describes it under PATTERN MATCHING RULES.
-    /// Every text is a valid pattern; a malformed one matches nothing.
+    /// Compiles the pattern text of a rule as described in rsync(1) under PATTERN MATCHING RULES. Every text is a
+    /// valid pattern; a malformed one matches nothing.
     pub(super) fn new(text: &[u8]) -> Self {
         let (body, dir_only) = match text.strip_suffix(b"/") {
             Some(body) => (body, true),
@@ -53,18 +54,24 @@ impl Pattern {
         Self { shape, dir_only, anchored }
     }
 
-    /// Whether a leading slash ties the pattern to the top of the text.
+    /// Compiles a pattern of aws (`sets`: with `[...]`) or s5cmd: it matches whole names of files.
+    pub(super) fn whole(text: &[u8], sets: bool) -> Self {
+        let shape = Shape::Whole(Glob::whole(text, sets));
+        Self { shape, dir_only: false, anchored: false }
+    }
+
+    /// Returns whether a leading slash anchors the pattern at the top of the text.
     pub(super) fn anchored(&self) -> bool {
         self.anchored
     }
 
-    /// Whether the pattern looks at no more than the last component.
+    /// Returns whether the pattern uses only the last component.
     pub(super) fn name_only(&self) -> bool {
         use Shape::*;
         matches!(self.shape, Never | Any | Name(_) | NameStart(_) | NameEnd(_) | NameGlob(_))
     }
 
-    /// Whether the pattern matches the entry `text`, whose last component is `name`.
+    /// Returns whether the pattern matches the entry `text`, whose last component is `name`.
     pub(super) fn matches(&self, text: Text<'_>, name: &[u8], is_dir: bool) -> bool {
         if self.dir_only && !is_dir {
             return false;
@@ -74,13 +81,14 @@ impl Pattern {
             Shape::Any => true,
             Shape::Name(wanted) => name == &**wanted,
             Shape::NameStart(start) => name.starts_with(start),
-            // Most names differ in the last byte already, which spares the comparison's call.
+            // Most names differ in the last byte already, which saves the call of the comparison.
             Shape::NameEnd(end) => name.last() == end.last() && name.ends_with(end),
             Shape::NameGlob(glob) => glob.matches(Text::of(name)),
             Shape::Path(wanted) => text.is(wanted),
             Shape::PathEnd(wanted) => text.ends_with_components(wanted),
             Shape::PathGlob(glob) => glob.matches(text),
             Shape::Subtree(glob) => glob.matches(Text { slash: is_dir, ..text }),
+            Shape::Whole(glob) => !is_dir && glob.matches(text),
         }
     }
 }
@@ -105,8 +113,8 @@ impl Shape {
             (false, true) => Start::Component,
             (false, false) => Start::Last(slashes),
         };
-        // A leading "**/" may also stand for nothing, so what follows may begin at any component.
-        // An escaped slash is a slash.
+        // A leading "**/" may also match nothing, so the rest may begin at any component. An escaped slash is a
+        // slash.
         let stars = body.iter().take_while(|byte| **byte == b'*').count();
         let body = match body.get(stars..) {
             Some([b'/', rest @ ..] | [b'\\', b'/', rest @ ..]) if stars > 1 && !anchored => rest,
@@ -116,7 +124,7 @@ impl Shape {
         Glob::new(body, start).map_or(Self::Never, shape)
     }
 
-    /// A pattern with wildcards that only sees the last component.
+    /// Makes a pattern with wildcards that matches the last component only.
     fn name(body: &[u8]) -> Self {
         let plain = |text: &[u8]| {
             !text.is_empty() && !text.iter().any(|byte| is_wild(*byte) || *byte == b'\\')

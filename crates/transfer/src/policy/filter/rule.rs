@@ -1,8 +1,7 @@
-//! From the text of one rule to what it says. Pure: reads no file and knows no directory. The
-//! grammar is that of rsync(1), FILTER RULES IN DEPTH, FILTER RULE MODIFIERS and MERGE-FILE FILTER
-//! RULES.
+//! Parser of one rule. Pure: reads no file and knows no directory. The grammar is that of rsync(1), FILTER RULES IN
+//! DEPTH, FILTER RULE MODIFIERS and MERGE-FILE FILTER RULES.
 
-/// What one rule asks for.
+/// Meaning of one rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Directive {
     /// `!`
@@ -30,7 +29,7 @@ pub(super) struct MatchRule {
 pub(super) struct MergeRule {
     pub name: Vec<u8>,
     pub syntax: Syntax,
-    /// Modifiers that every rule of the file starts out with.
+    /// Initial modifiers of every rule in the file.
     pub flags: Flags,
     /// `w`: rules are separated by any whitespace and there are no comments.
     pub words: bool,
@@ -40,12 +39,12 @@ pub(super) struct MergeRule {
     pub exclude_self: bool,
 }
 
-/// The modifiers that concern matching.
+/// The modifiers that affect matching.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Flags {
     /// `/`: matched against the absolute path.
     pub absolute: bool,
-    /// `!`: takes effect where the pattern does not match.
+    /// `!`: applies if the pattern does not match.
     pub negate: bool,
     /// `p`: ignored in directories that are being deleted.
     pub perishable: bool,
@@ -53,6 +52,21 @@ pub(super) struct Flags {
     pub sender: bool,
     /// `r` or a rule name that implies it.
     pub receiver: bool,
+    /// Syntax of the pattern.
+    pub style: Style,
+}
+
+/// Program whose rules apply to the patterns of `--include` and `--exclude`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Style {
+    /// rsync: components of names, the first match counts.
+    #[default]
+    Rsync,
+    /// aws: whole names below the source, `*` matches slashes, `[...]`; the last match counts.
+    Aws,
+    /// s5cmd: as aws without `[...]`; excludes override includes, and an include excludes everything that no include
+    /// matches.
+    S5cmd,
 }
 
 impl Flags {
@@ -61,7 +75,7 @@ impl Flags {
     }
 }
 
-/// How much of a rule's text is more than a pattern.
+/// Parts of a rule's text besides the pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Syntax {
     /// `--filter` and merge files: every rule starts with its name.
@@ -73,13 +87,12 @@ pub(super) enum Syntax {
     Bare { include: bool, clear: bool },
 }
 
-/// Why a rule was refused.
+/// Reason that a rule was rejected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Refused {
-    /// The rule lacks its pattern or file name. In word-split files the next word is meant to be
-    /// it.
+    /// The rule lacks its pattern or file name. In word-split files the next word is used.
     Unfinished,
-    /// Anything else, as a sentence without its end.
+    /// Any other reason, as a sentence without its end.
     Because(String),
 }
 
@@ -105,8 +118,7 @@ const NAMES: [(&[u8], u8); 9] = [
     (b"show", b'S'),
 ];
 
-/// Parses one rule. `outer` holds the modifiers of the merge rule whose file it stands in. An empty
-/// text is no rule.
+/// Parses one rule. `outer` holds the modifiers of the merge rule whose file contains it. An empty text is no rule.
 pub(super) fn parse(
     text: &[u8],
     syntax: Syntax,
@@ -177,7 +189,7 @@ fn matching(
         receiver: matches!(kind, b'P' | b'R'),
         ..outer
     };
-    // The long and short names that say a side leave no room for the modifiers that say one.
+    // Names that imply a side do not allow modifiers that set one.
     let plain = matches!(kind, b'-' | b'+');
     let mut sided = !plain;
     let mut cvs = false;
@@ -237,7 +249,7 @@ fn merge(
             b's' => (flags.sender, sided) = (true, true),
             b'r' => (flags.receiver, sided) = (true, true),
             b'/' | b'p' => flags.set(*modifier),
-            // Accepted and without a meaning for a file of rules, as in rsync.
+            // Accepted without meaning for a rule file, as in rsync.
             b'x' => {}
             other => return unknown_modifier(*other),
         }
@@ -253,7 +265,7 @@ fn merge(
     Ok(if kind == b':' { Directive::DirMerge(rule) } else { Directive::Merge(rule) })
 }
 
-/// A rule inherits the sides of the merge rule it stands below, and may then name none itself.
+/// Inherits the sides of the enclosing merge rule; a rule with inherited sides must not name one itself.
 fn settle_sides(flags: &mut Flags, sided: bool, outer: Flags) -> Result<(), Refused> {
     if outer.sided() {
         if sided {
@@ -287,7 +299,7 @@ fn unknown_modifier<T>(modifier: u8) -> Result<T, Refused> {
     )))
 }
 
-/// One rule of a file: its line, its text and what it says.
+/// One rule of a file: its line, its text and its meaning.
 pub(super) type Parsed = (usize, Vec<u8>, Result<Option<Directive>, Refused>);
 
 /// Parses the rules of a file's content.
@@ -317,9 +329,9 @@ pub(super) fn parse_all(
     rules
 }
 
-/// The rules of a file's content with the number of their line, counted from one. Lines end at LF
-/// or CR, or at NUL where `nul` (`--from0`); words at any whitespace. Lines that start with `#` or
-/// `;` are comments. Without `nul` a rule ends at a NUL byte in it, since no name can hold one.
+/// Splits a file's content into rules with their line numbers, counted from one. Lines end at LF or CR, or at NUL
+/// with `nul` (`--from0`); words at any whitespace. Lines that start with `#` or `;` are comments. Without `nul` a
+/// rule ends at a NUL byte in it, since no name can contain one.
 pub(super) fn split_rules(
     content: &[u8],
     nul: bool,

@@ -1,31 +1,29 @@
-//! Both ends of a run, as far as whoever steers it wants to know them: stores, disks, or what is
-//! neither; and what they are remembered by.
+//! Both ends of a run for its controller: stores, disks and others, and their names in the journal.
 
 use crate::location::Location;
 use crate::plan::Spec;
 use crate::plan::objects::Stores;
-use crate::tune::Medium;
-use crate::verdict::Side;
+use hakobu_explain::tune::Medium;
+use hakobu_explain::verdict::Side;
+use hakobu_s3::Store;
 use hakobu_sys::volume;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Source arguments that are looked at: more than these lie where the first ones do.
+/// Maximum number of source arguments examined: further ones are assumed to be in the same place.
 const SOURCES_MAX: usize = 8;
 
 /// One end.
 #[derive(Clone, Debug)]
 pub(super) struct End {
     pub side: Side,
-    /// It is a store.
+    /// Whether it is a store.
     pub is_store: bool,
-    /// The device number of the file system, of a path.
+    /// The device number of a path's file system.
     pub dev: Option<u64>,
-    /// What the disk below is.
+    /// The kind of the underlying disk.
     pub medium: Medium,
-    /// It is a file system over a network or in a program: no disk of this machine.
-    pub is_foreign: bool,
-    /// What it is remembered by.
+    /// Its name in the journal.
     pub name: String,
 }
 
@@ -34,77 +32,77 @@ pub(super) struct End {
 pub(in super::super) struct Ends(pub(super) Vec<End>);
 
 impl Ends {
-    /// Looks at the ends that a description names. What cannot be looked at is left out.
+    /// Determines the ends of a description. Ends that cannot be examined are left out.
     pub(in super::super) fn of(spec: &Spec, stores: &Stores) -> Ends {
         let mut ends: Vec<End> = Vec::new();
-        for source in spec.sources.iter().take(SOURCES_MAX) {
-            let store = stores.source.as_ref().map(|store| store.endpoint());
-            ends.extend(end(Side::Source, source, store.as_deref()));
+        for source in spec.sources.locations().take(SOURCES_MAX) {
+            ends.extend(end(Side::Source, &source, stores.source.as_deref()));
         }
-        let store = stores.target.as_ref().map(|store| store.endpoint());
-        ends.extend(end(Side::Target, &spec.target, store.as_deref()));
+        ends.extend(end(Side::Target, &spec.target, stores.target.as_deref()));
         ends.dedup_by(|a, b| a.side == b.side && a.name == b.name);
         Ends(ends)
     }
 
-    /// The device numbers of the file systems of all local ends.
+    /// Determines the ends of walked trees.
+    pub(super) fn of_paths(paths: &[&Path]) -> Ends {
+        let mut ends: Vec<End> = Vec::new();
+        ends.extend(paths.iter().take(SOURCES_MAX).filter_map(|path| local(Side::Source, path)));
+        ends.dedup_by(|a, b| a.name == b.name);
+        Ends(ends)
+    }
+
+    /// Returns the device numbers of the file systems of all local ends.
     pub(super) fn devs(&self) -> Vec<u64> {
         self.0.iter().filter_map(|end| end.dev).collect()
     }
 
-    /// Whether any is a store.
+    /// Returns whether any is a store.
     pub(super) fn has_store(&self) -> bool {
         self.0.iter().any(|end| end.is_store)
     }
 
-    /// Whether the ends of a side are stores.
+    /// Returns whether the ends of a side are stores.
     pub(super) fn is_store(&self, side: Side) -> bool {
         self.0.iter().any(|end| end.side == side && end.is_store)
     }
 
-    /// What the first end of a side is remembered by; `-` for nowhere.
+    /// Returns the name in the journal of the first end of a side; `-` for `null:`.
     pub(super) fn name(&self, side: Side) -> &str {
         self.0.iter().find(|end| end.side == side).map_or("-", |end| &end.name)
     }
 
-    /// What the disks of all local ends are.
+    /// Returns the kinds of the disks of all local ends.
     pub(super) fn mediums(&self) -> Vec<Medium> {
         self.0.iter().filter(|end| !end.is_store).map(|end| end.medium).collect()
     }
 }
 
-fn end(side: Side, typed: &Path, endpoint: Option<&str>) -> Option<End> {
-    match Location::parse(typed.as_os_str()) {
-        Ok(Location::S3(url)) => Some(End {
+fn end(side: Side, location: &Location, store: Option<&Store>) -> Option<End> {
+    match location {
+        Location::S3(url) => Some(End {
             side,
             is_store: true,
             dev: None,
             medium: Medium::Memory,
-            is_foreign: false,
-            name: format!("{}/{}", endpoint?, url.bucket),
+            name: format!("{}/{}", store?.endpoint(), url.bucket),
         }),
-        Ok(Location::Null) if side == Side::Target => None,
-        _ => local(side, typed),
+        Location::Null => None,
+        Location::Local(path) => local(side, path),
     }
 }
 
-/// A path, or the folder that it will be made in.
+/// Returns the end of a path, or of the folder that it will be created in.
 fn local(side: Side, path: &Path) -> Option<End> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let places = [path, parent.unwrap_or(Path::new("."))];
     let (place, meta) = places.iter().find_map(|place| Some((*place, place.metadata().ok()?)))?;
     let dev = meta.dev();
-    let medium = match volume::is_rotational(dev) {
-        Some(true) => Medium::Rotating,
-        Some(false) => Medium::Solid,
-        None => Medium::Memory,
+    let (medium, kind) = match volume::is_rotational(dev) {
+        _ if volume::is_foreign(place) => (Medium::Foreign, "foreign"),
+        Some(true) => (Medium::Rotating, "rotating"),
+        Some(false) => (Medium::Solid, "solid"),
+        None => (Medium::Memory, "volume"),
     };
-    let kind = match medium {
-        Medium::Rotating => "rotating",
-        Medium::Solid => "solid",
-        Medium::Memory => "volume",
-    };
-    let is_foreign = volume::is_foreign(place);
-    let name = format!("{}:{dev}", if is_foreign { "foreign" } else { kind });
-    Some(End { side, is_store: false, dev: Some(dev), medium, is_foreign, name })
+    let name = format!("{kind}:{dev}");
+    Some(End { side, is_store: false, dev: Some(dev), medium, name })
 }

@@ -1,20 +1,21 @@
-//! From what was kept of a run to the facts that it is judged by.
+//! Converts the record of a run to the facts for its verdict.
 
-use super::ceilings::Ceilings;
 use super::ends::{End, Ends};
 use super::record::{Mark, Record};
-use crate::limit::Helm;
-use crate::meter::WireCounts;
-use crate::sample::{DiskRates, Rates};
-use crate::verdict::{DiskFacts, Facts, NetworkFacts, Point, Pressure, Side, UserLimit};
+use hakobu_core::limit::Controls;
+use hakobu_core::meter::WireCounts;
+use hakobu_explain::ceilings::Ceilings;
+use hakobu_explain::sample::Rates;
+use hakobu_explain::tune::Medium;
+use hakobu_explain::verdict::{DiskFacts, Facts, NetworkFacts, Point, Side, UserLimit};
 use hakobu_sys::disk::{self, BlockDevice};
 use hakobu_sys::process;
 
-/// What a run is about, as far as it does not change.
+/// The constant facts of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Subject {
     pub ends: Ends,
-    /// The user fixed the number of jobs.
+    /// Whether the user fixed the number of jobs.
     pub jobs_fixed: bool,
     /// `--bwlimit`.
     pub bytes_per_s_max: Option<u64>,
@@ -22,11 +23,10 @@ pub(super) struct Subject {
     pub operations_per_s_max: Option<u64>,
 }
 
-/// The facts of a run; those of a run that was not looked at twice are empty. `curve` is goodput by
-/// number of jobs.
+/// Returns the facts of a run; empty with fewer than two samples. `curve` is goodput by number of jobs.
 pub(super) fn facts(
     subject: &Subject,
-    helm: &Helm,
+    controls: &Controls,
     record: &Record,
     ceilings: &Ceilings,
     curve: &[(f64, f64)],
@@ -39,41 +39,29 @@ pub(super) fn facts(
     let ticks = to.sums.ticks.saturating_sub(from.sums.ticks).max(1) as f64;
     let samples = to.sums.samples.saturating_sub(from.sums.samples).max(1) as f64;
     let (before, after) = (&from.counts, &to.counts);
-    let mut phases = [0.0; crate::meter::PHASES];
+    let mut phases = [0.0; hakobu_core::meter::PHASES];
     for (mean, (from, to)) in phases.iter_mut().zip(from.sums.phases.iter().zip(to.sums.phases)) {
         *mean = to.saturating_sub(*from) as f64 / ticks;
     }
     let looks = to.sums.looks.saturating_sub(from.sums.looks);
     let locked = to.sums.locked.saturating_sub(from.sums.locked);
     let allowed = ceilings.affinity();
-    let machine: Vec<_> = rates.cpus.iter().filter(|(cpu, _)| allowed.contains(cpu)).collect();
     let operations_per_s = per_s(before.operations, after.operations);
     let bytes_per_s = per_s(before.bytes, after.bytes);
     Facts {
         span_s,
         cpus: ceilings.cpus().unwrap_or(process::cpus() as f64),
-        cpus_allowed: (!allowed.is_empty()).then_some(allowed.len() as f64),
         cpu_used: rates.process.cpu(),
-        machine_used: (!machine.is_empty())
-            .then(|| machine.iter().map(|(_, cpu)| cpu.used()).sum()),
-        machine_cpus: (!rates.cpus.is_empty()).then_some(rates.cpus.len() as f64),
-        iowait: (!machine.is_empty()).then_some(rates.cpu.iowait),
         blocked: Some(to.sums.blocked.saturating_sub(from.sums.blocked) as f64 / samples),
-        stolen: (!machine.is_empty()).then(|| machine.iter().map(|(_, cpu)| cpu.steal).sum()),
         thread_used: rates.process.busiest.map(|(_, used)| used),
         run_delay: rates.process.run_delay,
-        pressure: Pressure {
-            cpu: rates.pressure.cpu_some,
-            io: rates.pressure.io_some,
-            memory: rates.pressure.memory_some,
-        },
         quota_throttled: rates.quota_throttled,
         disks: disks(ends, ceilings, &rates, (from, to), samples),
         network: ends.has_store().then(|| network(ends, &rates, &from.wire, &to.wire)),
         phases,
         jobs: to.sums.jobs.saturating_sub(from.sums.jobs) as f64 / ticks,
         jobs_fixed: subject.jobs_fixed,
-        jobs_max: helm.gate.jobs_max(),
+        jobs_max: controls.gate.jobs_max(),
         curve: curve.iter().map(|(jobs, rate)| Point { jobs: *jobs, rate: *rate }).collect(),
         bytes_per_s,
         items_per_s: per_s(before.items, after.items),
@@ -85,11 +73,11 @@ pub(super) fn facts(
         foreign: foreign(ends),
         stores: (ends.is_store(Side::Source), ends.is_store(Side::Target)),
         lock_waits: (looks > 0).then(|| locked as f64 / looks as f64),
-        ..Facts::default()
+        ..Facts::of_machine(&rates, allowed)
     }
 }
 
-/// Limits that the user set.
+/// Returns the limits that the user set.
 fn limits(subject: &Subject, bytes_per_s: f64, operations_per_s: f64) -> Vec<UserLimit> {
     let operations = if subject.ends.has_store() { "--rps-limit" } else { "--iops-limit" };
     [
@@ -105,12 +93,12 @@ fn limits(subject: &Subject, bytes_per_s: f64, operations_per_s: f64) -> Vec<Use
 
 fn foreign(ends: &Ends) -> Vec<Side> {
     let mut sides: Vec<Side> =
-        ends.0.iter().filter(|end| end.is_foreign).map(|end| end.side).collect();
+        ends.0.iter().filter(|end| end.medium == Medium::Foreign).map(|end| end.side).collect();
     sides.dedup();
     sides
 }
 
-/// The disks below the local ends, each once, with those that they are made of.
+/// Returns the disks below the local ends, each once, with those that they consist of.
 fn disks(
     ends: &Ends,
     limits: &Ceilings,
@@ -138,30 +126,16 @@ fn disks(
         sides.dedup();
         Some(DiskFacts {
             sides,
-            rotating: ends.iter().any(|end| end.medium == crate::tune::Medium::Rotating),
+            rotating: ends.iter().any(|end| end.medium == hakobu_explain::tune::Medium::Rotating),
             ceilings: limits.reached(&from.served, &to.served, span_s, rates),
             dirty_bytes: threshold.map(|threshold| (dirty, threshold as f64)),
-            ..of_rates(rates)
+            ..DiskFacts::of(rates)
         })
     });
     facts.collect()
 }
 
-fn of_rates(rates: &DiskRates) -> DiskFacts {
-    DiskFacts {
-        name: rates.name.clone(),
-        read_iops: rates.read_iops,
-        read_bytes_per_s: rates.read_bytes_per_s,
-        write_iops: rates.write_iops,
-        write_bytes_per_s: rates.write_bytes_per_s,
-        queue: rates.queue,
-        busy: rates.busy,
-        latency_ms: rates.latency_ms.unwrap_or(0.0),
-        ..DiskFacts::default()
-    }
-}
-
-/// The way to the stores: the interface that carries most, and what connections tell.
+/// Returns the path to the stores: the interface with most traffic, and the state of connections.
 fn network(ends: &Ends, rates: &Rates, from: &WireCounts, to: &WireCounts) -> NetworkFacts {
     let same_machine =
         ends.0.iter().filter(|end| end.is_store).all(|end| is_this_machine(&end.name));
@@ -178,8 +152,8 @@ fn network(ends: &Ends, rates: &Rates, from: &WireCounts, to: &WireCounts) -> Ne
     NetworkFacts {
         bytes_per_s: link.map_or(0.0, |link| link.rx_bytes_per_s.max(link.tx_bytes_per_s)),
         link_bytes_per_s: link.and_then(|link| link.bits_per_s).map(|bits| bits as f64 / 8.0),
-        // The machine's share counts where some of it is ours. Of what a store sends us again only
-        // the machine's counter tells, and that only if the store is on this machine.
+        // The machine's fraction counts if some of it is ours. Only the machine's counter shows retransmissions of a
+        // store, and only if the store is on this machine.
         retransmits: match ends.is_store(Side::Source) || to.retransmits > from.retransmits {
             true => rates.retransmits,
             false => rates.retransmits.map(|_| 0.0),
@@ -194,7 +168,7 @@ fn network(ends: &Ends, rates: &Rates, from: &WireCounts, to: &WireCounts) -> Ne
     }
 }
 
-/// Whether an endpoint is on this machine: by its name, nobody is asked.
+/// Returns whether an endpoint is on this machine: by its name, without a request.
 fn is_this_machine(endpoint: &str) -> bool {
     let host = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
     let host = host.split('/').next().unwrap_or_default();

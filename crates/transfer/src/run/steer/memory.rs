@@ -1,70 +1,85 @@
-//! What earlier runs found out: which key a run has in the journal of good numbers, when it may
-//! begin with one of them, and when it has something to teach.
+//! Use of job hints: the key of a run, when it may start with a hint, and when its result is stored.
 
+use super::conditions;
 use super::ends::Ends;
 use super::facts::Subject;
-use crate::error::Fatal;
-use crate::journal::{Journal, Key, Seed, Seeds};
-use crate::meter::Counts;
+use crate::journal::{JobHint, JobHints, Journal, Key};
 use crate::plan::Spec;
-use crate::unit::Jobs;
-use crate::verdict::Side;
+use hakobu_core::error::Fatal;
+use hakobu_core::meter::Counts;
+use hakobu_core::unit::Jobs;
+use hakobu_explain::verdict::Side;
+use hakobu_sys::names::paths_in;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Shorter runs teach nothing.
+/// Minimum duration of a run whose result is stored.
 const TAUGHT_MIN: Duration = Duration::from_millis(500);
-/// Entries of a source that are looked at to guess how large its files are.
+/// Number of consecutive runs that confirm a number below the rule of thumb.
+const CONFIRMED_MIN: u32 = 2;
+/// Number of source entries that are sampled to estimate the size of its files.
 const SAMPLE: usize = 32;
-/// Folders that are opened for that, one inside the other.
+/// Maximum depth of folders opened for that.
 const DEPTH: usize = 4;
-/// The class of whatever was moved last: for sources whose sizes nobody knows before.
+/// The size class of the last run: for sources whose sizes are unknown in advance.
 const ANY: &str = "any";
 
-/// What is remembered, for one run.
+/// The job hints for one run.
 #[derive(Default)]
-pub(in super::super) struct Notes {
-    /// `None`: nothing is to be read or written.
-    seeds: Option<Seeds>,
-    /// Where to look for sizes.
+pub(in super::super) struct RunHints {
+    /// `None`: hints are neither read nor written.
+    job_hints: Option<JobHints>,
+    /// Where to sample sizes.
     source: PathBuf,
+    /// The user's conditions.
+    asked: String,
     teaches: bool,
 }
 
-impl Notes {
-    /// Reads what is remembered, if it is wanted.
+impl RunHints {
+    /// Reads the hints, if they are enabled.
     ///
     /// # Errors
     /// The file is damaged: code 1, before anything was moved.
-    pub fn read(spec: &Spec) -> Result<Notes, Fatal> {
+    pub fn read(spec: &Spec) -> Result<RunHints, Fatal> {
         if !spec.remember || spec.jobs != Jobs::Auto || spec.policy.list_only {
-            return Ok(Notes::default());
+            return Ok(RunHints::default());
         }
-        let seeds = Seeds::load(&Journal::of_user(), SystemTime::now())
+        let job_hints = JobHints::load(&Journal::of_user(), SystemTime::now())
             .map_err(|damaged| Fatal::new(1, damaged.to_string()))?;
-        // Under a limit, and where nothing is written, other numbers are good than without.
+        // Limits and `null:` make other numbers good.
         let limited = spec.bytes_per_s_max.is_some() || spec.operations_per_s_max.is_some();
-        Ok(Notes {
-            seeds: Some(seeds),
-            source: spec.sources.first().cloned().unwrap_or_default(),
+        Ok(RunHints {
+            job_hints: Some(job_hints),
+            source: spec.sources.paths().first().cloned().unwrap_or_default(),
+            asked: conditions::asked(spec),
             teaches: !limited && !spec.policy.dry_run,
         })
     }
 
-    /// What was good the last time between these ends.
-    pub(super) fn jobs(&self, ends: &Ends) -> Option<usize> {
-        let seeds = self.seeds.as_ref()?;
-        // Nothing is looked at for nothing.
-        let whatever = seeds.get(&key(ends, ANY))?;
-        let seed = match ends.is_store(Side::Source) {
-            true => whatever,
-            false => seeds.get(&key(ends, class(mean_size(&self.source)?)))?,
+    /// Returns the number that was good last time between these ends, under the same conditions. A number below
+    /// `by_rule`, the default, needs several runs to confirm it: most runs are too short to correct the result of one
+    /// disturbed run.
+    pub(super) fn jobs(&self, ends: &Ends, by_rule: usize) -> Option<usize> {
+        let job_hints = self.job_hints.as_ref()?;
+        // Skip sampling if there is no hint for these ends.
+        if !job_hints.has_like(&key(ends, ANY)) {
+            return None;
+        }
+        let class = match ends.is_store(Side::Source) {
+            true => ANY,
+            false => class(mean_size(&self.source)?),
         };
-        Some(seed.jobs)
+        if !job_hints.has_like(&key(ends, class)) {
+            return None;
+        }
+        let key = key(ends, class).under(&conditions::all(&self.asked, ends));
+        let jobs = job_hints.get(&key)?.jobs;
+        (jobs >= by_rule || job_hints.runs(&key) >= CONFIRMED_MIN).then_some(jobs)
     }
 
-    /// Remembers what was good for a run that did so much in so long, if that is enough to learn
-    /// from. A place that cannot be written is no reason to complain: the run is done.
+    /// Stores the result of a run with this much work in this time, if that is enough. A failure to write is ignored:
+    /// the run is done.
     pub(super) fn remember(
         mut self,
         subject: &Subject,
@@ -72,15 +87,16 @@ impl Notes {
         counts: &Counts,
         took: Duration,
     ) {
-        let Some(seeds) = self.seeds.as_mut().filter(|_| self.teaches) else { return };
+        let Some(job_hints) = self.job_hints.as_mut().filter(|_| self.teaches) else { return };
         if took < TAUGHT_MIN || counts.items == 0 {
             return;
         }
         let now = SystemTime::now();
+        let conditions = conditions::all(&self.asked, &subject.ends);
         for class in [ANY, class(counts.bytes / counts.items)] {
-            seeds.put(key(&subject.ends, class), Seed { jobs }, now);
+            job_hints.put(key(&subject.ends, class).under(&conditions), JobHint { jobs }, now);
         }
-        let _ = seeds.save(now);
+        let _ = job_hints.save(now);
     }
 }
 
@@ -88,7 +104,7 @@ fn key(ends: &Ends, class: &str) -> Key {
     Key::new(ends.name(Side::Source), ends.name(Side::Target), class)
 }
 
-/// The class of a mean size of files in bytes: within one of them the same number is good.
+/// Returns the size class of a mean file size in bytes: within a class the same number is good.
 fn class(bytes: u64) -> &'static str {
     match bytes >> 10 {
         0..64 => "below-64KiB",
@@ -98,8 +114,7 @@ fn class(bytes: u64) -> &'static str {
     }
 }
 
-/// The mean size of some files of a source: those that its first folder shows first. `None` where
-/// it has none there.
+/// Returns the mean size of some files of a source, from the start of its first folder; `None` if it has none there.
 fn mean_size(source: &Path) -> Option<u64> {
     let meta = source.metadata().ok()?;
     if !meta.is_dir() {
@@ -108,9 +123,9 @@ fn mean_size(source: &Path) -> Option<u64> {
     let mut folder = source.to_owned();
     for _ in 0..DEPTH {
         let (mut bytes, mut files, mut next) = (0u64, 0, None);
-        for entry in std::fs::read_dir(&folder).ok()?.take(SAMPLE).flatten() {
-            match entry.metadata() {
-                Ok(meta) if meta.is_dir() => next = Some(entry.path()),
+        for path in paths_in(&folder, SAMPLE).ok()? {
+            match path.symlink_metadata() {
+                Ok(meta) if meta.is_dir() => next = Some(path),
                 Ok(meta) => (bytes, files) = (bytes.saturating_add(meta.len()), files + 1),
                 Err(_) => {}
             }

@@ -1,64 +1,64 @@
-//! What is kept of a run while it goes on: sums at some moments, few and evenly spread however long
-//! it takes, so that its means can be taken over any stretch of it.
+//! Running sums of a run at some moments, few and evenly spread however long it takes, so that means can be computed
+//! over any part of it.
 
-use super::ceilings::Served;
-use crate::meter::{Counts, PHASES, WireCounts};
-use crate::sample::Sample;
+use hakobu_core::meter::{Counts, PHASES, WireCounts};
+use hakobu_explain::ceilings::Served;
+use hakobu_explain::sample::Sample;
 use std::time::Duration;
 
-/// Moments that are kept at most.
+/// Maximum number of moments kept.
 const MARKS_MAX: usize = 32;
-/// The share of a run that counts as its start and tells nothing.
+/// Fraction of a run that counts as its start and is ignored.
 const START: f64 = 0.1;
-/// Its start is not shorter than this, in seconds, unless that would be half of it.
+/// Minimum length of the start, in seconds, unless that would be half of the run.
 const START_S_MIN: f64 = 1.0;
 
-/// Sums over everything that was looked at so far.
+/// Sums over all samples so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Sums {
-    /// Looks at the counters of the workers.
+    /// Number of samples of the workers' counters.
     pub ticks: u64,
     /// Units seen in each phase.
     pub phases: [u64; PHASES],
-    /// Jobs that were allowed.
+    /// Sum of the allowed jobs.
     pub jobs: u64,
-    /// Samples of the machine.
+    /// Number of samples of the machine.
     pub samples: u64,
     /// Tasks of the machine that were blocked on I/O.
     pub blocked: u64,
     /// Dirty and writeback bytes.
     pub dirty_bytes: f64,
-    /// Looks at what threads wait for.
+    /// Number of samples of what threads wait for.
     pub looks: u64,
-    /// Of these: a lock of the kernel.
+    /// Of these: a lock in the kernel.
     pub locked: u64,
 }
 
-/// One moment.
+/// The state at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mark {
-    /// Since the start of the run.
+    /// Time since the start of the run.
     pub at: Duration,
     pub counts: Counts,
     pub wire: WireCounts,
     pub sums: Sums,
     pub sample: Sample,
-    /// What cgroups let through, by ceiling.
+    /// Work admitted by cgroups, by limit.
     pub served: Served,
 }
 
-/// See the module.
+/// Marks of a run; see the module.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     marks: Vec<Mark>,
-    /// Only every so many of the marks that come are kept.
+    /// Only every n-th mark is kept.
     every: u32,
     left_out: u32,
     last: Option<Mark>,
 }
 
 impl Record {
-    /// Takes the next moment.
+    /// Adds the next moment.
     pub fn push(&mut self, mark: Mark) {
         if self.marks.len() >= MARKS_MAX {
             let mut index = 0;
@@ -76,7 +76,7 @@ impl Record {
         self.last = Some(mark);
     }
 
-    /// The steady part: its first and its last moment. `None` where there are no two.
+    /// Returns first and last moment of the steady part; `None` if there are no two.
     pub fn steady(&self) -> Option<(&Mark, &Mark)> {
         let last = self.last.as_ref()?;
         let all_s = last.at.as_secs_f64();

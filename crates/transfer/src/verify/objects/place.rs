@@ -1,55 +1,109 @@
-//! What an argument of a comparison is: a tree (a folder, a prefix) or a single file or object.
+//! The arguments of a comparison: a tree (a folder, a prefix) or a single file or object.
 
-use crate::engine::node::c_string;
-use crate::error::{Cause, Fatal, quoted};
+use crate::engine::failure::c_string;
 use crate::location::{Location, S3Url};
-use crate::object::list::{self, Listing, LocalQuery, StoreQuery, Trouble};
+use crate::object::list::{self, Listing, LocalQuery, NamesIn, StoreQuery, Trouble};
 use crate::object::{Entry, Root};
 use crate::policy::Symlinks;
-use crate::s3::Store;
-use crate::unit::Kind;
+use hakobu_core::error::{Cause, Fatal, quoted};
+use hakobu_core::unit::Kind;
+use hakobu_s3::Store;
 use hakobu_sys::{dir, meta};
-use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// An argument that was looked at.
+/// Concurrent HEAD requests for names from a list.
+const NAMES_PARALLEL: usize = 32;
+
+/// A resolved argument.
 pub(super) struct Place {
-    /// Where its names begin.
+    /// The root of its names.
     pub root: Root,
-    /// What it is.
+    /// Its kind.
     pub what: What,
 }
 
-/// What an argument is.
+/// The kind of an argument.
 pub(super) enum What {
-    /// Something with entries below.
+    /// A tree of entries.
     Tree,
-    /// A single file or object, by its name from the root.
+    /// A single file or object, with its name relative to the root.
     One(Entry),
 }
 
 impl Place {
-    /// Lists what is below; `store` is the one that an S3 root lives in.
-    pub fn list(&self, store: Option<&Arc<Store>>) -> Listing {
+    /// Lists the entries; `store` is the one of an S3 root. With `encode` local names sort by their percent-encoded
+    /// keys.
+    pub fn list(&self, store: Option<&Arc<Store>>, symlinks: Symlinks, encode: bool) -> Listing {
         match (&self.root, store) {
             (Root::Store { bucket, prefix }, Some(store)) => {
                 let query = StoreQuery { prefix: prefix.clone(), ..StoreQuery::default() };
                 list::store(store, bucket, query)
             }
             (Root::Local { dir, shown }, _) => {
-                let query = LocalQuery { symlinks: Symlinks::Follow, ..LocalQuery::default() };
+                let query = LocalQuery { symlinks, encode, ..LocalQuery::default() };
                 list::local(Arc::clone(dir), shown, query)
             }
-            // Nothing is nowhere.
+            // `null:` is empty.
             _ => list::memory(Vec::new(), false),
         }
     }
 }
 
-/// The same root once more.
+impl Place {
+    /// Lists those of the names that exist.
+    pub fn list_names(
+        &self,
+        store: Option<&Arc<Store>>,
+        names: Vec<Vec<u8>>,
+        symlinks: Symlinks,
+        encode: bool,
+    ) -> Listing {
+        let place = match (&self.root, store) {
+            (Root::Store { bucket, prefix }, Some(store)) => NamesIn::Store {
+                store: Arc::clone(store),
+                bucket: bucket.clone(),
+                prefix: prefix.clone(),
+                parallel: NAMES_PARALLEL,
+            },
+            (Root::Local { dir, shown }, _) => {
+                NamesIn::Local { top: Arc::clone(dir), shown: shown.clone(), symlinks, encode }
+            }
+            _ => return list::memory(Vec::new(), false),
+        };
+        list::from_names(place, names, false)
+    }
+}
+
+/// Resolves a folder or prefix; in a store nothing needs to exist below it.
+///
+/// # Errors
+/// Code 2: the folder cannot be opened.
+pub(super) fn folder(location: &Location) -> Result<Place, Fatal> {
+    let root = match location {
+        Location::Local(path) => {
+            let opened = c_string(path.as_os_str().as_bytes())
+                .and_then(|name| dir::open_root(&name))
+                .map_err(|error| cannot(&spell(location), &Cause::System(error).to_string()))?;
+            Root::Local { dir: Arc::new(opened), shown: path.clone() }
+        }
+        Location::S3(url) => {
+            let mut prefix = url.key.clone();
+            if !prefix.is_empty() && !prefix.ends_with(b"/") {
+                prefix.push(b'/');
+            }
+            Root::Store { bucket: url.bucket.clone(), prefix }
+        }
+        Location::Null => {
+            return Err(cannot(&spell(location), "only files and objects can be compared"));
+        }
+    };
+    Ok(Place { root, what: What::Tree })
+}
+
+/// Returns another handle of the same root.
 pub(super) fn again(root: &Root) -> Root {
     match root {
         Root::Local { dir, shown } => Root::Local { dir: Arc::clone(dir), shown: shown.clone() },
@@ -60,27 +114,24 @@ pub(super) fn again(root: &Root) -> Root {
     }
 }
 
-/// An argument as the user typed it, for messages.
+/// Returns an argument as the user typed it, for messages.
 pub(super) fn spell(location: &Location) -> String {
-    match location {
-        Location::Local(path) => quoted(path),
-        Location::Null => quoted("null:"),
-        Location::S3(S3Url { bucket, key, .. }) => {
-            let url = [b"s3://", bucket.as_bytes(), b"/", key].concat();
-            quoted(OsStr::from_bytes(&url))
-        }
-    }
+    quoted(location.spelled())
 }
 
-/// Looks at an argument.
+/// Resolves an argument. A symlink to a directory is treated as the directory.
 ///
 /// # Errors
-/// Code 2: there is nothing, or it cannot be looked at.
-pub(super) fn find(location: &Location, store: Option<&Arc<Store>>) -> Result<Place, Fatal> {
+/// Code 2: it does not exist, or cannot be examined.
+pub(super) fn find(
+    location: &Location,
+    store: Option<&Arc<Store>>,
+    symlinks: Symlinks,
+) -> Result<Place, Fatal> {
     let shown = spell(location);
     match (location, store) {
         (Location::Local(path), _) => {
-            local(path).map_err(|error| cannot(&shown, &Cause::System(error).to_string()))
+            local(path, symlinks).map_err(|error| cannot(&shown, &Cause::System(error).to_string()))
         }
         (Location::S3(url), Some(store)) => object(url, store, &shown),
         _ => Err(cannot(&shown, "only files and objects can be compared")),
@@ -91,9 +142,14 @@ fn cannot(shown: &str, why: &str) -> Fatal {
     Fatal::new(2, format!("cannot look at {shown}: {why}"))
 }
 
-fn local(path: &Path) -> io::Result<Place> {
+fn local(path: &Path, symlinks: Symlinks) -> io::Result<Place> {
     let name = c_string(path.as_os_str().as_bytes())?;
-    let there = meta::of(dir::cwd(), &name, true)?;
+    let itself = meta::of(dir::cwd(), &name, false)?;
+    let there = match (itself.kind, meta::of(dir::cwd(), &name, true)) {
+        (Kind::Symlink, Ok(there)) if there.kind == Kind::Dir => there,
+        (Kind::Symlink, _) if symlinks == Symlinks::Keep => itself,
+        (_, there) => there?,
+    };
     if there.kind == Kind::Dir {
         let dir = Arc::new(dir::open_root(&name)?);
         return Ok(Place { root: Root::Local { dir, shown: path.to_owned() }, what: What::Tree });
@@ -108,17 +164,14 @@ fn local(path: &Path) -> io::Result<Place> {
     Ok(Place { root: Root::Local { dir, shown: folder }, what: What::One(entry) })
 }
 
-/// The first entry whose key begins so.
+/// Returns the first entry whose key has this prefix.
 fn first(store: &Arc<Store>, bucket: &str, prefix: &[u8]) -> Option<Result<Entry, Trouble>> {
     let query = StoreQuery { prefix: prefix.to_vec(), parallel: 1, ..StoreQuery::default() };
     list::store(store, bucket, query).next()
 }
 
 fn object(url: &S3Url, store: &Arc<Store>, shown: &str) -> Result<Place, Fatal> {
-    let failed = |trouble: Trouble| match trouble {
-        Trouble::Failed(error) => cannot(shown, &error.to_string()),
-        Trouble::Problem { problem, .. } => cannot(shown, &problem.cause.to_string()),
-    };
+    let failed = |trouble: Trouble| cannot(shown, &trouble.into_error().to_string());
     let place = |prefix: Vec<u8>, what| {
         let root = Root::Store { bucket: url.bucket.clone(), prefix };
         Ok(Place { root, what })
@@ -127,7 +180,7 @@ fn object(url: &S3Url, store: &Arc<Store>, shown: &str) -> Result<Place, Fatal> 
         return Err(cannot(shown, "name a bucket"));
     }
     let found = first(store, &url.bucket, &url.key).transpose().map_err(failed)?;
-    // An empty bucket is a tree without anything.
+    // An empty bucket is an empty tree.
     if url.key.is_empty() {
         return place(Vec::new(), What::Tree);
     }

@@ -1,5 +1,4 @@
-//! Plans of all campaigns of the repository, and of small ones: exact commands, groups, controls,
-//! what is left out and why.
+//! Plans of the repository's campaigns and of small ones: exact commands, groups, controls, parts left out.
 
 mod small;
 mod studies;
@@ -8,11 +7,11 @@ use super::*;
 use crate::campaign::tools::PROGRAMS;
 use std::os::unix::fs::PermissionsExt;
 
-fn no_throttle(_: &Path) -> Result<Throttle, String> {
+fn no_throttle(_: &Path, _: Option<&Path>) -> Result<Throttle, String> {
     Err("control groups are not for us".into())
 }
 
-/// A machine with two CPUs and these programs; it lasts as long as the folder.
+/// A machine with two CPUs and these programs, valid as long as the folder.
 fn ground(programs: &[&str]) -> (tempfile::TempDir, Ground) {
     let dir = tempfile::tempdir().unwrap();
     for name in programs {
@@ -21,7 +20,15 @@ fn ground(programs: &[&str]) -> (tempfile::TempDir, Ground) {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let path = vec![dir.path().to_owned()];
-    (dir, Ground { path, cpus: 2, throttle: no_throttle, is_free: |_| true, is_memory: |_| false })
+    let ground = Ground {
+        path,
+        cpus: 2,
+        throttle: no_throttle,
+        is_one_fs: |_, _| false,
+        is_free: |_| true,
+        is_memory: |_| false,
+    };
+    (dir, ground)
 }
 
 fn wishes() -> Wishes {
@@ -43,7 +50,7 @@ fn planned(text: &str, programs: &[&str]) -> Result<Plan, String> {
     make(&Spec::parse("t.toml", text).map_err(|error| error.to_string())?, &wishes(), &ground)
 }
 
-/// A campaign with these lines after its head.
+/// Plans a campaign with these lines after its head.
 fn small(lines: &str, programs: &[&str]) -> Result<Plan, String> {
     planned(&format!("name = \"t\"\ntitle = \"T\"\nquestion = \"?\"\n{lines}"), programs)
 }

@@ -1,4 +1,4 @@
-//! Plans of small campaigns, and what the user asks for besides.
+//! Plans of small campaigns, and options of the user.
 
 use super::*;
 use crate::campaign::{Action, Check};
@@ -14,10 +14,13 @@ fn a_place_can_be_another_and_only_what_is_ours_is_emptied() {
         make(&spec, &Wishes { places, ..wishes() }, &ground)
     };
     let plan = with("target", "/mnt/a b").unwrap();
-    let target = PathBuf::from("/mnt/a b/hakobu-a-rsync-parallel");
-    assert!(plan.cells.iter().all(|each| each.prepare[0] == Action::Empty(target.clone())));
+    let own = PathBuf::from("/mnt/a b/hakobu-a-rsync-parallel");
+    let target = own.join("content");
+    let empty = Action::Empty { own: own.clone(), below: "content".into() };
+    assert!(plan.cells.iter().all(|each| each.prepare[0] == empty));
+    assert_eq!(plan.own, [own]);
     let cp = plan.cells.iter().find(|each| each.cell.series == "cp").unwrap();
-    assert!(cp.cell.command.ends_with(" '/mnt/a b/hakobu-a-rsync-parallel/'"));
+    assert!(cp.cell.command.ends_with(" '/mnt/a b/hakobu-a-rsync-parallel/content/'"));
     assert_eq!(plan.places["target"], target);
     let why = with("taget", "/mnt").unwrap_err();
     assert!(why.contains("no place 'taget'; did you mean 'target'?"), "{why}");
@@ -36,6 +39,9 @@ fn a_bucket_is_emptied_and_looked_at_by_the_program_itself() {
     let empty = "/bin/hakobu rm -r -f --endpoint-url=https://s3.us-east-1.amazonaws.com \
                  --region=us-east-1 s3://things/p/hakobu-t/";
     assert_eq!(cell.prepare[0], Action::Shell(empty.into()));
+    // Only the campaign's own data are removed: the setup refuses objects of others.
+    let guard = plan.setup.iter().find(|line| line.contains("s3://things/p/hakobu-t.made"));
+    assert!(guard.is_some_and(|line| line.contains("was not made by hakobu")), "{:?}", plan.setup);
     assert!(cell.conclude[0].starts_with("/bin/hakobu verify -q "), "{:?}", cell.conclude);
     assert!(cell.conclude[0].ends_with(" s3://things/p/hakobu-t/"), "{:?}", cell.conclude);
     assert!(!cell.launch.env.contains_key("AWS_SECRET_ACCESS_KEY"), "the keys are the user's");
@@ -72,12 +78,12 @@ fn own_commands_are_filled_and_checked() {
     let text = text.replace("{mode_max}", "{name} ");
     let plan = small(&text, &["mine", "cat", "plain"]).unwrap();
     let folder = plan.data[0].1.to_str().unwrap();
-    assert_eq!(commands(&plan)[1], format!("mine c -j1 {folder} | cat > /area/places/p/x"));
+    assert_eq!(commands(&plan)[1], format!("mine c -j1 {folder} | cat > /area/places/p/content/x"));
     assert_eq!(plan.cells[0].launch.argv[..2], ["sh", "-c"]);
     assert!(plan.cells[0].launch.argv[2].starts_with("mine 'a b' -j1 "));
     assert_eq!(plan.cells[0].cell.series, "mine, mode a b");
     assert_eq!(plan.cells[0].prepare[1], Action::Shell("echo mine 2".into()));
-    let target = PathBuf::from("/area/places/p/d");
+    let target = PathBuf::from("/area/places/p/content/d");
     let count = Check::Count { target, files: 2, bytes: Some(10) };
     assert_eq!(plan.cells[0].check, count);
     assert_eq!(commands(&plan)[4], "plain plain 2");
@@ -110,7 +116,7 @@ fn data_in_memory_cannot_be_cold() {
     ground.is_memory = |_| true;
     let plan = make(&spec, &wishes(), &ground).unwrap();
     assert_eq!(cold(&plan), 0);
-    assert!(plan.left_out.iter().any(|line| line.contains("nothing in it gets cold")));
+    assert!(plan.left_out.iter().any(|line| line.contains("its files cannot be cold")));
 }
 
 #[test]
@@ -128,6 +134,9 @@ fn scales_are_checked() {
     for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(files(Some(wrong)).is_err(), "{wrong}");
     }
+    // Too many files are refused before they are counted one by one.
+    let why = files(Some(1_000_000.0)).unwrap_err();
+    assert!(why.contains("more than 100000000 files at the scale 1000000"), "{why}");
 }
 
 #[test]
@@ -153,7 +162,7 @@ fn another_endpoint_is_for_stores_that_commands_name() {
     assert_eq!(plan.other_endpoint.as_deref(), Some("https://b.example"));
     assert_eq!(plan.cells[0].endpoint.as_deref(), Some("https://a.example"));
     assert!(plan.cells[0].names_endpoint() && plan.left_out.is_empty(), "{:?}", plan.left_out);
-    // A server of the campaign has keys that nobody else knows.
+    // Embedded servers have random keys.
     let served = text
         .replace("url = \"s3://things/p\"\nendpoint = \"https://a.example\"", "serve = \"null\"");
     let plan = small(&served, &[]).unwrap();

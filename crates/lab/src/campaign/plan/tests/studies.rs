@@ -1,4 +1,4 @@
-//! The campaigns of the repository: they plan, with and without the programs, as their studies were.
+//! The campaigns of the repository can be planned, with and without the programs, as their studies describe.
 
 use super::*;
 use crate::campaign::{Action, Check, Extract, Planned};
@@ -69,7 +69,7 @@ fn missing_programs_are_left_out_with_what_installs_them() {
         "fpsync: fpsync is not installed; to have it: apt-get install fpart",
         "xcp: xcp is not installed; to have it: cargo install xcp",
         "4 CPUs: 4 CPUs are needed and 2 may be used here",
-        "3000 IOPS: control groups are not for us",
+        "3000 IOPS, 125 MB/s: control groups are not for us",
     ] {
         assert!(said.contains(line), "{line} is not in:\n{said}");
     }
@@ -99,30 +99,45 @@ fn the_first_study_is_planned_as_it_was() {
     let eight = cells[3];
     assert_eq!(
         eight.cell.command,
-        format!("parallel -j 8 rsync -avR {{}} /area/places/target/ < {folder}.list")
+        format!(
+            "parallel --joblog /dev/stdout -j 8 rsync -avR {{}} /area/places/target/content/ < {folder}.list"
+        )
     );
-    let argv = ["parallel", "-j", "8", "rsync", "-avR", "{}", "/area/places/target/"];
+    let argv = [
+        "parallel",
+        "--joblog",
+        "/dev/stdout",
+        "-j",
+        "8",
+        "rsync",
+        "-avR",
+        "{}",
+        "/area/places/target/content/",
+    ];
     assert_eq!(eight.launch.argv, argv);
     assert_eq!(eight.launch.stdin, Some(PathBuf::from(format!("{folder}.list"))));
     assert_eq!(eight.launch.cpus, Some(1));
     assert_eq!(eight.cell.conditions["cpus"], "1");
-    let arrived = PathBuf::from(format!("/area/places/target{folder}"));
+    let arrived = PathBuf::from(format!("/area/places/target/content{folder}"));
     let source = PathBuf::from(&folder);
     let tree = Check::Tree { source: source.clone(), target: arrived, compare: u64::MAX };
     assert_eq!(eight.check, tree);
-    let target = PathBuf::from("/area/places/target");
-    let before = [Action::Empty(target), Action::Sync, Action::Warm(source)];
+    let own = PathBuf::from("/area/places/target");
+    let target = Action::Empty { own, below: "content".into() };
+    let before = [target, Action::Sync, Action::Warm(source)];
     assert_eq!(eight.prepare, before);
     let own = cells[0];
     assert!(own.cell.own && own.extract == Extract::OwnJson);
     assert_eq!(
         own.cell.command,
-        format!("/bin/hakobu sync -a --json --no-memory -j auto {folder}/ /area/places/target/")
+        format!(
+            "/bin/hakobu sync -a --json --no-memory -j auto {folder}/ /area/places/target/content/"
+        )
     );
     let control = cells[cells.len() - 1];
     assert_eq!(control.cell.control_of, Some(own.cell.id));
     assert_eq!((&control.launch, &control.cell.command), (&own.launch, &own.cell.command));
-    // The default number of jobs follows the CPUs that there are.
+    // The default number of jobs is the number of CPUs.
     assert!(cells[8].cell.command.starts_with("fpsync -n 1 "), "{}", cells[8].cell.command);
 }
 
@@ -157,11 +172,13 @@ fn uploads_reach_the_server_of_the_plan() {
     assert_eq!(cell.launch.env["AWS_SECRET_ACCESS_KEY"], "S");
     assert!(plan.setup.iter().any(|command| command.contains(config)), "{:?}", plan.setup);
     let seen = kept.join("campaign/run");
-    assert_eq!(cell.prepare[0], Action::Empty(seen.clone()));
+    let own = kept.parent().unwrap().to_owned();
+    let below = PathBuf::from("content/campaign/run");
+    assert_eq!(cell.prepare[0], Action::Empty { own, below });
     assert!(matches!(&cell.check, Check::Tree { target, compare: 20, .. } if *target == seen));
     let published = plan.cells.iter().filter(|each| each.cell.command.contains("aws-published-"));
     assert_eq!(published.count(), 14);
-    // What the study says of its own series is found under the same name.
+    // The figures of the study refer to series of the plan.
     for figure in &plan.published {
         let is_same = |each: &Planned| each.cell.series == figure.series;
         assert!(plan.cells.iter().any(is_same), "{figure:?}");
@@ -180,18 +197,18 @@ fn fio_keeps_patterns_apart() {
         assert!(same.next().is_some(), "{figure:?}");
     }
     assert_eq!((plan.metric.as_str(), plan.more_is_better), ("iops", true));
-    // Two tools, and one of them twice.
+    // Two tools and a control.
     assert_eq!(plan.cells.len(), 4 * (8 + 8 + 1));
     let setup = plan.setup.join("\n");
     let bytes = 16_777_216;
-    assert!(setup.contains("mkdir -p /area/places/disk"), "{setup}");
+    assert!(setup.contains("mkdir -p /area/places/disk/content"), "{setup}");
     assert!(setup.contains(&format!("--numjobs=128 --size={bytes} ")), "{setup}");
     let cell = plan.cells.iter().find(|each| each.cell.x == Some(32.0)).unwrap();
     assert_eq!((cell.cell.group.as_str(), cell.cell.series.as_str()), ("rw read", "fio"));
     assert_eq!(
         cell.cell.command,
         format!(
-            "fio --name=io --directory=/area/places/disk --rw=read --numjobs=32 --bs=4k \
+            "fio --name=io --directory=/area/places/disk/content --rw=read --numjobs=32 --bs=4k \
              --ioengine=sync --iodepth=16 --direct=1 --size={bytes} --group_reporting \
              --output-format=json --runtime=2"
         )
@@ -206,4 +223,39 @@ fn fio_keeps_patterns_apart() {
     let same = [" --rw=read --numjobs=32 --bs=4k --ioengine=sync --iodepth=16 ", " --runtime=2"];
     assert!(same.iter().all(|words| own.cell.command.contains(words)), "{}", own.cell.command);
     assert_eq!(own.extract, Extract::FioJson);
+}
+
+#[test]
+fn a_move_gets_a_copy_of_its_own_and_needs_two_file_systems() {
+    let (name, text) = campaigns().remove(4);
+    let plan = planned(&text, &all_programs()).unwrap();
+    let of = |series: &str| {
+        let mut cells = plan.cells.iter().filter(|each| each.cell.control_of.is_none());
+        cells.find(|each| each.cell.series == series).unwrap_or_else(|| panic!("{name}: {series}"))
+    };
+    let source = plan.data[0].1.to_str().unwrap();
+    let given = format!("{source}.moving");
+    let target = "/area/places/target/content/moved";
+    let (mv, own) = (of("mv"), of("hakobu mv"));
+    assert_eq!(mv.cell.command, format!("mv {given} {target}"));
+    let wanted = format!("/bin/hakobu mv --json --no-memory -j auto {given} {target}");
+    assert_eq!(own.cell.command, wanted);
+    for each in [mv, own] {
+        let copied = Action::Shell(format!("rm -rf {given} && cp -a {source} {given}"));
+        let before = [copied, Action::Sync, Action::Cold(given.clone().into())];
+        assert_eq!(each.prepare[1..], before);
+        assert_eq!(each.source.as_deref(), Some(Path::new(&given)));
+        assert_eq!(each.conclude, [format!("test ! -e {given} || {{ rm -rf {given}; false; }}")]);
+        let Check::Tree { source: compared, target: arrived, .. } = &each.check else {
+            panic!("{:?}", each.check)
+        };
+        assert_eq!((compared.to_str(), arrived.to_str()), (Some(source), Some(target)));
+    }
+    assert_eq!(of("cp").source.as_deref(), Some(Path::new(source)));
+    let (_dir, mut ground) = ground(&all_programs());
+    ground.is_one_fs = |_, _| true;
+    let plan = make(&Spec::parse("t.toml", &text).unwrap(), &wishes(), &ground).unwrap();
+    let said = plan.left_out.join("\n");
+    assert!(said.contains("mv: source and target are on one file system"), "{said}");
+    assert!(plan.cells.iter().all(|each| !each.cell.series.ends_with("mv")), "{said}");
 }

@@ -1,19 +1,20 @@
-//! What a command writes, kept in bounds: the beginning and the end of it.
+//! Bounded capture of a command's output: its beginning and its end.
 
+use crate::campaign::run::LEFT_OUT;
+use parking_lot::Mutex;
 use std::io::Read;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Bytes that are kept of the beginning.
+/// Bytes kept from the beginning.
 const HEAD_MAX: usize = 8 << 20;
-/// Bytes that are kept of the end, where there is more.
+/// Bytes kept from the end, if there is more.
 const TAIL_MAX: usize = 1 << 20;
-/// How long the end of an output is waited for after the command has ended: somebody it left behind
-/// may hold the pipe open.
+/// Time to wait for end of file after the command has ended: a process left behind may hold the pipe open.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Bytes in bounds.
+/// Bounded buffer.
 #[derive(Debug, Default)]
 struct Kept {
     head: Vec<u8>,
@@ -27,7 +28,7 @@ impl Kept {
         let (first, rest) = bytes.split_at(room.min(bytes.len()));
         self.head.extend_from_slice(first);
         self.tail.extend_from_slice(rest);
-        // Seldom, so that each byte is moved once at most.
+        // Cut rarely, so that each byte is moved at most once.
         if self.tail.len() > 2 * TAIL_MAX {
             self.cut();
         }
@@ -39,19 +40,19 @@ impl Kept {
         self.dropped += over as u64;
     }
 
-    /// All of it; where something is missing, a line says so.
+    /// All kept bytes; a line in the middle states how many were dropped.
     fn take(&mut self) -> Vec<u8> {
         self.cut();
         let mut out = std::mem::take(&mut self.head);
         if self.dropped > 0 {
-            out.extend_from_slice(format!("\n[{} bytes left out]\n", self.dropped).as_bytes());
+            out.extend_from_slice(format!("\n[{}{LEFT_OUT}\n", self.dropped).as_bytes());
         }
         out.append(&mut self.tail);
         out
     }
 }
 
-/// A pipe that is read by a thread of its own.
+/// A pipe that is read by its own thread.
 #[derive(Debug)]
 pub(super) struct Capture {
     kept: Arc<Mutex<Kept>>,
@@ -59,13 +60,13 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    /// Reads a pipe to its end.
+    /// Starts to read a pipe to its end.
     ///
     /// # Errors
-    /// No thread can be started.
+    /// The thread cannot be started.
     pub fn start(mut pipe: impl Read + Send + 'static) -> std::io::Result<Capture> {
         let kept = Arc::new(Mutex::new(Kept::default()));
-        let (tell, ended) = mpsc::channel();
+        let (sender, ended) = mpsc::channel();
         let shared = Arc::clone(&kept);
         let read = move || {
             let mut buffer = vec![0; 64 * 1024];
@@ -73,23 +74,23 @@ impl Capture {
                 match pipe.read(&mut buffer) {
                     Ok(0) => break,
                     Ok(got) => {
-                        let mut kept = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                        let mut kept = shared.lock();
                         kept.add(&buffer[..got]);
                     }
                     Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                     Err(_) => break,
                 }
             }
-            let _ = tell.send(());
+            let _ = sender.send(());
         };
         std::thread::Builder::new().name("output".into()).spawn(read)?;
         Ok(Capture { kept, ended })
     }
 
-    /// What came, once the pipe has ended or a little later.
+    /// Returns the output once the pipe has ended, or after a short wait.
     pub fn finish(self) -> Vec<u8> {
         let _ = self.ended.recv_timeout(GRACE);
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.kept.lock().take()
     }
 }
 

@@ -1,30 +1,29 @@
-//! Whether a run did what it was to do: the files at the target by name, size and, for some of
-//! them, content.
+//! Checks the result of a run: the files at the target by name, size and, for some of them, content.
 
 use crate::campaign::Check;
-use crate::campaign::run::Looked;
+use crate::campaign::run::CheckResult;
 use crate::campaign::run::order::Random;
 use crate::results::Checked;
-use hakobu_transfer::error::{Cause, quoted};
+use hakobu_core::error::{Cause, quoted};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Bytes that are compared at a time.
+/// Bytes compared at a time.
 const PIECE: usize = 256 * 1024;
 
-/// Looks at what a run left; `seed` picks what is compared.
-pub(super) fn check(check: &Check, seed: u64) -> Looked {
-    let looked = match check {
-        Check::Exit => return Looked::default(),
+/// Checks the result of a run; `seed` selects the files to compare.
+pub(super) fn check(check: &Check, seed: u64) -> CheckResult {
+    let result = match check {
+        Check::Exit => return CheckResult::default(),
         Check::Tree { source, target, compare } => tree(source, target, *compare, seed),
         Check::Count { target, files, bytes } => count(target, *files, *bytes),
     };
-    looked.unwrap_or_else(|problem| Looked { checked: None, problem: Some(problem) })
+    result.unwrap_or_else(|problem| CheckResult { checked: None, problem: Some(problem) })
 }
 
-/// Regular files below a folder, by relative name, with their sizes in bytes.
+/// Regular files below a folder by relative name, with sizes in bytes.
 type Files = BTreeMap<PathBuf, u64>;
 
 fn files(folder: &Path) -> Result<Files, String> {
@@ -51,36 +50,41 @@ fn files(folder: &Path) -> Result<Files, String> {
     Ok(found)
 }
 
-/// The files of a source and of its target, by the same names. A file may have become one in a
-/// folder, or one with another name.
+/// Files of source and target under the same names. A single file may have been copied into a folder or to
+/// another name.
 fn sides(source: &Path, target: &Path) -> Result<[(PathBuf, Files); 2], String> {
     if !source.is_file() {
         return Ok([(source.to_owned(), files(source)?), (target.to_owned(), files(target)?)]);
     }
     let name = PathBuf::from(source.file_name().unwrap_or_default());
     let size = |path: &Path| path.metadata().map(|meta| meta.len());
-    let bytes = size(source)
-        .map_err(|error| format!("cannot look at {}: {}", quoted(source), Cause::System(error)))?;
+    let failed = |path: &Path, error: io::Error| {
+        format!("cannot look at {}: {}", quoted(path), Cause::System(error))
+    };
+    let bytes = size(source).map_err(|error| failed(source, error))?;
     let folder = source.parent().unwrap_or(source).to_owned();
     let wanted = (folder, Files::from([(name.clone(), bytes)]));
     if target.is_dir() {
         return Ok([wanted, (target.to_owned(), files(target)?)]);
     }
-    let found = size(target).map(|bytes| Files::from([(PathBuf::new(), bytes)]));
-    let found = found.unwrap_or_default();
-    // The name of a file that is alone says nothing.
+    let found = match size(target) {
+        Ok(bytes) => Files::from([(PathBuf::new(), bytes)]),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Files::new(),
+        Err(error) => return Err(failed(target, error)),
+    };
+    // The name of a single file may differ.
     let found = found.into_values().map(|bytes| (name.clone(), bytes)).collect();
     Ok([wanted, (target.to_owned(), found)])
 }
 
-fn tree(source: &Path, target: &Path, compare: u64, seed: u64) -> Result<Looked, String> {
+fn tree(source: &Path, target: &Path, compare: u64, seed: u64) -> Result<CheckResult, String> {
     if !source.exists() {
         return Err(format!("its source {} is gone", quoted(source)));
     }
     let none = Checked::default();
     if !target.exists() {
         let problem = format!("there is no {}", quoted(target));
-        return Ok(Looked { checked: Some(none), problem: Some(problem) });
+        return Ok(CheckResult { checked: Some(none), problem: Some(problem) });
     }
     let [(source, wanted), (target, found)] = sides(source, target)?;
     let mut checked =
@@ -91,7 +95,7 @@ fn tree(source: &Path, target: &Path, compare: u64, seed: u64) -> Result<Looked,
         Random::new(seed, 0).shuffle(&mut names);
         let compare = usize::try_from(compare).unwrap_or(usize::MAX);
         for name in names.into_iter().take(compare) {
-            // A file that was copied to another name is the target itself.
+            // A single file may be copied to another name.
             let to = if target.is_file() { target.clone() } else { target.join(name) };
             problem = differs(&source.join(name), &to, name);
             if problem.is_some() {
@@ -100,10 +104,10 @@ fn tree(source: &Path, target: &Path, compare: u64, seed: u64) -> Result<Looked,
             checked.compared += 1;
         }
     }
-    Ok(Looked { checked: Some(checked), problem })
+    Ok(CheckResult { checked: Some(checked), problem })
 }
 
-/// What names and sizes say.
+/// Difference in names and sizes, as a sentence.
 fn differences(wanted: &Files, found: &Files) -> Option<String> {
     let mut lost = wanted.keys().filter(|name| !found.contains_key(*name));
     if let Some(first) = lost.next() {
@@ -123,7 +127,7 @@ fn differences(wanted: &Files, found: &Files) -> Option<String> {
     Some(format!("it wrote {count} {files} too many, {} is one", quoted(first)))
 }
 
-/// Where two files differ.
+/// Position of the first difference, as a sentence.
 fn differs(source: &Path, target: &Path, name: &Path) -> Option<String> {
     match first_difference(source, target) {
         Ok(None) => None,
@@ -152,7 +156,11 @@ fn first_difference(source: &Path, target: &Path) -> io::Result<Option<u64>> {
     }
 }
 
-fn count(target: &Path, files_wanted: u64, bytes_wanted: Option<u64>) -> Result<Looked, String> {
+fn count(
+    target: &Path,
+    files_wanted: u64,
+    bytes_wanted: Option<u64>,
+) -> Result<CheckResult, String> {
     let found = if target.exists() { files(target)? } else { Files::new() };
     let bytes = found.values().sum();
     let checked = Checked { files: found.len() as u64, bytes, compared: 0 };
@@ -162,7 +170,7 @@ fn count(target: &Path, files_wanted: u64, bytes_wanted: Option<u64>) -> Result<
         let other = bytes_wanted.filter(|wanted| *wanted != bytes);
         other.map(|wanted| format!("there are {bytes} bytes at the target, not {wanted}"))
     };
-    Ok(Looked { checked: Some(checked), problem })
+    Ok(CheckResult { checked: Some(checked), problem })
 }
 
 #[cfg(test)]
@@ -195,14 +203,14 @@ mod tests {
         let good = look(100, 1);
         let bytes = PIECE as u64 + 9 + 10 * 9 + 10 * 10;
         let checked = Some(Checked { files: 21, bytes, compared: 21 });
-        assert_eq!(good, Looked { checked, problem: None });
+        assert_eq!(good, CheckResult { checked, problem: None });
         assert_eq!(look(3, 1).checked.unwrap().compared, 3);
 
         let mut wrong = vec![5; PIECE + 9];
         wrong[PIECE + 2] = 6;
         std::fs::write(target.join("big"), &wrong).unwrap();
         assert_eq!(problem(), format!("'big' differs from its source at byte {}", PIECE + 2));
-        // Which one is compared depends on the seed alone.
+        // The seed alone selects the files to compare.
         let found = (0..200).filter(|seed| look(1, *seed).problem.is_some()).count();
         assert!((1..40).contains(&found), "{found}");
         assert_eq!(look(1, 5), look(1, 5));
@@ -234,8 +242,8 @@ mod tests {
         std::fs::remove_dir_all(target.join("d")).unwrap();
         assert_eq!(look(&target).problem, None);
         std::fs::rename(target.join("big"), target.join("other")).unwrap();
-        let looked = look(&target.join("other"));
-        assert_eq!((looked.problem, looked.checked.unwrap().compared), (None, 1));
+        let result = look(&target.join("other"));
+        assert_eq!((result.problem, result.checked.unwrap().compared), (None, 1));
         assert_eq!(look(&target).problem.unwrap(), "it lost 1 of 1 files, 'big' is one");
         std::fs::remove_dir_all(&dir).unwrap();
     }
@@ -251,6 +259,6 @@ mod tests {
         assert!(look(21, Some(1)).unwrap().ends_with("bytes at the target, not 1"));
         std::fs::remove_dir_all(&dir).unwrap();
         assert_eq!(look(1, None).unwrap(), "there are 0 files at the target, not 1");
-        assert_eq!(check(&Check::Exit, 0), Looked::default());
+        assert_eq!(check(&Check::Exit, 0), CheckResult::default());
     }
 }

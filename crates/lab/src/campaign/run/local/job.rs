@@ -1,48 +1,58 @@
-//! One command: started in a group of processes of its own, timed, watched, ended with all its
-//! children where it takes too long or somebody asks to stop.
+//! Runs one command in its own process group: timed, sampled, and ended with all its children after its time
+//! limit or on a stop.
 
 use super::capture::Capture;
 use super::load::Recording;
-use super::{KILL, Running, TERMINATE};
-use crate::campaign::Launch;
+use super::running::{KILL, Running, TERMINATE};
 use crate::campaign::run::{Ending, Measured};
-use hakobu_sys::{child, counters, task};
-use hakobu_transfer::error::{Cause, quoted};
+use crate::campaign::{Launch, Sink};
+use hakobu_core::error::{Cause, quoted};
+use hakobu_sys::start::{self, Command};
+use hakobu_sys::{OwnedFd, child, counters, task};
+use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Between samples, and between looks at whether somebody asked to stop.
+/// Interval of samples and of checks for a stop.
 const TICK: Duration = Duration::from_millis(100);
-/// A command that was asked to end gets so long until it is killed.
+/// Time between SIGTERM and SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A command to be run.
+/// Standard output and standard error of this program.
+const STDOUT: i32 = 1;
+const STDERR: i32 = 2;
+
+/// Our ends of the pipes of standard output and standard error.
+type Outputs = [Option<io::PipeReader>; 2];
+
+/// A command to run.
 pub(super) struct Job<'a> {
     launch: &'a Launch,
-    /// The machine is sampled meanwhile.
+    /// True to sample the machine meanwhile.
     sampled: bool,
 }
 
-/// What the watching thread is told.
-enum News {
-    /// The command runs since then, as this process.
+/// Messages to the watching thread.
+enum Message {
+    /// The command started at this time, with this process id.
     Began(u32, Instant),
-    /// It has ended.
+    /// The command has ended.
     Ended,
 }
 
 impl<'a> Job<'a> {
-    /// One that is measured, with the machine's load.
+    /// A measured command, with samples of the machine's load.
     pub fn watched(launch: &'a Launch) -> Job<'a> {
         Job { launch, sampled: true }
     }
 
-    /// One that is only run.
+    /// A command without samples.
     pub fn quiet(launch: &'a Launch) -> Job<'a> {
         Job { launch, sampled: false }
     }
@@ -50,51 +60,56 @@ impl<'a> Job<'a> {
     /// Runs it to its end.
     ///
     /// # Errors
-    /// A sentence: it could not be started.
+    /// A message, if it cannot be started.
     pub fn run(&self, stop: &AtomicBool, running: &Running) -> Result<Measured, String> {
-        let (mut command, outputs) = self.command()?;
+        let (command, ends, outputs) = self.command()?;
         let name = self.launch.argv.first().map_or("", String::as_str);
         let cannot =
             |error: io::Error| format!("cannot run {}: {}", quoted(name), Cause::System(error));
+        let capture = |pipe: Option<io::PipeReader>| pipe.map(Capture::start).transpose();
         let [stdout, stderr] = outputs;
-        let stdout = Capture::start(stdout).map_err(cannot)?;
-        let stderr = Capture::start(stderr).map_err(cannot)?;
-        let (tell, news) = mpsc::channel();
+        let (stdout, stderr) = (capture(stdout).map_err(cannot)?, capture(stderr).map_err(cannot)?);
+        let all_of = |capture: Option<Capture>| capture.map(Capture::finish).unwrap_or_default();
+        let (sender, messages) = mpsc::channel();
         let (ready, is_ready) = mpsc::channel();
         let (timeout, sampled) = (self.launch.timeout, self.sampled);
         std::thread::scope(|scope| {
-            // Dropped on every way out: the watching thread ends with it.
-            let tell = tell;
+            // Dropped on every way out, which ends the watching thread.
+            let sender = sender;
             let watching = std::thread::Builder::new().name("watch".into());
             let watching = watching.spawn_scoped(scope, move || {
                 let recording = sampled.then(Recording::begin);
                 let _ = ready.send(());
-                watch(&news, timeout, stop, recording)
+                watch(&messages, timeout, stop, recording)
             });
             let watching = watching.map_err(cannot)?;
-            // From here on nothing of the lab is started until the command has ended.
+            // From here until the command ends the lab starts nothing.
             let _ = is_ready.recv();
             let own_before = counters::used();
             let started_before = counters::started();
-            let (pid, began) = self.spawn(&mut command).map_err(cannot)?;
-            // Our ends of its pipes: with them open, no output would ever end.
-            drop(command);
-            let _ = tell.send(News::Began(pid, began));
+            let started = command.start().map_err(cannot)?;
+            let (pid, began) = (started.pid, started.began);
+            // Close our copies of its pipe ends, else the output would never end.
+            drop(ends);
+            let _ = sender.send(Message::Began(pid, began));
             running.add(pid);
             let waited = child::wait_for_end(pid);
             let ended = Instant::now();
-            // What follows disturbs nobody any more.
+            // The command has ended: further work does not disturb it.
             let own_after = counters::used();
             let started_after = counters::started();
-            // The number belongs to the command until it is collected: nobody else is killed.
-            let _ = tell.send(News::Ended);
-            let watched = watching.join().unwrap_or_default();
+            // The process id stays reserved until it is reaped, so a kill cannot hit another process.
+            let _ = sender.send(Message::Ended);
+            let watched = watching.join();
             let _ = child::send_to_group(pid, KILL);
-            let collected = waited.and_then(|()| child::collect(pid));
+            let written_bytes = waited.as_ref().ok().and_then(|()| started.written_bytes());
+            let collected = waited.and_then(|()| started.collect());
             running.remove(pid);
             let (end, used) = collected.map_err(|error| {
                 format!("cannot learn how {} ended: {}", quoted(name), Cause::System(error))
             })?;
+            // Without the watching thread a timeout would go unnoticed.
+            let watched = watched.map_err(|_| "the thread that watched the command panicked")?;
             let cpu_ns = |used: counters::Used| used.user_ns + used.system_ns;
             let (load, curves) = watched.load;
             Ok(Measured {
@@ -109,14 +124,15 @@ impl<'a> Job<'a> {
                 rss_bytes_max: used.rss_bytes_max,
                 read_bytes: used.device_read_bytes,
                 write_bytes: used.device_write_bytes,
+                written_bytes,
                 voluntary_switches: used.voluntary_switches,
                 involuntary_switches: used.involuntary_switches,
-                // The command itself is not what it started.
+                // Do not count the command itself and the process that starts it.
                 started: started_before
                     .zip(started_after)
-                    .map_or(0, |(before, after)| after.saturating_sub(before + 1)),
-                stdout: stdout.finish(),
-                stderr: stderr.finish(),
+                    .map_or(0, |(before, after)| after.saturating_sub(before + start::PROCESSES)),
+                stdout: all_of(stdout),
+                stderr: all_of(stderr),
                 load,
                 curves,
                 lab_cpu_s: cpu_ns(own_after).saturating_sub(cpu_ns(own_before)) as f64 / 1e9,
@@ -124,78 +140,80 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// The command, and the ends of its output's pipes that are ours.
-    fn command(&self) -> Result<(Command, [io::PipeReader; 2]), String> {
+    /// Prepares the command, the descriptors that it inherits, and our ends of its pipes.
+    fn command(&self) -> Result<(Command, Vec<OwnedFd>, Outputs), String> {
         let launch = self.launch;
-        let (name, arguments) = launch.argv.split_first().ok_or("there is no command")?;
+        if launch.argv.is_empty() {
+            return Err("there is no command".into());
+        }
         let pipe =
             || io::pipe().map_err(|error| format!("cannot make a pipe: {}", Cause::System(error)));
-        let ((stdout, out), (stderr, err)) = (pipe()?, pipe()?);
-        let stdin = match &launch.stdin {
-            None => Stdio::null(),
-            Some(path) => Stdio::from(File::open(path).map_err(|error| {
-                format!("cannot read {}: {}", quoted(path), Cause::System(error))
-            })?),
+        let nothing = PathBuf::from("/dev/null");
+        let create = |path: &Path| {
+            File::create(path)
+                .map_err(|error| format!("cannot write {}: {}", quoted(path), Cause::System(error)))
         };
-        let mut command = Command::new(name);
-        command.args(arguments).envs(&launch.env).stdin(stdin).stdout(out).stderr(err);
-        command.process_group(0);
+        let mut ends: Vec<OwnedFd> = Vec::new();
+        let (mut stdio, mut outputs) = ([0, STDOUT, STDERR], [None, None]);
+        for (at, output) in outputs.iter_mut().enumerate() {
+            let end: OwnedFd = match (&launch.output, at) {
+                (Sink::Inherit, _) => continue,
+                (Sink::Null, 0) => create(&nothing)?.into(),
+                (Sink::File(path), 0) => create(path)?.into(),
+                _ => {
+                    let (ours, theirs) = pipe()?;
+                    *output = Some(ours);
+                    theirs.into()
+                }
+            };
+            stdio[at + 1] = end.as_raw_fd();
+            ends.push(end);
+        }
+        let input = launch.stdin.as_ref().unwrap_or(&nothing);
+        let stdin = File::open(input)
+            .map_err(|error| format!("cannot read {}: {}", quoted(input), Cause::System(error)))?;
+        stdio[0] = stdin.as_raw_fd();
+        ends.push(stdin.into());
+        let mut command = Command::new(launch.argv.iter().map(OsString::from).collect());
+        command.env.retain(|(name, _)| !launch.env.contains_key(&*name.to_string_lossy()));
+        command.env.extend(launch.env.iter().map(|(name, value)| (name.into(), value.into())));
+        command.group = 0;
+        command.stdio = stdio;
         if let Some(dir) = &launch.dir {
-            command.current_dir(dir);
+            let dir = CString::new(dir.as_os_str().as_bytes());
+            command.dir = Some(dir.map_err(|_| "the working directory holds a NUL")?);
         }
-        Ok((command, [stdout, stderr]))
-    }
-
-    /// Starts it; its number, and the moment before.
-    fn spawn(&self, command: &mut Command) -> io::Result<(u32, Instant)> {
-        let Some(count) = self.launch.cpus else { return start(command) };
-        // A child has the CPUs of the thread that makes it.
-        let own = task::affinity(0)?;
-        let few: Vec<u32> = own.iter().copied().take(count.max(1)).collect();
-        task::set_affinity(0, &few)?;
-        let started = start(command);
-        let back = task::set_affinity(0, &own);
-        match (started, back) {
-            (Ok(started), Ok(())) => Ok(started),
-            (Ok((pid, _)), Err(error)) => {
-                let _ = child::send_to_group(pid, KILL);
-                let _ = child::collect(pid);
-                Err(error)
-            }
-            (Err(error), _) => Err(error),
+        if let Some(count) = launch.cpus {
+            let own = task::affinity(0).map_err(|error| Cause::System(error).to_string())?;
+            command.cpus = own.into_iter().take(count.max(1)).collect();
         }
+        Ok((command, ends, outputs))
     }
 }
 
-/// Starts it; [`child::collect`] takes it away.
-fn start(command: &mut Command) -> io::Result<(u32, Instant)> {
-    let began = Instant::now();
-    Ok((command.spawn()?.id(), began))
-}
-
-/// What the watching thread saw.
+/// Observations of the watching thread.
 #[derive(Default)]
 struct Watched {
     timed_out: bool,
     load: super::load::Load,
 }
 
-/// Samples the machine, and ends the command where that is due.
+/// Samples the machine, and ends the command on a timeout or stop.
 fn watch(
-    news: &Receiver<News>,
+    messages: &Receiver<Message>,
     timeout: Option<Duration>,
     stop: &AtomicBool,
     mut recording: Option<Recording>,
 ) -> Watched {
     let mut watched = Watched::default();
-    // It never began: nothing to see.
-    let Ok(News::Began(pid, began)) = news.recv() else { return watched };
+    // It never started.
+    let Ok(Message::Began(pid, began)) = messages.recv() else { return watched };
     let deadline = timeout.map(|timeout| began + timeout);
     let mut kill_at: Option<Instant> = None;
     let mut next = began + TICK;
     loop {
         let due = deadline.filter(|_| !watched.timed_out).map_or(next, |at| next.min(at));
-        match news.recv_timeout(due.saturating_duration_since(Instant::now())) {
+        match messages.recv_timeout(due.saturating_duration_since(Instant::now())) {
             Err(RecvTimeoutError::Timeout) => {}
             _ => break,
         }
@@ -215,7 +233,7 @@ fn watch(
             if let Some(recording) = &mut recording {
                 recording.tick();
             }
-            // After a stopped or suspended machine there is nothing to catch up with.
+            // Skip missed ticks after a suspend.
             next = (next + TICK).max(now);
         }
     }

@@ -1,13 +1,13 @@
-//! What the machine does while a command runs: means for tables, curves for pictures.
+//! Load of the machine while a command runs: means for tables, curves for charts.
 
 use crate::record::{Recorder, Row, Summary};
-use hakobu_transfer::sample::{Sampler, Watched};
+use hakobu_explain::sample::{Sampler, Watched};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Points of a curve that are kept: at ten a second, of two minutes. Of longer runs each two become
-/// one, again and again.
+/// Most points of a curve: two minutes at ten per second. For longer runs neighbouring points are merged
+/// repeatedly.
 const POINTS_MAX: usize = 1200;
 /// Nanoseconds between samples.
 const INTERVAL_NS: u64 = 100_000_000;
@@ -15,7 +15,7 @@ const INTERVAL_NS: u64 = 100_000_000;
 /// Means by the names of [`crate::results::Run::load`]; times and values of curves.
 pub(super) type Load = (BTreeMap<String, f64>, (Vec<f64>, BTreeMap<String, Vec<f64>>));
 
-/// The curves, by the names of [`crate::results::Curves::values`].
+/// A curve, by the names of [`crate::results::Curves::values`].
 type Curve = (&'static str, fn(&Row) -> f64);
 const CURVES: [Curve; 9] = [
     ("user", |row| row.cpu().map_or(0.0, |cpu| cpu.user * 100.0)),
@@ -29,22 +29,22 @@ const CURVES: [Curve; 9] = [
     ("net", |row| row.network_bytes_per_s().0 + row.network_bytes_per_s().1),
 ];
 
-/// Disks that pass nothing on to others.
-fn disks(row: &Row) -> impl Iterator<Item = &hakobu_transfer::sample::DiskRates> {
+/// Physical disks: those that do not pass requests on to others.
+fn disks(row: &Row) -> impl Iterator<Item = &hakobu_explain::sample::DiskRates> {
     row.rates.disks.iter().filter(|disk| !disk.stacked)
 }
 
-/// A point of all curves.
+/// One point of all curves.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Point {
-    /// The end of its time, seconds.
+    /// End of its interval, seconds.
     at_s: f64,
     span_s: f64,
     values: [f64; CURVES.len()],
 }
 
 impl Point {
-    /// Two that follow each other as one.
+    /// Merges two consecutive points.
     fn joined(self, next: Point) -> Point {
         let span_s = self.span_s + next.span_s;
         let share = if span_s > 0.0 { self.span_s / span_s } else { 0.5 };
@@ -56,13 +56,13 @@ impl Point {
     }
 }
 
-/// Points, a bounded number of them.
+/// A bounded number of points.
 #[derive(Debug, Default)]
 struct Points {
     points: Vec<Point>,
-    /// Rows that are one point, as a power of two.
+    /// Rows per point, as a power of two.
     doublings: u32,
-    /// Rows that came and are not enough for a point.
+    /// Rows that are not enough for a point yet.
     open: Option<(Point, u64)>,
 }
 
@@ -91,7 +91,7 @@ impl Points {
     }
 }
 
-/// A recording while a command runs.
+/// Samples taken while a command runs.
 pub(super) struct Recording {
     sampler: Sampler,
     began_ns: u64,
@@ -100,7 +100,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Begins with a first sample.
+    /// Starts with a first sample.
     pub fn begin() -> Recording {
         let mut sampler = Sampler::new(Watched::Machine);
         let mut first = sampler.read();
@@ -109,7 +109,7 @@ impl Recording {
         Recording { sampler, began_ns, recorder, points: Points::default() }
     }
 
-    fn sample(&mut self) -> hakobu_transfer::sample::Sample {
+    fn sample(&mut self) -> hakobu_explain::sample::Sample {
         let mut sample = self.sampler.read();
         sample.at_ns = sample.at_ns.saturating_sub(self.began_ns);
         sample
@@ -123,7 +123,7 @@ impl Recording {
         }
     }
 
-    /// Takes the last sample.
+    /// Takes the last sample and evaluates all.
     pub fn end(mut self) -> Load {
         let last = self.sample();
         let (rows, summary) = self.recorder.end(last);
@@ -150,9 +150,9 @@ fn curves(points: &[Point]) -> (Vec<f64>, BTreeMap<String, Vec<f64>>) {
     (times, values.collect())
 }
 
-/// Three digits after the point: beyond is noise.
+/// Rounds to three decimals.
 fn rounded(number: f64) -> f64 {
-    // Adding zero makes -0 a plain 0.
+    // Adding zero turns -0 into 0.
     let rounded = (number * 1e3).round() / 1e3 + 0.0;
     if rounded.is_finite() { rounded } else { 0.0 }
 }
@@ -180,7 +180,7 @@ fn means(summary: &Summary) -> BTreeMap<String, f64> {
         links.map(|link| link.rx_bytes_per_s.mean + link.tx_bytes_per_s.mean).sum()
     };
     put("net_bytes_per_s", sum(|name| name != "lo"));
-    // What is sent there is received there.
+    // Loopback traffic is counted as sent and as received.
     put("loopback_bytes_per_s", sum(|name| name == "lo") / 2.0);
     let pressure = &summary.pressure;
     for (name, stat) in [
@@ -195,7 +195,7 @@ fn means(summary: &Summary) -> BTreeMap<String, f64> {
     load
 }
 
-/// What the machine does by itself for a while, or until `stop` is set.
+/// Samples the idle machine for a while, or until `stop` is set.
 pub(super) fn of_machine(time: Duration, stop: &AtomicBool) -> BTreeMap<String, f64> {
     let mut recording = Recording::begin();
     let until = Instant::now() + time;

@@ -1,10 +1,10 @@
-//! Servers to measure against, each in a process of its own: what they use is not what a measured
-//! command or the lab uses.
+//! Embedded servers, each in its own process, so that their resource use is separate from the measured
+//! command and the lab.
 
-use super::{KILL, TERMINATE};
+use super::running::{KILL, TERMINATE};
 use crate::campaign::ServerPlan;
+use hakobu_core::error::{Cause, quoted};
 use hakobu_sys::child;
-use hakobu_transfer::error::{Cause, quoted};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// A server that does not say where it listens within this time will not any more.
+/// Time within which a server must report its address.
 const START_MAX: Duration = Duration::from_secs(20);
-/// A server that was asked to end is killed after this time.
+/// Time between the request to end and SIGKILL.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// The servers that run; they end when this is dropped.
+/// Running servers; dropping this ends them.
 #[derive(Debug)]
 pub(super) struct Servers {
     program: PathBuf,
@@ -25,15 +25,15 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    /// None yet; `program` serves.
+    /// Creates an empty list; `program` is the executable to start.
     pub fn new(program: PathBuf) -> Servers {
         Servers { program, children: Vec::new() }
     }
 
-    /// Starts one; it listens when this returns. Its process.
+    /// Starts a server and returns its process id once it listens.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message.
     pub fn start(&mut self, plan: &ServerPlan) -> Result<u32, String> {
         if let Some(folder) = &plan.folder {
             let buckets = plan.buckets.iter().map(|bucket| folder.join(bucket));
@@ -45,7 +45,7 @@ impl Servers {
         }
         let mut command = Command::new(&self.program);
         command.args(arguments(plan)).process_group(0);
-        // Not on the command line, which everybody can read.
+        // Not on the command line, which every user can read.
         command.env("AWS_ACCESS_KEY_ID", &plan.access_key);
         command.env("AWS_SECRET_ACCESS_KEY", &plan.secret_key);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -56,18 +56,18 @@ impl Servers {
         let pid = child.id();
         self.children.push(child);
         let (stdout, mut stderr) = pipes.ok_or("its output cannot be read")?;
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let read = move || {
             let mut lines = BufReader::new(stdout);
             let mut line = String::new();
             let _ = lines.read_line(&mut line);
-            let _ = tell.send(line);
-            // Whatever it says later must not make it wait.
+            let _ = sender.send(line);
+            // Drain its output, so that it never blocks.
             let _ = std::io::copy(&mut lines, &mut std::io::sink());
         };
         let reading = std::thread::Builder::new().name("server".into()).spawn(read);
         reading.map_err(|error| format!("cannot start a thread: {}", Cause::System(error)))?;
-        match told.recv_timeout(START_MAX) {
+        match receiver.recv_timeout(START_MAX) {
             Ok(line) if line.starts_with("listening on ") => {
                 let drain = move || {
                     let _ = std::io::copy(&mut stderr, &mut std::io::sink());
@@ -86,7 +86,7 @@ impl Servers {
         }
     }
 
-    /// Ends all of them.
+    /// Ends all servers.
     pub fn end(&mut self) {
         for child in &self.children {
             let _ = child::send(child.id(), TERMINATE);
@@ -110,7 +110,7 @@ impl Drop for Servers {
     }
 }
 
-/// What follows the name of the program.
+/// Arguments after the name of the program.
 fn arguments(plan: &ServerPlan) -> Vec<String> {
     let mut words: Vec<String> = vec!["serve".into()];
     match &plan.folder {

@@ -1,4 +1,4 @@
-//! Counter-experiments on the made-up machine.
+//! Counter-experiments on the simulated machine.
 
 use super::*;
 use crate::campaign::DiskLimits;
@@ -22,7 +22,7 @@ fn experiments_are_made_in_pairs_and_once() {
         let mut store = Store::open(&dir.0, &header(&plan), "later").unwrap();
         run(&plan, &how, &mut store, fake, &mut |_| {}).unwrap()
     };
-    // Stopped in the second pair of the first experiment: that one is not whole.
+    // Stopped in the second pair of the first experiment, which stays incomplete.
     fake.stop_at = Some(6);
     assert!(go(&mut fake).is_stopped());
     assert!(read(&dir.0).unwrap().experiments.is_empty());
@@ -30,15 +30,15 @@ fn experiments_are_made_in_pairs_and_once() {
     fake.log.clear();
     assert_eq!(go(&mut fake).end.reason, "done");
     let experiments = read(&dir.0).unwrap().experiments;
-    let told: Vec<_> = experiments
+    let found: Vec<_> = experiments
         .iter()
         .map(|made| (made.changed.as_str(), made.factor, made.ratios.len()))
         .collect();
-    assert_eq!(told, [("cpus", 0.5, 5), ("latency", 2.0, 5)]);
+    assert_eq!(found, [("cpus", 0.5, 5), ("latency", 2.0, 5)]);
     assert!(
         experiments.iter().flat_map(|made| &made.ratios).all(|ratio| (ratio - 1.0).abs() < 0.01)
     );
-    // Two runs a pair; the server is another one for each changed run, and then itself again.
+    // Two runs per pair; the server is replaced for each changed run, and restored after it.
     assert_eq!(fake.log.iter().filter(|line| line.starts_with("run ")).count(), 20);
     assert_eq!(fake.log.iter().filter(|line| *line == "serve s3").count(), 1 + 2 * 5);
     let before = fake.log.len();
@@ -65,19 +65,19 @@ fn experiments_with_disks_and_endpoints_leave_the_cell_as_it_was() {
     let mut store = Store::open(&dir.0, &header(&plan), "later").unwrap();
     run(&plan, &how, &mut store, &mut fake, &mut |_| {}).unwrap();
     let experiments = read(&dir.0).unwrap().experiments;
-    let told: Vec<_> = experiments
+    let found: Vec<_> = experiments
         .iter()
         .map(|made| (made.changed.as_str(), made.factor, made.ratios.len()))
         .collect();
-    assert_eq!(told, [("bandwidth", 0.5, 5), ("endpoint", 1.0, 5)]);
-    // The longer command takes longer there: speed is the inverse of that.
+    assert_eq!(found, [("bandwidth", 0.5, 5), ("endpoint", 1.0, 5)]);
+    // The longer command takes longer; speed is the inverse.
     let slower = "up http://a".len() as f64 / "up http://longer.example".len() as f64;
     assert!(experiments[1].ratios.iter().all(|ratio| (ratio - slower).abs() < 0.01));
     let count = |text: &str| fake.log.iter().filter(|line| line.contains(text)).count();
-    // Three runs, then pairs: the limit of the cell before each, the half of it before five.
+    // Three runs, then pairs: the cell's own limit before each, half of it before five.
     assert_eq!(count("8:0 1000'"), 2 * (3 + 10 + 10));
     assert_eq!(count("8:0 500'"), 2 * 5);
     assert_eq!(count("run up http://longer"), 5);
-    // Limits are taken off after each run.
+    // Limits are removed after each run.
     assert_eq!(count("8:0 0'"), 4 * (3 + 10 + 10));
 }

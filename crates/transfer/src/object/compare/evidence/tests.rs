@@ -1,4 +1,4 @@
-//! What checksums and ETags prove.
+//! Proofs from checksums and ETags.
 
 use super::*;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -43,7 +43,7 @@ fn etags_are_md5s_or_not() {
 }
 
 #[test]
-fn what_two_stores_prove() {
+fn proofs_between_two_stores() {
     use Algorithm::{Crc32, Crc64Nvme, Sha256};
     let of = |a: &Head, b: &Head| {
         assert_eq!(of_stores(a, b), of_stores(b, a));
@@ -92,8 +92,7 @@ fn the_surest_and_cheapest_way_comes_first() {
 }
 
 proptest! {
-    /// Whatever usual part size an upload had, it is among those that are tried, unless more
-    /// likely ones fill the list.
+    /// The usual part size of an upload is among those tried, unless more likely ones fill the list.
     #[test]
     fn usual_part_sizes_are_found(size in 1u64..200 << 30, which in 0usize..USUAL_MIB.len()) {
         let part = USUAL_MIB[which] * MIB;
@@ -103,7 +102,7 @@ proptest! {
         prop_assert!(found.len() <= TRIED_MAX);
         prop_assert!(found.iter().all(|part| size.div_ceil(*part) == parts));
         prop_assert!(parts == 1 || found.contains(&part) || found.len() == TRIED_MAX);
-        // From ten parts on few sizes give the same number, and the right one is always tried.
+        // From ten parts on few sizes give the same number, so the right one is always tried.
         prop_assert!(parts < 10 || found.contains(&part), "{size} {part} {found:?}");
     }
 

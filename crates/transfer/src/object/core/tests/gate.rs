@@ -1,19 +1,19 @@
-//! The number of requests in flight follows the gate, and the meter tells what was done.
+//! The number of requests in flight follows the gate, and the meter's counts are right.
 
 use super::super::*;
-use crate::event::Event;
-use crate::limit::Gate;
-use crate::meter::Meter;
-use crate::meter::{Counts, PHASES};
-use crate::object::list::bare_meta;
+use crate::object::run;
 use crate::object::{Entry, Pair, Root, Work};
-use crate::s3::Settings;
-use crate::s3::script::{Act, Seen, Server, text};
-use crate::unit::{Kind, Time};
+use hakobu_core::event::Event;
+use hakobu_core::limit::Gate;
+use hakobu_core::meter::Meter;
+use hakobu_core::meter::{Counts, PHASES};
+use hakobu_core::unit::{Kind, Meta, Time};
+use hakobu_s3::{Addressing, Settings, Store};
+use hakobu_testserver::script::{Act, Seen, Server, text};
 use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 
-/// How long the server takes for each answer.
+/// The server's delay before each answer.
 const LATENCY: Duration = Duration::from_millis(10);
 const BODY: &str = "hello";
 const PART: u64 = 1000;
@@ -24,7 +24,7 @@ impl Listener for Quiet {
     fn event(&self, _: Event<'_>) {}
 }
 
-/// How many requests the server is at, and the most since it was asked last.
+/// Current number of requests, and the maximum since the last query.
 #[derive(Default)]
 struct Flight {
     now: AtomicUsize,
@@ -32,7 +32,7 @@ struct Flight {
 }
 
 impl Flight {
-    /// The most at once while `time` goes by, after what was under way before has ended.
+    /// Returns the maximum of concurrent requests during `time`, after earlier ones have ended.
     fn most_during(&self, time: Duration) -> usize {
         std::thread::sleep(5 * LATENCY);
         self.most.store(0, Ordering::Relaxed);
@@ -40,7 +40,7 @@ impl Flight {
         self.most.load(Ordering::Relaxed)
     }
 
-    /// Waits until so many requests are in flight.
+    /// Waits until this many requests are in flight.
     fn reaches(&self, count: usize) -> Duration {
         let begun = Instant::now();
         while self.now.load(Ordering::Relaxed) < count {
@@ -51,8 +51,7 @@ impl Flight {
     }
 }
 
-/// Answers every GET after a while with what was asked for, of an object of zeros where it is
-/// named so.
+/// Answers every GET after a delay with the requested range of an object of zeros.
 fn server(flight: &Arc<Flight>, large_bytes: u64) -> Server {
     let flight = Arc::clone(flight);
     Server::start(move |seen| {
@@ -66,9 +65,7 @@ fn server(flight: &Arc<Flight>, large_bytes: u64) -> Server {
 
 fn answer(seen: &Seen, large_bytes: u64) -> Act {
     if seen.line.starts_with("HEAD") {
-        return Act::Say(format!(
-            "HTTP/1.1 200 OK\r\ncontent-length: {large_bytes}\r\netag: \"e\"\r\n\r\n"
-        ));
+        return Act::Say(text("200 OK", &format!("content-length: {large_bytes}\r\n"), ""));
     }
     let Some(range) = seen.header("range") else {
         return Act::Say(text("200 OK", "etag: \"e\"\r\n", BODY));
@@ -85,7 +82,7 @@ fn tasks(count: usize, size: u64) -> impl Iterator<Item = Task> {
     let pair = Arc::new(Pair { source: root, target: Root::Null, lead: Vec::new() });
     (0..count).map(move |number| {
         let name: Box<[u8]> = format!("key{number}").into_bytes().into();
-        let meta = bare_meta(Kind::File, size, Time { s: 1, ns: 0 });
+        let meta = Meta::bare(Kind::File, size, Time { s: 1, ns: 0 });
         let entry = Entry { name: name.clone(), meta, etag: "e".into() };
         Task { pair: Arc::clone(&pair), work: Work::Move { entry, name, existing: None } }
     })
@@ -94,21 +91,29 @@ fn tasks(count: usize, size: u64) -> impl Iterator<Item = Task> {
 struct Ran {
     totals: Totals,
     counts: Counts,
-    helm: Helm,
+    controls: Controls,
     store: Arc<Store>,
 }
 
-/// Runs an engine of two cores from that server, until everything is done, or a minute has passed.
+/// Runs an engine of two cores against that server until everything is done, at most a minute.
 fn ran(
     server: &Server,
     gate: Gate,
     control: &Control,
     plan: impl FnOnce(&Engine<'_>, &Gate) + Send,
 ) -> Ran {
-    let store = server.store(Settings::default());
+    let settings = Settings {
+        endpoint_url: Some(server.url.clone()),
+        addressing: Addressing::Path,
+        ..Settings::default()
+    };
+    let store = Store::open_with(&settings, &|name| {
+        ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].contains(&name).then(|| "KEY".to_owned())
+    });
+    let store = store.unwrap();
     store.set_control(control.flag());
-    let meter = Meter::new(gate.jobs_max());
-    let helm = Helm { gate, meter, bytes: None, operations: None };
+    let meter = Arc::new(Meter::new(gate.jobs_max()));
+    let controls = Controls { gate, meter, bytes: None, operations: None };
     let policy = Policy::default();
     let options = ObjectOptions { part_bytes: Some(PART), ..ObjectOptions::default() };
     let setup = Setup {
@@ -119,16 +124,17 @@ fn ran(
         listener: &Quiet,
         control,
         items: (false, false),
-        helm: &helm,
+        controls: &controls,
         cores: 2,
         memory_bytes_max: 64 << 20,
         journal: Journal::of_user(),
+        ledger: Arc::default(),
         umask: 0,
     };
-    let (totals, fatal) = run(setup, |engine| plan(engine, &helm.gate)).unwrap();
+    let (totals, fatal) = run(setup, |engine| plan(engine, &controls.gate)).unwrap();
     assert!(fatal.is_none());
-    let counts = helm.meter.counts();
-    Ran { totals, counts, helm, store }
+    let counts = controls.meter.counts();
+    Ran { totals, counts, controls, store }
 }
 
 #[test]
@@ -160,15 +166,15 @@ fn requests_in_flight_follow_the_gate() {
     let count = pushed.load(Ordering::Relaxed) as u64;
     let bytes = count * BODY.len() as u64;
     assert_eq!((ran.totals.files, ran.totals.bytes, ran.totals.failed), (count, bytes, 0));
-    // The meter has the same, and nobody does anything any more.
+    // The meter agrees, and no worker is active.
     let Counts { items, operations, completions, throttled, timed_out, doing, .. } = ran.counts;
     assert_eq!((items, ran.counts.bytes), (count, bytes));
     assert_eq!((operations, completions), (server.seen().len() as u64, count));
     assert_eq!((throttled, timed_out, doing), (0, 0, [0; PHASES]));
-    // Connections were opened for those only who ever worked.
+    // Connections were opened only for workers that ran.
     assert!(ran.store.counts.connections.load(Ordering::Relaxed) <= 24 + 2);
-    // And it is known how long answers took, and how far the server is.
-    let wire = ran.helm.meter.wire();
+    // Response times and the distance to the server were measured.
+    let wire = ran.controls.meter.wire();
     assert_eq!(wire.answers, operations);
     let mean_us = wire.answer_us / wire.answers;
     assert!((9_000..200_000).contains(&mean_us), "{mean_us} us");

@@ -1,8 +1,7 @@
 //! Local removals against a real folder.
 
 use super::*;
-use crate::object::list::bare_meta;
-use crate::unit::Time;
+use hakobu_core::unit::{Meta, Time};
 use std::path::{Path, PathBuf};
 
 struct Folder0(PathBuf);
@@ -39,23 +38,24 @@ fn open(path: &Path) -> OwnedFd {
 
 fn entry(name: &str) -> Entry {
     let kind = if name.ends_with('/') { Kind::Dir } else { Kind::File };
-    let meta = bare_meta(kind, 0, Time::default());
+    let meta = Meta::bare(kind, 0, Time::default());
     Entry { name: name.as_bytes().into(), meta, etag: "".into() }
 }
 
-/// Removes names in this order; those that are told.
+/// Removes names in this order; returns the reported ones.
 fn run(root: &OwnedFd, names: &[&str]) -> Vec<String> {
-    let (emptied, mut folder, mut told) = (Emptied::default(), Folder::default(), Vec::new());
+    let (emptied, mut folder, mut removed) = (Emptied::default(), Folder::default(), Vec::new());
     for name in names {
         let mut above = Vec::new();
-        let mut tell = |path: &[u8]| above.push(String::from_utf8(path.to_vec()).unwrap());
-        if remove(root, &entry(name), &mut folder, &emptied, &mut tell).unwrap() == Outcome::Removed
+        let mut on_removed = |path: &[u8]| above.push(String::from_utf8(path.to_vec()).unwrap());
+        if remove(root, &entry(name), &mut folder, &emptied, &mut on_removed).unwrap()
+            == Outcome::Removed
         {
-            told.push((*name).to_owned());
+            removed.push((*name).to_owned());
         }
-        told.extend(above.into_iter().map(|path| format!("{path}/")));
+        removed.extend(above.into_iter().map(|path| format!("{path}/")));
     }
-    told
+    removed
 }
 
 #[test]
@@ -71,9 +71,9 @@ fn a_directory_goes_after_what_is_in_it_in_whatever_order() {
         let folder = Folder0::new(&format!("order-{number}"));
         folder.file("d/e/f");
         folder.file("d/g");
-        let mut told = run(&folder.open(), names);
-        told.sort();
-        assert_eq!(told, ["d/", "d/e/", "d/e/f", "d/g"], "{names:?}");
+        let mut removed = run(&folder.open(), names);
+        removed.sort();
+        assert_eq!(removed, ["d/", "d/e/", "d/e/f", "d/g"], "{names:?}");
         assert!(!folder.0.join("d").exists());
     }
 }

@@ -1,8 +1,28 @@
-//! Folders: made once, found again, and never through a symlink.
+//! Folders: created once, found again, and never through a symlink.
 
 use super::*;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+
+impl Folders {
+    /// Returns the folder at `path`, and the number of folders created.
+    fn open(
+        &mut self,
+        root: &Arc<OwnedFd>,
+        path: &[u8],
+        rules: Rules,
+    ) -> Result<(Folder, u64), Failed> {
+        match self.look(root, path, rules) {
+            Look::Open(folder) => Ok((folder, 0)),
+            Look::Way(way) => {
+                let reached = way.go();
+                self.reached(root, &reached);
+                reached.end.map(|folder| (folder, reached.made))
+            }
+            Look::Opening(_) => panic!("nobody else opens it"),
+        }
+    }
+}
 
 const RULES: Rules = Rules { follow: false, umask: 0o022 };
 
@@ -55,7 +75,7 @@ fn each_folder_is_made_once() {
     assert_eq!(made(&mut folders, &root, "a/b/c"), 0);
     assert_eq!(made(&mut folders, &root, "a/b/d"), 1);
     assert_eq!(made(&mut folders, &root, "a"), 0);
-    // Another core finds what is there.
+    // Another core finds the existing ones.
     assert_eq!(made(&mut Folders::default(), &root, "a/b/c/e"), 1);
     assert!(scratch.0.join("a/b/c/e").is_dir() && scratch.0.join("a/b/d").is_dir());
 }
@@ -65,7 +85,7 @@ fn a_folder_is_the_same_one_every_time() {
     let scratch = Scratch::new("same");
     let root = scratch.root();
     let mut folders = Folders::default();
-    // More than are kept open, twice over.
+    // More than are kept open, twice.
     for round in 0..2 {
         for number in 0..OPEN_MAX * 2 {
             let path = format!("d{number}/e");
@@ -80,7 +100,7 @@ fn a_folder_is_the_same_one_every_time() {
 }
 
 #[test]
-fn what_is_in_the_way_is_not_followed() {
+fn obstacles_are_not_followed() {
     let scratch = Scratch::new("way");
     std::fs::create_dir(scratch.0.join("real")).expect("mkdir");
     std::os::unix::fs::symlink("real", scratch.0.join("link")).expect("symlink");
@@ -97,7 +117,7 @@ fn what_is_in_the_way_is_not_followed() {
 }
 
 #[test]
-fn what_was_removed_is_made_anew_once_it_is_forgotten() {
+fn removed_folders_are_created_again() {
     let scratch = Scratch::new("gone");
     let root = scratch.root();
     let mut folders = Folders::default();

@@ -1,39 +1,56 @@
 //! The names of one folder in the order of keys.
 
 use super::super::key_of;
-use crate::unit::Kind;
+use crate::engine::publish;
 use std::cmp::Ordering;
 use std::ffi::CStr;
 
-/// What a name is for the walk.
+/// Handling of a name in the walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// To be looked at; whether through a symlink.
+    /// Examine it; `follow` through a symlink.
     File { follow: bool },
-    /// To be entered; whether through a symlink.
+    /// Enter it; `follow` through a symlink.
     Dir { follow: bool },
-    /// A kind that is told of and left out.
-    Left(Kind),
+    /// Report and skip it.
+    Left(Left),
+}
+
+/// Reason for skipping a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    Symlink,
+    NoFile,
+    Unfinished,
+}
+
+impl Left {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Left::Symlink => "it is a symlink (-l keeps it, -L copies what it points to)",
+            Left::NoFile => "it is not a regular file, and no object can be one",
+            Left::Unfinished => publish::LEFT_OUT,
+        }
+    }
 }
 
 impl Class {
-    fn is_dir(self) -> bool {
+    pub(super) fn is_dir(self) -> bool {
         matches!(self, Class::Dir { .. })
     }
 }
 
-/// Names in one piece of memory.
+/// Names in one buffer.
 #[derive(Default)]
 pub(super) struct Names {
-    /// Each ended by NUL.
+    /// Each terminated by NUL.
     text: Vec<u8>,
     spans: Vec<Span>,
-    next: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Span {
-    /// The first bytes of what it sorts as: most comparisons end here.
+    /// The first bytes of the sort key: most comparisons end here.
     head: u64,
     start: usize,
     len: u16,
@@ -69,16 +86,25 @@ impl Names {
         });
     }
 
-    /// The next name in order.
-    pub(super) fn next(&mut self) -> Option<(&CStr, Class)> {
-        let span = self.spans.get(self.next)?;
-        self.next += 1;
-        let text = &self.text[span.start..=span.start + usize::from(span.len)];
-        Some((CStr::from_bytes_with_nul(text).ok()?, span.class))
+    /// Keeps the names for which `wanted` returns true.
+    pub(super) fn retain(&mut self, mut wanted: impl FnMut(&CStr, Class) -> bool) {
+        let text = &self.text;
+        self.spans.retain(|span| name(text, span).is_some_and(|name| wanted(name, span.class)));
+    }
+
+    /// Returns a name by its index in the order.
+    pub(super) fn get(&self, at: usize) -> Option<(&CStr, Class)> {
+        let span = self.spans.get(at)?;
+        Some((name(&self.text, span)?, span.class))
     }
 }
 
-/// The first eight bytes of a name as it sorts; zeroes stand for its end, since names hold none.
+fn name<'a>(text: &'a [u8], span: &Span) -> Option<&'a CStr> {
+    let bytes = text.get(span.start..=span.start + usize::from(span.len))?;
+    CStr::from_bytes_with_nul(bytes).ok()
+}
+
+/// Returns the first eight bytes of the sort key; zeroes stand for its end, since names contain none.
 fn head(name: &[u8], is_dir: bool) -> u64 {
     let mut bytes = [0; 8];
     let len = name.len().min(8);
@@ -89,7 +115,7 @@ fn head(name: &[u8], is_dir: bool) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// The order of names of one folder, where folders end with a slash.
+/// Compares names of one folder, where folders end with a slash.
 pub(super) fn compare((a, a_dir): (&[u8], bool), (b, b_dir): (&[u8], bool)) -> Ordering {
     let len = a.len().min(b.len());
     let end = |name: &[u8], is_dir: bool| match name.get(len) {

@@ -2,12 +2,17 @@
 
 use super::super::{Item, Trouble};
 use super::*;
-use crate::error::Class;
+use crate::engine::publish::TempNames;
 use crate::object::Entry;
+use crate::object::list::{NameFilter, merge_files};
+use crate::policy::Symlinks;
 use crate::policy::filter::{FilterBuilder, Origin};
-use crate::unit::Kind;
+use hakobu_core::error::Class;
+use hakobu_core::unit::Kind;
+use hakobu_sys::dir;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -34,19 +39,27 @@ impl Top {
     }
 
     fn list(&self, query: LocalQuery) -> Vec<Item> {
-        let mut listing = local(self.fd(), &self.0, query);
+        self.list_on(Jobs::Auto, query)
+    }
+
+    fn list_on(&self, jobs: Jobs, query: LocalQuery) -> Vec<Item> {
+        let mut listing = on_workers(jobs, self.fd(), &self.0, query);
         std::iter::from_fn(|| listing.next()).collect()
     }
 
-    /// Names in the order in which they come; problems as `!name`.
+    /// Returns names in listing order; problems as `!name`.
     fn names(&self, query: LocalQuery) -> Vec<String> {
+        self.names_on(Jobs::Auto, query)
+    }
+
+    fn names_on(&self, jobs: Jobs, query: LocalQuery) -> Vec<String> {
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         let shown = |item: Item| match item {
             Ok(Entry { name, .. }) => text(&name),
             Err(Trouble::Problem { name, .. }) => format!("!{}", text(&name)),
             Err(Trouble::Failed(error)) => panic!("{error}"),
         };
-        self.list(query).into_iter().map(shown).collect()
+        self.list_on(jobs, query).into_iter().map(shown).collect()
     }
 }
 
@@ -77,14 +90,16 @@ proptest! {
                 made.insert(name);
             }
         }
-        prop_assert_eq!(top.names(LocalQuery::default()), Vec::from_iter(made));
+        let made = Vec::from_iter(made);
+        prop_assert_eq!(&top.names(LocalQuery::default()), &made);
+        prop_assert_eq!(&top.names_on(Jobs::Fixed(6), LocalQuery::default()), &made);
     }
 }
 
 #[test]
 fn a_folder_sorts_with_its_slash() {
     let top = Top::new("slash");
-    for name in ["a-b", "a.txt", "a/x", "a0", "a/.hakobu-1-2-3-4-5", "e/f/g"] {
+    for name in ["a-b", "a.txt", "a/x", "a0", "e/f/g"] {
         top.file(name.as_bytes());
     }
     std::fs::create_dir(top.0.join("d")).unwrap();
@@ -114,7 +129,7 @@ fn symlinks_are_left_kept_or_followed() {
 }
 
 #[test]
-fn what_is_no_file_is_a_notice_or_an_entry() {
+fn non_files_are_notices_or_entries() {
     let top = Top::new("socket");
     let _socket = std::os::unix::net::UnixListener::bind(top.0.join("s")).unwrap();
     let left = top.list(LocalQuery::default());
@@ -126,9 +141,28 @@ fn what_is_no_file_is_a_notice_or_an_entry() {
     assert_eq!(top.names(query), ["s"]);
 }
 
+/// A user's name is listed even if it resembles ours; our names are reported, and those of dead runs are removed if
+/// requested.
+#[test]
+fn unfinished_files_are_left_out_by_their_exact_names() {
+    let top = Top::new("unfinished");
+    let ours = TempNames::new().make();
+    let kept = TempNames::kept(7);
+    for name in [b".hakobu-1-2-3-4-5", ours.to_bytes(), kept.to_bytes()] {
+        top.file(name);
+    }
+    let shown = |name: &std::ffi::CStr| format!("!{}", name.to_string_lossy());
+    let mut all = vec![".hakobu-1-2-3-4-5".to_owned(), shown(&ours), shown(&kept)];
+    all.sort_by_key(|name| name.trim_start_matches('!').to_owned());
+    assert_eq!(top.names(LocalQuery::default()), all);
+    let target = LocalQuery { clear_leftovers: true, ..LocalQuery::default() };
+    assert_eq!(top.names(target), [".hakobu-1-2-3-4-5"]);
+    assert!(top.0.join(ours.to_str().unwrap()).exists(), "its owner is alive");
+}
+
 #[test]
 fn hidden_folders_are_not_entered_and_merge_files_count() {
-    let top = Top::new("sieve");
+    let top = Top::new("name_filter");
     for name in ["a/x.o", "a/x.c", "b/y.o", "b/z/y.tmp", "b/z/y.c", "hide/below"] {
         top.file(name.as_bytes());
     }
@@ -139,10 +173,17 @@ fn hidden_folders_are_not_entered_and_merge_files_count() {
     builder.exclude(b"/hide/").unwrap();
     let filter = Arc::new(builder.build(&mut |_| panic!("no file")).unwrap());
     let origin = Origin { source: b"/", target: b"/", first: b"" };
-    let sieve = || Sieve::new(Arc::clone(&filter), &origin, Some(merge_files(top.fd()))).unwrap();
-    let query = LocalQuery { sieve: Some(sieve()), ..LocalQuery::default() };
+    let name_filter = || {
+        NameFilter::new(
+            Arc::clone(&filter),
+            &origin,
+            Some(merge_files(top.fd(), Default::default())),
+        )
+        .unwrap()
+    };
+    let query = LocalQuery { name_filter: Some(name_filter()), ..LocalQuery::default() };
     assert_eq!(top.names(query), ["a/x.c", "b/.rules", "b/z/y.c"]);
-    let mut sieve = sieve();
+    let mut name_filter = name_filter();
     for (name, hide) in [
         (&b"b/z/new.tmp"[..], true),
         (b"a/new.tmp", false),
@@ -151,7 +192,7 @@ fn hidden_folders_are_not_entered_and_merge_files_count() {
         (b"hide", false),
         (b"b/new", false),
     ] {
-        let decision = sieve.decide(name).unwrap();
+        let decision = name_filter.decide(name).unwrap();
         assert_eq!((decision.hide, decision.protect), (hide, hide), "{}", name.escape_ascii());
     }
 }
@@ -171,6 +212,46 @@ fn names_that_are_not_utf8_sort_as_their_keys_on_request() {
     assert_eq!(raw(true), [&b"\xe9/x"[..], b"a\xff", b"ab", b"b"]);
 }
 
+/// Many folders, one with too many names and one too deep to be read ahead, and problems.
+#[test]
+fn read_ahead_is_complete_and_in_order() {
+    let top = Top::new("ahead");
+    for folder in 0..150 {
+        for file in 0..folder % 40 {
+            top.file(format!("d{folder}/sub{}/f{file}", folder % 3).as_bytes());
+        }
+    }
+    std::fs::create_dir(top.0.join("m")).unwrap();
+    for file in 0..9000 {
+        std::fs::write(top.0.join(format!("m/f{file}")), b"").unwrap();
+    }
+    top.file([b"n/".repeat(300), b"f".to_vec()].concat().as_slice());
+    std::os::unix::fs::symlink("nowhere", top.0.join("d7/link")).unwrap();
+    let filter = || {
+        let mut builder = FilterBuilder::default();
+        builder.rule(b"dir-merge .rules").unwrap();
+        builder.exclude(b"f1?").unwrap();
+        Arc::new(builder.build(&mut |_| panic!("no file")).unwrap())
+    };
+    std::fs::write(top.0.join("d8/.rules"), "- f2\n").unwrap();
+    std::fs::write(top.0.join("d9/.rules"), "dir-merge,z nonsense\n").unwrap();
+    let origin = Origin { source: b"/", target: b"/", first: b"" };
+    let query = || {
+        let files = Some(merge_files(top.fd(), Default::default()));
+        let name_filter = Some(NameFilter::new(filter(), &origin, files).unwrap());
+        LocalQuery { name_filter, dirs: Dirs::All, ..LocalQuery::default() }
+    };
+    let alone = top.names_on(Jobs::Fixed(1), query());
+    assert!(alone.len() > 8000, "{}", alone.len());
+    for marked in ["!d7/link", "!d9/", "d8/.rules", "m/f8999"] {
+        assert!(alone.iter().any(|name| name == marked), "{marked}");
+    }
+    for jobs in [2, 5, 16] {
+        let many = top.names_on(Jobs::Fixed(jobs), query());
+        assert!(many == alone, "{jobs}: {} and {}", many.len(), alone.len());
+    }
+}
+
 #[test]
 fn a_huge_folder_is_listed_and_a_dropped_listing_ends() {
     let top = Top::new("huge");
@@ -179,13 +260,15 @@ fn a_huge_folder_is_listed_and_a_dropped_listing_ends() {
     }
     let names = top.names(LocalQuery::default());
     assert!(names.len() == 5000 && names.is_sorted());
-    let fd = top.fd();
-    let mut listing = local(Arc::clone(&fd), &top.0, LocalQuery::default());
-    assert!(listing.next().is_some());
-    drop(listing);
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while Arc::strong_count(&fd) > 1 {
-        assert!(std::time::Instant::now() < until, "the thread goes on");
-        std::thread::yield_now();
+    for jobs in [Jobs::Auto, Jobs::Fixed(4)] {
+        let fd = top.fd();
+        let mut listing = on_workers(jobs, Arc::clone(&fd), &top.0, LocalQuery::default());
+        assert!(listing.next().is_some());
+        drop(listing);
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while Arc::strong_count(&fd) > 1 {
+            assert!(std::time::Instant::now() < until, "the thread goes on");
+            std::thread::yield_now();
+        }
     }
 }

@@ -1,16 +1,15 @@
-//! The merge against sets, with troubles thrown in.
+//! The merge against a model of sets, with problems.
 
-use super::super::{bare_meta, memory};
+use super::super::memory;
 use super::*;
-use crate::error::{Cause, Class, Operation, Problem};
-use crate::s3;
-use crate::unit::{Kind, Time};
+use hakobu_core::error::{Cause, Class, Operation, Problem};
+use hakobu_core::unit::{Kind, Meta, Time};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 fn entry(name: &str, size: u64) -> Item {
     let kind = if name.ends_with('/') { Kind::Dir } else { Kind::File };
-    let meta = bare_meta(kind, size, Time::default());
+    let meta = Meta::bare(kind, size, Time::default());
     Ok(Entry { name: name.as_bytes().into(), meta, etag: "".into() })
 }
 
@@ -26,10 +25,14 @@ fn problem(name: &str) -> Item {
 }
 
 fn broken() -> Item {
-    Err(Trouble::Failed(s3::Error::new(s3::Kind::Server, "ListObjectsV2", "it is a test")))
+    Err(Trouble::Failed(hakobu_s3::Error::new(
+        hakobu_s3::Kind::Server,
+        "ListObjectsV2",
+        "it is a test",
+    )))
 }
 
-/// A side of a test: names with sizes, those that are problems, and where it breaks off.
+/// A side of a test: names with sizes, problems, and the position where it breaks off.
 #[derive(Clone, Debug)]
 struct World {
     names: BTreeMap<String, u64>,
@@ -45,7 +48,7 @@ impl World {
         })
     }
 
-    /// What is listed: names in order, none of what is hidden by a problem, problems in between.
+    /// Returns a listing: names in order without those hidden by a problem, problems in between.
     fn items(&self) -> Vec<Item> {
         let mut all: BTreeMap<&str, Item> = BTreeMap::new();
         for (name, size) in &self.names {
@@ -109,7 +112,7 @@ proptest! {
                 }
                 Merged::Target(entry) => {
                     let name = text(entry);
-                    // Whatever the source really has, listed or not.
+                    // The source really lacks it, whether listed or not.
                     prop_assert!(!source.names.contains_key(&name), "{}", name);
                     prop_assert!(!World::covers(&source.problems, &name), "{}", name);
                     extraneous.insert(name.clone());
@@ -124,7 +127,7 @@ proptest! {
             last = name;
         }
         if !broke {
-            // Everything that could be looked at was reported.
+            // Everything that could be examined was reported.
             let seen = |world: &World| -> BTreeSet<String> {
                 let names = world.names.keys().filter(|name| !World::covers(&world.problems, name));
                 names.cloned().collect()
@@ -188,7 +191,7 @@ fn a_listing_whose_thread_is_gone_has_not_ended() {
 #[test]
 fn encoded_names_meet_their_keys() {
     let local = |name: &[u8]| {
-        let meta = bare_meta(Kind::File, 1, Time::default());
+        let meta = Meta::bare(Kind::File, 1, Time::default());
         Ok(Entry { name: name.into(), meta, etag: "".into() })
     };
     let source = memory(vec![local(b"caf\xe9"), local(b"a")], true);

@@ -1,27 +1,26 @@
-//! Where keys probably lie: a page of them taken as numbers, so that "so many pages further" is an
-//! addition. A guess need not be right: it only says where another request may begin.
+//! Estimates the distribution of keys: a page of them is taken as numbers, so that "n pages further" is an addition.
+//! An estimate need not be right: it only decides where another request begins.
 //!
-//! The first keys differ from the last ones of a page at some byte. A window of bytes around it is
-//! read as a number with a radix of its own at each place: as many digits as that place seems to
-//! have (`0`–`9`, hexadecimal, letters, whatever else was seen). What stands before the window is
-//! kept; what comes after it does not matter.
+//! The first keys differ from the last ones of a page at some byte. A window of bytes around it is read as a number
+//! with a radix of its own at each place: as many digits as that place seems to have (`0`–`9`, hexadecimal, letters,
+//! and other bytes seen). The bytes before the window are kept; those after it are ignored.
 
 use std::cmp::Ordering;
 
-/// Places of the window before and after the first byte that differs. 12 places of less than 1,024
-/// digits fit 120 bits.
+/// Places of the window before and after the first byte that differs. 12 places of less than 1,024 digits fit into
+/// 120 bits.
 const PLACES_BEFORE: usize = 6;
 const PLACES_AFTER: usize = 6;
-/// Keys of a page that are looked at for their digits.
+/// Number of keys of a page that are examined for their digits.
 const SAMPLED: usize = 64;
 
-/// What one page says of the keys around it.
+/// Statistics of the keys of one page.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     /// The bytes before the window.
     lead: Vec<u8>,
     places: Vec<Place>,
-    /// The way from the first to the last key, and how many keys lie on it.
+    /// Distance from the first to the last key, and the number of keys between.
     way: u128,
     keys: u128,
 }
@@ -35,9 +34,8 @@ struct Place {
 }
 
 impl Sample {
-    /// Learns from the sorted keys of a page, all of those after `before` (which is empty for the
-    /// first page), `fixed` bytes of which are the same in all keys of the listing. `None` where
-    /// that teaches nothing.
+    /// Samples the sorted keys of a page, all of them after `before` (which is empty for the first page); `fixed`
+    /// bytes are the same in all keys of the listing. Returns `None` if the page gives no information.
     pub(super) fn of<'a>(
         before: &'a [u8],
         keys: impl ExactSizeIterator<Item = &'a [u8]> + DoubleEndedIterator + Clone,
@@ -66,7 +64,7 @@ impl Sample {
                 }
             }
         }
-        // Trailing places that hardly any key has are of no use.
+        // Drop trailing places that hardly any key has.
         while seen.last().is_some_and(|place| place.bytes.is_empty()) {
             seen.pop();
         }
@@ -82,8 +80,8 @@ impl Sample {
         Some(sample)
     }
 
-    /// How many keys lie between two keys, probably; without an end up to where the window ends.
-    /// `None` where this sample says nothing of `from`.
+    /// Estimates the number of keys between two keys; without an end up to the end of the window. Returns `None` if
+    /// this sample does not apply to `from`.
     pub(super) fn between(&self, from: &[u8], to: Option<&[u8]>) -> Option<u64> {
         let start = self.number(from)?;
         let end = to.and_then(|to| self.number(to)).unwrap_or_else(|| self.numbers());
@@ -91,8 +89,7 @@ impl Sample {
         Some(u64::try_from(keys).unwrap_or(u64::MAX))
     }
 
-    /// The key that lies so many keys after another one, probably. `None` where the window ends
-    /// before that.
+    /// Estimates the key that is `keys` keys after another one. Returns `None` if the window ends before that.
     pub(super) fn after(&self, from: &[u8], keys: u64) -> Option<Vec<u8>> {
         let way = u128::from(keys).checked_mul(self.way)? / self.keys;
         let number = self.number(from)?.checked_add(way.max(1))?;
@@ -102,17 +99,17 @@ impl Sample {
         Some(self.key(number))
     }
 
-    /// How many numbers the window has.
+    /// Returns how many numbers the window has.
     fn numbers(&self) -> u128 {
         self.places.iter().map(Place::radix).product()
     }
 
-    /// The window of a key as a number; `None` for a key that does not begin like those of the
-    /// sample. Bytes that are no digits count as the next lower one.
+    /// Returns the window of a key as a number; `None` for a key that does not begin like those of the sample. A byte
+    /// that is not a digit counts as the next lower one.
     fn number(&self, key: &[u8]) -> Option<u128> {
         let rest = match key.strip_prefix(&*self.lead) {
             Some(rest) => rest,
-            // A guess may have been cut short.
+            // A guess may have been truncated.
             None if self.lead.starts_with(key) => b"",
             None => return None,
         };
@@ -125,7 +122,7 @@ impl Sample {
                 Some(false) => 0,
                 None => {
                     let (digit, order) = place.digit(rest.get(at).copied());
-                    // Off the digits: what follows is below or above all of them.
+                    // Not a digit: the rest is below or above all digits.
                     past = match order {
                         Ordering::Equal => None,
                         Ordering::Less => Some(false),
@@ -157,7 +154,7 @@ impl Place {
         self.bytes.len() as u128 + u128::from(self.ends)
     }
 
-    /// The digit of a byte, and how the byte lies to that digit.
+    /// Returns the digit of a byte, and the order of the byte relative to that digit.
     fn digit(&self, byte: Option<u8>) -> (u128, Ordering) {
         let low = u128::from(self.ends);
         let Some(byte) = byte else {
@@ -175,7 +172,7 @@ impl Place {
         self.bytes.get(usize::try_from(at).ok()?).copied()
     }
 
-    /// Adds the digits that were not seen but belong to those that were.
+    /// Adds unseen digits that belong to the seen ones.
     fn complete(&mut self, varied: &[u8]) {
         let own = closure(self.bytes.clone());
         let alike = self
@@ -189,7 +186,7 @@ impl Place {
     }
 }
 
-/// A set of bytes with those that mostly come with them: digits, hexadecimal digits, letters.
+/// Completes a set of bytes with those that usually occur with them: digits, hexadecimal digits, letters.
 fn closure(mut bytes: Vec<u8>) -> Vec<u8> {
     let has = |range: std::ops::RangeInclusive<u8>| bytes.iter().any(|byte| range.contains(byte));
     let digits = has(b'0'..=b'9');

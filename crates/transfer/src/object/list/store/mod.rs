@@ -4,28 +4,28 @@ mod guess;
 mod split;
 
 use self::split::{Ask, Keyed, Splitter, Unsorted};
-use super::{Item, Listing, Page, Trouble, bare_meta, out_of_order};
+use super::{Item, Listing, Page, Trouble, out_of_order};
 use crate::object::Entry;
-use crate::s3::ops::{ListPage, ListQuery, Listed, list_objects};
-use crate::s3::{self, Client, Store};
-use crate::unit::{Kind, Time};
 use futures_util::future::{Either, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use hakobu_core::unit::{Kind, Meta, Time};
+use hakobu_s3::ops::{ListPage, ListQuery, Listed, Pages, list_objects};
+use hakobu_s3::{Client, Store};
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
 
-/// What to list of a bucket.
+/// Parameters of listing the keys of a bucket.
 #[derive(Clone, Debug)]
 pub struct StoreQuery {
-    /// What stands before every name; taken off it. The object whose key is the prefix itself has
-    /// an empty name.
+    /// The prefix of every name, which is removed from it. The object whose key is the prefix itself has an empty
+    /// name.
     pub prefix: Vec<u8>,
-    /// Further text that every name begins with (the literal part of a wildcard). Stays in it.
+    /// Further common prefix of all names (the literal part of a wildcard). Not removed.
     pub narrowed: Vec<u8>,
-    /// All keys below; else what lies below a further slash is one entry `name/` of kind `Dir`.
+    /// Lists all keys below; otherwise everything below a further slash is one entry `name/` of kind `Dir`.
     pub recursive: bool,
-    /// Requests in flight.
+    /// Concurrent requests.
     pub parallel: usize,
     /// Pages may come in any order (removing, counting).
     pub unordered: bool,
@@ -49,7 +49,7 @@ pub fn store(store: &Arc<Store>, bucket: &str, query: StoreQuery) -> Listing {
     listing
 }
 
-/// Runs a listing on this thread until it ends or nobody reads it any more.
+/// Runs a listing on this thread until it ends or its reader is gone.
 pub(super) fn in_runtime(sender: &Sender<Page>, listing: impl Future<Output = ()>) {
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
@@ -61,7 +61,7 @@ pub(super) fn in_runtime(sender: &Sender<Page>, listing: impl Future<Output = ()
         }
         Err(error) => {
             let message = format!("cannot start a runtime: {error}");
-            let error = s3::Error::new(s3::Kind::Settings, "ListObjectsV2", message);
+            let error = hakobu_s3::Error::new(hakobu_s3::Kind::Settings, "ListObjectsV2", message);
             let _ = sender.blocking_send(Page::Items(vec![Err(Trouble::Failed(error))]));
         }
     }
@@ -80,15 +80,15 @@ async fn run(client: &Client, bucket: &str, query: &StoreQuery, sender: &Sender<
     let _ = sender.send(last).await;
 }
 
-/// Why a listing ends early.
+/// Reason for the early end of a listing.
 enum Stop {
-    /// Nobody reads it any more.
+    /// Its reader is gone.
     Gone,
-    Failed(s3::Error),
+    Failed(hakobu_s3::Error),
 }
 
-impl From<s3::Error> for Stop {
-    fn from(error: s3::Error) -> Stop {
+impl From<hakobu_s3::Error> for Stop {
+    fn from(error: hakobu_s3::Error) -> Stop {
         Stop::Failed(error)
     }
 }
@@ -99,23 +99,19 @@ fn asked(query: &StoreQuery) -> ListQuery {
     ListQuery { prefix, delimiter, ..ListQuery::default() }
 }
 
-/// One page after the other.
+/// Lists one page after the other.
 async fn plain(
     client: &Client,
     bucket: &str,
     query: &StoreQuery,
     sender: &Sender<Page>,
 ) -> Result<(), Stop> {
-    let mut asked = asked(query);
-    loop {
-        let page = list_objects(client, bucket, &asked).await?;
-        asked.continuation.clone_from(&page.next);
+    let mut pages = Pages::new(asked(query));
+    while let Some(page) = pages.next(client, bucket).await? {
         let items = items(page, query.prefix.len());
         sender.send(Page::Items(items)).await.map_err(|_| Stop::Gone)?;
-        if asked.continuation.is_none() {
-            return Ok(());
-        }
     }
+    Ok(())
 }
 
 impl Keyed for Listed {
@@ -124,7 +120,7 @@ impl Keyed for Listed {
     }
 }
 
-/// Several requests in flight, as the splitter says.
+/// Lists with several concurrent requests, as the splitter decides.
 async fn divided(
     client: &Client,
     bucket: &str,
@@ -140,7 +136,7 @@ async fn divided(
     let mut out: Option<Vec<Item>> = None;
     loop {
         while let Some(Ask { range, start_after, continuation }) = splitter.ask() {
-            // What goes on by a token needs no other beginning.
+            // A continuation token replaces the start key.
             let start_after = if continuation.is_some() { Vec::new() } else { start_after };
             let asked = ListQuery { start_after, continuation, ..base.clone() };
             flying.push(async move { (range, list_objects(client, bucket, &asked).await) });
@@ -169,8 +165,9 @@ async fn divided(
                         }
                     }
                 };
-                if let Some(room) = sent {
-                    let items = out.take().unwrap_or_default();
+                if let Some(room) = sent
+                    && let Some(items) = out.take()
+                {
                     room.map_err(|_| Stop::Gone)?.send(Page::Items(items));
                 }
                 continue;
@@ -182,7 +179,7 @@ async fn divided(
 
 fn take_in(
     splitter: &mut Splitter<Listed>,
-    answer: Option<(u64, Result<ListPage, s3::Error>)>,
+    answer: Option<(u64, Result<ListPage, hakobu_s3::Error>)>,
 ) -> Result<(), Stop> {
     let Some((range, page)) = answer else { return Ok(()) };
     let page = page?;
@@ -190,7 +187,7 @@ fn take_in(
     sorted.map_err(|Unsorted(before, after)| Stop::Failed(out_of_order(&before, &after)))
 }
 
-/// A page as entries: objects and prefixes in one order.
+/// Converts a page to entries: objects and prefixes in one order.
 fn items(page: ListPage, prefix_len: usize) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::with_capacity(page.objects.len() + page.prefixes.len());
     let mut prefixes = page.prefixes.into_iter().peekable();
@@ -210,16 +207,17 @@ fn entry(object: Listed, prefix_len: usize) -> Entry {
     let kind = if marker { Kind::Dir } else { Kind::File };
     Entry {
         name: name(&key, prefix_len),
-        meta: bare_meta(kind, size, mtime),
+        meta: Meta::bare(kind, size, mtime),
         etag: etag.to_string().into(),
     }
 }
 
 fn folder(prefix: &[u8], prefix_len: usize) -> Entry {
-    let meta = bare_meta(Kind::Dir, 0, Time::default());
+    let meta = Meta::bare(Kind::Dir, 0, Time::default());
     Entry { name: name(prefix, prefix_len), meta, etag: "".into() }
 }
 
+/// Returns the part after the prefix, which every key of a page begins with (see [`list_objects`]).
 fn name(key: &[u8], prefix_len: usize) -> Box<[u8]> {
-    key.get(prefix_len..).unwrap_or_default().into()
+    key[prefix_len..].into()
 }

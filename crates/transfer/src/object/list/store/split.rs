@@ -1,68 +1,67 @@
-//! Dividing a listing among several requests in flight; pure. The keys are cut into ranges in
-//! order, each listed from its beginning by one request at a time. Where fewer requests are in
-//! flight than may be, the nearest range with much ahead of it is cut where [`Sample`] guesses that
-//! so many keys lie before the cut. A bad guess costs a request, never a key.
+//! Division of a listing among several concurrent requests; pure. The keys are split into ranges in order, each
+//! listed from its beginning by one request at a time. If fewer requests are in flight than allowed, the nearest
+//! range with many keys ahead of it is split where [`Sample`] estimates that enough keys precede the split. A bad
+//! guess costs a request, never a key.
 //!
-//! What is listed comes out in order: pages of the first range at once, those of later ranges wait
-//! for their turn, and there is a bound for all that wait. So ranges are cut short and near the
-//! front instead of into equal parts of everything.
+//! Entries come out in order: pages of the first range at once, those of later ranges wait for their turn, within a
+//! bound. So ranges are short and near the front instead of equal shares of everything.
 
 use super::guess::Sample;
 use std::collections::VecDeque;
 
-/// Pages that a range is cut to; with the bound on waiting pages as many again may be ahead.
+/// Pages per range after a split; together with the bound on waiting pages as many again may be ahead.
 const RANGE_PAGES: u64 = 4;
-/// The same where the order does not matter and nothing waits.
+/// The same if the order does not matter and nothing waits.
 const RANGE_PAGES_UNORDERED: u64 = 32;
-/// Keys of the last page of a range that are left for guesses that are a little short.
+/// Keys of a range's last page that are left for guesses that are slightly short.
 const SLACK: u64 = 8;
 
-/// Something with a key.
+/// A value with a key.
 pub(super) trait Keyed {
-    /// The whole key.
+    /// Returns the whole key.
     fn key(&self) -> &[u8];
 }
 
-/// A request to be made.
+/// A request to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ask {
-    /// To give back with the answer.
+    /// Range ID, to be returned with the answer.
     pub range: u64,
     /// Only keys after this one; may be empty.
     pub start_after: Vec<u8>,
-    /// Goes on from the range's page before.
+    /// Continues from the range's previous page.
     pub continuation: Option<String>,
 }
 
-/// The keys were not in order: of two that follow each other, the first and the second.
+/// The keys were not in order: two consecutive ones.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unsorted(pub Vec<u8>, pub Vec<u8>);
 
-/// See the module.
+/// Divides a listing among requests; see the module.
 pub(super) struct Splitter<T> {
     /// In order; the first is the front. Never empty.
     ranges: VecDeque<Range<T>>,
     next_id: u64,
-    /// Bytes that all keys have in common.
+    /// Number of bytes that all keys have in common.
     fixed: usize,
     parallel: usize,
-    /// How many requests guesses were good for so far.
+    /// Number of concurrent requests that guesses have proven good for.
     trusted: usize,
-    /// How many times as far as they say guesses are to reach, since they found too little.
+    /// Factor by which guesses are extended, since they found too little.
     stretch: u64,
     ordered: bool,
     splits: bool,
     in_flight: usize,
-    /// Pages that were listed and not taken.
+    /// Number of pages listed and not taken.
     waiting: usize,
-    /// The most keys that a page had.
+    /// Largest number of keys in a page so far.
     page_keys: u64,
 }
 
 /// Keys after `cursor` up to `end`.
 struct Range<T> {
     id: u64,
-    /// The last key that was listed, or where to begin.
+    /// The last key that was listed, or the start.
     cursor: Vec<u8>,
     continuation: Option<String>,
     /// The last key that may belong here.
@@ -71,16 +70,16 @@ struct Range<T> {
     sample: Option<Sample>,
     busy: bool,
     done: bool,
-    /// A page came.
+    /// A page has arrived.
     begun: bool,
-    /// The cursor is a key that came.
+    /// The cursor is a listed key.
     listed: bool,
-    /// It was cut off by a guess, which its first page judges.
+    /// It was split off by a guess, which its first page checks.
     guessed: bool,
 }
 
 impl<T: Keyed> Splitter<T> {
-    /// For keys that all begin with the same `fixed` bytes. `splits`: more than one range at all.
+    /// Makes a splitter for keys that all begin with the same `fixed` bytes. `splits`: allows more than one range.
     pub(super) fn new(fixed: usize, parallel: usize, ordered: bool, splits: bool) -> Self {
         let all = Range {
             id: 0,
@@ -110,12 +109,12 @@ impl<T: Keyed> Splitter<T> {
         }
     }
 
-    /// Pages that may wait or be on their way besides those of the front.
+    /// Returns how many pages besides those of the front may wait or be requested.
     pub(super) fn waiting_max(&self) -> usize {
         2 * self.parallel * RANGE_PAGES as usize
     }
 
-    /// The next request, if one is to be made now.
+    /// Returns the next request, if one is to be made now.
     pub(super) fn ask(&mut self) -> Option<Ask> {
         if self.in_flight >= self.parallel.min(self.trusted.max(1)) {
             return None;
@@ -133,7 +132,7 @@ impl<T: Keyed> Splitter<T> {
                 let far = 2 * self.range_pages();
                 let ranges = 0..self.ranges.len();
                 ranges.clone().find_map(|at| self.cut(at, far)).or_else(|| {
-                    // Nothing is far ahead any more: what is left is shared out.
+                    // No range has many pages left: split the rest.
                     ranges.into_iter().find_map(|at| self.cut(at, 2))
                 })?
             }
@@ -146,7 +145,7 @@ impl<T: Keyed> Splitter<T> {
         Some(Ask { range: range.id, start_after, continuation: range.continuation.clone() })
     }
 
-    /// Whether a page of another range than the front may be asked for.
+    /// Returns whether a page of a range other than the front may be requested.
     fn has_room(&self) -> bool {
         self.waiting + self.in_flight < self.waiting_max()
     }
@@ -155,7 +154,7 @@ impl<T: Keyed> Splitter<T> {
         if self.ordered { RANGE_PAGES } else { RANGE_PAGES_UNORDERED }
     }
 
-    /// Cuts a range in two, if it has at least so many pages ahead; the place of the second one.
+    /// Splits a range in two, if it has at least `pages_min` pages ahead; returns the index of the second one.
     fn cut(&mut self, at: usize, pages_min: u64) -> Option<usize> {
         let pages = self.range_pages();
         let range = self.ranges.get_mut(at)?;
@@ -196,7 +195,7 @@ impl<T: Keyed> Splitter<T> {
         Some(at + 1)
     }
 
-    /// Takes an answer: the keys of a page, sorted, and how to go on where there are more.
+    /// Takes an answer: the sorted keys of a page, and how to continue if there are more.
     pub(super) fn answer(
         &mut self,
         id: u64,
@@ -211,7 +210,7 @@ impl<T: Keyed> Splitter<T> {
         if let Some(pair) = page.windows(2).find(|pair| unsorted(pair)) {
             return Err(Unsorted(pair[0].key().to_vec(), pair[1].key().to_vec()));
         }
-        // A server may not know `start-after`; a page that comes again would be an endless loop.
+        // A server may ignore `start-after`; a repeated page would be an endless loop.
         let early = page.partition_point(|entry| entry.key() <= &*range.cursor);
         if early > 0 && !range.cursor.is_empty() {
             if range.listed {
@@ -223,7 +222,7 @@ impl<T: Keyed> Splitter<T> {
         self.page_keys = self.page_keys.max(page.len() as u64);
         let full = page.len() as u64 * 2 > self.page_keys;
         let keys = page.iter().map(Keyed::key);
-        // Nothing lies between the cursor and the first key: that gap counts.
+        // No key exists between the cursor and the first key: that gap counts.
         let sample = Sample::of(&range.cursor, keys, self.fixed).filter(|_| full);
         if sample.is_some() {
             range.sample.clone_from(&sample);
@@ -262,7 +261,7 @@ impl<T: Keyed> Splitter<T> {
             later.for_each(|range| range.sample.clone_from(&sample));
         }
         if nothing_after || beyond.is_some() {
-            // Ranges between here and the next key that there is are empty.
+            // Ranges between here and the next existing key are empty.
             let mut place = 0;
             self.ranges.retain(|range| {
                 place += 1;
@@ -277,7 +276,7 @@ impl<T: Keyed> Splitter<T> {
         Ok(())
     }
 
-    /// The next page to go out, if it is there.
+    /// Returns the next page in order, if it has arrived.
     pub(super) fn take(&mut self) -> Option<Vec<T>> {
         let page = if self.ordered {
             self.forget();
@@ -297,12 +296,12 @@ impl<T: Keyed> Splitter<T> {
         }
     }
 
-    /// Whether everything was listed and taken.
+    /// Returns whether everything was listed and taken.
     pub(super) fn is_over(&self) -> bool {
         self.ranges.iter().all(|range| range.done && range.pages.is_empty())
     }
 
-    /// Pages that wait.
+    /// Returns the number of waiting pages.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.waiting

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{BOTH, Files, HIDE, NEITHER, Origin, PROTECT, TOP, rules};
 
-/// Rules, per-directory files below the source, hidden paths, paths that are not.
+/// Rules, per-directory files below the source, hidden paths, other paths.
 type Case =
     (&'static [&'static str], &'static [(&'static str, &'static str)], &'static str, &'static str);
 
@@ -15,7 +15,7 @@ const PER_DIRECTORY: &[Case] = &[
     (&[":n .r"], &[(".r", "- a\n"), ("p/.r", "- b\n")], "a p/b", "p/a p/s/b"),
     (&[":n .r"], &[(".r", "- a\n")], "a", "p/a"),
     (&[": .r"], &[("p/s/.r", "!\n"), (".r", "- a")], "a p/a", "p/s/a p/s/t/a"),
-    // Anchored in their directory, the rest sees the path from the transfer's top.
+    // Anchored in their directory; other patterns match the path from the transfer's top.
     (
         &[": .r"],
         &[("p/.r", "- /a\n- /s/b\n- s/c\n- p/d\n- q/p/b")],
@@ -25,13 +25,12 @@ const PER_DIRECTORY: &[Case] = &[
     (&[": .r"], &[("p/.r", "- p/**/c\n")], "p/s/c p/s/t/c", "p/c"),
     (&[": .r"], &[("[x]/.r", "- /a*\n")], "[x]/a", "x/a"),
     (&[": .r"], &[("p/.r", "-! a\n")], "p/b p/s/", "p/a b"),
-    // Where the rule stands is where the files' rules go.
+    // The rules of the files take the position of the rule.
     (&["+ a", ": .r", "- b"], &[(".r", "- a\n+ b\n- c")], "c", "a b"),
     (&[": .r", "!"], &[(".r", "- a\n")], "", "a"),
-    // The file's name counts; its directory only says where to start above the source.
+    // Only the file's name counts; its directory says where to start above the source.
     (&[": s/x"], &[("p/x", "- a\n")], "p/a", "a"),
     (&[": ./x"], &[("p/x", "- a\n")], "p/a", "a"),
-    // Modifiers.
     (&[":e .r"], &[(".r", "- a\n+ .r")], "a .r p/.r", "b"),
     (&[":en .r"], &[(".r", "- a\n")], "a .r p/.r", "p/a"),
     (&["+ .r", ":e .r"], &[], "", ".r"),
@@ -71,17 +70,20 @@ const PER_DIRECTORY: &[Case] = &[
 
 #[test]
 fn per_directory_files() {
-    for (given, files, hidden, shown) in PER_DIRECTORY {
+    for (rules_text, files, hidden, shown) in PER_DIRECTORY {
         let placed: Vec<_> =
             files.iter().map(|(path, text)| (format!("/src/top/{path}"), *text)).collect();
         let placed: Vec<_> = placed.iter().map(|(path, text)| (path.as_str(), *text)).collect();
         let files = Files::new(&placed);
-        let filter = files.build(rules(given));
+        let filter = files.build(rules(rules_text));
         for path in hidden.split(' ').filter(|path| !path.is_empty()) {
-            assert!(files.ask(&filter, path).hide, "{given:?} {placed:?} should hide {path}");
+            assert!(files.ask(&filter, path).hide, "{rules_text:?} {placed:?} should hide {path}");
         }
         for path in shown.split(' ') {
-            assert!(!files.ask(&filter, path).hide, "{given:?} {placed:?} should not hide {path}");
+            assert!(
+                !files.ask(&filter, path).hide,
+                "{rules_text:?} {placed:?} should not hide {path}"
+            );
         }
     }
 }
@@ -156,7 +158,7 @@ fn files_above_the_source() {
         (": .f", TOP, "t", "r a b"),
         (": /other/.f", TOP, "t", "r a b"),
         (":n /.f", TOP, "t", "r a b d/t"),
-        // A source argument itself is only asked of the filter's own rules.
+        // A source argument itself is only checked against the filter's own rules.
         (": /.f", whole, "top/r top/a top/b top/t top/d/e", "top/ top/c"),
         (": ../.f", whole, "top/a top/b top/t", "top/ top/r"),
     ] {

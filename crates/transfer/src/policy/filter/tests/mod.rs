@@ -1,11 +1,11 @@
-//! Case tables for every rule of the manual page, and properties against a matcher that is slow and
-//! obvious.
+//! Case tables for every rule of the manual page, and properties against a slow, simple matcher.
 
 mod merge_files;
 mod options;
 mod patterns;
 mod properties;
 mod rules;
+mod styles;
 
 use std::{collections::HashMap, io, sync::Arc};
 
@@ -13,7 +13,7 @@ use super::{Decision, DirRules, Filter, FilterBuilder, Origin};
 
 const TOP: Origin<'static> = Origin { source: b"/src/top", target: b"/dst", first: b"" };
 
-/// Files that a test has, by absolute path; the source lies in `/src/top`.
+/// Files of a test, by absolute path; the source is `/src/top`.
 #[derive(Default)]
 struct Files(HashMap<String, String>);
 
@@ -35,7 +35,7 @@ impl Files {
         builder.build(&mut |name| self.load(name).ok_or_else(missing)).map_err(|e| e.to_string())
     }
 
-    /// Walks down to `path` (a trailing slash makes it a directory) and asks there.
+    /// Walks down to `path` (a trailing slash makes it a directory) and checks it.
     fn ask(&self, filter: &Filter, path: &str) -> Decision {
         self.try_ask(filter, &TOP, path).unwrap()
     }
@@ -87,7 +87,7 @@ fn rules(texts: &[&str]) -> FilterBuilder {
     builder
 }
 
-/// What rules say of one entry in a tree without per-directory files.
+/// Returns the decision for one entry in a tree without per-directory files.
 fn decide(texts: &[&str], path: &str) -> Decision {
     let files = Files::default();
     files.ask(&files.build(rules(texts)), path)

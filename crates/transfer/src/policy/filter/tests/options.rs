@@ -141,7 +141,7 @@ fn cvs_rules_come_last_and_its_own_list_is_perishable() {
 
 #[test]
 fn cvs_rule_stands_where_it_is_written() {
-    for (given, path, expected) in [
+    for (rules_text, path, expected) in [
         (&["-C"][..], "x.o", BOTH),
         (&["-sC"], "x.o", HIDE),
         (&["+C", "- *.o"], "x.o", NEITHER),
@@ -153,9 +153,9 @@ fn cvs_rule_stands_where_it_is_written() {
         (&[":sC"], "d/a", HIDE),
     ] {
         let files = Files::new(&[("/src/top/d/.cvsignore", "a"), ("/src/top/d/other", "o")]);
-        assert_eq!(files.ask(&files.build(rules(given)), path), expected, "{given:?}");
+        assert_eq!(files.ask(&files.build(rules(rules_text)), path), expected, "{rules_text:?}");
     }
-    // A lone "!" in the user's list drops the default list and nothing else.
+    // A lone "!" in the user's list only drops the default list.
     let mut builder = rules(&["- a", "-C"]);
     builder.cvs_ignores(Some(b"! b"), Some(b"c"));
     let filter = Files::default().build(builder);

@@ -4,12 +4,12 @@ use super::hides;
 
 /// Pattern, path (directories end in a slash), whether it matches.
 const CASES: &[(&str, &str, bool)] = &[
-    // Without a slash only the last component counts.
+    // Without a slash only the last component is matched.
     ("foo", "foo", true),
     ("foo", "a/b/foo/", true),
     ("foo", "foobar", false),
     ("foo", "a/xfoo", false),
-    // With a slash the last components count, whole ones only.
+    // With a slash the last components are matched, whole ones only.
     ("foo/bar", "foo/bar", true),
     ("foo/bar", "a/foo/bar", true),
     ("foo/bar", "a/xfoo/bar", false),
@@ -32,7 +32,7 @@ const CASES: &[(&str, &str, bool)] = &[
     ("/f*", "a/foo", false),
     ("/", "foo", false),
     ("//", "foo/", false),
-    // `*` and `?` stop at slashes, and see hidden files.
+    // `*` and `?` stop at slashes, and match hidden files.
     ("*.o", "a/x.o", true),
     ("*.o", ".o", true),
     ("*.o", "x.oo", false),
@@ -48,7 +48,7 @@ const CASES: &[(&str, &str, bool)] = &[
     ("foo/*/bar", "foo/x/bar", true),
     ("foo/*/bar", "foo/bar", false),
     ("foo/*/bar", "foo/x/y/bar", false),
-    // `**` does not, and makes the whole path count.
+    // `**` matches slashes, and makes the pattern apply to the whole path.
     ("/foo/**", "foo/a/b", true),
     ("/foo/**", "foo/", false),
     ("/foo/**/bar", "foo/x/y/bar", true),
@@ -73,7 +73,7 @@ const CASES: &[(&str, &str, bool)] = &[
     ("**/", "a/b", false),
     ("**/", "a/b/", true),
     ("a**/c*d**e", "ax/y/cd/c/z/e", true),
-    // `dir/***` is the directory and all in it.
+    // `dir/***` is the directory and everything in it.
     ("foo/***", "foo/", true),
     ("foo/***", "foo", false),
     ("foo/***", "a/foo/b/c", true),
@@ -104,12 +104,12 @@ const CASES: &[(&str, &str, bool)] = &[
     ("[[a]", "[", true),
     ("/a[!b]c", "a/c", false),
     ("/a[/]c", "a/c", false),
-    // Unfinished ones match nothing.
+    // Unfinished classes match nothing.
     ("[a", "[a", false),
     ("[a", "a", false),
     ("[]", "]", false),
     ("a*\\", "a\\", false),
-    // A backslash escapes only where there is a wildcard.
+    // A backslash escapes only in a pattern with a wildcard.
     ("foo\\bar", "foo\\bar", true),
     ("foo\\bar", "foobar", false),
     ("foo\\bar*", "foobar", true),

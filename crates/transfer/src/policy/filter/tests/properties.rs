@@ -1,12 +1,11 @@
-//! The compiled patterns against a matcher that follows the manual page word for word, and parsing
-//! of any bytes.
+//! The compiled patterns against a literal implementation of the manual page, and parsing of arbitrary bytes.
 
 use proptest::prelude::*;
 
 use super::{Files, TOP};
 use crate::policy::filter::{FilterBuilder, glob::Text, pattern::Pattern};
 
-/// Whether `pattern` matches all of `text`: backtracking over every choice.
+/// Returns whether `pattern` matches all of `text`, by backtracking over every choice.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     match pattern {
         [] => text.is_empty(),
@@ -24,8 +23,7 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// The rules of the manual page, in its order. Patterns here have no classes and no trailing
-/// backslash.
+/// The rules of the manual page, in its order. Patterns here have no classes and no trailing backslash.
 fn obvious(pattern: &str, path: &str, is_dir: bool) -> bool {
     let (pattern, dir_only) = pattern.strip_suffix('/').map_or((pattern, false), |p| (p, true));
     if dir_only && !is_dir {
@@ -50,8 +48,7 @@ fn obvious(pattern: &str, path: &str, is_dir: bool) -> bool {
     if !pattern.contains('/') && !pattern.contains("**") {
         return matches(pattern, name);
     }
-    // Unanchored: any place where a component begins; a leading "**/" may also stand for the very
-    // top.
+    // Unanchored: any start of a component; a leading "**/" may also match the very top.
     let starts = path.match_indices('/').map(|(at, _)| at + 1).chain([0]);
     let slashed = format!("/{path}");
     let leading = pattern.starts_with("**") && whole(pattern, &slashed);

@@ -1,7 +1,8 @@
-//! Real commands: how they end, what they used, who is ended with them.
+//! Real commands: how they end, what they use, and whether their children end with them.
 
 use super::*;
 use hakobu_sys::counters::ProcessDir;
+use std::os::unix::process::CommandExt;
 use std::sync::atomic::AtomicU32;
 
 fn file() -> std::path::PathBuf {
@@ -10,7 +11,7 @@ fn file() -> std::path::PathBuf {
     std::env::temp_dir().join(format!("hakobu-running-{}-{number}", std::process::id()))
 }
 
-/// Where the running groups stand.
+/// File of running process groups.
 fn running() -> Running {
     Running::new(Some(file()))
 }
@@ -48,7 +49,7 @@ fn numbers_of_a_busy_command() {
     assert!(measured.wall_s >= 0.25, "{measured:?}");
     assert!(measured.user_s > 0.005 && measured.user_s <= measured.wall_s, "{measured:?}");
     assert!(measured.rss_bytes_max > 100_000 && measured.voluntary_switches > 0, "{measured:?}");
-    // sleep and true; whoever else starts something on this machine is counted as well.
+    // sleep and true; other processes on this machine are counted as well.
     assert!(measured.started >= 2, "{measured:?}");
     let (times, curves) = &measured.curves;
     assert!(times.len() >= 2 && curves.values().all(|curve| curve.len() == times.len()));
@@ -122,14 +123,15 @@ fn streams_variables_and_folders() {
 fn what_a_killed_lab_left_is_ended() {
     let path = file();
     let running = Running::new(Some(path.clone()));
-    let mut left = Command::new("sleep").arg("100").process_group(0).spawn().unwrap();
+    let mut left = std::process::Command::new("sleep").arg("100").process_group(0).spawn().unwrap();
     running.add(left.id());
     running.end_what_is_left();
     use std::os::unix::process::ExitStatusExt;
     assert_eq!(left.wait().unwrap().signal(), Some(KILL));
     assert!(!path.exists());
-    // A number that somebody else has by now is left alone.
-    let mut other = Command::new("sleep").arg("100").process_group(0).spawn().unwrap();
+    // A process id reused by another process is left alone.
+    let mut other =
+        std::process::Command::new("sleep").arg("100").process_group(0).spawn().unwrap();
     let line = format!("{} 1 {}\n", other.id(), hakobu_sys::host::boot_id());
     std::fs::write(&path, line).unwrap();
     running.end_what_is_left();

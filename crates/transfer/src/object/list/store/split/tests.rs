@@ -1,5 +1,5 @@
-//! The splitter against a simulated server: whatever the keys are, each comes once and in order,
-//! what waits is bounded, and latency is shared.
+//! The splitter against a simulated server: for any keys, each comes once and in order, the number of waiting pages
+//! is bounded, and latencies overlap.
 
 use super::*;
 use proptest::prelude::*;
@@ -14,11 +14,11 @@ impl Keyed for Vec<u8> {
 struct World {
     keys: Vec<Vec<u8>>,
     page: usize,
-    /// Ticks that a request takes, at least and at most.
+    /// Minimum and maximum ticks of a request.
     ticks: (u64, u64),
     /// Ticks between two pages that are taken.
     pace: u64,
-    /// `start-after` is not known here.
+    /// The server ignores `start-after`.
     deaf: bool,
 }
 
@@ -86,8 +86,7 @@ impl World {
         seen
     }
 
-    /// Lists with one and with eight requests in flight: how many times as fast, and how many
-    /// more requests.
+    /// Lists with one and with eight concurrent requests: returns the speed-up, and the factor of requests.
     fn gain(&self) -> (f64, f64) {
         let (one, eight) = (self.list(1, true, 1), self.list(8, true, 1));
         assert!(eight.keys == self.keys);
@@ -188,15 +187,15 @@ fn latency_is_shared() {
         ),
     ];
     let mut missed = Vec::new();
-    let mut told = Vec::new();
+    let mut rows = Vec::new();
     for (name, world, faster, dearer) in worlds {
         let (gain, cost) = world.gain();
-        told.push(format!("{name}: {gain:.1} times as fast, {cost:.2} times the requests"));
+        rows.push(format!("{name}: {gain:.1} times as fast, {cost:.2} times the requests"));
         if gain < faster || cost > dearer {
             missed.push(name);
         }
     }
-    assert!(missed.is_empty(), "{missed:?} of {told:#?}");
+    assert!(missed.is_empty(), "{missed:?} of {rows:#?}");
 }
 
 #[test]

@@ -1,0 +1,271 @@
+/* A file system in memory whose every operation takes a given time, for measurements of what waiting
+ * costs: one directory of up to 4,000 files of up to 1 GiB, answered by many threads.
+ *
+ *   slowfs MOUNTPOINT DELAY_US THREADS
+ *
+ * Mounts, and serves until it is unmounted (umount MOUNTPOINT). Attributes and names may be kept by the
+ * kernel for 3 s. The protocol is that of linux/fuse.h; what is not known is answered with ENOSYS. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NODES = 4002, NAME = 256, ROOT = 1, VALID_S = 3, LARGEST = 1 << 20 };
+static const uint64_t ROOM = 1ull << 30;
+
+struct node {
+    int linked, opened;
+    char name[NAME];
+    struct fuse_attr attr;
+    char *data;
+};
+
+static struct node nodes[NODES];
+/* Of the name of each node that has one: a search reads these and few names. */
+static uint32_t hashes[NODES];
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static long delay_us;
+static int device;
+
+static void stamp(struct fuse_attr *attr)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    attr->mtime = attr->ctime = now.tv_sec;
+    attr->mtimensec = attr->ctimensec = now.tv_nsec;
+}
+
+static uint32_t hash(const char *name)
+{
+    uint32_t sum = 2166136261u;
+    for (; *name; name++) sum = (sum ^ (unsigned char)*name) * 16777619u;
+    return sum;
+}
+
+static int find(const char *name)
+{
+    uint32_t wanted = hash(name);
+    for (int id = ROOT + 1; id < NODES; id++)
+        if (hashes[id] == wanted && nodes[id].linked && !strcmp(nodes[id].name, name)) return id;
+    return 0;
+}
+
+static void drop_data(struct node *node)
+{
+    if (node->linked || node->opened || !node->data) return;
+    munmap(node->data, ROOM);
+    memset(node, 0, sizeof *node);
+}
+
+static size_t told(int id, struct fuse_attr_out *out)
+{
+    memset(out, 0, sizeof *out);
+    out->attr_valid = VALID_S;
+    out->attr = nodes[id].attr;
+    return sizeof *out;
+}
+
+static size_t entry(int id, struct fuse_entry_out *out)
+{
+    memset(out, 0, sizeof *out);
+    out->nodeid = id;
+    out->entry_valid = out->attr_valid = VALID_S;
+    out->attr = nodes[id].attr;
+    return sizeof *out;
+}
+
+static int make(const char *name, uint32_t mode)
+{
+    for (int id = ROOT + 1; id < NODES; id++) {
+        struct node *node = &nodes[id];
+        if (node->linked || node->data) continue;
+        node->data = mmap(NULL, ROOM, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (node->data == MAP_FAILED) { node->data = NULL; return -ENOSPC; }
+        node->linked = 1;
+        snprintf(node->name, NAME, "%s", name);
+        hashes[id] = hash(node->name);
+        node->attr = (struct fuse_attr){ .ino = id, .mode = S_IFREG | (mode & 07777), .nlink = 1, .blksize = 4096 };
+        stamp(&node->attr);
+        return id;
+    }
+    return -ENOSPC;
+}
+
+static int set(struct node *node, const struct fuse_setattr_in *in)
+{
+    struct fuse_attr *attr = &node->attr;
+    if (in->valid & FATTR_MODE) attr->mode = (attr->mode & S_IFMT) | (in->mode & 07777);
+    if (in->valid & FATTR_UID) attr->uid = in->uid;
+    if (in->valid & FATTR_GID) attr->gid = in->gid;
+    if (in->valid & FATTR_SIZE) {
+        if (in->size > ROOM) return -EFBIG;
+        if (in->size < attr->size) madvise(node->data, ROOM, MADV_DONTNEED);
+        attr->size = in->size;
+        stamp(attr);
+    }
+    if (in->valid & FATTR_MTIME) { attr->mtime = in->mtime; attr->mtimensec = in->mtimensec; }
+    attr->blocks = (attr->size + 511) / 512;
+    return 0;
+}
+
+static size_t list(uint64_t offset, uint32_t size, char *out)
+{
+    size_t used = 0;
+    for (uint64_t id = offset < ROOT + 1 ? ROOT + 1 : offset; id < NODES; id++) {
+        if (!nodes[id].linked) continue;
+        struct fuse_dirent head = { .ino = id, .off = id + 1, .namelen = strlen(nodes[id].name), .type = 8 };
+        size_t whole = FUSE_DIRENT_ALIGN(FUSE_NAME_OFFSET + head.namelen);
+        if (used + whole > size) break;
+        memset(out + used, 0, whole);
+        memcpy(out + used, &head, FUSE_NAME_OFFSET);
+        memcpy(out + used + FUSE_NAME_OFFSET, nodes[id].name, head.namelen);
+        used += whole;
+    }
+    return used;
+}
+
+/* The length of the answer, or a negative errno. */
+static long answer(const struct fuse_in_header *head, const char *body, char *out)
+{
+    struct node *node = &nodes[head->nodeid % NODES];
+    switch (head->opcode) {
+    case FUSE_INIT: {
+        const struct fuse_init_in *in = (const void *)body;
+        *(struct fuse_init_out *)out = (struct fuse_init_out){
+            .major = 7, .minor = 31, .max_readahead = in->max_readahead,
+            .flags = FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES,
+            .max_write = LARGEST, .time_gran = 1, .max_pages = LARGEST / 4096 };
+        return sizeof(struct fuse_init_out);
+    }
+    case FUSE_LOOKUP: {
+        int id = find(body);
+        return id ? (long)entry(id, (void *)out) : -ENOENT;
+    }
+    case FUSE_GETATTR: return told(head->nodeid, (void *)out);
+    case FUSE_SETATTR: {
+        int failed = set(node, (const void *)body);
+        return failed ? failed : (long)told(head->nodeid, (void *)out);
+    }
+    case FUSE_CREATE: {
+        const struct fuse_create_in *in = (const void *)body;
+        const char *name = body + sizeof *in;
+        int id = find(name) ? -EEXIST : make(name, in->mode);
+        if (id < 0) return id;
+        nodes[id].opened++;
+        size_t used = entry(id, (void *)out);
+        memset(out + used, 0, sizeof(struct fuse_open_out));
+        return used + sizeof(struct fuse_open_out);
+    }
+    case FUSE_OPEN: node->opened++; /* fall through */
+    case FUSE_OPENDIR:
+        memset(out, 0, sizeof(struct fuse_open_out));
+        return sizeof(struct fuse_open_out);
+    case FUSE_READDIR: {
+        const struct fuse_read_in *in = (const void *)body;
+        return list(in->offset, in->size, out);
+    }
+    case FUSE_READ: {
+        const struct fuse_read_in *in = (const void *)body;
+        uint64_t left = in->offset < node->attr.size ? node->attr.size - in->offset : 0;
+        uint64_t size = left < in->size ? left : in->size;
+        memcpy(out, node->data + in->offset, size);
+        return size;
+    }
+    case FUSE_WRITE: {
+        const struct fuse_write_in *in = (const void *)body;
+        if (in->offset + in->size > ROOM) return -EFBIG;
+        memcpy(node->data + in->offset, body + sizeof *in, in->size);
+        if (in->offset + in->size > node->attr.size) node->attr.size = in->offset + in->size;
+        node->attr.blocks = (node->attr.size + 511) / 512;
+        stamp(&node->attr);
+        *(struct fuse_write_out *)out = (struct fuse_write_out){ .size = in->size };
+        return sizeof(struct fuse_write_out);
+    }
+    case FUSE_UNLINK: {
+        int id = find(body);
+        if (!id) return -ENOENT;
+        nodes[id].linked = 0;
+        drop_data(&nodes[id]);
+        return 0;
+    }
+    case FUSE_RENAME:
+    case FUSE_RENAME2: {
+        const char *from = body + (head->opcode == FUSE_RENAME ? sizeof(struct fuse_rename_in) : sizeof(struct fuse_rename2_in));
+        const char *to = from + strlen(from) + 1;
+        int id = find(from), old = find(to);
+        if (!id) return -ENOENT;
+        if (old && head->opcode == FUSE_RENAME2 && ((const struct fuse_rename2_in *)body)->flags) return -EEXIST;
+        if (old) { nodes[old].linked = 0; drop_data(&nodes[old]); }
+        snprintf(nodes[id].name, NAME, "%s", to);
+        hashes[id] = hash(nodes[id].name);
+        return 0;
+    }
+    case FUSE_RELEASE:
+        node->opened--;
+        drop_data(node);
+        return 0;
+    case FUSE_FLUSH:
+    case FUSE_FSYNC:
+    case FUSE_RELEASEDIR: return 0;
+    case FUSE_STATFS:
+        memset(out, 0, sizeof(struct fuse_statfs_out));
+        ((struct fuse_statfs_out *)out)->st = (struct fuse_kstatfs){
+            .blocks = 1 << 24, .bfree = 1 << 23, .bavail = 1 << 23, .bsize = 4096, .namelen = 255, .frsize = 4096 };
+        return sizeof(struct fuse_statfs_out);
+    default: return -ENOSYS;
+    }
+}
+
+static void *serve(void *unused)
+{
+    (void)unused;
+    size_t room = LARGEST + 65536;
+    char *in = malloc(room), *out = malloc(room);
+    struct timespec pause = { delay_us / 1000000, delay_us % 1000000 * 1000 };
+    for (;;) {
+        ssize_t got = read(device, in, room);
+        if (got < 0 && (errno == ENOENT || errno == EINTR || errno == EAGAIN)) continue;
+        if (got < (ssize_t)sizeof(struct fuse_in_header)) exit(0);
+        const struct fuse_in_header *head = (const void *)in;
+        const char *body = in + sizeof *head;
+        int op = head->opcode;
+        if (op == FUSE_FORGET || op == FUSE_BATCH_FORGET || op == FUSE_INTERRUPT) continue;
+        if (op != FUSE_INIT) nanosleep(&pause, NULL);
+        int shared = op == FUSE_READ || op == FUSE_LOOKUP || op == FUSE_GETATTR || op == FUSE_READDIR;
+        if (shared) pthread_rwlock_rdlock(&lock); else pthread_rwlock_wrlock(&lock);
+        long done = answer(head, body, out + sizeof(struct fuse_out_header));
+        pthread_rwlock_unlock(&lock);
+        struct fuse_out_header *reply = (void *)out;
+        reply->len = sizeof *reply + (done > 0 ? done : 0);
+        reply->error = done < 0 ? done : 0;
+        reply->unique = head->unique;
+        if (write(device, out, reply->len) < 0 && errno == ENODEV) exit(0);
+    }
+}
+
+int main(int count, char **words)
+{
+    if (count != 4) return fprintf(stderr, "usage: slowfs MOUNTPOINT DELAY_US THREADS\n"), 2;
+    delay_us = atol(words[2]);
+    nodes[ROOT].attr = (struct fuse_attr){ .ino = ROOT, .mode = S_IFDIR | 0755, .nlink = 2, .blksize = 4096 };
+    stamp(&nodes[ROOT].attr);
+    device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    if (device < 0) return perror("/dev/fuse"), 1;
+    char options[128];
+    snprintf(options, sizeof options, "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions", device);
+    if (mount("slowfs", words[1], "fuse", MS_NOSUID | MS_NODEV, options)) return perror(words[1]), 1;
+    pthread_t thread;
+    for (int started = 1; started < atoi(words[3]); started++) pthread_create(&thread, NULL, serve, NULL);
+    serve(NULL);
+}

@@ -1,0 +1,192 @@
+//! A run folder in S3: objects below a prefix. A file is made by a conditional PUT, which holds its
+//! condition also where the answer to a first try was lost.
+
+use super::{Folder, Trouble};
+use bytes::{Bytes, BytesMut};
+use hakobu_s3::blocking::with_store;
+use hakobu_s3::ops::{ListQuery, Pages, Wanted, delete_object, get_object, put_object};
+use hakobu_s3::{Checksum, Client, Error, Kind, Settings, Store};
+use hakobu_transfer::location::S3Url;
+use http::HeaderValue;
+use http::header::IF_NONE_MATCH;
+use std::sync::mpsc;
+
+/// The largest file that is read: a plan of a million shards takes less.
+const BYTES_MAX: u64 = 1 << 30;
+
+/// Work for the thread that owns the client.
+enum Order {
+    Put { key: Vec<u8>, content: Vec<u8>, new: bool },
+    Get { key: Vec<u8> },
+    List { prefix: Vec<u8> },
+    Delete { key: Vec<u8> },
+}
+
+/// An answer to an [`Order`].
+enum Answer {
+    Done(bool),
+    Content(Option<Vec<u8>>),
+    Names(Vec<Vec<u8>>),
+}
+
+type Job = (Order, mpsc::Sender<Result<Answer, Error>>);
+
+/// See the module. One thread owns client and connections; orders wait for it.
+pub struct Bucket {
+    shown: String,
+    prefix: Vec<u8>,
+    orders: mpsc::Sender<Job>,
+}
+
+impl Bucket {
+    /// Opens the store; nothing is asked of it yet.
+    ///
+    /// # Errors
+    /// The settings cannot be used, or the prefix is empty.
+    pub fn open(url: &S3Url, settings: &Settings) -> Result<Bucket, Trouble> {
+        let mut prefix = url.key.clone();
+        while prefix.last() == Some(&b'/') {
+            prefix.pop();
+        }
+        if url.bucket.is_empty() || prefix.is_empty() {
+            return Err(Trouble::lasting("a run folder in S3 needs a bucket and a prefix"));
+        }
+        prefix.push(b'/');
+        let store = Store::open(settings).map_err(|error| Trouble::lasting(error.to_string()))?;
+        let (orders, inbox) = mpsc::channel::<Job>();
+        let bucket = url.bucket.clone();
+        let shown = format!("'s3://{}/{}'", bucket, String::from_utf8_lossy(&prefix));
+        let serve = move || {
+            let served = with_store(&store, async |client| {
+                while let Ok((order, reply)) = inbox.recv() {
+                    drop(reply.send(obey(&client, &bucket, order).await));
+                }
+                Ok(())
+            });
+            // Orders fail when their receiver is gone.
+            drop(served);
+        };
+        let started = std::thread::Builder::new().name("run-folder".into()).spawn(serve);
+        started.map_err(|error| Trouble {
+            again: true,
+            message: format!("cannot start a thread: {error}"),
+        })?;
+        Ok(Bucket { shown, prefix, orders })
+    }
+
+    fn key(&self, name: &str) -> Vec<u8> {
+        [&self.prefix, name.as_bytes()].concat()
+    }
+
+    fn ask(&self, verb: &str, name: &str, order: Order) -> Result<Answer, Trouble> {
+        let (reply, answer) = mpsc::channel();
+        let sent = self.orders.send((order, reply)).is_ok();
+        let answer = answer.recv().ok().filter(|_| sent);
+        let gone = || Error::new(Kind::Connection, "", "its client has ended");
+        answer.unwrap_or_else(|| Err(gone())).map_err(|error| {
+            let lasting =
+                matches!(error.kind, Kind::AccessDenied | Kind::Invalid | Kind::NotImplemented);
+            Trouble {
+                again: !lasting && !error.stops_run(),
+                message: format!("cannot {verb} {name} in {}: {error}", self.shown),
+            }
+        })
+    }
+}
+
+async fn obey(client: &Client, bucket: &str, order: Order) -> Result<Answer, Error> {
+    match order {
+        Order::Put { key, content, new } => {
+            let body = Bytes::from(content);
+            let algorithm = client.store().upload_checksum();
+            let checksum = algorithm.map(|algorithm| Checksum::of(algorithm, &body));
+            let condition = (IF_NONE_MATCH, HeaderValue::from_static("*"));
+            let headers = if new { vec![condition] } else { Vec::new() };
+            let put = put_object(client, bucket, &key, body, checksum.as_ref(), &headers).await;
+            match put {
+                Ok(_) => Ok(Answer::Done(true)),
+                Err(error) if new && error.kind == Kind::Precondition => Ok(Answer::Done(false)),
+                Err(error) => Err(error),
+            }
+        }
+        Order::Get { key } => match get(client, bucket, &key).await {
+            Ok(content) => Ok(Answer::Content(Some(content))),
+            Err(error) if error.kind == Kind::NotFound => Ok(Answer::Content(None)),
+            Err(error) => Err(error),
+        },
+        Order::List { prefix } => {
+            let query = ListQuery { prefix: prefix.clone(), ..ListQuery::default() };
+            let mut pages = Pages::new(query);
+            let mut names = Vec::new();
+            while let Some(page) = pages.next(client, bucket).await? {
+                let keys = page.objects.into_iter().map(|object| object.key);
+                names.extend(keys.filter_map(|key| Some(key.strip_prefix(&*prefix)?.to_vec())));
+            }
+            Ok(Answer::Names(names))
+        }
+        Order::Delete { key } => {
+            delete_object(client, bucket, &key, None).await.map(|_| Answer::Done(true))
+        }
+    }
+}
+
+async fn get(client: &Client, bucket: &str, key: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut tries = 1;
+    loop {
+        let read = async {
+            let mut download = get_object(client, bucket, key, &Wanted::default()).await?;
+            let mut content = BytesMut::new();
+            while let Some(bytes) = download.chunk().await? {
+                content.extend_from_slice(&bytes);
+                if content.len() as u64 > BYTES_MAX {
+                    return Err(Error::new(Kind::Invalid, "GetObject", "it is too large"));
+                }
+            }
+            Ok(content.to_vec())
+        };
+        match read.await {
+            Err(error) if error.is_transient() && client.may_retry(tries, &error).await => {
+                tries += 1;
+            }
+            read => return read,
+        }
+    }
+}
+
+impl Folder for Bucket {
+    fn create(&self, name: &str, content: &[u8]) -> Result<bool, Trouble> {
+        let order = Order::Put { key: self.key(name), content: content.to_vec(), new: true };
+        let made = self.ask("create", name, order)?;
+        Ok(matches!(made, Answer::Done(true)))
+    }
+
+    fn replace(&self, name: &str, content: &[u8]) -> Result<(), Trouble> {
+        let order = Order::Put { key: self.key(name), content: content.to_vec(), new: false };
+        self.ask("write", name, order).map(drop)
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Trouble> {
+        match self.ask("read", name, Order::Get { key: self.key(name) })? {
+            Answer::Content(content) => Ok(content),
+            _ => Ok(None),
+        }
+    }
+
+    fn names(&self, folder: &str) -> Result<Vec<String>, Trouble> {
+        let prefix = self.key(&format!("{folder}/"));
+        match self.ask("list", folder, Order::List { prefix })? {
+            Answer::Names(names) => {
+                Ok(names.into_iter().filter_map(|name| String::from_utf8(name).ok()).collect())
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Trouble> {
+        self.ask("remove", name, Order::Delete { key: self.key(name) }).map(drop)
+    }
+
+    fn shown(&self) -> String {
+        self.shown.clone()
+    }
+}

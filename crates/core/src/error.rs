@@ -1,0 +1,222 @@
+//! Errors of one entry, and errors that stop a run: always the operation, the source,
+//! the target and the cause.
+
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// The operation that failed; the verb of the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Operation {
+    /// Opening or reading a source.
+    Read,
+    /// Listing a source directory.
+    List,
+    /// Looking at an entry's metadata.
+    Stat,
+    /// Creating a file, link or node.
+    Create,
+    /// Creating a directory.
+    MakeDir,
+    /// Writing content.
+    Write,
+    /// Moving a finished file to its name.
+    Rename,
+    /// Making a hard link.
+    Link,
+    /// Setting a mode.
+    SetMode,
+    /// Setting an owner or group.
+    SetOwner,
+    /// Setting times.
+    SetTimes,
+    /// Setting extended attributes.
+    SetXattr,
+    /// Setting an ACL.
+    SetAcl,
+    /// Removing something extraneous or moved.
+    Remove,
+    /// Flushing to the device.
+    Sync,
+    /// Comparing two entries.
+    Compare,
+    /// Applying filter rules.
+    Filter,
+    /// Moving an entry to another name (`mv`).
+    Move,
+}
+
+impl Operation {
+    /// The words after "cannot".
+    pub fn words(self) -> &'static str {
+        match self {
+            Operation::Read => "read",
+            Operation::List => "list directory",
+            Operation::Stat => "look at",
+            Operation::Create => "create",
+            Operation::MakeDir => "create directory",
+            Operation::Write => "write",
+            Operation::Rename => "rename into place",
+            Operation::Link => "hard-link",
+            Operation::SetMode => "set the mode of",
+            Operation::SetOwner => "set the owner of",
+            Operation::SetTimes => "set the times of",
+            Operation::SetXattr => "set extended attributes of",
+            Operation::SetAcl => "set the ACL of",
+            Operation::Remove => "remove",
+            Operation::Sync => "flush",
+            Operation::Compare => "compare",
+            Operation::Filter => "apply the filter of",
+            Operation::Move => "move",
+        }
+    }
+}
+
+/// Class of a failure, for the exit code and for what may still be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// The source disappeared between being listed and being read (rsync's code 24).
+    Vanished,
+    /// This entry was not (wholly) transferred; the others go on (rsync's code 23).
+    Partial,
+    /// Nothing further can succeed: disk full, read-only, quota. The run stops (rsync's code 11).
+    Fatal,
+    /// Worth a line, no failure: a skipped device, a symlink that is unsafe.
+    Notice,
+}
+
+/// One failure of one entry.
+#[derive(Debug)]
+pub struct Problem {
+    /// The operation.
+    pub operation: Operation,
+    /// The entry that was read, as the user would spell it.
+    pub source: Option<PathBuf>,
+    /// The entry that was written, as the user would spell it.
+    pub target: Option<PathBuf>,
+    /// The cause.
+    pub cause: Cause,
+    /// Its class.
+    pub class: Class,
+}
+
+/// Cause of a failed operation.
+#[derive(Debug)]
+pub enum Cause {
+    /// The system said so.
+    System(io::Error),
+    /// We said so; a sentence part that is the same for all entries it happens to.
+    Reason(&'static str),
+    /// A server said so, in words of its own.
+    Said(String),
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::System(error) => f.write_str(&without_number(&error.to_string())),
+            Cause::Reason(text) => f.write_str(text),
+            Cause::Said(text) => f.write_str(text),
+        }
+    }
+}
+
+/// A text in which the standard library shows errors of the system, without their numbers: "Permission denied" in
+/// place of "Permission denied (os error 13)".
+pub fn without_number(text: &str) -> Cow<'_, str> {
+    const START: &str = " (os error ";
+    let mut pieces = text.split(START);
+    let first = pieces.next().unwrap_or_default();
+    let mut out = Cow::Borrowed(first);
+    for piece in pieces {
+        match piece.split_once(')') {
+            Some((number, rest))
+                if number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') =>
+            {
+                out.to_mut().push_str(rest);
+            }
+            _ => out.to_mut().extend([START, piece]),
+        }
+    }
+    out
+}
+
+/// A path or a name as messages show it: in quotes and on one line, with bytes that would do
+/// something to a terminal as `\#012`, as rsync writes them.
+pub fn quoted(name: impl AsRef<OsStr>) -> String {
+    let mut text = String::from("'");
+    let octal = |text: &mut String, bytes: &[u8]| {
+        for byte in bytes {
+            text.push_str(&format!("\\#{byte:03o}"));
+        }
+    };
+    for chunk in name.as_ref().as_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c.is_control() {
+                true => octal(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes()),
+                false => text.push(c),
+            }
+        }
+        octal(&mut text, chunk.invalid());
+    }
+    text.push('\'');
+    text
+}
+
+/// Something that stops the run before or while it moves anything: bad input, an unusable target.
+#[derive(Debug)]
+pub struct Fatal {
+    /// One sentence for the user: operation, names, cause, and what to do where that is known.
+    pub message: String,
+    /// rsync's exit code for this: 1 usage, 3 files selection, 11 file I/O, 23 partial.
+    pub code: u8,
+}
+
+impl Fatal {
+    /// A stop with rsync's exit code `code`.
+    pub fn new(code: u8, message: impl Into<String>) -> Fatal {
+        Fatal { message: message.into(), code }
+    }
+}
+
+impl fmt::Display for Fatal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Fatal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_errors_are_left_out() {
+        for (text, left) in [
+            ("Permission denied (os error 13)", "Permission denied"),
+            ("a (os error 2): b (os error 113), c", "a: b, c"),
+            ("'x (os error file)' is missing", "'x (os error file)' is missing"),
+            ("'x (os error ", "'x (os error "),
+            ("", ""),
+        ] {
+            assert_eq!(without_number(text), left);
+        }
+    }
+
+    #[test]
+    fn a_name_stays_on_one_line() {
+        for (name, text) in [
+            (&b"a b"[..], "'a b'"),
+            (b"a\nb\x1b[2J", "'a\\#012b\\#033[2J'"),
+            (b"\xff\xc2\x85", "'\\#377\\#302\\#205'"),
+            ("ä".as_bytes(), "'ä'"),
+            (b"", "''"),
+        ] {
+            assert_eq!(quoted(OsStr::from_bytes(name)), text);
+        }
+    }
+}

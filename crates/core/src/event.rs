@@ -1,0 +1,99 @@
+//! Events of a run. Nothing below the binary prints: display,
+//! records and exit codes are made from these events.
+
+use crate::error::Problem;
+use crate::meter::Meter;
+use crate::unit::{Kind, Meta};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One thing that happened. Events come from all workers at once and in no order across files.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Work begins: the counters that tell how far it is. A command may begin several times.
+    Begins(&'a Arc<Meter>),
+    /// An entry was (or under `--dry-run` would be) changed. Sent only when `Spec::items` asks.
+    Item(&'a Item<'a>),
+    /// Something went wrong with one entry, or deserves a line.
+    Problem(&'a Problem),
+    /// A sentence for the user before or during the run: free space, a seed, an unsafe choice.
+    Warning(String),
+}
+
+/// A change of an entry, in the terms of rsync's itemized output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// It did not exist at the target.
+    pub created: bool,
+    /// Content was transferred (`>`), as opposed to attributes only (`.`) or a local creation (`c`).
+    pub transferred: bool,
+    /// It became a hard link to an earlier name (`h`).
+    pub hard_link: bool,
+    /// It was removed from the target (`*deleting`).
+    pub deleted: bool,
+    /// Contents differ (`c`).
+    pub checksum: bool,
+    /// Sizes differ (`s`).
+    pub size: bool,
+    /// Modification times differ and are set (`t`).
+    pub time: bool,
+    /// Modification times are set to the time of the transfer (`T`).
+    pub time_now: bool,
+    /// Modes differ (`p`).
+    pub mode: bool,
+    /// Owners differ (`o`).
+    pub owner: bool,
+    /// Groups differ (`g`).
+    pub group: bool,
+    /// Access times differ (`u`).
+    pub atime: bool,
+    /// ACLs differ (`a`).
+    pub acl: bool,
+    /// Extended attributes differ (`x`).
+    pub xattr: bool,
+}
+
+impl Change {
+    /// Whether anything at all differs.
+    pub fn any(&self) -> bool {
+        *self != Change::default()
+    }
+}
+
+/// One changed entry, enough for rsync's itemized line, a JSON line, or a job log.
+#[derive(Debug)]
+pub struct Item<'a> {
+    /// The change.
+    pub change: Change,
+    /// The type of the source entry (for a deletion: of the target entry).
+    pub kind: Kind,
+    /// Path in the transfer, without the source's root: what rsync prints.
+    pub path: &'a Path,
+    /// Full path of the source as the user would spell it.
+    pub source: Option<PathBuf>,
+    /// Full path of the target as the user would spell it.
+    pub target: Option<PathBuf>,
+    /// Text of a symlink; for a hard link the path of the earlier name in the transfer.
+    pub link: Option<PathBuf>,
+    /// Size of the source in bytes.
+    pub bytes: u64,
+    /// Bytes of content moved.
+    pub bytes_moved: u64,
+    /// Unix time at which work on this entry began, seconds.
+    pub start_s: f64,
+    /// Duration.
+    pub took: Duration,
+    /// Source mode (permission bits), for `--list-only`.
+    pub mode: u32,
+    /// Source modification time, seconds since 1970, for `--list-only`.
+    pub mtime_s: i64,
+    /// The source entry as it was decided on (for a deletion: the target entry).
+    pub meta: &'a Meta,
+}
+
+/// Receives events. Called from all workers: must be quick and must not block for long.
+pub trait Listener: Sync {
+    /// Takes one event.
+    fn event(&self, event: Event<'_>);
+}

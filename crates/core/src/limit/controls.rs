@@ -1,0 +1,31 @@
+//! Controls of a run: how many may work, at which rates, and the counters that show what
+//! comes of it. An engine obeys and counts; the controller reads and sets.
+
+use super::{Gate, Limiter};
+use crate::meter::Meter;
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Controls {
+    /// Units under way.
+    pub gate: Gate,
+    /// Work done and under way.
+    pub meter: Arc<Meter>,
+    /// Bytes of content a second, all workers together.
+    pub bytes: Option<Arc<Limiter>>,
+    /// Operations (local) or requests (stores) a second, all workers together.
+    pub operations: Option<Arc<Limiter>>,
+}
+
+impl Controls {
+    /// Always `jobs` units, without limits of rates.
+    pub fn fixed(jobs: usize) -> Controls {
+        Controls {
+            gate: Gate::fixed(jobs),
+            meter: Arc::new(Meter::new(jobs)),
+            bytes: None,
+            operations: None,
+        }
+    }
+}

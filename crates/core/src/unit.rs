@@ -1,0 +1,67 @@
+//! Types that all crates share: kinds, metadata, jobs, counts.
+
+pub use hakobu_sys::meta::{Kind, Meta, Time};
+
+/// Number of units that may be in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Jobs {
+    /// As many as the tuner or its seed rule finds right.
+    #[default]
+    Auto,
+    /// Exactly so many, at least one.
+    Fixed(usize),
+}
+
+/// Counts of what a run, a unit or a worker did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Regular files whose content was transferred.
+    pub files: u64,
+    /// Bytes of content transferred.
+    pub bytes: u64,
+    /// Directories created.
+    pub dirs_created: u64,
+    /// Symlinks, nodes, and hard links created.
+    pub links_created: u64,
+    /// Regular files created (part of `files`).
+    pub files_created: u64,
+    /// Entries that were up to date already, or that an option leaves alone.
+    pub skipped: u64,
+    /// Bytes of regular files that were up to date.
+    pub bytes_skipped: u64,
+    /// Entries whose metadata alone was changed.
+    pub metadata: u64,
+    /// Entries removed from the target.
+    pub deleted: u64,
+    /// Entries removed from the source after they had arrived.
+    pub removed_sources: u64,
+    /// Entries that could not be transferred as asked.
+    pub failed: u64,
+    /// Sources that vanished.
+    pub vanished: u64,
+    /// Deletions that `--max-delete` held back.
+    pub deletes_held: u64,
+    /// Attributes left out for want of privilege.
+    pub unprivileged: u64,
+    /// Entries that were looked at: regular files.
+    pub seen_files: u64,
+    /// Entries that were looked at: directories.
+    pub seen_dirs: u64,
+    /// Entries that were looked at: symlinks.
+    pub seen_links: u64,
+    /// Entries that were looked at: devices, FIFOs, sockets.
+    pub seen_nodes: u64,
+    /// Bytes of all regular files that were looked at.
+    pub seen_bytes: u64,
+}
+
+macro_rules! add_fields {
+    ($($field:ident)*) => {
+        impl std::ops::AddAssign for Totals {
+            fn add_assign(&mut self, other: Totals) { $(self.$field += other.$field;)* }
+        }
+    };
+}
+add_fields!(files bytes dirs_created links_created files_created skipped bytes_skipped metadata
+    deleted removed_sources failed vanished deletes_held unprivileged seen_files seen_dirs
+    seen_links seen_nodes seen_bytes);

@@ -1,0 +1,299 @@
+//! Turns samples of a command and its descendants into facts for a verdict. The limits that apply to the
+//! command are read from the kernel meanwhile, as they may differ from those of this process: by taskset(1),
+//! or in a cgroup of its own.
+
+use crate::ceilings::{Ceilings, Served};
+use crate::sample::{DiskRates, Limits, LinkRates, Rates, Sample, Thread};
+use crate::verdict::{About, Ceiling, DiskFacts, Facts, NetworkFacts, ThreadFacts};
+use hakobu_sys::{cgroup, process, task};
+
+/// Time in nanoseconds, and the amounts used until then.
+type At = (u64, Served);
+
+/// The CPUs of the command are those that threads with this share of its CPU time may use, so that a shell
+/// which only starts others does not count.
+const MOST: f64 = 0.9;
+/// Share of the run at each end that is ignored for ceilings: start-up and exit are not the command's main
+/// work.
+const EDGE: f64 = 0.1;
+/// Most readings that are kept; beyond that every second one is dropped.
+const MARKS_MAX: usize = 128;
+/// Most threads whose affinity is read per sample.
+const THREADS_MAX: usize = 256;
+
+/// Accumulates samples of a command.
+#[derive(Debug, Default)]
+pub struct Observer {
+    first: Option<Sample>,
+    last: Option<Sample>,
+    /// Nanoseconds in which threads ran, and in which they waited for a CPU.
+    ran_ns: u64,
+    waited_ns: u64,
+    /// Sum over intervals of the busiest thread's time.
+    busiest_ns: u64,
+    /// Samples, sum of threads in uninterruptible waits, samples that wait for a peer.
+    samples: u32,
+    blocked: u32,
+    awaits_peer: u32,
+    /// Sets of CPUs with the time of the threads that may use them.
+    allowed: Vec<(Vec<u32>, u64)>,
+    group: Option<Group>,
+    /// Different cgroups, seen in the last sample.
+    moved: Option<Vec<u8>>,
+}
+
+/// Cgroups of most of the command, since it joined them.
+#[derive(Debug)]
+struct Group {
+    name: Vec<u8>,
+    since_ns: u64,
+    ceilings: Ceilings,
+    /// Amounts used, at equidistant times: at most [`MARKS_MAX`].
+    served: Vec<At>,
+    /// Samples between two readings, and samples since the last one.
+    stride: u32,
+    skipped: u32,
+    /// First and last number of the quota's periods.
+    periods: Option<(u64, u64)>,
+    periods_last: Option<(u64, u64)>,
+}
+
+impl Observer {
+    /// Adds a sample. The first one must be from before the start of the command.
+    pub fn see(&mut self, sample: &Sample) {
+        let process = &sample.process;
+        if process.processes > 0 {
+            self.samples += 1;
+            self.blocked += process.blocked_threads;
+            self.awaits_peer += u32::from(process.awaits_peer);
+        }
+        if let Some(last) = self.last.take() {
+            self.see_threads(&last.process.threads, sample);
+        }
+        if let Some(group) = &mut self.group {
+            group.look(sample.at_ns);
+        }
+        self.first.get_or_insert_with(|| sample.clone());
+        self.last = Some(sample.clone());
+    }
+
+    fn see_threads(&mut self, before: &[Thread], sample: &Sample) {
+        let mut each: Vec<(u32, u64, u64)> = Vec::new();
+        for now in &sample.process.threads {
+            let was = before.iter().find(|was| was.tid == now.tid).copied().unwrap_or_default();
+            let ran = now.ran_ns.saturating_sub(was.ran_ns);
+            each.push((now.tid, ran, now.waited_ns.saturating_sub(was.waited_ns)));
+        }
+        each.sort_by_key(|(_, ran, waited)| std::cmp::Reverse(ran + waited));
+        self.ran_ns += each.iter().map(|(_, ran, _)| ran).sum::<u64>();
+        self.waited_ns += each.iter().map(|(_, _, waited)| waited).sum::<u64>();
+        self.busiest_ns += each.iter().map(|(_, ran, _)| *ran).max().unwrap_or(0);
+        for (tid, ran, waited) in each.iter().take(THREADS_MAX).filter(|of| of.1 + of.2 > 0) {
+            let Ok(cpus) = task::affinity(*tid) else { continue };
+            match self.allowed.iter_mut().find(|(set, _)| *set == cpus) {
+                Some((_, time_ns)) => *time_ns += ran + waited,
+                None => self.allowed.push((cpus, ran + waited)),
+            }
+        }
+        // The cgroups of the busiest thread. A process that has ended is in none, so a move counts only if it
+        // is seen twice.
+        let Some(name) = each.first().and_then(|(tid, ..)| cgroup::groups_of(*tid)) else { return };
+        let known = self.group.as_ref().is_some_and(|group| group.name == name);
+        let again = self.group.is_none() || self.moved.as_ref() == Some(&name);
+        if !known && again {
+            self.group = Some(Group::new(name.clone(), sample));
+        }
+        self.moved = (!known && !again).then_some(name);
+    }
+
+    /// CPUs that the threads with most of the time may use.
+    fn allowed(&self) -> Vec<u32> {
+        let mut sets: Vec<&(Vec<u32>, u64)> = self.allowed.iter().collect();
+        sets.sort_by_key(|(_, time_ns)| std::cmp::Reverse(*time_ns));
+        let all_ns: u64 = sets.iter().map(|(_, time_ns)| time_ns).sum();
+        let (mut cpus, mut covered_ns) = (Vec::new(), 0);
+        for (set, time_ns) in sets {
+            if covered_ns as f64 >= MOST * all_ns as f64 {
+                break;
+            }
+            covered_ns += time_ns;
+            cpus.extend(set);
+        }
+        cpus.sort_unstable();
+        cpus.dedup();
+        match cpus.is_empty() {
+            true => task::affinity(0).unwrap_or_default(),
+            false => cpus,
+        }
+    }
+
+    /// Facts about the command, over all samples.
+    pub fn facts(&self) -> Facts {
+        let about = About::Command;
+        let (Some(first), Some(last)) = (&self.first, &self.last) else {
+            return Facts { about, ..Facts::default() };
+        };
+        let rates = Rates::between(first, last);
+        let span_ns = last.at_ns.saturating_sub(first.at_ns);
+        let allowed = self.allowed();
+        let by_affinity = match allowed.len() {
+            0 => process::cpus() as f64,
+            count => count as f64,
+        };
+        // Counters of a group that most of the command ran outside of are meaningless.
+        let group = self.group.as_ref().filter(|group| 2 * (last.at_ns - group.since_ns) > span_ns);
+        let quota = group.and_then(|group| group.ceilings.quota_cpus());
+        let all_ns = self.ran_ns.saturating_add(self.waited_ns);
+        let samples = f64::from(self.samples.max(1));
+        Facts {
+            about,
+            span_s: rates.span_s,
+            cpus: quota.map_or(by_affinity, |quota| quota.clamp(0.01, by_affinity.max(0.01))),
+            cpu_used: rates.process.cpu(),
+            thread_used: (span_ns > 0).then(|| self.busiest_ns as f64 / span_ns as f64),
+            run_delay: (all_ns > 0).then(|| self.waited_ns as f64 / all_ns as f64),
+            quota_throttled: group.and_then(Group::throttled),
+            threads: (self.samples > 0).then(|| ThreadFacts {
+                blocked: f64::from(self.blocked) / samples,
+                waiting_for_peer: Some(f64::from(self.awaits_peer) / samples),
+            }),
+            disks: disks(&rates, group),
+            network: network(&rates),
+            ..Facts::of_machine(&rates, &allowed)
+        }
+    }
+}
+
+impl Group {
+    fn new(name: Vec<u8>, sample: &Sample) -> Group {
+        let limits = Limits::of_groups(&name, Vec::new());
+        let ceilings = Ceilings::of_disks(limits, sample.disks.iter().map(|disk| disk.dev));
+        let periods = ceilings.quota_periods();
+        let since_ns = sample.at_ns;
+        let served = vec![(since_ns, ceilings.served())];
+        let (stride, skipped, periods_last) = (1, 0, periods);
+        Group { name, since_ns, ceilings, served, stride, skipped, periods, periods_last }
+    }
+
+    fn look(&mut self, now_ns: u64) {
+        self.periods_last = self.ceilings.quota_periods();
+        self.skipped += 1;
+        if self.skipped < self.stride {
+            return;
+        }
+        self.skipped = 0;
+        self.served.push((now_ns, self.ceilings.served()));
+        if self.served.len() >= MARKS_MAX {
+            let mut odd = false;
+            self.served.retain(|_| {
+                odd = !odd;
+                odd
+            });
+            self.stride = self.stride.saturating_mul(2);
+        }
+    }
+
+    /// Two readings, away from the beginning and the end.
+    fn steady(&self) -> Option<(&At, &At)> {
+        let (first, last) = self.served.first().zip(self.served.last())?;
+        let edge_ns = (EDGE * last.0.saturating_sub(first.0) as f64) as u64;
+        let from = self.served.iter().find(|mark| mark.0 >= first.0 + edge_ns)?;
+        let to = self.served.iter().rev().find(|mark| mark.0 + edge_ns <= last.0)?;
+        (from.0 < to.0).then_some((from, to))
+    }
+
+    /// Rates reached under the ceilings of a disk.
+    fn reached(&self, disk: &DiskRates) -> Vec<Ceiling> {
+        let Some(((from_ns, from), (to_ns, to))) = self.steady() else { return Vec::new() };
+        self.ceilings.reached(from, to, (to_ns - from_ns) as f64 / 1e9, disk)
+    }
+
+    /// Share of the quota's periods that were throttled.
+    fn throttled(&self) -> Option<f64> {
+        let ((from, throttled), (to, last)) = self.periods.zip(self.periods_last)?;
+        let periods = to.saturating_sub(from);
+        (periods > 0).then(|| last.saturating_sub(throttled) as f64 / periods as f64)
+    }
+}
+
+/// The machine's disks, with the rates reached under the group's ceilings.
+fn disks(rates: &Rates, group: Option<&Group>) -> Vec<DiskFacts> {
+    let each = rates.disks.iter().map(|disk| {
+        let ceilings = group.map(|group| group.reached(disk)).unwrap_or_default();
+        DiskFacts { ceilings, ..DiskFacts::of(disk) }
+    });
+    each.collect()
+}
+
+/// The interface with the most traffic, including loopback.
+fn network(rates: &Rates) -> Option<NetworkFacts> {
+    let busier = |link: &LinkRates| link.rx_bytes_per_s.max(link.tx_bytes_per_s);
+    let link = rates.links.iter().max_by(|a, b| busier(a).total_cmp(&busier(b)))?;
+    Some(NetworkFacts {
+        bytes_per_s: busier(link),
+        link_bytes_per_s: link.bits_per_s.map(|bits| bits as f64 / 8.0),
+        retransmits: rates.retransmits,
+        ..NetworkFacts::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::{Level, Resource, judge};
+
+    /// A machine with two CPUs; a command with these threads uses `own` of them.
+    fn sample(at_s: u64, cpus: f64, threads: &[(u32, f64, f64)], blocked: u32) -> Sample {
+        let ns = |s: f64| (s * 1e9) as u64;
+        let mut sample = Sample { at_ns: at_s * 1_000_000_000, ..Sample::default() };
+        let seconds = at_s as f64;
+        for number in 0..2 {
+            let used = cpus.min(1.0 + f64::from(number)) / 2.0 * seconds;
+            let times = crate::sample::CpuTimes {
+                user_ns: ns(used),
+                idle_ns: ns(seconds - used),
+                ..Default::default()
+            };
+            sample.cpus.push((number, times));
+        }
+        let thread = |(tid, ran, waited): &(u32, f64, f64)| Thread {
+            tid: *tid,
+            ran_ns: ns(ran * seconds),
+            waited_ns: ns(waited * seconds),
+        };
+        sample.process.threads = threads.iter().map(thread).collect();
+        sample.process.user_ns = sample.process.threads.iter().map(|thread| thread.ran_ns).sum();
+        sample.process.processes = u32::from(!threads.is_empty());
+        sample.process.blocked_threads = blocked;
+        sample
+    }
+
+    fn facts(cpus: f64, threads: &[(u32, f64, f64)], blocked: u32) -> Facts {
+        let mut observer = Observer::default();
+        for at_s in 0..5 {
+            observer.see(&sample(at_s, cpus, threads, blocked));
+        }
+        // The threads' ids may exist on this machine, so their affinity is set here.
+        Facts { cpus: 2.0, cpus_allowed: Some(2.0), ..observer.facts() }
+    }
+
+    #[test]
+    fn threads_are_summed_up() {
+        let found = facts(1.0, &[(4_194_301, 0.7, 0.1), (4_194_302, 0.2, 0.2)], 2);
+        assert_eq!((found.about, found.span_s), (About::Command, 4.0));
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
+        assert!(near(found.cpu_used, 0.9) && near(found.thread_used.unwrap(), 0.7), "{found:?}");
+        assert!(near(found.run_delay.unwrap(), 0.25), "{found:?}");
+        assert_eq!(found.threads.unwrap().blocked, 2.0);
+    }
+
+    #[test]
+    fn a_thread_that_never_rests_is_named() {
+        let found = judge(&facts(1.0, &[(4_194_301, 0.98, 0.0), (4_194_302, 0.01, 0.0)], 0));
+        assert_eq!((found.resource, found.level), (Resource::Thread, Level::AtLimit));
+        let found = judge(&facts(0.02, &[(4_194_301, 0.01, 0.0)], 0));
+        assert_eq!(found.resource, Resource::None);
+        assert!(found.advice.contains("idle"), "{}", found.advice);
+        assert_eq!(judge(&Observer::default().facts()).resource, Resource::None);
+    }
+}

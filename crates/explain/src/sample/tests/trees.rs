@@ -1,0 +1,119 @@
+//! Trees of processes, compared with `times` of sh(1).
+
+use super::super::*;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Shell code that uses CPU time.
+const BURN: &str = "i=0; while [ $i -lt 120000 ]; do i=$((i+1)); done";
+
+fn shell(script: &str) -> Child {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(script).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// Samples until the tree has ended; returns the last reading.
+fn watch(sampler: &mut Sampler) -> Process {
+    let began = Instant::now();
+    let mut most = 0;
+    let mut last = 0;
+    loop {
+        let process = sampler.read().process;
+        let used_ns = process.user_ns + process.system_ns;
+        assert!(used_ns >= last, "went back from {last} to {used_ns}");
+        last = used_ns;
+        most = most.max(process.processes);
+        if most > 0 && process.processes == 0 {
+            return process;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "never ended: {process:?}");
+        std::thread::sleep(Duration::from_millis(7));
+    }
+}
+
+/// Seconds in the output of `times`: `0m1.250s`.
+fn seconds(text: &str) -> f64 {
+    let values = text.split_whitespace().map(|value| {
+        let (minutes, seconds) = value.trim_end_matches('s').split_once('m').unwrap();
+        minutes.parse::<f64>().unwrap() * 60.0 + seconds.parse::<f64>().unwrap()
+    });
+    values.sum()
+}
+
+fn used_s(process: &Process) -> f64 {
+    (process.user_ns + process.system_ns) as f64 / 1e9
+}
+
+#[test]
+fn descendants_that_ended_count_once() {
+    // In sequence, in parallel, and nested.
+    let script = format!("({BURN}); ({BURN}) & ({BURN}; ({BURN}); true); wait; {BURN}; times");
+    let child = shell(&script);
+    let mut sampler = Sampler::new(Watched::Tree(child.id()));
+    let last = watch(&mut sampler);
+    let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    let (found, expected) = (used_s(&last), seconds(&said));
+    assert!(expected > 0.05, "{said}");
+    assert!((found - expected).abs() < 0.1 + 0.1 * expected, "{found} {expected}");
+    assert!(last.minor_faults > 100 && last.rss_bytes == 0, "{last:?}");
+    // Its usage is still known after it was waited for.
+    assert_eq!(used_s(&sampler.read().process), found);
+}
+
+#[test]
+fn orphans_stay_in_the_tree() {
+    let file = std::env::temp_dir().join(format!("hakobu-orphan-{}", std::process::id()));
+    let script = format!(
+        "(sh -c '{BURN}; {BURN}; times > {}' & sleep 0.1); sleep 0.1",
+        file.to_str().unwrap()
+    );
+    let mut child = shell(&script);
+    let mut sampler = Sampler::new(Watched::Tree(child.id()));
+    let reading = std::thread::spawn(move || {
+        let last = watch(&mut sampler);
+        (sampler, last)
+    });
+    let (mut sampler, last) = reading.join().unwrap();
+    child.wait().unwrap();
+    let expected = seconds(&std::fs::read_to_string(&file).unwrap());
+    std::fs::remove_file(&file).unwrap();
+    assert!(used_s(&last) + 0.1 > expected, "{} {expected}", used_s(&last));
+    assert!(used_s(&sampler.read().process) + 0.1 > expected);
+}
+
+#[test]
+fn threads_of_a_tree_are_seen() {
+    let mut child = shell("sleep 0.5");
+    let mut sampler = Sampler::new(Watched::Tree(child.id()));
+    let process = sampler.read().process;
+    assert!(process.processes >= 1 && process.threads.len() >= process.processes as usize);
+    assert!(process.threads.iter().any(|thread| thread.tid == child.id()), "{process:?}");
+    // The kernel updates resident pages with a delay: a young process may have none yet.
+    let seen = (0..20).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        sampler.read().process.rss_bytes > 0
+    });
+    assert!(seen);
+    child.wait().unwrap();
+    assert_eq!(sampler.read().process.processes, 0);
+}
+
+#[test]
+fn nobody_of_that_number() {
+    // Above the largest process id (2^22).
+    let mut sampler = Sampler::new(Watched::Tree(u32::MAX));
+    let process = sampler.read().process;
+    assert_eq!((process.processes, process.user_ns, process.threads.len()), (0, 0, 0));
+}
+
+#[test]
+fn children_of_this_process_are_a_tree() {
+    let mut sampler = Sampler::new(Watched::Children);
+    let before = used_s(&sampler.read().process);
+    let child = shell(&format!("({BURN}); {BURN}; times"));
+    let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    let after = used_s(&sampler.read().process);
+    // Other tests may have children at the same time, so this is a lower bound.
+    assert!(after - before + 0.05 > seconds(&said), "{before} {after} {said}");
+}

@@ -1,0 +1,164 @@
+//! Turns readings into windows: goodput, service time, and whether the limit was in use.
+
+use super::Reading;
+use std::time::Duration;
+
+/// Weight of an entry besides its content, bytes. Creating a small file takes about 25 µs of system calls on
+/// local file systems, in which a core copies about as much: so both a tree of empty files and one large file
+/// count as work.
+pub const ENTRY_CREDIT_BYTES: u64 = 64 << 10;
+
+/// Shortest window, seconds: five readings, and longer than a time slice of the scheduler.
+pub(super) const WINDOW_S_MIN: f64 = 0.05;
+
+/// Longest window, seconds: content counts as it moves, so that a rate is visible before pieces finish.
+const WINDOW_S_MAX: f64 = 4.0;
+
+/// Fewest completions of a window; fewer are random.
+const COMPLETIONS_MIN: u64 = 16;
+
+/// Shortest wait after a change, seconds: workers need time to wake.
+const SETTLE_S_MIN: f64 = 0.005;
+
+/// Longest wait after a change, seconds.
+const SETTLE_S_MAX: f64 = 2.0;
+
+/// Increments since the previous reading.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Increments {
+    /// Pieces of work finished.
+    pub completions: u64,
+    /// Refused requests and time-outs.
+    pub refused: u64,
+}
+
+/// Measurement over an interval with one setting.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    /// Goodput: bytes and entry credits per second.
+    pub rate: f64,
+    /// True if the limit was in use in most of its readings.
+    pub used: bool,
+    /// True if it spans two service times, so that the setting determined all of it.
+    pub whole: bool,
+    /// Share of the CPUs that this process used.
+    pub cpu: f64,
+}
+
+/// State of the gauge, see the module.
+#[derive(Debug, Default)]
+pub(super) struct Gauge {
+    last: Option<(Duration, Reading)>,
+    /// Service time in seconds by Little's law; 0 while unknown.
+    service_s: f64,
+    /// Start of the window: earlier completions belong to another setting.
+    from: Duration,
+    /// Setting of the current window.
+    limit: Option<usize>,
+    begun: bool,
+    elapsed_s: f64,
+    goodput: f64,
+    cpu_s: f64,
+    completions: u64,
+    unit_s: f64,
+    readings: u64,
+    used: u64,
+}
+
+/// Increment of a counter; 0 if it decreased, because it was reset.
+fn since(new: u64, old: u64) -> u64 {
+    new.saturating_sub(old)
+}
+
+impl Gauge {
+    /// Opens a window with this setting, after one service time if the setting changed.
+    pub fn open(&mut self, now: Duration, limit: usize, changed: bool) {
+        let wait_s = if changed { self.service_s.clamp(SETTLE_S_MIN, SETTLE_S_MAX) } else { 0.0 };
+        let last = self.last;
+        let service_s = self.service_s;
+        *self = Gauge { last, service_s, limit: Some(limit), ..Gauge::default() };
+        self.from = now + Duration::from_secs_f64(wait_s);
+        self.begun = !changed;
+    }
+
+    /// Adds a reading.
+    pub fn tick(&mut self, now: Duration, reading: &Reading) -> Increments {
+        let Some((then, old)) = self.last.replace((now, *reading)) else {
+            return Increments::default();
+        };
+        let increments = Increments {
+            completions: since(reading.completions, old.completions),
+            refused: since(reading.throttled, old.throttled)
+                .saturating_add(since(reading.timed_out, old.timed_out)),
+        };
+        if !self.begun {
+            // The window starts with this reading.
+            self.begun = now >= self.from;
+            return increments;
+        }
+        let Some(limit) = self.limit else { return increments };
+        let dt_s = now.saturating_sub(then).as_secs_f64();
+        self.elapsed_s += dt_s;
+        let credit = since(reading.items, old.items) as f64 * ENTRY_CREDIT_BYTES as f64;
+        self.goodput += since(reading.bytes, old.bytes) as f64 + credit;
+        self.cpu_s += reading.cpu.saturating_sub(old.cpu).as_secs_f64();
+        self.completions = self.completions.saturating_add(increments.completions);
+        self.unit_s += reading.in_use as f64 * dt_s;
+        self.readings += 1;
+        // Up to an eighth of the units may be between two pieces of work.
+        self.used += u64::from(reading.in_use as f64 >= limit as f64 * 7.0 / 8.0);
+        increments
+    }
+
+    /// Best known service time, seconds.
+    pub fn service_s(&self) -> f64 {
+        let known = self.service_s > 0.0 && self.completions < COMPLETIONS_MIN;
+        if known || self.completions == 0 { self.service_s } else { self.live_service_s() }
+    }
+
+    fn live_service_s(&self) -> f64 {
+        self.unit_s / self.completions.max(1) as f64
+    }
+
+    /// Seconds since the start of the window.
+    pub fn elapsed_s(&self) -> f64 {
+        self.elapsed_s
+    }
+
+    /// Pieces of work finished in the window.
+    pub fn completions(&self) -> u64 {
+        self.completions
+    }
+
+    /// True if the window is complete: 50 ms, two service times and 16 completions.
+    pub fn is_full(&self) -> bool {
+        let wanted_s = (2.0 * self.service_s()).max(WINDOW_S_MIN);
+        self.elapsed_s >= WINDOW_S_MAX
+            || self.elapsed_s >= wanted_s && self.completions >= COMPLETIONS_MIN
+    }
+
+    /// True if the window has its maximum length, at which its rate is used as it is.
+    pub fn is_overdue(&self) -> bool {
+        self.elapsed_s >= WINDOW_S_MAX
+    }
+
+    /// Seconds from a change to the end of its window.
+    pub fn window_s(&self) -> f64 {
+        let service_s = self.service_s();
+        (service_s + 2.0 * service_s).clamp(WINDOW_S_MIN, SETTLE_S_MAX + WINDOW_S_MAX)
+    }
+
+    /// Ends the window; [`Gauge::open`] starts the next one.
+    pub fn close(&mut self) -> Window {
+        if self.completions > 0 {
+            self.service_s = self.live_service_s();
+        }
+        let a_second = |sum: f64| if self.elapsed_s > 0.0 { sum / self.elapsed_s } else { 0.0 };
+        Window {
+            rate: a_second(self.goodput),
+            cpu: a_second(self.cpu_s),
+            used: 2 * self.used > self.readings,
+            whole: self.elapsed_s >= 2.0 * self.service_s,
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Signals with their references, and the list of all signals with their meaning.
+
+use super::thresholds::{
+    BACKLOG_BYTES, BLOCKED, IOWAIT, LOCKED, PRESSURE, QUOTA, RUN_DELAY, STOLEN, THROTTLED,
+    TRAFFIC_BYTES_PER_S,
+};
+use super::view::{CPU_FULL, FLAT, REACHED, View};
+use super::{About, Ceiling, Direction, DiskFacts, Evidence, Experiment, Signal, UserLimit};
+use hakobu_core::meter::Phase;
+
+fn evidence(signal: &'static str, value: f64, limit: f64) -> Evidence {
+    Evidence { signal, of: String::new(), value, limit }
+}
+
+impl View<'_> {
+    pub(super) fn cpu_used(&self) -> Evidence {
+        evidence("cpu_used_cpus", self.f.cpu_used, self.f.cpus)
+    }
+
+    pub(super) fn machine_used(&self) -> Option<Evidence> {
+        Some(evidence("machine_used_cpus", self.f.machine_used?, self.allowed()))
+    }
+
+    pub(super) fn stolen(&self) -> Option<Evidence> {
+        Some(evidence("stolen_cpus", self.f.stolen?, STOLEN * self.f.cpus))
+    }
+
+    /// CPU use by this process and by all.
+    pub(super) fn cpus(&self) -> Vec<Evidence> {
+        let full = |of: &Evidence| self.is_one_cpu() && of.value >= of.limit;
+        let busiest = self.busiest_cpu().filter(full);
+        match (self.f.about, busiest) {
+            (About::Command, Some(busiest)) => vec![busiest],
+            _ => [Some(self.cpu_used()), self.machine_used()].into_iter().flatten().collect(),
+        }
+    }
+
+    pub(super) fn busiest_cpu(&self) -> Option<Evidence> {
+        let of = self.f.busiest_cpu?;
+        let name = of.number.map_or("one CPU".to_owned(), |number| format!("cpu{number}"));
+        Some(Evidence { of: name, ..evidence("cpu_busy_share", of.used, CPU_FULL) })
+    }
+
+    pub(super) fn run_delay(&self) -> Option<Evidence> {
+        let of = match self.f.about {
+            About::Command => "the command".to_owned(),
+            About::Transfer | About::Cell => String::new(),
+        };
+        Some(Evidence { of, ..evidence("run_delay_share", self.f.run_delay?, RUN_DELAY) })
+    }
+
+    pub(super) fn iowait(&self) -> Option<Evidence> {
+        Some(evidence("iowait_share", self.iowait_share()?, IOWAIT))
+    }
+
+    pub(super) fn jobs_wait(&self) -> Option<Evidence> {
+        Some(evidence("jobs_waiting_share", self.jobs_waiting()?, 0.4))
+    }
+
+    /// From outside: busiest of all disks, used by any process.
+    pub(super) fn disks_busy(&self) -> Option<Evidence> {
+        let busy = self.disk_busy().filter(|_| self.f.about != About::Transfer)?;
+        Some(evidence("disks_busy_share", busy, 0.9))
+    }
+
+    pub(super) fn peer_waits(&self) -> Option<Evidence> {
+        Some(evidence("peer_wait_share", self.f.threads?.waiting_for_peer?, 0.6))
+    }
+
+    /// Bytes over the machine's busiest interface during a command.
+    pub(super) fn traffic(&self) -> Option<Evidence> {
+        let network = self.f.network.as_ref().filter(|_| self.f.about == About::Command)?;
+        Some(evidence("traffic_bytes_per_s", network.bytes_per_s, TRAFFIC_BYTES_PER_S))
+    }
+
+    pub(super) fn memory_pressure(&self) -> Option<Evidence> {
+        Some(evidence("memory_pressure_share", self.f.pressure.memory?, PRESSURE))
+    }
+
+    pub(super) fn cpu_pressure(&self) -> Option<Evidence> {
+        Some(evidence("cpu_pressure_share", self.f.pressure.cpu?, PRESSURE))
+    }
+
+    pub(super) fn quota(&self) -> Option<Evidence> {
+        Some(evidence("quota_throttled_share", self.f.quota_throttled?, QUOTA))
+    }
+
+    pub(super) fn thread_used(&self) -> Option<Evidence> {
+        Some(evidence("thread_used_cpus", self.f.thread_used?, 1.0))
+    }
+
+    pub(super) fn io_pressure(&self) -> Option<Evidence> {
+        Some(evidence("io_pressure_share", self.f.pressure.io?, PRESSURE))
+    }
+
+    pub(super) fn tasks_blocked(&self) -> Option<Evidence> {
+        Some(evidence("io_blocked_tasks", self.f.blocked?, 1.0))
+    }
+
+    pub(super) fn blocked_share(&self) -> Option<Evidence> {
+        Some(evidence("blocked_share", self.blocked()?, BLOCKED))
+    }
+
+    /// Share of the active units' time in a phase.
+    pub(super) fn phase(&self, phase: Phase) -> Evidence {
+        match phase {
+            Phase::Idle => evidence(phase_signal(phase), self.idle_share(), 0.5),
+            Phase::Room | Phase::Limit => {
+                let limit = if phase == Phase::Limit { 0.3 } else { 0.5 };
+                evidence(phase_signal(phase), self.busy_share(phase), limit)
+            }
+            _ => evidence(phase_signal(phase), self.share(&[phase]), 0.5),
+        }
+    }
+
+    /// Those of these phases with at least a tenth of the time, longest first.
+    pub(super) fn phases(&self, phases: &[Phase]) -> Vec<Evidence> {
+        let mut all: Vec<_> = phases.iter().map(|phase| self.phase(*phase)).collect();
+        all.retain(|phase| phase.value >= 0.1);
+        all.sort_by(|a, b| b.value.total_cmp(&a.value));
+        all
+    }
+
+    pub(super) fn jobs_elasticity(&self) -> Option<Evidence> {
+        Some(evidence("jobs_elasticity", self.elasticity()?, FLAT))
+    }
+
+    pub(super) fn answer(&self) -> Option<Evidence> {
+        Some(evidence("answer_ms", self.answer_ms()?, self.f.answer_min_ms?))
+    }
+
+    pub(super) fn throttled(&self) -> Option<Evidence> {
+        self.has_store().then(|| evidence("throttled_share", self.throttled_share(), THROTTLED))
+    }
+
+    pub(super) fn lock_waits(&self) -> Option<Evidence> {
+        Some(evidence("lock_waits_share", self.f.lock_waits?, LOCKED))
+    }
+
+    /// Round-trip time: of handshakes if there were any.
+    pub(super) fn round_trip(&self) -> Option<Evidence> {
+        let network = self.f.network.as_ref()?;
+        let least = network.rtt_min_ms?;
+        match network.handshake_ms {
+            Some(ms) => Some(evidence("handshake_ms", ms, least)),
+            None => Some(evidence("rtt_ms", network.rtt_ms?, least)),
+        }
+    }
+
+    pub(super) fn retransmits(&self) -> Option<Evidence> {
+        Some(evidence("retransmits_share", self.f.network.as_ref()?.retransmits?, 0.005))
+    }
+
+    pub(super) fn send_queue(&self) -> Option<Evidence> {
+        Some(evidence("send_queue_full_share", self.f.network.as_ref()?.send_queue_full?, 0.3))
+    }
+
+    pub(super) fn peer_window(&self) -> Option<Evidence> {
+        Some(evidence("peer_window_full_share", self.f.network.as_ref()?.peer_window_full?, 0.5))
+    }
+
+    pub(super) fn backlog(&self) -> Option<Evidence> {
+        let bytes = self.f.network.as_ref()?.backlog_bytes?;
+        Some(evidence("backlog_bytes", bytes, BACKLOG_BYTES))
+    }
+
+    pub(super) fn link(&self) -> Option<Evidence> {
+        let network = self.f.network.as_ref()?;
+        Some(evidence("link_bytes_per_s", network.bytes_per_s, network.link_bytes_per_s?))
+    }
+
+    /// All signals with their meaning.
+    pub(super) fn all(&self) -> Vec<Signal> {
+        let mut all = vec![self.cpu_used()];
+        all.extend(self.machine_used());
+        all.extend(self.busiest_cpu());
+        all.extend(self.run_delay());
+        all.extend(self.cpu_pressure());
+        all.extend(self.quota());
+        all.extend(self.stolen());
+        all.extend(self.thread_used());
+        all.extend(self.phases(&PHASES));
+        all.extend(self.blocked_share());
+        all.extend(self.io_pressure());
+        all.extend(self.tasks_blocked());
+        all.extend(self.iowait());
+        all.extend(self.memory_pressure());
+        all.extend(self.peer_waits());
+        all.extend(self.traffic());
+        all.extend(self.lock_waits());
+        for disk in &self.f.disks {
+            all.extend(disk.ceilings.iter().map(|of| ceiling(disk, of)));
+            all.push(busy(disk));
+            all.extend(queue(disk));
+            all.extend(dirty(disk));
+        }
+        all.extend(self.link());
+        all.extend(self.round_trip());
+        all.extend(self.retransmits());
+        all.extend(self.send_queue());
+        all.extend(self.peer_window());
+        all.extend(self.backlog());
+        all.extend(self.answer());
+        all.extend(self.throttled());
+        all.extend(self.f.limits.iter().map(user_limit));
+        all.extend(self.jobs_wait());
+        all.extend(self.jobs_elasticity());
+        all.extend(self.f.experiments.iter().map(experiment));
+        all.into_iter().map(|evidence| Signal { says: says(&evidence), evidence }).collect()
+    }
+}
+
+/// All phases.
+pub(super) const PHASES: [Phase; 16] = [
+    Phase::Idle,
+    Phase::List,
+    Phase::Look,
+    Phase::Read,
+    Phase::Create,
+    Phase::Write,
+    Phase::Settle,
+    Phase::Remove,
+    Phase::Compute,
+    Phase::Connect,
+    Phase::Send,
+    Phase::Answer,
+    Phase::Receive,
+    Phase::Limit,
+    Phase::Pause,
+    Phase::Room,
+];
+
+fn phase_signal(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Idle => "phase_idle_share",
+        Phase::List => "phase_list_share",
+        Phase::Look => "phase_look_share",
+        Phase::Read => "phase_read_share",
+        Phase::Create => "phase_create_share",
+        Phase::Write => "phase_write_share",
+        Phase::Settle => "phase_settle_share",
+        Phase::Remove => "phase_remove_share",
+        Phase::Compute => "phase_compute_share",
+        Phase::Connect => "phase_connect_share",
+        Phase::Send => "phase_send_share",
+        Phase::Answer => "phase_answer_share",
+        Phase::Receive => "phase_receive_share",
+        Phase::Limit => "phase_limit_share",
+        Phase::Pause => "phase_pause_share",
+        Phase::Room => "phase_room_share",
+    }
+}
+
+/// A disk's ceiling, and the rate reached.
+pub(super) fn ceiling(disk: &DiskFacts, of: &Ceiling) -> Evidence {
+    let signal = match (of.operations, of.direction) {
+        (true, Direction::Reads) => "disk_read_iops",
+        (true, Direction::Writes) => "disk_write_iops",
+        (true, Direction::Both) => "disk_iops",
+        (false, Direction::Reads) => "disk_read_bytes_per_s",
+        (false, Direction::Writes) => "disk_write_bytes_per_s",
+        (false, Direction::Both) => "disk_bytes_per_s",
+    };
+    Evidence { signal, of: disk.name.clone(), value: of.reached, limit: of.limit }
+}
+
+pub(super) fn busy(disk: &DiskFacts) -> Evidence {
+    Evidence { signal: "disk_busy_share", of: disk.name.clone(), value: disk.busy, limit: 0.9 }
+}
+
+pub(super) fn queue(disk: &DiskFacts) -> Option<Evidence> {
+    Some(Evidence { of: disk.name.clone(), ..evidence("disk_queue", disk.queue?, 4.0) })
+}
+
+pub(super) fn dirty(disk: &DiskFacts) -> Option<Evidence> {
+    let (value, limit) = disk.dirty_bytes?;
+    Some(Evidence { signal: "dirty_bytes", of: disk.name.clone(), value, limit })
+}
+
+pub(super) fn user_limit(of: &UserLimit) -> Evidence {
+    let signal = match of.option {
+        "--bwlimit" => "user_limit_bytes_per_s",
+        _ => "user_limit_per_s",
+    };
+    Evidence { signal, of: of.option.to_owned(), value: of.reached, limit: of.limit }
+}
+
+pub(super) fn experiment(made: &Experiment) -> Evidence {
+    let of = made.resource.name().to_owned();
+    Evidence { signal: "experiment_elasticity", of, value: made.elasticity.0, limit: 0.7 }
+}
+
+/// Meaning of a signal for the limit, in a few words.
+fn says(of: &Evidence) -> &'static str {
+    let full = of.value >= REACHED * of.limit;
+    let over = of.value >= of.limit;
+    let (is_so, yes, no) = match of.signal {
+        "cpu_used_cpus" => (full, "it uses all CPUs that it may", "it leaves CPUs unused"),
+        "machine_used_cpus" => (full, "no CPU is idle", "CPUs are idle"),
+        "run_delay_share" => (over, "its threads wait for CPUs", "its threads get CPUs at once"),
+        "cpu_pressure_share" => (over, "tasks wait for CPUs", "few tasks wait for CPUs"),
+        "quota_throttled_share" => (over, "the quota takes CPUs away", "the quota is no hindrance"),
+        "stolen_cpus" => (over, "the hypervisor takes CPUs away", "the hypervisor takes little"),
+        "thread_used_cpus" => (full, "one thread is at its limit", "no thread is at its limit"),
+        "blocked_share" => {
+            (over, "its threads are blocked in the kernel", "its threads rarely block")
+        }
+        "io_pressure_share" => (over, "tasks wait for I/O", "few tasks wait for I/O"),
+        "io_blocked_tasks" => (over, "tasks are blocked on I/O", "hardly a task is blocked on I/O"),
+        "cpu_busy_share" => (over, "one CPU is never idle", "each CPU is idle at times"),
+        "iowait_share" => (over, "CPUs wait for I/O", "CPUs hardly wait for I/O"),
+        "memory_pressure_share" => (over, "tasks wait for memory", "few tasks wait for memory"),
+        "traffic_bytes_per_s" => (over, "bytes come or go", "hardly a byte comes or goes"),
+        "peer_wait_share" => (over, "it waits for the other side", "it waits for no other side"),
+        "jobs_waiting_share" => (over, "jobs wait", "jobs hardly wait"),
+        "lock_waits_share" => (over, "threads wait for a lock", "locks are free"),
+        "disk_busy_share" => (over, "the disk always has work", "the disk has pauses"),
+        "disk_queue" => (over, "requests queue at the disk", "few requests are at the disk"),
+        "dirty_bytes" => {
+            (of.value >= 0.7 * of.limit, "writers wait for writeback", "writers need not wait")
+        }
+        "link_bytes_per_s" => (of.value >= 0.9 * of.limit, "the link is full", "the link has room"),
+        "rtt_ms" | "handshake_ms" => (
+            of.value >= 3.0 * of.limit && of.value - of.limit >= 2.0,
+            "round trips are longer than they need be",
+            "packets do not queue",
+        ),
+        "retransmits_share" => (over, "segments are lost", "hardly a segment is lost"),
+        "send_queue_full_share" => (over, "bytes wait to be sent", "bytes leave at once"),
+        "peer_window_full_share" => (over, "the server does not read", "the server reads"),
+        "backlog_bytes" => (over, "packets wait in a queue", "no packets wait"),
+        "answer_ms" => (
+            of.value >= 2.0 * of.limit,
+            "requests queue at the server",
+            "answers come as fast as ever",
+        ),
+        "throttled_share" => (over, "the server asks to slow down", "the server does not object"),
+        "jobs_elasticity" => (
+            of.value > of.limit,
+            if of.value >= super::view::RISING {
+                "more jobs bring more"
+            } else {
+                "more jobs bring a little"
+            },
+            "more jobs bring nothing",
+        ),
+        "experiment_elasticity" => (
+            over,
+            "it binds",
+            if of.value <= 0.1 { "it does not bind" } else { "it binds in part" },
+        ),
+        "disk_read_iops"
+        | "disk_write_iops"
+        | "disk_read_bytes_per_s"
+        | "disk_write_bytes_per_s"
+        | "disk_iops"
+        | "disk_bytes_per_s" => (full, "the ceiling is reached", "below the ceiling"),
+        "user_limit_per_s" | "user_limit_bytes_per_s" => {
+            (full, "the limit is reached", "below the limit")
+        }
+        _ => (over, "most of the time", "a part of the time"),
+    };
+    if is_so { yes } else { no }
+}

@@ -1,0 +1,179 @@
+//! Engines that wait in a system call: `psync`, `pvsync2`, `sync`, those of ranges (`falloc`, `ftruncate`), and
+//! trims.
+
+use super::{Engine, Queued, REFUSED, Transfer, part, sync_file};
+use hakobu_sys::OwnedFd;
+use hakobu_sys::blocks;
+use hakobu_sys::memory::Aligned;
+use hakobu_sys::ranges::{self, Take};
+use std::io::Result;
+use std::marker::PhantomData;
+
+/// A pair of calls. `position` is where the file's position is, for those that use it.
+pub(crate) trait Call {
+    /// To the buffer.
+    fn read(file: &OwnedFd, buffer: &mut [u8], offset: u64, position: &mut u64) -> i64;
+    /// From the buffer.
+    fn write(file: &OwnedFd, buffer: &[u8], offset: u64, position: &mut u64) -> i64;
+}
+
+/// pread(2) and pwrite(2): `psync`.
+#[derive(Debug)]
+pub(crate) struct Positioned;
+
+impl Call for Positioned {
+    #[inline(always)]
+    fn read(file: &OwnedFd, buffer: &mut [u8], offset: u64, _: &mut u64) -> i64 {
+        blocks::read_at(file, buffer, offset)
+    }
+
+    #[inline(always)]
+    fn write(file: &OwnedFd, buffer: &[u8], offset: u64, _: &mut u64) -> i64 {
+        blocks::write_at(file, buffer, offset)
+    }
+}
+
+/// preadv2(2) and pwritev2(2): `pvsync2`.
+#[derive(Debug)]
+pub(crate) struct Vectored;
+
+impl Call for Vectored {
+    #[inline(always)]
+    fn read(file: &OwnedFd, buffer: &mut [u8], offset: u64, _: &mut u64) -> i64 {
+        blocks::readv2_at(file, buffer, offset)
+    }
+
+    #[inline(always)]
+    fn write(file: &OwnedFd, buffer: &[u8], offset: u64, _: &mut u64) -> i64 {
+        blocks::writev2_at(file, buffer, offset)
+    }
+}
+
+/// lseek(2), where the file's position is another, and read(2) and write(2): `sync`.
+#[derive(Debug)]
+pub(crate) struct Seeking;
+
+impl Seeking {
+    #[inline(always)]
+    fn at(file: &OwnedFd, offset: u64, position: &mut u64, call: impl FnOnce() -> i64) -> i64 {
+        if *position != offset {
+            let sought = blocks::seek(file, offset);
+            if sought < 0 {
+                return sought;
+            }
+        }
+        let moved = call();
+        // After an error its position is unknown.
+        *position = u64::try_from(moved).map_or(u64::MAX, |moved| offset + moved);
+        moved
+    }
+}
+
+impl Call for Seeking {
+    #[inline(always)]
+    fn read(file: &OwnedFd, buffer: &mut [u8], offset: u64, position: &mut u64) -> i64 {
+        Seeking::at(file, offset, position, || blocks::read(file, buffer))
+    }
+
+    #[inline(always)]
+    fn write(file: &OwnedFd, buffer: &[u8], offset: u64, position: &mut u64) -> i64 {
+        Seeking::at(file, offset, position, || blocks::write(file, buffer))
+    }
+}
+
+/// All of the bytes of a block, where a call on its range succeeded.
+fn whole(said: i64, bytes: usize) -> i64 {
+    if said == 0 { bytes as i64 } else { said }
+}
+
+/// fallocate(2): `falloc`. Reads take blocks and leave the file as long as it is, writes make it longer.
+#[derive(Debug)]
+pub(crate) struct Taking;
+
+impl Call for Taking {
+    fn read(file: &OwnedFd, buffer: &mut [u8], offset: u64, _: &mut u64) -> i64 {
+        whole(ranges::take(file, Take::Keep, offset, buffer.len() as u64), buffer.len())
+    }
+
+    fn write(file: &OwnedFd, buffer: &[u8], offset: u64, _: &mut u64) -> i64 {
+        whole(ranges::take(file, Take::Grow, offset, buffer.len() as u64), buffer.len())
+    }
+}
+
+/// ftruncate(2) to where a block begins: `ftruncate`.
+#[derive(Debug)]
+pub(crate) struct Cutting;
+
+impl Call for Cutting {
+    fn read(_: &OwnedFd, _: &mut [u8], _: u64, _: &mut u64) -> i64 {
+        -i64::from(hakobu_sys::errno::EINVAL)
+    }
+
+    fn write(file: &OwnedFd, buffer: &[u8], offset: u64, _: &mut u64) -> i64 {
+        whole(ranges::cut(file, offset), buffer.len())
+    }
+}
+
+/// Trims: the blocks of a range are given back, of a file (fallocate(2)) or of a device (BLKDISCARD).
+#[derive(Debug)]
+pub(crate) struct Trimming;
+
+impl Call for Trimming {
+    fn read(_: &OwnedFd, _: &mut [u8], _: u64, _: &mut u64) -> i64 {
+        -i64::from(hakobu_sys::errno::EINVAL)
+    }
+
+    fn write(file: &OwnedFd, buffer: &[u8], offset: u64, _: &mut u64) -> i64 {
+        let bytes = buffer.len() as u64;
+        let said = match ranges::is_device(file) {
+            true => ranges::discard(file, offset, bytes),
+            false => ranges::take(file, Take::Punch, offset, bytes),
+        };
+        whole(said, buffer.len())
+    }
+}
+
+/// One block at a time, by a pair of calls.
+#[derive(Debug)]
+pub(crate) struct Calls<'f, C> {
+    files: &'f [OwnedFd],
+    positions: Vec<u64>,
+    buffer: Aligned,
+    call: PhantomData<C>,
+}
+
+impl<'f, C> Calls<'f, C> {
+    /// Over these files, which are at their beginnings, with a buffer of so many bytes.
+    pub(crate) fn new(files: &'f [OwnedFd], bytes: usize) -> Result<Calls<'f, C>> {
+        let buffer = Aligned::new(bytes.max(1))?;
+        Ok(Calls { files, positions: vec![0; files.len()], buffer, call: PhantomData })
+    }
+}
+
+impl<C: Call> Engine for Calls<'_, C> {
+    const WAITS: bool = true;
+
+    #[inline(always)]
+    fn buffer(&mut self, _: usize) -> &mut [u8] {
+        &mut self.buffer
+    }
+
+    #[inline(always)]
+    fn transfer(&mut self, _: usize, block: Transfer) -> Queued {
+        let number = block.file as usize;
+        let (Some(file), Some(position)) = (self.files.get(number), self.positions.get_mut(number))
+        else {
+            return REFUSED;
+        };
+        let Some(buffer) = part(&mut self.buffer, &block) else { return REFUSED };
+        Queued::Done(if block.write {
+            C::write(file, buffer, block.offset, position)
+        } else {
+            C::read(file, buffer, block.offset, position)
+        })
+    }
+
+    fn sync(&mut self, _: usize, file: u32, data: bool) -> Queued {
+        sync_file(self.files, file, data)
+    }
+}

@@ -1,0 +1,80 @@
+//! The engine `mmap`: blocks are copied from and to the mapped file; the page cache does the rest.
+
+use super::{Engine, Queued, REFUSED, Transfer, part};
+use crate::pattern::Extent;
+use hakobu_sys::memory::{Aligned, MappedFile};
+use hakobu_sys::{OwnedFd, errno};
+use std::io::{Error, Result};
+
+/// A mapping of each file, as far as the job works on it.
+#[derive(Debug)]
+pub(crate) struct Mmap {
+    maps: Vec<Map>,
+    buffer: Aligned,
+}
+
+#[derive(Debug)]
+struct Map {
+    memory: MappedFile,
+    /// Its offset in the file.
+    begin_bytes: u64,
+    bytes: usize,
+    /// Range that was written since the last sync: from, to.
+    dirty: Option<(usize, usize)>,
+}
+
+impl Mmap {
+    /// Maps the extents of these files, and for writing if `write`; the buffer has so many bytes.
+    pub(crate) fn new(
+        files: &[OwnedFd],
+        extents: &[Extent],
+        write: bool,
+        bytes: usize,
+    ) -> Result<Mmap> {
+        let page = hakobu_sys::counters::page_bytes();
+        let map = |(file, extent): (&OwnedFd, &Extent)| {
+            let begin_bytes = extent.begin_bytes / page * page;
+            let bytes = extent.begin_bytes - begin_bytes + extent.bytes;
+            let bytes = usize::try_from(bytes)
+                .map_err(|_| Error::from_raw_os_error(hakobu_sys::errno::EFBIG))?;
+            let memory = MappedFile::new(file, begin_bytes, bytes.max(1), write)?;
+            Ok(Map { memory, begin_bytes, bytes, dirty: None })
+        };
+        let maps = files.iter().zip(extents).map(map).collect::<Result<_>>()?;
+        Ok(Mmap { maps, buffer: Aligned::new(bytes.max(1))? })
+    }
+}
+
+impl Engine for Mmap {
+    const WAITS: bool = true;
+
+    #[inline(always)]
+    fn buffer(&mut self, _: usize) -> &mut [u8] {
+        &mut self.buffer
+    }
+
+    #[inline(always)]
+    fn transfer(&mut self, _: usize, block: Transfer) -> Queued {
+        let Some(map) = self.maps.get_mut(block.file as usize) else { return REFUSED };
+        let Some(buffer) = part(&mut self.buffer, &block) else { return REFUSED };
+        let Some(at) = block.offset.checked_sub(map.begin_bytes) else { return REFUSED };
+        let at = at as usize;
+        if !block.write {
+            return Queued::Done(map.memory.read(at, buffer) as i64);
+        }
+        let moved = map.memory.write(at, buffer);
+        let (from, to) = map.dirty.unwrap_or((at, at));
+        map.dirty = Some((from.min(at), to.max(at + moved)));
+        Queued::Done(moved as i64)
+    }
+
+    /// msync(2) of all that was written since the last one.
+    fn sync(&mut self, _: usize, file: u32, _: bool) -> Queued {
+        let Some(map) = self.maps.get_mut(file as usize) else { return REFUSED };
+        let Some((from, to)) = map.dirty.take() else { return Queued::Done(0) };
+        match map.memory.sync(from, to.min(map.bytes) - from.min(to).min(map.bytes)) {
+            Ok(()) => Queued::Done(0),
+            Err(error) => Queued::Done(-i64::from(errno::of(&error))),
+        }
+    }
+}

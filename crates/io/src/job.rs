@@ -1,0 +1,375 @@
+//! A job: a section of a job file, with all defaults filled in (fio(1), "job file
+//! parameters").
+
+mod engine;
+mod parts;
+
+pub use super::sizes::Sizes;
+use super::steady::Steady;
+pub use engine::{Engine, Named, VerifyKind};
+pub use parts::{
+    Aim, Among, Checks, Cpu, Dedupe, ExitWhat, Flow, Least, MemoryPolicy, Nodes, Share, Spread,
+    StatCall, Tolerance, Written, Zones,
+};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Direction and order (`rw`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rw {
+    /// It reads.
+    pub reads: bool,
+    /// It writes.
+    pub writes: bool,
+    /// In random order.
+    pub random: bool,
+}
+
+/// Bytes, or a share of what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// Bytes.
+    Bytes(u64),
+    /// Percent of the file or device.
+    Percent(u8),
+}
+
+/// Distribution of blocks (`random_distribution`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Distribution {
+    /// All alike.
+    Uniform,
+    /// Zipf's law with this theta.
+    Zipf(f64),
+    /// By shares of the file ([`Spread::shares`]).
+    Zoned,
+    /// In a given order ([`Spread::sequence`]).
+    Sequence,
+}
+
+/// Whether a write waits for the device (open(2)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// It does not.
+    None,
+    /// For data and metadata (O_SYNC).
+    Sync,
+    /// For data and what is needed to read it (O_DSYNC).
+    Dsync,
+}
+
+/// Clocks that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// Time from submission to completion (`disable_clat=0`).
+    pub clat: bool,
+    /// Time to submit (`disable_slat=0`).
+    pub slat: bool,
+    /// Both together (`disable_lat=0`).
+    pub lat: bool,
+    /// Bandwidth and operations over time (`disable_bw_measurement=0`).
+    pub bandwidth: bool,
+}
+
+/// Logs over time (`write_bw_log` and its like): the prefix of the file's name, if wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Logs {
+    /// Bandwidth.
+    pub bandwidth: Option<PathBuf>,
+    /// Latency.
+    pub latency: Option<PathBuf>,
+    /// Operations.
+    pub iops: Option<PathBuf>,
+    /// One entry is the mean over so long (`log_avg_msec`); zero is an entry for each operation, for
+    /// bandwidth and operations one for each 500 ms.
+    pub average: Duration,
+}
+
+/// A job. Pairs are for reads and writes, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Its section's name.
+    pub name: String,
+    /// Options as they were given, in fio's names, globals apart.
+    pub given: Vec<(String, String)>,
+    /// Direction and order.
+    pub rw: Rw,
+    /// Share of reads where both, percent (`rwmixread`).
+    pub read_percent: u8,
+    /// Bytes of a block; of several sizes the largest.
+    pub block_bytes: [u64; 2],
+    /// Its sizes, where there are several (`bsrange`, `bssplit`).
+    pub sizes: [Option<Sizes>; 2],
+    /// Bytes that are left out after each block of a sequence, or gone back (`rw=read:8k`).
+    pub skip_bytes: i64,
+    /// Blocks that follow each other at each random place (`rw=randread:8`).
+    pub run_blocks: u32,
+    /// Blocks after which each clone is done (`number_ios`).
+    pub blocks_max: Option<u64>,
+    /// Bytes over which it works, over all of its files (`size`).
+    pub size: Option<Amount>,
+    /// Bytes after which it is done, if other than `size` (`io_size`).
+    pub io_bytes: Option<u64>,
+    /// Offset in each file.
+    pub offset: Amount,
+    /// Distance between the beginnings of clones (`offset_increment`).
+    pub offset_increment: Amount,
+    /// Bytes of each file (`filesize`); of a range the least.
+    pub file_bytes: Option<u64>,
+    /// The most bytes of a file, where `filesize` is a range.
+    pub file_bytes_max: Option<u64>,
+    /// Files of each clone (`nrfiles`).
+    pub files: u32,
+    /// Files or devices by name, shared by all clones (`filename`).
+    pub filenames: Vec<PathBuf>,
+    /// Folders of files (`directory`); none: the working directory. Of several each clone has one,
+    /// in turn.
+    pub directories: Vec<PathBuf>,
+    /// Clones of it (`numjobs`).
+    pub clones: u32,
+    /// The engine.
+    pub engine: Engine,
+    /// Blocks in flight (`iodepth`).
+    pub depth: u32,
+    /// Blocks that are submitted at once (`iodepth_batch_submit`).
+    pub batch_submit: u32,
+    /// Blocks that are waited for at once, at least (`iodepth_batch_complete_min`).
+    pub batch_complete_min: u32,
+    /// And at most (`iodepth_batch_complete_max`).
+    pub batch_complete_max: u32,
+    /// Depth to sink to before blocks are submitted again (`iodepth_low`).
+    pub depth_low: u32,
+    /// Past the page cache (O_DIRECT).
+    pub direct: bool,
+    /// Each write waits for the device (`sync`).
+    pub sync: Sync,
+    /// Blocks of files are reserved before (`fallocate`).
+    pub reserve: bool,
+    /// Files are written before they are written to (`overwrite`).
+    pub overwrite: bool,
+    /// After so many writes fsync(2); 0 is never.
+    pub fsync_every: u32,
+    /// After so many writes fdatasync(2); 0 is never.
+    pub fdatasync_every: u32,
+    /// fsync(2) at the end.
+    pub end_fsync: bool,
+    /// Drop what the page cache holds of the files before it begins.
+    pub invalidate: bool,
+    /// Ends after so long at the latest.
+    pub runtime: Option<Duration>,
+    /// Begins again until `runtime` is over.
+    pub time_based: bool,
+    /// Ends where it is steady (`steadystate`).
+    pub steady: Option<Steady>,
+    /// Not counted, at the beginning (`ramp_time`).
+    pub ramp: Duration,
+    /// Number of repetitions.
+    pub loops: u64,
+    /// Waits before it begins.
+    pub start_delay: Duration,
+    /// The longest such wait, where it is a range: each clone has its own.
+    pub start_delay_max: Option<Duration>,
+    /// Bytes a second at most.
+    pub rate_bytes_per_s: [Option<u64>; 2],
+    /// Blocks a second at most.
+    pub rate_iops: [Option<u64>; 2],
+    /// Blocks arrive at random with that rate (`rate_process=poisson`), not evenly.
+    pub poisson: bool,
+    /// Pause after `think_blocks` blocks (`thinktime`).
+    pub think: Duration,
+    /// See there (`thinktime_blocks`).
+    pub think_blocks: u32,
+    /// Every block once, none twice (`norandommap=0`).
+    pub random_map: bool,
+    /// The same sequence at every execution (`randrepeat`).
+    pub random_repeat: bool,
+    /// Seed of it (`randseed`).
+    pub seed: u64,
+    /// Distribution of blocks.
+    pub distribution: Distribution,
+    /// Compressibility of written blocks, percent.
+    pub compress_percent: Option<u8>,
+    /// New content for every block (`refill_buffers`).
+    pub refill: bool,
+    /// All zeros (`zero_buffers`).
+    pub zero: bool,
+    /// Written blocks carry a checksum, and are read again.
+    pub verify: Option<VerifyKind>,
+    /// Percentiles to say (`percentile_list`).
+    pub percentiles: Vec<f64>,
+    /// Of completion latency (`clat_percentiles`).
+    pub clat_percentiles: bool,
+    /// Of the whole latency (`lat_percentiles`).
+    pub lat_percentiles: bool,
+    /// One report for all clones, and all jobs up to the next group (`group_reporting`).
+    pub group_reporting: bool,
+    /// Begins a group of its own (`new_group`).
+    pub new_group: bool,
+    /// Waits for all jobs before it (`stonewall`).
+    pub stonewall: bool,
+    /// CPUs that it may use; empty is all.
+    pub cpus: Vec<u32>,
+    /// One of these CPUs for each clone (`cpus_allowed_policy=split`).
+    pub cpus_split: bool,
+    /// Buffers are registered with io_uring.
+    pub fixed_buffers: bool,
+    /// Files are registered with io_uring.
+    pub register_files: bool,
+    /// Clocks that are read (`gtod_reduce`, `disable_…`).
+    pub clocks: Clocks,
+    /// Logs over time.
+    pub logs: Logs,
+    /// Log files have a column of offsets (`log_offset`).
+    pub log_offset: bool,
+    /// Only lays its files out (`create_only`).
+    pub create_only: bool,
+    /// Its files have to be there (`allow_file_create=0`).
+    pub must_exist: bool,
+    /// Files are deleted at the end (`unlink`).
+    pub unlink: bool,
+    /// Its writes are trims: they give ranges back (`rw=trim`).
+    pub trims: bool,
+    /// Alignment of random blocks, if other than their size (`blockalign`).
+    pub align_bytes: [Option<u64>; 2],
+    /// Order of blocks beyond `rw`.
+    pub spread: Spread,
+    /// Its place among other jobs.
+    pub among: Among,
+    /// Threads of their own submit its blocks (`io_submit_mode=offload`).
+    pub offload: bool,
+    /// Work of the engine `cpuio`.
+    pub cpu: Cpu,
+    /// Call of the engine `filestat`.
+    pub stat: StatCall,
+    /// Details of `verify`.
+    pub checks: Checks,
+    /// Written content.
+    pub written: Written,
+    /// Search for a depth.
+    pub aim: Option<Aim>,
+    /// Least rates.
+    pub least: Least,
+    /// Nodes of the machine.
+    pub nodes: Nodes,
+    /// Errors that do not end it.
+    pub tolerates: Tolerance,
+}
+
+/// Percentiles that fio says unless told otherwise.
+const PERCENTILES: [f64; 17] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99,
+];
+
+/// Block size without `bs`.
+const BLOCK_BYTES: u64 = 4096;
+
+/// Seed where nothing else is said, so that the pattern repeats.
+const SEED: u64 = 0x89;
+
+impl Default for Job {
+    /// A job of which nothing was said (fio(1), the defaults of its options).
+    fn default() -> Job {
+        Job {
+            name: String::new(),
+            given: Vec::new(),
+            rw: Rw { reads: true, writes: false, random: false },
+            read_percent: 50,
+            block_bytes: [BLOCK_BYTES; 2],
+            sizes: [None, None],
+            skip_bytes: 0,
+            run_blocks: 1,
+            blocks_max: None,
+            size: None,
+            io_bytes: None,
+            offset: Amount::Bytes(0),
+            offset_increment: Amount::Bytes(0),
+            file_bytes: None,
+            file_bytes_max: None,
+            files: 1,
+            filenames: Vec::new(),
+            directories: Vec::new(),
+            clones: 1,
+            engine: Engine::Psync,
+            depth: 1,
+            batch_submit: 1,
+            batch_complete_min: 1,
+            batch_complete_max: 1,
+            depth_low: 1,
+            direct: false,
+            sync: Sync::None,
+            reserve: true,
+            overwrite: false,
+            fsync_every: 0,
+            fdatasync_every: 0,
+            end_fsync: false,
+            invalidate: true,
+            runtime: None,
+            time_based: false,
+            steady: None,
+            ramp: Duration::ZERO,
+            loops: 1,
+            start_delay: Duration::ZERO,
+            start_delay_max: None,
+            rate_bytes_per_s: [None; 2],
+            rate_iops: [None; 2],
+            poisson: false,
+            think: Duration::ZERO,
+            think_blocks: 1,
+            random_map: true,
+            random_repeat: true,
+            seed: SEED,
+            distribution: Distribution::Uniform,
+            compress_percent: None,
+            refill: false,
+            zero: false,
+            verify: None,
+            percentiles: PERCENTILES.to_vec(),
+            clat_percentiles: true,
+            lat_percentiles: false,
+            group_reporting: false,
+            new_group: false,
+            stonewall: false,
+            cpus: Vec::new(),
+            cpus_split: false,
+            fixed_buffers: false,
+            register_files: false,
+            clocks: Clocks { clat: true, slat: true, lat: true, bandwidth: true },
+            logs: Logs::default(),
+            log_offset: false,
+            create_only: false,
+            must_exist: false,
+            unlink: false,
+            trims: false,
+            align_bytes: [None; 2],
+            spread: Spread::default(),
+            among: Among::default(),
+            offload: false,
+            cpu: Cpu::default(),
+            stat: StatCall::default(),
+            checks: Checks::default(),
+            written: Written::default(),
+            aim: None,
+            least: Least::default(),
+            nodes: Nodes::default(),
+            tolerates: Tolerance::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A job as fio's defaults have it, with this `rw`, for the tests of other modules.
+    pub(crate) fn job(rw: &str) -> Job {
+        let random = rw.starts_with("rand");
+        let way = rw.trim_start_matches("rand");
+        Job {
+            name: "job".to_owned(),
+            rw: Rw { reads: way != "write", writes: way != "read", random },
+            percentiles: vec![50.0, 99.0],
+            ..Job::default()
+        }
+    }
+}

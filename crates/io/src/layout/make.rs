@@ -1,0 +1,85 @@
+//! Making files: their blocks taken, their content written and on the device.
+
+use super::found::Found;
+use super::look::{explain, try_open};
+use super::mark;
+use super::wish::Wish;
+use crate::Job;
+use crate::content::Filler;
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, file, open};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes that are written at once.
+const PIECE_BYTES: usize = 1 << 20;
+/// After so many the device is told to begin, so that it does not stand still until fsync.
+const BATCH_BYTES: u64 = 64 << 20;
+
+/// Creates a file, empty.
+pub(super) fn create(wish: &Wish) -> Result<OwnedFd, String> {
+    open::create_for_io(&wish.path).map_err(|error| explain(&error, false))
+}
+
+/// Opens a file that is too short.
+pub(super) fn reopen(wish: &Wish) -> Result<OwnedFd, String> {
+    let fd = open::open_for_io(&wish.path, false, true, false, false);
+    fd.map_err(|error| explain(&error, false))
+}
+
+/// Makes a file, which is `from` bytes long, as long as it has to be. If a job reads it, what is new
+/// has the content that this job's writes would have, on the device: O_DIRECT finds real extents. A
+/// file that is only written gets blocks that are reserved, as fio does: the first write to each is
+/// part of what is measured. A file that is `ours` is marked as it is then.
+pub(super) fn grow(
+    wish: &Wish,
+    fd: &OwnedFd,
+    from: u64,
+    jobs: &[Job],
+    stop: &AtomicBool,
+) -> Result<(), String> {
+    try_open(wish)?;
+    let reserved = match wish.reserves() {
+        true => open::allocate(fd, wish.need_bytes).map(|()| true).or_else(|error| {
+            if errno::is(&error, errno::EOPNOTSUPP) { Ok(false) } else { Err(error) }
+        }),
+        false => Ok(false),
+    };
+    if !reserved.map_err(|error| explain(&error, false))? {
+        file::set_len(fd.as_fd(), wish.need_bytes).map_err(|error| error.to_string())?;
+    }
+    if let Some(job) = wish.reader().and_then(|number| jobs.get(number)) {
+        fill(fd.as_fd(), from, wish.need_bytes, job, stop)?;
+    }
+    file::sync(fd.as_fd()).map_err(|error| error.to_string())?;
+    if matches!(wish.found, Found::Absent | Found::File { ours: true, .. }) {
+        mark::set(fd.as_fd()).map_err(|error| format!("cannot be marked: {error}"))?;
+    }
+    Ok(())
+}
+
+fn fill(
+    fd: BorrowedFd<'_>,
+    from: u64,
+    to: u64,
+    job: &Job,
+    stop: &AtomicBool,
+) -> Result<(), String> {
+    let mut filler = Filler::new(job, 0);
+    let mut buffer = vec![0; PIECE_BYTES];
+    let (mut at, mut begun) = (from, from);
+    while at < to {
+        if stop.load(Ordering::Relaxed) {
+            return Err("stopped while files were laid out".to_owned());
+        }
+        let bytes = (to - at).min(PIECE_BYTES as u64);
+        let Some(piece) = buffer.get_mut(..bytes as usize) else { break };
+        filler.first(piece);
+        file::write_all_at(fd, piece, at, false).map_err(|error| explain(&error, false))?;
+        at += bytes;
+        if at - begun >= BATCH_BYTES {
+            // Not every file system can; fsync comes in any case.
+            let _ = file::start_writeback(fd, begun, at - begun);
+            begun = at;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,238 @@
+//! The files that jobs work on: found or laid out, and never at the cost of existing data.
+//!
+//! What could harm is refused before anything is written: a file that is not as an earlier run laid it
+//! out and left it (`mark`), a block device, unless `--allow-overwrite` is given; a device that is mounted or claimed, always. What could not work is
+//! refused as well: too little room, too small a file, no permission, no O_DIRECT.
+
+mod files;
+mod found;
+mod look;
+mod make;
+mod mark;
+mod plan;
+mod room;
+#[cfg(test)]
+pub(crate) mod tests;
+mod wish;
+
+use super::Job;
+pub use files::{CloneFiles, LaidFile, Safety};
+use found::Found;
+use hakobu_sys::{AsFd, OwnedFd, open};
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use wish::Wish;
+
+/// Result of [`lay_out`].
+#[derive(Debug, Default)]
+pub struct Layout {
+    /// All clones of all jobs, in their order.
+    pub clones: Vec<CloneFiles>,
+    /// All files, each once.
+    pub files: Vec<LaidFile>,
+    /// Resources to be given back at the end.
+    pub held: Held,
+}
+
+/// Claims of devices, which no other process can claim or mount meanwhile, files to be removed, and files
+/// of ours that stay and are written to.
+#[derive(Debug, Default)]
+pub struct Held {
+    claims: Vec<OwnedFd>,
+    removals: Vec<Made>,
+    marks: Vec<Made>,
+    /// Names that an engine makes, and whether those are of folders: to be removed where they are empty.
+    born: Vec<(PathBuf, bool)>,
+}
+
+/// A file or a folder, and what it was then: device and inode.
+#[derive(Clone, Debug)]
+struct Made {
+    path: PathBuf,
+    identity: (u64, u64),
+    folder: bool,
+}
+
+/// Finds or makes the files of all jobs.
+///
+/// Files that are read and long enough are used as they are; missing ones are made, with content that
+/// is on the device. `stop` ends it early. Whatever ends it, what it made is removed again.
+///
+/// # Errors
+/// What is wrong, with the name of the job or the file.
+pub fn lay_out(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layout, String> {
+    let (wishes, clones) = wish::collect(jobs)?;
+    let mut held = Held::default();
+    for wish in wishes.iter().filter(|wish| !wish.is_nothing()) {
+        let here = |why: String| format!("{}: {why}", wish.path.display());
+        look::permit(wish, safety).map_err(here)?;
+        if !matches!(wish.found, Found::Absent | Found::Folder) {
+            look::try_open(wish).map_err(here)?;
+        }
+        if matches!(wish.found, Found::Device { .. }) && wish.writes() {
+            let claim = open::open_for_io(&wish.path, false, true, false, true);
+            held.claims.push(claim.map_err(|error| here(look::explain(&error, false)))?);
+        }
+    }
+    room::check(&wishes)?;
+    let mut made = Vec::new();
+    if let Err(why) = make_all(jobs, &wishes, stop, &mut made) {
+        let problems = made.iter().filter_map(|made| remove(made).err());
+        return Err([why].into_iter().chain(problems).collect::<Vec<_>>().join("; "));
+    }
+    held.removals = removals(&wishes, &made, safety);
+    // Also with --keep, which is about what was laid out: a run makes them again.
+    let born = wishes.iter().filter(|wish| wish.is_made());
+    held.born = born.map(|wish| (wish.path.clone(), wish.is_folder())).collect();
+    held.marks = marks(&wishes, &made, &held.removals);
+    let files = wishes.into_iter().map(|wish| {
+        let there = wish.found.bytes().unwrap_or(0);
+        LaidFile {
+            laid_out: wish.is_laid_out() && wish.found == Found::Absent,
+            device: matches!(wish.found, Found::Device { .. }),
+            bytes: there.max(wish.need_bytes),
+            path: wish.path,
+        }
+    });
+    Ok(Layout { clones, files: files.collect(), held })
+}
+
+/// Makes what is missing and prolongs what is too short. `made` is what it created, also where it
+/// failed.
+fn make_all(
+    jobs: &[Job],
+    wishes: &[Wish],
+    stop: &AtomicBool,
+    made: &mut Vec<Made>,
+) -> Result<(), String> {
+    for wish in wishes.iter().filter(|wish| wish.is_laid_out()) {
+        let here = |why: String| format!("{}: {why}", wish.path.display());
+        let (fd, from) = match wish.found {
+            Found::Absent if wish.is_folder() => {
+                std::fs::create_dir(&wish.path).map_err(|error| here(error.to_string()))?;
+                let identity = look::identity(&wish.path);
+                let identity = identity.map_err(|error| here(error.to_string()))?;
+                made.push(Made { path: wish.path.clone(), identity, folder: true });
+                continue;
+            }
+            Found::Absent => {
+                let fd = make::create(wish).map_err(here)?;
+                let identity = hakobu_sys::meta::of_fd(&fd).map(|meta| meta.identity());
+                let identity = identity.map_err(|error| here(error.to_string()))?;
+                made.push(Made { path: wish.path.clone(), identity, folder: false });
+                (fd, 0)
+            }
+            Found::File { bytes, .. } if bytes < wish.need_bytes => {
+                (make::reopen(wish).map_err(here)?, bytes)
+            }
+            _ => continue,
+        };
+        make::grow(wish, &fd, from, jobs, stop).map_err(here)?;
+    }
+    Ok(())
+}
+
+/// Removes at the end: what was made, unless it is to stay; and what `unlink=1` says.
+fn removals(wishes: &[Wish], made: &[Made], safety: &Safety) -> Vec<Made> {
+    let made: HashMap<&Path, &Made> = made.iter().map(|made| (made.path.as_path(), made)).collect();
+    let mut removals = Vec::new();
+    for wish in wishes.iter().filter(|wish| wish.is_laid_out()) {
+        let unlink = wish.uses.iter().any(|user| user.unlink);
+        let stays = safety.keep || wish.uses.iter().any(|user| user.create_only);
+        match made.get(wish.path.as_path()) {
+            Some(made) if unlink || !stays => removals.push((*made).clone()),
+            None if unlink && matches!(wish.found, Found::File { .. }) => {
+                if let Ok(identity) = look::identity(&wish.path) {
+                    removals.push(Made { path: wish.path.clone(), identity, folder: false });
+                }
+            }
+            _ => {}
+        }
+    }
+    removals
+}
+
+/// Files of ours that are written to and stay: their marks fit no longer after the run.
+fn marks(wishes: &[Wish], made: &[Made], removals: &[Made]) -> Vec<Made> {
+    let ours = |wish: &&Wish| matches!(wish.found, Found::File { ours: true, .. });
+    let old = wishes.iter().filter(|wish| wish.is_laid_out() && wish.writes()).filter(ours);
+    // Through symbolic links, as they are opened. A file that cannot be looked at keeps its old mark,
+    // and counts as a foreign file later.
+    let old = old.filter_map(|wish| {
+        let entry = std::fs::metadata(&wish.path).ok()?;
+        let identity = (entry.dev(), entry.ino());
+        Some(Made { path: wish.path.clone(), identity, folder: false })
+    });
+    let goes = |made: &Made| removals.iter().any(|other| other.path == made.path);
+    let files = made.iter().filter(|made| !made.folder).cloned();
+    old.chain(files).filter(|made| !goes(made)).collect()
+}
+
+impl Layout {
+    /// Gives back the claims of devices: others may claim them, such as runs that lay out the same
+    /// jobs again.
+    pub fn release(&mut self) {
+        self.held.claims.clear();
+    }
+
+    /// Marks what stays as it is now, removes the rest, and says what could not be done: a file that
+    /// is another one now is left alone. What is gone already is no problem.
+    pub fn remove(&self) -> Vec<String> {
+        let marked = self.held.marks.iter().filter_map(|made| mark_again(made).err());
+        let removed = self.held.removals.iter().filter_map(|made| remove(made).err());
+        // Of what engines made, the last comes first: folders may be in each other.
+        let born = self.held.born.iter().rev();
+        let born = born.filter_map(|(path, folder)| remove_empty(path, *folder).err());
+        marked.chain(removed).chain(born).collect()
+    }
+}
+
+/// Marks a file as the run left it.
+fn mark_again(made: &Made) -> Result<(), String> {
+    let here = |error: std::io::Error| format!("{}: {error}", made.path.display());
+    let fd = match open::open_for_io(&made.path, true, false, false, false) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        fd => fd.map_err(here)?,
+    };
+    if hakobu_sys::meta::of_fd(&fd).map_err(here)?.identity() != made.identity {
+        return Ok(());
+    }
+    mark::set(fd.as_fd()).map_err(here)
+}
+
+fn remove(made: &Made) -> Result<(), String> {
+    let path: &Path = &made.path;
+    let gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    match look::identity(path) {
+        Ok(identity) if identity != made.identity => {
+            Err(format!("{}: is not the file any more that was laid out: left", path.display()))
+        }
+        Ok(_) => {
+            match if made.folder { std::fs::remove_dir(path) } else { std::fs::remove_file(path) } {
+                Err(error) if !gone(&error) => Err(format!("{}: {error}", path.display())),
+                _ => Ok(()),
+            }
+        }
+        Err(error) if gone(&error) => Ok(()),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
+/// Removes what an engine made under a name where nothing was: an empty file or folder. Anything else is not its
+/// work, and is left alone.
+fn remove_empty(path: &Path, folder: bool) -> Result<(), String> {
+    let here = |error: std::io::Error| format!("{}: {error}", path.display());
+    let entry = match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entry => entry.map_err(here)?,
+    };
+    if folder && entry.is_dir() {
+        return std::fs::remove_dir(path).map_err(here);
+    }
+    if !folder && entry.is_file() && entry.len() == 0 {
+        return std::fs::remove_file(path).map_err(here);
+    }
+    Err(format!("{}: is not what was made there: left", path.display()))
+}

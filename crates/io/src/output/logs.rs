@@ -1,0 +1,102 @@
+//! Log files over time, as fio writes them (fio(1), "LOG FILE FORMATS"): milliseconds, value,
+//! direction (0 reads, 1 writes, 2 trims), bytes of a block, its offset with `log_offset`, priority.
+
+use crate::{Entry, Job, Outcome};
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// A file to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogFile {
+    /// Where.
+    pub path: PathBuf,
+    /// What.
+    pub text: String,
+}
+
+/// The logs that jobs asked for: one for each clone, numbered from 1 through all jobs.
+pub fn logs(jobs: &[Job], outcomes: &[Outcome]) -> Vec<LogFile> {
+    let mut sorted: Vec<&Outcome> = outcomes.iter().collect();
+    sorted.sort_by_key(|outcome| (outcome.job, outcome.clone));
+    let mut files = Vec::new();
+    for (at, outcome) in sorted.into_iter().enumerate() {
+        let Some(job) = jobs.get(outcome.job) else { continue };
+        let (wanted, logged) = (&job.logs, &outcome.logged);
+        for (prefix, kind, entries) in [
+            (&wanted.bandwidth, "bw", &logged.bandwidth),
+            (&wanted.iops, "iops", &logged.iops),
+            (&wanted.latency, "slat", &logged.slat),
+            (&wanted.latency, "clat", &logged.clat),
+            (&wanted.latency, "lat", &logged.lat),
+        ] {
+            if let Some(prefix) = prefix {
+                let text = lines(entries, job.log_offset, outcome.trims);
+                files.push(LogFile { path: named(prefix, kind, at + 1), text });
+            }
+        }
+    }
+    files
+}
+
+/// `PREFIX_KIND.N.log`.
+fn named(prefix: &Path, kind: &str, number: usize) -> PathBuf {
+    let mut name = OsString::from(prefix);
+    name.push(format!("_{kind}.{number}.log"));
+    name.into()
+}
+
+fn lines(entries: &[Entry], offsets: bool, trims: bool) -> String {
+    let mut out = String::with_capacity(entries.len() * 24);
+    for entry in entries {
+        let Entry { at_ms, value, write, bytes, offset } = entry;
+        let way = if *write && trims { 2 } else { u8::from(*write) };
+        let _ = match offsets {
+            true => writeln!(out, "{at_ms}, {value}, {way}, {bytes}, {offset}, 0"),
+            false => writeln!(out, "{at_ms}, {value}, {way}, {bytes}, 0"),
+        };
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::job;
+    use super::*;
+    use crate::{Logged, job::Logs};
+
+    #[test]
+    fn each_clone_has_its_own() {
+        let entry = Entry { at_ms: 500, value: 1200, write: true, bytes: 4096, offset: 8192 };
+        let logged = |entries: &[Entry]| Logged {
+            bandwidth: entries.to_vec(),
+            clat: entries.to_vec(),
+            ..Logged::default()
+        };
+        let logs_of =
+            Logs { bandwidth: Some("x/a".into()), latency: Some("l".into()), ..Logs::default() };
+        let jobs = [job("quiet", "read"), Job { logs: logs_of, clones: 2, ..job("a", "write") }];
+        let outcomes = [
+            Outcome { job: 1, clone: 1, logged: logged(&[entry, entry]), ..Outcome::default() },
+            Outcome { job: 1, clone: 0, logged: logged(&[]), ..Outcome::default() },
+            Outcome { job: 0, ..Outcome::default() },
+        ];
+        let files = logs(&jobs, &outcomes);
+        let names: Vec<_> = files.iter().map(|file| file.path.to_str().unwrap()).collect();
+        assert_eq!(
+            names,
+            [
+                "x/a_bw.2.log",
+                "l_slat.2.log",
+                "l_clat.2.log",
+                "l_lat.2.log",
+                "x/a_bw.3.log",
+                "l_slat.3.log",
+                "l_clat.3.log",
+                "l_lat.3.log",
+            ]
+        );
+        assert_eq!(files[0].text, "");
+        assert_eq!(files[4].text, "500, 1200, 1, 4096, 0\n500, 1200, 1, 4096, 0\n");
+    }
+}

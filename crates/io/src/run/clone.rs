@@ -1,0 +1,320 @@
+//! One clone of a job: everything is made ready, then it waits for the others, works, and says what
+//! it measured.
+
+use super::burn::burn;
+use super::drive::{Drive, Failure, Place};
+use super::flight::Lane;
+use super::gate::Gate;
+use super::meter::Meter;
+use super::peers::Peers;
+use super::place;
+use crate::engine::{
+    Calls, Cutting, Libaio, Mmap, Names, Null, NullQueue, PageFault, Positioned, Seeking, Taking,
+    Trimming, Uring, Vectored, with_threads,
+};
+use crate::job::Sync;
+use crate::layout::CloneFiles;
+use crate::outcome::Outcome;
+use crate::pattern::random::{Random, seed_of};
+use crate::{Engine, Job, engine};
+use hakobu_sys::aio::Context;
+use hakobu_sys::ring::{Ring, Settings};
+use hakobu_sys::{AsFd, OwnedFd, blocks, cache, errno};
+use std::io::Error;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A clone to be run.
+pub(super) struct Task<'a> {
+    pub(super) job: &'a Job,
+    pub(super) files: &'a CloneFiles,
+    /// Names of its files, none where nothing is opened.
+    pub(super) paths: Vec<&'a Path>,
+    pub(super) lane: Lane,
+    pub(super) stop: &'a AtomicBool,
+    /// The jobs that run with it.
+    pub(super) peers: &'a Peers,
+}
+
+/// A clone that waits to be told to stop looks so often whether it was.
+const NAP: Duration = Duration::from_millis(50);
+/// And one that waits for another job whether that has ended.
+const LOOK: Duration = Duration::from_millis(1);
+
+impl Task<'_> {
+    /// Runs it on the calling thread, from the opening of its files to their closing.
+    pub(super) fn run(&self, gate: &Gate) -> Outcome {
+        let (job, clone) = (self.files.job, self.files.clone);
+        let trims = self.job.trims;
+        let mut outcome = Outcome { job, clone, trims, ..Outcome::default() };
+        let mut waited = false;
+        let done = self.work(gate, &mut waited, &mut outcome);
+        if !waited {
+            // The others are not to wait for it for ever.
+            gate.pass();
+        }
+        if let Err(Failure { errno, sentence }) = done {
+            outcome.error = Some((errno, sentence));
+        }
+        self.peers.end(job);
+        outcome
+    }
+
+    fn work(&self, gate: &Gate, waited: &mut bool, outcome: &mut Outcome) -> Result<(), Failure> {
+        let job = self.job;
+        if job.among.after.is_some() {
+            // It is not there before the other one has ended: no file is open, nothing is forgotten.
+            *waited = true;
+            if !gate.pass() || !self.wait_for_other() {
+                return Ok(());
+            }
+        }
+        place::bind(job, self.files.clone)?;
+        hakobu_sys::clock::sleep_precisely();
+        let files = self.open()?;
+        let bytes = job.block_bytes.into_iter().max().unwrap_or_default();
+        let bytes = usize::try_from(bytes).map_err(|_| no_engine(&Error::other("too large")))?;
+        let place = Place {
+            job,
+            clone: self.files.clone,
+            files: &files,
+            paths: &self.paths,
+            extents: &self.files.extents,
+            peers: self.peers,
+        };
+        let mut begin = Begin { task: self, gate, waited, outcome, place };
+        let refused = |error: Error| no_engine(&error);
+        let named = job.engine.named();
+        match job.engine {
+            _ if job.offload && !job.trims => begin.with_threads(&files, bytes),
+            Engine::CpuIo => begin.burn(),
+            _ if job.engine.is_of_names() => {
+                let names = Names::new(named, job.stat, &self.paths).map_err(refused)?;
+                begin.with(names)
+            }
+            Engine::Null if job.depth <= 1 => begin.with(Null::new(bytes).map_err(refused)?),
+            Engine::Null => begin.with(NullQueue::new(job.depth, bytes).map_err(refused)?),
+            _ if job.trims => begin.with(Calls::<Trimming>::new(&files, bytes).map_err(refused)?),
+            Engine::Falloc => begin.with(Calls::<Taking>::new(&files, bytes).map_err(refused)?),
+            Engine::Ftruncate => begin.with(Calls::<Cutting>::new(&files, bytes).map_err(refused)?),
+            Engine::PageFault => {
+                begin.with(PageFault::new(&self.files.extents, bytes).map_err(refused)?)
+            }
+            Engine::Psync => begin.with(Calls::<Positioned>::new(&files, bytes).map_err(refused)?),
+            Engine::Pvsync2 => begin.with(Calls::<Vectored>::new(&files, bytes).map_err(refused)?),
+            Engine::Sync => begin.with(Calls::<Seeking>::new(&files, bytes).map_err(refused)?),
+            Engine::Mmap => {
+                if job.direct {
+                    let why =
+                        "ioengine=mmap goes through the page cache, always: not with direct=1";
+                    return Err(Failure { errno: errno::EINVAL, sentence: why.into() });
+                }
+                let extents = &self.files.extents;
+                let maps = Mmap::new(&files, extents, job.rw.writes, bytes).map_err(refused)?;
+                begin.with(maps)
+            }
+            Engine::IoUring => {
+                let settings = Settings {
+                    depth: job.depth.max(1),
+                    buffer_bytes: bytes,
+                    fixed_buffers: job.fixed_buffers,
+                    register_files: job.register_files,
+                };
+                let ring = Ring::new(&files, settings).map_err(|error| no_ring(&error, job))?;
+                begin.with(Uring::new(ring))
+            }
+            Engine::Libaio => {
+                let context = Context::new(&files, job.depth.max(1), bytes);
+                begin.with(Libaio::new(context.map_err(|error| no_context(&error))?))
+            }
+            // These are of names, above.
+            Engine::FileCreate
+            | Engine::FileStat
+            | Engine::FileDelete
+            | Engine::DirCreate
+            | Engine::DirStat
+            | Engine::DirDelete => Err(no_engine(&Error::from_raw_os_error(errno::EINVAL))),
+        }
+    }
+
+    /// Waits until the job before it has ended (`wait_for`). False if all is over meanwhile.
+    fn wait_for_other(&self) -> bool {
+        while self.peers.waits(self.files.job) {
+            if self.stop.load(Ordering::Relaxed) || self.lane.is_over() {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+        true
+    }
+
+    /// Opens its files, and lets the page cache forget them (`invalidate`).
+    fn open(&self) -> Result<Vec<OwnedFd>, Failure> {
+        let job = self.job;
+        let sync = match job.sync {
+            Sync::None => blocks::Sync::None,
+            Sync::Sync => blocks::Sync::All,
+            Sync::Dsync => blocks::Sync::Data,
+        };
+        if job.engine.is_of_names() {
+            return Ok(Vec::new());
+        }
+        // Ranges have no sectors.
+        let of_ranges = matches!(job.engine, Engine::Falloc | Engine::Ftruncate) || job.trims;
+        let direct = job.direct && !of_ranges;
+        let writes = job.rw.writes || job.engine == Engine::Falloc;
+        let open = |path: &&Path| {
+            let file = blocks::open_synced(path, writes, direct, sync).map_err(|error| {
+                let errno = errno::of(&error);
+                let mut sentence = format!("opening {}: {error}", path.display());
+                if direct && errno == errno::EINVAL {
+                    sentence += " (its file system has no O_DIRECT)";
+                }
+                Failure { errno, sentence }
+            })?;
+            if job.invalidate {
+                // As far as it can: what others have mapped or not written back stays.
+                let _ = cache::forget(file.as_fd());
+            }
+            Ok(file)
+        };
+        self.paths.iter().map(open).collect()
+    }
+}
+
+/// A clone that is about to begin.
+struct Begin<'a, 'b> {
+    task: &'a Task<'a>,
+    gate: &'b Gate,
+    waited: &'b mut bool,
+    outcome: &'b mut Outcome,
+    place: Place<'a>,
+}
+
+impl Begin<'_, '_> {
+    /// Waits for the others, and does the job with this engine.
+    fn with<E: engine::Engine>(&mut self, engine: E) -> Result<(), Failure> {
+        let task = self.task;
+        let meter = Meter::new(task.job, &task.lane, task.stop, E::WAITS);
+        let mut drive = Drive::new(engine, &self.place, meter);
+        if !self.starts() {
+            return Ok(());
+        }
+        let done = drive.work();
+        let outcome = &mut *self.outcome;
+        (outcome.verified, outcome.verify_errors) = (drive.verified, drive.wrong);
+        outcome.tolerated = drive.tolerated;
+        let wrong = drive.first_wrong.take();
+        drive.meter.finish(outcome);
+        outcome.depth_found = done?;
+        let many = outcome.verify_errors;
+        wrong.map_or(Ok(()), |first| {
+            let sentence = format!("verify: {many} wrong blocks, the first is {first}");
+            Err(Failure { errno: errno::EILSEQ, sentence })
+        })
+    }
+
+    /// Does the job with threads that submit its blocks, each with an engine of its own.
+    fn with_threads(&mut self, files: &[OwnedFd], bytes: usize) -> Result<(), Failure> {
+        let job = self.task.job;
+        let count = job.depth.max(1);
+        let contexts = || {
+            let context = |_| Context::new(files, 1, bytes).map(Libaio::new);
+            (0..count).map(context).collect::<std::io::Result<Vec<_>>>()
+        };
+        match job.engine {
+            Engine::Libaio => {
+                let engines = contexts().map_err(|error| no_context(&error))?;
+                self.offload(engines)
+            }
+            Engine::Null => self.offload_each(|| Null::new(bytes)),
+            Engine::Pvsync2 => self.offload_each(|| Calls::<Vectored>::new(files, bytes)),
+            _ => self.offload_each(|| Calls::<Positioned>::new(files, bytes)),
+        }
+    }
+
+    fn offload_each<E: engine::Engine + Send>(
+        &mut self,
+        engine: impl Fn() -> std::io::Result<E>,
+    ) -> Result<(), Failure> {
+        let count = self.task.job.depth.max(1);
+        let engines = (0..count).map(|_| engine()).collect::<std::io::Result<Vec<_>>>();
+        self.offload(engines.map_err(|error| no_engine(&error))?)
+    }
+
+    fn offload<E: engine::Engine + Send>(&mut self, engines: Vec<E>) -> Result<(), Failure> {
+        let done = with_threads(engines, |engine| self.with(engine));
+        done.map_err(|error| no_engine(&error))?
+    }
+
+    /// Keeps the CPU busy.
+    fn burn(&mut self) -> Result<(), Failure> {
+        let task = self.task;
+        let mut meter = Meter::new(task.job, &task.lane, task.stop, true);
+        if self.starts() {
+            burn(&mut meter, &task.job.cpu, task.peers);
+            meter.finish(self.outcome);
+        }
+        Ok(())
+    }
+
+    /// Everything is ready: waits for the others, and for its time. False if all is over meanwhile.
+    fn starts(&mut self) -> bool {
+        // Who waited for another job has passed already.
+        if !*self.waited {
+            *self.waited = true;
+            if !self.gate.pass() {
+                return false;
+            }
+        }
+        self.delay()
+    }
+
+    /// Waits before it begins (`startdelay`). False if all is over meanwhile.
+    fn delay(&self) -> bool {
+        let until = Instant::now() + own_delay(self.task.job, self.task.files.clone);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if self.task.stop.load(Ordering::Relaxed) || self.task.lane.is_over() {
+                return false;
+            }
+            if left.is_zero() {
+                return true;
+            }
+            std::thread::sleep(left.min(NAP));
+        }
+    }
+}
+
+/// Pause of a clone before it begins: of a range, by chance.
+fn own_delay(job: &Job, clone: u32) -> Duration {
+    let Some(most) = job.start_delay_max else { return job.start_delay };
+    let base = if job.random_repeat { job.seed } else { fastrand::u64(..) };
+    let mut random = Random::new(base ^ seed_of(&job.name), u64::from(clone));
+    job.start_delay + most.saturating_sub(job.start_delay).mul_f64(random.fraction())
+}
+
+fn no_engine(error: &Error) -> Failure {
+    let errno = errno::of(error);
+    Failure { errno, sentence: format!("making the engine ready: {error}") }
+}
+
+fn no_ring(error: &Error, job: &Job) -> Failure {
+    let why = match error.raw_os_error() {
+        Some(errno::ENOSYS) => ": this kernel has no io_uring, or one before Linux 5.6",
+        Some(errno::EPERM) => ": it is forbidden here (seccomp, or kernel.io_uring_disabled)",
+        Some(errno::ENOMEM) if job.fixed_buffers => ": RLIMIT_MEMLOCK allows no such buffers",
+        _ => "",
+    };
+    Failure { sentence: format!("ioengine=io_uring: {error}{why}"), ..no_engine(error) }
+}
+
+fn no_context(error: &Error) -> Failure {
+    let why = match error.raw_os_error() {
+        Some(errno::ENOSYS) => ": this kernel has no asynchronous I/O",
+        Some(errno::EAGAIN) => ": more in flight than fs.aio-max-nr allows",
+        _ => "",
+    };
+    Failure { sentence: format!("ioengine=libaio: {error}{why}"), ..no_engine(error) }
+}

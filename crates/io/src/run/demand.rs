@@ -1,0 +1,144 @@
+//! Demand of jobs on the machine besides files: threads, memory, mappings, descriptors. A thread that
+//! finds no memory for itself ends the program, so what cannot be had is refused before.
+
+use super::groups;
+use crate::job::Named;
+use crate::{Amount, Engine, Job};
+use hakobu_sys::room::{self, Of, Room};
+
+/// Memory that a clone touches besides its buffers: stacks, histograms, the kernel's part. A quarter
+/// more than what was measured.
+const CLONE_BYTES: u64 = 64 << 10;
+/// Records of a clone and of a file, held from the beginning.
+const RECORD_BYTES: u64 = 1 << 10;
+/// Addresses of a clone besides its buffers: its stack, that for signals, and their guards.
+const ADDRESS_BYTES: u64 = super::STACK_BYTES as u64 + (64 << 10);
+
+/// Addresses of a thread that submits blocks: its stack, that for signals, and their guards.
+const SUBMITTER_BYTES: u64 = 192 << 10;
+
+/// Says what is missing for jobs to run.
+///
+/// # Errors
+/// A sentence that names the limit, and a hint.
+pub fn check(jobs: &[Job]) -> Result<(), String> {
+    refuse(jobs, &room::left())
+}
+
+/// Demand of one clone.
+fn of_clone(job: &Job, of: Of) -> u64 {
+    let block_bytes = job.block_bytes.into_iter().max().unwrap_or_default();
+    let buffers = block_bytes.saturating_mul(job.depth.max(1).into());
+    let files = u64::from(job.files.max(1)).max(job.filenames.len() as u64);
+    // Threads that submit its blocks, each with a stack and an engine of its own.
+    let submitters = if job.offload { u64::from(job.depth.max(1)) } else { 0 };
+    let stacks = submitters.saturating_mul(SUBMITTER_BYTES);
+    let own = match (job.engine, job.size) {
+        (Engine::PageFault, Some(Amount::Bytes(bytes))) => bytes,
+        _ => 0,
+    };
+    match of {
+        Of::Threads => 1 + submitters,
+        Of::Memory => {
+            CLONE_BYTES.saturating_add(buffers).saturating_add(own).saturating_add(stacks / 16)
+        }
+        Of::Addresses => {
+            ADDRESS_BYTES.saturating_add(buffers).saturating_add(own).saturating_add(stacks)
+        }
+        // A stack and one for signals, each with a guard, and buffers; rings and files besides.
+        Of::Mappings => match job.engine {
+            _ if job.offload => 5 + 6 * submitters,
+            Engine::IoUring => 8,
+            Engine::Libaio => 6,
+            Engine::PageFault => 5 + files,
+            Engine::Mmap => 5 + files,
+            _ => 5,
+        },
+        Of::Files if job.engine.named() == Named::Nothing => 0,
+        // One at a time.
+        Of::Files if job.engine.is_of_names() => 1,
+        Of::Files => files + u64::from(job.engine == Engine::IoUring),
+    }
+}
+
+fn refuse(jobs: &[Job], rooms: &[Room]) -> Result<(), String> {
+    let records = jobs.iter().map(|job| {
+        let files = u64::from(job.clones).saturating_mul(job.files.max(1).into());
+        files.saturating_add(job.clones.into()).saturating_mul(RECORD_BYTES)
+    });
+    let records = records.fold(0, u64::saturating_add);
+    let begun = |job: &&Job| !job.create_only;
+    for room in rooms {
+        // Groups run one after the other.
+        let needs = groups(jobs).into_iter().map(|group| {
+            let of_group = jobs.get(group).unwrap_or_default().iter().filter(begun);
+            let each = of_group.map(|job| of_clone(job, room.of).saturating_mul(job.clones.into()));
+            each.fold(0, u64::saturating_add)
+        });
+        let mut need = needs.max().unwrap_or(0);
+        if matches!(room.of, Of::Memory | Of::Addresses) {
+            need = need.saturating_add(records);
+        }
+        if need <= room.left {
+            continue;
+        }
+        let clones = jobs.iter().map(|job| u64::from(job.clones)).fold(0, u64::saturating_add);
+        let what = match room.of {
+            Of::Threads => "threads",
+            Of::Memory => "bytes of memory",
+            Of::Addresses => "bytes of address space",
+            Of::Mappings => "mappings of memory",
+            Of::Files => "open files",
+        };
+        let (name, left) = (room.name, room.left);
+        return Err(format!(
+            "{clones} jobs (numjobs) need {need} {what}, and {name} leaves {left}\n\
+             hint: fewer jobs with a larger --iodepth, or a higher limit"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(clones: u32) -> Job {
+        Job { clones, ..Job::default() }
+    }
+
+    fn room(of: Of, left: u64) -> Vec<Room> {
+        vec![Room { of, name: "the-limit", left }]
+    }
+
+    #[test]
+    fn every_limit_is_named() {
+        for (of, enough) in [
+            (Of::Threads, 100),
+            (Of::Mappings, 500),
+            (Of::Files, 100),
+            (Of::Memory, 100 * ((64 << 10) + 4096 + 2048)),
+            (Of::Addresses, 100 * ((320 << 10) + 4096 + 2048)),
+        ] {
+            assert_eq!(refuse(&[job(100)], &room(of, enough)), Ok(()), "{of:?}");
+            let why = refuse(&[job(100)], &room(of, enough - 1)).unwrap_err();
+            assert!(why.starts_with("100 jobs") && why.contains("the-limit leaves"), "{why}");
+            assert!(refuse(&[job(u32::MAX)], &room(of, enough)).is_err());
+        }
+        assert_eq!(refuse(&[job(u32::MAX)], &[]), Ok(()));
+    }
+
+    #[test]
+    fn groups_follow_each_other() {
+        let later = Job { stonewall: true, ..job(60) };
+        let threads = room(Of::Threads, 100);
+        assert_eq!(refuse(&[job(60), later.clone()], &threads), Ok(()));
+        assert!(refuse(&[job(60), job(60)], &threads).is_err());
+        let only_made = Job { create_only: true, ..job(60) };
+        assert_eq!(refuse(&[job(60), only_made], &threads), Ok(()));
+        let null = Job { engine: Engine::Null, ..job(60) };
+        assert_eq!(refuse(&[null], &room(Of::Files, 0)), Ok(()));
+        let deep = Job { depth: 1 << 20, ..job(1) };
+        assert!(refuse(&[deep], &room(Of::Memory, 1 << 30)).is_err());
+    }
+}

@@ -1,0 +1,356 @@
+//! Counters of a clone, and what is due between blocks: the end, the end of ramp time,
+//! samples, logs, and telling how far it is. For each block there is one comparison with the moment
+//! at which the next of these is due; where no latencies are wanted, not even a clock is read for
+//! each.
+
+mod end;
+mod least;
+
+use super::flight::{Flight, Lane};
+use super::logs::{Latency, Logs, SAMPLE};
+use crate::outcome::{Depths, Entry, Side};
+use crate::stats::Histogram;
+use crate::{Clocks, Job};
+use hakobu_sys::clock::Clock;
+use hakobu_sys::counters::{self, Used};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Others are told how far it is, and asked whether to stop, at least so often.
+const TELL: Duration = Duration::from_millis(50);
+/// Blocks between two looks at the clock, at most, where it is not read for each. Looking costs less
+/// than a hundredth of the fastest block then.
+const STRIDE_MAX: u32 = 16;
+/// If looks are closer than this, every second one is spared; if they are farther apart than ten
+/// times this, there are twice as many.
+const LOOK: Duration = Duration::from_micros(20);
+
+/// The counters of a clone.
+#[derive(Debug)]
+pub(super) struct Meter<'a> {
+    pub(super) clock: Clock,
+    clocks: Clocks,
+    /// Times are taken of each block.
+    pub(super) timed: bool,
+    /// Submission and completion are different moments, or blocks have a time at which they should
+    /// have gone: otherwise both latencies are the same, and one is recorded.
+    apart: bool,
+    /// Its engine waits for each block.
+    waits: bool,
+    /// It is time to end.
+    pub(super) over: bool,
+    /// The job ends as it is slower than it may be (`rate_min`).
+    pub(super) too_slow: Option<String>,
+    pub(super) sides: [Side; 2],
+    pub(super) depths: Depths,
+    pub(super) sync: Histogram,
+    job: &'a Job,
+    lane: &'a Lane,
+    stop: &'a AtomicBool,
+    logs: Option<Box<Logs>>,
+    /// In ticks: its beginning, that of what is counted, the end of ramp time (`None`: it is over),
+    /// and of everything.
+    pub(super) begun: u64,
+    counted: u64,
+    ramp_end: Option<u64>,
+    deadline: u64,
+    /// Time when something is due, at the earliest.
+    pub(super) due: u64,
+    sample_due: u64,
+    sampled: u64,
+    log_due: u64,
+    logged: u64,
+    /// Time of the next look at least rates, time of the last, and blocks and bytes then.
+    least_due: u64,
+    least_seen: (u64, [(u64, u64); 2]),
+    /// Blocks and bytes at the last sample, and those of ramp time.
+    before: [(u64, u64); 2],
+    ramp: [(u64, u64); 2],
+    used: Used,
+    /// Blocks until the next look at the clock, how many these are, and when the last one was.
+    left: u32,
+    stride: u32,
+    looked: u64,
+}
+
+impl<'a> Meter<'a> {
+    /// Counters for a job. `waits`: its engine waits for each block.
+    pub(super) fn new(
+        job: &'a Job,
+        lane: &'a Lane,
+        stop: &'a AtomicBool,
+        waits: bool,
+    ) -> Meter<'a> {
+        let clocks = Clocks { slat: job.clocks.slat && !waits, ..job.clocks };
+        let rated = job.rate_bytes_per_s.iter().chain(&job.rate_iops).any(Option::is_some);
+        Meter {
+            clock: Clock::best(),
+            clocks,
+            timed: clocks.clat || clocks.slat || clocks.lat,
+            apart: !waits || rated,
+            waits,
+            over: false,
+            too_slow: None,
+            sides: Default::default(),
+            depths: Depths::default(),
+            sync: Histogram::default(),
+            job,
+            lane,
+            stop,
+            logs: Logs::new(job),
+            begun: 0,
+            counted: 0,
+            ramp_end: None,
+            deadline: u64::MAX,
+            due: 0,
+            sample_due: u64::MAX,
+            sampled: 0,
+            log_due: u64::MAX,
+            logged: 0,
+            least_due: u64::MAX,
+            least_seen: (0, [(0, 0); 2]),
+            before: [(0, 0); 2],
+            ramp: [(0, 0); 2],
+            used: Used::default(),
+            left: 1,
+            stride: 1,
+            looked: 0,
+        }
+    }
+
+    /// The time of submission matters.
+    pub(super) fn needs_issue(&self) -> bool {
+        self.clocks.slat
+    }
+
+    fn ticks(&self, time: Duration) -> u64 {
+        self.clock.ticks(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// It begins now.
+    pub(super) fn begin(&mut self) {
+        let now = self.clock.now();
+        self.begun = now;
+        self.looked = now;
+        let ramp = self.ticks(self.job.ramp);
+        self.ramp_end = (ramp > 0).then(|| now.saturating_add(ramp));
+        if let Some(runtime) = self.job.runtime {
+            self.deadline = now.saturating_add(ramp).saturating_add(self.ticks(runtime));
+        }
+        self.count_from(now);
+        self.begin_least(now);
+        self.tell(now);
+    }
+
+    /// Begins to count.
+    fn count_from(&mut self, now: u64) {
+        self.counted = now;
+        self.used = counters::used_by_thread();
+        self.before = [(0, 0); 2];
+        (self.sampled, self.logged) = (now, now);
+        if self.clocks.bandwidth {
+            self.sample_due = now.saturating_add(self.ticks(SAMPLE));
+        }
+        if let Some(logs) = &mut self.logs {
+            logs.reset();
+            let window = logs.window();
+            self.log_due = now.saturating_add(self.ticks(window));
+        }
+    }
+
+    /// A block has landed whole, at `end`.
+    #[inline(always)]
+    pub(super) fn landed(&mut self, flight: &Flight, end: u64) {
+        let side = &mut self.sides[usize::from(flight.block.write)];
+        side.ios += 1;
+        side.bytes += u64::from(flight.block.bytes);
+        if self.timed {
+            let completion_ns = self.clock.between_ns(flight.issue, end);
+            if self.apart {
+                if self.clocks.clat {
+                    side.clat.record(completion_ns);
+                }
+                if self.clocks.slat {
+                    side.slat.record(self.clock.between_ns(flight.start, flight.issue));
+                }
+                if self.clocks.lat {
+                    side.lat.record(self.clock.between_ns(flight.start, end));
+                }
+            } else {
+                side.clat.record(completion_ns);
+            }
+            if self.logs.is_some() {
+                self.log(flight, end);
+            }
+        }
+    }
+
+    #[cold]
+    fn log(&mut self, flight: &Flight, end: u64) {
+        let Some(logs) = self.logs.as_mut().filter(|logs| logs.latency) else { return };
+        let (clock, block) = (self.clock, &flight.block);
+        let at_ms = clock.between_ns(self.counted, end) / 1_000_000;
+        let mut log = |which, value, wanted| {
+            let (write, bytes) = (block.write, u64::from(block.bytes));
+            if wanted {
+                let offset = block.offset;
+                logs.block(which, Entry { at_ms, value, write, bytes, offset });
+            }
+        };
+        log(Latency::Slat, clock.between_ns(flight.start, flight.issue), self.clocks.slat);
+        log(Latency::Clat, clock.between_ns(flight.issue, end), self.clocks.clat);
+        log(Latency::Lat, clock.between_ns(flight.start, end), self.clocks.lat);
+    }
+
+    /// After a block, or some: does what is due. `end` is now, if times are taken.
+    #[inline(always)]
+    pub(super) fn look(&mut self, end: u64) {
+        if self.timed {
+            if end >= self.due {
+                self.happen(end);
+            }
+        } else {
+            self.left -= 1;
+            if self.left == 0 {
+                self.look_up();
+            }
+        }
+    }
+
+    /// Reads the clock, and adapts how often that is.
+    #[inline(never)]
+    fn look_up(&mut self) {
+        let now = self.clock.now();
+        let gap = Duration::from_nanos(self.clock.between_ns(self.looked, now));
+        if gap < LOOK {
+            self.stride = (2 * self.stride).min(STRIDE_MAX);
+        } else if gap > 10 * LOOK {
+            self.stride = (self.stride / 2).max(1);
+        }
+        (self.looked, self.left) = (now, self.stride);
+        if now >= self.due {
+            self.happen(now);
+        }
+    }
+
+    /// Whether all is to stop.
+    pub(super) fn stops(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Interrupts the count, and nothing is due meanwhile. Returns the time of the interruption.
+    pub(super) fn pause(&mut self) -> u64 {
+        self.due = u64::MAX;
+        self.clock.now()
+    }
+
+    /// The work goes on as if no time had passed since `paused`.
+    pub(super) fn resume(&mut self, paused: u64) {
+        let now = self.clock.now();
+        let gap = now.saturating_sub(paused);
+        for time in [
+            &mut self.begun,
+            &mut self.counted,
+            &mut self.deadline,
+            &mut self.sample_due,
+            &mut self.sampled,
+            &mut self.log_due,
+            &mut self.logged,
+            &mut self.looked,
+            &mut self.least_due,
+            &mut self.least_seen.0,
+        ] {
+            *time = time.saturating_add(gap);
+        }
+        self.ramp_end = self.ramp_end.map(|end| end.saturating_add(gap));
+        self.tell(now);
+    }
+
+    /// Does what is due at `now`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn happen(&mut self, now: u64) {
+        if self.ramp_end.is_some_and(|end| now >= end) {
+            self.end_ramp(now);
+        }
+        if now >= self.deadline {
+            self.over = true;
+        }
+        if now >= self.sample_due {
+            self.sample(now);
+        }
+        if now >= self.log_due {
+            self.close_window(now);
+        }
+        if now >= self.least_due {
+            self.look_at_rates(now);
+        }
+        self.tell(now);
+    }
+
+    /// Nothing before now counts.
+    fn end_ramp(&mut self, now: u64) {
+        self.ramp_end = None;
+        for (ramp, side) in self.ramp.iter_mut().zip(&mut self.sides) {
+            *ramp = (ramp.0 + side.ios, ramp.1 + side.bytes);
+            *side = Side::default();
+        }
+        self.depths = Depths::default();
+        self.sync = Histogram::default();
+        self.count_from(now);
+    }
+
+    fn sample(&mut self, now: u64) {
+        let seconds = self.clock.between_ns(self.sampled, now) as f64 / 1e9;
+        let works = [self.job.rw.reads, self.job.rw.writes];
+        for ((side, before), works) in self.sides.iter_mut().zip(&mut self.before).zip(works) {
+            if works {
+                side.iops.push((side.ios - before.0) as f64 / seconds);
+                side.bandwidth.push((side.bytes - before.1) as f64 / seconds);
+            }
+            *before = (side.ios, side.bytes);
+        }
+        self.sampled = now;
+        self.sample_due = next(self.sample_due, self.ticks(SAMPLE), now);
+    }
+
+    fn close_window(&mut self, now: u64) {
+        let at_ms = self.clock.between_ns(self.counted, now) / 1_000_000;
+        let took_ns = self.clock.between_ns(self.logged, now);
+        if let Some(logs) = &mut self.logs {
+            logs.close(at_ms, took_ns, &self.sides);
+            let window = logs.window();
+            self.log_due = next(self.log_due, self.ticks(window), now);
+        }
+        self.logged = now;
+    }
+
+    /// Tells others how far it is, looks whether to stop, and finds out what is due next.
+    fn tell(&mut self, now: u64) {
+        self.show();
+        if self.lane.is_asked() {
+            self.answer(now);
+        }
+        if self.stop.load(Ordering::Relaxed) || self.lane.is_over() {
+            self.over = true;
+        }
+        let told = now.saturating_add(self.ticks(TELL));
+        let due = [self.deadline, self.sample_due, self.log_due, self.least_due, told];
+        self.due = due.into_iter().fold(self.ramp_end.unwrap_or(u64::MAX), u64::min);
+    }
+
+    fn show(&self) {
+        let sums = self.sides.iter().zip(&self.ramp);
+        let latency_ns = |side: &Side| (side.clat.mean_ns() * side.clat.count() as f64) as u64;
+        let latencies = self.sides.iter().map(latency_ns);
+        let sums = sums.flat_map(|(side, ramp)| [side.ios + ramp.0, side.bytes + ramp.1]);
+        self.lane.show(sums.chain(latencies));
+    }
+}
+
+/// Next time of something that was due at `due` and is so every `step`: as many steps later as
+/// it takes to be after now.
+fn next(due: u64, step: u64, now: u64) -> u64 {
+    let step = step.max(1);
+    due.saturating_add((now.saturating_sub(due) / step + 1).saturating_mul(step))
+}

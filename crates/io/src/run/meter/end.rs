@@ -1,0 +1,69 @@
+//! Measurements of a clone: so far, and when it has ended.
+
+use super::Meter;
+use crate::outcome::{Depths, Outcome, Side};
+use crate::stats::Histogram;
+use hakobu_sys::counters::{self, Used};
+
+/// Counts of blocks and syncs.
+type Counted = ([Side; 2], Histogram, Depths);
+
+impl Meter<'_> {
+    /// It ends now: fills in all that is counted here.
+    pub(in crate::run) fn finish(mut self, outcome: &mut Outcome) {
+        let now = self.clock.now();
+        self.show();
+        // A clone that ends in ramp time has measured nothing.
+        if self.ramp_end.is_some() {
+            self.end_ramp(now);
+        } else if self.logs.is_some() {
+            self.close_window(now);
+        }
+        let depths = std::mem::take(&mut self.depths);
+        let counted = (std::mem::take(&mut self.sides), std::mem::take(&mut self.sync), depths);
+        self.measured(now, counted, outcome);
+        outcome.logged = self.logs.map(|logs| logs.finish()).unwrap_or_default();
+    }
+
+    /// Tells who asked for it what was counted until now; in ramp time that is nothing.
+    pub(super) fn answer(&self, now: u64) {
+        let mut outcome = Outcome::default();
+        if self.ramp_end.is_none() {
+            let counted = (self.sides.clone(), self.sync.clone(), self.depths.clone());
+            self.measured(now, counted, &mut outcome);
+        }
+        self.lane.tell(outcome);
+    }
+
+    /// Fills in what was counted until now, logs apart.
+    fn measured(&self, now: u64, counted: Counted, outcome: &mut Outcome) {
+        let used = counters::used_by_thread();
+        outcome.runtime_ns = self.clock.between_ns(self.counted, now);
+        outcome.user_ns = used.user_ns - self.used.user_ns;
+        outcome.sys_ns = used.system_ns - self.used.system_ns;
+        let switches = |used: &Used| used.voluntary_switches + used.involuntary_switches;
+        outcome.switches = switches(&used) - switches(&self.used);
+        outcome.faults = [
+            used.major_faults - self.used.major_faults,
+            used.minor_faults - self.used.minor_faults,
+        ];
+        (outcome.sides, outcome.sync, outcome.depths) = counted;
+        for side in &mut outcome.sides {
+            if !self.apart {
+                if self.clocks.lat {
+                    side.lat = side.clat.clone();
+                }
+                if !self.clocks.clat {
+                    side.clat = Histogram::default();
+                }
+            }
+        }
+        if self.waits {
+            // One after the other: this need not be counted.
+            let blocks = outcome.sides.iter().map(|side| side.ios).sum();
+            outcome.depths.level[0] = blocks;
+            outcome.depths.submit[1] = blocks;
+            outcome.depths.complete[1] = blocks;
+        }
+    }
+}

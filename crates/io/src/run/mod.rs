@@ -1,0 +1,232 @@
+//! Runs jobs: a thread for each clone, all of which are ready before the first begins, group after
+//! group. `clone` makes one ready and says what it measured, `drive` is its loop, `meter` what is
+//! counted in it and when something is due, `pace` when a block may go.
+
+mod burn;
+mod clone;
+mod demand;
+mod drive;
+mod flight;
+mod gate;
+mod logs;
+mod meter;
+mod pace;
+mod peers;
+mod place;
+mod states;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use super::Job;
+use super::layout::Layout;
+use super::outcome::Outcome;
+use crate::job::{ExitWhat, Named};
+use clone::Task;
+pub use demand::check;
+use flight::Lane;
+use gate::Gate;
+use peers::Peers;
+use states::States;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+pub use view::View;
+
+/// Progress of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Since it began.
+    pub elapsed: Duration,
+    /// Blocks and bytes that were read, and that were written, ramp time included.
+    pub sides: [(u64, u64); 2],
+    /// Clones at work.
+    pub running: usize,
+    /// Clones that have ended.
+    pub done: usize,
+}
+
+/// Stack of a clone's thread, of which it touches a small part.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Runs all jobs over the files that were laid out for them, and returns what each clone measured, in
+/// the order of jobs and clones. Jobs that only lay their files out have no outcome, nor have those
+/// that were not begun before `stop` was set; what had begun then ends with what it has. `watch` is
+/// called from this thread about every `every` (never if that is zero) with a view of the run under way.
+///
+/// What goes wrong in a clone ends that clone, and is in its outcome.
+///
+/// # Errors
+/// A thread could not be started.
+pub fn run(
+    jobs: &[Job],
+    layout: &Layout,
+    stop: &AtomicBool,
+    every: Duration,
+    watch: &mut dyn FnMut(&View<'_>),
+) -> Result<Vec<Outcome>, String> {
+    // Not when the first clone looks at it: the first call takes its time.
+    hakobu_sys::clock::Clock::best();
+    let (begun, before, ended) = (Instant::now(), Progress::default(), Vec::new());
+    let mut round = Round { begun, every, watch, before, ended, jobs, is_over: false };
+    for group in groups(jobs) {
+        if stop.load(Ordering::Relaxed) || round.is_over {
+            break;
+        }
+        let runs = |clone: &&super::layout::CloneFiles| {
+            group.contains(&clone.job) && jobs.get(clone.job).is_some_and(|job| !job.create_only)
+        };
+        let clones = || layout.clones.iter().filter(runs);
+        let peers = Peers::new(jobs, clones().map(|clone| clone.job));
+        let tasks: Vec<Task> = clones()
+            .filter_map(|files| {
+                let job = jobs.get(files.job)?;
+                let nothing = job.engine.named() == Named::Nothing;
+                let paths = files.files.iter().filter(|_| !nothing);
+                let paths = paths.filter_map(|file| Some(layout.files.get(*file)?.path.as_path()));
+                let (paths, lane, peers) = (paths.collect(), Lane::default(), &peers);
+                Some(Task { job, files, paths, lane, stop, peers })
+            })
+            .collect();
+        round.group(&tasks)?;
+    }
+    Ok(round.ended)
+}
+
+/// Jobs that run together: those from one `stonewall` to the next.
+fn groups(jobs: &[Job]) -> Vec<std::ops::Range<usize>> {
+    let mut groups: Vec<std::ops::Range<usize>> = Vec::new();
+    for (number, job) in jobs.iter().enumerate() {
+        match groups.last_mut() {
+            Some(group) if !job.stonewall => group.end = number + 1,
+            _ => groups.push(number..number + 1),
+        }
+    }
+    groups
+}
+
+/// Number of the group that a job is reported in (`new_group`, `stonewall`).
+fn report_group(jobs: &[Job], job: usize) -> usize {
+    jobs.iter().take(job + 1).skip(1).filter(|job| job.stonewall || job.new_group).count()
+}
+
+/// The run as a whole, as it is told to who watches.
+struct Round<'a> {
+    begun: Instant,
+    every: Duration,
+    watch: &'a mut dyn FnMut(&View<'_>),
+    /// Work of earlier groups, and measurements of their clones.
+    before: Progress,
+    ended: Vec<Outcome>,
+    jobs: &'a [Job],
+    /// A job ended all others, also those that did not begin (`exit_what=all`).
+    is_over: bool,
+}
+
+impl Round<'_> {
+    /// Runs clones together, to their ends, and keeps what they measured.
+    fn group(&mut self, tasks: &[Task]) -> Result<(), String> {
+        let gate = Gate::default();
+        let mut outcomes: Vec<Option<Outcome>> = tasks.iter().map(|_| None).collect();
+        let mut states = States::new(tasks);
+        std::thread::scope(|scope| {
+            let (tell, told) = mpsc::channel();
+            for (number, task) in tasks.iter().enumerate() {
+                let (tell, gate) = (tell.clone(), &gate);
+                let name = format!("{}/{}", task.job.name, task.files.clone);
+                // The kernel shows 15 bytes of it.
+                let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+                let thread = builder.name(name.replace('\0', "")).spawn_scoped(scope, move || {
+                    let outcome = task.run(gate);
+                    let _ = tell.send((number, outcome));
+                });
+                if let Err(error) = thread {
+                    gate.give_up();
+                    return Err(format!(
+                        "cannot start a thread for job '{}': {error}",
+                        task.job.name
+                    ));
+                }
+            }
+            drop(tell);
+            gate.open_for(tasks.len());
+            self.collect(tasks, &told, &mut outcomes, &mut states);
+            Ok(())
+        })?;
+        for outcome in outcomes.iter_mut().flatten() {
+            outcome.steady = states.of(outcome.job);
+        }
+        self.ended.extend(outcomes.into_iter().flatten());
+        self.before = self.progress(tasks, tasks.len());
+        Ok(())
+    }
+
+    /// Takes outcomes as they come, and tells how far it is meanwhile.
+    fn collect(
+        &mut self,
+        tasks: &[Task],
+        told: &mpsc::Receiver<(usize, Outcome)>,
+        outcomes: &mut [Option<Outcome>],
+        states: &mut States,
+    ) {
+        let mut done = 0;
+        let mut next = Instant::now() + self.every;
+        while done < tasks.len() {
+            states.look(tasks);
+            let view = Some(next).filter(|_| !self.every.is_zero());
+            let due = view.into_iter().chain(states.due()).min();
+            let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+            let wait = left.unwrap_or(Duration::from_secs(3600));
+            match told.recv_timeout(wait) {
+                Ok((number, outcome)) => {
+                    self.end_others(tasks, &outcome);
+                    if let Some(place) = outcomes.get_mut(number) {
+                        *place = Some(outcome);
+                    }
+                    done += 1;
+                }
+                Err(RecvTimeoutError::Timeout) if view.is_none_or(|next| Instant::now() < next) => {
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    let progress = self.progress(tasks, done);
+                    let (ended, done) = (&self.ended[..], &*outcomes);
+                    (self.watch)(&View { progress, tasks, ended, done });
+                    next = (next + self.every).max(Instant::now());
+                }
+                // A thread that panicked; the scope tells of it.
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// A clone has ended, and others with it, if its job says so (`exitall`, `exit_what`, `exitall_on_error`).
+    fn end_others(&mut self, tasks: &[Task], outcome: &Outcome) {
+        let Some(job) = self.jobs.get(outcome.job) else { return };
+        let on_error = job.among.exit_on_error && outcome.error.is_some();
+        let what = job.among.exit.or(on_error.then_some(ExitWhat::Group));
+        let group = report_group(self.jobs, outcome.job);
+        for task in tasks {
+            let ends = match what {
+                None => false,
+                Some(ExitWhat::Group) => report_group(self.jobs, task.files.job) == group,
+                Some(ExitWhat::Stonewall | ExitWhat::All) => true,
+            };
+            if ends {
+                task.lane.end();
+            }
+        }
+        self.is_over |= what == Some(ExitWhat::All);
+    }
+
+    fn progress(&self, tasks: &[Task], done: usize) -> Progress {
+        let mut sides = self.before.sides;
+        for task in tasks {
+            for (sum, (ios, bytes)) in sides.iter_mut().zip(task.lane.sides()) {
+                *sum = (sum.0 + ios, sum.1 + bytes);
+            }
+        }
+        let elapsed = self.begun.elapsed();
+        Progress { elapsed, sides, running: tasks.len() - done, done: self.before.done + done }
+    }
+}

@@ -1,0 +1,66 @@
+//! Place of a clone on the machine: its CPUs (`cpus_allowed`, `numa_cpu_nodes`) and where its memory comes from
+//! (`numa_mem_policy`).
+
+use super::drive::Failure;
+use crate::Job;
+use crate::job::MemoryPolicy;
+use hakobu_sys::nodes::{self, Policy};
+use hakobu_sys::{errno, task};
+use std::io::{Error, ErrorKind};
+
+/// Binds the calling thread.
+///
+/// # Errors
+/// A CPU or a node that is not there, or is not the job's to have.
+pub(super) fn bind(job: &Job, clone: u32) -> Result<(), Failure> {
+    let mut of_nodes = Vec::new();
+    for node in &job.nodes.cpus {
+        let cpus = nodes::cpus(*node).map_err(|error| no_node(*node, &error))?;
+        of_nodes.extend(cpus);
+    }
+    // Both together: the CPUs of these nodes that are allowed.
+    let is_allowed = |cpu: &u32| job.cpus.is_empty() || job.cpus.contains(cpu);
+    let cpus: Vec<u32> = match of_nodes.is_empty() {
+        true => job.cpus.clone(),
+        false => of_nodes.into_iter().filter(is_allowed).collect(),
+    };
+    let own = cpus.get(clone as usize % cpus.len().max(1));
+    let cpus = match own {
+        Some(own) if job.cpus_split => std::slice::from_ref(own),
+        _ => cpus.as_slice(),
+    };
+    if !cpus.is_empty() {
+        task::set_affinity(0, cpus).map_err(|error| Failure {
+            errno: errno::of(&error),
+            sentence: format!("cannot be bound to CPUs {cpus:?}: {error}"),
+        })?;
+    }
+    memory(job)
+}
+
+/// Sets where memory comes from.
+fn memory(job: &Job) -> Result<(), Failure> {
+    let policy = match job.nodes.policy {
+        MemoryPolicy::Default => return Ok(()),
+        MemoryPolicy::Bind => Policy::Bind,
+        MemoryPolicy::Interleave => Policy::Interleave,
+        MemoryPolicy::Prefer => Policy::Prefer,
+        MemoryPolicy::Local => Policy::Local,
+    };
+    let list = &job.nodes.memory;
+    for node in list {
+        nodes::cpus(*node).map_err(|error| no_node(*node, &error))?;
+    }
+    nodes::set_policy(policy, list).map_err(|error| Failure {
+        errno: errno::of(&error),
+        sentence: format!("numa_mem_policy: memory of nodes {list:?} cannot be had: {error}"),
+    })
+}
+
+fn no_node(node: u32, error: &Error) -> Failure {
+    let why = match error.kind() {
+        ErrorKind::NotFound => "this machine has none".to_owned(),
+        _ => error.to_string(),
+    };
+    Failure { errno: errno::EINVAL, sentence: format!("node {node} of CPUs and memory: {why}") }
+}

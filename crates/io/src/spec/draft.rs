@@ -1,0 +1,310 @@
+//! A job while its options are read: what holds where nothing is said (fio's defaults), and the
+//! values that depend on each other and wait for the end.
+
+use super::super::job::{Aim, ExitWhat, Job, Rw, Sizes, Sync, VerifyKind};
+use super::units::{self, Bare, Base};
+use crate::steady::{Criterion, Measure};
+use std::cmp::Ordering;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A job with defaults, and what is still open.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// The values that stand by themselves.
+    pub job: Job,
+    /// Bytes of `k`.
+    pub base: Base,
+    /// `bsrange`, and `bssplit`, which goes before it and before `bs`.
+    pub range: [Option<Sizes>; 2],
+    pub split: [Option<Sizes>; 2],
+    /// The part after the colon of `rw`.
+    pub step: Option<String>,
+    /// `steadystate`, its duration, its ramp time, and the time between two looks.
+    pub steady: (Option<Criterion>, u32, u32, u32),
+    /// `io_size` as percent of `size`.
+    pub io_percent: Option<u8>,
+    /// `iodepth_batch_submit`; 0 is as many as `iodepth`.
+    pub batch_submit: u32,
+    /// `iodepth_batch_complete_max`, if said.
+    pub batch_complete_max: Option<u32>,
+    /// `iodepth_low`, if said.
+    pub depth_low: Option<u32>,
+    /// Logs that were asked for without a name, and are called like the job: bandwidth, latency,
+    /// operations.
+    pub unnamed_logs: [bool; 3],
+    /// `exitall`, and `exit_what`.
+    pub exit: (bool, ExitWhat),
+    /// `flow`, and its id and its sleep.
+    pub flow: (Option<u32>, u32, Duration),
+    /// `latency_target`, and what belongs to it.
+    pub aim: (Option<Duration>, Aim),
+    /// `zonemode=strided`, and `zonesize`, `zonerange`, `zoneskip`.
+    pub strided: bool,
+    pub zone_bytes: [u64; 3],
+    /// `dedupe_percentage`, and what belongs to it: mode and set.
+    pub dedupe: (u8, bool, Option<u8>, bool),
+    /// `create_on_open`, and `openfiles`.
+    pub create_on_open: bool,
+    pub open_files: Option<u32>,
+    /// What is without effect here, with the reason.
+    pub notes: Vec<String>,
+    /// First names of the options that were given, for what is said about them.
+    pub given: Vec<&'static str>,
+}
+
+impl Default for Draft {
+    fn default() -> Draft {
+        Draft {
+            job: Job::default(),
+            base: Base::default(),
+            range: [None, None],
+            split: [None, None],
+            step: None,
+            steady: (None, 0, 0, 1),
+            io_percent: None,
+            batch_submit: 1,
+            batch_complete_max: None,
+            depth_low: None,
+            unnamed_logs: [false; 3],
+            exit: (false, ExitWhat::Group),
+            flow: (None, 0, Duration::ZERO),
+            aim: (None, AIM),
+            strided: false,
+            zone_bytes: [0; 3],
+            dedupe: (0, false, None, false),
+            create_on_open: false,
+            open_files: None,
+            notes: Vec::new(),
+            given: Vec::new(),
+        }
+    }
+}
+
+/// Checksums that fio has and we do not.
+const CHECKSUMS: &[&str] =
+    &["crc16", "crc7", "sha1", "sha3-224", "sha3-256", "sha3-384", "sha3-512", "null"];
+
+/// What belongs to `latency_target`, unless said.
+const AIM: Aim =
+    Aim { latency: Duration::ZERO, window: Duration::ZERO, percentile: 100.0, goes_on: false };
+
+/// `rw`: how, whether its writes are trims, and what stands after its colon.
+pub fn rw(text: &str) -> Result<(Rw, bool, Option<String>), String> {
+    let (name, step) = text.split_once(':').map_or((text, None), |(name, by)| (name, Some(by)));
+    let rw = |reads, writes, random| Rw { reads, writes, random };
+    let known = match name {
+        "read" => rw(true, false, false),
+        "write" => rw(false, true, false),
+        "rw" | "readwrite" => rw(true, true, false),
+        "randread" => rw(true, false, true),
+        "randwrite" => rw(false, true, true),
+        "randrw" => rw(true, true, true),
+        "trim" => rw(false, true, false),
+        "randtrim" => rw(false, true, true),
+        "trimwrite" | "randtrimwrite" => {
+            return Err("trims together with writes are fio's and not supported here (trim and \
+                        randtrim are)"
+                .to_owned());
+        }
+        _ => {
+            let ours = "read, write, randread, randwrite, rw, randrw, trim, randtrim";
+            return Err(format!("is none of {ours}"));
+        }
+    };
+    Ok((known, name.ends_with("trim"), step.map(str::to_owned)))
+}
+
+/// The step after each block of a sequence: a size with perhaps a minus before it.
+pub fn skip(text: &str, base: Base) -> Result<i64, String> {
+    let (turn, size) = match text.strip_prefix('-') {
+        Some(size) => (-1, size),
+        None => (1, text),
+    };
+    let bytes = units::size(size, base).ok().and_then(|bytes| i64::try_from(bytes).ok());
+    let bytes = bytes.ok_or_else(|| format!("the step '{text}' is no size"))?;
+    Ok(turn * bytes)
+}
+
+/// A block that can be.
+pub fn block(text: &str, base: Base) -> Result<u64, String> {
+    match units::size(text, base)? {
+        0 => Err("must be at least 1".to_owned()),
+        bytes if bytes > 1 << 31 => Err("is too large".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+/// `bsrange`: `4k-16k`, for reads and writes apart with a comma.
+pub fn ranges(text: &str, base: Base) -> Result<[Option<Sizes>; 2], String> {
+    both(text, |one| {
+        let (least, largest) = one.split_once(['-', ':']).ok_or("is no range such as 4k-16k")?;
+        let (least, largest) = (block(least.trim(), base)?, block(largest.trim(), base)?);
+        let (least, largest) = (least.min(largest), least.max(largest));
+        match largest % least {
+            0 => Ok(Sizes::Range { least, largest }),
+            _ => Err(format!("{largest} is no multiple of {least}")),
+        }
+    })
+}
+
+/// `bssplit`: `4k/10:64k/50:32k/`, for reads and writes apart with a comma. What has no percentage
+/// shares what the others leave.
+pub fn splits(text: &str, base: Base) -> Result<[Option<Sizes>; 2], String> {
+    both(text, |one| {
+        let mut shares: Vec<(u64, Option<u8>)> = Vec::new();
+        for part in one.split(':') {
+            let (bytes, percent) = part.split_once('/').unwrap_or((part, ""));
+            let percent = match percent.trim() {
+                "" => None,
+                percent => Some(units::percent(percent)?),
+            };
+            shares.push((block(bytes.trim(), base)?, percent));
+        }
+        let said: u32 = shares.iter().filter_map(|(_, percent)| *percent).map(u32::from).sum();
+        let open = shares.iter().filter(|(_, percent)| percent.is_none()).count() as u32;
+        let left = 100u32.checked_sub(said).ok_or("the percentages are more than 100 together")?;
+        if open == 0 && left > 0 {
+            return Err(format!("the percentages are {said} together, not 100"));
+        }
+        let mut last = open;
+        let mut share = |percent: Option<u8>| {
+            percent.unwrap_or_else(|| {
+                last -= 1;
+                // The remainder goes to the last one.
+                let even = left / open.max(1);
+                (if last == 0 { left - even * (open - 1) } else { even }) as u8
+            })
+        };
+        Ok(Sizes::Split(shares.into_iter().map(|(bytes, of)| (bytes, share(of))).collect()))
+    })
+}
+
+/// For reads and for writes, which a comma separates; one is for both.
+fn both(
+    text: &str,
+    each: impl Fn(&str) -> Result<Sizes, String>,
+) -> Result<[Option<Sizes>; 2], String> {
+    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+    let side = |at: usize| match parts.get(at) {
+        None | Some(&"") => Ok(None),
+        Some(part) => each(part).map(Some),
+    };
+    match parts.len() {
+        1 => {
+            let one = Some(each(text)?);
+            Ok([one.clone(), one])
+        }
+        2 | 3 => Ok([side(0)?, side(1)?]),
+        _ => Err("has more than three values (reads, writes, trims)".to_owned()),
+    }
+}
+
+/// `sync`.
+pub fn sync(text: &str) -> Result<Sync, String> {
+    match text {
+        "0" | "none" => Ok(Sync::None),
+        "1" | "sync" => Ok(Sync::Sync),
+        "dsync" => Ok(Sync::Dsync),
+        _ => Err("is none of none (0), sync (1), dsync".to_owned()),
+    }
+}
+
+/// `fallocate`: whether blocks of files are reserved.
+pub fn reserve(text: &str) -> Result<bool, String> {
+    match text {
+        "native" | "posix" | "keep" | "1" => Ok(true),
+        "none" | "truncate" | "0" => Ok(false),
+        _ => Err("is none of none (0), native, posix (1), keep, truncate".to_owned()),
+    }
+}
+
+/// `steadystate`: `iops:2%`, `bw_slope:0.1%`.
+pub fn steady(text: &str, base: Base) -> Result<Criterion, String> {
+    let (what, limit) = text.split_once(':').ok_or("is no criterion such as iops:2%")?;
+    let (name, slope) = what.strip_suffix("_slope").map_or((what, false), |name| (name, true));
+    let of = match name {
+        "iops" => Measure::Blocks,
+        "bw" => Measure::Bytes,
+        "lat" => Measure::Latency,
+        _ => return Err("is none of iops, bw, lat, iops_slope, bw_slope, lat_slope".to_owned()),
+    };
+    let bytes = of == Measure::Bytes;
+    let (number, percent) = match limit.strip_suffix('%') {
+        Some(number) => (number.trim().parse::<f64>().ok(), true),
+        None if bytes => (units::size(limit, base).ok().map(|bytes| bytes as f64), false),
+        None => (limit.trim().parse::<f64>().ok(), false),
+    };
+    let limit = number.filter(|limit| limit.is_finite() && *limit > 0.0);
+    let limit = limit.ok_or("needs a limit above 0")?;
+    Ok(Criterion { of, slope, limit, percent })
+}
+
+/// Whole seconds.
+pub fn seconds(text: &str) -> Result<u32, String> {
+    let seconds = time(text, Bare::Seconds)?.as_secs_f64().ceil();
+    Ok(seconds.min(f64::from(u32::MAX)) as u32)
+}
+
+/// A time, or a range of times.
+pub fn times(text: &str) -> Result<(Duration, Option<Duration>), String> {
+    match text.split_once(['-', ':']) {
+        None => Ok((time(text, Bare::Seconds)?, None)),
+        Some((least, most)) => {
+            let (least, most) = (time(least, Bare::Seconds)?, time(most, Bare::Seconds)?);
+            if most < least {
+                return Err("the range ends before it begins".to_owned());
+            }
+            Ok((least, Some(most)))
+        }
+    }
+}
+
+/// `verify`.
+pub fn verify(text: &str) -> Result<Option<VerifyKind>, String> {
+    Ok(match text {
+        "0" => None,
+        "crc32" => Some(VerifyKind::Crc32),
+        "crc32c" | "crc32c-intel" => Some(VerifyKind::Crc32c),
+        "crc64" => Some(VerifyKind::Crc64),
+        "md5" => Some(VerifyKind::Md5),
+        "sha256" => Some(VerifyKind::Sha256),
+        "sha512" => Some(VerifyKind::Sha512),
+        "xxhash" => Some(VerifyKind::Xxhash),
+        "meta" => Some(VerifyKind::Meta),
+        "pattern" => Some(VerifyKind::Pattern),
+        _ => {
+            let ours = "crc32, crc32c, crc64, md5, sha256, sha512, xxhash, meta, pattern are";
+            return Err(if CHECKSUMS.contains(&text) {
+                format!("a checksum of fio's that is not supported here ({ours})")
+            } else {
+                format!("no such checksum ({ours} supported)")
+            });
+        }
+    })
+}
+
+/// A time, as the duration it is.
+pub fn time(text: &str, bare: Bare) -> Result<Duration, String> {
+    units::time_us(text, bare).map(Duration::from_micros)
+}
+
+/// A size for all files of a job, or a range from which each file has one: the least, and the most.
+pub fn file_sizes(text: &str, base: Base) -> Result<(u64, Option<u64>), String> {
+    match text.split_once(['-', ':']) {
+        None => Ok((units::size(text, base)?, None)),
+        Some((least, most)) => {
+            let (least, most) = (units::size(least, base)?, units::size(most, base)?);
+            match least.cmp(&most) {
+                Ordering::Less => Ok((least, Some(most))),
+                Ordering::Equal => Ok((least, None)),
+                Ordering::Greater => Err("the range ends before it begins".to_owned()),
+            }
+        }
+    }
+}
+
+/// The name of a log's files, or that it has the job's.
+pub fn log(text: &str) -> Option<PathBuf> {
+    (!text.is_empty()).then(|| PathBuf::from(text))
+}

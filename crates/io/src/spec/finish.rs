@@ -1,0 +1,380 @@
+//! The end of reading a job: values that depend on others, what cannot be together, and what was
+//! said and has no effect.
+
+use super::super::job::{
+    Aim, Amount, Dedupe, Distribution, Engine, Flow, Job, Named, Sync, VerifyKind, Zones,
+};
+use super::draft::{self, Draft};
+use super::units;
+use crate::check::HEADER_BYTES;
+use crate::steady::Steady;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Options without effect where a job does not write.
+const OF_WRITES: &[&str] = &[
+    "sync",
+    "overwrite",
+    "fsync",
+    "fdatasync",
+    "end_fsync",
+    "buffer_compress_percentage",
+    "refill_buffers",
+    "zero_buffers",
+    "buffer_pattern",
+    "dedupe_percentage",
+];
+/// Options without effect where order is not random.
+const OF_RANDOM: &[&str] = &["norandommap", "random_distribution", "blockalign"];
+/// Options that change nothing here.
+const OF_GENERATORS: &[&str] = &["random_generator"];
+/// Options without effect where a job does not both read and write.
+const OF_MIX: &[&str] = &["rwmixread", "rwmixwrite"];
+/// Options without effect where blocks go one after the other.
+const OF_DEPTH: &[&str] =
+    &["iodepth_batch", "iodepth_batch_complete_min", "iodepth_batch_complete_max", "iodepth_low"];
+/// Options without effect on other engines than io_uring.
+const OF_URING: &[&str] = &["fixedbufs", "registerfiles"];
+const OF_STEADY: &[&str] =
+    &["steadystate", "steadystate_duration", "steadystate_ramp_time", "steadystate_check_interval"];
+const OF_CPUIO: &[&str] = &["cpuload", "cpuchunks", "cpumode", "exit_on_io_done"];
+const OF_FILESTAT: &[&str] = &["stat_type"];
+const OF_VERIFY: &[&str] = &[
+    "do_verify",
+    "verify_backlog",
+    "verify_backlog_batch",
+    "verify_interval",
+    "verify_fatal",
+    "verify_dump",
+    "verify_write_sequence",
+    "verify_pattern",
+];
+const OF_BACKLOG: &[&str] = &["verify_backlog_batch"];
+const OF_DEDUPE: &[&str] = &["dedupe_mode", "dedupe_working_set_percentage", "dedupe_global"];
+const OF_WORKING_SET: &[&str] = &["dedupe_working_set_percentage", "dedupe_global"];
+const OF_AIM: &[&str] = &["latency_window", "latency_percentile", "latency_run"];
+const OF_FLOW: &[&str] = &["flow_id", "flow_sleep"];
+const OF_EXITALL: &[&str] = &["exit_what"];
+const OF_STRIDED: &[&str] = &["zonesize", "zonerange", "zoneskip"];
+const OF_LEAST: &[&str] = &["rate_cycle"];
+const OF_SEQUENCE: &[&str] = &["random_sequence_stride"];
+/// Options of blocks, which operations on names do not have.
+const OF_BLOCKS: &[&str] = &["direct", "fallocate", "overwrite", "verify", "fsync", "fdatasync"];
+const OF_RATE: &[&str] = &["rate_process"];
+const OF_THINKTIME: &[&str] = &["thinktime_blocks"];
+const OF_CPUS: &[&str] = &["cpus_allowed_policy"];
+const OF_LOGS: &[&str] = &["log_avg_msec"];
+const OF_CONTENT: &[&str] = &["refill_buffers"];
+const OF_GENERATED_NAMES: &[&str] = &["nrfiles"];
+
+/// The job, and what was said without effect.
+///
+/// # Errors
+/// Options that cannot be together.
+pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
+    let mut warnings = Vec::new();
+    sizes(&mut draft)?;
+    blocks(&mut draft)?;
+    groups(&mut draft)?;
+    together(&draft.job)?;
+    of_verify(&draft.job)?;
+    names(&draft)?;
+    depth(&mut draft, &mut warnings);
+    let given = |name: &str| draft.given.contains(&name);
+    let job = &mut draft.job;
+    if job.time_based && job.runtime.is_none() {
+        warnings.push("time_based has no effect without runtime".to_owned());
+        job.time_based = false;
+    }
+    let (criterion, window_s, ramp_s, every_s) = draft.steady;
+    job.steady = criterion.filter(|_| window_s > 0).map(|criterion| {
+        // One look has no change.
+        Steady { criterion, window_s: window_s.max(2 * every_s), ramp_s, every_s }
+    });
+    // A seed that is said is one that repeats.
+    job.random_repeat |= given("randseed");
+    // A map would make all blocks alike likely in the end, and it is one of blocks of one size.
+    job.random_map &= job.distribution == Distribution::Uniform
+        && job.sizes.iter().all(Option::is_none)
+        && job.align_bytes.iter().all(Option::is_none)
+        && job.run_blocks == 1;
+    // Checksums, and content of one compressibility, are made for each block.
+    job.refill |= job.verify.is_some() || job.compress_percent.is_some_and(|percent| percent < 100);
+    job.refill |= job.written.dedupe.is_some();
+    let unnamed = [&mut job.logs.bandwidth, &mut job.logs.latency, &mut job.logs.iops];
+    for (log, is_unnamed) in unnamed.into_iter().zip(draft.unnamed_logs) {
+        if is_unnamed {
+            *log = Some(PathBuf::from(&job.name));
+        }
+    }
+    let logs = &job.logs;
+    let logs = logs.bandwidth.is_some() || logs.latency.is_some() || logs.iops.is_some();
+    let rates = job.rate_bytes_per_s.iter().chain(&job.rate_iops).any(Option::is_some);
+    for (useless, options, because) in [
+        (!job.rw.writes, OF_WRITES, "the job does not write"),
+        (true, OF_GENERATORS, "there is one generator, of 64 bits"),
+        (!job.rw.random, OF_RANDOM, "the order is sequential"),
+        (!(job.rw.reads && job.rw.writes), OF_MIX, "the job does not both read and write"),
+        (job.engine != Engine::IoUring, OF_URING, "only io_uring knows it"),
+        (job.steady.is_none(), OF_STEADY, "it takes steadystate and steadystate_duration"),
+        (!rates, OF_RATE, "there is neither rate nor rate_iops"),
+        (job.think.is_zero(), OF_THINKTIME, "there is no thinktime"),
+        (job.cpus.is_empty(), OF_CPUS, "there is no cpus_allowed"),
+        (!logs, OF_LOGS, "no log is written"),
+        (!job.filenames.is_empty(), OF_GENERATED_NAMES, "filename says which files there are"),
+        (job.zero, OF_CONTENT, "of zero_buffers"),
+        (job.engine != Engine::CpuIo, OF_CPUIO, "only cpuio knows it"),
+        (job.engine != Engine::FileStat, OF_FILESTAT, "only filestat knows it"),
+        (job.verify.is_none(), OF_VERIFY, "there is no verify"),
+        (job.checks.backlog.is_none(), OF_BACKLOG, "there is no verify_backlog"),
+        (job.written.dedupe.is_none(), OF_DEDUPE, "there is no dedupe_percentage"),
+        (!draft.dedupe.1, OF_WORKING_SET, "it takes dedupe_mode=working_set"),
+        (job.aim.is_none(), OF_AIM, "there is no latency_target"),
+        (job.among.flow.is_none(), OF_FLOW, "there is no flow"),
+        (!draft.exit.0, OF_EXITALL, "there is no exitall"),
+        (job.spread.zones.is_none(), OF_STRIDED, "it takes zonemode=strided"),
+        (job.least == Default::default(), OF_LEAST, "there is neither rate_min nor rate_iops_min"),
+        (job.spread.sequence.is_empty(), OF_SEQUENCE, "it takes random_distribution=sequence:..."),
+        (job.engine.is_of_names(), OF_BLOCKS, "no content is moved"),
+    ] {
+        for option in options.iter().filter(|option| useless && given(option)) {
+            warnings.push(format!("{option} has no effect: {because}"));
+        }
+    }
+    let mut warnings: Vec<String> =
+        warnings.iter().map(|warning| format!("{}: {warning}", job.name)).collect();
+    // These hold for all jobs alike, and are said once.
+    warnings.append(&mut draft.notes);
+    Ok((draft.job, warnings))
+}
+
+/// Whether a job has one block in flight at a time.
+fn is_synchronous(job: &Job) -> bool {
+    match job.engine {
+        Engine::Libaio | Engine::IoUring | Engine::Null => job.trims,
+        // Each block in flight has a thread of its own.
+        _ => !job.offload || job.trims,
+    }
+}
+
+/// Options that are made of several: what a job does among others, zones, copies, a latency to keep.
+fn groups(draft: &mut Draft) -> Result<(), String> {
+    let job = &mut draft.job;
+    job.among.exit = Some(draft.exit.1).filter(|_| draft.exit.0);
+    let (weight, id, sleep) = draft.flow;
+    job.among.flow = weight.map(|weight| Flow { weight, id, sleep });
+    let [work_bytes, range_bytes, skip_bytes] = draft.zone_bytes;
+    job.spread.zones = None;
+    if draft.strided {
+        if work_bytes == 0 {
+            return Err("zonemode=strided needs zonesize".to_owned());
+        }
+        if job.rw.random {
+            return Err(
+                "zonemode=strided in random order is fio's and not supported here".to_owned()
+            );
+        }
+        let range_bytes = if range_bytes == 0 { work_bytes } else { range_bytes };
+        if job.block_bytes.iter().any(|bytes| range_bytes % bytes != 0) {
+            return Err("zonerange (or zonesize) is no multiple of the block size".to_owned());
+        }
+        job.spread.zones = Some(Zones { work_bytes, range_bytes, skip_bytes });
+    }
+    let (percent, has_set, set_percent, global) = draft.dedupe;
+    let working_set_percent = has_set.then(|| set_percent.unwrap_or(SET_PERCENT).max(1));
+    job.written.dedupe = (percent > 0).then_some(Dedupe { percent, working_set_percent, global });
+    let (latency, aim) = draft.aim;
+    job.aim = latency.map(|latency| {
+        let window = if aim.window.is_zero() { WINDOW } else { aim.window };
+        Aim { latency, window, ..aim }
+    });
+    Ok(())
+}
+
+/// Set of blocks that copies are taken from, percent, unless said.
+const SET_PERCENT: u8 = 5;
+/// Time at each depth, unless said.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// What the engines of names do not have, and what a job says of when its files are made and opened.
+fn names(draft: &Draft) -> Result<(), String> {
+    let job = &draft.job;
+    let makes = matches!(job.engine.named(), Named::Made { .. });
+    if draft.create_on_open && !makes && job.engine.named() != Named::Nothing {
+        return Err(
+            "create_on_open=1 is fio's and supported here with the engines that make files \
+                    (filecreate, dircreate): other jobs have their files laid out before"
+                .to_owned(),
+        );
+    }
+    let few = draft.open_files.is_some_and(|files| files < job.files);
+    if few && job.engine.named() == Named::Content {
+        return Err(
+            "fewer openfiles than nrfiles is fio's and not supported here: all files of a job \
+                    are open"
+                .to_owned(),
+        );
+    }
+    if job.engine == Engine::CpuIo && job.cpu.load_percent == 0 {
+        return Err("ioengine=cpuio needs cpuload, from 1 to 100".to_owned());
+    }
+    Ok(())
+}
+
+/// What checks of blocks do not go with.
+fn of_verify(job: &Job) -> Result<(), String> {
+    let Some(kind) = job.verify else { return Ok(()) };
+    if kind == VerifyKind::Pattern && job.written.pattern.is_empty() {
+        return Err("verify=pattern needs verify_pattern".to_owned());
+    }
+    if job.trims {
+        return Err("verify does not go with trims".to_owned());
+    }
+    if let Some(interval) = job.checks.interval_bytes {
+        let interval = u64::from(interval);
+        if interval <= HEADER_BYTES as u64 {
+            return Err(format!(
+                "verify_interval has no room for the header of {HEADER_BYTES} bytes"
+            ));
+        }
+        if job.block_bytes.iter().any(|bytes| bytes % interval != 0) {
+            return Err("verify_interval does not divide the block size".to_owned());
+        }
+    }
+    let overlaps = |(align, bytes): (&Option<u64>, &u64)| align.is_some_and(|of| of % bytes != 0);
+    if job.rw.random && job.align_bytes.iter().zip(&job.block_bytes).any(overlaps) {
+        return Err("verify does not go with a blockalign at which blocks overlap".to_owned());
+    }
+    Ok(())
+}
+
+/// Blocks of several sizes, and what stands after the colon of `rw`.
+fn blocks(draft: &mut Draft) -> Result<(), String> {
+    let job = &mut draft.job;
+    let asked = draft.split.iter_mut().zip(&mut draft.range);
+    let sides = job.block_bytes.iter_mut().zip(&mut job.sizes);
+    for ((split, range), (bytes, sizes)) in asked.zip(sides) {
+        let found = split.take().or(range.take());
+        if let Some(found) = &found {
+            *bytes = found.largest();
+        }
+        // One size is no choice.
+        *sizes = found.filter(|found| found.least() < found.largest());
+    }
+    if let Some(step) = &draft.step {
+        match job.rw.random {
+            false => {
+                job.skip_bytes =
+                    draft::skip(step, draft.base).map_err(|why| format!("rw: {why}"))?
+            }
+            true => {
+                let blocks = units::count(step, draft.base, 1);
+                job.run_blocks = blocks.map_err(|why| format!("rw: after the colon: {why}"))?;
+            }
+        }
+    }
+    let several = job.sizes.iter().any(Option::is_some);
+    if several && job.rw.random && job.verify.is_some() {
+        return Err("verify needs blocks of one size where the order is random: others would \
+                    overwrite parts of them"
+            .to_owned());
+    }
+    if job.run_blocks > 1 && job.verify.is_some() {
+        return Err("verify does not go with several blocks at each random place (rw=…:N): they \
+                    may overwrite each other"
+            .to_owned());
+    }
+    Ok(())
+}
+
+/// `io_size` in percent of `size`.
+fn sizes(draft: &mut Draft) -> Result<(), String> {
+    let job = &mut draft.job;
+    if job.size == Some(Amount::Percent(0)) {
+        return Err("size=0% is nothing".to_owned());
+    }
+    job.io_bytes = job.io_bytes.filter(|bytes| *bytes > 0);
+    job.file_bytes = job.file_bytes.filter(|bytes| *bytes > 0);
+    job.size = job.size.filter(|size| *size != Amount::Bytes(0));
+    let Some(percent) = draft.io_percent else { return Ok(()) };
+    let Some(Amount::Bytes(bytes)) = job.size else {
+        return Err("io_size in percent needs size in bytes".to_owned());
+    };
+    let io_bytes = (u128::from(bytes) * u128::from(percent) / 100) as u64;
+    job.io_bytes = Some(io_bytes).filter(|bytes| *bytes > 0);
+    Ok(())
+}
+
+/// Refuses options that exclude each other.
+fn together(job: &Job) -> Result<(), String> {
+    let any = |rates: &[Option<u64>; 2]| rates.iter().any(Option::is_some);
+    if any(&job.rate_bytes_per_s) && any(&job.rate_iops) {
+        return Err("rate and rate_iops exclude each other".to_owned());
+    }
+    if job.engine == Engine::Mmap && job.sync != Sync::None {
+        return Err("ioengine=mmap writes to memory; sync cannot be (fsync=1 can)".to_owned());
+    }
+    if job.engine == Engine::Mmap && job.direct {
+        return Err("ioengine=mmap goes through the page cache; direct=1 cannot be".to_owned());
+    }
+    if job.engine == Engine::Ftruncate && (job.rw.reads || job.trims) {
+        return Err("ioengine=ftruncate knows writes only (rw=write, rw=randwrite)".to_owned());
+    }
+    let alone = [Engine::Sync, Engine::IoUring, Engine::Mmap, Engine::PageFault, Engine::CpuIo];
+    if job.offload && (alone.contains(&job.engine) || job.engine.is_of_names()) {
+        return Err(
+            "io_submit_mode=offload is for psync, pvsync2, libaio and null: others belong to \
+                    the thread of their job, or share the position in a file"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+/// Numbers of blocks in flight, submitted and reaped at once.
+fn depth(draft: &mut Draft, warnings: &mut Vec<String>) {
+    let job = &mut draft.job;
+    if is_synchronous(job) {
+        let engine = format!("{:?}", job.engine).to_lowercase();
+        let because = match job.trims {
+            true => "trims are synchronous".to_owned(),
+            false => format!("ioengine={engine} is synchronous"),
+        };
+        if job.depth > 1 {
+            warnings.push(format!(
+                "iodepth={} has no effect: {because}, one block is in flight at a time (use \
+                 io_uring or libaio, or numjobs)",
+                job.depth
+            ));
+        }
+        for option in OF_DEPTH.iter().filter(|option| draft.given.contains(option)) {
+            warnings.push(format!("{option} has no effect: {because}"));
+        }
+        (job.depth, job.batch_submit, job.depth_low) = (1, 1, 1);
+        (job.batch_complete_min, job.batch_complete_max) = (1, 1);
+        return;
+    }
+    let depth = job.depth;
+    let or_depth = |count: u32| if count == 0 || count > depth { depth } else { count };
+    job.batch_submit = or_depth(draft.batch_submit);
+    job.depth_low = or_depth(draft.depth_low.unwrap_or(0));
+    job.batch_complete_min = job.batch_complete_min.min(depth);
+    let most = draft.batch_complete_max.unwrap_or(job.batch_complete_min);
+    job.batch_complete_max = most.max(job.batch_complete_min).max(1).min(depth);
+}
+
+/// Checks options that a job needs to run, but not to be read.
+///
+/// # Errors
+/// There is no size to work over.
+pub fn can_run(job: &Job) -> Result<(), String> {
+    let size = job.size.is_some() || job.file_bytes.is_some() || !job.filenames.is_empty();
+    if job.engine == Engine::CpuIo {
+        let ends = job.runtime.is_some() || job.cpu.ends_with_others;
+        let needs = "ioengine=cpuio needs runtime= or exit_on_io_done=1";
+        return if ends { Ok(()) } else { Err(format!("{}: {needs}", job.name)) };
+    }
+    let size = size || job.engine.is_of_names();
+    let needs = "needs size= (or filesize=, or filename= of something that is there)";
+    if size { Ok(()) } else { Err(format!("{}: {needs}", job.name)) }
+}

@@ -1,0 +1,226 @@
+//! The whole source text: made into jobs once for each cell of a sweep.
+
+use super::draft::Draft;
+use super::own::{self, Own};
+use super::section::{Place, Section, Setting};
+use super::{Axis, Outside, Request, file, finish, lists, show};
+use std::borrow::Cow;
+
+/// Cells of a sweep, at most.
+const CELLS_MAX: usize = 10_000;
+
+/// The name of the job that options without a `name` make.
+const UNNAMED: &str = "io";
+
+/// A command line and job files, taken apart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Source {
+    own: Own,
+    sections: Vec<Section>,
+    axes: Vec<Axis>,
+}
+
+impl Source {
+    /// Takes apart what was written.
+    pub(super) fn read(
+        arguments: &[(String, Option<String>)],
+        job_files: &[(String, String)],
+        outside: &dyn Outside,
+    ) -> Result<Source, String> {
+        let (own, mut sections) = own::read(arguments)?;
+        let wanted = |section: &Section| {
+            let named = |name: &String| own.only.is_empty() || own.only.contains(name);
+            section.job.as_ref().is_none_or(named)
+        };
+        sections.retain(wanted);
+        for (at, (name, text)) in job_files.iter().enumerate() {
+            let mut more = file::sections(name, text, outside)?;
+            more.retain(wanted);
+            // As in fio, one job file waits for the one before it.
+            let first = more.iter_mut().find(|section| section.job.is_some());
+            if let Some(first) = first.filter(|_| at > 0) {
+                first.waits = true;
+            }
+            sections.extend(more);
+        }
+        if !sections.iter().any(|section| section.job.is_some()) {
+            let nothing = sections.iter().all(|section| section.settings.is_empty());
+            if nothing || !job_files.is_empty() || !own.only.is_empty() {
+                return Err("there is no job: name a job file, or give its options".to_owned());
+            }
+            sections.push(Section {
+                job: Some(UNNAMED.to_owned()),
+                waits: false,
+                settings: Vec::new(),
+            });
+        }
+        let axes = axes(&sections, &own.sweep)?;
+        Ok(Source { own, sections, axes })
+    }
+
+    /// The jobs, with the values (option, value) of one cell; where an option of the sweep has none
+    /// here, with its first.
+    pub(super) fn request(&self, values: &[(&str, &str)]) -> Result<Request, String> {
+        let value = |option: &str| {
+            let chosen = values.iter().find(|(name, _)| *name == option).map(|(_, value)| *value);
+            let axis = self.axes.iter().find(|axis| axis.option == option);
+            chosen.or_else(|| axis.and_then(|axis| axis.values.first()).map(String::as_str))
+        };
+        let (mut jobs, mut globals, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut all = Draft::default();
+        for section in &self.sections {
+            let settings = section.settings.iter().map(|setting| {
+                let swept = setting.swept.then(|| setting.pair().0);
+                match swept.and_then(|option| value(&option)) {
+                    Some(value) => {
+                        let value = Some(value.to_owned());
+                        Cow::Owned(Setting { value, swept: false, ..setting.clone() })
+                    }
+                    None => Cow::Borrowed(setting),
+                }
+            });
+            let mut settings: Vec<Cow<Setting>> = settings.collect();
+            let Some(name) = &section.job else {
+                apply(&mut all, &settings)?;
+                record(&mut globals, &settings);
+                continue;
+            };
+            for axis in &self.own.sweep {
+                settings.push(Cow::Owned(Setting {
+                    name: axis.option.clone(),
+                    value: value(&axis.option).map(str::to_owned),
+                    place: Place::CommandLine,
+                    swept: false,
+                    unset: Vec::new(),
+                }));
+            }
+            let mut draft = all.clone();
+            draft.job.name.clone_from(name);
+            draft.job.stonewall |= section.waits;
+            apply(&mut draft, &settings)?;
+            record(&mut draft.job.given, &settings);
+            let (job, more) = finish::job(draft).map_err(|why| format!("{name}: {why}"))?;
+            jobs.push(job);
+            for warning in more {
+                if !warnings.contains(&warning) {
+                    warnings.push(warning);
+                }
+            }
+        }
+        among(&jobs)?;
+        self.check(&jobs, &warnings)?;
+        let own = self.own.clone();
+        Ok(Request {
+            command_line: show::command_line(&self.sections, &globals, &jobs),
+            jobs,
+            globals,
+            output: own.output,
+            format: own.format,
+            status_interval: own.status_interval,
+            eta: own.eta,
+            safety: own.safety,
+            strict: own.strict,
+            warnings,
+            sweep: Vec::new(),
+            repeat: own.repeat,
+            precondition: own.precondition,
+            show_cmd: own.show_cmd,
+            parse_only: own.parse_only,
+            source: self.clone(),
+        })
+    }
+
+    /// Refuses what a run may not begin with.
+    fn check(&self, jobs: &[super::Job], warnings: &[String]) -> Result<(), String> {
+        if self.own.strict && !warnings.is_empty() {
+            return Err(format!("{} (--strict)", warnings.join("\n")));
+        }
+        if let Some(job) = jobs.iter().find(|job| job.rw.writes && self.own.read_only) {
+            return Err(format!("{}: writes, and --readonly was given", job.name));
+        }
+        let runs = !self.own.parse_only && !self.own.show_cmd;
+        jobs.iter().filter(|_| runs).try_for_each(finish::can_run)
+    }
+
+    /// Tries all cells, so that a sweep does not end in its midst for a wrong value; gathers what
+    /// they warn of.
+    pub(super) fn cells(&self, mut request: Request) -> Result<Request, String> {
+        if self.axes.is_empty() {
+            return Ok(request);
+        }
+        let mut cells = self.axes.iter().map(|axis| axis.values.len());
+        let cells = cells.try_fold(1, |all: usize, values| all.checked_mul(values));
+        let cells = cells.filter(|cells| *cells <= CELLS_MAX);
+        let cells = cells.ok_or_else(|| format!("the sweep has more than {CELLS_MAX} cells"))?;
+        for number in 0..cells {
+            let mut rest = number;
+            let mut values = Vec::new();
+            for axis in &self.axes {
+                let value = axis.values.get(rest % axis.values.len());
+                rest /= axis.values.len();
+                values.push((axis.option.as_str(), value.map_or("", String::as_str)));
+            }
+            for warning in self.request(&values)?.warnings {
+                if !request.warnings.contains(&warning) {
+                    request.warnings.push(warning);
+                }
+            }
+        }
+        request.sweep.clone_from(&self.axes);
+        Ok(request)
+    }
+}
+
+/// Jobs that wait for others (`wait_for`): the other one stands before, once.
+fn among(jobs: &[super::Job]) -> Result<(), String> {
+    for (number, job) in jobs.iter().enumerate() {
+        let Some(other) = &job.among.after else { continue };
+        let before = jobs.iter().take(number).filter(|before| before.name == *other).count();
+        let why = match before {
+            1 => continue,
+            0 => "no job of this name stands before it",
+            _ => "several jobs before it have this name",
+        };
+        return Err(format!("{}: wait_for={other}: {why}", job.name));
+    }
+    Ok(())
+}
+
+/// Applies the options of a section, the unit of numbers before those that have it.
+fn apply(draft: &mut Draft, settings: &[Cow<Setting>]) -> Result<(), String> {
+    let is_base = |setting: &&Cow<Setting>| setting.name == "kb_base";
+    settings.iter().filter(is_base).try_for_each(|setting| setting.apply(draft))?;
+    settings.iter().filter(|s| !is_base(s)).try_for_each(|setting| setting.apply(draft))
+}
+
+/// Notes options in fio's first names; of several with one name the last.
+fn record(given: &mut Vec<(String, String)>, settings: &[Cow<Setting>]) {
+    for setting in settings {
+        let (name, value) = setting.pair();
+        given.retain(|(known, _)| *known != name);
+        given.push((name, value));
+    }
+}
+
+/// Axes of the sweep: lists in place, then those of `--sweep`.
+fn axes(sections: &[Section], sweep: &[Axis]) -> Result<Vec<Axis>, String> {
+    let mut axes: Vec<Axis> = Vec::new();
+    let in_place = sections.iter().flat_map(|section| &section.settings);
+    for setting in in_place.filter(|setting| setting.swept) {
+        let text = setting.value.as_deref().unwrap_or_default();
+        let values = lists::values(text).map_err(|why| setting.wrong(&why))?;
+        let axis = Axis { option: setting.pair().0, values };
+        match axes.iter().find(|known| known.option == axis.option) {
+            None => axes.push(axis),
+            Some(known) if *known == axis => {}
+            Some(_) => return Err(setting.wrong("another list was given before")),
+        }
+    }
+    for axis in sweep {
+        if axes.iter().any(|known| known.option == axis.option) {
+            return Err(format!("--sweep={}: another list was given before", axis.option));
+        }
+        axes.push(axis.clone());
+    }
+    Ok(axes)
+}

@@ -1,0 +1,265 @@
+//! Sweeps of `hakobu io` over a matrix of settings, run as a campaign: each cell is this program with one
+//! value of each list; order, load, controls, record and report are those of campaigns.
+
+mod precondition;
+
+pub use precondition::precondition;
+
+use crate::campaign::tools::line;
+use crate::campaign::{Action, Check, Extract, Launch, Plan, Planned, Repeat};
+use crate::results::Cell;
+use hakobu_io::spec::Axis;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Name of the series in tables and charts.
+const SERIES: &str = "hakobu io";
+/// Most cells; more indicate a mistake in a list.
+const CELLS_MAX: usize = 10_000;
+/// Options preferred as the swept number.
+const SWEPT_FIRST: [&str; 2] = ["numjobs", "iodepth"];
+
+/// One value for each axis, in the order of axes.
+pub type Setting = Vec<(String, String)>;
+
+/// All combinations, the swept number varying fastest.
+///
+/// # Errors
+/// A message: there are too many.
+pub fn settings(axes: &[Axis]) -> Result<Vec<Setting>, String> {
+    let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.values.len()));
+    if count.is_none_or(|count| count > CELLS_MAX) {
+        return Err(format!("the lists make more than {CELLS_MAX} combinations"));
+    }
+    let swept = swept(axes);
+    let mut order: Vec<usize> = (0..axes.len()).filter(|at| Some(*at) != swept).collect();
+    order.extend(swept);
+    let mut found = vec![vec![None; axes.len()]];
+    for at in order {
+        found = found
+            .iter()
+            .flat_map(|setting: &Vec<Option<&String>>| {
+                axes[at].values.iter().map(move |value| {
+                    let mut setting = setting.clone();
+                    setting[at] = Some(value);
+                    setting
+                })
+            })
+            .collect();
+    }
+    let named = |setting: Vec<Option<&String>>| {
+        let pairs = axes.iter().zip(setting);
+        pairs.filter_map(|(axis, value)| Some((axis.option.clone(), value?.clone()))).collect()
+    };
+    Ok(found.into_iter().map(named).collect())
+}
+
+/// Index of the swept axis: jobs, else depth, else the only numeric one.
+fn swept(axes: &[Axis]) -> Option<usize> {
+    let is_numeric = |axis: &Axis| axis.values.iter().all(|value| number(value).is_some());
+    for name in SWEPT_FIRST {
+        let found = axes.iter().position(|axis| axis.option == name && is_numeric(axis));
+        if found.is_some() {
+            return found;
+        }
+    }
+    let numeric: Vec<usize> = (0..axes.len()).filter(|at| is_numeric(&axes[*at])).collect();
+    match numeric[..] {
+        [only] => Some(only),
+        _ => None,
+    }
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// Inputs of a sweep.
+pub struct Matrix<'a> {
+    /// Lists of values.
+    pub axes: &'a [Axis],
+    /// Runs per cell.
+    pub repeat: u32,
+    /// Seed of the order.
+    pub seed: u64,
+    /// Path of this program.
+    pub program: &'a Path,
+    /// Command line of the sweep, for the record.
+    pub line: &'a str,
+    /// Folders of the files, by label.
+    pub places: BTreeMap<String, PathBuf>,
+}
+
+/// Plans a sweep. `words` gives the arguments of this program for a cell.
+///
+/// # Errors
+/// A message: there are too many cells.
+pub fn plan(matrix: &Matrix<'_>, words: &dyn Fn(&Setting) -> Vec<String>) -> Result<Plan, String> {
+    let axes = matrix.axes;
+    let x = swept(axes).map(|at| axes[at].option.clone());
+    let mut cells = Vec::new();
+    for setting in settings(axes)? {
+        let words = words(&setting);
+        cells.push(planned(matrix, &setting, x.as_deref(), words, cells.len()));
+    }
+    controls(&mut cells);
+    let others = axes.iter().filter(|axis| Some(&axis.option) != x.as_ref());
+    let over = x.as_ref().map_or(String::new(), |x| format!(" over {x}"));
+    let lists: Vec<String> =
+        others.map(|axis| format!("{} {}", axis.option, axis.values.join(", "))).collect();
+    let title = match lists.is_empty() {
+        true => format!("{SERIES}{over}"),
+        false => format!("{SERIES}{over}; {}", lists.join("; ")),
+    };
+    Ok(Plan {
+        name: "io".into(),
+        title,
+        text: format!("# {}\n", matrix.line.replace(['\n', '\r'], " ")),
+        x_name: x,
+        metric: "iops".into(),
+        more_is_better: true,
+        cells,
+        repeat: Repeat {
+            warmup: 0,
+            min: matrix.repeat,
+            max: matrix.repeat,
+            tight: 0.0,
+            budget: None,
+            seed: matrix.seed,
+        },
+        programs: vec![("hakobu".into(), matrix.program.to_owned())],
+        places: matrix.places.clone(),
+        ..Plan::default()
+    })
+}
+
+fn planned(
+    matrix: &Matrix<'_>,
+    setting: &Setting,
+    x: Option<&str>,
+    words: Vec<String>,
+    id: usize,
+) -> Planned {
+    let others = setting.iter().filter(|(name, _)| Some(name.as_str()) != x);
+    let group: Vec<String> = others.map(|(name, value)| format!("{name} {value}")).collect();
+    let swept = setting.iter().find(|(name, _)| Some(name.as_str()) == x);
+    let shown = ["hakobu"].into_iter().chain(words.iter().map(String::as_str));
+    let command = line(shown);
+    let mut argv = vec![matrix.program.to_string_lossy().into_owned()];
+    argv.extend(words);
+    Planned {
+        cell: Cell {
+            id: u32::try_from(id).unwrap_or(u32::MAX),
+            group: if group.is_empty() { "all".into() } else { group.join(", ") },
+            series: SERIES.into(),
+            x: swept.and_then(|(_, value)| number(value)),
+            parameters: setting.iter().cloned().collect(),
+            command,
+            own: true,
+            ..Cell::default()
+        },
+        // So that no run pays for the writeback of the previous one.
+        prepare: vec![Action::Sync],
+        launch: Launch { argv, ..Launch::default() },
+        check: Check::Exit,
+        extract: Extract::FioJson,
+        ..Planned::default()
+    }
+}
+
+/// Repeats the middle cell of each group: a difference between the two is noise.
+fn controls(cells: &mut Vec<Planned>) {
+    let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
+    for (at, planned) in cells.iter().enumerate() {
+        match groups.iter_mut().find(|(group, _)| *group == planned.cell.group) {
+            Some((_, of)) => of.push(at),
+            None => groups.push((planned.cell.group.clone(), vec![at])),
+        }
+    }
+    for (_, of) in groups {
+        let Some(mut control) = of.get(of.len() / 2).and_then(|at| cells.get(*at)).cloned() else {
+            continue;
+        };
+        control.cell.control_of = Some(control.cell.id);
+        control.cell.id = u32::try_from(cells.len()).unwrap_or(u32::MAX);
+        cells.push(control);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(option: &str, values: &str) -> Axis {
+        Axis { option: option.into(), values: values.split(',').map(str::to_owned).collect() }
+    }
+
+    fn words(setting: &Setting) -> Vec<String> {
+        let options = setting.iter().map(|(name, value)| format!("--{name}={value}"));
+        ["io".to_owned()].into_iter().chain(options).collect()
+    }
+
+    fn made(axes: &[Axis]) -> Plan {
+        let matrix = Matrix {
+            axes,
+            repeat: 3,
+            seed: 7,
+            program: Path::new("/bin/h"),
+            line: "hakobu io --numjobs=1,2",
+            places: BTreeMap::new(),
+        };
+        plan(&matrix, &words).unwrap()
+    }
+
+    #[test]
+    fn jobs_are_swept_and_the_rest_are_groups() {
+        let plan = made(&[axis("numjobs", "1,2,4"), axis("rw", "read,randread")]);
+        assert_eq!((plan.x_name.as_deref(), plan.metric.as_str()), (Some("numjobs"), "iops"));
+        let varied: Vec<_> = plan
+            .cells
+            .iter()
+            .map(|planned| {
+                let cell = &planned.cell;
+                (cell.id, cell.group.as_str(), cell.x, cell.control_of)
+            })
+            .collect();
+        assert_eq!(
+            varied,
+            [
+                (0, "rw read", Some(1.0), None),
+                (1, "rw read", Some(2.0), None),
+                (2, "rw read", Some(4.0), None),
+                (3, "rw randread", Some(1.0), None),
+                (4, "rw randread", Some(2.0), None),
+                (5, "rw randread", Some(4.0), None),
+                (6, "rw read", Some(2.0), Some(1)),
+                (7, "rw randread", Some(2.0), Some(4)),
+            ]
+        );
+        let first = &plan.cells[0];
+        assert_eq!(first.launch.argv, ["/bin/h", "io", "--numjobs=1", "--rw=read"]);
+        assert_eq!(first.cell.command, "hakobu io --numjobs=1 --rw=read");
+        assert_eq!((plan.repeat.min, plan.repeat.max, plan.repeat.seed), (3, 3, 7));
+        assert!(plan.text.starts_with("# hakobu io"), "{}", plan.text);
+    }
+
+    #[test]
+    fn what_is_swept() {
+        let x = |axes: &[Axis]| made(axes).x_name;
+        assert_eq!(x(&[axis("iodepth", "1,2"), axis("numjobs", "1,2")]), Some("numjobs".into()));
+        assert_eq!(x(&[axis("rw", "read,write"), axis("iodepth", "1,2")]), Some("iodepth".into()));
+        assert_eq!(x(&[axis("rwmixread", "0,50")]), Some("rwmixread".into()));
+        assert_eq!(x(&[axis("rwmixread", "0,50"), axis("rate_iops", "1,2")]), None);
+        assert_eq!(x(&[axis("rw", "read,write")]), None);
+        // Without lists there is one cell, repeated.
+        let plan = made(&[]);
+        assert_eq!((plan.cells.len(), plan.cells[0].cell.group.as_str()), (2, "all"));
+    }
+
+    #[test]
+    fn too_many_are_refused() {
+        let values: Vec<String> = (0..101).map(|number| number.to_string()).collect();
+        let axes = ["numjobs", "iodepth"].map(|option| axis(option, &values.join(",")));
+        assert!(settings(&axes).unwrap_err().contains("more than 10000"));
+    }
+}

@@ -1,0 +1,261 @@
+//! Endpoints: URL, AWS hosts by region, and bucket in host name or path. Pure.
+
+use super::proxy::{Proxies, Proxy};
+use crate::without_secrets;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Default region: AWS's oldest, which other servers expect as well.
+pub(super) const REGION: &str = "us-east-1";
+
+/// Position of the bucket in URLs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Addressing {
+    /// In the host name on AWS if the bucket's name allows it, else in the path.
+    #[default]
+    Auto,
+    /// Always in the path.
+    Path,
+    /// Always in the host name.
+    Virtual,
+}
+
+/// Endpoint of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Endpoint {
+    /// AWS: the host depends on the region.
+    Aws {
+        /// Dual-stack endpoints (IPv4 and IPv6).
+        dualstack: bool,
+        /// FIPS endpoints.
+        fips: bool,
+    },
+    /// URL from the settings.
+    Url {
+        /// True for `https`.
+        tls: bool,
+        /// Host name or address, IPv6 without brackets.
+        host: String,
+        /// TCP port.
+        port: u16,
+        /// Path before the bucket, without a trailing slash; usually empty.
+        path: String,
+    },
+}
+
+/// Target of requests for one bucket in one region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// True for TLS.
+    pub tls: bool,
+    /// Host to resolve and to verify by the certificate; IPv6 without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// Value of the Host header: host, and the port if not the scheme's default.
+    pub authority: String,
+    /// Encoded path before the key, without the slash between; may be empty.
+    pub prefix: String,
+    /// Region for signing.
+    pub region: String,
+    /// Proxy to use.
+    pub proxy: Option<Arc<Proxy>>,
+}
+
+impl Endpoint {
+    /// Parses `http[s]://HOST[:PORT][/PATH]`.
+    ///
+    /// # Errors
+    /// A message about the problem.
+    pub fn parse(url: &str) -> Result<Endpoint, String> {
+        let wrong = |why: &str| format!("endpoint URL `{}`: {why}", without_secrets(url));
+        let uri: http::Uri = url.parse().map_err(|e| wrong(&format!("{e}")))?;
+        let tls = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(wrong("it must begin with http:// or https://")),
+        };
+        let authority = uri.authority().ok_or_else(|| wrong("it has no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(wrong("credentials do not belong into it"));
+        }
+        if uri.query().is_some() {
+            return Err(wrong("it must not have a query"));
+        }
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        if host.is_empty() {
+            return Err(wrong("it has no host"));
+        }
+        // Reject a colon without a port number.
+        let port_text = authority.as_str().rsplit_once(':').filter(|(_, t)| !t.contains(']'));
+        let port = match (authority.port_u16(), port_text) {
+            (Some(port), _) if port != 0 => port,
+            (None, None) => scheme_port(tls),
+            _ => return Err(wrong("its port is not a number from 1 to 65535")),
+        };
+        let path = uri.path().trim_end_matches('/').to_owned();
+        Ok(Endpoint::Url { tls, host: host.to_ascii_lowercase(), port, path })
+    }
+
+    /// True if requests use TLS.
+    pub fn tls(&self) -> bool {
+        match self {
+            Endpoint::Aws { .. } => true,
+            Endpoint::Url { tls, .. } => *tls,
+        }
+    }
+
+    /// Target of requests for `bucket` (`None` for the account) in `region`.
+    pub fn place(&self, bucket: Option<&str>, region: &str, addressing: Addressing) -> Place {
+        let (tls, mut host, port, mut prefix) = match self {
+            Endpoint::Aws { dualstack, fips } => {
+                (true, aws_host(region, *dualstack, *fips), 443, String::new())
+            }
+            Endpoint::Url { tls, host, port, path } => (*tls, host.clone(), *port, path.clone()),
+        };
+        if let Some(bucket) = bucket {
+            let in_host = match addressing {
+                Addressing::Path => false,
+                Addressing::Virtual => host.parse::<IpAddr>().is_err(),
+                Addressing::Auto => {
+                    is_aws_host(&host) && is_dns_label(bucket) && !bucket.contains('.')
+                }
+            };
+            if in_host {
+                host = format!("{bucket}.{host}");
+            } else {
+                prefix.push('/');
+                super::sign::encode_path(bucket.as_bytes(), &mut prefix);
+            }
+        }
+        let shown = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        let authority = if port == scheme_port(tls) { shown } else { format!("{shown}:{port}") };
+        Place { tls, host, port, authority, prefix, region: region.to_owned(), proxy: None }
+    }
+}
+
+impl Place {
+    /// Adds the applicable proxy.
+    pub fn via_proxy(mut self, proxies: &Proxies) -> Place {
+        self.proxy = proxies.on_the_way(self.tls, &self.host, self.port);
+        self
+    }
+
+    /// Proxy that receives requests with the whole URL.
+    pub fn forwards(&self) -> Option<&Proxy> {
+        self.proxy.as_deref().filter(|_| !self.tls)
+    }
+
+    /// Scheme and authority, for messages.
+    pub fn url(&self) -> String {
+        format!("{}://{}", if self.tls { "https" } else { "http" }, self.authority)
+    }
+}
+
+fn scheme_port(tls: bool) -> u16 {
+    if tls { 443 } else { 80 }
+}
+
+fn is_aws_host(host: &str) -> bool {
+    host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn")
+}
+
+/// Amazon S3 endpoints and quotas (AWS General Reference); partitions without public internet by the rules of
+/// the SDKs' `partitions.json`.
+fn aws_host(region: &str, dualstack: bool, fips: bool) -> String {
+    let region = if region == "aws-global" { REGION } else { region };
+    let suffix = match region.split('-').collect::<Vec<_>>().as_slice() {
+        ["cn", ..] => "amazonaws.com.cn",
+        ["us", "iso", ..] => "c2s.ic.gov",
+        ["us", "isob", ..] => "sc2s.sgov.gov",
+        ["eu", "isoe", ..] => "cloud.adc-e.uk",
+        ["us", "isof", ..] => "csp.hci.ic.gov",
+        _ => "amazonaws.com",
+    };
+    let fips = if fips { "-fips" } else { "" };
+    let dualstack = if dualstack { ".dualstack" } else { "" };
+    format!("s3{fips}{dualstack}.{region}.{suffix}")
+}
+
+/// True if a bucket's name can be part of a host name (S3 User Guide, "General purpose bucket naming rules").
+fn is_dns_label(bucket: &str) -> bool {
+    let alnum = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let bytes = bucket.as_bytes();
+    (3..=63).contains(&bytes.len())
+        && bytes.iter().all(|b| alnum(b) || *b == b'-' || *b == b'.')
+        && bytes.first().is_some_and(alnum)
+        && bytes.last().is_some_and(alnum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn aws() -> Endpoint {
+        Endpoint::Aws { dualstack: false, fips: false }
+    }
+
+    #[test]
+    fn urls_are_parsed_and_wrong_ones_named() {
+        let parsed = Endpoint::parse("http://[::1]:9000/a/b/").unwrap();
+        let want =
+            Endpoint::Url { tls: false, host: "::1".into(), port: 9000, path: "/a/b".into() };
+        assert_eq!(parsed, want);
+        assert_eq!(parsed.place(None, "r", Addressing::Auto).authority, "[::1]:9000");
+        for wrong in [
+            "",
+            "host:1",
+            "ftp://h",
+            "http://",
+            "http://u:p@h",
+            "http://h/?q",
+            "http://h:0",
+            "http://h:99999",
+            "http://h:x",
+        ] {
+            assert!(Endpoint::parse(wrong).is_err(), "{wrong}");
+        }
+        let error = Endpoint::parse("http://user:s3/cr?et@host:1").unwrap_err();
+        assert!(error.contains("http://***@host:1") && !error.contains("cr?et"), "{error}");
+    }
+
+    #[test]
+    fn a_port_shows_only_where_it_is_not_the_schemes() {
+        let place = |url| Endpoint::parse(url).unwrap().place(Some("b"), "r", Addressing::Auto);
+        assert_eq!(place("https://h:443").authority, "h");
+        assert_eq!(place("https://h:80").authority, "h:80");
+        assert_eq!(place("http://h:80/x").url(), "http://h");
+        assert_eq!(place("http://h:80/x").prefix, "/x/b");
+    }
+
+    #[test]
+    fn buckets_stand_in_the_host_where_they_can() {
+        let host = |bucket, how| {
+            let place = aws().place(Some(bucket), "eu-west-1", how);
+            (place.authority, place.prefix)
+        };
+        let s3 = "s3.eu-west-1.amazonaws.com";
+        assert_eq!(host("abc", Addressing::Auto), (format!("abc.{s3}"), String::new()));
+        for odd in ["a.bc", "Abc", "ab", "a_bc", "-abc"] {
+            assert_eq!(host(odd, Addressing::Auto), (s3.to_owned(), format!("/{odd}")));
+        }
+        assert_eq!(host("abc", Addressing::Path), (s3.to_owned(), "/abc".into()));
+        assert_eq!(host("a.bc", Addressing::Virtual).0, format!("a.bc.{s3}"));
+        let own = Endpoint::parse("http://minio:9000").unwrap();
+        assert_eq!(own.place(Some("abc"), "r", Addressing::Auto).prefix, "/abc");
+        let virt = own.place(Some("abc"), "r", Addressing::Virtual);
+        assert_eq!((virt.authority.as_str(), virt.prefix.as_str()), ("abc.minio:9000", ""));
+    }
+
+    #[test]
+    fn regions_have_their_hosts() {
+        let host = |region: &str, dualstack, fips| {
+            Endpoint::Aws { dualstack, fips }.place(None, region, Addressing::Auto).host
+        };
+        assert_eq!(host("cn-north-1", false, false), "s3.cn-north-1.amazonaws.com.cn");
+        assert_eq!(host("us-gov-west-1", false, true), "s3-fips.us-gov-west-1.amazonaws.com");
+        assert_eq!(host("eu-west-1", true, false), "s3.dualstack.eu-west-1.amazonaws.com");
+        assert_eq!(host("us-east-2", true, true), "s3-fips.dualstack.us-east-2.amazonaws.com");
+        assert_eq!(host("aws-global", false, false), "s3.us-east-1.amazonaws.com");
+    }
+}

@@ -1,0 +1,159 @@
+//! Operations on buckets.
+
+use super::read;
+use super::trust::{NO_PROGRESS, PageCheck, ask, time, words};
+use crate::header::plain;
+use crate::xml::{Node, escaped};
+use crate::{Client, Error, Kind, Reply, Request};
+use hakobu_core::unit::Time;
+use http::Method;
+use http::header::CONTENT_TYPE;
+
+const LIST: &str = "ListBuckets";
+
+/// A bucket of the account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bucket {
+    /// Name.
+    pub name: String,
+    /// Creation time, if the server provides it.
+    pub created: Option<Time>,
+}
+
+/// All buckets of the account, over all pages.
+///
+/// # Errors
+/// Those of the request; `Corrupt` if a page lacks a required field or the listing does not advance;
+/// `Stopped`.
+pub async fn list_buckets(client: &Client) -> Result<Vec<Bucket>, Error> {
+    let mut buckets = Vec::new();
+    let mut token: Option<String> = None;
+    loop {
+        let mut request = Request::new(LIST, Method::GET, None);
+        if let Some(token) = &token {
+            request = request.query("continuation-token", token);
+        }
+        let (page, next) = ask(client, &request, |reply| buckets_of(reply, &token)).await?;
+        buckets.extend(page);
+        if next.is_none() {
+            return Ok(buckets);
+        }
+        token = next;
+    }
+}
+
+/// Buckets of a page, and the token of the next one. This operation has no `IsTruncated`.
+fn buckets_of(
+    reply: &Reply,
+    token: &Option<String>,
+) -> Result<(Vec<Bucket>, Option<String>), Error> {
+    let (mut buckets, mut next, mut check) = (Vec::new(), None, PageCheck::default());
+    let (mut name, mut created) = (None, None);
+    read(LIST, reply, b"ListAllMyBucketsResult", |node| match node {
+        Node::Leaf { parent: b"Bucket", name: b"Name", text } => {
+            check.set(&mut name, "Name", text, words(text));
+        }
+        Node::Leaf { parent: b"Bucket", name: b"CreationDate", text } => {
+            check.set(&mut created, "CreationDate", text, time(text));
+        }
+        Node::Leaf { name: b"ContinuationToken", text, .. } if !text.is_empty() => {
+            check.set(&mut next, "ContinuationToken", text, words(text));
+        }
+        Node::End { parent: b"Buckets", name: b"Bucket" }
+        | Node::Leaf { parent: b"Buckets", name: b"Bucket", .. } => {
+            let (name, created) = (name.take(), created.take());
+            let name = check.need(name, "Name", "a bucket of it");
+            buckets.extend(name.map(|name| Bucket { name, created }));
+        }
+        _ => {}
+    })?;
+    if next.is_some() && next == *token {
+        check.add(|| NO_PROGRESS.to_owned());
+    }
+    check.finish(LIST)?;
+    Ok((buckets, next))
+}
+
+/// Checks that a bucket exists and is accessible.
+///
+/// # Errors
+/// `NoSuchBucket`, `AccessDenied`; those of the request.
+pub async fn head_bucket(client: &Client, bucket: &str) -> Result<(), Error> {
+    let request = Request::new("HeadBucket", Method::HEAD, Some(bucket));
+    client.send(&request).await.map(|_| ())
+}
+
+/// Creates a bucket in the client's region.
+///
+/// # Errors
+/// `Invalid` if the name is taken; those of the request.
+pub async fn create_bucket(client: &Client, bucket: &str) -> Result<(), Error> {
+    let request = create(bucket, &client.store().region())?;
+    client.send(&request).await.map(|_| ())
+}
+
+/// us-east-1 must not be named.
+fn create(bucket: &str, region: &str) -> Result<Request, Error> {
+    const NAME: &str = "CreateBucket";
+    let request = Request::new(NAME, Method::PUT, Some(bucket));
+    if region.is_empty() || region == "us-east-1" {
+        return Ok(request);
+    }
+    let region = escaped(region.as_bytes())
+        .ok_or_else(|| Error::new(Kind::Settings, NAME, "the region has control characters"))?;
+    let body = format!(
+        "<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
+         <LocationConstraint>{region}</LocationConstraint></CreateBucketConfiguration>"
+    );
+    Ok(request.header(CONTENT_TYPE, plain("application/xml")).body(body))
+}
+
+/// Removes an empty bucket.
+///
+/// # Errors
+/// `Invalid` if it is not empty; those of the request.
+pub async fn delete_bucket(client: &Client, bucket: &str) -> Result<(), Error> {
+    let request = Request::new("DeleteBucket", Method::DELETE, Some(bucket));
+    client.send(&request).await.map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+    use bytes::Bytes;
+    use http::{HeaderMap, StatusCode};
+
+    #[test]
+    fn buckets_are_read() {
+        let body = "<ListAllMyBucketsResult><Owner><ID>o</ID><Name>x</Name></Owner><Buckets>\
+            <Bucket><Name>b</Name><CreationDate>2013-05-24T00:00:00.000Z</CreationDate></Bucket>\
+            <Bucket><Name>c</Name></Bucket></Buckets></ListAllMyBucketsResult>";
+        let of = |body: &str| {
+            let body = Bytes::from(body.to_owned());
+            buckets_of(&Reply { status: StatusCode::OK, headers: HeaderMap::new(), body }, &None)
+        };
+        let (buckets, next) = of(body).unwrap();
+        let names: Vec<_> = buckets.iter().map(|bucket| bucket.name.as_str()).collect();
+        assert_eq!((names, next), (vec!["b", "c"], None));
+        let created: Vec<_> = buckets.iter().map(|bucket| bucket.created).collect();
+        assert_eq!(created, [Some(Time { s: 1_369_353_600, ns: 0 }), None]);
+        for (from, to) in [
+            ("<Name>b</Name>", ""),
+            ("<Name>c</Name>", ""),
+            ("<Name>b</Name>", "<Name/>"),
+            ("2013-05-24T", "yesterday"),
+        ] {
+            let broken = body.replacen(from, to, 1);
+            assert_eq!(of(&broken).unwrap_err().kind, Kind::Corrupt, "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn a_region_is_named_but_for_the_oldest() {
+        assert!(create("b", "us-east-1").unwrap().body.is_empty());
+        assert_eq!(create("b", "eu\u{1}").unwrap_err().kind, Kind::Settings);
+        let body = create("b", "eu-west-1").unwrap().body;
+        assert!(std::str::from_utf8(&body).unwrap().contains(">eu-west-1<"));
+    }
+}

@@ -1,0 +1,293 @@
+//! GetObject, with a check of the response against the request.
+
+use super::head::{content_range, head_object, looked_at, other_size};
+use crate::header::{etag, plain, quoted, some, unquoted};
+use crate::{Client, Download, Error, Kind, Request};
+use http::header::{IF_MATCH, RANGE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+
+const NAME: &str = "GetObject";
+
+/// Byte range of an object: `start` to `end`, exclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// First byte.
+    pub start: u64,
+    /// Offset after the last byte.
+    pub end: u64,
+}
+
+impl Range {
+    /// In HTTP form with inclusive ends. `None` for an empty range, which HTTP cannot express.
+    pub(super) fn header(self) -> Option<HeaderValue> {
+        let last = self.end.checked_sub(1).filter(|last| *last >= self.start)?;
+        Some(plain(&format!("bytes={}-{last}", self.start)))
+    }
+}
+
+/// Requested object or range, and known facts about it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    /// Version.
+    pub version: Option<&'a str>,
+    /// Range. Its end may be beyond that of the object.
+    pub range: Option<Range>,
+    /// Required ETag, without quotes.
+    pub etag: Option<&'a str>,
+    /// Size from a listing, or from the start of reading.
+    pub size: Option<u64>,
+}
+
+/// Starts to read an object. The response is checked against the request and known facts: status, ETag,
+/// version, `Content-Range`, and length. A body without a length must have that of the object, which is
+/// requested separately if unknown. Stored checksums are requested if downloads are verified.
+///
+/// # Errors
+/// `NotFound`; `Precondition` if the object has changed; `Corrupt` if the response contradicts the request,
+/// or the known size under the same ETag; `NotImplemented` for ranges; `Invalid` for an empty range; those of
+/// the request.
+pub async fn get_object(
+    client: &Client,
+    bucket: &str,
+    key: &[u8],
+    wanted: &Wanted<'_>,
+) -> Result<Download, Error> {
+    let request = request(bucket, key, wanted, client.store().checks_downloads())?;
+    let mut tried = 1;
+    loop {
+        let mut download = client.download(&request).await?;
+        let length = match stretch(download.status, &download.headers, wanted) {
+            Ok(Stretch { bytes: Some(bytes), size: Some(size) }) => Ok((bytes, size)),
+            Ok(_) => length_of(client, bucket, key, wanted, &etag(&download.headers)).await,
+            Err(error) => Err(Error { status: download.status.as_u16(), ..error }),
+        };
+        match length {
+            Ok((bytes, size)) => {
+                download.expects(bytes, size);
+                return Ok(download);
+            }
+            Err(error) if !error.is_transient() => return Err(error),
+            Err(error) => {
+                drop(download);
+                if !client.may_retry(tried, &error).await {
+                    return Err(Error { tries: tried, ..error });
+                }
+                tried += 1;
+            }
+        }
+    }
+}
+
+/// Requests the length of a whole object whose GET does not provide it.
+async fn length_of(
+    client: &Client,
+    bucket: &str,
+    key: &[u8],
+    wanted: &Wanted<'_>,
+    etag: &str,
+) -> Result<(u64, u64), Error> {
+    let head = head_object(client, bucket, key, wanted.version).await?;
+    match head.etag == etag {
+        true => Ok((head.size, head.size)),
+        false => Err(other_object(&head.etag, etag)),
+    }
+}
+
+/// Length of a body, and size of the whole object. `None` if unknown to server and caller.
+#[derive(Debug, PartialEq, Eq)]
+struct Stretch {
+    bytes: Option<u64>,
+    size: Option<u64>,
+}
+
+/// Checks the head of a response against the request.
+fn stretch(status: StatusCode, headers: &HeaderMap, wanted: &Wanted<'_>) -> Result<Stretch, Error> {
+    let corrupt = |what: String| Err(Error::new(Kind::Corrupt, NAME, what));
+    if let Some(asked) = wanted.etag {
+        let found = etag(headers);
+        if found != unquoted(asked) {
+            return Err(other_object(&found, asked));
+        }
+    }
+    if let (Some(asked), Some(found)) = (wanted.version, some(headers, "x-amz-version-id"))
+        && asked != found
+    {
+        return corrupt(format!("the server sent version {found} instead of {asked}"));
+    }
+    let length = match some(headers, "content-length") {
+        None => None,
+        Some(text) => match text.trim().parse() {
+            Ok(bytes) => Some(bytes),
+            Err(_) => return corrupt("the answer has an unreadable Content-Length".to_owned()),
+        },
+    };
+    // A server may respond with the whole object to a range that covers it.
+    let takes_in = |range: Range| {
+        let size = wanted.size.or(length);
+        range.start == 0 && size.is_some_and(|size| size <= range.end)
+    };
+    let (bytes, size) = match (status, wanted.range) {
+        (StatusCode::PARTIAL_CONTENT, Some(range)) => {
+            let range_text = some(headers, "content-range");
+            let Some(sent) = range_text.as_deref().and_then(content_range) else {
+                return corrupt("the server sent a part without a readable Content-Range".into());
+            };
+            let asked = Range { start: range.start, end: range.end.min(sent.size) };
+            if (sent.start, sent.end) != (asked.start, asked.end) {
+                let Range { start, end } = asked;
+                let range_text = range_text.unwrap_or_default();
+                return corrupt(format!(
+                    "the server sent {range_text} where {start} to {end} was asked"
+                ));
+            }
+            (Some(sent.end - sent.start), Some(sent.size))
+        }
+        (StatusCode::PARTIAL_CONTENT, None) => {
+            return corrupt("the server sent a part of the object instead of the whole".into());
+        }
+        (_, Some(range)) if !takes_in(range) => {
+            let why = "the server does not answer requests for ranges with ranges";
+            return Err(Error::new(Kind::NotImplemented, NAME, why));
+        }
+        _ => {
+            let size = length.or(wanted.size);
+            (size, size)
+        }
+    };
+    if let (Some(known), Some(found)) = (wanted.size, size)
+        && known != found
+    {
+        return Err(other_size(wanted.etag, known, found));
+    }
+    match (bytes, length) {
+        (Some(bytes), Some(length)) if bytes != length => {
+            corrupt(format!("the server sends {length} bytes as {bytes}"))
+        }
+        _ => Ok(Stretch { bytes, size }),
+    }
+}
+
+fn other_object(found: &str, asked: &str) -> Error {
+    let what = format!("the server has another object by now (ETag {found} instead of {asked})");
+    Error::new(Kind::Precondition, NAME, what)
+}
+
+fn request(bucket: &str, key: &[u8], wanted: &Wanted<'_>, checked: bool) -> Result<Request, Error> {
+    let get = Request::new(NAME, Method::GET, Some(bucket)).key(key);
+    let mut request = looked_at(get, wanted.version, checked);
+    if let Some(range) = wanted.range {
+        let empty = || Error::new(Kind::Invalid, NAME, "a range of no bytes");
+        request = request.header(RANGE, range.header().ok_or_else(empty)?);
+    }
+    if let Some(etag) = wanted.etag {
+        request = request.header(IF_MATCH, quoted(NAME, etag)?);
+    }
+    Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderName;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_range_includes_its_last_byte() {
+        let range = Some(Range { start: 5, end: 10 });
+        let wanted = Wanted { version: Some("v"), range, etag: Some("e"), size: None };
+        let get = request("b", b"k", &wanted, true).unwrap();
+        assert_eq!(get.query, [("versionId", "v".to_owned())]);
+        let header = |name: &str| get.headers.iter().find(|(n, _)| n == name).unwrap().1.clone();
+        assert_eq!(header("range"), "bytes=5-9");
+        assert_eq!(header("if-match"), "\"e\"");
+        assert_eq!(header("x-amz-checksum-mode"), "ENABLED");
+        for (start, end) in [(0, 0), (5, 5), (6, 5)] {
+            let wanted = Wanted { range: Some(Range { start, end }), ..Wanted::default() };
+            assert!(request("b", b"k", &wanted, false).is_err());
+        }
+    }
+
+    fn answer(pairs: &[(&str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&str, &str)| {
+            (HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap())
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    const WHOLE: StatusCode = StatusCode::OK;
+    const PART: StatusCode = StatusCode::PARTIAL_CONTENT;
+
+    #[test]
+    fn the_whole_has_the_size_that_is_known() {
+        let wanted = Wanted { etag: Some("e"), size: Some(14), ..Wanted::default() };
+        let of = |status, pairs: &[(&str, &str)]| {
+            stretch(status, &answer(pairs), &wanted).map_err(|error| error.kind)
+        };
+        let whole = Ok(Stretch { bytes: Some(14), size: Some(14) });
+        assert_eq!(of(WHOLE, &[("etag", "\"e\""), ("content-length", "14")]), whole);
+        // A body without a length must have the known one.
+        assert_eq!(of(WHOLE, &[("etag", "W/\"e\"")]), whole);
+        let short = [("etag", "\"e\""), ("content-length", "5")];
+        assert_eq!(of(WHOLE, &short), Err(Kind::Corrupt));
+        let other = [("etag", "\"f\""), ("content-length", "14")];
+        assert_eq!(of(WHOLE, &other), Err(Kind::Precondition));
+        let part =
+            [("etag", "\"e\""), ("content-range", "bytes 0-13/14"), ("content-length", "14")];
+        assert_eq!(of(PART, &part), Err(Kind::Corrupt));
+        let unknown = stretch(WHOLE, &answer(&[("etag", "e")]), &Wanted::default());
+        assert_eq!(unknown.unwrap(), Stretch { bytes: None, size: None });
+    }
+
+    #[test]
+    fn a_part_is_the_one_that_was_asked_for() {
+        let range = Some(Range { start: 5, end: 10 });
+        let wanted = Wanted { range, etag: Some("e"), size: Some(443), ..Wanted::default() };
+        let of = |range_text: &str, wanted: &Wanted<'_>| {
+            let headers = answer(&[("etag", "\"e\""), ("content-range", range_text)]);
+            stretch(PART, &headers, wanted).map_err(|error| error.kind)
+        };
+        let good = Ok(Stretch { bytes: Some(5), size: Some(443) });
+        assert_eq!(of("bytes 5-9/443", &wanted), good);
+        for wrong in [
+            "bytes 4-9/443",
+            "bytes 5-8/443",
+            "bytes 5-10/443",
+            "bytes 5-9/444",
+            "bytes 5-9/*",
+            "bytes */443",
+            "bytes 5-9",
+            "items 5-9/443",
+            "",
+        ] {
+            assert_eq!(of(wrong, &wanted), Err(Kind::Corrupt), "{wrong}");
+        }
+        let other = answer(&[("etag", "\"f\""), ("content-range", "bytes 5-9/443")]);
+        assert_eq!(stretch(PART, &other, &wanted).unwrap_err().kind, Kind::Precondition);
+        let whole = answer(&[("etag", "\"e\""), ("content-length", "443")]);
+        assert_eq!(stretch(WHOLE, &whole, &wanted).unwrap_err().kind, Kind::NotImplemented);
+        let open = Range { start: 5, end: u64::MAX };
+        let open = Wanted { range: Some(open), ..Wanted::default() };
+        let rest = Ok(Stretch { bytes: Some(438), size: Some(443) });
+        assert_eq!(of("bytes 5-442/443", &open), rest);
+        assert_eq!(of("bytes 5-441/443", &open), Err(Kind::Corrupt));
+    }
+
+    proptest! {
+        /// Only the requested range of an object of the known size is accepted.
+        #[test]
+        fn nothing_else_is_accepted(
+            first in 0..20_u64, last in 0..20_u64, size in 0..20_u64, length in 0..20_u64,
+            start in 0..10_u64, bytes in 1..10_u64, known in prop::option::of(0..20_u64),
+        ) {
+            let range = Range { start, end: start + bytes };
+            let wanted = Wanted { range: Some(range), size: known, ..Wanted::default() };
+            let range_text = format!("bytes {first}-{last}/{size}");
+            let headers = answer(&[("content-range", &range_text), ("content-length", &length.to_string())]);
+            if let Ok(found) = stretch(PART, &headers, &wanted) {
+                prop_assert_eq!((first, last + 1), (start, range.end.min(size)));
+                prop_assert!(known.is_none_or(|known| known == size) && last < size);
+                prop_assert_eq!(found, Stretch { bytes: Some(length), size: Some(size) });
+            }
+        }
+    }
+}

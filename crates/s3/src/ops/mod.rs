@@ -1,0 +1,86 @@
+//! Operations, one per file: typed functions that build a [`Request`](super::Request) and parse the response.
+
+mod bucket;
+mod copy;
+mod delete;
+mod delete_if;
+mod etag;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
+mod get;
+mod head;
+mod list;
+mod multipart;
+mod put;
+mod tagging;
+mod trust;
+mod uploads;
+
+pub use bucket::{Bucket, create_bucket, delete_bucket, head_bucket, list_buckets};
+pub use copy::{Copied, CopySource, copy_object, upload_part_copy};
+pub use delete::{Deleted, delete_object, delete_objects};
+pub use delete_if::delete_object_if;
+pub use etag::Etag;
+pub use get::{Range, Wanted, get_object};
+pub use head::{Head, head_object, head_of};
+pub use list::{ListPage, ListQuery, Listed, Pages, list_objects};
+pub use multipart::{Begun, Part, abort_upload, complete_upload, create_upload, upload_part};
+pub use put::{Put, put_object};
+pub use tagging::get_tags;
+pub use uploads::{Upload, list_parts, list_uploads};
+
+use super::answer::unexpected_document;
+use super::xml::{Node, walk};
+use super::{Client, Error, Kind, Reply, Request};
+use http::{HeaderName, HeaderValue};
+
+/// Headers of an upload (or of the target of a copy): `Content-Type`, `x-amz-storage-class`, `x-amz-meta-*`,
+/// `x-amz-acl`, `x-amz-tagging`, `If-None-Match` …
+pub type Headers = Vec<(HeaderName, HeaderValue)>;
+
+/// Parses the document of a successful response; an error document becomes an error.
+fn read(
+    operation: &'static str,
+    reply: &Reply,
+    root: &[u8],
+    visit: impl FnMut(Node<'_>),
+) -> Result<(), Error> {
+    let Reply { status, headers, body } = reply;
+    walk(body, root, visit)
+        .map_err(|wrong| unexpected_document(operation, *status, headers, body, wrong))
+}
+
+/// Sends a request whose 2xx response may contain an error, and retries in that case as well.
+async fn send_and_read<T>(
+    client: &Client,
+    request: &Request,
+    read: impl Fn(&Reply) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let mut tries = 1;
+    loop {
+        let reply = client.send(request).await?;
+        match read(&reply) {
+            Ok(result) => return Ok(result),
+            Err(error) => {
+                let error = Error { tries, ..error };
+                if !error.is_transient() || !client.may_retry(tries, &error).await {
+                    return Err(error);
+                }
+                tries += 1;
+            }
+        }
+    }
+}
+
+/// Text of a leaf, with invalid UTF-8 replaced.
+fn string(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// A query parameter that must be UTF-8, as S3 requires of keys.
+fn utf8(operation: &'static str, bytes: &[u8]) -> Result<String, Error> {
+    String::from_utf8(bytes.to_vec()).map_err(|_| {
+        let name = String::from_utf8_lossy(bytes);
+        Error::new(Kind::Invalid, operation, format!("'{name}' is not UTF-8, as keys of S3 are"))
+    })
+}

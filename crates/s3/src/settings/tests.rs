@@ -1,0 +1,126 @@
+//! Precedence of options, environment and profile, and invalid values.
+
+use super::*;
+use std::path::Path;
+
+/// A temporary folder, removed after the test.
+struct Home(PathBuf);
+
+impl Home {
+    fn new(config: &str) -> Home {
+        let name = format!("hakobu-settings-{}-{}", std::process::id(), fastrand::u64(..));
+        let home = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(home.join(".aws")).unwrap();
+        std::fs::write(home.join(".aws/config"), config).unwrap();
+        Home(home)
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn resolve(
+    settings: &Settings,
+    home: &Path,
+    variables: &[(&str, &str)],
+) -> Result<Resolved, String> {
+    settings.resolve(&|name| {
+        let set = variables.iter().find(|(of, _)| *of == name).map(|(_, v)| (*v).to_owned());
+        set.or_else(|| (name == "HOME").then(|| home.display().to_string()))
+    })
+}
+
+fn plain(variables: &[(&str, &str)]) -> Result<Resolved, String> {
+    resolve(&Settings::default(), Path::new("/nowhere"), variables)
+}
+
+fn url(text: &str) -> Endpoint {
+    Endpoint::parse(text).unwrap()
+}
+
+#[test]
+fn nothing_said_is_aws_in_its_first_region() {
+    let resolved = plain(&[]).unwrap();
+    assert_eq!(resolved.endpoint, Endpoint::Aws { dualstack: false, fips: false });
+    assert_eq!((resolved.region.as_str(), resolved.attempts), ("us-east-1", Attempts::default()));
+    assert_eq!(resolved.algorithm, Some(Algorithm::Crc64Nvme));
+    assert!(resolved.checks_downloads && resolved.verify_tls && !resolved.anonymous);
+}
+
+#[test]
+fn endpoints_have_an_order() {
+    let config = "[default]\nendpoint_url = http://profile\n[profile p]\nservices = mine\n\
+                  endpoint_url = http://profile2\n[services mine]\ns3 =\n  endpoint_url = http://service\n";
+    let home = Home::new(config);
+    let all = [
+        ("AWS_ENDPOINT_URL_S3", "http://special"),
+        ("AWS_ENDPOINT_URL", "http://general"),
+        ("AWS_PROFILE", "p"),
+        ("S3_ENDPOINT_URL", "http://s5cmd"),
+    ];
+    let settings = Settings::default();
+    let got = |from: usize| resolve(&settings, &home.0, &all[from..]).unwrap().endpoint;
+    assert_eq!(got(0), url("http://special"));
+    assert_eq!(got(1), url("http://general"));
+    assert_eq!(got(2), url("http://service"));
+    assert_eq!(got(3), url("http://profile"));
+    assert_eq!(plain(&all[3..]).unwrap().endpoint, url("http://s5cmd"));
+    let option = Settings { endpoint_url: Some("http://option".into()), ..Settings::default() };
+    assert_eq!(resolve(&option, &home.0, &all).unwrap().endpoint, url("http://option"));
+    let ignore = [("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true"), all[0]];
+    assert!(matches!(plain(&ignore).unwrap().endpoint, Endpoint::Aws { .. }));
+}
+
+#[test]
+fn the_profile_says_what_the_environment_does_not() {
+    let config = "[profile p]\nregion = eu-north-1\nmax_attempts = 9\nca_bundle = /c.pem\n\
+                  request_checksum_calculation = WHEN_REQUIRED\n\
+                  response_checksum_validation = when_required\nuse_fips_endpoint = true\n\
+                  s3 =\n  max_concurrent_requests = 20\n  addressing_style = virtual\n";
+    let home = Home::new(config);
+    let settings = Settings { profile: Some("p".into()), ..Settings::default() };
+    let resolved = resolve(&settings, &home.0, &[("AWS_DEFAULT_REGION", "ap-east-1")]).unwrap();
+    assert_eq!(resolved.region, "ap-east-1");
+    let resolved = resolve(&settings, &home.0, &[]).unwrap();
+    assert_eq!(resolved.region, "eu-north-1");
+    assert_eq!(resolved.attempts, Attempts::exactly(9));
+    assert_eq!(resolved.ca_bundle, Some(PathBuf::from("/c.pem")));
+    assert_eq!((resolved.algorithm, resolved.checks_downloads), (None, false));
+    assert_eq!(resolved.addressing, Addressing::Virtual);
+    assert_eq!(resolved.endpoint, Endpoint::Aws { dualstack: false, fips: true });
+    let said = Settings { algorithm: Some(Algorithm::Sha256), ..settings };
+    assert_eq!(resolve(&said, &home.0, &[]).unwrap().algorithm, Some(Algorithm::Sha256));
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let home = Home::new("[profile p]\ns3 =\n  addressing_style = odd\n");
+    let asked = |name: &str| Settings { profile: Some(name.into()), ..Settings::default() };
+    let missing = resolve(&asked("q"), &home.0, &[]).unwrap_err();
+    assert!(missing.contains("no profile `q`") && missing.contains(".aws/config"), "{missing}");
+    assert!(resolve(&asked("p"), &home.0, &[]).unwrap_err().contains("`odd`"));
+    assert!(plain(&[("AWS_PROFILE", "q")]).unwrap_err().contains("no profile `q`"));
+    let keys = Keys { access_key: "A".into(), secret_key: "hush".into(), session_token: None };
+    let own = Settings { keys: Some(keys), ..Settings::default() };
+    assert!(resolve(&own, &home.0, &[("AWS_PROFILE", "q")]).is_ok());
+    let shown = format!("{own:?}");
+    assert!(shown.contains("Keys") && !shown.contains("hush"), "{shown}");
+    for (variable, value) in [
+        ("AWS_MAX_ATTEMPTS", "0"),
+        ("AWS_MAX_ATTEMPTS", "many"),
+        ("AWS_RETRY_MODE", "brave"),
+        ("AWS_REQUEST_CHECKSUM_CALCULATION", "never"),
+        ("AWS_USE_FIPS_ENDPOINT", "maybe"),
+        ("AWS_REGION", "eu west"),
+        ("AWS_ENDPOINT_URL", "localhost:9000"),
+    ] {
+        let why = plain(&[(variable, value)]).unwrap_err();
+        assert!(why.contains(value), "{variable}: {why}");
+    }
+    assert!(plain(&[("AWS_RETRY_MODE", "Standard"), ("AWS_USE_FIPS_ENDPOINT", "TRUE")]).is_ok());
+    let broken = Home::new("[profile p\n");
+    assert!(resolve(&Settings::default(), &broken.0, &[]).is_err());
+}

@@ -1,0 +1,133 @@
+//! Resolves paths given by the user, component by component: a symlink is followed only if it belongs to root
+//! or the running user. Otherwise any user with write access to a directory on the path could redirect us. No
+//! component is resolved twice, so nothing can be replaced between check and use.
+
+mod kinds;
+mod walk;
+
+pub use kinds::{Links, Refused};
+
+use crate::{BorrowedFd, OwnedFd, errno};
+use kinds::os;
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use std::ffi::{CStr, CString, OsStr};
+use std::io::Result;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use walk::End;
+
+const LIST: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
+
+impl Links {
+    /// Opens a directory for listing and for resolving names in it.
+    ///
+    /// # Errors
+    /// [`Refused`]; those of open(2).
+    pub fn open_dir(&self, at: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd> {
+        if *self == Links::Any {
+            return Ok(rustix::fs::openat(at, path, LIST, Mode::empty())?);
+        }
+        let entry = self.end(at, path)?.entry.ok_or_else(|| os(errno::ENOENT))?;
+        // Reopens exactly the directory of the O_PATH descriptor.
+        Ok(rustix::fs::openat(entry, c".", LIST, Mode::empty())?)
+    }
+
+    /// Opens a file for reading; `wait` blocks until a FIFO has a writer.
+    ///
+    /// # Errors
+    /// As [`Links::open_dir`].
+    pub fn open_read(&self, at: BorrowedFd<'_>, path: &CStr, wait: bool) -> Result<OwnedFd> {
+        let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+        if !wait {
+            flags |= OFlags::NONBLOCK;
+        }
+        self.open(at, path, flags)
+    }
+
+    /// Opens a file for writing, and creates it if missing. Existing content is kept before the new one
+    /// (`append`), or truncated.
+    ///
+    /// # Errors
+    /// As [`Links::open_dir`].
+    pub fn open_write(&self, path: &Path, append: bool) -> Result<OwnedFd> {
+        let how = if append { OFlags::APPEND } else { OFlags::TRUNC };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | how;
+        self.open(CWD, &c_path(path)?, flags)
+    }
+
+    /// Checks whether one name may be followed, if it is a symlink. Its target is not examined.
+    ///
+    /// # Errors
+    /// [`Refused`]; those of fstatat(2).
+    pub fn check(&self, at: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+        if *self == Links::Any {
+            return Ok(());
+        }
+        let stat = rustix::fs::statat(at, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => self.check_owner(name.to_bytes(), stat.st_uid),
+            _ => Ok(()),
+        }
+    }
+
+    fn open(&self, at: BorrowedFd<'_>, path: &CStr, flags: OFlags) -> Result<OwnedFd> {
+        let mode = Mode::from_raw_mode(0o666);
+        if *self == Links::Any {
+            return Ok(rustix::fs::openat(at, path, flags, mode)?);
+        }
+        let End { dir, name, magic, .. } = self.end(at, path)?;
+        let flags = if magic { flags } else { flags | OFlags::NOFOLLOW };
+        Ok(rustix::fs::openat(dir, &*name, flags, mode)?)
+    }
+
+    /// Creates a directory; `parents` creates missing ancestors as well. Returns false if it exists.
+    ///
+    /// # Errors
+    /// As [`Links::open_dir`]; EEXIST if the name exists with another type.
+    pub fn make_dir(&self, path: &Path, mode: u32, parents: bool) -> Result<bool> {
+        let mut made = false;
+        let mut missing = vec![path];
+        while let Some(here) = missing.last().copied() {
+            match self.make_one(here, mode) {
+                Err(error) if parents && errno::is(&error, errno::ENOENT) => match here.parent() {
+                    Some(above) if !above.as_os_str().is_empty() => missing.push(above),
+                    _ => return Err(error),
+                },
+                Err(error) => return Err(error),
+                Ok(new) => {
+                    made = new;
+                    missing.pop();
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    /// Creates the last directory of a path, unless it exists.
+    fn make_one(&self, path: &Path, mode: u32) -> Result<bool> {
+        let path = c_path(path)?;
+        // Any link may be followed, but the directory is created where the walk ended.
+        let End { dir, name, entry, .. } = self.end(CWD, &path)?;
+        let Some(entry) = entry else {
+            return match rustix::fs::mkdirat(&dir, &*name, Mode::from_raw_mode(mode)) {
+                // Created concurrently; its type is checked when it is opened.
+                Ok(()) => Ok(true),
+                Err(rustix::io::Errno::EXIST) => Ok(false),
+                Err(error) => Err(error.into()),
+            };
+        };
+        match FileType::from_raw_mode(rustix::fs::fstat(entry)?.st_mode) {
+            FileType::Directory => Ok(false),
+            _ => Err(os(errno::EEXIST)),
+        }
+    }
+}
+
+fn c_path(path: &Path) -> Result<CString> {
+    let path: &OsStr = path.as_ref();
+    Ok(CString::new(path.as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,379 @@
+//! S3 server on a folder: s3s implements the protocol; objects are files with metadata beside them
+//! ([`store`]). All paths are resolved below the folder ([`root`]).
+
+mod attributes;
+mod list;
+mod names;
+mod object;
+mod parts;
+pub mod payload;
+mod root;
+mod store;
+mod sums;
+
+use attributes::{add_attributes, attributes_of};
+use http::header::{IF_MATCH, IF_NONE_MATCH};
+use names::Names;
+use object::{blocking, md5_of};
+use root::{Root, Temporary};
+use s3s::auth::SimpleAuth;
+use s3s::dto::*;
+use s3s::path::check_bucket_name;
+use s3s::service::{S3Service, S3ServiceBuilder};
+use s3s::{S3, S3Error, S3Request, S3Response, S3Result, s3_error};
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::sync::Arc;
+use store::{
+    Folder, add_checksums, check_copy, check_read, checked_body, condition_of, full_object, source,
+    span, type_of,
+};
+use sums::Sidecar;
+
+/// Creates the service on an existing folder.
+///
+/// # Errors
+/// The folder cannot be used.
+pub fn service(dir: &Path, access_key: String, secret_key: String) -> io::Result<S3Service> {
+    let wrong = |why: &dyn std::fmt::Display| {
+        io::Error::other(format!("'{}' cannot be served: {why}", dir.display()))
+    };
+    let root = Arc::new(Root::open(dir).map_err(|error| wrong(&error))?);
+    let names = Names::load(&root).map_err(|error| wrong(&error))?;
+    let mut builder = S3ServiceBuilder::new(Folder { root, names });
+    builder.set_auth(SimpleAuth::from_single(access_key, secret_key));
+    Ok(builder.build())
+}
+
+#[async_trait::async_trait]
+impl S3 for Folder {
+    async fn create_bucket(
+        &self,
+        req: S3Request<CreateBucketInput>,
+    ) -> S3Result<S3Response<CreateBucketOutput>> {
+        match self.root.make_dir(&req.input.bucket) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                Err(s3_error!(BucketAlreadyExists, "there is such a bucket"))
+            }
+            made => made
+                .map(|()| S3Response::new(CreateBucketOutput::default()))
+                .map_err(S3Error::internal_error),
+        }
+    }
+
+    async fn delete_bucket(
+        &self,
+        req: S3Request<DeleteBucketInput>,
+    ) -> S3Result<S3Response<DeleteBucketOutput>> {
+        self.bucket(&req.input.bucket)?;
+        if self.has_objects(&req.input.bucket)? {
+            return Err(s3_error!(BucketNotEmpty, "there are objects in it"));
+        }
+        self.root.remove_tree(&req.input.bucket).map_err(S3Error::internal_error)?;
+        Ok(S3Response::new(DeleteBucketOutput {}))
+    }
+
+    async fn head_bucket(
+        &self,
+        req: S3Request<HeadBucketInput>,
+    ) -> S3Result<S3Response<HeadBucketOutput>> {
+        self.bucket(&req.input.bucket)?;
+        Ok(S3Response::new(HeadBucketOutput::default()))
+    }
+
+    async fn list_buckets(
+        &self,
+        _: S3Request<ListBucketsInput>,
+    ) -> S3Result<S3Response<ListBucketsOutput>> {
+        let mut names = Vec::new();
+        let read = self.root.each("", |name, _| names.push(name.to_owned()));
+        read.map_err(S3Error::internal_error)?;
+        names.retain(|name| check_bucket_name(name) && self.root.is_dir(name));
+        names.sort_unstable();
+        let bucket = |name: String| {
+            let meta = self.root.meta(&name).ok();
+            let made = meta.and_then(|meta| meta.created().or_else(|_| meta.modified()).ok());
+            Bucket {
+                creation_date: made.map(Timestamp::from),
+                name: Some(name),
+                ..Default::default()
+            }
+        };
+        let buckets = Some(names.into_iter().map(bucket).collect());
+        Ok(S3Response::new(ListBucketsOutput { buckets, ..Default::default() }))
+    }
+
+    async fn get_bucket_location(
+        &self,
+        req: S3Request<GetBucketLocationInput>,
+    ) -> S3Result<S3Response<GetBucketLocationOutput>> {
+        self.bucket(&req.input.bucket)?;
+        Ok(S3Response::new(GetBucketLocationOutput::default()))
+    }
+
+    async fn list_objects(
+        &self,
+        req: S3Request<ListObjectsInput>,
+    ) -> S3Result<S3Response<ListObjectsOutput>> {
+        list::objects(self, req.input).map(S3Response::new)
+    }
+
+    async fn list_objects_v2(
+        &self,
+        req: S3Request<ListObjectsV2Input>,
+    ) -> S3Result<S3Response<ListObjectsV2Output>> {
+        list::objects_v2(self, req.input).map(S3Response::new)
+    }
+
+    async fn get_object(
+        &self,
+        req: S3Request<GetObjectInput>,
+    ) -> S3Result<S3Response<GetObjectOutput>> {
+        let input = req.input;
+        let name = self.find(&input.bucket, &input.key)?;
+        let stored = self.stored(&input.bucket, &name).await?;
+        let etag = ETag::Strong(stored.etag.clone());
+        check_read(input.if_match.as_ref(), input.if_none_match.as_ref(), Some(&etag))?;
+        let length = stored.meta.len();
+        let span = match input.range {
+            Some(range) => range.check(length)?,
+            None => 0..length,
+        };
+        let mut output = GetObjectOutput {
+            content_length: i64::try_from(span.end - span.start).ok(),
+            content_range: input
+                .range
+                .map(|_| format!("bytes {}-{}/{length}", span.start, span.end - 1)),
+            last_modified: stored.modified(),
+            e_tag: Some(etag),
+            accept_ranges: Some("bytes".into()),
+            ..Default::default()
+        };
+        // The checksum is of the whole object.
+        if span == (0..length) {
+            output.checksum_type = type_of(&stored.sums);
+            add_checksums!(output, stored.sums.clone());
+        }
+        let sidecar = Sidecar::of_metadata(&self.root, &input.bucket, &name);
+        add_attributes!(output, sidecar.attributes());
+        output.body = Some(stored.body(span));
+        Ok(S3Response::new(output))
+    }
+
+    async fn head_object(
+        &self,
+        req: S3Request<HeadObjectInput>,
+    ) -> S3Result<S3Response<HeadObjectOutput>> {
+        let input = req.input;
+        let name = self.find(&input.bucket, &input.key)?;
+        let stored = self.stored(&input.bucket, &name).await?;
+        let etag = ETag::Strong(stored.etag.clone());
+        check_read(input.if_match.as_ref(), input.if_none_match.as_ref(), Some(&etag))?;
+        let mut output = HeadObjectOutput {
+            content_length: i64::try_from(stored.meta.len()).ok(),
+            last_modified: stored.modified(),
+            e_tag: Some(etag),
+            accept_ranges: Some("bytes".into()),
+            ..Default::default()
+        };
+        output.checksum_type = type_of(&stored.sums);
+        add_checksums!(output, stored.sums);
+        let sidecar = Sidecar::of_metadata(&self.root, &input.bucket, &name);
+        add_attributes!(output, sidecar.attributes());
+        Ok(S3Response::new(output))
+    }
+
+    async fn put_object(
+        &self,
+        mut req: S3Request<PutObjectInput>,
+    ) -> S3Result<S3Response<PutObjectOutput>> {
+        let classes = ["STANDARD", "REDUCED_REDUNDANCY"];
+        if req.input.storage_class.as_ref().is_some_and(|c| !classes.contains(&c.as_str())) {
+            return Err(s3_error!(InvalidStorageClass, "there is no such class here"));
+        }
+        let bucket = req.input.bucket.clone();
+        let name = self.make(&bucket, &req.input.key)?;
+        let (matches, none_match) = (req.input.if_match.take(), req.input.if_none_match.take());
+        self.check_write(&bucket, &name, matches.as_ref(), none_match.as_ref()).await?;
+        let (temporary, md5, verdict) = checked_body!(self, req);
+        // Another object may have been created while the body was received.
+        self.check_write(&bucket, &name, matches.as_ref(), none_match.as_ref()).await?;
+        let is_new = none_match.is_some_and(|condition| condition.is_any());
+        let attributes = attributes_of!(req.input);
+        self.keep(temporary, &bucket, &name, is_new, &attributes, &md5, &verdict.sums)?;
+        let mut output = PutObjectOutput { e_tag: Some(ETag::Strong(md5)), ..Default::default() };
+        add_checksums!(output, verdict.sums);
+        output.checksum_type = full_object();
+        Ok(S3Response::new(output))
+    }
+
+    async fn copy_object(
+        &self,
+        mut req: S3Request<CopyObjectInput>,
+    ) -> S3Result<S3Response<CopyObjectOutput>> {
+        let input = &mut req.input;
+        let (from, key) = source(&input.copy_source)?;
+        let from_name = self.find(from, key)?;
+        let stored = self.stored(from, &from_name).await?;
+        let etag = ETag::Strong(stored.etag.clone());
+        check_copy(input, &etag, stored.modified())?;
+        let name = self.make(&input.bucket, &input.key)?;
+        // Conditions on the target are no part of the generated input.
+        let of = |name| condition_of(req.headers.get(name));
+        let (matches, none_match) = (of(IF_MATCH)?, of(IF_NONE_MATCH)?);
+        let (matches, none_match) = (matches.as_ref(), none_match.as_ref());
+        self.check_write(&input.bucket, &name, matches, none_match).await?;
+        let replaces = input.metadata_directive.as_ref().map(MetadataDirective::as_str)
+            == Some(MetadataDirective::REPLACE);
+        let kept = Sidecar::of_metadata(&self.root, from, &from_name).attributes();
+        let attributes = if replaces { attributes_of!(input) } else { kept };
+        let mut temporary = Temporary::new(&self.root).map_err(S3Error::internal_error)?;
+        let mut file = stored.file;
+        let copied = blocking(move || {
+            io::copy(&mut file, &mut temporary.file)?;
+            let modified = temporary.file.metadata()?.modified()?;
+            Ok::<_, io::Error>((temporary, modified))
+        });
+        let (temporary, modified) = copied.await?.map_err(S3Error::internal_error)?;
+        let (bucket, sums) = (&input.bucket, &stored.sums);
+        let is_new = none_match.is_some_and(ETagCondition::is_any);
+        self.keep(temporary, bucket, &name, is_new, &attributes, &stored.etag, sums)?;
+        let result = CopyObjectResult {
+            e_tag: Some(etag),
+            last_modified: Some(Timestamp::from(modified)),
+            ..Default::default()
+        };
+        let output = CopyObjectOutput { copy_object_result: Some(result), ..Default::default() };
+        Ok(S3Response::new(output))
+    }
+
+    async fn delete_object(
+        &self,
+        req: S3Request<DeleteObjectInput>,
+    ) -> S3Result<S3Response<DeleteObjectOutput>> {
+        self.bucket(&req.input.bucket)?;
+        self.delete(&req.input.bucket, &req.input.key)?;
+        Ok(S3Response::with_status(DeleteObjectOutput::default(), http::StatusCode::NO_CONTENT))
+    }
+
+    async fn delete_objects(
+        &self,
+        req: S3Request<DeleteObjectsInput>,
+    ) -> S3Result<S3Response<DeleteObjectsOutput>> {
+        self.bucket(&req.input.bucket)?;
+        let quiet = req.input.delete.quiet == Some(true);
+        let (mut deleted, mut errors) = (Vec::new(), Vec::new());
+        for object in req.input.delete.objects {
+            match self.delete(&req.input.bucket, &object.key) {
+                Ok(()) => {
+                    deleted.push(DeletedObject { key: Some(object.key), ..Default::default() });
+                }
+                Err(why) => errors.push(Error {
+                    key: Some(object.key),
+                    code: Some(why.code().as_str().to_owned()),
+                    message: Some(why.to_string()),
+                    ..Default::default()
+                }),
+            }
+        }
+        let deleted = (!quiet).then_some(deleted);
+        let errors = (!errors.is_empty()).then_some(errors);
+        Ok(S3Response::new(DeleteObjectsOutput { deleted, errors, ..Default::default() }))
+    }
+
+    async fn create_multipart_upload(
+        &self,
+        mut req: S3Request<CreateMultipartUploadInput>,
+    ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
+        let input = &mut req.input;
+        let name = self.make(&input.bucket, &input.key)?;
+        let attributes = attributes_of!(input);
+        let upload = parts::begin(self, &input.bucket, &name, &attributes);
+        Ok(S3Response::new(CreateMultipartUploadOutput {
+            bucket: Some(input.bucket.clone()),
+            key: Some(input.key.clone()),
+            upload_id: Some(upload.map_err(S3Error::internal_error)?),
+            ..Default::default()
+        }))
+    }
+
+    async fn upload_part(
+        &self,
+        mut req: S3Request<UploadPartInput>,
+    ) -> S3Result<S3Response<UploadPartOutput>> {
+        let (upload, number) = (req.input.upload_id.clone(), req.input.part_number);
+        parts::check_upload(self, &upload)?;
+        parts::check_number(number)?;
+        let (mut temporary, md5, verdict) = checked_body!(self, req);
+        let published = temporary.publish(&parts::part_path(&upload, number), false);
+        published
+            .and_then(|()| Sidecar::of_part(&self.root, &upload, number).write(&md5, &verdict.sums))
+            .map_err(S3Error::internal_error)?;
+        let mut output = UploadPartOutput { e_tag: Some(ETag::Strong(md5)), ..Default::default() };
+        add_checksums!(output, verdict.sums);
+        Ok(S3Response::new(output))
+    }
+
+    async fn upload_part_copy(
+        &self,
+        req: S3Request<UploadPartCopyInput>,
+    ) -> S3Result<S3Response<UploadPartCopyOutput>> {
+        let (upload, number) = (req.input.upload_id.clone(), req.input.part_number);
+        parts::check_upload(self, &upload)?;
+        parts::check_number(number)?;
+        let (from, key) = source(&req.input.copy_source)?;
+        let name = self.find(from, key)?;
+        let stored = self.stored(from, &name).await?;
+        let span = span(req.input.copy_source_range.as_deref(), stored.meta.len())?;
+        let mut temporary = Temporary::new(&self.root).map_err(S3Error::internal_error)?;
+        let copied = blocking(move || {
+            let (md5, _) = md5_of(&stored.file, span, &mut temporary.file)?;
+            Ok::<_, io::Error>((temporary, md5))
+        });
+        let (mut temporary, md5) = copied.await?.map_err(S3Error::internal_error)?;
+        let published = temporary.publish(&parts::part_path(&upload, number), false);
+        let sidecar = Sidecar::of_part(&self.root, &upload, number);
+        published
+            .and_then(|()| sidecar.write(&md5, &Checksum::default()))
+            .map_err(S3Error::internal_error)?;
+        let result = CopyPartResult { e_tag: Some(ETag::Strong(md5)), ..Default::default() };
+        let output = UploadPartCopyOutput { copy_part_result: Some(result), ..Default::default() };
+        Ok(S3Response::new(output))
+    }
+
+    async fn complete_multipart_upload(
+        &self,
+        req: S3Request<CompleteMultipartUploadInput>,
+    ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
+        let name = self.make(&req.input.bucket, &req.input.key)?;
+        parts::complete(self, req, name).await
+    }
+
+    async fn abort_multipart_upload(
+        &self,
+        req: S3Request<AbortMultipartUploadInput>,
+    ) -> S3Result<S3Response<AbortMultipartUploadOutput>> {
+        let upload = &req.input.upload_id;
+        parts::check_upload(self, upload)?;
+        let name = self.make(&req.input.bucket, &req.input.key)?;
+        Sidecar::of_upload(&self.root, &req.input.bucket, &name, upload)
+            .remove()
+            .and_then(|()| parts::forget(self, upload))
+            .map_err(S3Error::internal_error)?;
+        Ok(S3Response::new(AbortMultipartUploadOutput::default()))
+    }
+
+    async fn list_parts(
+        &self,
+        req: S3Request<ListPartsInput>,
+    ) -> S3Result<S3Response<ListPartsOutput>> {
+        parts::parts(self, req.input).map(S3Response::new)
+    }
+
+    async fn list_multipart_uploads(
+        &self,
+        req: S3Request<ListMultipartUploadsInput>,
+    ) -> S3Result<S3Response<ListMultipartUploadsOutput>> {
+        parts::uploads(self, req.input).map(S3Response::new)
+    }
+}

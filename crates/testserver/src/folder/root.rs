@@ -1,0 +1,245 @@
+//! The served folder as an open descriptor. The kernel resolves every path below it at the time of use, so
+//! that `..`, absolute symlinks and concurrent changes cannot lead out.
+
+use hakobu_core::unit::Kind;
+use hakobu_sys::beneath::{self, For};
+use hakobu_sys::{AsFd, OwnedFd, dir, errno, file, process};
+use std::ffi::{CString, OsString};
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Prefix of temporary files, followed by process id, a number and [`END`].
+const START: &str = ".tmp.";
+const END: &str = ".internal.part";
+/// Largest metadata file of an object, bytes.
+const SMALL_BYTES_MAX: u64 = 1 << 20;
+
+/// The served folder.
+#[derive(Debug)]
+pub struct Root {
+    fd: OwnedFd,
+    count: AtomicU64,
+}
+
+/// A temporary file, removed when dropped before it is published.
+#[derive(Debug)]
+pub struct Temporary {
+    root: Arc<Root>,
+    name: CString,
+    /// The file, open for writing.
+    pub file: File,
+    is_named: bool,
+}
+
+impl Root {
+    /// Opens a folder by path, and removes temporary files of ended processes.
+    ///
+    /// # Errors
+    /// It cannot be opened or read.
+    pub fn open(path: &Path) -> io::Result<Root> {
+        let fd = dir::open_root(&CString::new(path.as_os_str().as_bytes())?)?;
+        let root = Root { fd, count: AtomicU64::new(0) };
+        let mut left = Vec::new();
+        root.each("", |name, _| left.extend(is_left(name).then(|| name.to_owned())))?;
+        for name in left {
+            root.remove(&name)?;
+        }
+        Ok(root)
+    }
+
+    /// Path of the folder that survives a rename.
+    fn path(&self) -> PathBuf {
+        PathBuf::from(OsString::from_vec(file::proc_path(&self.fd).into_bytes()))
+    }
+
+    fn get(&self, path: &str, purpose: For) -> io::Result<OwnedFd> {
+        beneath::open(self.fd.as_fd(), &CString::new(path)?, purpose)
+    }
+
+    /// Metadata of an entry, following symlinks that stay in the folder.
+    ///
+    /// # Errors
+    /// It does not exist, or is outside.
+    pub fn meta(&self, path: &str) -> io::Result<Metadata> {
+        File::from(self.get(path, For::Looking)?).metadata()
+    }
+
+    /// True if a directory exists; false on errors.
+    pub fn is_dir(&self, path: &str) -> bool {
+        self.meta(path).is_ok_and(|meta| meta.is_dir())
+    }
+
+    /// True if a regular file exists; false on errors.
+    pub fn is_file(&self, path: &str) -> bool {
+        self.meta(path).is_ok_and(|meta| meta.is_file())
+    }
+
+    /// Opens a regular file for reading.
+    ///
+    /// # Errors
+    /// Those of opening; NotFound if it has another type.
+    pub fn file(&self, path: &str) -> io::Result<(File, Metadata)> {
+        // Check the type first: opening a device may have side effects.
+        if !self.meta(path)?.is_file() {
+            return Err(ErrorKind::NotFound.into());
+        }
+        let file = File::from(self.get(path, For::Reading)?);
+        let meta = file.metadata()?;
+        if meta.is_file() { Ok((file, meta)) } else { Err(ErrorKind::NotFound.into()) }
+    }
+
+    /// Reads a small file.
+    ///
+    /// # Errors
+    /// As [`Root::file`]; InvalidData if it is too large.
+    pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.file(path)?.0.take(SMALL_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 > SMALL_BYTES_MAX {
+            true => Err(ErrorKind::InvalidData.into()),
+            false => Ok(bytes),
+        }
+    }
+
+    /// Appends to a file, which is created if missing.
+    ///
+    /// # Errors
+    /// Those of opening and writing.
+    pub fn append(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        File::from(self.get(path, For::Appending)?).write_all(bytes)
+    }
+
+    /// Calls `each` with the UTF-8 names in a directory and their types.
+    ///
+    /// # Errors
+    /// Those of opening and reading it.
+    pub fn each(&self, path: &str, mut each: impl FnMut(&str, Kind)) -> io::Result<()> {
+        let folder = self.get(path, For::Directory)?;
+        dir::Reader::default().for_each(folder.as_fd(), |name, kind, _| {
+            if let Ok(name) = name.to_str() {
+                each(name, kind);
+            }
+        })
+    }
+
+    /// Creates a directory at the top of the folder.
+    ///
+    /// # Errors
+    /// Those of mkdir(2).
+    pub fn make_dir(&self, name: &str) -> io::Result<()> {
+        dir::create(self.fd.as_fd(), &CString::new(name)?, 0o777)
+    }
+
+    /// Directory of a path, and the path's last name. `makes` creates missing directories.
+    fn parent(&self, path: &str, makes: bool) -> io::Result<(OwnedFd, CString)> {
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if matches!(name, "" | "." | "..") {
+            return Err(ErrorKind::InvalidInput.into());
+        }
+        let name = CString::new(name)?;
+        match self.get(above, For::Directory) {
+            Err(error) if makes && error.kind() == ErrorKind::NotFound => {}
+            other => return Ok((other?, name)),
+        }
+        let mut here = self.get("", For::Directory)?;
+        let ends = above.match_indices('/').map(|(at, _)| at).chain([above.len()]);
+        let mut start = 0;
+        for end in ends {
+            let part = above.get(start..end).unwrap_or_default();
+            match dir::create(here.as_fd(), &CString::new(part)?, 0o777) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+            here = self.get(above.get(..end).unwrap_or_default(), For::Directory)?;
+            start = end + 1;
+        }
+        Ok((here, name))
+    }
+
+    /// Removes a file or a symlink; a missing one is no error.
+    ///
+    /// # Errors
+    /// Those of unlink(2).
+    pub fn remove(&self, path: &str) -> io::Result<()> {
+        let removed =
+            self.parent(path, false).and_then(|(dir, name)| dir::unlink(dir.as_fd(), &name));
+        match removed {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Removes a directory at the top of the folder with its content.
+    ///
+    /// # Errors
+    /// The first failed removal.
+    pub fn remove_tree(&self, name: &str) -> io::Result<()> {
+        // Does not follow symlinks, neither below nor at the path itself.
+        std::fs::remove_dir_all(self.path().join(name))
+    }
+}
+
+/// True for a temporary file whose process has ended.
+fn is_left(name: &str) -> bool {
+    let middle = name.strip_prefix(START).and_then(|rest| rest.strip_suffix(END));
+    middle.is_some_and(|middle| match middle.split_once('.') {
+        Some((pid, _)) => pid.parse().is_ok_and(|pid| !process::is_alive(pid)),
+        // Servers of earlier versions did not include their process id.
+        None => middle.parse::<u64>().is_ok(),
+    })
+}
+
+impl Temporary {
+    /// Creates a temporary file.
+    ///
+    /// # Errors
+    /// Those of creating a file.
+    pub fn new(root: &Arc<Root>) -> io::Result<Temporary> {
+        let pid = std::process::id();
+        loop {
+            let number = root.count.fetch_add(1, Ordering::Relaxed);
+            let name = CString::new(format!("{START}{pid}.{number}{END}"))?;
+            match file::create_new(root.fd.as_fd(), &name, 0o644) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                made => {
+                    let file = File::from(made?);
+                    return Ok(Temporary { root: Arc::clone(root), name, file, is_named: false });
+                }
+            }
+        }
+    }
+
+    /// Renames it to its path, replacing an existing file unless `is_new`.
+    ///
+    /// # Errors
+    /// Those of creating folders and renaming; AlreadyExists.
+    pub fn publish(&mut self, path: &str, is_new: bool) -> io::Result<()> {
+        let (dir, name) = self.root.parent(path, true)?;
+        let (from, to) = (self.root.fd.as_fd(), dir.as_fd());
+        match is_new {
+            true => match dir::rename_new(from, &self.name, to, &name) {
+                // For file systems without RENAME_NOREPLACE: a hard link has the same effect.
+                Err(error) if errno::is(&error, errno::EINVAL) => {
+                    return dir::link(from, &self.name, to, &name);
+                }
+                other => other?,
+            },
+            false => dir::rename(from, &self.name, to, &name)?,
+        }
+        self.is_named = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.is_named {
+            // The next server on this folder retries.
+            let _ = dir::unlink(self.root.fd.as_fd(), &self.name);
+        }
+    }
+}

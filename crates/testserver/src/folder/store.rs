@@ -1,0 +1,280 @@
+//! The folder as a store: files of objects, conditions of reads, writes and copies, and receiving of bodies.
+
+use super::attributes::Attributes;
+use super::names::Names;
+use super::object::{Stored, is_absent, receive};
+use super::root::{Root, Temporary};
+use super::sums::{Checked, Sidecar, Verdict, taken};
+use bytes::Bytes;
+use http::HeaderValue;
+use s3s::dto::{
+    Checksum, ChecksumType, CopyObjectInput, CopySource, ETag, ETagCondition, StreamingBlob,
+    Timestamp,
+};
+use s3s::path::check_bucket_name;
+use s3s::{Body, S3Error, S3Request, S3Result, TrailingHeaders, s3_error};
+use std::io::ErrorKind;
+use std::ops::Range as Span;
+use std::sync::Arc;
+
+/// A folder served as a store.
+pub struct Folder {
+    pub root: Arc<Root>,
+    pub names: Names,
+}
+
+impl Folder {
+    /// Checks that a bucket exists.
+    pub fn bucket(&self, bucket: &str) -> S3Result<()> {
+        match check_bucket_name(bucket) && self.root.is_dir(bucket) {
+            true => Ok(()),
+            false => Err(s3_error!(NoSuchBucket, "there is no bucket {bucket}")),
+        }
+    }
+
+    /// File of an existing object.
+    pub fn find(&self, bucket: &str, key: &str) -> S3Result<String> {
+        self.bucket(bucket)?;
+        let name = self.names.find(bucket, key);
+        name.filter(|name| self.root.is_file(&format!("{bucket}/{name}"))).ok_or_else(no_such_key)
+    }
+
+    /// File for writing an object.
+    pub fn make(&self, bucket: &str, key: &str) -> S3Result<String> {
+        self.bucket(bucket)?;
+        self.names.make(bucket, key).map_err(S3Error::internal_error)
+    }
+
+    /// Opens an object that must exist.
+    pub async fn stored(&self, bucket: &str, name: &str) -> S3Result<Stored> {
+        Stored::open(&self.root, bucket, name).await?.ok_or_else(no_such_key)
+    }
+
+    /// Publishes a received file, and stores its metadata.
+    #[allow(clippy::too_many_arguments, reason = "all that is known of an object")]
+    pub fn keep(
+        &self,
+        mut temporary: Temporary,
+        bucket: &str,
+        name: &str,
+        is_new: bool,
+        attributes: &Attributes,
+        etag: &str,
+        sums: &Checksum,
+    ) -> S3Result<()> {
+        let (mut name, mut published) =
+            (name.to_owned(), temporary.publish(&format!("{bucket}/{name}"), is_new));
+        if published.is_err() {
+            let other = self.names.move_aside(bucket, &name).map_err(S3Error::internal_error)?;
+            if let Some(other) = other {
+                published = temporary.publish(&format!("{bucket}/{other}"), is_new);
+                name = other;
+            }
+        }
+        match published {
+            Err(error) if is_new && error.kind() == ErrorKind::AlreadyExists => {
+                return Err(s3_error!(PreconditionFailed, "the object exists"));
+            }
+            Err(error) if is_absent(&error) => {
+                return Err(s3_error!(AccessDenied, "a link or a file is in the way of the key"));
+            }
+            other => other.map_err(S3Error::internal_error)?,
+        }
+        let written = Sidecar::of_metadata(&self.root, bucket, &name)
+            .write_attributes(attributes)
+            .and_then(|()| Sidecar::of(&self.root, bucket, &name).write(etag, sums));
+        written.map_err(S3Error::internal_error)
+    }
+
+    /// Removes an object and its metadata, if they exist.
+    pub fn remove(&self, bucket: &str, name: &str) -> S3Result<()> {
+        let removed = self
+            .root
+            .remove(&format!("{bucket}/{name}"))
+            .and_then(|()| Sidecar::of(&self.root, bucket, name).remove())
+            .and_then(|()| Sidecar::of_metadata(&self.root, bucket, name).remove());
+        removed.map_err(S3Error::internal_error)
+    }
+
+    /// Removes the object of a key, if there is one.
+    pub fn delete(&self, bucket: &str, key: &str) -> S3Result<()> {
+        match self.find(bucket, key) {
+            Ok(name) => self.remove(bucket, &name),
+            // A link that leads out of the folder is no object.
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Checks the conditions of a write.
+    pub async fn check_write(
+        &self,
+        bucket: &str,
+        name: &str,
+        matches: Option<&ETagCondition>,
+        none_match: Option<&ETagCondition>,
+    ) -> S3Result<()> {
+        if matches.is_none() && none_match.is_none() {
+            return Ok(());
+        }
+        let there = Stored::open(&self.root, bucket, name).await?;
+        let etag = there.map(|there| ETag::Strong(there.etag));
+        if matches.is_some_and(|condition| etag.is_none() || !is_it(condition, etag.as_ref())) {
+            return Err(s3_error!(PreconditionFailed, "the object is another one, or none"));
+        }
+        if none_match.is_some_and(|condition| etag.is_some() && is_it(condition, etag.as_ref())) {
+            return Err(s3_error!(PreconditionFailed, "the object exists"));
+        }
+        Ok(())
+    }
+
+    /// Receives a body and checks it.
+    pub async fn received(
+        &self,
+        body: StreamingBlob,
+        sent: Checksum,
+        md5: Option<String>,
+        trailer: &str,
+        trailers: Option<TrailingHeaders>,
+    ) -> S3Result<(Temporary, String, Verdict)> {
+        let (body, verdict) = Checked::wrap(body, sent, md5, trailer, trailers);
+        let received = receive(&self.root, body).await;
+        let verdict = taken(&verdict);
+        if verdict.is_wrong {
+            return Err(s3_error!(BadDigest, "the body is not what its checksum says"));
+        }
+        let (temporary, md5) = received?;
+        Ok((temporary, md5, verdict))
+    }
+}
+
+fn no_such_key() -> S3Error {
+    s3_error!(NoSuchKey, "there is no such key")
+}
+
+/// Bucket and key of the source of a copy.
+pub fn source(from: &CopySource) -> S3Result<(&str, &str)> {
+    match from {
+        CopySource::Bucket { bucket, key, .. } => Ok((bucket, key)),
+        _ => Err(s3_error!(NotImplemented, "only objects of buckets are copied")),
+    }
+}
+
+/// Parses `x-amz-copy-source-range`: `bytes=FIRST-LAST`.
+pub fn span(text: Option<&str>, length: u64) -> S3Result<Span<u64>> {
+    let Some(text) = text else { return Ok(0..length) };
+    let wrong = || s3_error!(InvalidArgument, "'{text}' is no range: bytes=FIRST-LAST");
+    let ends = text.strip_prefix("bytes=").and_then(|ends| ends.split_once('-'));
+    let (first, last) = ends.ok_or_else(wrong)?;
+    let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+    let (first, last) = (number(first)?, number(last)?);
+    match first <= last && last < length {
+        true => Ok(first..last + 1),
+        false => Err(s3_error!(InvalidRange, "the object has {length} bytes")),
+    }
+}
+
+/// The `x-amz-trailer` header.
+pub fn trailer<T>(req: &S3Request<T>) -> String {
+    let value = req.headers.get("x-amz-trailer").and_then(|value| value.to_str().ok());
+    value.unwrap_or_default().to_owned()
+}
+
+/// The request body; an empty one if missing.
+pub fn body(sent: Option<StreamingBlob>) -> StreamingBlob {
+    sent.unwrap_or_else(|| StreamingBlob::from(Body::from(Bytes::new())))
+}
+
+/// Receives the body of a request with checksums.
+macro_rules! checked_body {
+    ($folder:expr, $req:expr) => {{
+        let sent = s3s::dto::Checksum {
+            checksum_crc32: $req.input.checksum_crc32.take(),
+            checksum_crc32c: $req.input.checksum_crc32c.take(),
+            checksum_crc64nvme: $req.input.checksum_crc64nvme.take(),
+            checksum_sha1: $req.input.checksum_sha1.take(),
+            checksum_sha256: $req.input.checksum_sha256.take(),
+            ..Default::default()
+        };
+        let (md5, trailer) = ($req.input.content_md5.take(), $crate::folder::store::trailer(&$req));
+        let body = $crate::folder::store::body($req.input.body.take());
+        $folder.received(body, sent, md5, &trailer, $req.trailing_headers.take()).await?
+    }};
+}
+pub(super) use checked_body;
+
+/// Adds checksums to a response.
+macro_rules! add_checksums {
+    ($output:expr, $sums:expr) => {
+        let sums = $sums;
+        $output.checksum_crc32 = sums.checksum_crc32;
+        $output.checksum_crc32c = sums.checksum_crc32c;
+        $output.checksum_crc64nvme = sums.checksum_crc64nvme;
+        $output.checksum_sha1 = sums.checksum_sha1;
+        $output.checksum_sha256 = sums.checksum_sha256;
+    };
+}
+pub(super) use add_checksums;
+
+/// True if an object matches an ETag condition.
+fn is_it(condition: &ETagCondition, etag: Option<&ETag>) -> bool {
+    condition.as_etag().is_none_or(|wanted| etag.is_some_and(|etag| etag.weak_cmp(wanted)))
+}
+
+/// Returns the condition in a header.
+pub fn condition_of(value: Option<&HeaderValue>) -> S3Result<Option<ETagCondition>> {
+    let parsed = value.map(|value| value.to_str().ok().and_then(|text| text.parse().ok()));
+    match parsed {
+        Some(None) => Err(s3_error!(InvalidArgument, "a condition names no ETag")),
+        parsed => Ok(parsed.flatten()),
+    }
+}
+
+/// Checks the conditions of a read (RFC 9110, section 13).
+pub fn check_read(
+    matches: Option<&ETagCondition>,
+    none_match: Option<&ETagCondition>,
+    etag: Option<&ETag>,
+) -> S3Result<()> {
+    if matches.is_some_and(|condition| !is_it(condition, etag)) {
+        return Err(s3_error!(PreconditionFailed, "the object is another one"));
+    }
+    if none_match.is_some_and(|condition| is_it(condition, etag)) {
+        return Err(s3_error!(NotModified));
+    }
+    Ok(())
+}
+
+pub fn full_object() -> Option<ChecksumType> {
+    Some(ChecksumType::from_static(ChecksumType::FULL_OBJECT))
+}
+
+/// Type of the checksums returned with an object.
+pub fn type_of(sums: &Checksum) -> Option<ChecksumType> {
+    match sums.checksum_crc64nvme.is_some() || sums.checksum_crc32.is_some() {
+        true => full_object(),
+        false => None,
+    }
+}
+
+/// Checks the conditions of a copy on its source; ETag conditions precede those on the time.
+pub fn check_copy(
+    input: &CopyObjectInput,
+    etag: &ETag,
+    modified: Option<Timestamp>,
+) -> S3Result<()> {
+    let is_later = |than: &Option<Timestamp>| {
+        than.as_ref().zip(modified.as_ref()).map(|(than, modified)| modified > than)
+    };
+    let holds = match &input.copy_source_if_match {
+        Some(condition) => is_it(condition, Some(etag)),
+        None => is_later(&input.copy_source_if_unmodified_since) != Some(true),
+    };
+    let is_new = match &input.copy_source_if_none_match {
+        Some(condition) => !is_it(condition, Some(etag)),
+        None => is_later(&input.copy_source_if_modified_since) != Some(false),
+    };
+    match holds && is_new {
+        true => Ok(()),
+        false => Err(s3_error!(PreconditionFailed, "the source is not as the conditions say")),
+    }
+}

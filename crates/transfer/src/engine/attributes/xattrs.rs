@@ -1,0 +1,217 @@
+//! Extended attributes and ACLs (which Linux stores as extended attributes) that a run keeps.
+
+use super::acl;
+use crate::engine::context::Context;
+use crate::engine::failure::Failure;
+use hakobu_core::error::Operation;
+use hakobu_sys::{BorrowedFd, errno, file, xattr};
+use std::ffi::CStr;
+use std::io;
+
+/// Buffers for attribute lists and values.
+#[derive(Default)]
+struct Scratch {
+    from_list: Vec<u8>,
+    from_value: Vec<u8>,
+    to_list: Vec<u8>,
+    to_value: Vec<u8>,
+}
+
+/// An entry whose attributes are read or set: open, or given by name.
+pub(super) enum Handle<'a> {
+    /// An open file or directory.
+    Fd(BorrowedFd<'a>),
+    /// An `O_PATH` descriptor, accessed through `/proc`.
+    Named(xattr::Named),
+}
+
+impl Handle<'_> {
+    /// Returns a handle of an entry without opening it for reading.
+    pub(super) fn named(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Handle<'static>> {
+        Ok(Handle::Named(xattr::Named::new(file::open_path(dir, name)?)))
+    }
+
+    fn list<'b>(&self, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+        match self {
+            Handle::Fd(fd) => xattr::list(*fd, buffer),
+            Handle::Named(named) => named.list(buffer),
+        }
+    }
+
+    fn get<'b>(&self, name: &CStr, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+        match self {
+            Handle::Fd(fd) => xattr::get(*fd, name, buffer),
+            Handle::Named(named) => named.get(name, buffer),
+        }
+    }
+
+    fn set(&self, name: &CStr, value: &[u8]) -> io::Result<()> {
+        match self {
+            Handle::Fd(fd) => xattr::set(*fd, name, value),
+            Handle::Named(named) => named.set(name, value),
+        }
+    }
+
+    fn remove(&self, name: &CStr) -> io::Result<()> {
+        match self {
+            Handle::Fd(fd) => xattr::remove(*fd, name),
+            Handle::Named(named) => named.remove(name),
+        }
+    }
+}
+
+/// Splits a list of NUL-terminated names as xattr calls return it.
+fn names(list: &[u8]) -> impl Iterator<Item = &CStr> {
+    list.split_inclusive(|byte| *byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok())
+}
+
+/// Copies the extended attributes that are kept.
+pub(super) struct Xattrs<'a> {
+    context: Context<'a>,
+    scratch: Scratch,
+    unprivileged: u64,
+}
+
+impl<'a> Xattrs<'a> {
+    pub(super) fn new(context: Context<'a>) -> Xattrs<'a> {
+        Xattrs { context, scratch: Scratch::default(), unprivileged: 0 }
+    }
+
+    /// Returns the number of attributes that were skipped because this user may not set them, since the last call.
+    pub(super) fn take_unprivileged(&mut self) -> u64 {
+        std::mem::take(&mut self.unprivileged)
+    }
+
+    /// Makes the kept attributes of `to` equal to those of `from`; `fresh`: `to` has none. Returns whether ACLs and
+    /// whether xattrs differed.
+    pub(super) fn copy(
+        &mut self,
+        from: &Handle<'_>,
+        to: &Handle<'_>,
+        fresh: bool,
+    ) -> Result<(bool, bool), Failure> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let result = self.copy_with(&mut scratch, from, to, fresh, false);
+        self.scratch = scratch;
+        result
+    }
+
+    /// Returns whether ACLs and whether xattrs differ.
+    pub(super) fn compare(
+        &mut self,
+        from: &Handle<'_>,
+        to: &Handle<'_>,
+    ) -> Result<(bool, bool), Failure> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let result = self.copy_with(&mut scratch, from, to, false, true);
+        self.scratch = scratch;
+        result
+    }
+
+    fn copy_with(
+        &mut self,
+        scratch: &mut Scratch,
+        from: &Handle<'_>,
+        to: &Handle<'_>,
+        fresh: bool,
+        only_compare: bool,
+    ) -> Result<(bool, bool), Failure> {
+        let Scratch { from_list, from_value, to_list, to_value } = scratch;
+        let context = self.context;
+        let (mut acl, mut other) = (false, false);
+        let from_list = match from.list(from_list) {
+            Ok(list) => list,
+            Err(error) if xattr::is_unsupported(&error) => &[],
+            Err(error) => return Err(Failure { operation: Operation::Read, error }),
+        };
+        let to_list = match fresh {
+            true => &[][..],
+            false => match to.list(to_list) {
+                Ok(list) => list,
+                Err(error) if xattr::is_unsupported(&error) => &[],
+                Err(error) => return Err(Failure { operation: Operation::SetXattr, error }),
+            },
+        };
+        let mut differs = |name: &CStr| match is_acl(name) {
+            true => acl = true,
+            false => other = true,
+        };
+        for name in names(from_list).filter(|name| is_kept(context, name)) {
+            let bytes = match from.get(name, from_value) {
+                Ok(value) => value.len(),
+                Err(error) if xattr::is_absent(&error) => continue,
+                Err(error) => return Err(Failure { operation: Operation::Read, error }),
+            };
+            let Some(value) = from_value.get_mut(..bytes) else { continue };
+            let policy = context.policy;
+            if is_acl(name) && policy.maps_ids() {
+                acl::map_ids(value, |id| policy.user_of(id), |id| policy.group_of(id));
+            }
+            let value = &*value;
+            let exists = names(to_list).any(|there| there == name);
+            if exists && to.get(name, to_value).is_ok_and(|there| there == value) {
+                continue;
+            }
+            differs(name);
+            if !only_compare && let Err(error) = to.set(name, value) {
+                self.refused(name, error)?;
+            }
+        }
+        for name in names(to_list).filter(|name| is_kept(context, name)) {
+            if !names(from_list).any(|there| there == name) {
+                differs(name);
+                if !only_compare
+                    && let Err(error) = to.remove(name)
+                    && !xattr::is_absent(&error)
+                {
+                    self.refused(name, error)?;
+                }
+            }
+        }
+        Ok((acl, other))
+    }
+
+    /// Handles an attribute that could not be set: a failure if attributes were requested by name, otherwise counted.
+    fn refused(&mut self, name: &CStr, error: io::Error) -> Result<(), Failure> {
+        let acl = is_acl(name);
+        let by_right = matches!(error.raw_os_error(), Some(errno::EPERM | errno::EOPNOTSUPP));
+        let preserve = self.context.policy.preserve;
+        let explicit = if acl { preserve.acls_explicit } else { preserve.xattrs_explicit };
+        if by_right && !explicit {
+            self.unprivileged += 1;
+            return Ok(());
+        }
+        let operation = if acl { Operation::SetAcl } else { Operation::SetXattr };
+        Err(Failure { operation, error })
+    }
+
+    /// See [`super::Attributes::default_bits`].
+    pub(super) fn default_bits(&mut self, dir: BorrowedFd<'_>) -> Result<Option<u32>, Failure> {
+        match xattr::get(dir, xattr::ACL_DEFAULT, &mut self.scratch.to_value) {
+            Ok(value) => Ok(Some(acl::mode_bits(value))),
+            Err(error) if xattr::is_absent(&error) || xattr::is_unsupported(&error) => Ok(None),
+            Err(error) => Err(Failure { operation: Operation::Stat, error }),
+        }
+    }
+}
+
+fn is_acl(name: &CStr) -> bool {
+    name == xattr::ACL_ACCESS || name == xattr::ACL_DEFAULT
+}
+
+/// Removes both ACLs of an open directory.
+pub(super) fn remove_acls(dir: BorrowedFd<'_>) -> Result<(), Failure> {
+    for name in [xattr::ACL_DEFAULT, xattr::ACL_ACCESS] {
+        match xattr::remove(dir, name) {
+            Err(error) if !xattr::is_absent(&error) && !xattr::is_unsupported(&error) => {
+                return Err(Failure { operation: Operation::SetAcl, error });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn is_kept(context: Context<'_>, name: &CStr) -> bool {
+    context.policy.preserve.keeps_xattr(name.to_bytes(), context.is_root())
+}

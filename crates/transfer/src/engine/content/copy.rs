@@ -1,0 +1,285 @@
+//! Copies the bytes of one file, from an open source to an open target, by the cheapest method of this pair of file
+//! systems: shared extents, a copy inside the kernel, or reads and writes.
+
+use super::mover::{BUFFER_BYTES, LARGE_BYTES_MIN, Mover, SEGMENT_BYTES_MAX, Way, still_holds};
+use super::shared_copy::Helpers;
+use crate::engine::context::TargetMode;
+use crate::engine::failure::{Stop, reading, writing};
+use crate::engine::pace::Station;
+use crate::engine::publish::names::reserve;
+use crate::policy::{Reflink, Sparse};
+use hakobu_core::meter::Phase;
+use hakobu_core::unit::Meta;
+use hakobu_sys::{BorrowedFd, cache, errno, file, volume};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Minimum size, in bytes, of a dense file whose blocks are reserved first.
+const RESERVE_BYTES_MIN: u64 = 4 << 20;
+/// Minimum size, in bytes, of a file that the kernel is told to read ahead as sequential.
+const SEQUENTIAL_BYTES_MIN: u64 = 1 << 20;
+/// Segment size, in bytes, on a file system that waits for an answer to each segment: writes to one file do not
+/// overlap, so the size of each determines the rate.
+const FOREIGN_SEGMENT_BYTES: u64 = 1 << 20;
+
+/// The kind of target that content is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum Onto {
+    /// An empty file.
+    New,
+    /// A file with content (`--inplace`); the caller truncates it to its new size.
+    Existing,
+    /// A target without offsets.
+    Stream,
+}
+
+/// The content of a file, and its target.
+pub(in crate::engine) struct Content<'a> {
+    pub from: BorrowedFd<'a>,
+    pub to: BorrowedFd<'a>,
+    pub source: &'a Meta,
+    pub target_dev: u64,
+    pub onto: Onto,
+    /// Workers that may help with a large file; `None` if none may.
+    pub helpers: Option<&'a dyn Helpers>,
+}
+
+/// A copy in progress: the worker's station, the open source and the open target.
+#[derive(Clone, Copy)]
+struct Copying<'a> {
+    at: &'a Station<'a>,
+    from: BorrowedFd<'a>,
+    to: BorrowedFd<'a>,
+}
+
+impl Copying<'_> {
+    /// Reads at the source's current position.
+    fn read(&self, space: &mut [u8]) -> Result<usize, Stop> {
+        self.at.step(Phase::Read, 1);
+        file::read(self.from, space).map_err(reading)
+    }
+}
+
+impl Mover<'_> {
+    /// Copies the content of an open file into an empty or (`overwrite`) existing one. Returns the bytes copied: the
+    /// size in `source`, or for files without one (`/proc`) all bytes up to the end.
+    ///
+    /// # Errors
+    /// [`Stop`]; the target then holds a part.
+    pub(in crate::engine) fn copy(
+        &mut self,
+        at: &Station<'_>,
+        content: Content<'_>,
+    ) -> Result<u64, Stop> {
+        let outstanding = at.expect(content.source.size);
+        let by_helpers = AtomicU64::new(0);
+        let result = self.move_content(at, content, &by_helpers);
+        let by_helpers = by_helpers.load(Ordering::Relaxed);
+        at.moved_all(outstanding.wrapping_add(by_helpers));
+        result
+    }
+
+    /// As `copy`; sets `by_helpers` to the bytes that others moved or found to be holes, as counted on their lanes.
+    fn move_content(
+        &mut self,
+        at: &Station<'_>,
+        content: Content<'_>,
+        by_helpers: &AtomicU64,
+    ) -> Result<u64, Stop> {
+        let Content { from, to, source, target_dev, onto, helpers } = content;
+        let copying = Copying { at, from, to };
+        if onto == Onto::Stream {
+            return self.copy_stream(copying);
+        }
+        let overwrite = onto == Onto::Existing;
+        let policy = self.context.policy;
+        let real = self.context.mode == TargetMode::Real;
+        let size = source.size;
+        self.pair.begin((source.dev, target_dev));
+        if real
+            && policy.reflink != Reflink::Never
+            && (self.pair.may_clone() || policy.reflink == Reflink::Always)
+            && size > 0
+            && self.clone_content(copying, size)?
+        {
+            return Ok(size);
+        }
+        let holes = match policy.sparse {
+            Sparse::Never => false,
+            Sparse::Auto | Sparse::Always => !overwrite && source.may_have_holes(),
+        };
+        let always = policy.sparse == Sparse::Always;
+        if size < BUFFER_BYTES as u64 && !always && !(holes && size > 65536) {
+            return self.copy_small(copying, size);
+        }
+        let in_kernel = !always && self.may_copy_in_kernel();
+        let mut way = Way {
+            segment: BUFFER_BYTES,
+            read_ahead: self.pair.read_ahead(from),
+            to_foreign: real && self.pair.writes_to_foreign(to),
+            in_memory: real && self.pair.in_memory(to),
+            holes,
+            zeroes_to_holes: always,
+            punches: overwrite,
+            uncached: false,
+            drains: false,
+            in_kernel,
+            shared: false,
+        };
+        if way.read_ahead.is_some() || way.to_foreign {
+            let wanted = volume::preferred_bytes(from).max(volume::preferred_bytes(to));
+            let wanted = wanted.clamp(FOREIGN_SEGMENT_BYTES, SEGMENT_BYTES_MAX);
+            way.segment = wanted.min(self.segment_bytes_max) as usize;
+        }
+        if size >= SEQUENTIAL_BYTES_MIN || way.read_ahead.is_some() {
+            cache::will_read_in_order(from);
+        }
+        if size >= LARGE_BYTES_MIN {
+            way.shared = true;
+            way.uncached = self.pair.may_write_uncached() && cache::is_too_large(size);
+            // On one disk, reads that miss the cache would wait behind writeback: reading has priority as long as the
+            // kernel has room for dirty pages.
+            let is_cached = || cache::cached_bytes(from).is_none_or(|bytes| bytes > size / 2);
+            way.drains = !self.pair.is_one_disk() || is_cached();
+        }
+        let is_whole = !(holes || always);
+        // Reserving gains nothing in memory, and would allocate everything before the first byte moves.
+        if is_whole && real && size >= RESERVE_BYTES_MIN && !overwrite && !way.in_memory {
+            at.step(Phase::Write, 1);
+            reserve(to, size).map_err(writing)?;
+        }
+        let outcome = self.copy_shared(at, (from, to), size, way, helpers);
+        by_helpers.store(outcome.by_helpers, Ordering::Relaxed);
+        outcome.result?;
+        if !is_whole && real {
+            // Set the size last: until then the file never has its full size.
+            at.step(Phase::Write, 1);
+            file::set_len(to, size).map_err(writing)?;
+        }
+        Ok(size)
+    }
+
+    /// Shares all extents; returns `false` if this pair cannot.
+    fn clone_content(&mut self, copying: Copying<'_>, size: u64) -> Result<bool, Stop> {
+        let Copying { at, from, to } = copying;
+        at.step(Phase::Write, 1);
+        match file::clone_all(from, to) {
+            // Byte limits do not apply: nothing is read or written.
+            Ok(()) => {
+                at.moved(size);
+                Ok(true)
+            }
+            Err(error) if self.context.policy.reflink == Reflink::Always => Err(writing(error)),
+            Err(error) => {
+                // EINVAL can concern this file alone (inline data); other errors apply to the pair.
+                if !errno::is(&error, errno::EINVAL) {
+                    self.pair.lacks_clone();
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// Copies a file that fits into the buffer: one read, which is short and so proves the end, and one write.
+    fn copy_small(&mut self, copying: Copying<'_>, size: u64) -> Result<u64, Stop> {
+        let Copying { at, from, to } = copying;
+        let in_kernel = size > 0 && self.may_copy_in_kernel();
+        if in_kernel && size as usize <= at.stride(BUFFER_BYTES) {
+            // One call and one copy instead of two.
+            at.pace(size);
+            at.step(Phase::Write, 1);
+            match file::copy_range(from, to, 0, size as usize) {
+                Ok(moved) if moved as u64 == size => {
+                    still_holds(from, size)?;
+                    at.moved(size);
+                    return Ok(size);
+                }
+                // Some file systems return 0 for what they cannot copy: fall back to reading.
+                Ok(0) => {}
+                Ok(_) => return Err(Stop::Changed),
+                // On a persistent error, read or write fails with the right side in its message.
+                Err(_) => self.pair.lacks_range(),
+            }
+        }
+        let mut filled = 0;
+        loop {
+            let space = &mut self.buffer[filled..];
+            let asked = space.len();
+            let got = copying.read(space)?;
+            filled += got;
+            if got == 0 || (got < asked && filled as u64 >= size) {
+                break;
+            }
+            if filled == self.buffer.len() {
+                // Larger than its size says (`/proc` says 0): continue until the end.
+                return self.copy_unsized(copying, size);
+            }
+        }
+        if (filled as u64) < size {
+            return Err(Stop::Changed);
+        }
+        // A growing file is copied up to its size at opening; its new size and time make the next run copy it again.
+        let len = if size == 0 { filled } else { filled.min(size as usize) };
+        let content = &self.buffer[..len];
+        self.put(copying, content)?;
+        Ok(len as u64)
+    }
+
+    /// Writes content at the file's current position, within the limits.
+    fn put(&self, copying: Copying<'_>, content: &[u8]) -> Result<(), Stop> {
+        let Copying { at, to, .. } = copying;
+        for piece in content.chunks(at.stride(BUFFER_BYTES)) {
+            if at.is_paced() {
+                at.pace(piece.len() as u64);
+                if at.is_over() {
+                    return Err(Stop::Asked);
+                }
+            }
+            if self.context.mode == TargetMode::Real {
+                at.step(Phase::Write, 1);
+                file::write_all(to, piece).map_err(writing)?;
+            }
+            at.moved(piece.len() as u64);
+        }
+        Ok(())
+    }
+
+    /// Copies everything up to the end into a target without offsets: a FIFO, a terminal.
+    fn copy_stream(&mut self, copying: Copying<'_>) -> Result<u64, Stop> {
+        let filled = copying.read(&mut self.buffer)?;
+        self.copy_rest(copying, filled)
+    }
+
+    /// Copies a file that is larger than its size says up to its end (or, for a growing file with a size, up to that
+    /// size). The buffer holds its first part.
+    fn copy_unsized(&mut self, copying: Copying<'_>, size: u64) -> Result<u64, Stop> {
+        if size > 0 {
+            let content = &self.buffer[..size as usize];
+            self.put(copying, content)?;
+            return Ok(size);
+        }
+        let filled = self.buffer.len();
+        self.copy_rest(copying, filled)
+    }
+
+    /// Writes the content of the buffer and everything after it, up to the end.
+    fn copy_rest(&mut self, copying: Copying<'_>, filled: usize) -> Result<u64, Stop> {
+        let (mut done, mut filled) = (0, filled);
+        while filled > 0 {
+            if copying.at.is_over() {
+                return Err(Stop::Asked);
+            }
+            let content = &self.buffer[..filled];
+            self.put(copying, content)?;
+            done += filled as u64;
+            filled = copying.read(&mut self.buffer)?;
+        }
+        Ok(done)
+    }
+
+    /// Returns whether the kernel may copy between two files of this pair.
+    fn may_copy_in_kernel(&self) -> bool {
+        self.pair.may_copy_range()
+            && self.context.policy.reflink != Reflink::Never
+            && self.context.mode == TargetMode::Real
+    }
+}

@@ -1,0 +1,16 @@
+//! The content of regular files: moves bytes from an open source to an open target.
+
+mod append;
+mod compare;
+mod copy;
+mod mover;
+mod pair;
+mod segments;
+mod shared_copy;
+mod waits;
+
+pub(super) use copy::{Content, Onto};
+pub(crate) use mover::SEGMENT_BYTES_MAX;
+pub(super) use mover::{LARGE_BYTES_MIN, Mover};
+pub(super) use shared_copy::Helpers;
+pub use shared_copy::SharedCopy;

@@ -1,0 +1,105 @@
+//! The parameters of a run that every part of the engine uses.
+
+use crate::policy::{Policy, Symlinks, is_unsafe_link};
+use hakobu_core::control::Control;
+use hakobu_core::unit::Kind;
+use hakobu_sys::{BorrowedFd, OwnedFd, dir, file, meta};
+use std::ffi::CStr;
+
+/// The pass of the walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// Transfers entries; with `--delete-during` also removes extraneous ones.
+    Transfer,
+    /// Only removes extraneous entries.
+    Delete,
+}
+
+/// Mode of applying actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetMode {
+    /// Carried out.
+    Real,
+    /// Only reported (`--dry-run`, `--list-only`).
+    Told,
+    /// Contents are read and discarded (`null:`).
+    Null,
+}
+
+/// The parameters of a run; each part has a copy.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    /// Decides about each entry.
+    pub policy: &'a Policy,
+    /// Can stop the run early.
+    pub control: &'a Control,
+    /// The pass of the walk.
+    pub pass: Pass,
+    /// Mode of applying actions.
+    pub mode: TargetMode,
+    /// Permission bits that new entries do not get.
+    pub umask: u32,
+    /// Effective user ID.
+    pub euid: u32,
+    /// Effective group ID.
+    pub egid: u32,
+}
+
+impl Context<'_> {
+    /// Returns whether no new entry may be begun.
+    pub(super) fn is_over(&self) -> bool {
+        self.control.is_stopped()
+    }
+
+    /// Returns whether the run writes to the target.
+    pub(super) fn is_real(&self) -> bool {
+        self.mode == TargetMode::Real
+    }
+
+    /// Returns whether a symlink is treated as the directory that it points to. `path`: its own path in the transfer.
+    pub(super) fn is_followed_dir(
+        &self,
+        dir_fd: BorrowedFd<'_>,
+        name: &CStr,
+        kind: Kind,
+        path: impl FnOnce() -> Vec<u8>,
+    ) -> bool {
+        if !matches!(kind, Kind::Symlink | Kind::Unknown) {
+            return false;
+        }
+        let follows = self.policy.copy_dirlinks
+            || self.policy.symlinks == Symlinks::Follow
+            || self.is_unsafe_followed(dir_fd, name, path);
+        (follows || kind == Kind::Unknown)
+            && meta::of(dir_fd, name, follows).is_ok_and(|meta| meta.kind == Kind::Dir)
+    }
+
+    /// Returns whether a symlink points out of the tree and is replaced by its referent.
+    pub(super) fn is_unsafe_followed(
+        &self,
+        dir_fd: BorrowedFd<'_>,
+        name: &CStr,
+        path: impl FnOnce() -> Vec<u8>,
+    ) -> bool {
+        self.policy.copy_unsafe_links
+            && dir::read_link(dir_fd, name)
+                .is_ok_and(|text| is_unsafe_link(text.to_bytes(), &path()))
+    }
+
+    /// Opens a source for reading.
+    pub(super) fn open_source(
+        &self,
+        (dir_fd, name): (BorrowedFd<'_>, &CStr),
+        follow: bool,
+    ) -> std::io::Result<OwnedFd> {
+        match self.policy.open_noatime {
+            true => file::open_read_quietly(dir_fd, name, follow),
+            false => file::open_read(dir_fd, name, follow),
+        }
+    }
+
+    /// Returns whether root-only operations are performed.
+    pub(super) fn is_root(&self) -> bool {
+        self.euid == 0 && !self.policy.as_user
+    }
+}

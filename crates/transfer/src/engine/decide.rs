@@ -1,0 +1,382 @@
+//! Decisions about single entries: examines both sides, decides, and has the action applied.
+
+use super::content::LARGE_BYTES_MIN;
+use super::context::TargetMode;
+use super::entry::{Decided, Entry, Outcome, Source};
+use super::failure::{Failure, Stop};
+use super::links::{Leader, Role};
+use super::publish;
+use super::state::Engine;
+use super::worker::Worker;
+use crate::policy::{Action, Append, Basis, Grain, Reason, Symlinks, decide};
+use hakobu_core::error::{Class, Operation};
+use hakobu_core::meter::Phase;
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::{errno, meta};
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Maximum number of times a target name is examined while other programs create and remove it.
+pub(super) const LOOKS_MAX: usize = 8;
+
+impl Engine<'_> {
+    /// Handles one name that is not known to be a directory (those are opened as units). `fresh`: nothing can exist
+    /// at the target under that name.
+    pub(super) fn entry(
+        &self,
+        worker: &mut Worker<'_>,
+        mut entry: Entry<'_>,
+        kind: Kind,
+        fresh: bool,
+    ) {
+        let outcome = match self.look(worker, &mut entry, kind, fresh) {
+            Ok(Continue(source)) => self.transfer(worker, entry, source, fresh),
+            Ok(Break(outcome)) => Ok(outcome),
+            Err(stop) => Err(stop),
+        };
+        self.ended(worker, &entry, outcome);
+    }
+
+    /// Counts an entry as handled, and reports the reason if it stopped early.
+    pub(super) fn ended(
+        &self,
+        worker: &mut Worker<'_>,
+        entry: &Entry<'_>,
+        outcome: Result<Outcome, Stop>,
+    ) {
+        match outcome {
+            Ok(Outcome::HandedOn) | Err(Stop::Asked) => return,
+            Ok(Outcome::Finished) => {}
+            Err(Stop::Failed(failure)) => {
+                entry.node.keep_source();
+                self.fail(worker, failure, entry.paths());
+            }
+            Err(Stop::Changed) => {
+                entry.node.keep_source();
+                worker.totals.failed += 1;
+                let reason = "it shrinks while it is being read; copy it again when it is at rest";
+                self.reports.notice(Operation::Read, entry.paths(), reason, Class::Partial);
+            }
+        }
+        worker.at.finished_name();
+    }
+
+    /// Examines a source; directories continue as units of their own.
+    pub(super) fn look(
+        &self,
+        worker: &mut Worker<'_>,
+        entry: &mut Entry<'_>,
+        kind: Kind,
+        fresh: bool,
+    ) -> Result<ControlFlow<Outcome, Source>, Stop> {
+        let policy = self.context.policy;
+        let mut opened = None;
+        let (source_dir, name) = entry.source()?;
+        worker.at.step(Phase::Look, 1);
+        // A regular file that is certain to be copied is opened first and examined through its descriptor: one call
+        // fewer, and no race between examining and copying.
+        let certain = !policy.existing && policy.max_size.or(policy.min_size).is_none();
+        let opens = kind == Kind::File && fresh && certain && self.context.mode != TargetMode::Told;
+        let mut source = if opens {
+            let opening = self.context.open_source((source_dir, name), false);
+            let fd = opening.map_err(Failure::of(Operation::Read))?;
+            let source = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
+            opened = (source.kind == Kind::File).then_some(fd);
+            source
+        } else {
+            let follow = entry.follow || policy.symlinks == Symlinks::Follow;
+            meta::of(source_dir, name, follow).map_err(|error| no_referent(entry, error))?
+        };
+        if source.kind == Kind::Symlink && policy.copy_dirlinks {
+            match meta::of(source_dir, name, true) {
+                Ok(named) if named.kind == Kind::Dir => source = named,
+                _ => {}
+            }
+        }
+        let path = || entry.node.path_of(entry.target_name);
+        if source.kind == Kind::Symlink && self.context.is_unsafe_followed(source_dir, name, path) {
+            source = meta::of(source_dir, name, true).map_err(|error| no_referent(entry, error))?;
+            entry.follow = true;
+        }
+        if !opens && source.kind != Kind::Symlink {
+            entry.follow |= policy.symlinks == Symlinks::Follow
+                || policy.copy_dirlinks && source.kind == Kind::Dir;
+        }
+        if source.kind == Kind::Dir {
+            return Ok(Break(self.push_dir(worker, entry)));
+        }
+        see(worker, &source);
+        self.is_no_dir(entry.rest);
+        Ok(Continue(Source { meta: source, opened }))
+    }
+
+    /// Decides about a source and applies the action; examines the target again if another program created the name
+    /// in the meantime.
+    pub(super) fn transfer(
+        &self,
+        worker: &mut Worker<'_>,
+        entry: Entry<'_>,
+        mut source: Source,
+        mut fresh: bool,
+    ) -> Result<Outcome, Stop> {
+        let mut looks = 1;
+        loop {
+            let outcome = match self.decide(worker, entry, &mut source, fresh) {
+                Ok(Continue(decided)) => self.carry_out(worker, decided),
+                Ok(Break(outcome)) => Ok(outcome),
+                Err(stop) => Err(stop),
+            };
+            match outcome {
+                // A temporary name that came and went has changed the directory's time.
+                Err(Stop::Failed(failure))
+                    if errno::is(&failure.error, errno::EEXIST) && looks < LOOKS_MAX =>
+                {
+                    entry.node.touch();
+                    fresh = false;
+                    looks += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Examines the target of a source and decides.
+    pub(super) fn decide<'e>(
+        &self,
+        worker: &mut Worker<'_>,
+        entry: Entry<'e>,
+        source: &mut Source,
+        fresh: bool,
+    ) -> Result<ControlFlow<Outcome, Decided<'e>>, Stop> {
+        let policy = self.context.policy;
+        let begun = self.reports.begin();
+        let (source, opened) = (source.meta, source.opened.take());
+        let target = match entry.place() {
+            Some((dir, name)) if !fresh => {
+                worker.at.step(Phase::Look, 1);
+                there(meta::of(dir, name, false))?
+            }
+            _ => None,
+        };
+        if let Some(target) = &target
+            && target.identity() == source.identity()
+        {
+            self.same_file(worker, &entry);
+            return Ok(Break(Outcome::Finished));
+        }
+        let grain = match &target {
+            Some(target) => self.grain(&entry, &source, target),
+            None => Grain::NS,
+        };
+        let mut action = match self.may_not_make(&source) {
+            true => Action::Skip(Reason::Privileged),
+            false => decide(&source, target.as_ref(), policy, grain),
+        };
+        if let (Some(target), Action::Skip(Reason::Newer | Reason::Existing)) = (&target, action)
+            && self.is_unfinished(&entry, &source, target)
+        {
+            action = Action::Update;
+        }
+        if let (Some(_), Some(ask)) = (&target, &policy.ask)
+            && !matches!(action, Action::Skip(_))
+            && !ask(&entry.target_path())
+        {
+            worker.totals.skipped += 1;
+            return Ok(Break(Outcome::Finished));
+        }
+        if let Action::Skip(reason) = action {
+            self.skipped(worker, &entry, reason);
+            return Ok(Break(Outcome::Finished));
+        }
+        let large = source.kind == Kind::File && source.size >= LARGE_BYTES_MIN;
+        if large
+            && action != Action::Metadata
+            && self.context.mode != TargetMode::Told
+            && let Some(rest) = entry.rest
+        {
+            // Another idle worker may take the remaining names while this one copies.
+            self.hand_over(rest);
+        }
+        let mut compared = false;
+        if action == Action::Compare && source.kind == Kind::File {
+            let (dir, name) = entry.source()?;
+            let from = (dir, name, entry.follow);
+            compared = match entry.place() {
+                Some(to) => !worker.mover.is_same(&worker.at, from, to, source.size)?,
+                None => true,
+            };
+            action = if compared { Action::Update } else { Action::Metadata };
+        }
+        if policy.append != Append::No
+            && action == Action::Update
+            && let Some(target) = &target
+            && (source.kind, target.kind) == (Kind::File, Kind::File)
+            && target.size >= source.size
+        {
+            worker.totals.skipped += 1;
+            return Ok(Break(Outcome::Finished));
+        }
+        Ok(Continue(Decided { entry, source, opened, target, action, compared, begun }))
+    }
+
+    /// Applies the decision, or links the entry if another name of its file is copied.
+    fn carry_out(&self, worker: &mut Worker<'_>, decided: Decided<'_>) -> Result<Outcome, Stop> {
+        let (entry, source) = (decided.entry, decided.source);
+        if !self.is_grouped(&source) {
+            return self.apply(worker, decided).map(|()| Outcome::Finished);
+        }
+        let ready = match decided.action {
+            // Everything is copied again in any case.
+            _ if self.context.policy.ignore_times => true,
+            Action::Metadata => true,
+            // The texts of symlinks are compared when the action is applied.
+            Action::Compare => decided.target.is_some(),
+            _ => false,
+        };
+        let role = self.groups.join(source.identity(), source.nlink, ready, || {
+            entry.node.hold();
+            entry.member()
+        });
+        match role {
+            Role::Waits => Ok(Outcome::HandedOn),
+            Role::Follows(leader) => {
+                self.link_to(worker, &decided, &leader)?;
+                Ok(Outcome::Finished)
+            }
+            Role::First => {
+                let kept = entry.node.kept_sources.load(Ordering::Relaxed);
+                let result = self.apply(worker, decided);
+                let is_there = || match (self.context.policy.basis, entry.place()) {
+                    (Basis::Compare, Some((dir, name))) if self.context.is_real() => {
+                        meta::of(dir, name, false).is_ok()
+                    }
+                    _ => true,
+                };
+                let leader = (result.is_ok() && is_there()).then(|| Leader {
+                    node: Arc::clone(entry.node),
+                    name: entry.target_name.into(),
+                    checked: entry.node.kept_sources.load(Ordering::Relaxed) == kept,
+                });
+                self.release_waiting(worker, source.identity(), leader, entry.queue);
+                result.map(|()| Outcome::Finished)
+            }
+        }
+    }
+
+    /// Returns whether a device is skipped because only the superuser may create one, as in rsync. cp and mv fail
+    /// there.
+    fn may_not_make(&self, source: &Meta) -> bool {
+        let policy = self.context.policy;
+        source.kind.is_device()
+            && !self.context.is_root()
+            && !policy.cp_targets
+            && !policy.remove_source_dirs
+    }
+
+    /// Returns whether the target is a half-written file of another run; reports the first one.
+    fn is_unfinished(&self, entry: &Entry<'_>, source: &Meta, target: &Meta) -> bool {
+        let Some((dir, name)) = entry.place() else { return false };
+        let ledger = &self.publisher.direct.ledger;
+        let unfinished = ledger.is_unfinished(source, target, dir, name);
+        if unfinished && ledger.is_first_report() {
+            self.reports.warn(publish::unfinished(&entry.target_path()));
+        }
+        unfinished
+    }
+
+    fn same_file(&self, worker: &mut Worker<'_>, entry: &Entry<'_>) {
+        if self.context.policy.cp_targets || self.context.policy.remove_source_files {
+            worker.totals.failed += 1;
+            let reason = "source and target are the same file";
+            self.reports.notice(Operation::Create, entry.paths(), reason, Class::Partial);
+        } else {
+            worker.totals.skipped += 1;
+        }
+    }
+
+    /// Returns whether a source may have other names in the transfer that become hard links. A symlink that may be
+    /// skipped as unsafe cannot lead a group.
+    pub(super) fn is_grouped(&self, source: &Meta) -> bool {
+        let policy = self.context.policy;
+        policy.hard_links
+            && !(policy.safe_links && source.kind == Kind::Symlink)
+            && (source.nlink > 1
+                || policy.remove_source_files && self.groups.knows(source.identity()))
+    }
+
+    fn skipped(&self, worker: &mut Worker<'_>, entry: &Entry<'_>, reason: Reason) {
+        worker.totals.skipped += 1;
+        let reason = match reason {
+            Reason::Symlink => "it is a symlink (-l keeps it, -L copies what it points to)",
+            Reason::NonRegular => "it is not a regular file (-D keeps devices and FIFOs)",
+            Reason::Privileged => "making a device requires root",
+            _ => return,
+        };
+        let paths = (Some(entry.source_path()), None);
+        self.reports.notice(Operation::Read, paths, reason, Class::Notice);
+    }
+
+    /// Queues an entry that turned out to be a directory.
+    fn push_dir(&self, worker: &mut Worker<'_>, entry: &Entry<'_>) -> Outcome {
+        let policy = self.context.policy;
+        if !policy.recurse && !policy.dirs {
+            worker.totals.skipped += 1;
+            let reason = "it is a directory (-r copies it)";
+            let class = if policy.cp_targets { Class::Partial } else { Class::Notice };
+            if class == Class::Partial {
+                worker.totals.failed += 1;
+            }
+            let paths = (Some(entry.source_path()), None);
+            self.reports.notice(Operation::Read, paths, reason, class);
+            return Outcome::Finished;
+        }
+        worker.at.lost();
+        self.push_open_dir(entry.queue, entry.as_dir());
+        Outcome::HandedOn
+    }
+
+    /// Returns the coarser granularity of the times of an entry's two ends, where it matters.
+    pub(super) fn grain(&self, entry: &Entry<'_>, source: &Meta, target: &Meta) -> Grain {
+        let from = (source, entry.source().ok().map(|(dir, _)| dir));
+        let to = (target, entry.target.map(|(dir, _)| dir));
+        let (policy, probes) = (self.context.policy, self.publisher.probes());
+        let (grain, named) = self.grains.of(policy, from, to, probes);
+        if named {
+            entry.node.touch();
+        }
+        grain
+    }
+}
+
+/// Returns the metadata of an entry that may be absent.
+pub(super) fn there(looked: std::io::Result<Meta>) -> Result<Option<Meta>, Failure> {
+    match looked {
+        Ok(meta) => Ok(Some(meta)),
+        Err(error) if errno::is(&error, errno::ENOENT) => Ok(None),
+        Err(error) => Err(Failure { operation: Operation::Stat, error }),
+    }
+}
+
+/// Returns the failure to examine a source. A dangling symlink that is followed is not a vanished file.
+fn no_referent(entry: &Entry<'_>, error: std::io::Error) -> Failure {
+    let is_link = |(dir, name)| meta::of(dir, name, false).is_ok();
+    if errno::is(&error, errno::ENOENT) && entry.source().is_ok_and(is_link) {
+        return Failure::reason(Operation::Read, "symlink has no referent");
+    }
+    Failure { operation: Operation::Stat, error }
+}
+
+/// Counts a source that was examined.
+fn see(worker: &mut Worker<'_>, source: &Meta) {
+    worker.at.sized();
+    let totals = &mut worker.totals;
+    match source.kind {
+        Kind::File => {
+            totals.seen_files += 1;
+            totals.seen_bytes += source.size;
+        }
+        Kind::Symlink => totals.seen_links += 1,
+        _ => totals.seen_nodes += 1,
+    }
+}

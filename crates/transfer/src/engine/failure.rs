@@ -1,0 +1,64 @@
+//! Failed operations without the entry that they belong to.
+
+use hakobu_core::error::Operation;
+use std::ffi::CString;
+use std::io;
+
+/// A failed operation without the names of its entry.
+#[derive(Debug)]
+pub struct Failure {
+    /// The operation.
+    pub operation: Operation,
+    /// The error of the system.
+    pub error: io::Error,
+}
+
+impl Failure {
+    /// Returns a closure for `map_err`.
+    pub fn of(operation: Operation) -> impl FnOnce(io::Error) -> Failure {
+        move |error| Failure { operation, error }
+    }
+
+    /// Returns a failure known only by its errno.
+    pub fn code(operation: Operation, errno: i32) -> Failure {
+        Failure { operation, error: io::Error::from_raw_os_error(errno) }
+    }
+
+    /// Returns a failure that no system call reported.
+    pub fn reason(operation: Operation, reason: &'static str) -> Failure {
+        Failure { operation, error: io::Error::other(reason) }
+    }
+}
+
+/// Reason that work on an entry stopped early.
+#[derive(Debug)]
+pub enum Stop {
+    /// A call failed.
+    Failed(Failure),
+    /// The source is shorter than when it was opened.
+    Changed,
+    /// The run was asked to stop.
+    Asked,
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failed(failure)
+    }
+}
+
+pub(super) fn reading(error: io::Error) -> Stop {
+    Stop::Failed(Failure { operation: Operation::Read, error })
+}
+
+pub(super) fn writing(error: io::Error) -> Stop {
+    Stop::Failed(Failure { operation: Operation::Write, error })
+}
+
+/// Makes a C string of bytes from the command line.
+///
+/// # Errors
+/// EINVAL if there is a NUL inside.
+pub fn c_string(bytes: &[u8]) -> io::Result<CString> {
+    CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(hakobu_sys::errno::EINVAL))
+}

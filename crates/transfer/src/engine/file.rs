@@ -1,0 +1,375 @@
+//! Regular files, from an open source to a target under its final name.
+//!
+//! A program killed at any moment leaves no file under its final name that a later run would take for finished, and
+//! never damages an existing file. A copy has three steps, so that the steps of several files can be combined
+//! (`engine/batch.rs`): the target is created, filled and published.
+
+use super::attributes::{Have, Want};
+use super::content::{Content, Onto};
+use super::context::{Context, TargetMode};
+use super::entry::{Done, Entry};
+use super::failure::{Failure, Stop};
+use super::node::TargetDir;
+use super::publish::{DirName, Draft, Publisher};
+use super::worker::Worker;
+use crate::policy::Append;
+use hakobu_core::error::Operation;
+use hakobu_core::meter::Phase;
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, file, meta};
+use std::sync::Arc;
+
+/// Maximum number of tries for a source that changes while it is read.
+const TRIES: usize = 3;
+
+/// Initial and wanted attributes of a target file.
+struct Shape {
+    want: Want,
+    /// Attributes that the kernel gives a new file.
+    own: Have,
+    /// The mode to create it with.
+    mode: u32,
+    /// Its mode comes from the directory's default ACL.
+    inherits: bool,
+}
+
+/// A file between two steps of its copy.
+pub(super) struct Copying<'a> {
+    entry: Entry<'a>,
+    from: OwnedFd,
+    source: Meta,
+    existing: Option<Meta>,
+    dir_info: &'a TargetDir,
+    shape: Shape,
+    draft: Draft<'a>,
+}
+
+impl Copying<'_> {
+    /// Returns whether it has its final name already, so that publishing only closes it.
+    pub(super) fn is_public(&self) -> bool {
+        self.draft.is_public()
+    }
+}
+
+/// Copies regular files. One instance serves all workers.
+pub(super) struct Files<'a> {
+    context: Context<'a>,
+    publisher: Arc<Publisher<'a>>,
+}
+
+impl<'a> Files<'a> {
+    pub(super) fn new((context, publisher): (Context<'a>, Arc<Publisher<'a>>)) -> Files<'a> {
+        Files { context, publisher }
+    }
+
+    /// Copies a regular file to a new name (`existing` is `None`), or over an existing entry. `opened` is the source
+    /// if the caller has opened it.
+    ///
+    /// # Errors
+    /// [`Stop`], with nothing incomplete under the final name. EEXIST of `Create` means that an entry appeared there
+    /// in the meantime.
+    pub(super) fn copy(
+        &self,
+        worker: &mut Worker<'_>,
+        entry: &Entry<'_>,
+        opened: Option<OwnedFd>,
+        source: &Meta,
+        existing: Option<&Meta>,
+    ) -> Result<Done, Stop> {
+        let mut opened = opened;
+        let mut source = *source;
+        for _ in 0..TRIES {
+            let from = match opened.take() {
+                Some(fd) => fd,
+                None => {
+                    worker.at.step(Phase::Look, 1);
+                    let (dir, name) = entry.source()?;
+                    let opening = self.context.open_source((dir, name), entry.follow);
+                    let fd = opening.map_err(Failure::of(Operation::Read))?;
+                    source = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
+                    if source.kind != Kind::File {
+                        return Err(Stop::Changed);
+                    }
+                    fd
+                }
+            };
+            match self.copy_once(worker, entry, from, &source, existing) {
+                Err(Stop::Changed) => {}
+                other => return other,
+            }
+        }
+        Err(Stop::Changed)
+    }
+
+    fn copy_once(
+        &self,
+        worker: &mut Worker<'_>,
+        entry: &Entry<'_>,
+        from: OwnedFd,
+        source: &Meta,
+        existing: Option<&Meta>,
+    ) -> Result<Done, Stop> {
+        if self.context.mode == TargetMode::Null {
+            let (from, helpers) = (from.as_fd(), entry.helpers());
+            let (to, target_dev, onto) = (from, 0, Onto::New);
+            let content = Content { from, to, source, target_dev, onto, helpers };
+            return Ok(Done::content(worker.mover.copy(&worker.at, content)?));
+        }
+        let Some(place) = entry.place() else { return Ok(Done::content(source.size)) };
+        let policy = self.context.policy;
+        let into = |there: &Meta| {
+            policy.inplace && there.kind == Kind::File || policy.appends(source, there)
+        };
+        if policy.backup && existing.is_some_and(into) {
+            self.back_up_copy(worker, place, &entry.node.path_of(place.1))?;
+        }
+        worker.at.step(Phase::Create, 1);
+        let Some(copying) = self.create(worker, entry, from, source, existing)? else {
+            return Ok(Done::content(source.size));
+        };
+        match self.fill(worker, &copying) {
+            Ok(done) => {
+                if !copying.is_public() {
+                    worker.at.step(Phase::Create, 1);
+                }
+                self.publish(copying)?;
+                Ok(done)
+            }
+            Err(stop) => Err(self.give_up(copying, stop)),
+        }
+    }
+
+    /// First step: creates the target. Returns `None` if there is no target directory.
+    pub(super) fn create<'e>(
+        &'e self,
+        worker: &Worker<'_>,
+        entry: &Entry<'e>,
+        from: OwnedFd,
+        source: &Meta,
+        existing: Option<&Meta>,
+    ) -> Result<Option<Copying<'e>>, Failure> {
+        let (Some((_, dir_info)), Some(place)) = (entry.target, entry.place()) else {
+            return Ok(None);
+        };
+        let shape = self.shape(worker, dir_info, source, existing);
+        let dev = dir_info.identity.0;
+        let draft = self.publisher.open(place, dev, source, existing, shape.mode)?;
+        let (entry, source, existing) = (*entry, *source, existing.copied());
+        Ok(Some(Copying { entry, from, source, existing, dir_info, shape, draft }))
+    }
+
+    /// Returns how to create the target of `source`. Attributes that the kernel sets need no further call: if owner
+    /// and group are right, it gets its final mode at once.
+    fn shape(
+        &self,
+        worker: &Worker<'_>,
+        dir_info: &TargetDir,
+        source: &Meta,
+        existing: Option<&Meta>,
+    ) -> Shape {
+        let want = worker.attributes.want(source, existing, Some(dir_info));
+        let (uid, gid) = (self.context.euid, dir_info.default_gid(self.context.egid));
+        let own = Have { mode: want.mode, uid, gid };
+        let same_owner =
+            want.uid.is_none_or(|uid| uid == own.uid) && want.gid.is_none_or(|gid| gid == own.gid);
+        // The group bits hold an ACL's mask: until the ACL is set they would admit the owning group.
+        let simple = same_owner
+            && want.mode & 0o6000 == 0
+            && (want.mode & 0o200 != 0 || !worker.attributes.lends_write())
+            && !dir_info.default_acl
+            && !self.context.policy.preserve.acls;
+        let inherits = dir_info.default_acl && !self.context.policy.preserve.mode;
+        let mode = if simple || inherits { want.mode } else { 0o600 };
+        Shape { want, own, mode, inherits }
+    }
+
+    /// Second step: writes the content and sets the attributes. On failure the caller discards the target.
+    pub(super) fn fill(
+        &self,
+        worker: &mut Worker<'_>,
+        copying: &Copying<'_>,
+    ) -> Result<Done, Stop> {
+        let Copying { entry, from, source, existing, dir_info, shape, draft } = copying;
+        let overwrite = draft.is_in_place();
+        let device = overwrite && existing.is_some_and(|there| there.kind != Kind::File);
+        let to = draft.fd.as_fd();
+        let onto = match (overwrite, device) {
+            (_, true) => Onto::Stream,
+            (true, false) => Onto::Existing,
+            (false, false) => Onto::New,
+        };
+        let (target_dev, helpers) = (dir_info.identity.0, entry.helpers());
+        let content = Content { from: from.as_fd(), to, source, target_dev, onto, helpers };
+        let start = existing
+            .as_ref()
+            .filter(|there| overwrite && self.context.policy.appends(source, there));
+        let start = start.map_or(Ok(None), |there| self.appends_from(worker, copying, there))?;
+        let (bytes, moved) = match start {
+            Some(start) => {
+                let (ends, range) = ((from.as_fd(), to), (start, source.size));
+                (source.size, worker.mover.append(&worker.at, ends, range)?)
+            }
+            None => {
+                let bytes = worker.mover.copy(&worker.at, content)?;
+                (bytes, bytes)
+            }
+        };
+        if overwrite && !device {
+            file::set_len(to, bytes).map_err(Failure::of(Operation::Write))?;
+        }
+        // Before setting the times: without them no later run takes the file for finished, and setting them could
+        // receive the error of a write and hide it from close(2).
+        if !device && worker.mover.reports_late(to) {
+            worker.at.step(Phase::Write, 1);
+            close::flush(to).map_err(Failure::of(Operation::Write))?;
+        }
+        let mut want = shape.want;
+        let mut fresh = !dir_info.default_acl && !overwrite;
+        let mut have = match existing {
+            Some(there) if overwrite => Have::from(there),
+            // With a default ACL the kernel has set the mode already.
+            _ if shape.inherits => shape.own,
+            _ => Have { mode: draft.mode, ..shape.own },
+        };
+        if draft.foreign {
+            // It was created by the rules of another directory.
+            have = Have::from(&meta::of_fd(to).map_err(Failure::of(Operation::Stat))?);
+            fresh = false;
+            if shape.inherits {
+                want.mode &= !self.context.umask;
+            }
+        }
+        // Attributes that cannot be set are reported; the content is right and stays.
+        let attributes = match device {
+            true => Ok(()),
+            false => {
+                worker.attributes.settle(&worker.at, Some(from.as_fd()), to, &want, have, fresh)
+            }
+        };
+        let unprivileged = worker.attributes.count_unprivileged(source, &shape.want);
+        let settled = attributes.is_ok() && !unprivileged;
+        let checked = match self.context.policy.remove_source_files && settled {
+            true => still_copied(from, source, to, bytes).map(|()| true),
+            false => Ok(false),
+        };
+        if self.context.policy.fsync && !device {
+            worker.at.step(Phase::Settle, 1);
+            file::sync(to).map_err(Failure::of(Operation::Sync))?;
+        }
+        let (checked, kept) = match checked {
+            Ok(checked) => (checked, None),
+            Err(failure) => (false, Some(failure)),
+        };
+        Ok(Done { bytes: moved, checked, kept, attributes: attributes.err(), unprivileged })
+    }
+
+    /// Returns the offset where appending to a target begins; `None` if it is rewritten.
+    fn appends_from(
+        &self,
+        worker: &mut Worker<'_>,
+        copying: &Copying<'_>,
+        there: &Meta,
+    ) -> Result<Option<u64>, Stop> {
+        // A source is removed only if all of its target was compared or written.
+        let policy = self.context.policy;
+        if policy.append == Append::Verified || policy.remove_source_files {
+            let Some((dir, name)) = copying.entry.place() else { return Ok(None) };
+            worker.at.step(Phase::Look, 1);
+            let fd = file::open_read(dir, name, false).map_err(Failure::of(Operation::Compare))?;
+            let ends = (copying.from.as_fd(), fd.as_fd());
+            if !worker.mover.begins_like(&worker.at, ends, there.size)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(there.size))
+    }
+
+    /// Third step: closes the target and gives it its name, if it has none yet.
+    pub(super) fn publish(&self, copying: Copying<'_>) -> Result<(), Stop> {
+        let Copying { entry, source, existing, draft, .. } = copying;
+        let policy = self.context.policy;
+        let delays = policy.delay_updates && !(policy.hard_links && source.nlink > 1);
+        self.publisher.publish(draft, existing.as_ref(), entry.node, delays)
+    }
+
+    /// Replaces the third step: removes the remains of a failed or stopped copy, or keeps them with `--partial`.
+    pub(super) fn give_up(&self, copying: Copying<'_>, stop: Stop) -> Stop {
+        if self.publisher.give_up(copying.draft, &stop, copying.entry.node) {
+            copying.entry.node.touch();
+        }
+        stop
+    }
+
+    /// Keeps a copy of a file that is about to be overwritten under its backup name.
+    fn back_up_copy(
+        &self,
+        worker: &mut Worker<'_>,
+        (dir_fd, name): DirName<'_>,
+        path: &[u8],
+    ) -> Result<(), Stop> {
+        let (folder, backup) = self.publisher.backups.place(name, path)?;
+        let folder_fd = folder.as_ref().map_or(dir_fd, |folder| folder.as_fd());
+        worker.at.step(Phase::Create, 2);
+        let from = file::open_read(dir_fd, name, false).map_err(Failure::of(Operation::Compare))?;
+        let old = meta::of_fd(&from).map_err(Failure::of(Operation::Compare))?;
+        let temp = self.publisher.temp_names.make();
+        let to =
+            file::create_new(folder_fd, &temp, 0o600).map_err(Failure::of(Operation::Create))?;
+        let copied = (|| {
+            let made = meta::of_fd(&to).map_err(Failure::of(Operation::Stat))?;
+            let (from, to) = (from.as_fd(), to.as_fd());
+            let (source, target_dev, onto) = (&old, made.dev, Onto::New);
+            let content = Content { from, to, source, target_dev, onto, helpers: None };
+            worker.mover.copy(&worker.at, content)?;
+            if worker.mover.reports_late(to) {
+                close::flush(to).map_err(Failure::of(Operation::Write))?;
+            }
+            let root = self.context.euid == 0;
+            let (uid, gid) = (root.then_some(old.uid), root.then_some(old.gid));
+            let want = Want { mode: old.mode, uid, gid, times: Some((None, Some(old.mtime))) };
+            worker.attributes.settle(
+                &worker.at,
+                Some(from),
+                to,
+                &want,
+                Have::from(&made),
+                false,
+            )?;
+            Ok(())
+        })();
+        let copied = copied.and_then(|()| {
+            close::close(to).map_err(Failure::of(Operation::Write))?;
+            worker.at.step(Phase::Create, 1);
+            let renamed = dir::rename(folder_fd, &temp, folder_fd, &backup);
+            renamed.map_err(Failure::of(Operation::Rename))?;
+            Ok(())
+        });
+        if copied.is_err() {
+            drop(dir::unlink(folder_fd, &temp));
+        }
+        copied
+    }
+}
+
+/// Checks that the source is unchanged and the target complete: only then may the source be removed.
+fn still_copied(
+    from: &OwnedFd,
+    source: &Meta,
+    to: BorrowedFd<'_>,
+    bytes: u64,
+) -> Result<(), Failure> {
+    let now = meta::of_fd(from).map_err(Failure::of(Operation::Stat))?;
+    let target = meta::of_fd(to).map_err(Failure::of(Operation::Compare))?;
+    // Adding or removing another name changes the change time, too.
+    let same = now.size == source.size
+        && now.mtime == source.mtime
+        && (now.ctime == source.ctime || now.nlink != source.nlink);
+    let cause = if !same || bytes != source.size {
+        "it changed while it was copied; it is kept"
+    } else if target.size != bytes {
+        "its copy does not have its size; it is kept"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::reason(Operation::Remove, cause))
+}

@@ -1,0 +1,241 @@
+//! Opening a directory: opens it on both sides, creates it at the target if it is missing, and makes it a node.
+
+use super::context::Pass;
+use super::failure::Failure;
+use super::node::{Fds, Node, Side};
+use super::rules::{filter_failure, read_merge_file};
+use super::state::Engine;
+use super::target_dir::Opened;
+use super::unit::OpenDir;
+use super::worker::Worker;
+use crate::policy::filter::SidedRules;
+use hakobu_core::error::{Class, Operation};
+use hakobu_core::meter::Phase;
+use hakobu_core::unit::Meta;
+use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta};
+use hakobu_tree::handle::Handle;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+
+/// The source side of a directory being opened.
+struct Sides {
+    sides: Vec<Side>,
+    source: Meta,
+    /// See [`Node::incomplete`].
+    incomplete: bool,
+}
+
+/// Returns whether opening a directory failed because there is none of that name.
+fn is_no_directory(error: &std::io::Error) -> bool {
+    [errno::ENOENT, errno::ENOTDIR, errno::ELOOP].iter().any(|code| errno::is(error, *code))
+}
+
+impl Engine<'_> {
+    /// Opens a directory on both sides. On failure, or if it is skipped, releases its unit's hold on the parent;
+    /// otherwise the hold passes to the node.
+    pub(super) fn open_dir(&self, worker: &mut Worker<'_>, dir: OpenDir) -> Option<Arc<Node>> {
+        let parent = Arc::clone(&dir.parent);
+        let target_name = dir.target_name.as_deref().unwrap_or(&dir.name);
+        match self.try_open_dir(worker, &dir) {
+            Ok(Some(node)) => return Some(node),
+            Ok(None) => {}
+            Err(failure) => {
+                let source = parent.source_path(dir.side, &dir.name);
+                let target = parent.target_path(target_name);
+                parent.keep_source();
+                self.fail(worker, failure, (Some(source), Some(target)));
+            }
+        }
+        self.release(worker, &parent);
+        None
+    }
+
+    pub(super) fn try_open_dir(
+        &self,
+        worker: &mut Worker<'_>,
+        dir: &OpenDir,
+    ) -> Result<Option<Arc<Node>>, Failure> {
+        let OpenDir { parent, side, name, follow, .. } = dir;
+        let target_name = dir.target_name.as_deref().unwrap_or(name);
+        let parent_fds = parent.fds().map_err(Failure::of(Operation::List))?;
+        let Sides { sides, source, incomplete } =
+            self.open_sides(worker, parent, &parent_fds, dir)?;
+        let left_out = |reason| {
+            let source = Some(parent.source_path(*side, name));
+            let target = Some(parent.target_path(target_name));
+            self.reports.notice(Operation::MakeDir, (source, target), reason, Class::Partial);
+            parent.keep_source();
+            Ok(None)
+        };
+        if *follow && parent.is_inside(source.identity()) {
+            worker.totals.failed += 1;
+            return left_out("it leads back to a directory above");
+        }
+        if self.target_roots.lock().contains(&source.identity()) && !self.is_pass_through(parent) {
+            worker.totals.failed += 1;
+            return left_out("the target is inside the source; it is not copied into itself");
+        }
+        let mut path = std::mem::take(&mut worker.path);
+        path.clear();
+        parent.push_path(&mut path);
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        path.extend_from_slice(target_name.to_bytes());
+        let rules = match (&self.context.policy.filter, &parent.rules) {
+            (Some(filter), Some(rules)) => {
+                let first = sides.first().map(|side| side.handle.fd());
+                let first = first.transpose().map_err(Failure::of(Operation::List))?;
+                let rules = filter.enter(rules.source(), &path, &mut |name| match &first {
+                    Some(fd) => read_merge_file(&self.context.policy.links, (**fd).as_fd(), name),
+                    None => Ok(None),
+                });
+                Some(SidedRules::new(rules.map_err(filter_failure)?))
+            }
+            _ => None,
+        };
+        if self.context.policy.omit_mounts
+            && !dir.lists
+            && sides.first().is_some_and(|side| side.volume != source.dev)
+        {
+            return Ok(None);
+        }
+        worker.totals.seen_dirs += u64::from(!dir.implied);
+        let source = match dir.implied {
+            true => self.plain_dir(source),
+            false => source,
+        };
+        let mut node = Node {
+            parent: Some(Arc::clone(parent)),
+            target_name: target_name.into(),
+            sides,
+            source,
+            base: None,
+            rules,
+            owns_attributes: !dir.implied,
+            target: Mutex::new(None),
+            bases: Vec::new(),
+            creating: Mutex::default(),
+            pending: AtomicUsize::new(1),
+            listed: AtomicBool::new(false),
+            list_failed: AtomicBool::new(incomplete),
+            incomplete,
+            needed: AtomicBool::new(false),
+            prunes_last: AtomicBool::new(false),
+            touched: AtomicBool::new(false),
+            kept_sources: AtomicU64::new(0),
+        };
+        match parent_fds.target().zip(parent.target_handle()) {
+            Some((dir_fd, above)) => match self.open_target(worker, &node, parent, dir_fd)? {
+                Opened::Dir(fd, info) => {
+                    if self.pruning.reads_target_rules() && !info.fresh {
+                        node.rules = self.target_rules(worker, &node, parent, &path, fd.as_fd());
+                    }
+                    let handle = above.join(target_name, fd, info.identity, info.follow);
+                    node.target = Mutex::new(Some((info, handle)));
+                }
+                Opened::Later => {}
+                Opened::LeftOut => return Ok(None),
+            },
+            None if self.context.pass == Pass::Delete => return Ok(None),
+            None => self.report_missing_dir(worker, &node),
+        }
+        worker.path = path;
+        // Absent ones are skipped.
+        let below = |handle: &Arc<Handle>| Some(handle.child(target_name).ok()?.0);
+        node.bases = parent.bases.iter().filter_map(below).collect();
+        Ok(Some(Arc::new(node)))
+    }
+
+    /// Returns the metadata of a directory as mkdir(1) creates it, with the identity of another one.
+    fn plain_dir(&self, like: Meta) -> Meta {
+        let (uid, gid) = (self.context.euid, self.context.egid);
+        Meta { mode: 0o777 & !self.context.umask, uid, gid, ..like }
+    }
+
+    /// Returns the rules of a node including those in its target directory's own files. Read before anything in that
+    /// directory changes, as in rsync.
+    fn target_rules(
+        &self,
+        worker: &mut Worker<'_>,
+        node: &Node,
+        parent: &Node,
+        path: &[u8],
+        target: BorrowedFd<'_>,
+    ) -> Option<SidedRules> {
+        let (filter, rules) = (self.context.policy.filter.as_deref()?, node.rules.clone()?);
+        let above = parent.rules.as_ref()?;
+        let links = &self.context.policy.links;
+        let read = &mut |name: &[u8]| read_merge_file(links, target, name);
+        let (entered, done) = above.enter_target(filter, path, read);
+        if let Err(error) = done {
+            self.fail(worker, filter_failure(error), (None, Some(node.target_path(c""))));
+        }
+        Some(rules.with_target(entered.target().cloned()))
+    }
+
+    /// Returns whether a base only provides names (`sync a DST`) and is not copied whole.
+    fn is_pass_through(&self, parent: &Node) -> bool {
+        parent.parent.is_none()
+            && !parent.owns_attributes
+            && self.context.policy.remove_source_files
+    }
+
+    /// Opens the directory in the source it was found in, and in later sources that have it.
+    fn open_sides(
+        &self,
+        worker: &mut Worker<'_>,
+        parent: &Node,
+        parent_fds: &Fds,
+        dir: &OpenDir,
+    ) -> Result<Sides, Failure> {
+        let OpenDir { side: first, name, follow, .. } = dir;
+        let open = |side: usize, follow: bool| -> std::io::Result<(Side, Meta)> {
+            let fd = dir::open(parent_fds.source(side)?, name, follow)?;
+            let meta = meta::of_fd(&fd)?;
+            let above = parent.sides.get(side).map(|side| &side.handle);
+            let above = above.ok_or_else(|| std::io::Error::from_raw_os_error(errno::EBADF))?;
+            let side = Side {
+                parent_side: side,
+                name: name.clone(),
+                handle: above.join(name, fd, meta.identity(), follow),
+                selection: parent.selection_below(side, name),
+                volume: parent.volume_below(side, meta.dev),
+            };
+            Ok((side, meta))
+        };
+        worker.at.step(Phase::Look, 1);
+        let (side, source) = open(*first, *follow).map_err(Failure::of(Operation::Read))?;
+        let mut all = Sides { sides: vec![side], source, incomplete: parent.incomplete };
+        let follows = *follow
+            || self.context.policy.copy_dirlinks
+            || self.context.policy.symlinks == crate::policy::Symlinks::Follow;
+        for later in first + 1..parent.sides.len() {
+            if !parent.selects(later, name) {
+                continue;
+            }
+            worker.at.step(Phase::Look, 1);
+            let follows = follows || parent.selects_followed(later, name);
+            match open(later, follows) {
+                Ok((side, meta)) => {
+                    let crosses = self.context.policy.one_file_system && side.volume != meta.dev;
+                    if crosses || (follows && parent.is_inside(meta.identity())) {
+                        all.incomplete = true;
+                        continue;
+                    }
+                    all.sides.push(side);
+                }
+                Err(error) if is_no_directory(&error) => {}
+                // Its content is unknown, which is not the same as empty.
+                Err(error) => {
+                    all.incomplete = true;
+                    parent.keep_source();
+                    let failure = Failure { operation: Operation::List, error };
+                    self.fail(worker, failure, (Some(parent.source_path(later, name)), None));
+                }
+            }
+        }
+        Ok(all)
+    }
+}

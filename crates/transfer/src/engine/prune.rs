@@ -1,0 +1,439 @@
+//! The target side of a directory: removes leftovers of killed runs and extraneous entries.
+//!
+//! Nothing is removed unless the source returns ENOENT for that name, and never in a directory whose source could not
+//! be listed to its end.
+
+use super::context::{Context, Pass};
+use super::failure::Failure;
+use super::node::{Base, Fds, Node};
+use super::publish::{LEFT_OUT, Publisher, TempNames};
+use super::report::{Report, Reports};
+use super::rules::{filter_failure, read_merge_file};
+use super::worker::Worker;
+use crate::policy::Delete;
+use crate::policy::filter::SidedRules;
+use hakobu_core::error::{Cause, Class, Operation};
+use hakobu_core::event::Change;
+use hakobu_core::meter::Phase;
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta};
+use hakobu_tree::remove::{self, Left, Removal, remove_tree};
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Removes entries that no source provides. One instance serves all workers.
+pub(super) struct Pruning<'a> {
+    context: Context<'a>,
+    publisher: Arc<Publisher<'a>>,
+    reports: Arc<Reports<'a>>,
+    /// Whether extraneous entries may be removed at all.
+    deletes: bool,
+    /// Number of removals that `--max-delete` still allows.
+    deletes_left: AtomicU64,
+    /// An argument could not be opened: its content is unknown.
+    argument_failed: AtomicBool,
+}
+
+impl<'a> Pruning<'a> {
+    pub(super) fn new(
+        (context, publisher): (Context<'a>, Arc<Publisher<'a>>),
+        reports: Arc<Reports<'a>>,
+        deletes: bool,
+    ) -> Pruning<'a> {
+        let deletes_left = AtomicU64::new(context.policy.max_delete.unwrap_or(u64::MAX));
+        let argument_failed = AtomicBool::new(false);
+        Pruning { context, publisher, reports, deletes, deletes_left, argument_failed }
+    }
+
+    /// Returns whether the target's own rule files are read: something may be deleted there.
+    pub(super) fn reads_target_rules(&self) -> bool {
+        self.deletes && self.context.policy.reads_target_rules()
+    }
+
+    /// Disables deletion for this run.
+    pub(super) fn disable_deletion(&self) {
+        self.argument_failed.store(true, Ordering::Relaxed);
+    }
+
+    fn deletes_now(&self, node: &Node) -> bool {
+        let policy = self.context.policy;
+        let due = match self.context.pass {
+            Pass::Transfer => policy.delete == Delete::During,
+            Pass::Delete => true,
+        };
+        let failed = self.argument_failed.load(Ordering::Relaxed)
+            || node.list_failed.load(Ordering::Relaxed);
+        let trusted = policy.ignore_errors || !failed;
+        let here = !policy.one_file_system || node.target_dev() == node.top().target_dev();
+        self.deletes && here && due && trusted && node.listed.load(Ordering::Relaxed)
+    }
+
+    /// Searches the target directory for leftovers and, if due, for extraneous entries.
+    pub(super) fn prune(&self, worker: &mut Worker<'_>, node: &Arc<Node>) {
+        let result = self.try_prune(worker, node);
+        if let Err(failure) = result {
+            let paths = (None, Some(node.target_path(c"")));
+            self.reports.fail(&mut worker.totals, failure, paths);
+        }
+    }
+
+    fn try_prune(&self, worker: &mut Worker<'_>, node: &Arc<Node>) -> Result<(), Failure> {
+        let fds = node.fds().map_err(Failure::of(Operation::List))?;
+        let Some(target_dir) = fds.target() else { return Ok(()) };
+        let deletes = self.deletes_now(node) && !worker.at.is_over();
+        dir::rewind(target_dir).map_err(Failure::of(Operation::List))?;
+        let mut removals = Vec::new();
+        loop {
+            worker.at.step(Phase::List, 1);
+            let more = worker
+                .reader
+                .next_batch(target_dir, |name, kind, _| {
+                    // We create no directories under such names.
+                    if kind != Kind::Dir && TempNames::is_temp(name) {
+                        if self.publisher.remove_leftover(target_dir, name) {
+                            node.touch();
+                        } else if deletes {
+                            let (operation, class) = (Operation::Remove, Class::Notice);
+                            let paths = (None, Some(node.target_path(name)));
+                            self.reports.notice(operation, paths, LEFT_OUT, class);
+                        }
+                    } else if deletes {
+                        removals.push((name.to_owned(), kind));
+                    }
+                })
+                .map_err(Failure::of(Operation::List))?;
+            for (name, kind) in removals.drain(..) {
+                if worker.at.is_over() {
+                    return Ok(());
+                }
+                if let Some(kind) = self.is_extraneous(worker, node, &fds, &name, kind)? {
+                    self.remove(worker, node, &fds, &name, kind);
+                }
+            }
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns the type of the target entry if no source has the name (or a rule hides it there) and no rule protects
+    /// it.
+    fn is_extraneous(
+        &self,
+        worker: &mut Worker<'_>,
+        node: &Node,
+        fds: &Fds,
+        name: &CStr,
+        kind: Kind,
+    ) -> Result<Option<Kind>, Failure> {
+        let Some(target_dir) = fds.target() else { return Ok(None) };
+        let provided = |base: &Base| base.provided.iter().any(|other| **other == *name);
+        if node.base.as_deref().is_some_and(provided) {
+            return Ok(None);
+        }
+        let rules = node.rules.as_ref();
+        worker.path.clear();
+        let policy = self.context.policy;
+        if rules.is_some() || policy.prune_empty_dirs || policy.copy_unsafe_links {
+            node.push_path(&mut worker.path);
+            push_name(&mut worker.path, name);
+        }
+        for side in (0..fds.sources.len()).filter(|side| node.selects(*side, name)) {
+            let source_dir = fds.source(side).map_err(Failure::of(Operation::Stat))?;
+            worker.at.step(Phase::Look, 1);
+            match meta::of(source_dir, name, false) {
+                Ok(source) => {
+                    let is_dir = source.kind == Kind::Dir
+                        || self
+                            .context
+                            .is_followed_dir(source_dir, name, source.kind, || worker.path.clone());
+                    let hidden = rules.is_some_and(|rules| rules.hides(&worker.path, is_dir));
+                    let pruned = is_dir
+                        && self.context.policy.prune_empty_dirs
+                        && !self.has_content(node, source_dir, name, &worker.path)?;
+                    if !hidden && !pruned {
+                        return Ok(None);
+                    }
+                }
+                Err(error) if errno::is(&error, errno::ENOENT) => {
+                    // In a directory that was removed meanwhile every lookup returns ENOENT.
+                    let source = meta::of_fd(source_dir).map_err(Failure::of(Operation::List))?;
+                    if source.nlink == 0 {
+                        return Err(Failure::code(Operation::List, errno::ESTALE));
+                    }
+                }
+                // An error does not prove that the name is gone.
+                Err(error) => return Err(Failure { operation: Operation::Stat, error }),
+            }
+        }
+        let kind = match kind {
+            Kind::Unknown => match meta::of(target_dir, name, false) {
+                Ok(meta) => meta.kind,
+                Err(error) if errno::is(&error, errno::ENOENT) => return Ok(None),
+                Err(error) => return Err(Failure { operation: Operation::Stat, error }),
+            },
+            kind => kind,
+        };
+        let protected =
+            rules.is_some_and(|rules| rules.protects(&worker.path, kind == Kind::Dir, false));
+        Ok((!protected).then_some(kind))
+    }
+
+    /// Returns whether anything but directories is transferred from below a source directory (`--prune-empty-dirs`
+    /// skips it otherwise). Stops at the first hit.
+    fn has_content(
+        &self,
+        node: &Node,
+        source_dir: BorrowedFd<'_>,
+        name: &CStr,
+        path: &[u8],
+    ) -> Result<bool, Failure> {
+        let mut reader = dir::Reader::default();
+        // A symlink that is treated as a directory is followed, as in the walk.
+        let follows = self.context.policy.follows_dirs();
+        let open = dir::open(source_dir, name, follows).map_err(Failure::of(Operation::List))?;
+        let filter = self.context.policy.filter.as_deref();
+        let rules = node.rules.as_ref().map(|rules| Arc::clone(rules.source()));
+        let mut waiting = vec![(open, path.to_vec(), rules)];
+        while let Some((fd, path, rules)) = waiting.pop() {
+            let rules = match (filter, rules) {
+                (Some(filter), Some(rules)) => {
+                    let read = &mut |name: &[u8]| {
+                        read_merge_file(&self.context.policy.links, fd.as_fd(), name)
+                    };
+                    let entered = filter.enter(&rules, &path, read);
+                    Some(entered.map_err(filter_failure)?)
+                }
+                (_, rules) => rules,
+            };
+            let mut found = false;
+            let listed = reader.for_each(fd.as_fd(), |name, kind, _| {
+                let mut path = path.clone();
+                push_name(&mut path, name);
+                let is_dir = kind == Kind::Dir
+                    || self.context.is_followed_dir(fd.as_fd(), name, kind, || path.clone());
+                let hidden = filter
+                    .zip(rules.as_deref())
+                    .is_some_and(|(filter, rules)| filter.check(rules, &path, is_dir, false).hide);
+                match (hidden, is_dir) {
+                    (true, _) => {}
+                    (false, false) => found = true,
+                    // A directory that cannot be opened may contain anything: it counts as content.
+                    (false, true) => match dir::open(fd.as_fd(), name, follows) {
+                        Ok(below) if waiting.len() < 500 => {
+                            waiting.push((below, path, rules.clone()));
+                        }
+                        _ => found = true,
+                    },
+                }
+            });
+            listed.map_err(Failure::of(Operation::List))?;
+            if found {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns whether an entry is itself a backup of another one: it gets none of its own.
+    fn is_backup(&self, name: &CStr) -> bool {
+        self.context.policy.backup && name.to_bytes().ends_with(&self.context.policy.suffix)
+    }
+
+    /// Removes an entry of the target and everything below it that no rule protects.
+    pub(super) fn remove(
+        &self,
+        worker: &mut Worker<'_>,
+        node: &Arc<Node>,
+        fds: &Fds,
+        name: &CStr,
+        kind: Kind,
+    ) {
+        let Some(target_dir) = fds.target() else { return };
+        let mut path = Vec::new();
+        node.push_path(&mut path);
+        push_name(&mut path, name);
+        let options = remove::Options {
+            dry_run: !self.context.is_real(),
+            make_writable: self.context.is_real(),
+            one_file_system: false,
+        };
+        let mut removal =
+            Extraneous { pruning: self, worker, node, prefix: path.len(), rules: Vec::new(), name };
+        let left = remove_tree(target_dir, name, kind, &path, options, &mut removal);
+        if left == Left::Nothing || kind == Kind::Dir {
+            node.touch();
+        }
+    }
+}
+
+/// Decides about and counts removals below one extraneous entry.
+struct Extraneous<'e, 'w, 'p> {
+    pruning: &'e Pruning<'p>,
+    worker: &'e mut Worker<'w>,
+    node: &'e Arc<Node>,
+    /// Length of the extraneous entry's own path.
+    prefix: usize,
+    /// Rules in force in the directories on the current path.
+    rules: Vec<SidedRules>,
+    name: &'e CStr,
+}
+
+impl Extraneous<'_, '_, '_> {
+    fn target_path(&self, path: &[u8]) -> PathBuf {
+        let mut full = self.node.target_path(self.name).into_os_string();
+        full.push(OsStr::from_bytes(path.get(self.prefix..).unwrap_or_default()));
+        full.into()
+    }
+
+    fn is_protected(&self, entry: &remove::Entry<'_>) -> bool {
+        // The entry itself was checked against its directory's rules before.
+        if entry.path.len() <= self.prefix {
+            return false;
+        }
+        let rules = self.rules.last().or(self.node.rules.as_ref());
+        rules.is_some_and(|rules| rules.protects(entry.path, entry.kind == Kind::Dir, true))
+    }
+
+    /// Returns whether an entry is on another file system: `-x` applies to the target, too.
+    fn is_elsewhere(&mut self, entry: &remove::Entry<'_>) -> bool {
+        if !self.pruning.context.policy.one_file_system || entry.kind != Kind::Dir {
+            return false;
+        }
+        match meta::of(entry.dir, entry.name, false) {
+            Ok(there) => self.node.target_dev() != Some(there.dev),
+            Err(error) if errno::is(&error, errno::ENOENT) => false,
+            Err(error) => {
+                self.failed(entry, Operation::Stat, Cause::System(error));
+                true
+            }
+        }
+    }
+
+    /// Renames an entry to its backup name instead of removing it.
+    fn back_up(&mut self, entry: &remove::Entry<'_>) {
+        let pruning = self.pruning;
+        if pruning.context.is_real() {
+            let place = pruning.publisher.backups.place(entry.name, entry.path);
+            let moved = place.and_then(|(_, backup)| {
+                dir::rename(entry.dir, entry.name, entry.dir, &backup)
+                    .map_err(Failure::of(Operation::Rename))
+            });
+            if let Err(Failure { operation, error }) = moved {
+                return self.failed(entry, operation, Cause::System(error));
+            }
+            self.node.touch();
+        }
+        self.count(entry);
+    }
+
+    fn count(&mut self, entry: &remove::Entry<'_>) {
+        let pruning = self.pruning;
+        self.worker.totals.deleted += 1;
+        self.worker.at.finished();
+        if pruning.reports.wants_items() {
+            let meta = Meta { kind: entry.kind, ..self.node.source };
+            let change = Change { deleted: true, ..Change::default() };
+            let paths = (None, Some(self.target_path(entry.path)));
+            let begun = pruning.reports.begin();
+            let report = Report { change, begun, ..Report::default() };
+            pruning.reports.item(entry.path, &meta, paths, report);
+        }
+    }
+}
+
+impl Removal for Extraneous<'_, '_, '_> {
+    fn keep(&mut self, entry: &remove::Entry<'_>) -> bool {
+        let backups = &self.pruning.publisher.backups;
+        let holds_backups = entry.kind == Kind::Dir && backups.is_folder((entry.dir, entry.name));
+        if self.is_protected(entry) || self.is_elsewhere(entry) || holds_backups {
+            return true;
+        }
+        let operations = u64::from(self.pruning.context.is_real());
+        self.worker.at.step(Phase::Remove, operations);
+        let left = &self.pruning.deletes_left;
+        let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        if taken.is_err() {
+            self.worker.totals.deletes_held += 1;
+            return true;
+        }
+        let publisher = &self.pruning.publisher;
+        let (backups, place) = (&publisher.backups, (entry.dir, entry.name));
+        if entry.kind == Kind::Dir {
+            return false;
+        }
+        let is_unsafe = || backups.is_unsafe(place, &|| entry.path.to_vec());
+        if backups.are_beside() && !self.pruning.is_backup(entry.name) && !is_unsafe() {
+            self.back_up(entry);
+            return true;
+        }
+        if self.pruning.context.is_real() && !backups.are_beside() {
+            // With `--backup-dir` the backup is elsewhere: removals here do not affect it.
+            let kept = backups.keep(place, &|| entry.path.to_vec(), &publisher.temp_names);
+            if let Err(Failure { operation, error }) = kept {
+                self.failed(entry, operation, Cause::System(error));
+                return true;
+            }
+        }
+        false
+    }
+
+    fn enter(&mut self, entry: &remove::Entry<'_>, inside: BorrowedFd<'_>) {
+        let Some(filter) = &self.pruning.context.policy.filter else { return };
+        let Some(above) = self.rules.last().or(self.node.rules.as_ref()) else { return };
+        let links = &self.pruning.context.policy.links;
+        let read = &mut |name: &[u8]| read_merge_file(links, inside, name);
+        let (rules, done) = above.enter_target(filter, entry.path, read);
+        self.rules.push(rules);
+        if let Err(error) = done {
+            let failure = filter_failure(error);
+            let paths = (None, Some(self.target_path(entry.path)));
+            self.pruning.reports.fail(&mut self.worker.totals, failure, paths);
+        }
+    }
+
+    fn leave(&mut self) {
+        self.rules.pop();
+    }
+
+    fn removed(&mut self, entry: &remove::Entry<'_>) {
+        self.count(entry);
+    }
+
+    fn stays(&mut self, entry: &remove::Entry<'_>, left: Left) {
+        self.pruning.deletes_left.fetch_add(1, Ordering::Relaxed);
+        if left == Left::Kept {
+            let reason = "something in it is kept";
+            let paths = (None, Some(self.target_path(entry.path)));
+            self.pruning.reports.notice(Operation::Remove, paths, reason, Class::Notice);
+        }
+    }
+
+    fn failed(&mut self, entry: &remove::Entry<'_>, operation: Operation, cause: Cause) {
+        let paths = (None, Some(self.target_path(entry.path)));
+        let (reports, totals) = (&self.pruning.reports, &mut self.worker.totals);
+        match cause {
+            Cause::System(error) => reports.fail(totals, Failure { operation, error }, paths),
+            Cause::Reason(reason) => {
+                totals.failed += 1;
+                reports.notice(operation, paths, reason, Class::Partial);
+            }
+            // No server takes part in the removal of local entries.
+            Cause::Said(_) => totals.failed += 1,
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.worker.at.is_over()
+    }
+}
+
+fn push_name(path: &mut Vec<u8>, name: &CStr) {
+    if !path.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name.to_bytes());
+}

@@ -1,0 +1,238 @@
+//! Backups of replaced or removed entries: beside the entry, or at the same path below another folder
+//! (`--backup-dir`), on any file system.
+
+use super::names::{self, DirName};
+use super::temp::TempNames;
+use crate::engine::failure::{Failure, c_string};
+use crate::policy::{Policy, is_unsafe_link};
+use hakobu_core::error::Operation;
+use hakobu_core::unit::Kind;
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, errno, file, meta, xattr};
+use parking_lot::Mutex;
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// Bytes copied at once if a backup goes to another file system.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// The folder of `--backup-dir` and the target that it belongs to.
+pub(in crate::engine) struct BackupDir {
+    path: PathBuf,
+    /// Created with the first backup.
+    top: Mutex<Option<OwnedFd>>,
+    /// The top of the target: folders below the backup folder get modes and owners from there.
+    target: Option<OwnedFd>,
+    umask: u32,
+}
+
+impl BackupDir {
+    pub(in crate::engine) fn new(path: PathBuf, target: Option<OwnedFd>, umask: u32) -> BackupDir {
+        BackupDir { path, top: Mutex::default(), target, umask }
+    }
+
+    /// Returns whether a directory is the backup folder.
+    fn is(&self, place: DirName<'_>) -> bool {
+        let path = c_string(self.path.as_os_str().as_bytes());
+        let own = path.and_then(|path| meta::of(dir::cwd(), &path, true));
+        let there = meta::of(place.0, place.1, false);
+        own.ok().zip(there.ok()).is_some_and(|(own, there)| own.identity() == there.identity())
+    }
+
+    fn top(&self, policy: &Policy) -> io::Result<OwnedFd> {
+        let mut top = self.top.lock();
+        if let Some(fd) = &*top {
+            return fd.as_fd().try_clone_to_owned();
+        }
+        policy.links.make_dir(&self.path, 0o777 & !self.umask, true)?;
+        let path = c_string(self.path.as_os_str().as_bytes())?;
+        let fd = policy.links.open_dir(dir::cwd(), &path)?;
+        let own = fd.as_fd().try_clone_to_owned()?;
+        *top = Some(fd);
+        Ok(own)
+    }
+
+    /// Returns the backup folder of an entry with this path in the transfer; creates missing ones.
+    fn folder(&self, policy: &Policy, path: &[u8]) -> io::Result<OwnedFd> {
+        let above = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        let path = path.get(..above).unwrap_or_default();
+        let mut here = self.top(policy)?;
+        let mut beside =
+            self.target.as_ref().map(|fd| fd.as_fd().try_clone_to_owned()).transpose()?;
+        for part in path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
+            let part = c_string(part)?;
+            beside = beside.and_then(|fd| dir::open(fd.as_fd(), &part, true).ok());
+            here = match dir::open(here.as_fd(), &part, false) {
+                Ok(fd) => fd,
+                Err(error) if errno::is(&error, errno::ENOENT) => {
+                    self.make(here.as_fd(), &part, beside.as_ref())?
+                }
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(here)
+    }
+
+    fn make(
+        &self,
+        above: BorrowedFd<'_>,
+        name: &CStr,
+        beside: Option<&OwnedFd>,
+    ) -> io::Result<OwnedFd> {
+        let like = beside.map(meta::of_fd).transpose()?;
+        match dir::create(above, name, 0o700) {
+            Err(error) if !errno::is(&error, errno::EEXIST) => return Err(error),
+            // Another worker created it first, and sets its mode.
+            Err(_) => return dir::open(above, name, false),
+            Ok(()) => {}
+        }
+        let fd = dir::open(above, name, false)?;
+        let mode = like.map_or(0o777 & !self.umask, |like| like.mode);
+        if let Some(like) = like
+            && hakobu_sys::process::euid() == 0
+        {
+            meta::set_owner_fd(fd.as_fd(), Some(like.uid), Some(like.gid))?;
+        }
+        meta::set_mode_fd(fd.as_fd(), mode)?;
+        Ok(fd)
+    }
+}
+
+/// Keeps backups of replaced or removed entries.
+pub(in crate::engine) struct Backups<'a> {
+    policy: &'a Policy,
+    dir: Option<BackupDir>,
+}
+
+impl<'a> Backups<'a> {
+    pub(in crate::engine) fn new(policy: &'a Policy, dir: Option<BackupDir>) -> Backups<'a> {
+        Backups { policy, dir }
+    }
+
+    /// Returns whether backups are beside their files.
+    pub(in crate::engine) fn are_beside(&self) -> bool {
+        self.policy.backup && self.dir.is_none()
+    }
+
+    /// Returns whether a directory of the target contains the backups: it is never extraneous.
+    pub(in crate::engine) fn is_folder(&self, place: DirName<'_>) -> bool {
+        self.policy.backup && self.dir.as_ref().is_some_and(|dir| dir.is(place))
+    }
+
+    /// Keeps the current entry of a name, which is about to be replaced, under its backup name as well. Symlinks that
+    /// `--safe-links` would not copy are not kept.
+    ///
+    /// # Errors
+    /// The name has no backup, and must not be replaced.
+    pub(in crate::engine) fn keep(
+        &self,
+        place: DirName<'_>,
+        path: &dyn Fn() -> Vec<u8>,
+        temp_names: &TempNames,
+    ) -> Result<(), Failure> {
+        if !self.policy.backup || self.is_unsafe(place, path) {
+            return Ok(());
+        }
+        if self.dir.is_none() {
+            return names::back_up(self.policy, place.0, place.1);
+        }
+        match self.place(place.1, &path())? {
+            (None, _) => Ok(()),
+            (Some(folder), name) => self
+                .keep_elsewhere(place, (folder.as_fd(), &name), temp_names)
+                .map_err(Failure::of(Operation::Rename)),
+        }
+    }
+
+    /// Returns the folder of a file's backup (`None` for its own) and the name there, which is free or a file now.
+    ///
+    /// # Errors
+    /// The folder cannot be created, or the name is occupied.
+    pub(in crate::engine) fn place(
+        &self,
+        name: &CStr,
+        path: &[u8],
+    ) -> Result<(Option<OwnedFd>, CString), Failure> {
+        let made = || Failure::of(Operation::Rename);
+        let backup = names::backup_name(self.policy, name).map_err(made())?;
+        let Some(dir) = &self.dir else { return Ok((None, backup)) };
+        let folder = dir.folder(self.policy, path).map_err(Failure::of(Operation::MakeDir))?;
+        // An empty directory is removed, as for a file; a full one holds older backups.
+        if let Err(error) = dir::unlink(folder.as_fd(), &backup)
+            && !errno::is(&error, errno::ENOENT)
+        {
+            dir::rmdir(folder.as_fd(), &backup).map_err(made())?;
+        }
+        Ok((Some(folder), backup))
+    }
+
+    /// Keeps an entry in the backup folder: by a hard link, or as a copy if links are impossible.
+    fn keep_elsewhere(
+        &self,
+        place: DirName<'_>,
+        (folder, name): DirName<'_>,
+        temp_names: &TempNames,
+    ) -> io::Result<()> {
+        match dir::link(place.0, place.1, folder, name) {
+            Err(error) if names::cannot_link(&error) => {}
+            other => return other,
+        }
+        let temp = temp_names.make();
+        let copied = self
+            .copy(place, (folder, &temp))
+            .and_then(|()| dir::rename(folder, &temp, folder, name));
+        if copied.is_err() {
+            drop(dir::unlink(folder, &temp));
+        }
+        copied
+    }
+
+    /// Copies a non-directory, with its mode, owner and times, and the extended attributes that the run keeps.
+    fn copy(&self, from: DirName<'_>, to: DirName<'_>) -> io::Result<()> {
+        let old = meta::of(from.0, from.1, false)?;
+        let root = hakobu_sys::process::euid() == 0;
+        let (uid, gid) = (root.then_some(old.uid), root.then_some(old.gid));
+        match old.kind {
+            Kind::Symlink => dir::symlink(&dir::read_link(from.0, from.1)?, to.0, to.1)?,
+            Kind::File => {
+                let source = file::open_read(from.0, from.1, false)?;
+                let target = file::create_new(to.0, to.1, 0o600)?;
+                let mut buffer = vec![0; BUFFER_BYTES];
+                loop {
+                    let got = file::read(source.as_fd(), &mut buffer)?;
+                    if got == 0 {
+                        break;
+                    }
+                    file::write_all(target.as_fd(), buffer.get(..got).unwrap_or_default())?;
+                }
+                let names = xattr::list(source.as_fd(), &mut buffer)?.to_vec();
+                let names = names.split_inclusive(|byte| *byte == 0);
+                for name in names.filter_map(|name| CStr::from_bytes_with_nul(name).ok()) {
+                    if self.policy.preserve.keeps_xattr(name.to_bytes(), root) {
+                        let value = xattr::get(source.as_fd(), name, &mut buffer)?;
+                        xattr::set(target.as_fd(), name, value)?;
+                    }
+                }
+                close::close(target)?;
+            }
+            kind => dir::make_node(to.0, to.1, kind, 0o600, old.rdev)?,
+        }
+        meta::set_owner(to.0, to.1, uid, gid)?;
+        if old.kind != Kind::Symlink {
+            meta::set_mode(to.0, to.1, old.mode)?;
+        }
+        meta::set_times(to.0, to.1, None, old.mtime)
+    }
+
+    /// Returns whether a name is a symlink that `--safe-links` skips.
+    pub(in crate::engine) fn is_unsafe(
+        &self,
+        place: DirName<'_>,
+        path: &dyn Fn() -> Vec<u8>,
+    ) -> bool {
+        self.policy.safe_links
+            && dir::read_link(place.0, place.1)
+                .is_ok_and(|text| is_unsafe_link(text.to_bytes(), &path()))
+    }
+}

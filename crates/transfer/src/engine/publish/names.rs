@@ -1,0 +1,136 @@
+//! Steps of reserving space and of naming and removing files, shared by local copies and downloads.
+
+use crate::engine::failure::{Failure, c_string};
+use crate::policy::Policy;
+use hakobu_core::error::Operation;
+use hakobu_core::unit::{Kind, Time};
+use hakobu_sys::{BorrowedFd, dir, errno, meta, space};
+use std::ffi::{CStr, CString};
+use std::io;
+use std::path::Path;
+
+/// A directory and a name in it.
+pub(in crate::engine) type DirName<'a> = (BorrowedFd<'a>, &'a CStr);
+
+/// Maximum size, in bytes, of files that may be created under their final name.
+pub(crate) const DIRECT_BYTES_MAX: u64 = 64 << 20;
+
+/// Time of unfinished files: older than any source, so that no later run takes them for newer or equal.
+pub(crate) const UNFINISHED: Time = Time { s: 0, ns: 0 };
+
+/// Returns whether the policy allows creating files under their final name (see `publish/direct.rs`): the same run,
+/// repeated, has to compare sizes and times.
+pub(crate) fn allows_direct(policy: &Policy) -> bool {
+    !policy.update
+        && !policy.existing
+        && !policy.ignore_existing
+        && !policy.size_only
+        && !policy.fsync
+        && !policy.partial
+        && !policy.delay_updates
+        && policy.temp_dir.is_none()
+}
+
+/// Returns the failure of a worker that was suspended for longer than its lease.
+pub(crate) fn lease_ended() -> io::Error {
+    io::Error::other("this worker stood still for too long; others do its work")
+}
+
+/// Returns the warning about half-written files that are treated as absent; given once.
+pub(crate) fn unfinished(target: &Path) -> String {
+    let target = hakobu_core::error::quoted(target);
+    format!(
+        "{target} is unfinished: the run that was writing it was killed or is still at work; it is \
+         replaced, and so are others like it"
+    )
+}
+
+/// Returns whether cp writes into such an entry instead of replacing it: devices, FIFOs and sockets.
+pub(crate) fn is_node(kind: Kind) -> bool {
+    !matches!(kind, Kind::File | Kind::Symlink | Kind::Dir)
+}
+
+/// Returns whether the error means that the file system has no `O_TMPFILE`: NFS, FUSE and old overlays return
+/// different ones.
+pub(crate) fn lacks_unnamed(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(errno::EOPNOTSUPP | errno::EISDIR | errno::EINVAL | errno::ENOENT)
+    )
+}
+
+/// Renames a finished temporary entry to its final name. If nothing existed when we checked (`fresh`), a later entry
+/// must not be replaced: EEXIST, if the file system supports that.
+pub(crate) fn rename_into_place(
+    from: BorrowedFd<'_>,
+    temp: &CStr,
+    to: BorrowedFd<'_>,
+    name: &CStr,
+    fresh: bool,
+) -> io::Result<()> {
+    if fresh {
+        match dir::rename_new(from, temp, to, name) {
+            Err(error) if errno::is(&error, errno::EINVAL) => {}
+            other => return other,
+        }
+    }
+    dir::rename(from, temp, to, name)
+}
+
+/// Returns whether the error of link(2) means that a hard link is impossible: another file system, one without them,
+/// too many links, or another user's file (`fs.protected_hardlinks`).
+pub(crate) fn cannot_link(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(errno::EXDEV | errno::EMLINK | errno::EPERM | errno::EOPNOTSUPP)
+    )
+}
+
+/// Returns the name of a backup: the name and the suffix.
+pub(crate) fn backup_name(policy: &Policy, name: &CStr) -> io::Result<CString> {
+    c_string(&[name.to_bytes(), &policy.suffix].concat())
+}
+
+/// Keeps the entry `name` under its backup name as well, so that the name is always taken; without hard links there
+/// is a moment in which it is free.
+pub(crate) fn back_up(policy: &Policy, dir_fd: BorrowedFd<'_>, name: &CStr) -> Result<(), Failure> {
+    let backup = backup_name(policy, name).map_err(Failure::of(Operation::Rename))?;
+    match dir::unlink(dir_fd, &backup) {
+        Err(error) if !errno::is(&error, errno::ENOENT) => {
+            return Err(Failure { operation: Operation::Remove, error });
+        }
+        _ => {}
+    }
+    if dir::link(dir_fd, name, dir_fd, &backup).is_ok() {
+        return Ok(());
+    }
+    dir::rename(dir_fd, name, dir_fd, &backup).map_err(Failure::of(Operation::Rename))
+}
+
+/// Removes a file of ours from its final name, so that no later run takes it for finished; returns `false` if it
+/// cannot be removed and gets the time of unfinished files instead.
+pub(crate) fn disown(dir: BorrowedFd<'_>, name: &CStr) -> bool {
+    let is_gone = !dir::unlink(dir, name).is_err_and(|error| !errno::is(&error, errno::ENOENT));
+    if !is_gone {
+        drop(meta::set_times(dir, name, None, UNFINISHED));
+    }
+    is_gone
+}
+
+/// Reserves blocks for `size` bytes before they are written.
+///
+/// # Errors
+/// ENOSPC, EDQUOT and EFBIG, which writing would return later. Others mean that the file system does not support it.
+pub(crate) fn reserve(to: BorrowedFd<'_>, size: u64) -> io::Result<()> {
+    match space::reserve(to, size) {
+        Err(error)
+            if matches!(
+                error.raw_os_error(),
+                Some(errno::ENOSPC | errno::EDQUOT | errno::EFBIG)
+            ) =>
+        {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,162 @@
+//! Reports of a run: results and failures of entries.
+
+use super::failure::Failure;
+use hakobu_core::control::Control;
+use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem, quoted};
+use hakobu_core::event::{Change, Event, Item, Listener};
+use hakobu_core::unit::{Meta, Totals};
+use hakobu_sys::errno;
+use parking_lot::Mutex;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// The event of an entry.
+#[derive(Default)]
+pub(super) struct Report {
+    pub(super) change: Change,
+    pub(super) bytes_moved: u64,
+    pub(super) link: Option<PathBuf>,
+    pub(super) begun: Option<Begun>,
+}
+
+/// Time when work on an entry began, if events of entries are requested.
+#[derive(Clone, Copy)]
+pub(super) struct Begun {
+    instant: Instant,
+    unix_s: f64,
+}
+
+/// Source and target of an entry, starting as the user typed them.
+pub(super) type Paths = (Option<PathBuf>, Option<PathBuf>);
+
+/// Sends the events of a run, and keeps the error that stopped it.
+pub(super) struct Reports<'a> {
+    listener: &'a dyn Listener,
+    control: &'a Control,
+    items: bool,
+    items_unchanged: bool,
+    fatal: Mutex<Option<Fatal>>,
+}
+
+impl<'a> Reports<'a> {
+    /// `items`: whether events of entries are requested, and whether also of unchanged ones.
+    pub(super) fn new(
+        listener: &'a dyn Listener,
+        control: &'a Control,
+        items: (bool, bool),
+    ) -> Reports<'a> {
+        let (items, items_unchanged) = items;
+        Reports { listener, control, items, items_unchanged, fatal: Mutex::default() }
+    }
+
+    /// Takes the error that stopped the run.
+    pub(super) fn take_fatal(&self) -> Option<Fatal> {
+        self.fatal.lock().take()
+    }
+
+    /// Returns whether events of entries are requested.
+    pub(super) fn wants_items(&self) -> bool {
+        self.items
+    }
+
+    /// Returns whether events of unchanged entries are requested.
+    pub(super) fn wants_unchanged(&self) -> bool {
+        self.items_unchanged
+    }
+
+    /// Counts and reports a failure of one entry. An error after which nothing can succeed ends the run.
+    pub(super) fn fail(&self, totals: &mut Totals, failure: Failure, (source, target): Paths) {
+        let Failure { operation, error } = failure;
+        let writes = matches!(
+            operation,
+            Operation::Create
+                | Operation::MakeDir
+                | Operation::Write
+                | Operation::Rename
+                | Operation::Link
+                | Operation::Sync
+        );
+        let class = match error.raw_os_error() {
+            Some(errno::ENOENT) if matches!(operation, Operation::Read | Operation::Stat) => {
+                Class::Vanished
+            }
+            Some(errno::ENOSPC | errno::EDQUOT | errno::EROFS) if writes => Class::Fatal,
+            _ => Class::Partial,
+        };
+        match class {
+            Class::Vanished => totals.vanished += 1,
+            _ => totals.failed += 1,
+        }
+        if class == Class::Fatal {
+            let name = target.as_deref().or(source.as_deref()).map(quoted);
+            let cause = Cause::System(std::io::Error::from_raw_os_error(
+                error.raw_os_error().unwrap_or(errno::ENOSPC),
+            ));
+            let verb = operation.words();
+            let message = format!("cannot {verb} {}: {cause}", name.unwrap_or_default());
+            self.fatal.lock().get_or_insert_with(|| Fatal::new(11, message));
+            self.control.stop();
+        }
+        self.problem(operation, (source, target), Cause::System(error), class);
+    }
+
+    /// Reports a problem that is counted elsewhere.
+    pub(super) fn problem(
+        &self,
+        operation: Operation,
+        (source, target): Paths,
+        cause: Cause,
+        class: Class,
+    ) {
+        self.listener.event(Event::Problem(&Problem { operation, source, target, cause, class }));
+    }
+
+    /// As `problem`, for a problem that no system call reported.
+    pub(super) fn notice(
+        &self,
+        operation: Operation,
+        paths: Paths,
+        reason: &'static str,
+        class: Class,
+    ) {
+        self.problem(operation, paths, Cause::Reason(reason), class);
+    }
+
+    pub(super) fn warn(&self, message: String) {
+        self.listener.event(Event::Warning(message));
+    }
+
+    /// Records that work on an entry begins.
+    pub(super) fn begin(&self) -> Option<Begun> {
+        self.items.then(|| Begun {
+            instant: Instant::now(),
+            unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64()),
+        })
+    }
+
+    /// Reports what happened to an entry. `path`: its path in the transfer.
+    pub(super) fn item(&self, path: &[u8], meta: &Meta, paths: Paths, report: Report) {
+        if !self.items {
+            return;
+        }
+        let Report { change, bytes_moved, link, begun } = report;
+        let (source, target) = paths;
+        self.listener.event(Event::Item(&Item {
+            change,
+            kind: meta.kind,
+            path: Path::new(OsStr::from_bytes(path)),
+            source,
+            target,
+            link,
+            bytes: meta.size,
+            bytes_moved,
+            start_s: begun.map_or(0.0, |begun| begun.unix_s),
+            took: begun.map(|begun| begun.instant.elapsed()).unwrap_or_default(),
+            mode: meta.mode,
+            mtime_s: meta.mtime.s,
+            meta,
+        }));
+    }
+}

@@ -1,0 +1,362 @@
+//! Start of a walk: the nodes of arguments and of the directories above them, and the first units.
+
+use super::context::Pass;
+use super::failure::Failure;
+use super::node::{Base, Node, Selection, Side, TargetDir};
+use super::rules::{filter_failure, read_merge_file};
+use super::state::Engine;
+use super::unit::{Chunk, Listing, OpenDir, Unit};
+use super::worker::Worker;
+use crate::policy::Delete;
+use crate::policy::filter::{Origin, SidedRules};
+use hakobu_core::error::{Class, Operation};
+use hakobu_core::unit::Kind;
+use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
+use hakobu_tree::handle::Handle;
+
+use parking_lot::Mutex;
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// Maximum `st_size`, in bytes, of a target directory of single arguments that is searched for leftovers: a larger
+/// one would take longer than the copy.
+const PRUNED_BASE_BYTES_MAX: u64 = 256 << 10;
+
+/// Maximum number of source devices among which workers are divided; further ones count as the first.
+const VOLUMES_MAX: usize = 8;
+
+/// The ends of an argument: open directories on both sides.
+pub struct Ends {
+    /// Source directories, their paths as typed, and the names in them that are transferred (`None`: all, or those
+    /// that are added one by one).
+    pub sources: Vec<(OwnedFd, PathBuf, Option<Arc<Selection>>)>,
+    /// The target directory; `None` if nothing is written.
+    pub target: Option<OwnedFd>,
+    /// Its path, starting as the user typed it.
+    pub target_path: PathBuf,
+    /// Whether this run just created the target directory.
+    pub created: bool,
+    /// Its path in the transfer.
+    pub path: Vec<u8>,
+    /// The name of the argument in the source directory, if the argument is only that name.
+    pub first: Vec<u8>,
+    /// Names in the target directory that other arguments provide: not extraneous.
+    pub provided: Vec<Box<CStr>>,
+    /// The node that sets the attributes of the same target directory: it is finished after this one.
+    pub owner: Option<Arc<Node>>,
+    /// Open `--link-dest` directories that belong to it.
+    pub bases: Vec<Option<OwnedFd>>,
+}
+
+/// Paths of a base, for rules that refer to places outside of the transfer.
+struct Paths<'a> {
+    /// Absolute path of the first source.
+    source: Vec<u8>,
+    /// Absolute path of the target.
+    target: Vec<u8>,
+    /// See [`Ends::first`].
+    first: &'a [u8],
+    /// See [`Ends::path`].
+    path: &'a [u8],
+    /// The directories are copied as a whole.
+    whole: bool,
+}
+
+/// Returns the path from the root, as bytes, without accessing the file system. An empty path is the working
+/// directory.
+///
+/// # Errors
+/// The working directory is not known.
+fn absolute(path: Option<&PathBuf>) -> Result<Vec<u8>, Failure> {
+    let path = path.filter(|path| !path.as_os_str().is_empty());
+    let path = path.map_or_else(std::env::current_dir, std::path::absolute);
+    let path = path.map_err(Failure::of(Operation::Filter))?;
+    Ok(path.into_os_string().into_encoded_bytes())
+}
+
+impl Engine<'_> {
+    /// Returns the node of an argument. `whole`: the directories are copied with their attributes; otherwise only
+    /// names in them are. The caller holds it until [`Engine::release_hold`].
+    ///
+    /// # Errors
+    /// Those of examining the directories and of reading their filter rules.
+    pub fn base(&self, ends: Ends, whole: bool) -> Result<Arc<Node>, Failure> {
+        let stat = || Failure::of(Operation::Stat);
+        let mut worker = self.worker(0);
+        let (mut paths, mut sides) = (Vec::new(), Vec::new());
+        let mut source = None;
+        for (fd, path, selection) in ends.sources {
+            let meta = meta::of_fd(&fd).map_err(stat())?;
+            let mut volumes = self.volumes.lock();
+            if volumes.len() < VOLUMES_MAX && !volumes.contains(&meta.dev) {
+                volumes.push(meta.dev);
+            }
+            drop(volumes);
+            sides.push(Side {
+                parent_side: 0,
+                name: c"".into(),
+                handle: Handle::pin(&self.budget, fd, meta.identity()),
+                selection,
+                volume: meta.dev,
+            });
+            paths.push(path);
+            source.get_or_insert(meta);
+        }
+        let Some(source) = source else {
+            return Err(stat()(std::io::Error::from_raw_os_error(errno::EINVAL)));
+        };
+        let target = match &ends.target {
+            Some(fd) => {
+                let meta = meta::of_fd(fd).map_err(stat())?;
+                self.target_roots.lock().push(meta.identity());
+                let fresh = whole && (ends.created || self.is_empty(&mut worker, fd)?);
+                let mut default_bits = worker.attributes.default_bits(fd.as_fd())?;
+                if ends.created && worker.attributes.disinherit(fd.as_fd())? {
+                    default_bits = None;
+                }
+                let (default_acl, default_bits) =
+                    (default_bits.is_some(), default_bits.unwrap_or(0o777));
+                let (identity, created) = (meta.identity(), ends.created);
+                if !fresh && !created {
+                    self.groups.park();
+                }
+                Some(TargetDir {
+                    identity,
+                    fresh,
+                    created,
+                    meta,
+                    default_acl,
+                    default_bits,
+                    follow: true,
+                })
+            }
+            None => None,
+        };
+        let known = Paths {
+            source: absolute(paths.first())?,
+            target: absolute(Some(&ends.target_path))?,
+            first: &ends.first,
+            path: &ends.path,
+            whole,
+        };
+        let first = sides.first().map(|side: &Side| side.handle.fd()).transpose().map_err(stat())?;
+        let rules = self.base_rules(&mut worker, &known, first.as_deref(), ends.target.as_ref())?;
+        let pin = |fd, identity| Handle::pin(&self.budget, fd, identity);
+        let target = ends.target.zip(target).map(|(fd, info)| (info, pin(fd, info.identity)));
+        let basis = |fd| Some((meta::of_fd(&fd).ok()?.identity(), fd));
+        let bases = ends.bases.into_iter().flatten().filter_map(basis);
+        let bases = bases.map(|(identity, fd)| pin(fd, identity)).collect();
+        let node = Arc::new(Node {
+            parent: None,
+            target_name: c"".into(),
+            sides,
+            source,
+            base: Some(Box::new(Base {
+                sources: paths,
+                target: ends.target_path,
+                path: ends.path,
+                provided: ends.provided,
+                owner: ends.owner,
+            })),
+            rules,
+            owns_attributes: whole,
+            target: Mutex::new(target),
+            bases,
+            creating: Mutex::default(),
+            pending: AtomicUsize::new(1),
+            listed: AtomicBool::new(false),
+            list_failed: AtomicBool::new(false),
+            incomplete: false,
+            needed: AtomicBool::new(false),
+            prunes_last: AtomicBool::new(false),
+            touched: AtomicBool::new(false),
+            kept_sources: AtomicU64::new(0),
+        });
+        if whole {
+            self.report_base(&mut worker, &node, 1);
+        }
+        self.flush(&mut worker);
+        Ok(node)
+    }
+
+    /// Returns the rules of a base with this first source and target.
+    fn base_rules(
+        &self,
+        worker: &mut Worker<'_>,
+        ends: &Paths<'_>,
+        source: Option<&OwnedFd>,
+        target: Option<&OwnedFd>,
+    ) -> Result<Option<SidedRules>, Failure> {
+        let Some(filter) = &self.context.policy.filter else { return Ok(None) };
+        let rules = |origin: &Origin<'_>, top: Option<&OwnedFd>| {
+            let links = &self.context.policy.links;
+            let above = &mut |path: &[u8]| read_merge_file(links, dir::cwd(), path);
+            let root = filter.root(origin, above)?;
+            let Some(top) = top.filter(|_| ends.whole) else { return Ok(root) };
+            filter.enter(&root, ends.path, &mut |name| read_merge_file(links, top.as_fd(), name))
+        };
+        let origin = Origin { source: &ends.source, target: &ends.target, first: ends.first };
+        let sides = SidedRules::new(rules(&origin, source).map_err(filter_failure)?);
+        if !self.pruning.reads_target_rules() || target.is_none() {
+            return Ok(Some(sides));
+        }
+        let origin = Origin { source: &ends.target, ..origin };
+        let own = rules(&origin, target).map_err(|error| {
+            let target = OsStr::from_bytes(&ends.target).into();
+            self.fail(worker, filter_failure(error), (None, Some(target)));
+        });
+        Ok(Some(sides.with_target(own.ok())))
+    }
+
+    pub(super) fn report_base(&self, worker: &mut Worker<'_>, node: &Arc<Node>, seen: u64) {
+        worker.totals.seen_dirs += seen;
+        worker.at.finished();
+        let Some(info) = node.target_dir() else {
+            return self.report_missing_dir(worker, node);
+        };
+        if self.context.pass == Pass::Transfer && !self.context.policy.prune_empty_dirs {
+            let fds = node.fds().ok();
+            let own = fds.as_ref().and_then(|fds| fds.target());
+            let change = self.dir_change(worker, node, &info, own);
+            self.report_dir(node, change);
+        }
+    }
+
+    /// Returns the unit that copies a whole base directory.
+    pub fn list_base(&self, node: &Arc<Node>) -> Option<Unit> {
+        let fds = match node.fds() {
+            Ok(fds) => fds,
+            Err(error) => {
+                self.disable_deletion();
+                let failure = Failure { operation: Operation::List, error };
+                self.argument_failed(failure, &node.source_path(0, c""));
+                return None;
+            }
+        };
+        node.hold();
+        node.listed.store(true, Ordering::Relaxed);
+        self.unlisted.fetch_add(1, Ordering::Relaxed);
+        Some(Unit::List(Listing::new(node, fds)))
+    }
+
+    /// Adds one name of a base to the units; `follow` follows a symlink. Consecutive names of one directory share a
+    /// chunk.
+    pub fn add_name(
+        &self,
+        units: &mut Vec<Unit>,
+        node: &Arc<Node>,
+        name: &CStr,
+        target_name: Option<&CStr>,
+        follow: bool,
+    ) {
+        if self.context.pass == Pass::Transfer {
+            self.found_before(1);
+        }
+        if let Some(Unit::Chunk(chunk)) = units.last_mut()
+            && Arc::ptr_eq(&chunk.node, node)
+            && chunk.target_name.is_none()
+            && target_name.is_none()
+            && chunk.follow == follow
+            && !chunk.names.is_full()
+        {
+            chunk.names.push(name, Kind::Unknown);
+            return;
+        }
+        node.hold();
+        let mut chunk = Chunk::new(node, 0);
+        chunk.names.push(name, Kind::Unknown);
+        chunk.target_name = target_name.map(Into::into);
+        chunk.follow = follow;
+        chunk.is_root = true;
+        self.unlisted.fetch_add(1, Ordering::Relaxed);
+        units.push(Unit::Chunk(chunk));
+    }
+
+    /// Removes a target name whose argument does not exist (`--delete-missing-args`). A non-empty directory is kept
+    /// unless `--delete` or `--force` is given.
+    ///
+    /// # Errors
+    /// The entry cannot be examined.
+    pub fn remove_missing(&self, node: &Arc<Node>, name: &CStr) -> Result<(), Failure> {
+        if self.context.pass == Pass::Delete {
+            return Ok(());
+        }
+        let mut worker = self.worker(0);
+        let fds = node.fds().map_err(Failure::of(Operation::Remove))?;
+        let Some(target) = fds.target() else { return Ok(()) };
+        let there = match meta::of(target, name, false) {
+            Err(error) if errno::is(&error, errno::ENOENT) => return Ok(()),
+            other => other.map_err(Failure::of(Operation::Remove))?,
+        };
+        let policy = self.context.policy;
+        let empties = policy.force || policy.delete != Delete::No;
+        let is_full = there.kind == Kind::Dir && !empties && {
+            let fd = dir::open(target, name, false).map_err(Failure::of(Operation::Remove))?;
+            !self.is_empty(&mut worker, &fd)?
+        };
+        if is_full {
+            let reason = "it is a directory that is not empty (--force removes it)";
+            let paths = (None, Some(node.target_path(name)));
+            self.reports.notice(Operation::Remove, paths, reason, Class::Notice);
+        } else {
+            self.pruning.remove(&mut worker, node, &fds, name, there.kind);
+        }
+        self.flush(&mut worker);
+        Ok(())
+    }
+
+    /// Returns whether the rules exclude an argument.
+    pub fn hides(&self, node: &Node, path: &[u8], is_dir: bool) -> bool {
+        node.rules.as_ref().is_some_and(|rules| rules.hides(path, is_dir))
+    }
+
+    /// Returns the unit that removes leftovers from the target directory of single names, unless that directory is
+    /// too large.
+    pub fn sweep_base(&self, node: &Arc<Node>) -> Option<Unit> {
+        let info = node.target_dir()?;
+        (info.meta.size <= PRUNED_BASE_BYTES_MAX && !info.created).then(|| {
+            node.hold();
+            Unit::Prune(Arc::clone(node))
+        })
+    }
+
+    /// Enters a directory of a base without listing it: the implied directories of `--relative`. The caller holds the
+    /// node until [`Engine::release_hold`].
+    ///
+    /// # Errors
+    /// It cannot be opened or created: nothing below it can be copied.
+    pub fn enter_implied(
+        &self,
+        parent: &Arc<Node>,
+        name: &CStr,
+    ) -> Result<Option<Arc<Node>>, Failure> {
+        let mut worker = self.worker(0);
+        parent.hold();
+        let dir = OpenDir {
+            parent: Arc::clone(parent),
+            side: 0,
+            name: name.into(),
+            target_name: None,
+            follow: true,
+            implied: self.context.policy.no_implied_dirs,
+            lists: false,
+        };
+        let entered = self.try_open_dir(&mut worker, &dir);
+        worker.at.finished();
+        if !matches!(entered, Ok(Some(_))) {
+            self.release(&mut worker, parent);
+        }
+        self.flush(&mut worker);
+        entered
+    }
+
+    /// Releases the caller's hold on a node.
+    pub fn release_hold(&self, node: &Arc<Node>) {
+        let mut worker = self.worker(0);
+        self.release(&mut worker, node);
+        self.flush(&mut worker);
+    }
+}

@@ -1,0 +1,50 @@
+//! Filter rule files in the directories of a transfer.
+
+use super::failure::{Failure, c_string};
+use crate::policy::filter::FilterError;
+use hakobu_core::error::Operation;
+use hakobu_core::unit::Kind;
+use hakobu_sys::links::Links;
+use hakobu_sys::{BorrowedFd, errno, file, meta};
+
+/// Returns the failure of an entry whose rules cannot be read.
+pub(super) fn filter_failure(error: FilterError) -> Failure {
+    let error = std::io::Error::other(error.to_string());
+    Failure { operation: Operation::Filter, error }
+}
+
+/// Reads a per-directory merge file; returns `None` if there is none.
+///
+/// # Errors
+/// EFBIG above 1 MiB: that is data, not rules, and rules are never truncated. A symlink that `links` does not allow.
+pub(crate) fn read_merge_file(
+    links: &Links,
+    dir_fd: BorrowedFd<'_>,
+    name: &[u8],
+) -> std::io::Result<Option<Vec<u8>>> {
+    const BYTES_MAX: u64 = 1 << 20;
+    let plain = !name.contains(&b'/') && !matches!(links, Links::Within(_));
+    let name = c_string(name)?;
+    let opened = match file::open_read(dir_fd, &name, false) {
+        Err(error) if plain && !errno::is(&error, errno::ELOOP) => Err(error),
+        Ok(fd) if plain => Ok(fd),
+        _ => links.open_read(dir_fd, &name, false),
+    };
+    let fd = match opened {
+        Ok(fd) => fd,
+        Err(error) if errno::is(&error, errno::ENOENT) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if meta::of_fd(&fd)?.kind != Kind::File {
+        return Ok(None);
+    }
+    let mut content = Vec::new();
+    std::io::Read::read_to_end(
+        &mut std::io::Read::take(std::fs::File::from(fd), BYTES_MAX + 1),
+        &mut content,
+    )?;
+    if content.len() as u64 > BYTES_MAX {
+        return Err(std::io::Error::from_raw_os_error(errno::EFBIG));
+    }
+    Ok(Some(content))
+}

@@ -1,0 +1,371 @@
+//! The target side of a directory being opened: found or created, compared and reported.
+
+use super::attributes::Want;
+use super::context::Pass;
+use super::decide::LOOKS_MAX;
+use super::failure::Failure;
+use super::node::{Node, TargetDir};
+use super::report::Report;
+use super::state::Engine;
+use super::worker::Worker;
+use crate::policy::same_time;
+use hakobu_core::error::Operation;
+use hakobu_core::event::Change;
+use hakobu_core::meter::Phase;
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
+use std::ffi::CStr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Result of opening the target side of a directory.
+pub(super) enum Opened {
+    Dir(OwnedFd, TargetDir),
+    /// Not created (dry run) or not yet (`--prune-empty-dirs`).
+    Later,
+    /// An option excludes the directory and everything below it.
+    LeftOut,
+}
+
+impl Engine<'_> {
+    /// Opens or creates the directory at the target.
+    pub(super) fn open_target(
+        &self,
+        worker: &mut Worker<'_>,
+        node: &Node,
+        parent: &Arc<Node>,
+        dir_fd: BorrowedFd<'_>,
+    ) -> Result<Opened, Failure> {
+        let makes = self.context.is_real()
+            && self.context.pass == Pass::Transfer
+            && !self.context.policy.prune_empty_dirs;
+        let fresh_parent = parent.target_dir().is_some_and(|info| info.fresh);
+        if fresh_parent && makes && !self.context.policy.existing {
+            match self.make_dir(worker, node, parent, dir_fd) {
+                Err(failure) if errno::is(&failure.error, errno::EEXIST) => {}
+                other => return other.map(|(fd, info)| Opened::Dir(fd, info)),
+            }
+        }
+        for _ in 1..LOOKS_MAX {
+            match self.look_and_open(worker, node, parent, dir_fd, makes) {
+                // Another program created the name after it was examined.
+                Err(failure) if errno::is(&failure.error, errno::EEXIST) => {}
+                other => return other,
+            }
+        }
+        self.look_and_open(worker, node, parent, dir_fd, makes)
+    }
+
+    /// Examines the target name; opens a directory, or with `makes` creates one.
+    fn look_and_open(
+        &self,
+        worker: &mut Worker<'_>,
+        node: &Node,
+        parent: &Arc<Node>,
+        dir_fd: BorrowedFd<'_>,
+        makes: bool,
+    ) -> Result<Opened, Failure> {
+        let name = &node.target_name;
+        let stat = || Failure::of(Operation::Stat);
+        let mut follow = false;
+        worker.at.step(Phase::Look, 1);
+        let existing = match meta::of(dir_fd, name, false) {
+            Ok(there) if there.kind == Kind::Symlink && self.context.policy.keep_dirlinks => {
+                match meta::of(dir_fd, name, true) {
+                    Ok(named) if named.kind == Kind::Dir => {
+                        follow = true;
+                        Some(named)
+                    }
+                    _ => Some(there),
+                }
+            }
+            Ok(there) => Some(there),
+            Err(error) if errno::is(&error, errno::ENOENT) => None,
+            Err(error) => return Err(stat()(error)),
+        };
+        match existing {
+            Some(there) if there.kind == Kind::Dir => {
+                let (fd, info) = self.open_existing(worker, dir_fd, name, &there, follow)?;
+                if self.context.pass == Pass::Transfer && !self.context.policy.prune_empty_dirs {
+                    let change = self.dir_change(worker, node, &info, Some(dir_fd));
+                    self.report_dir(node, change);
+                }
+                return Ok(Opened::Dir(fd, info));
+            }
+            _ if self.context.pass == Pass::Delete => return Ok(Opened::LeftOut),
+            Some(_) if self.context.policy.ignore_existing => {
+                return Err(Failure::reason(
+                    Operation::MakeDir,
+                    "--ignore-existing keeps what is in its way",
+                ));
+            }
+            Some(_) if self.context.policy.cp_targets => {
+                return Err(Failure::reason(
+                    Operation::MakeDir,
+                    "cannot overwrite non-directory with directory",
+                ));
+            }
+            Some(_) if !node.owns_attributes => {
+                return Err(Failure::code(Operation::MakeDir, errno::ENOTDIR));
+            }
+            None if self.context.policy.existing => {
+                worker.totals.skipped += 1;
+                return Ok(Opened::LeftOut);
+            }
+            Some(_) if makes => self.clear_name(parent, dir_fd, name)?,
+            _ => {}
+        }
+        if !makes {
+            self.report_missing_dir(worker, node);
+            return Ok(Opened::Later);
+        }
+        self.make_dir(worker, node, parent, dir_fd).map(|(fd, info)| Opened::Dir(fd, info))
+    }
+
+    /// Removes a non-directory at the place of a directory.
+    fn clear_name(
+        &self,
+        parent: &Node,
+        dir_fd: BorrowedFd<'_>,
+        name: &CStr,
+    ) -> Result<(), Failure> {
+        self.publisher.back_up((dir_fd, name), parent)?;
+        match dir::unlink(dir_fd, name) {
+            Err(error) if !errno::is(&error, errno::ENOENT) => {
+                Err(Failure { operation: Operation::Remove, error })
+            }
+            _ => {
+                parent.touch();
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns whether a directory needs more permissions while we work in it.
+    pub(super) fn opens_up(&self, there: &Meta) -> bool {
+        there.mode & 0o700 != 0o700 && self.context.euid != 0 && there.uid == self.context.euid
+    }
+
+    fn open_existing(
+        &self,
+        worker: &mut Worker<'_>,
+        dir_fd: BorrowedFd<'_>,
+        name: &CStr,
+        there: &Meta,
+        follow: bool,
+    ) -> Result<(OwnedFd, TargetDir), Failure> {
+        let mut there = *there;
+        // An ordinary user needs write permission on its own directories until we are done.
+        if self.opens_up(&there) && self.context.is_real() && !follow {
+            worker.at.step(Phase::Settle, 1);
+            meta::set_mode(dir_fd, name, there.mode | 0o700)
+                .map_err(Failure::of(Operation::SetMode))?;
+        }
+        worker.at.step(Phase::Look, 1);
+        let fd = dir::open(dir_fd, name, follow).map_err(Failure::of(Operation::List))?;
+        let opened = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
+        there.dev = opened.dev;
+        there.ino = opened.ino;
+        let fresh = self.is_empty(worker, &fd)?;
+        let default_bits = worker.attributes.default_bits(fd.as_fd())?;
+        let info = TargetDir {
+            identity: opened.identity(),
+            fresh,
+            created: false,
+            meta: there,
+            default_acl: default_bits.is_some(),
+            default_bits: default_bits.unwrap_or(0o777),
+            follow,
+        };
+        Ok((fd, info))
+    }
+
+    pub(super) fn is_empty(&self, worker: &mut Worker<'_>, fd: &OwnedFd) -> Result<bool, Failure> {
+        let mut any = false;
+        worker.at.step(Phase::List, 1);
+        worker
+            .reader
+            .next_batch(fd.as_fd(), |_, _, _| any = true)
+            .map_err(Failure::of(Operation::List))?;
+        Ok(!any)
+    }
+
+    /// Creates a missing directory, accessible only to us if its owner will differ.
+    fn make_dir(
+        &self,
+        worker: &mut Worker<'_>,
+        node: &Node,
+        parent: &Node,
+        dir_fd: BorrowedFd<'_>,
+    ) -> Result<(OwnedFd, TargetDir), Failure> {
+        let name = &node.target_name;
+        let parent_info = parent.target_dir();
+        let want = worker.attributes.want(&node.source, None, parent_info.as_ref());
+        let gid = parent_info.map_or(self.context.egid, |info| info.default_gid(self.context.egid));
+        let ours = want.uid.is_none_or(|uid| uid == self.context.euid)
+            && want.gid.is_none_or(|g| g == gid);
+        // The group bits hold an ACL's mask: until the ACL is set they would admit the owning group.
+        let closed = !ours || self.context.policy.preserve.acls;
+        let mode = if closed { 0o700 } else { want.mode & 0o1777 | 0o700 };
+        worker.at.step(Phase::Create, 2);
+        dir::create(dir_fd, name, mode).map_err(Failure::of(Operation::MakeDir))?;
+        parent.touch();
+        let fd = dir::open(dir_fd, name, false).map_err(Failure::of(Operation::MakeDir))?;
+        let meta = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
+        let mut default_acl = parent_info.is_some_and(|info| info.default_acl);
+        if default_acl && worker.attributes.disinherit(fd.as_fd())? {
+            default_acl = false;
+        }
+        let default_bits =
+            parent_info.filter(|_| default_acl).map_or(0o777, |info| info.default_bits);
+        worker.totals.dirs_created += 1;
+        let change = Change { created: true, ..Change::default() };
+        self.report_dir(node, change);
+        let identity = meta.identity();
+        let info = TargetDir {
+            identity,
+            fresh: true,
+            created: true,
+            meta,
+            default_acl,
+            default_bits,
+            follow: false,
+        };
+        Ok((fd, info))
+    }
+
+    /// Reports a directory that a dry run does not create, or `--prune-empty-dirs` not yet.
+    pub(super) fn report_missing_dir(&self, worker: &mut Worker<'_>, node: &Node) {
+        let not_yet = self.context.policy.prune_empty_dirs && !node.needed.load(Ordering::Relaxed);
+        if self.context.is_real() || self.context.pass == Pass::Delete || not_yet {
+            return;
+        }
+        worker.totals.dirs_created += 1;
+        let change = Change { created: true, ..Change::default() };
+        self.report_dir(node, change);
+    }
+
+    /// Creates the target directory of a node and those above it, now that something goes in.
+    pub(super) fn materialize(
+        &self,
+        worker: &mut Worker<'_>,
+        node: &Arc<Node>,
+    ) -> Result<(), Failure> {
+        let mut needed = Vec::new();
+        let mut above = node;
+        let _making = self.making.lock();
+        while !above.needed.swap(true, Ordering::Relaxed) {
+            needed.push(above);
+            match &above.parent {
+                Some(parent) => above = parent,
+                None => break,
+            }
+        }
+        while let Some(node) = needed.pop() {
+            if let Some(info) = node.target_dir() {
+                let change = self.dir_change(worker, node, &info, None);
+                self.report_dir(node, change);
+                continue;
+            }
+            if !self.context.is_real() {
+                self.report_missing_dir(worker, node);
+                continue;
+            }
+            let Some(parent) = &node.parent else { continue };
+            let fds = parent.fds().map_err(Failure::of(Operation::MakeDir))?;
+            let Some(dir_fd) = fds.target() else { return Ok(()) };
+            let made = match self.make_dir(worker, node, parent, dir_fd) {
+                Err(failure) if errno::is(&failure.error, errno::EEXIST) => {
+                    let name = &node.target_name;
+                    match meta::of(dir_fd, name, false) {
+                        Ok(there) if there.kind == Kind::Dir => {
+                            self.open_existing(worker, dir_fd, name, &there, false)
+                        }
+                        _ => {
+                            self.clear_name(parent, dir_fd, name)?;
+                            self.make_dir(worker, node, parent, dir_fd)
+                        }
+                    }
+                }
+                other => other,
+            };
+            let (fd, info) = made?;
+            if let Some(above) = parent.target_handle() {
+                let handle = above.join(&node.target_name, fd, info.identity, info.follow);
+                *node.target.lock() = Some((info, handle));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns how the attributes of an existing directory differ from the wanted ones. `above` is a directory where
+    /// the granularity of its file system may be probed.
+    pub(super) fn dir_change(
+        &self,
+        worker: &mut Worker<'_>,
+        node: &Node,
+        info: &TargetDir,
+        above: Option<BorrowedFd<'_>>,
+    ) -> Change {
+        if info.created {
+            return Change { created: true, ..Change::default() };
+        }
+        let want = self.want_dir(worker, node, Some(&info.meta));
+        let change = Change {
+            time: want.times.is_some() && !self.same_dir_time(node, info, above),
+            mode: want.mode != info.meta.mode,
+            owner: want.uid.is_some_and(|uid| uid != info.meta.uid),
+            group: want.gid.is_some_and(|gid| gid != info.meta.gid),
+            ..Change::default()
+        };
+        if change.any() {
+            worker.totals.metadata += 1;
+        } else {
+            worker.totals.skipped += 1;
+        }
+        change
+    }
+
+    pub(super) fn report_dir(&self, node: &Node, change: Change) {
+        let is_ours = node.owns_attributes && self.context.pass != Pass::Delete;
+        if !is_ours || !(change.any() || self.reports.wants_unchanged()) {
+            return;
+        }
+        let mut path = Vec::new();
+        node.push_path(&mut path);
+        if path.is_empty() {
+            path.push(b'.');
+        }
+        let paths = (Some(node.source_path(0, c"")), Some(node.target_path(c"")));
+        let report = Report { change, begun: self.reports.begin(), ..Report::default() };
+        self.reports.item(&path, &node.source, paths, report);
+    }
+
+    /// Returns the wanted attributes of a directory; see [`Engine::want`].
+    pub(super) fn want_dir(
+        &self,
+        worker: &Worker<'_>,
+        node: &Node,
+        existing: Option<&Meta>,
+    ) -> Want {
+        let parent_dir = node.parent.as_ref().and_then(|parent| parent.target_dir());
+        worker.attributes.want(&node.source, existing, parent_dir.as_ref())
+    }
+
+    /// Returns whether a target directory has the wanted time. `above` is its parent; for the top, the top itself.
+    pub(super) fn same_dir_time(
+        &self,
+        node: &Node,
+        info: &TargetDir,
+        above: Option<BorrowedFd<'_>>,
+    ) -> bool {
+        let (source, target) = (&node.source, &info.meta);
+        let ends = ((source, None), (target, above));
+        let (grain, named) =
+            self.grains.of(self.context.policy, ends.0, ends.1, self.publisher.probes());
+        if named {
+            node.parent.as_deref().unwrap_or(node).touch();
+        }
+        same_time(source.mtime, target.mtime, self.context.policy.modify_window_s, grain)
+    }
+}

@@ -1,0 +1,286 @@
+//! Numbers of jobs that were good in earlier runs, by source and target: one small file for each user, so that the
+//! next run starts with the last result. A run without it is only slower at first. So a location that cannot be read
+//! or written is no error; a damaged file is one, reported before anything moves, as it may hold useful data.
+
+use super::Journal;
+use serde::{Deserialize, Serialize};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Incremented when a field changes its meaning: a file of another schema is neither read nor replaced.
+const SCHEMA: u32 = 1;
+
+/// Maximum number of entries; the newest are kept.
+const ENTRIES_MAX: usize = 256;
+
+/// Age, in seconds, after which an unconfirmed value is ignored: 90 days.
+const AGE_S_MAX: u64 = 90 * 24 * 3600;
+
+/// Tolerance, in seconds, for entries from the future: a clock may have been set back by up to a day.
+const AHEAD_S_MAX: u64 = 24 * 3600;
+
+/// Upper bound of plausible values.
+const NUMBER_MAX: usize = 65_536;
+
+/// Maximum file size: an entry has a few hundred bytes, so a larger file is not ours.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Maximum number of attempts to lock the file while another process writes it.
+const LOCK_TRIES: u32 = 50;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// The key of a stored number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Key {
+    source: String,
+    target: String,
+    size_class: String,
+    /// Empty in entries of versions without conditions; no run has this key.
+    #[serde(default)]
+    conditions: String,
+}
+
+/// A number of jobs that was good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobHint {
+    /// Concurrent units, 1 to 65,536.
+    pub jobs: usize,
+}
+
+/// The file cannot be parsed.
+#[derive(Debug)]
+pub struct Damaged {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Description of the damage.
+    pub cause: String,
+}
+
+/// The job hints; see the module.
+#[derive(Debug, Default)]
+pub struct JobHints {
+    /// `None`: there is no location for it.
+    folder: Option<PathBuf>,
+    entries: Vec<Entry>,
+    /// Added since it was loaded.
+    fresh: Vec<Entry>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Entry {
+    key: Key,
+    jobs: usize,
+    /// Consecutive runs that found about this number.
+    #[serde(default = "once")]
+    runs: u32,
+    /// Seconds since 1970.
+    saved_s: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    schema: u32,
+    seeds: Vec<Entry>,
+}
+
+/// Only the version: the rest may have another form.
+#[derive(Deserialize)]
+struct Versioned {
+    schema: u32,
+}
+
+enum Found {
+    Nothing,
+    /// A file of another schema.
+    Foreign,
+    Entries(Vec<Entry>),
+}
+
+impl std::fmt::Display for Damaged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "the file of remembered job numbers {} is damaged: {}; remove it, or use --no-memory",
+            self.path.display(),
+            self.cause
+        )
+    }
+}
+
+impl std::error::Error for Damaged {}
+
+impl Key {
+    /// Makes a key from a kind of source with its device or endpoint, the same of the target, and a size class; any
+    /// text that is the same in the next run.
+    pub fn new(source: &str, target: &str, size_class: &str) -> Key {
+        let owned = str::to_owned;
+        Key {
+            source: owned(source),
+            target: owned(target),
+            size_class: owned(size_class),
+            conditions: String::new(),
+        }
+    }
+
+    /// Adds conditions, as any text.
+    pub fn under(self, conditions: &str) -> Key {
+        Key { conditions: conditions.to_owned(), ..self }
+    }
+
+    /// Returns whether two keys differ at most in conditions.
+    fn is_like(&self, other: &Key) -> bool {
+        (&self.source, &self.target, &self.size_class)
+            == (&other.source, &other.target, &other.size_class)
+    }
+}
+
+impl JobHints {
+    /// Reads the hints of this user's earlier runs; empty if there is no location, no file, or no permission to read
+    /// it.
+    ///
+    /// # Errors
+    /// The file exists and cannot be parsed.
+    pub fn load(journal: &Journal, now: SystemTime) -> Result<JobHints, Damaged> {
+        let Some(folder) = journal.folder.clone() else { return Ok(JobHints::default()) };
+        let mut entries = match read(&folder.join(FILE))? {
+            Found::Foreign => return Ok(JobHints::default()),
+            Found::Nothing => Vec::new(),
+            Found::Entries(entries) => entries,
+        };
+        entries.retain(|entry| is_current(entry, now));
+        Ok(JobHints { folder: Some(folder), entries, fresh: Vec::new() })
+    }
+
+    /// Returns the number stored for this key, limited to the plausible range.
+    pub fn get(&self, key: &Key) -> Option<JobHint> {
+        let entry = self.find(key)?;
+        Some(JobHint { jobs: entry.jobs.clamp(1, NUMBER_MAX) })
+    }
+
+    /// Returns the number of consecutive runs that found about that number.
+    pub fn runs(&self, key: &Key) -> u32 {
+        self.find(key).map_or(0, |entry| entry.runs)
+    }
+
+    /// Returns whether anything is stored for this key under any conditions.
+    pub fn has_like(&self, key: &Key) -> bool {
+        self.newest_first().any(|entry| entry.key.is_like(key))
+    }
+
+    fn find(&self, key: &Key) -> Option<&Entry> {
+        self.newest_first().find(|entry| entry.key == *key)
+    }
+
+    fn newest_first(&self) -> impl Iterator<Item = &Entry> {
+        self.fresh.iter().rev().chain(self.entries.iter().rev())
+    }
+
+    /// Adds a hint; [`JobHints::save`] writes it.
+    pub fn put(&mut self, key: Key, seed: JobHint, now: SystemTime) {
+        let JobHint { jobs } = seed;
+        let is_about = |before: &&Entry| before.jobs <= 2 * jobs && jobs <= 2 * before.jobs;
+        let runs =
+            self.find(&key).filter(is_about).map_or(1, |before| before.runs.saturating_add(1));
+        self.fresh.retain(|entry| entry.key != key);
+        self.fresh.push(Entry { key, jobs, runs, saved_s: seconds(now) });
+    }
+
+    /// Merges the added hints into the current file atomically: a reader sees the old or the new file, and concurrent
+    /// writers do not lose each other's entries. Without a location for it nothing happens.
+    ///
+    /// # Errors
+    /// Errors of making the folder, locking, writing and renaming; InvalidData if the file was damaged meanwhile,
+    /// which is then treated as empty.
+    pub fn save(&mut self, now: SystemTime) -> io::Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        if self.fresh.is_empty() {
+            return Ok(());
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let _lock = lock(&folder.join(LOCK))?;
+        let path = folder.join(FILE);
+        let mut entries = match read(&path).map_err(|damaged| invalid(damaged.to_string()))? {
+            Found::Foreign => return Err(invalid("it is of another schema".into())),
+            Found::Nothing => Vec::new(),
+            Found::Entries(entries) => entries,
+        };
+        let fresh = |entry: &Entry| self.fresh.iter().any(|new| new.key == entry.key);
+        entries.retain(|entry| is_current(entry, now) && !fresh(entry));
+        entries.append(&mut self.fresh);
+        entries.sort_by_key(|entry| entry.saved_s);
+        let over = entries.len().saturating_sub(ENTRIES_MAX);
+        entries.drain(..over);
+        let stored = Stored { schema: SCHEMA, seeds: entries };
+        let text = serde_json::to_vec(&stored).map_err(io::Error::other)?;
+        self.entries = stored.seeds;
+        // Only the lock holder writes, so a fixed name suffices.
+        super::replace(&folder.join(NEW), &path, &text)
+    }
+}
+
+fn once() -> u32 {
+    1
+}
+
+const FILE: &str = "seeds.json";
+const LOCK: &str = "seeds.lock";
+const NEW: &str = "seeds.new";
+
+fn invalid(cause: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, cause)
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn is_current(entry: &Entry, now: SystemTime) -> bool {
+    let now_s = seconds(now);
+    let age_s = now_s.saturating_sub(entry.saved_s);
+    age_s <= AGE_S_MAX && entry.saved_s <= now_s.saturating_add(AHEAD_S_MAX)
+}
+
+/// Opens and locks a file that is never removed: its holder need not check that it still has this name.
+fn lock(path: &Path) -> io::Result<File> {
+    let file =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    for _ in 0..LOCK_TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::WouldBlock.into())
+}
+
+fn read(path: &Path) -> Result<Found, Damaged> {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    let damaged = |cause: String| Damaged { path: path.to_owned(), cause };
+    let mut text = Vec::new();
+    let whole = |file: File, text: &mut Vec<u8>| file.take(FILE_BYTES_MAX + 1).read_to_end(text);
+    match File::open(path).and_then(|file| whole(file, &mut text)) {
+        Ok(_) => {}
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory | PermissionDenied) => {
+            return Ok(Found::Nothing);
+        }
+        Err(error) => return Err(damaged(error.to_string())),
+    }
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(damaged("it is too large".into()));
+    }
+    let versioned: Versioned =
+        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+    if versioned.schema != SCHEMA {
+        return Ok(Found::Foreign);
+    }
+    let stored: Stored =
+        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+    Ok(Found::Entries(stored.seeds))
+}
+
+#[cfg(test)]
+mod tests;

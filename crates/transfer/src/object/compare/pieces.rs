@@ -1,0 +1,160 @@
+//! The sides of a comparison, and their bytes as a stream: from a file or an object.
+
+use crate::object::core::Core;
+use crate::object::failed::Failed;
+use crate::object::moving::Moving;
+use crate::object::reader::{Object, Reader};
+use crate::object::{Root, Side};
+use crate::policy::Symlinks;
+use bytes::Bytes;
+use hakobu_core::error::Operation;
+use hakobu_core::meter::Phase;
+use hakobu_s3::Error;
+use hakobu_s3::ops::{Head, Range};
+use hakobu_sys::source::{self, Through};
+use hakobu_sys::{AsFd, OwnedFd, file};
+use std::io;
+use tokio::sync::mpsc::{Receiver, channel};
+
+/// Bytes read from a file at a time.
+pub(super) const READ_BYTES: usize = 256 << 10;
+/// Maximum number of reads of a file that wait to be compared.
+pub(super) const READS_MAX: usize = 4;
+
+/// Result of a comparison of contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Contents {
+    /// The same.
+    Same,
+    /// Different, from this byte on if that is known.
+    Differ(Option<u64>),
+}
+
+/// The sides of a comparison: one of the two may be a file.
+pub(super) struct Compared<'a> {
+    /// The names, sizes and roots.
+    pub moving: &'a Moving,
+    /// Headers of the source, if it is an object.
+    pub source: Option<&'a Head>,
+    /// Headers of the target, if it is an object.
+    pub target: Option<&'a Head>,
+    /// Doubts are resolved by reading; otherwise they count as differences.
+    pub strict: bool,
+}
+
+/// Opens the file on a side. Symlinks are followed only if the source's are, or with `strict`, which compares
+/// referents.
+pub(super) fn open(
+    core: &Core<'_>,
+    moving: &Moving,
+    side: Side,
+    strict: bool,
+) -> io::Result<OwnedFd> {
+    let (root, name) = match side {
+        Side::Source => (&moving.pair.source, &moving.entry.name),
+        Side::Target => (&moving.pair.target, &moving.name),
+    };
+    let Root::Local { dir: root, .. } = root else {
+        return Err(io::ErrorKind::Unsupported.into());
+    };
+    let policy = core.engine.policy();
+    let follows = policy.symlinks == Symlinks::Follow || policy.copy_dirlinks;
+    let through = match side {
+        Side::Source if follows && policy.safe_links => Through::Inside,
+        Side::Source if follows || policy.follow_args => Through::Anything,
+        Side::Target if follows && strict => Through::Anything,
+        _ => Through::Nothing,
+    };
+    source::open(root.as_fd(), name.strip_suffix(b"/").unwrap_or(name), through)
+}
+
+/// Returns the failure of a file that could not be read.
+pub(super) fn file_failed(side: Side) -> impl Fn(io::Error) -> Failed {
+    move |error| match (side, error.kind()) {
+        (Side::Source, io::ErrorKind::NotFound) => Failed::Vanished(Operation::Read),
+        _ => Failed::File(Operation::Read, side, error),
+    }
+}
+
+/// The bytes of one side, as a stream.
+pub(super) enum Stream<'c, 'a> {
+    File(Receiver<io::Result<Bytes>>),
+    Object(Box<Reader<'c, 'a>>),
+}
+
+impl<'c, 'a> Stream<'c, 'a> {
+    fn file(fd: OwnedFd, size: u64) -> Stream<'c, 'a> {
+        let (sender, receiver) = channel(READS_MAX);
+        tokio::task::spawn_blocking(move || {
+            let mut offset = 0;
+            while offset < size {
+                let len = usize::try_from(size - offset).unwrap_or(READ_BYTES).min(READ_BYTES);
+                let mut buffer = vec![0; len];
+                let read = file::read_full_at(fd.as_fd(), &mut buffer, offset);
+                let short = !matches!(read, Ok(got) if got == len);
+                let piece = read.map(|got| {
+                    buffer.truncate(got);
+                    Bytes::from(buffer)
+                });
+                if sender.blocking_send(piece).is_err() || short {
+                    return;
+                }
+                offset += len as u64;
+            }
+        });
+        Stream::File(receiver)
+    }
+
+    /// Returns the next piece; `None` at the end.
+    pub(super) async fn next(
+        &mut self,
+        core: &Core<'_>,
+        side: Side,
+    ) -> Result<Option<Bytes>, Failed> {
+        match self {
+            Stream::File(pieces) => {
+                core.doing.turn(Phase::Read);
+                pieces.recv().await.transpose().map_err(file_failed(side))
+            }
+            Stream::Object(reader) => reader.next().await.map_err(|error| read(side, error)),
+        }
+    }
+}
+
+fn read(side: Side, error: Error) -> Failed {
+    match side {
+        Side::Source => crate::object::reader::read_failed(error),
+        Side::Target => Failed::Request(Operation::Read, side, error),
+    }
+}
+
+/// Returns the object below a root, if the root is in a store.
+pub(super) fn object<'a>(
+    root: &'a Root,
+    name: &[u8],
+    head: Option<&'a Head>,
+) -> Option<Object<'a>> {
+    Object::below(root, name, head.map_or("", |head| &head.etag))
+}
+
+/// Returns the bytes of a side, as a stream.
+pub(super) fn stream<'c, 'a>(
+    core: &'c Core<'a>,
+    moving: &Moving,
+    side: Side,
+    object: Option<&'c Object<'c>>,
+    size: u64,
+    strict: bool,
+) -> Result<Stream<'c, 'a>, Failed> {
+    match object {
+        Some(object) => {
+            let range = Range { start: 0, end: size };
+            let reader = Reader::new(core, core.store(side)?, object, range, size);
+            Ok(Stream::Object(Box::new(reader)))
+        }
+        None => {
+            let fd = open(core, moving, side, strict).map_err(file_failed(side))?;
+            Ok(Stream::file(fd, size))
+        }
+    }
+}

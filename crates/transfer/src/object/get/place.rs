@@ -1,0 +1,144 @@
+//! The place of a file: its folder, and the thread that makes calls there. A core has many connections: calls for
+//! slow file systems run on helper threads, so that no connection waits while another one's file is created. Calls
+//! for local file systems are made directly.
+
+use super::folders::{Folder, Look, Rules, failed, split};
+use crate::object::core::Core;
+use crate::object::failed::Failed;
+use crate::object::moving::Moving;
+use crate::object::{Root, Side};
+use hakobu_core::error::Operation;
+use hakobu_core::unit::Totals;
+use hakobu_sys::OwnedFd;
+use std::ffi::CString;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// Target location of an entry's file.
+#[derive(Clone)]
+pub(super) struct Place {
+    /// Its folder.
+    pub folder: Folder,
+    /// Its name there.
+    pub name: CString,
+    /// The target had an entry of this name when it was listed.
+    pub exists: bool,
+}
+
+/// Runs calls for a file system: directly, or on a helper thread if they may be slow.
+///
+/// # Errors
+/// Those of `calls`.
+pub(super) async fn make<T: Send + 'static>(
+    waits: bool,
+    calls: impl FnOnce() -> Result<T, Failed> + Send + 'static,
+) -> Result<T, Failed> {
+    match waits {
+        false => calls(),
+        true => {
+            let made = tokio::task::spawn_blocking(calls).await;
+            made.map_err(io::Error::other).map_err(failed(Operation::Write))?
+        }
+    }
+}
+
+impl Place {
+    /// Opens or creates the folder of the entry's target name.
+    ///
+    /// # Errors
+    /// See [`folder`].
+    pub async fn of(core: &Core<'_>, moving: &Moving) -> Result<Place, Failed> {
+        let Root::Local { dir: root, .. } = &moving.pair.target else {
+            let why = "the target is no local folder";
+            return Err(Failed::Reason(Operation::Create, Side::Target, why));
+        };
+        let (above, name) = split(&moving.name)?;
+        let (folder, made) = folder(core, root, above).await;
+        count_made(core, made);
+        Ok(Place { folder: folder?, name, exists: moving.existing.is_some() })
+    }
+
+    /// As `of`, after the folder turned out to be gone.
+    ///
+    /// # Errors
+    /// See [`folder`].
+    pub async fn again(core: &Core<'_>, moving: &Moving) -> Result<Place, Failed> {
+        if let (Root::Local { dir: root, .. }, Ok((above, _))) =
+            (&moving.pair.target, split(&moving.name))
+        {
+            // Missing folders above it are created again, too.
+            let top = above.split(|byte| *byte == b'/').next().unwrap_or_default();
+            core.folders.borrow_mut().forget(root, top);
+        }
+        Place::of(core, moving).await
+    }
+
+    /// Returns whether calls there may be slow.
+    pub fn waits(&self) -> bool {
+        self.folder.waits()
+    }
+}
+
+/// Returns the folder at `path` below `root`, created if it is missing, and the number of folders created. Fails with
+/// the system's error, or with a reason if a file or a symlink is in the way.
+pub(super) async fn folder(
+    core: &Core<'_>,
+    root: &Arc<OwnedFd>,
+    path: &[u8],
+) -> (Result<Folder, Failed>, u64) {
+    let rules =
+        Rules { follow: core.engine.policy().keep_dirlinks, umask: core.engine.setup.umask };
+    loop {
+        let look = core.folders.borrow_mut().look(root, path, rules);
+        let way = match look {
+            Look::Open(folder) => return (Ok(folder), 0),
+            Look::Opening(end) => {
+                end.notified().await;
+                continue;
+            }
+            Look::Way(way) => way,
+        };
+        let waits = way.waits();
+        if waits {
+            core.engine.queue.spread();
+        }
+        let _opening = waits.then(|| Opening::begin(core, root, path));
+        let reached = match make(waits, move || Ok(way.go())).await {
+            Ok(reached) => reached,
+            Err(failed) => return (Err(failed), 0),
+        };
+        core.folders.borrow_mut().reached(root, &reached);
+        return (reached.end, reached.made);
+    }
+}
+
+/// A folder being opened on a helper thread. Workers that need the same one wait for the end.
+struct Opening<'a> {
+    core: &'a Core<'a>,
+    root: &'a Arc<OwnedFd>,
+    path: &'a [u8],
+    end: Rc<Notify>,
+}
+
+impl<'a> Opening<'a> {
+    fn begin(core: &'a Core<'_>, root: &'a Arc<OwnedFd>, path: &'a [u8]) -> Opening<'a> {
+        let end = core.folders.borrow_mut().begins(root, path);
+        Opening { core, root, path, end }
+    }
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        self.core.folders.borrow_mut().ends(self.root, self.path);
+        self.end.notify_waiters();
+    }
+}
+
+/// Counts folders that were created on the path to something else.
+pub(super) fn count_made(core: &Core<'_>, made: u64) {
+    if made > 0 {
+        core.add(Totals { dirs_created: made, ..Totals::default() });
+    }
+}

@@ -1,0 +1,166 @@
+//! Listing of names from a list (`--files-from`): sorted, without duplicates, each examined.
+
+use super::store::in_runtime;
+use super::{Item, Listing, PAGE_ENTRIES, Page, Trouble, key_of, send_all};
+use crate::location::s3_path;
+use crate::object::Entry;
+use crate::policy::Symlinks;
+use futures_util::stream::{StreamExt, iter};
+use hakobu_core::error::{Cause, Class, Operation, Problem};
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_s3::ops::head_object;
+use hakobu_s3::{Client, Store};
+use hakobu_sys::below::Below;
+use hakobu_sys::{AsFd, OwnedFd, errno, meta};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::mpsc::Sender;
+
+/// Place where listed names are looked up.
+pub enum NamesIn {
+    /// Below a folder, component by component, without following symlinks.
+    Local {
+        /// The folder, open.
+        top: Arc<OwnedFd>,
+        /// Its path, starting as the user typed it.
+        shown: PathBuf,
+        /// Handling of a name that is a symlink.
+        symlinks: Symlinks,
+        /// Names sort by their percent-encoded keys.
+        encode: bool,
+    },
+    /// In a bucket.
+    Store {
+        /// The account.
+        store: Arc<Store>,
+        /// The bucket.
+        bucket: String,
+        /// The prefix of every name.
+        prefix: Vec<u8>,
+        /// Concurrent HEAD requests.
+        parallel: usize,
+    },
+}
+
+/// Lists the given names. A name that is not a file is a problem; so is a missing one with `must_exist`, otherwise it
+/// is skipped. In local names `./` and doubled slashes are removed; those with `..` are problems.
+pub fn from_names(place: NamesIn, names: Vec<Vec<u8>>, must_exist: bool) -> Listing {
+    let encode = matches!(place, NamesIn::Local { encode: true, .. });
+    let (sender, listing) = Listing::channel(encode, false);
+    match place {
+        NamesIn::Local { top, shown, symlinks, .. } => {
+            let names = sorted(names.iter().map(|name| plain(name)).collect(), encode);
+            Listing::start(sender, "list-names", move |sender| {
+                let look = |name: &[u8]| match looked_at(&top, name, symlinks) {
+                    Ok(meta) => Some(Ok(Entry { name: name.into(), meta, etag: "".into() })),
+                    Err(Cause::System(error))
+                        if !must_exist && errno::is(&error, errno::ENOENT) =>
+                    {
+                        None
+                    }
+                    Err(cause) => {
+                        let path = shown.join(OsStr::from_bytes(name));
+                        Some(Err(problem(name, path, cause)))
+                    }
+                };
+                send_all(&sender, names.iter().filter_map(|name| look(name)));
+            });
+        }
+        NamesIn::Store { store, bucket, prefix, parallel } => {
+            let names = sorted(names, false);
+            Listing::start(sender, "list-names", move |sender| {
+                let client = Client::new(&store);
+                in_runtime(
+                    &sender,
+                    heads(&client, &bucket, &prefix, names, parallel, &sender, must_exist),
+                );
+            });
+        }
+    }
+    listing
+}
+
+fn sorted(mut names: Vec<Vec<u8>>, encode: bool) -> Vec<Vec<u8>> {
+    names.retain(|name| !name.is_empty());
+    names.sort_by(|a, b| key_of(a, encode).cmp(&key_of(b, encode)));
+    names.dedup();
+    names
+}
+
+/// Normalises a local name.
+pub fn plain(name: &[u8]) -> Vec<u8> {
+    let parts = name.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b"."));
+    parts.collect::<Vec<_>>().join(&b'/')
+}
+
+fn problem(name: &[u8], path: PathBuf, cause: Cause) -> Trouble {
+    let (operation, class) = (Operation::Stat, Class::Partial);
+    let problem = Problem { operation, source: Some(path), target: None, cause, class };
+    Trouble::Problem { name: name.into(), problem }
+}
+
+fn looked_at(top: &OwnedFd, name: &[u8], symlinks: Symlinks) -> Result<Meta, Cause> {
+    if name.split(|byte| *byte == b'/').any(|part| part == b"..") {
+        return Err(Cause::Reason("a name with '..' may leave the folder"));
+    }
+    let look = || -> io::Result<Meta> {
+        let follow = symlinks == Symlinks::Follow;
+        let below = Below::find(top.as_fd(), name)?;
+        meta::of(below.dir(), below.name(), follow)
+    };
+    let found = look().map_err(Cause::System)?;
+    match found.kind {
+        Kind::File => Ok(found),
+        Kind::Symlink if symlinks == Symlinks::Keep => Ok(found),
+        Kind::Symlink => {
+            Err(Cause::Reason("it is a symlink (-l keeps it, -L copies what it points to)"))
+        }
+        Kind::Dir => {
+            Err(Cause::Reason("it is a directory, and only files can be named one by one"))
+        }
+        _ => Err(Cause::Reason("it is not a regular file, and no object can be one")),
+    }
+}
+
+async fn heads(
+    client: &Client,
+    bucket: &str,
+    prefix: &[u8],
+    names: Vec<Vec<u8>>,
+    parallel: usize,
+    sender: &Sender<Page>,
+    must_exist: bool,
+) {
+    let looked = iter(names).map(|name| async move {
+        let key = [prefix, &name].concat();
+        let head = head_object(client, bucket, &key, None).await;
+        (name, key, head)
+    });
+    // In order, and sent as soon as results are known: each may take a while.
+    let mut looked = looked.buffered(parallel.max(1)).ready_chunks(PAGE_ENTRIES);
+    while let Some(chunk) = looked.next().await {
+        let mut items: Vec<Item> = Vec::with_capacity(chunk.len());
+        for (name, key, head) in chunk {
+            items.push(match head {
+                Ok(head) => Ok(Entry {
+                    name: name.into(),
+                    meta: Meta::bare(Kind::File, head.size, head.mtime),
+                    etag: head.etag.into(),
+                }),
+                Err(error) if error.stops_run() => Err(Trouble::Failed(error)),
+                Err(error) if !must_exist && error.kind == hakobu_s3::Kind::NotFound => continue,
+                Err(error) => {
+                    let path = s3_path(bucket, &[&key]);
+                    Err(problem(&name, path, Cause::Said(error.to_string())))
+                }
+            });
+        }
+        if sender.send(Page::Items(items)).await.is_err() {
+            return;
+        }
+    }
+    let _ = sender.send(Page::End).await;
+}

@@ -1,0 +1,260 @@
+//! Entries sorted by their names in bounded memory: what fills it goes to a file without a name, and
+//! such runs are merged when they are read.
+
+use crate::object::Entry;
+use hakobu_core::error::Cause;
+use hakobu_core::unit::{Kind, Meta, Time};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::FileExt;
+
+/// Bytes of a run that are read at a time.
+const READ_BYTES: usize = 64 << 10;
+/// Bytes of an entry beside its name and ETag.
+const ENTRY_BYTES: usize = 64;
+
+/// A failure in words: files lie in the folder for temporary ones.
+pub fn message(error: &io::Error) -> String {
+    let error = error
+        .raw_os_error()
+        .map_or(io::ErrorKind::InvalidData.into(), io::Error::from_raw_os_error);
+    format!("cannot sort it in {}: {}", std::env::temp_dir().display(), Cause::System(error))
+}
+
+/// Takes entries in any order.
+pub struct Sorter {
+    bytes_max: usize,
+    bytes: usize,
+    entries: Vec<Entry>,
+    runs: Vec<File>,
+}
+
+/// All entries, sorted.
+#[derive(Debug)]
+pub struct Sorted {
+    runs: Vec<File>,
+    rest: Vec<Entry>,
+}
+
+fn sort(entries: &mut [Entry]) {
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+}
+
+impl Sorter {
+    /// A sorter that holds about so many bytes.
+    pub fn new(bytes_max: usize) -> Sorter {
+        Sorter { bytes_max, bytes: 0, entries: Vec::new(), runs: Vec::new() }
+    }
+
+    /// Takes an entry.
+    ///
+    /// # Errors
+    /// The system's: a file cannot be made or written.
+    pub fn push(&mut self, entry: Entry) -> io::Result<()> {
+        self.bytes += ENTRY_BYTES + entry.name.len() + entry.etag.len();
+        self.entries.push(entry);
+        if self.bytes < self.bytes_max {
+            return Ok(());
+        }
+        sort(&mut self.entries);
+        let mut out = BufWriter::with_capacity(READ_BYTES, tempfile::tempfile()?);
+        for entry in self.entries.drain(..) {
+            write(&entry, &mut out)?;
+        }
+        self.runs.push(out.into_inner().map_err(io::IntoInnerError::into_error)?);
+        self.bytes = 0;
+        Ok(())
+    }
+
+    /// Everything that was taken.
+    pub fn finish(mut self) -> Sorted {
+        sort(&mut self.entries);
+        Sorted { runs: self.runs, rest: self.entries }
+    }
+}
+
+fn write(entry: &Entry, out: &mut impl Write) -> io::Result<()> {
+    let Entry { name, meta, etag } = entry;
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(io::Error::other);
+    out.write_all(&length(name)?.to_le_bytes())?;
+    out.write_all(&length(etag.as_bytes())?.to_le_bytes())?;
+    out.write_all(&[u8::from(meta.kind == Kind::Dir)])?;
+    out.write_all(&meta.size.to_le_bytes())?;
+    out.write_all(&meta.mtime.s.to_le_bytes())?;
+    out.write_all(&meta.mtime.ns.to_le_bytes())?;
+    out.write_all(name)?;
+    out.write_all(etag.as_bytes())
+}
+
+/// One run while it is read.
+struct Reading<'a> {
+    file: &'a File,
+    at: u64,
+    buffer: Vec<u8>,
+    used: usize,
+}
+
+impl Reading<'_> {
+    /// The next so many bytes; `None` at the end.
+    fn take(&mut self, count: usize) -> io::Result<Option<&[u8]>> {
+        if self.buffer.len() - self.used < count {
+            self.buffer.drain(..self.used);
+            self.used = 0;
+            let known = self.buffer.len();
+            self.buffer.resize(known.max(count) + READ_BYTES, 0);
+            let mut filled = known;
+            while filled < count {
+                let room = self.buffer.get_mut(filled..).unwrap_or_default();
+                match self.file.read_at(room, self.at)? {
+                    0 => break,
+                    some => {
+                        filled += some;
+                        self.at += some as u64;
+                    }
+                }
+            }
+            self.buffer.truncate(filled);
+            if filled == 0 {
+                return Ok(None);
+            }
+        }
+        let from = self.used;
+        self.used += count;
+        let taken = self.buffer.get(from..self.used);
+        taken.map(Some).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    fn entry(&mut self) -> io::Result<Option<Entry>> {
+        let Some(head) = self.take(29)? else { return Ok(None) };
+        let mut at = 0;
+        let mut part = |count: usize| {
+            at += count;
+            head.get(at - count..at).unwrap_or_default()
+        };
+        let (name, etag) = (number(part(4)) as usize, number(part(4)) as usize);
+        let kind = if part(1) == [0] { Kind::File } else { Kind::Dir };
+        let size = number(part(8));
+        let mtime = Time { s: number(part(8)) as i64, ns: number(part(4)) as u32 };
+        let Some(text) = self.take(name + etag)? else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        let (name, etag) = text.split_at(name);
+        let etag = std::str::from_utf8(etag).map_err(io::Error::other)?;
+        let meta = Meta::bare(kind, size, mtime);
+        Ok(Some(Entry { name: name.into(), meta, etag: etag.into() }))
+    }
+}
+
+/// A number of up to eight bytes, the lowest first.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
+impl Sorted {
+    /// All entries in the order of their names; ends after a failure. May be called again.
+    pub fn entries(&self) -> impl Iterator<Item = io::Result<Entry>> + '_ {
+        let mut readings: Vec<Reading<'_>> = self
+            .runs
+            .iter()
+            .map(|file| Reading { file, at: 0, buffer: Vec::new(), used: 0 })
+            .collect();
+        let mut rest = self.rest.iter().cloned();
+        let mut heads: BinaryHeap<Reverse<Head>> = BinaryHeap::new();
+        let (mut waiting, mut over): (Vec<usize>, bool) = ((0..=readings.len()).collect(), false);
+        std::iter::from_fn(move || {
+            if over {
+                return None;
+            }
+            for run in waiting.drain(..) {
+                let read = match readings.get_mut(run) {
+                    Some(reading) => reading.entry(),
+                    None => Ok(rest.next()),
+                };
+                match read {
+                    Ok(Some(entry)) => heads.push(Reverse(Head { entry, run })),
+                    Ok(None) => {}
+                    Err(error) => {
+                        over = true;
+                        return Some(Err(error));
+                    }
+                }
+            }
+            let Reverse(Head { entry, run }) = heads.pop()?;
+            waiting.push(run);
+            Some(Ok(entry))
+        })
+    }
+}
+
+/// The next entry of a run.
+struct Head {
+    entry: Entry,
+    run: usize,
+}
+
+impl Ord for Head {
+    fn cmp(&self, other: &Head) -> std::cmp::Ordering {
+        (&self.entry.name, self.run).cmp(&(&other.entry.name, other.run))
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Head) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Head) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Head {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        /// What comes out is what went in, in order, however little memory there is.
+        #[test]
+        fn entries_come_back_sorted(
+            names in proptest::collection::vec(proptest::collection::vec(0..=255_u8, 0..300), 0..60),
+            size: u64, s: i64, ns in 0..1_000_000_000_u32, bytes_max in 1..8_000_usize,
+        ) {
+            let entry = |(at, name): (usize, &Vec<u8>)| Entry {
+                name: name.as_slice().into(),
+                meta: Meta::bare(if at % 3 == 0 { Kind::Dir } else { Kind::File }, size, Time { s, ns }),
+                etag: "e".repeat(at % 5).into(),
+            };
+            let mut expected: Vec<Entry> = names.iter().enumerate().map(entry).collect();
+            let mut sorter = Sorter::new(bytes_max);
+            expected.iter().for_each(|entry| sorter.push(entry.clone()).unwrap());
+            let sorted = sorter.finish();
+            sort(&mut expected);
+            let text = |entry: &Entry| {
+                (entry.name.clone(), entry.meta.size, entry.meta.mtime, entry.meta.kind, entry.etag.clone())
+            };
+            for _ in 0..2 {
+                let found: Vec<Entry> = sorted.entries().map(Result::unwrap).collect();
+                let (found, expected): (Vec<_>, Vec<_>) =
+                    (found.iter().map(text).collect(), expected.iter().map(text).collect());
+                proptest::prop_assert_eq!(found, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_cut_off_is_an_error() {
+        let mut sorter = Sorter::new(1);
+        let meta = Meta::bare(Kind::File, 1, Time::default());
+        sorter.push(Entry { name: (*b"abc").into(), meta, etag: "".into() }).unwrap();
+        let sorted = sorter.finish();
+        sorted.runs[0].set_len(30).unwrap();
+        let read: Vec<_> = sorted.entries().collect();
+        assert!(read.len() == 1 && read[0].is_err());
+    }
+}

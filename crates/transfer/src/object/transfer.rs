@@ -1,0 +1,59 @@
+//! The beginning of a move: the roots of its two ends determine the method.
+
+use super::core::Core;
+use super::failed::Failed;
+use super::moving::{Done, Moving, Step};
+use super::{Root, Side, copy, get, put, relay};
+use hakobu_core::error::Operation;
+use std::sync::Arc;
+
+impl Core<'_> {
+    /// Moves an entry, or begins to.
+    pub(super) async fn transfer(&self, moving: Moving) {
+        if self.engine.policy().dry_run {
+            let done = Done { bytes: moving.entry.meta.size, ..Done::default() };
+            return self.finish(&moving, Ok(done)).await;
+        }
+        let moving = Arc::new(moving);
+        if self.engine.policy().remove_source_files && may_be_itself(&moving) {
+            // Two settings can name one endpoint: the written object would then be removed as the source.
+            let why = "source and target have the same bucket and key, so they may be one object";
+            return self
+                .finish(&moving, Err(Failed::Reason(Operation::Move, Side::Target, why)))
+                .await;
+        }
+        let step = match (&moving.pair.source, &moving.pair.target) {
+            (Root::Local { .. }, Root::Store { .. }) => put::begin(self, &moving).await,
+            (Root::Store { .. }, Root::Local { .. } | Root::Null) => {
+                get::begin(self, &moving).await
+            }
+            (Root::Store { .. }, Root::Store { .. }) if self.same_account() => {
+                copy::begin(self, &moving).await
+            }
+            (Root::Store { .. }, Root::Store { .. }) => relay::begin(self, &moving).await,
+            _ => Err(Failed::Reason(Operation::Read, Side::Source, "neither end is a store")),
+        };
+        match step {
+            Ok(Step::Done(done)) => self.finish(&moving, Ok(done)).await,
+            Ok(Step::Parts(large, streams)) => self.engine.queue.open(&large, streams),
+            Err(failed) => self.finish(&moving, Err(failed)).await,
+        }
+    }
+
+    fn same_account(&self) -> bool {
+        let stores = (&self.engine.setup.source, &self.engine.setup.target);
+        matches!(stores, (Some(a), Some(b)) if a.same_account(b))
+    }
+}
+
+/// Returns whether both ends have the same bucket and key.
+fn may_be_itself(moving: &Moving) -> bool {
+    match (&moving.pair.source, &moving.pair.target) {
+        (Root::Store { bucket: a, .. }, Root::Store { bucket: b, .. }) => {
+            a == b
+                && moving.pair.source.key(&moving.entry.name)
+                    == moving.pair.target.key(&moving.name)
+        }
+        _ => false,
+    }
+}

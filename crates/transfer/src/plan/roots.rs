@@ -1,0 +1,525 @@
+//! The first units of a walk, and the directory nodes that they belong to.
+
+mod looking;
+mod missing;
+
+use super::basis::basis_dirs;
+use super::{Argument, Place};
+use crate::engine::failure::{Failure, c_string};
+use crate::engine::node::{Node, Selection};
+use crate::engine::{Ends, Engine, Unit};
+use crate::policy::Policy;
+use hakobu_core::error::Operation;
+use hakobu_core::unit::Kind;
+use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Builds the first units.
+struct Roots<'e, 'p> {
+    engine: &'e Engine<'p>,
+    policy: &'e Policy,
+    place: &'e Place,
+    units: Vec<Unit>,
+    /// Parent nodes of names: (folder, path below it).
+    nodes: HashMap<(PathBuf, Vec<u8>), Option<Arc<Node>>>,
+    /// Nodes to release when all units are made.
+    held: Vec<Arc<Node>>,
+    /// The target directory is searched for leftovers.
+    swept: bool,
+    /// The node that sets the attributes of the target directory.
+    owner: Option<Arc<Node>>,
+}
+
+/// An argument and its position on the command line.
+type Numbered<'a> = (usize, &'a Argument);
+
+/// The folder of a content argument, open.
+struct Content<'a> {
+    number: usize,
+    fd: OwnedFd,
+    argument: &'a Argument,
+}
+
+/// Arguments of several folders with the same target: one node has all their folders as sources.
+struct Meeting<'a> {
+    folders: Vec<PathBuf>,
+    lent: Vec<Selection>,
+    groups: Vec<Vec<Numbered<'a>>>,
+}
+
+/// Returns the path of an argument in its folder.
+fn c_names(argument: &Argument) -> io::Result<Vec<CString>> {
+    argument.names.iter().map(|name| c_string(name)).collect()
+}
+
+/// Groups the arguments that are names: those with the same target, or with `nested` those inside each other there.
+/// Empty if all come from one folder, which has no conflicts.
+fn groups(arguments: &[Argument], nested: bool) -> Vec<Vec<Numbered<'_>>> {
+    let mut groups: Vec<Vec<Numbered<'_>>> = Vec::new();
+    let Some(first) = arguments.first() else { return groups };
+    if arguments.iter().all(|argument| argument.folder == first.folder) {
+        return groups;
+    }
+    let names = arguments.iter().enumerate().filter(|(_, argument)| !argument.is_content());
+    let mut names: Vec<_> = names.collect();
+    // A stable sort: entries of a directory come right after it.
+    names.sort_by(|(_, a), (_, b)| a.names.cmp(&b.names));
+    for named in names {
+        let meets = |(_, top): &Numbered<'_>| match nested {
+            true => named.1.names.starts_with(&top.names),
+            false => named.1.names == top.names,
+        };
+        match groups.last_mut() {
+            Some(group) if group.first().is_some_and(meets) => group.push(named),
+            _ => groups.push(vec![named]),
+        }
+    }
+    groups
+}
+
+fn open(path: &Path) -> io::Result<OwnedFd> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    dir::open_root(&c_string(path.as_os_str().as_bytes())?)
+}
+
+/// Makes the first units for all arguments. Missing arguments are reported to the engine as failures of their own;
+/// the others continue.
+pub fn roots(
+    engine: &Engine<'_>,
+    policy: &Policy,
+    place: &Place,
+    arguments: &[Argument],
+) -> Vec<Unit> {
+    let (nodes, held, units) = Default::default();
+    let (swept, owner) = Default::default();
+    let mut roots = Roots { engine, policy, place, units, nodes, held, swept, owner };
+    let contents = roots.open_contents(arguments);
+    let mut alone = vec![true; arguments.len()];
+    let mut in_contents = Vec::new();
+    let mut meetings = Vec::new();
+    for mut group in groups(arguments, policy.recurse) {
+        if !policy.recurse {
+            roots.first_wins(&group, &mut alone);
+            continue;
+        }
+        let filled = roots.is_in(&contents, &group);
+        let differs = |(_, other): &Numbered<'_>| {
+            group.first().is_some_and(|(_, first)| first.folder != other.folder)
+        };
+        if !filled && !group.iter().any(differs) {
+            continue;
+        }
+        for (number, _) in &group {
+            if let Some(alone) = alone.get_mut(*number) {
+                *alone = false;
+            }
+        }
+        let directories = roots.drop_missing(&mut group);
+        if filled {
+            in_contents.append(&mut group);
+        } else if let Some(depth) = group.iter().map(|(_, other)| other.names.len()).min() {
+            // A directory comes before a non-directory, then the order of the command line decides.
+            group.sort_by_key(|(number, other)| {
+                (other.names.len() == depth && !directories.contains(number), *number)
+            });
+            meet(&mut meetings, group);
+        }
+    }
+    roots.contents(arguments, contents, &in_contents);
+    for meeting in meetings {
+        let typed = meeting.groups.iter().flatten().map(|(_, argument)| &argument.typed).next();
+        let typed = typed.cloned().unwrap_or_default();
+        if let Err(failure) = roots.meeting(meeting) {
+            engine.disable_deletion();
+            engine.argument_failed(failure, &typed);
+        }
+    }
+    for (argument, alone) in arguments.iter().zip(alone) {
+        if !alone || argument.is_content() {
+            continue;
+        }
+        match roots.name(argument) {
+            Err(failure) if roots.is_removed(&failure) => {
+                if let Err(failure) = roots.remove_missing(argument) {
+                    engine.argument_failed(failure, &argument.typed);
+                }
+            }
+            Err(failure) => engine.argument_failed(failure, &argument.typed),
+            Ok(()) => {}
+        }
+    }
+    let Roots { units, held, nodes, .. } = roots;
+    drop(nodes);
+    for node in held.iter().rev() {
+        engine.release_hold(node);
+    }
+    units
+}
+
+/// Adds a group to the meeting of its folders.
+fn meet<'a>(meetings: &mut Vec<Meeting<'a>>, group: Vec<Numbered<'a>>) {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for (_, argument) in &group {
+        if !folders.contains(&argument.folder) {
+            folders.push(argument.folder.clone());
+        }
+    }
+    match meetings.iter_mut().find(|meeting| meeting.folders == folders) {
+        Some(meeting) => meeting.groups.push(group),
+        None => {
+            let lent = vec![Selection::default(); folders.len()];
+            meetings.push(Meeting { folders, lent, groups: vec![group] });
+        }
+    }
+}
+
+impl Roots<'_, '_> {
+    fn target(&self) -> io::Result<Option<OwnedFd>> {
+        self.place.dir.as_ref().map(|fd| dir::open(fd.as_fd(), c".", false)).transpose()
+    }
+
+    fn bases(&self) -> Vec<Option<OwnedFd>> {
+        let open = |path: PathBuf| {
+            let name = c_string(path.as_os_str().as_bytes());
+            // Unopenable arguments were reported before the start.
+            name.and_then(|name| self.policy.links.open_dir(dir::cwd(), &name)).ok()
+        };
+        basis_dirs(self.policy, self.place).map(open).collect()
+    }
+
+    fn open_contents<'a>(&self, arguments: &'a [Argument]) -> Vec<Content<'a>> {
+        let mut contents = Vec::new();
+        for (number, argument) in arguments.iter().enumerate().filter(|(_, a)| a.is_content()) {
+            match self.open_folder(argument) {
+                Ok(_) if !self.policy.recurse && !self.policy.dirs => {
+                    self.engine.argument_is_dir(&argument.typed);
+                }
+                Ok(fd) => contents.push(Content { number, fd, argument }),
+                Err(error) => {
+                    let failure = Failure { operation: Operation::Read, error };
+                    self.engine.disable_deletion();
+                    self.engine.argument_failed(failure, &argument.typed);
+                }
+            }
+        }
+        contents
+    }
+
+    /// Returns whether the content arguments also fill the top of a group, other than from its own folder.
+    fn is_in(&self, contents: &[Content<'_>], group: &[Numbered<'_>]) -> bool {
+        let Some(name) = group.first().and_then(|(_, argument)| argument.names.first()) else {
+            return false;
+        };
+        let Ok(name) = c_string(name) else { return false };
+        let same = |content: &Content<'_>| {
+            group.iter().all(|(_, argument)| argument.folder == content.argument.folder)
+        };
+        // An error does not prove that the name is missing.
+        let has = |content: &Content<'_>| match meta::of(content.fd.as_fd(), &name, false) {
+            Ok(_) => true,
+            Err(error) => !errno::is(&error, errno::ENOENT),
+        };
+        !contents.iter().all(same) && contents.iter().any(has)
+    }
+
+    /// Reports and drops the missing arguments of a group. Returns the numbers of those that are directories.
+    fn drop_missing(&self, group: &mut Vec<Numbered<'_>>) -> Vec<usize> {
+        let mut directories = Vec::new();
+        group.retain(|(number, argument)| match self.is_dir(argument) {
+            Ok(is_dir) => {
+                if is_dir {
+                    directories.push(*number);
+                }
+                true
+            }
+            Err(error) => {
+                let failure = Failure { operation: Operation::Read, error };
+                self.engine.disable_deletion();
+                self.engine.argument_failed(failure, &argument.typed);
+                false
+            }
+        });
+        directories
+    }
+
+    /// Pairs all arguments that mean a folder's content with the target, together with the names `more` of other
+    /// folders that they have, too.
+    fn contents(
+        &mut self,
+        arguments: &[Argument],
+        contents: Vec<Content<'_>>,
+        more: &[Numbered<'_>],
+    ) {
+        let Some(first) = contents.first() else { return };
+        let first_path = first.argument.folder.clone();
+        let made = self.content_base(arguments, contents, more);
+        match made {
+            Ok(node) => {
+                self.units.extend(self.engine.list_base(&node));
+                self.held.push(Arc::clone(&node));
+                (self.owner, self.swept) = (Some(node), true);
+            }
+            Err(failure) => {
+                self.engine.disable_deletion();
+                self.engine.argument_failed(failure, &first_path);
+            }
+        }
+    }
+
+    fn content_base(
+        &self,
+        arguments: &[Argument],
+        contents: Vec<Content<'_>>,
+        more: &[Numbered<'_>],
+    ) -> Result<Arc<Node>, Failure> {
+        let read = || Failure::of(Operation::Read);
+        let mut lenders: Vec<(usize, &Path, Selection)> = Vec::new();
+        for (number, argument) in more {
+            if contents.iter().any(|content| content.argument.folder == argument.folder) {
+                continue;
+            }
+            let path = c_names(argument).map_err(read())?;
+            let follow = self.is_followed(argument);
+            match lenders.iter_mut().find(|(_, folder, _)| *folder == argument.folder) {
+                Some((at, _, lent)) => {
+                    *at = (*at).min(*number);
+                    lent.add(&path, follow);
+                }
+                None => {
+                    let mut lent = Selection::default();
+                    lent.add(&path, follow);
+                    lenders.push((*number, &argument.folder, lent));
+                }
+            }
+        }
+        let mut sources = Vec::new();
+        for (number, folder, lent) in lenders {
+            let fd = open(folder).map_err(read())?;
+            sources.push((number, (fd, folder.to_owned(), Some(Arc::new(lent)))));
+        }
+        // The first one sets the attributes of the target; only contents do.
+        let mut top = None;
+        if let Some(first) = contents.first()
+            && sources.iter().any(|(number, _)| *number < first.number)
+        {
+            let fd = dir::open(first.fd.as_fd(), c".", false).map_err(read())?;
+            top = Some((fd, first.argument.folder.clone(), Some(Arc::default())));
+        }
+        for Content { number, fd, argument } in contents {
+            sources.push((number, (fd, argument.folder.clone(), None)));
+        }
+        sources.sort_by_key(|(number, _)| *number);
+        let names = arguments.iter().filter_map(|argument| argument.names.first());
+        let ends = Ends {
+            sources: top.into_iter().chain(sources.into_iter().map(|(_, source)| source)).collect(),
+            target: self.target().map_err(Failure::of(Operation::List))?,
+            target_path: self.place.path.clone(),
+            created: self.place.created,
+            path: Vec::new(),
+            first: Vec::new(),
+            provided: names.filter_map(|name| Some(c_string(name).ok()?.into())).collect(),
+            bases: self.bases(),
+            owner: None,
+        };
+        self.engine.base(ends, true)
+    }
+
+    /// Returns the node of the same target directory that is finished after this one, and holds it.
+    fn held_owner(&self) -> Option<Arc<Node>> {
+        self.owner.as_ref().inspect(|owner| owner.hold()).map(Arc::clone)
+    }
+
+    /// Adds names that several folders provide: one node has them all as sources, so that none takes the files of
+    /// another for extraneous.
+    fn meeting(&mut self, meeting: Meeting<'_>) -> Result<(), Failure> {
+        let read = || Failure::of(Operation::Read);
+        let Meeting { folders, mut lent, groups } = meeting;
+        let Some((_, first)) = groups.first().and_then(|group| group.first()) else {
+            return Ok(());
+        };
+        for (_, argument) in groups.iter().flatten() {
+            let side = folders.iter().position(|folder| *folder == argument.folder);
+            if let Some(lent) = side.and_then(|side| lent.get_mut(side)) {
+                lent.add(&c_names(argument).map_err(read())?, self.is_followed(argument));
+            }
+        }
+        let mut sources = Vec::new();
+        for (folder, lent) in folders.into_iter().zip(lent) {
+            sources.push((open(&folder).map_err(read())?, folder, Some(Arc::new(lent))));
+        }
+        let ends = Ends {
+            sources,
+            target: self.target().map_err(Failure::of(Operation::List))?,
+            target_path: self.place.path.clone(),
+            created: self.place.created,
+            path: Vec::new(),
+            first: first.names.first().cloned().unwrap_or_default(),
+            provided: Vec::new(),
+            bases: self.bases(),
+            owner: self.held_owner(),
+        };
+        let dot = groups.iter().flatten().any(|(_, argument)| argument.dot);
+        let base = self.engine.base(ends, dot)?;
+        self.held.push(Arc::clone(&base));
+        self.sweep_once(&base);
+        let mut implied: HashMap<Vec<u8>, Option<Arc<Node>>> = HashMap::new();
+        for group in &groups {
+            let Some((_, argument)) = group.first() else { continue };
+            let depth = group.iter().map(|(_, other)| other.names.len()).min().unwrap_or_default();
+            let mut top = (*argument).clone();
+            top.names.truncate(depth);
+            // Symlinks above an argument are followed.
+            top.follow |= depth < argument.names.len();
+            if let Err(failure) = self.met(&base, &top, &mut implied) {
+                self.engine.disable_deletion();
+                self.engine.argument_failed(failure, &argument.typed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the shared name of a group, from the first folder.
+    fn met(
+        &mut self,
+        base: &Arc<Node>,
+        argument: &Argument,
+        implied: &mut HashMap<Vec<u8>, Option<Arc<Node>>>,
+    ) -> Result<(), Failure> {
+        if self.is_hidden(base, argument) {
+            return Ok(());
+        }
+        let names = c_names(argument).map_err(Failure::of(Operation::Read))?;
+        let Some((last, above)) = names.split_last() else { return Ok(()) };
+        let (mut node, mut path) = (Arc::clone(base), Vec::new());
+        for name in above {
+            path.extend_from_slice(name.to_bytes_with_nul());
+            let next = match implied.get(&path) {
+                Some(known) => known.clone(),
+                None => {
+                    let made = self.engine.enter_implied(&node, name)?;
+                    if let Some(made) = &made {
+                        self.units.extend(self.engine.sweep_base(made));
+                        self.held.push(Arc::clone(made));
+                    }
+                    implied.insert(path.clone(), made.clone());
+                    made
+                }
+            };
+            match next {
+                Some(next) => node = next,
+                None => return Ok(()),
+            }
+        }
+        let follow = self.is_followed(argument);
+        self.engine.add_name(&mut self.units, &node, last, None, follow);
+        Ok(())
+    }
+
+    fn is_hidden(&self, base: &Arc<Node>, argument: &Argument) -> bool {
+        if self.policy.filter.is_none() {
+            return false;
+        }
+        let look = c_string(argument.path().as_os_str().as_bytes())
+            .and_then(|path| meta::of(dir::cwd(), &path, false));
+        let is_dir = look.is_ok_and(|source| source.kind == Kind::Dir);
+        self.engine.hides(base, &argument.names.join(&b'/'), is_dir)
+    }
+
+    fn sweep_once(&mut self, base: &Arc<Node>) {
+        if !std::mem::replace(&mut self.swept, true) {
+            self.units.extend(self.engine.sweep_base(base));
+        }
+    }
+
+    /// Adds an argument that is a name in a folder.
+    fn name(&mut self, argument: &Argument) -> Result<(), Failure> {
+        let read = || Failure::of(Operation::Read);
+        let Some((last, above)) = argument.names.split_last() else { return Ok(()) };
+        let c = |name: &Vec<u8>| c_string(name).map_err(read());
+        let mut node = self.base(argument, last)?;
+        let path = |depth: usize| argument.names[..depth].join(&b'/');
+        let is_known =
+            |depth: usize| self.nodes.contains_key(&(argument.folder.clone(), path(depth)));
+        // A missing argument is reported whatever the rules say, and nothing is created above it.
+        if self.policy.filter.is_some() || !(1..=above.len()).all(is_known) {
+            let source = self.look(argument).map_err(read())?;
+            let descends = self.policy.recurse || self.policy.dirs || self.policy.cp_targets;
+            if source.kind == Kind::Dir && !descends {
+                self.engine.argument_is_dir(&argument.typed);
+                return Ok(());
+            }
+        }
+        // A rule that excludes the argument excludes the directories above it, too.
+        if self.is_hidden(&node, argument) {
+            return Ok(());
+        }
+        for (depth, name) in above.iter().enumerate() {
+            match self.implied(argument, &path(depth + 1), &node, &c(name)?)? {
+                Some(next) => node = next,
+                None => return Ok(()),
+            }
+        }
+        let name = c(last)?;
+        let fds = node.fds().map_err(read())?;
+        let source_dir = fds.source(0).map_err(read())?;
+        let source = self.look_at(source_dir, &name, argument).map_err(read())?;
+        let follow = self.policy.follow_args || argument.follow && source.kind == Kind::Dir;
+        let target_name = self.place.name.as_deref();
+        self.engine.add_name(&mut self.units, &node, &name, target_name, follow);
+        Ok(())
+    }
+
+    /// Returns the node of an argument's folder: it only provides names and is not copied itself.
+    fn base(&mut self, argument: &Argument, last: &[u8]) -> Result<Arc<Node>, Failure> {
+        // The path above an argument's own name only matters for rules with merge files.
+        let key = (argument.folder.clone(), if argument.dot { b".".to_vec() } else { Vec::new() });
+        if let Some(Some(node)) = self.nodes.get(&key) {
+            return Ok(Arc::clone(node));
+        }
+        let fd = self.open_folder(argument).map_err(Failure::of(Operation::Read))?;
+        let ends = Ends {
+            sources: vec![(fd, argument.folder.clone(), None)],
+            target: self.target().map_err(Failure::of(Operation::List))?,
+            target_path: self.place.path.clone(),
+            created: self.place.created,
+            path: Vec::new(),
+            first: argument.names.first().cloned().unwrap_or_else(|| last.to_vec()),
+            provided: Vec::new(),
+            bases: self.bases(),
+            owner: self.held_owner(),
+        };
+        let node = self.engine.base(ends, argument.dot)?;
+        self.sweep_once(&node);
+        self.held.push(Arc::clone(&node));
+        self.nodes.insert(key, Some(Arc::clone(&node)));
+        Ok(node)
+    }
+
+    fn implied(
+        &mut self,
+        argument: &Argument,
+        path: &[u8],
+        parent: &Arc<Node>,
+        name: &CStr,
+    ) -> Result<Option<Arc<Node>>, Failure> {
+        let key = (argument.folder.clone(), path.to_vec());
+        if let Some(node) = self.nodes.get(&key) {
+            return Ok(node.clone());
+        }
+        let fds = parent.fds().map_err(Failure::of(Operation::Read))?;
+        let checked = fds.source(0).and_then(|dir| self.check_link(argument, dir, name));
+        checked.map_err(Failure::of(Operation::Read))?;
+        let node = self.engine.enter_implied(parent, name)?;
+        if let Some(node) = &node {
+            self.units.extend(self.engine.sweep_base(node));
+            self.held.push(Arc::clone(node));
+        }
+        self.nodes.insert(key, node.clone());
+        Ok(node)
+    }
+}

@@ -1,0 +1,105 @@
+//! Examines arguments before anything is created: their types, and symlinks in their paths.
+
+use super::{Numbered, Roots, open};
+use crate::engine::failure::c_string;
+use crate::plan::Argument;
+use crate::policy::Symlinks;
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::links::Links;
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
+use std::ffi::CStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+impl Roots<'_, '_> {
+    /// Opens the folder of an argument.
+    pub(super) fn open_folder(&self, argument: &Argument) -> io::Result<OwnedFd> {
+        let below = argument
+            .top
+            .as_deref()
+            .and_then(|top| Some((top, argument.folder.strip_prefix(top).ok()?)));
+        match (below, &self.policy.links) {
+            (Some((top, below)), links)
+                if *links != Links::Any && !below.as_os_str().is_empty() =>
+            {
+                let below = c_string(below.as_os_str().as_bytes())?;
+                // Sources are not confined.
+                Links::Trusted.open_dir(open(top)?.as_fd(), &below)
+            }
+            _ => open(&argument.folder),
+        }
+    }
+
+    /// Rejects a disallowed symlink in the path of a listed name.
+    pub(super) fn check_link(
+        &self,
+        argument: &Argument,
+        dir: BorrowedFd<'_>,
+        name: &CStr,
+    ) -> io::Result<()> {
+        match argument.top {
+            Some(_) => self.policy.links.check(dir, name),
+            None => Ok(()),
+        }
+    }
+
+    /// Of names that are the same at the target only the first existing one is transferred, as in rsync. Earlier ones
+    /// stay in the list, to be reported.
+    pub(super) fn first_wins(&self, group: &[Numbered<'_>], alone: &mut [bool]) {
+        let there = |(_, argument): &Numbered<'_>| self.look(argument).is_ok();
+        let after = group.iter().position(there).map_or(group.len(), |first| first + 1);
+        for (number, argument) in group.iter().skip(after) {
+            if let Some(alone) = alone.get_mut(*number)
+                && self.look(argument).is_ok()
+            {
+                *alone = false;
+            }
+        }
+    }
+
+    /// Returns the metadata of an argument: with a slash at its end of a directory, also through a symlink.
+    pub(super) fn look(&self, argument: &Argument) -> io::Result<Meta> {
+        let path = c_string(argument.path().as_os_str().as_bytes())?;
+        self.look_at(dir::cwd(), &path, argument)
+    }
+
+    pub(super) fn look_at(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: &CStr,
+        argument: &Argument,
+    ) -> io::Result<Meta> {
+        if argument.follow && !argument.dir_only {
+            // rsync's rule: the slash counts if it leads to a directory.
+            match meta::of(dir, name, true) {
+                Ok(named) if named.kind == Kind::Dir => {
+                    self.check_link(argument, dir, name)?;
+                    return Ok(named);
+                }
+                _ => {}
+            }
+        }
+        let follow = argument.dir_only
+            || self.policy.follow_args
+            || self.policy.symlinks == Symlinks::Follow;
+        let source = meta::of(dir, name, follow)?;
+        if argument.dir_only && source.kind != Kind::Dir {
+            return Err(io::Error::from_raw_os_error(errno::ENOTDIR));
+        }
+        Ok(source)
+    }
+
+    /// Returns whether an argument is copied as a directory.
+    pub(super) fn is_dir(&self, argument: &Argument) -> io::Result<bool> {
+        let source = self.look(argument)?;
+        let path = c_string(argument.path().as_os_str().as_bytes())?;
+        let dirlink = self.policy.copy_dirlinks
+            && meta::of(dir::cwd(), &path, true).is_ok_and(|named| named.kind == Kind::Dir);
+        Ok(source.kind == Kind::Dir || dirlink)
+    }
+
+    pub(super) fn is_followed(&self, argument: &Argument) -> bool {
+        let leads = || self.look(argument).is_ok_and(|source| source.kind == Kind::Dir);
+        self.policy.follow_args || argument.follow && leads()
+    }
+}

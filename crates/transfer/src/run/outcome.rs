@@ -1,0 +1,26 @@
+//! The end of a run.
+
+use super::steer::Findings;
+use hakobu_core::error::Fatal;
+use hakobu_core::unit::Totals;
+use hakobu_s3::Requests;
+use std::time::Duration;
+
+/// Result of a run.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The work done.
+    pub totals: Totals,
+    /// Wall time of the run.
+    pub took: Duration,
+    /// Number of workers used.
+    pub jobs: usize,
+    /// The run was asked to stop before it was finished.
+    pub stopped: bool,
+    /// The error that made all further work pointless (disk full, quota, read-only); code 11.
+    pub fatal: Option<Fatal>,
+    /// Requests to the stores of both sides; none between local paths.
+    pub requests: Requests,
+    /// Findings of the controller.
+    pub findings: Findings,
+}

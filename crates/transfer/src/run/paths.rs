@@ -1,0 +1,237 @@
+//! Transfers between paths, and from paths to `null:`.
+
+use super::scope;
+use super::stages::{Job, Resources, Run, passes};
+use super::steer::Terms;
+use crate::engine::failure::c_string;
+use crate::engine::{Engine, Pass, Removal, SEGMENT_BYTES_MAX, Setup, TargetMode};
+use crate::journal::{Journal, Ledger};
+use crate::plan::objects::Stores;
+use crate::plan::{self, Argument, Layout, Place, Spec};
+use crate::policy::{Delete, Policy};
+use hakobu_core::control::Control;
+use hakobu_core::error::{Cause, Fatal, quoted};
+use hakobu_core::event::{Event, Listener};
+use hakobu_core::unit::Totals;
+use hakobu_s3::Requests;
+use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta, process, volume};
+use hakobu_tree::pool;
+use parking_lot::Mutex;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A transfer between paths whose target exists.
+pub(super) struct Paths<'a> {
+    spec: &'a Spec,
+    control: &'a Control,
+    listener: &'a dyn Listener,
+    policy: Policy,
+    arguments: Vec<Argument>,
+    place: Place,
+    mode: TargetMode,
+    /// The target lies inside a source.
+    inside_source: bool,
+    umask: Umask,
+    /// Sources to remove after the last pass.
+    removals: Mutex<Vec<Removal>>,
+}
+
+impl<'a> Paths<'a> {
+    /// Examines the arguments and creates the target.
+    ///
+    /// # Errors
+    /// Bad arguments, an unusable target.
+    pub fn open(spec: &'a Spec, run: &Run<'a>) -> Result<Paths<'a>, Fatal> {
+        let (control, listener) = (run.control, run.listener);
+        let target = spec.target.local().filter(|_| !spec.policy.list_only);
+        let mode = match target {
+            _ if spec.policy.list_only => TargetMode::Told,
+            None => TargetMode::Null,
+            Some(_) if spec.policy.dry_run => TargetMode::Told,
+            Some(_) => TargetMode::Real,
+        };
+        let is_real = mode == TargetMode::Real;
+        let arguments = source_arguments(spec)?;
+        let umask = Umask(process::set_umask(0));
+        let place = match target {
+            None => Place::nowhere(&spec.target.spelled()),
+            Some(target) => plan::place(spec, target, &arguments, is_real, umask.0)?,
+        };
+        if spec.check_space && is_real {
+            plan::warn_of_space(&place, &arguments, listener);
+        }
+        check_bases(spec, &place, listener)?;
+        let mut policy = spec.policy.clone();
+        if policy.keep_dirlinks && policy.delete == Delete::During {
+            // A kept link may lead to an extraneous directory, which must be removed before anything is written
+            // through the link.
+            policy.delete = Delete::Before;
+        }
+        // Only deletions depend on it, and each name of a list would be resolved.
+        let inside_source = policy.delete != Delete::No && lies_inside(&place, &arguments);
+        let removals = Mutex::default();
+        Ok(Paths {
+            spec,
+            control,
+            listener,
+            policy,
+            arguments,
+            place,
+            mode,
+            inside_source,
+            umask,
+            removals,
+        })
+    }
+}
+
+impl Paths<'_> {
+    /// Returns the folder of backups, and the top of the target, whose attributes its folders get.
+    fn backup_dir(&self) -> Option<(PathBuf, Option<OwnedFd>)> {
+        let path = self.place.path.join(self.policy.backup_dir.as_ref()?);
+        let top = self.place.dir.as_ref().and_then(|fd| fd.as_fd().try_clone_to_owned().ok());
+        Some((path, top))
+    }
+}
+
+impl Job for Paths<'_> {
+    fn terms(&self) -> Terms {
+        Terms::of(self.spec, &Stores::default())
+    }
+
+    fn ledger(&self) -> Ledger {
+        Ledger::new(&Journal::of_user(), scope::local(self.spec, &self.place))
+    }
+
+    fn passes(&self) -> &'static [Pass] {
+        passes(self.policy.delete, self.place.dir.is_some() && !self.inside_source)
+    }
+
+    fn pass(&self, pass: Pass, resources: &Resources) -> Result<(Totals, Option<Fatal>), Fatal> {
+        let Paths { spec, place, mode, .. } = self;
+        let limits = resources.limits;
+        let is_xfs = place.dir.as_ref().is_some_and(|fd| volume::is_xfs(fd.as_fd()));
+        let batches = is_xfs && limits.jobs_max > 1;
+        // The part of the budget that is not in queues and stacks.
+        let share = |budget| budget / (2 * limits.jobs_max as u64);
+        let engine = Engine::new(Setup {
+            policy: &self.policy,
+            pass,
+            listener: self.listener,
+            control: self.control,
+            items: (spec.items, spec.items_unchanged),
+            controls: &resources.controls,
+            target: *mode,
+            deletes: !self.inside_source,
+            temp_dir: temp_dir(spec, *mode)?,
+            backup_dir: self.backup_dir(),
+            open_dirs_max: limits.open_dirs_max,
+            batch_max: if batches { limits.batch_max } else { 1 },
+            jobs_per_file: spec.jobs_per_file,
+            segment_bytes_max: spec.memory_bytes_max.map_or(SEGMENT_BYTES_MAX, share),
+            umask: self.umask.0,
+            ledger: &resources.ledger,
+        });
+        if *mode == TargetMode::Real {
+            engine.clear_temp_dir();
+        }
+        let units = plan::roots(&engine, &self.policy, place, &self.arguments);
+        pool::run(&engine, &resources.controls.gate, units);
+        let parked = engine.parked();
+        if !parked.is_empty() {
+            pool::run(&engine, &resources.controls.gate, parked);
+        }
+        let mut removals = std::mem::take(&mut *self.removals.lock());
+        removals.extend(engine.name_delayed());
+        // A later pass still has to look up the sources.
+        match self.passes().last() == Some(&pass) {
+            true => engine.remove_sources(removals),
+            false => *self.removals.lock() = removals,
+        }
+        Ok((engine.totals(), engine.take_fatal()))
+    }
+
+    fn forgets_record(&self) -> bool {
+        self.mode == TargetMode::Real
+    }
+
+    fn tidy(&self) {}
+
+    fn requests(&self) -> Requests {
+        Requests::default()
+    }
+}
+
+/// Sets the umask of this process to 0 until dropped: modes are set explicitly.
+struct Umask(u32);
+
+impl Drop for Umask {
+    fn drop(&mut self) {
+        process::set_umask(self.0);
+    }
+}
+
+/// Returns the arguments of a spec; each line of a list of files becomes one argument.
+fn source_arguments(spec: &Spec) -> Result<Vec<Argument>, Fatal> {
+    let Some(list) = &spec.files_from else {
+        return plan::arguments(spec.sources.paths(), spec.layout);
+    };
+    let [folder] = spec.sources.paths() else {
+        return Err(Fatal::new(1, "--files-from needs exactly one source folder"));
+    };
+    Ok(plan::listed(folder, list, matches!(spec.layout, Layout::Rsync { relative: true })))
+}
+
+fn temp_dir(spec: &Spec, mode: TargetMode) -> Result<Option<(OwnedFd, u64)>, Fatal> {
+    let Some(path) = spec.policy.temp_dir.as_ref().filter(|_| mode == TargetMode::Real) else {
+        return Ok(None);
+    };
+    let path = match path.is_absolute() {
+        true => path.clone(),
+        false => spec.target.spelled().join(path),
+    };
+    let opened = c_string(path.as_os_str().as_bytes()).and_then(|name| {
+        let fd = spec.policy.links.open_dir(dir::cwd(), &name)?;
+        let dev = meta::of_fd(&fd)?.dev;
+        Ok((fd, dev))
+    });
+    opened.map(Some).map_err(|error| {
+        let cause = Cause::System(error);
+        Fatal::new(11, format!("cannot use --temp-dir {}: {cause}", quoted(&path)))
+    })
+}
+
+/// Checks the trees of `--link-dest` and similar options. A missing one provides nothing, which is reported.
+fn check_bases(spec: &Spec, place: &Place, listener: &dyn Listener) -> Result<(), Fatal> {
+    for path in plan::basis_dirs(&spec.policy, place) {
+        let name = c_string(path.as_os_str().as_bytes());
+        match name.and_then(|name| spec.policy.links.open_dir(dir::cwd(), &name)) {
+            Ok(_) => {}
+            Err(error) if [errno::ENOENT, errno::ENOTDIR].iter().any(|e| errno::is(&error, *e)) => {
+                let cause = Cause::System(error);
+                let option = spec.policy.basis.option();
+                let message = format!("{option} {} is not used: {cause}", quoted(&path));
+                listener.event(Event::Warning(message));
+            }
+            Err(error) => {
+                let cause = Cause::System(error);
+                let option = spec.policy.basis.option();
+                let message = format!("cannot use {option} {}: {cause}", quoted(&path));
+                return Err(Fatal::new(11, message));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether the target lies inside one of the sources: then its extraneous entries are sources.
+fn lies_inside(place: &Place, arguments: &[Argument]) -> bool {
+    let path = if place.path.as_os_str().is_empty() { Path::new(".") } else { &place.path };
+    let Ok(target) = path.canonicalize() else { return false };
+    arguments.iter().any(|argument| {
+        argument
+            .path()
+            .canonicalize()
+            .is_ok_and(|source| target != source && target.starts_with(source))
+    })
+}

@@ -1,0 +1,490 @@
+//! The parallel walk over one tree or over several that belong together: opens, lists and finishes directories. A
+//! [`Visit`] handles the names; it does not see the queue or the counters.
+//!
+//! A unit is a directory to open, a listing to continue, a chunk of names of one directory, or a task of the visitor.
+//! A directory is finished when everything found in it is; then its parent's count of unfinished units drops by one.
+//! Memory grows with the depth of the tree and the number of workers, not with the number of entries.
+//!
+//! Each worker records on its lane of the meter its phase and the number of finished names: the signal from which a
+//! tuner sets the gate. Non-directories are found when they are listed and done when they were visited; when nothing
+//! is left that may lead to a directory, the meter learns that all names are found.
+
+use super::handle::Handle;
+use super::names::{ByInode, Cursor, NameList};
+use super::pool::{self, Queue, Work};
+use hakobu_core::limit::Controls;
+use hakobu_core::meter::{Doing, Phase};
+use hakobu_core::unit::Kind;
+use hakobu_sys::dir::Reader;
+use hakobu_sys::{AsFd, OwnedFd, dir, errno};
+use std::ffi::{CStr, CString};
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Minimum number of names that is divided between two workers.
+const SPLIT_MIN: usize = 16;
+/// Number of names of a directory sorted together for [`Visit::BY_INODE`]: some megabytes.
+const SORTED_MAX: usize = 64 << 10;
+
+/// A directory of a walk.
+pub struct Dir<D> {
+    /// The directory that contains it; `None` for a top.
+    pub parent: Option<Arc<Dir<D>>>,
+    /// One path component; for a top its path as typed.
+    pub name: CString,
+    /// The visitor's own data.
+    pub data: D,
+    /// Set when it is open, one handle for each side.
+    sides: OnceLock<Vec<Arc<Handle>>>,
+    /// Units and directories in it that are unfinished, and its listing.
+    pending: AtomicUsize,
+}
+
+impl<D> Dir<D> {
+    fn new(parent: Option<Arc<Dir<D>>>, name: CString, data: D) -> Arc<Dir<D>> {
+        let (sides, pending) = (OnceLock::new(), AtomicUsize::new(1));
+        Arc::new(Dir { parent, name, data, sides, pending })
+    }
+
+    /// Returns the handle of one side.
+    ///
+    /// # Errors
+    /// EBADF if it is not open, or has no such side.
+    pub fn handle(&self, side: usize) -> io::Result<&Arc<Handle>> {
+        let handle = self.sides.get().and_then(|sides| sides.get(side));
+        handle.ok_or_else(|| io::Error::from_raw_os_error(errno::EBADF))
+    }
+
+    /// Returns an open descriptor of one side; it stays open as long as the returned value lives.
+    ///
+    /// # Errors
+    /// As [`Dir::handle`] and [`Handle::fd`].
+    pub fn fd(&self, side: usize) -> io::Result<Arc<OwnedFd>> {
+        self.handle(side)?.fd()
+    }
+
+    /// Returns the path of this directory, or of a name in it, starting with the top as typed.
+    pub fn path(&self, name: Option<&CStr>) -> Vec<u8> {
+        let (top, mut names) = self.way(name);
+        names.push(&top.name);
+        join(&names)
+    }
+
+    /// Returns the path of a name in this directory, relative to the top.
+    pub fn path_below(&self, name: &CStr) -> Vec<u8> {
+        join(&self.way(Some(name)).1)
+    }
+
+    /// Returns the top, and the names below it in reverse order.
+    fn way<'a>(&'a self, name: Option<&'a CStr>) -> (&'a Dir<D>, Vec<&'a CStr>) {
+        let mut names: Vec<&CStr> = name.into_iter().collect();
+        let mut here = self;
+        while let Some(parent) = here.parent.as_deref() {
+            names.push(&here.name);
+            here = parent;
+        }
+        (here, names)
+    }
+}
+
+fn join(backwards: &[&CStr]) -> Vec<u8> {
+    let mut path = Vec::new();
+    for name in backwards.iter().rev() {
+        if !path.is_empty() && path.last() != Some(&b'/') {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name.to_bytes());
+    }
+    path
+}
+
+impl<D> Drop for Dir<D> {
+    fn drop(&mut self) {
+        // Iterative: recursion over a chain of 100,000 parents would overflow the stack.
+        let mut parent = self.parent.take();
+        while let Some(mut last) = parent.and_then(Arc::into_inner) {
+            parent = last.parent.take();
+        }
+    }
+}
+
+/// The result of [`Visit::close`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// The directory is finished.
+    Done,
+    /// It must be listed again: something appeared in it.
+    Again,
+}
+
+/// The work of a walk. All methods are called from many workers concurrently.
+pub trait Visit: Sync + Sized {
+    /// Data of each directory.
+    type Dir: Send + Sync;
+    /// Units of the visitor.
+    type Task: Send;
+    /// Data of each worker.
+    type State: Send;
+    /// Whether names come in inode order (groups of 64 Ki): ext4 lists by hash, with neighbours in distant blocks.
+    const BY_INODE: bool = false;
+
+    /// Creates the state of worker `index`.
+    fn start(&self, index: usize) -> Self::State;
+
+    /// Opens a directory: returns a handle for each side, or `None` if there is nothing to list (the visitor has
+    /// reported the reason). [`Visit::close`] is called in any case.
+    fn open(
+        &self,
+        dir: &Arc<Dir<Self::Dir>>,
+        at: &mut At<'_, '_, Self>,
+    ) -> Option<Vec<Arc<Handle>>>;
+
+    /// Returns whether a listed name is passed to [`Visit::names`]. Called while the directory is being read.
+    fn wants(&self, dir: &Dir<Self::Dir>, side: usize, name: &CStr) -> bool {
+        let _ = (dir, side, name);
+        true
+    }
+
+    /// Handles up to 64 names of one side with the types that the listing returned (`Unknown` if it had none).
+    fn names(
+        &self,
+        dir: &Arc<Dir<Self::Dir>>,
+        side: usize,
+        names: Names<'_, '_, Self>,
+        at: &mut At<'_, '_, Self>,
+    );
+
+    /// Called when a side could not be listed to its end.
+    fn list_failed(
+        &self,
+        dir: &Arc<Dir<Self::Dir>>,
+        side: usize,
+        error: io::Error,
+        at: &mut At<'_, '_, Self>,
+    );
+
+    /// Called when everything found in the directory is finished.
+    fn close(&self, dir: &Arc<Dir<Self::Dir>>, at: &mut At<'_, '_, Self>) -> Closed;
+
+    /// Runs a task that [`At::push`] took.
+    fn task(&self, task: Self::Task, at: &mut At<'_, '_, Self>);
+}
+
+/// The worker that runs a unit.
+pub struct At<'a, 'q, V: Visit> {
+    /// The visitor's state of this worker.
+    pub state: &'a mut V::State,
+    /// The phase and the counters of this worker. A unit begins with [`Phase::Look`].
+    pub doing: &'a Doing,
+    queue: &'a Queue<'q, Unit<V>>,
+    unlisted: &'a Unlisted,
+}
+
+impl<V: Visit> At<'_, '_, V> {
+    /// Walks the directory `name` of `parent` as well.
+    pub fn enter(&self, parent: &Arc<Dir<V::Dir>>, name: CString, data: V::Dir) {
+        parent.pending.fetch_add(1, Ordering::Relaxed);
+        self.unlisted.add();
+        self.queue.push(Unit(Step::Enter(Dir::new(Some(Arc::clone(parent)), name, data))));
+    }
+
+    /// Walks one more tree.
+    pub fn enter_top(&self, path: CString, data: V::Dir) {
+        self.unlisted.add();
+        self.queue.push(Unit(Step::Enter(Dir::new(None, path, data))));
+    }
+
+    /// Counts a finished name that no listing found: an argument.
+    pub fn count_name(&self) {
+        let lane = self.doing.lane();
+        lane.found(1);
+        lane.done(1);
+    }
+
+    /// Returns whether this worker is about to park and should leave divisible work to others.
+    pub fn is_shut_out(&self) -> bool {
+        self.queue.is_shut_out()
+    }
+
+    /// Queues a task for any worker. No directory waits for it.
+    pub fn push(&self, task: V::Task) {
+        self.queue.push(Unit(Step::Task(task)));
+    }
+}
+
+/// Number of units that may still lead to unlisted directories.
+struct Unlisted(AtomicUsize);
+
+impl Unlisted {
+    fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records the end of one unit; returns whether it was the last.
+    fn is_last(&self) -> bool {
+        self.0.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+}
+
+/// Returns whether a directory may be among the names.
+fn may_lead_on(names: &NameList) -> bool {
+    names.kinds().iter().any(|kind| matches!(kind, Kind::Dir | Kind::Unknown))
+}
+
+fn has_names(names: &NameList) -> bool {
+    !names.is_empty()
+}
+
+/// Counts opening or reading a directory as work, like a name, so that workers with directories contribute.
+fn count_call(doing: &Doing) {
+    let lane = doing.lane();
+    lane.items(1);
+    lane.completions(1);
+}
+
+/// Iterator over the names of one unit. A name counts as finished when the next one is requested.
+pub struct Names<'a, 'q, V: Visit> {
+    dir: &'a Arc<Dir<V::Dir>>,
+    side: usize,
+    names: Cursor<'a>,
+    doing: &'a Doing,
+    queue: &'a Queue<'q, Unit<V>>,
+    unlisted: &'a Unlisted,
+    /// The type of the current name.
+    begun: Option<Kind>,
+}
+
+impl<'a, V: Visit> Iterator for Names<'a, '_, V> {
+    type Item = (&'a CStr, Kind);
+
+    fn next(&mut self) -> Option<(&'a CStr, Kind)> {
+        if let Some(kind) = self.begun {
+            let lane = self.doing.lane();
+            lane.items(1);
+            lane.completions(1);
+            lane.done(u64::from(kind != Kind::Dir));
+        }
+        if self.names.len() >= SPLIT_MIN && self.queue.lacks_units() {
+            let half = self.names.split_off(self.names.len().div_ceil(2));
+            push_names(self.queue, self.unlisted, self.dir, self.side, half);
+        }
+        let next = self.names.take();
+        self.begun = next.map(|(_, kind)| kind);
+        next
+    }
+}
+
+fn push_names<V: Visit>(
+    queue: &Queue<'_, Unit<V>>,
+    unlisted: &Unlisted,
+    dir: &Arc<Dir<V::Dir>>,
+    side: usize,
+    names: NameList,
+) {
+    if may_lead_on(&names) {
+        unlisted.add();
+    }
+    dir.pending.fetch_add(1, Ordering::Relaxed);
+    queue.push(Unit(Step::Names(Arc::clone(dir), side, names)));
+}
+
+/// Walks the trees below `tops` (path as typed, data), beginning with `tasks`, on as many workers as the gate admits;
+/// returns the states of the workers that ran a unit.
+pub fn walk<V: Visit>(
+    visit: &V,
+    controls: &Controls,
+    tops: impl IntoIterator<Item = (CString, V::Dir)>,
+    tasks: impl IntoIterator<Item = V::Task>,
+) -> Vec<V::State> {
+    run(visit, controls, first(tops, tasks), false)
+}
+
+/// As [`walk`], for one of several walks of a run: the end of its listings does not end the run's.
+pub fn walk_part<V: Visit>(
+    visit: &V,
+    controls: &Controls,
+    top: (CString, V::Dir),
+) -> Vec<V::State> {
+    run(visit, controls, first([top], []), true)
+}
+
+fn first<V: Visit>(
+    tops: impl IntoIterator<Item = (CString, V::Dir)>,
+    tasks: impl IntoIterator<Item = V::Task>,
+) -> Vec<Unit<V>> {
+    let tasks = tasks.into_iter().map(|task| Unit(Step::First(task)));
+    let tops = tops.into_iter().map(|(path, data)| Unit(Step::Enter(Dir::new(None, path, data))));
+    tasks.chain(tops).collect()
+}
+
+fn run<V: Visit>(
+    visit: &V,
+    controls: &Controls,
+    first: Vec<Unit<V>>,
+    is_part: bool,
+) -> Vec<V::State> {
+    let unlisted = Unlisted(AtomicUsize::new(first.len() + usize::from(is_part)));
+    let states = pool::run(&Walk { visit, controls, unlisted }, &controls.gate, first);
+    states.into_iter().map(|state| state.own).collect()
+}
+
+struct Unit<V: Visit>(Step<V>);
+
+enum Step<V: Visit> {
+    /// A directory to open.
+    Enter(Arc<Dir<V::Dir>>),
+    /// The listing of a side, from a position.
+    List(Arc<Dir<V::Dir>>, usize, u64),
+    /// Names of a side.
+    Names(Arc<Dir<V::Dir>>, usize, NameList),
+    /// An initial task of the walk: it may add tops.
+    First(V::Task),
+    Task(V::Task),
+}
+
+struct Walk<'a, V> {
+    visit: &'a V,
+    controls: &'a Controls,
+    unlisted: Unlisted,
+}
+
+struct State<S> {
+    reader: Reader,
+    doing: Doing,
+    own: S,
+}
+
+impl<V: Visit> Work for Walk<'_, V> {
+    type Unit = Unit<V>;
+    type State = State<V::State>;
+
+    fn start(&self, index: usize) -> Self::State {
+        let doing = Doing::new(self.controls.meter.share(index), Phase::Idle);
+        State { reader: Reader::default(), doing, own: self.visit.start(index) }
+    }
+
+    fn run(&self, unit: Unit<V>, state: &mut Self::State, queue: &Queue<'_, Unit<V>>) {
+        let visit = self.visit;
+        let State { reader, doing, own } = state;
+        doing.turn(Phase::Look);
+        let unlisted = &self.unlisted;
+        let at = &mut At { state: own, doing, queue, unlisted };
+        match unit.0 {
+            Step::Enter(dir) => match visit.open(&dir, at) {
+                Some(sides) => {
+                    count_call(at.doing);
+                    // Set once: a directory is entered once.
+                    let _ = dir.sides.set(sides);
+                    self.list(dir, 0, 0, reader, at);
+                }
+                None => {
+                    self.listed();
+                    self.finish(dir, at);
+                }
+            },
+            Step::List(dir, side, position) => self.list(dir, side, position, reader, at),
+            Step::Names(dir, side, names) => {
+                let (doing, dir) = (at.doing, &dir);
+                let leads_on = may_lead_on(&names);
+                let names = names.cursor();
+                let names = Names { dir, side, names, doing, queue, unlisted, begun: None };
+                visit.names(dir, side, names, at);
+                if leads_on {
+                    self.listed();
+                }
+                self.finish(Arc::clone(dir), at);
+            }
+            Step::First(task) => {
+                visit.task(task, at);
+                self.listed();
+            }
+            Step::Task(task) => visit.task(task, at),
+        }
+        doing.turn(Phase::Idle);
+    }
+}
+
+impl<V: Visit> Walk<'_, V> {
+    /// Records the end of a unit that might have led to directories.
+    fn listed(&self) {
+        if self.unlisted.is_last() {
+            self.controls.meter.all_found();
+        }
+    }
+
+    /// Lists the sides in order, until all are done or the queue is full.
+    fn list(
+        &self,
+        dir: Arc<Dir<V::Dir>>,
+        mut side: usize,
+        mut position: u64,
+        reader: &mut Reader,
+        at: &mut At<'_, '_, V>,
+    ) {
+        at.doing.turn(Phase::List);
+        while dir.handle(side).is_ok() {
+            match self.list_side(&dir, side, position, reader, at) {
+                Ok(Some(position)) => {
+                    return at.queue.put_aside(Unit(Step::List(dir, side, position)));
+                }
+                Ok(None) => {}
+                Err(error) => self.visit.list_failed(&dir, side, error, at),
+            }
+            (side, position) = (side + 1, 0);
+        }
+        self.listed();
+        self.finish(dir, at);
+    }
+
+    /// Lists a side into chunks; returns the position if it stopped because the queue is full.
+    fn list_side(
+        &self,
+        dir: &Arc<Dir<V::Dir>>,
+        side: usize,
+        position: u64,
+        reader: &mut Reader,
+        at: &At<'_, '_, V>,
+    ) -> io::Result<Option<u64>> {
+        let (queue, lane) = (at.queue, at.doing.lane());
+        let (mut names, mut sorted) = (NameList::default(), ByInode::default());
+        let push = |names| push_names(queue, &self.unlisted, dir, side, names);
+        let fd = dir.fd(side)?;
+        dir::seek((*fd).as_fd(), position)?;
+        let listed = reader.read_until((*fd).as_fd(), |name, kind, inode| {
+            if !self.visit.wants(dir, side, name) {
+                return ControlFlow::Continue(());
+            }
+            lane.found(u64::from(kind != Kind::Dir));
+            match V::BY_INODE {
+                true => sorted.push(name, kind, inode),
+                false => names.push(name, kind),
+            }
+            if !names.is_full() && sorted.len() < SORTED_MAX {
+                return ControlFlow::Continue(());
+            }
+            sorted.take().chain([std::mem::take(&mut names)]).filter(has_names).for_each(push);
+            if queue.has_room() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        sorted.take().chain([names]).filter(has_names).for_each(push);
+        count_call(at.doing);
+        listed
+    }
+
+    /// Decrements the directory's count of unfinished units; at zero, closes it and continues with its parents.
+    fn finish(&self, mut dir: Arc<Dir<V::Dir>>, at: &mut At<'_, '_, V>) {
+        while dir.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
+            if self.visit.close(&dir, at) == Closed::Again {
+                dir.pending.store(1, Ordering::Relaxed);
+                self.unlisted.add();
+                return at.queue.push(Unit(Step::List(dir, 0, 0)));
+            }
+            let Some(parent) = dir.parent.clone() else { return };
+            dir = parent;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! Campaigns.
+
+use hakobu_lab::campaign::plan::{self, Ground, Wishes};
+use hakobu_lab::campaign::spec::{COUNT_MAX, Spec};
+
+/// A campaign is refused with a message that names the file, or read, and then planned for a
+/// machine that has no programs.
+pub fn check(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let spec = match Spec::parse("fuzz.toml", text) {
+        Ok(spec) => spec,
+        Err(error) => return assert!(error.to_string().contains("fuzz.toml")),
+    };
+    assert_eq!(spec.text, text);
+    // Plans have a line for each combination of values.
+    if data.iter().filter(|byte| **byte == b',').count() > 30 || data.len() > 6000 {
+        return;
+    }
+    let ground = Ground {
+        path: Vec::new(),
+        cpus: 2,
+        throttle: |_, _| Err("there is no disk".to_owned()),
+        is_one_fs: |_, _| false,
+        is_free: |_| true,
+        is_memory: |_| true,
+    };
+    for scale in [None, Some(0.001), Some(1_000_000.0)] {
+        // What a data set comes to is summed up file by file.
+        let at = scale.unwrap_or(spec.scale);
+        if spec.data.iter().any(|data| (10_000..=COUNT_MAX).contains(&data.at(at).count)) {
+            continue;
+        }
+        let wishes = Wishes {
+            scale,
+            work: "/nowhere/work".into(),
+            cache: "/nowhere/cache".into(),
+            own: "/nowhere/hakobu".into(),
+            secret_key: "secret".into(),
+            ..Wishes::default()
+        };
+        if let Err(why) = plan::make(&spec, &wishes, &ground) {
+            assert!(!why.is_empty());
+        }
+    }
+}

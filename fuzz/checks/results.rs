@@ -1,0 +1,35 @@
+//! The store of results: what stands in its files, and what reports make of it.
+
+use hakobu_lab::report::{Format, Lang, Part, render};
+use hakobu_lab::results::read::parse;
+use std::path::Path;
+
+/// Up to the first NUL stands the file of runs, after it the file of curves. Both are refused with
+/// a message that names the file and the line, or read; every form of report can be made of them.
+pub fn check(data: &[u8]) {
+    let (runs, curves) = match data.iter().position(|byte| *byte == 0) {
+        Some(at) => (&data[..at], &data[at + 1..]),
+        None => (data, &b""[..]),
+    };
+    let (a, b) = (Path::new("x/results.jsonl"), Path::new("x/samples.jsonl"));
+    let results = match parse((a, runs), (b, curves)) {
+        Ok(results) => results,
+        Err(why) => return assert!(why.contains(".jsonl'"), "{why}"),
+    };
+    // Intervals are drawn again and again from the runs: many only cost time.
+    if results.runs.len() > 24 || results.header.cells.len() > 8 {
+        return;
+    }
+    for (format, lang) in [
+        (Format::Html, Lang::En),
+        (Format::Markdown, Lang::Ja),
+        (Format::Csv, Lang::En),
+        (Format::Json, Lang::En),
+        (Format::Svg, Lang::En),
+    ] {
+        let part = Part::new(results.clone(), format.lang(lang));
+        if let Err(why) = render(&[part], format, lang) {
+            assert!(!why.is_empty());
+        }
+    }
+}

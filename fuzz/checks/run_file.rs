@@ -1,0 +1,37 @@
+//! Lines of a run file.
+
+#[allow(dead_code, unused_imports)]
+#[path = "../../src/commands/run/lines.rs"]
+mod lines;
+
+use std::os::unix::ffi::OsStrExt;
+
+/// A line is refused or split into words that are not longer than itself; words that are quoted
+/// again are the same words; translating adds none, and
+/// drops only conditions of copies that another one decides.
+pub fn check(data: &[u8]) {
+    for line in data.split(|byte| *byte == b'\n') {
+        let Ok(words) = lines::words(line) else { continue };
+        let bytes: usize = words.iter().map(|word| word.len()).sum();
+        assert!(bytes <= line.len() && words.len() <= line.len());
+        let mut quoted = Vec::new();
+        for word in &words {
+            quoted.extend_from_slice(b" '");
+            for byte in word.as_bytes() {
+                match byte {
+                    b'\'' => quoted.extend_from_slice(b"'\\''"),
+                    other => quoted.push(*other),
+                }
+            }
+            quoted.push(b'\'');
+        }
+        assert_eq!(lines::words(&quoted).as_ref(), Ok(&words));
+        let count = words.len();
+        let conditions = ["-n", "--no-clobber", "-s", "--if-size-differ"];
+        let droppable = words.iter().filter(|word| conditions.iter().any(|one| *word == one));
+        let least = count - droppable.count();
+        let told = lines::translated(words);
+        assert!((least..=count).contains(&told.len()));
+        assert_eq!(lines::translated(told.clone()), told, "translated twice");
+    }
+}

@@ -1,0 +1,129 @@
+//! Values of options of `bench`: parameters, output targets, style.
+
+use super::asked::Asked;
+use super::look::{Parameter, Sort, Style};
+use crate::options::OptArg;
+use hakobu_lab::campaign::{Accepts, Sink};
+use hakobu_lab::results::markup::Time;
+use std::path::Path;
+
+/// Parses the target of commands' output.
+pub fn sink(arg: &OptArg) -> Result<Sink, String> {
+    Ok(match arg.text()? {
+        "null" => Sink::Null,
+        "pipe" => Sink::Pipe,
+        "inherit" => Sink::Inherit,
+        path if Path::new(path).is_dir() => {
+            return Err(arg.wrong("is a folder; -o (--results) names the folder of results"));
+        }
+        path => {
+            Sink::File(std::path::absolute(path).map_err(|error| arg.wrong(&format!("{error}")))?)
+        }
+    })
+}
+
+/// Parses `--ignore-failure` with its optional exit codes.
+pub fn accepts(arg: &OptArg) -> Result<Accepts, String> {
+    match arg.text()? {
+        "" | "all-non-zero" => Ok(Accepts::Any),
+        codes => {
+            let codes = codes.split(',').map(|code| code.trim().parse::<u8>().map(i32::from));
+            let codes: Result<Vec<i32>, _> = codes.collect();
+            codes
+                .map(Accepts::Codes)
+                .map_err(|_| arg.wrong("give exit codes from 0 to 255 with commas between them"))
+        }
+    }
+}
+
+/// Sets `--style`; `none` is `--quiet`.
+pub fn style(it: &mut Asked, arg: &OptArg) -> Result<(), String> {
+    it.style = match arg.text()? {
+        "auto" => Style::Auto,
+        "basic" => Style::Basic,
+        "full" => Style::Full,
+        "nocolor" => Style::NoColor,
+        "color" => Style::Color,
+        "none" => {
+            it.quiet = true;
+            Style::Auto
+        }
+        _ => return Err(arg.wrong("give auto, basic, full, nocolor, color or none")),
+    };
+    Ok(())
+}
+
+/// Parses `--sort`.
+pub fn sort(arg: &OptArg) -> Result<Sort, String> {
+    match arg.text()? {
+        "auto" | "command" => Ok(Sort::Command),
+        "mean-time" => Ok(Sort::Time),
+        _ => Err(arg.wrong("give auto, command or mean-time")),
+    }
+}
+
+/// Parses `--time-unit`.
+pub fn time(arg: &OptArg) -> Result<Time, String> {
+    Time::of_name(arg.text()?).ok_or_else(|| arg.wrong("give microsecond, millisecond or second"))
+}
+
+pub fn list(arg: &OptArg) -> Result<Parameter, String> {
+    let (name, values) = arg.text()?.split_once('=').unwrap_or_default();
+    Ok(Parameter { name: named(arg, name)?, values: separated(values) })
+}
+
+/// Splits at commas; `\,` is a comma and `\\` a backslash, as in hyperfine.
+fn separated(text: &str) -> Vec<String> {
+    let (mut all, mut chars) = (vec![String::new()], text.chars().peekable());
+    while let Some(c) = chars.next() {
+        let escaped = chars.next_if(|next| c == '\\' && matches!(next, ',' | '\\'));
+        match (escaped, all.last_mut()) {
+            (None, _) if c == ',' => all.push(String::new()),
+            (escaped, Some(last)) => last.push(escaped.unwrap_or(c)),
+            (_, None) => {}
+        }
+    }
+    all
+}
+
+/// Parses a range of numbers.
+pub fn scan(arg: &OptArg, step: Option<&OptArg>) -> Result<Parameter, String> {
+    let read = |arg: &OptArg, text: &str| {
+        let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+        number.ok_or_else(|| arg.wrong(&format!("'{text}' is not a number")))
+    };
+    let words: Vec<&str> = arg.text()?.splitn(3, '=').collect();
+    let [name, min, max] = words[..] else { return Err(arg.wrong("needs VAR MIN MAX")) };
+    let digits = |text: &str| text.split_once('.').map_or(0, |(_, digits)| digits.len());
+    let mut most_digits = digits(min).max(digits(max));
+    let (min, max) = (read(arg, min)?, read(arg, max)?);
+    let mut by = 1.0;
+    if let Some(step) = step {
+        by = read(step, step.text()?)?;
+        most_digits = most_digits.max(digits(step.text()?));
+    }
+    if by <= 0.0 || min > max || (max - min) / by > 10_000.0 {
+        return Err(arg.wrong("is no range with a step that leads from MIN to MAX"));
+    }
+    // With slack for steps that have no exact binary form.
+    let count = ((max - min) / by + 1e-9).floor() as u32;
+    let values = (0..=count).map(|n| format!("{:.most_digits$}", min + f64::from(n) * by));
+    Ok(Parameter { name: named(arg, name)?, values: values.collect() })
+}
+
+fn named(arg: &OptArg, name: &str) -> Result<String, String> {
+    let is_name =
+        !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+    is_name.then(|| name.to_owned()).ok_or_else(|| arg.wrong("VAR is no name"))
+}
+
+pub fn shell(arg: &OptArg) -> Result<Vec<String>, String> {
+    match arg.text()? {
+        "none" => Ok(Vec::new()),
+        "default" => Ok(vec!["sh".into()]),
+        words => {
+            let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+            if words.is_empty() { Err(arg.wrong("is no shell")) } else { Ok(words) }
+        }
+    }
+}

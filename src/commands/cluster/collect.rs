@@ -1,0 +1,270 @@
+//! `hakobu cluster collect`: the last word, an ordinary sync over both ends, and the report.
+
+use super::super::session::Session;
+use super::opened::{AGAIN, Given, Opened, given, open, unusable};
+use super::prove;
+use crate::exit;
+use crate::number::{Digits, things};
+use crate::show::json::push_line;
+use crate::show::output;
+use hakobu_cluster::phase::{self, Phase};
+use hakobu_cluster::plan::{COLLECTED, REPORT, Unusable};
+use hakobu_cluster::status::{Results, Share, Sums, outlook, owners};
+use hakobu_cluster::verdict::Summed;
+use hakobu_cluster::{Folder, Plan, Trouble, beat, comparing};
+use hakobu_transfer::journal::{self, Owner};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// What was asked of collect.
+#[derive(Clone, Copy)]
+pub struct How {
+    /// Time without a sign of life after which a worker counts as gone.
+    pub stale: Duration,
+    /// Workers that are at work are waited for.
+    pub waits: bool,
+    /// JSON lines.
+    pub json: bool,
+    /// Contents are compared afterwards.
+    pub verifies: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &[OsString]) -> u8 {
+    let Given { asked, run, .. } = match given("collect", arguments, exit::SYNC_USAGE) {
+        Ok(given) => given,
+        Err(code) => return code,
+    };
+    let how =
+        How { stale: asked.stale, waits: asked.wait, json: asked.json, verifies: asked.verify };
+    match open(&run, &asked.settings()) {
+        Ok(opened) => finish(opened, how),
+        Err(why) => unusable(why),
+    }
+}
+
+/// Collects a run, and verifies it where that is asked for. A verification that was begun goes on
+/// without collecting once more.
+pub fn finish(opened: Opened, how: How) -> u8 {
+    if !how.verifies {
+        return collect(&opened, how);
+    }
+    if let Err(fatal) = comparing::refuse_unfit(&opened.spec) {
+        output::message(&fatal.message);
+        return exit::SYNC_USAGE;
+    }
+    let begun = phase::current(&*opened.folder);
+    let code = match begun {
+        Ok(Some(_)) => exit::OK,
+        Ok(None) => collect(&opened, how),
+        Err(trouble) => return unusable(Unusable::from(trouble)),
+    };
+    match prove::is_collected(code) {
+        true => prove::finish(opened, how.stale, how.json),
+        false => code,
+    }
+}
+
+/// Waits for workers that are gone to be so for sure, marks the run as collected, and runs the
+/// ordinary sync.
+fn collect(opened: &Opened, how: How) -> u8 {
+    let Opened { folder, plan, spec, wanted } = opened;
+    let (folder, mut wanted) = (&**folder, wanted.clone());
+    let mut results = Results::default();
+    if let Err(code) = wait_for_workers(folder, &mut results, how.stale, how.waits) {
+        return code;
+    }
+    let marked = folder
+        .replace(COLLECTED, b"{}\n")
+        .and_then(|()| phase::forget(folder))
+        .and_then(|()| owners(folder));
+    match marked {
+        Ok(owners) => {
+            // What they were writing is cleared away, wherever they ran.
+            let me = Owner::me();
+            Owner::give_up(owners.into_iter().filter(|owner| *owner != me).collect());
+        }
+        Err(trouble) => return unusable(Unusable::from(trouble)),
+    }
+    let told = results.update(folder, plan, &Phase::Transfer);
+    if let Err(trouble) = &told {
+        output::message(&trouble.message);
+    }
+    wanted.resume = "collect again to go on";
+    wanted.json |= how.json;
+    let (json, quiet) = (wanted.json, wanted.quiet);
+    let code = match Session::start(wanted, exit::of_sync) {
+        Ok(session) => {
+            let outcome = session.run(spec);
+            session.end(outcome)
+        }
+        Err(code) => return code,
+    };
+    let report = Report::of(&results, plan, code);
+    let content = serde_json::to_vec_pretty(&report)
+        .map_err(|error| Trouble::lasting(format!("cannot write the report: {error}")));
+    let written = content.and_then(|content| folder.replace(REPORT, &content));
+    if let Err(trouble) = &written {
+        output::message(&trouble.message);
+    }
+    if json {
+        let mut line = Vec::new();
+        push_line(&report, &mut line);
+        output::text(&String::from_utf8_lossy(&line));
+    } else if !quiet {
+        report.tell(&results, plan);
+    }
+    match (code, told.and(written)) {
+        (exit::OK, Err(_)) => exit::SYNC_IO,
+        (code, _) => code,
+    }
+}
+
+/// Waits until no worker can publish anything any more. A worker that gave no sign of life for
+/// `stale`, as this process saw, has lost the right to.
+fn wait_for_workers(
+    folder: &dyn Folder,
+    results: &mut Results,
+    stale: Duration,
+    waits: bool,
+) -> Result<(), u8> {
+    let mut first = BTreeMap::new();
+    loop {
+        let alive = results.alive(folder, stale);
+        let alive = alive.map_err(|trouble: Trouble| unusable(Unusable::from(trouble)))?;
+        if alive.is_empty() {
+            return Ok(());
+        }
+        for (beat, _) in &alive {
+            let before = *first.entry(beat.worker.clone()).or_insert(beat.counter);
+            if before != beat.counter && !waits {
+                let (worker, host) = (&beat.worker, &beat.host);
+                output::message(&format!("worker {worker} on {host} is still at work"));
+                output::message("hint: collect when all workers have ended, or with --wait");
+                return Err(AGAIN);
+            }
+        }
+        std::thread::sleep(beat::interval(stale));
+    }
+}
+
+/// What is written about a whole run.
+#[derive(Serialize)]
+struct Report {
+    event: &'static str,
+    schema: u32,
+    run: String,
+    shards: usize,
+    planned_entries: u64,
+    planned_bytes: u64,
+    done: Sums,
+    workers: BTreeMap<String, Share>,
+    problems: Vec<(String, u64, String)>,
+    damaged: Vec<(u32, String)>,
+    verdict: Option<Summed>,
+    outlook: Option<String>,
+    exit_code: u8,
+}
+
+impl Report {
+    fn of(results: &Results, plan: &Plan, exit_code: u8) -> Report {
+        let problems = results.problems.iter();
+        Report {
+            event: "cluster",
+            schema: 1,
+            run: plan.id.clone(),
+            shards: plan.shards.len(),
+            planned_entries: plan.entries,
+            planned_bytes: plan.bytes,
+            done: results.sums,
+            workers: results.shares(),
+            problems: problems
+                .map(|(what, (n, first))| (what.clone(), *n, first.clone()))
+                .collect(),
+            damaged: results.damaged.clone(),
+            verdict: results.verdict(),
+            outlook: outlook(results, plan.shards.len() as u64),
+            exit_code,
+        }
+    }
+
+    /// Tells what the workers did, for a reader.
+    fn tell(&self, results: &Results, plan: &Plan) {
+        let digits = Digits::default();
+        let Sums { shards, files, bytes, redone, changed, .. } = self.done;
+        output::message(&format!(
+            "{} did {shards} of {}: {}, {} bytes",
+            things(self.workers.len() as u64, "worker"),
+            things(plan.shards.len() as u64, "shard"),
+            things(files, "file"),
+            digits.size(bytes)
+        ));
+        if redone > 0 {
+            output::message(&format!(
+                "{} redone, as their workers were gone",
+                things(redone, "shard")
+            ));
+        }
+        if changed > 0 {
+            let changed = things(changed, "name");
+            output::message(&format!("{changed} left to collect, changed since the plan was made"));
+        }
+        for (number, why) in &self.damaged {
+            output::message(&format!("shard {number} was left to collect: {why}"));
+        }
+        for (what, (count, first)) in &results.problems {
+            let first = journal::bytes(first);
+            let path = String::from_utf8_lossy(&first).into_owned();
+            output::message(&format!("workers: {what}: {} ('{path}')", things(*count, "name")));
+        }
+        let slowest = self.workers.values().map(|share| share.to_s).fold(0.0, f64::max);
+        let median = median(self.workers.values().map(|share| share.to_s).collect());
+        if self.workers.len() > 2 && slowest > 1.5 * median && slowest > median + 1.0 {
+            let late = self.workers.values().filter(|share| share.to_s > 1.5 * median);
+            let hosts: Vec<&str> = late.map(|share| share.host.as_str()).collect();
+            output::message(&format!(
+                "stragglers: {} worked for up to {slowest:.0} s, half of the workers for {median:.0} s or less",
+                hosts.join(", ")
+            ));
+        }
+        self.tell_verdicts();
+        if let Some(outlook) = &self.outlook {
+            output::message(outlook);
+        }
+    }
+}
+
+impl Report {
+    /// What limited the workers: all of them, then by machine where they differ.
+    fn tell_verdicts(&self) {
+        let Some(whole) = &self.verdict else { return };
+        if !whole.is_known() {
+            output::message("what limited the workers is not determined");
+        } else {
+            let share = whole.share * 100.0;
+            output::message(&format!(
+                "the workers were limited by {} for {share:.0} % of their time; the longest: {}",
+                whole.named, whole.sentence
+            ));
+        }
+        let mut hosts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let judged = |share: &&Share| share.verdict.as_ref().is_some_and(Summed::is_known);
+        for share in self.workers.values().filter(judged) {
+            let named = share.verdict.as_ref().map_or("", |verdict| verdict.named);
+            hosts.entry(named).or_default().insert(&share.host);
+        }
+        if hosts.len() > 1 || (hosts.len() == 1 && !whole.is_known()) {
+            for (named, hosts) in hosts {
+                let hosts: Vec<&str> = hosts.into_iter().collect();
+                output::message(&format!("limited by {named}: {}", hosts.join(", ")));
+            }
+        }
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}

@@ -1,0 +1,142 @@
+//! The run folder that a command line names: its plan, its transfer, and why it cannot be used.
+
+use super::options::{self, Asked, TABLE};
+use crate::commands::line::refuse;
+use crate::commands::sync::read::prepare;
+use crate::options::Refused;
+use crate::show::{Wanted, output};
+use hakobu_cluster::plan::{End, Unusable};
+use hakobu_cluster::{Folder, Plan, folder};
+use hakobu_core::error::quoted;
+use hakobu_s3::Settings;
+use hakobu_transfer::journal;
+use hakobu_transfer::run::Spec;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// `work`, `collect`: another try may succeed (sysexits.h, EX_TEMPFAIL).
+pub const AGAIN: u8 = 75;
+/// `work`: no try will succeed (sysexits.h, EX_DATAERR).
+pub const NEVER: u8 = 65;
+
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Options of a subcommand and its run folder; what comes after the folder is in `rest`.
+pub struct Given {
+    pub asked: Asked,
+    pub run: OsString,
+    pub rest: Vec<OsString>,
+}
+
+/// Reads the command line of a subcommand that takes a run folder.
+pub fn given(verb: &str, arguments: &[OsString], usage_code: u8) -> Result<Given, u8> {
+    let told = |refused: Refused| {
+        let _ = refuse(refused, usage_code);
+        usage_code
+    };
+    let typed = TABLE.parse(arguments).map_err(told)?;
+    let usage = |message: String| told(Refused::Usage(message));
+    if let Some(other) = options::misplaced(verb, &typed) {
+        return Err(usage(format!("--{other} is no option of cluster {verb}")));
+    }
+    let asked = TABLE.read(&typed, Asked::default()).map_err(usage)?;
+    let mut paths = typed.paths.into_iter();
+    let Some(run) = paths.next() else {
+        return Err(usage(format!("give a run folder: hakobu cluster {verb} RUN")));
+    };
+    let rest: Vec<OsString> = paths.collect();
+    if verb != "submit" && !rest.is_empty() {
+        return Err(usage(format!("cluster {verb} takes one run folder")));
+    }
+    Ok(Given { asked, run: absolute(&run), rest })
+}
+
+/// The absolute form of a path; `s3://` stays what it is.
+pub fn absolute(path: &OsStr) -> OsString {
+    match path.as_bytes().starts_with(b"s3://") {
+        true => path.to_owned(),
+        false => {
+            std::path::absolute(path).map_or_else(|_| path.to_owned(), PathBuf::into_os_string)
+        }
+    }
+}
+
+/// A run that was planned: its folder, its plan, and the transfer as the plan's words have it.
+pub struct Opened {
+    pub folder: Arc<dyn Folder>,
+    pub plan: Plan,
+    pub spec: Spec,
+    pub wanted: Wanted,
+}
+
+/// Opens a run, goes to the folder of its paths, and reads its words.
+pub fn open(run: &OsStr, settings: &Settings) -> Result<Opened, Unusable> {
+    let folder = folder::open(run, settings, false)?;
+    let plan = Plan::read(&*folder, VERSION)?;
+    let entered = std::env::set_current_dir(decoded(&plan.folder));
+    let words: Vec<OsString> = plan.words.iter().map(|word| decoded(word)).collect();
+    let (spec, wanted) = match prepare(&words) {
+        Ok(read) => read,
+        Err(Refused::Usage(message) | Refused::Failed { message, .. }) => {
+            return Err(Unusable::Never(format!("cannot read the plan's command line: {message}")));
+        }
+        Err(Refused::Help(_)) => return Err(Unusable::Never("the plan asks for help".into())),
+    };
+    if let Err(error) = entered
+        && paths(&spec).any(Path::is_relative)
+    {
+        let shown = quoted(decoded(&plan.folder));
+        let hint = "hint: relative paths begin there; plan with absolute ones";
+        return Err(Unusable::Never(format!("cannot enter {shown}: {error}\n{hint}")));
+    }
+    check_ends(&plan)?;
+    Ok(Opened { folder, plan, spec, wanted })
+}
+
+fn decoded(text: &str) -> OsString {
+    OsString::from_vec(journal::bytes(text))
+}
+
+/// Paths of this machine at both ends.
+fn paths(spec: &Spec) -> impl Iterator<Item = &Path> {
+    spec.sources.paths().iter().map(PathBuf::as_path).chain(spec.target.local())
+}
+
+/// The directories at both ends of a transfer, as far as they are there.
+pub fn ends(spec: &Spec) -> Vec<End> {
+    let of = |path: &Path| {
+        let meta = std::fs::metadata(path).ok().filter(|meta| meta.is_dir())?;
+        Some(End { path: journal::text(path.as_os_str().as_bytes()), ino: meta.ino() })
+    };
+    paths(spec).filter_map(of).collect()
+}
+
+/// Compares the directories at both ends with those that the plan saw. A file system that is not
+/// mounted leaves an empty directory in its place, and everything would seem to be gone.
+fn check_ends(plan: &Plan) -> Result<(), Unusable> {
+    for End { path, ino } in &plan.ends {
+        let path = decoded(path);
+        let there = std::fs::metadata(&path).map(|meta| meta.ino());
+        let why = match there {
+            Ok(there) if there == *ino => continue,
+            Ok(_) => "it is another directory than the plan saw".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let hint = "hint: every machine has to see both ends under the same paths";
+        return Err(Unusable::Never(format!("cannot use {}: {why}\n{hint}", quoted(path))));
+    }
+    Ok(())
+}
+
+/// Tells why a run cannot be used; the exit code.
+pub fn unusable(why: Unusable) -> u8 {
+    let (message, code) = match why {
+        Unusable::Later(message) => (message, AGAIN),
+        Unusable::Never(message) => (message, NEVER),
+    };
+    output::message(&message);
+    code
+}

@@ -1,0 +1,250 @@
+//! The options of `hakobu cluster`, and those that `sync` has for many machines.
+
+use super::engine::Engine;
+use crate::objects;
+use crate::options::{Group, Opt, Table, Typed, flag, parts, put, titled, value};
+use hakobu_s3::Settings;
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// Time after which a worker that gives no sign of life counts as gone.
+const STALE: Duration = Duration::from_secs(30);
+
+/// The command line of `cluster` but for `plan`, which takes sync's options as well.
+pub const TABLE: Table<Asked> = Table {
+    command: "cluster",
+    about: "Run one transfer on many machines that an existing engine schedules",
+    usage: "hakobu cluster plan --run RUN [SYNC OPTIONS] SRC... DST\n       \
+            hakobu cluster work [OPTIONS] RUN\n       \
+            hakobu cluster status [OPTIONS] RUN\n       \
+            hakobu cluster collect [OPTIONS] RUN\n       \
+            hakobu cluster submit ENGINE [OPTIONS] RUN [-- ENGINE'S OPTIONS]",
+    after: "RUN is a folder that all machines share: a path (mode 0700), or s3://BUCKET/PREFIX.\n\
+            plan lists both sides and writes what is to be done into RUN. work does parts of it, \
+            on any number of machines. collect finishes: an ordinary sync with the plan's options, \
+            deletions included. `sync --cluster ENGINE:N` does all of it.\n\
+            Exit codes: plan and collect as sync; work 0 nothing left, 75 try again, 65 no try will \
+            succeed; collect 75 where workers are still at work; status and submit 0, 1 and 2.",
+    options: &[&PLANNED, &WORKED, &WATCHED, &ENGINES, &objects::STORE],
+    unbuilt: &[objects::UNBUILT],
+    abbreviates: false,
+};
+
+/// What the options have said so far.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// `--run`.
+    pub run: Option<OsString>,
+    /// `--workers`.
+    pub workers: Option<u64>,
+    /// `--shard-size`.
+    pub shard_bytes: Option<u64>,
+    /// `--cluster`.
+    pub cluster: Option<(Engine, u64)>,
+    /// `--inventory`.
+    pub inventory: Option<OsString>,
+    /// `--verify`.
+    pub verify: bool,
+    /// `--stale-after`.
+    pub stale: Duration,
+    /// `--json`.
+    pub json: bool,
+    /// `--textfile`.
+    pub textfile: Option<OsString>,
+    /// `--once`.
+    pub once: bool,
+    /// `--wait`.
+    pub wait: bool,
+    /// The engine that was named.
+    pub engine: Option<Engine>,
+    /// `--nodes`.
+    pub nodes: Option<u64>,
+    /// `--dry-run`.
+    pub dry_run: bool,
+    /// `--image`.
+    pub image: Option<String>,
+    /// `--volume`.
+    pub volumes: Vec<String>,
+    objects: objects::Asked,
+}
+
+impl Default for Asked {
+    fn default() -> Asked {
+        Asked {
+            run: None,
+            workers: None,
+            shard_bytes: None,
+            cluster: None,
+            inventory: None,
+            verify: false,
+            stale: STALE,
+            json: false,
+            textfile: None,
+            once: false,
+            wait: false,
+            engine: None,
+            nodes: None,
+            dry_run: false,
+            image: None,
+            volumes: Vec::new(),
+            objects: objects::Asked::default(),
+        }
+    }
+}
+
+parts!(Asked { objects: objects::Asked });
+
+impl Asked {
+    /// Whether nothing was said of many machines.
+    pub fn is_alone(&self) -> bool {
+        self.run.is_none()
+            && self.workers.is_none()
+            && self.shard_bytes.is_none()
+            && self.cluster.is_none()
+            && self.inventory.is_none()
+            && !self.verify
+    }
+
+    /// The store of a run folder in S3.
+    pub fn settings(&self) -> Settings {
+        self.objects.settings()
+    }
+}
+
+/// Options of `plan`, which `sync` has as well.
+pub const PLANNED: Group<Asked> = titled("Many machines").with(&[
+    value("run", None, "RUN", "the run folder, which all machines share")
+        .reads(|asked, given| put(&mut asked.run, Some(given.value.clone()))),
+    value(
+        "workers",
+        None,
+        "N",
+        "expected number of workers (16); for work: limits are divided by it",
+    )
+    .reads(|asked, given| put(&mut asked.workers, Some(given.positive()?))),
+    value(
+        "shard-size",
+        None,
+        "SIZE",
+        "minimum work of a shard: bytes, plus 64 KiB per entry (S3: 1 MiB)",
+    )
+    .reads(|asked, given| put(&mut asked.shard_bytes, Some(given.size()?.max(1)))),
+    value("cluster", None, "ENGINE:N", "plan, run N workers (local:, slurm:, ray:), collect")
+        .reads(|asked, given| {
+            let parsed = given.value.to_str().and_then(Engine::with_count);
+            let refused = || given.refuse("is not ENGINE:N such as local:4, slurm:16 or ray:8");
+            put(&mut asked.cluster, Some(parsed.ok_or_else(refused)?))
+        }),
+    value(
+        "inventory",
+        None,
+        "MANIFEST",
+        "plan: names of SRC from an S3 Inventory (manifest.json, local or s3://)",
+    )
+    .reads(|asked, given| put(&mut asked.inventory, Some(given.value.clone()))),
+    flag(
+        "verify",
+        None,
+        "compare what was transferred byte for byte, on the workers (--cluster, work, collect, submit)",
+    )
+    .sets(|asked, on| asked.verify = on),
+]);
+
+const WORKED: &[Opt<Asked>] = &[
+    value(
+        "stale-after",
+        None,
+        "TIME",
+        "time without a heartbeat after which a worker counts as gone (30s)",
+    )
+    .reads(|asked, given| {
+        let stale = given.duration("h", "30s or 2m")?;
+        if stale < Duration::from_secs(2) {
+            return Err(given.refuse("is too short: give at least 2s"));
+        }
+        put(&mut asked.stale, stale)
+    }),
+    flag("wait", None, "collect: wait until all workers have ended")
+        .sets(|asked, on| asked.wait = on),
+];
+
+const WATCHED: Group<Asked> = titled("Output").with(&[
+    flag("json", None, "status: JSON, one object").sets(|asked, on| asked.json = on),
+    flag("once", None, "status: show it once, also on a terminal")
+        .sets(|asked, on| asked.once = on),
+    value("textfile", None, "FILE", "status: write it for Prometheus' node exporter, too")
+        .reads(|asked, given| put(&mut asked.textfile, Some(given.value.clone()))),
+]);
+
+const ENGINES: Group<Asked> = titled("Engines of submit").with(&[
+    value("local", None, "N", "N workers on this machine")
+        .reads(|asked, given| count(asked, Engine::Local, given.positive()?)),
+    flag("slurm", None, "an array of jobs, and one that collects")
+        .sets(|asked, _| asked.engine = Some(Engine::Slurm)),
+    value("ray", None, "ADDRESS", "tasks of a Ray cluster, one a node ('auto': the running one)")
+        .reads(|asked, given| put(&mut asked.engine, Some(Engine::Ray(given.text()?.to_owned())))),
+    flag("k8s", None, "print the Jobs for Kubernetes")
+        .sets(|asked, _| asked.engine = Some(Engine::Kubernetes)),
+    value("parallel", None, "HOSTS", "GNU parallel over ssh, with its file of hosts")
+        .reads(|asked, given| put(&mut asked.engine, Some(Engine::Parallel(given.value.clone())))),
+    value("nodes", None, "N", "workers to start")
+        .reads(|asked, given| put(&mut asked.nodes, Some(given.positive()?))),
+    flag("dry-run", Some('n'), "print what would be submitted")
+        .sets(|asked, on| asked.dry_run = on),
+    value("image", None, "IMAGE", "--k8s: the image with hakobu in it")
+        .reads(|asked, given| put(&mut asked.image, Some(given.text()?.to_owned()))),
+    value(
+        "volume",
+        None,
+        "CLAIM:PATH",
+        "--k8s: a PersistentVolumeClaim and its path; several times",
+    )
+    .takes(crate::options::Takes::Values("CLAIM:PATH"))
+    .reads(|asked, given| {
+        asked.volumes.push(given.text()?.to_owned());
+        Ok(())
+    }),
+]);
+
+fn count(asked: &mut Asked, engine: Engine, nodes: u64) -> Result<(), String> {
+    (asked.engine, asked.nodes) = (Some(engine), Some(nodes));
+    Ok(())
+}
+
+/// Options of each subcommand; those of the store of the run folder go with all.
+static OWN: [(&str, &[&str]); 4] = [
+    ("work", &["workers", "stale-after", "verify"]),
+    ("status", &["json", "once", "textfile"]),
+    ("collect", &["stale-after", "wait", "json", "verify"]),
+    (
+        "submit",
+        &[
+            "local",
+            "slurm",
+            "ray",
+            "k8s",
+            "parallel",
+            "nodes",
+            "dry-run",
+            "image",
+            "volume",
+            "stale-after",
+            "verify",
+        ],
+    ),
+];
+
+/// An option that is none of a subcommand.
+pub(super) fn misplaced(verb: &str, typed: &Typed) -> Option<&'static str> {
+    let own = OWN.iter().find(|(name, _)| *name == verb).map_or(&[][..], |(_, own)| *own);
+    let all = OWN.iter().flat_map(|(_, own)| own.iter()).chain(&[
+        "run",
+        "cluster",
+        "workers",
+        "shard-size",
+        "inventory",
+    ]);
+    let all: Vec<&str> = all.copied().collect();
+    let mut names = typed.options.iter().map(|given| given.name);
+    names.find(|name| all.contains(name) && !own.contains(name))
+}

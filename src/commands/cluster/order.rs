@@ -1,0 +1,79 @@
+//! Workers that are handed to an engine, and their commands.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+/// Workers to hand over.
+pub struct Order {
+    /// The run folder, absolute or in S3.
+    pub run: OsString,
+    /// How many.
+    pub nodes: u64,
+    /// Seconds without a sign of life after which a worker is gone.
+    pub stale: Duration,
+    /// The workers verify a run that was collected.
+    pub verifies: bool,
+    /// Options for the engine, as they were typed.
+    pub rest: Vec<OsString>,
+}
+
+impl Order {
+    /// The same for the verification of the run.
+    pub fn verifying(&self) -> Order {
+        Order { run: self.run.clone(), rest: self.rest.clone(), verifies: true, ..*self }
+    }
+
+    /// The command of one worker.
+    pub fn work(&self) -> Vec<OsString> {
+        let options = [
+            format!("--workers={}", self.nodes),
+            format!("--stale-after={}s", self.stale.as_secs()),
+        ];
+        let program = program();
+        let mut words = vec![program, "cluster".into(), "work".into()];
+        words.extend(options.map(OsString::from));
+        words.extend(self.verifies.then(|| "--verify".into()));
+        words.push(self.run.clone());
+        words
+    }
+
+    /// The command that collects.
+    pub fn collect(&self) -> Vec<OsString> {
+        let stale = format!("--stale-after={}s", self.stale.as_secs());
+        let words = ["cluster", "collect", "--wait", &stale].map(OsString::from);
+        let mut all = vec![program()];
+        all.extend(words);
+        all.extend(self.verifies.then(|| "--verify".into()));
+        all.push(self.run.clone());
+        all
+    }
+}
+
+fn program() -> OsString {
+    std::env::current_exe().map_or_else(|_| "hakobu".into(), std::path::PathBuf::into_os_string)
+}
+
+/// Words as a line that sh(1) reads.
+pub fn shell(words: &[OsString]) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%".contains(byte);
+    let word = |word: &OsString| {
+        let text = word.to_string_lossy();
+        match !text.is_empty() && word.as_bytes().iter().all(plain) {
+            true => text.into_owned(),
+            false => format!("'{}'", text.replace('\'', "'\\''")),
+        }
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// How a process ended.
+pub fn ending(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "no status".to_owned(),
+    }
+}

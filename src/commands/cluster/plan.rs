@@ -1,0 +1,202 @@
+//! `hakobu cluster plan`: a dry run whose result goes into a run folder.
+
+use super::super::session::{Session, ended};
+use super::opened::{VERSION, absolute, ends};
+use super::options::Asked;
+use crate::commands::sync::read::read;
+use crate::exit;
+use crate::number::{Digits, things};
+use crate::options::Refused;
+use crate::show::{Line, Wanted, output};
+use hakobu_cluster::{Plan, folder, planner};
+use hakobu_core::error::{Fatal, quoted};
+use hakobu_s3::without_secrets;
+use hakobu_transfer::journal;
+use hakobu_transfer::location::Location;
+use hakobu_transfer::object::list::{Counts, Inventory};
+use hakobu_transfer::run::Spec;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Workers that are expected where nothing is said.
+const WORKERS: u64 = 16;
+
+/// Runs the subcommand.
+pub fn run(arguments: &[OsString]) -> u8 {
+    let (spec, wanted, asked) = match read(arguments) {
+        Ok(read) => read,
+        Err(Refused::Usage(message)) => return told(exit::SYNC_USAGE, &message),
+        Err(Refused::Failed { code, message }) => return told(code, &message),
+        Err(Refused::Help(text)) => {
+            output::text(&text);
+            return exit::OK;
+        }
+    };
+    if asked.cluster.is_some() {
+        return told(exit::SYNC_USAGE, "--cluster is an option of sync: plan only plans");
+    }
+    if asked.verify {
+        let message = "--verify comes after the transfer: hakobu cluster collect --verify RUN";
+        return told(exit::SYNC_USAGE, message);
+    }
+    match make(arguments, &spec, wanted, &asked) {
+        Ok((code, _)) | Err(code) => code,
+    }
+}
+
+fn told(code: u8, message: &str) -> u8 {
+    output::message(message);
+    code
+}
+
+/// Makes a plan; the error is an exit code, with its message already told. A plan whose dry run met
+/// problems is whole, and has an exit code that says so.
+pub fn make(
+    arguments: &[OsString],
+    spec: &Spec,
+    mut wanted: Wanted,
+    asked: &Asked,
+) -> Result<(u8, Plan), u8> {
+    let refused = |message: String| told(exit::SYNC_USAGE, &message);
+    if wanted.stop_after.is_some() {
+        return Err(refused("--stop-after (or --stop-at) is not built for many machines".into()));
+    }
+    let Some(run) = asked.run.as_deref().map(absolute) else {
+        return Err(refused("give the folder of the run: --run RUN".into()));
+    };
+    if let Some(word) = arguments.iter().find(|word| has_secret(word)) {
+        let shown = without_secrets(&word.to_string_lossy());
+        let hint = "hint: credentials come from the environment or a profile of each machine";
+        return Err(refused(format!("{shown}: a run folder takes no passwords\n{hint}")));
+    }
+    let stdin =
+        |word: &OsString| matches!(word.as_bytes(), b"--files-from=-" | b"--exclude-from=-");
+    if arguments.iter().any(stdin) {
+        return Err(refused("a list from standard input cannot be read again: give a file".into()));
+    }
+    check_apart(&run, spec).map_err(refused)?;
+    let inventory = match &asked.inventory {
+        None => None,
+        Some(manifest) => {
+            let read = inventory(manifest, spec);
+            let read = read.map_err(|Fatal { code, message }| told(code, &message))?;
+            if !wanted.json && !wanted.quiet {
+                output::message(&of_rows(&read));
+            }
+            Some(Arc::new(read))
+        }
+    };
+    let mut spec = spec.clone();
+    spec.objects.inventory = inventory;
+    let spec = &spec;
+    let folder = folder::open(&run, &spec.objects.target, true);
+    let folder = folder.map_err(|trouble| told(exit::SYNC_IO, &trouble.message))?;
+    let encoded = |word: &OsString| journal::text(word.as_bytes());
+    let here = std::env::current_dir().map_err(|error| {
+        told(exit::SYNC_IO, &format!("cannot tell the working directory: {error}"))
+    })?;
+    let here = here.into_os_string();
+    let request = planner::Request {
+        spec: spec.clone(),
+        words: arguments.iter().map(encoded).collect(),
+        folder: encoded(&here),
+        version: VERSION,
+        workers: asked.workers.unwrap_or(WORKERS),
+        shard_bytes: asked.shard_bytes,
+        ends: ends(spec),
+        local: !spec.has_store(),
+    };
+    (wanted.command, wanted.done) = ("cluster plan", "planned");
+    (wanted.line, wanted.dry_run) = (Line::None, true);
+    wanted.resume = "no plan was made";
+    let json = wanted.json;
+    let quiet = wanted.quiet;
+    let session = Session::start(wanted, exit::of_sync)?;
+    let mut made = None;
+    let planned = planner::plan(request, &*folder, &session.control, &session.show);
+    let outcome = match planned {
+        Ok((plan, outcome)) => {
+            made = Some(plan);
+            outcome
+        }
+        Err(Fatal { code, message }) => ended(Fatal::new(code, message), session.start.elapsed()),
+    };
+    let code = session.end(outcome);
+    let Some(plan) = made else { return Err(code) };
+    if !json && !quiet {
+        let (entries, shards) = (things(plan.entries, "name"), plan.shards.len() as u64);
+        let size = Digits::default().size(plan.bytes);
+        let shown = quoted(&run);
+        output::message(&format!(
+            "planned {entries}, {size} bytes in {} in {shown}",
+            things(shards, "shard")
+        ));
+    }
+    Ok((code, plan))
+}
+
+/// Reads the inventory that the source's names are taken from.
+fn inventory(manifest: &OsStr, spec: &Spec) -> Result<Inventory, Fatal> {
+    let refused = |why: &str| Err(Fatal::new(exit::SYNC_USAGE, format!("--inventory {why}")));
+    let mut sources = spec.sources.locations();
+    let (Some(Location::S3(source)), None) = (sources.next(), sources.next()) else {
+        return refused("needs one source, a bucket or prefix in S3");
+    };
+    if spec.files_from.is_some() {
+        return refused("cannot be used with --files-from");
+    }
+    Inventory::read(&Location::parse(manifest)?, &spec.objects.source, &source)
+}
+
+/// What became of the rows of an inventory.
+fn of_rows(inventory: &Inventory) -> String {
+    let Counts { kept, outside, old } = inventory.counts;
+    let mut text = format!("the inventory has {} below the source", things(kept, "object"));
+    if outside > 0 {
+        text.push_str(&format!(", {} outside of it", things(outside, "object")));
+    }
+    if old > 0 {
+        text.push_str(&format!(", and {old} older versions and delete markers"));
+    }
+    text
+}
+
+/// Whether a word holds a password in a URL.
+fn has_secret(word: &OsStr) -> bool {
+    let Some(text) = word.to_str() else { return false };
+    let url = text.split_once("=").filter(|(name, _)| name.starts_with("--")).map_or(text, |x| x.1);
+    let http = url.starts_with("http://") || url.starts_with("https://");
+    http && without_secrets(url) != url
+}
+
+/// Refuses a run folder inside of what is transferred: it would be transferred, or deleted.
+fn check_apart(run: &OsStr, spec: &Spec) -> Result<(), String> {
+    let is_s3 = |path: &Path| path.as_os_str().as_bytes().starts_with(b"s3://");
+    let inside = |outer: &Path| {
+        if is_s3(outer) || is_s3(Path::new(run)) {
+            let mut prefix = outer.as_os_str().as_bytes().to_vec();
+            if prefix.last() != Some(&b'/') {
+                prefix.push(b'/');
+            }
+            return is_s3(outer) && run.as_bytes().starts_with(&prefix);
+        }
+        let real = |path: &Path| {
+            let there = path.ancestors().find_map(|above| above.canonicalize().ok());
+            there.unwrap_or_default()
+        };
+        let (outer, parent) = (outer.canonicalize(), Path::new(run).parent().map(real));
+        let here = Path::new(run).canonicalize().ok().or(parent);
+        outer.is_ok_and(|outer| outer.is_dir() && here.is_some_and(|run| run.starts_with(&outer)))
+    };
+    let mut all = spec.sources.locations().chain([spec.target.clone()]).map(|end| end.spelled());
+    match all.find(|outer| inside(outer)) {
+        Some(outer) => Err(format!(
+            "the run folder {} lies inside {}, which is transferred",
+            quoted(run),
+            quoted(outer)
+        )),
+        None => Ok(()),
+    }
+}

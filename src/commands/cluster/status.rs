@@ -1,0 +1,243 @@
+//! `hakobu cluster status`: one screen, live where it is a terminal.
+
+use super::opened::{Given, VERSION, given, unusable};
+use crate::exit;
+use crate::number::{Digits, things};
+use crate::show::json::push_line;
+use crate::show::output;
+use hakobu_cluster::beat::{self, Beat, State};
+use hakobu_cluster::phase::{self, Phase};
+use hakobu_cluster::plan::{COLLECTED, Unusable};
+use hakobu_cluster::status::{Results, Sums};
+use hakobu_cluster::verdict::Summed;
+use hakobu_cluster::{Folder, Plan, folder};
+use hakobu_core::error::quoted;
+use hakobu_transfer::journal;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Time between two looks.
+const REFRESH: Duration = Duration::from_secs(2);
+/// The least time over which a rate is told.
+const RATE_MIN_S: f64 = 0.5;
+
+/// Runs the subcommand.
+pub fn run(arguments: &[OsString]) -> u8 {
+    let Given { asked, run, .. } = match given("status", arguments, exit::USAGE) {
+        Ok(given) => given,
+        Err(code) => return code,
+    };
+    let opened = folder::open(&run, &asked.settings(), false).map_err(Unusable::from);
+    let read = opened.and_then(|folder| Ok((Plan::read(&*folder, VERSION)?, folder)));
+    let (plan, folder) = match read {
+        Ok(read) => read,
+        Err(why) => {
+            unusable(why);
+            return exit::FAILURE;
+        }
+    };
+    let live = std::io::stdout().is_terminal() && !asked.json && !asked.once;
+    let (mut results, mut proven) = (Results::default(), Results::default());
+    let started = Instant::now();
+    let mut first = None;
+    loop {
+        let now = match look(&*folder, &plan, &mut results, &mut proven) {
+            Ok(now) => now,
+            Err(why) => {
+                unusable(why);
+                return exit::FAILURE;
+            }
+        };
+        let from = *first.get_or_insert(now.bytes_now);
+        let took_s = started.elapsed().as_secs_f64();
+        let rate = (now.bytes_now.saturating_sub(from)) as f64 / took_s.max(RATE_MIN_S);
+        if let Some(path) = &asked.textfile
+            && let Err(message) = write_textfile(path, &now)
+        {
+            output::message(&message);
+            return exit::FAILURE;
+        }
+        if asked.json {
+            let mut line = Vec::new();
+            push_line(&now, &mut line);
+            output::text(&String::from_utf8_lossy(&line));
+            return exit::OK;
+        }
+        let text = screen(&now, rate, live);
+        match live {
+            // Home, and clear what is below.
+            true => output::text(&format!("\x1b[H\x1b[J{text}")),
+            false => output::text(&text),
+        }
+        let over = match &now.verified {
+            Some(verified) => verified.shards as usize >= now.shards,
+            None => now.collected || now.done.shards as usize >= now.shards,
+        };
+        if !live || over {
+            return exit::OK;
+        }
+        std::thread::sleep(REFRESH);
+    }
+}
+
+/// A run at one moment.
+#[derive(Serialize)]
+struct Now {
+    event: &'static str,
+    schema: u32,
+    run: String,
+    collected: bool,
+    shards: usize,
+    planned_entries: u64,
+    planned_bytes: u64,
+    done: Sums,
+    /// Bytes moved, those of shards in hand included.
+    bytes_now: u64,
+    workers: Vec<Beat>,
+    /// What limited each worker, as far as it can be told.
+    verdicts: BTreeMap<String, Summed>,
+    /// What limited all of them.
+    verdict: Option<Summed>,
+    /// The verification, where one was begun.
+    verified: Option<Sums>,
+    problems: Vec<(String, u64, String)>,
+    damaged: Vec<(u32, String)>,
+}
+
+fn look(
+    folder: &dyn Folder,
+    plan: &Plan,
+    results: &mut Results,
+    proven: &mut Results,
+) -> Result<Now, Unusable> {
+    results.update(folder, plan, &Phase::Transfer)?;
+    let verifying = phase::current(folder)?;
+    if let Some(phase) = &verifying {
+        proven.update(folder, plan, phase)?;
+    }
+    let workers = beat::read_all(folder)?;
+    let problems = results.problems.iter().chain(&proven.problems);
+    let shares = results.shares().into_iter();
+    Ok(Now {
+        event: "cluster-status",
+        schema: 1,
+        run: plan.id.clone(),
+        collected: folder.read(COLLECTED)?.is_some(),
+        shards: plan.shards.len(),
+        planned_entries: plan.entries,
+        planned_bytes: plan.bytes,
+        done: results.sums,
+        bytes_now: workers.iter().map(|beat| beat.bytes).sum(),
+        workers,
+        verdicts: shares.filter_map(|(worker, share)| Some((worker, share.verdict?))).collect(),
+        verdict: results.verdict(),
+        verified: verifying.map(|_| proven.sums),
+        problems: problems.map(|(what, (n, first))| (what.clone(), *n, first.clone())).collect(),
+        damaged: results.damaged.iter().chain(&proven.damaged).cloned().collect(),
+    })
+}
+
+fn screen(now: &Now, rate: f64, live: bool) -> String {
+    let digits = Digits::default();
+    let Sums { shards, entries, planned_bytes, failed, .. } = now.done;
+    let share = match (now.planned_bytes, now.shards) {
+        (0, 0) => 100.0,
+        (0, all) => shards as f64 / all as f64 * 100.0,
+        (all, _) => planned_bytes as f64 / all as f64 * 100.0,
+    };
+    let mut out = format!(
+        "{shards} of {}, {entries} of {}, {} of {} bytes ({share:.0} %)\n",
+        things(now.shards as u64, "shard"),
+        things(now.planned_entries, "name"),
+        digits.size(planned_bytes),
+        digits.size(now.planned_bytes),
+    );
+    if now.collected {
+        out.push_str("the run was collected\n");
+    }
+    if let Some(Sums { shards, files, bytes, differences, .. }) = now.verified {
+        out.push_str(&format!(
+            "verified {shards} of {}, {}, {} bytes: {differences} differ\n",
+            things(now.shards as u64, "shard"),
+            things(files, "name"),
+            digits.size(bytes)
+        ));
+    }
+    if live && rate > 0.0 {
+        let left_s = now.planned_bytes.saturating_sub(planned_bytes) as f64 / rate;
+        let rate = digits.size(rate as u64);
+        out.push_str(&format!("{rate}/s, about {left_s:.0} s left\n"));
+    }
+    for beat in &now.workers {
+        let doing = match (beat.state, beat.shard) {
+            (State::Working, Some(shard)) if beat.verifies => format!("verifies shard {shard}"),
+            (State::Working, Some(shard)) => format!("shard {shard}"),
+            (State::Working, None) => "between shards".to_owned(),
+            (State::Waiting, _) => "waits for others".to_owned(),
+            (State::Ended, _) => {
+                let why = beat.message.as_deref().map(|why| format!(": {why}"));
+                format!("ended{}", why.unwrap_or_default())
+            }
+        };
+        let verdict = now.verdicts.get(&beat.worker).filter(|verdict| verdict.is_known());
+        let limited = verdict.map(|verdict| format!("; limited by {}", verdict.named));
+        let limited = limited.unwrap_or_default();
+        let up = beat.up_s.max(RATE_MIN_S);
+        out.push_str(&format!(
+            "{:<20} {:>7}  {:>10} {:>9}/s  {doing}{limited}\n",
+            beat.host,
+            things(beat.shards, "shard"),
+            digits.size(beat.bytes),
+            digits.size((beat.bytes as f64 / up) as u64),
+        ));
+    }
+    if failed > 0 {
+        out.push_str(&format!("{} could not be transferred\n", things(failed, "name")));
+    }
+    for (what, count, first) in &now.problems {
+        let first = String::from_utf8_lossy(&journal::bytes(first)).into_owned();
+        out.push_str(&format!("{what}: {} ({})\n", things(*count, "name"), quoted(first)));
+    }
+    for (number, why) in &now.damaged {
+        out.push_str(&format!("shard {number} cannot be used: {why}\n"));
+    }
+    out
+}
+
+/// Writes metrics in Prometheus' text format: beside its place, then renamed, as the exporter asks.
+fn write_textfile(path: &OsStr, now: &Now) -> Result<(), String> {
+    let Sums { shards, entries, bytes, failed, redone, .. } = now.done;
+    let verified = now.verified.unwrap_or_default();
+    let working = now.workers.iter().filter(|beat| beat.state != State::Ended).count() as u64;
+    let metrics = [
+        ("shards", "Shards of the plan.", now.shards as u64),
+        ("shards_done", "Shards that are done.", shards),
+        ("shards_redone", "Shards that were done in a second try.", redone),
+        ("entries", "Entries of the plan.", now.planned_entries),
+        ("entries_done", "Entries that are done.", entries),
+        ("entries_failed", "Entries that could not be transferred.", failed),
+        ("bytes", "Bytes of the plan.", now.planned_bytes),
+        ("bytes_done", "Bytes moved by shards that are done.", bytes),
+        ("workers", "Workers that have not ended.", working),
+        ("shards_verified", "Shards that were verified.", verified.shards),
+        ("entries_differ", "Entries that differ at both ends.", verified.differences),
+    ];
+    let mut text = String::new();
+    for (name, help, value) in metrics {
+        let name = format!("hakobu_cluster_{name}");
+        text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} gauge\n"));
+        text.push_str(&format!("{name}{{run=\"{}\"}} {value}\n", now.run));
+    }
+    let path = Path::new(path);
+    let mut temp = path.as_os_str().to_owned();
+    temp.push(format!(".{}", std::process::id()));
+    let written = std::fs::write(&temp, text).and_then(|()| std::fs::rename(&temp, path));
+    written.map_err(|error| {
+        drop(std::fs::remove_file(&temp));
+        format!("cannot write {}: {error}", quoted(path))
+    })
+}

@@ -1,0 +1,94 @@
+//! `sync --cluster ENGINE:N`: plan, workers, collect in one command.
+
+use super::collect::{self, How};
+use super::engine::Engine;
+use super::opened::{absolute, open, unusable};
+use super::options::Asked;
+use super::order::Order;
+use super::{plan, prove, slurm, submit};
+use crate::exit;
+use crate::show::{Wanted, output};
+use hakobu_cluster::comparing;
+use hakobu_core::error::quoted;
+use hakobu_transfer::run::Spec;
+use std::ffi::OsString;
+
+/// Runs a transfer on many machines. Without `--run` the folder is made in the working directory,
+/// which they share then, and removed when all went well.
+pub fn whole(arguments: &[OsString], spec: Spec, wanted: Wanted, asked: &Asked) -> u8 {
+    let Some((engine, nodes)) = asked.cluster.clone() else {
+        output::message("--run, --workers, --inventory and --verify go with --cluster ENGINE:N");
+        output::message("hint: hakobu verify compares two trees");
+        return exit::SYNC_USAGE;
+    };
+    if asked.verify
+        && let Err(fatal) = comparing::refuse_unfit(&spec)
+    {
+        output::message(&fatal.message);
+        return exit::SYNC_USAGE;
+    }
+    let mut asked = asked.clone();
+    let own = asked.run.is_none();
+    if own {
+        let name = format!("hakobu-run-{:08x}-{:08x}", std::process::id(), nanos());
+        asked.run = Some(name.into());
+    }
+    asked.workers = asked.workers.or(Some(nodes));
+    let Some(run) = asked.run.as_deref().map(absolute) else { return exit::SYNC_USAGE };
+    let settings = spec.objects.target.clone();
+    let (planned, plan) = match plan::make(arguments, &spec, wanted, &asked) {
+        Ok(made) => made,
+        Err(code) => {
+            if own {
+                drop(std::fs::remove_dir_all(&run));
+            }
+            return code;
+        }
+    };
+    if planned == exit::SYNC_INTERRUPTED {
+        return planned;
+    }
+    let count = plan.shards.len() as u64;
+    let start = |verifies: bool| {
+        let nodes = nodes.min(count);
+        let rest = Vec::new();
+        let order = Order { run: run.clone(), nodes, stale: asked.stale, verifies, rest };
+        let ran = match &engine {
+            _ if count == 0 => Ok(()),
+            Engine::Local => submit::local(&order),
+            Engine::Slurm => slurm::run(&order),
+            Engine::Ray(address) => submit::ray(&order, address, false),
+            Engine::Kubernetes | Engine::Parallel(_) => Ok(()),
+        };
+        // What workers left is collected; that they failed is no reason to stop here.
+        if let Err(message) = ran {
+            output::message(&message);
+        }
+    };
+    let collect = |verifies: bool| match open(&run, &settings) {
+        Ok(opened) => {
+            let how = How { stale: asked.stale, waits: true, json: false, verifies };
+            collect::finish(opened, how)
+        }
+        Err(why) => unusable(why),
+    };
+    start(false);
+    let mut code = collect(false);
+    if asked.verify && prove::is_collected(code) {
+        start(true);
+        code = collect(true);
+    }
+    if own && code == exit::OK {
+        if let Err(error) = std::fs::remove_dir_all(&run) {
+            output::message(&format!("cannot remove {}: {error}", quoted(&run)));
+        }
+    } else if own {
+        output::message(&format!("the run folder stays: {}", quoted(&run)));
+    }
+    code
+}
+
+fn nanos() -> u32 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| now.subsec_nanos())
+}

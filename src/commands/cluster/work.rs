@@ -1,0 +1,58 @@
+//! `hakobu cluster work`: one worker.
+
+use super::opened::{AGAIN, Given, NEVER, given, open, unusable};
+use super::prove;
+use super::worker::{Job, one};
+use crate::exit;
+use crate::show::output;
+use hakobu_cluster::comparing;
+use hakobu_cluster::phase::Phase;
+use hakobu_cluster::plan::Unusable;
+use hakobu_cluster::work::Ended;
+use std::ffi::OsString;
+
+/// Runs the subcommand.
+pub fn run(arguments: &[OsString]) -> u8 {
+    let Given { asked, run, .. } = match given("work", arguments, NEVER) {
+        Ok(given) => given,
+        Err(code) => return code,
+    };
+    let opened = match open(&run, &asked.settings()) {
+        Ok(opened) => opened,
+        Err(why) => return unusable(why),
+    };
+    let phase = match asked.verify {
+        false => Ok(Phase::Transfer),
+        true => match comparing::refuse_unfit(&opened.spec) {
+            Ok(()) => prove::verification(&*opened.folder).map(|(phase, _)| phase),
+            Err(fatal) => Err(Unusable::Never(fatal.message)),
+        },
+    };
+    let phase = match phase {
+        Ok(phase) => phase,
+        Err(why) => return unusable(why),
+    };
+    let job = Job {
+        phase,
+        stale: asked.stale,
+        workers: asked.workers.unwrap_or(1),
+        command: "cluster work",
+        at_once: AGAIN,
+    };
+    let (ended, complete) = match one(opened, job) {
+        Ok(ended) => ended,
+        Err(message) => {
+            output::message(&message);
+            return NEVER;
+        }
+    };
+    let (code, message) = match ended {
+        Ended::Done => (exit::OK, None),
+        Ended::Again(why) => (AGAIN, Some(why)),
+        Ended::Never(why) => (NEVER, Some(why)),
+    };
+    if let Some(message) = message {
+        output::message(&message);
+    }
+    if complete || code != exit::OK { code } else { AGAIN }
+}

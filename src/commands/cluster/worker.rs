@@ -1,0 +1,65 @@
+//! One worker in this process: of `cluster work`, and of a collect that verifies.
+
+use super::opened::{AGAIN, NEVER, Opened};
+use crate::show::{Show, Wanted, output};
+use crate::{exit, signals};
+use hakobu_cluster::phase::Phase;
+use hakobu_cluster::work::{Ended, Setup, work};
+use hakobu_transfer::run::{Control, Outcome};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a worker is to do.
+pub struct Job {
+    /// The phase.
+    pub phase: Phase,
+    /// Time without a sign of life after which others count as gone.
+    pub stale: Duration,
+    /// Limits are divided by so many workers.
+    pub workers: u64,
+    /// The command that runs it, for messages.
+    pub command: &'static str,
+    /// Exit code of a second signal.
+    pub at_once: u8,
+}
+
+/// Runs a worker to its end; the end, and whether everything could be shown.
+///
+/// # Errors
+/// A sentence: it cannot run as the plan's options ask for.
+pub fn one(mut opened: Opened, job: Job) -> Result<(Ended, bool), String> {
+    let control = Arc::new(Control::default());
+    if let Err(error) = signals::stop(&control, job.at_once) {
+        output::message(&format!("signals will end this run at once: {error}"));
+    }
+    opened.wanted.priority.apply()?;
+    for limit in [&mut opened.spec.bytes_per_s_max, &mut opened.spec.operations_per_s_max] {
+        *limit = limit.map(|all| (all / job.workers).max(1));
+    }
+    let wanted = Wanted {
+        command: job.command,
+        done: "copied",
+        quiet: opened.wanted.quiet,
+        problems: opened.wanted.problems,
+        links: opened.wanted.links.clone(),
+        ..Wanted::default()
+    };
+    let show = Show::new(wanted, Arc::clone(&control))?;
+    let setup = Setup {
+        folder: &*opened.folder,
+        plan: &opened.plan,
+        spec: opened.spec,
+        control: &control,
+        listener: &show,
+        stale: job.stale,
+        phase: job.phase,
+    };
+    let ended = work(&setup);
+    let code = match &ended {
+        Ended::Done => exit::OK,
+        Ended::Again(_) => AGAIN,
+        Ended::Never(_) => NEVER,
+    };
+    let complete = show.finish(&Outcome::default(), code);
+    Ok((ended, complete))
+}

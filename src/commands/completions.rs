@@ -1,0 +1,142 @@
+//! `hakobu completions`: shell completions, generated from the option tables.
+
+use super::command::Command;
+use super::line::carry_out;
+use crate::exit;
+use crate::options::{Opt, Table, Typed, flag, parts};
+use crate::show::output;
+use crate::xdg;
+use clap_complete::Shell;
+use hakobu_core::error::{Cause, quoted};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const SHELLS: &str = "bash, elvish, fish, powershell, zsh";
+
+/// The command line of `completions`.
+pub const TABLE: Table<Reading> = Table {
+    command: "completions",
+    about: "Completions for a shell: bash, elvish, fish, powershell, zsh",
+    usage: "hakobu completions SHELL\n       hakobu completions --install [SHELL]",
+    after: "--install takes the shell of $SHELL where none is named, and says where the file went.\n\
+            Exit codes: 0 done, 1 a file could not be written, 2 usage.",
+    options: &[&OPTIONS],
+    unbuilt: &[],
+    abbreviates: false,
+};
+
+/// Whether to install them.
+#[derive(Default)]
+pub struct Reading {
+    install: bool,
+}
+
+parts!(Reading {});
+
+const OPTIONS: &[Opt<Reading>] =
+    &[flag("install", None, "write them to the folder where the user's shell finds them")
+        .sets(|it, on| it.install = on)];
+
+/// Runs `completions`.
+pub fn run(all: &'static [Command], arguments: Vec<OsString>) -> ExitCode {
+    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| show(all, plan))
+}
+
+/// The parsed command line.
+struct Plan {
+    shell: Shell,
+    /// The file to install, and a hint for the user; `None`: standard output.
+    target: Option<(PathBuf, String)>,
+}
+
+fn plan(typed: &Typed) -> Result<Plan, String> {
+    let install = TABLE.read(typed, Reading::default())?.install;
+    let name = match typed.paths.as_slice() {
+        [name] => name.clone(),
+        [] if install => own_shell()?,
+        _ => return Err(format!("give one shell: {SHELLS}")),
+    };
+    let shell = name
+        .to_string_lossy()
+        .parse()
+        .map_err(|_| format!("there are no completions for '{}': {SHELLS}", name.display()))?;
+    let target = if install { Some(place(shell)?) } else { None };
+    Ok(Plan { shell, target })
+}
+
+/// Returns the name of the user's shell.
+fn own_shell() -> Result<OsString, String> {
+    let shell = std::env::var_os("SHELL").unwrap_or_default();
+    let name = Path::new(&shell).file_name();
+    name.map(OsString::from).ok_or_else(|| format!("SHELL is not set; give a shell: {SHELLS}"))
+}
+
+/// Returns the file of a shell's completions, and a hint for shells that do not search there by default.
+fn place(shell: Shell) -> Result<(PathBuf, String), String> {
+    let data = || xdg::base("XDG_DATA_HOME", ".local/share");
+    let config = || xdg::base("XDG_CONFIG_HOME", ".config");
+    let with_hint = |path: PathBuf, before: &str, after: &str| {
+        let dir = path.parent().unwrap_or(&path).display().to_string();
+        (path, format!("\nhint: {before}{dir}{after}"))
+    };
+    Ok(match shell {
+        Shell::Bash => (data()?.join("bash-completion/completions/hakobu"), String::new()),
+        Shell::Fish => (config()?.join("fish/completions/hakobu.fish"), String::new()),
+        Shell::Zsh => with_hint(
+            data()?.join("zsh/site-functions/_hakobu"),
+            "before compinit, ~/.zshrc needs: fpath+=(",
+            ")",
+        ),
+        Shell::Elvish => {
+            (config()?.join("elvish/lib/hakobu.elv"), "\nhint: rc.elv needs: use hakobu".to_owned())
+        }
+        _ => {
+            return Err(format!(
+                "--install does not know where {shell} looks\n\
+                 hint: hakobu completions {shell} > FILE, and load FILE in its profile"
+            ));
+        }
+    })
+}
+
+fn show(all: &[Command], plan: Plan) -> u8 {
+    let text = text(all, plan.shell);
+    let Some((path, hint)) = plan.target else {
+        output::text(&String::from_utf8_lossy(&text));
+        return exit::OK;
+    };
+    match write(&path, &text) {
+        Ok(()) => {
+            output::text(&format!("{}{hint}\n", path.display()));
+            exit::OK
+        }
+        Err(error) => {
+            output::message(&format!("cannot write {}: {}", quoted(&path), Cause::System(error)));
+            exit::FAILURE
+        }
+    }
+}
+
+fn text(all: &[Command], shell: Shell) -> Vec<u8> {
+    let mut root = clap::Command::new("hakobu").disable_help_subcommand(true);
+    for command in all {
+        root = root.subcommand(command.table.clap().name(command.name));
+    }
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut root, "hakobu", &mut text);
+    text
+}
+
+/// Writes a file atomically, because a shell may start meanwhile.
+fn write(path: &Path, text: &[u8]) -> io::Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(dir)?;
+    let unfinished = dir.join(format!(".hakobu-completions-{}", std::process::id()));
+    let done = std::fs::write(&unfinished, text).and_then(|()| std::fs::rename(&unfinished, path));
+    if done.is_err() {
+        let _ = std::fs::remove_file(&unfinished);
+    }
+    done
+}

@@ -1,0 +1,261 @@
+//! The options of `hakobu cp`: the names and meanings of cp(1), and hakobu's own.
+
+use crate::filters::{self, EXCLUDE, EXCLUDE_FROM, Filters, INCLUDE, INCLUDE_FROM, Rule};
+use crate::limits::{self, Limits};
+use crate::links;
+use crate::objects::{self, Asked};
+use crate::options::{Opt, Row, Table, Takes, flag, parts, put, value};
+use crate::show::{Wanted, ask};
+use hakobu_transfer::policy::{Content, Policy, Reflink, Sparse, Symlinks};
+use std::ffi::OsString;
+
+/// The command line of `cp`.
+pub const TABLE: Table<Reading> = Table {
+    command: "cp",
+    about: "Copy SRC to DST, or several into a directory, as cp does, on all cores",
+    usage: "hakobu cp [OPTIONS] SRC... DST\n       hakobu cp [OPTIONS] -t DIR SRC...",
+    after: "With one s3:// object, '-' is standard input or standard output.\n\
+            Exit codes: 0 done, 1 something failed, 2 usage.",
+    options: &[
+        &OPTIONS,
+        &filters::STYLED,
+        &objects::COMMON,
+        &objects::SIDES,
+        &objects::RAW,
+        &objects::VERSION,
+        &objects::STAT,
+        &objects::WRITE,
+        &objects::MOVE,
+        &objects::NAMES,
+        &objects::STOP,
+        &limits::BWLIMIT,
+        &limits::STEER,
+        &limits::REPORT,
+        &limits::RPS,
+        &limits::MEMORY,
+        &limits::PRIORITY,
+        &links::OPTIONS,
+    ],
+    unbuilt: &[UNBUILT, objects::UNBUILT],
+    abbreviates: true,
+};
+
+/// The options read so far.
+#[derive(Default)]
+pub struct Reading {
+    pub(super) policy: Policy,
+    pub(super) wanted: Wanted,
+    /// `-L`, `-P`: the last one counts.
+    pub(super) symlinks: Option<Symlinks>,
+    pub(super) no_mode: bool,
+    pub(super) parents: bool,
+    pub(super) no_target_dir: bool,
+    pub(super) target_dir: Option<OsString>,
+    pub(super) files_from: Option<OsString>,
+    pub(super) filters: Filters,
+    pub(super) limits: Limits,
+    pub(super) verbose: bool,
+    pub(super) objects: Asked,
+    /// For files in option values. The target is reached through any symlink, as in cp.
+    pub(super) links: links::Asked,
+}
+
+parts!(Reading { objects: Asked, limits: Limits, filters: Filters, links: links::Asked });
+
+const OPTIONS: &[Opt<Reading>] = &[
+    flag("recursive", Some('r'), "copy directories recursively (-R is the same)")
+        .sets(|it, on| it.policy.recurse = on),
+    flag("R", Some('R'), "same as -r").short_only().sets(|it, on| it.policy.recurse = on),
+    flag("archive", Some('a'), "same as -dR --preserve=all").reads(|it, _| {
+        (it.policy.recurse, it.symlinks) = (true, Some(Symlinks::Keep));
+        it.preserve("all", true)
+    }),
+    flag("p", Some('p'), "same as --preserve=mode,ownership,timestamps")
+        .short_only()
+        .reads(|it, _| it.preserve(USUAL, true)),
+    flag("d", Some('d'), "same as --no-dereference --preserve=links")
+        .short_only()
+        .sets(|it, _| (it.symlinks, it.policy.hard_links) = (Some(Symlinks::Keep), true)),
+    flag("dereference", Some('L'), "follow symlinks in SRC")
+        .sets(|it, _| it.symlinks = Some(Symlinks::Follow)),
+    flag("no-dereference", Some('P'), "do not follow symlinks in SRC")
+        .sets(|it, _| it.symlinks = Some(Symlinks::Keep)),
+    flag("H", Some('H'), "follow symlinks that are arguments")
+        .short_only()
+        .local("-L follows all symlinks")
+        .sets(|it, _| (it.symlinks, it.policy.follow_args) = (Some(Symlinks::Keep), true)),
+    value("preserve", None, "LIST", "keep mode, ownership, timestamps, links, xattr, all")
+        .takes(Takes::Perhaps("LIST"))
+        .reads(|it, arg| {
+            let list = arg.value.to_string_lossy();
+            let list = if list.is_empty() { USUAL } else { &*list };
+            it.preserve(list, true)?;
+            let named = |name: &str| list.split(',').any(|word| word == name);
+            let keep = &mut it.policy.preserve;
+            keep.owner_explicit |= named("ownership");
+            keep.xattrs_explicit |= named("xattr");
+            Ok(())
+        }),
+    value("no-preserve", None, "LIST", "do not keep these")
+        .reads(|it, arg| it.preserve(&arg.value.to_string_lossy(), false)),
+    NO_FOLLOW.sets(|it, on| it.symlinks = Some(if on { Symlinks::Skip } else { Symlinks::Follow })),
+    flag("no-clobber", Some('n'), "skip existing files")
+        .sets(|it, _| (it.policy.ignore_existing, it.policy.ask) = (true, None)),
+    value("update", Some('u'), "older", "only files that are newer than in DST, or missing there")
+        .takes(Takes::Perhaps("older"))
+        .alias(&["if-source-newer"])
+        .reads(|it, arg| match arg.value.to_str() {
+            Some("" | "older") => {
+                (it.policy.update, it.policy.update_same) = (true, true);
+                Ok(())
+            }
+            _ => Err(arg.refuse("is not built")),
+        }),
+    SIZE_ONLY.sets(|it, on| it.policy.size_only = on),
+    // Everything is replaced, including files that cannot be opened.
+    flag("force", Some('f'), "replace existing files that cannot be opened: always so")
+        .sets(|_, _| {}),
+    flag("interactive", Some('i'), "ask before overwriting")
+        .local("--no-clobber keeps existing files")
+        .sets(|it, _| {
+            (it.policy.ignore_existing, it.policy.ask) = (false, Some(ask("cp", "overwrite")))
+        }),
+    flag("link", Some('l'), "hard-link files instead of copying")
+        .local("")
+        .reads(|it, _| set_content(it, Content::HardLink)),
+    flag("symbolic-link", Some('s'), "make symlinks instead of copying")
+        .local("")
+        .reads(|it, _| set_content(it, Content::Symlink)),
+    value("target-directory", Some('t'), "DIR", "copy everything into DIR")
+        .reads(|it, arg| put(&mut it.target_dir, Some(arg.value.clone()))),
+    flag(
+        "no-target-directory",
+        Some('T'),
+        "DST is the name itself, never a directory to copy into",
+    )
+    .sets(|it, on| it.no_target_dir = on),
+    flag("parents", None, "keep the path as typed below DST")
+        .local("name the prefix to keep in the target")
+        .sets(|it, on| it.parents = on),
+    value("reflink", None, "WHEN", "share extents: auto (the default), always, never")
+        .takes(Takes::Perhaps("WHEN"))
+        .local("")
+        .reads(|it, arg| {
+            let when = match arg.value.to_str() {
+                Some("" | "always") => Reflink::Always,
+                Some("auto") => Reflink::Auto,
+                Some("never") => Reflink::Never,
+                _ => return Err(arg.refuse("is none of auto, always, never")),
+            };
+            put(&mut it.policy.reflink, when)
+        }),
+    value("sparse", None, "WHEN", "holes: auto (the default), always, never").local("").reads(
+        |it, arg| {
+            let when = match arg.value.to_str() {
+                Some("auto") => Sparse::Auto,
+                Some("always") => Sparse::Always,
+                Some("never") => Sparse::Never,
+                _ => return Err(arg.refuse("is none of auto, always, never")),
+            };
+            put(&mut it.policy.sparse, when)
+        },
+    ),
+    flag("one-file-system", Some('x'), "do not cross into other file systems")
+        .local("")
+        .sets(|it, on| it.policy.one_file_system = on),
+    value(
+        "files-from",
+        None,
+        "FILE",
+        "names of sources in FILE ('-': standard input), in addition to SRC",
+    )
+    .reads(|it, arg| put(&mut it.files_from, Some(arg.value.clone()))),
+    flag("from0", Some('0'), "names and patterns in files end with NUL")
+        .sets(|it, on| it.filters.nul = on),
+    EXCLUDE.reads(|it, arg| it.filters.add(Rule::Exclude, arg)),
+    INCLUDE.reads(|it, arg| it.filters.add(Rule::Include, arg)),
+    EXCLUDE_FROM.reads(|it, arg| it.filters.add(Rule::ExcludeFrom, arg)),
+    INCLUDE_FROM.reads(|it, arg| it.filters.add(Rule::IncludeFrom, arg)),
+    limits::JOBS.reads(limits::set_jobs),
+    value("joblog", None, "FILE", "one line per file in GNU parallel's columns")
+        .reads(|it, arg| put(&mut it.wanted.joblog, Some(arg.value.clone()))),
+    flag("dry-run", None, "say what would be copied, change nothing")
+        .alias(&["dryrun"])
+        .sets(|it, on| it.policy.dry_run = on),
+    flag("verbose", Some('v'), "one line per file").sets(|it, on| it.verbose = on),
+    QUIET.sets(|it, on| it.wanted.hush(on)),
+    flag(
+        "progress",
+        None,
+        "show progress: a bar on a terminal (by default after a second), else a line a second",
+    )
+    .alias(&["show-progress"])
+    .off(&["no-progress"])
+    .sets(|it, on| it.wanted.progress = Some(on)),
+    flag("json", None, "JSON lines on standard output, nothing else")
+        .sets(|it, on| it.wanted.json = on),
+];
+
+/// `--size-only` of aws and rsync, `--if-size-differ` of s5cmd.
+pub const SIZE_ONLY: Row =
+    flag("size-only", None, "skip existing files of the same size").alias(&["if-size-differ"]);
+/// `--quiet` of aws, for `cp` and `mv`.
+pub const QUIET: Row = flag("quiet", None, "print only errors").alias(&["only-show-errors"]);
+/// `--no-follow-symlinks` of aws and s5cmd, for `cp`, `mv` and `sync`.
+pub const NO_FOLLOW: Row =
+    flag("no-follow-symlinks", None, "skip symlinks (with s3://, in cp always)")
+        .off(&["follow-symlinks"]);
+
+const UNBUILT: &[(&str, &str)] = &[
+    (
+        "--attributes-only --backup -b --suffix -S --copy-contents --debug \
+         --keep-directory-symlink --remove-destination --strip-trailing-slashes --context \
+         -Z",
+        "",
+    ),
+    ("--version", "it is an option of hakobu itself: hakobu --version"),
+];
+
+/// Attributes kept by `-p` and a bare `--preserve`.
+const USUAL: &str = "mode,ownership,timestamps";
+
+fn set_content(it: &mut Reading, content: Content) -> Result<(), String> {
+    if it.policy.content != Content::Copy && it.policy.content != content {
+        return Err("-l and -s cannot be used together".into());
+    }
+    put(&mut it.policy.content, content)
+}
+
+impl Reading {
+    /// Applies a list of attributes to keep or not to keep.
+    fn preserve(&mut self, list: &str, on: bool) -> Result<(), String> {
+        let policy = &mut self.policy;
+        let keep = &mut policy.preserve;
+        for attribute in list.split(',') {
+            let all = attribute == "all";
+            match attribute {
+                "mode" | "ownership" | "timestamps" | "links" | "xattr" | "all" => {}
+                "context" => return Err("--preserve=context is not built".into()),
+                other => return Err(format!("'{other}' is no attribute that can be kept")),
+            }
+            if all || attribute == "mode" {
+                (keep.mode, keep.acls, self.no_mode) = (on, on, !on);
+            }
+            if all || attribute == "ownership" {
+                (keep.owner, keep.group) = (on, on);
+                keep.owner_explicit &= on;
+            }
+            if all || attribute == "timestamps" {
+                (keep.times, keep.atimes) = (on, on);
+            }
+            if all || attribute == "links" {
+                policy.hard_links = on;
+            }
+            if all || attribute == "xattr" {
+                keep.xattrs = on;
+                keep.xattrs_explicit &= on;
+            }
+        }
+        Ok(())
+    }
+}

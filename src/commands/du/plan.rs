@@ -1,0 +1,54 @@
+//! The parsed command line of `du`.
+
+use crate::filters::Filters;
+use crate::limits::Limits;
+use crate::objects::Asked;
+use hakobu_tree::usage::Options;
+use std::ffi::OsString;
+
+/// Format of sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Multiples of this many bytes, rounded up.
+    Bytes(u64),
+    /// `1.5M`.
+    Human,
+}
+
+/// The parsed command line.
+#[derive(Debug)]
+pub struct Plan {
+    pub(super) options: Options,
+    pub(super) summarize: bool,
+    /// `-s`, which is 0, or `--max-depth`, whichever comes last.
+    pub(super) levels: Option<usize>,
+    pub(super) unit: Unit,
+    pub(super) total: bool,
+    /// `--objects`.
+    pub(super) counts: bool,
+    pub(super) end: u8,
+    pub(super) json: bool,
+    pub(super) limits: Limits,
+    pub(super) objects: Asked,
+    pub(super) filters: Filters,
+    pub(super) paths: Vec<OsString>,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan {
+            options: Options::default(),
+            summarize: false,
+            levels: None,
+            unit: Unit::Bytes(1024),
+            total: false,
+            counts: false,
+            end: b'\n',
+            json: false,
+            limits: Limits::default(),
+            objects: Asked::default(),
+            filters: Filters::default(),
+            paths: Vec::new(),
+        }
+    }
+}

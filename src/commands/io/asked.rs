@@ -1,0 +1,82 @@
+//! What `io` was asked for: options, job files, and what they mean.
+
+use super::options::{Word, arguments};
+use crate::commands::watch::files::is_stdout;
+use crate::options::Typed;
+use hakobu_core::error::{Cause, quoted};
+use hakobu_io::spec::{self, Format, Request};
+use std::io::{self, Read};
+
+/// What was asked for.
+pub struct Asked {
+    /// Options in their order.
+    pub(super) words: Vec<Word>,
+    /// Job files, as they were typed.
+    pub(super) files: Vec<String>,
+    /// What all of it means.
+    pub(super) request: Request,
+}
+
+impl Asked {
+    pub fn new(typed: &Typed) -> Result<Asked, String> {
+        let words = arguments(typed)?;
+        let mut files = Vec::new();
+        for path in &typed.paths {
+            let name = path.to_str().ok_or_else(|| format!("'{}' is no text", path.display()))?;
+            files.push(name.to_owned());
+        }
+        let texts = files.iter().map(|name| Ok((name.clone(), text_of(name)?)));
+        let texts: Vec<(String, String)> = texts.collect::<Result<_, String>>()?;
+        let request = spec::read(&words, &texts, &spec::System)?;
+        let mut asked = Asked { words, files, request };
+        if asked.is_sweep() {
+            asked.goes_with_sweeps()?;
+        } else {
+            // One value for each list is one run.
+            let first =
+                |axis: &spec::Axis| Some((axis.option.clone(), axis.values.first()?.clone()));
+            let values: Vec<(String, String)> =
+                asked.request.sweep.iter().filter_map(first).collect();
+            let values: Vec<(&str, &str)> =
+                values.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            if !values.is_empty() {
+                asked.request = spec::cell(&asked.request, &values)?;
+            }
+        }
+        Ok(asked)
+    }
+
+    pub fn is_sweep(&self) -> bool {
+        self.request.repeat > 1 || self.request.sweep.iter().any(|axis| axis.values.len() > 1)
+    }
+
+    /// Refuses what only one run can have.
+    fn goes_with_sweeps(&self) -> Result<(), String> {
+        if self.request.format != Format::Normal {
+            return Err(
+                "--output-format goes with one run: a sweep's results are a folder, of which \
+                        hakobu report makes JSON, CSV, a page"
+                    .into(),
+            );
+        }
+        if self.request.output.as_deref().is_some_and(is_stdout) {
+            return Err("--output=- goes with one run: a sweep's results are a folder".into());
+        }
+        if self.request.status_interval.is_some() {
+            return Err("--status-interval goes with one run, not with a sweep".into());
+        }
+        Ok(())
+    }
+}
+
+/// A job file; `-` is standard input.
+fn text_of(name: &str) -> Result<String, String> {
+    let read = || match name {
+        "-" => {
+            let mut text = String::new();
+            io::stdin().lock().read_to_string(&mut text).map(|_| text)
+        }
+        _ => std::fs::read_to_string(name),
+    };
+    read().map_err(|error| format!("cannot read {}: {}", quoted(name), Cause::System(error)))
+}

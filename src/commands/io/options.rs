@@ -1,0 +1,399 @@
+//! The options of `hakobu io`: fio's names and meanings, and ours.
+
+use crate::options::{self, Block, OptArg, Row, Table, Takes, Typed};
+use hakobu_io::spec::REFUSED;
+
+/// The command line of `io`.
+pub const TABLE: Table<Words> = Table {
+    command: "io",
+    about: "Measure a disk, a volume or a page cache: fio's options, job files and JSON",
+    usage: "hakobu io [OPTIONS] [JOBFILE]...",
+    after: "Options and job files are fio's: --name begins a job, and options before the first --name \
+            hold for all of them; without any, the options make one job. JOBFILE is - for standard \
+            input. SIZE is a number with k, m, g, t or p (of 1024; kib, mib, ... of 1000); TIME one with us, \
+            ms, s, m, h or d. BOOL is 1 or 0.\n\
+            Where a comma means nothing else, an option takes a list (--numjobs 1,2,4..128), and each \
+            combination is measured; --sweep takes one of any option. Nothing is written to a file that \
+            was not laid out here, or to a device, without --allow-overwrite.\n\
+            hakobu help io-guide has every option with its default, and what differs from fio.\n\
+            Exit codes: 0 done, 1 a job failed, 2 usage, 130 a signal stopped it (what was measured is \
+            reported).",
+    options: &[&JOBS, &TARGET, &WORK, &RATE, &CONTENT, &REPORT, &RUN, &SWEEP, &STAYS],
+    unbuilt: &[REFUSED],
+    abbreviates: false,
+};
+
+/// Options as they were typed, in their order.
+#[derive(Default)]
+pub struct Words(Vec<Word>);
+
+/// An option as it was typed, and its value.
+pub type Word = (String, Option<String>);
+
+/// Options that are handed on: the reader of options and job files gives all of them their meaning,
+/// those of the command line and those in files.
+struct Handed(&'static str, &'static [Row]);
+
+const fn handed(title: &'static str) -> Handed {
+    Handed(title, &[])
+}
+
+impl Handed {
+    const fn with(self, rows: &'static [Row]) -> Handed {
+        Handed(self.0, rows)
+    }
+}
+
+impl Block<Words> for Handed {
+    fn rows(&self) -> Vec<(&'static str, &'static Row)> {
+        self.1.iter().map(|row| (self.0, row)).collect()
+    }
+
+    fn set(&self, words: &mut Words, given: &OptArg) -> Option<Result<(), String>> {
+        let row = self.1.iter().find(|row| row.name == given.name)?;
+        Some(given.text().map(|text| {
+            words.0.push((row.name.to_owned(), (!text.is_empty()).then(|| text.to_owned())));
+        }))
+    }
+}
+
+/// An option of jobs with a value.
+const fn job(name: &'static str, what: &'static str, help: &'static str) -> Row {
+    options::values(name, None, what, help)
+}
+
+/// An option of jobs that perhaps has a value.
+const fn mark(name: &'static str, what: &'static str, help: &'static str) -> Row {
+    job(name, what, help).takes(Takes::PerhapsValues(what))
+}
+
+/// An option of the run with a value, of which the last one counts.
+const fn value(name: &'static str, what: &'static str, help: &'static str) -> Row {
+    options::value(name, None, what, help)
+}
+
+/// A switch of the run.
+const fn flag(name: &'static str, help: &'static str) -> Row {
+    options::flag(name, None, help)
+}
+
+/// An option that may only say what is done anyway.
+const fn stays(name: &'static str, value: &'static str) -> Row {
+    job(name, value, "no other value")
+}
+
+const JOBS: Handed = handed("Jobs").with(&[
+    job("name", "NAME", "begin a job (global: options for all jobs after it)"),
+    job("description", "TEXT", "text for the report"),
+    job("numjobs", "N", "number of clones, each a thread (default 1)"),
+    job("runtime", "TIME", "end after this time").alias(&["timeout"]),
+    mark("time_based", "BOOL", "begin again until --runtime is over"),
+    job("ramp_time", "TIME", "not measured at the beginning"),
+    job("steadystate", "HOW", "end when steady: iops:2%, iops_slope:0.1%, bw:…, lat:…")
+        .alias(&["ss"]),
+    job("steadystate_duration", "TIME", "window of the steady state").alias(&["ss_dur"]),
+    job("steadystate_ramp_time", "TIME", "not looked at before").alias(&["ss_ramp"]),
+    job("steadystate_check_interval", "TIME", "from one value to the next (default 1s)")
+        .alias(&["ss_interval", "ss_check_interval"]),
+    job("startdelay", "TIME[-TIME]", "wait before it begins; of a range each clone its own time"),
+    job("number_ios", "N", "end each clone after N blocks"),
+    job("loops", "N", "repeat everything N times (default 1)"),
+    mark("stonewall", "BOOL", "begin when all jobs before it have ended")
+        .alias(&["wait_for_previous"]),
+    job("wait_for", "NAME", "begin when all clones of this job have ended"),
+    mark("exitall", "BOOL", "end other jobs when a clone has ended"),
+    job("exit_what", "WHICH", "those of its group (default), stonewall: those that run, all"),
+    mark("exitall_on_error", "BOOL", "the same where a clone ended with an error"),
+    job("flow", "WEIGHT", "share of the blocks among the jobs of a flow"),
+    job("flow_id", "N", "number of the flow (default 0)"),
+    job("flow_sleep", "TIME", "pause of a job that is ahead, in microseconds without a unit"),
+    mark("new_group", "BOOL", "begin a group of reports"),
+    mark("group_reporting", "BOOL", "one report for a group, not one for each clone"),
+    job("cpus_allowed", "LIST", "CPUs to use, such as 0-3,5"),
+    job("cpus_allowed_policy", "HOW", "shared (default), or split: one for each clone"),
+    job("numa_cpu_nodes", "LIST", "CPUs of these nodes, such as 0-1"),
+    job("numa_mem_policy", "HOW", "memory: default, local, prefer:N, bind:LIST, interleave:LIST"),
+]);
+
+const TARGET: Handed = handed("Files and devices").with(&[
+    job("filename", "PATHS", "files or devices, with ':' between them; shared by all clones"),
+    job("directory", "DIR", "where files are laid out (default: here)"),
+    job("size", "SIZE", "bytes of each clone over all its files, or percent of existing files"),
+    job("io_size", "SIZE", "end after SIZE bytes, fewer or more than --size").alias(&["io_limit"]),
+    job("offset", "SIZE", "where in each file it begins, or percent").alias(&["fileoffset"]),
+    job("offset_increment", "SIZE", "how much further each clone begins, or percent"),
+    job("nrfiles", "N", "files of each clone (default 1)").alias(&["nr_files"]),
+    job("filesize", "SIZE[-SIZE]", "bytes of each file; of a range each file has its own"),
+    job(
+        "fallocate",
+        "HOW",
+        "reserve blocks of new files: native (default), none; others as in fio",
+    ),
+    job("overwrite", "BOOL", "write new files before they are written to (default 0)"),
+    job("create_only", "BOOL", "lay the files out, and no more"),
+    job("create_on_open", "BOOL", "1 with the engines that make files only"),
+    job("create_serialize", "BOOL", "taken and without effect: files are laid out one by one"),
+    job("allow_file_create", "BOOL", "0: files have to be there"),
+    job("openfiles", "N", "at least --nrfiles: all files of a job are open"),
+    job("unlink", "BOOL", "remove the files at the end"),
+    job("invalidate", "BOOL", "drop the files from the page cache before (default 1)"),
+]);
+
+const WORK: Handed = handed("What is done").with(&[
+    job(
+        "rw",
+        "HOW",
+        "read (default), write, rw, trim, randread, randwrite, randrw, randtrim; read:8k leaves bytes out",
+    )
+    .alias(&["readwrite"]),
+    job("rwmixread", "PERCENT", "reads among both (default 50)"),
+    job("rwmixwrite", "PERCENT", "writes among both (default 50)"),
+    job("bs", "SIZE[,SIZE]", "bytes of a block; for reads, for writes (default 4k)")
+        .alias(&["blocksize"]),
+    job("bsrange", "SIZE-SIZE", "blocks of any multiple of the first size up to the second")
+        .alias(&["blocksize_range"]),
+    job("bssplit", "SIZE/PERCENT:...", "blocks of these sizes with these shares: 4k/60:64k/40"),
+    job(
+        "ioengine",
+        "NAME",
+        "sync, psync (default), pvsync2, libaio, io_uring, mmap, page_fault, null, falloc, ftruncate, \
+         filecreate, filestat, filedelete, dircreate, dirstat, dirdelete, cpuio",
+    ),
+    job("blockalign", "SIZE[,SIZE]", "random blocks begin at multiples of SIZE").alias(&["ba"]),
+    job("zonemode", "HOW", "none (default), or strided: zone after zone"),
+    job("zonesize", "SIZE", "bytes that are moved in each zone"),
+    job("zonerange", "SIZE", "bytes of a zone (default --zonesize)"),
+    job("zoneskip", "SIZE", "bytes between zones"),
+    job("iodepth", "N", "blocks in flight, with libaio, io_uring and null (default 1)"),
+    job("io_submit_mode", "HOW", "inline (default), or offload: by threads of their own"),
+    job("iodepth_batch_submit", "N", "blocks that are submitted at once (default 1)")
+        .alias(&["iodepth_batch"]),
+    job("iodepth_batch_complete_min", "N", "blocks to wait for at once (default 1)")
+        .alias(&["iodepth_batch_complete"]),
+    job("iodepth_batch_complete_max", "N", "blocks to take at once, at most"),
+    job("iodepth_low", "N", "sink so low before more are submitted (default: --iodepth)"),
+    job("direct", "BOOL", "past the page cache, O_DIRECT (default 0)"),
+    job("buffered", "BOOL", "the opposite of --direct"),
+    job("sync", "HOW", "writes wait for the device: none (default), sync or 1, dsync"),
+    job("fsync", "N", "fsync(2) after every N writes"),
+    job("fdatasync", "N", "fdatasync(2) after every N writes"),
+    job("end_fsync", "BOOL", "fsync(2) at the end"),
+    mark("norandommap", "BOOL", "random blocks may come twice, or never"),
+    job("randrepeat", "BOOL", "the same random order at every run (default 1)"),
+    job("randseed", "N", "another random order"),
+    job("random_generator", "NAME", "taken and without effect: there is one generator"),
+    job(
+        "random_distribution",
+        "HOW",
+        "random (default), zipf:THETA, zoned:ACCESS/SIZE:..., sequence:N,N,...",
+    ),
+    job("random_sequence_stride", "BOOL", "each repetition of a sequence begins behind the last"),
+    mark("fixedbufs", "BOOL", "register buffers with io_uring"),
+    mark("registerfiles", "BOOL", "register files with io_uring"),
+]);
+
+const RATE: Handed = handed("How fast").with(&[
+    job("rate", "SIZE[,SIZE]", "bytes a second at most, of each clone; reads, writes"),
+    job("rate_iops", "N[,N]", "blocks a second at most, of each clone"),
+    job("rate_process", "HOW", "blocks come evenly (linear, default) or at random (poisson)"),
+    job("thinktime", "TIME", "pause between blocks, in microseconds without a unit"),
+    job("thinktime_blocks", "N", "pause after every N blocks (default 1)"),
+    job("rate_min", "SIZE[,SIZE]", "end with an error below so many bytes a second")
+        .alias(&["ratemin"]),
+    job("rate_iops_min", "N[,N]", "end with an error below so many blocks a second"),
+    job("rate_cycle", "MS", "time over which these are looked at (default 1000)")
+        .alias(&["ratecycle"]),
+    job("latency_target", "TIME", "find the greatest depth at which blocks are so fast"),
+    job("latency_window", "TIME", "time at each depth (default 1s)"),
+    job("latency_percentile", "PERCENT", "of the blocks have to be so fast (default 100)"),
+    job("latency_run", "BOOL", "go on when the depth is found"),
+    job("cpuload", "PERCENT", "time in which cpuio computes"),
+    job("cpuchunks", "US", "length of a stretch of computing (default 50000)"),
+    job("cpumode", "HOW", "noop (default), or qsort"),
+    job("exit_on_io_done", "BOOL", "cpuio ends when all other jobs have ended"),
+]);
+
+const CONTENT: Handed = handed("What is written").with(&[
+    mark("zero_buffers", "BOOL", "write zeros"),
+    mark("refill_buffers", "BOOL", "new content for every block"),
+    job("buffer_compress_percentage", "PERCENT", "content that compresses by so much"),
+    job(
+        "verify",
+        "SUM",
+        "read written blocks again: crc32c, crc32, crc64, md5, sha256, sha512, xxhash, meta, pattern",
+    ),
+    job("do_verify", "BOOL", "0: blocks are written for it and not read again"),
+    job("verify_backlog", "N", "read again after every N blocks"),
+    job("verify_backlog_batch", "N", "so many of them (default all)"),
+    job("verify_interval", "SIZE", "a header in each SIZE of a block"),
+    job("verify_pattern", "PATTERN", "content of the blocks: 0xHEX, a number, \"text\""),
+    job("verify_fatal", "BOOL", "end with the first wrong block"),
+    job("verify_dump", "BOOL", "keep what was read in FILE.OFFSET.received"),
+    job("verify_write_sequence", "BOOL", "0: a block of an earlier pass is right as well"),
+    job("verify_async", "N", "taken and without effect: the thread of a job verifies"),
+    job("verify_async_cpus", "LIST", "taken and without effect, likewise"),
+    job("buffer_pattern", "PATTERN", "content of the blocks: 0xHEX, a number, \"text\""),
+    job("dedupe_percentage", "PERCENT", "blocks that are copies of others"),
+    job("dedupe_mode", "HOW", "repeat the block before (default), or working_set"),
+    job("dedupe_working_set_percentage", "PERCENT", "size of the set, of the blocks (default 5)"),
+    job("dedupe_global", "BOOL", "all jobs have one set"),
+]);
+
+const REPORT: Handed = handed("Measurements and reports").with(&[
+    job("percentile_list", "LIST", "percentiles of latencies, with ':' between them"),
+    job("clat_percentiles", "BOOL", "of completion latency (default 1)"),
+    job("lat_percentiles", "BOOL", "of the whole latency (default 0)"),
+    job("gtod_reduce", "BOOL", "read no clock for each block"),
+    job("disable_lat", "BOOL", "do not measure the whole latency"),
+    job("disable_clat", "BOOL", "do not measure completion latency"),
+    job("disable_slat", "BOOL", "do not measure submission latency"),
+    job("disable_bw_measurement", "BOOL", "do not measure bandwidth over time")
+        .alias(&["disable_bw"]),
+    mark("write_bw_log", "PREFIX", "a log of bandwidth over time"),
+    mark("write_lat_log", "PREFIX", "a log of latencies over time"),
+    mark("write_iops_log", "PREFIX", "a log of operations over time"),
+    job("log_avg_msec", "MS", "average log entries over MS"),
+    job("log_offset", "BOOL", "a column of offsets in the logs"),
+    job("continue_on_error", "WHICH", "none (default), read, write, io, verify, all"),
+    job("ignore_error", "LISTS", "errors that do not end a job: of reads, writes, checks"),
+    job("stat_type", "CALL", "of filestat: stat (default), lstat, statx"),
+    job("kb_base", "N", "k is 1024 (default) or 1000"),
+]);
+
+const RUN: Handed = handed("The run").with(&[
+    value("output", "FILE", "write the report to FILE"),
+    value("output-format", "FORMAT", "normal (default), json, or json+ (with histograms)"),
+    value("status-interval", "TIME", "what went, after each such time"),
+    value("eta", "WHEN", "progress: auto (default, on a terminal), always, never"),
+    value("section", "NAME", "only the jobs with this name").takes(Takes::Values("NAME")),
+    flag("showcmd", "print fio's command line for the jobs, do nothing"),
+    flag("parse-only", "read the options and job files, do nothing"),
+    flag("readonly", "refuse jobs that write"),
+    flag("strict", "an option without effect is an error").alias(&["warnings-fatal"]),
+    flag("allow-overwrite", "write to files and devices that were not laid out here"),
+    flag("keep", "keep the files that were laid out"),
+]);
+
+const SWEEP: Handed = handed("Sweeps").with(&[
+    value("repeat", "N", "measure each combination N times (default 1)"),
+    flag("precondition", "write all files before: once, twice where any job is random"),
+    value("sweep", "OPTION=LIST", "go through these values; ';' in place of ',' where needed")
+        .takes(Takes::Values("OPTION=LIST")),
+]);
+
+/// What fio lets choose and is done in one way here.
+const STAYS: Handed = handed("Accepted for compatibility with fio, with this value only").with(&[
+    stays("allow_mounted_write", "0"),
+    stays("allrandrepeat", "0"),
+    stays("atomic", "0"),
+    stays("bwavgtime", "500"),
+    stays("error_dump", "0"),
+    stays("file_service_type", "roundrobin"),
+    stays("filename_format", "$jobname.$jobnum.$filenum"),
+    stays("iopsavgtime", "500"),
+    stays("per_job_logs", "1"),
+    stays("percentage_random", "100"),
+    stays("pre_read", "0"),
+    stays("scramble_buffers", "1"),
+    stays("slat_percentiles", "0"),
+    stays("stats", "1"),
+    stays("thinktime_blocks_type", "complete"),
+    mark("thread", "1", "no other value").alias(&["threads"]),
+    stays("unified_rw_reporting", "none"),
+    stays("unit_base", "0"),
+]);
+
+/// What was typed, for the reader of options and job files.
+///
+/// # Errors
+/// A value is no text.
+pub fn arguments(typed: &Typed) -> Result<Vec<Word>, String> {
+    Ok(TABLE.read(typed, Words::default())?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hakobu_io::spec::{System, options, read};
+    use std::ffi::OsString;
+
+    /// Reads a command line to its end.
+    fn typed(line: &str) -> Result<Vec<(String, Option<String>)>, String> {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        match TABLE.parse(&words) {
+            Ok(typed) => arguments(&typed),
+            Err(crate::options::Refused::Usage(message)) => Err(message),
+            Err(other) => Err(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn every_option_of_jobs_is_in_the_table() {
+        let spelled = |row: &Row| {
+            let mut all = vec![row.name];
+            all.extend(row.aliases);
+            all.sort_unstable();
+            all
+        };
+        let ours: Vec<Vec<&str>> = TABLE.rows().map(spelled).collect();
+        for known in options() {
+            let mut names = vec![known.name];
+            names.extend(known.aliases);
+            names.sort_unstable();
+            assert!(ours.contains(&names), "{names:?} is not in the table");
+        }
+        let own = [RUN, SWEEP].map(|group| group.1.iter().map(|row| row.name));
+        let own: Vec<&str> = own.into_iter().flatten().collect();
+        for row in TABLE.rows() {
+            let job = options().any(|known| known.is(row.name));
+            assert_eq!(job, !own.contains(&row.name), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn each_option_is_read_as_it_stands() {
+        for (line, expected) in [
+            ("--bs 4k --bs=8k", "bs=4k bs=8k"),
+            ("--name a --rw=read --name=b --readwrite write", "name=a rw=read name=b rw=write"),
+            ("--time_based --runtime 3 --time_based=0", "time_based runtime=3 time_based=0"),
+            ("--strict --output-format json+", "strict output-format=json+"),
+            ("--write_bw_log --write_lat_log=x", "write_bw_log write_lat_log=x"),
+            ("--group_reporting --numjobs 1,2..8", "group_reporting numjobs=1,2..8"),
+            ("--sweep bs=4k..1m --sweep rw=read,write", "sweep=bs=4k..1m sweep=rw=read,write"),
+            ("--num 1", ""),
+            ("--bssplit=4k/50", "bssplit=4k/50"),
+            ("-rw=read", ""),
+        ] {
+            let found = typed(line).unwrap_or_default();
+            let found = found.iter().map(|(name, value)| match value {
+                Some(value) => format!("{name}={value}"),
+                None => name.clone(),
+            });
+            assert_eq!(found.collect::<Vec<_>>().join(" "), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_fios_and_not_ours_is_named() {
+        for (line, expected) in [
+            ("--minimal", "--minimal is not built"),
+            ("--client=host", "--client is not built"),
+            ("--nosuch", "unexpected argument '--nosuch'"),
+        ] {
+            let message = typed(line).err().unwrap_or_default();
+            assert!(message.starts_with(expected), "{line}: {message}");
+        }
+    }
+
+    #[test]
+    fn what_is_always_so_is_taken() {
+        for opt in STAYS.1 {
+            let (Takes::Values(value) | Takes::PerhapsValues(value)) = opt.takes else {
+                panic!("{}", opt.name);
+            };
+            let line = format!("--name=x --size=1m --{}={value}", opt.name);
+            let arguments = typed(&line).unwrap();
+            assert!(read(&arguments, &[], &System).is_ok(), "{line}");
+        }
+    }
+}

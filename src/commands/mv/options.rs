@@ -1,0 +1,143 @@
+//! The options of `hakobu mv`: the names and meanings of mv(1), and hakobu's own.
+
+use crate::commands::cp::{NO_FOLLOW, QUIET, SIZE_ONLY};
+use crate::filters::{self, Filters};
+use crate::limits::{self, Limits};
+use crate::links;
+use crate::objects::{self, Asked};
+use crate::options::{Opt, Table, Takes, flag, parts, put, value};
+use crate::show::{Wanted, ask};
+use hakobu_transfer::plan::mv::{Existing, Options};
+use hakobu_transfer::policy::Symlinks;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+/// The command line of `mv`.
+pub const TABLE: Table<Reading> = Table {
+    command: "mv",
+    about: "Rename SRC to DST, or move several into a directory; across file systems: copy, \
+            check, remove",
+    usage: "hakobu mv [OPTIONS] SRC... DST\n       hakobu mv [OPTIONS] -t DIR SRC...",
+    after: "Of -n, -f and -i the last one counts.\n\
+            Exit codes: 0 done, 1 something failed, 2 usage.",
+    options: &[
+        &OPTIONS,
+        &objects::COMMON,
+        &objects::SIDES,
+        &objects::RAW,
+        &objects::STAT,
+        &objects::WRITE,
+        &objects::MOVE,
+        &objects::NAMES,
+        &objects::STOP,
+        &filters::NAMED,
+        &limits::BWLIMIT,
+        &limits::STEER,
+        &limits::REPORT,
+        &limits::RPS,
+        &limits::MEMORY,
+        &limits::PRIORITY,
+        &links::OPTIONS,
+    ],
+    unbuilt: &[UNBUILT, objects::UNBUILT],
+    abbreviates: true,
+};
+
+/// The options read so far.
+#[derive(Default)]
+pub struct Reading {
+    pub(super) options: Options,
+    pub(super) wanted: Wanted,
+    pub(super) backup: bool,
+    pub(super) suffix: Option<Vec<u8>>,
+    pub(super) links: links::Asked,
+    /// One of `-n`, `-f`, `-i` was given.
+    pub(super) decided: bool,
+    pub(super) no_target_dir: bool,
+    pub(super) target_dir: Option<OsString>,
+    pub(super) limits: Limits,
+    pub(super) operations_per_s_max: Option<u64>,
+    pub(super) verbose: bool,
+    pub(super) dry_run: bool,
+    pub(super) objects: Asked,
+    pub(super) filters: Filters,
+    pub(super) symlinks: Option<Symlinks>,
+    pub(super) size_only: bool,
+}
+
+parts!(Reading { objects: Asked, limits: Limits, filters: Filters, links: links::Asked });
+
+impl Reading {
+    /// Applies `-n`, `-f` or `-i`.
+    fn decide(&mut self, existing: Existing) {
+        (self.options.existing, self.decided) = (existing, true);
+    }
+}
+
+const OPTIONS: &[Opt<Reading>] = &[
+    // Directories are always moved with their content.
+    flag("recursive", Some('r'), "move directories and prefixes (always so)").sets(|_, _| {}),
+    flag("no-clobber", Some('n'), "skip existing files").sets(|it, _| it.decide(Existing::Keep)),
+    flag("force", Some('f'), "do not ask before overwriting")
+        .sets(|it, _| it.decide(Existing::Replace)),
+    flag("interactive", Some('i'), "ask before overwriting")
+        .local("--no-clobber keeps existing files")
+        .sets(|it, _| it.decide(Existing::Ask(ask("mv", "overwrite")))),
+    value("update", Some('u'), "older", "only files that are newer than in DST, or missing there")
+        .takes(Takes::Perhaps("older"))
+        .alias(&["if-source-newer"])
+        .reads(|it, arg| match arg.value.to_str() {
+            Some("" | "older") => put(&mut it.options.update, true),
+            _ => Err(arg.refuse("is not built")),
+        }),
+    flag("b", Some('b'), "rename files that are replaced")
+        .short_only()
+        .local("")
+        .sets(|it, on| it.backup = on),
+    value("suffix", Some('S'), "SUFFIX", "suffix of backups (~); implies -b").local("").reads(
+        |it, arg| {
+            it.backup = true;
+            put(&mut it.suffix, Some(arg.value.as_bytes().to_vec()))
+        },
+    ),
+    value("target-directory", Some('t'), "DIR", "move everything into DIR")
+        .reads(|it, arg| put(&mut it.target_dir, Some(arg.value.clone()))),
+    flag(
+        "no-target-directory",
+        Some('T'),
+        "DST is the name itself, never a directory to move into",
+    )
+    .sets(|it, on| it.no_target_dir = on),
+    limits::JOBS.reads(limits::set_jobs),
+    value("joblog", None, "FILE", "one line per copied file in GNU parallel's columns")
+        .reads(|it, arg| put(&mut it.wanted.joblog, Some(arg.value.clone()))),
+    flag("dry-run", None, "with s3://: show what would be moved, change nothing")
+        .alias(&["dryrun"])
+        .stored()
+        .sets(|it, on| it.dry_run = on),
+    flag("verbose", Some('v'), "print what is moved").sets(|it, on| it.verbose = on),
+    QUIET.sets(|it, on| it.wanted.hush(on)),
+    SIZE_ONLY
+        .with_help("with s3://: skip existing files of the same size")
+        .stored()
+        .sets(|it, on| it.size_only = on),
+    NO_FOLLOW.stored().sets(|it, on| {
+        it.symlinks = Some(if on { Symlinks::Skip } else { Symlinks::Follow });
+    }),
+    flag(
+        "progress",
+        None,
+        "show progress: a bar on a terminal (by default after a second), else a line a second",
+    )
+    .alias(&["show-progress"])
+    .off(&["no-progress"])
+    .sets(|it, on| it.wanted.progress = Some(on)),
+    flag("json", None, "JSON lines on standard output, nothing else")
+        .sets(|it, on| it.wanted.json = on),
+];
+
+const UNBUILT: &[(&str, &str)] = &[
+    ("--backup", "-b makes simple backups"),
+    ("--debug --exchange --no-copy --strip-trailing-slashes --context -Z", ""),
+    ("--version", "it is an option of hakobu itself: hakobu --version"),
+];

@@ -1,0 +1,121 @@
+//! Sources and target on the command line of cp and mv.
+
+use hakobu_core::error::{Fatal, quoted};
+use hakobu_transfer::location::{Location, Sources};
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+/// The sources and the target of a cp-like command line, and whether the target must be a directory.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Operands {
+    pub sources: Sources,
+    pub target: Location,
+    pub is_dir: bool,
+}
+
+/// Splits paths into sources and target: `-t DIR` names the target, else it is the last path. It may be `null:` only
+/// with `allows_null`.
+pub fn operands(
+    mut paths: &[OsString],
+    listed: Vec<OsString>,
+    target_dir: Option<&OsStr>,
+    no_target_dir: bool,
+    allows_null: bool,
+) -> Result<Operands, String> {
+    if no_target_dir && target_dir.is_some() {
+        return Err("-t and -T cannot be used together".into());
+    }
+    let target = match target_dir {
+        Some(dir) => dir,
+        None => match paths.split_last() {
+            Some((last, sources)) => {
+                paths = sources;
+                last
+            }
+            None => OsStr::new(""),
+        },
+    };
+    let several = paths.len() + listed.len() > 1 || !listed.is_empty();
+    let sources = paths.iter().map(|source| location(source, false));
+    let mut sources = sources.collect::<Result<Vec<_>, Fatal>>().map_err(said)?;
+    let target_location = location(target, allows_null).map_err(said)?;
+    for name in listed {
+        sources.push(Location::parse_listed(&name).map_err(said)?);
+    }
+    if sources.is_empty() {
+        return Err(if target.is_empty() {
+            "give a source and a target".into()
+        } else {
+            format!("give a target after {}", quoted(target))
+        });
+    }
+    if no_target_dir && several {
+        return Err("-T takes one source".into());
+    }
+    let is_dir = several || target_dir.is_some();
+    Ok(Operands { sources: Sources::of(sources).map_err(said)?, target: target_location, is_dir })
+}
+
+fn said(fatal: Fatal) -> String {
+    fatal.message
+}
+
+/// Parses an argument. An empty one fails later, together with the others.
+fn location(typed: &OsStr, allows_null: bool) -> Result<Location, Fatal> {
+    if typed.is_empty() {
+        return Ok(Location::Local(PathBuf::new()));
+    }
+    match Location::parse(typed)? {
+        Location::Null if !allows_null => Location::parse_local(typed).map(Location::Local),
+        location => Ok(location),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_and_target() {
+        let sorted = |paths: &str, more: &str, t: Option<&str>, no_dir| {
+            let list = |text: &str| -> Vec<OsString> {
+                text.split_whitespace().map(OsString::from).collect()
+            };
+            match operands(&list(paths), list(more), t.map(OsStr::new), no_dir, false) {
+                Ok(Operands { sources, target, is_dir }) => {
+                    let (sources, target) = (sources.paths(), target.spelled());
+                    format!("{sources:?} {target:?}{}", if is_dir { " dir" } else { "" })
+                }
+                Err(message) => message,
+            }
+        };
+        for (paths, more, t, no_dir, expected) in [
+            ("a b", "", None, false, r#"["a"] "b""#),
+            ("a b", "", None, true, r#"["a"] "b""#),
+            ("a b c", "", None, false, r#"["a", "b"] "c" dir"#),
+            ("a", "", Some("d"), false, r#"["a"] "d" dir"#),
+            ("d", "a b", None, false, r#"["a", "b"] "d" dir"#),
+            ("d", "a", None, false, r#"["a"] "d" dir"#),
+            ("", "", None, false, "give a source and a target"),
+            ("a", "", None, false, "give a target after 'a'"),
+            ("a b c", "", None, true, "-T takes one source"),
+            ("a", "", Some("d"), true, "-t and -T cannot be used together"),
+            (
+                "a null:",
+                "",
+                None,
+                false,
+                "'null:' is only a target of sync and cp; for a local file write './null:'",
+            ),
+            (
+                "a h:b",
+                "",
+                None,
+                false,
+                "'h:b': remote locations are not built; for a local file write './h:b'",
+            ),
+        ] {
+            assert_eq!(sorted(paths, more, t, no_dir), expected);
+        }
+    }
+}

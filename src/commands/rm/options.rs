@@ -1,0 +1,98 @@
+//! The options of `hakobu rm`: the names and meanings of rm(1), and hakobu's own.
+
+use super::plan::{Ask, Plan};
+use crate::filters::{self, Filters};
+use crate::limits::{self, Limits};
+use crate::objects::{self, Asked};
+use crate::options::{Noted, Opt, Table, Takes, flag, parts, put, value};
+
+/// The command line of `rm`.
+pub const TABLE: Table<Plan> = Table {
+    command: "rm",
+    about: "Remove files, and with -r directories with everything below, in parallel",
+    usage: "hakobu rm [OPTIONS] PATH...",
+    after: "Symlinks are removed themselves, never followed. Of -f, -i, -I and --interactive the \
+            last one counts.\n\
+            Exit codes: 0 done, 1 something could not be removed, 2 usage.",
+    options: &[
+        &OPTIONS,
+        &objects::ONE,
+        &objects::STAT,
+        &filters::NAMED,
+        &QUIET,
+        &limits::RPS,
+        &limits::PRIORITY,
+    ],
+    unbuilt: &[UNBUILT, objects::UNBUILT],
+    abbreviates: true,
+};
+
+parts!(Plan { objects: Asked, limits: Limits, filters: Filters });
+
+const OPTIONS: &[Opt<Plan>] = &[
+    flag("recursive", Some('r'), "remove directories and their contents")
+        .sets(|it, on| it.recursive = on),
+    flag("R", Some('R'), "the same as -r").short_only().sets(|it, on| it.recursive = on),
+    flag("dir", Some('d'), "also remove empty directories")
+        .local("")
+        .sets(|it, on| it.empty_dirs = on),
+    flag("force", Some('f'), "never ask; ignore files that do not exist")
+        .sets(|it, _| (it.force, it.ask) = (true, Ask::Never)),
+    flag("dry-run", Some('n'), "with s3://: show what would be removed, remove nothing")
+        .alias(&["dryrun"])
+        .stored()
+        .sets(|it, on| it.dry_run = on),
+    flag("i", Some('i'), "ask before each removal")
+        .short_only()
+        .local("")
+        .sets(|it, _| (it.force, it.ask) = (false, Ask::Always)),
+    flag("I", Some('I'), "ask once before removing more than three, or with -r")
+        .short_only()
+        .sets(|it, _| (it.force, it.ask) = (false, Ask::Once)),
+    value("interactive", None, "WHEN", "ask: never, once or always (the default)")
+        .takes(Takes::Perhaps("WHEN"))
+        .reads(|it, arg| {
+            it.ask = match arg.value.to_str() {
+                Some("once") => Ask::Once,
+                Some("never") => Ask::Never,
+                _ if it.in_store => return Err("--interactive is not built for s3://".into()),
+                Some("" | "always" | "yes") => Ask::Always,
+                Some("no" | "none") => Ask::Never,
+                _ => return Err(arg.wrong("give never, once or always")),
+            };
+            put(&mut it.force, false)
+        }),
+    flag("one-file-system", None, "skip directories on other file systems")
+        .local("")
+        .sets(|it, on| it.one_file_system = on),
+    value(
+        "preserve-root",
+        None,
+        "all",
+        "never remove '/' (the default); 'all': nor other mounted ones",
+    )
+    .takes(Takes::Perhaps("all"))
+    .local("")
+    .reads(|it, arg| {
+        it.preserve_mounts = match arg.value.to_str() {
+            Some("") => false,
+            Some("all") => true,
+            _ => return Err(arg.wrong("'all' is the only value")),
+        };
+        put(&mut it.preserve_root, true)
+    }),
+    flag("no-preserve-root", None, "allow '/'")
+        .local("")
+        .sets(|it, _| (it.preserve_root, it.preserve_mounts) = (false, false)),
+    limits::JOBS.reads(limits::set_jobs),
+    flag("verbose", Some('v'), "print what is removed").sets(|it, on| it.verbose = on),
+    flag("json", None, "JSON lines on standard output, nothing else").sets(|it, on| it.json = on),
+];
+
+/// Options of aws.
+const QUIET: Noted = Noted(&[flag("quiet", None, "say nothing")
+    .alias(&["only-show-errors"])
+    .noted("only -v prints what is removed")]);
+
+const UNBUILT: &[(&str, &str)] =
+    &[("--version", "it is an option of hakobu itself: hakobu --version")];

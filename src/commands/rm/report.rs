@@ -1,0 +1,34 @@
+//! Lines about entries that were removed, or could not be.
+
+use super::plan::Plan;
+use crate::commands::tool;
+use crate::show::Show;
+use hakobu_core::error::{Cause, Class, Operation, Problem};
+use hakobu_core::event::{Event, Listener};
+use hakobu_core::unit::Kind;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// Reports that an entry was removed.
+pub fn report_removed(plan: &Plan, show: &Show, path: &[u8], kind: Kind) {
+    if !plan.verbose {
+        return;
+    }
+    let mut out = Vec::with_capacity(64);
+    if plan.json {
+        tool::push_event("removed", path, kind, &mut out);
+    } else {
+        out.extend_from_slice(if kind == Kind::Dir { b"removed directory " } else { b"removed " });
+        crate::show::escape::push_quoted(path, &mut out);
+        out.push(b'\n');
+    }
+    show.print(&out);
+}
+
+/// Reports that an entry could not be removed.
+pub fn fail(show: &Show, path: &[u8], operation: Operation, cause: Cause) {
+    let target = Some(PathBuf::from(OsString::from_vec(path.to_vec())));
+    let problem = Problem { operation, source: None, target, cause, class: Class::Partial };
+    show.event(Event::Problem(&problem));
+}

@@ -1,0 +1,43 @@
+//! The parsed command line of `run`, and the state that its lines share.
+
+use crate::limits::Limits;
+use crate::objects::Asked;
+use crate::options::parts;
+use crate::show::output;
+use hakobu_transfer::run::Control;
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The parsed command line.
+#[derive(Default)]
+pub struct Plan {
+    pub(super) file: OsString,
+    pub(super) limits: Limits,
+    pub(super) exit_on_error: bool,
+    pub(super) dry_run: bool,
+    /// Parsed here, so that a mistake is reported once and not for every line.
+    pub(super) objects: Asked,
+    /// Options prepended to every line with `s3://`.
+    pub(super) defaults: Vec<OsString>,
+}
+
+parts!(Plan { objects: Asked, limits: Limits });
+
+/// State shared by all lines.
+pub struct Running {
+    pub(super) control: Arc<Control>,
+    pub(super) failed: AtomicBool,
+}
+
+impl Running {
+    /// Reports a line that failed.
+    pub fn fail(&self, number: usize, why: &str) {
+        output::message(&format!("line {number}: {why}"));
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    pub fn ends(&self, plan: &Plan) -> bool {
+        self.control.is_stopped() || (plan.exit_on_error && self.failed.load(Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,55 @@
+//! A line that runs as a process: started, read, and stopped with the run.
+
+use hakobu_sys::child::send;
+use hakobu_transfer::run::Control;
+use signal_hook::consts::SIGTERM;
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Maximum delay until a process is told that the run is stopped.
+const STEP: Duration = Duration::from_millis(50);
+
+/// Runs a process to its end and returns its standard error. If the run is asked to stop, the process gets SIGTERM
+/// once. It has a process group of its own, so that the terminal's Ctrl-C does not reach it as well: a second signal
+/// would end it at once.
+///
+/// # Errors
+/// Those of the system: it cannot be started or waited for.
+pub fn run(mut command: Command, control: &Control) -> io::Result<(ExitStatus, Vec<u8>)> {
+    command.stdin(Stdio::null()).stdout(Stdio::inherit()).stderr(Stdio::piped());
+    let mut child = command.process_group(0).spawn()?;
+    let (sender, receiver) = channel();
+    let stderr = child.stderr.take();
+    std::thread::scope(|scope| {
+        let read = move || {
+            let mut text = Vec::new();
+            let read = stderr.map_or(Ok(0), |mut stderr| stderr.read_to_end(&mut text));
+            // The receiver waits until this arrives.
+            let _ = sender.send(read.map(|_| text));
+        };
+        let reader = std::thread::Builder::new().spawn_scoped(scope, read);
+        if let Err(error) = reader {
+            child.kill()?;
+            child.wait()?;
+            return Err(error);
+        }
+        let mut ending = false;
+        let text = loop {
+            match receiver.recv_timeout(STEP) {
+                Ok(text) => break text,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break Ok(Vec::new()),
+            }
+            if control.is_stopped() && !ending {
+                ending = true;
+                // It is waited for below, so its process ID is not reused.
+                send(child.id(), SIGTERM)?;
+            }
+        };
+        let status = child.wait()?;
+        Ok((status, text?))
+    })
+}

@@ -1,0 +1,128 @@
+//! Transfers of a command: signal handlers before, display during, exit code after.
+
+use crate::show::{Line, Show, Wanted, output};
+use crate::{exit, signals};
+use hakobu_core::error::Fatal;
+use hakobu_transfer::run::{Control, Outcome, Removal, Spec, remove_objects, transfer};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Runs and displays one transfer; `code_of` returns the exit code.
+pub fn run_transfer(spec: &Spec, wanted: Wanted, code_of: fn(&Outcome) -> u8) -> u8 {
+    match Session::start(wanted, code_of) {
+        Ok(session) => {
+            let outcome = session.run(spec);
+            session.end(outcome)
+        }
+        Err(code) => code,
+    }
+}
+
+/// Environment of a command's transfers: signal handlers, display, exit code.
+pub struct Session {
+    pub control: Arc<Control>,
+    pub show: Show,
+    is_list: bool,
+    code_of: fn(&Outcome) -> u8,
+    pub start: Instant,
+    /// The time limit of the run was reached.
+    expired: Arc<AtomicBool>,
+}
+
+impl Session {
+    /// Starts a session; the error is an exit code, with its message already printed.
+    pub fn start(wanted: Wanted, code_of: fn(&Outcome) -> u8) -> Result<Session, u8> {
+        let start = Instant::now();
+        wanted.priority.apply().map_err(|message| {
+            output::message(&message);
+            code_of(&ended(Fatal::new(exit::SYNC_USAGE, message), start.elapsed()))
+        })?;
+        let control = Arc::new(Control::default());
+        let interrupted = code_of(&Outcome { stopped: true, ..nothing() });
+        if let Err(error) = signals::stop(&control, interrupted) {
+            output::message(&format!("signals will end this run at once: {error}"));
+        }
+        let expired = Arc::new(AtomicBool::new(false));
+        if let Some(after) = wanted.stop_after {
+            stop_after(after, &control, &expired);
+        }
+        let is_list = matches!(wanted.line, Line::List { .. });
+        wanted.notes.iter().for_each(|note| output::message(note));
+        let show = Show::new(wanted, Arc::clone(&control)).map_err(|message| {
+            output::message(&message);
+            code_of(&ended(Fatal::new(exit::SYNC_IO, message), start.elapsed()))
+        })?;
+        Ok(Session { control, show, is_list, code_of, start, expired })
+    }
+
+    /// Runs a transfer. An error before it began is returned as an outcome.
+    pub fn run(&self, spec: &Spec) -> Outcome {
+        let start = Instant::now();
+        transfer(spec, &self.control, &self.show)
+            .unwrap_or_else(|fatal| ended(fatal, start.elapsed()))
+    }
+
+    /// Removes objects; as [`Session::run`].
+    pub fn remove(&self, removal: &Removal) -> Outcome {
+        let start = Instant::now();
+        remove_objects(removal, None, &self.control, &self.show)
+            .unwrap_or_else(|fatal| ended(fatal, start.elapsed()))
+    }
+
+    /// Reports the end and returns the exit code.
+    pub fn end(self, mut outcome: Outcome) -> u8 {
+        if self.is_list && self.show.is_broken() {
+            // The reader is gone (`| head`): that ends a list, and is not an interruption.
+            outcome.stopped = false;
+        }
+        outcome.took = self.start.elapsed();
+        let code = match outcome.stopped && self.expired.load(Ordering::Relaxed) {
+            true => exit::SYNC_EXPIRED,
+            false => (self.code_of)(&outcome),
+        };
+        let complete = self.show.finish(&outcome, code);
+        if complete || code != exit::OK {
+            return code;
+        }
+        // Everything arrived, but writing the log failed.
+        (self.code_of)(&ended(Fatal::new(exit::SYNC_IO, ""), outcome.took))
+    }
+}
+
+/// Stops a run after some time. The thread is not joined.
+fn stop_after(after: Duration, control: &Arc<Control>, expired: &Arc<AtomicBool>) {
+    let (control, expired) = (Arc::clone(control), Arc::clone(expired));
+    let waiting = std::thread::Builder::new().spawn(move || {
+        std::thread::sleep(after);
+        expired.store(true, Ordering::Relaxed);
+        control.stop();
+    });
+    if let Err(error) = waiting {
+        output::message(&format!("this run will not end by itself: {error}"));
+    }
+}
+
+/// Returns the outcome of a run without work.
+pub fn nothing() -> Outcome {
+    Outcome::default()
+}
+
+/// Returns the outcome of a run that ended before it began.
+pub fn ended(fatal: Fatal, took: Duration) -> Outcome {
+    Outcome { took, fatal: Some(fatal), ..nothing() }
+}
+
+/// Merges the outcomes of two runs.
+pub fn joined(mut first: Outcome, second: Outcome) -> Outcome {
+    first.totals += second.totals;
+    Outcome {
+        totals: first.totals,
+        took: first.took + second.took,
+        jobs: first.jobs.max(second.jobs),
+        stopped: first.stopped || second.stopped,
+        fatal: first.fatal.or(second.fatal),
+        requests: first.requests + second.requests,
+        findings: if second.took > first.took { second.findings } else { first.findings },
+    }
+}

@@ -1,0 +1,53 @@
+//! The options of `sync` read so far.
+
+use crate::commands::cluster::options as cluster;
+use crate::filters::Filters;
+use crate::limits::Limits;
+use crate::links;
+use crate::objects::Asked;
+use crate::options::parts;
+use crate::show::Wanted;
+use hakobu_transfer::policy::{Delete, Policy};
+use std::ffi::OsString;
+
+/// Options read so far; see the module.
+#[derive(Default)]
+pub struct Reading {
+    pub(super) policy: Policy,
+    pub(super) wanted: Wanted,
+    /// `-a` without a separate `-r` has no effect with `--files-from`.
+    pub(super) recurse_by_archive: bool,
+    /// `--no-r` is respected with `s3://`, too.
+    pub(super) no_recursive: bool,
+    /// `--super`.
+    pub(super) superuser: bool,
+    /// `--drop-D`.
+    pub(super) drop_specials: bool,
+    /// `--whole-file`.
+    pub(super) whole: bool,
+    pub(super) links: bool,
+    pub(super) copy_links: bool,
+    pub(super) dirs: Option<bool>,
+    pub(super) relative: Option<bool>,
+    pub(super) delete: bool,
+    /// The options that set the time of deletion, each once.
+    pub(super) delete_when: Vec<(&'static str, Delete)>,
+    pub(super) filters: Filters,
+    pub(super) files_from: Option<OsString>,
+    pub(super) limits: Limits,
+    pub(super) mkpath: bool,
+    pub(super) suffix: Option<Vec<u8>>,
+    pub(super) verbose: u8,
+    pub(super) itemize: u8,
+    pub(super) objects: Asked,
+    pub(super) trusted: links::Asked,
+    pub(super) cluster: cluster::Asked,
+}
+
+parts!(Reading {
+    objects: Asked,
+    limits: Limits,
+    filters: Filters,
+    trusted: links::Asked,
+    cluster: cluster::Asked
+});

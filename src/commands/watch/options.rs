@@ -1,0 +1,84 @@
+//! The options of `hakobu watch`.
+
+use super::plan::{Plan, Subject};
+use crate::options::{Group, Opt, OptArg, Table, flag, parts, put, titled, value};
+use std::time::Duration;
+
+/// The command line of `watch`.
+pub const TABLE: Table<Plan> = Table {
+    command: "watch",
+    about: "Record what a command does to the machine and say what limited it, or show the machine",
+    usage: "hakobu watch [OPTIONS] -- COMMAND [ARGUMENTS]\n       \
+            hakobu watch [OPTIONS] --pid PID\n       \
+            hakobu watch [OPTIONS]",
+    after: "With a command: runs it, its input and output untouched, and samples CPUs, memory, \
+            disks, network and its processes meanwhile; at the end, what limited it, by what \
+            evidence, and what time(1) and vmstat(8) would say go to standard error. With --pid: the same for a running process and its \
+            descendants, until it ends or a signal comes. With neither: a live view of the machine \
+            on standard output until a signal comes, as vmstat's lines where that is no terminal.\n\
+            Files appear under their names at the end, whole. hakobu help watch-guide explains every number.\n\
+            Exit codes: the command's own; 128 + N where signal N ended it; 127 it was not found, \
+            126 it could not be run; 2 usage. 1: a file could not be written (and the command had \
+            ended with 0, or was not begun), or there is no process PID. Without a command, 0.",
+    options: &[&OPTIONS, &FILES],
+    unbuilt: &[],
+    abbreviates: false,
+};
+
+/// Range of the sampling interval, in seconds. Below it the kernel's own counters are too coarse.
+const INTERVAL_S: std::ops::RangeInclusive<f64> = 0.01..=3600.0;
+
+parts!(Plan {});
+
+const OPTIONS: &[Opt<Plan>] = &[
+    value(
+        "interval",
+        Some('i'),
+        "SECONDS",
+        "time between samples, 0.01 to 3600 (default 0.1; 1 without command and --pid)",
+    )
+    .reads(|plan, arg| put(&mut plan.asked, Some(seconds(arg)?))),
+    value("count", Some('c'), "N", "without a command: end after N intervals")
+        .reads(|plan, arg| put(&mut plan.count, Some(positive(arg)?))),
+    value("pid", Some('p'), "PID", "watch a running process and its descendants").reads(
+        |plan, arg| {
+            if matches!(plan.subject, Subject::Command(_)) {
+                return Err("--pid does not go with a command".into());
+            }
+            let pid = u32::try_from(positive(arg)?).map_err(|_| arg.wrong("is no process"))?;
+            put(&mut plan.subject, Subject::Pid(pid))
+        },
+    ),
+    flag("no-live", None, "no status line while it runs").sets(|plan, _| plan.live = false),
+    flag("quiet", Some('q'), "no status line or view; no verdict and summary on standard error")
+        .sets(|plan, on| plan.quiet = on),
+];
+
+const FILES: Group<Plan> = titled("Files").with(&[
+    value("output", Some('o'), "FILE", "write verdict and summary to FILE, not to standard error")
+        .reads(|plan, arg| put(&mut plan.output, Some(arg.path()))),
+    value("csv", None, "FILE", "write a row for each interval: vmstat's columns and more")
+        .reads(|plan, arg| put(&mut plan.csv, Some(arg.path()))),
+    value(
+        "json",
+        None,
+        "FILE",
+        "write the verdict, the summary, the machine and all rows as one JSON object",
+    )
+    .reads(|plan, arg| put(&mut plan.json, Some(arg.path()))),
+    value("svg", None, "FILE", "write a picture of CPU, disks and network over time")
+        .reads(|plan, arg| put(&mut plan.svg, Some(arg.path()))),
+]);
+
+fn seconds(arg: &OptArg) -> Result<Duration, String> {
+    let seconds: Option<f64> = arg.value.to_str().and_then(|text| text.parse().ok());
+    let seconds = seconds.filter(|seconds| INTERVAL_S.contains(seconds));
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| arg.wrong("give seconds between 0.01 and 3600"))
+}
+
+fn positive(arg: &OptArg) -> Result<u64, String> {
+    let number: Option<u64> = arg.value.to_str().and_then(|text| text.parse().ok());
+    number.filter(|n| *n > 0).ok_or_else(|| arg.wrong("is not a number of at least 1"))
+}

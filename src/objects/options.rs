@@ -1,0 +1,356 @@
+//! The options for `s3://`: one block for the store, one for its two sides, one for writing objects. The names are
+//! those of aws and s5cmd.
+
+use super::{Asked, metadata};
+use crate::options::{self, Blocks, Group, Noted, OptArg, Row, Takes, put, titled};
+use hakobu_core::size;
+use hakobu_s3::{Addressing, Algorithm, without_secrets};
+use http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, EXPIRES,
+};
+use http::{HeaderName, HeaderValue};
+use std::time::Duration;
+
+const MIB: u64 = 1 << 20;
+/// S3's limits for parts other than the last one (User Guide, "Amazon S3 multipart upload limits"), in bytes.
+const PART_BYTES: std::ops::RangeInclusive<u64> = 5 * MIB..=5 * 1024 * MIB;
+/// Maximum number of concurrent parts of one object.
+const CONCURRENCY_MAX: usize = 1000;
+/// Maximum timeout in seconds.
+const TIMEOUT_MAX_S: f64 = 100.0 * 365.0 * 86_400.0;
+
+const STORE_GROUP: &str = "S3";
+const WRITE_GROUP: &str = "S3: how objects are written";
+
+/// Makes an option with a value that requires a store.
+const fn value(name: &'static str, what: &'static str, help: &'static str) -> Row {
+    options::value(name, None, what, help).stored()
+}
+
+/// Makes a flag that requires a store.
+const fn flag(name: &'static str, help: &'static str) -> Row {
+    options::flag(name, None, help).stored()
+}
+
+/// Store and credentials: for every command that uses a store.
+pub const STORE: Group<Asked> = titled(STORE_GROUP).with(&[
+    value("endpoint-url", "URL", "http[s]://HOST[:PORT] of the store")
+        .reads(|asked, arg| put(&mut asked.common.endpoint_url, Some(text(arg)?))),
+    value("profile", "NAME", "profile of credentials and region")
+        .reads(|asked, arg| put(&mut asked.common.profile, Some(text(arg)?))),
+    value("region", "NAME", "region of the bucket")
+        .reads(|asked, arg| put(&mut asked.common.region, Some(text(arg)?))),
+    flag("no-sign-request", "anonymous requests")
+        .sets(|asked, on| asked.common.no_sign_request = on),
+    value("credentials-file", "FILE", "file of profiles' keys instead of ~/.aws/credentials")
+        .reads(|asked, arg| put(&mut asked.common.credentials_file, Some(arg.path()))),
+    value("retry-count", "N", "retries of a failed request (4; 9 while slowed down)").reads(
+        |asked, arg| {
+            let retries: Option<u32> = text(arg)?.parse().ok();
+            let tries = retries.and_then(|retries| retries.checked_add(1));
+            let tries = tries.ok_or_else(|| wrong(arg, "is not a number of retries"))?;
+            put(&mut asked.common.attempts_max, Some(tries))
+        },
+    ),
+    value("request-payer", "WHO", "'requester' (the default): you pay for requests and traffic")
+        .takes(Takes::PerhapsOneOf("requester", &["requester"]))
+        .reads(|asked, arg| match arg.value.to_str() {
+            Some("" | "requester") => put(&mut asked.common.request_payer, true),
+            _ => Err(wrong(arg, "'requester' is the only value")),
+        }),
+    flag("use-list-objects-v1", "list by ListObjects, for servers without ListObjectsV2")
+        .alias(&["list-objects-v1"])
+        .sets(|asked, on| asked.common.list_objects_v1 = on),
+    flag("no-verify-ssl", "do not check certificates")
+        .sets(|asked, on| asked.common.no_verify_ssl = on),
+    value("ca-bundle", "FILE", "certificates (PEM) to trust instead of the system's")
+        .reads(|asked, arg| put(&mut asked.common.ca_bundle, Some(arg.path()))),
+    value("addressing-style", "STYLE", "addressing of the bucket: auto, path, virtual").reads(
+        |asked, arg| {
+            let style = match &*text(arg)? {
+                "auto" => Addressing::Auto,
+                "path" => Addressing::Path,
+                "virtual" => Addressing::Virtual,
+                _ => return Err(wrong(arg, "is none of auto, path, virtual")),
+            };
+            put(&mut asked.common.addressing, style)
+        },
+    ),
+    value("cli-read-timeout", "S", "seconds without data before a request fails (20; 0: never)")
+        .alias(&["read-timeout"])
+        .reads(|asked, arg| put(&mut asked.common.read_timeout, Some(timeout(arg)?))),
+    value("cli-connect-timeout", "S", "seconds before a connection attempt fails (5)")
+        .alias(&["connect-timeout"])
+        .reads(|asked, arg| put(&mut asked.common.connect_timeout, Some(timeout(arg)?))),
+]);
+
+/// The same for each side: for commands that transfer between two locations.
+pub const SIDES: Group<Asked> = titled(STORE_GROUP).with(&[
+    value("source-endpoint-url", "URL", "the same for sources only")
+        .reads(|asked, arg| put(&mut asked.source.endpoint_url, Some(text(arg)?))),
+    value("source-profile", "NAME", "...")
+        .reads(|asked, arg| put(&mut asked.source.profile, Some(text(arg)?))),
+    value("source-region", "NAME", "...")
+        .reads(|asked, arg| put(&mut asked.source.region, Some(text(arg)?))),
+    value("destination-endpoint-url", "URL", "the same for targets only")
+        .reads(|asked, arg| put(&mut asked.target.endpoint_url, Some(text(arg)?))),
+    value("destination-profile", "NAME", "...")
+        .reads(|asked, arg| put(&mut asked.target.profile, Some(text(arg)?))),
+    value("destination-region", "NAME", "...")
+        .reads(|asked, arg| put(&mut asked.target.region, Some(text(arg)?))),
+]);
+
+/// Options of every command with `s3://` except `ls`, whose `--color` is different.
+pub const COMMON: Blocks<Asked> = Blocks(&[&STORE, &ACCEPTED, &COLOR]);
+
+/// Options of commands that read single objects.
+pub const ONE: Blocks<Asked> = Blocks(&[&COMMON, &RAW, &VERSION]);
+
+/// Literal keys: for commands that support wildcards.
+pub const RAW: Group<Asked> =
+    titled(STORE_GROUP)
+        .with(&[flag("raw", "take '*' and '?' in s3:// paths literally")
+            .sets(|asked, on| asked.raw = on)]);
+
+/// One version of one object.
+pub const VERSION: Group<Asked> =
+    titled(STORE_GROUP).with(&[value("version-id", "ID", "this version of the object")
+        .reads(|asked, arg| put(&mut asked.options.version, Some(text(arg)?)))]);
+
+/// Totals of requests.
+pub const STAT: Group<Asked> =
+    titled(STORE_GROUP)
+        .with(&[flag("stat", "counts of requests and times at the end")
+            .sets(|asked, on| asked.stat = on)]);
+
+/// Properties of written objects.
+pub const WRITE: Group<Asked> = titled(WRITE_GROUP).with(&[
+    value("storage-class", "CLASS", "STANDARD, STANDARD_IA, GLACIER ...")
+        .reads(|asked, arg| asked.header(arg, HeaderName::from_static("x-amz-storage-class"))),
+    value(
+        "sse",
+        "HOW",
+        "encryption by the server: AES256 (if nothing follows), aws:kms, aws:kms:dsse",
+    )
+    .takes(Takes::PerhapsOneOf("HOW", SSE))
+    .reads(|asked, arg| match arg.value.to_str() {
+        Some("") => put(&mut asked.sse, Some(SSE[0].to_owned())),
+        Some(how) if SSE.contains(&how) => put(&mut asked.sse, Some(how.to_owned())),
+        _ => Err(wrong(arg, "is none of AES256, aws:kms, aws:kms:dsse")),
+    }),
+    value("sse-kms-key-id", "KEY", "... with this key (implies aws:kms)")
+        .reads(|asked, arg| put(&mut asked.kms_key, Some(text(arg)?))),
+    value("acl", "ACL", "canned ACL: private, public-read ...")
+        .reads(|asked, arg| asked.header(arg, HeaderName::from_static("x-amz-acl"))),
+    value("grants", "WHO", "read=id=X,full=uri=Y: permissions (read, readacl, writeacl, full)")
+        .takes(Takes::Values("WHO"))
+        .reads(|asked, arg| {
+            for (name, grantees) in grants(arg)? {
+                asked.header_of(arg, name, &grantees)?;
+            }
+            Ok(())
+        }),
+    value("website-redirect", "PLACE", "redirect for readers of a website").reads(|asked, arg| {
+        asked.header(arg, HeaderName::from_static("x-amz-website-redirect-location"))
+    }),
+    value("metadata", "K=V", "user metadata: k1=v1,k2=v2, or once for each")
+        .takes(Takes::Values("K=V"))
+        .reads(|asked, arg| {
+            for (name, value) in metadata::parse(&text(arg)?)? {
+                asked.metadata.retain(|(known, _)| *known != name);
+                asked.metadata.push((name, value));
+            }
+            Ok(())
+        }),
+    value("content-type", "TYPE", "content type (default: guessed from the name)")
+        .reads(|asked, arg| asked.header(arg, CONTENT_TYPE)),
+    flag("no-guess-mime-type", "do not guess content types from names")
+        .sets(|asked, _| asked.options.guess_content_type = false),
+    value("content-encoding", "TEXT", "Content-Encoding header")
+        .reads(|asked, arg| asked.header(arg, CONTENT_ENCODING)),
+    value("content-disposition", "TEXT", "Content-Disposition header")
+        .reads(|asked, arg| asked.header(arg, CONTENT_DISPOSITION)),
+    value("content-language", "TEXT", "Content-Language header")
+        .reads(|asked, arg| asked.header(arg, CONTENT_LANGUAGE)),
+    value("cache-control", "TEXT", "Cache-Control header")
+        .reads(|asked, arg| asked.header(arg, CACHE_CONTROL)),
+    value("expires", "TIME", "Expires header: 2030-01-31T12:00:00Z, or as HTTP writes it").reads(
+        |asked, arg| {
+            let time = metadata::http_date(&text(arg)?)
+                .ok_or_else(|| wrong(arg, "is no time such as 2030-01-31T12:00:00Z"))?;
+            asked.set(EXPIRES, header_value(arg, &time)?);
+            Ok(())
+        },
+    ),
+    value("tagging", "K=V", "tags: k1=v1&k2=v2, URL-encoded")
+        .reads(|asked, arg| asked.header(arg, HeaderName::from_static("x-amz-tagging"))),
+    value("if-none-match", "ETAG", "'*': never replace an object").reads(
+        |asked, arg| match &*text(arg)? {
+            "*" => put(&mut asked.options.if_none_match, true),
+            _ => Err(wrong(arg, "'*' is the only value")),
+        },
+    ),
+    value("checksum-algorithm", "NAME", "CRC64NVME (default), CRC32C, CRC32, SHA256, SHA1, MD5")
+        .reads(|asked, arg| {
+            let algorithm = Algorithm::parse(&text(arg)?).ok_or_else(|| {
+                wrong(arg, "is none of CRC64NVME, CRC32C, CRC32, SHA256, SHA1, MD5")
+            })?;
+            asked.common.algorithm = Some(algorithm);
+            put(&mut asked.options.algorithm, Some(algorithm))
+        }),
+    flag("unsigned-payload", "do not sign bodies over plain HTTP")
+        .sets(|asked, on| asked.common.unsigned_payload = on),
+    value("part-size", "SIZE", "size of the parts of large objects; a plain number is MiB").reads(
+        |asked, arg| {
+            let bytes = size::parse(&arg.value, MIB).map_err(|why| wrong(arg, why))?;
+            if !PART_BYTES.contains(&bytes) {
+                return Err(wrong(arg, "is not between 5 MiB and 5 GiB"));
+            }
+            put(&mut asked.options.part_bytes, Some(bytes))
+        },
+    ),
+    value("concurrency", "N", "parts of one object in flight").reads(|asked, arg| {
+        let parts = text(arg)?.parse().ok();
+        let parts = parts.filter(|parts| (1..=CONCURRENCY_MAX).contains(parts));
+        let parts = parts.ok_or_else(|| wrong(arg, "is not a number from 1 to 1000"))?;
+        put(&mut asked.options.concurrency, Some(parts))
+    }),
+]);
+
+/// Further options of transfers.
+pub const MOVE: Group<Asked> = titled(WRITE_GROUP).with(&[
+    value("metadata-directive", "WHAT", "copies inside S3 keep metadata (COPY) or REPLACE it")
+        .reads(|asked, arg| match &*text(arg)?.to_ascii_uppercase() {
+            "COPY" => put(&mut asked.options.replace_metadata, false),
+            "REPLACE" => put(&mut asked.options.replace_metadata, true),
+            _ => Err(wrong(arg, "is none of COPY, REPLACE")),
+        }),
+    flag("resume", "continue with the parts of an interrupted run; keep them on interruption")
+        .sets(|asked, on| asked.options.resume = on),
+    flag("dir-markers", "store directories as objects NAME/, and restore them")
+        .sets(|asked, on| asked.options.dir_markers = on),
+]);
+
+/// Mapping between file names and keys.
+pub const NAMES: Group<Asked> = titled(STORE_GROUP).with(&[flag(
+    "encode-names",
+    "percent-encode names that the other side cannot have",
+)
+.sets(|asked, on| asked.options.encode_names = on)]);
+
+/// Stopping at the first failure.
+pub const STOP: Group<Asked> =
+    titled(STORE_GROUP).with(&[flag("exit-on-error", "stop at the first failure")
+        .sets(|asked, on| asked.options.exit_on_error = on)]);
+
+/// Values of `--sse`.
+const SSE: &[&str] = &["AES256", "aws:kms", "aws:kms:dsse"];
+
+const PAGES: &str = "pages are as large as the store makes them, and all are read";
+const WORDS: &str = "--json is the machine-readable form";
+const CHECKED: &str = "all content is checked against what the store says of it";
+const ARCHIVED: &str = "archived objects are asked for; one that is not restored is a failure";
+
+/// `--color`, for all commands except ls, which has its own.
+pub const COLOR: Noted = Noted(&[options::value("color", None, "WHEN", "colours")
+    .takes(Takes::PerhapsOneOf("WHEN", &["on", "off", "auto", "always", "never"]))
+    .noted("there are no colours in lists")]);
+
+/// Options of aws and s5cmd without effect here, in all commands.
+pub const ACCEPTED: Noted = Noted(&[
+    options::value("page-size", None, "N", "keys of a page").noted(PAGES),
+    options::flag("no-paginate", None, "read one page").noted(PAGES),
+    options::value("output", None, "FORM", "form of answers").noted(WORDS),
+    options::value("query", None, "JMESPATH", "part of answers").noted(WORDS),
+    options::value("checksum-mode", None, "ENABLED", "check downloads").noted(CHECKED),
+    options::flag("force-glacier-transfer", None, "ask for archived objects").noted(ARCHIVED),
+    options::value("expected-size", None, "N", "of a stream").noted("parts grow with the stream"),
+    options::value("log", None, "LEVEL", "level of messages").noted("-v prints each action"),
+]);
+
+const SSE_C: &str = "encryption with keys of the caller's is not built";
+
+/// Options of aws and s5cmd that are not built, in all commands.
+pub const UNBUILT: &[(&str, &str)] = &[
+    ("--sse-c --sse-c-key --sse-c-copy-source --sse-c-copy-source-key", SSE_C),
+    ("--all-versions", "one version can be named: --version-id"),
+    ("--ignore-glacier-warnings", "an archived object that is not restored is a failure"),
+    ("--case-conflict", "names are bytes; copy to a file system that keeps their case"),
+    ("--validate-same-s3-paths", "source and target of one name are refused anyway"),
+    ("--json", "this command prints no list; errors are one line each"),
+    ("--dry-run", "this command does one thing alone"),
+    ("--version-id", "cp, cat, head, presign and rm take one version of one object"),
+    ("--flatten", "names keep their folders; hakobu run takes one line for each new name"),
+    ("--exact-timestamps", "-t keeps times, and then they are compared"),
+    ("--group", "ls -l shows the storage class of each object"),
+    ("--version", "it is an option of hakobu itself: hakobu --version"),
+    ("--debug --v2-debug", "--stat counts requests, -v prints each action"),
+    ("--install-completion", "hakobu completions SHELL prints them"),
+    ("--tags", "s3:// options set tags of objects (--tagging), not of buckets"),
+    ("--bucket-name-prefix --bucket-region", "a list of buckets is whole; use grep"),
+];
+
+impl Asked {
+    fn header(&mut self, arg: &OptArg, name: HeaderName) -> Result<(), String> {
+        self.header_of(arg, name, &text(arg)?)
+    }
+
+    fn header_of(&mut self, arg: &OptArg, name: HeaderName, text: &str) -> Result<(), String> {
+        let value = header_value(arg, text)?;
+        self.set(name, value);
+        Ok(())
+    }
+}
+
+/// Returns the headers of `--grants`, with all grantees of a permission in one (API reference, PutObject).
+fn grants(arg: &OptArg) -> Result<Vec<(HeaderName, String)>, String> {
+    let mut headers: Vec<(HeaderName, String)> = Vec::new();
+    for grant in text(arg)?.split([',', ' ']).filter(|grant| !grant.is_empty()) {
+        let (name, grantee) = match grant.split_once('=') {
+            Some(("read", who)) => ("x-amz-grant-read", who),
+            Some(("readacl", who)) => ("x-amz-grant-read-acp", who),
+            Some(("writeacl", who)) => ("x-amz-grant-write-acp", who),
+            Some(("full", who)) => ("x-amz-grant-full-control", who),
+            _ => return Err(wrong(arg, "has none of read=, readacl=, writeacl=, full=")),
+        };
+        let grantee = match grantee.split_once('=') {
+            Some((kind @ ("id" | "uri" | "emailaddress" | "emailAddress"), who)) => {
+                let kind = if kind == "emailaddress" { "emailAddress" } else { kind };
+                format!("{kind}=\"{who}\"")
+            }
+            _ => return Err(wrong(arg, "names no grantee: give id=, uri= or emailaddress=")),
+        };
+        match headers.iter_mut().find(|(known, _)| known == name) {
+            Some((_, grantees)) => *grantees = format!("{grantees}, {grantee}"),
+            None => headers.push((HeaderName::from_static(name), grantee)),
+        }
+    }
+    Ok(headers)
+}
+
+/// Parses a time in seconds; 0 is no limit (a hundred years), as in aws.
+fn timeout(arg: &OptArg) -> Result<Duration, String> {
+    let seconds = text(arg)?.parse().ok().filter(|seconds| (0.0..=TIMEOUT_MAX_S).contains(seconds));
+    match seconds {
+        Some(0.0) => Ok(Duration::from_secs_f64(TIMEOUT_MAX_S)),
+        Some(seconds) => Ok(Duration::from_secs_f64(seconds)),
+        None => Err(wrong(arg, "is not a number of seconds")),
+    }
+}
+
+fn text(arg: &OptArg) -> Result<String, String> {
+    let text = arg.value.to_str().filter(|text| !text.is_empty());
+    text.map(str::to_owned).ok_or_else(|| wrong(arg, "needs a value that is text"))
+}
+
+fn header_value(arg: &OptArg, text: &str) -> Result<HeaderValue, String> {
+    HeaderValue::from_str(text).map_err(|_| wrong(arg, "cannot be sent in a header"))
+}
+
+fn wrong(arg: &OptArg, why: &str) -> String {
+    let value = arg.value.to_string_lossy();
+    match arg.name.ends_with("endpoint-url") {
+        true => format!("--{}={} {why}", arg.name, without_secrets(&value)),
+        false => format!("--{}={value} {why}", arg.name),
+    }
+}

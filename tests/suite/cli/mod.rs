@@ -1,0 +1,12 @@
+//! The command line interface as a contract: exit codes, messages, machine-readable formats.
+
+mod arguments;
+mod asking;
+mod exit_codes;
+mod features;
+mod formats;
+mod installed;
+mod lists;
+mod progress;
+mod rates;
+mod refused;

@@ -1,0 +1,195 @@
+//! A run without faults: what each step does, and that all of them are one sync.
+
+use super::{Stage, tree};
+use crate::common::diff::{Fields, diff};
+use crate::common::grow::set_mtime;
+use crate::common::must;
+use crate::common::snapshot::Snapshot;
+use serde_json::Value;
+use std::collections::HashSet;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+fn old_target(stage: &Stage) {
+    tree(&stage.dst(), 7);
+    let dst = stage.dst();
+    for name in ["extraneous", "d1/extraneous"] {
+        std::fs::write(dst.join(name), b"to be removed").unwrap();
+    }
+    for dir in 3..6 {
+        std::fs::remove_dir_all(dst.join(format!("d{dir}"))).unwrap();
+    }
+}
+
+#[test]
+fn a_run_makes_what_one_sync_makes() {
+    for options in ["-a", "-aH", "-aHAX", "-rlt --size-only"] {
+        let stage = Stage::new();
+        tree(&stage.src(), 1);
+        old_target(&stage);
+        must(Command::new("cp").arg("-a").arg(stage.dst()).arg(stage.area.join("one")));
+        let before = Snapshot::of(&stage.dst());
+        stage.ok(&format!("cluster plan {options} --delete --shard-size=1M --run RUN SRC/ DST"));
+        let planned = diff(&before, &Snapshot::of(&stage.dst()), &Fields::ALL, 5);
+        assert!(planned.is_empty(), "a plan changed the target: {planned:?}");
+        stage.workers(4);
+        assert!(stage.dst().join("extraneous").exists(), "workers remove nothing");
+        stage.ok("cluster collect RUN");
+        stage.ok(&format!("sync {options} --delete SRC/ ONE"));
+        let one = Snapshot::of(&stage.area.join("one"));
+        let wrong = diff(&one, &Snapshot::of(&stage.dst()), &Fields::ALL, 20);
+        assert!(wrong.is_empty(), "{options}:\n  {}", wrong.join("\n  "));
+    }
+}
+
+#[test]
+fn workers_do_all_of_it_and_each_shard_once() {
+    let stage = Stage::new();
+    tree(&stage.src(), 2);
+    stage.ok("cluster plan -aH --shard-size=1M --run RUN SRC/ DST");
+    let plan = stage.plan();
+    let shards = plan["shards"].as_array().unwrap().len();
+    assert!(shards >= 8, "only {shards} shards");
+    let entries: u64 =
+        plan["shards"].as_array().unwrap().iter().map(|s| s["entries"].as_u64().unwrap()).sum();
+    assert_eq!(plan["entries"], entries);
+    stage.workers(4);
+    let results = stage.results();
+    let numbers: HashSet<u64> = results.iter().map(|r| r["shard"].as_u64().unwrap()).collect();
+    assert_eq!((results.len(), numbers.len()), (shards, shards));
+    assert!(results.iter().all(|r| r["generation"] == 0 && r["failed"] == 0), "{results:?}");
+    let tries = std::fs::read_dir(stage.run().join("claims")).unwrap().count();
+    assert_eq!(tries, shards, "claims");
+    // All names of a file were made by one worker, so nothing is left for the last sync but the
+    // attributes of directories.
+    let fields = Fields { mode: false, owner: false, dir_times: false, ..Fields::ALL };
+    stage.same(&fields);
+    let run = stage.ok("cluster collect --json RUN");
+    let lines: Vec<Value> =
+        run.out().lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let summary = lines.iter().find(|line| line["event"] == "summary").unwrap();
+    assert_eq!((&summary["files"], &summary["failed"]), (&0.into(), &0.into()), "{run}");
+    let report = lines.iter().find(|line| line["event"] == "cluster").unwrap();
+    assert_eq!((&report["exit_code"], &report["done"]["shards"]), (&0.into(), &shards.into()));
+    stage.same(&Fields::ALL);
+    // Both may be repeated.
+    stage.ok("cluster work RUN");
+    stage.ok("cluster collect RUN");
+    stage.same(&Fields::ALL);
+}
+
+#[test]
+fn a_large_file_is_a_shard_of_its_own() {
+    let stage = Stage::new();
+    for (name, mib) in [("a", 70_u64), ("b", 300), ("c", 90)] {
+        let file = std::fs::File::create(stage.src().join(name)).unwrap();
+        file.set_len(mib << 20).unwrap();
+        set_mtime(&stage.src().join(name), 1_700_000_000, 0);
+    }
+    for small in 0..50 {
+        let path = stage.src().join(format!("small{small}"));
+        std::fs::write(&path, b"x").unwrap();
+    }
+    stage.ok("cluster plan -a --run RUN SRC/ DST");
+    let plan = stage.plan();
+    let entries: Vec<u64> = plan["shards"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|shard| shard["entries"].as_u64().unwrap())
+        .collect();
+    assert_eq!(entries.iter().filter(|count| **count == 1).count(), 3, "{entries:?}");
+    assert!(entries.contains(&50), "{entries:?}");
+    stage.workers(1);
+    stage.ok("cluster collect RUN");
+    stage.same(&Fields::ALL);
+}
+
+#[test]
+fn a_list_of_files_and_several_sources_can_be_planned() {
+    let stage = Stage::new();
+    tree(&stage.src(), 3);
+    std::fs::write(stage.area.join("list"), "d1/e\nd2/linked\nempty1\n").unwrap();
+    stage.ok("cluster plan -ar --files-from=list --run RUN SRC/ DST");
+    stage.workers(2);
+    stage.ok("cluster collect RUN");
+    stage.ok("sync -ar --files-from=list SRC/ ONE");
+    let wrong = |what: &str, fields: &Fields| {
+        let one = Snapshot::of(&stage.area.join("one"));
+        let wrong = diff(&one, &Snapshot::of(&stage.dst()), fields, 20);
+        assert!(wrong.is_empty(), "{what}\n  {}", wrong.join("\n  "));
+    };
+    // The top of a list is made now, by each of the two.
+    wrong("a list", &Fields { dir_times: false, ..Fields::ALL });
+    std::fs::remove_dir_all(stage.run()).unwrap();
+    stage.ok("cluster plan -aR --run RUN src/d1 SRC/d2 SRC/./d3 DST");
+    stage.workers(2);
+    stage.ok("cluster collect RUN");
+    stage.ok("sync -aR src/d1 SRC/d2 SRC/./d3 ONE");
+    wrong("several sources", &Fields { dir_times: false, ..Fields::ALL });
+}
+
+#[test]
+fn status_says_how_far_a_run_is() {
+    let stage = Stage::new();
+    tree(&stage.src(), 4);
+    stage.ok("cluster plan -a --shard-size=1M --run RUN SRC/ DST");
+    let status = |stage: &Stage| -> Value {
+        let run = stage.ok("cluster status --json RUN");
+        serde_json::from_str(run.out().trim()).unwrap()
+    };
+    let shards = stage.plan()["shards"].as_array().unwrap().len();
+    let before = status(&stage);
+    assert_eq!((&before["shards"], &before["done"]["shards"]), (&shards.into(), &0.into()));
+    stage.workers(2);
+    let after = status(&stage);
+    assert_eq!(after["done"]["shards"], shards);
+    assert_eq!(after["workers"].as_array().unwrap().len(), 2);
+    assert!(after["workers"].as_array().unwrap().iter().all(|w| w["state"] == "ended"), "{after}");
+    assert_eq!(after["collected"], false);
+    let text = stage.area.join("metrics.prom");
+    let line = format!("cluster status --textfile={} RUN", text.display());
+    assert!(stage.ok(&line).out().contains(&format!("{shards} of {shards} shards")));
+    let metrics = std::fs::read_to_string(&text).unwrap();
+    assert!(metrics.contains("# TYPE hakobu_cluster_shards_done gauge\n"), "{metrics}");
+    let done = metrics.lines().find(|line| line.starts_with("hakobu_cluster_shards_done{"));
+    assert!(done.unwrap().ends_with(&format!(" {shards}")), "{metrics}");
+    assert_eq!(std::fs::metadata(stage.run()).unwrap().permissions().mode() & 0o777, 0o700);
+    stage.ok("cluster collect RUN");
+    assert_eq!(status(&stage)["collected"], true);
+}
+
+#[test]
+fn sync_does_all_steps_by_itself() {
+    let stage = Stage::new();
+    tree(&stage.src(), 5);
+    old_target(&stage);
+    let run = stage.ok("sync -aH --delete --shard-size=1M --cluster=local:3 SRC/ DST");
+    run.says(&["3 workers did"]);
+    stage.same(&Fields::ALL);
+    let left: Vec<_> = std::fs::read_dir(stage.area.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains("run"))
+        .collect();
+    assert!(left.is_empty(), "run folders stay: {left:?}");
+    // A folder that was named stays; a second run over equal trees has nothing to do.
+    stage.ok("sync -aH --delete --cluster=local:2 --run RUN SRC/ DST");
+    assert_eq!(stage.plan()["entries"], 0);
+}
+
+#[test]
+fn limits_are_divided_by_the_workers() {
+    let stage = Stage::new();
+    for name in ["a", "b", "c", "d"] {
+        std::fs::write(stage.src().join(name), vec![7; 1_500_000]).unwrap();
+        set_mtime(&stage.src().join(name), 1_700_000_000, 0);
+    }
+    // A quarter of 4 MiB a second; without the division all of them take a second and a half.
+    stage.ok("cluster plan -a --bwlimit=4M --shard-size=1M --run RUN SRC/ DST");
+    let begun = std::time::Instant::now();
+    stage.ok("cluster work --workers=4 RUN");
+    assert!(begun.elapsed().as_secs_f64() > 2.5, "{:?}", begun.elapsed());
+    stage.ok("cluster collect RUN");
+    stage.same(&Fields::ALL);
+}

@@ -1,0 +1,264 @@
+//! Slurm, for real: a controller and three nodes on this machine, in a folder of the test.
+
+use super::{Stage, asked_for, soon, tree};
+use crate::common::area::Area;
+use crate::common::case::Run;
+use crate::common::diff::Fields;
+use crate::common::grow::set_mtime;
+use crate::common::{have, have_root, must};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// One Slurm at a time: two cores are few for it.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// Daemons in a folder of their own; stopped when dropped.
+struct Slurm {
+    area: Area,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Slurm {
+    fn start() -> Option<Slurm> {
+        if !asked_for("Slurm") {
+            return None;
+        }
+        for tool in ["slurmctld", "slurmd", "munged", "sbatch"] {
+            if !have(tool, "Slurm") {
+                return None;
+            }
+        }
+        if !have_root("Slurm") {
+            return None;
+        }
+        let turn = ONE.lock().unwrap_or_else(|broken| broken.into_inner());
+        let area = Area::tmpfs();
+        let slurm = Slurm { area, _turn: turn };
+        let dir = slurm.area.path().display().to_string();
+        std::fs::create_dir(slurm.area.join("state")).unwrap();
+        must(Command::new("chmod").args(["755", &dir]));
+        std::fs::write(slurm.area.join("munge.key"), fastrand_bytes()).unwrap();
+        must(Command::new("chmod").args(["400", &format!("{dir}/munge.key")]));
+        let munge = ["key-file=munge.key", "socket=munge.sock", "pid-file=munged.pid"];
+        let munge = munge.into_iter().chain(["log-file=munged.log", "seed-file=munge.seed"]);
+        let mut command = Command::new("munged");
+        command.arg("--force");
+        for option in munge {
+            let (name, file) = option.split_once('=').unwrap();
+            command.arg(format!("--{name}={dir}/{file}"));
+        }
+        must(command.stdin(Stdio::null()));
+        let host = must(Command::new("hostname").arg("-s"));
+        let host = String::from_utf8(host).unwrap().trim().to_owned();
+        let free: Vec<TcpListener> =
+            (0..4).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let ports: Vec<u16> = free.iter().map(|port| port.local_addr().unwrap().port()).collect();
+        drop(free);
+        let mut conf = format!(
+            "ClusterName=test\nSlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={}\nSlurmUser=root\n\
+             AuthType=auth/munge\nAuthInfo=socket={dir}/munge.sock\nCredType=cred/munge\n\
+             StateSaveLocation={dir}/state\nSlurmdSpoolDir={dir}/spool-%n\n\
+             SlurmctldPidFile={dir}/slurmctld.pid\nSlurmdPidFile={dir}/slurmd-%n.pid\n\
+             SlurmctldLogFile={dir}/slurmctld.log\nSlurmdLogFile={dir}/slurmd-%n.log\n\
+             ProctrackType=proctrack/pgid\nTaskPlugin=task/none\nSelectType=select/cons_tres\n\
+             SelectTypeParameters=CR_Core\nMpiDefault=none\nSwitchType=switch/none\n\
+             JobAcctGatherType=jobacct_gather/none\nAccountingStorageType=accounting_storage/none\n\
+             ReturnToService=2\nSlurmdTimeout=10\nKillWait=5\nMinJobAge=300\n\
+             SchedulerParameters=batch_sched_delay=1,sched_interval=2,bf_interval=2\n",
+            ports[0]
+        );
+        for (number, port) in ports[1..].iter().enumerate() {
+            let number = number + 1;
+            conf.push_str(&format!(
+                "NodeName=n{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=1\n"
+            ));
+        }
+        conf.push_str("PartitionName=copy Nodes=n1,n2,n3 Default=YES MaxTime=60 State=UP\n");
+        std::fs::write(slurm.area.join("slurm.conf"), conf).unwrap();
+        must(slurm.command("slurmctld").arg("-c"));
+        for node in 1..=3 {
+            slurm.node(node);
+        }
+        let idle = || {
+            let said = slurm.command("sinfo").args(["-h", "-t", "idle", "-o", "%D"]).output();
+            said.is_ok_and(|said| said.stdout.trim_ascii() == b"3")
+        };
+        assert!(soon(idle), "the nodes of Slurm do not come up");
+        Some(slurm)
+    }
+
+    fn command(&self, name: &str) -> Command {
+        let mut command = Command::new(name);
+        let paths = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{paths}:/usr/sbin:/sbin"));
+        command.env("SLURM_CONF", self.area.join("slurm.conf")).stdin(Stdio::null());
+        command
+    }
+
+    fn node(&self, number: u32) {
+        must(self.command("slurmd").arg("-N").arg(format!("n{number}")));
+    }
+
+    fn pid_of(&self, name: &str) -> Option<String> {
+        let text = std::fs::read_to_string(self.area.join(&format!("{name}.pid"))).ok()?;
+        Some(text.trim().to_owned()).filter(|pid| pid.parse::<u32>().is_ok())
+    }
+
+    fn kill(&self, name: &str, signal: &str) {
+        if let Some(pid) = self.pid_of(name) {
+            let _ = Command::new("kill").args([signal, &pid]).stderr(Stdio::null()).status();
+        }
+    }
+
+    /// Jobs that are not over.
+    fn jobs(&self) -> String {
+        let said = self.command("squeue").args(["-h", "-o", "%i %j %T"]).output().unwrap();
+        String::from_utf8(said.stdout).unwrap()
+    }
+
+    /// Waits until no job is left, for four minutes at most.
+    fn wait(&self) {
+        let deadline = Instant::now() + Duration::from_secs(240);
+        while !self.jobs().trim().is_empty() {
+            assert!(Instant::now() < deadline, "jobs do not end: {}", self.jobs());
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    }
+
+    fn hakobu(&self, stage: &Stage, line: &str) -> Run {
+        let mut command = stage.command(line, None);
+        let conf = self.area.join("slurm.conf");
+        Run::new(line.to_owned(), command.env("SLURM_CONF", conf).output().unwrap())
+    }
+
+    fn output(&self, stage: &Stage) -> String {
+        let mut text = String::new();
+        for entry in std::fs::read_dir(stage.area.path()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.file_name().unwrap().to_string_lossy().starts_with("slurm-") {
+                text.push_str(&std::fs::read_to_string(path).unwrap_or_default());
+            }
+        }
+        text
+    }
+}
+
+impl Drop for Slurm {
+    fn drop(&mut self) {
+        let _ = self.command("scancel").args(["-u", "root"]).stderr(Stdio::null()).status();
+        for daemon in ["slurmctld", "slurmd-n1", "slurmd-n2", "slurmd-n3", "munged"] {
+            self.kill(daemon, "-TERM");
+        }
+        let gone = || !self.area.join("munged.pid").exists();
+        let _ = soon(gone);
+    }
+}
+
+fn fastrand_bytes() -> Vec<u8> {
+    let mut bytes = vec![0; 1024];
+    fastrand::fill(&mut bytes);
+    bytes
+}
+
+fn slow_tree(stage: &Stage) -> PathBuf {
+    for number in 0..10_u8 {
+        let path = stage.src().join(format!("f{number}"));
+        std::fs::write(&path, vec![number; 1_500_000]).unwrap();
+        set_mtime(&path, 1_700_000_000, 0);
+    }
+    std::fs::create_dir_all(stage.dst()).unwrap();
+    std::fs::write(stage.dst().join("extraneous"), b"x").unwrap();
+    stage.run()
+}
+
+const PLAN: &str = "cluster plan -aH --delete --bwlimit=3M --shard-size=1M --run RUN SRC/ DST";
+const SUBMIT: &str = "cluster submit --slurm --nodes=3 --stale-after=4s RUN";
+
+#[test]
+fn scripts_are_printed() {
+    let stage = Stage::new();
+    tree(&stage.src(), 1);
+    stage.ok("cluster plan -aH --run RUN SRC/ DST");
+    let run = stage.ok("cluster submit --slurm --nodes=5000 -n RUN -- --partition=copy");
+    let text = run.out();
+    for part in ["#SBATCH --array=0-999\n", "#SBATCH --requeue\n", "--partition=copy", "afterany"] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    let script = stage.area.join("script");
+    std::fs::write(&script, &text).unwrap();
+    must(Command::new("bash").arg("-n").arg(script));
+}
+
+#[test]
+fn verification_is_a_chain_of_four_jobs() {
+    let stage = Stage::new();
+    tree(&stage.src(), 1);
+    stage.ok("cluster plan -aH --run RUN SRC/ DST");
+    let text = stage.ok("cluster submit --slurm --nodes=3 --verify -n RUN").out();
+    let jobs: Vec<&str> = text.lines().filter(|line| line.starts_with("# sbatch")).collect();
+    assert_eq!(jobs.len(), 4, "{text}");
+    assert!(jobs[1..].iter().all(|job| job.contains("--dependency=afterany:")), "{text}");
+    let commands: Vec<&str> = text.lines().filter(|line| line.contains(" cluster ")).collect();
+    let verifies: Vec<bool> = commands.iter().map(|line| line.contains(" --verify ")).collect();
+    assert_eq!(verifies, [false, false, true, true], "{text}");
+    // Of a run that was collected only the verification is left.
+    stage.workers(1);
+    stage.ok("cluster collect RUN");
+    let text = stage.ok("cluster submit --slurm --nodes=3 --verify -n RUN").out();
+    assert_eq!(text.lines().filter(|line| line.starts_with("# sbatch")).count(), 2, "{text}");
+    assert_eq!(text.matches(" --verify ").count(), 2, "{text}");
+}
+
+#[test]
+fn an_array_works_and_a_job_collects() {
+    let Some(slurm) = Slurm::start() else { return };
+    let stage = Stage::new();
+    tree(&stage.src(), 1);
+    std::fs::create_dir(stage.dst()).unwrap();
+    std::fs::write(stage.dst().join("extraneous"), b"x").unwrap();
+    stage.ok("cluster plan -aH --delete --shard-size=1M --run RUN SRC/ DST");
+    let run = slurm.hakobu(&stage, "cluster submit --slurm --nodes=3 RUN -- --partition=copy");
+    run.ok().says(&["submitted workers as job", "submitted collect as job"]);
+    slurm.wait();
+    assert!(stage.run().join("collected.json").exists(), "{}", slurm.output(&stage));
+    stage.same(&Fields::ALL);
+    // The same in one command, with a verification.
+    std::fs::remove_dir_all(stage.dst()).unwrap();
+    let run = slurm.hakobu(&stage, "sync -aH --shard-size=1M --cluster=slurm:3 --verify SRC/ DST");
+    run.ok().says(&["the same"]);
+    stage.same(&Fields::ALL);
+}
+
+#[test]
+fn a_node_that_dies_and_a_slot_that_is_put_back() {
+    let Some(slurm) = Slurm::start() else { return };
+    let stage = Stage::new();
+    let run = slow_tree(&stage);
+    stage.ok(PLAN);
+    slurm.hakobu(&stage, SUBMIT).ok();
+    assert!(soon(|| run.join("claims").exists()), "{}", slurm.output(&stage));
+    std::thread::sleep(Duration::from_secs(1));
+    // A node's daemon is gone; one slot is put back in the queue, another one is cancelled.
+    slurm.kill("slurmd-n1", "-KILL");
+    let jobs = slurm.jobs();
+    let works = jobs.lines().filter(|line| line.contains("hakobu-work"));
+    let slots: Vec<String> = works.map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    if let [_, put_back, cancelled, ..] = slots.as_slice() {
+        let _ = slurm.command("scontrol").args(["requeue", put_back]).status();
+        let _ = slurm.command("scancel").arg(cancelled).status();
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    slurm.node(1);
+    slurm.wait();
+    assert!(run.join("collected.json").exists(), "{}", slurm.output(&stage));
+    stage.same(&Fields::ALL);
+    let plan = stage.plan();
+    assert!(stage.results().len() <= plan["shards"].as_array().unwrap().len());
+    // The same commands again find nothing to do.
+    stage.ok("cluster work RUN");
+    stage.ok("cluster collect RUN");
+    stage.same(&Fields::ALL);
+}

@@ -1,0 +1,96 @@
+//! Common parts of the tests: work folders, trees to copy, a tree reader independent of the program under
+//! test, and cases given as command lines.
+
+#![allow(dead_code, reason = "every test program uses its own part")]
+
+pub mod area;
+pub mod case;
+pub mod diff;
+pub mod fuse;
+pub mod grow;
+pub mod mutate;
+pub mod snapshot;
+pub mod undo;
+pub mod xattr;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The program under test. `HAKOBU_BIN` names another one, such as an installed release.
+pub fn program() -> PathBuf {
+    std::env::var_os("HAKOBU_BIN")
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_hakobu")), PathBuf::from)
+}
+
+/// Says that a test (a part of one) did not run, past the capture of test output. With
+/// `HAKOBU_REQUIRE_ALL=1` it is a failure instead: the machine was meant to have everything.
+pub fn skip(why: &str) {
+    for name in ["HAKOBU_REQUIRE_ALL", "HAKOBU_REQUIRE_PEERS"] {
+        assert!(!is_set(name), "{name} is set, and: {why}");
+    }
+    // eprintln! would be captured; a reader of a green run must still see this.
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
+/// Whether an environment variable is set to something other than nothing or `0`.
+pub fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// Whether a program of the machine is there; if not, says that `what` was skipped.
+pub fn have(tool: &str, what: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .any(|dir| dir.join(tool).is_file());
+    if !found {
+        skip(&format!("{what}: needs {tool}"));
+    }
+    found
+}
+
+/// Whether the tests run as the superuser; if not, says that `what` was skipped.
+pub fn have_root(what: &str) -> bool {
+    let root = is_root();
+    if !root {
+        skip(&format!("{what}: needs the superuser"));
+    }
+    root
+}
+
+/// Whether the tests run as the superuser.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Runs a helper program that must succeed.
+///
+/// # Panics
+/// When it does not, with what it printed.
+pub fn must(command: &mut Command) -> Vec<u8> {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?} failed: {}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output.stdout
+}
+
+/// Removes a tree of any depth, whatever its modes.
+pub fn remove_tree(path: &Path) {
+    let _ = Command::new("rm").arg("-rf").arg("--").arg(path).status();
+}
+
+/// How many rounds a randomised test runs: `HAKOBU_ROUNDS` multiplies the usual number.
+pub fn rounds(usual: u64) -> u64 {
+    let factor = std::env::var("HAKOBU_ROUNDS").ok().and_then(|text| text.parse().ok());
+    usual * factor.unwrap_or(1)
+}
+
+/// The first seed of a randomised test: `HAKOBU_SEED` repeats a failure that named it.
+pub fn first_seed(usual: u64) -> u64 {
+    std::env::var("HAKOBU_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}

@@ -1,0 +1,169 @@
+//! Every command line in the documentation works as written: blocks of `sh`, `console` blocks with their
+//! output, commands inside the text, and the examples of manual pages. A block is excluded only by a reason
+//! in the text before it: `<!-- not run: REASON -->`. Long measurements are parsed and planned only: `<!--
+//! run with --dry-run: REASON -->`.
+
+mod reader;
+mod stage;
+
+use crate::common::case::run_command;
+use crate::common::{have, have_root, program};
+use reader::{Script, examples, scripts};
+use std::path::Path;
+
+/// Documents whose blocks are steps of one session.
+const SESSIONS: &[&str] = &["docs/tutorial.md"];
+
+/// Whether this machine can set the stage.
+fn can_run() -> bool {
+    let tools = ["unshare", "ip", "parallel", "rsync", "bash", "make", "man"];
+    have_root("documented commands") && tools.iter().all(|tool| have(tool, "documented commands"))
+}
+
+/// Runs all commands of a document.
+fn check(file: &str) {
+    if !can_run() {
+        return;
+    }
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    let all = scripts(file, &text, SESSIONS.contains(&file));
+    assert!(!all.is_empty(), "{file} has no command lines: the reader does not see them");
+    run(&all);
+}
+
+fn run(all: &[Script]) {
+    let failed: Vec<String> = all.iter().filter_map(|script| stage::run(script).err()).collect();
+    assert!(failed.is_empty(), "{} of {} failed\n{}", failed.len(), all.len(), failed.join("\n\n"));
+}
+
+#[test]
+fn readme() {
+    check("README.md");
+}
+
+#[test]
+fn japanese_readme() {
+    check("README.ja.md");
+}
+
+#[test]
+fn tutorial() {
+    check("docs/tutorial.md");
+}
+
+#[test]
+fn how_to() {
+    check("docs/how-to.md");
+}
+
+#[test]
+fn s3() {
+    check("docs/s3.md");
+    check("docs/s3-commands.md");
+}
+
+#[test]
+fn results() {
+    check("docs/compare.md");
+    check("docs/report.md");
+}
+
+#[test]
+fn watch() {
+    check("docs/watch.md");
+}
+
+#[test]
+fn bench() {
+    check("docs/bench.md");
+}
+
+#[test]
+fn io() {
+    check("docs/io.md");
+}
+
+#[test]
+fn cluster() {
+    check("docs/cluster.md");
+}
+
+#[test]
+fn campaigns() {
+    for name in ["README", "a-rsync-parallel", "b-aws-s3-requests"] {
+        check(&format!("docs/campaigns/{name}.md"));
+    }
+    for name in ["c-fio-numjobs", "d-s3cmd-parallel", "e-cp-rsync-load"] {
+        check(&format!("docs/campaigns/{name}.md"));
+    }
+}
+
+#[test]
+fn differences() {
+    check("docs/differences.md");
+}
+
+/// Documents that are not run have no command lines, so a new one is seen.
+#[test]
+fn every_document_is_run() {
+    let source = include_str!("mod.rs");
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut seen = 0;
+    for folder in ["docs", "docs/campaigns"] {
+        for entry in std::fs::read_dir(top.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let Some(name) = path.file_name().unwrap().to_str().unwrap().strip_suffix(".md") else {
+                continue;
+            };
+            let file = format!("{folder}/{name}.md");
+            let text = std::fs::read_to_string(&path).unwrap();
+            let is_run = match folder {
+                "docs" => source.contains(&format!("check(\"{file}\")")),
+                _ => source.contains(&format!("\"{name}\"")),
+            };
+            assert!(is_run || scripts(&file, &text, false).is_empty(), "{file} is not run");
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "{seen}");
+}
+
+#[test]
+fn manual_pages() {
+    if !can_run() {
+        return;
+    }
+    let page = run_command(&program(), &["man"]).ok().out();
+    let commands: Vec<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("\\fBhakobu\\-")?.strip_suffix("\\fR(1)"))
+        .collect();
+    assert!(commands.len() > 15, "{commands:?}");
+    let mut all = Vec::new();
+    for command in commands {
+        let page = run_command(&program(), &["man", command]).ok().out();
+        let found = examples(&format!("hakobu-{command}(1)"), &page);
+        assert!(!found.is_empty(), "hakobu-{command}(1) has no examples");
+        all.extend(found);
+    }
+    run(&all);
+}
+
+#[test]
+fn a_wrong_line_fails() {
+    if !can_run() {
+        return;
+    }
+    let fence = "```";
+    for (text, why) in [
+        ("`hakobu cp -a nowhere copy`", "nowhere"),
+        ("```sh\nhakobu verify src same    # exit code 1\n```", "exit code 0, not 1"),
+        ("```console\n$ hakobu --version\nhakobu 0.0.1\n```", "hakobu 0.0.1"),
+    ] {
+        let text = text.replace("```", fence);
+        let all = scripts("a text", &text, false);
+        assert_eq!(all.len(), 1, "{text}");
+        let failed = stage::run(&all[0]).unwrap_err();
+        assert!(failed.contains(why), "{text}: {failed}");
+    }
+}

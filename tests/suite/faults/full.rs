@@ -1,0 +1,129 @@
+//! A full disk, and a disk without inodes: exit code 11 with a message, existing files unchanged, and a
+//! second run that completes once there is space.
+
+use crate::common::area::{Area, Fs, Volume};
+use crate::common::diff::{Fields, diff};
+use crate::common::grow::age;
+use crate::common::snapshot::{Snapshot, show};
+use crate::common::{case::run_command, program};
+use std::ffi::OsString;
+use std::path::Path;
+
+fn sync(line: &[&str], from: &Path, to: &Path) -> crate::common::case::Run {
+    let mut words: Vec<OsString> = line.iter().map(OsString::from).collect();
+    words.extend([from.join("").into_os_string(), to.as_os_str().to_owned()]);
+    run_command(&program(), &words)
+}
+
+/// Old files of the target, which every failed run must leave as they are or replace wholly.
+fn unharmed(before: &Snapshot, source: &Snapshot, after: &Snapshot) {
+    for (path, old) in &before.entries {
+        let now = after.entries.get(path).unwrap_or_else(|| panic!("lost {}", show(path)));
+        let new = source.entries.get(path);
+        let whole = now.hash == old.hash || new.is_some_and(|new| now.hash == new.hash);
+        assert!(whole, "{} was damaged", show(path));
+    }
+}
+
+fn full_disk(fs: Fs, size_mib: u64, options: &[&str]) {
+    let what = "full disk";
+    let Some(volume) = Volume::new(fs, size_mib, options, what) else { return };
+    let area = Area::tmpfs();
+    let (source, target) = (area.join("src"), volume.join("dst"));
+    std::fs::create_dir_all(source.join("old")).unwrap();
+    std::fs::create_dir_all(target.join("old")).unwrap();
+    for n in 0..40 {
+        let name = format!("old/{n:02}");
+        std::fs::write(target.join(&name), vec![b'o'; 20_000]).unwrap();
+        std::fs::write(source.join(&name), vec![b'n'; 60_000]).unwrap();
+        std::fs::write(source.join(format!("new{n:02}")), vec![b'+'; 400_000]).unwrap();
+    }
+    std::fs::write(source.join("huge"), vec![b'h'; 12 << 20]).unwrap();
+    age(&source);
+    age(&target);
+    let ballast = volume.fill(6 << 20);
+    let before = Snapshot::of(&target);
+    let from = Snapshot::of(&source);
+    for line in [&["sync", "-a"][..], &["sync", "-aHAX", "-j", "8"]] {
+        let run = sync(line, &source, &target);
+        run.expect(11).says(&["No space left on device"]);
+        let after = Snapshot::of(&target);
+        unharmed(&before, &from, &after);
+        assert!(after.not_in(&from).is_empty(), "stray files: {:?}", after.not_in(&from));
+        for (path, entry) in &after.entries {
+            let Some(new) = from.entries.get(path) else { continue };
+            let alike = new.size == entry.size && new.mtime_s == entry.mtime_s;
+            assert!(!alike || new.hash == entry.hash, "{} only looks whole", show(path));
+        }
+        let errors = run.err().lines().count();
+        assert!(errors <= 10, "a full disk is one problem, not {errors} lines: {run}");
+    }
+    std::fs::remove_file(ballast).unwrap();
+    sync(&["sync", "-a"], &source, &target).ok();
+    let wrong = diff(&from, &Snapshot::of(&target), &Fields::ALL, 10);
+    assert!(wrong.is_empty(), "after there was room: {wrong:?}");
+}
+
+#[test]
+fn full_disk_ext4() {
+    full_disk(Fs::Ext4, 64, &[]);
+}
+
+#[test]
+fn full_disk_xfs() {
+    full_disk(Fs::Xfs, 320, &[]);
+}
+
+#[test]
+fn full_disk_btrfs() {
+    full_disk(Fs::Btrfs, 256, &[]);
+}
+
+#[test]
+fn no_inodes_left() {
+    let Some(volume) = Volume::new(Fs::Ext4, 64, &["-N", "128"], "full inodes") else { return };
+    let area = Area::tmpfs();
+    let (source, target) = (area.join("src"), volume.join("dst"));
+    std::fs::create_dir(&source).unwrap();
+    for n in 0..400 {
+        std::fs::write(source.join(format!("f{n}")), format!("content {n}")).unwrap();
+    }
+    let run = sync(&["sync", "-a"], &source, &target);
+    run.expect(11).says(&["No space left on device"]);
+    let after = Snapshot::of(&target);
+    assert!(after.not_in(&Snapshot::of(&source)).is_empty());
+}
+
+/// Too little room is foreseen: the warning comes before the first byte, the run still tries.
+#[test]
+fn too_little_room_is_said_before_the_start() {
+    let Some(volume) = Volume::new(Fs::Ext4, 64, &[], "free space") else { return };
+    let area = Area::tmpfs();
+    let source = area.join("src");
+    std::fs::create_dir(&source).unwrap();
+    let huge = std::fs::File::create(source.join("huge")).unwrap();
+    std::io::Write::write_all(&mut &huge, &vec![1_u8; 100 << 20]).unwrap();
+    let run = sync(&["sync", "-a"], &source, &volume.join("dst"));
+    run.expect(11);
+    let text = run.err().to_lowercase();
+    assert!(text.contains("free") || text.contains("space"), "{run}");
+    assert!(!volume.join("dst/huge").exists(), "an unfinished file has its final name");
+}
+
+/// `--partial` keeps what came through, and it does not look finished.
+#[test]
+fn partial_files_do_not_look_finished() {
+    let Some(volume) = Volume::new(Fs::Ext4, 64, &[], "--partial") else { return };
+    let area = Area::tmpfs();
+    let source = area.join("src");
+    std::fs::create_dir(&source).unwrap();
+    std::fs::write(source.join("huge"), vec![1_u8; 100 << 20]).unwrap();
+    let run = sync(&["sync", "-a", "--partial"], &source, &volume.join("dst"));
+    assert_ne!(run.code, 0);
+    if let Ok(meta) = std::fs::metadata(volume.join("dst/huge")) {
+        let from = std::fs::metadata(source.join("huge")).unwrap();
+        let alike =
+            meta.len() == from.len() && meta.modified().unwrap() == from.modified().unwrap();
+        assert!(!alike, "the partial file looks finished");
+    }
+}

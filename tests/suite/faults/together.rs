@@ -1,0 +1,131 @@
+//! Several concurrent runs with one target: each finds names just created by another one, retries, and ends
+//! with 0; the tree is complete.
+
+use super::process::start;
+use crate::common::area::{Area, Fs};
+use crate::common::case::{Case, Run, case};
+use crate::common::diff::Fields;
+use crate::common::grow::{Plan, age, grow};
+use crate::common::snapshot::Snapshot;
+use crate::common::xattr::Features;
+use crate::common::{have, have_root, must, program, remove_tree, rounds};
+use std::path::Path;
+use std::process::Command;
+
+/// Many names in few directories, and beside them (`all`) every kind of entry.
+fn tree(root: &Path, all: bool) {
+    let area = root.parent().unwrap();
+    if all {
+        let plan = Plan { size_max: 100_000, ..Plan::full(Features::probe(area)) };
+        grow(root, 7, &plan);
+    }
+    let flat = root.join("flat");
+    for n in 0..150 {
+        let dir = flat.join(format!("d{}", n % 3));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join(format!("f{n}")), format!("content {n}")).unwrap();
+        std::os::unix::fs::symlink(format!("f{n}"), dir.join(format!("l{n}"))).unwrap();
+        std::fs::hard_link(dir.join(format!("f{n}")), flat.join(format!("h{n}"))).unwrap();
+        must(Command::new("mkfifo").arg(dir.join(format!("p{n}"))));
+    }
+    age(root);
+}
+
+fn at_once(c: &Case, lines: &[&str]) {
+    let running: Vec<_> = lines.iter().map(|line| start(c, line)).collect();
+    let runs: Vec<Run> = running.into_iter().map(super::process::Running::wait).collect();
+    for run in &runs {
+        // With --delete, what another run is writing at that moment is kept, and told.
+        let err = run.err();
+        let mut others =
+            err.lines().filter(|line| !line.contains("an unfinished file of a hakobu"));
+        assert!(run.code == 0 && others.next().is_none(), "{run}");
+    }
+    c.target_is_source(&Fields::ALL);
+    let strays = Snapshot::of(&c.dst()).not_in(&Snapshot::of(&c.src()));
+    assert!(strays.is_empty(), "{strays:?}");
+}
+
+fn runs_meet(line: &str, runs: usize, from: Fs, to: Fs) {
+    let (Some(from), Some(to)) = (Area::new(from, line), Area::new(to, line)) else { return };
+    let c = Case::new(line, from, to);
+    // Empty directories are left out with -m.
+    tree(&c.src(), !line.contains(" -m "));
+    for round in 0..rounds(6) {
+        remove_tree(&c.dst());
+        // Into an empty folder, and into one that each run has to make.
+        if round % 2 == 0 {
+            std::fs::create_dir(c.dst()).unwrap();
+        }
+        at_once(&c, &vec![line; runs]);
+    }
+}
+
+#[test]
+fn two_runs_into_one_empty_folder() {
+    runs_meet("sync -aHAX --no-memory SRC/ DST", 2, Fs::Tmpfs, Fs::Tmpfs);
+    runs_meet("sync -aHAX --no-memory SRC/ DST", 2, Fs::Tmpfs, Fs::Ext4);
+    runs_meet("sync -aHAX --no-memory SRC/ DST", 2, Fs::Tmpfs, Fs::Xfs);
+}
+
+#[test]
+fn four_runs_into_one_empty_folder() {
+    runs_meet("sync -aHAX -j 2 --no-memory SRC/ DST", 4, Fs::Tmpfs, Fs::Tmpfs);
+    runs_meet("sync -aHAX --delete --no-memory SRC/ DST", 4, Fs::Ext4, Fs::Ext4);
+}
+
+#[test]
+fn runs_that_name_their_files_last() {
+    runs_meet("sync -aHAX -u --no-memory SRC/ DST", 3, Fs::Tmpfs, Fs::Tmpfs);
+    runs_meet("sync -aHAX --fsync --no-memory SRC/ DST", 2, Fs::Tmpfs, Fs::Ext4);
+    runs_meet("sync -aH -m --no-memory SRC/ DST", 2, Fs::Tmpfs, Fs::Tmpfs);
+}
+
+/// Every call that makes a name meets a name that another program made and removed again.
+#[test]
+fn a_name_that_appeared_is_looked_at_again() {
+    if !have("strace", "errno injection") || !have_root("devices") {
+        return;
+    }
+    case("sync -aH SRC/ DST", |c| {
+        let sub = c.src().join("sub");
+        std::fs::create_dir_all(&sub).unwrap();
+        std::fs::write(sub.join("file"), "content").unwrap();
+        std::fs::hard_link(sub.join("file"), sub.join("hard")).unwrap();
+        std::os::unix::fs::symlink("file", sub.join("link")).unwrap();
+        must(Command::new("mkfifo").arg(sub.join("pipe")));
+        must(Command::new("mknod").arg(sub.join("null")).args(["c", "1", "3"]));
+        age(&c.src());
+        for (options, calls) in [
+            ("-aH", &["mkdirat", "symlinkat", "mknodat", "linkat"][..]),
+            ("-aHu", &["mkdirat", "symlinkat", "mknodat", "linkat", "renameat2"]),
+        ] {
+            for call in calls {
+                for when in 1..=3 {
+                    for other in [false, true] {
+                        remove_tree(&c.dst());
+                        std::fs::create_dir_all(c.dst().join("sub")).unwrap();
+                        if other {
+                            // So that the directories are not known to be empty.
+                            std::fs::write(c.dst().join("other"), "x").unwrap();
+                            std::fs::write(c.dst().join("sub/other"), "x").unwrap();
+                            std::fs::create_dir(c.src().join("new")).unwrap();
+                            age(&c.src());
+                        }
+                        let mut command = Command::new("strace");
+                        command.env_remove("LD_LIBRARY_PATH").args(["-f", "-qq", "-o"]);
+                        command.arg("/dev/null").arg("-e");
+                        command.arg(format!("inject={call}:error=EEXIST:when={when}"));
+                        command.arg(program()).args(["sync", options, "-j", "1", "--no-memory"]);
+                        command.arg("--delete").arg(c.src().join("")).arg(c.dst());
+                        let run = Run::new(format!("{call} {when}"), command.output().unwrap());
+                        run.ok();
+                        c.target_is_source(&Fields::ALL);
+                        let _ = std::fs::remove_dir(c.src().join("new"));
+                        age(&c.src());
+                    }
+                }
+            }
+        }
+    });
+}

@@ -1,0 +1,154 @@
+//! What the kernel is asked for, as strace(1) sees it.
+
+use crate::common::area::{Area, Fs};
+use crate::common::case::Run;
+use crate::common::{have, program};
+use crate::io::{area, io, names};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+/// A call that reads or writes.
+#[derive(Debug)]
+struct Call {
+    thread: u32,
+    write: bool,
+    bytes: u64,
+    offset: u64,
+}
+
+/// Runs it below strace; the calls of `pread64` and `pwrite64`, and all that was opened.
+fn traced(folder: &Path, line: &str) -> Option<(Vec<Call>, Vec<String>)> {
+    if !have("strace", line) {
+        return None;
+    }
+    let mut command = Command::new("strace");
+    command.args(["-f", "-s", "0", "-o", "trace", "-e", "trace=openat,pread64,pwrite64"]);
+    command.arg(program()).arg("io").args(line.split_whitespace()).current_dir(folder);
+    Run::new(line.to_owned(), command.output().unwrap()).ok();
+    let text = std::fs::read_to_string(folder.join("trace")).unwrap();
+    std::fs::remove_file(folder.join("trace")).unwrap();
+    let opened = text.lines().filter(|line| line.contains("openat(")).map(str::to_owned).collect();
+    Some((calls(&text), opened))
+}
+
+/// `123 pread64(4, ""..., 4096, 8192) = 4096`; calls that others interrupt are in two lines.
+fn calls(text: &str) -> Vec<Call> {
+    let mut begun = std::collections::BTreeMap::new();
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let Some((thread, rest)) = line.split_once(char::is_whitespace) else { continue };
+        let thread: u32 = thread.parse().unwrap();
+        let rest = rest.trim_start();
+        let whole = if let Some(first) = rest.strip_suffix(" <unfinished ...>") {
+            begun.insert(thread, first.to_owned());
+            continue;
+        } else if rest.starts_with("<... ") {
+            let Some(first) = begun.remove(&thread) else { continue };
+            let Some((_, last)) = rest.split_once("resumed>") else { continue };
+            first + last
+        } else {
+            rest.to_owned()
+        };
+        let write = whole.starts_with("pwrite64(");
+        if !write && !whole.starts_with("pread64(") {
+            continue;
+        }
+        // Results stand in one column.
+        let Some((call, result)) = whole.rsplit_once(" = ") else { continue };
+        let Some(arguments) = call.trim_end().strip_suffix(')') else { continue };
+        let mut numbers = arguments.rsplit(", ").map(str::trim);
+        let offset: u64 = numbers.next().unwrap().parse().unwrap();
+        let bytes: u64 = numbers.next().unwrap().parse().unwrap();
+        if result.trim().parse() == Ok(bytes) {
+            found.push(Call { thread, write, bytes, offset });
+        }
+    }
+    found
+}
+
+/// Calls of one size: those of the job, and none of what surrounds it.
+fn of_size(calls: Vec<Call>, bytes: u64) -> Vec<Call> {
+    calls.into_iter().filter(|call| call.bytes == bytes).collect()
+}
+
+#[test]
+fn random_order_has_each_block_once() {
+    let area = area();
+    // A size that nothing else reads or writes in.
+    let line = "--name=a --rw=randread --bs=12k --size=2400k --ioengine=psync";
+    let Some((calls, _)) = traced(area.path(), line) else { return };
+    let calls = of_size(calls, 12288);
+    let offsets: BTreeSet<u64> = calls.iter().map(|call| call.offset).collect();
+    assert_eq!((calls.len(), offsets.len()), (200, 200));
+    assert!(offsets.iter().all(|offset| offset % 12288 == 0 && *offset < 2400 * 1024));
+    let steps = calls.windows(2).filter(|pair| pair[0].offset + 12288 == pair[1].offset).count();
+    assert!(steps < 20, "{steps} of 199 go on where the one before ended");
+    // The same again, as randrepeat says.
+    let Some((again, _)) = traced(area.path(), line) else { return };
+    let order = |calls: &[Call]| calls.iter().map(|call| call.offset).collect::<Vec<_>>();
+    assert_eq!(order(&calls), order(&of_size(again, 12288)));
+}
+
+#[test]
+fn sequential_order_is_sequential() {
+    let area = area();
+    let line = "--name=a --rw=write --bs=12k --size=1200k --numjobs=2 --ioengine=psync";
+    let Some((calls, _)) = traced(area.path(), line) else { return };
+    let calls: Vec<Call> = of_size(calls, 12288);
+    let threads: BTreeSet<u32> = calls.iter().map(|call| call.thread).collect();
+    assert_eq!((calls.len(), threads.len()), (200, 2));
+    assert!(calls.iter().all(|call| call.write));
+    for thread in threads {
+        let of = calls.iter().filter(|call| call.thread == thread);
+        let offsets: Vec<u64> = of.map(|call| call.offset).collect();
+        assert_eq!(offsets, (0..100).map(|at| at * 12288).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn reads_and_writes_are_mixed_as_asked() {
+    let area = area();
+    let line = "--name=a --rw=randrw --rwmixread=70 --bs=12k --size=24000k --ioengine=psync";
+    let Some((calls, _)) = traced(area.path(), line) else { return };
+    let calls = of_size(calls, 12288);
+    let reads = calls.iter().filter(|call| !call.write).count();
+    assert_eq!(calls.len(), 2000);
+    // Four standard deviations of a binomial distribution: 4 √(2000 · 0.7 · 0.3) is 82.
+    assert!((1318..=1482).contains(&reads), "{reads}");
+}
+
+#[test]
+fn direct_is_direct() {
+    let Some(area) = Area::new(Fs::Ext4, "O_DIRECT") else { return };
+    for (line, is_direct) in [
+        ("--name=a --rw=randread --bs=4k --size=256k --ioengine=psync --direct=1", true),
+        ("--name=a --rw=randread --bs=4k --size=256k --ioengine=psync", false),
+    ] {
+        let Some((_, opened)) = traced(area.path(), line) else { return };
+        let of_job: Vec<&String> = opened
+            .iter()
+            .filter(|line| line.contains("a.0.0") && !line.contains("O_CREAT"))
+            .collect();
+        let direct = of_job.iter().any(|line| line.contains("O_DIRECT"));
+        assert_eq!(direct, is_direct, "{of_job:?}");
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_found() {
+    let area = area();
+    let line = "--name=a --size=1m --bs=4k --verify=crc32c --keep";
+    io(area.path(), &format!("{line} --rw=randwrite")).ok();
+    io(area.path(), &format!("{line} --rw=read")).ok();
+    let path = area.join("a.0.0");
+    let mut content = std::fs::read(&path).unwrap();
+    content[500_000] ^= 0x10;
+    std::fs::write(&path, content).unwrap();
+    let run = io(area.path(), &format!("{line} --rw=read --output-format=json"));
+    run.expect(1);
+    let found = crate::io::json(&run);
+    assert_eq!(found["hakobu"]["engines"][0]["verify_errors"], 1, "{found:#}");
+    assert_ne!(found["jobs"][0]["error"], 0);
+    assert_eq!(names(area.path()), ["a.0.0"]);
+}

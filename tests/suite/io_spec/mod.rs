@@ -1,0 +1,227 @@
+//! Options and job files of `hakobu io` against fio's own reader: who takes what, what the options
+//! are in the end, and what values mean.
+
+mod apart;
+mod cases;
+mod examples;
+mod meaning;
+
+use apart::{APART, NEWER};
+use cases::{Case, FILES, LATE, LENIENT, OURS, SAME, UNSUPPORTED};
+use hakobu_io::spec::{self, Request, System};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// fio, where files are that job files of these tests name.
+fn fio(dir: &Path, arguments: &[&str]) -> Output {
+    Command::new("fio").args(arguments).current_dir(dir).output().unwrap()
+}
+
+/// A folder with the files that are included.
+fn place() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("x.inc"), "bs=8k\niodepth=1\n").unwrap();
+    std::fs::write(dir.path().join("sections.inc"), "[more]\nbs=8k\n").unwrap();
+    dir
+}
+
+/// Reads a job file as `--parse-only` does.
+fn ours(dir: &Path, name: &str) -> Result<Request, String> {
+    let path = dir.join(name);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let arguments = [("parse-only".to_owned(), None)];
+    spec::read(&arguments, &[(path.to_str().unwrap().to_owned(), text)], &System)
+}
+
+/// Whether fio takes a job file; on a wrong guess its words are shown.
+fn fio_takes(dir: &Path, name: &str) -> (bool, String) {
+    let output = fio(dir, &["--parse-only", name]);
+    let words = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&words).into_owned())
+}
+
+/// Does `work` for all numbers below `count`, on a few threads: fio takes its time to begin.
+fn each(count: usize, work: impl Fn(usize) -> Option<String> + Sync) {
+    let next = AtomicUsize::new(0);
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let worker = || {
+            let mut wrong = Vec::new();
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                if at >= count {
+                    return wrong;
+                }
+                wrong.extend(work(at));
+            }
+        };
+        let workers: Vec<_> = (0..4).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Compares one job file with what is expected of both.
+fn compare(dir: &Path, name: &str, text: &str, fio: bool, ours_too: bool) -> Option<String> {
+    std::fs::write(dir.join(name), text).unwrap();
+    let (fio_does, words) = fio_takes(dir, name);
+    let found = ours(dir, name);
+    if (fio_does, found.is_ok()) == (fio, ours_too) {
+        return None;
+    }
+    let found = found.err().unwrap_or_else(|| "taken".to_owned());
+    Some(format!(
+        "--- {text}expected fio {fio}, hakobu {ours_too}\nfio {fio_does}: {words}hakobu: {found}"
+    ))
+}
+
+#[test]
+fn each_option_is_taken_or_refused_as_by_fio() {
+    if !crate::common::have("fio", "options against fio's reader") {
+        return;
+    }
+    let dir = place();
+    let cases: Vec<Case> = [SAME, UNSUPPORTED, LENIENT, LATE, OURS, APART, NEWER].concat();
+    each(cases.len(), |at| {
+        let case = cases[at];
+        let text = format!("[job]\nsize=1m\n{}\n", case.text);
+        compare(dir.path(), &format!("{at}.fio"), &text, case.fio, case.ours)
+    });
+}
+
+#[test]
+fn what_fio_refuses_when_it_is_to_run_is_refused() {
+    if !crate::common::have("fio", "options that fio refuses late") {
+        return;
+    }
+    let dir = place();
+    for case in LATE {
+        let text = format!("[job]\nioengine=null\nsize=4k\n{}\n", case.text);
+        std::fs::write(dir.path().join("a.fio"), text).unwrap();
+        let output = fio(dir.path(), &["a.fio"]);
+        assert!(!output.status.success(), "{case:?}");
+    }
+}
+
+#[test]
+fn what_is_fios_alone_is_refused_by_name() {
+    let dir = place();
+    for case in UNSUPPORTED {
+        std::fs::write(dir.path().join("a.fio"), format!("[job]\n{}\n", case.text)).unwrap();
+        let message = ours(dir.path(), "a.fio").unwrap_err();
+        let line = case.text.lines().count() + 1;
+        let last = case.text.lines().last().unwrap();
+        let named = message.contains(&format!("a.fio:{line}: {last}: "));
+        let fios = message.contains("fio's");
+        assert!(named && fios, "{message}");
+    }
+}
+
+#[test]
+fn whole_job_files_are_taken_or_refused_as_by_fio() {
+    if !crate::common::have("fio", "job files against fio's reader") {
+        return;
+    }
+    let dir = place();
+    each(FILES.len(), |at| {
+        let case = FILES[at];
+        compare(dir.path(), &format!("whole{at}.fio"), case.text, case.fio, case.ours)
+    });
+    let texts = job_files(160);
+    each(texts.len(), |at| {
+        let (text, taken) = &texts[at];
+        compare(dir.path(), &format!("{at}.fio"), text, *taken, *taken)
+    });
+}
+
+#[test]
+fn fio_says_the_same_options() {
+    if !crate::common::have("fio", "options of job files against fio --showcmd") {
+        return;
+    }
+    let dir = place();
+    // fio says options of a [global] behind a job as if they were that job's.
+    let in_front = |text: &str| text.rfind("[global]") < text.find("[job");
+    let texts: Vec<String> = job_files(300)
+        .into_iter()
+        .filter(|(text, taken)| *taken && in_front(text))
+        .map(|(text, _)| text)
+        .collect();
+    assert!(texts.len() > 60, "{}", texts.len());
+    each(texts.len(), |at| {
+        let name = format!("{at}.fio");
+        std::fs::write(dir.path().join(&name), &texts[at]).unwrap();
+        let output = fio(dir.path(), &["--showcmd", &name]);
+        let said = String::from_utf8(output.stdout).unwrap();
+        let request = ours(dir.path(), &name).unwrap();
+        let (theirs, found) = (sorted(&said), sorted(&request.command_line));
+        (theirs != found).then(|| format!("--- {}fio: {theirs:?}\nhakobu: {found:?}", texts[at]))
+    });
+}
+
+/// The options of a command line: those of all jobs, then each job's, the last of one name.
+fn sorted(line: &str) -> Vec<BTreeMap<String, String>> {
+    let mut jobs = vec![BTreeMap::new()];
+    for word in format!(" {line}").split(" --").skip(1) {
+        let word = word.replace(['\'', '"'], "");
+        let (name, value) = word.trim().split_once('=').unwrap_or((word.trim(), "1"));
+        if name == "name" {
+            jobs.push(BTreeMap::new());
+        }
+        jobs.last_mut().unwrap().insert(name.to_owned(), value.to_owned());
+    }
+    jobs
+}
+
+/// Job files of several options and sections, and whether they are taken.
+fn job_files(count: usize) -> Vec<(String, bool)> {
+    let mut random = fastrand::Rng::with_seed(6);
+    let (good, bad): (Vec<Case>, Vec<Case>) = SAME.iter().partition(|case| case.fio);
+    // What excludes others, or names a job again.
+    let alone = [
+        "rate",
+        "name",
+        "include",
+        "ioengine",
+        "kb_base",
+        "threads",
+        "bsrange",
+        "blocksize_range",
+        "bssplit",
+        "rw=randread:",
+        "rw=randrw:",
+    ];
+    let good: Vec<Case> = good
+        .into_iter()
+        .filter(|case| !alone.iter().any(|name| case.text.starts_with(name)))
+        .collect();
+    let file = |_| {
+        let mut text = String::new();
+        let is_bad = random.u8(..4) == 0;
+        let sections = random.usize(1..5);
+        let wrong = random.usize(..sections);
+        for section in 0..sections {
+            let is_job = section + 1 == sections || random.u8(..3) > 0;
+            text += &if is_job { format!("[job{section}]\n") } else { "[global]\n".to_owned() };
+            let mut seen: Vec<&str> = Vec::new();
+            for _ in 0..random.usize(..7) {
+                let case = good[random.usize(..good.len())];
+                let name = |line: &'static str| line.split('=').next().unwrap();
+                if case.text.lines().any(|line| seen.contains(&name(line))) {
+                    continue;
+                }
+                seen.extend(case.text.lines().map(name));
+                text += ["", "  ", "\t", "; words\n", "\n# words = 3\n"][random.usize(..5)];
+                text += case.text;
+                text += ["\n", "\n", "  \n", "\t\n\n"][random.usize(..4)];
+            }
+            if is_bad && wrong == section {
+                text += bad[random.usize(..bad.len())].text;
+                text += "\n";
+            }
+        }
+        (text, !is_bad)
+    };
+    (0..count).map(file).collect()
+}

@@ -1,0 +1,30 @@
+//! Tests of the real binary, one module per area; case names are command lines.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
+mod bench;
+mod cli;
+mod cluster;
+mod common;
+mod demo;
+mod docs;
+mod download;
+mod faults;
+mod io;
+mod io_spec;
+mod merged;
+mod objects;
+mod oracle;
+mod report;
+mod server;
+mod sweep;
+mod tools;
+mod wire;

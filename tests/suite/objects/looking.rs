@@ -1,0 +1,164 @@
+//! Commands for inspection and administration: ls, du, cat, head, presign, verify, mb, rb, mpu.
+
+use crate::objects::stage::{Stage, content, file, on_servers};
+use serde_json::Value;
+
+fn fill(stage: &Stage) {
+    for (key, size) in [("a", 1), ("d/b", 20), ("d/c", 300), ("d/e/f", 4000), ("z", 0)] {
+        stage.put(&format!("place/{key}"), &content(size as u64, size));
+    }
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The last words of each line.
+fn last(text: &str) -> Vec<&str> {
+    text.lines().map(|line| line.split_whitespace().last().unwrap()).collect()
+}
+
+#[test]
+fn ls_lists() {
+    on_servers(|stage| {
+        fill(stage);
+        assert_eq!(last(&stage.ok("ls SPOT/").out()), ["a", "d/", "z"]);
+        assert!(stage.ok("ls SPOT/").out().lines().any(|line| line.trim().starts_with("PRE ")));
+        assert_eq!(last(&stage.ok("ls SPOT/d/").out()), ["b", "c", "e/"]);
+        let all = ["place/a", "place/d/b", "place/d/c", "place/d/e/f", "place/z"];
+        assert_eq!(last(&stage.ok("ls -R BKT").out()), all);
+        assert_eq!(last(&stage.ok("ls -R SPOT/d/").out()), all[1..4]);
+        assert_eq!(stage.ok("ls SPOT/d/*").out().lines().count(), 3);
+        let found = lines(&stage.ok("ls -R --json SPOT/").out());
+        let found = found.iter().map(|line| (line["key"].as_str(), line["bytes"].as_u64()));
+        let sizes = [1, 20, 300, 4000, 0].map(Some);
+        assert_eq!(
+            found.collect::<Vec<_>>(),
+            all.map(Some).into_iter().zip(sizes).collect::<Vec<_>>()
+        );
+        assert!(stage.ok("ls s3://").out().contains(&stage.bucket));
+        stage.run("ls SPOT/none").expect(2);
+        let run = stage.ok("ls -R --summarize SPOT/");
+        assert!(run.out().contains('5') && run.out().contains("4321"), "{run}");
+    });
+}
+
+#[test]
+fn du_sums() {
+    on_servers(|stage| {
+        fill(stage);
+        let found = lines(&stage.ok("du --json SPOT/").out());
+        let found = |path: &str| {
+            let path = format!("s3://{}/place/{path}", stage.bucket);
+            let line = found.iter().find(|line| line["path"] == path.as_str());
+            line.map(|line| (line["bytes"].as_u64().unwrap(), line["objects"].as_u64().unwrap()))
+        };
+        assert_eq!(found("d/e/"), Some((4000, 1)));
+        assert_eq!(found("d/"), Some((4320, 3)));
+        assert_eq!(found(""), Some((4321, 5)));
+        let run = stage.ok("du -s -b SPOT/ --objects");
+        assert!(run.out().contains("4321"), "{run}");
+    });
+}
+
+#[test]
+fn cat_and_head() {
+    on_servers(|stage| {
+        fill(stage);
+        let large = content(9, 9_000_000);
+        stage.put("place/large", &large);
+        assert_eq!(stage.ok("cat SPOT/d/c").stdout, content(300, 300));
+        assert!(stage.ok("cat SPOT/large").stdout == large);
+        assert!(stage.ok("cat SPOT/a SPOT/large SPOT/z").stdout[1..] == large);
+        assert_eq!(stage.ok("cat --range 10-19 SPOT/d/c").stdout, content(300, 300)[10..20]);
+        stage.run("cat SPOT/none").expect(1).says(&["none"]);
+        for command in ["head", "stat"] {
+            let found = stage.ok(&format!("{command} --json SPOT/d/c")).summary();
+            assert_eq!(found["bytes"], 300, "{found}");
+            let run = stage.ok(&format!("{command} SPOT/d/c"));
+            assert!(run.out().contains("300"), "{run}");
+        }
+        stage.ok("head BKT");
+        stage.run("head SPOT/none").expect(1).says(&["none"]);
+        stage.run("head s3://b-that-is-not-there").expect(1);
+    });
+}
+
+#[test]
+fn presign_lets_anybody_read() {
+    on_servers(|stage| {
+        stage.put("place/a b+c", b"for all");
+        let run = stage.ok("presign 'SPOT/a b+c'");
+        let answer = stage.server.unwrap().open(run.out().trim());
+        assert_eq!((answer.status, &*answer.text()), (200, "for all"), "{run}");
+        let broken = run.out().trim().replace("a%20b", "a%20d");
+        assert_ne!(stage.server.unwrap().open(&broken).status, 200);
+        let run = stage.ok("presign --expires-in 12h 'SPOT/a b+c'");
+        assert!(run.out().contains("X-Amz-Expires=43200"), "{run}");
+    });
+}
+
+#[test]
+fn verify_tells_differences() {
+    on_servers(|stage| {
+        let long = content(1, 9_000_000);
+        for (name, body) in [("a", &b"same"[..]), ("d/b", b"also"), ("long", &long)] {
+            file(&stage.src(), name, body, 100);
+        }
+        stage.ok("sync -r --part-size 5MiB SRC/ SPOT/");
+        stage.ok("verify SRC/ SPOT/");
+        stage.ok("verify SPOT/ SRC/");
+        stage.put("place/a", b"SAME");
+        stage.put("place/more", b"");
+        let run = stage.run("verify SRC/ SPOT/");
+        run.expect(1);
+        assert!(run.out().contains('a') && run.out().contains("more"), "{run}");
+        assert_eq!(run.out().lines().count(), 2, "{run}");
+        let found = stage.run("verify --json SRC/ SPOT/").expect(1).summary();
+        assert_eq!(found["differences"], 2, "{found}");
+        stage.run("verify --one-way SRC/ SPOT/").expect(1);
+        stage.ok("rm SPOT/a SPOT/more");
+        let found = stage.run("verify --json SRC/ SPOT/").expect(1).summary();
+        assert_eq!(found["by_kind"]["missing"], 1, "{found}");
+        stage.run("verify SRC/ s3://b-that-is-not-there/x/").expect(2);
+    });
+}
+
+#[test]
+fn buckets_come_and_go() {
+    on_servers(|stage| {
+        let name = format!("s3://{}-more", stage.bucket);
+        stage.ok(&format!("mb {name}"));
+        assert!(stage.ok("ls s3://").out().contains(&name[5..]));
+        file(&stage.src(), "f", b"x", 100);
+        stage.ok(&format!("cp SRC/f {name}/f"));
+        stage.run(&format!("rb {name}")).expect(1);
+        stage.ok(&format!("rb --force {name}"));
+        stage.run(&format!("rb {name}")).expect(1);
+        stage.run(&format!("cp SRC/f {name}/f")).expect(1);
+    });
+}
+
+#[test]
+fn mpu_lists_and_aborts() {
+    on_servers(|stage| {
+        let begin = |key: &str| {
+            let target = format!("/{}/place/{key}?uploads=", stage.bucket);
+            let answer = stage.server.unwrap().ask("POST", &target, b"");
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            answer.all("UploadId").remove(0)
+        };
+        let (one, _two) = (begin("one"), begin("two"));
+        let run = stage.ok("mpu ls BKT");
+        assert!(run.out().contains("place/one") && run.out().contains("place/two"), "{run}");
+        stage.run("mpu abort BKT").expect(2);
+        stage.ok("mpu abort --older-than 1h BKT");
+        assert_eq!(stage.ok("mpu ls BKT").out().lines().count(), 2);
+        stage.ok(&format!("mpu abort --upload-id {one} SPOT/one"));
+        let run = stage.ok("mpu ls --json BKT");
+        assert_eq!(run.out().lines().count(), 1, "{run}");
+        assert!(run.out().contains("place/two"), "{run}");
+        stage.ok("mpu abort --all SPOT/");
+        assert_eq!(stage.ok("mpu ls BKT").out(), "");
+    });
+}

@@ -1,0 +1,23 @@
+//! One suite for all kinds of places: a folder, the embedded server, and versitygw if installed. Case names
+//! are command lines. The content of a server is read by an independent client, never by the program under
+//! test.
+
+mod changes;
+mod copies;
+mod filters;
+mod headers;
+mod hostile;
+mod late;
+mod lines;
+mod lists;
+mod looking;
+mod moving;
+mod proxied;
+pub mod server;
+pub mod stage;
+mod streams;
+mod temporary;
+mod trips;
+mod unchanged;
+mod verified;
+mod wrong;

@@ -1,0 +1,18 @@
+//! Comparison with rsync and cp as oracles: the same trees, the same options, the same result.
+
+mod copy;
+mod filters;
+mod folders;
+mod generated;
+mod itemize;
+mod layout;
+mod links;
+mod lists;
+mod meanings;
+mod options;
+mod random;
+mod second;
+mod special;
+mod stage;
+mod times;
+mod written;

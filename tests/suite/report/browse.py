@@ -1,0 +1,203 @@
+"""Opens a page in a headless browser, light and dark, with and without scripts, over the DevTools
+protocol on two pipes; tells what the console said, what was asked for over the network, and what is
+seen. Prints one JSON object for each of the four ways.
+
+Usage: browse.py BROWSER FILE FOLDER
+"""
+
+import base64
+import json
+import os
+import struct
+import subprocess
+import sys
+import threading
+import time
+import zlib
+
+WIDTH, HEIGHT, SCALE = 1100, 2600, 0.25
+
+
+class Browser:
+    """A browser that is spoken to by JSON between NULs (--remote-debugging-pipe)."""
+
+    def __init__(self, program, folder):
+        to_browser, self.write_fd = os.pipe()
+        self.read_fd, from_browser = os.pipe()
+        words = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
+                 "--disable-dev-shm-usage", "--disable-extensions", "--remote-debugging-pipe",
+                 # Nothing of its own over the network: on a machine without one each attempt is waited for.
+                 "--disable-background-networking", "--disable-component-update", "--disable-sync",
+                 "--disable-quic", "--no-default-browser-check", "--disable-default-apps",
+                 "--user-data-dir=" + folder, "about:blank"]
+
+        def pipes():
+            # The protocol's numbers; above them, so that neither overwrites the other.
+            read, write = os.dup2(to_browser, 60), os.dup2(from_browser, 61)
+            os.dup2(read, 3)
+            os.dup2(write, 4)
+
+        self.process = subprocess.Popen(words, preexec_fn=pipes, close_fds=False,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_browser)
+        os.close(from_browser)
+        self.rest, self.number, self.events = b"", 0, []
+        # A browser that says nothing is a failure and not a test that never ends. The bound is wide: two
+        # processors may be at sixteen other tests.
+        self.clock = threading.Timer(300, self.process.kill)
+        self.clock.start()
+
+    def message(self):
+        while b"\0" not in self.rest:
+            part = os.read(self.read_fd, 1 << 20)
+            if not part:
+                raise SystemExit(f"the browser has ended (code {self.process.wait()})")
+            self.rest += part
+        text, self.rest = self.rest.split(b"\0", 1)
+        return json.loads(text)
+
+    def call(self, method, session=None, **params):
+        self.number += 1
+        request = {"id": self.number, "method": method, "params": params}
+        if session:
+            request["sessionId"] = session
+        data = json.dumps(request).encode() + b"\0"
+        while data:
+            data = data[os.write(self.write_fd, data):]
+        while True:
+            answer = self.message()
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    raise SystemExit(f"{method}: {answer['error']}")
+                return answer["result"]
+            self.events.append(answer)
+
+    def wait(self, method, session):
+        """Reads events until the session has had one of this name."""
+        while not any(event["method"] == method and event.get("sessionId") == session
+                      for event in self.events):
+            self.events.append(self.message())
+
+    def end(self):
+        self.clock.cancel()
+        self.process.kill()
+        self.process.wait()
+
+
+def pixels(png):
+    """Rows of bytes of an eight-bit PNG without interlacing, and the bytes of a pixel."""
+    at, data, width, colour = 8, b"", 0, 0
+    while at < len(png):
+        length, kind = struct.unpack(">I4s", png[at:at + 8])
+        body = png[at + 8:at + 8 + length]
+        if kind == b"IHDR":
+            width, _, _, colour = struct.unpack(">IIBB", body[:10])
+        elif kind == b"IDAT":
+            data += body
+        at += 12 + length
+    each = {2: 3, 6: 4}[colour]
+    raw, line = zlib.decompress(data), width * each
+    rows, above = [], bytearray(line)
+    for start in range(0, len(raw), line + 1):
+        kind, row = raw[start], bytearray(raw[start + 1:start + 1 + line])
+        for i in range(line):
+            left = row[i - each] if i >= each else 0
+            corner = above[i - each] if i >= each else 0
+            if kind == 1:
+                row[i] = row[i] + left & 255
+            elif kind == 2:
+                row[i] = row[i] + above[i] & 255
+            elif kind == 3:
+                row[i] = row[i] + (left + above[i]) // 2 & 255
+            elif kind == 4:
+                guess = left + above[i] - corner
+                near = min((abs(guess - left), 0, left), (abs(guess - above[i]), 1, above[i]),
+                           (abs(guess - corner), 2, corner))
+                row[i] = row[i] + near[2] & 255
+        rows.append(row)
+        above = row
+    return rows, each
+
+
+def look(browser, url, dark, scripts, keep):
+    target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+    session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+
+    def call(method, **params):
+        return browser.call(method, session, **params)
+
+    for domain in ("Page", "Runtime", "Log", "Network"):
+        call(domain + ".enable")
+    call("Emulation.setDeviceMetricsOverride", width=WIDTH, height=HEIGHT, deviceScaleFactor=1,
+         mobile=False)
+    scheme = "dark" if dark else "light"
+    call("Emulation.setEmulatedMedia",
+         features=[{"name": "prefers-color-scheme", "value": scheme}])
+    call("Emulation.setScriptExecutionDisabled", value=not scripts)
+    browser.events.clear()
+    call("Page.navigate", url=url)
+    browser.wait("Page.loadEventFired", session)
+    cursor = ""
+    if scripts:
+        # Over the middle of the first picture of load.
+        found = call("Runtime.evaluate", returnByValue=True, expression="""(function () {
+            var svg = document.querySelector('figure[data-left] svg');
+            svg.scrollIntoView({ block: 'center' });
+            var box = svg.getBoundingClientRect();
+            return [box.left + box.width / 2, box.top + box.height / 2];
+        }())""")["result"]["value"]
+        # The first movement may meet the layout from before the page was scrolled.
+        for attempt in range(50):
+            call("Input.dispatchMouseEvent", type="mouseMoved", x=found[0] + attempt % 2, y=found[1])
+            cursor = call("Runtime.evaluate", returnByValue=True, expression="""
+                document.querySelector('figure[data-left] output').textContent""")["result"]["value"]
+            if cursor:
+                break
+            time.sleep(0.1)
+        call("Runtime.evaluate", expression="window.scrollTo(0, 0)")
+    shot = call("Page.captureScreenshot", format="png", captureBeyondViewport=True,
+                clip={"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT, "scale": SCALE})
+    picture = base64.b64decode(shot["data"])
+    with open(keep, "wb") as file:
+        file.write(picture)
+    rows, each = pixels(picture)
+    colours, light = {}, 0
+    for row in rows:
+        for i in range(0, len(row), each):
+            colour = bytes(row[i:i + 3])
+            colours[colour] = colours.get(colour, 0) + 1
+            light += sum(colour)
+    count = sum(colours.values())
+    said, asked = [], []
+    for event in browser.events:
+        params = event.get("params", {})
+        if event.get("sessionId") != session:
+            continue
+        if event["method"] == "Runtime.consoleAPICalled":
+            said.append(json.dumps(params["args"]))
+        elif event["method"] == "Runtime.exceptionThrown":
+            said.append(params["exceptionDetails"]["text"])
+        elif event["method"] == "Log.entryAdded":
+            said.append(params["entry"]["text"])
+        elif event["method"] == "Network.requestWillBeSent":
+            asked.append(params["request"]["url"])
+    browser.call("Target.closeTarget", targetId=target)
+    return {"dark": dark, "scripts": scripts, "console": said, "asked": asked, "cursor": cursor,
+            "colours": len(colours), "commonest": max(colours.values()) / count,
+            "light": light / count / 3 / 255}
+
+
+def main():
+    program, page, folder = sys.argv[1:]
+    browser = Browser(program, os.path.join(folder, "profile"))
+    try:
+        for dark in (False, True):
+            for scripts in (True, False):
+                name = f"{'dark' if dark else 'light'}-{'scripts' if scripts else 'plain'}.png"
+                keep = os.path.join(folder, name)
+                print(json.dumps(look(browser, "file://" + page, dark, scripts, keep)), flush=True)
+    finally:
+        browser.end()
+
+
+main()

@@ -1,0 +1,177 @@
+//! All formats, from a folder to a file or standard output.
+
+use crate::common::area::Area;
+use crate::common::case::Run;
+use crate::common::{have, must, program};
+use crate::report::folder::{LARGE, Recipe, USUAL, make};
+use crate::report::report;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A folder with results `a`, and `b` of a slower machine.
+fn stage() -> Area {
+    let area = Area::tmpfs();
+    make(&area.path().join("a"), &USUAL);
+    make(&area.path().join("b"), &Recipe { machine: "m5.small", slower: 2.0, ..USUAL });
+    area
+}
+
+/// Parses a file as XML with an independent parser.
+pub fn is_xml(path: &Path) {
+    if have("python3", "reading XML") {
+        let script = "import sys, xml.etree.ElementTree as e; e.parse(sys.argv[1])";
+        must(Command::new("python3").args(["-c", script]).arg(path));
+    }
+}
+
+#[test]
+fn the_name_of_the_file_says_the_form() {
+    let area = stage();
+    let begins = [
+        ("html", "<!DOCTYPE html>\n<html lang=\"en\">"),
+        ("md", "# Small files between two volumes\n"),
+        ("csv", "campaign,machine,group,series,x,"),
+        ("json", "{\n  \"schema\": 1,"),
+        ("svg", "<svg width=\"1000\""),
+    ];
+    for (end, begin) in begins {
+        let name = format!("report.{end}");
+        let run = report(area.path(), &["a", "-o", &name]);
+        run.ok();
+        assert!(run.stdout.is_empty() && run.stderr.is_empty(), "{run}");
+        let text = std::fs::read_to_string(area.path().join(&name)).unwrap();
+        assert!(text.starts_with(begin), "{}", text.lines().next().unwrap());
+        // The same on standard output.
+        let run = report(area.path(), &["a", "--format", end]);
+        assert_eq!(run.ok().out(), text, "{end}");
+        if end == "html" || end == "svg" {
+            is_xml(&area.path().join(&name));
+        }
+    }
+    let run = report(area.path(), &["a"]);
+    assert!(run.ok().out().starts_with("# Small files between two volumes\n"));
+    // Only the requested file exists.
+    assert_eq!(std::fs::read_dir(area.path()).unwrap().count(), 2 + begins.len());
+    let csv = std::fs::read_to_string(area.path().join("report.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 100);
+    let json = std::fs::read(area.path().join("report.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let verdict = json["results"][0]["analysis"]["verdict"][0].as_str().unwrap();
+    assert!(verdict.contains("hakobu"), "{verdict}");
+    let html = std::fs::read_to_string(area.path().join("report.html")).unwrap();
+    let place = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not there"));
+    let said = verdict.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    assert!(
+        place(&said.replace('"', "&quot;").replace('\'', "&#39;")) < place("<figure>"),
+        "the verdict comes first"
+    );
+}
+
+#[test]
+fn several_results_are_compared() {
+    let area = stage();
+    let run = report(area.path(), &["a", "b", "-o", "both.html", "--lang", "ja"]);
+    run.ok();
+    let html = std::fs::read_to_string(area.path().join("both.html")).unwrap();
+    for part in ["マシンの比較", "m5.large", "m5.small", "結論", "<html lang=\"ja\">"] {
+        assert!(html.contains(part), "{part}");
+    }
+    is_xml(&area.path().join("both.html"));
+    // The file of runs stands for its folder.
+    let run = report(area.path(), &["a/results.jsonl", "b/", "--format=csv"]);
+    assert_eq!(run.ok().out().lines().count(), 1 + 200);
+}
+
+#[test]
+fn five_hundred_runs() {
+    let area = Area::tmpfs();
+    make(&area.path().join("a"), &LARGE);
+    let begin = Instant::now();
+    report(area.path(), &["a", "-o", "a.html"]).ok();
+    let took = begin.elapsed();
+    // The program under test is only slightly optimised, and other tests run in parallel.
+    assert!(took < Duration::from_secs(15), "{took:?}");
+    let size = std::fs::metadata(area.path().join("a.html")).unwrap().len();
+    assert!(size < 1_000_000, "{size} bytes");
+}
+
+#[test]
+fn a_campaign_that_was_stopped_has_a_report() {
+    let area = stage();
+    for file in ["a/results.jsonl", "a/samples.jsonl"] {
+        let path = area.path().join(file);
+        let mut text = std::fs::read(&path).unwrap();
+        text.truncate(text.len() * 2 / 3);
+        std::fs::write(&path, text).unwrap();
+    }
+    let run = report(area.path(), &["a", "--format", "html"]);
+    assert!(run.ok().out().contains("The campaign did not end"));
+    std::fs::remove_file(area.path().join("a/samples.jsonl")).unwrap();
+    let run = report(area.path(), &["a", "--format", "html"]);
+    assert!(run.ok().out().contains("No load curves were recorded."));
+}
+
+#[test]
+fn a_png_is_drawn_by_a_program_of_the_machine() {
+    let area = stage();
+    // Without a renderer: an error that lists them, and no file.
+    let tools = area.join("tools");
+    std::fs::create_dir(&tools).unwrap();
+    let run = |name: &str, path: &Path| {
+        let mut command = Command::new(program());
+        command.args(["report", "a", "-o", name]).current_dir(area.path()).env("PATH", path);
+        Run::new(format!("report a -o {name}"), command.output().unwrap())
+    };
+    let failed = run("none.png", &tools);
+    failed.expect(1).says(&["rsvg-convert, resvg, inkscape, chromium", "or write .svg"]);
+    assert!(!area.join("none.png").exists());
+    // A renderer that writes something else, and one that fails.
+    for (script, said) in [("cat", "did not write a PNG"), ("exit 3", "exit status: 3")] {
+        let path = tools.join("rsvg-convert");
+        std::fs::write(&path, format!("#!/bin/sh\nPATH=/bin:/usr/bin; {script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        run("wrong.png", &tools).expect(1).says(&[said]);
+        assert!(!area.join("wrong.png").exists());
+    }
+    if !have("chromium", "drawing a PNG") {
+        return;
+    }
+    let made = report(area.path(), &["a", "-o", "report.png"]);
+    made.ok();
+    let png = std::fs::read(area.join("report.png")).unwrap();
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.len() > 10_000, "{}", png.len());
+    // Twice the size of the drawing: width and height follow the signature and the name of IHDR.
+    let number = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+    let svg = report(area.path(), &["a", "--format", "svg"]);
+    let svg = svg.ok().out();
+    let height = svg.split(" height=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert_eq!((number(16), number(20)), (2000, 2 * height.parse::<u32>().unwrap()));
+}
+
+#[test]
+fn sigusr1_asks_a_report_how_far_it_is() {
+    let area = stage();
+    // Load curves from a pipe that is still open make it wait.
+    let curves = area.join("a/samples.jsonl");
+    let text = std::fs::read(&curves).unwrap();
+    std::fs::remove_file(&curves).unwrap();
+    must(Command::new("mkfifo").arg(&curves));
+    let mut command = Command::new(program());
+    command.args(["report", "a", "-o", "report.html"]).current_dir(area.path());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    // Opening waits for the reader, which listens for the signal by then.
+    let mut writer = std::fs::File::options().write(true).open(&curves).unwrap();
+    kill_process(Pid::from_child(&child), Signal::USR1).unwrap();
+    let mut line = String::new();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    stderr.read_line(&mut line).unwrap();
+    assert!(line.contains("0 bytes of ") && line.contains("0/1 files"), "{line}");
+    writer.write_all(&text).unwrap();
+    drop(writer);
+    assert!(child.wait().unwrap().success());
+    assert!(area.join("report.html").exists());
+}

@@ -1,0 +1,10 @@
+//! `hakobu serve`: the real binary, tested over plain sockets and by other S3 clients.
+
+mod beneath;
+pub mod client;
+mod faults;
+mod folder;
+mod null;
+mod peers;
+pub mod sign;
+mod totals;

@@ -1,0 +1,108 @@
+//! Number of calls that look up a name: as many as necessary, none if the listing provides the type. Counted
+//! by strace, because a network file system answers each one remotely.
+
+use crate::common::grow::age;
+use crate::common::{have, program};
+use crate::tools::place::Place;
+use crate::wire::server::Stage;
+use std::path::Path;
+use std::process::Command;
+
+const DIRS: usize = 20;
+const FILES: usize = 49;
+/// Folders, folders in them and files.
+const ENTRIES: usize = DIRS * (2 + FILES);
+/// Looks that do not depend on the size of the tree: at arguments, at what is remembered.
+const FIXED: usize = 60;
+
+const STRACE: &str = "strace -f -qq -e trace=stat,lstat,newfstatat,statx -o";
+
+/// Names that were looked at by name (not through a descriptor) in a run of `words`.
+fn looks(place: &Place, words: &str) -> usize {
+    let log = place.path().join("calls");
+    let mut strace = STRACE.split(' ');
+    let mut command = Command::new(strace.next().unwrap());
+    command.args(strace).arg(&log).arg(program()).args(words.split(' '));
+    command.current_dir(place.path()).env("XDG_STATE_HOME", place.path().join("state"));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+    logged(&log)
+}
+
+fn logged(log: &Path) -> usize {
+    let log = std::fs::read_to_string(log).unwrap();
+    // Names of a tree are looked at from its folders. Whole paths are those of arguments, and of what the machine has
+    // and does, which is looked at now and then as long as a run takes.
+    let elsewhere = ["AT_EMPTY_PATH", "\"/"];
+    let is_look = |line: &&str| line.contains('(') && !elsewhere.iter().any(|is| line.contains(is));
+    log.lines().filter(is_look).count()
+}
+
+fn place() -> Place {
+    let place = Place::new();
+    for dir in 0..DIRS {
+        let sub = place.path().join(format!("src/{dir}/sub"));
+        std::fs::create_dir_all(&sub).unwrap();
+        for file in 0..FILES {
+            std::fs::write(sub.join(file.to_string()), file.to_string()).unwrap();
+        }
+    }
+    age(&place.path().join("src"));
+    place
+}
+
+#[test]
+fn names_are_looked_at_no_more_often_than_needed() {
+    if !have("strace", "calls of a name") {
+        return;
+    }
+    let place = place();
+    for (words, each) in [
+        // Sources are opened and looked at through their descriptors.
+        ("sync -a -j 2 src/ dst", 0),
+        ("cp -r -j 2 src copy", 0),
+        // Both sides of each.
+        ("sync -a -j 2 src/ dst", 2),
+        ("verify -j 2 src dst", 2),
+        // Each name of the target also at the source, in case it came meanwhile: removing trusts no listing.
+        ("sync -a -j 2 --delete src/ dst", 3),
+        ("du -j 2 src", 1),
+        ("du -a -j 2 src", 1),
+        // The listing has the types.
+        ("ls -R src", 0),
+        ("rm -r -j 2 copy", 0),
+    ] {
+        let found = looks(&place, words);
+        assert!(found <= each * ENTRIES + FIXED, "{words}: {found} looks at {ENTRIES} entries");
+    }
+}
+
+#[test]
+fn extraneous_folders_are_removed_by_their_listings() {
+    if !have("strace", "calls of a name") {
+        return;
+    }
+    let place = place();
+    place.sh("mkdir empty");
+    let found = looks(&place, "sync -a -j 2 --delete empty/ src");
+    assert!(
+        found <= DIRS + FIXED,
+        "{found} looks at {DIRS} extraneous folders of {ENTRIES} entries"
+    );
+    assert_eq!(place.sh("ls src"), "");
+}
+
+#[test]
+fn a_listing_for_a_store_looks_once() {
+    if !have("strace", "calls of a name") {
+        return;
+    }
+    let place = place();
+    let stage = Stage::new();
+    let server = stage.serve("");
+    let (log, src) = (place.path().join("calls"), place.path().join("src"));
+    let strace = format!("{STRACE} {}", log.display());
+    server.run_by(&strace, &format!("sync -n -r {}/ s3://bkt/p/", src.display())).ok();
+    let found = logged(&log);
+    assert!(found <= ENTRIES + FIXED, "{found} looks at {ENTRIES} entries");
+}

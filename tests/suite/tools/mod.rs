@@ -1,0 +1,10 @@
+//! `verify`, `rm`, `du` and `ls`, compared with similar programs.
+
+mod calls;
+mod deep;
+mod du;
+mod ls;
+mod place;
+mod rm;
+mod slow;
+mod verify;

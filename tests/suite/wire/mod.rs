@@ -1,0 +1,25 @@
+//! Network and server faults: the real binary against servers that break, delay and falsify on demand. Either
+//! everything arrives intact, or exit code and counts show what did not, and nothing incomplete is left.
+
+mod answers;
+mod bodies;
+mod conditions;
+mod full;
+mod hidden;
+mod hostile;
+mod killed;
+mod lies;
+mod links;
+mod listed;
+mod listings;
+mod memory;
+mod older;
+mod owners;
+mod rates;
+mod resume;
+mod secrets;
+pub mod server;
+mod skew;
+mod spoken;
+mod targets;
+mod waiting;
