@@ -3,9 +3,9 @@
 
 use crate::done::{Done, Ended};
 use crate::moving::folder_of;
+use crate::problems::{Meters, ProblemLog};
 use crate::setup::Setup;
 use crate::shard::Entry;
-use crate::told::{Meters, Told};
 use hakobu_core::error::Fatal;
 use hakobu_core::unit::Jobs;
 use hakobu_transfer::location::Location;
@@ -56,11 +56,10 @@ pub(crate) fn entries(
         Err(fatal) => return Some(Ended::Never(fatal.message)),
     };
     let names: Vec<Vec<u8>> = entries.iter().map(|entry| entry.name.clone()).collect();
-    let told = Told::new(setup.listener, meter);
+    let log = ProblemLog::new(setup.listener, meter);
     let below = source.spelled();
-    let report =
-        |difference: &Difference<'_>| told.tell(words(difference), path(&below, difference));
-    let compared = compare(setup, &source, &names, &report, &told);
+    let report = |difference: &Difference<'_>| log.add(words(difference), path(&below, difference));
+    let compared = compare(setup, &source, &names, &report, &log);
     if setup.control.is_stopped() {
         return Some(Ended::Again("interrupted: the rest was returned".into()));
     }
@@ -73,10 +72,10 @@ pub(crate) fn entries(
         }
         Err(fatal) => {
             done.failed += entries.len() as u64;
-            told.tell(fatal.message, below.clone());
+            log.add(fatal.message, below.clone());
         }
     }
-    told.into_problems(done);
+    log.into_problems(done);
     None
 }
 
@@ -100,7 +99,7 @@ fn compare(
     source: &Location,
     names: &[Vec<u8>],
     report: &(dyn Fn(&Difference<'_>) + Sync),
-    told: &Told<'_>,
+    log: &ProblemLog<'_>,
 ) -> Result<Outcome, Fatal> {
     let spec = &setup.spec;
     let wanted = [Aspect::Type, Aspect::Size, Aspect::Content, Aspect::Link, Aspect::Device];
@@ -117,7 +116,7 @@ fn compare(
         };
         let (compared, _) = steered(&[from, to], spec.jobs, |controls, limits| {
             between.open_dirs_max = limits.open_dirs_max;
-            verify_named(&between, names, setup.control, controls, report, told)
+            verify_named(&between, names, setup.control, controls, report, log)
         });
         return compared;
     }
@@ -137,5 +136,5 @@ fn compare(
             Jobs::Fixed(jobs) => jobs,
         },
     };
-    verify_named_objects(&between, names, report, setup.control, told)
+    verify_named_objects(&between, names, report, setup.control, log)
 }

@@ -41,7 +41,7 @@ pub struct Done {
     pub to_s: f64,
     /// Jobs in use for most of the time.
     pub jobs: usize,
-    /// What limited it, where it took long enough to tell.
+    /// Its verdict, if it ran long enough for one.
     pub verdict: Option<Judged>,
     /// Time of the transfer that the verdict is on.
     #[serde(skip)]

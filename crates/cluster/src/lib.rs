@@ -14,11 +14,11 @@ mod moving;
 pub mod phase;
 pub mod plan;
 pub mod planner;
+mod problems;
 mod setup;
 pub mod shard;
 pub mod source;
 pub mod status;
-mod told;
 pub mod verdict;
 pub mod work;
 

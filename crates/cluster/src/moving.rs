@@ -1,10 +1,10 @@
 //! Transfers the entries of a shard with the ordinary engine.
 
 use crate::done::{Done, Ended};
+use crate::problems::{Meters, ProblemLog};
 use crate::setup::Setup;
 use crate::shard::Entry;
 use crate::source::{Looker, Now};
-use crate::told::{Meters, Told};
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_core::unit::Totals;
 use hakobu_transfer::location::{Location, Sources};
@@ -26,9 +26,9 @@ pub(crate) fn entries(
 ) -> Option<Ended> {
     let (plan, control) = (setup.plan, setup.control);
     let mut spec = setup.spec.clone();
-    let told = Told::new(setup.listener, meter);
+    let log = ProblemLog::new(setup.listener, meter);
     let entries = match plan.local {
-        true => match check(&root, entries, &spec, &told, done) {
+        true => match check(&root, entries, &spec, &log, done) {
             Ok(entries) => entries,
             Err(error) => {
                 let shown = quoted(OsString::from_vec(root));
@@ -43,7 +43,7 @@ pub(crate) fn entries(
         }
     };
     if entries.is_empty() {
-        told.into_problems(done);
+        log.into_problems(done);
         return None;
     }
     if let Err(fatal) = for_names(&mut spec, root, entries) {
@@ -56,7 +56,7 @@ pub(crate) fn entries(
             false => std::fs::create_dir(target),
         });
     }
-    let outcome = match transfer(&spec, control, &told) {
+    let outcome = match transfer(&spec, control, &log) {
         Ok(outcome) => outcome,
         // The store is away.
         Err(fatal) if !plan.local && fatal.code == 11 => return Some(Ended::Again(fatal.message)),
@@ -64,7 +64,7 @@ pub(crate) fn entries(
     };
     if !plan.local && outcome.totals.failed > 0 && outcome.requests.answered == 0 {
         // The same would come of every shard, and collect would have all of them to do.
-        let first = told.first().map(|what| format!(" ({what})")).unwrap_or_default();
+        let first = log.first().map(|what| format!(" ({what})")).unwrap_or_default();
         let why = format!("no request to the store succeeded{first}: the rest was returned");
         return Some(Ended::Again(why));
     }
@@ -76,7 +76,7 @@ pub(crate) fn entries(
     done.vanished += vanished;
     done.jobs = done.jobs.max(outcome.jobs);
     done.judge(&outcome);
-    told.into_problems(done);
+    log.into_problems(done);
     let fatal = outcome.fatal.map(|fatal| Ended::Again(fatal.message));
     let stopped = (outcome.stopped && fatal.is_none())
         .then(|| Ended::Again("interrupted: the rest was returned".into()));
@@ -88,7 +88,7 @@ fn check(
     root: &[u8],
     entries: Vec<Entry>,
     spec: &Spec,
-    told: &Told<'_>,
+    log: &ProblemLog<'_>,
     done: &mut Done,
 ) -> std::io::Result<Vec<Entry>> {
     use hakobu_transfer::policy::Symlinks;
@@ -105,7 +105,7 @@ fn check(
             Ok(Now::Changed) => "it has changed since the plan was made",
         };
         done.changed += 1;
-        told.tell(why.to_owned(), path_of(root, &entry.name));
+        log.add(why.to_owned(), path_of(root, &entry.name));
     }
     Ok(same)
 }

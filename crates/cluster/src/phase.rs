@@ -6,12 +6,12 @@ use crate::folder::{self, Folder, Trouble};
 use crate::plan::{REPORT, VERIFYING};
 use serde::{Deserialize, Serialize};
 
-/// What is done with shards.
+/// Work on the shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// They are transferred.
     Transfer,
-    /// What they hold is compared at both ends. Each verification has a random name: one that was
+    /// Their entries are compared at both ends. Each verification has a random name: one that was
     /// made before the run was collected once more says nothing.
     Verify(String),
 }

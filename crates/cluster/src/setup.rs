@@ -1,4 +1,4 @@
-//! What a worker is given: shared by the loop over shards and by what is done with each.
+//! Parameters of a worker, shared by the loop over shards and by the work on each shard.
 
 use crate::folder::Folder;
 use crate::phase::Phase;
@@ -22,6 +22,6 @@ pub struct Setup<'a> {
     pub listener: &'a dyn Listener,
     /// A worker whose counter stands still for so long counts as gone.
     pub stale: Duration,
-    /// What is done with shards.
+    /// Work on the shards.
     pub phase: Phase,
 }

@@ -56,7 +56,7 @@ pub struct Share {
     pub from_s: f64,
     /// See `from_s`.
     pub to_s: f64,
-    /// What limited it.
+    /// Its verdict.
     pub verdict: Option<Summed>,
 }
 
@@ -150,7 +150,7 @@ impl Results {
         shares
     }
 
-    /// What limited all workers, for most of their time.
+    /// Verdict of most of the time of all workers.
     pub fn verdict(&self) -> Option<Summed> {
         verdict::sum(self.done.iter().map(timed))
     }

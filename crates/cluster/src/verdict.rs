@@ -1,4 +1,4 @@
-//! What limited workers, from the verdicts on their shards: of one worker, and of all of them.
+//! Limits that workers reached, from the verdicts on their shards: of one worker, and of all of them.
 
 use hakobu_explain::verdict::{Resource, Verdict, sentence};
 use serde::{Deserialize, Serialize};

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::time::Duration;
 
-/// What was asked of collect.
+/// Options of collect.
 #[derive(Clone, Copy)]
 pub struct How {
     /// Time without a sign of life after which a worker counts as gone.
@@ -150,7 +150,7 @@ fn wait_for_workers(
     }
 }
 
-/// What is written about a whole run.
+/// Report on a whole run.
 #[derive(Serialize)]
 struct Report {
     event: &'static str,
@@ -237,7 +237,7 @@ impl Report {
 }
 
 impl Report {
-    /// What limited the workers: all of them, then by machine where they differ.
+    /// Verdicts: on all workers, then by machine where they differ.
     fn tell_verdicts(&self) {
         let Some(whole) = &self.verdict else { return };
         if !whole.is_known() {

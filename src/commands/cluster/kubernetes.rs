@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 /// The manifests of a run, as a List in JSON, which `kubectl apply -f -` reads as it reads YAML.
 ///
 /// # Errors
-/// What is missing: the image, or a volume for a run folder that is not in S3.
+/// Missing: the image, or a volume for a run folder that is not in S3.
 pub fn manifests(order: &Order, image: Option<&str>, volumes: &[String]) -> Result<String, String> {
     use serde_json::json;
     let image = image.ok_or("--k8s needs the image with hakobu in it: --image IMAGE")?;

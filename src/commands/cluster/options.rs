@@ -30,7 +30,7 @@ pub const TABLE: Table<Asked> = Table {
     abbreviates: false,
 };
 
-/// What the options have said so far.
+/// Values of the options.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// `--run`.

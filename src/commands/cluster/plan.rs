@@ -150,7 +150,7 @@ fn inventory(manifest: &OsStr, spec: &Spec) -> Result<Inventory, Fatal> {
     Inventory::read(&Location::parse(manifest)?, &spec.objects.source, &source)
 }
 
-/// What became of the rows of an inventory.
+/// Counts of the rows of an inventory, as a sentence.
 fn of_rows(inventory: &Inventory) -> String {
     let Counts { kept, outside, old } = inventory.counts;
     let mut text = format!("the inventory has {} below the source", things(kept, "object"));

@@ -98,9 +98,9 @@ struct Now {
     /// Bytes moved, those of shards in hand included.
     bytes_now: u64,
     workers: Vec<Beat>,
-    /// What limited each worker, as far as it can be told.
+    /// Verdict on each worker that has one.
     verdicts: BTreeMap<String, Summed>,
-    /// What limited all of them.
+    /// Verdict on all of them.
     verdict: Option<Summed>,
     /// The verification, where one was begun.
     verified: Option<Sums>,

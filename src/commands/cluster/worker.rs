@@ -9,7 +9,7 @@ use hakobu_transfer::run::{Control, Outcome};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a worker is to do.
+/// Parameters of a worker.
 pub struct Job {
     /// The phase.
     pub phase: Phase,

@@ -1,4 +1,4 @@
-//! Hears of what is done with a shard: collects problems, passes on the rest.
+//! Listener of the transfer of a shard: collects problems, passes events on.
 
 use crate::done::Done;
 use hakobu_core::error::Problem;
@@ -17,21 +17,21 @@ const PROBLEMS_MAX: usize = 64;
 /// The meter of the shard in hand, for signs of life.
 pub(crate) type Meters = Mutex<Option<Arc<Meter>>>;
 
-/// See the module.
-pub(crate) struct Told<'a> {
+/// Collected problems: number and first path of each kind.
+pub(crate) struct ProblemLog<'a> {
     listener: &'a dyn Listener,
     meter: &'a Meters,
     problems: Mutex<BTreeMap<String, (u64, String)>>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ProblemLog<'a> {
     /// Passes events on to `listener`.
-    pub fn new(listener: &'a dyn Listener, meter: &'a Meters) -> Told<'a> {
-        Told { listener, meter, problems: Mutex::default() }
+    pub fn new(listener: &'a dyn Listener, meter: &'a Meters) -> ProblemLog<'a> {
+        ProblemLog { listener, meter, problems: Mutex::default() }
     }
 
-    /// Notes a problem: its kind, and the path that has it.
-    pub fn tell(&self, what: String, path: PathBuf) {
+    /// Adds a problem: its kind, and the path that has it.
+    pub fn add(&self, what: String, path: PathBuf) {
         let mut problems = self.problems.lock();
         let known = problems.len();
         match problems.get_mut(&what) {
@@ -56,13 +56,13 @@ impl<'a> Told<'a> {
     }
 }
 
-impl Listener for Told<'_> {
+impl Listener for ProblemLog<'_> {
     fn event(&self, event: Event<'_>) {
         match &event {
             Event::Problem(problem) => {
                 let Problem { operation, source, target, cause, .. } = problem;
                 let path = target.clone().or_else(|| source.clone()).unwrap_or_default();
-                self.tell(format!("cannot {}: {cause}", operation.words()), path);
+                self.add(format!("cannot {}: {cause}", operation.words()), path);
             }
             Event::Begins(meter) => *self.meter.lock() = Some(Arc::clone(meter)),
             _ => {}
