@@ -9,6 +9,9 @@ use std::ops::Range;
 /// A logarithmic axis with more ticks than this shows powers of ten only.
 const TICKS_MAX: usize = 9;
 
+/// Bound of the numbers of an axis: lengths and next round numbers stay finite.
+const BOUND: f64 = 1e300;
+
 /// Axis from `low` to `high`.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
@@ -22,7 +25,11 @@ pub(super) struct Axis {
 impl Axis {
     /// Falls back to a linear axis if a logarithm does not exist.
     pub(super) fn new(low: f64, high: f64, scale: Scale, ticks: Vec<f64>) -> Axis {
-        let high = if high > low { high } else { low + 1.0 };
+        let bounded =
+            |number: f64| if number.is_nan() { 0.0 } else { number.clamp(-BOUND, BOUND) };
+        let (low, high) = (bounded(low), bounded(high));
+        // Beside a large number 1 is nothing.
+        let high = if high > low { high } else { (low + 1.0).max(low + low.abs() * 1e-9) };
         let scale = if low > 0.0 { scale } else { Scale::Linear };
         Axis { low, high, scale, ticks }
     }
@@ -139,6 +146,16 @@ mod tests {
         // Without logarithms the axis is linear, and an empty range gets a length.
         assert_eq!(Axis::new(0.0, 10.0, Scale::Logarithmic, Vec::new()).map(&5.0, (0, 100)), 50);
         assert_eq!(Axis::new(3.0, 3.0, Scale::Linear, Vec::new()).range(), 3.0..4.0);
+    }
+
+    #[test]
+    fn the_largest_numbers_have_an_axis() {
+        for low in [f64::MIN_POSITIVE, 1.0, f64::MAX, f64::INFINITY, f64::NAN] {
+            let axis = Axis::new(low, f64::INFINITY, Scale::Logarithmic, Vec::new());
+            let range = axis.range();
+            assert!(range.end > range.start && range.end.is_finite(), "{low}: {range:?}");
+            assert!(decades(range.start.max(1e-300), range.end).len() < 1000);
+        }
     }
 
     #[test]

@@ -1,0 +1,230 @@
+"""The rows of builds.sh: one command of two programs in turn, with the same sources, targets and server."""
+
+import argparse
+import os
+import shutil
+import statistics
+
+from cells import Server, sh
+from measure import Bench, Contender, ratio
+from trees import flat, nested
+
+MIB = 1 << 20
+
+
+def local(bench, kind, fs, *options):
+    """A copy of a tree to an empty file system."""
+
+    def row(work, name):
+        source, target = bench.tree(kind), bench.volume(fs)
+        words = ["sync", "-a", *options, source + "/", target + "/out/"]
+        contenders = bench.both(words)
+        if kind == "nested" and fs != "tmpfs":
+            contenders.append(Contender("ruler", [work + "/ruler", "d", "2", source, target + "/out"]))
+        bench.compare(name, contenders, lambda _: bench.clear(target + "/out", fs))
+
+    return row
+
+
+def again(bench, *options):
+    """A second run that finds everything equal."""
+
+    def row(_, name):
+        source, target = bench.tree("nested"), bench.volume("ext4") + "/out/"
+        sh(bench.new, "sync", "-a", source + "/", target)
+        bench.compare(name, bench.both(["sync", "-a", *options, source + "/", target]), lambda _: None)
+
+    return row
+
+
+def reading(bench, command, *options):
+    """A command that reads a tree of 100,000 files on ext4, or removes it."""
+
+    def row(_, name):
+        tree = bench.volume("ext4") + "/many"
+        other = bench.tree("many")
+
+        def prepare(_):
+            if not os.path.isdir(tree):
+                sh(bench.new, "sync", "-a", other + "/", tree + "/")
+                sh("sync", "-f", tree)
+
+        prepare(None)
+        operands = [other + "/", tree + "/"] if command == "verify" else [tree]
+        bench.compare(name, bench.both([command, *options, *operands]), prepare)
+
+    return row
+
+
+def put(bench, kind):
+    def row(_, name):
+        source = bench.tree(kind)
+        server = bench.server(0)
+        words = ["cp", "--endpoint-url", server.url, "-r", source + "/.", "s3://bench/up/"]
+        bench.compare(name, bench.both(words), lambda _: None)
+        server.stop()
+
+    return row
+
+
+def get(bench, keys, size):
+    def row(_, name):
+        server = bench.server(keys, "--object-size", str(size))
+        target = bench.volume("tmpfs") + "/out"
+        words = ["cp", "--endpoint-url", server.url, "s3://bench/*", target + "/"]
+        bench.compare(name, bench.both(words), lambda _: bench.clear(target, "tmpfs"))
+        server.stop()
+
+    return row
+
+
+def listing(bench, command, *options):
+    def row(_, name):
+        server = bench.server(1_000_000)
+        words = [command, *options, "--endpoint-url", server.url, "s3://bench/"]
+        bench.compare(name, bench.both(words), lambda _: None)
+        server.stop()
+
+    return row
+
+
+def blocks(bench, *options):
+    """Reads of 4 KiB, as many as it takes for a second or two."""
+
+    def row(work, name):
+        words = ["io", "--name=row", "--rw=randread", "--bs=4k", "--size=1g", f"--directory={work}", *options]
+        bench.compare(name, bench.both(words), lambda _: None)
+
+    return row
+
+
+def start(bench):
+    def row(_, name):
+        bench.compare(name, bench.both(["--version"]), lambda _: None)
+
+    return row
+
+
+class Builds:
+    def __init__(self, args):
+        self.bench = Bench(args.work, args.results, args.rounds, 1.0)
+        self.work, self.old, self.new = args.work, os.path.abspath(args.old), os.path.abspath(args.new)
+        self.lines = ["| row | old s | new s | old ÷ new (95 % interval) | ruler ÷ new |", "|---|---|---|---|---|"]
+
+    def rows(self):
+        return {
+            "flat-tmpfs": local(self, "flat", "tmpfs"),
+            "flat-ext4": local(self, "flat", "ext4"),
+            "nested-ext4": local(self, "nested", "ext4"),
+            "nested-ext4-j2": local(self, "nested", "ext4", "-j", "2"),
+            "nested-xfs": local(self, "nested", "xfs"),
+            "nested-xfs-j2": local(self, "nested", "xfs", "-j", "2"),
+            "large-ext4": local(self, "large", "ext4"),
+            "again": again(self),
+            "again-j2": again(self, "-j", "2"),
+            "again-checksum": again(self, "--checksum"),
+            "verify": reading(self, "verify"),
+            "du": reading(self, "du", "-s"),
+            "du-j2": reading(self, "du", "-s", "-j", "2"),
+            "rm": reading(self, "rm", "-r"),
+            "put-small": put(self, "flat"),
+            "put-medium": put(self, "medium"),
+            "put-large": put(self, "large"),
+            "get-small": get(self, 20_000, 4096),
+            "get-medium": get(self, 600, 500_000),
+            "get-large": get(self, 1, 1_000_000_000),
+            "ls": listing(self, "ls", "-r"),
+            "ls-du": listing(self, "du", "-s"),
+            "io-psync": blocks(self, "--ioengine=psync", "--io_size=4g"),
+            "io-uring": blocks(self, "--ioengine=io_uring", "--iodepth=32", "--io_size=2g"),
+            "io-null": blocks(self, "--ioengine=null", "--io_size=40g"),
+            "start": start(self),
+        }
+
+    def both(self, words):
+        return [Contender("old", [self.old, *words]), Contender("new", [self.new, *words])]
+
+    def server(self, keys, *options):
+        server = Server(self.new, list(options))
+        server.start(keys)
+        return server
+
+    def compare(self, name, contenders, prepare):
+        old, new, *ruler = self.bench.interleave(name, contenders, prepare)
+        middle, low, high = ratio(old, new)
+        against = f"{ratio(ruler[0], new)[0]:.3f}" if ruler else ""
+        times = [statistics.median(run.wall for run in one.runs) for one in (old, new)]
+        line = f"| {name} | {times[0]:.4f} | {times[1]:.4f} | **{middle:.3f}** ({low:.3f} … {high:.3f}) | {against} |"
+        print(line, flush=True)
+        self.lines.append(line)
+
+    def volume(self, fs):
+        path = os.path.join(self.work, fs)
+        if fs != "tmpfs" and not os.path.ismount(path):
+            sh("truncate", "-s", "4G", path + ".img")
+            sh(*{"ext4": ["mkfs.ext4", "-q", "-F", "-i", "8192"], "xfs": ["mkfs.xfs", "-q", "-f"]}[fs], path + ".img")
+            os.makedirs(path, exist_ok=True)
+            sh("mount", "-o", "loop", path + ".img", path)
+        os.makedirs(path, exist_ok=True)
+        return path
+
+    def clear(self, path, fs):
+        shutil.rmtree(path, ignore_errors=True)
+        if fs != "tmpfs":
+            sh("sync", "-f", self.volume(fs))
+
+    def tree(self, kind):
+        path = os.path.join(self.work, "source-" + kind)
+        if not os.path.isdir(path):
+            os.makedirs(path)
+            if kind == "flat":
+                flat(path, 1)
+            elif kind == "nested":
+                nested(path, 1)
+            elif kind == "many":
+                flat(path, 5)
+            else:
+                count, size = (600, 500_000) if kind == "medium" else (1, 1_000_000_000)
+                for number in range(count):
+                    with open(f"{path}/file-{number:04}", "wb") as file:
+                        for at in range(0, size, MIB):
+                            file.write(os.urandom(min(MIB, size - at)))
+        return path
+
+    def release(self):
+        """Gives back the memory of volumes; sources stay."""
+        for fs in ("ext4", "xfs", "tmpfs"):
+            path = os.path.join(self.work, fs)
+            if os.path.ismount(path):
+                sh("umount", path)
+                os.unlink(path + ".img")
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--work")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rows", default="")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("old", nargs="?", default="")
+    parser.add_argument("new", nargs="?", default="")
+    parser.add_argument("results", nargs="?", default="/dev/null")
+    args = parser.parse_args()
+    if args.list:
+        args.work, args.results = "/tmp", "/tmp"
+    builds = Builds(args)
+    if args.list:
+        return print("\n".join(builds.rows()))
+    wanted = args.rows.split(",")
+    for name, row in builds.rows().items():
+        if any(name.startswith(one) for one in wanted):
+            row(args.work, name)
+            if name in ("flat-tmpfs", "nested-ext4-j2", "nested-xfs-j2", "large-ext4", "again-checksum", "rm"):
+                builds.release()
+    with open(os.path.join(args.results, "report.md"), "w") as report:
+        report.write("\n".join(builds.lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
