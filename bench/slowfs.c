@@ -1,5 +1,5 @@
 /* A file system in memory whose every operation takes a given time, for measurements of what waiting
- * costs: one directory of up to 4,000 files of up to 1 GiB, answered by many threads.
+ * costs: up to 65,000 directories and files of up to 1 GiB, answered by many threads.
  *
  *   slowfs MOUNTPOINT DELAY_US THREADS
  *
@@ -20,19 +20,21 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NODES = 4002, NAME = 256, ROOT = 1, VALID_S = 3, LARGEST = 1 << 20 };
+enum { NODES = 65536, NAME = 256, ROOT = 1, VALID_S = 3, LARGEST = 1 << 20 };
 static const uint64_t ROOM = 1ull << 30;
 
 struct node {
-    int linked, opened;
+    int linked, opened, children;
     char name[NAME];
     struct fuse_attr attr;
     char *data;
 };
 
 static struct node nodes[NODES];
-/* Of the name of each node that has one: a search reads these and few names. */
-static uint32_t hashes[NODES];
+/* Of the parent and the name of each node that has one, and the parents alone: a search reads these and few
+ * names. No node from `end` on has ever been used. */
+static uint32_t hashes[NODES], parents[NODES];
+static int end = ROOT + 1, vacant = ROOT + 1;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static long delay_us;
 static int device;
@@ -45,26 +47,36 @@ static void stamp(struct fuse_attr *attr)
     attr->mtimensec = attr->ctimensec = now.tv_nsec;
 }
 
-static uint32_t hash(const char *name)
+static uint32_t hash(uint32_t parent, const char *name)
 {
-    uint32_t sum = 2166136261u;
+    uint32_t sum = 2166136261u ^ parent * 2654435761u;
     for (; *name; name++) sum = (sum ^ (unsigned char)*name) * 16777619u;
     return sum;
 }
 
-static int find(const char *name)
+static int find(uint32_t parent, const char *name)
 {
-    uint32_t wanted = hash(name);
-    for (int id = ROOT + 1; id < NODES; id++)
-        if (hashes[id] == wanted && nodes[id].linked && !strcmp(nodes[id].name, name)) return id;
+    uint32_t wanted = hash(parent, name);
+    for (int id = ROOT + 1; id < end; id++)
+        if (hashes[id] == wanted && nodes[id].linked && parents[id] == parent && !strcmp(nodes[id].name, name)) return id;
     return 0;
 }
 
 static void drop_data(struct node *node)
 {
-    if (node->linked || node->opened || !node->data) return;
-    munmap(node->data, ROOM);
+    if (node->linked || node->opened || !node->attr.ino) return;
+    if (node->data) munmap(node->data, ROOM);
     memset(node, 0, sizeof *node);
+    int id = node - nodes;
+    hashes[id] = parents[id] = 0;
+    if (id < vacant) vacant = id;
+}
+
+static void remove_name(int id)
+{
+    nodes[parents[id]].children--;
+    nodes[id].linked = 0;
+    drop_data(&nodes[id]);
 }
 
 static size_t told(int id, struct fuse_attr_out *out)
@@ -84,19 +96,33 @@ static size_t entry(int id, struct fuse_entry_out *out)
     return sizeof *out;
 }
 
-static int make(const char *name, uint32_t mode)
+static void give_name(int id, uint32_t parent, const char *name)
 {
-    for (int id = ROOT + 1; id < NODES; id++) {
+    struct node *node = &nodes[id];
+    snprintf(node->name, NAME, "%s", name);
+    hashes[id] = hash(parent, node->name);
+    parents[id] = parent;
+    nodes[parent].children++;
+    node->linked = 1;
+}
+
+static int make(uint32_t parent, const char *name, uint32_t mode)
+{
+    for (int id = vacant; id < NODES; id++) {
         struct node *node = &nodes[id];
-        if (node->linked || node->data) continue;
-        node->data = mmap(NULL, ROOM, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (node->data == MAP_FAILED) { node->data = NULL; return -ENOSPC; }
-        node->linked = 1;
-        snprintf(node->name, NAME, "%s", name);
-        hashes[id] = hash(node->name);
-        node->attr = (struct fuse_attr){ .ino = id, .mode = S_IFREG | (mode & 07777), .nlink = 1, .blksize = 4096 };
+        if (node->attr.ino) continue;
+        int is_dir = S_ISDIR(mode);
+        if (!is_dir) {
+            node->data = mmap(NULL, ROOM, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            if (node->data == MAP_FAILED) { node->data = NULL; return -ENOSPC; }
+        }
+        node->attr = (struct fuse_attr){ .ino = id, .mode = (is_dir ? S_IFDIR : S_IFREG) | (mode & 07777),
+                                         .nlink = is_dir ? 2 : 1, .blksize = 4096 };
         stamp(&node->attr);
+        give_name(id, parent, name);
+        vacant = id + 1;
+        if (id >= end) end = id + 1;
         return id;
     }
     return -ENOSPC;
@@ -119,12 +145,13 @@ static int set(struct node *node, const struct fuse_setattr_in *in)
     return 0;
 }
 
-static size_t list(uint64_t offset, uint32_t size, char *out)
+static size_t list(uint32_t parent, uint64_t offset, uint32_t size, char *out)
 {
     size_t used = 0;
-    for (uint64_t id = offset < ROOT + 1 ? ROOT + 1 : offset; id < NODES; id++) {
-        if (!nodes[id].linked) continue;
-        struct fuse_dirent head = { .ino = id, .off = id + 1, .namelen = strlen(nodes[id].name), .type = 8 };
+    for (uint64_t id = offset < ROOT + 1 ? ROOT + 1 : offset; id < (uint64_t)end; id++) {
+        if (parents[id] != parent || !nodes[id].linked) continue;
+        struct fuse_dirent head = { .ino = id, .off = id + 1, .namelen = strlen(nodes[id].name),
+                                    .type = nodes[id].attr.mode >> 12 };
         size_t whole = FUSE_DIRENT_ALIGN(FUSE_NAME_OFFSET + head.namelen);
         if (used + whole > size) break;
         memset(out + used, 0, whole);
@@ -149,7 +176,7 @@ static long answer(const struct fuse_in_header *head, const char *body, char *ou
         return sizeof(struct fuse_init_out);
     }
     case FUSE_LOOKUP: {
-        int id = find(body);
+        int id = find(head->nodeid, body);
         return id ? (long)entry(id, (void *)out) : -ENOENT;
     }
     case FUSE_GETATTR: return told(head->nodeid, (void *)out);
@@ -160,12 +187,18 @@ static long answer(const struct fuse_in_header *head, const char *body, char *ou
     case FUSE_CREATE: {
         const struct fuse_create_in *in = (const void *)body;
         const char *name = body + sizeof *in;
-        int id = find(name) ? -EEXIST : make(name, in->mode);
+        int id = find(head->nodeid, name) ? -EEXIST : make(head->nodeid, name, S_IFREG | (in->mode & 07777));
         if (id < 0) return id;
         nodes[id].opened++;
         size_t used = entry(id, (void *)out);
         memset(out + used, 0, sizeof(struct fuse_open_out));
         return used + sizeof(struct fuse_open_out);
+    }
+    case FUSE_MKDIR: {
+        const struct fuse_mkdir_in *in = (const void *)body;
+        const char *name = body + sizeof *in;
+        int id = find(head->nodeid, name) ? -EEXIST : make(head->nodeid, name, S_IFDIR | (in->mode & 07777));
+        return id < 0 ? id : (long)entry(id, (void *)out);
     }
     case FUSE_OPEN: node->opened++; /* fall through */
     case FUSE_OPENDIR:
@@ -173,7 +206,7 @@ static long answer(const struct fuse_in_header *head, const char *body, char *ou
         return sizeof(struct fuse_open_out);
     case FUSE_READDIR: {
         const struct fuse_read_in *in = (const void *)body;
-        return list(in->offset, in->size, out);
+        return list(head->nodeid, in->offset, in->size, out);
     }
     case FUSE_READ: {
         const struct fuse_read_in *in = (const void *)body;
@@ -192,23 +225,27 @@ static long answer(const struct fuse_in_header *head, const char *body, char *ou
         *(struct fuse_write_out *)out = (struct fuse_write_out){ .size = in->size };
         return sizeof(struct fuse_write_out);
     }
+    case FUSE_RMDIR:
     case FUSE_UNLINK: {
-        int id = find(body);
+        int id = find(head->nodeid, body);
         if (!id) return -ENOENT;
-        nodes[id].linked = 0;
-        drop_data(&nodes[id]);
+        if (nodes[id].children) return -ENOTEMPTY;
+        remove_name(id);
         return 0;
     }
     case FUSE_RENAME:
     case FUSE_RENAME2: {
         const char *from = body + (head->opcode == FUSE_RENAME ? sizeof(struct fuse_rename_in) : sizeof(struct fuse_rename2_in));
         const char *to = from + strlen(from) + 1;
-        int id = find(from), old = find(to);
+        /* Both begin with the folder of the new name. */
+        uint32_t parent = *(const uint64_t *)(const void *)body;
+        int id = find(head->nodeid, from), old = find(parent, to);
         if (!id) return -ENOENT;
         if (old && head->opcode == FUSE_RENAME2 && ((const struct fuse_rename2_in *)body)->flags) return -EEXIST;
-        if (old) { nodes[old].linked = 0; drop_data(&nodes[old]); }
-        snprintf(nodes[id].name, NAME, "%s", to);
-        hashes[id] = hash(nodes[id].name);
+        if (old && nodes[old].children) return -ENOTEMPTY;
+        if (old) remove_name(old);
+        nodes[head->nodeid].children--;
+        give_name(id, parent, to);
         return 0;
     }
     case FUSE_RELEASE:

@@ -25,8 +25,7 @@ pub(super) struct Axis {
 impl Axis {
     /// Falls back to a linear axis if a logarithm does not exist.
     pub(super) fn new(low: f64, high: f64, scale: Scale, ticks: Vec<f64>) -> Axis {
-        let bounded =
-            |number: f64| if number.is_nan() { 0.0 } else { number.clamp(-BOUND, BOUND) };
+        let bounded = |number: f64| if number.is_nan() { 0.0 } else { number.clamp(-BOUND, BOUND) };
         let (low, high) = (bounded(low), bounded(high));
         // Beside a large number 1 is nothing.
         let high = if high > low { high } else { (low + 1.0).max(low + low.abs() * 1e-9) };

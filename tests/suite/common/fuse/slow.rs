@@ -20,10 +20,10 @@ const LARGEST: u64 = 1 << 20;
 pub struct Slow {
     memory: Mutex<Memory>,
     delay_us: AtomicU64,
-    /// Reads, writes and opens under way, the most that there were, and all of them.
-    now: [AtomicU64; 3],
-    most: [AtomicU64; 3],
-    seen: [AtomicU64; 3],
+    /// Reads, writes, opens, and closes or looks at open files: under way, the most that there were, and all of them.
+    now: [AtomicU64; 4],
+    most: [AtomicU64; 4],
+    seen: [AtomicU64; 4],
     /// Operations of any kind that a program waits for: under way, and the most.
     waiting: [AtomicU64; 2],
     /// Threads that have read.
@@ -106,6 +106,11 @@ impl Slow {
         self.most[2].swap(0, SeqCst)
     }
 
+    /// The most files that were being closed or looked at at once since the last call.
+    pub fn most_closing(&self) -> u64 {
+        self.most[3].swap(0, SeqCst)
+    }
+
     /// The most operations of any kind that were under way at once since the last call.
     pub fn most_waiting(&self) -> u64 {
         self.waiting[1].swap(0, SeqCst)
@@ -130,7 +135,13 @@ impl Slow {
 
 /// Where an operation is counted.
 fn counter(op: u64) -> Option<usize> {
-    [op::READ, op::WRITE, op::OPEN].iter().position(|counted| *counted == op)
+    match op {
+        op::READ => Some(0),
+        op::WRITE => Some(1),
+        op::OPEN => Some(2),
+        op::FLUSH | op::GETATTR => Some(3),
+        _ => None,
+    }
 }
 
 impl Answers for Server {

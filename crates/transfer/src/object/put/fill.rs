@@ -4,11 +4,13 @@
 use super::super::budget::Buffer;
 use bytes::Bytes;
 use hakobu_core::meter::{Doing, Phase};
+use hakobu_core::unit::Meta;
 use hakobu_s3::{Algorithm, Checksum, Hasher};
 use hakobu_sys::source::{Cached, read_cached};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, file, volume};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, file, meta, volume};
 use std::cell::Cell;
 use std::io;
+use std::sync::Arc;
 
 /// Bytes that are read and then hashed while they are in the CPU cache.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -25,8 +27,9 @@ pub(super) struct Wanted {
     pub offset: u64,
     /// Number of bytes.
     pub len: usize,
-    /// Whether to detect bytes after the range (small files only, where that is free).
-    pub and_more: bool,
+    /// Whether to detect bytes after the range (small files only, where that is free); a helper thread
+    /// then looks at the file again.
+    pub is_whole: bool,
     /// The algorithm of the checksum to compute.
     pub algorithm: Option<Algorithm>,
 }
@@ -35,6 +38,8 @@ pub(super) struct Wanted {
 pub(super) struct Filled {
     pub body: Bytes,
     pub checksum: Option<Checksum>,
+    /// Metadata of a whole file after reading it, if a helper thread read it.
+    pub after: Option<Meta>,
 }
 
 /// A body being read.
@@ -42,6 +47,40 @@ struct Progress {
     buffer: Buffer,
     filled: usize,
     hasher: Option<Hasher>,
+    after: Option<Meta>,
+}
+
+/// A file being uploaded.
+#[derive(Clone)]
+pub(super) struct Source {
+    file: Arc<OwnedFd>,
+    dev: u64,
+}
+
+impl Source {
+    /// A file of this device.
+    pub fn new(file: OwnedFd, dev: u64) -> Source {
+        Source { file: Arc::new(file), dev }
+    }
+}
+
+impl AsFd for Source {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for Source {
+    /// Has a helper thread close the file where that may wait: a network file system asks its server.
+    fn drop(&mut self) {
+        if Arc::strong_count(&self.file) == 1
+            && waits(self.dev)
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let last = Arc::clone(&self.file);
+            runtime.spawn_blocking(move || drop(last));
+        }
+    }
 }
 
 /// Method of reading files of a device.
@@ -69,28 +108,24 @@ pub(super) fn waits(dev: u64) -> bool {
 /// end.
 const MORE_BYTES_MAX: usize = 32 << 10;
 
-/// Reads and hashes; `dev` is the file's device. `doing` records which of the two this core does.
-pub(super) async fn fill(
-    doing: &Doing,
-    file: &OwnedFd,
-    dev: u64,
-    wanted: Wanted,
-) -> io::Result<Filled> {
+/// Reads and hashes. `doing` records which of the two this core does.
+pub(super) async fn fill(doing: &Doing, source: &Source, wanted: Wanted) -> io::Result<Filled> {
     let _phase = doing.during(Phase::Read);
-    let more = usize::from(wanted.and_more && wanted.len < MORE_BYTES_MAX);
+    let more = usize::from(wanted.is_whole && wanted.len < MORE_BYTES_MAX);
     let mut progress = Progress {
         buffer: Buffer::new(wanted.len + more),
         filled: 0,
         hasher: wanted.algorithm.map(Hasher::new),
+        after: None,
     };
     let mut turn = TURN_BYTES;
     loop {
-        match progress.read_block(doing, file.as_fd(), dev, wanted.offset)? {
+        match progress.read_block(doing, source, wanted.offset)? {
             Cached::Got(0) => break,
             Cached::Got(_) if progress.filled >= wanted.len => break,
             Cached::Got(_) => {}
             Cached::WouldWait | Cached::Unknown => {
-                progress = progress.elsewhere(file, wanted.offset).await?;
+                progress = progress.elsewhere(source, wanted).await?;
                 break;
             }
         }
@@ -104,13 +139,8 @@ pub(super) async fn fill(
 
 impl Progress {
     /// Performs one read and hashes it.
-    fn read_block(
-        &mut self,
-        doing: &Doing,
-        file: BorrowedFd<'_>,
-        dev: u64,
-        offset: u64,
-    ) -> io::Result<Cached> {
+    fn read_block(&mut self, doing: &Doing, source: &Source, offset: u64) -> io::Result<Cached> {
+        let (file, dev) = (source.as_fd(), source.dev);
         let (learnt, manner) = LEARNT.get();
         let manner = if learnt == dev { manner } else { Manner::Cached };
         let end = self.buffer.len().min(self.filled + BLOCK_BYTES);
@@ -125,7 +155,7 @@ impl Progress {
             let memory = volume::is_memory(file);
             LEARNT.set((dev, if memory { Manner::Memory } else { Manner::Elsewhere }));
             if memory {
-                return self.read_block(doing, file, dev, offset);
+                return self.read_block(doing, source, offset);
             }
         }
         if let Cached::Got(got) = found {
@@ -137,19 +167,22 @@ impl Progress {
     }
 
     /// Reads the rest on a helper thread.
-    async fn elsewhere(mut self, file: &OwnedFd, offset: u64) -> io::Result<Progress> {
-        let file = file.try_clone()?;
+    async fn elsewhere(mut self, source: &Source, wanted: Wanted) -> io::Result<Progress> {
+        let source = source.clone();
         let work = move || {
             loop {
                 let end = self.buffer.len().min(self.filled + BLOCK_BYTES);
                 let space = &mut self.buffer[self.filled..end];
-                let at = offset + self.filled as u64;
-                match file::read_at(file.as_fd(), space, at) {
-                    Ok(0) => return Ok(self),
-                    Ok(got) => self.take(got),
-                    Err(error) => return Err(error),
+                let at = wanted.offset + self.filled as u64;
+                match file::read_at(source.as_fd(), space, at)? {
+                    0 => break,
+                    got => self.take(got),
                 }
             }
+            if wanted.is_whole {
+                self.after = Some(meta::of_fd(&source)?);
+            }
+            Ok(self)
         };
         tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
     }
@@ -165,6 +198,6 @@ impl Progress {
     fn done(mut self) -> Filled {
         self.buffer.truncate(self.filled);
         let checksum = self.hasher.map(Hasher::finish);
-        Filled { body: self.buffer.freeze(), checksum }
+        Filled { body: self.buffer.freeze(), checksum, after: self.after }
     }
 }

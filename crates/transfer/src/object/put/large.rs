@@ -8,7 +8,7 @@ use super::super::moving::{Done, Moving, Step};
 use super::super::permits::{Turn, more};
 use super::super::{Root, Side};
 use super::cut::Cut;
-use super::fill;
+use super::fill::{self, Source};
 use super::request::{CHANGED, headers, no_store, read_failed, refused, unchanged};
 use super::resume::{self, Begun, Kept};
 use futures_util::future::LocalBoxFuture;
@@ -17,7 +17,7 @@ use hakobu_core::meter::Phase;
 use hakobu_core::unit::Meta;
 use hakobu_s3::ops::{self, Headers, Part};
 use hakobu_s3::{Algorithm, Checksum, Client, Kind as Why, combine_crc64};
-use hakobu_sys::{OwnedFd, meta};
+use hakobu_sys::meta;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const ABORT_PAUSE: Duration = Duration::from_millis(50);
 /// A large object being uploaded.
 pub struct Large {
     moving: Arc<Moving>,
-    file: OwnedFd,
+    source: Source,
     /// The file's metadata when the upload began.
     meta: Meta,
     key: Vec<u8>,
@@ -65,7 +65,7 @@ fn too_large() -> Failed {
 pub(super) async fn begin(
     core: &Core<'_>,
     moving: &Arc<Moving>,
-    file: OwnedFd,
+    source: Source,
     now: &Meta,
     cut: Cut,
 ) -> Result<Step, Failed> {
@@ -103,7 +103,7 @@ pub(super) async fn begin(
     let state = State { waiting, streams, parts, failed: None, cut_off: false, kept };
     let (moving, meta) = (Arc::clone(moving), *now);
     let state = Mutex::new(state);
-    let large = Large { moving, file, meta, key, upload, cut, algorithm, state };
+    let large = Large { moving, source, meta, key, upload, cut, algorithm, state };
     Ok(Step::Parts(Arc::new(large), streams))
 }
 
@@ -195,12 +195,10 @@ impl Large {
         let wanted = fill::Wanted {
             offset,
             len: usize::try_from(len).map_err(|_| too_large())?,
-            and_more: false,
+            is_whole: false,
             algorithm: self.algorithm,
         };
-        let filled = fill::fill(&core.doing, &self.file, self.meta.dev, wanted)
-            .await
-            .map_err(read_failed)?;
+        let filled = fill::fill(&core.doing, &self.source, wanted).await.map_err(read_failed)?;
         if filled.body.len() as u64 != len {
             return Err(Failed::Reason(Operation::Read, Side::Source, CHANGED));
         }
@@ -219,7 +217,7 @@ impl Large {
             (parts, state.failed.take(), state.cut_off, state.kept.take())
         };
         parts.sort_unstable_by_key(|part| part.number);
-        let changed = match meta::of_fd(&self.file) {
+        let changed = match meta::of_fd(&self.source) {
             Ok(after) => !unchanged(&self.meta, &after),
             Err(_) => true,
         };

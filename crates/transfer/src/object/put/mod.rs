@@ -18,11 +18,12 @@ use super::{Root, Side};
 use crate::policy::Symlinks;
 use bytes::Bytes;
 use cut::Cut;
+use fill::Source;
 use hakobu_core::error::Operation;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::Checksum;
 use hakobu_s3::ops::put_object;
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, meta};
+use hakobu_sys::{AsFd, BorrowedFd, meta};
 use request::{CHANGED, headers, no_store, read_failed, refused, unchanged};
 use std::sync::Arc;
 
@@ -67,15 +68,16 @@ async fn file(core: &Core<'_>, moving: &Arc<Moving>, dir: BorrowedFd<'_>) -> Res
         false => open::file(dir, &moving.entry.name, through),
     };
     let (file, mut now) = opened.map_err(open::failed)?;
+    let source = Source::new(file, now.dev);
     for _ in 0..READS_MAX {
         if now.kind != Kind::File {
             let why = "it is no longer a regular file";
             return Err(Failed::Reason(Operation::Read, Side::Source, why));
         }
         if let Some(cut) = Cut::of(now.size, &core.engine.limits()) {
-            return large::begin(core, moving, file, &now, cut).await;
+            return large::begin(core, moving, source, &now, cut).await;
         }
-        match whole(core, moving, &file, &now).await? {
+        match whole(core, moving, &source, &now).await? {
             Ok(step) => return Ok(step),
             Err(changed) => now = changed,
         }
@@ -87,7 +89,7 @@ async fn file(core: &Core<'_>, moving: &Arc<Moving>, dir: BorrowedFd<'_>) -> Res
 async fn whole(
     core: &Core<'_>,
     moving: &Arc<Moving>,
-    file: &OwnedFd,
+    source: &Source,
     now: &Meta,
 ) -> Result<Result<Step, Meta>, Failed> {
     // The room is held until the server has the object.
@@ -96,11 +98,11 @@ async fn whole(
         offset: 0,
         len: now.size as usize,
         // Files of /proc have size 0: an extra byte shows that they are not empty.
-        and_more: true,
+        is_whole: true,
         algorithm: core.upload_checksum(),
     };
-    let filled = fill::fill(&core.doing, file, now.dev, wanted).await.map_err(read_failed)?;
-    let after = meta::of_fd(file).map_err(read_failed)?;
+    let filled = fill::fill(&core.doing, source, wanted).await.map_err(read_failed)?;
+    let after = filled.after.map_or_else(|| meta::of_fd(source), Ok).map_err(read_failed)?;
     if filled.body.len() as u64 != now.size || !unchanged(now, &after) {
         return Ok(Err(after));
     }
