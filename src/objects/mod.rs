@@ -6,7 +6,8 @@ mod options;
 mod sides;
 
 pub use options::{
-    ACCEPTED, COMMON, MOVE, NAMES, ONE, RAW, SIDES, STAT, STOP, STORE, UNBUILT, VERSION, WRITE,
+    ACCEPTED, ALL_VERSIONS, COMMON, FLATTEN, MOVE, NAMES, ONE, RAW, SIDES, STAT, STOP, STORE,
+    UNBUILT, VERSION, WRITE,
 };
 pub use sides::Concerned;
 
@@ -39,6 +40,8 @@ pub struct Asked {
     sse: Option<String>,
     kms_key: Option<String>,
     raw: bool,
+    all_versions: bool,
+    flatten: bool,
     /// Print totals of requests at the end.
     pub stat: bool,
 }
@@ -54,6 +57,8 @@ impl Default for Asked {
             sse: None,
             kms_key: None,
             raw: false,
+            all_versions: false,
+            flatten: false,
             stat: false,
         }
     }
@@ -79,6 +84,7 @@ impl Asked {
             target: self.side(&self.target),
             options: self.options,
             raw: self.raw,
+            flatten: self.flatten,
             expected: None,
             inventory: None,
         })
@@ -113,6 +119,11 @@ impl Asked {
     /// `--version-id`.
     pub fn version(&self) -> Option<&str> {
         self.options.version.as_deref()
+    }
+
+    /// `--all-versions`.
+    pub fn all_versions(&self) -> bool {
+        self.all_versions
     }
 
     /// `--raw`.

@@ -117,6 +117,13 @@ pub const VERSION: Group<Asked> =
     titled(STORE_GROUP).with(&[value("version-id", "ID", "this version of the object")
         .reads(|asked, arg| put(&mut asked.options.version, Some(text(arg)?)))]);
 
+/// All versions of the objects that are listed.
+pub const ALL_VERSIONS: Group<Asked> = titled(STORE_GROUP).with(&[flag(
+    "all-versions",
+    "every version and delete marker of the objects",
+)
+.sets(|asked, on| asked.all_versions = on)]);
+
 /// Totals of requests.
 pub const STAT: Group<Asked> =
     titled(STORE_GROUP)
@@ -231,6 +238,11 @@ pub const MOVE: Group<Asked> = titled(WRITE_GROUP).with(&[
         .sets(|asked, on| asked.options.dir_markers = on),
 ]);
 
+/// Base names as target names: for commands that name each target.
+pub const FLATTEN: Group<Asked> =
+    titled(STORE_GROUP).with(&[flag("flatten", "put everything into DST by its base name")
+        .sets(|asked, on| asked.flatten = on)]);
+
 /// Mapping between file names and keys.
 pub const NAMES: Group<Asked> = titled(STORE_GROUP).with(&[flag(
     "encode-names",
@@ -273,16 +285,19 @@ const SSE_C: &str = "encryption with keys of the caller's is not built";
 /// Options of aws and s5cmd that are not built, in all commands.
 pub const UNBUILT: &[(&str, &str)] = &[
     ("--sse-c --sse-c-key --sse-c-copy-source --sse-c-copy-source-key", SSE_C),
-    ("--all-versions", "one version can be named: --version-id"),
+    (
+        "--all-versions",
+        "ls, du, rm and rb have it; cp, cat and head take one version: --version-id",
+    ),
     ("--ignore-glacier-warnings", "an archived object that is not restored is a failure"),
     ("--case-conflict", "names are bytes; copy to a file system that keeps their case"),
     ("--validate-same-s3-paths", "source and target of one name are refused anyway"),
     ("--json", "this command prints no list; errors are one line each"),
     ("--dry-run", "this command does one thing alone"),
-    ("--version-id", "cp, cat, head, presign and rm take one version of one object"),
-    ("--flatten", "names keep their folders; hakobu run takes one line for each new name"),
+    ("--version-id", "cp, cat, du, head, presign and rm take one version of one object"),
+    ("--flatten", "cp and mv have it; sync keeps the folders of names"),
     ("--exact-timestamps", "-t keeps times, and then they are compared"),
-    ("--group", "ls -l shows the storage class of each object"),
+    ("--group", "du sums by storage class, and ls -l shows that of each object"),
     ("--version", "it is an option of hakobu itself: hakobu --version"),
     ("--debug --v2-debug", "--stat counts requests, -v prints each action"),
     ("--install-completion", "hakobu completions SHELL prints them"),

@@ -26,6 +26,7 @@ pub const TABLE: Table<Reading> = Table {
         &objects::STAT,
         &objects::WRITE,
         &objects::MOVE,
+        &objects::FLATTEN,
         &objects::NAMES,
         &objects::STOP,
         &limits::BWLIMIT,

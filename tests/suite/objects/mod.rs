@@ -5,6 +5,7 @@
 mod changes;
 mod copies;
 mod filters;
+mod flatten;
 mod headers;
 mod hostile;
 mod late;
@@ -20,4 +21,5 @@ mod temporary;
 mod trips;
 mod unchanged;
 mod verified;
+mod versions;
 mod wrong;

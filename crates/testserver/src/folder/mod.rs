@@ -10,6 +10,7 @@ pub mod payload;
 mod root;
 mod store;
 mod sums;
+mod versions;
 
 use attributes::{add_attributes, attributes_of};
 use http::header::{IF_MATCH, IF_NONE_MATCH};
@@ -125,11 +126,27 @@ impl S3 for Folder {
         list::objects_v2(self, req.input).map(S3Response::new)
     }
 
+    async fn list_object_versions(
+        &self,
+        req: S3Request<ListObjectVersionsInput>,
+    ) -> S3Result<S3Response<ListObjectVersionsOutput>> {
+        versions::list(self, req.input).map(S3Response::new)
+    }
+
+    async fn get_bucket_versioning(
+        &self,
+        req: S3Request<GetBucketVersioningInput>,
+    ) -> S3Result<S3Response<GetBucketVersioningOutput>> {
+        self.bucket(&req.input.bucket)?;
+        Ok(S3Response::new(GetBucketVersioningOutput::default()))
+    }
+
     async fn get_object(
         &self,
         req: S3Request<GetObjectInput>,
     ) -> S3Result<S3Response<GetObjectOutput>> {
         let input = req.input;
+        versions::check(input.version_id.as_deref())?;
         let name = self.find(&input.bucket, &input.key)?;
         let stored = self.stored(&input.bucket, &name).await?;
         let etag = ETag::Strong(stored.etag.clone());
@@ -165,6 +182,7 @@ impl S3 for Folder {
         req: S3Request<HeadObjectInput>,
     ) -> S3Result<S3Response<HeadObjectOutput>> {
         let input = req.input;
+        versions::check(input.version_id.as_deref())?;
         let name = self.find(&input.bucket, &input.key)?;
         let stored = self.stored(&input.bucket, &name).await?;
         let etag = ETag::Strong(stored.etag.clone());
@@ -252,8 +270,10 @@ impl S3 for Folder {
         req: S3Request<DeleteObjectInput>,
     ) -> S3Result<S3Response<DeleteObjectOutput>> {
         self.bucket(&req.input.bucket)?;
+        versions::check(req.input.version_id.as_deref())?;
         self.delete(&req.input.bucket, &req.input.key)?;
-        Ok(S3Response::with_status(DeleteObjectOutput::default(), http::StatusCode::NO_CONTENT))
+        let output = DeleteObjectOutput { version_id: req.input.version_id, ..Default::default() };
+        Ok(S3Response::with_status(output, http::StatusCode::NO_CONTENT))
     }
 
     async fn delete_objects(
@@ -264,15 +284,20 @@ impl S3 for Folder {
         let quiet = req.input.delete.quiet == Some(true);
         let (mut deleted, mut errors) = (Vec::new(), Vec::new());
         for object in req.input.delete.objects {
-            match self.delete(&req.input.bucket, &object.key) {
-                Ok(()) => {
-                    deleted.push(DeletedObject { key: Some(object.key), ..Default::default() });
-                }
+            let version = object.version_id;
+            let done = versions::check(version.as_deref())
+                .and_then(|()| self.delete(&req.input.bucket, &object.key));
+            match done {
+                Ok(()) => deleted.push(DeletedObject {
+                    key: Some(object.key),
+                    version_id: version,
+                    ..Default::default()
+                }),
                 Err(why) => errors.push(Error {
                     key: Some(object.key),
+                    version_id: version,
                     code: Some(why.code().as_str().to_owned()),
                     message: Some(why.to_string()),
-                    ..Default::default()
                 }),
             }
         }
