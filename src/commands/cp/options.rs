@@ -25,6 +25,8 @@ pub const TABLE: Table<Reading> = Table {
         &objects::VERSION,
         &objects::STAT,
         &objects::WRITE,
+        &objects::SSE_C,
+        &objects::SSE_C_COPY,
         &objects::MOVE,
         &objects::FLATTEN,
         &objects::NAMES,

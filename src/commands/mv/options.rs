@@ -27,6 +27,8 @@ pub const TABLE: Table<Reading> = Table {
         &objects::RAW,
         &objects::STAT,
         &objects::WRITE,
+        &objects::SSE_C,
+        &objects::SSE_C_COPY,
         &objects::MOVE,
         &objects::FLATTEN,
         &objects::NAMES,

@@ -4,6 +4,7 @@
 
 mod changes;
 mod copies;
+mod encrypted;
 mod filters;
 mod flatten;
 mod headers;

@@ -123,7 +123,7 @@ impl Response {
 /// Calls an operation like the program does.
 async fn call(operation: &str, client: &Client) -> Result<(), Error> {
     let (b, k, none) = ("bkt", b"k", Headers::new());
-    let source = CopySource { bucket: b, key: b"s", version: None, etag: None };
+    let source = CopySource { bucket: b, key: b"s", version: None, customer_key: None, etag: None };
     let part = |etag: &str| Part { number: 1, size: 5, etag: etag.to_owned(), checksum: None };
     let body = Bytes::from_static(b"12345");
     match operation {
