@@ -31,7 +31,7 @@ pub const RB: Table<Plan> = Table {
     about: "Remove buckets that are empty",
     usage: "hakobu rb [OPTIONS] s3://BUCKET...",
     after: tool::EXIT,
-    options: &[&OF_REMOVAL, &objects::COMMON],
+    options: &[&OF_REMOVAL, &objects::COMMON, &objects::ALL_VERSIONS],
     unbuilt: &[objects::UNBUILT],
     abbreviates: false,
 };
@@ -98,6 +98,9 @@ fn plan(table: &Table<Plan>, typed: &Typed) -> Result<Plan, String> {
     for path in &typed.paths {
         plan.buckets.push((path.clone(), objects::bucket_url(path)?));
     }
+    if plan.asked.all_versions() && !plan.force {
+        return Err("--all-versions says what --force removes: give both".into());
+    }
     if plan.buckets.is_empty() {
         return Err("give a bucket: s3://BUCKET".into());
     }
@@ -134,10 +137,11 @@ fn empty(plan: &Plan, store: &Arc<Store>, bucket: &str) -> Result<(), u8> {
         output::message(&message);
         exit::FAILURE
     })?;
-    let removal = Removal::new(
-        plan.asked.settings(),
-        vec![RemovalTarget::Below { bucket: bucket.to_owned(), prefix: Vec::new() }],
-    );
+    let all = RemovalTarget::Below { bucket: bucket.to_owned(), prefix: Vec::new() };
+    let removal = Removal {
+        all_versions: plan.asked.all_versions(),
+        ..Removal::new(plan.asked.settings(), vec![all])
+    };
     let outcome = remove_objects(&removal, Some(store), &control, &show);
     let outcome = outcome.unwrap_or_else(|fatal| super::session::ended(fatal, Default::default()));
     let code = exit::of_copy(&outcome);

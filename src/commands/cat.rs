@@ -36,6 +36,7 @@ pub const TABLE: Table<Plan> = Table {
         &AHEAD,
         &objects::RAW,
         &objects::VERSION,
+        &objects::SSE_C,
         &filters::NAMED,
         &limits::PRIORITY,
     ],
@@ -87,6 +88,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
         _ => objects::object_url(typed),
     };
     plan.places = objects::all(&typed.paths, place, "give an object: s3://BUCKET/KEY")?;
+    plan.asked.check_key()?;
     plan.filter = plan.filters.of_objects()?;
     if plan.asked.version().is_some() && plan.places.iter().any(|(_, url)| is_many(url, raw)) {
         return Err("--version-id goes with single objects".into());

@@ -66,10 +66,6 @@ pub fn unknown(all: &'static [Command], name: &str) -> ExitCode {
         ));
         return exit::USAGE.into();
     }
-    if name == "bucket-version" {
-        output::message("bucket-version is not built: 'aws s3api put-bucket-versioning' sets it");
-        return exit::USAGE.into();
-    }
     let hint = match nearest(all, name) {
         Some(near) => format!("did you mean '{near}'?"),
         None => "hakobu --help lists the commands, hakobu help topics the documentation".to_owned(),

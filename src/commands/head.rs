@@ -22,7 +22,7 @@ pub const TABLE: Table<Plan> = Table {
     about: "Show the headers of objects, or whether buckets exist",
     usage: "hakobu head [OPTIONS] s3://BUCKET[/KEY]...",
     after: tool::EXIT,
-    options: &[&OPTIONS, &objects::ONE],
+    options: &[&OPTIONS, &objects::ONE, &objects::SSE_C],
     unbuilt: &[objects::UNBUILT],
     abbreviates: false,
 };
@@ -46,6 +46,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
     let mut plan = TABLE.read(typed, Plan::default())?;
+    plan.asked.check_key()?;
     let with_bucket = |typed: &OsStr| {
         let url = objects::url(typed)?;
         match url.bucket.is_empty() {

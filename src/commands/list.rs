@@ -11,8 +11,8 @@ use super::serve;
 #[cfg(feature = "lab")]
 use super::{bench, compare, report, results, watch};
 use super::{
-    buckets, cat, cluster, completions, cp, du, head, ls, manual, mpu, mv, pipe, presign, rm, run,
-    sync, verify,
+    bucket_version, buckets, cat, cluster, completions, cp, du, head, ls, manual, mpu, mv, pipe,
+    presign, rm, run, sync, verify,
 };
 
 /// All of them, in the order of the overview.
@@ -79,6 +79,12 @@ pub const COMMANDS: &[Command] = &[
         about: "remove buckets",
         run: Alone(buckets::remove),
         table: &buckets::RB,
+    },
+    Command {
+        name: "bucket-version",
+        about: "whether buckets keep versions of their objects",
+        run: Alone(bucket_version::run),
+        table: &bucket_version::TABLE,
     },
     Command {
         name: "presign",

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "lab")]
 mod bench;
+mod bucket_version;
 mod buckets;
 mod cat;
 mod cluster;
@@ -70,7 +71,7 @@ pub fn overview() -> String {
          Usage: hakobu COMMAND [OPTIONS] [PATHS]\n\nCommands:\n",
     );
     for command in COMMANDS {
-        out.push_str(&format!("  {:<11} {}\n", command.name, command.about));
+        out.push_str(&format!("  {:<14} {}\n", command.name, command.about));
     }
     out.push_str(
         "\nhakobu help COMMAND (or hakobu COMMAND --help) shows its options, hakobu help topics the\n\

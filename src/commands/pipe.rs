@@ -34,6 +34,7 @@ pub const TABLE: Table<Reading> = Table {
         &objects::COMMON,
         &objects::RAW,
         &objects::WRITE,
+        &objects::SSE_C,
         &limits::BWLIMIT,
         &limits::MEMORY,
         &limits::PRIORITY,

@@ -177,6 +177,11 @@ fn sort(
     }
 }
 
+/// Returns whether the value of an option is a key. Options may be abbreviated.
+fn names_key(option: &str) -> bool {
+    option.starts_with("--sse-c-") && option != "--sse-c-copy-source"
+}
+
 /// Suffix of the options that name an endpoint: their value may contain a password.
 const ENDPOINT: &str = "endpoint-url";
 
@@ -187,8 +192,10 @@ fn show(command: &OsStr, arguments: &[OsString]) {
     for argument in arguments {
         text.push(b' ');
         let shown = match (argument.to_str(), before.ends_with(ENDPOINT)) {
+            _ if names_key(before) => Cow::Borrowed("***"),
             (Some(url), true) => Cow::Owned(without_secrets(url)),
             (Some(typed), false) => match typed.split_once('=') {
+                Some((name, _)) if names_key(name) => Cow::Owned(format!("{name}=***")),
                 Some((name, url)) if name.ends_with(ENDPOINT) => {
                     Cow::Owned(format!("{name}={}", without_secrets(url)))
                 }

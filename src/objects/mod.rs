@@ -6,13 +6,14 @@ mod options;
 mod sides;
 
 pub use options::{
-    ACCEPTED, COMMON, MOVE, NAMES, ONE, RAW, SIDES, STAT, STOP, STORE, UNBUILT, VERSION, WRITE,
+    ACCEPTED, ALL_VERSIONS, COMMON, FLATTEN, MOVE, NAMES, ONE, RAW, SIDES, SSE_C, SSE_C_COPY, STAT,
+    STOP, STORE, UNBUILT, VERSION, WRITE,
 };
 pub use sides::Concerned;
 
 use crate::options::parts;
 use hakobu_core::error::quoted;
-use hakobu_s3::Settings;
+use hakobu_s3::{CustomerKey, Settings};
 use hakobu_transfer::location::{Location, S3Url};
 use hakobu_transfer::object::ObjectOptions;
 use hakobu_transfer::policy::Policy;
@@ -28,6 +29,26 @@ struct SideAsked {
     region: Option<String>,
 }
 
+/// A key of the caller.
+#[derive(Clone, Debug, Default)]
+struct KeyAsked {
+    is_on: bool,
+    key: Option<CustomerKey>,
+}
+
+impl KeyAsked {
+    /// Returns the key of an option.
+    ///
+    /// # Errors
+    /// The option was given without a key.
+    fn key(&self, option: &str) -> Result<Option<CustomerKey>, String> {
+        match self.is_on && self.key.is_none() {
+            true => Err(format!("--{option} needs a key: --{option}-key")),
+            false => Ok(self.key.clone()),
+        }
+    }
+}
+
 /// The S3 options read so far.
 #[derive(Clone, Debug)]
 pub struct Asked {
@@ -38,7 +59,11 @@ pub struct Asked {
     metadata: Vec<(String, String)>,
     sse: Option<String>,
     kms_key: Option<String>,
+    sse_c: KeyAsked,
+    sse_c_source: KeyAsked,
     raw: bool,
+    all_versions: bool,
+    flatten: bool,
     /// Print totals of requests at the end.
     pub stat: bool,
 }
@@ -53,7 +78,11 @@ impl Default for Asked {
             metadata: Vec::new(),
             sse: None,
             kms_key: None,
+            sse_c: KeyAsked::default(),
+            sse_c_source: KeyAsked::default(),
             raw: false,
+            all_versions: false,
+            flatten: false,
             stat: false,
         }
     }
@@ -71,14 +100,20 @@ impl Asked {
     /// Returns the object settings of a transfer.
     ///
     /// # Errors
-    /// Values that cannot be put into headers.
-    pub fn objects(mut self) -> Result<Objects, String> {
+    /// Values that cannot be put into headers; keys that contradict each other.
+    pub fn objects(self) -> Result<Objects, String> {
+        self.objects_of(Concerned { source: false, target: true })
+    }
+
+    fn objects_of(mut self, concerned: Concerned) -> Result<Objects, String> {
+        let (source_key, target_key) = self.customer_keys(concerned)?;
         self.finish_headers()?;
         Ok(Objects {
-            source: self.side(&self.source),
-            target: self.side(&self.target),
+            source: Settings { customer_key: source_key, ..self.side(&self.source) },
+            target: Settings { customer_key: target_key, ..self.side(&self.target) },
             options: self.options,
             raw: self.raw,
+            flatten: self.flatten,
             expected: None,
             inventory: None,
         })
@@ -93,7 +128,7 @@ impl Asked {
         if !concerned.any() {
             return self.objects();
         }
-        let mut objects = self.objects()?;
+        let mut objects = self.objects_of(concerned)?;
         let keep = &mut policy.preserve;
         (keep.acls, keep.xattrs, keep.atimes) = (false, false, false);
         (policy.hard_links, policy.devices, policy.specials) = (false, false, false);
@@ -105,14 +140,48 @@ impl Asked {
         Ok(objects)
     }
 
+    /// Returns the keys that encrypt objects of the source and of the target.
+    fn customer_keys(
+        &self,
+        concerned: Concerned,
+    ) -> Result<(Option<CustomerKey>, Option<CustomerKey>), String> {
+        let key = self.sse_c.key("sse-c")?;
+        let source_key = self.sse_c_source.key("sse-c-copy-source")?;
+        if key.is_some() && (self.sse.is_some() || self.kms_key.is_some()) {
+            return Err("--sse and --sse-c contradict each other".into());
+        }
+        match (concerned.source && concerned.target, source_key) {
+            (true, source_key) => Ok((source_key, key)),
+            (false, None) => Ok((key.clone(), key)),
+            (false, Some(_)) => {
+                let message = "--sse-c-copy-source-key is for copies inside S3; here --sse-c-key \
+                               is the key of the objects";
+                Err(message.into())
+            }
+        }
+    }
+
     /// Returns the settings of a command with one store.
     pub fn settings(&self) -> Settings {
-        self.common.clone()
+        Settings { customer_key: self.sse_c.key.clone(), ..self.common.clone() }
+    }
+
+    /// Rejects `--sse-c` without a key.
+    ///
+    /// # Errors
+    /// A sentence about it.
+    pub fn check_key(&self) -> Result<(), String> {
+        self.sse_c.key("sse-c").map(drop)
     }
 
     /// `--version-id`.
     pub fn version(&self) -> Option<&str> {
         self.options.version.as_deref()
+    }
+
+    /// `--all-versions`.
+    pub fn all_versions(&self) -> bool {
+        self.all_versions
     }
 
     /// `--raw`.

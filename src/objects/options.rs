@@ -3,12 +3,17 @@
 
 use super::{Asked, metadata};
 use crate::options::{self, Blocks, Group, Noted, OptArg, Row, Takes, put, titled};
+use hakobu_core::error::{Cause, quoted};
 use hakobu_core::size;
-use hakobu_s3::{Addressing, Algorithm, without_secrets};
+use hakobu_s3::{Addressing, Algorithm, CustomerKey, without_secrets};
 use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, EXPIRES,
 };
 use http::{HeaderName, HeaderValue};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
@@ -117,6 +122,13 @@ pub const VERSION: Group<Asked> =
     titled(STORE_GROUP).with(&[value("version-id", "ID", "this version of the object")
         .reads(|asked, arg| put(&mut asked.options.version, Some(text(arg)?)))]);
 
+/// All versions of the objects that are listed.
+pub const ALL_VERSIONS: Group<Asked> = titled(STORE_GROUP).with(&[flag(
+    "all-versions",
+    "every version and delete marker of the objects",
+)
+.sets(|asked, on| asked.all_versions = on)]);
+
 /// Totals of requests.
 pub const STAT: Group<Asked> =
     titled(STORE_GROUP)
@@ -217,6 +229,24 @@ pub const WRITE: Group<Asked> = titled(WRITE_GROUP).with(&[
     }),
 ]);
 
+/// A key of the caller for the objects that a command reads or writes.
+pub const SSE_C: Group<Asked> = titled(STORE_GROUP).with(&[
+    value("sse-c", "HOW", "encryption by the server with your key: AES256 (if nothing follows)")
+        .takes(Takes::PerhapsOneOf("HOW", AES256))
+        .reads(|asked, arg| put(&mut asked.sse_c.is_on, aes256(arg)?)),
+    value("sse-c-key", "KEY", "... with this key: 32 bytes, their base64, or fileb://FILE")
+        .reads(|asked, arg| put(&mut asked.sse_c.key, Some(customer_key(arg)?))),
+]);
+
+/// A key of the caller for the sources of copies inside S3.
+pub const SSE_C_COPY: Group<Asked> = titled(STORE_GROUP).with(&[
+    value("sse-c-copy-source", "HOW", "the same for the sources of copies inside S3")
+        .takes(Takes::PerhapsOneOf("HOW", AES256))
+        .reads(|asked, arg| put(&mut asked.sse_c_source.is_on, aes256(arg)?)),
+    value("sse-c-copy-source-key", "KEY", "...")
+        .reads(|asked, arg| put(&mut asked.sse_c_source.key, Some(customer_key(arg)?))),
+]);
+
 /// Further options of transfers.
 pub const MOVE: Group<Asked> = titled(WRITE_GROUP).with(&[
     value("metadata-directive", "WHAT", "copies inside S3 keep metadata (COPY) or REPLACE it")
@@ -230,6 +260,11 @@ pub const MOVE: Group<Asked> = titled(WRITE_GROUP).with(&[
     flag("dir-markers", "store directories as objects NAME/, and restore them")
         .sets(|asked, on| asked.options.dir_markers = on),
 ]);
+
+/// Base names as target names: for commands that name each target.
+pub const FLATTEN: Group<Asked> =
+    titled(STORE_GROUP).with(&[flag("flatten", "put everything into DST by its base name")
+        .sets(|asked, on| asked.flatten = on)]);
 
 /// Mapping between file names and keys.
 pub const NAMES: Group<Asked> = titled(STORE_GROUP).with(&[flag(
@@ -245,6 +280,11 @@ pub const STOP: Group<Asked> =
 
 /// Values of `--sse`.
 const SSE: &[&str] = &["AES256", "aws:kms", "aws:kms:dsse"];
+
+/// Values of `--sse-c`.
+const AES256: &[&str] = &["AES256"];
+/// Most bytes of a file with a key: more than any form of a key.
+const KEY_FILE_BYTES: u64 = 1024;
 
 const PAGES: &str = "pages are as large as the store makes them, and all are read";
 const WORDS: &str = "--json is the machine-readable form";
@@ -268,21 +308,25 @@ pub const ACCEPTED: Noted = Noted(&[
     options::value("log", None, "LEVEL", "level of messages").noted("-v prints each action"),
 ]);
 
-const SSE_C: &str = "encryption with keys of the caller's is not built";
-
 /// Options of aws and s5cmd that are not built, in all commands.
 pub const UNBUILT: &[(&str, &str)] = &[
-    ("--sse-c --sse-c-key --sse-c-copy-source --sse-c-copy-source-key", SSE_C),
-    ("--all-versions", "one version can be named: --version-id"),
+    (
+        "--sse-c --sse-c-key --sse-c-copy-source --sse-c-copy-source-key",
+        "sync, cp, mv, cat, head and pipe take a key",
+    ),
+    (
+        "--all-versions",
+        "ls, du, rm and rb have it; cp, cat and head take one version: --version-id",
+    ),
     ("--ignore-glacier-warnings", "an archived object that is not restored is a failure"),
     ("--case-conflict", "names are bytes; copy to a file system that keeps their case"),
     ("--validate-same-s3-paths", "source and target of one name are refused anyway"),
     ("--json", "this command prints no list; errors are one line each"),
     ("--dry-run", "this command does one thing alone"),
-    ("--version-id", "cp, cat, head, presign and rm take one version of one object"),
-    ("--flatten", "names keep their folders; hakobu run takes one line for each new name"),
+    ("--version-id", "cp, cat, du, head, presign and rm take one version of one object"),
+    ("--flatten", "cp and mv have it; sync keeps the folders of names"),
     ("--exact-timestamps", "-t keeps times, and then they are compared"),
-    ("--group", "ls -l shows the storage class of each object"),
+    ("--group", "du sums by storage class, and ls -l shows that of each object"),
     ("--version", "it is an option of hakobu itself: hakobu --version"),
     ("--debug --v2-debug", "--stat counts requests, -v prints each action"),
     ("--install-completion", "hakobu completions SHELL prints them"),
@@ -336,6 +380,33 @@ fn timeout(arg: &OptArg) -> Result<Duration, String> {
         Some(seconds) => Ok(Duration::from_secs_f64(seconds)),
         None => Err(wrong(arg, "is not a number of seconds")),
     }
+}
+
+fn aes256(arg: &OptArg) -> Result<bool, String> {
+    match arg.value.to_str() {
+        Some("" | "AES256") => Ok(true),
+        // It may be a key in the wrong place.
+        _ => Err(format!("--{}: 'AES256' is the only value", arg.name)),
+    }
+}
+
+/// Parses a key, or reads it from a file. Messages do not show it.
+fn customer_key(arg: &OptArg) -> Result<CustomerKey, String> {
+    let given = arg.value.as_bytes();
+    let mut read = Vec::new();
+    if let Some(path) = given.strip_prefix(b"fileb://") {
+        let path = OsStr::from_bytes(path);
+        let file = File::open(path);
+        let done = file.and_then(|file| file.take(KEY_FILE_BYTES).read_to_end(&mut read));
+        done.map_err(|error| {
+            format!("--{}: cannot read {}: {}", arg.name, quoted(path), Cause::System(error))
+        })?;
+    } else {
+        read.extend_from_slice(given);
+    }
+    CustomerKey::parse(&read).ok_or_else(|| {
+        format!("--{}: a key has 32 bytes; give them, their base64, or fileb://FILE", arg.name)
+    })
 }
 
 fn text(arg: &OptArg) -> Result<String, String> {

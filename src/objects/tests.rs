@@ -11,7 +11,7 @@ const TABLE: Table<Asked> = Table {
     about: "",
     usage: "",
     after: "",
-    options: &[&STORE, &SIDES, &RAW, &VERSION, &STAT, &WRITE, &MOVE, &STOP],
+    options: &[&STORE, &SIDES, &RAW, &VERSION, &STAT, &WRITE, &SSE_C, &SSE_C_COPY, &MOVE, &STOP],
     unbuilt: &[UNBUILT],
     abbreviates: false,
 };
@@ -106,6 +106,48 @@ fn wrong_values_are_refused() {
     }
     assert!(headers("--sse=AES256 --sse-kms-key-id=k").is_err());
     assert!(headers("--metadata=a=ä").is_err());
+}
+
+#[test]
+fn keys_go_to_their_sides() {
+    let (one, two) = ("1".repeat(32), "2".repeat(32));
+    let both = Concerned { source: true, target: true };
+    let down = Concerned { source: true, target: false };
+    let keys = |line: String, concerned| {
+        let asked = asked(&line)?;
+        let objects = asked.fit(concerned, &mut Policy::default())?;
+        let key = |key: &str| CustomerKey::parse(key.as_bytes());
+        let side = |settings: &Settings| match &settings.customer_key {
+            None => "-",
+            found if *found == key(&one) => "1",
+            found if *found == key(&two) => "2",
+            Some(_) => "?",
+        };
+        Ok::<_, String>([side(&objects.source), side(&objects.target)].concat())
+    };
+    let own = format!("--sse-c AES256 --sse-c-key {one}");
+    let source = format!("--sse-c-copy-source --sse-c-copy-source-key={two}");
+    assert_eq!(keys(own.clone(), down).as_deref(), Ok("11"));
+    assert_eq!(keys(own.clone(), both).as_deref(), Ok("-1"));
+    assert_eq!(keys(source.clone(), both).as_deref(), Ok("2-"));
+    assert_eq!(keys(format!("{own} {source}"), both).as_deref(), Ok("21"));
+    for wrong in [
+        "--sse-c".to_owned(),
+        "--sse-c=DES --sse-c-key=x".to_owned(),
+        format!("--sse-c-key={one}x"),
+        format!("--sse-c-key=fileb:///no/such/{one}"),
+        format!("{own} --sse=aws:kms"),
+        source.clone(),
+    ] {
+        let message = keys(wrong.clone(), down).unwrap_err();
+        assert!(!message.contains(&format!("={one}")) && !message.contains(&two), "{message}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("key");
+    std::fs::write(&file, &one).unwrap();
+    let line = format!("--sse-c-key=fileb://{}", file.display());
+    assert_eq!(keys(line, down).as_deref(), Ok("11"));
+    assert!(!format!("{:?}", asked(&own).unwrap()).contains(&one));
 }
 
 #[test]

@@ -93,6 +93,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ),
     ("mb", &[AWS, "--tags=a", S5CMD]),
     ("rb", &[AWS, "--force", S5CMD]),
+    ("bucket-version", &[S5CMD, "--set=Enabled"]),
     ("presign", &[AWS, "--expires-in=5 --expire=5 --version-id=x", S5CMD]),
     ("du", &[S5CMD, "--group --humanize --exclude=x --all-versions --version-id=x"]),
     ("cat", &[S5CMD, "--raw --version-id=x --concurrency=5 --part-size=50"]),

@@ -149,6 +149,11 @@ pub fn push_removed(item: &Item<'_>, out: &mut Vec<u8>) {
     if let Some(path) = item.target.as_deref().filter(|_| item.change.deleted) {
         out.extend_from_slice(b"removed ");
         push_quoted(path.as_os_str().as_bytes(), out);
+        if let Some(version) = item.version {
+            out.extend_from_slice(b" (version ");
+            push_quoted(version.as_bytes(), out);
+            out.push(b')');
+        }
         out.push(b'\n');
     }
 }
@@ -162,6 +167,10 @@ pub fn push_mapping(verb: &str, item: &Item<'_>, out: &mut Vec<u8>) {
         (false, false) => return,
     };
     out.extend_from_slice(word.as_bytes());
+    if let Some(version) = item.version {
+        out.extend_from_slice(b" --version-id ");
+        push_quoted(version.as_bytes(), out);
+    }
     let from = item.source.as_deref().filter(|_| !change.deleted);
     for path in [from, item.target.as_deref()].into_iter().flatten() {
         out.push(b' ');
@@ -187,6 +196,7 @@ pub(super) mod tests {
             path: Path::new(path),
             source: Some(PathBuf::from("/s").join(path)),
             target: Some(PathBuf::from("/t").join(path)),
+            version: None,
             link: link.map(PathBuf::from),
             bytes: 1234,
             bytes_moved: 1234,
@@ -286,6 +296,17 @@ pub(super) mod tests {
             assert_eq!(String::from_utf8_lossy(&lines), itemized);
             assert_eq!(String::from_utf8_lossy(&names), plain);
         }
+    }
+
+    #[test]
+    fn removed_versions() {
+        let change = Change { deleted: true, ..Change::default() };
+        let item = Item { version: Some("a b"), ..item(change, Kind::File, "k", None) };
+        let (mut removed, mut line) = (Vec::new(), Vec::new());
+        push_removed(&item, &mut removed);
+        push_mapping("rm", &item, &mut line);
+        assert_eq!(String::from_utf8_lossy(&removed), "removed '/t/k' (version 'a b')\n");
+        assert_eq!(String::from_utf8_lossy(&line), "rm --version-id 'a b' '/t/k'\n");
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub fn push_item(item: &Item<'_>, out: &mut Vec<u8>) {
         kind: &'static str,
         #[serde(flatten)]
         paths: Paths<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        version_id: Option<&'a str>,
         bytes: u64,
         bytes_moved: u64,
         mode: String,
@@ -68,6 +70,7 @@ pub fn push_item(item: &Item<'_>, out: &mut Vec<u8>) {
             ("target", item.target.as_deref()),
             ("link", item.link.as_deref()),
         ]),
+        version_id: item.version,
         bytes: item.bytes,
         bytes_moved: item.bytes_moved,
         mode: format!("{:04o}", item.mode),

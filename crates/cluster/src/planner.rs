@@ -113,6 +113,8 @@ pub fn refuse_unfit(spec: &Spec) -> Result<(), Fatal> {
         (policy.backup, "--backup"),
         (policy.remove_source_files, "--remove-source-files"),
         (policy.prune_empty_dirs, "--prune-empty-dirs"),
+        // The run folder would hold the key.
+        (has_customer_key(spec), "--sse-c"),
         (spec.prove, "--prove"),
         (spec.target == Location::Null, "null:"),
     ];
@@ -120,6 +122,11 @@ pub fn refuse_unfit(spec: &Spec) -> Result<(), Fatal> {
         Some((_, name)) => Err(Fatal::new(1, format!("{name} is not built for many machines"))),
         None => Ok(()),
     }
+}
+
+fn has_customer_key(spec: &Spec) -> bool {
+    let objects = &spec.objects;
+    objects.source.customer_key.is_some() || objects.target.customer_key.is_some()
 }
 
 /// Makes a plan and writes it into a folder. The outcome is that of the dry run.

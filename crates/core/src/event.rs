@@ -74,6 +74,8 @@ pub struct Item<'a> {
     pub source: Option<PathBuf>,
     /// Full path of the target as the user would spell it.
     pub target: Option<PathBuf>,
+    /// Version ID of a removed version of an object.
+    pub version: Option<&'a str>,
     /// Text of a symlink; for a hard link the path of the earlier name in the transfer.
     pub link: Option<PathBuf>,
     /// Size of the source in bytes.

@@ -71,6 +71,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("UploadPart", &[200], STORED, Body::Unused),
     rule("ListObjects", &[200], &[], Body::Page),
     rule("ListObjectsV2", &[200], &[], Body::Page),
+    rule("ListObjectVersions", &[200], &[], Body::Page),
     rule("DeleteObject", GONE, &[], Body::Unused),
     rule("DeleteObjects", &[200], &[], Body::Document("DeleteResult", &[])),
     rule("CopyObject", &[200], &[], Body::Document("CopyObjectResult", &["ETag"])),
@@ -94,6 +95,8 @@ pub(super) const RULES: &[Rule] = &[
     rule("ListBuckets", &[200], &[], Body::Page),
     rule("HeadBucket", &[200], &[], Body::Unused),
     rule("CreateBucket", &[200], &[], Body::Unused),
+    rule("GetBucketVersioning", &[200], &[], Body::Document("VersioningConfiguration", &[])),
+    rule("PutBucketVersioning", &[200], &[], Body::Unused),
     rule("DeleteBucket", GONE, &[], Body::Unused),
 ];
 

@@ -144,6 +144,9 @@ impl Client {
         if self.store().resolved.request_payer {
             headers.insert(REQUEST_PAYER, HeaderValue::from_static("requester"));
         }
+        if let Some(key) = self.store().customer_key() {
+            key.add(request.operation, &mut headers);
+        }
         headers.insert(HOST, destination.host.clone());
         headers.insert(USER_AGENT, AGENT);
         if !request.body.is_empty() || matches!(request.method, Method::PUT | Method::POST) {

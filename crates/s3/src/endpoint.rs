@@ -105,6 +105,17 @@ impl Endpoint {
         }
     }
 
+    /// True if nobody on the way reads requests: they use TLS, or do not leave this machine.
+    pub fn keeps_secrets(&self) -> bool {
+        match self {
+            Endpoint::Aws { .. } => true,
+            Endpoint::Url { tls, host, .. } => {
+                let is_loopback = host.parse::<IpAddr>().map(|address| address.is_loopback());
+                *tls || is_loopback.unwrap_or(host == "localhost")
+            }
+        }
+    }
+
     /// Target of requests for `bucket` (`None` for the account) in `region`.
     pub fn place(&self, bucket: Option<&str>, region: &str, addressing: Addressing) -> Place {
         let (tls, mut host, port, mut prefix) = match self {
@@ -217,6 +228,23 @@ mod tests {
         }
         let error = Endpoint::parse("http://user:s3/cr?et@host:1").unwrap_err();
         assert!(error.contains("http://***@host:1") && !error.contains("cr?et"), "{error}");
+    }
+
+    #[test]
+    fn secrets_go_by_tls_or_stay_here() {
+        for (url, keeps) in [
+            ("https://h", true),
+            ("http://127.0.0.1:9000", true),
+            ("http://[::1]", true),
+            ("http://localhost:1", true),
+            ("http://h", false),
+            ("http://10.0.0.1", false),
+            ("http://localhost.example", false),
+            ("http://127.0.0.1.example", false),
+        ] {
+            assert_eq!(Endpoint::parse(url).unwrap().keeps_secrets(), keeps, "{url}");
+        }
+        assert!(aws().keeps_secrets());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! variables, and these over the profile.
 
 use super::checksum::Algorithm;
+use super::customer_key::CustomerKey;
 use super::endpoint::{Addressing, Endpoint, REGION};
 use super::profile::{Lookup, Profile};
 use super::proxy::Proxies;
@@ -48,6 +49,8 @@ pub struct Settings {
     pub ca_bundle: Option<PathBuf>,
     /// `--addressing-style`.
     pub addressing: Addressing,
+    /// `--sse-c-key`: encrypts and decrypts all objects of this store.
+    pub customer_key: Option<CustomerKey>,
     /// `--checksum-algorithm`; default CRC64NVME.
     pub algorithm: Option<Algorithm>,
     /// `AWS_REQUEST_CHECKSUM_CALCULATION`, overridden by `algorithm`.
@@ -88,6 +91,7 @@ pub(super) struct Resolved {
     pub verify_tls: bool,
     pub ca_bundle: Option<PathBuf>,
     pub addressing: Addressing,
+    pub customer_key: Option<CustomerKey>,
     pub algorithm: Option<Algorithm>,
     pub checks_downloads: bool,
     pub attempts: Attempts,
@@ -125,6 +129,11 @@ impl Settings {
                 fips: from.flag("AWS_USE_FIPS_ENDPOINT", "use_fips_endpoint")?,
             },
         };
+        if self.customer_key.is_some() && !endpoint.keeps_secrets() {
+            return Err(
+                "--sse-c sends its key to the server, which needs an https endpoint".to_owned()
+            );
+        }
         let region = self
             .region
             .clone()
@@ -178,6 +187,7 @@ impl Settings {
                 .clone()
                 .or_else(|| from.text("AWS_CA_BUNDLE", "ca_bundle").map(PathBuf::from)),
             addressing: self.addressing(&from)?,
+            customer_key: self.customer_key.clone(),
             algorithm: self.algorithm.or(by_default),
             checks_downloads: response_checksums != Some(ChecksumPolicy::WhenRequired),
             attempts: attempts_max.map_or_else(Attempts::default, Attempts::exactly),

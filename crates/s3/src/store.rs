@@ -4,6 +4,7 @@ use super::address::Addresses;
 use super::checksum::Algorithm;
 use super::connector::Connector;
 use super::credentials::{self, Vault};
+use super::customer_key::CustomerKey;
 use super::endpoint::Place;
 use super::error::{Error, Kind};
 use super::pace::Pace;
@@ -157,6 +158,11 @@ impl Store {
     pub fn set_operations(&self, limiter: &Arc<Limiter>) {
         // A second one is ignored, as documented.
         let _ = self.operations.set(Arc::clone(limiter));
+    }
+
+    /// The key that encrypts its objects, if the caller has one.
+    pub fn customer_key(&self) -> Option<&CustomerKey> {
+        self.resolved.customer_key.as_ref()
     }
 
     /// True if the run was asked to stop.

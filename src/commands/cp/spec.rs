@@ -68,6 +68,7 @@ impl Reading {
         wanted.notes.extend(self.filters.note(concerned.any()));
         if concerned.any()
             && policy.recurse
+            && !objects.flatten
             && !(wanted.quiet || wanted.json)
             && (policy.dry_run || std::io::stderr().is_terminal())
         {

@@ -14,7 +14,7 @@ pub const TABLE: Table<Plan> = Table {
     after: "Numbers are KiB unless -h, -b or -m says otherwise; of those the last one counts. \
             Lines are sorted by name, directories after what is in them.\n\
             Exit codes: 0 done, 1 something could not be counted, 2 usage.",
-    options: &[&OPTIONS, &objects::COMMON, &objects::RAW, &objects::STAT, &filters::NAMED],
+    options: &[&OPTIONS, &objects::ONE, &objects::ALL_VERSIONS, &objects::STAT, &filters::NAMED],
     unbuilt: &[UNBUILT, objects::UNBUILT],
     abbreviates: true,
 };
@@ -53,6 +53,9 @@ const OPTIONS: &[Opt<Plan>] = &[
     flag("objects", None, "with s3://: the number of objects in a second column")
         .stored()
         .sets(|it, on| it.counts = on),
+    flag("group", None, "with s3://: a line for each storage class of an argument")
+        .stored()
+        .sets(|it, on| it.group = on),
     flag("json", None, "JSON lines on standard output, nothing else").sets(|it, on| it.json = on),
 ];
 

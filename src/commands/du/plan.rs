@@ -26,6 +26,8 @@ pub struct Plan {
     pub(super) total: bool,
     /// `--objects`.
     pub(super) counts: bool,
+    /// `--group`.
+    pub(super) group: bool,
     pub(super) end: u8,
     pub(super) json: bool,
     pub(super) limits: Limits,
@@ -43,6 +45,7 @@ impl Default for Plan {
             unit: Unit::Bytes(1024),
             total: false,
             counts: false,
+            group: false,
             end: b'\n',
             json: false,
             limits: Limits::default(),

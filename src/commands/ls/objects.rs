@@ -3,6 +3,7 @@
 
 mod plan;
 mod rows;
+mod versions;
 
 use self::plan::Form;
 pub use self::plan::Plan;
@@ -117,6 +118,9 @@ fn place(plan: &Plan, store: &Arc<Store>, url: &S3Url, rows: &mut Rows<'_>) -> R
     let choice = Choice::new(&scope.prefix, scope.pattern.clone(), plan.filter.as_ref());
     let choice = &mut choice.map_err(|error| error.to_string())?;
     let found = match plan.form {
+        _ if plan.asked.all_versions() => {
+            versions::list(store, url, &scope, choice, recursive, rows)
+        }
         Form::Long => whole(store, url, &scope, choice, recursive, rows),
         _ => fast(plan, store, url, scope, choice, recursive, rows),
     }
@@ -164,6 +168,7 @@ fn fast(
                 etag: &entry.etag,
                 class: "",
                 is_prefix: entry.meta.kind == Kind::Dir && !recursive,
+                version: None,
             });
         }
         rows.flush();
@@ -213,6 +218,7 @@ fn whole(
                     etag: &object.etag.to_string(),
                     class: &object.storage_class,
                     is_prefix: false,
+                    version: None,
                 });
             }
             for prefix in prefixes {

@@ -20,6 +20,7 @@ pub const TABLE: Table<Plan> = Table {
         &objects::STORE,
         &objects::ACCEPTED,
         &objects::RAW,
+        &objects::ALL_VERSIONS,
         &objects::STAT,
         &filters::NAMED,
     ],

@@ -80,6 +80,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ("mb", &[("hakobu mb s3://new-bucket", "Make a bucket.")]),
     ("rb", &[("hakobu rb --force s3://copy", "Empty a bucket and remove it.")]),
     (
+        "bucket-version",
+        &[
+            ("hakobu bucket-version s3://data", "Show whether a bucket keeps versions."),
+            ("hakobu bucket-version --json s3://data s3://copy", "The same of two, as JSON lines."),
+        ],
+    ),
+    (
         "presign",
         &[(
             "hakobu presign --expires-in 12h s3://data/notes.txt",

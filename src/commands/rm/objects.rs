@@ -43,6 +43,9 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
     }
     let version = match (asked.version(), typed.paths.as_slice()) {
         (None, _) => None,
+        (Some(_), _) if asked.all_versions() => {
+            return Err("--version-id and --all-versions contradict each other".into());
+        }
         (Some(version), [path]) => {
             Some((version.to_owned(), path.clone(), objects::object_url(path)?))
         }
@@ -70,6 +73,7 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
     };
     let removal = Removal {
         filter: filters.of_objects()?,
+        all_versions: asked.all_versions(),
         must_exist: !force,
         dry_run,
         jobs: limits.jobs,
@@ -190,6 +194,7 @@ mod tests {
             "-i s3://abc/k",
             "-d s3://abc/k",
             "--version-id=x s3://abc/k s3://abc/l",
+            "--version-id=x --all-versions s3://abc/k",
         ] {
             assert!(planned(line).is_err(), "{line}");
         }

@@ -17,6 +17,7 @@ pub const TABLE: Table<Plan> = Table {
     options: &[
         &OPTIONS,
         &objects::ONE,
+        &objects::ALL_VERSIONS,
         &objects::STAT,
         &filters::NAMED,
         &QUIET,

@@ -132,6 +132,7 @@ pub fn translated(words: Vec<OsString>) -> Vec<OsString> {
             Some("-sp" | "--show-progress") if copies => "--progress",
             Some("-H" | "--humanize") if command == "ls" || command == "du" => "-h",
             Some("-e" | "-s") if command == "ls" => "-l",
+            Some("-g") if command == "du" => "--group",
             Some("--expire") if command == "presign" => "--expires-in",
             _ => {
                 out.push(word);
@@ -191,6 +192,7 @@ mod tests {
             ("sync -c a b", "sync -c a b"),
             ("ls -H -e s3://b", "ls -h -l s3://b"),
             ("rm -s x", "rm -s x"),
+            ("du -g -H s3://b", "du --group -h s3://b"),
         ] {
             assert_eq!(translated_line(line), expected);
         }

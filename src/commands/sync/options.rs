@@ -45,6 +45,8 @@ pub const TABLE: Table<Reading> = Table {
         &objects::VERSION,
         &objects::STAT,
         &objects::WRITE,
+        &objects::SSE_C,
+        &objects::SSE_C_COPY,
         &objects::MOVE,
         &objects::NAMES,
         &objects::STOP,

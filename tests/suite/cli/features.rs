@@ -29,6 +29,7 @@ const ALWAYS: &[&str] = &[
     "head",
     "mb",
     "rb",
+    "bucket-version",
     "presign",
     "mpu",
     "run",

@@ -229,8 +229,8 @@ fn options_of_files_mean_nothing_in_stores() {
         ("ls -t s3://bucket", "-t"),
         ("du -x s3://bucket", "--one-file-system"),
         ("rm -i s3://bucket/key", "-i"),
-        ("sync -r --sse-c=x SRC/ s3://bucket/", "--sse-c"),
-        ("ls --all-versions s3://bucket", "--all-versions"),
+        ("verify --sse-c=x SRC/ s3://bucket/", "--sse-c"),
+        ("cat --all-versions s3://bucket/key", "--all-versions"),
     ] {
         case(line, |c| {
             files(&c.src(), &["a"]);

@@ -4,7 +4,9 @@
 
 mod changes;
 mod copies;
+mod encrypted;
 mod filters;
+mod flatten;
 mod headers;
 mod hostile;
 mod late;
@@ -20,4 +22,5 @@ mod temporary;
 mod trips;
 mod unchanged;
 mod verified;
+mod versions;
 mod wrong;

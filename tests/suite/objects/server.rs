@@ -49,22 +49,35 @@ pub fn embedded() -> &'static Server {
 /// versitygw, where it is installed.
 pub fn gateway() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-    let server = SERVER.get_or_init(|| {
-        if !have("versitygw", "objects on versitygw") {
-            return None;
-        }
-        let area = Area::tmpfs();
-        // It cannot say which port it took: one that was free a moment ago has to do.
-        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let mut command = Command::new("versitygw");
-        command.args(["--access", ACCESS, "--secret", SECRET, "--region", "us-east-1", "--quiet"]);
-        command.arg("--port").arg(free.to_string()).arg("posix").arg(area.join("root"));
-        let mut server = Server::start("versitygw", area, &command);
-        server.address = free.to_string();
-        server.wait_for(|server| TcpStream::connect(&server.address).ok());
-        Some(server)
-    });
-    server.as_ref()
+    SERVER.get_or_init(|| versitygw(false)).as_ref()
+}
+
+/// versitygw with versions of objects, where it is installed.
+pub fn versioned() -> Option<&'static Server> {
+    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    SERVER.get_or_init(|| versitygw(true)).as_ref()
+}
+
+fn versitygw(keeps_versions: bool) -> Option<Server> {
+    if !have("versitygw", "objects on versitygw") {
+        return None;
+    }
+    let area = Area::tmpfs();
+    // It cannot say which port it took: one that was free a moment ago has to do.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut command = Command::new("versitygw");
+    command.args(["--access", ACCESS, "--secret", SECRET, "--region", "us-east-1", "--quiet"]);
+    command.arg("--port").arg(free.to_string()).arg("posix");
+    if keeps_versions {
+        let versions = area.join("versions");
+        std::fs::create_dir(&versions).unwrap();
+        command.arg("--versioning-dir").arg(versions);
+    }
+    command.arg(area.join("root"));
+    let mut server = Server::start("versitygw", area, &command);
+    server.address = free.to_string();
+    server.wait_for(|server| TcpStream::connect(&server.address).ok());
+    Some(server)
 }
 
 impl Server {

@@ -22,4 +22,5 @@ pub mod server;
 mod skew;
 mod spoken;
 mod targets;
+mod versions;
 mod waiting;

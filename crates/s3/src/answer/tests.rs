@@ -37,6 +37,9 @@ impl Response {
                 "ListMultipartUploads" => "<ListMultipartUploadsResult><IsTruncated>false\
                     </IsTruncated></ListMultipartUploadsResult>"
                     .to_owned(),
+                "ListObjectVersions" => "<ListVersionsResult><IsTruncated>false</IsTruncated>\
+                    </ListVersionsResult>"
+                    .to_owned(),
                 _ => "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
                     .to_owned(),
             },
@@ -120,7 +123,7 @@ impl Response {
 /// Calls an operation like the program does.
 async fn call(operation: &str, client: &Client) -> Result<(), Error> {
     let (b, k, none) = ("bkt", b"k", Headers::new());
-    let source = CopySource { bucket: b, key: b"s", version: None, etag: None };
+    let source = CopySource { bucket: b, key: b"s", version: None, customer_key: None, etag: None };
     let part = |etag: &str| Part { number: 1, size: 5, etag: etag.to_owned(), checksum: None };
     let body = Bytes::from_static(b"12345");
     match operation {
@@ -131,9 +134,13 @@ async fn call(operation: &str, client: &Client) -> Result<(), Error> {
         "ListObjects" | "ListObjectsV2" => {
             list_objects(client, b, &ListQuery::default()).await.map(drop)
         }
+        "ListObjectVersions" => {
+            VersionPages::new(VersionQuery::default()).next(client, b).await.map(drop)
+        }
         "DeleteObject" => delete_object(client, b, k, None).await,
         "DeleteObjects" => {
-            let results = delete_objects(client, b, &[k.to_vec()]).await?;
+            let object = ObjectId { key: k.to_vec(), version: None };
+            let results = delete_objects(client, b, &[object]).await?;
             results.into_iter().collect()
         }
         "CopyObject" => copy_object(client, &source, b, k, &none).await.map(drop),
@@ -153,6 +160,8 @@ async fn call(operation: &str, client: &Client) -> Result<(), Error> {
         "HeadBucket" => head_bucket(client, b).await,
         "CreateBucket" => create_bucket(client, b).await,
         "DeleteBucket" => delete_bucket(client, b).await,
+        "GetBucketVersioning" => get_versioning(client, b).await.map(drop),
+        "PutBucketVersioning" => put_versioning(client, b, Versioning::Enabled).await,
         name => panic!("{name} is called nowhere"),
     }
 }

@@ -290,8 +290,8 @@ fn by_operation(
         }
         400 if document.code.is_empty() && operation.starts_with("Head") => Some((
             Kind::Invalid,
-            "the server refused to look at it without saying why; an expired token or a wrong \
-             region shows like this",
+            "the server refused to look at it without saying why; an expired token, a wrong region, and an \
+             object with another --sse-c-key than the given one (or none) show like this",
         )),
         _ => None,
     }

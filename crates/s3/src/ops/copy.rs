@@ -4,7 +4,7 @@ use super::{Headers, Part, Range, read, send_and_read, string};
 use crate::header::{plain, quoted, some, unquoted};
 use crate::sign::{encode_path, encode_query};
 use crate::xml::Node;
-use crate::{Algorithm, Checksum, Client, Error, Kind, Reply, Request};
+use crate::{Algorithm, Checksum, Client, CustomerKey, Error, Kind, Reply, Request};
 use http::{HeaderName, Method};
 
 const COPY_SOURCE: HeaderName = HeaderName::from_static("x-amz-copy-source");
@@ -20,6 +20,8 @@ pub struct CopySource<'a> {
     pub key: &'a [u8],
     /// Version.
     pub version: Option<&'a str>,
+    /// The key that encrypts it, if the caller has one.
+    pub customer_key: Option<&'a CustomerKey>,
     /// ETag: the copy fails with `Precondition` if the object has changed.
     pub etag: Option<&'a str>,
 }
@@ -90,7 +92,8 @@ fn from(request: Request, source: &CopySource<'_>) -> Result<Request, Error> {
         path.push('?');
         path.push_str(&encode_query(&[("versionId", version.to_owned())]));
     }
-    let request = request.header(COPY_SOURCE, plain(&path));
+    let mut request = request.header(COPY_SOURCE, plain(&path));
+    request.headers.extend(source.customer_key.into_iter().flat_map(CustomerKey::of_copy_source));
     let Some(etag) = source.etag else { return Ok(request) };
     let etag = quoted(request.operation, etag)?;
     Ok(request.header(COPY_SOURCE_IF_MATCH, etag))
@@ -138,8 +141,13 @@ mod tests {
 
     #[test]
     fn a_source_is_encoded() {
-        let source =
-            CopySource { bucket: "b", key: b"/a b//../%", version: Some("v+1"), etag: Some("e") };
+        let source = CopySource {
+            bucket: "b",
+            key: b"/a b//../%",
+            version: Some("v+1"),
+            customer_key: None,
+            etag: Some("e"),
+        };
         let request = from(Request::new("CopyObject", Method::PUT, Some("t")), &source).unwrap();
         assert_eq!(request.headers[0].1, "b//a%20b//../%25?versionId=v%2B1");
         assert_eq!(request.headers[1].1, "\"e\"");

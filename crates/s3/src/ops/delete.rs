@@ -2,7 +2,7 @@
 
 use super::put::with_checksum;
 use super::{read, send_and_read, string};
-use crate::header::plain;
+use crate::header::{plain, some};
 use crate::xml::{Node, escaped};
 use crate::{Algorithm, Checksum, Client, Error, Kind, Reply, Request};
 use futures_util::stream::{self, StreamExt};
@@ -14,13 +14,22 @@ const NAME: &str = "DeleteObjects";
 /// Most keys that are deleted individually at the same time.
 const ALONE_MAX: usize = 8;
 
-/// Result for one key of a batch.
+/// An object to delete, or one version of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectId {
+    /// Key.
+    pub key: Vec<u8>,
+    /// Version ID. Without one the current version is deleted, or hidden by a delete marker.
+    pub version: Option<String>,
+}
+
+/// Result for one object of a batch.
 pub type Deleted = Result<(), Error>;
 
 /// Deletes an object or one version of it. Like in S3, a missing key is no error.
 ///
 /// # Errors
-/// Those of the request.
+/// Those of the request; `Corrupt` if the server names another version than the requested one.
 pub async fn delete_object(
     client: &Client,
     bucket: &str,
@@ -33,53 +42,66 @@ pub async fn delete_object(
     }
     match client.send(&request).await {
         Err(error) if error.code == "NoSuchKey" => Ok(()), // sent by some servers
-        result => result.map(|_| ()),
+        Err(error) => Err(error),
+        Ok(reply) => match (version, some(&reply.headers, "x-amz-version-id")) {
+            (Some(asked), Some(told)) if asked != told => {
+                let what = format!("the server deleted version {told} instead of {asked}");
+                Err(Error::new(Kind::Corrupt, "DeleteObject", what))
+            }
+            _ => Ok(()),
+        },
     }
 }
 
-/// Deletes up to 1,000 objects; results are in the order of `keys`. Keys that XML cannot represent are
+/// Deletes up to 1,000 objects or versions; results are in their order. Keys that XML cannot represent are
 /// deleted individually, and so are those missing from the response.
 ///
 /// # Errors
-/// Those of the request, if no key's result is known; `Corrupt` if the response contains a key that was not
-/// requested.
+/// Those of the request, if no object's result is known; `Corrupt` if the response contains an object that was
+/// not requested.
 pub async fn delete_objects(
     client: &Client,
     bucket: &str,
-    keys: &[Vec<u8>],
+    objects: &[ObjectId],
 ) -> Result<Vec<Deleted>, Error> {
-    let Batch { request, sent } = batch(bucket, keys);
-    let mut results: Vec<Option<Deleted>> = vec![None; keys.len()];
+    let Batch { request, sent } = batch(bucket, objects);
+    let mut results: Vec<Option<Deleted>> = vec![None; objects.len()];
     if !sent.is_empty() {
         let answers = send_and_read(client, &request, answers).await?;
-        place(answers, keys, &sent, &mut results)?;
+        place(answers, objects, &sent, &mut results)?;
     }
-    let one = async |(key, result): (&Vec<u8>, Option<Deleted>)| match result {
+    let one = async |(object, result): (&ObjectId, Option<Deleted>)| match result {
         Some(result) => result,
-        None => delete_object(client, bucket, key, None).await,
+        None => delete_object(client, bucket, &object.key, object.version.as_deref()).await,
     };
-    let all = keys.iter().zip(results).map(one);
+    let all = objects.iter().zip(results).map(one);
     Ok(stream::iter(all).buffered(ALONE_MAX).collect().await)
 }
 
-/// A request for all keys that XML can represent.
+/// A request for all objects that XML can represent.
 struct Batch {
     request: Request,
-    /// Indices of its keys.
+    /// Indices of its objects.
     sent: Vec<usize>,
 }
 
-fn batch(bucket: &str, keys: &[Vec<u8>]) -> Batch {
-    let mut body = String::with_capacity(100 + keys.len() * 80);
+fn batch(bucket: &str, objects: &[ObjectId]) -> Batch {
+    let mut body = String::with_capacity(100 + objects.len() * 80);
     body.push_str("<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
-    let mut sent = Vec::with_capacity(keys.len());
-    for (at, key) in keys.iter().enumerate() {
-        if let Some(key) = escaped(key).filter(|key| !key.is_empty()) {
-            body.push_str("<Object><Key>");
-            body.push_str(&key);
-            body.push_str("</Key></Object>");
-            sent.push(at);
+    let mut sent = Vec::with_capacity(objects.len());
+    for (at, ObjectId { key, version }) in objects.iter().enumerate() {
+        let Some(key) = escaped(key).filter(|key| !key.is_empty()) else { continue };
+        let version = match version {
+            None => String::new(),
+            Some(version) => match escaped(version.as_bytes()) {
+                Some(version) => format!("<VersionId>{version}</VersionId>"),
+                None => continue,
+            },
+        };
+        for part in ["<Object><Key>", &key, "</Key>", &version, "</Object>"] {
+            body.push_str(part);
         }
+        sent.push(at);
     }
     // Not quiet: missing results would count as deletions.
     body.push_str("</Delete>");
@@ -94,63 +116,84 @@ fn batch(bucket: &str, keys: &[Vec<u8>]) -> Batch {
     Batch { request, sent }
 }
 
-/// Results in the response, by key.
-fn answers(reply: &Reply) -> Result<Vec<(Vec<u8>, Deleted)>, Error> {
+/// A result in the response.
+#[derive(Debug)]
+struct Answer {
+    key: Vec<u8>,
+    version: Option<String>,
+    result: Deleted,
+}
+
+/// Results in the response, in its order.
+fn answers(reply: &Reply) -> Result<Vec<Answer>, Error> {
     let mut answers = Vec::new();
-    let (mut key, mut code, mut message) = (Vec::new(), String::new(), Vec::new());
+    let (mut key, mut version, mut code, mut message) =
+        (Vec::new(), None, String::new(), Vec::new());
     read(NAME, reply, b"DeleteResult", |node| match node {
-        Node::Leaf { parent: b"Error", name, text } => match name {
+        Node::Leaf { parent: b"Error" | b"Deleted", name, text } => match name {
             b"Key" => key = text.to_vec(),
+            b"VersionId" if !text.is_empty() => version = Some(string(text)),
             b"Code" => code = string(text),
             b"Message" => message = text.to_vec(),
             _ => {}
         },
-        Node::Leaf { parent: b"Deleted", name: b"Key", text } => {
-            answers.push((text.to_vec(), Ok(())));
-        }
-        Node::End { name: b"Error", .. } => {
-            let (key, code) = (std::mem::take(&mut key), std::mem::take(&mut code));
-            let error = Error::of_code(NAME, &code, &std::mem::take(&mut message));
-            let gone = error.code == "NoSuchKey"; // sent by some servers
-            answers.push((key, if gone { Ok(()) } else { Err(error) }));
+        Node::End { name: name @ (b"Error" | b"Deleted"), .. } => {
+            let (code, message) = (std::mem::take(&mut code), std::mem::take(&mut message));
+            // Some servers report a missing key.
+            let gone = name == b"Deleted" || code == "NoSuchKey";
+            let result = if gone { Ok(()) } else { Err(Error::of_code(NAME, &code, &message)) };
+            answers.push(Answer { key: std::mem::take(&mut key), version: version.take(), result });
         }
         _ => {}
     })?;
     Ok(answers)
 }
 
-/// Assigns results to keys. A failure without a key applies to all sent keys.
+/// Assigns results to objects. A failure without a key applies to all sent objects.
 ///
 /// # Errors
-/// `Corrupt` for a key that was not sent.
+/// `Corrupt` for an object that was not sent.
 fn place(
-    answers: Vec<(Vec<u8>, Deleted)>,
-    keys: &[Vec<u8>],
+    answers: Vec<Answer>,
+    objects: &[ObjectId],
     sent: &[usize],
     results: &mut [Option<Deleted>],
 ) -> Result<(), Error> {
     let mut numbers: HashMap<&[u8], Vec<usize>> = HashMap::with_capacity(sent.len());
     for at in sent {
-        numbers.entry(&keys[*at]).or_default().push(*at);
+        numbers.entry(&objects[*at].key).or_default().push(*at);
     }
-    for (key, answer) in answers {
-        let concerned = match numbers.get(key.as_slice()) {
-            Some(concerned) => concerned.as_slice(),
-            None if key.is_empty() && answer.is_err() => sent,
-            None => {
-                let key = String::from_utf8_lossy(&key).into_owned();
-                let what = format!("the server answered about '{key}', which was not named");
-                return Err(Error::new(Kind::Corrupt, NAME, what));
-            }
+    for Answer { key, version, result } in answers {
+        let named = match numbers.get(key.as_slice()) {
+            Some(named) => named.as_slice(),
+            None if key.is_empty() && result.is_err() => sent,
+            None => return Err(unnamed(&key, None)),
         };
+        let is_meant = |at: &&usize| match (&objects[**at].version, &version) {
+            (None, _) => true,
+            (Some(asked), Some(told)) => asked == told,
+            // The object itself may have been deleted instead of its version: only a failure is certain.
+            (Some(_), None) => result.is_err(),
+        };
+        let mut concerned = named.iter().filter(is_meant).peekable();
+        if let (None, Some(version)) = (concerned.peek(), &version) {
+            return Err(unnamed(&key, Some(version)));
+        }
         for at in concerned {
-            // Of two results for a key the error counts.
+            // Of two results for an object the error counts.
             if !matches!(results[*at], Some(Err(_))) {
-                results[*at] = Some(answer.clone());
+                results[*at] = Some(result.clone());
             }
         }
     }
     Ok(())
+}
+
+fn unnamed(key: &[u8], version: Option<&str>) -> Error {
+    let key = String::from_utf8_lossy(key);
+    let of = version.map(|version| format!("version '{version}' of ")).unwrap_or_default();
+    let what = format!("the server answered about {of}'{key}', which was not named");
+    Error::new(Kind::Corrupt, NAME, what)
 }
 
 #[cfg(test)]
@@ -164,14 +207,18 @@ mod tests {
         Reply { status: StatusCode::OK, headers: HeaderMap::new(), body }
     }
 
-    fn keys() -> Vec<Vec<u8>> {
-        ["a&b", "", "c\x01", "a&b", " d\n"].map(|key| key.as_bytes().to_vec()).to_vec()
+    fn object(key: &[u8], version: Option<&str>) -> ObjectId {
+        ObjectId { key: key.to_vec(), version: version.map(str::to_owned) }
+    }
+
+    fn keys() -> Vec<ObjectId> {
+        ["a&b", "", "c\x01", "a&b", " d\n"].map(|key| object(key.as_bytes(), None)).to_vec()
     }
 
     #[test]
     fn keys_that_xml_cannot_carry_go_alone() {
         let mut keys = keys();
-        keys.push(b"\xff".to_vec());
+        keys.push(object(b"\xff", None));
         let Batch { request, sent } = batch("b", &keys);
         assert_eq!(sent, [0, 3, 4]);
         let body = std::str::from_utf8(&request.body).unwrap();
@@ -187,7 +234,7 @@ mod tests {
             <Code>AccessDenied</Code><Message>no &lt;</Message></Error><Error><Key> d&#xA;</Key>\
             <Code>NoSuchKey</Code></Error></DeleteResult>";
         let mut keys = keys();
-        keys.extend([b"x".to_vec(), b"y".to_vec()]);
+        keys.extend([object(b"x", None), object(b"y", None)]);
         let results = placed(answer, &keys, &[0, 3, 4, 5, 6]).unwrap();
         let kinds: Vec<_> = results
             .iter()
@@ -201,7 +248,7 @@ mod tests {
 
     fn placed(
         answer: &str,
-        keys: &[Vec<u8>],
+        keys: &[ObjectId],
         sent: &[usize],
     ) -> Result<Vec<Option<Deleted>>, Error> {
         let mut results = vec![None; keys.len()];
@@ -221,6 +268,36 @@ mod tests {
         let both = "<DeleteResult><Error><Key>a&amp;b</Key><Code>AccessDenied</Code></Error>\
             <Deleted><Key>a&amp;b</Key></Deleted></DeleteResult>";
         assert!(placed(both, &keys(), &[0, 3]).unwrap()[0].as_ref().unwrap().is_err());
+    }
+
+    #[test]
+    fn versions_are_named_and_answered_one_by_one() {
+        let objects = [("k", "1"), ("k", "2"), ("k", "\x01"), ("l", "<")]
+            .map(|(key, id)| object(key.as_bytes(), Some(id)));
+        let Batch { request, sent } = batch("b", &objects);
+        assert_eq!(sent, [0, 1, 3]);
+        let body = std::str::from_utf8(&request.body).unwrap();
+        assert!(body.contains("<Key>k</Key><VersionId>2</VersionId></Object>"), "{body}");
+        assert!(body.contains("<VersionId>&lt;</VersionId>"), "{body}");
+        let deleted = |key: &str, id: &str| {
+            format!("<Deleted><Key>{key}</Key><VersionId>{id}</VersionId></Deleted>")
+        };
+        let of =
+            |inner: &str| placed(&format!("<DeleteResult>{inner}</DeleteResult>"), &objects, &sent);
+        let done = |inner: &str| {
+            let results = of(inner).unwrap();
+            results.iter().map(|result| result.as_ref().map(Result::is_ok)).collect::<Vec<_>>()
+        };
+        assert_eq!(done(&deleted("k", "2")), [None, Some(true), None, None]);
+        // A deletion without a version may be that of the current one.
+        assert_eq!(done("<Deleted><Key>k</Key></Deleted>"), [None; 4]);
+        let failed = "<Error><Key>k</Key><Code>AccessDenied</Code></Error>";
+        assert_eq!(done(failed), [Some(false), Some(false), None, None]);
+        let one = failed.replace("</Key>", "</Key><VersionId>1</VersionId>");
+        assert_eq!(done(&(one + &deleted("k", "1"))), [Some(false), None, None, None]);
+        for other in [deleted("k", "3"), deleted("l", "1"), deleted("m", "1")] {
+            assert_eq!(of(&other).unwrap_err().kind, Kind::Corrupt, "{other}");
+        }
     }
 
     #[test]

@@ -15,10 +15,12 @@ mod put;
 mod tagging;
 mod trust;
 mod uploads;
+mod versioning;
+mod versions;
 
 pub use bucket::{Bucket, create_bucket, delete_bucket, head_bucket, list_buckets};
 pub use copy::{Copied, CopySource, copy_object, upload_part_copy};
-pub use delete::{Deleted, delete_object, delete_objects};
+pub use delete::{Deleted, ObjectId, delete_object, delete_objects};
 pub use delete_if::delete_object_if;
 pub use etag::Etag;
 pub use get::{Range, Wanted, get_object};
@@ -28,6 +30,8 @@ pub use multipart::{Begun, Part, abort_upload, complete_upload, create_upload, u
 pub use put::{Put, put_object};
 pub use tagging::get_tags;
 pub use uploads::{Upload, list_parts, list_uploads};
+pub use versioning::{Versioning, get_versioning, put_versioning};
+pub use versions::{ObjectVersion, VersionPage, VersionPages, VersionQuery};
 
 use super::answer::unexpected_document;
 use super::xml::{Node, walk};

@@ -2,6 +2,7 @@
 
 use super::Headers;
 use super::head::head_object;
+use crate::customer_key::is_encrypted;
 use crate::header::{checksums, etag, plain, some};
 use crate::{Algorithm, Checksum, Client, Error, Kind, Reply, Request};
 use bytes::Bytes;
@@ -131,9 +132,9 @@ pub(super) fn put_of(
         if let Some(other) = other {
             return Err(content_mismatch(operation, reply, &other.encode(), &sent.encode()));
         }
-        // With KMS an ETag looks like an MD5, but is none.
+        // With KMS and keys of the caller an ETag looks like an MD5, but is none.
         let plainly = some(headers, "x-amz-server-side-encryption").is_none_or(|v| v == "AES256")
-            && some(headers, "x-amz-server-side-encryption-customer-algorithm").is_none();
+            && !is_encrypted(headers);
         let is_md5 = etag.len() == 32 && etag.bytes().all(|b| b.is_ascii_hexdigit());
         if let Some(own) = sent.etag().filter(|_| plainly && is_md5)
             && !own.eq_ignore_ascii_case(&etag)
@@ -200,6 +201,8 @@ mod tests {
         assert_eq!(of(reply(&[("etag", other)])).unwrap_err().kind, Kind::Corrupt);
         let kms = reply(&[("etag", other), ("x-amz-server-side-encryption", "aws:kms")]);
         assert!(of(kms).is_ok());
+        let own = "x-amz-server-side-encryption-customer-algorithm";
+        assert!(of(reply(&[("etag", other), (own, "AES256")])).is_ok());
         assert!(of(reply(&[("etag", "\"abc-1\"")])).is_ok());
     }
 }

@@ -23,6 +23,9 @@ pub struct Attributes {
     pub expires: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub website_redirect_location: Option<String>,
+    /// MD5 of the caller's key for the object (SSE-C). The content is stored as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub customer_key_md5: Option<String>,
 }
 
 /// Extracts the attributes of a request.
@@ -55,6 +58,9 @@ macro_rules! add_attributes {
         $output.content_language = attributes.content_language;
         $output.cache_control = attributes.cache_control;
         $output.website_redirect_location = attributes.website_redirect_location;
+        $output.sse_customer_algorithm =
+            attributes.customer_key_md5.as_ref().map(|_| "AES256".to_owned());
+        $output.sse_customer_key_md5 = attributes.customer_key_md5;
     };
 }
 pub(super) use add_attributes;

@@ -2,6 +2,7 @@
 //! ([`store`]). All paths are resolved below the folder ([`root`]).
 
 mod attributes;
+mod customer_key;
 mod list;
 mod names;
 mod object;
@@ -10,8 +11,10 @@ pub mod payload;
 mod root;
 mod store;
 mod sums;
+mod versions;
 
-use attributes::{add_attributes, attributes_of};
+use attributes::{Attributes, add_attributes, attributes_of};
+use customer_key::customer_key_of;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 use names::Names;
 use object::{blocking, md5_of};
@@ -125,13 +128,32 @@ impl S3 for Folder {
         list::objects_v2(self, req.input).map(S3Response::new)
     }
 
+    async fn list_object_versions(
+        &self,
+        req: S3Request<ListObjectVersionsInput>,
+    ) -> S3Result<S3Response<ListObjectVersionsOutput>> {
+        versions::list(self, req.input).map(S3Response::new)
+    }
+
+    async fn get_bucket_versioning(
+        &self,
+        req: S3Request<GetBucketVersioningInput>,
+    ) -> S3Result<S3Response<GetBucketVersioningOutput>> {
+        self.bucket(&req.input.bucket)?;
+        Ok(S3Response::new(GetBucketVersioningOutput::default()))
+    }
+
     async fn get_object(
         &self,
         req: S3Request<GetObjectInput>,
     ) -> S3Result<S3Response<GetObjectOutput>> {
-        let input = req.input;
+        let mut input = req.input;
+        versions::check(input.version_id.as_deref())?;
+        let key = customer_key_of!(input);
         let name = self.find(&input.bucket, &input.key)?;
         let stored = self.stored(&input.bucket, &name).await?;
+        let attributes = Sidecar::of_metadata(&self.root, &input.bucket, &name).attributes();
+        customer_key::fits(attributes.customer_key_md5.as_deref(), key.as_deref())?;
         let etag = ETag::Strong(stored.etag.clone());
         check_read(input.if_match.as_ref(), input.if_none_match.as_ref(), Some(&etag))?;
         let length = stored.meta.len();
@@ -154,8 +176,7 @@ impl S3 for Folder {
             output.checksum_type = type_of(&stored.sums);
             add_checksums!(output, stored.sums.clone());
         }
-        let sidecar = Sidecar::of_metadata(&self.root, &input.bucket, &name);
-        add_attributes!(output, sidecar.attributes());
+        add_attributes!(output, attributes);
         output.body = Some(stored.body(span));
         Ok(S3Response::new(output))
     }
@@ -164,9 +185,13 @@ impl S3 for Folder {
         &self,
         req: S3Request<HeadObjectInput>,
     ) -> S3Result<S3Response<HeadObjectOutput>> {
-        let input = req.input;
+        let mut input = req.input;
+        versions::check(input.version_id.as_deref())?;
+        let key = customer_key_of!(input);
         let name = self.find(&input.bucket, &input.key)?;
         let stored = self.stored(&input.bucket, &name).await?;
+        let attributes = Sidecar::of_metadata(&self.root, &input.bucket, &name).attributes();
+        customer_key::fits(attributes.customer_key_md5.as_deref(), key.as_deref())?;
         let etag = ETag::Strong(stored.etag.clone());
         check_read(input.if_match.as_ref(), input.if_none_match.as_ref(), Some(&etag))?;
         let mut output = HeadObjectOutput {
@@ -178,8 +203,7 @@ impl S3 for Folder {
         };
         output.checksum_type = type_of(&stored.sums);
         add_checksums!(output, stored.sums);
-        let sidecar = Sidecar::of_metadata(&self.root, &input.bucket, &name);
-        add_attributes!(output, sidecar.attributes());
+        add_attributes!(output, attributes);
         Ok(S3Response::new(output))
     }
 
@@ -192,6 +216,7 @@ impl S3 for Folder {
             return Err(s3_error!(InvalidStorageClass, "there is no such class here"));
         }
         let bucket = req.input.bucket.clone();
+        let key = customer_key_of!(req.input);
         let name = self.make(&bucket, &req.input.key)?;
         let (matches, none_match) = (req.input.if_match.take(), req.input.if_none_match.take());
         self.check_write(&bucket, &name, matches.as_ref(), none_match.as_ref()).await?;
@@ -199,9 +224,13 @@ impl S3 for Folder {
         // Another object may have been created while the body was received.
         self.check_write(&bucket, &name, matches.as_ref(), none_match.as_ref()).await?;
         let is_new = none_match.is_some_and(|condition| condition.is_any());
-        let attributes = attributes_of!(req.input);
-        self.keep(temporary, &bucket, &name, is_new, &attributes, &md5, &verdict.sums)?;
-        let mut output = PutObjectOutput { e_tag: Some(ETag::Strong(md5)), ..Default::default() };
+        let etag = customer_key::etag(md5, key.as_ref());
+        let attributes = Attributes { customer_key_md5: key, ..attributes_of!(req.input) };
+        self.keep(temporary, &bucket, &name, is_new, &attributes, &etag, &verdict.sums)?;
+        let mut output = PutObjectOutput { e_tag: Some(ETag::Strong(etag)), ..Default::default() };
+        output.sse_customer_algorithm =
+            attributes.customer_key_md5.as_ref().map(|_| "AES256".to_owned());
+        output.sse_customer_key_md5 = attributes.customer_key_md5;
         add_checksums!(output, verdict.sums);
         output.checksum_type = full_object();
         Ok(S3Response::new(output))
@@ -212,9 +241,17 @@ impl S3 for Folder {
         mut req: S3Request<CopyObjectInput>,
     ) -> S3Result<S3Response<CopyObjectOutput>> {
         let input = &mut req.input;
+        let target_key = customer_key_of!(input);
+        let source_key = customer_key::check((
+            input.copy_source_sse_customer_algorithm.take(),
+            input.copy_source_sse_customer_key.take(),
+            input.copy_source_sse_customer_key_md5.take(),
+        ))?;
         let (from, key) = source(&input.copy_source)?;
         let from_name = self.find(from, key)?;
         let stored = self.stored(from, &from_name).await?;
+        let kept = Sidecar::of_metadata(&self.root, from, &from_name).attributes();
+        customer_key::fits(kept.customer_key_md5.as_deref(), source_key.as_deref())?;
         let etag = ETag::Strong(stored.etag.clone());
         check_copy(input, &etag, stored.modified())?;
         let name = self.make(&input.bucket, &input.key)?;
@@ -225,8 +262,13 @@ impl S3 for Folder {
         self.check_write(&input.bucket, &name, matches, none_match).await?;
         let replaces = input.metadata_directive.as_ref().map(MetadataDirective::as_str)
             == Some(MetadataDirective::REPLACE);
-        let kept = Sidecar::of_metadata(&self.root, from, &from_name).attributes();
+        // The content of a copy with another key has another ETag.
+        let new_etag = match target_key == kept.customer_key_md5 {
+            true => stored.etag.clone(),
+            false => customer_key::etag(stored.etag.clone(), target_key.as_ref()),
+        };
         let attributes = if replaces { attributes_of!(input) } else { kept };
+        let attributes = Attributes { customer_key_md5: target_key, ..attributes };
         let mut temporary = Temporary::new(&self.root).map_err(S3Error::internal_error)?;
         let mut file = stored.file;
         let copied = blocking(move || {
@@ -237,9 +279,9 @@ impl S3 for Folder {
         let (temporary, modified) = copied.await?.map_err(S3Error::internal_error)?;
         let (bucket, sums) = (&input.bucket, &stored.sums);
         let is_new = none_match.is_some_and(ETagCondition::is_any);
-        self.keep(temporary, bucket, &name, is_new, &attributes, &stored.etag, sums)?;
+        self.keep(temporary, bucket, &name, is_new, &attributes, &new_etag, sums)?;
         let result = CopyObjectResult {
-            e_tag: Some(etag),
+            e_tag: Some(ETag::Strong(new_etag)),
             last_modified: Some(Timestamp::from(modified)),
             ..Default::default()
         };
@@ -252,8 +294,10 @@ impl S3 for Folder {
         req: S3Request<DeleteObjectInput>,
     ) -> S3Result<S3Response<DeleteObjectOutput>> {
         self.bucket(&req.input.bucket)?;
+        versions::check(req.input.version_id.as_deref())?;
         self.delete(&req.input.bucket, &req.input.key)?;
-        Ok(S3Response::with_status(DeleteObjectOutput::default(), http::StatusCode::NO_CONTENT))
+        let output = DeleteObjectOutput { version_id: req.input.version_id, ..Default::default() };
+        Ok(S3Response::with_status(output, http::StatusCode::NO_CONTENT))
     }
 
     async fn delete_objects(
@@ -264,15 +308,20 @@ impl S3 for Folder {
         let quiet = req.input.delete.quiet == Some(true);
         let (mut deleted, mut errors) = (Vec::new(), Vec::new());
         for object in req.input.delete.objects {
-            match self.delete(&req.input.bucket, &object.key) {
-                Ok(()) => {
-                    deleted.push(DeletedObject { key: Some(object.key), ..Default::default() });
-                }
+            let version = object.version_id;
+            let done = versions::check(version.as_deref())
+                .and_then(|()| self.delete(&req.input.bucket, &object.key));
+            match done {
+                Ok(()) => deleted.push(DeletedObject {
+                    key: Some(object.key),
+                    version_id: version,
+                    ..Default::default()
+                }),
                 Err(why) => errors.push(Error {
                     key: Some(object.key),
+                    version_id: version,
                     code: Some(why.code().as_str().to_owned()),
                     message: Some(why.to_string()),
-                    ..Default::default()
                 }),
             }
         }
@@ -286,8 +335,9 @@ impl S3 for Folder {
         mut req: S3Request<CreateMultipartUploadInput>,
     ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
         let input = &mut req.input;
+        let key = customer_key_of!(input);
         let name = self.make(&input.bucket, &input.key)?;
-        let attributes = attributes_of!(input);
+        let attributes = Attributes { customer_key_md5: key, ..attributes_of!(input) };
         let upload = parts::begin(self, &input.bucket, &name, &attributes);
         Ok(S3Response::new(CreateMultipartUploadOutput {
             bucket: Some(input.bucket.clone()),
@@ -304,12 +354,18 @@ impl S3 for Folder {
         let (upload, number) = (req.input.upload_id.clone(), req.input.part_number);
         parts::check_upload(self, &upload)?;
         parts::check_number(number)?;
+        let key = customer_key_of!(req.input);
+        let name = self.make(&req.input.bucket, &req.input.key)?;
+        parts::check_key(self, &req.input.bucket, &name, &upload, key.as_deref())?;
         let (mut temporary, md5, verdict) = checked_body!(self, req);
+        let md5 = customer_key::etag(md5, key.as_ref());
         let published = temporary.publish(&parts::part_path(&upload, number), false);
         published
             .and_then(|()| Sidecar::of_part(&self.root, &upload, number).write(&md5, &verdict.sums))
             .map_err(S3Error::internal_error)?;
         let mut output = UploadPartOutput { e_tag: Some(ETag::Strong(md5)), ..Default::default() };
+        output.sse_customer_algorithm = key.as_ref().map(|_| "AES256".to_owned());
+        output.sse_customer_key_md5 = key;
         add_checksums!(output, verdict.sums);
         Ok(S3Response::new(output))
     }
@@ -318,11 +374,22 @@ impl S3 for Folder {
         &self,
         req: S3Request<UploadPartCopyInput>,
     ) -> S3Result<S3Response<UploadPartCopyOutput>> {
+        let mut req = req;
         let (upload, number) = (req.input.upload_id.clone(), req.input.part_number);
         parts::check_upload(self, &upload)?;
         parts::check_number(number)?;
+        let target_key = customer_key_of!(req.input);
+        let target = self.make(&req.input.bucket, &req.input.key)?;
+        parts::check_key(self, &req.input.bucket, &target, &upload, target_key.as_deref())?;
+        let source_key = customer_key::check((
+            req.input.copy_source_sse_customer_algorithm.take(),
+            req.input.copy_source_sse_customer_key.take(),
+            req.input.copy_source_sse_customer_key_md5.take(),
+        ))?;
         let (from, key) = source(&req.input.copy_source)?;
         let name = self.find(from, key)?;
+        let kept = Sidecar::of_metadata(&self.root, from, &name).attributes();
+        customer_key::fits(kept.customer_key_md5.as_deref(), source_key.as_deref())?;
         let stored = self.stored(from, &name).await?;
         let span = span(req.input.copy_source_range.as_deref(), stored.meta.len())?;
         let mut temporary = Temporary::new(&self.root).map_err(S3Error::internal_error)?;

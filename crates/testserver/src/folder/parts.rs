@@ -2,6 +2,7 @@
 //! gets a checksum of the whole before it becomes visible.
 
 use super::attributes::Attributes;
+use super::customer_key;
 use super::list::{encoded, is_url};
 use super::object::{blocking, hex, md5_of};
 use super::root::{Root, Temporary};
@@ -52,6 +53,18 @@ pub fn check_upload(folder: &Folder, upload: &str) -> S3Result<()> {
         true => Ok(()),
         false => Err(s3_error!(NoSuchUpload, "there is no such upload")),
     }
+}
+
+/// Checks that the key of a part is that of its upload.
+pub fn check_key(
+    folder: &Folder,
+    bucket: &str,
+    name: &str,
+    upload: &str,
+    key: Option<&str>,
+) -> S3Result<()> {
+    let begun = Sidecar::of_upload(&folder.root, bucket, name, upload).attributes();
+    customer_key::fits(begun.customer_key_md5.as_deref(), key)
 }
 
 /// Checks the range of a part number.

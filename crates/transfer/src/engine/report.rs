@@ -149,6 +149,7 @@ impl<'a> Reports<'a> {
             path: Path::new(OsStr::from_bytes(path)),
             source,
             target,
+            version: None,
             link,
             bytes: meta.size,
             bytes_moved,

@@ -129,8 +129,14 @@ fn copy_headers(options: &ObjectOptions, head: Option<&Head>, key: &[u8]) -> Hea
     headers
 }
 
-fn copy_source<'a>(source: &'a Object<'_>, etag: Option<&'a str>) -> CopySource<'a> {
-    CopySource { bucket: source.bucket, key: &source.key, version: source.version, etag }
+fn copy_source<'a>(
+    core: &'a Core<'_>,
+    source: &'a Object<'_>,
+    etag: Option<&'a str>,
+) -> CopySource<'a> {
+    let Object { bucket, key, version, .. } = source;
+    let customer_key = core.engine.setup.source.as_ref().and_then(|store| store.customer_key());
+    CopySource { bucket, key, version: *version, customer_key, etag }
 }
 
 /// Copies in one request.
@@ -146,7 +152,7 @@ async fn whole(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Re
     let mut headers = copy_headers(options, head.as_ref(), &key);
     headers.extend(between::condition(core, moving));
     let client = core.store(Side::Target)?;
-    let from = copy_source(source, etag.filter(|etag| !etag.is_empty()));
+    let from = copy_source(core, source, etag.filter(|etag| !etag.is_empty()));
     match copy_object(client, &from, bucket, &key, &headers).await {
         Ok(copied) => {
             // An equal MD5 proves it; otherwise check at least the size before a source is removed.
@@ -226,7 +232,8 @@ impl Sending for Large {
         let source = between::source(core, moving)?;
         let (bucket, key) = between::target(moving)?;
         let client = core.store(Side::Target)?;
-        let from = copy_source(&source, Some(&*self.head.etag).filter(|etag| !etag.is_empty()));
+        let from =
+            copy_source(core, &source, Some(&*self.head.etag).filter(|etag| !etag.is_empty()));
         let bytes = range.end - range.start;
         let id = &self.upload.id;
         let part = upload_part_copy(client, &from, range, bucket, &key, id, number).await;

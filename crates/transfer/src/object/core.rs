@@ -141,6 +141,7 @@ impl Engine<'_> {
                     sum.bytes_ahead += if asked.contents { entry.meta.size } else { 0 };
                 }
                 Work::Delete { entries } if pair.is_removal() => sum.found += entries.len() as u64,
+                Work::DeleteVersions { versions } => sum.found += versions.len() as u64,
                 Work::Delete { .. } => {}
             }
         }

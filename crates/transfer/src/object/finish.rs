@@ -86,6 +86,7 @@ impl Core<'_> {
             path: Path::new(OsStr::from_bytes(&path)),
             source: Some(moving.source_path()),
             target: Some(moving.target_path()),
+            version: None,
             link: None,
             bytes: meta.size,
             bytes_moved: done.bytes,

@@ -106,6 +106,15 @@ pub struct Entry {
     pub etag: Box<str>,
 }
 
+/// One version of an object, or a delete marker.
+#[derive(Clone, Debug)]
+pub struct VersionEntry {
+    /// Its object.
+    pub entry: Entry,
+    /// Its version ID.
+    pub id: Box<str>,
+}
+
 /// A unit of work for a core.
 pub struct Task {
     /// Both ends.
@@ -150,6 +159,11 @@ pub enum Work {
     Delete {
         /// Entries with names relative to the target's root.
         entries: Vec<Entry>,
+    },
+    /// Remove versions of objects of the target, up to 1,000.
+    DeleteVersions {
+        /// Versions of objects with names relative to the target's root.
+        versions: Vec<VersionEntry>,
     },
 }
 

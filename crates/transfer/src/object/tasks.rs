@@ -36,6 +36,7 @@ impl Tasks for ObjectTasks {
                 compare::check(core, moving, &asked).await;
             }
             Work::Delete { entries } => delete::run(core, &pair, entries).await,
+            Work::DeleteVersions { versions } => delete::versions::run(core, &pair, versions).await,
         }
     }
 }

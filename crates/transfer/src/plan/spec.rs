@@ -86,6 +86,8 @@ pub struct Objects {
     pub options: ObjectOptions,
     /// `*` and `?` in source keys are literal (`--raw`).
     pub raw: bool,
+    /// Every source gets its base name in the target folder (`--flatten`).
+    pub flatten: bool,
     /// Names that are transferred only if they still have these sizes and times.
     pub expected: Option<Arc<Expected>>,
     /// Names of the source, instead of a listing of its store.

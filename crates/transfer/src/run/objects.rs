@@ -7,7 +7,7 @@ use crate::engine::Pass;
 use crate::journal::{Journal, Ledger};
 use crate::object::{self, Engine, Root, Setup};
 use crate::plan::Spec;
-use crate::plan::objects::{self, PlannedSource, Stores, What};
+use crate::plan::objects::{self, BaseNames, PlannedSource, Stores, What};
 use crate::policy::{Delete, Policy};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Fatal, Problem};
@@ -116,8 +116,9 @@ pub(super) fn feed(
         engine.problem(gone);
         engine.add(&Totals { failed: 1, ..Totals::default() });
     }
+    let mut names = spec.objects.flatten.then(|| BaseNames::of(planned_sources));
     for planned in planned_sources {
-        objects::feed(engine, spec, stores, planned, pass);
+        objects::feed(engine, spec, stores, planned, pass, names.as_mut());
     }
 }
 

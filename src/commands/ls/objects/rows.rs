@@ -22,14 +22,37 @@ pub struct Row<'a> {
     pub class: &'a str,
     /// It represents everything below it.
     pub is_prefix: bool,
+    /// The version, if all of them are listed.
+    pub version: Option<Version<'a>>,
+}
+
+/// A version of an object.
+#[derive(Clone, Copy)]
+pub struct Version<'a> {
+    /// Its ID.
+    pub id: &'a str,
+    /// It is the current one.
+    pub is_latest: bool,
+    /// It has no content.
+    pub is_delete_marker: bool,
 }
 
 impl<'a> Row<'a> {
     /// Makes the row of a prefix.
     pub fn prefix(name: &'a [u8]) -> Row<'a> {
-        Row { name, size: 0, mtime: Time::default(), etag: "", class: "", is_prefix: true }
+        let (mtime, version) = (Time::default(), None);
+        Row { name, size: 0, mtime, etag: "", class: "", is_prefix: true, version }
     }
 }
+
+impl Row<'_> {
+    fn is_delete_marker(&self) -> bool {
+        self.version.is_some_and(|version| version.is_delete_marker)
+    }
+}
+
+/// Width of names before version IDs, as in s5cmd.
+const NAME_WIDTH: usize = 50;
 
 /// The lines of a command's output.
 pub struct Rows<'a> {
@@ -133,12 +156,17 @@ impl<'a> Rows<'a> {
             self.clock.push(row.mtime.s, &mut self.buffer);
             self.buffer.push(b' ');
             match self.human {
+                _ if row.is_delete_marker() => push_right(b"DELETED", 10, &mut self.buffer),
                 true => push_right(number::ceiled(row.size).as_bytes(), 10, &mut self.buffer),
                 false => push_number_right(row.size, 10, &mut self.buffer),
             }
             self.buffer.push(b' ');
             if long {
-                let class = if row.class.is_empty() { "STANDARD" } else { row.class };
+                let class = match row.class {
+                    "" if row.is_delete_marker() => "",
+                    "" => "STANDARD",
+                    class => class,
+                };
                 push_left(class.as_bytes(), 19, &mut self.buffer);
                 self.buffer.push(b' ');
                 push_left(row.etag.as_bytes(), 34, &mut self.buffer);
@@ -146,8 +174,14 @@ impl<'a> Rows<'a> {
             }
         }
         let prefix = std::mem::take(&mut self.prefix);
+        let from = self.buffer.len();
         self.name(&prefix[self.shown..], row.name);
         self.prefix = prefix;
+        if let Some(version) = row.version {
+            let width = NAME_WIDTH.saturating_sub(self.buffer.len() - from);
+            self.buffer.extend(std::iter::repeat_n(b' ', width + 1));
+            self.name(b"", version.id.as_bytes());
+        }
         self.buffer.push(self.end);
     }
 
@@ -163,7 +197,11 @@ impl<'a> Rows<'a> {
     }
 
     fn json(&mut self, row: &Row<'_>) {
-        let event: &[u8] = if row.is_prefix { b"prefix" } else { b"object" };
+        let event: &[u8] = match row.is_prefix {
+            true => b"prefix",
+            false if row.is_delete_marker() => b"delete_marker",
+            false => b"object",
+        };
         self.buffer.extend_from_slice(b"{\"event\":\"");
         self.buffer.extend_from_slice(event);
         self.buffer.extend_from_slice(b"\",\"bucket\":\"");
@@ -179,6 +217,11 @@ impl<'a> Rows<'a> {
             self.json_name("etag", row.etag.as_bytes());
             if !row.class.is_empty() {
                 self.json_name("storage_class", row.class.as_bytes());
+            }
+            if let Some(version) = row.version {
+                self.json_name("version_id", version.id.as_bytes());
+                let latest = format!(",\"latest\":{}", version.is_latest);
+                self.buffer.extend_from_slice(latest.as_bytes());
             }
         }
         self.buffer.extend_from_slice(b"}\n");
@@ -344,9 +387,10 @@ mod tests {
             etag: "e",
             class: "",
             is_prefix: false,
+            version: None,
         };
         let out = Output::stdout();
-        let lines = |form, human, whole| {
+        let lines_of = |row: &Row<'_>, form, human, whole| {
             let mut rows = Rows {
                 form,
                 human,
@@ -362,11 +406,12 @@ mod tests {
                 bytes: 0,
             };
             rows.begin("bucket", b"p/", whole);
-            rows.push(&row);
+            rows.push(row);
             rows.push(&Row::prefix(b"q/"));
             assert_eq!((rows.objects, rows.bytes), (1, 1500));
             rows.buffer.escape_ascii().to_string()
         };
+        let lines = |form, human, whole| lines_of(&row, form, human, whole);
         assert_eq!(
             lines(Form::Short, false, false),
             "1970-01-01 00:00:00       1500 a \\xff\\\"\\n                           PRE q/\\n"
@@ -379,5 +424,17 @@ mod tests {
             "{json}"
         );
         assert!(json.ends_with("{\\\"event\\\":\\\"prefix\\\",\\\"bucket\\\":\\\"bucket\\\",\\\"key\\\":\\\"p/q/\\\"}\\n"));
+
+        let version = Version { id: "v", is_latest: false, is_delete_marker: false };
+        let old = Row { name: b"k", version: Some(version), ..row };
+        let text = lines_of(&old, Form::Short, false, false);
+        assert!(text.contains(&format!(" 1500 k{} v\\n", " ".repeat(49))), "{text}");
+        let json = lines_of(&old, Form::Json, false, false);
+        assert!(json.contains("\\\"version_id\\\":\\\"v\\\",\\\"latest\\\":false}"), "{json}");
+        let marker = Version { is_delete_marker: true, ..version };
+        let marker = Row { version: Some(marker), ..old };
+        assert!(lines_of(&marker, Form::Long, true, false).contains("   DELETED "));
+        let json = lines_of(&marker, Form::Json, false, false);
+        assert!(json.starts_with("{\\\"event\\\":\\\"delete_marker\\\""), "{json}");
     }
 }

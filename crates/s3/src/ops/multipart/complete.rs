@@ -1,6 +1,7 @@
 //! CompleteMultipartUpload, whose response may be late, contain an error, or get lost.
 
 use super::{CHECKSUM_TYPE, Part, checksum_type};
+use crate::customer_key::is_encrypted;
 use crate::header::{plain, some, unquoted};
 use crate::ops::copy::element;
 use crate::ops::head::{Head, head_object};
@@ -103,7 +104,8 @@ fn is_result(head: &Head, parts: &[Part], size: u64, whole: Option<&Checksum>) -
     let same_etag = composite.is_some_and(|etag| etag == head.etag);
     let same_checksum = whole.is_some_and(|whole| head.checksums.contains(whole));
     // ETags of encrypted parts are no MD5s; the number of parts can still be compared.
-    let encrypted = some(&head.headers, "x-amz-server-side-encryption").is_some();
+    let encrypted = some(&head.headers, "x-amz-server-side-encryption").is_some()
+        || is_encrypted(&head.headers);
     let same_count = encrypted && head.etag.ends_with(&format!("-{}", parts.len()));
     let same = head.size == size && (same_etag || same_checksum || same_count);
     let checksum = head.checksums.first().cloned();

@@ -114,7 +114,13 @@ async fn object(
         }
     }
     let headers = rewritten(head, wanted);
-    let source = CopySource { bucket, key: &key, version: None, etag: Some(&head.etag) };
+    let source = CopySource {
+        bucket,
+        key: &key,
+        version: None,
+        customer_key: client.store().customer_key(),
+        etag: Some(&head.etag),
+    };
     match copy_object(client, &source, bucket, &key, &headers).await {
         Ok(_) => Ok(Some(DONE)),
         Err(error) if matches!(error.kind, Kind::NotImplemented | Kind::Precondition) => Ok(None),

@@ -1,30 +1,24 @@
 //! Removal of extraneous objects and files of the target, and of moved sources.
 
 pub(super) mod local;
+mod objects;
+mod report;
+pub(super) mod versions;
 
 use super::core::{Core, Engine};
 use super::failed::Failed;
 use super::moving::Moving;
 use super::reader::Object;
 use super::{Entry, Pair, Root, Side};
-use futures_util::stream::{self, StreamExt};
 use hakobu_core::error::Operation;
-use hakobu_core::event::{Change, Event, Item};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta, Time, Totals};
-use hakobu_s3::ops::{Deleted, delete_object, delete_object_if, delete_objects, head_object};
-use hakobu_s3::{Client, Kind as Why};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use hakobu_s3::Kind as Why;
+use hakobu_s3::ops::{delete_object, delete_object_if, head_object};
+use objects::KEYS_MAX;
+use report::{removed, stays};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-/// Maximum number of keys in one DeleteObjects (API reference, DeleteObjects).
-const KEYS_MAX: usize = 1000;
-/// Concurrent single deletions if the server does not support DeleteObjects.
-const SINGLE_MAX: usize = 8;
 /// Local removals between two yields to the core's other work.
 const LOCAL_TURN: usize = 64;
 
@@ -41,7 +35,7 @@ pub(super) async fn run(core: &Core<'_>, pair: &Arc<Pair>, entries: Vec<Entry>) 
     totals.deletes_held = (before - removals.len()) as u64;
     if engine.policy().dry_run {
         for entry in &removals {
-            removed(engine, pair, entry, &mut totals);
+            removed(engine, pair, entry, None, &mut totals);
         }
     } else {
         match &pair.target {
@@ -51,7 +45,8 @@ pub(super) async fn run(core: &Core<'_>, pair: &Arc<Pair>, entries: Vec<Entry>) 
                     if engine.is_stopped() {
                         break;
                     }
-                    objects(core, pair, bucket, batch, &mut totals).await;
+                    let batch: Vec<_> = batch.iter().map(|entry| (entry, None)).collect();
+                    objects::remove(core, pair, bucket, &batch, &mut totals).await;
                 }
             }
             // It contains nothing.
@@ -62,80 +57,6 @@ pub(super) async fn run(core: &Core<'_>, pair: &Arc<Pair>, entries: Vec<Entry>) 
         core.doing.lane().done(before as u64);
     }
     core.add(totals);
-}
-
-/// Counts and reports a removal.
-fn removed(engine: &Engine<'_>, pair: &Pair, entry: &Entry, totals: &mut Totals) {
-    totals.deleted += 1;
-    if !engine.setup.items.0 {
-        return;
-    }
-    // The display adds the slash for a directory; in a key it is part of the name.
-    let name = entry.name.strip_suffix(b"/").unwrap_or(&entry.name);
-    let whole = match &pair.target {
-        Root::Store { .. } => &entry.name,
-        _ => name,
-    };
-    engine.setup.listener.event(Event::Item(&Item {
-        change: Change { deleted: true, ..Change::default() },
-        kind: entry.meta.kind,
-        path: Path::new(OsStr::from_bytes(&[&*pair.lead, name].concat())),
-        source: None,
-        target: Some(pair.target.spell(whole)),
-        link: None,
-        bytes: 0,
-        bytes_moved: 0,
-        start_s: 0.0,
-        took: Duration::ZERO,
-        mode: entry.meta.mode,
-        mtime_s: entry.meta.mtime.s,
-        meta: &entry.meta,
-    }));
-}
-
-/// Counts and reports a failed removal, and returns it to `--max-delete`.
-fn stays(engine: &Engine<'_>, pair: &Pair, entry: &Entry, failed: Failed, totals: &mut Totals) {
-    engine.deletes.fetch_sub(1, Ordering::Relaxed);
-    engine.failed((None, Some(pair.target.spell(&entry.name))), failed, totals);
-}
-
-async fn objects(core: &Core<'_>, pair: &Pair, bucket: &str, batch: &[Entry], totals: &mut Totals) {
-    let failed = |error| Failed::Request(Operation::Remove, Side::Target, error);
-    let results = match core.store(Side::Target) {
-        Ok(client) => {
-            let keys: Vec<_> = batch.iter().map(|entry| pair.target.key(&entry.name)).collect();
-            match delete_objects(client, bucket, &keys).await {
-                Err(error) if error.kind == Why::NotImplemented => {
-                    one_by_one(client, bucket, &keys).await
-                }
-                Err(error) => batch.iter().map(|_| Err(error.clone())).collect(),
-                Ok(results) => results,
-            }
-        }
-        Err(_) => {
-            for entry in batch {
-                let why = "the target is no store";
-                let none = Failed::Reason(Operation::Remove, Side::Target, why);
-                stays(core.engine, pair, entry, none, totals);
-            }
-            return;
-        }
-    };
-    assert_eq!(results.len(), batch.len(), "each key has its answer");
-    for (entry, result) in batch.iter().zip(results) {
-        match result {
-            Ok(()) => removed(core.engine, pair, entry, totals),
-            Err(error) if error.kind == Why::NotFound => {
-                removed(core.engine, pair, entry, totals);
-            }
-            Err(error) => stays(core.engine, pair, entry, failed(error), totals),
-        }
-    }
-}
-
-async fn one_by_one(client: &Client, bucket: &str, keys: &[Vec<u8>]) -> Vec<Deleted> {
-    let requests = keys.iter().map(|key| delete_object(client, bucket, key, None));
-    stream::iter(requests).buffered(SINGLE_MAX).collect().await
 }
 
 async fn files(core: &Core<'_>, pair: &Pair, mut removals: Vec<Entry>, totals: &mut Totals) {
@@ -153,7 +74,7 @@ async fn files(core: &Core<'_>, pair: &Pair, mut removals: Vec<Entry>, totals: &
         let Root::Local { dir, .. } = &pair.target else { return };
         let mut on_removed = |dir: &[u8]| removed_dir(core.engine, pair, dir, totals);
         match local::remove(dir, entry, &mut folder, &core.engine.emptied, &mut on_removed) {
-            Ok(local::Outcome::Removed) => removed(core.engine, pair, entry, totals),
+            Ok(local::Outcome::Removed) => removed(core.engine, pair, entry, None, totals),
             // Entries in it are still to be removed, or kept.
             Ok(local::Outcome::Waits) => {}
             Err(error) => {
@@ -171,7 +92,7 @@ fn removed_dir(engine: &Engine<'_>, pair: &Pair, dir: &[u8], totals: &mut Totals
         meta: Meta::bare(Kind::Dir, 0, Time::default()),
         etag: "".into(),
     };
-    removed(engine, pair, &entry, totals);
+    removed(engine, pair, &entry, None, totals);
 }
 
 /// Removes the source of an entry whose target is complete and checked, if it is unchanged since the move (size and

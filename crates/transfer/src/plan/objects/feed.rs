@@ -1,6 +1,7 @@
 //! Input of the object engine: two sorted listings, merged, filtered, decided, and queued as tasks. Makes no
 //! requests. Memory does not grow with the number of entries.
 
+use super::flat::{BaseNames, base};
 use super::listings;
 use super::needs::{needs_target, needs_target_of_one};
 use super::planned::{PlannedSource, Stores, What};
@@ -20,6 +21,10 @@ use std::sync::Arc;
 
 /// Reason for skipping an entry that another machine must examine again.
 const NOT_AS_PLANNED: &str = "it has changed since the plan was made";
+/// Reasons for skipping an entry whose target is its base name.
+const SAME_NAME: &str = "another source has the same base name, and --flatten gives it that name";
+const IS_SOURCE: &str = "--flatten would write it over another source";
+const NO_NAME: &str = "its key ends with a slash, so --flatten has no name for it";
 /// Number of tasks queued together.
 const TASKS: usize = 16;
 /// Number of entries removed in one request (the maximum of DeleteObjects).
@@ -27,19 +32,22 @@ const DELETES: usize = 1000;
 /// Number of entries counted between two reports.
 const COUNTED: u64 = 1024;
 
-/// Queues all work of a source argument.
+/// Queues all work of a source argument. `names`: target names are base names, which sources take in turn.
 pub fn feed(
     engine: &Engine<'_>,
     spec: &Spec,
     stores: &Stores,
     planned: &PlannedSource,
     pass: Pass,
+    names: Option<&mut BaseNames>,
 ) {
     let deletes = pass == Pass::Delete || engine.policy().delete == Delete::During;
     let mut feed = Feed {
         engine,
         spec,
+        stores,
         planned,
+        names,
         moves: pass != Pass::Delete,
         deletes: deletes && planned.may_delete(),
         tasks: Vec::with_capacity(TASKS),
@@ -48,14 +56,16 @@ pub fn feed(
         counted: 0,
         handed_on: 0,
     };
-    feed.run(stores);
+    feed.run();
     feed.flush();
 }
 
 struct Feed<'a> {
     engine: &'a Engine<'a>,
     spec: &'a Spec,
+    stores: &'a Stores,
     planned: &'a PlannedSource,
+    names: Option<&'a mut BaseNames>,
     moves: bool,
     deletes: bool,
     tasks: Vec<Task>,
@@ -75,12 +85,16 @@ struct Rules {
 }
 
 impl Feed<'_> {
-    fn run(&mut self, stores: &Stores) {
-        let planned = self.planned;
+    fn run(&mut self) {
+        let (planned, stores) = (self.planned, self.stores);
         let engine = self.engine;
         let policy = engine.policy();
         match &planned.what {
             What::One { entry, name } if self.moves => {
+                if self.names.is_some() {
+                    self.see(entry);
+                    return self.flattened(entry.clone(), name.clone());
+                }
                 let existing = match needs_target_of_one(self.spec) {
                     true => listings::existing(planned, stores, name),
                     false => Ok(None),
@@ -105,7 +119,9 @@ impl Feed<'_> {
             What::Tree { pattern } => {
                 let Some(rules) = self.rules_of(stores) else { return };
                 let of = |side| listings::tree(self.spec, policy, planned, stores, side);
-                let wanted = needs_target(self.spec) || self.deletes;
+                // Base names are in another order than the names of the source: see `flattened`.
+                let is_flat = self.names.is_some();
+                let wanted = needs_target(self.spec) && !is_flat || self.deletes;
                 let target = (wanted && !planned.target_is_new).then(|| of(Side::Target));
                 let source = match of(Side::Source) {
                     Ok(source) => source,
@@ -175,13 +191,41 @@ impl Feed<'_> {
                     self.report(self.planned.pair.source.spell(&entry.name), NOT_AS_PLANNED);
                     continue;
                 }
-                if let Some(name) = self.target_name(&entry) {
-                    self.decide(entry, name, existing);
+                let Some(name) = self.target_name(&entry) else { continue };
+                match self.names.is_some() {
+                    true => self.flattened(entry, name),
+                    false => self.decide(entry, name, existing),
                 }
             }
         }
         if pattern.is_some() && !any && self.moves && !self.engine.is_stopped() {
             self.report(self.planned.pair.source.spell(b""), "the wildcard matches nothing there");
+        }
+    }
+
+    /// Decides about an entry whose target name is its base name, and looks at that name first if necessary.
+    fn flattened(&mut self, entry: Entry, name: Vec<u8>) {
+        let Some(names) = &mut self.names else { return };
+        let pair = &self.planned.pair;
+        if !names.take(&name) {
+            return self.report(pair.source.spell(&entry.name), SAME_NAME);
+        }
+        let is_itself = pair.source.key(&entry.name) == pair.target.key(&name);
+        let may_destroy = !is_itself && names.may_be_source(&pair.target, &name);
+        let needs_target = match self.planned.what {
+            What::One { .. } => needs_target_of_one(self.spec),
+            What::Tree { .. } | What::Names(_) => needs_target(self.spec),
+        };
+        let existing = match needs_target || may_destroy {
+            true => listings::existing(self.planned, self.stores, &name),
+            false => Ok(None),
+        };
+        match existing {
+            Ok(Some(_)) if may_destroy => {
+                self.report(pair.source.spell(&entry.name), IS_SOURCE);
+            }
+            Ok(existing) => self.decide(entry, name, existing),
+            Err(trouble) => self.trouble(Side::Target, trouble),
         }
     }
 
@@ -242,6 +286,16 @@ impl Feed<'_> {
             Some(inner) if entry.meta.kind == Kind::Dir => (inner, true),
             _ => (&*entry.name, false),
         };
+        // A folder has no content that could have a base name.
+        let (inner, slash) = match self.names.is_some() {
+            true if slash => return None,
+            true => (base(inner), false),
+            false => (inner, slash),
+        };
+        if self.names.is_some() && inner.is_empty() {
+            self.report(pair.source.spell(&entry.name), NO_NAME);
+            return None;
+        }
         let mapped = match (&pair.source, &pair.target) {
             (Root::Local { .. }, Root::Store { .. }) => key_of(inner, encode),
             // The object whose key is the prefix itself stands for the target folder.
@@ -257,6 +311,7 @@ impl Feed<'_> {
                 return None;
             }
             (Root::Store { .. }, Root::Local { .. }) => path_of(inner, encode),
+            _ if self.names.is_some() => return Some(inner.to_vec()),
             _ => return Some(entry.name.to_vec()),
         };
         match mapped {

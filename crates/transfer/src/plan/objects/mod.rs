@@ -2,6 +2,7 @@
 
 mod ask;
 mod feed;
+mod flat;
 mod listings;
 mod needs;
 mod place;
@@ -9,6 +10,7 @@ mod planned;
 mod source;
 
 pub use feed::feed;
+pub use flat::BaseNames;
 pub use planned::{PlannedSource, Stores, What};
 
 use super::argument::Line;
@@ -132,6 +134,9 @@ pub fn refuse_unfit(spec: &Spec) -> Result<(), Fatal> {
         ),
         (matches!(spec.layout, Layout::Cp { parents: true, .. }), "--parents"),
     ];
+    if spec.objects.flatten && spec.objects.options.dir_markers {
+        return Err(Fatal::new(1, "--flatten leaves no folders for --dir-markers"));
+    }
     if let Some((_, name)) = unfit.iter().find(|(rejects, _)| *rejects) {
         let message = format!("{name} is not built for transfers with s3:// on a side");
         return Err(Fatal::new(1, message));

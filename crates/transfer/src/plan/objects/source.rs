@@ -97,6 +97,7 @@ pub(super) fn resolve(
         Found::Named(_) if !rsync && !place.takes_folders => {
             (Vec::new(), What::Tree { pattern: None })
         }
+        Found::Named(_) if spec.objects.flatten => (Vec::new(), What::Tree { pattern: None }),
         Found::Named(name) => (name, What::Tree { pattern: None }),
         Found::Content => (Vec::new(), What::Tree { pattern: None }),
         Found::Matches(pattern) => (Vec::new(), What::Tree { pattern: Some(pattern) }),

@@ -1,0 +1,139 @@
+//! ListObjectVersions: versions of objects and delete markers, in pages checked against the request.
+
+mod page;
+mod types;
+
+pub use types::{ObjectVersion, VersionPage, VersionQuery};
+
+use super::read;
+use super::trust::{NO_PROGRESS, ask, shown, untrusted};
+use super::utf8;
+use crate::{Client, Error, Reply, Request};
+use http::Method;
+use page::{OPERATION, ROOT, out_of_order};
+use std::collections::HashSet;
+use types::Marker;
+
+/// A listing of versions that is read page by page.
+pub struct VersionPages {
+    query: VersionQuery,
+    from: Marker,
+    /// Version IDs that pages began after, of the key of `from`.
+    begun: HashSet<String>,
+    /// Last key so far, and the IDs of its versions.
+    last: Vec<u8>,
+    ids: HashSet<String>,
+    last_prefix: Vec<u8>,
+    over: bool,
+}
+
+impl VersionPages {
+    /// Starts with the first page of a query.
+    pub fn new(query: VersionQuery) -> VersionPages {
+        VersionPages {
+            query,
+            from: Marker::default(),
+            begun: HashSet::new(),
+            last: Vec::new(),
+            ids: HashSet::new(),
+            last_prefix: Vec::new(),
+            over: false,
+        }
+    }
+
+    /// Reads the next page; `None` after the last one. A page may be empty without being the last one.
+    ///
+    /// # Errors
+    /// Those of the request; `Invalid` for a prefix that is not UTF-8; `Corrupt` if the response is malformed,
+    /// lacks a required field, contains keys or prefixes outside the request or out of order, names a version
+    /// twice, or does not advance; `Stopped` as soon as the run is asked to stop.
+    pub async fn next(
+        &mut self,
+        client: &Client,
+        bucket: &str,
+    ) -> Result<Option<VersionPage>, Error> {
+        if self.over {
+            return Ok(None);
+        }
+        let request = request(bucket, &self.query, &self.from)?;
+        let page = |reply: &Reply| page_of(reply, &self.query, &self.from);
+        let mut page = ask(client, &request, page).await?;
+        self.follow(&mut page).map_err(|why| untrusted(OPERATION, &why))?;
+        Ok(Some(page))
+    }
+
+    /// Checks that a page follows the previous ones, and moves to the next one; returns the reason if not.
+    fn follow(&mut self, page: &mut VersionPage) -> Result<(), String> {
+        let mut wrong = None;
+        let (last, ids, from) = (&mut self.last, &mut self.ids, &self.from);
+        page.versions.retain(|version| {
+            if version.key < *last {
+                wrong.get_or_insert_with(|| out_of_order(&version.key, last));
+            }
+            if version.key != *last {
+                last.clone_from(&version.key);
+                ids.clear();
+            }
+            if ids.insert(version.id.clone()) {
+                return true;
+            }
+            // Some servers begin a page with the version that the previous one ended with.
+            if version.key != from.key || version.id != from.id {
+                let (id, key) = (shown(version.id.as_bytes()), shown(&version.key));
+                wrong.get_or_insert_with(|| format!("it lists version {id} of {key} twice"));
+            }
+            false
+        });
+        for prefix in &page.prefixes {
+            // Prefixes are never empty.
+            if *prefix <= self.last_prefix {
+                wrong.get_or_insert_with(|| out_of_order(prefix, &self.last_prefix));
+            }
+            self.last_prefix.clone_from(prefix);
+        }
+        if let Some(why) = wrong {
+            return Err(why);
+        }
+        let Some(next) = page.next.take() else {
+            self.over = true;
+            return Ok(());
+        };
+        if next.key != self.from.key {
+            self.begun.clear();
+        }
+        // Version IDs have no order, so a page that begins where an earlier one did is found by its ID.
+        if !self.begun.insert(next.id.clone()) {
+            return Err(NO_PROGRESS.to_owned());
+        }
+        self.from = next;
+        Ok(())
+    }
+}
+
+fn request(bucket: &str, query: &VersionQuery, from: &Marker) -> Result<Request, Error> {
+    let mut request = Request::new(OPERATION, Method::GET, Some(bucket))
+        .query("versions", "")
+        .query("encoding-type", "url");
+    if !query.prefix.is_empty() {
+        request = request.query("prefix", utf8(OPERATION, &query.prefix)?);
+    }
+    if let Some(delimiter) = query.delimiter {
+        request = request.query("delimiter", utf8(OPERATION, &[delimiter])?);
+    }
+    if !from.key.is_empty() {
+        request = request.query("key-marker", utf8(OPERATION, &from.key)?);
+        if !from.id.is_empty() {
+            request = request.query("version-id-marker", &from.id);
+        }
+    }
+    Ok(request)
+}
+
+fn page_of(reply: &Reply, asked: &VersionQuery, from: &Marker) -> Result<VersionPage, Error> {
+    let mut reader = page::Reader::default();
+    read(OPERATION, reply, ROOT, |node| reader.take(node))?;
+    reader.page(asked, from)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! `hakobu bucket-version`: shows and sets the versioning of buckets.
+
+use super::line::carry_out;
+use super::tool;
+use crate::exit;
+use crate::objects::{self, Asked};
+use crate::options::{Opt, Table, Typed, flag, parts, put, value};
+use crate::show::json::push_line;
+use crate::show::output::Output;
+use hakobu_s3::blocking::with_store;
+use hakobu_s3::ops::{Versioning, get_versioning, put_versioning};
+use hakobu_s3::{Client, Error};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// The command line of `bucket-version`.
+pub const TABLE: Table<Plan> = Table {
+    command: "bucket-version",
+    about: "Show whether buckets keep versions of their objects, or set it",
+    usage: "hakobu bucket-version [OPTIONS] s3://BUCKET...",
+    after: tool::EXIT,
+    options: &[&OPTIONS, &objects::COMMON],
+    unbuilt: &[objects::UNBUILT],
+    abbreviates: false,
+};
+
+const OPTIONS: &[Opt<Plan>] = &[
+    value("set", None, "STATE", "Enabled: keep versions; Suspended: make no new ones").reads(
+        |plan, arg| {
+            let text = arg.text()?;
+            let states = [Versioning::Enabled, Versioning::Suspended];
+            let state = states.into_iter().find(|state| state.word().eq_ignore_ascii_case(text));
+            let state = state.ok_or_else(|| arg.wrong("give Enabled or Suspended"))?;
+            put(&mut plan.set, Some(state))
+        },
+    ),
+    flag("json", None, "JSON lines on standard output, nothing else")
+        .sets(|plan, on| plan.json = on),
+];
+
+/// The parsed command line.
+#[derive(Default)]
+pub struct Plan {
+    asked: Asked,
+    set: Option<Versioning>,
+    json: bool,
+    /// As typed, and by name.
+    buckets: Vec<(OsString, String)>,
+}
+
+parts!(Plan { asked: Asked });
+
+/// Runs the command.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| show(&plan))
+}
+
+fn plan(typed: &Typed) -> Result<Plan, String> {
+    let mut plan = TABLE.read(typed, Plan::default())?;
+    plan.buckets = objects::all(&typed.paths, objects::bucket_url, "give a bucket: s3://BUCKET")?;
+    Ok(plan)
+}
+
+fn show(plan: &Plan) -> u8 {
+    let store = match tool::open(&plan.asked) {
+        Ok(store) => store,
+        Err(code) => return code,
+    };
+    let out = Output::stdout();
+    let operation = match plan.set {
+        None => "look at versioning of",
+        Some(_) => "set versioning of",
+    };
+    let done = with_store(&store, async |client| {
+        let mut code = exit::OK;
+        for (typed, bucket) in &plan.buckets {
+            match state(plan, &client, bucket).await {
+                Ok(state) => out.write(&line(plan, bucket, state)),
+                Err(error) => {
+                    tool::fail(operation, typed, &error);
+                    code = exit::FAILURE;
+                }
+            }
+        }
+        Ok(code)
+    });
+    let code = done.unwrap_or_else(|error| {
+        tool::fail(operation, "s3://", &error);
+        exit::FAILURE
+    });
+    tool::close(&out, code)
+}
+
+/// Sets the state if that is requested; returns it.
+async fn state(plan: &Plan, client: &Client, bucket: &str) -> Result<Option<Versioning>, Error> {
+    match plan.set {
+        None => get_versioning(client, bucket).await,
+        Some(state) => put_versioning(client, bucket, state).await.map(|()| Some(state)),
+    }
+}
+
+fn line(plan: &Plan, bucket: &str, state: Option<Versioning>) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        event: &'static str,
+        bucket: &'a str,
+        status: Option<&'static str>,
+    }
+    let status = state.map(Versioning::word);
+    let mut out = Vec::new();
+    if plan.json {
+        push_line(&Line { event: "bucket_version", bucket, status }, &mut out);
+        return out;
+    }
+    out.extend_from_slice(
+        format!("s3://{bucket}\t{}\n", status.unwrap_or("never enabled")).as_bytes(),
+    );
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(line: &str) -> Result<Plan, String> {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        plan(&TABLE.parse(&words).map_err(|refused| format!("{refused:?}"))?)
+    }
+
+    #[test]
+    fn states_are_words() {
+        for (text, state) in
+            [("Enabled", Versioning::Enabled), ("suspended", Versioning::Suspended)]
+        {
+            let plan = planned(&format!("--set {text} s3://abc")).unwrap();
+            assert_eq!(plan.set, Some(state), "{text}");
+        }
+        for wrong in ["", "s3://abc/k", "--set=on s3://abc", "--set= s3://abc", "/tmp"] {
+            assert!(planned(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lines() {
+        let text = |options: &str, state| {
+            let plan = planned(options).unwrap();
+            String::from_utf8_lossy(&line(&plan, "abc", state)).into_owned()
+        };
+        assert_eq!(text("s3://abc", None), "s3://abc\tnever enabled\n");
+        assert_eq!(text("s3://abc", Some(Versioning::Suspended)), "s3://abc\tSuspended\n");
+        let json = "{\"event\":\"bucket_version\",\"bucket\":\"abc\",\"status\":null}\n";
+        assert_eq!(text("--json s3://abc", None), json);
+    }
+}

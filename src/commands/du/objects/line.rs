@@ -1,0 +1,145 @@
+//! Sums and their lines.
+
+use super::plan::Plan;
+use crate::commands::du::plan::Unit;
+use crate::commands::tool;
+use crate::number::ceiled;
+use crate::show::escape::Escape;
+use crate::show::json::{Paths, push_line};
+use crate::show::output::Output;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Bytes and objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    pub bytes: u64,
+    pub objects: u64,
+}
+
+impl Sum {
+    pub fn add(&mut self, other: Sum) {
+        self.bytes += other.bytes;
+        self.objects += other.objects;
+    }
+}
+
+/// Sums by storage class; `None` if they are not grouped, and for delete markers, which have none.
+#[derive(Debug, Default)]
+pub struct Sums(BTreeMap<Option<String>, Sum>);
+
+impl Sums {
+    /// Adds a sum to a class.
+    pub fn add(&mut self, class: Option<&str>, sum: Sum) {
+        match self.0.iter_mut().find(|(known, _)| known.as_deref() == class) {
+            Some((_, of)) => of.add(sum),
+            None => drop(self.0.insert(class.map(str::to_owned), sum)),
+        }
+    }
+
+    /// Adds other sums class by class.
+    pub fn add_all(&mut self, others: &Sums) {
+        for (class, sum) in &others.0 {
+            self.add(class.as_deref(), *sum);
+        }
+    }
+
+    /// Writes a line for each class; one of 0 bytes if there is none.
+    pub fn write(&self, plan: &Plan, out: &Output, name: &[u8]) {
+        for (class, sum) in &self.0 {
+            out.write(&line(plan, out, name, class.as_deref(), *sum));
+        }
+        if self.0.is_empty() {
+            out.write(&line(plan, out, name, None, Sum::default()));
+        }
+    }
+}
+
+/// Returns the line of a name.
+pub fn line(plan: &Plan, out: &Output, name: &[u8], class: Option<&str>, sum: Sum) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        event: &'static str,
+        #[serde(flatten)]
+        paths: Paths<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        storage_class: Option<&'a str>,
+        bytes: u64,
+        objects: u64,
+    }
+    let mut text = Vec::with_capacity(name.len() + 24);
+    if plan.json {
+        let is_total = name == b"total";
+        let path = Some(tool::path(name)).filter(|_| !is_total);
+        let event = if is_total { "total" } else { "usage" };
+        let Sum { bytes, objects } = sum;
+        let paths = Paths(&[("path", path)]);
+        push_line(&Line { event, paths, storage_class: class, bytes, objects }, &mut text);
+        return text;
+    }
+    let size = match plan.unit {
+        Unit::Human => ceiled(sum.bytes),
+        Unit::Bytes(unit) => sum.bytes.div_ceil(unit).to_string(),
+    };
+    text.extend_from_slice(size.as_bytes());
+    text.push(b'\t');
+    if plan.counts {
+        text.extend_from_slice(format!("{}\t", sum.objects).as_bytes());
+    }
+    let escape = (out.is_terminal() && plan.end == b'\n').then(Escape::of_locale);
+    let mut push = |part: &[u8]| match escape {
+        Some(escape) => escape.push(part, &mut text),
+        None => text.extend_from_slice(part),
+    };
+    push(name);
+    if let Some(class) = class {
+        push(format!(" [{class}]").as_bytes());
+    }
+    text.push(plan.end);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::du::objects::tests::planned;
+
+    #[test]
+    fn lines() {
+        let out = Output::stdout();
+        let sum = Sum { bytes: 1500, objects: 2 };
+        let text = |options: &str, class: Option<&str>| {
+            let plan = planned(options).unwrap();
+            String::from_utf8_lossy(&line(&plan, &out, b"x", class, sum)).into_owned()
+        };
+        for (options, expected) in [
+            ("s3://abc", "2\tx\n"),
+            ("-h s3://abc", "1.5K\tx\n"),
+            ("-b --objects s3://abc", "1500\t2\tx\n"),
+            ("-b0 s3://abc", "1500\tx\0"),
+            (
+                "--json s3://abc",
+                "{\"event\":\"usage\",\"path\":\"x\",\"bytes\":1500,\"objects\":2}\n",
+            ),
+        ] {
+            assert_eq!(text(options, None), expected, "{options}");
+        }
+        assert_eq!(text("-b --group s3://abc", Some("GLACIER")), "1500\tx [GLACIER]\n");
+        let json = text("--json --group s3://abc", Some("GLACIER"));
+        assert!(json.contains("\"storage_class\":\"GLACIER\",\"bytes\":1500"), "{json}");
+    }
+
+    #[test]
+    fn classes_are_summed() {
+        let one = Sum { bytes: 5, objects: 1 };
+        let (mut sums, mut all) = (Sums::default(), Sums::default());
+        for class in [Some("GLACIER"), None, Some("STANDARD"), Some("GLACIER")] {
+            sums.add(class, one);
+        }
+        all.add_all(&sums);
+        all.add_all(&sums);
+        let found: Vec<_> =
+            all.0.iter().map(|(class, sum)| (class.as_deref(), sum.bytes)).collect();
+        assert_eq!(found, [(None, 10), (Some("GLACIER"), 20), (Some("STANDARD"), 10)]);
+    }
+}

@@ -1,0 +1,105 @@
+//! The objects of an argument, by the listing that the options need.
+
+use super::plan::Plan;
+use hakobu_s3::blocking::with_store;
+use hakobu_s3::ops::{ListQuery, Pages, VersionPages, VersionQuery};
+use hakobu_s3::{Error, Store};
+use hakobu_transfer::object::list::{self, Scope, StoreQuery};
+use std::sync::Arc;
+
+/// An object, or a version of one.
+pub struct Found<'a> {
+    /// Its name below the prefix of the scope.
+    pub name: &'a [u8],
+    /// Bytes.
+    pub bytes: u64,
+    /// Storage class; `None` if it was not requested, and for delete markers.
+    pub class: Option<&'a str>,
+}
+
+/// Calls `take` for every object of a scope in the order of keys; in any order if one sum is printed.
+///
+/// # Errors
+/// Those of the listing.
+pub fn each(
+    plan: &Plan,
+    store: &Arc<Store>,
+    bucket: &str,
+    scope: &Scope,
+    take: impl FnMut(Found<'_>),
+) -> Result<(), Error> {
+    match (plan.asked.all_versions(), plan.group) {
+        (true, _) => versions(store, bucket, scope, take),
+        (false, true) => classes(store, bucket, scope, take),
+        (false, false) => sizes(plan, store, bucket, scope, take),
+    }
+}
+
+/// The parallel listing, which returns no storage classes.
+fn sizes(
+    plan: &Plan,
+    store: &Arc<Store>,
+    bucket: &str,
+    scope: &Scope,
+    mut take: impl FnMut(Found<'_>),
+) -> Result<(), Error> {
+    let query = StoreQuery {
+        prefix: scope.prefix.clone(),
+        narrowed: scope.narrowed.clone(),
+        recursive: true,
+        unordered: plan.depth_max == Some(0),
+        ..StoreQuery::default()
+    };
+    let mut listing = list::store(store, bucket, query);
+    while let Some(page) = listing.page() {
+        for item in page {
+            let entry = item.map_err(list::Trouble::into_error)?;
+            take(Found { name: &entry.name, bytes: entry.meta.size, class: None });
+        }
+    }
+    Ok(())
+}
+
+fn classes(
+    store: &Arc<Store>,
+    bucket: &str,
+    scope: &Scope,
+    mut take: impl FnMut(Found<'_>),
+) -> Result<(), Error> {
+    let prefix = [&*scope.prefix, &*scope.narrowed].concat();
+    let mut pages = Pages::new(ListQuery { prefix, ..ListQuery::default() });
+    with_store(store, async |client| {
+        while let Some(page) = pages.next(&client, bucket).await? {
+            for object in &page.objects {
+                let name = &object.key[scope.prefix.len()..];
+                take(Found { name, bytes: object.size, class: Some(class(&object.storage_class)) });
+            }
+        }
+        Ok(())
+    })
+}
+
+fn versions(
+    store: &Arc<Store>,
+    bucket: &str,
+    scope: &Scope,
+    mut take: impl FnMut(Found<'_>),
+) -> Result<(), Error> {
+    let prefix = [&*scope.prefix, &*scope.narrowed].concat();
+    let mut pages = VersionPages::new(VersionQuery { prefix, delimiter: None });
+    with_store(store, async |client| {
+        while let Some(page) = pages.next(&client, bucket).await? {
+            for version in &page.versions {
+                let name = &version.key[scope.prefix.len()..];
+                let class = (!version.is_delete_marker).then(|| class(&version.storage_class));
+                take(Found { name, bytes: version.size, class });
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Returns a storage class by its name; servers without classes name none.
+pub fn class(given: &str) -> &str {
+    if given.is_empty() { "STANDARD" } else { given }
+}
