@@ -1,7 +1,9 @@
 //! `hakobu io`: fio's jobs, and sweeps of them.
 
 mod asked;
+mod engines;
 mod facts;
+mod handed;
 mod live;
 mod options;
 mod single;

@@ -3,6 +3,7 @@
 
 mod engine;
 mod parts;
+mod priority;
 
 pub use super::sizes::Sizes;
 use super::steady::Steady;
@@ -11,6 +12,7 @@ pub use parts::{
     Aim, Among, Checks, Cpu, Dedupe, ExitWhat, Flow, Least, MemoryPolicy, Nodes, Share, Spread,
     StatCall, Tolerance, Written, Zones,
 };
+pub use priority::{Ioprio, Priorities, PriorityShare};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -221,6 +223,10 @@ pub struct Job {
     pub logs: Logs,
     /// Log files have a column of offsets (`log_offset`).
     pub log_offset: bool,
+    /// Their column of priorities has the whole number (`log_prio`).
+    pub log_priority: bool,
+    /// I/O priorities.
+    pub priorities: Priorities,
     /// Only lays its files out (`create_only`).
     pub create_only: bool,
     /// Its files have to be there (`allow_file_create=0`).
@@ -337,6 +343,8 @@ impl Default for Job {
             clocks: Clocks { clat: true, slat: true, lat: true, bandwidth: true },
             logs: Logs::default(),
             log_offset: false,
+            log_priority: false,
+            priorities: Priorities::default(),
             create_only: false,
             must_exist: false,
             unlink: false,
@@ -358,18 +366,4 @@ impl Default for Job {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    /// A job as fio's defaults have it, with this `rw`, for the tests of other modules.
-    pub(crate) fn job(rw: &str) -> Job {
-        let random = rw.starts_with("rand");
-        let way = rw.trim_start_matches("rand");
-        Job {
-            name: "job".to_owned(),
-            rw: Rw { reads: way != "write", writes: way != "read", random },
-            percentiles: vec![50.0, 99.0],
-            ..Job::default()
-        }
-    }
-}
+pub(crate) mod tests;

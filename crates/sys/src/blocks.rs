@@ -20,6 +20,9 @@ pub struct Transfer {
     pub bytes: u32,
     /// Offset in the file.
     pub offset: u64,
+    /// I/O priority as ioprio_set(2) encodes it; 0: that of the thread. Only asynchronous I/O has one for each
+    /// operation.
+    pub priority: u16,
 }
 
 /// Opens an existing file or device for block I/O; `direct` bypasses the page cache (O_DIRECT). Does not

@@ -1,6 +1,9 @@
 //! The options of `hakobu io`: fio's names and meanings, and ours.
 
-use crate::options::{self, Block, OptArg, Row, Table, Takes, Typed};
+use super::engines::PRIORITY;
+use super::handed::{Handed, flag, handed, job, mark, stays, value};
+pub use super::handed::{Word, Words};
+use crate::options::{Table, Takes, Typed};
 use hakobu_io::spec::REFUSED;
 
 /// The command line of `io`.
@@ -18,69 +21,12 @@ pub const TABLE: Table<Words> = Table {
             hakobu help io-guide has every option with its default, and what differs from fio.\n\
             Exit codes: 0 done, 1 a job failed, 2 usage, 130 a signal stopped it (what was measured is \
             reported).",
-    options: &[&JOBS, &TARGET, &WORK, &RATE, &CONTENT, &REPORT, &RUN, &SWEEP, &STAYS],
+    options: &[
+        &JOBS, &TARGET, &WORK, &PRIORITY, &RATE, &CONTENT, &REPORT, &RUN, &SWEEP, &STAYS,
+    ],
     unbuilt: &[REFUSED],
     abbreviates: false,
 };
-
-/// Options as they were typed, in their order.
-#[derive(Default)]
-pub struct Words(Vec<Word>);
-
-/// An option as it was typed, and its value.
-pub type Word = (String, Option<String>);
-
-/// Options that are handed on: the reader of options and job files gives all of them their meaning,
-/// those of the command line and those in files.
-struct Handed(&'static str, &'static [Row]);
-
-const fn handed(title: &'static str) -> Handed {
-    Handed(title, &[])
-}
-
-impl Handed {
-    const fn with(self, rows: &'static [Row]) -> Handed {
-        Handed(self.0, rows)
-    }
-}
-
-impl Block<Words> for Handed {
-    fn rows(&self) -> Vec<(&'static str, &'static Row)> {
-        self.1.iter().map(|row| (self.0, row)).collect()
-    }
-
-    fn set(&self, words: &mut Words, given: &OptArg) -> Option<Result<(), String>> {
-        let row = self.1.iter().find(|row| row.name == given.name)?;
-        Some(given.text().map(|text| {
-            words.0.push((row.name.to_owned(), (!text.is_empty()).then(|| text.to_owned())));
-        }))
-    }
-}
-
-/// An option of jobs with a value.
-const fn job(name: &'static str, what: &'static str, help: &'static str) -> Row {
-    options::values(name, None, what, help)
-}
-
-/// An option of jobs that perhaps has a value.
-const fn mark(name: &'static str, what: &'static str, help: &'static str) -> Row {
-    job(name, what, help).takes(Takes::PerhapsValues(what))
-}
-
-/// An option of the run with a value, of which the last one counts.
-const fn value(name: &'static str, what: &'static str, help: &'static str) -> Row {
-    options::value(name, None, what, help)
-}
-
-/// A switch of the run.
-const fn flag(name: &'static str, help: &'static str) -> Row {
-    options::flag(name, None, help)
-}
-
-/// An option that may only say what is done anyway.
-const fn stays(name: &'static str, value: &'static str) -> Row {
-    job(name, value, "no other value")
-}
 
 const JOBS: Handed = handed("Jobs").with(&[
     job("name", "NAME", "begin a job (global: options for all jobs after it)"),
@@ -314,6 +260,7 @@ pub fn arguments(typed: &Typed) -> Result<Vec<Word>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Row;
     use hakobu_io::spec::{System, options, read};
     use std::ffi::OsString;
 

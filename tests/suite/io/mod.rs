@@ -11,6 +11,7 @@ mod many;
 mod memory;
 mod peers;
 mod places;
+mod priority;
 mod results;
 mod safety;
 mod stops;

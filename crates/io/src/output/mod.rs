@@ -8,6 +8,7 @@ pub mod live;
 pub mod logs;
 pub mod normal;
 mod number;
+mod record;
 mod shares;
 #[cfg(test)]
 mod tests;

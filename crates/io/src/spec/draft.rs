@@ -2,6 +2,7 @@
 //! values that depend on each other and wait for the end.
 
 use super::super::job::{Aim, ExitWhat, Job, Rw, Sizes, Sync, VerifyKind};
+use super::priority;
 use super::units::{self, Bare, Base};
 use crate::steady::{Criterion, Measure};
 use std::cmp::Ordering;
@@ -47,6 +48,8 @@ pub struct Draft {
     /// `create_on_open`, and `openfiles`.
     pub create_on_open: bool,
     pub open_files: Option<u32>,
+    /// I/O priorities.
+    pub priorities: priority::Wanted,
     /// What is without effect here, with the reason.
     pub notes: Vec<String>,
     /// First names of the options that were given, for what is said about them.
@@ -75,6 +78,7 @@ impl Default for Draft {
             dedupe: (0, false, None, false),
             create_on_open: false,
             open_files: None,
+            priorities: priority::Wanted::default(),
             notes: Vec::new(),
             given: Vec::new(),
         }

@@ -14,12 +14,15 @@ mod further;
 mod known;
 pub mod lists;
 mod own;
+mod priority;
 mod section;
 mod show;
 mod source;
+mod special;
 mod table;
 mod theirs;
 pub mod units;
+mod useless;
 mod values;
 
 use super::job::Job;

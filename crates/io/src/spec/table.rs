@@ -4,6 +4,7 @@ use super::super::job::{Amount, Clocks};
 use super::draft::{self, Draft};
 use super::further;
 use super::known::{Known, Takes, mark, put, stays, value};
+use super::special;
 use super::units::{self, Bare};
 use super::values;
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub const OPTIONS: &[&[Known]] = &[
     further::LIMITS,
     further::ENGINES,
     further::NOTED,
+    special::PRIORITY,
 ];
 
 const TARGET: &[Known] = &[

@@ -23,6 +23,12 @@ impl<E: Engine> Drive<'_, E> {
         if self.job.direct && errno == errno::EINVAL && !flight.sync {
             sentence += " (O_DIRECT takes offsets and sizes in whole sectors of the device only)";
         }
+        if flight.priority != 0 && errno == errno::EPERM {
+            sentence += " (realtime, cmdprio_class=1, needs CAP_SYS_NICE or CAP_SYS_ADMIN)";
+        }
+        if flight.priority != 0 && errno == errno::EINVAL {
+            sentence += " (or the kernel does not know this priority: hints need Linux 6.5)";
+        }
         Failure { errno, sentence }
     }
 

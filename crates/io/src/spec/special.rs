@@ -1,0 +1,21 @@
+//! Options that few jobs have: I/O priorities, and what belongs to single engines.
+
+use super::known::{Known, put, value};
+use super::{priority, units};
+
+/// I/O priorities.
+pub const PRIORITY: &[Known] = &[
+    value("prioclass", |d, v| put(&mut d.priorities.own.0, priority::class(v).map(Some))),
+    value("prio", |d, v| put(&mut d.priorities.own.1, priority::level(v).map(Some))),
+    value("cmdprio_percentage", |d, v| {
+        put(&mut d.priorities.percent, units::sides(v, units::percent))
+    })
+    .commas(),
+    value("cmdprio_class", |d, v| put(&mut d.priorities.class, units::sides(v, priority::class)))
+        .commas(),
+    value("cmdprio", |d, v| put(&mut d.priorities.level, units::sides(v, priority::level)))
+        .commas(),
+    value("cmdprio_bssplit", |d, v| put(&mut d.priorities.split, priority::split(v, d.base)))
+        .commas(),
+    value("log_prio", |d, v| put(&mut d.job.log_priority, units::truth(v))),
+];
