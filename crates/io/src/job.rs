@@ -227,6 +227,12 @@ pub struct Job {
     pub log_priority: bool,
     /// I/O priorities.
     pub priorities: Priorities,
+    /// Each block is written as a whole or not at all (`atomic`).
+    pub atomic: bool,
+    /// Its files begin empty and grow (`create_on_open`).
+    pub grows: bool,
+    /// It writes until there is no room left (`fill_device`).
+    pub fills: bool,
     /// Only lays its files out (`create_only`).
     pub create_only: bool,
     /// Its files have to be there (`allow_file_create=0`).
@@ -345,6 +351,9 @@ impl Default for Job {
             log_offset: false,
             log_priority: false,
             priorities: Priorities::default(),
+            atomic: false,
+            grows: false,
+            fills: false,
             create_only: false,
             must_exist: false,
             unlink: false,

@@ -6,9 +6,9 @@ mod records;
 mod tests;
 
 use crate::OwnedFd;
-use crate::blocks::Transfer;
+use crate::blocks::{RWF_ATOMIC, Transfer};
 use crate::slots::Slots;
-use records::{Event, HAS_PRIORITY, Iocb, PREAD, PWRITE};
+use records::{Event, HAS_PRIORITY, Iocb, PREAD, PWRITE, key_and_flags};
 use rustix::fd::AsRawFd;
 use std::collections::VecDeque;
 use std::io::{Error, Result};
@@ -26,6 +26,8 @@ pub struct Context<'f> {
     /// Completed operations, and those that could not be submitted.
     events: VecDeque<Event>,
     reaped: Box<[Event]>,
+    /// Flags of writes, pwritev2(2).
+    write_flags: u32,
 }
 
 // SAFETY: a context belongs to the process, and any of its threads may use it; the addresses in `queued` are those of
@@ -53,7 +55,13 @@ impl<'f> Context<'f> {
             queued: Vec::with_capacity(count),
             events: VecDeque::with_capacity(count),
             reaped: vec![Event::default(); count].into(),
+            write_flags: 0,
         })
+    }
+
+    /// Makes each write atomic (RWF_ATOMIC).
+    pub fn set_atomic(&mut self) {
+        self.write_flags = RWF_ATOMIC;
     }
 
     /// A buffer; `None` if it is in flight or does not exist.
@@ -83,6 +91,7 @@ impl<'f> Context<'f> {
             bytes: u64::from(block.bytes),
             offset: block.offset as i64,
             priority: block.priority as i16,
+            key_and_flags: key_and_flags(if block.write { self.write_flags } else { 0 }),
             flags: if block.priority == 0 { 0 } else { HAS_PRIORITY },
             ..Iocb::default()
         };

@@ -93,6 +93,16 @@ pub fn writev2_at(file: &OwnedFd, buffer: &[u8], offset: u64) -> i64 {
     result(|| rustix::io::pwritev2(file, &[IoSlice::new(buffer)], offset, flags))
 }
 
+/// RWF_ATOMIC of linux/fs.h (Linux 6.11): all of the block is written, or nothing.
+pub(crate) const RWF_ATOMIC: u32 = 0x40;
+
+/// pwritev2(2) with one buffer and RWF_ATOMIC.
+#[inline(always)]
+pub fn writev2_atomic_at(file: &OwnedFd, buffer: &[u8], offset: u64) -> i64 {
+    let flags = ReadWriteFlags::from_bits_retain(RWF_ATOMIC);
+    result(|| rustix::io::pwritev2(file, &[IoSlice::new(buffer)], offset, flags))
+}
+
 /// read(2), at the file's position.
 #[inline(always)]
 pub fn read(file: &OwnedFd, buffer: &mut [u8]) -> i64 {

@@ -77,7 +77,9 @@ const TARGET: Handed = handed("Files and devices").with(&[
     ),
     job("overwrite", "BOOL", "write new files before they are written to (default 0)"),
     job("create_only", "BOOL", "lay the files out, and no more"),
-    job("create_on_open", "BOOL", "1 with the engines that make files only"),
+    job("create_on_open", "BOOL", "files begin empty and grow, they are not laid out before"),
+    job("fill_device", "BOOL", "write in sequence until there is no room, or up to --size")
+        .alias(&["fill_fs"]),
     job("create_serialize", "BOOL", "taken and without effect: files are laid out one by one"),
     job("allow_file_create", "BOOL", "0: files have to be there"),
     job("openfiles", "N", "at least --nrfiles: all files of a job are open"),
@@ -120,6 +122,7 @@ const WORK: Handed = handed("What is done").with(&[
     job("iodepth_low", "N", "sink so low before more are submitted (default: --iodepth)"),
     job("direct", "BOOL", "past the page cache, O_DIRECT (default 0)"),
     job("buffered", "BOOL", "the opposite of --direct"),
+    job("atomic", "BOOL", "write each block as a whole or not at all (RWF_ATOMIC), with O_DIRECT"),
     job("sync", "HOW", "writes wait for the device: none (default), sync or 1, dsync"),
     job("fsync", "N", "fsync(2) after every N writes"),
     job("fdatasync", "N", "fdatasync(2) after every N writes"),
@@ -231,7 +234,6 @@ const SWEEP: Handed = handed("Sweeps").with(&[
 const STAYS: Handed = handed("Accepted for compatibility with fio, with this value only").with(&[
     stays("allow_mounted_write", "0"),
     stays("allrandrepeat", "0"),
-    stays("atomic", "0"),
     stays("bwavgtime", "500"),
     stays("error_dump", "0"),
     stays("file_service_type", "roundrobin"),

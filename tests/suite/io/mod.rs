@@ -5,6 +5,7 @@ mod among;
 mod checks;
 mod device;
 mod engines;
+mod growth;
 mod instance;
 mod limits;
 mod many;

@@ -14,7 +14,9 @@ mod uring;
 #[cfg(test)]
 mod tests;
 
-pub(super) use calls::{Calls, Cutting, Positioned, Seeking, Taking, Trimming, Vectored};
+pub(super) use calls::{
+    Atomic, Calls, Cutting, Positioned, Seeking, Taking, Trimming, Vectored,
+};
 pub(super) use fault::PageFault;
 pub(super) use hakobu_sys::blocks::Transfer;
 pub(super) use libaio::Libaio;

@@ -36,4 +36,6 @@ pub struct CloneFiles {
     pub files: Vec<usize>,
     /// The part of each that it works on.
     pub extents: Vec<Extent>,
+    /// An earlier job fills them: how much is there is known when this one begins.
+    pub follows: bool,
 }

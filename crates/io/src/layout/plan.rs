@@ -6,6 +6,9 @@ use crate::pattern::random::{Random, seed_of};
 use crate::{Amount, Engine, Job, VerifyKind};
 use std::path::{Path, PathBuf};
 
+/// Length of a file that is written until there is no room: more than a file system has.
+pub(super) const FILL_BYTES: u64 = 1 << 50;
+
 /// Checks of a job before anything is looked at.
 pub(super) fn check(job: &Job) -> Result<(), String> {
     for bytes in blocks(job) {

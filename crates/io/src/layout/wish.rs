@@ -22,6 +22,10 @@ pub(super) struct Use {
     pub direct: bool,
     pub unlink: bool,
     pub create_only: bool,
+    /// The file begins empty and grows.
+    pub grows: bool,
+    /// It is written until no room is left.
+    pub fills: bool,
     /// Of all offsets and lengths the greatest common divisor.
     pub step_bytes: u64,
 }
@@ -66,6 +70,12 @@ impl Wish {
         !self.is_nothing() && !self.is_made()
     }
 
+    /// It begins empty, and writes make it longer.
+    pub(super) fn grows(&self) -> bool {
+        let fills = self.uses.iter().any(|user| user.fills);
+        self.named == Named::Content && (fills || self.uses.iter().all(|user| user.grows))
+    }
+
     /// Some job writes to it.
     pub(super) fn writes(&self) -> bool {
         self.uses.iter().any(|user| user.writes)
@@ -84,7 +94,7 @@ impl Wish {
     /// Bytes that it has to get, beyond those that it occupies.
     pub(super) fn lacks_bytes(&self) -> u64 {
         match self.found {
-            _ if !self.is_laid_out() || self.is_folder() => 0,
+            _ if !self.is_laid_out() || self.is_folder() || self.grows() => 0,
             Found::Absent => self.need_bytes,
             // A file that is read as it is needs nothing; one with holes is filled by writes.
             Found::File { bytes, allocated_bytes, .. }
@@ -113,6 +123,7 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
         for clone in 0..job.clones {
             let names = plan::names(job, clone).map_err(of_job)?;
             let count = names.len();
+            let mut follows = false;
             let (mut files, mut extents) = (Vec::with_capacity(count), Vec::with_capacity(count));
             for (file, path) in names.into_iter().enumerate() {
                 let of_file = |why: String| of_job(format!("{}: {why}", path.display()));
@@ -135,7 +146,13 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
                 let Some(wish) = wishes.get_mut(at) else { continue };
                 // What jobs before it will have laid out is there for this one.
                 let planned = Some(wish.need_bytes).filter(|bytes| *bytes > 0);
-                let there = wish.found.bytes().or(planned);
+                let is_device = matches!(wish.found, Found::Device { .. });
+                let filled = wish.uses.iter().any(|user| user.fills);
+                let there = match (filled || job.fills) && !is_device {
+                    true => Some(plan::FILL_BYTES),
+                    false => wish.found.bytes().or(planned),
+                };
+                follows |= filled && !job.fills;
                 if wish.named != named {
                     let why = "another job uses it in another way: its content, or its name";
                     return Err(of_job(format!("{}: {why}", wish.path.display())));
@@ -147,7 +164,10 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
                     // One operation on each.
                     true => Extent { begin_bytes: 0, bytes: plan::blocks(job).max().unwrap_or(1) },
                 };
+                // How long a file is that is filled is not known before.
+                let is_open = (filled || job.fills) && !is_device;
                 let need_bytes = match of_names {
+                    false if is_open => 0,
                     false => extent.begin_bytes + extent.bytes,
                     true if wish.is_folder() || wish.is_made() => 0,
                     true => plan::name_bytes(job, clone, (file, count)),
@@ -163,7 +183,7 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
                 files.push(at);
                 extents.push(extent);
             }
-            clones.push(CloneFiles { job: number, clone, files, extents });
+            clones.push(CloneFiles { job: number, clone, files, extents, follows });
         }
     }
     Ok((wishes, clones))
@@ -183,6 +203,8 @@ fn used(number: usize, job: &Job, step_bytes: u64) -> Use {
         direct: job.direct && job.engine != Engine::Mmap && !of_names && !of_ranges,
         unlink: job.unlink || removes,
         create_only: job.create_only,
+        grows: job.grows,
+        fills: job.fills,
         step_bytes,
     }
 }

@@ -9,17 +9,20 @@ use super::meter::Meter;
 use super::peers::Peers;
 use super::place;
 use crate::engine::{
-    Calls, Cutting, Libaio, Mmap, Names, Null, NullQueue, PageFault, Positioned, Seeking, Taking,
+    Atomic, Calls, Cutting, Libaio, Mmap, Names, Null, NullQueue, PageFault, Positioned, Seeking, Taking,
     Trimming, Uring, Vectored, with_threads,
 };
 use crate::job::Sync;
 use crate::layout::CloneFiles;
 use crate::outcome::Outcome;
+use crate::pattern::Extent;
 use crate::pattern::random::{Random, seed_of};
 use crate::{Engine, Job, engine};
 use hakobu_sys::aio::Context;
+use hakobu_sys::open::size_bytes;
 use hakobu_sys::ring::{Ring, Settings};
 use hakobu_sys::{AsFd, OwnedFd, blocks, cache, errno};
+use std::borrow::Cow;
 use std::io::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,6 +76,7 @@ impl Task<'_> {
         place::bind(job, self.files.clone)?;
         hakobu_sys::clock::sleep_precisely();
         let files = self.open()?;
+        let extents = self.extents(&files)?;
         let bytes = job.block_bytes.into_iter().max().unwrap_or_default();
         let bytes = usize::try_from(bytes).map_err(|_| no_engine(&Error::other("too large")))?;
         let place = Place {
@@ -80,7 +84,7 @@ impl Task<'_> {
             clone: self.files.clone,
             files: &files,
             paths: &self.paths,
-            extents: &self.files.extents,
+            extents: &extents,
             peers: self.peers,
         };
         let mut begin = Begin { task: self, gate, waited, outcome, place };
@@ -99,9 +103,12 @@ impl Task<'_> {
             Engine::Falloc => begin.with(Calls::<Taking>::new(&files, bytes).map_err(refused)?),
             Engine::Ftruncate => begin.with(Calls::<Cutting>::new(&files, bytes).map_err(refused)?),
             Engine::PageFault => {
-                begin.with(PageFault::new(&self.files.extents, bytes).map_err(refused)?)
+                begin.with(PageFault::new(&extents, bytes).map_err(refused)?)
             }
             Engine::Psync => begin.with(Calls::<Positioned>::new(&files, bytes).map_err(refused)?),
+            Engine::Pvsync2 if job.atomic => {
+                begin.with(Calls::<Atomic>::new(&files, bytes).map_err(refused)?)
+            }
             Engine::Pvsync2 => begin.with(Calls::<Vectored>::new(&files, bytes).map_err(refused)?),
             Engine::Sync => begin.with(Calls::<Seeking>::new(&files, bytes).map_err(refused)?),
             Engine::Mmap => {
@@ -110,8 +117,7 @@ impl Task<'_> {
                         "ioengine=mmap goes through the page cache, always: not with direct=1";
                     return Err(Failure { errno: errno::EINVAL, sentence: why.into() });
                 }
-                let extents = &self.files.extents;
-                let maps = Mmap::new(&files, extents, job.rw.writes, bytes).map_err(refused)?;
+                let maps = Mmap::new(&files, &extents, job.rw.writes, bytes).map_err(refused)?;
                 begin.with(maps)
             }
             Engine::IoUring => {
@@ -120,12 +126,13 @@ impl Task<'_> {
                     buffer_bytes: bytes,
                     fixed_buffers: job.fixed_buffers,
                     register_files: job.register_files,
+                    atomic: job.atomic,
                 };
                 let ring = Ring::new(&files, settings).map_err(|error| no_ring(&error, job))?;
                 begin.with(Uring::new(ring))
             }
             Engine::Libaio => {
-                let context = Context::new(&files, job.depth.max(1), bytes);
+                let context = context(&files, job, job.depth.max(1), bytes);
                 begin.with(Libaio::new(context.map_err(|error| no_context(&error))?))
             }
             // These are of names, above.
@@ -147,6 +154,28 @@ impl Task<'_> {
             std::thread::sleep(LOOK);
         }
         true
+    }
+
+    /// The parts of its files that it works on: of files that an earlier job filled, what is there now.
+    fn extents(&self, files: &[OwnedFd]) -> Result<Cow<'_, [Extent]>, Failure> {
+        let planned = &self.files.extents;
+        if !self.files.follows {
+            return Ok(Cow::Borrowed(planned));
+        }
+        let largest = self.job.block_bytes.into_iter().max().unwrap_or(1).max(1);
+        let there = |((file, extent), path): ((&OwnedFd, &Extent), &&Path)| {
+            let here = |errno, why: &dyn std::fmt::Display| {
+                Failure { errno, sentence: format!("{}: {why}", path.display()) }
+            };
+            let bytes = size_bytes(file.as_fd()).map_err(|error| here(errno::of(&error), &error))?;
+            let left = bytes.unwrap_or(0).saturating_sub(extent.begin_bytes).min(extent.bytes);
+            match left < largest {
+                true => Err(here(0, &"the job that fills it has left no whole block there")),
+                false => Ok(Extent { bytes: left, ..*extent }),
+            }
+        };
+        let found = files.iter().zip(planned).zip(&self.paths).map(there);
+        found.collect::<Result<Vec<_>, _>>().map(Cow::Owned)
     }
 
     /// Opens its files, and lets the page cache forget them (`invalidate`).
@@ -220,7 +249,7 @@ impl Begin<'_, '_> {
         let job = self.task.job;
         let count = job.depth.max(1);
         let contexts = || {
-            let context = |_| Context::new(files, 1, bytes).map(Libaio::new);
+            let context = |_| context(files, job, 1, bytes).map(Libaio::new);
             (0..count).map(context).collect::<std::io::Result<Vec<_>>>()
         };
         match job.engine {
@@ -229,6 +258,9 @@ impl Begin<'_, '_> {
                 self.offload(engines)
             }
             Engine::Null => self.offload_each(|| Null::new(bytes)),
+            Engine::Pvsync2 if job.atomic => {
+                self.offload_each(|| Calls::<Atomic>::new(files, bytes))
+            }
             Engine::Pvsync2 => self.offload_each(|| Calls::<Vectored>::new(files, bytes)),
             _ => self.offload_each(|| Calls::<Positioned>::new(files, bytes)),
         }
@@ -293,6 +325,20 @@ fn own_delay(job: &Job, clone: u32) -> Duration {
     let base = if job.random_repeat { job.seed } else { fastrand::u64(..) };
     let mut random = Random::new(base ^ seed_of(&job.name), u64::from(clone));
     job.start_delay + most.saturating_sub(job.start_delay).mul_f64(random.fraction())
+}
+
+/// A context of asynchronous operations.
+fn context<'f>(
+    files: &'f [OwnedFd],
+    job: &Job,
+    depth: u32,
+    bytes: usize,
+) -> std::io::Result<Context<'f>> {
+    let mut context = Context::new(files, depth, bytes)?;
+    if job.atomic {
+        context.set_atomic();
+    }
+    Ok(context)
 }
 
 fn no_engine(error: &Error) -> Failure {

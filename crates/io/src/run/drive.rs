@@ -99,6 +99,10 @@ pub(super) struct Drive<'a, E> {
     backlog: VecDeque<Block>,
     /// A wrong block ends the job, and one was found.
     gives_up: bool,
+    /// There is no more to do, and that is no failure: no room is left, or the other end has finished. And the
+    /// blocks that did not go any more.
+    ended: bool,
+    unsent: Vec<Block>,
     /// Errors that did not end it, and the first of them.
     pub(super) tolerated: (u64, i32),
     /// Number of the pass: tells blocks from those that were written before.
@@ -148,6 +152,8 @@ impl<'a, E: Engine> Drive<'a, E> {
             }),
             backlog: VecDeque::new(),
             gives_up: false,
+            ended: false,
+            unsent: Vec::new(),
             tolerated: (0, 0),
             pace: Pace::new(job, clone),
             flights: vec![Flight::NONE; depth as usize],
@@ -206,7 +212,7 @@ impl<'a, E: Engine> Drive<'a, E> {
             }
             passes += 1;
             // A pass without a block would be followed by others, for ever.
-            let ends = self.meter.over || self.gives_up || blocks == 0;
+            let ends = self.meter.over || self.gives_up || self.ended || blocks == 0;
             if ends || !by_time && passes >= self.job.loops.max(1) {
                 break;
             }
@@ -225,6 +231,7 @@ impl<'a, E: Engine> Drive<'a, E> {
         let mut blocks = 0;
         let backlog = self.job.checks.backlog.filter(|_| verifies);
         while !self.meter.over
+            && !self.ended
             && let Some(block) = self.picker.next()
         {
             if self.has_pacing {

@@ -45,8 +45,7 @@ pub struct Draft {
     pub zone_bytes: [u64; 3],
     /// `dedupe_percentage`, and what belongs to it: mode and set.
     pub dedupe: (u8, bool, Option<u8>, bool),
-    /// `create_on_open`, and `openfiles`.
-    pub create_on_open: bool,
+    /// `openfiles`.
     pub open_files: Option<u32>,
     /// I/O priorities.
     pub priorities: priority::Wanted,
@@ -76,7 +75,6 @@ impl Default for Draft {
             strided: false,
             zone_bytes: [0; 3],
             dedupe: (0, false, None, false),
-            create_on_open: false,
             open_files: None,
             priorities: priority::Wanted::default(),
             notes: Vec::new(),

@@ -18,6 +18,8 @@ use std::time::Duration;
 /// Options that cannot be together.
 pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
     let mut warnings = Vec::new();
+    // Blocks of the page cache are written when the kernel likes.
+    draft.job.direct |= draft.job.atomic;
     sizes(&mut draft)?;
     blocks(&mut draft)?;
     groups(&mut draft)?;
@@ -112,16 +114,28 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// What the engines of names do not have, and what a job says of when its files are made and opened.
 fn names(draft: &Draft) -> Result<(), String> {
     let job = &draft.job;
-    let makes = matches!(job.engine.named(), Named::Made { .. });
-    if draft.create_on_open && !makes && job.engine.named() != Named::Nothing {
-        return Err(
-            "create_on_open=1 is fio's and supported here with the engines that make files \
-                    (filecreate, dircreate): other jobs have their files laid out before"
-                .to_owned(),
-        );
+    let named = job.engine.named();
+    if job.grows && matches!(named, Named::Seen { .. } | Named::Removed { .. }) {
+        return Err("create_on_open=1 does not go with engines that look at names or remove them: \
+                    these have to be there"
+            .to_owned());
+    }
+    if (job.grows || job.fills) && job.engine == Engine::Mmap {
+        return Err("ioengine=mmap needs files as long as its blocks: not with create_on_open=1 or \
+                    fill_device=1"
+            .to_owned());
+    }
+    if (job.grows || job.fills) && job.overwrite {
+        return Err("overwrite=1 wants files that are written before: not with create_on_open=1 or \
+                    fill_device=1"
+            .to_owned());
+    }
+    let is_sequence = !job.rw.random && !job.rw.reads && !job.trims && job.skip_bytes == 0;
+    if job.fills && (!is_sequence || named != Named::Content) {
+        return Err("fill_device=1 is for files that are written in sequence (rw=write)".to_owned());
     }
     let few = draft.open_files.is_some_and(|files| files < job.files);
-    if few && job.engine.named() == Named::Content {
+    if few && named == Named::Content {
         return Err(
             "fewer openfiles than nrfiles is fio's and not supported here: all files of a job \
                     are open"
@@ -233,6 +247,10 @@ fn together(job: &Job) -> Result<(), String> {
     if job.engine == Engine::Ftruncate && (job.rw.reads || job.trims) {
         return Err("ioengine=ftruncate knows writes only (rw=write, rw=randwrite)".to_owned());
     }
+    let writes_whole = [Engine::Pvsync2, Engine::Libaio, Engine::IoUring];
+    if job.atomic && (!writes_whole.contains(&job.engine) || job.trims) {
+        return Err("atomic=1 is for writes with ioengine=pvsync2, libaio or io_uring".to_owned());
+    }
     let alone = [Engine::Sync, Engine::IoUring, Engine::Mmap, Engine::PageFault, Engine::CpuIo];
     if job.offload && (alone.contains(&job.engine) || job.engine.is_of_names()) {
         return Err(
@@ -287,7 +305,7 @@ pub fn can_run(job: &Job) -> Result<(), String> {
         let needs = "ioengine=cpuio needs runtime= or exit_on_io_done=1";
         return if ends { Ok(()) } else { Err(format!("{}: {needs}", job.name)) };
     }
-    let size = size || job.engine.is_of_names();
+    let size = size || job.fills || job.engine.is_of_names();
     let needs = "needs size= (or filesize=, or filename= of something that is there)";
     if size { Ok(()) } else { Err(format!("{}: {needs}", job.name)) }
 }

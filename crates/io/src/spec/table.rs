@@ -270,6 +270,5 @@ const STAYS: &[Known] = &[
     stays("stats", &["1"]),
     stays("allow_mounted_write", &["0"]),
     stays("pre_read", &["0"]),
-    stays("atomic", &["0"]),
     stays("error_dump", &["0"]),
 ];

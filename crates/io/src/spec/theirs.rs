@@ -60,8 +60,6 @@ pub const OPTIONS: &[(&str, &str)] = &[
     ("experimental_verify", VERIFY),
     ("fadvise_hint", NONE),
     ("file_append", NONE),
-    ("fill_device", "give size="),
-    ("fill_fs", "give size="),
     ("force_async", NONE),
     ("fsync_on_close", "end_fsync=1 does it at the end"),
     ("gid", NONE),

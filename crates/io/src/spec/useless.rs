@@ -5,6 +5,7 @@ use crate::job::Engine;
 
 /// Options without effect where a job does not write.
 const OF_WRITES: &[&str] = &[
+    "atomic",
     "sync",
     "overwrite",
     "fsync",

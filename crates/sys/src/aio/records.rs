@@ -36,3 +36,8 @@ pub(super) const PWRITE: u16 = 1;
 
 /// IOCB_FLAG_IOPRIO: `priority` counts.
 pub(super) const HAS_PRIORITY: u32 = 1 << 1;
+
+/// The pair of aio_key, which is zero, and aio_rw_flags, in the order of this machine.
+pub(super) fn key_and_flags(flags: u32) -> [u32; 2] {
+    if cfg!(target_endian = "big") { [flags, 0] } else { [0, flags] }
+}

@@ -7,7 +7,7 @@ mod tests;
 mod wait;
 
 use crate::OwnedFd;
-use crate::blocks::Transfer;
+use crate::blocks::{RWF_ATOMIC, Transfer};
 use crate::slots::Slots;
 use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{Fd, FsyncFlags};
@@ -94,6 +94,7 @@ impl<'f> Ring<'f> {
         let Some((fd, flags)) = self.file(block.file) else { return false };
         let (begin, bytes, offset) = (block.begin as usize, block.bytes, block.offset);
         let priority = block.priority;
+        let flags_of_write = if self.settings.atomic { RWF_ATOMIC as i32 } else { 0 };
         let Some(address) = self.slots.send(slot, begin, bytes as usize) else { return false };
         let (fd, number) = (Fd(fd), slot as u16);
         let entry = match (block.write, self.settings.fixed_buffers) {
@@ -105,11 +106,13 @@ impl<'f> Ring<'f> {
                 .ioprio(priority)
                 .build(),
             (true, false) => {
-                opcode::Write::new(fd, address, bytes).offset(offset).ioprio(priority).build()
+                let write = opcode::Write::new(fd, address, bytes).offset(offset);
+                write.ioprio(priority).rw_flags(flags_of_write).build()
             }
             (true, true) => opcode::WriteFixed::new(fd, address, bytes, number)
                 .offset(offset)
                 .ioprio(priority)
+                .rw_flags(flags_of_write)
                 .build(),
         };
         self.queue(entry.flags(flags), slot)

@@ -2,6 +2,7 @@
 
 use super::{Drive, Failure, rest};
 use crate::engine::{Engine, Queued};
+use crate::run::flight::Flight;
 use hakobu_sys::errno;
 use std::io::Error;
 
@@ -21,19 +22,30 @@ impl<E: Engine> Drive<'_, E> {
         }
     }
 
+    /// Whether an error says that there is no more to do: no room is left for a job that fills a file system.
+    fn ends(&self, flight: &Flight, errno: i32) -> bool {
+        let is_full = errno == errno::ENOSPC || errno == errno::EDQUOT;
+        let writes = flight.block.write && !flight.sync && !self.verifying;
+        is_full && writes && self.job.fills
+    }
+
     /// A sync, an error, a part of a block, or a block to be looked at.
     #[cold]
     #[inline(never)]
     pub(super) fn land_oddly(&mut self, slot: usize, result: i64, end: u64) -> Result<(), Failure> {
         let flight = self.flights[slot];
         let errno = i32::try_from(-result).unwrap_or(0);
-        let tolerated = result < 0 && self.tolerates(&flight, errno);
+        let ends = result < 0 && self.ends(&flight, errno);
+        let tolerated = result < 0 && !ends && self.tolerates(&flight, errno);
         let moved = match u32::try_from(result) {
             Ok(moved) => moved,
-            Err(_) if tolerated => 0,
+            Err(_) if ends || tolerated => 0,
             Err(_) => return Err(self.failure(&flight, Error::from_raw_os_error(errno))),
         };
-        if tolerated {
+        if ends {
+            self.ended = true;
+            self.unsent.push(flight.block);
+        } else if tolerated {
             // It is counted as an error, and as nothing else.
         } else if flight.sync && self.verifying {
             // It is part of no measurement.

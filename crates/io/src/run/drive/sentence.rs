@@ -8,6 +8,12 @@ use crate::run::flight::Flight;
 use hakobu_sys::errno;
 use std::io::Error;
 
+/// Errors of blocks with `atomic=1`.
+const NO_ATOMIC: &str = " (atomic=1: the device, its file system or the kernel writes no block as a whole; that takes \
+                         Linux 6.11 and a device that promises it)";
+const WRONG_ATOMIC: &str = " (atomic=1: sizes have to be powers of 2 within the limits of the device, and offsets \
+                            multiples of the size)";
+
 impl<E: Engine> Drive<'_, E> {
     /// The engine as a whole refused.
     #[cold]
@@ -20,8 +26,15 @@ impl<E: Engine> Drive<'_, E> {
     pub(super) fn failure(&self, flight: &Flight, error: Error) -> Failure {
         let errno = errno::of(&error);
         let mut sentence = format!("{}: {error}", self.what(flight));
-        if self.job.direct && errno == errno::EINVAL && !flight.sync {
+        if self.job.direct && errno == errno::EINVAL && !flight.sync && !self.job.atomic {
             sentence += " (O_DIRECT takes offsets and sizes in whole sectors of the device only)";
+        }
+        if self.job.atomic && flight.block.write && !flight.sync {
+            sentence += match errno {
+                errno::EOPNOTSUPP => NO_ATOMIC,
+                errno::EINVAL => WRONG_ATOMIC,
+                _ => "",
+            };
         }
         if flight.priority != 0 && errno == errno::EPERM {
             sentence += " (realtime, cmdprio_class=1, needs CAP_SYS_NICE or CAP_SYS_ADMIN)";

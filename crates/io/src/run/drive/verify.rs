@@ -41,6 +41,9 @@ impl<E: Engine> Drive<'_, E> {
             if self.meter.stops() || self.gives_up {
                 break;
             }
+            if self.unsent.iter().any(|of| (of.file, of.offset) == (block.file, block.offset)) {
+                continue;
+            }
             self.send(Block { write: false, ..block }, None)?;
         }
         self.drain()
