@@ -2,12 +2,14 @@
 //! parameters").
 
 mod engine;
+mod net;
 mod parts;
 mod priority;
 
 pub use super::sizes::Sizes;
 use super::steady::Steady;
 pub use engine::{Engine, Named, VerifyKind};
+pub use net::{Net, Protocol};
 pub use parts::{
     Aim, Among, Checks, Cpu, Dedupe, ExitWhat, Flow, Least, MemoryPolicy, Nodes, Share, Spread,
     StatCall, Tolerance, Written, Zones,
@@ -249,6 +251,8 @@ pub struct Job {
     pub among: Among,
     /// Threads of their own submit its blocks (`io_submit_mode=offload`).
     pub offload: bool,
+    /// The other end of the engine `net`.
+    pub net: Net,
     /// Work of the engine `cpuio`.
     pub cpu: Cpu,
     /// Call of the engine `filestat`.
@@ -362,6 +366,7 @@ impl Default for Job {
             spread: Spread::default(),
             among: Among::default(),
             offload: false,
+            net: Net::default(),
             cpu: Cpu::default(),
             stat: StatCall::default(),
             checks: Checks::default(),

@@ -10,6 +10,7 @@ mod instance;
 mod limits;
 mod many;
 mod memory;
+mod net;
 mod peers;
 mod places;
 mod priority;

@@ -8,7 +8,9 @@ mod libaio;
 mod mmap;
 mod names;
 mod null;
+mod net;
 mod offload;
+mod patience;
 mod uring;
 
 #[cfg(test)]
@@ -22,8 +24,10 @@ pub(super) use hakobu_sys::blocks::Transfer;
 pub(super) use libaio::Libaio;
 pub(super) use mmap::Mmap;
 pub(super) use names::Names;
+pub(super) use net::Net;
 pub(super) use null::{Null, NullQueue};
 pub(super) use offload::with_threads;
+pub(super) use patience::Refusal;
 pub(super) use uring::Uring;
 
 use hakobu_sys::OwnedFd;
@@ -59,6 +63,15 @@ pub(super) trait Engine {
     /// Lets what was written to a file reach its device; only as much as reading it again needs, if
     /// `data`. What is in flight need not have been.
     fn sync(&mut self, slot: usize, file: u32, data: bool) -> Queued;
+
+    /// Everything else is ready and nothing is measured yet: meets the other end, where there is one. The job ends after
+    /// `span` at the latest. False if it was stopped meanwhile.
+    fn ready(&mut self, _span: Option<Duration>) -> std::result::Result<bool, Refusal> {
+        Ok(true)
+    }
+
+    /// The job has ended without an error, and its measurement with it: tells the other end.
+    fn leave(&mut self) {}
 
     /// Ends what an operation left behind, after its time was taken: it is no part of the measurement.
     #[inline(always)]

@@ -35,6 +35,8 @@ pub enum Engine {
     DirStat,
     /// Folders are removed.
     DirDelete,
+    /// Sockets.
+    Net,
     /// The CPU is kept busy.
     CpuIo,
 }
@@ -67,7 +69,7 @@ impl Engine {
     /// Its use of the names of its files.
     pub fn named(self) -> Named {
         match self {
-            Engine::Null | Engine::PageFault | Engine::CpuIo => Named::Nothing,
+            Engine::Null | Engine::PageFault | Engine::CpuIo | Engine::Net => Named::Nothing,
             Engine::FileCreate => Named::Made { folder: false },
             Engine::DirCreate => Named::Made { folder: true },
             Engine::FileStat => Named::Seen { folder: false },
@@ -76,6 +78,11 @@ impl Engine {
             Engine::DirDelete => Named::Removed { folder: true },
             _ => Named::Content,
         }
+    }
+
+    /// Its operations go to somebody else, who may have finished before.
+    pub fn has_other_end(self) -> bool {
+        matches!(self, Engine::Net)
     }
 
     /// Each operation is about a name, not about content.

@@ -78,6 +78,7 @@ pub fn engine_name(job: &Job) -> &'static str {
         Engine::DirCreate => "dircreate",
         Engine::DirStat => "dirstat",
         Engine::DirDelete => "dirdelete",
+        Engine::Net => "net",
         Engine::CpuIo => "cpuio",
     }
 }

@@ -9,8 +9,8 @@ use super::meter::Meter;
 use super::peers::Peers;
 use super::place;
 use crate::engine::{
-    Atomic, Calls, Cutting, Libaio, Mmap, Names, Null, NullQueue, PageFault, Positioned, Seeking, Taking,
-    Trimming, Uring, Vectored, with_threads,
+    Atomic, Calls, Cutting, Libaio, Mmap, Names, Net, Null, NullQueue, PageFault, Positioned, Refusal, Seeking,
+    Taking, Trimming, Uring, Vectored, with_threads,
 };
 use crate::job::Sync;
 use crate::layout::CloneFiles;
@@ -93,6 +93,11 @@ impl Task<'_> {
         match job.engine {
             _ if job.offload && !job.trims => begin.with_threads(&files, bytes),
             Engine::CpuIo => begin.burn(),
+            Engine::Net => {
+                let is_over = || self.stop.load(Ordering::Relaxed) || self.lane.is_over();
+                let clone = self.files.clone;
+                begin.with(Net::new(job, clone, bytes, &is_over).map_err(failure)?)
+            }
             _ if job.engine.is_of_names() => {
                 let names = Names::new(named, job.stat, &self.paths).map_err(refused)?;
                 begin.with(names)
@@ -230,12 +235,20 @@ impl Begin<'_, '_> {
         if !self.starts() {
             return Ok(());
         }
+        let span = task.job.runtime.map(|runtime| runtime + task.job.ramp);
+        if !drive.engine.ready(span).map_err(failure)? {
+            return Ok(());
+        }
         let done = drive.work();
+        let ended_well = done.is_ok();
         let outcome = &mut *self.outcome;
         (outcome.verified, outcome.verify_errors) = (drive.verified, drive.wrong);
         outcome.tolerated = drive.tolerated;
         let wrong = drive.first_wrong.take();
         drive.meter.finish(outcome);
+        if ended_well {
+            drive.engine.leave();
+        }
         outcome.depth_found = done?;
         let many = outcome.verify_errors;
         wrong.map_or(Ok(()), |first| {
@@ -325,6 +338,11 @@ fn own_delay(job: &Job, clone: u32) -> Duration {
     let base = if job.random_repeat { job.seed } else { fastrand::u64(..) };
     let mut random = Random::new(base ^ seed_of(&job.name), u64::from(clone));
     job.start_delay + most.saturating_sub(job.start_delay).mul_f64(random.fraction())
+}
+
+/// The failure of an engine.
+fn failure((errno, sentence): Refusal) -> Failure {
+    Failure { errno, sentence }
 }
 
 /// A context of asynchronous operations.

@@ -50,7 +50,7 @@ pub(super) struct Place<'a> {
 
 /// A clone at work.
 pub(super) struct Drive<'a, E> {
-    engine: E,
+    pub(super) engine: E,
     job: &'a Job,
     files: &'a [OwnedFd],
     paths: &'a [&'a Path],

@@ -6,7 +6,7 @@ use super::super::job::{
 };
 use super::draft::{self, Draft};
 use super::useless::{self, OF_DEPTH};
-use super::{priority, units};
+use super::{net, priority, units};
 use crate::check::HEADER_BYTES;
 use crate::steady::Steady;
 use std::path::PathBuf;
@@ -26,6 +26,7 @@ pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
     together(&draft.job)?;
     of_verify(&draft.job)?;
     names(&draft)?;
+    net::finish(&mut draft.job)?;
     priority::finish(&draft.priorities, &mut draft.job)?;
     depth(&mut draft, &mut warnings);
     let given = |name: &str| draft.given.contains(&name);
@@ -252,7 +253,8 @@ fn together(job: &Job) -> Result<(), String> {
         return Err("atomic=1 is for writes with ioengine=pvsync2, libaio or io_uring".to_owned());
     }
     let alone = [Engine::Sync, Engine::IoUring, Engine::Mmap, Engine::PageFault, Engine::CpuIo];
-    if job.offload && (alone.contains(&job.engine) || job.engine.is_of_names()) {
+    let is_alone = job.engine.has_other_end() || alone.contains(&job.engine);
+    if job.offload && (is_alone || job.engine.is_of_names()) {
         return Err(
             "io_submit_mode=offload is for psync, pvsync2, libaio and null: others belong to \
                     the thread of their job, or share the position in a file"

@@ -13,6 +13,7 @@ mod finish;
 mod further;
 mod known;
 pub mod lists;
+mod net;
 mod own;
 mod priority;
 mod section;

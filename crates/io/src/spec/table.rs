@@ -4,6 +4,7 @@ use super::super::job::{Amount, Clocks};
 use super::draft::{self, Draft};
 use super::further;
 use super::known::{Known, Takes, mark, put, stays, value};
+use super::net;
 use super::special;
 use super::units::{self, Bare};
 use super::values;
@@ -25,6 +26,7 @@ pub const OPTIONS: &[&[Known]] = &[
     further::ENGINES,
     further::NOTED,
     special::PRIORITY,
+    net::OPTIONS,
 ];
 
 const TARGET: &[Known] = &[

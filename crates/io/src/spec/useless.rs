@@ -1,7 +1,8 @@
 //! Options without effect on their job, with the reason.
 
 use super::draft::Draft;
-use crate::job::Engine;
+use super::net;
+use crate::job::{Engine, Protocol};
 
 /// Options without effect where a job does not write.
 const OF_WRITES: &[&str] = &[
@@ -73,6 +74,9 @@ pub fn options(draft: &Draft) -> Vec<String> {
     let logs = logs.bandwidth.is_some() || logs.latency.is_some() || logs.iops.is_some();
     let rates = job.rate_bytes_per_s.iter().chain(&job.rate_iops).any(Option::is_some);
     let takes_priorities = matches!(job.engine, Engine::IoUring | Engine::Libaio) && !job.trims;
+    let is_net = job.engine == Engine::Net;
+    let is_tcp = is_net && matches!(job.net.protocol, Protocol::Tcp | Protocol::Tcp6);
+    let is_udp = is_net && job.net.protocol.has_datagrams();
     for (useless, options, because) in [
         (!job.rw.writes, OF_WRITES, "the job does not write"),
         (true, OF_GENERATORS, "there is one generator, of 64 bits"),
@@ -101,6 +105,10 @@ pub fn options(draft: &Draft) -> Vec<String> {
         (!takes_priorities, OF_CMDPRIO, "only io_uring and libaio have priorities of single blocks"),
         (!job.priorities.of_blocks(), OF_SHARES, "there is neither cmdprio_percentage nor cmdprio_bssplit"),
         (job.logs.latency.is_none(), OF_LATENCY_LOG, "there is no write_lat_log"),
+        (!is_net, net::OF_NET, "only net knows it"),
+        (is_net && !is_tcp, net::OF_TCP, "only TCP knows it"),
+        (is_net && !is_udp, net::OF_MULTICAST, "only multicast (UDP) knows it"),
+        (is_net, OF_BLOCKS, "there is no file"),
         (job.engine.is_of_names(), OF_BLOCKS, "no content is moved"),
     ] {
         for option in options.iter().filter(|option| useless && given(option)) {

@@ -16,7 +16,6 @@ const ENGINES: &[&str] = &[
     "splice",
     "sg",
     "libzbc",
-    "net",
     "netsplice",
     "rdma",
     "e4defrag",
@@ -73,6 +72,7 @@ const OURS: &[(&str, Engine)] = &[
     ("dircreate", Engine::DirCreate),
     ("dirstat", Engine::DirStat),
     ("dirdelete", Engine::DirDelete),
+    ("net", Engine::Net),
     ("cpuio", Engine::CpuIo),
 ];
 

@@ -22,8 +22,12 @@ impl<E: Engine> Drive<'_, E> {
         }
     }
 
-    /// Whether an error says that there is no more to do: no room is left for a job that fills a file system.
+    /// Whether an error says that there is no more to do: no room is left for a job that fills a file system,
+    /// or the other end has finished.
     fn ends(&self, flight: &Flight, errno: i32) -> bool {
+        if errno == errno::ECANCELED && self.job.engine.has_other_end() {
+            return true;
+        }
         let is_full = errno == errno::ENOSPC || errno == errno::EDQUOT;
         let writes = flight.block.write && !flight.sync && !self.verifying;
         is_full && writes && self.job.fills

@@ -8,6 +8,11 @@ use crate::run::flight::Flight;
 use hakobu_sys::errno;
 use std::io::Error;
 
+/// Errors of `ioengine=net`.
+const GONE: &str = " (the other end has gone and did not say that it had finished)";
+const SILENT: &str = " (nothing came or went for 60 seconds)";
+const OTHER: &str = " (what came back is not what was sent)";
+
 /// Errors of blocks with `atomic=1`.
 const NO_ATOMIC: &str = " (atomic=1: the device, its file system or the kernel writes no block as a whole; that takes \
                          Linux 6.11 and a device that promises it)";
@@ -28,6 +33,14 @@ impl<E: Engine> Drive<'_, E> {
         let mut sentence = format!("{}: {error}", self.what(flight));
         if self.job.direct && errno == errno::EINVAL && !flight.sync && !self.job.atomic {
             sentence += " (O_DIRECT takes offsets and sizes in whole sectors of the device only)";
+        }
+        if self.job.engine == Engines::Net {
+            sentence += match errno {
+                errno::ECONNRESET | errno::EPIPE => GONE,
+                errno::ETIMEDOUT => SILENT,
+                errno::EBADMSG => OTHER,
+                _ => "",
+            };
         }
         if self.job.atomic && flight.block.write && !flight.sync {
             sentence += match errno {
@@ -67,6 +80,10 @@ impl<E: Engine> Drive<'_, E> {
                 _ => "looking at",
             };
             return format!("{verb} {path}");
+        }
+        if self.job.engine == Engines::Net {
+            let how = if write { "sending" } else { "receiving" };
+            return format!("{how} {bytes} bytes ({})", self.job.net);
         }
         let verb = match (self.job.engine, write) {
             _ if self.job.trims => "trimming",
