@@ -2,6 +2,7 @@
 //! parameters").
 
 mod engine;
+mod http;
 mod net;
 mod parts;
 mod priority;
@@ -9,6 +10,7 @@ mod priority;
 pub use super::sizes::Sizes;
 use super::steady::Steady;
 pub use engine::{Engine, Named, VerifyKind};
+pub use http::{Http, HttpMode, Https, Secret};
 pub use net::{Net, Protocol};
 pub use parts::{
     Aim, Among, Checks, Cpu, Dedupe, ExitWhat, Flow, Least, MemoryPolicy, Nodes, Share, Spread,
@@ -253,6 +255,10 @@ pub struct Job {
     pub offload: bool,
     /// The other end of the engine `net`.
     pub net: Net,
+    /// The server of the engine `http`.
+    pub http: Http,
+    /// Names of files without `filename` (`filename_format`).
+    pub name_format: Option<String>,
     /// Work of the engine `cpuio`.
     pub cpu: Cpu,
     /// Call of the engine `filestat`.
@@ -367,6 +373,8 @@ impl Default for Job {
             among: Among::default(),
             offload: false,
             net: Net::default(),
+            http: Http::default(),
+            name_format: None,
             cpu: Cpu::default(),
             stat: StatCall::default(),
             checks: Checks::default(),

@@ -29,3 +29,20 @@ pub const NET: Handed = handed("ioengine=net").with(&[
     job("interface", "ADDRESS", "interface for multicast, by its IPv4 address"),
     job("ttl", "N", "time to live of multicast (default 1)"),
 ]);
+
+pub const HTTP: Handed = handed("ioengine=http").with(&[
+    job("http_host", "HOST[:PORT]", "the server (default localhost)"),
+    job("http_mode", "KIND", "webdav (default), s3, swift"),
+    job("https", "HOW", "TLS: off (default), on, insecure: with any certificate"),
+    job("http_user", "NAME", "user of webdav and swift"),
+    job("http_pass", "TEXT", "its password; as all secrets better in a job file: ${VARIABLE}"),
+    job("http_s3_keyid", "ID", "access key of S3"),
+    job("http_s3_key", "TEXT", "its secret"),
+    job("http_s3_security_token", "TEXT", "token of a session"),
+    job("http_s3_region", "NAME", "region of S3 (default us-east-1)"),
+    job("http_s3_storage_class", "NAME", "storage class of what is written"),
+    job("http_s3_sse_customer_key", "TEXT", "key that S3 encrypts objects with"),
+    job("http_s3_sse_customer_algorithm", "NAME", "its algorithm (default AES256)"),
+    job("http_swift_auth_token", "TEXT", "token of Swift"),
+    job("http_object_mode", "HOW", "block (default): each block is an object; range: parts of one are read"),
+]);

@@ -1,6 +1,6 @@
 //! The options of `hakobu io`: fio's names and meanings, and ours.
 
-use super::engines::{NET, PRIORITY};
+use super::engines::{HTTP, NET, PRIORITY};
 use super::handed::{Handed, flag, handed, job, mark, stays, value};
 pub use super::handed::{Word, Words};
 use crate::options::{Table, Takes, Typed};
@@ -22,7 +22,7 @@ pub const TABLE: Table<Words> = Table {
             Exit codes: 0 done, 1 a job failed, 2 usage, 130 a signal stopped it (what was measured is \
             reported).",
     options: &[
-        &JOBS, &TARGET, &WORK, &PRIORITY, &NET, &RATE, &CONTENT, &REPORT, &RUN, &SWEEP, &STAYS,
+        &JOBS, &TARGET, &WORK, &PRIORITY, &NET, &HTTP, &RATE, &CONTENT, &REPORT, &RUN, &SWEEP, &STAYS,
     ],
     unbuilt: &[REFUSED],
     abbreviates: false,
@@ -63,6 +63,7 @@ const JOBS: Handed = handed("Jobs").with(&[
 
 const TARGET: Handed = handed("Files and devices").with(&[
     job("filename", "PATHS", "files or devices, with ':' between them; shared by all clones"),
+    job("filename_format", "NAME", "of files without --filename, with $jobname, $jobnum, $filenum"),
     job("directory", "DIR", "where files are laid out (default: here)"),
     job("size", "SIZE", "bytes of each clone over all its files, or percent of existing files"),
     job("io_size", "SIZE", "end after SIZE bytes, fewer or more than --size").alias(&["io_limit"]),
@@ -105,7 +106,7 @@ const WORK: Handed = handed("What is done").with(&[
         "ioengine",
         "NAME",
         "sync, psync (default), pvsync2, libaio, io_uring, mmap, page_fault, null, falloc, ftruncate, \
-         filecreate, filestat, filedelete, dircreate, dirstat, dirdelete, net, cpuio",
+         filecreate, filestat, filedelete, dircreate, dirstat, dirdelete, net, http, cpuio",
     ),
     job("blockalign", "SIZE[,SIZE]", "random blocks begin at multiples of SIZE").alias(&["ba"]),
     job("zonemode", "HOW", "none (default), or strided: zone after zone"),
@@ -237,7 +238,7 @@ const STAYS: Handed = handed("Accepted for compatibility with fio, with this val
     stays("bwavgtime", "500"),
     stays("error_dump", "0"),
     stays("file_service_type", "roundrobin"),
-    stays("filename_format", "$jobname.$jobnum.$filenum"),
+    stays("http_verbose", "0"),
     stays("iopsavgtime", "500"),
     stays("per_job_logs", "1"),
     stays("percentage_random", "100"),

@@ -6,6 +6,7 @@ mod checks;
 mod device;
 mod engines;
 mod growth;
+mod http;
 mod instance;
 mod limits;
 mod many;

@@ -4,6 +4,7 @@
 
 mod calls;
 mod fault;
+mod http;
 mod libaio;
 mod mmap;
 mod names;
@@ -21,6 +22,7 @@ pub(super) use calls::{
 };
 pub(super) use fault::PageFault;
 pub(super) use hakobu_sys::blocks::Transfer;
+pub(super) use http::Http;
 pub(super) use libaio::Libaio;
 pub(super) use mmap::Mmap;
 pub(super) use names::Names;
@@ -72,6 +74,11 @@ pub(super) trait Engine {
 
     /// The job has ended without an error, and its measurement with it: tells the other end.
     fn leave(&mut self) {}
+
+    /// More about the last failure than its errno.
+    fn why(&self) -> Option<&str> {
+        None
+    }
 
     /// Ends what an operation left behind, after its time was taken: it is no part of the measurement.
     #[inline(always)]

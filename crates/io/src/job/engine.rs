@@ -37,6 +37,8 @@ pub enum Engine {
     DirDelete,
     /// Sockets.
     Net,
+    /// Objects of a server.
+    Http,
     /// The CPU is kept busy.
     CpuIo,
 }
@@ -69,7 +71,8 @@ impl Engine {
     /// Its use of the names of its files.
     pub fn named(self) -> Named {
         match self {
-            Engine::Null | Engine::PageFault | Engine::CpuIo | Engine::Net => Named::Nothing,
+            Engine::Null | Engine::PageFault | Engine::CpuIo => Named::Nothing,
+            Engine::Net | Engine::Http => Named::Nothing,
             Engine::FileCreate => Named::Made { folder: false },
             Engine::DirCreate => Named::Made { folder: true },
             Engine::FileStat => Named::Seen { folder: false },
@@ -82,7 +85,7 @@ impl Engine {
 
     /// Its operations go to somebody else, who may have finished before.
     pub fn has_other_end(self) -> bool {
-        matches!(self, Engine::Net)
+        matches!(self, Engine::Net | Engine::Http)
     }
 
     /// Each operation is about a name, not about content.

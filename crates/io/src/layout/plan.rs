@@ -49,6 +49,13 @@ pub(super) fn names(job: &Job, clone: u32) -> Result<Vec<PathBuf>, String> {
     if !job.filenames.is_empty() {
         return Ok(job.filenames.iter().map(|name| directory(0).join(name)).collect());
     }
+    if let Some(format) = &job.name_format {
+        let name = |file: u32| {
+            let name = format.replace("$jobname", &job.name).replace("$jobnum", &clone.to_string());
+            directory(clone).join(name.replace("$filenum", &file.to_string()))
+        };
+        return Ok((0..job.files.max(1)).map(name).collect());
+    }
     if job.name.contains('/') {
         return Err("a name with a / cannot be part of the names of its files: give it another \
                     name, or its files by filename="

@@ -79,6 +79,7 @@ pub fn engine_name(job: &Job) -> &'static str {
         Engine::DirStat => "dirstat",
         Engine::DirDelete => "dirdelete",
         Engine::Net => "net",
+        Engine::Http => "http",
         Engine::CpuIo => "cpuio",
     }
 }

@@ -9,7 +9,7 @@ use super::meter::Meter;
 use super::peers::Peers;
 use super::place;
 use crate::engine::{
-    Atomic, Calls, Cutting, Libaio, Mmap, Names, Net, Null, NullQueue, PageFault, Positioned, Refusal, Seeking,
+    Atomic, Calls, Cutting, Http, Libaio, Mmap, Names, Net, Null, NullQueue, PageFault, Positioned, Refusal, Seeking,
     Taking, Trimming, Uring, Vectored, with_threads,
 };
 use crate::job::Sync;
@@ -17,6 +17,7 @@ use crate::layout::CloneFiles;
 use crate::outcome::Outcome;
 use crate::pattern::Extent;
 use crate::pattern::random::{Random, seed_of};
+use crate::web::Web;
 use crate::{Engine, Job, engine};
 use hakobu_sys::aio::Context;
 use hakobu_sys::open::size_bytes;
@@ -38,6 +39,8 @@ pub(super) struct Task<'a> {
     pub(super) stop: &'a AtomicBool,
     /// The jobs that run with it.
     pub(super) peers: &'a Peers,
+    /// TLS and signatures.
+    pub(super) web: Option<&'a dyn Web>,
 }
 
 /// A clone that waits to be told to stop looks so often whether it was.
@@ -93,6 +96,11 @@ impl Task<'_> {
         match job.engine {
             _ if job.offload && !job.trims => begin.with_threads(&files, bytes),
             Engine::CpuIo => begin.burn(),
+            Engine::Http => {
+                let is_over = || self.stop.load(Ordering::Relaxed) || self.lane.is_over();
+                let http = Http::new(job, &self.paths, bytes, self.web, &is_over);
+                begin.with(http.map_err(failure)?)
+            }
             Engine::Net => {
                 let is_over = || self.stop.load(Ordering::Relaxed) || self.lane.is_over();
                 let clone = self.files.clone;
@@ -191,7 +199,7 @@ impl Task<'_> {
             Sync::Sync => blocks::Sync::All,
             Sync::Dsync => blocks::Sync::Data,
         };
-        if job.engine.is_of_names() {
+        if job.engine.is_of_names() || job.engine.has_other_end() {
             return Ok(Vec::new());
         }
         // Ranges have no sectors.

@@ -54,7 +54,7 @@ fn of_clone(job: &Job, of: Of) -> u64 {
             Engine::Mmap => 5 + files,
             _ => 5,
         },
-        Of::Files if job.engine == Engine::Net => 2,
+        Of::Files if job.engine.has_other_end() => 2,
         Of::Files if job.engine.named() == Named::Nothing => 0,
         // One at a time.
         Of::Files if job.engine.is_of_names() => 1,

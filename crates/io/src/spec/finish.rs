@@ -6,7 +6,7 @@ use super::super::job::{
 };
 use super::draft::{self, Draft};
 use super::useless::{self, OF_DEPTH};
-use super::{net, priority, units};
+use super::{http, net, priority, units};
 use crate::check::HEADER_BYTES;
 use crate::steady::Steady;
 use std::path::PathBuf;
@@ -27,6 +27,7 @@ pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
     of_verify(&draft.job)?;
     names(&draft)?;
     net::finish(&mut draft.job)?;
+    http::check(&draft.job)?;
     priority::finish(&draft.priorities, &mut draft.job)?;
     depth(&mut draft, &mut warnings);
     let given = |name: &str| draft.given.contains(&name);
@@ -307,6 +308,7 @@ pub fn can_run(job: &Job) -> Result<(), String> {
         let needs = "ioengine=cpuio needs runtime= or exit_on_io_done=1";
         return if ends { Ok(()) } else { Err(format!("{}: {needs}", job.name)) };
     }
+    http::can_run(job).map_err(|why| format!("{}: {why}", job.name))?;
     let size = size || job.fills || job.engine.is_of_names();
     let needs = "needs size= (or filesize=, or filename= of something that is there)";
     if size { Ok(()) } else { Err(format!("{}: {needs}", job.name)) }

@@ -1,6 +1,7 @@
 //! Source text before it has a meaning: sections, and in each the options with their places.
 
 use super::draft::Draft;
+use super::http::SECRETS;
 use super::known::{Does, Known, Takes};
 use super::table::OPTIONS;
 use super::{lists, theirs};
@@ -13,6 +14,11 @@ pub enum Place {
     CommandLine,
     /// In a line (from 1) of a job file.
     File(String, usize),
+}
+
+/// A value as it may be shown.
+fn shown<'v>(name: &str, value: &'v str) -> &'v str {
+    if SECRETS.contains(&name) { "(not shown)" } else { value }
 }
 
 /// One option as it was written.
@@ -113,7 +119,8 @@ impl fmt::Display for Setting {
             Place::File(name, line) => write!(f, "{name}:{line}: ")?,
         }
         write!(f, "{}", self.name)?;
-        self.value.as_ref().map_or(Ok(()), |value| write!(f, "={value}"))
+        let value = self.value.as_deref();
+        value.map_or(Ok(()), |value| write!(f, "={}", shown(&self.name, value)))
     }
 }
 
@@ -177,7 +184,9 @@ impl Setting {
     /// the command line.
     fn of_list(&self, known: &Known, why: String) -> String {
         let is_in_file = matches!(self.place, Place::File(..));
-        let value = self.value.as_deref().filter(|value| is_in_file && lists::is_list(value));
+        let is_open = !SECRETS.contains(&self.name.as_str());
+        let value = self.value.as_deref();
+        let value = value.filter(|value| is_in_file && is_open && lists::is_list(value));
         match value {
             Some(value) if known.sweeps && !why.contains("fio's") => {
                 let name = known.name;
@@ -199,6 +208,7 @@ impl Setting {
             Found::Known(known) => (known.name, "1"),
             _ => (self.name.as_str(), "1"),
         };
-        (name.to_owned(), self.value.as_deref().map_or(alone, str::trim).to_owned())
+        let value = self.value.as_deref().map_or(alone, str::trim);
+        (name.to_owned(), shown(name, value).to_owned())
     }
 }

@@ -1,7 +1,7 @@
 //! Options without effect on their job, with the reason.
 
 use super::draft::Draft;
-use super::net;
+use super::{http, net};
 use crate::job::{Engine, Protocol};
 
 /// Options without effect where a job does not write.
@@ -58,12 +58,13 @@ const OF_BLOCKS: &[&str] = &["direct", "fallocate", "overwrite", "verify", "fsyn
 const OF_CMDPRIO: &[&str] = &["cmdprio_percentage", "cmdprio_bssplit"];
 const OF_SHARES: &[&str] = &["cmdprio_class", "cmdprio"];
 const OF_LATENCY_LOG: &[&str] = &["log_prio"];
+const OF_FILES: &[&str] = &["direct", "fallocate", "overwrite", "fsync", "fdatasync", "end_fsync"];
 const OF_RATE: &[&str] = &["rate_process"];
 const OF_THINKTIME: &[&str] = &["thinktime_blocks"];
 const OF_CPUS: &[&str] = &["cpus_allowed_policy"];
 const OF_LOGS: &[&str] = &["log_avg_msec"];
 const OF_CONTENT: &[&str] = &["refill_buffers"];
-const OF_GENERATED_NAMES: &[&str] = &["nrfiles"];
+const OF_GENERATED_NAMES: &[&str] = &["nrfiles", "filename_format"];
 
 /// A sentence for each option that was given and has no effect.
 pub fn options(draft: &Draft) -> Vec<String> {
@@ -109,6 +110,8 @@ pub fn options(draft: &Draft) -> Vec<String> {
         (is_net && !is_tcp, net::OF_TCP, "only TCP knows it"),
         (is_net && !is_udp, net::OF_MULTICAST, "only multicast (UDP) knows it"),
         (is_net, OF_BLOCKS, "there is no file"),
+        (job.engine != Engine::Http, http::OF_HTTP, "only http knows it"),
+        (job.engine == Engine::Http, OF_FILES, "there is no file"),
         (job.engine.is_of_names(), OF_BLOCKS, "no content is moved"),
     ] {
         for option in options.iter().filter(|option| useless && given(option)) {

@@ -22,7 +22,6 @@ const ENGINES: &[&str] = &[
     "libhipfile",
     "rados",
     "rbd",
-    "http",
     "gfapi",
     "gfapi_async",
     "libhdfs",
@@ -73,6 +72,7 @@ const OURS: &[(&str, Engine)] = &[
     ("dirstat", Engine::DirStat),
     ("dirdelete", Engine::DirDelete),
     ("net", Engine::Net),
+    ("http", Engine::Http),
     ("cpuio", Engine::CpuIo),
 ];
 

@@ -68,7 +68,13 @@ impl Stream {
                     let said = self.tail.ends_with(GOODBYE);
                     return Err(if said { errno::ECANCELED } else { errno::ECONNRESET });
                 }
-                Ok(came) => (at, since) = (at + came, None),
+                Ok(came) => {
+                    (at, since) = (at + came, None);
+                    // It may come drop by drop.
+                    if at < block.len() && patience.is_over() {
+                        return Err(errno::ECANCELED);
+                    }
+                }
                 Err(error) => match errno_of(&error) {
                     Some(errno) => return Err(errno),
                     None => goes_on(since.get_or_insert_with(Instant::now).elapsed(), patience)?,

@@ -30,7 +30,8 @@ impl<E: Engine> Drive<'_, E> {
     #[cold]
     pub(super) fn failure(&self, flight: &Flight, error: Error) -> Failure {
         let errno = errno::of(&error);
-        let mut sentence = format!("{}: {error}", self.what(flight));
+        let why = self.engine.why().map_or_else(|| error.to_string(), str::to_owned);
+        let mut sentence = format!("{}: {why}", self.what(flight));
         if self.job.direct && errno == errno::EINVAL && !flight.sync && !self.job.atomic {
             sentence += " (O_DIRECT takes offsets and sizes in whole sectors of the device only)";
         }
@@ -86,12 +87,17 @@ impl<E: Engine> Drive<'_, E> {
             return format!("{how} {bytes} bytes ({})", self.job.net);
         }
         let verb = match (self.job.engine, write) {
+            (Engines::Http, true) if self.job.trims => "deleting",
             _ if self.job.trims => "trimming",
             (Engines::Falloc, _) => "reserving",
             (Engines::Ftruncate, _) => return format!("cutting {path} to {offset} bytes"),
             (_, true) => "writing",
             (_, false) => "reading",
         };
-        format!("{verb} {bytes} bytes at {offset} of {path}")
+        let place = match self.job.engine {
+            Engines::Http => format!(" at {}", self.job.http.host()),
+            _ => String::new(),
+        };
+        format!("{verb} {bytes} bytes at {offset} of {path}{place}")
     }
 }
