@@ -2,6 +2,7 @@
 //! parameters").
 
 mod engine;
+mod exec;
 mod http;
 mod net;
 mod parts;
@@ -10,6 +11,7 @@ mod priority;
 pub use super::sizes::Sizes;
 use super::steady::Steady;
 pub use engine::{Engine, Named, VerifyKind};
+pub use exec::Exec;
 pub use http::{Http, HttpMode, Https, Secret};
 pub use net::{Net, Protocol};
 pub use parts::{
@@ -255,6 +257,8 @@ pub struct Job {
     pub offload: bool,
     /// The other end of the engine `net`.
     pub net: Net,
+    /// The program of the engine `exec`.
+    pub exec: Exec,
     /// The server of the engine `http`.
     pub http: Http,
     /// Names of files without `filename` (`filename_format`).
@@ -373,6 +377,7 @@ impl Default for Job {
             among: Among::default(),
             offload: false,
             net: Net::default(),
+            exec: Exec::default(),
             http: Http::default(),
             name_format: None,
             cpu: Cpu::default(),

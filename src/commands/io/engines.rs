@@ -46,3 +46,10 @@ pub const HTTP: Handed = handed("ioengine=http").with(&[
     job("http_swift_auth_token", "TEXT", "token of Swift"),
     job("http_object_mode", "HOW", "block (default): each block is an object; range: parts of one are read"),
 ]);
+
+pub const EXEC: Handed = handed("ioengine=exec").with(&[
+    job("program", "FILE", "the program to run, for the time of the job"),
+    job("arguments", "TEXT", "its arguments; %r is the runtime in seconds, %n the job's name"),
+    job("grace_time", "TIME", "from SIGTERM to SIGKILL (default 1s)"),
+    job("std_redirect", "BOOL", "what it prints goes to JOB.N.stdout and JOB.N.stderr (default 1)"),
+]);

@@ -5,6 +5,7 @@ mod among;
 mod checks;
 mod device;
 mod engines;
+mod exec;
 mod growth;
 mod http;
 mod instance;

@@ -39,6 +39,8 @@ pub enum Engine {
     Net,
     /// Objects of a server.
     Http,
+    /// A program.
+    Exec,
     /// The CPU is kept busy.
     CpuIo,
 }
@@ -71,7 +73,7 @@ impl Engine {
     /// Its use of the names of its files.
     pub fn named(self) -> Named {
         match self {
-            Engine::Null | Engine::PageFault | Engine::CpuIo => Named::Nothing,
+            Engine::Null | Engine::PageFault | Engine::CpuIo | Engine::Exec => Named::Nothing,
             Engine::Net | Engine::Http => Named::Nothing,
             Engine::FileCreate => Named::Made { folder: false },
             Engine::DirCreate => Named::Made { folder: true },
@@ -86,6 +88,11 @@ impl Engine {
     /// Its operations go to somebody else, who may have finished before.
     pub fn has_other_end(self) -> bool {
         matches!(self, Engine::Net | Engine::Http)
+    }
+
+    /// It does something else than blocks.
+    pub fn has_no_blocks(self) -> bool {
+        matches!(self, Engine::CpuIo | Engine::Exec)
     }
 
     /// Each operation is about a name, not about content.

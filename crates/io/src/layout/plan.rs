@@ -3,7 +3,7 @@
 use crate::check::HEADER_BYTES;
 use crate::pattern::Extent;
 use crate::pattern::random::{Random, seed_of};
-use crate::{Amount, Engine, Job, VerifyKind};
+use crate::{Amount, Job, VerifyKind};
 use std::path::{Path, PathBuf};
 
 /// Length of a file that is written until there is no room: more than a file system has.
@@ -38,7 +38,7 @@ pub(super) fn blocks(job: &Job) -> impl Iterator<Item = u64> {
 /// The files of a clone: those of `filename`, in the first `directory`, or `JOB.CLONE.FILE` in its own
 /// (`filename_format`'s default).
 pub(super) fn names(job: &Job, clone: u32) -> Result<Vec<PathBuf>, String> {
-    if job.engine == Engine::CpuIo {
+    if job.engine.has_no_blocks() {
         return Ok(Vec::new());
     }
     let count = job.directories.len().max(1);

@@ -3,6 +3,7 @@
 
 use super::burn::burn;
 use super::drive::{Drive, Failure, Place};
+use super::exec::exec;
 use super::flight::Lane;
 use super::gate::Gate;
 use super::meter::Meter;
@@ -96,6 +97,7 @@ impl Task<'_> {
         match job.engine {
             _ if job.offload && !job.trims => begin.with_threads(&files, bytes),
             Engine::CpuIo => begin.burn(),
+            Engine::Exec => begin.exec(),
             Engine::Http => {
                 let is_over = || self.stop.load(Ordering::Relaxed) || self.lane.is_over();
                 let http = Http::new(job, &self.paths, bytes, self.web, &is_over);
@@ -310,6 +312,18 @@ impl Begin<'_, '_> {
             meter.finish(self.outcome);
         }
         Ok(())
+    }
+
+    /// Runs a program.
+    fn exec(&mut self) -> Result<(), Failure> {
+        let task = self.task;
+        let mut meter = Meter::new(task.job, &task.lane, task.stop, true);
+        if !self.starts() {
+            return Ok(());
+        }
+        let done = exec(&mut meter, task.job, task.files.clone);
+        meter.finish(self.outcome);
+        done
     }
 
     /// Everything is ready: waits for the others, and for its time. False if all is over meanwhile.

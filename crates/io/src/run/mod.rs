@@ -6,6 +6,7 @@ mod burn;
 mod clone;
 mod demand;
 mod drive;
+mod exec;
 mod flight;
 mod gate;
 mod logs;

@@ -254,7 +254,9 @@ fn together(job: &Job) -> Result<(), String> {
         return Err("atomic=1 is for writes with ioengine=pvsync2, libaio or io_uring".to_owned());
     }
     let alone = [Engine::Sync, Engine::IoUring, Engine::Mmap, Engine::PageFault, Engine::CpuIo];
-    let is_alone = job.engine.has_other_end() || alone.contains(&job.engine);
+    let is_alone = job.engine.has_other_end()
+        || job.engine == Engine::Exec
+        || alone.contains(&job.engine);
     if job.offload && (is_alone || job.engine.is_of_names()) {
         return Err(
             "io_submit_mode=offload is for psync, pvsync2, libaio and null: others belong to \
@@ -302,6 +304,11 @@ fn depth(draft: &mut Draft, warnings: &mut Vec<String>) {
 /// # Errors
 /// There is no size to work over.
 pub fn can_run(job: &Job) -> Result<(), String> {
+    if job.engine == Engine::Exec {
+        let has = !job.exec.program.as_os_str().is_empty();
+        let needs = "ioengine=exec needs program=";
+        return if has { Ok(()) } else { Err(format!("{}: {needs}", job.name)) };
+    }
     let size = job.size.is_some() || job.file_bytes.is_some() || !job.filenames.is_empty();
     if job.engine == Engine::CpuIo {
         let ends = job.runtime.is_some() || job.cpu.ends_with_others;

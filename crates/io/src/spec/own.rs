@@ -33,6 +33,8 @@ pub struct Own {
     pub read_only: bool,
     /// A warning is an error.
     pub strict: bool,
+    /// Jobs may start programs.
+    pub allow_exec: bool,
     /// Permission to write, and handling of the files.
     pub safety: Safety,
     /// Runs of each cell.
@@ -55,6 +57,7 @@ impl Default for Own {
             parse_only: false,
             read_only: false,
             strict: false,
+            allow_exec: false,
             safety: Safety { allow_overwrite: false, keep: false },
             repeat: 1,
             precondition: false,
@@ -126,6 +129,7 @@ impl Own {
             "showcmd" => self.show_cmd = mark()?,
             "parse-only" => self.parse_only = mark()?,
             "readonly" => self.read_only = mark()?,
+            "allow-exec" => self.allow_exec = mark()?,
             "strict" | "warnings-fatal" => self.strict = mark()?,
             "allow-overwrite" => self.safety.allow_overwrite = mark()?,
             "keep" => self.safety.keep = mark()?,

@@ -60,6 +60,7 @@ const OF_THE_RUN: &[&str] = &[
     "strict",
     "warnings-fatal",
     "allow-overwrite",
+    "allow-exec",
     "keep",
     "repeat",
     "precondition",

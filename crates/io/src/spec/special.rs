@@ -1,7 +1,8 @@
 //! Options that few jobs have: I/O priorities, and what belongs to single engines.
 
 use super::known::{Known, put, value};
-use super::{priority, units};
+use super::units::Bare;
+use super::{draft, priority, units};
 
 /// I/O priorities.
 pub const PRIORITY: &[Known] = &[
@@ -18,4 +19,12 @@ pub const PRIORITY: &[Known] = &[
     value("cmdprio_bssplit", |d, v| put(&mut d.priorities.split, priority::split(v, d.base)))
         .commas(),
     value("log_prio", |d, v| put(&mut d.job.log_priority, units::truth(v))),
+];
+
+/// The engine `exec`.
+pub const EXEC: &[Known] = &[
+    value("program", |d, v| put(&mut d.job.exec.program, Ok(v.into()))).commas(),
+    value("arguments", |d, v| put(&mut d.job.exec.arguments, Ok(v.to_owned()))).commas(),
+    value("grace_time", |d, v| put(&mut d.job.exec.grace, draft::time(v, Bare::Seconds))),
+    value("std_redirect", |d, v| put(&mut d.job.exec.redirects, units::truth(v))),
 ];

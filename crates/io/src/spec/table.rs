@@ -27,6 +27,7 @@ pub const OPTIONS: &[&[Known]] = &[
     further::ENGINES,
     further::NOTED,
     special::PRIORITY,
+    special::EXEC,
     net::OPTIONS,
     http::OPTIONS,
 ];

@@ -59,6 +59,7 @@ const OF_CMDPRIO: &[&str] = &["cmdprio_percentage", "cmdprio_bssplit"];
 const OF_SHARES: &[&str] = &["cmdprio_class", "cmdprio"];
 const OF_LATENCY_LOG: &[&str] = &["log_prio"];
 const OF_FILES: &[&str] = &["direct", "fallocate", "overwrite", "fsync", "fdatasync", "end_fsync"];
+const OF_EXEC: &[&str] = &["program", "arguments", "grace_time", "std_redirect"];
 const OF_RATE: &[&str] = &["rate_process"];
 const OF_THINKTIME: &[&str] = &["thinktime_blocks"];
 const OF_CPUS: &[&str] = &["cpus_allowed_policy"];
@@ -110,6 +111,7 @@ pub fn options(draft: &Draft) -> Vec<String> {
         (is_net && !is_tcp, net::OF_TCP, "only TCP knows it"),
         (is_net && !is_udp, net::OF_MULTICAST, "only multicast (UDP) knows it"),
         (is_net, OF_BLOCKS, "there is no file"),
+        (job.engine != Engine::Exec, OF_EXEC, "only exec knows it"),
         (job.engine != Engine::Http, http::OF_HTTP, "only http knows it"),
         (job.engine == Engine::Http, OF_FILES, "there is no file"),
         (job.engine.is_of_names(), OF_BLOCKS, "no content is moved"),
