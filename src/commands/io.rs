@@ -1,12 +1,15 @@
 //! `hakobu io`: fio's jobs, and sweeps of them.
 
 mod asked;
+mod engines;
 mod facts;
+mod handed;
 mod live;
 mod options;
 mod single;
 mod sweep;
 mod table;
+mod web;
 
 use super::line::carry_out;
 use crate::exit;

@@ -2,15 +2,23 @@
 //! parameters").
 
 mod engine;
+mod exec;
+mod http;
+mod net;
 mod parts;
+mod priority;
 
 pub use super::sizes::Sizes;
 use super::steady::Steady;
 pub use engine::{Engine, Named, VerifyKind};
+pub use exec::Exec;
+pub use http::{Http, HttpMode, Https, Secret};
+pub use net::{Net, Protocol};
 pub use parts::{
-    Aim, Among, Checks, Cpu, Dedupe, ExitWhat, Flow, Least, MemoryPolicy, Nodes, Share, Spread,
-    StatCall, Tolerance, Written, Zones,
+    Aim, Among, Checks, Clocks, Cpu, Dedupe, ExitWhat, Flow, Least, Logs, MemoryPolicy, Nodes,
+    Share, Spread, StatCall, Tolerance, Written, Zones,
 };
+pub use priority::{Ioprio, Priorities, PriorityShare};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -56,33 +64,6 @@ pub enum Sync {
     Sync,
     /// For data and what is needed to read it (O_DSYNC).
     Dsync,
-}
-
-/// Clocks that are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clocks {
-    /// Time from submission to completion (`disable_clat=0`).
-    pub clat: bool,
-    /// Time to submit (`disable_slat=0`).
-    pub slat: bool,
-    /// Both together (`disable_lat=0`).
-    pub lat: bool,
-    /// Bandwidth and operations over time (`disable_bw_measurement=0`).
-    pub bandwidth: bool,
-}
-
-/// Logs over time (`write_bw_log` and its like): the prefix of the file's name, if wanted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Logs {
-    /// Bandwidth.
-    pub bandwidth: Option<PathBuf>,
-    /// Latency.
-    pub latency: Option<PathBuf>,
-    /// Operations.
-    pub iops: Option<PathBuf>,
-    /// One entry is the mean over so long (`log_avg_msec`); zero is an entry for each operation, for
-    /// bandwidth and operations one for each 500 ms.
-    pub average: Duration,
 }
 
 /// A job. Pairs are for reads and writes, in this order.
@@ -221,6 +202,16 @@ pub struct Job {
     pub logs: Logs,
     /// Log files have a column of offsets (`log_offset`).
     pub log_offset: bool,
+    /// Their column of priorities has the whole number (`log_prio`).
+    pub log_priority: bool,
+    /// I/O priorities.
+    pub priorities: Priorities,
+    /// Each block is written as a whole or not at all (`atomic`).
+    pub atomic: bool,
+    /// Its files begin empty and grow (`create_on_open`).
+    pub grows: bool,
+    /// It writes until there is no room left (`fill_device`).
+    pub fills: bool,
     /// Only lays its files out (`create_only`).
     pub create_only: bool,
     /// Its files have to be there (`allow_file_create=0`).
@@ -237,6 +228,18 @@ pub struct Job {
     pub among: Among,
     /// Threads of their own submit its blocks (`io_submit_mode=offload`).
     pub offload: bool,
+    /// The other end of the engine `net`.
+    pub net: Net,
+    /// The other file of the engine `e4defrag`, and whether it has blocks for the time of an exchange only.
+    pub donor: Option<PathBuf>,
+    /// See there (`inplace`).
+    pub in_place: bool,
+    /// The program of the engine `exec`.
+    pub exec: Exec,
+    /// The server of the engine `http`.
+    pub http: Http,
+    /// Names of files without `filename` (`filename_format`).
+    pub name_format: Option<String>,
     /// Work of the engine `cpuio`.
     pub cpu: Cpu,
     /// Call of the engine `filestat`.
@@ -337,6 +340,11 @@ impl Default for Job {
             clocks: Clocks { clat: true, slat: true, lat: true, bandwidth: true },
             logs: Logs::default(),
             log_offset: false,
+            log_priority: false,
+            priorities: Priorities::default(),
+            atomic: false,
+            grows: false,
+            fills: false,
             create_only: false,
             must_exist: false,
             unlink: false,
@@ -345,6 +353,12 @@ impl Default for Job {
             spread: Spread::default(),
             among: Among::default(),
             offload: false,
+            net: Net::default(),
+            donor: None,
+            in_place: false,
+            exec: Exec::default(),
+            http: Http::default(),
+            name_format: None,
             cpu: Cpu::default(),
             stat: StatCall::default(),
             checks: Checks::default(),
@@ -358,18 +372,4 @@ impl Default for Job {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    /// A job as fio's defaults have it, with this `rw`, for the tests of other modules.
-    pub(crate) fn job(rw: &str) -> Job {
-        let random = rw.starts_with("rand");
-        let way = rw.trim_start_matches("rand");
-        Job {
-            name: "job".to_owned(),
-            rw: Rw { reads: way != "write", writes: way != "read", random },
-            percentiles: vec![50.0, 99.0],
-            ..Job::default()
-        }
-    }
-}
+pub(crate) mod tests;

@@ -19,6 +19,7 @@ mod sizes;
 pub mod spec;
 pub mod stats;
 pub mod steady;
+pub mod web;
 
 pub use job::{Amount, Clocks, Distribution, Engine, Job, Rw, VerifyKind};
 pub use outcome::{Depths, Entry, Logged, Outcome, Side};

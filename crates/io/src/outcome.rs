@@ -22,6 +22,21 @@ pub struct Side {
     pub bandwidth: Series,
     /// Blocks a second, likewise.
     pub iops: Series,
+    /// Latencies by the number of the I/O priority, where blocks have priorities of their own: of completion, or with
+    /// `lat_percentiles` the whole.
+    pub by_priority: Vec<(u16, Histogram)>,
+}
+
+impl Side {
+    /// The latencies of a priority.
+    pub fn by_priority(&mut self, priority: u16) -> &mut Histogram {
+        let known = self.by_priority.iter().position(|(of, _)| *of == priority);
+        let at = known.unwrap_or_else(|| {
+            self.by_priority.push((priority, Histogram::default()));
+            self.by_priority.len() - 1
+        });
+        &mut self.by_priority[at].1
+    }
 }
 
 /// Number of blocks in flight, and of those that went at once: fio's `iodepth_level`,
@@ -74,6 +89,8 @@ pub struct Entry {
     pub bytes: u64,
     /// Offset in its file; 0 for a mean.
     pub offset: u64,
+    /// Its I/O priority as the kernel has it; 0 for a mean.
+    pub priority: u16,
 }
 
 /// Entries for `write_bw_log` and its like; empty without them.

@@ -15,6 +15,14 @@ use tokio_rustls::TlsConnector;
 /// # Errors
 /// A message: the bundle cannot be read or contains no certificate; the system has none.
 pub(super) fn connector(bundle: Option<&Path>, verify: bool) -> Result<TlsConnector, String> {
+    config(bundle, verify).map(|config| TlsConnector::from(Arc::new(config)))
+}
+
+/// The settings of such a connector.
+///
+/// # Errors
+/// As there.
+pub(super) fn config(bundle: Option<&Path>, verify: bool) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -26,7 +34,7 @@ pub(super) fn connector(bundle: Option<&Path>, verify: bool) -> Result<TlsConnec
         builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsConnector::from(Arc::new(config)))
+    Ok(config)
 }
 
 fn roots(bundle: Option<&Path>) -> Result<RootCertStore, String> {

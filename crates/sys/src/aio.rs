@@ -1,50 +1,18 @@
 //! Linux's native asynchronous I/O: io_submit(2), io_getevents(2). Only O_DIRECT is asynchronous; buffered
 //! I/O completes within the call. As in [`crate::ring`], the context owns the buffers.
 
+mod records;
 #[cfg(test)]
 mod tests;
 
 use crate::OwnedFd;
-use crate::blocks::Transfer;
+use crate::blocks::{RWF_ATOMIC, Transfer};
 use crate::slots::Slots;
+use records::{Event, HAS_PRIORITY, Iocb, PREAD, PWRITE, key_and_flags};
 use rustix::fd::AsRawFd;
 use std::collections::VecDeque;
 use std::io::{Error, Result};
 use std::time::Duration;
-
-/// `struct iocb` of linux/aio_abi.h.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Iocb {
-    data: u64,
-    /// aio_key and aio_rw_flags, whose order depends on the endianness: both are zero.
-    key_and_flags: [u32; 2],
-    opcode: u16,
-    priority: i16,
-    file: u32,
-    buffer: u64,
-    bytes: u64,
-    offset: i64,
-    reserved: u64,
-    flags: u32,
-    event_file: u32,
-}
-
-/// `struct io_event`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Event {
-    data: u64,
-    iocb: u64,
-    result: i64,
-    result2: i64,
-}
-
-const _: () = assert!(size_of::<Iocb>() == 64 && size_of::<Event>() == 32);
-
-/// IOCB_CMD_PREAD and IOCB_CMD_PWRITE.
-const PREAD: u16 = 0;
-const PWRITE: u16 = 1;
 
 /// An asynchronous I/O context, io_setup(2).
 #[derive(Debug)]
@@ -58,6 +26,8 @@ pub struct Context<'f> {
     /// Completed operations, and those that could not be submitted.
     events: VecDeque<Event>,
     reaped: Box<[Event]>,
+    /// Flags of writes, pwritev2(2).
+    write_flags: u32,
 }
 
 // SAFETY: a context belongs to the process, and any of its threads may use it; the addresses in `queued` are those of
@@ -85,7 +55,13 @@ impl<'f> Context<'f> {
             queued: Vec::with_capacity(count),
             events: VecDeque::with_capacity(count),
             reaped: vec![Event::default(); count].into(),
+            write_flags: 0,
         })
+    }
+
+    /// Makes each write atomic (RWF_ATOMIC).
+    pub fn set_atomic(&mut self) {
+        self.write_flags = RWF_ATOMIC;
     }
 
     /// A buffer; `None` if it is in flight or does not exist.
@@ -114,6 +90,9 @@ impl<'f> Context<'f> {
             buffer: address as u64,
             bytes: u64::from(block.bytes),
             offset: block.offset as i64,
+            priority: block.priority as i16,
+            key_and_flags: key_and_flags(if block.write { self.write_flags } else { 0 }),
+            flags: if block.priority == 0 { 0 } else { HAS_PRIORITY },
             ..Iocb::default()
         };
         self.queued.push(&raw mut *iocb);

@@ -20,6 +20,9 @@ pub struct Transfer {
     pub bytes: u32,
     /// Offset in the file.
     pub offset: u64,
+    /// I/O priority as ioprio_set(2) encodes it; 0: that of the thread. Only asynchronous I/O has one for each
+    /// operation.
+    pub priority: u16,
 }
 
 /// Opens an existing file or device for block I/O; `direct` bypasses the page cache (O_DIRECT). Does not
@@ -87,6 +90,16 @@ pub fn readv2_at(file: &OwnedFd, buffer: &mut [u8], offset: u64) -> i64 {
 #[inline(always)]
 pub fn writev2_at(file: &OwnedFd, buffer: &[u8], offset: u64) -> i64 {
     let flags = ReadWriteFlags::empty();
+    result(|| rustix::io::pwritev2(file, &[IoSlice::new(buffer)], offset, flags))
+}
+
+/// RWF_ATOMIC of linux/fs.h (Linux 6.11): all of the block is written, or nothing.
+pub(crate) const RWF_ATOMIC: u32 = 0x40;
+
+/// pwritev2(2) with one buffer and RWF_ATOMIC.
+#[inline(always)]
+pub fn writev2_atomic_at(file: &OwnedFd, buffer: &[u8], offset: u64) -> i64 {
+    let flags = ReadWriteFlags::from_bits_retain(RWF_ATOMIC);
     result(|| rustix::io::pwritev2(file, &[IoSlice::new(buffer)], offset, flags))
 }
 

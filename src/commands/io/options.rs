@@ -1,6 +1,9 @@
 //! The options of `hakobu io`: fio's names and meanings, and ours.
 
-use crate::options::{self, Block, OptArg, Row, Table, Takes, Typed};
+use super::engines::{E4DEFRAG, EXEC, HTTP, NET, PRIORITY};
+use super::handed::{Handed, flag, handed, job, mark, stays, value};
+pub use super::handed::{Word, Words};
+use crate::options::{Table, Takes, Typed};
 use hakobu_io::spec::REFUSED;
 
 /// The command line of `io`.
@@ -18,69 +21,13 @@ pub const TABLE: Table<Words> = Table {
             hakobu help io-guide has every option with its default, and what differs from fio.\n\
             Exit codes: 0 done, 1 a job failed, 2 usage, 130 a signal stopped it (what was measured is \
             reported).",
-    options: &[&JOBS, &TARGET, &WORK, &RATE, &CONTENT, &REPORT, &RUN, &SWEEP, &STAYS],
+    options: &[
+        &JOBS, &TARGET, &WORK, &PRIORITY, &NET, &HTTP, &EXEC, &E4DEFRAG, &RATE, &CONTENT, &REPORT,
+        &RUN, &SWEEP, &STAYS,
+    ],
     unbuilt: &[REFUSED],
     abbreviates: false,
 };
-
-/// Options as they were typed, in their order.
-#[derive(Default)]
-pub struct Words(Vec<Word>);
-
-/// An option as it was typed, and its value.
-pub type Word = (String, Option<String>);
-
-/// Options that are handed on: the reader of options and job files gives all of them their meaning,
-/// those of the command line and those in files.
-struct Handed(&'static str, &'static [Row]);
-
-const fn handed(title: &'static str) -> Handed {
-    Handed(title, &[])
-}
-
-impl Handed {
-    const fn with(self, rows: &'static [Row]) -> Handed {
-        Handed(self.0, rows)
-    }
-}
-
-impl Block<Words> for Handed {
-    fn rows(&self) -> Vec<(&'static str, &'static Row)> {
-        self.1.iter().map(|row| (self.0, row)).collect()
-    }
-
-    fn set(&self, words: &mut Words, given: &OptArg) -> Option<Result<(), String>> {
-        let row = self.1.iter().find(|row| row.name == given.name)?;
-        Some(given.text().map(|text| {
-            words.0.push((row.name.to_owned(), (!text.is_empty()).then(|| text.to_owned())));
-        }))
-    }
-}
-
-/// An option of jobs with a value.
-const fn job(name: &'static str, what: &'static str, help: &'static str) -> Row {
-    options::values(name, None, what, help)
-}
-
-/// An option of jobs that perhaps has a value.
-const fn mark(name: &'static str, what: &'static str, help: &'static str) -> Row {
-    job(name, what, help).takes(Takes::PerhapsValues(what))
-}
-
-/// An option of the run with a value, of which the last one counts.
-const fn value(name: &'static str, what: &'static str, help: &'static str) -> Row {
-    options::value(name, None, what, help)
-}
-
-/// A switch of the run.
-const fn flag(name: &'static str, help: &'static str) -> Row {
-    options::flag(name, None, help)
-}
-
-/// An option that may only say what is done anyway.
-const fn stays(name: &'static str, value: &'static str) -> Row {
-    job(name, value, "no other value")
-}
 
 const JOBS: Handed = handed("Jobs").with(&[
     job("name", "NAME", "begin a job (global: options for all jobs after it)"),
@@ -117,6 +64,7 @@ const JOBS: Handed = handed("Jobs").with(&[
 
 const TARGET: Handed = handed("Files and devices").with(&[
     job("filename", "PATHS", "files or devices, with ':' between them; shared by all clones"),
+    job("filename_format", "NAME", "of files without --filename, with $jobname, $jobnum, $filenum"),
     job("directory", "DIR", "where files are laid out (default: here)"),
     job("size", "SIZE", "bytes of each clone over all its files, or percent of existing files"),
     job("io_size", "SIZE", "end after SIZE bytes, fewer or more than --size").alias(&["io_limit"]),
@@ -131,7 +79,9 @@ const TARGET: Handed = handed("Files and devices").with(&[
     ),
     job("overwrite", "BOOL", "write new files before they are written to (default 0)"),
     job("create_only", "BOOL", "lay the files out, and no more"),
-    job("create_on_open", "BOOL", "1 with the engines that make files only"),
+    job("create_on_open", "BOOL", "files begin empty and grow, they are not laid out before"),
+    job("fill_device", "BOOL", "write in sequence until there is no room, or up to --size")
+        .alias(&["fill_fs"]),
     job("create_serialize", "BOOL", "taken and without effect: files are laid out one by one"),
     job("allow_file_create", "BOOL", "0: files have to be there"),
     job("openfiles", "N", "at least --nrfiles: all files of a job are open"),
@@ -157,7 +107,7 @@ const WORK: Handed = handed("What is done").with(&[
         "ioengine",
         "NAME",
         "sync, psync (default), pvsync2, libaio, io_uring, mmap, page_fault, null, falloc, ftruncate, \
-         filecreate, filestat, filedelete, dircreate, dirstat, dirdelete, cpuio",
+         filecreate, filestat, filedelete, dircreate, dirstat, dirdelete, net, http, exec, e4defrag, cpuio",
     ),
     job("blockalign", "SIZE[,SIZE]", "random blocks begin at multiples of SIZE").alias(&["ba"]),
     job("zonemode", "HOW", "none (default), or strided: zone after zone"),
@@ -174,6 +124,7 @@ const WORK: Handed = handed("What is done").with(&[
     job("iodepth_low", "N", "sink so low before more are submitted (default: --iodepth)"),
     job("direct", "BOOL", "past the page cache, O_DIRECT (default 0)"),
     job("buffered", "BOOL", "the opposite of --direct"),
+    job("atomic", "BOOL", "write each block as a whole or not at all (RWF_ATOMIC), with O_DIRECT"),
     job("sync", "HOW", "writes wait for the device: none (default), sync or 1, dsync"),
     job("fsync", "N", "fsync(2) after every N writes"),
     job("fdatasync", "N", "fdatasync(2) after every N writes"),
@@ -271,6 +222,7 @@ const RUN: Handed = handed("The run").with(&[
     flag("readonly", "refuse jobs that write"),
     flag("strict", "an option without effect is an error").alias(&["warnings-fatal"]),
     flag("allow-overwrite", "write to files and devices that were not laid out here"),
+    flag("allow-exec", "start the programs of jobs with ioengine=exec"),
     flag("keep", "keep the files that were laid out"),
 ]);
 
@@ -285,11 +237,10 @@ const SWEEP: Handed = handed("Sweeps").with(&[
 const STAYS: Handed = handed("Accepted for compatibility with fio, with this value only").with(&[
     stays("allow_mounted_write", "0"),
     stays("allrandrepeat", "0"),
-    stays("atomic", "0"),
     stays("bwavgtime", "500"),
     stays("error_dump", "0"),
     stays("file_service_type", "roundrobin"),
-    stays("filename_format", "$jobname.$jobnum.$filenum"),
+    stays("http_verbose", "0"),
     stays("iopsavgtime", "500"),
     stays("per_job_logs", "1"),
     stays("percentage_random", "100"),
@@ -314,6 +265,7 @@ pub fn arguments(typed: &Typed) -> Result<Vec<Word>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Row;
     use hakobu_io::spec::{System, options, read};
     use std::ffi::OsString;
 

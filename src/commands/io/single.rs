@@ -2,6 +2,7 @@
 
 use super::facts::{PROGRAM, facts, machine};
 use super::live::Live;
+use super::web::Lent;
 use crate::commands::watch::files::{is_stdout, write_file};
 use crate::show::output::{self, Output};
 use crate::{exit, signals};
@@ -130,7 +131,7 @@ fn measure(
     };
     let mut live = Live::new(request, layout);
     let mut so_far = Ok(());
-    let ran = run_jobs(jobs, layout, &control.flag(), live.every(), &mut |view| {
+    let ran = run_jobs(jobs, layout, &control.flag(), live.every(), Some(&Lent), &mut |view| {
         if live.show(&view.progress) {
             so_far = told(&view.outcomes());
         }

@@ -3,18 +3,25 @@
 
 mod among;
 mod checks;
+mod defrag;
 mod device;
 mod engines;
+mod exec;
+mod growth;
+mod http;
 mod instance;
 mod limits;
 mod many;
 mod memory;
+mod net;
 mod peers;
 mod places;
+mod priority;
 mod results;
 mod safety;
 mod stops;
 mod sweep;
+mod tls;
 mod trace;
 
 use crate::common::area::Area;

@@ -4,6 +4,19 @@ use super::cases::{Case, both, neither, ours};
 
 /// What both take or refuse, apart from the rest: much of it excludes other options.
 pub const APART: &[Case] = &[
+    both("prio=1"),
+    both("prioclass=3"),
+    both("prioclass=2\nprio=7"),
+    neither("prio=8"),
+    neither("prioclass=4"),
+    both("ioengine=libaio\ncmdprio_percentage=20\ncmdprio_class=2\ncmdprio=1"),
+    both("ioengine=libaio\ncmdprio_bssplit=4k/25/1/1:4k/75/3/2"),
+    neither("ioengine=libaio\ncmdprio_percentage=101"),
+    both("write_lat_log=x\nlog_prio=1"),
+    both("rw=write\nfill_device=1"),
+    both("rw=write\ncreate_on_open=1"),
+    both("filename_format=$jobname"),
+    both("filename_format=x.$filenum.$jobnum\nnrfiles=2"),
     both("blockalign=4k"),
     both("ba=4k,8k"),
     neither("blockalign=x"),

@@ -49,6 +49,22 @@ impl Call for Vectored {
     }
 }
 
+/// preadv2(2), and pwritev2(2) that writes all of a block or nothing: `pvsync2` with `atomic=1`.
+#[derive(Debug)]
+pub(crate) struct Atomic;
+
+impl Call for Atomic {
+    #[inline(always)]
+    fn read(file: &OwnedFd, buffer: &mut [u8], offset: u64, _: &mut u64) -> i64 {
+        blocks::readv2_at(file, buffer, offset)
+    }
+
+    #[inline(always)]
+    fn write(file: &OwnedFd, buffer: &[u8], offset: u64, _: &mut u64) -> i64 {
+        blocks::writev2_atomic_at(file, buffer, offset)
+    }
+}
+
 /// lseek(2), where the file's position is another, and read(2) and write(2): `sync`.
 #[derive(Debug)]
 pub(crate) struct Seeking;

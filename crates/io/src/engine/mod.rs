@@ -3,25 +3,33 @@
 //! decided anew for each block.
 
 mod calls;
+mod defrag;
 mod fault;
+mod http;
 mod libaio;
 mod mmap;
 mod names;
+mod net;
 mod null;
 mod offload;
+mod patience;
 mod uring;
 
 #[cfg(test)]
 mod tests;
 
-pub(super) use calls::{Calls, Cutting, Positioned, Seeking, Taking, Trimming, Vectored};
+pub(super) use calls::{Atomic, Calls, Cutting, Positioned, Seeking, Taking, Trimming, Vectored};
+pub(super) use defrag::Defrag;
 pub(super) use fault::PageFault;
 pub(super) use hakobu_sys::blocks::Transfer;
+pub(super) use http::Http;
 pub(super) use libaio::Libaio;
 pub(super) use mmap::Mmap;
 pub(super) use names::Names;
+pub(super) use net::Net;
 pub(super) use null::{Null, NullQueue};
 pub(super) use offload::with_threads;
+pub(super) use patience::Refusal;
 pub(super) use uring::Uring;
 
 use hakobu_sys::OwnedFd;
@@ -57,6 +65,20 @@ pub(super) trait Engine {
     /// Lets what was written to a file reach its device; only as much as reading it again needs, if
     /// `data`. What is in flight need not have been.
     fn sync(&mut self, slot: usize, file: u32, data: bool) -> Queued;
+
+    /// Everything else is ready and nothing is measured yet: meets the other end, where there is one. The job ends after
+    /// `span` at the latest. False if it was stopped meanwhile.
+    fn ready(&mut self, _span: Option<Duration>) -> std::result::Result<bool, Refusal> {
+        Ok(true)
+    }
+
+    /// The job has ended without an error, and its measurement with it: tells the other end.
+    fn leave(&mut self) {}
+
+    /// More about the last failure than its errno.
+    fn why(&self) -> Option<&str> {
+        None
+    }
 
     /// Ends what an operation left behind, after its time was taken: it is no part of the measurement.
     #[inline(always)]

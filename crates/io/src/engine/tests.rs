@@ -62,6 +62,7 @@ fn conforms<E: Engine>(mut engine: E, paths: &[PathBuf; 2], models: &mut [Vec<u8
                 begin: begin as u32,
                 bytes: bytes as u32,
                 offset: offset as u64,
+                priority: 0,
             };
             match engine.transfer(slot, block) {
                 Queued::Done(result) => landed.push((slot, result)),
@@ -101,7 +102,8 @@ fn conforms<E: Engine>(mut engine: E, paths: &[PathBuf; 2], models: &mut [Vec<u8
         assert!(std::fs::read(path).unwrap() == *model, "{}", path.display());
     }
     // Invalid requests do no harm.
-    let block = Transfer { file: 0, write: true, begin: 0, bytes: 4096, offset: 0 };
+    let offset = 0;
+    let block = Transfer { file: 0, write: true, begin: 0, bytes: 4096, offset, priority: 0 };
     let refused = Queued::Done(-i64::from(errno::EINVAL));
     let mut said = |engine: &mut E, queued| match queued {
         // Its thread says it.
@@ -151,7 +153,8 @@ fn rings_conform() {
     for (fixed_buffers, register_files) in [(false, false), (true, true)] {
         let Files { _folder, paths, open, mut models } = files();
         let (depth, buffer_bytes) = (DEPTH as u32, BUFFER);
-        let settings = Settings { depth, buffer_bytes, fixed_buffers, register_files };
+        let settings =
+            Settings { depth, buffer_bytes, fixed_buffers, register_files, atomic: false };
         match Ring::new(&open, settings) {
             Ok(ring) => conforms(Uring::new(ring), &paths, &mut models),
             Err(error) => {
@@ -191,7 +194,8 @@ fn engines_of_threads_conform() {
 fn memory_of_its_own_keeps_what_was_written() {
     let extents = [Extent { begin_bytes: 4096, bytes: 8192 }];
     let mut engine = PageFault::new(&extents, 512).unwrap();
-    let block = Transfer { file: 0, write: true, begin: 0, bytes: 512, offset: 8192 };
+    let offset = 8192;
+    let block = Transfer { file: 0, write: true, begin: 0, bytes: 512, offset, priority: 0 };
     engine.buffer(0).fill(7);
     assert_eq!(engine.transfer(0, block), Queued::Done(512));
     engine.buffer(0).fill(0);
@@ -208,7 +212,8 @@ fn names_are_made_seen_and_removed() {
     use crate::job::{Named, StatCall};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
-    let block = Transfer { file: 0, write: false, begin: 0, bytes: 4096, offset: 0 };
+    let offset = 0;
+    let block = Transfer { file: 0, write: false, begin: 0, bytes: 4096, offset, priority: 0 };
     let act = |named, stat| {
         let mut engine = Names::new(named, stat, &[&path]).unwrap();
         let said = engine.transfer(0, block);
@@ -237,7 +242,8 @@ fn names_are_made_seen_and_removed() {
 #[test]
 fn ranges_are_taken_cut_and_given_back() {
     let Files { _folder, paths, open, .. } = files();
-    let block = Transfer { file: 0, write: true, begin: 0, bytes: 4096, offset: BYTES as u64 };
+    let offset = BYTES as u64;
+    let block = Transfer { file: 0, write: true, begin: 0, bytes: 4096, offset, priority: 0 };
     let length = || std::fs::metadata(&paths[0]).unwrap().len();
     let mut taking = Calls::<Taking>::new(&open, BUFFER).unwrap();
     match taking.transfer(0, Transfer { write: false, ..block }) {
@@ -259,7 +265,8 @@ fn ranges_are_taken_cut_and_given_back() {
 
 #[test]
 fn null_moves_nothing_and_says_it_did() {
-    let block = Transfer { file: 9, write: true, begin: 0, bytes: 512, offset: 1 << 60 };
+    let offset = 1 << 60;
+    let block = Transfer { file: 9, write: true, begin: 0, bytes: 512, offset, priority: 0 };
     let mut null = Null::new(512).unwrap();
     assert_eq!(null.transfer(0, block), Queued::Done(512));
     assert_eq!((null.buffer(0).len(), null.sync(0, 0, true)), (512, Queued::Done(0)));

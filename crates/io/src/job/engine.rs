@@ -35,6 +35,14 @@ pub enum Engine {
     DirStat,
     /// Folders are removed.
     DirDelete,
+    /// Sockets.
+    Net,
+    /// Objects of a server.
+    Http,
+    /// A program.
+    Exec,
+    /// Blocks change places with those of another file.
+    E4defrag,
     /// The CPU is kept busy.
     CpuIo,
 }
@@ -67,7 +75,8 @@ impl Engine {
     /// Its use of the names of its files.
     pub fn named(self) -> Named {
         match self {
-            Engine::Null | Engine::PageFault | Engine::CpuIo => Named::Nothing,
+            Engine::Null | Engine::PageFault | Engine::CpuIo | Engine::Exec => Named::Nothing,
+            Engine::Net | Engine::Http => Named::Nothing,
             Engine::FileCreate => Named::Made { folder: false },
             Engine::DirCreate => Named::Made { folder: true },
             Engine::FileStat => Named::Seen { folder: false },
@@ -76,6 +85,16 @@ impl Engine {
             Engine::DirDelete => Named::Removed { folder: true },
             _ => Named::Content,
         }
+    }
+
+    /// Its operations go to somebody else, who may have finished before.
+    pub fn has_other_end(self) -> bool {
+        matches!(self, Engine::Net | Engine::Http)
+    }
+
+    /// It does something else than blocks.
+    pub fn has_no_blocks(self) -> bool {
+        matches!(self, Engine::CpuIo | Engine::Exec)
     }
 
     /// Each operation is about a name, not about content.

@@ -37,6 +37,9 @@ pub(super) fn grow(
     stop: &AtomicBool,
 ) -> Result<(), String> {
     try_open(wish)?;
+    if wish.grows() {
+        return leave_empty(wish, fd);
+    }
     let reserved = match wish.reserves() {
         true => open::allocate(fd, wish.need_bytes).map(|()| true).or_else(|error| {
             if errno::is(&error, errno::EOPNOTSUPP) { Ok(false) } else { Err(error) }
@@ -50,6 +53,17 @@ pub(super) fn grow(
         fill(fd.as_fd(), from, wish.need_bytes, job, stop)?;
     }
     file::sync(fd.as_fd()).map_err(|error| error.to_string())?;
+    if matches!(wish.found, Found::Absent | Found::File { ours: true, .. }) {
+        mark::set(fd.as_fd()).map_err(|error| format!("cannot be marked: {error}"))?;
+    }
+    Ok(())
+}
+
+/// A file that grows: without blocks, and empty unless a job reads it, which finds zeros then.
+fn leave_empty(wish: &Wish, fd: &OwnedFd) -> Result<(), String> {
+    if wish.reader().is_some() && wish.need_bytes > 0 {
+        file::set_len(fd.as_fd(), wish.need_bytes).map_err(|error| error.to_string())?;
+    }
     if matches!(wish.found, Found::Absent | Found::File { ours: true, .. }) {
         mark::set(fd.as_fd()).map_err(|error| format!("cannot be marked: {error}"))?;
     }

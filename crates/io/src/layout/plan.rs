@@ -6,6 +6,9 @@ use crate::pattern::random::{Random, seed_of};
 use crate::{Amount, Engine, Job, VerifyKind};
 use std::path::{Path, PathBuf};
 
+/// Length of a file that is written until there is no room: more than a file system has.
+pub(super) const FILL_BYTES: u64 = 1 << 50;
+
 /// Checks of a job before anything is looked at.
 pub(super) fn check(job: &Job) -> Result<(), String> {
     for bytes in blocks(job) {
@@ -35,7 +38,7 @@ pub(super) fn blocks(job: &Job) -> impl Iterator<Item = u64> {
 /// The files of a clone: those of `filename`, in the first `directory`, or `JOB.CLONE.FILE` in its own
 /// (`filename_format`'s default).
 pub(super) fn names(job: &Job, clone: u32) -> Result<Vec<PathBuf>, String> {
-    if job.engine == Engine::CpuIo {
+    if job.engine.has_no_blocks() {
         return Ok(Vec::new());
     }
     let count = job.directories.len().max(1);
@@ -46,6 +49,13 @@ pub(super) fn names(job: &Job, clone: u32) -> Result<Vec<PathBuf>, String> {
     if !job.filenames.is_empty() {
         return Ok(job.filenames.iter().map(|name| directory(0).join(name)).collect());
     }
+    if let Some(format) = &job.name_format {
+        let name = |file: u32| {
+            let name = format.replace("$jobname", &job.name).replace("$jobnum", &clone.to_string());
+            directory(clone).join(name.replace("$filenum", &file.to_string()))
+        };
+        return Ok((0..job.files.max(1)).map(name).collect());
+    }
     if job.name.contains('/') {
         return Err("a name with a / cannot be part of the names of its files: give it another \
                     name, or its files by filename="
@@ -53,6 +63,12 @@ pub(super) fn names(job: &Job, clone: u32) -> Result<Vec<PathBuf>, String> {
     }
     let name = |file| directory(clone).join(format!("{}.{clone}.{file}", job.name));
     Ok((0..job.files.max(1)).map(name).collect())
+}
+
+/// The file that gives blocks to those of a job (`donorname`).
+pub(super) fn donor(job: &Job) -> Option<PathBuf> {
+    let name = job.donor.as_ref().filter(|_| job.engine == Engine::E4defrag)?;
+    Some(job.directories.first().map_or_else(|| name.clone(), |directory| directory.join(name)))
 }
 
 /// Wanted length of a file (`filesize`); of a range, by the seed.

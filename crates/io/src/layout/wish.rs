@@ -7,7 +7,7 @@ use crate::job::Named;
 use crate::pattern::Extent;
 use crate::{Engine, Job};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Use of a file by one job.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,10 @@ pub(super) struct Use {
     pub direct: bool,
     pub unlink: bool,
     pub create_only: bool,
+    /// The file begins empty and grows.
+    pub grows: bool,
+    /// It is written until no room is left.
+    pub fills: bool,
     /// Of all offsets and lengths the greatest common divisor.
     pub step_bytes: u64,
 }
@@ -66,6 +70,12 @@ impl Wish {
         !self.is_nothing() && !self.is_made()
     }
 
+    /// It begins empty, and writes make it longer.
+    pub(super) fn grows(&self) -> bool {
+        let fills = self.uses.iter().any(|user| user.fills);
+        self.named == Named::Content && (fills || self.uses.iter().all(|user| user.grows))
+    }
+
     /// Some job writes to it.
     pub(super) fn writes(&self) -> bool {
         self.uses.iter().any(|user| user.writes)
@@ -84,7 +94,7 @@ impl Wish {
     /// Bytes that it has to get, beyond those that it occupies.
     pub(super) fn lacks_bytes(&self) -> u64 {
         match self.found {
-            _ if !self.is_laid_out() || self.is_folder() => 0,
+            _ if !self.is_laid_out() || self.is_folder() || self.grows() => 0,
             Found::Absent => self.need_bytes,
             // A file that is read as it is needs nothing; one with holes is filled by writes.
             Found::File { bytes, allocated_bytes, .. }
@@ -109,33 +119,24 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
         let of_job = |why: String| format!("job {}: {why}", job.name);
         plan::check(job).map_err(of_job)?;
         let named = job.engine.named();
-        let nothing = named == Named::Nothing;
         for clone in 0..job.clones {
             let names = plan::names(job, clone).map_err(of_job)?;
             let count = names.len();
+            let mut follows = false;
             let (mut files, mut extents) = (Vec::with_capacity(count), Vec::with_capacity(count));
             for (file, path) in names.into_iter().enumerate() {
                 let of_file = |why: String| of_job(format!("{}: {why}", path.display()));
-                let key = (path.clone(), nothing);
-                let at = match known.get(&key) {
-                    Some(at) => *at,
-                    None => {
-                        let found = if nothing {
-                            Found::Absent
-                        } else {
-                            Found::look(&path).map_err(of_file)?
-                        };
-                        let path = path.clone();
-                        let (need_bytes, must_exist, uses) = (0, false, Vec::new());
-                        wishes.push(Wish { path, found, need_bytes, named, must_exist, uses });
-                        known.insert(key, wishes.len() - 1);
-                        wishes.len() - 1
-                    }
-                };
+                let at = place(&mut wishes, &mut known, &path, named).map_err(of_file)?;
                 let Some(wish) = wishes.get_mut(at) else { continue };
                 // What jobs before it will have laid out is there for this one.
                 let planned = Some(wish.need_bytes).filter(|bytes| *bytes > 0);
-                let there = wish.found.bytes().or(planned);
+                let is_device = matches!(wish.found, Found::Device { .. });
+                let filled = wish.uses.iter().any(|user| user.fills);
+                let there = match (filled || job.fills) && !is_device {
+                    true => Some(plan::FILL_BYTES),
+                    false => wish.found.bytes().or(planned),
+                };
+                follows |= filled && !job.fills;
                 if wish.named != named {
                     let why = "another job uses it in another way: its content, or its name";
                     return Err(of_job(format!("{}: {why}", wish.path.display())));
@@ -147,7 +148,10 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
                     // One operation on each.
                     true => Extent { begin_bytes: 0, bytes: plan::blocks(job).max().unwrap_or(1) },
                 };
+                // How long a file is that is filled is not known before.
+                let is_open = (filled || job.fills) && !is_device;
                 let need_bytes = match of_names {
+                    false if is_open => 0,
                     false => extent.begin_bytes + extent.bytes,
                     true if wish.is_folder() || wish.is_made() => 0,
                     true => plan::name_bytes(job, clone, (file, count)),
@@ -163,10 +167,43 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
                 files.push(at);
                 extents.push(extent);
             }
-            clones.push(CloneFiles { job: number, clone, files, extents });
+            let mut donor = None;
+            if let Some(path) = plan::donor(job) {
+                let of_donor = |why: String| of_job(format!("{}: {why}", path.display()));
+                let at = place(&mut wishes, &mut known, &path, named).map_err(of_donor)?;
+                if files.contains(&at) {
+                    return Err(of_donor("gives its blocks to itself (donorname)".to_owned()));
+                }
+                let end = |extent: &Extent| extent.begin_bytes + extent.bytes;
+                if let Some(wish) = wishes.get_mut(at) {
+                    wish.need_bytes = extents.iter().map(end).fold(wish.need_bytes, u64::max);
+                    wish.uses.push(used(number, job, plan::blocks(job).fold(0, divisor)));
+                }
+                donor = Some(at);
+            }
+            clones.push(CloneFiles { job: number, clone, files, extents, follows, donor });
         }
     }
     Ok((wishes, clones))
+}
+
+/// Place of a file among all, where it is looked at when it is new.
+fn place(
+    wishes: &mut Vec<Wish>,
+    known: &mut HashMap<(PathBuf, bool), usize>,
+    path: &Path,
+    named: Named,
+) -> Result<usize, String> {
+    let nothing = named == Named::Nothing;
+    let key = (path.to_owned(), nothing);
+    if let Some(at) = known.get(&key) {
+        return Ok(*at);
+    }
+    let found = if nothing { Found::Absent } else { Found::look(path)? };
+    let (need_bytes, must_exist, uses) = (0, false, Vec::new());
+    wishes.push(Wish { path: path.to_owned(), found, need_bytes, named, must_exist, uses });
+    known.insert(key, wishes.len() - 1);
+    Ok(wishes.len() - 1)
 }
 
 fn used(number: usize, job: &Job, step_bytes: u64) -> Use {
@@ -183,6 +220,8 @@ fn used(number: usize, job: &Job, step_bytes: u64) -> Use {
         direct: job.direct && job.engine != Engine::Mmap && !of_names && !of_ranges,
         unlink: job.unlink || removes,
         create_only: job.create_only,
+        grows: job.grows,
+        fills: job.fills,
         step_bytes,
     }
 }

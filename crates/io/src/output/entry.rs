@@ -4,6 +4,7 @@
 use crate::stats::{Histogram, Series};
 use crate::steady::{Steadiness, Steady};
 use crate::{Depths, Job, Outcome};
+use std::collections::BTreeMap;
 
 /// Clones that are reported together.
 #[derive(Debug)]
@@ -113,6 +114,8 @@ pub struct Way {
     pub bandwidth: Rate,
     /// Blocks a second.
     pub iops: Rate,
+    /// Latencies by the number of the I/O priority.
+    pub by_priority: BTreeMap<u16, Histogram>,
 }
 
 impl Way {
@@ -183,6 +186,9 @@ impl Part<'_> {
                 way.lat.merge(&side.lat);
                 way.bandwidth.add(Rate::of(&side.bandwidth));
                 way.iops.add(Rate::of(&side.iops));
+                for (priority, latencies) in &side.by_priority {
+                    way.by_priority.entry(*priority).or_default().merge(latencies);
+                }
             }
             sum.sync.merge(&outcome.sync);
             sum.runtime_ns += outcome.runtime_ns;

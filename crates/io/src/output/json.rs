@@ -2,183 +2,14 @@
 
 use super::disks::DiskUse;
 use super::entry::{GroupWay, Part, Sum, Way, groups, parts};
+use super::record::{
+    Document, Engine, Entry, Flush, Latency, Named, Own, Priority, Side, SteadyState, Util, Wrong,
+};
 use super::shares::{self, CALLS, LEVELS, LONG, SHORT};
 use super::{Facts, engine_name};
+use crate::job::Ioprio;
 use crate::stats::Histogram;
 use crate::{Job, Outcome};
-use hakobu_core::machine::Machine;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
-
-/// A table whose keys keep their order.
-struct Named<V>(Vec<(String, V)>);
-
-impl<V: Serialize> Serialize for Named<V> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(Some(self.0.len()))?;
-        for (name, value) in &self.0 {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
-    }
-}
-
-impl<V: Copy> Named<V> {
-    fn of<const N: usize>(names: [&str; N], values: [V; N]) -> Named<V> {
-        Named(names.into_iter().map(str::to_owned).zip(values).collect())
-    }
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(rename = "fio version")]
-    version: &'a str,
-    timestamp: u64,
-    timestamp_ms: u64,
-    time: &'a str,
-    #[serde(rename = "global options", skip_serializing_if = "Option::is_none")]
-    globals: Option<Named<&'a str>>,
-    jobs: Vec<Entry<'a>>,
-    disk_util: Vec<Util<'a>>,
-    hakobu: Own<'a>,
-}
-
-/// Fields that fio does not have.
-#[derive(Serialize)]
-struct Own<'a> {
-    version: &'a str,
-    stopped: bool,
-    warnings: &'a [String],
-    errors: Vec<Wrong<'a>>,
-    engines: Vec<Engine<'a>>,
-    machine: &'a Machine,
-}
-
-#[derive(Serialize)]
-struct Wrong<'a> {
-    jobname: &'a str,
-    clone: u32,
-    errno: i32,
-    message: &'a str,
-}
-
-/// Settings that a job really ran with.
-#[derive(Serialize)]
-struct Engine<'a> {
-    jobname: &'a str,
-    ioengine: &'static str,
-    iodepth: u32,
-    numjobs: u32,
-    verified: u64,
-    verify_errors: u64,
-}
-
-#[derive(Serialize)]
-struct Entry<'a> {
-    jobname: &'a str,
-    groupid: usize,
-    error: i32,
-    eta: u64,
-    elapsed: u64,
-    #[serde(rename = "job options")]
-    options: Named<&'a str>,
-    read: Side,
-    write: Side,
-    trim: Side,
-    sync: Flush,
-    job_runtime: u64,
-    usr_cpu: f64,
-    sys_cpu: f64,
-    ctx: u64,
-    majf: u64,
-    minf: u64,
-    iodepth_level: Named<f64>,
-    iodepth_submit: Named<f64>,
-    iodepth_complete: Named<f64>,
-    latency_ns: Named<f64>,
-    latency_us: Named<f64>,
-    latency_ms: Named<f64>,
-    latency_depth: u32,
-    latency_target: u64,
-    latency_percentile: f64,
-    latency_window: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    total_err: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    first_error: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    steadystate: Option<SteadyState>,
-}
-
-/// Names are fio's.
-#[derive(Serialize)]
-struct SteadyState {
-    ss: String,
-    duration: u32,
-    attained: u8,
-    criterion: String,
-    mean: f64,
-}
-
-#[derive(Serialize)]
-struct Side {
-    io_bytes: u64,
-    io_kbytes: u64,
-    bw_bytes: u64,
-    bw: u64,
-    iops: f64,
-    runtime: u64,
-    total_ios: u64,
-    short_ios: u64,
-    drop_ios: u64,
-    slat_ns: Latency,
-    clat_ns: Latency,
-    lat_ns: Latency,
-    bw_min: u64,
-    bw_max: u64,
-    bw_agg: f64,
-    bw_mean: f64,
-    bw_dev: f64,
-    bw_samples: u64,
-    iops_min: u64,
-    iops_max: u64,
-    iops_mean: f64,
-    iops_stddev: f64,
-    iops_samples: u64,
-}
-
-#[derive(Serialize)]
-struct Flush {
-    total_ios: u64,
-    lat_ns: Latency,
-}
-
-#[derive(Serialize)]
-struct Latency {
-    min: u64,
-    max: u64,
-    mean: f64,
-    stddev: f64,
-    #[serde(rename = "N")]
-    count: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    percentile: Option<Named<u64>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bins: Option<Named<u64>>,
-}
-
-#[derive(Serialize)]
-struct Util<'a> {
-    name: &'a str,
-    read_ios: u64,
-    write_ios: u64,
-    read_merges: u64,
-    write_merges: u64,
-    read_ticks: u64,
-    write_ticks: u64,
-    in_queue: u64,
-    util: f64,
-}
 
 /// The result as fio's JSON; `plus`: with the bins of latencies (`json+`).
 ///
@@ -299,6 +130,7 @@ fn side(job: &Job, way: &Way, group: &GroupWay, plus: bool) -> Side {
         slat_ns: latency(&way.slat, percentiles, false, plus),
         clat_ns: latency(&way.clat, percentiles, job.clat_percentiles, plus),
         lat_ns: latency(&way.lat, percentiles, job.lat_percentiles, plus),
+        prios: priorities(job, way, plus),
         bw_min: kib(way.bandwidth.min) as u64,
         bw_max: kib(way.bandwidth.max) as u64,
         bw_agg: if share.is_finite() { share.min(100.0) } else { 0.0 },
@@ -311,6 +143,27 @@ fn side(job: &Job, way: &Way, group: &GroupWay, plus: bool) -> Side {
         iops_stddev: way.iops.deviation(),
         iops_samples: way.iops.samples,
     }
+}
+
+/// Latencies by priority; none where all blocks have the same.
+fn priorities(job: &Job, way: &Way, plus: bool) -> Vec<Priority> {
+    if way.by_priority.len() < 2 {
+        return Vec::new();
+    }
+    let one = |(value, of): (&u16, &Histogram)| {
+        let priority = Ioprio::of(*value);
+        let whole = job.lat_percentiles;
+        let detailed = whole || job.clat_percentiles;
+        let latency = || latency(of, &job.percentiles, detailed, plus);
+        Priority {
+            prioclass: priority.class,
+            prio: priority.level,
+            priohint: priority.hint,
+            clat_ns: (!whole).then(latency),
+            lat_ns: whole.then(latency),
+        }
+    };
+    way.by_priority.iter().map(one).collect()
 }
 
 fn latency(of: &Histogram, percentiles: &[f64], detailed: bool, plus: bool) -> Latency {

@@ -40,7 +40,7 @@ impl Whole {
                 (Some(longest), Some(takes)) => Some(longest.max(takes)),
                 _ => None,
             };
-            is_bounded &= !job.time_based;
+            is_bounded &= !job.time_based && !job.fills;
             let once = job.io_bytes.unwrap_or_else(|| clone_bytes(number));
             bytes = bytes.saturating_add(
                 once.saturating_mul(u64::from(job.clones)).saturating_mul(job.loops.max(1)),

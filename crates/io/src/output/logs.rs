@@ -1,10 +1,15 @@
 //! Log files over time, as fio writes them (fio(1), "LOG FILE FORMATS"): milliseconds, value,
-//! direction (0 reads, 1 writes, 2 trims), bytes of a block, its offset with `log_offset`, priority.
+//! direction (0 reads, 1 writes, 2 trims), bytes of a block, its offset with `log_offset`, priority: 1 for the
+//! realtime class, or with `log_prio` the whole number.
 
+use crate::job::Ioprio;
 use crate::{Entry, Job, Outcome};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+
+/// The class of realtime.
+const REALTIME: u8 = 1;
 
 /// A file to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +36,7 @@ pub fn logs(jobs: &[Job], outcomes: &[Outcome]) -> Vec<LogFile> {
             (&wanted.latency, "lat", &logged.lat),
         ] {
             if let Some(prefix) = prefix {
-                let text = lines(entries, job.log_offset, outcome.trims);
+                let text = lines(entries, job, outcome.trims);
                 files.push(LogFile { path: named(prefix, kind, at + 1), text });
             }
         }
@@ -46,14 +51,19 @@ fn named(prefix: &Path, kind: &str, number: usize) -> PathBuf {
     name.into()
 }
 
-fn lines(entries: &[Entry], offsets: bool, trims: bool) -> String {
+fn lines(entries: &[Entry], job: &Job, trims: bool) -> String {
     let mut out = String::with_capacity(entries.len() * 24);
     for entry in entries {
-        let Entry { at_ms, value, write, bytes, offset } = entry;
+        let Entry { at_ms, value, write, bytes, offset, priority } = entry;
+        let is_realtime = Ioprio::of(*priority).class == REALTIME;
         let way = if *write && trims { 2 } else { u8::from(*write) };
-        let _ = match offsets {
-            true => writeln!(out, "{at_ms}, {value}, {way}, {bytes}, {offset}, 0"),
-            false => writeln!(out, "{at_ms}, {value}, {way}, {bytes}, 0"),
+        let _ = write!(out, "{at_ms}, {value}, {way}, {bytes}, ");
+        if job.log_offset {
+            let _ = write!(out, "{offset}, ");
+        }
+        let _ = match job.log_priority {
+            true => writeln!(out, "0x{priority:04x}"),
+            false => writeln!(out, "{}", u8::from(is_realtime)),
         };
     }
     out
@@ -67,7 +77,8 @@ mod tests {
 
     #[test]
     fn each_clone_has_its_own() {
-        let entry = Entry { at_ms: 500, value: 1200, write: true, bytes: 4096, offset: 8192 };
+        let (bytes, offset, priority) = (4096, 8192, 0x2003);
+        let entry = Entry { at_ms: 500, value: 1200, write: true, bytes, offset, priority };
         let logged = |entries: &[Entry]| Logged {
             bandwidth: entries.to_vec(),
             clat: entries.to_vec(),
@@ -97,6 +108,8 @@ mod tests {
             ]
         );
         assert_eq!(files[0].text, "");
-        assert_eq!(files[4].text, "500, 1200, 1, 4096, 0\n500, 1200, 1, 4096, 0\n");
+        assert_eq!(files[4].text, "500, 1200, 1, 4096, 1\n500, 1200, 1, 4096, 1\n");
+        let whole = Job { log_priority: true, log_offset: true, ..jobs[1].clone() };
+        assert_eq!(lines(&[entry], &whole, false), "500, 1200, 1, 4096, 8192, 0x2003\n");
     }
 }

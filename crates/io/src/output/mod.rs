@@ -8,6 +8,7 @@ pub mod live;
 pub mod logs;
 pub mod normal;
 mod number;
+mod record;
 mod shares;
 #[cfg(test)]
 mod tests;
@@ -77,6 +78,10 @@ pub fn engine_name(job: &Job) -> &'static str {
         Engine::DirCreate => "dircreate",
         Engine::DirStat => "dirstat",
         Engine::DirDelete => "dirdelete",
+        Engine::Net => "net",
+        Engine::Http => "http",
+        Engine::Exec => "exec",
+        Engine::E4defrag => "e4defrag",
         Engine::CpuIo => "cpuio",
     }
 }

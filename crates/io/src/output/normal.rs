@@ -3,6 +3,7 @@
 use super::entry::{GroupWay, Part, Rate, Sum, Way, groups, parts};
 use super::shares::{self, CALLS, LEVELS, LONG, SHORT};
 use super::{Facts, engine_name, number, rw_name};
+use crate::job::Ioprio;
 use crate::stats::Histogram;
 use crate::steady::Measure;
 use crate::{Job, Outcome};
@@ -201,6 +202,14 @@ fn direction(job: &Job, name: &str, way: &Way, group: &GroupWay, out: &mut Strin
     }
     if job.lat_percentiles {
         percentiles("lat", &way.lat, &job.percentiles, out);
+    }
+    if way.by_priority.len() > 1 {
+        let kind = if job.lat_percentiles { "lat" } else { "clat" };
+        for (value, of) in &way.by_priority {
+            let priority = Ioprio::of(*value);
+            let name = format!("{kind} {}/{}", priority.class_name(), priority.level);
+            latency(&name, of, out);
+        }
     }
     bandwidth(&way.bandwidth, group, out);
     if way.iops.samples > 0 {

@@ -1,25 +1,28 @@
 //! One clone of a job: everything is made ready, then it waits for the others, works, and says what
 //! it measured.
 
+mod files;
+
 use super::burn::burn;
 use super::drive::{Drive, Failure, Place};
+use super::exec::exec;
 use super::flight::Lane;
 use super::gate::Gate;
 use super::meter::Meter;
 use super::peers::Peers;
 use super::place;
 use crate::engine::{
-    Calls, Cutting, Libaio, Mmap, Names, Null, NullQueue, PageFault, Positioned, Seeking, Taking,
-    Trimming, Uring, Vectored, with_threads,
+    Atomic, Calls, Cutting, Defrag, Http, Libaio, Mmap, Names, Net, Null, NullQueue, PageFault,
+    Positioned, Refusal, Seeking, Taking, Trimming, Uring, Vectored, with_threads,
 };
-use crate::job::Sync;
 use crate::layout::CloneFiles;
 use crate::outcome::Outcome;
 use crate::pattern::random::{Random, seed_of};
+use crate::web::Web;
 use crate::{Engine, Job, engine};
 use hakobu_sys::aio::Context;
 use hakobu_sys::ring::{Ring, Settings};
-use hakobu_sys::{AsFd, OwnedFd, blocks, cache, errno};
+use hakobu_sys::{OwnedFd, blocks, errno};
 use std::io::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,10 +34,14 @@ pub(super) struct Task<'a> {
     pub(super) files: &'a CloneFiles,
     /// Names of its files, none where nothing is opened.
     pub(super) paths: Vec<&'a Path>,
+    /// The file that gives blocks.
+    pub(super) donor: Option<&'a Path>,
     pub(super) lane: Lane,
     pub(super) stop: &'a AtomicBool,
     /// The jobs that run with it.
     pub(super) peers: &'a Peers,
+    /// TLS and signatures.
+    pub(super) web: Option<&'a dyn Web>,
 }
 
 /// A clone that waits to be told to stop looks so often whether it was.
@@ -73,6 +80,7 @@ impl Task<'_> {
         place::bind(job, self.files.clone)?;
         hakobu_sys::clock::sleep_precisely();
         let files = self.open()?;
+        let extents = self.extents(&files)?;
         let bytes = job.block_bytes.into_iter().max().unwrap_or_default();
         let bytes = usize::try_from(bytes).map_err(|_| no_engine(&Error::other("too large")))?;
         let place = Place {
@@ -80,7 +88,7 @@ impl Task<'_> {
             clone: self.files.clone,
             files: &files,
             paths: &self.paths,
-            extents: &self.files.extents,
+            extents: &extents,
             peers: self.peers,
         };
         let mut begin = Begin { task: self, gate, waited, outcome, place };
@@ -89,6 +97,17 @@ impl Task<'_> {
         match job.engine {
             _ if job.offload && !job.trims => begin.with_threads(&files, bytes),
             Engine::CpuIo => begin.burn(),
+            Engine::Exec => begin.exec(),
+            Engine::Http => {
+                let is_over = || self.stop.load(Ordering::Relaxed) || self.lane.is_over();
+                let http = Http::new(job, &self.paths, bytes, self.web, &is_over);
+                begin.with(http.map_err(failure)?)
+            }
+            Engine::Net => {
+                let is_over = || self.stop.load(Ordering::Relaxed) || self.lane.is_over();
+                let clone = self.files.clone;
+                begin.with(Net::new(job, clone, bytes, &is_over).map_err(failure)?)
+            }
             _ if job.engine.is_of_names() => {
                 let names = Names::new(named, job.stat, &self.paths).map_err(refused)?;
                 begin.with(names)
@@ -98,10 +117,17 @@ impl Task<'_> {
             _ if job.trims => begin.with(Calls::<Trimming>::new(&files, bytes).map_err(refused)?),
             Engine::Falloc => begin.with(Calls::<Taking>::new(&files, bytes).map_err(refused)?),
             Engine::Ftruncate => begin.with(Calls::<Cutting>::new(&files, bytes).map_err(refused)?),
-            Engine::PageFault => {
-                begin.with(PageFault::new(&self.files.extents, bytes).map_err(refused)?)
+            Engine::E4defrag => {
+                let donor = self.donor.ok_or_else(|| refused(Error::other("there is no donor")))?;
+                let donor = blocks::open(donor, true, false).map_err(refused)?;
+                let engine = Defrag::new(&files, donor, job.in_place, bytes);
+                begin.with(engine.map_err(refused)?)
             }
+            Engine::PageFault => begin.with(PageFault::new(&extents, bytes).map_err(refused)?),
             Engine::Psync => begin.with(Calls::<Positioned>::new(&files, bytes).map_err(refused)?),
+            Engine::Pvsync2 if job.atomic => {
+                begin.with(Calls::<Atomic>::new(&files, bytes).map_err(refused)?)
+            }
             Engine::Pvsync2 => begin.with(Calls::<Vectored>::new(&files, bytes).map_err(refused)?),
             Engine::Sync => begin.with(Calls::<Seeking>::new(&files, bytes).map_err(refused)?),
             Engine::Mmap => {
@@ -110,8 +136,7 @@ impl Task<'_> {
                         "ioengine=mmap goes through the page cache, always: not with direct=1";
                     return Err(Failure { errno: errno::EINVAL, sentence: why.into() });
                 }
-                let extents = &self.files.extents;
-                let maps = Mmap::new(&files, extents, job.rw.writes, bytes).map_err(refused)?;
+                let maps = Mmap::new(&files, &extents, job.rw.writes, bytes).map_err(refused)?;
                 begin.with(maps)
             }
             Engine::IoUring => {
@@ -120,12 +145,13 @@ impl Task<'_> {
                     buffer_bytes: bytes,
                     fixed_buffers: job.fixed_buffers,
                     register_files: job.register_files,
+                    atomic: job.atomic,
                 };
                 let ring = Ring::new(&files, settings).map_err(|error| no_ring(&error, job))?;
                 begin.with(Uring::new(ring))
             }
             Engine::Libaio => {
-                let context = Context::new(&files, job.depth.max(1), bytes);
+                let context = context(&files, job, job.depth.max(1), bytes);
                 begin.with(Libaio::new(context.map_err(|error| no_context(&error))?))
             }
             // These are of names, above.
@@ -148,39 +174,6 @@ impl Task<'_> {
         }
         true
     }
-
-    /// Opens its files, and lets the page cache forget them (`invalidate`).
-    fn open(&self) -> Result<Vec<OwnedFd>, Failure> {
-        let job = self.job;
-        let sync = match job.sync {
-            Sync::None => blocks::Sync::None,
-            Sync::Sync => blocks::Sync::All,
-            Sync::Dsync => blocks::Sync::Data,
-        };
-        if job.engine.is_of_names() {
-            return Ok(Vec::new());
-        }
-        // Ranges have no sectors.
-        let of_ranges = matches!(job.engine, Engine::Falloc | Engine::Ftruncate) || job.trims;
-        let direct = job.direct && !of_ranges;
-        let writes = job.rw.writes || job.engine == Engine::Falloc;
-        let open = |path: &&Path| {
-            let file = blocks::open_synced(path, writes, direct, sync).map_err(|error| {
-                let errno = errno::of(&error);
-                let mut sentence = format!("opening {}: {error}", path.display());
-                if direct && errno == errno::EINVAL {
-                    sentence += " (its file system has no O_DIRECT)";
-                }
-                Failure { errno, sentence }
-            })?;
-            if job.invalidate {
-                // As far as it can: what others have mapped or not written back stays.
-                let _ = cache::forget(file.as_fd());
-            }
-            Ok(file)
-        };
-        self.paths.iter().map(open).collect()
-    }
 }
 
 /// A clone that is about to begin.
@@ -201,12 +194,20 @@ impl Begin<'_, '_> {
         if !self.starts() {
             return Ok(());
         }
+        let span = task.job.runtime.map(|runtime| runtime + task.job.ramp);
+        if !drive.engine.ready(span).map_err(failure)? {
+            return Ok(());
+        }
         let done = drive.work();
+        let ended_well = done.is_ok();
         let outcome = &mut *self.outcome;
         (outcome.verified, outcome.verify_errors) = (drive.verified, drive.wrong);
         outcome.tolerated = drive.tolerated;
         let wrong = drive.first_wrong.take();
         drive.meter.finish(outcome);
+        if ended_well {
+            drive.engine.leave();
+        }
         outcome.depth_found = done?;
         let many = outcome.verify_errors;
         wrong.map_or(Ok(()), |first| {
@@ -220,7 +221,7 @@ impl Begin<'_, '_> {
         let job = self.task.job;
         let count = job.depth.max(1);
         let contexts = || {
-            let context = |_| Context::new(files, 1, bytes).map(Libaio::new);
+            let context = |_| context(files, job, 1, bytes).map(Libaio::new);
             (0..count).map(context).collect::<std::io::Result<Vec<_>>>()
         };
         match job.engine {
@@ -229,6 +230,9 @@ impl Begin<'_, '_> {
                 self.offload(engines)
             }
             Engine::Null => self.offload_each(|| Null::new(bytes)),
+            Engine::Pvsync2 if job.atomic => {
+                self.offload_each(|| Calls::<Atomic>::new(files, bytes))
+            }
             Engine::Pvsync2 => self.offload_each(|| Calls::<Vectored>::new(files, bytes)),
             _ => self.offload_each(|| Calls::<Positioned>::new(files, bytes)),
         }
@@ -257,6 +261,18 @@ impl Begin<'_, '_> {
             meter.finish(self.outcome);
         }
         Ok(())
+    }
+
+    /// Runs a program.
+    fn exec(&mut self) -> Result<(), Failure> {
+        let task = self.task;
+        let mut meter = Meter::new(task.job, &task.lane, task.stop, true);
+        if !self.starts() {
+            return Ok(());
+        }
+        let done = exec(&mut meter, task.job, task.files.clone);
+        meter.finish(self.outcome);
+        done
     }
 
     /// Everything is ready: waits for the others, and for its time. False if all is over meanwhile.
@@ -293,6 +309,25 @@ fn own_delay(job: &Job, clone: u32) -> Duration {
     let base = if job.random_repeat { job.seed } else { fastrand::u64(..) };
     let mut random = Random::new(base ^ seed_of(&job.name), u64::from(clone));
     job.start_delay + most.saturating_sub(job.start_delay).mul_f64(random.fraction())
+}
+
+/// The failure of an engine.
+fn failure((errno, sentence): Refusal) -> Failure {
+    Failure { errno, sentence }
+}
+
+/// A context of asynchronous operations.
+fn context<'f>(
+    files: &'f [OwnedFd],
+    job: &Job,
+    depth: u32,
+    bytes: usize,
+) -> std::io::Result<Context<'f>> {
+    let mut context = Context::new(files, depth, bytes)?;
+    if job.atomic {
+        context.set_atomic();
+    }
+    Ok(context)
 }
 
 fn no_engine(error: &Error) -> Failure {

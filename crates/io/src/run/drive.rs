@@ -2,6 +2,7 @@
 //! there and back.
 
 mod aim;
+mod odd;
 mod pacing;
 mod queue;
 mod sentence;
@@ -16,12 +17,15 @@ use super::peers::{Peers, Seat};
 use crate::Job;
 use crate::content::Filler;
 use crate::engine::{Engine, Landed, Queued, Transfer};
+use crate::pattern::random::{Random, seed_of};
 use crate::pattern::{Block, Extent, Picker};
 use aim::{Found, Search};
-use hakobu_sys::{OwnedFd, errno};
+use hakobu_sys::OwnedFd;
 use std::collections::VecDeque;
-use std::io::Error;
 use std::path::Path;
+
+/// Purpose of the numbers by chance that priorities are drawn with.
+const PRIORITIES: u64 = 5;
 
 /// Reason that a clone ends early.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +50,7 @@ pub(super) struct Place<'a> {
 
 /// A clone at work.
 pub(super) struct Drive<'a, E> {
-    engine: E,
+    pub(super) engine: E,
     job: &'a Job,
     files: &'a [OwnedFd],
     paths: &'a [&'a Path],
@@ -89,10 +93,16 @@ pub(super) struct Drive<'a, E> {
     seat: Option<Seat<'a>>,
     search: Option<Search>,
     found: Option<Found>,
+    /// For priorities of single blocks.
+    chance: Option<Random>,
     /// Written blocks that wait to be read again (`verify_backlog`).
     backlog: VecDeque<Block>,
     /// A wrong block ends the job, and one was found.
     gives_up: bool,
+    /// There is no more to do, and that is no failure: no room is left, or the other end has finished. And the
+    /// blocks that did not go any more.
+    ended: bool,
+    unsent: Vec<Block>,
     /// Errors that did not end it, and the first of them.
     pub(super) tolerated: (u64, i32),
     /// Number of the pass: tells blocks from those that were written before.
@@ -136,8 +146,14 @@ impl<'a, E: Engine> Drive<'a, E> {
             peers,
             seat: None,
             found: None,
+            chance: job.priorities.of_blocks().then(|| {
+                let base = if job.random_repeat { job.seed } else { fastrand::u64(..) };
+                Random::new(base ^ seed_of(&job.name) ^ u64::from(clone), PRIORITIES)
+            }),
             backlog: VecDeque::new(),
             gives_up: false,
+            ended: false,
+            unsent: Vec::new(),
             tolerated: (0, 0),
             pace: Pace::new(job, clone),
             flights: vec![Flight::NONE; depth as usize],
@@ -191,12 +207,15 @@ impl<'a, E: Engine> Drive<'a, E> {
         let mut passes = 0;
         loop {
             let blocks = self.pass(verifies)?;
+            if self.ended && self.job.fills {
+                self.cut_short()?;
+            }
             if verifies && !self.gives_up {
                 self.verify(blocks)?;
             }
             passes += 1;
             // A pass without a block would be followed by others, for ever.
-            let ends = self.meter.over || self.gives_up || blocks == 0;
+            let ends = self.meter.over || self.gives_up || self.ended || blocks == 0;
             if ends || !by_time && passes >= self.job.loops.max(1) {
                 break;
             }
@@ -215,6 +234,7 @@ impl<'a, E: Engine> Drive<'a, E> {
         let mut blocks = 0;
         let backlog = self.job.checks.backlog.filter(|_| verifies);
         while !self.meter.over
+            && !self.ended
             && let Some(block) = self.picker.next()
         {
             if self.has_pacing {
@@ -260,7 +280,14 @@ impl<'a, E: Engine> Drive<'a, E> {
         }
         let now = if self.meter.timed { self.meter.clock.now() } else { 0 };
         let start = intended.unwrap_or(now);
-        let flight = Flight { block, moved: 0, sync: false, start, issue: now };
+        let priority = match &mut self.chance {
+            Some(chance) if !self.verifying => {
+                let place = chance.below(100);
+                self.job.priorities.draw(block.write, u64::from(block.bytes), place)
+            }
+            _ => 0,
+        };
+        let flight = Flight { block, moved: 0, sync: false, priority, start, issue: now };
         self.flights[slot] = flight;
         self.take_off(slot, &flight)
     }
@@ -283,73 +310,15 @@ impl<'a, E: Engine> Drive<'a, E> {
         }
     }
 
-    /// The rest of a block follows at once, as fio(1) does it.
-    fn go_on(&mut self, slot: usize) -> Result<(), Failure> {
-        let flight = self.flights[slot];
-        match self.engine.transfer(slot, rest(&flight)) {
-            Queued::Done(result) => {
-                let end = if self.meter.timed { self.meter.clock.now() } else { 0 };
-                self.land(slot, result, end)
-            }
-            Queued::Later => {
-                self.queue(slot);
-                self.commit()
-            }
-        }
-    }
-
     /// An operation is done.
     #[inline(always)]
-    fn land(&mut self, slot: usize, result: i64, end: u64) -> Result<(), Failure> {
+    pub(super) fn land(&mut self, slot: usize, result: i64, end: u64) -> Result<(), Failure> {
         let flight = &self.flights[slot];
         let whole = result == i64::from(flight.block.bytes - flight.moved) && !flight.sync;
         if !whole || self.verifying || self.looks_closely {
             return self.land_oddly(slot, result, end);
         }
         self.meter.landed(flight, end);
-        if !E::WAITS {
-            self.in_flight -= 1;
-            self.idle.push(slot);
-        }
-        Ok(())
-    }
-
-    /// A sync, an error, a part of a block, or a block to be looked at.
-    #[cold]
-    #[inline(never)]
-    fn land_oddly(&mut self, slot: usize, result: i64, end: u64) -> Result<(), Failure> {
-        let flight = self.flights[slot];
-        let errno = i32::try_from(-result).unwrap_or(0);
-        let tolerated = result < 0 && self.tolerates(&flight, errno);
-        let moved = match u32::try_from(result) {
-            Ok(moved) => moved,
-            Err(_) if tolerated => 0,
-            Err(_) => return Err(self.failure(&flight, Error::from_raw_os_error(errno))),
-        };
-        if tolerated {
-            // It is counted as an error, and as nothing else.
-        } else if flight.sync && self.verifying {
-            // It is part of no measurement.
-        } else if flight.sync {
-            let now = self.meter.clock.now();
-            self.meter.sync.record(self.meter.clock.between_ns(flight.start, now));
-        } else if moved == 0 {
-            return Err(Failure { errno: errno::EIO, ..self.nothing_went(&flight) });
-        } else if moved < flight.block.bytes - flight.moved {
-            if !self.verifying && flight.moved == 0 {
-                self.meter.sides[usize::from(flight.block.write)].short += 1;
-            }
-            self.flights[slot].moved += moved;
-            return self.go_on(slot);
-        } else {
-            if self.verifying || self.checks_reads {
-                self.check(slot, &flight.block);
-            }
-            if !self.verifying {
-                self.meter.landed(&flight, end);
-                self.aim(&flight, end);
-            }
-        }
         if !E::WAITS {
             self.in_flight -= 1;
             self.idle.push(slot);
@@ -367,5 +336,6 @@ fn rest(flight: &Flight) -> Transfer {
         begin: flight.moved,
         bytes: flight.block.bytes - flight.moved,
         offset: flight.block.offset + u64::from(flight.moved),
+        priority: flight.priority,
     }
 }

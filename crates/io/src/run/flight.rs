@@ -77,6 +77,8 @@ pub(super) struct Flight {
     pub(super) moved: u32,
     /// It is no block: fsync(2) or fdatasync(2).
     pub(super) sync: bool,
+    /// Its I/O priority; 0 is that of the thread.
+    pub(super) priority: u16,
     /// Time when it was ready to go; where a rate is set, when it should have gone.
     pub(super) start: u64,
     /// Time when it had been submitted.
@@ -89,6 +91,7 @@ impl Flight {
         block: Block { file: 0, write: false, bytes: 0, offset: 0 },
         moved: 0,
         sync: false,
+        priority: 0,
         start: 0,
         issue: 0,
     };

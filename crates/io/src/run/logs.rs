@@ -86,7 +86,7 @@ impl Logs {
     pub(super) fn close(&mut self, at_ms: u64, took_ns: u64, sides: &[Side; 2]) {
         for write in [false, true] {
             let number = usize::from(write);
-            let mean = |value| Entry { at_ms, value, write, bytes: 0, offset: 0 };
+            let mean = |value| Entry { at_ms, value, write, bytes: 0, offset: 0, priority: 0 };
             let (side, before) = (&sides[number], self.before[number]);
             let (ios, bytes) = (side.ios - before.0, side.bytes - before.1);
             self.before[number] = (side.ios, side.bytes);

@@ -37,6 +37,8 @@ pub(super) struct Meter<'a> {
     apart: bool,
     /// Its engine waits for each block.
     waits: bool,
+    /// Each block is logged, or counted by its priority.
+    closely: bool,
     /// It is time to end.
     pub(super) over: bool,
     /// The job ends as it is slower than it may be (`rate_min`).
@@ -83,12 +85,14 @@ impl<'a> Meter<'a> {
     ) -> Meter<'a> {
         let clocks = Clocks { slat: job.clocks.slat && !waits, ..job.clocks };
         let rated = job.rate_bytes_per_s.iter().chain(&job.rate_iops).any(Option::is_some);
+        let logs = Logs::new(job);
         Meter {
             clock: Clock::best(),
             clocks,
             timed: clocks.clat || clocks.slat || clocks.lat,
             apart: !waits || rated,
             waits,
+            closely: logs.is_some() || job.priorities.of_blocks(),
             over: false,
             too_slow: None,
             sides: Default::default(),
@@ -97,7 +101,7 @@ impl<'a> Meter<'a> {
             job,
             lane,
             stop,
-            logs: Logs::new(job),
+            logs,
             begun: 0,
             counted: 0,
             ramp_end: None,
@@ -179,14 +183,34 @@ impl<'a> Meter<'a> {
             } else {
                 side.clat.record(completion_ns);
             }
-            if self.logs.is_some() {
-                self.log(flight, end);
+            if self.closely {
+                self.look_closely(flight, end);
             }
         }
     }
 
     #[cold]
+    fn look_closely(&mut self, flight: &Flight, end: u64) {
+        if self.job.priorities.of_blocks() {
+            let from = if self.job.lat_percentiles { flight.start } else { flight.issue };
+            let latency_ns = self.clock.between_ns(from, end);
+            let priority = self.effective(flight);
+            let side = &mut self.sides[usize::from(flight.block.write)];
+            side.by_priority(priority).record(latency_ns);
+        }
+        self.log(flight, end);
+    }
+
+    /// Number of the priority that a block has, be it that of the thread.
+    fn effective(&self, flight: &Flight) -> u16 {
+        match flight.priority {
+            0 => self.job.priorities.own_value(),
+            own => own,
+        }
+    }
+
     fn log(&mut self, flight: &Flight, end: u64) {
+        let priority = self.effective(flight);
         let Some(logs) = self.logs.as_mut().filter(|logs| logs.latency) else { return };
         let (clock, block) = (self.clock, &flight.block);
         let at_ms = clock.between_ns(self.counted, end) / 1_000_000;
@@ -194,7 +218,7 @@ impl<'a> Meter<'a> {
             let (write, bytes) = (block.write, u64::from(block.bytes));
             if wanted {
                 let offset = block.offset;
-                logs.block(which, Entry { at_ms, value, write, bytes, offset });
+                logs.block(which, Entry { at_ms, value, write, bytes, offset, priority });
             }
         };
         log(Latency::Slat, clock.between_ns(flight.start, flight.issue), self.clocks.slat);

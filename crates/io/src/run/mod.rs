@@ -6,6 +6,7 @@ mod burn;
 mod clone;
 mod demand;
 mod drive;
+mod exec;
 mod flight;
 mod gate;
 mod logs;
@@ -22,7 +23,9 @@ mod tests;
 use super::Job;
 use super::layout::Layout;
 use super::outcome::Outcome;
+use crate::Engine;
 use crate::job::{ExitWhat, Named};
+use crate::web::Web;
 use clone::Task;
 pub use demand::check;
 use flight::Lane;
@@ -53,7 +56,8 @@ const STACK_BYTES: usize = 256 << 10;
 /// Runs all jobs over the files that were laid out for them, and returns what each clone measured, in
 /// the order of jobs and clones. Jobs that only lay their files out have no outcome, nor have those
 /// that were not begun before `stop` was set; what had begun then ends with what it has. `watch` is
-/// called from this thread about every `every` (never if that is zero) with a view of the run under way.
+/// called from this thread about every `every` (never if that is zero) with a view of the run under way. `web` is what
+/// engines that talk to servers need.
 ///
 /// What goes wrong in a clone ends that clone, and is in its outcome.
 ///
@@ -64,6 +68,7 @@ pub fn run(
     layout: &Layout,
     stop: &AtomicBool,
     every: Duration,
+    web: Option<&dyn Web>,
     watch: &mut dyn FnMut(&View<'_>),
 ) -> Result<Vec<Outcome>, String> {
     // Not when the first clone looks at it: the first call takes its time.
@@ -82,11 +87,13 @@ pub fn run(
         let tasks: Vec<Task> = clones()
             .filter_map(|files| {
                 let job = jobs.get(files.job)?;
-                let nothing = job.engine.named() == Named::Nothing;
+                // Names of objects are no files.
+                let nothing = job.engine.named() == Named::Nothing && job.engine != Engine::Http;
                 let paths = files.files.iter().filter(|_| !nothing);
                 let paths = paths.filter_map(|file| Some(layout.files.get(*file)?.path.as_path()));
                 let (paths, lane, peers) = (paths.collect(), Lane::default(), &peers);
-                Some(Task { job, files, paths, lane, stop, peers })
+                let donor = files.donor.and_then(|at| Some(layout.files.get(at)?.path.as_path()));
+                Some(Task { job, files, paths, donor, lane, stop, peers, web })
             })
             .collect();
         round.group(&tasks)?;

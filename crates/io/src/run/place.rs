@@ -5,6 +5,7 @@ use super::drive::Failure;
 use crate::Job;
 use crate::job::MemoryPolicy;
 use hakobu_sys::nodes::{self, Policy};
+use hakobu_sys::priority::{IoClass, set_io_priority};
 use hakobu_sys::{errno, task};
 use std::io::{Error, ErrorKind};
 
@@ -35,7 +36,26 @@ pub(super) fn bind(job: &Job, clone: u32) -> Result<(), Failure> {
             sentence: format!("cannot be bound to CPUs {cpus:?}: {error}"),
         })?;
     }
+    priority(job)?;
     memory(job)
+}
+
+/// Sets the I/O priority (`prioclass`, `prio`).
+fn priority(job: &Job) -> Result<(), Failure> {
+    let Some(own) = job.priorities.own else { return Ok(()) };
+    let class = match own.class {
+        1 => IoClass::Realtime,
+        2 => IoClass::BestEffort,
+        3 => IoClass::Idle,
+        _ => IoClass::None,
+    };
+    set_io_priority(class, own.level).map_err(|error| Failure {
+        errno: errno::of(&error),
+        sentence: format!(
+            "prioclass={}, prio={}: {error} (realtime needs CAP_SYS_NICE or CAP_SYS_ADMIN)",
+            own.class, own.level
+        ),
+    })
 }
 
 /// Sets where memory comes from.

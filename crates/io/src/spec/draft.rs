@@ -2,6 +2,7 @@
 //! values that depend on each other and wait for the end.
 
 use super::super::job::{Aim, ExitWhat, Job, Rw, Sizes, Sync, VerifyKind};
+use super::priority;
 use super::units::{self, Bare, Base};
 use crate::steady::{Criterion, Measure};
 use std::cmp::Ordering;
@@ -44,9 +45,10 @@ pub struct Draft {
     pub zone_bytes: [u64; 3],
     /// `dedupe_percentage`, and what belongs to it: mode and set.
     pub dedupe: (u8, bool, Option<u8>, bool),
-    /// `create_on_open`, and `openfiles`.
-    pub create_on_open: bool,
+    /// `openfiles`.
     pub open_files: Option<u32>,
+    /// I/O priorities.
+    pub priorities: priority::Wanted,
     /// What is without effect here, with the reason.
     pub notes: Vec<String>,
     /// First names of the options that were given, for what is said about them.
@@ -73,8 +75,8 @@ impl Default for Draft {
             strided: false,
             zone_bytes: [0; 3],
             dedupe: (0, false, None, false),
-            create_on_open: false,
             open_files: None,
+            priorities: priority::Wanted::default(),
             notes: Vec::new(),
             given: Vec::new(),
         }

@@ -5,67 +5,12 @@ use super::super::job::{
     Aim, Amount, Dedupe, Distribution, Engine, Flow, Job, Named, Sync, VerifyKind, Zones,
 };
 use super::draft::{self, Draft};
-use super::units;
+use super::useless::{self, OF_DEPTH};
+use super::{http, net, priority, units};
 use crate::check::HEADER_BYTES;
 use crate::steady::Steady;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// Options without effect where a job does not write.
-const OF_WRITES: &[&str] = &[
-    "sync",
-    "overwrite",
-    "fsync",
-    "fdatasync",
-    "end_fsync",
-    "buffer_compress_percentage",
-    "refill_buffers",
-    "zero_buffers",
-    "buffer_pattern",
-    "dedupe_percentage",
-];
-/// Options without effect where order is not random.
-const OF_RANDOM: &[&str] = &["norandommap", "random_distribution", "blockalign"];
-/// Options that change nothing here.
-const OF_GENERATORS: &[&str] = &["random_generator"];
-/// Options without effect where a job does not both read and write.
-const OF_MIX: &[&str] = &["rwmixread", "rwmixwrite"];
-/// Options without effect where blocks go one after the other.
-const OF_DEPTH: &[&str] =
-    &["iodepth_batch", "iodepth_batch_complete_min", "iodepth_batch_complete_max", "iodepth_low"];
-/// Options without effect on other engines than io_uring.
-const OF_URING: &[&str] = &["fixedbufs", "registerfiles"];
-const OF_STEADY: &[&str] =
-    &["steadystate", "steadystate_duration", "steadystate_ramp_time", "steadystate_check_interval"];
-const OF_CPUIO: &[&str] = &["cpuload", "cpuchunks", "cpumode", "exit_on_io_done"];
-const OF_FILESTAT: &[&str] = &["stat_type"];
-const OF_VERIFY: &[&str] = &[
-    "do_verify",
-    "verify_backlog",
-    "verify_backlog_batch",
-    "verify_interval",
-    "verify_fatal",
-    "verify_dump",
-    "verify_write_sequence",
-    "verify_pattern",
-];
-const OF_BACKLOG: &[&str] = &["verify_backlog_batch"];
-const OF_DEDUPE: &[&str] = &["dedupe_mode", "dedupe_working_set_percentage", "dedupe_global"];
-const OF_WORKING_SET: &[&str] = &["dedupe_working_set_percentage", "dedupe_global"];
-const OF_AIM: &[&str] = &["latency_window", "latency_percentile", "latency_run"];
-const OF_FLOW: &[&str] = &["flow_id", "flow_sleep"];
-const OF_EXITALL: &[&str] = &["exit_what"];
-const OF_STRIDED: &[&str] = &["zonesize", "zonerange", "zoneskip"];
-const OF_LEAST: &[&str] = &["rate_cycle"];
-const OF_SEQUENCE: &[&str] = &["random_sequence_stride"];
-/// Options of blocks, which operations on names do not have.
-const OF_BLOCKS: &[&str] = &["direct", "fallocate", "overwrite", "verify", "fsync", "fdatasync"];
-const OF_RATE: &[&str] = &["rate_process"];
-const OF_THINKTIME: &[&str] = &["thinktime_blocks"];
-const OF_CPUS: &[&str] = &["cpus_allowed_policy"];
-const OF_LOGS: &[&str] = &["log_avg_msec"];
-const OF_CONTENT: &[&str] = &["refill_buffers"];
-const OF_GENERATED_NAMES: &[&str] = &["nrfiles"];
 
 /// The job, and what was said without effect.
 ///
@@ -73,12 +18,17 @@ const OF_GENERATED_NAMES: &[&str] = &["nrfiles"];
 /// Options that cannot be together.
 pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
     let mut warnings = Vec::new();
+    // Blocks of the page cache are written when the kernel likes.
+    draft.job.direct |= draft.job.atomic;
     sizes(&mut draft)?;
     blocks(&mut draft)?;
     groups(&mut draft)?;
     together(&draft.job)?;
     of_verify(&draft.job)?;
     names(&draft)?;
+    net::finish(&mut draft.job)?;
+    http::check(&draft.job)?;
+    priority::finish(&draft.priorities, &mut draft.job)?;
     depth(&mut draft, &mut warnings);
     let given = |name: &str| draft.given.contains(&name);
     let job = &mut draft.job;
@@ -107,42 +57,9 @@ pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
             *log = Some(PathBuf::from(&job.name));
         }
     }
-    let logs = &job.logs;
-    let logs = logs.bandwidth.is_some() || logs.latency.is_some() || logs.iops.is_some();
-    let rates = job.rate_bytes_per_s.iter().chain(&job.rate_iops).any(Option::is_some);
-    for (useless, options, because) in [
-        (!job.rw.writes, OF_WRITES, "the job does not write"),
-        (true, OF_GENERATORS, "there is one generator, of 64 bits"),
-        (!job.rw.random, OF_RANDOM, "the order is sequential"),
-        (!(job.rw.reads && job.rw.writes), OF_MIX, "the job does not both read and write"),
-        (job.engine != Engine::IoUring, OF_URING, "only io_uring knows it"),
-        (job.steady.is_none(), OF_STEADY, "it takes steadystate and steadystate_duration"),
-        (!rates, OF_RATE, "there is neither rate nor rate_iops"),
-        (job.think.is_zero(), OF_THINKTIME, "there is no thinktime"),
-        (job.cpus.is_empty(), OF_CPUS, "there is no cpus_allowed"),
-        (!logs, OF_LOGS, "no log is written"),
-        (!job.filenames.is_empty(), OF_GENERATED_NAMES, "filename says which files there are"),
-        (job.zero, OF_CONTENT, "of zero_buffers"),
-        (job.engine != Engine::CpuIo, OF_CPUIO, "only cpuio knows it"),
-        (job.engine != Engine::FileStat, OF_FILESTAT, "only filestat knows it"),
-        (job.verify.is_none(), OF_VERIFY, "there is no verify"),
-        (job.checks.backlog.is_none(), OF_BACKLOG, "there is no verify_backlog"),
-        (job.written.dedupe.is_none(), OF_DEDUPE, "there is no dedupe_percentage"),
-        (!draft.dedupe.1, OF_WORKING_SET, "it takes dedupe_mode=working_set"),
-        (job.aim.is_none(), OF_AIM, "there is no latency_target"),
-        (job.among.flow.is_none(), OF_FLOW, "there is no flow"),
-        (!draft.exit.0, OF_EXITALL, "there is no exitall"),
-        (job.spread.zones.is_none(), OF_STRIDED, "it takes zonemode=strided"),
-        (job.least == Default::default(), OF_LEAST, "there is neither rate_min nor rate_iops_min"),
-        (job.spread.sequence.is_empty(), OF_SEQUENCE, "it takes random_distribution=sequence:..."),
-        (job.engine.is_of_names(), OF_BLOCKS, "no content is moved"),
-    ] {
-        for option in options.iter().filter(|option| useless && given(option)) {
-            warnings.push(format!("{option} has no effect: {because}"));
-        }
-    }
+    warnings.extend(useless::options(&draft));
     let mut warnings: Vec<String> =
-        warnings.iter().map(|warning| format!("{}: {warning}", job.name)).collect();
+        warnings.iter().map(|warning| format!("{}: {warning}", draft.job.name)).collect();
     // These hold for all jobs alike, and are said once.
     warnings.append(&mut draft.notes);
     Ok((draft.job, warnings))
@@ -199,16 +116,34 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// What the engines of names do not have, and what a job says of when its files are made and opened.
 fn names(draft: &Draft) -> Result<(), String> {
     let job = &draft.job;
-    let makes = matches!(job.engine.named(), Named::Made { .. });
-    if draft.create_on_open && !makes && job.engine.named() != Named::Nothing {
+    let named = job.engine.named();
+    if job.grows && matches!(named, Named::Seen { .. } | Named::Removed { .. }) {
         return Err(
-            "create_on_open=1 is fio's and supported here with the engines that make files \
-                    (filecreate, dircreate): other jobs have their files laid out before"
+            "create_on_open=1 does not go with engines that look at names or remove them: \
+                    these have to be there"
                 .to_owned(),
         );
     }
+    if (job.grows || job.fills) && job.engine == Engine::Mmap {
+        return Err(
+            "ioengine=mmap needs files as long as its blocks: not with create_on_open=1 or \
+                    fill_device=1"
+                .to_owned(),
+        );
+    }
+    if (job.grows || job.fills) && job.overwrite {
+        return Err(
+            "overwrite=1 wants files that are written before: not with create_on_open=1 or \
+                    fill_device=1"
+                .to_owned(),
+        );
+    }
+    let is_sequence = !job.rw.random && !job.rw.reads && !job.trims && job.skip_bytes == 0;
+    if job.fills && (!is_sequence || named != Named::Content) {
+        return Err("fill_device=1 is for files that are written in sequence (rw=write)".to_owned());
+    }
     let few = draft.open_files.is_some_and(|files| files < job.files);
-    if few && job.engine.named() == Named::Content {
+    if few && named == Named::Content {
         return Err(
             "fewer openfiles than nrfiles is fio's and not supported here: all files of a job \
                     are open"
@@ -320,8 +255,26 @@ fn together(job: &Job) -> Result<(), String> {
     if job.engine == Engine::Ftruncate && (job.rw.reads || job.trims) {
         return Err("ioengine=ftruncate knows writes only (rw=write, rw=randwrite)".to_owned());
     }
+    if job.engine == Engine::E4defrag {
+        if job.rw.reads || job.trims || job.verify.is_some() {
+            return Err(
+                "ioengine=e4defrag knows writes only, without verify (rw=write, rw=randwrite)"
+                    .to_owned(),
+            );
+        }
+        if job.donor.is_none() {
+            return Err("ioengine=e4defrag needs donorname=".to_owned());
+        }
+    }
+    let writes_whole = [Engine::Pvsync2, Engine::Libaio, Engine::IoUring];
+    if job.atomic && (!writes_whole.contains(&job.engine) || job.trims) {
+        return Err("atomic=1 is for writes with ioengine=pvsync2, libaio or io_uring".to_owned());
+    }
     let alone = [Engine::Sync, Engine::IoUring, Engine::Mmap, Engine::PageFault, Engine::CpuIo];
-    if job.offload && (alone.contains(&job.engine) || job.engine.is_of_names()) {
+    let is_alone = job.engine.has_other_end()
+        || matches!(job.engine, Engine::Exec | Engine::E4defrag)
+        || alone.contains(&job.engine);
+    if job.offload && (is_alone || job.engine.is_of_names()) {
         return Err(
             "io_submit_mode=offload is for psync, pvsync2, libaio and null: others belong to \
                     the thread of their job, or share the position in a file"
@@ -368,13 +321,19 @@ fn depth(draft: &mut Draft, warnings: &mut Vec<String>) {
 /// # Errors
 /// There is no size to work over.
 pub fn can_run(job: &Job) -> Result<(), String> {
+    if job.engine == Engine::Exec {
+        let has = !job.exec.program.as_os_str().is_empty();
+        let needs = "ioengine=exec needs program=";
+        return if has { Ok(()) } else { Err(format!("{}: {needs}", job.name)) };
+    }
     let size = job.size.is_some() || job.file_bytes.is_some() || !job.filenames.is_empty();
     if job.engine == Engine::CpuIo {
         let ends = job.runtime.is_some() || job.cpu.ends_with_others;
         let needs = "ioengine=cpuio needs runtime= or exit_on_io_done=1";
         return if ends { Ok(()) } else { Err(format!("{}: {needs}", job.name)) };
     }
-    let size = size || job.engine.is_of_names();
+    http::can_run(job).map_err(|why| format!("{}: {why}", job.name))?;
+    let size = size || job.fills || job.engine.is_of_names();
     let needs = "needs size= (or filesize=, or filename= of something that is there)";
     if size { Ok(()) } else { Err(format!("{}: {needs}", job.name)) }
 }

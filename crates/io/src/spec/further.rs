@@ -135,7 +135,9 @@ pub const LIMITS: &[Known] = &[
     value("ignore_error", |d, v| put(&mut d.job.tolerates.ignores, values::ignored(v))).commas(),
     value("log_offset", |d, v| put(&mut d.job.log_offset, units::truth(v))),
     value("allow_file_create", |d, v| put(&mut d.job.must_exist, units::truth(v).map(|may| !may))),
-    value("create_on_open", |d, v| put(&mut d.create_on_open, units::truth(v))),
+    value("create_on_open", |d, v| put(&mut d.job.grows, units::truth(v))),
+    value("fill_device", |d, v| put(&mut d.job.fills, units::truth(v))).alias(&["fill_fs"]),
+    value("atomic", |d, v| put(&mut d.job.atomic, units::truth(v))),
     value("openfiles", |d, v| put(&mut d.open_files, units::count(v, d.base, 1).map(Some))),
 ];
 

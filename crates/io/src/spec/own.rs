@@ -3,6 +3,7 @@
 
 use super::super::layout::Safety;
 use super::file::is_global;
+use super::http::SECRETS;
 use super::section::{Found, Place, Section, Setting, find};
 use super::units::{self, Bare};
 use super::{Axis, Eta, Format, lists};
@@ -33,6 +34,8 @@ pub struct Own {
     pub read_only: bool,
     /// A warning is an error.
     pub strict: bool,
+    /// Jobs may start programs.
+    pub allow_exec: bool,
     /// Permission to write, and handling of the files.
     pub safety: Safety,
     /// Runs of each cell.
@@ -55,6 +58,7 @@ impl Default for Own {
             parse_only: false,
             read_only: false,
             strict: false,
+            allow_exec: false,
             safety: Safety { allow_overwrite: false, keep: false },
             repeat: 1,
             precondition: false,
@@ -126,6 +130,7 @@ impl Own {
             "showcmd" => self.show_cmd = mark()?,
             "parse-only" => self.parse_only = mark()?,
             "readonly" => self.read_only = mark()?,
+            "allow-exec" => self.allow_exec = mark()?,
             "strict" | "warnings-fatal" => self.strict = mark()?,
             "allow-overwrite" => self.safety.allow_overwrite = mark()?,
             "keep" => self.safety.keep = mark()?,
@@ -164,5 +169,8 @@ fn axis(text: &str) -> Result<Axis, String> {
     let Found::Known(known) = find(option.trim()) else {
         return Err(format!("{option} is no option of jobs"));
     };
+    if SECRETS.contains(&known.name) {
+        return Err(format!("{} is a secret, and results have the values of a sweep", known.name));
+    }
     Ok(Axis { option: known.name.to_owned(), values: lists::values(values)? })
 }

@@ -1,6 +1,7 @@
 //! Source text before it has a meaning: sections, and in each the options with their places.
 
 use super::draft::Draft;
+use super::http::SECRETS;
 use super::known::{Does, Known, Takes};
 use super::table::OPTIONS;
 use super::{lists, theirs};
@@ -13,6 +14,13 @@ pub enum Place {
     CommandLine,
     /// In a line (from 1) of a job file.
     File(String, usize),
+}
+
+/// A value as it may be shown.
+fn shown<'v>(name: &str, value: &'v str) -> &'v str {
+    let is_secret =
+        |secret: &&str| name == *secret || name == "sweep" && value.trim().starts_with(*secret);
+    if SECRETS.iter().any(is_secret) { "(not shown)" } else { value }
 }
 
 /// One option as it was written.
@@ -54,6 +62,7 @@ const OF_THE_RUN: &[&str] = &[
     "strict",
     "warnings-fatal",
     "allow-overwrite",
+    "allow-exec",
     "keep",
     "repeat",
     "precondition",
@@ -113,7 +122,8 @@ impl fmt::Display for Setting {
             Place::File(name, line) => write!(f, "{name}:{line}: ")?,
         }
         write!(f, "{}", self.name)?;
-        self.value.as_ref().map_or(Ok(()), |value| write!(f, "={value}"))
+        let value = self.value.as_deref();
+        value.map_or(Ok(()), |value| write!(f, "={}", shown(&self.name, value)))
     }
 }
 
@@ -177,7 +187,9 @@ impl Setting {
     /// the command line.
     fn of_list(&self, known: &Known, why: String) -> String {
         let is_in_file = matches!(self.place, Place::File(..));
-        let value = self.value.as_deref().filter(|value| is_in_file && lists::is_list(value));
+        let is_open = !SECRETS.contains(&self.name.as_str());
+        let value = self.value.as_deref();
+        let value = value.filter(|value| is_in_file && is_open && lists::is_list(value));
         match value {
             Some(value) if known.sweeps && !why.contains("fio's") => {
                 let name = known.name;
@@ -199,6 +211,7 @@ impl Setting {
             Found::Known(known) => (known.name, "1"),
             _ => (self.name.as_str(), "1"),
         };
-        (name.to_owned(), self.value.as_deref().map_or(alone, str::trim).to_owned())
+        let value = self.value.as_deref().map_or(alone, str::trim);
+        (name.to_owned(), shown(name, value).to_owned())
     }
 }

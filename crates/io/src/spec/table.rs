@@ -3,7 +3,10 @@
 use super::super::job::{Amount, Clocks};
 use super::draft::{self, Draft};
 use super::further;
+use super::http;
 use super::known::{Known, Takes, mark, put, stays, value};
+use super::net;
+use super::special;
 use super::units::{self, Bare};
 use super::values;
 use std::time::Duration;
@@ -23,7 +26,20 @@ pub const OPTIONS: &[&[Known]] = &[
     further::LIMITS,
     further::ENGINES,
     further::NOTED,
+    special::PRIORITY,
+    special::EXEC,
+    special::E4DEFRAG,
+    net::OPTIONS,
+    http::OPTIONS,
 ];
+
+/// `filename_format`: the usual one is none.
+fn name_format(text: &str) -> Result<Option<String>, String> {
+    if text.is_empty() || text.contains("$clientuid") {
+        return Err("knows $jobname, $jobnum and $filenum".to_owned());
+    }
+    Ok((text != "$jobname.$jobnum.$filenum").then(|| text.to_owned()))
+}
 
 const TARGET: &[Known] = &[
     value("name", |d, v| put(&mut d.job.name, Ok(v.to_owned()))).commas(),
@@ -41,6 +57,7 @@ const TARGET: &[Known] = &[
         put(&mut d.job.filenames, Ok(names.into_iter().map(Into::into).collect()))
     })
     .commas(),
+    value("filename_format", |d, v| put(&mut d.job.name_format, name_format(v))).commas(),
     value("nrfiles", |d, v| put(&mut d.job.files, units::count(v, d.base, 1))).alias(&["nr_files"]),
     value("filesize", |d, v| {
         let (least, most) = draft::file_sizes(v, d.base)?;
@@ -256,7 +273,6 @@ const STAYS: &[Known] = &[
     stays("scramble_buffers", &["1"]),
     stays("allrandrepeat", &["0"]),
     stays("file_service_type", &["roundrobin"]),
-    stays("filename_format", &["$jobname.$jobnum.$filenum"]),
     stays("percentage_random", &["100"]),
     stays("thinktime_blocks_type", &["complete"]),
     stays("unified_rw_reporting", &["none", "0"]),
@@ -268,6 +284,5 @@ const STAYS: &[Known] = &[
     stays("stats", &["1"]),
     stays("allow_mounted_write", &["0"]),
     stays("pre_read", &["0"]),
-    stays("atomic", &["0"]),
     stays("error_dump", &["0"]),
 ];

@@ -22,7 +22,8 @@ fn context(files: &[OwnedFd]) -> Option<Context<'_>> {
 }
 
 fn block(number: u32, write: bool) -> Transfer {
-    Transfer { file: 0, write, begin: 0, bytes: 4096, offset: 4096 * u64::from(number) }
+    let offset = 4096 * u64::from(number);
+    Transfer { file: 0, write, begin: 0, bytes: 4096, offset, priority: 0 }
 }
 
 #[test]

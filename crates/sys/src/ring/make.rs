@@ -20,6 +20,8 @@ pub struct Settings {
     pub fixed_buffers: bool,
     /// Register the files, so that the kernel looks them up once (IORING_REGISTER_FILES).
     pub register_files: bool,
+    /// Each write is atomic (RWF_ATOMIC).
+    pub atomic: bool,
 }
 
 /// IORING_REGISTER_RING_FDS and its counterpart (linux/io_uring.h). The library has them only for a

@@ -7,7 +7,7 @@ mod tests;
 mod wait;
 
 use crate::OwnedFd;
-use crate::blocks::Transfer;
+use crate::blocks::{RWF_ATOMIC, Transfer};
 use crate::slots::Slots;
 use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{Fd, FsyncFlags};
@@ -93,17 +93,27 @@ impl<'f> Ring<'f> {
     pub fn transfer(&mut self, slot: usize, block: Transfer) -> bool {
         let Some((fd, flags)) = self.file(block.file) else { return false };
         let (begin, bytes, offset) = (block.begin as usize, block.bytes, block.offset);
+        let priority = block.priority;
+        let flags_of_write = if self.settings.atomic { RWF_ATOMIC as i32 } else { 0 };
         let Some(address) = self.slots.send(slot, begin, bytes as usize) else { return false };
         let (fd, number) = (Fd(fd), slot as u16);
         let entry = match (block.write, self.settings.fixed_buffers) {
-            (false, false) => opcode::Read::new(fd, address, bytes).offset(offset).build(),
-            (false, true) => {
-                opcode::ReadFixed::new(fd, address, bytes, number).offset(offset).build()
+            (false, false) => {
+                opcode::Read::new(fd, address, bytes).offset(offset).ioprio(priority).build()
             }
-            (true, false) => opcode::Write::new(fd, address, bytes).offset(offset).build(),
-            (true, true) => {
-                opcode::WriteFixed::new(fd, address, bytes, number).offset(offset).build()
+            (false, true) => opcode::ReadFixed::new(fd, address, bytes, number)
+                .offset(offset)
+                .ioprio(priority)
+                .build(),
+            (true, false) => {
+                let write = opcode::Write::new(fd, address, bytes).offset(offset);
+                write.ioprio(priority).rw_flags(flags_of_write).build()
             }
+            (true, true) => opcode::WriteFixed::new(fd, address, bytes, number)
+                .offset(offset)
+                .ioprio(priority)
+                .rw_flags(flags_of_write)
+                .build(),
         };
         self.queue(entry.flags(flags), slot)
     }

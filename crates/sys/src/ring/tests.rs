@@ -16,7 +16,8 @@ pub(super) fn file(name: &str) -> (PathBuf, OwnedFd) {
 
 /// A ring; `None` if this machine does not allow one.
 fn ring(files: &[OwnedFd], fixed_buffers: bool, register_files: bool) -> Option<Ring<'_>> {
-    let settings = Settings { depth: 8, buffer_bytes: 5000, fixed_buffers, register_files };
+    let (depth, buffer_bytes, atomic) = (8, 5000, false);
+    let settings = Settings { depth, buffer_bytes, fixed_buffers, register_files, atomic };
     match Ring::new(files, settings) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => None,
         other => Some(other.unwrap()),
@@ -24,7 +25,8 @@ fn ring(files: &[OwnedFd], fixed_buffers: bool, register_files: bool) -> Option<
 }
 
 fn block(number: u32, write: bool) -> Transfer {
-    Transfer { file: 0, write, begin: 0, bytes: 4096, offset: 4096 * u64::from(number) }
+    let offset = 4096 * u64::from(number);
+    Transfer { file: 0, write, begin: 0, bytes: 4096, offset, priority: 0 }
 }
 
 #[test]

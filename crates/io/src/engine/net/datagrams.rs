@@ -1,0 +1,101 @@
+//! Blocks as datagrams: UDP. What is lost is lost: the sender counts what it sent, the receiver what came.
+
+use super::shared::{Errno, GOODBYE, errno_of, goes_on};
+use crate::engine::patience::Patience;
+use hakobu_sys::errno;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+/// Goodbyes, of which some may be lost, and the time between them.
+const GOODBYES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A socket for datagrams.
+#[derive(Debug)]
+pub(super) struct Datagrams {
+    socket: UdpSocket,
+    /// Where blocks go: the receiver or the group, or with `pingpong` the sender of the last block.
+    to: Option<SocketAddr>,
+    /// The first that sent a block: those of others do not count.
+    from: Option<SocketAddr>,
+}
+
+impl Datagrams {
+    /// Of a socket whose calls come back after a while; a sender knows where to.
+    pub(super) fn new(socket: UdpSocket, to: Option<SocketAddr>) -> Datagrams {
+        Datagrams { socket, to, from: None }
+    }
+
+    /// Sends a block.
+    pub(super) fn send(&mut self, block: &[u8], patience: &Patience<'_>) -> Result<(), Errno> {
+        let Some(to) = self.to.or(self.from) else { return Err(errno::ENOTCONN) };
+        let since = Instant::now();
+        loop {
+            match self.socket.send_to(block, to) {
+                Ok(sent) if sent == block.len() => return Ok(()),
+                Ok(_) => return Err(errno::EMSGSIZE),
+                Err(error) => match errno_of(&error) {
+                    Some(errno) => return Err(errno),
+                    None => goes_on(since.elapsed(), patience)?,
+                },
+            }
+        }
+    }
+
+    /// Receives a block of the sender. ECANCELED after its goodbye.
+    pub(super) fn receive(
+        &mut self,
+        block: &mut [u8],
+        patience: &Patience<'_>,
+    ) -> Result<(), Errno> {
+        let since = Instant::now();
+        loop {
+            match self.socket.recv_from(block) {
+                Ok((bytes, from)) => {
+                    let is_known = self.from == Some(from);
+                    if is_known && block.get(..bytes) == Some(GOODBYE) {
+                        return Err(errno::ECANCELED);
+                    }
+                    if bytes == block.len() && (is_known || self.from.is_none()) {
+                        self.from = Some(from);
+                        return Ok(());
+                    }
+                    // Something else, perhaps without end.
+                    goes_on(since.elapsed(), patience)?;
+                }
+                Err(error) => match errno_of(&error) {
+                    Some(errno) => return Err(errno),
+                    None => goes_on(since.elapsed(), patience)?,
+                },
+            }
+        }
+    }
+
+    /// Receives a block that was sent, with the same content.
+    pub(super) fn receive_back(
+        &mut self,
+        block: &[u8],
+        echo: &mut [u8],
+        patience: &Patience<'_>,
+    ) -> Result<(), Errno> {
+        let since = Instant::now();
+        loop {
+            self.receive(echo, patience)?;
+            if echo == block {
+                return Ok(());
+            }
+            // Perhaps an older one.
+            goes_on(since.elapsed(), patience)?;
+        }
+    }
+
+    /// Says goodbye.
+    pub(super) fn leave(&mut self) {
+        for _ in 0..GOODBYES {
+            let Some(to) = self.to else { return };
+            // Nobody is waited for.
+            let _ = self.socket.send_to(GOODBYE, to);
+            std::thread::sleep(PAUSE);
+        }
+    }
+}

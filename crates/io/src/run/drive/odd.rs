@@ -1,0 +1,103 @@
+//! Operations that end in another way than with a whole block: syncs, errors, parts of blocks, blocks to be looked at.
+
+use super::{Drive, Failure, rest};
+use crate::engine::{Engine, Queued};
+use crate::run::flight::Flight;
+use hakobu_sys::{errno, ranges};
+use std::io::Error;
+
+impl<E: Engine> Drive<'_, E> {
+    /// The rest of a block follows at once, as fio(1) does it.
+    fn go_on(&mut self, slot: usize) -> Result<(), Failure> {
+        let flight = self.flights[slot];
+        match self.engine.transfer(slot, rest(&flight)) {
+            Queued::Done(result) => {
+                let end = if self.meter.timed { self.meter.clock.now() } else { 0 };
+                self.land(slot, result, end)
+            }
+            Queued::Later => {
+                self.queue(slot);
+                self.commit()
+            }
+        }
+    }
+
+    /// Whether an error says that there is no more to do: no room is left for a job that fills a file system,
+    /// or the other end has finished.
+    fn ends(&self, flight: &Flight, errno: i32) -> bool {
+        if errno == errno::ECANCELED && self.job.engine.has_other_end() {
+            return true;
+        }
+        let is_full = errno == errno::ENOSPC || errno == errno::EDQUOT;
+        let writes = flight.block.write && !flight.sync && !self.verifying;
+        is_full && writes && self.job.fills
+    }
+
+    /// No room is left: each file ends before its first block that did not go, as blocks in flight behind that one may
+    /// have found room.
+    pub(super) fn cut_short(&mut self) -> Result<(), Failure> {
+        self.drain()?;
+        for (number, file) in self.files.iter().enumerate() {
+            let unsent = self.unsent.iter().filter(|block| block.file as usize == number);
+            let Some(end) = unsent.map(|block| block.offset).min() else { continue };
+            if ranges::is_device(file) {
+                continue;
+            }
+            let said = ranges::cut(file, end);
+            if said < 0 {
+                let error = Error::from_raw_os_error(i32::try_from(-said).unwrap_or(errno::EIO));
+                return Err(
+                    self.broken("cutting a file that has no room to its whole blocks", &error)
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// A sync, an error, a part of a block, or a block to be looked at.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn land_oddly(&mut self, slot: usize, result: i64, end: u64) -> Result<(), Failure> {
+        let flight = self.flights[slot];
+        let errno = i32::try_from(-result).unwrap_or(0);
+        let ends = result < 0 && self.ends(&flight, errno);
+        let tolerated = result < 0 && !ends && self.tolerates(&flight, errno);
+        let moved = match u32::try_from(result) {
+            Ok(moved) => moved,
+            Err(_) if ends || tolerated => 0,
+            Err(_) => return Err(self.failure(&flight, Error::from_raw_os_error(errno))),
+        };
+        if ends {
+            self.ended = true;
+            self.unsent.push(flight.block);
+        } else if tolerated {
+            // It is counted as an error, and as nothing else.
+        } else if flight.sync && self.verifying {
+            // It is part of no measurement.
+        } else if flight.sync {
+            let now = self.meter.clock.now();
+            self.meter.sync.record(self.meter.clock.between_ns(flight.start, now));
+        } else if moved == 0 {
+            return Err(Failure { errno: errno::EIO, ..self.nothing_went(&flight) });
+        } else if moved < flight.block.bytes - flight.moved {
+            if !self.verifying && flight.moved == 0 {
+                self.meter.sides[usize::from(flight.block.write)].short += 1;
+            }
+            self.flights[slot].moved += moved;
+            return self.go_on(slot);
+        } else {
+            if self.verifying || self.checks_reads {
+                self.check(slot, &flight.block);
+            }
+            if !self.verifying {
+                self.meter.landed(&flight, end);
+                self.aim(&flight, end);
+            }
+        }
+        if !E::WAITS {
+            self.in_flight -= 1;
+            self.idle.push(slot);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! Files that are not laid out before: those that grow, those that are written until there is no room, and writes that
+//! are atomic.
+
+use super::{area, io, json, measured, names, number};
+use crate::common::area::{Fs, Volume};
+use crate::common::{have, program};
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
+
+#[test]
+fn files_begin_empty_and_grow() {
+    let area = area();
+    let length = || std::fs::metadata(area.join("a.0.0")).unwrap();
+    let line = "--name=a --rw=write --bs=4k --size=1m --create_on_open=1 --keep";
+    for engine in ["psync", "libaio", "io_uring"] {
+        let found = measured(area.path(), &format!("{line} --io_size=256k --ioengine={engine}"));
+        assert_eq!(number(&found, "/jobs/0/write/io_bytes"), 256 << 10, "{engine}");
+        assert_eq!(length().len(), 256 << 10, "{engine}");
+        // As it was left it is written to again.
+        measured(area.path(), &format!("{line} --verify=crc32c --ioengine={engine}"));
+        assert_eq!(length().len(), 1 << 20, "{engine}");
+        std::fs::remove_file(area.join("a.0.0")).unwrap();
+    }
+    // What is read is there as a hole; and everything is removed again.
+    measured(area.path(), "--name=a --rw=read --size=1m --create_on_open=1 --keep");
+    assert_eq!((length().len(), length().blocks()), (1 << 20, 0));
+    std::fs::remove_file(area.join("a.0.0")).unwrap();
+    measured(area.path(), "--name=a --rw=randrw --size=1m --create_on_open=1 --verify=md5");
+    assert!(names(area.path()).iter().all(|name| !name.starts_with("a.")));
+    // A file of somebody else is not begun anew.
+    std::fs::write(area.join("mine"), "precious").unwrap();
+    let line = "--name=a --rw=write --size=4k --filename=mine --create_on_open=1";
+    io(area.path(), line).expect(1).says(&["--allow-overwrite"]);
+    assert_eq!(std::fs::read(area.join("mine")).unwrap(), b"precious");
+}
+
+#[test]
+fn a_file_system_is_filled_and_read_again() {
+    for (engine, depth) in [("psync", 1), ("libaio", 8), ("io_uring", 8)] {
+        let what = "filling a file system";
+        let Some(volume) = Volume::new(Fs::Ext4, 32, &[], what) else { return };
+        let line = format!(
+            "--bs=64k --ioengine={engine} --iodepth={depth} --direct=1 --verify=crc32c --name=w --rw=write \
+             --filename=full --fill_device=1 --do_verify=0 --name=r --stonewall --rw=read \
+             --filename=full --output-format=json"
+        );
+        let run = io(volume.path(), &line);
+        run.ok();
+        let found = json(&run);
+        let written = number(&found, "/jobs/0/write/io_bytes");
+        assert!((8 << 20..32 << 20).contains(&written), "{engine}: {written}");
+        let read = number(&found, "/jobs/1/read/io_bytes");
+        // Blocks that found room behind one that did not are no part of the file.
+        assert!(
+            read <= written && written - read <= 8 * (64 << 10),
+            "{engine}: {read} of {written}"
+        );
+        assert_eq!(number(&found, "/hakobu/engines/1/verify_errors"), 0, "{engine}");
+        assert!(!volume.join("full").exists());
+        // It reads what it wrote by itself as well, and size is a limit.
+        let line = "--name=w --rw=write --bs=64k --fill_fs=1 --verify=md5 --output-format=json";
+        let found = json(io(volume.path(), line).ok());
+        let blocks = number(&found, "/jobs/0/write/total_ios");
+        assert_eq!(number(&found, "/hakobu/engines/0/verified"), blocks, "{engine}");
+        let line = format!("{line} --ioengine={engine} --iodepth={depth} --direct=1 --bs=16k");
+        let found = json(io(volume.path(), &line).ok());
+        let blocks = number(&found, "/jobs/0/write/total_ios");
+        let verified = number(&found, "/hakobu/engines/0/verified");
+        assert!(
+            verified <= blocks && blocks - verified <= depth,
+            "{engine}: {verified} of {blocks}"
+        );
+        let found = measured(volume.path(), "--name=w --rw=write --fill_device=1 --size=1m");
+        assert_eq!(number(&found, "/jobs/0/write/io_bytes"), 1 << 20);
+    }
+}
+
+#[test]
+fn what_cannot_be_filled_is_named() {
+    for (line, why) in [
+        ("--rw=randwrite --fill_device=1", "written in sequence"),
+        ("--rw=read --fill_device=1", "written in sequence"),
+        ("--rw=write --fill_device=1 --ioengine=null", "written in sequence"),
+        ("--rw=write --fill_device=1 --ioengine=mmap", "ioengine=mmap needs files"),
+        ("--rw=write --create_on_open=1 --overwrite=1", "overwrite=1 wants"),
+        ("--rw=read --create_on_open=1 --ioengine=filestat", "these have to be there"),
+        ("--rw=write --atomic=1", "atomic=1 is for writes with"),
+    ] {
+        io(area().path(), &format!("--name=a --size=64k {line}")).expect(2).says(&[why]);
+    }
+    let area = area();
+    let line = "--name=r --rw=read --filename=x --name=w --rw=write --filename=x --fill_device=1";
+    io(area.path(), line).expect(1).says(&["there is no such file yet"]);
+}
+
+#[test]
+fn atomic_writes_are_asked_for() {
+    if !have("strace", "atomic writes") {
+        return;
+    }
+    for (engine, call) in [("pvsync2", "pwritev2("), ("libaio", "io_submit("), ("io_uring", "")] {
+        let area = area();
+        let mut command = Command::new("strace");
+        command.args(["-f", "-o", "trace", "-e", "trace=pwritev2,io_submit,openat"]).arg(program());
+        command.args(["io", "--name=a", "--rw=write", "--size=64k", "--bs=4k", "--atomic=1"]);
+        command.arg(format!("--ioengine={engine}")).current_dir(area.path());
+        let output = command.env("XDG_STATE_HOME", area.join("state")).output().unwrap();
+        let trace = std::fs::read_to_string(area.join("trace")).unwrap();
+        let asks = |line: &&str| {
+            line.contains(call) && (line.contains("RWF_ATOMIC") || line.contains("0x40"))
+        };
+        if !call.is_empty() {
+            assert!(trace.lines().any(|line| asks(&line)), "{engine}: {trace}");
+        }
+        assert!(trace.lines().any(|line| line.contains("a.0.0") && line.contains("O_DIRECT")));
+        // Memory promises nothing: then the error is named. A device that does is fine.
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let refused = said.contains("atomic=1: the device") || said.contains("atomic=1: sizes");
+        assert!(output.status.success() || refused && output.status.code() == Some(1), "{said}");
+    }
+}
