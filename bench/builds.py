@@ -133,7 +133,7 @@ class Builds:
             "get-small": get(self, 20_000, 4096),
             "get-medium": get(self, 600, 500_000),
             "get-large": get(self, 1, 1_000_000_000),
-            "ls": listing(self, "ls", "-r"),
+            "ls": listing(self, "ls", "-R"),
             "ls-du": listing(self, "du", "-s"),
             "io-psync": blocks(self, "--ioengine=psync", "--io_size=4g"),
             "io-uring": blocks(self, "--ioengine=io_uring", "--iodepth=32", "--io_size=2g"),
