@@ -1,6 +1,6 @@
 //! Targets of folders, determined by the command line alone: printed by `cp -r` before it begins.
 
-use super::is_s3;
+use super::{is_s3, url};
 use hakobu_core::error::quoted;
 use hakobu_transfer::location::{Location, Sources};
 use std::ffi::OsStr;
@@ -15,12 +15,17 @@ const FOLDERS_MAX: usize = 3;
 pub fn sentences(sources: &Sources, target: &Location, into: Option<bool>) -> Vec<String> {
     let target = target.spelled();
     let shown = target.as_os_str().as_bytes();
-    let bucket = is_s3(&target) && !shown[b"s3://".len()..].contains(&b'/');
+    let bucket = is_bucket(&target);
     let ends = matches!(shown.rsplit(|byte| *byte == b'/').next(), Some(b"" | b"." | b".."));
     let into = into.unwrap_or(bucket || ends);
     let sources = sources.locations().map(|source| source.spelled());
     let folders = sources.filter(|source| is_folder(source)).take(FOLDERS_MAX);
     folders.map(|source| sentence(&source, shown, into)).collect()
+}
+
+/// Returns whether a location is a bucket without a key or slash.
+fn is_bucket(location: &Path) -> bool {
+    is_s3(location) && url(location.as_os_str()).is_ok_and(|url| url.key.is_empty() && !url.slash)
 }
 
 /// Returns whether a source may be a folder: a key without a slash may be an object as well.
@@ -39,8 +44,7 @@ fn sentence(source: &Path, target: &[u8], into: bool) -> String {
         false => [path, b"/"].concat(),
     };
     let last = bytes.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    let content = matches!(last, b"" | b"." | b"..")
-        || is_s3(source) && !bytes[b"s3://".len()..].contains(&b'/');
+    let content = matches!(last, b"" | b"." | b"..") || is_bucket(source);
     let (verb, place) = match (content, into) {
         (true, _) => ("fills", slash(target)),
         (false, false) => ("becomes", slash(target)),

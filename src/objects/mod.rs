@@ -13,7 +13,7 @@ pub use sides::Concerned;
 
 use crate::options::parts;
 use hakobu_core::error::quoted;
-use hakobu_s3::{CustomerKey, Settings};
+use hakobu_s3::{AccessPoint, CustomerKey, Settings};
 use hakobu_transfer::location::{Location, S3Url};
 use hakobu_transfer::object::ObjectOptions;
 use hakobu_transfer::policy::Policy;
@@ -295,6 +295,9 @@ pub fn all<T>(
 /// As [`url`]; a key.
 pub fn bucket_url(typed: &OsStr) -> Result<String, String> {
     let url = url(typed)?;
+    if AccessPoint::of(&url.bucket).is_some() {
+        return Err(format!("{} is an access point: give the bucket's name", quoted(typed)));
+    }
     if url.bucket.is_empty() || !url.key.is_empty() {
         return Err(format!("{} is no bucket: give s3://BUCKET", quoted(typed)));
     }

@@ -1,5 +1,6 @@
 //! Endpoints: URL, AWS hosts by region, and bucket in host name or path. Pure.
 
+use super::access_point::AccessPoint;
 use super::proxy::{Proxies, Proxy};
 use crate::without_secrets;
 use std::net::IpAddr;
@@ -118,13 +119,23 @@ impl Endpoint {
 
     /// Target of requests for `bucket` (`None` for the account) in `region`.
     pub fn place(&self, bucket: Option<&str>, region: &str, addressing: Addressing) -> Place {
+        let point = bucket.and_then(AccessPoint::of);
+        // An access point belongs to one region, whatever the settings say.
+        let region = point.as_ref().map_or(region, |point| point.region);
         let (tls, mut host, port, mut prefix) = match self {
             Endpoint::Aws { dualstack, fips } => {
-                (true, aws_host(region, *dualstack, *fips), 443, String::new())
+                let host = aws_host(region, *dualstack, *fips);
+                let host = match &point {
+                    Some(_) => host.replacen("s3", "s3-accesspoint", 1),
+                    None => host,
+                };
+                (true, host, 443, String::new())
             }
             Endpoint::Url { tls, host, port, path } => (*tls, host.clone(), *port, path.clone()),
         };
-        if let Some(bucket) = bucket {
+        if let Some(point) = &point {
+            host = format!("{}.{host}", point.label());
+        } else if let Some(bucket) = bucket {
             let in_host = match addressing {
                 Addressing::Path => false,
                 Addressing::Virtual => host.parse::<IpAddr>().is_err(),
@@ -273,6 +284,31 @@ mod tests {
         assert_eq!(own.place(Some("abc"), "r", Addressing::Auto).prefix, "/abc");
         let virt = own.place(Some("abc"), "r", Addressing::Virtual);
         assert_eq!((virt.authority.as_str(), virt.prefix.as_str()), ("abc.minio:9000", ""));
+    }
+
+    #[test]
+    fn access_points_have_hosts_in_their_regions() {
+        let arn = |region: &str| format!("arn:aws:s3:{region}:123456789012:accesspoint/my-point");
+        let place = |endpoint: &Endpoint, region: &str| {
+            let place = endpoint.place(Some(&arn(region)), "us-east-1", Addressing::Path);
+            (place.authority, place.prefix, place.region)
+        };
+        let name = "my-point-123456789012";
+        for (endpoint, region, host) in [
+            (aws(), "eu-west-1", "s3-accesspoint.eu-west-1.amazonaws.com"),
+            (aws(), "cn-north-1", "s3-accesspoint.cn-north-1.amazonaws.com.cn"),
+            (
+                Endpoint::Aws { dualstack: true, fips: true },
+                "us-gov-west-1",
+                "s3-accesspoint-fips.dualstack.us-gov-west-1.amazonaws.com",
+            ),
+            (Endpoint::parse("http://minio:9000").unwrap(), "r", "minio:9000"),
+        ] {
+            let expected = (format!("{name}.{host}"), String::new(), region.to_owned());
+            assert_eq!(place(&endpoint, region), expected);
+        }
+        let alias = aws().place(Some("my-point-abc-s3alias"), "eu-west-1", Addressing::Auto);
+        assert_eq!(alias.authority, "my-point-abc-s3alias.s3.eu-west-1.amazonaws.com");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! A [`Store`] is an account at an endpoint, shared by all cores; a [`Client`] owns one core's connections to
 //! it and stays on that core.
 
+mod access_point;
 mod address;
 mod admission;
 mod answer;
@@ -47,6 +48,7 @@ mod tls;
 mod watch;
 mod xml;
 
+pub use access_point::AccessPoint;
 pub use blocking::Requests;
 pub use checksum::{Algorithm, Checksum, Hasher, combine_crc64};
 pub use client::Client;

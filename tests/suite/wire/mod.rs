@@ -15,6 +15,7 @@ mod listings;
 mod memory;
 mod older;
 mod owners;
+mod points;
 mod rates;
 mod resume;
 mod secrets;

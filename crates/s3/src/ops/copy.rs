@@ -4,7 +4,7 @@ use super::{Headers, Part, Range, read, send_and_read, string};
 use crate::header::{plain, quoted, some, unquoted};
 use crate::sign::{encode_path, encode_query};
 use crate::xml::Node;
-use crate::{Algorithm, Checksum, Client, CustomerKey, Error, Kind, Reply, Request};
+use crate::{AccessPoint, Algorithm, Checksum, Client, CustomerKey, Error, Kind, Reply, Request};
 use http::{HeaderName, Method};
 
 const COPY_SOURCE: HeaderName = HeaderName::from_static("x-amz-copy-source");
@@ -86,7 +86,9 @@ pub async fn upload_part_copy(
 }
 
 fn from(request: Request, source: &CopySource<'_>) -> Result<Request, Error> {
-    let mut path = format!("{}/", source.bucket);
+    // With an access point a resource type stands before the key (API reference, CopyObject).
+    let kind = if AccessPoint::of(source.bucket).is_some() { "object/" } else { "" };
+    let mut path = format!("{}/{kind}", source.bucket);
     encode_path(source.key, &mut path);
     if let Some(version) = source.version {
         path.push('?');

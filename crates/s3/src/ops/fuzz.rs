@@ -1,6 +1,7 @@
 //! Invariants of list parsers for arbitrary bytes, for the fuzzer and a test over its seeds only.
 
 use super::list::{ListQuery, Version, page_of};
+use super::versions::{ObjectVersion, first_page_of};
 use crate::Reply;
 use crate::xml::{escaped, url_decoded, walk, walk_plain};
 
@@ -27,6 +28,15 @@ pub fn listing(document: &[u8]) {
             assert!(read.is_ok());
             assert!(page.objects.iter().all(|object| !object.key.is_empty()));
             assert!(page.next.is_none_or(|token| !token.is_empty()));
+        }
+        Err(error) => drop(error.to_string()),
+    }
+    match first_page_of(&reply) {
+        Ok(page) => {
+            let is_whole =
+                |version: &ObjectVersion| !version.key.is_empty() && !version.id.is_empty();
+            assert!(page.versions.iter().all(is_whole));
+            assert!(page.versions.is_sorted_by(|a, b| a.key <= b.key));
         }
         Err(error) => drop(error.to_string()),
     }

@@ -135,5 +135,11 @@ fn page_of(reply: &Reply, asked: &VersionQuery, from: &Marker) -> Result<Version
     reader.page(asked, from)
 }
 
+/// The first page of a listing of everything.
+#[cfg(any(test, fuzzing))]
+pub(super) fn first_page_of(reply: &Reply) -> Result<VersionPage, Error> {
+    page_of(reply, &VersionQuery::default(), &Marker::default())
+}
+
 #[cfg(test)]
 mod tests;

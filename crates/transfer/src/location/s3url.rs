@@ -1,6 +1,7 @@
 //! `s3://BUCKET/KEY`: a bucket, and a key or key prefix, as bytes.
 
 use hakobu_core::error::{Fatal, quoted};
+use hakobu_s3::AccessPoint;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 /// Prefix of arguments in S3.
 pub(super) const SCHEME: &[u8] = b"s3://";
 
-/// A location in S3. Nothing is decoded or normalised: `//`, `.` and `..` in a key are ordinary characters.
+/// A location in S3. The bucket may be the ARN of an access point. Nothing of the key is decoded or normalised: `//`, `.` and `..` in a key are ordinary characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct S3Url {
     /// The bucket; empty for `s3://` alone, which names all buckets.
@@ -26,6 +27,14 @@ impl S3Url {
     /// Code 1 for an invalid bucket name: it must have 3 to 63 letters, digits, dots, hyphens (and, as in old
     /// buckets, capitals and underscores).
     pub fn parse(rest: &[u8]) -> Result<S3Url, Fatal> {
+        let shown = || quoted(OsStr::from_bytes(&[SCHEME, rest].concat()));
+        let text = rest.utf8_chunks().next().map(|chunk| chunk.valid()).unwrap_or_default();
+        if let Some(split) = AccessPoint::split(text) {
+            let (arn, _) = split.map_err(|why| Fatal::new(1, format!("{}: {why}", shown())))?;
+            let after = &rest[arn.len()..];
+            let key = after.get(1..).unwrap_or_default().to_vec();
+            return Ok(S3Url { bucket: arn.to_owned(), key, slash: !after.is_empty() });
+        }
         let (bucket, key, slash) = match rest.iter().position(|byte| *byte == b'/') {
             Some(at) => (&rest[..at], &rest[at + 1..], true),
             None => (rest, &b""[..], false),
@@ -35,15 +44,13 @@ impl S3Url {
         let length = if bucket.is_empty() && key.is_empty() { 0..=0 } else { 3..=63 };
         match name.filter(|_| bucket.iter().all(fine) && length.contains(&bucket.len())) {
             Some(bucket) => Ok(S3Url { bucket, key: key.to_vec(), slash }),
-            None => {
-                let shown = quoted(OsStr::from_bytes(&[SCHEME, rest].concat()));
-                Err(Fatal::new(
-                    1,
-                    format!(
-                        "{shown}: a bucket's name has 3 to 63 lower-case letters, digits, dots and hyphens"
-                    ),
-                ))
-            }
+            None => Err(Fatal::new(
+                1,
+                format!(
+                    "{}: a bucket's name has 3 to 63 lower-case letters, digits, dots and hyphens",
+                    shown()
+                ),
+            )),
         }
     }
 
@@ -86,7 +93,15 @@ mod tests {
         assert_eq!(url("abc/"), some("abc", "", true));
         assert_eq!(url("abc//x/../ y"), some("abc", "/x/../ y", true));
         assert_eq!(url(""), some("", "", false));
-        for bad in ["ab", "a b c", "/key", "äöü", &"x".repeat(64)] {
+        let arn = "arn:aws:s3:eu-west-1:123456789012:accesspoint/point";
+        assert_eq!(url(arn), some(arn, "", false));
+        assert_eq!(url(&format!("{arn}/")), some(arn, "", true));
+        assert_eq!(url(&format!("{arn}/a//b")), some(arn, "a//b", true));
+        let odd = S3Url::parse(&[arn.as_bytes(), b"/\xff"].concat()).unwrap();
+        assert_eq!((odd.bucket.as_str(), odd.key), (arn, b"\xff".to_vec()));
+        for bad in
+            ["arn:aws:s3-outposts:r:1:x", "arn:", "ab", "a b c", "/key", "äöü", &"x".repeat(64)]
+        {
             assert_eq!(url(bad), None, "{bad}");
         }
     }

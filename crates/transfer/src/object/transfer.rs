@@ -5,6 +5,7 @@ use super::failed::Failed;
 use super::moving::{Done, Moving, Step};
 use super::{Root, Side, copy, get, put, relay};
 use hakobu_core::error::Operation;
+use hakobu_s3::AccessPoint;
 use std::sync::Arc;
 
 impl Core<'_> {
@@ -46,11 +47,13 @@ impl Core<'_> {
     }
 }
 
-/// Returns whether both ends have the same bucket and key.
+/// Returns whether both ends have the same key, and buckets that may be one.
 fn may_be_itself(moving: &Moving) -> bool {
     match (&moving.pair.source, &moving.pair.target) {
         (Root::Store { bucket: a, .. }, Root::Store { bucket: b, .. }) => {
-            a == b
+            // Access points and their aliases stand for a bucket that is not known here.
+            let may_be_one = a == b || AccessPoint::may_name(a) || AccessPoint::may_name(b);
+            may_be_one
                 && moving.pair.source.key(&moving.entry.name)
                     == moving.pair.target.key(&moving.name)
         }

@@ -3,6 +3,7 @@
 use super::planned::{PlannedSource, What};
 use crate::object::Root;
 use crate::object::list::Pattern;
+use hakobu_s3::AccessPoint;
 use std::collections::HashSet;
 
 /// Target names that sources of a transfer have taken. Grows with their number.
@@ -50,7 +51,12 @@ impl BaseNames {
     pub fn may_be_source(&self, target: &Root, name: &[u8]) -> bool {
         let Root::Store { bucket, .. } = target else { return false };
         let key = target.key(name);
-        self.sources.iter().filter(|source| source.bucket == *bucket).any(|source| {
+        let may_be_one = |source: &&Source| {
+            source.bucket == *bucket
+                || AccessPoint::may_name(bucket)
+                || AccessPoint::may_name(&source.bucket)
+        };
+        self.sources.iter().filter(may_be_one).any(|source| {
             key.strip_prefix(&*source.prefix).is_some_and(|rest| match &source.rest {
                 Rest::One(name) => name == rest,
                 Rest::Any => true,
