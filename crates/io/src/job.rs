@@ -15,8 +15,8 @@ pub use exec::Exec;
 pub use http::{Http, HttpMode, Https, Secret};
 pub use net::{Net, Protocol};
 pub use parts::{
-    Aim, Among, Checks, Cpu, Dedupe, ExitWhat, Flow, Least, MemoryPolicy, Nodes, Share, Spread,
-    StatCall, Tolerance, Written, Zones,
+    Aim, Among, Checks, Clocks, Cpu, Dedupe, ExitWhat, Flow, Least, Logs, MemoryPolicy, Nodes,
+    Share, Spread, StatCall, Tolerance, Written, Zones,
 };
 pub use priority::{Ioprio, Priorities, PriorityShare};
 use std::path::PathBuf;
@@ -64,33 +64,6 @@ pub enum Sync {
     Sync,
     /// For data and what is needed to read it (O_DSYNC).
     Dsync,
-}
-
-/// Clocks that are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clocks {
-    /// Time from submission to completion (`disable_clat=0`).
-    pub clat: bool,
-    /// Time to submit (`disable_slat=0`).
-    pub slat: bool,
-    /// Both together (`disable_lat=0`).
-    pub lat: bool,
-    /// Bandwidth and operations over time (`disable_bw_measurement=0`).
-    pub bandwidth: bool,
-}
-
-/// Logs over time (`write_bw_log` and its like): the prefix of the file's name, if wanted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Logs {
-    /// Bandwidth.
-    pub bandwidth: Option<PathBuf>,
-    /// Latency.
-    pub latency: Option<PathBuf>,
-    /// Operations.
-    pub iops: Option<PathBuf>,
-    /// One entry is the mean over so long (`log_avg_msec`); zero is an entry for each operation, for
-    /// bandwidth and operations one for each 500 ms.
-    pub average: Duration,
 }
 
 /// A job. Pairs are for reads and writes, in this order.
@@ -257,6 +230,10 @@ pub struct Job {
     pub offload: bool,
     /// The other end of the engine `net`.
     pub net: Net,
+    /// The other file of the engine `e4defrag`, and whether it has blocks for the time of an exchange only.
+    pub donor: Option<PathBuf>,
+    /// See there (`inplace`).
+    pub in_place: bool,
     /// The program of the engine `exec`.
     pub exec: Exec,
     /// The server of the engine `http`.
@@ -377,6 +354,8 @@ impl Default for Job {
             among: Among::default(),
             offload: false,
             net: Net::default(),
+            donor: None,
+            in_place: false,
             exec: Exec::default(),
             http: Http::default(),
             name_format: None,

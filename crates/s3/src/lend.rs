@@ -82,7 +82,8 @@ mod tests {
         let request =
             Plain { method: "PUT", host: "h:1", path: "/b/k", headers: &headers, body: b"x" };
         let found = signature(&keys, "eu-x-1", &request);
-        let of = |name: &str| found.iter().find(|(known, _)| known == name).map(|(_, v)| v.as_str());
+        let of =
+            |name: &str| found.iter().find(|(known, _)| known == name).map(|(_, v)| v.as_str());
         let hash = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
         assert_eq!(of("x-amz-content-sha256"), Some(hash));
         assert_eq!((of("x-amz-security-token"), of("x-amz-storage-class")), (Some("token"), None));

@@ -52,7 +52,8 @@ impl Asked {
 
     /// Refuses what only one run can have.
     fn goes_with_sweeps(&self) -> Result<(), String> {
-        if let Some((name, _)) = self.words.iter().find(|(name, _)| spec::SECRETS.contains(&name.as_str()))
+        if let Some((name, _)) =
+            self.words.iter().find(|(name, _)| spec::SECRETS.contains(&name.as_str()))
         {
             return Err(format!(
                 "--{name}: the results of a sweep have its command lines: give it in a job file, \

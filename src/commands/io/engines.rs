@@ -44,7 +44,11 @@ pub const HTTP: Handed = handed("ioengine=http").with(&[
     job("http_s3_sse_customer_key", "TEXT", "key that S3 encrypts objects with"),
     job("http_s3_sse_customer_algorithm", "NAME", "its algorithm (default AES256)"),
     job("http_swift_auth_token", "TEXT", "token of Swift"),
-    job("http_object_mode", "HOW", "block (default): each block is an object; range: parts of one are read"),
+    job(
+        "http_object_mode",
+        "HOW",
+        "block (default): each block is an object; range: parts of one are read",
+    ),
 ]);
 
 pub const EXEC: Handed = handed("ioengine=exec").with(&[
@@ -52,4 +56,9 @@ pub const EXEC: Handed = handed("ioengine=exec").with(&[
     job("arguments", "TEXT", "its arguments; %r is the runtime in seconds, %n the job's name"),
     job("grace_time", "TIME", "from SIGTERM to SIGKILL (default 1s)"),
     job("std_redirect", "BOOL", "what it prints goes to JOB.N.stdout and JOB.N.stderr (default 1)"),
+]);
+
+pub const E4DEFRAG: Handed = handed("ioengine=e4defrag").with(&[
+    job("donorname", "FILE", "the file that gives blocks and takes others"),
+    job("inplace", "BOOL", "it has blocks for the time of an exchange only (default 0: all)"),
 ]);

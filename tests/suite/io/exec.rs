@@ -20,7 +20,10 @@ fn a_program_runs_for_the_time_of_its_job() {
     assert_eq!(number(&found, "/jobs/0/read/total_ios"), 0);
     assert_eq!(found["hakobu"]["engines"][0]["ioengine"], "exec");
     let said = |name: &str| std::fs::read_to_string(area.join(name)).unwrap();
-    assert_eq!((said("watch.0.stdout"), said("watch.0.stderr")), ("1 watch\n".into(), "oh\n".into()));
+    assert_eq!(
+        (said("watch.0.stdout"), said("watch.0.stderr")),
+        ("1 watch\n".into(), "oh\n".into())
+    );
     // What it printed before is not written over.
     let run = io(area.path(), "--allow-exec job.fio");
     run.expect(1).says(&["watch.0.stdout is there already"]);
@@ -54,7 +57,9 @@ fn programs_that_fail_or_are_not_there_are_named() {
     }
     io(area.path(), &format!("{line} --allow-exec --program=/bin/true")).ok();
     // Nothing is started without leave, and nothing is by --parse-only.
-    io(area.path(), &format!("{line} --program=/bin/true")).expect(2).says(&["--allow-exec permits"]);
+    io(area.path(), &format!("{line} --program=/bin/true"))
+        .expect(2)
+        .says(&["--allow-exec permits"]);
     io(area.path(), &format!("{line} --program=/no/such --parse-only")).ok();
     io(area.path(), line).expect(2);
     io(area.path(), &format!("{line} --allow-exec")).expect(2).says(&["needs program="]);

@@ -50,7 +50,12 @@ fn a_file_system_is_filled_and_read_again() {
         let written = number(&found, "/jobs/0/write/io_bytes");
         assert!((8 << 20..32 << 20).contains(&written), "{engine}: {written}");
         let read = number(&found, "/jobs/1/read/io_bytes");
-        assert!(read >= written && read - written < 64 << 10, "{engine}: {read} of {written}");
+        // Blocks that found room behind one that did not, while that one waited, are no part of the file.
+        let is_right = |kept: u64, went: u64| match depth {
+            1 => kept == went,
+            _ => kept <= went && kept > went / 4,
+        };
+        assert!(is_right(read, written), "{engine}: {read} of {written}");
         assert_eq!(number(&found, "/hakobu/engines/1/verify_errors"), 0, "{engine}");
         assert!(!volume.join("full").exists());
         // It reads what it wrote by itself as well, and size is a limit.
@@ -58,6 +63,11 @@ fn a_file_system_is_filled_and_read_again() {
         let found = json(io(volume.path(), line).ok());
         let blocks = number(&found, "/jobs/0/write/total_ios");
         assert_eq!(number(&found, "/hakobu/engines/0/verified"), blocks, "{engine}");
+        let line = format!("{line} --ioengine={engine} --iodepth={depth} --direct=1 --bs=16k");
+        let found = json(io(volume.path(), &line).ok());
+        let blocks = number(&found, "/jobs/0/write/total_ios");
+        let verified = number(&found, "/hakobu/engines/0/verified");
+        assert!(is_right(verified, blocks), "{engine}: {verified} of {blocks}");
         let found = measured(volume.path(), "--name=w --rw=write --fill_device=1 --size=1m");
         assert_eq!(number(&found, "/jobs/0/write/io_bytes"), 1 << 20);
     }
@@ -94,7 +104,9 @@ fn atomic_writes_are_asked_for() {
         command.arg(format!("--ioengine={engine}")).current_dir(area.path());
         let output = command.env("XDG_STATE_HOME", area.join("state")).output().unwrap();
         let trace = std::fs::read_to_string(area.join("trace")).unwrap();
-        let asks = |line: &&str| line.contains(call) && (line.contains("RWF_ATOMIC") || line.contains("0x40"));
+        let asks = |line: &&str| {
+            line.contains(call) && (line.contains("RWF_ATOMIC") || line.contains("0x40"))
+        };
         if !call.is_empty() {
             assert!(trace.lines().any(|line| asks(&line)), "{engine}: {trace}");
         }

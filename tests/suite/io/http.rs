@@ -3,13 +3,11 @@
 
 use super::{area, hakobu, io, json, measured, number};
 use crate::common::case::Run;
-use crate::common::have;
 use crate::server::client::{ACCESS, SECRET, Served};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -133,7 +131,8 @@ fn blocks_are_objects_that_are_put_read_and_deleted() {
     assert_eq!((paths("PUT").len(), paths("DELETE").len()), (32, 16));
     assert!(paths("PUT").contains(&"/dav/a%23%C3%BC.1_4096_8192"), "{:?}", paths("PUT"));
     // me:hush
-    let head = |(_, _, head, _): &Asked| head.contains(&"authorization: Basic bWU6aHVzaA==".to_owned());
+    let head =
+        |(_, _, head, _): &Asked| head.contains(&"authorization: Basic bWU6aHVzaA==".to_owned());
     assert!(asked.iter().all(head));
     // The secret is in nothing that is printed.
     assert!(!run.out().contains("hush") && !run.err().contains("hush"), "{run}");
@@ -161,7 +160,13 @@ fn parts_of_one_object_are_read() {
     );
     let found = measured(area.path(), &line);
     assert_eq!(number(&found, "/jobs/0/read/io_bytes"), 64 << 10);
-    assert!(asked.lock().unwrap().iter().any(|(.., head, _)| head.contains(&"range: bytes=61440-65535".to_owned())));
+    assert!(
+        asked
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|(.., head, _)| head.contains(&"range: bytes=61440-65535".to_owned()))
+    );
 }
 
 #[test]
@@ -225,7 +230,8 @@ fn swift_has_a_token() {
 #[test]
 fn answers_that_are_wrong_are_named() {
     let of_length = |length: usize, status: &str| {
-        let mut said = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n").into_bytes();
+        let mut said =
+            format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n").into_bytes();
         said.resize(said.len() + length, 7);
         said
     };
@@ -234,12 +240,20 @@ fn answers_that_are_wrong_are_named() {
         (of_length(4097, "200 OK"), "", "the answer has 4097 bytes, not 4096"),
         (of_length(4096, "206 Part"), "", "the server answers 206"),
         (of_length(4096, "200 OK"), "--http_object_mode=range", "it does not know ranges"),
-        (of_length(4096, "206 Part"), "--http_object_mode=range", "the answer has nothing in place of"),
+        (
+            of_length(4096, "206 Part"),
+            "--http_object_mode=range",
+            "the answer has nothing in place of",
+        ),
         (of_length(3, "404 No"), "", "there is no such object"),
         (of_length(3, "503 Slow"), "", "asked too often"),
         (of_length(0, "307 There"), "", "elsewhere"),
         (b"HTTP/1.1 200 OK\r\n\r\nabc".to_vec(), "", "does not say how long"),
-        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n".to_vec(), "", "does not say how long"),
+        (
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n".to_vec(),
+            "",
+            "does not say how long",
+        ),
         (b"220 ftp ready\r\n\r\n".to_vec(), "", "no HTTP answer"),
         (Vec::new(), "", "closed the connection without an answer"),
         (vec![b'x'; 40 << 10], "", "no HTTP answer"),
@@ -258,7 +272,8 @@ fn answers_that_are_wrong_are_named() {
 fn servers_that_hang_are_left_and_idle_connections_are_renewed() {
     let area = area();
     // It closes after each answer, without a word of that.
-    let (address, asked) = server(|_| b"HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n".to_vec());
+    let (address, asked) =
+        server(|_| b"HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n".to_vec());
     let relay = TcpListener::bind("127.0.0.1:0").unwrap();
     let front = relay.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -290,68 +305,9 @@ fn servers_that_hang_are_left_and_idle_connections_are_renewed() {
     assert_eq!(number(&measured(area.path(), &line), "/jobs/0/write/total_ios"), 0);
     assert!(began.elapsed() < Duration::from_secs(5));
     // None at all.
-    let line = "--ioengine=http --http_host=127.0.0.1:9 --name=w --rw=write --filename=/o --size=4k";
+    let line =
+        "--ioengine=http --http_host=127.0.0.1:9 --name=w --rw=write --filename=/o --size=4k";
     io(area.path(), line).expect(1).says(&["cannot connect", "refused"]);
-}
-
-/// A server with TLS and a certificate of its own, by Python; its address.
-fn with_tls(folder: &Path) -> (std::process::Child, String) {
-    crate::common::must(
-        Command::new("openssl")
-            .args("req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2".split(' '))
-            .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
-            .current_dir(folder)
-            .stderr(Stdio::null()),
-    );
-    std::fs::write(
-        folder.join("server.py"),
-        "import http.server, ssl\n\
-         class H(http.server.BaseHTTPRequestHandler):\n\
-         \x20   protocol_version = 'HTTP/1.1'\n\
-         \x20   def do_PUT(self):\n\
-         \x20       self.rfile.read(int(self.headers['content-length']))\n\
-         \x20       self.send_response(201)\n\
-         \x20       self.send_header('content-length', '0')\n\
-         \x20       self.end_headers()\n\
-         s = http.server.ThreadingHTTPServer(('127.0.0.1', 0), H)\n\
-         c = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)\n\
-         c.load_cert_chain('cert.pem', 'key.pem')\n\
-         s.socket = c.wrap_socket(s.socket, server_side=True)\n\
-         print(s.server_address[1], flush=True)\n\
-         s.serve_forever()\n",
-    )
-    .unwrap();
-    let mut child = Command::new("python3")
-        .arg("server.py")
-        .current_dir(folder)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut port = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
-    (child, format!("localhost:{}", port.trim()))
-}
-
-#[test]
-fn tls_is_verified_unless_told_otherwise() {
-    if !have("python3", "a server with TLS") || !have("openssl", "a server with TLS") {
-        return;
-    }
-    let area = area();
-    let (mut child, host) = with_tls(area.path());
-    let line = format!("io --ioengine=http --http_host={host} --name=w --rw=write --filename=/o --size=32k");
-    let run = |https: &str, bundle: &str| {
-        let words: Vec<&str> = line.split_whitespace().chain([https]).collect();
-        let output = hakobu(area.path(), &words).env("AWS_CA_BUNDLE", bundle).output();
-        Run::new(format!("{line} {https}"), output.unwrap())
-    };
-    run("--https=insecure", "").ok();
-    run("--https=on", "cert.pem").ok();
-    run("--https=on", "").expect(1).says(&["certificate"]);
-    run("--https=off", "").expect(1);
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 #[test]
@@ -371,20 +327,24 @@ fn what_is_missing_is_named_and_secrets_are_not_shown() {
         run.expect(2).says(&[why]);
     }
     let area = area();
-    for (words, code) in [
-        (["--http_s3_key=h\u{fc}sh"], 2),
-        (["--http_pass=h\u{7}ush"], 2),
-    ] {
+    for (words, code) in [(["--http_s3_key=h\u{fc}sh"], 2), (["--http_pass=h\u{7}ush"], 2)] {
         let all = ["io", "--name=a", "--ioengine=http", "--size=4k", words[0]];
         let run = Run::new(words[0].to_owned(), hakobu(area.path(), &all).output().unwrap());
         run.expect(code).says(&["(not shown)", "has a character that no header may have"]);
         assert!(!run.err().contains("sh:") && !run.err().contains("ush"), "{run}");
     }
     // Results of a sweep have its command lines.
-    let line = "--ioengine=http --http_user=u --http_pass=hush --size=4k --filename=/o --numjobs=1,2";
+    let line =
+        "--ioengine=http --http_user=u --http_pass=hush --size=4k --filename=/o --numjobs=1,2";
     io(area.path(), line).expect(2).says(&["--http_pass", "in a job file"]);
-    let shown = io(area.path(), "--name=a --ioengine=http --http_user=u --http_pass=hush --size=4k --showcmd");
+    let shown = io(
+        area.path(),
+        "--name=a --ioengine=http --http_user=u --http_pass=hush --size=4k --showcmd",
+    );
     assert!(!shown.ok().out().contains("hush"), "{shown}");
+    let run = io(area.path(), "--name=a --size=4k --sweep=http_pass=hush,other");
+    run.expect(2).says(&["http_pass is a secret"]);
+    assert!(!run.err().contains("hush"), "{run}");
     // A host that is none.
     let line = "--name=a --ioengine=http --http_host=x/y --size=4k --filename=/o";
     io(area.path(), line).expect(1).says(&["is no name of a host"]);

@@ -3,6 +3,7 @@
 
 mod among;
 mod checks;
+mod defrag;
 mod device;
 mod engines;
 mod exec;
@@ -20,6 +21,7 @@ mod results;
 mod safety;
 mod stops;
 mod sweep;
+mod tls;
 mod trace;
 
 use crate::common::area::Area;

@@ -20,7 +20,8 @@ fn bytes(found: &Value, job: usize, way: &str) -> u64 {
 
 /// `hakobu io` in the background, with its report on standard output.
 fn begun(folder: &std::path::Path, line: &str) -> Child {
-    let words: Vec<&str> = ["io", "--output-format=json"].into_iter().chain(line.split_whitespace()).collect();
+    let words: Vec<&str> =
+        ["io", "--output-format=json"].into_iter().chain(line.split_whitespace()).collect();
     hakobu(folder, &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
@@ -49,7 +50,11 @@ fn two_jobs_of_a_run_count_the_same_bytes() {
              --name=s --rw=write {to} --startdelay=100ms"
         );
         let found = measured(area.path(), &line);
-        assert_eq!((bytes(&found, 0, "read"), bytes(&found, 1, "write")), (4 << 20, 4 << 20), "{line}");
+        assert_eq!(
+            (bytes(&found, 0, "read"), bytes(&found, 1, "write")),
+            (4 << 20, 4 << 20),
+            "{line}"
+        );
         assert_eq!(number(&found, "/jobs/0/read/clat_ns/N"), 1024, "{line}");
         assert_eq!(found["hakobu"]["engines"][1]["ioengine"], "net");
         let left = names(area.path());
@@ -129,9 +134,12 @@ fn an_end_that_has_finished_ends_the_other() {
 fn a_sender_that_dies_is_an_error_of_the_receiver() {
     let area = area();
     let port = port();
-    let line = format!("--name=r --ioengine=net --port={port} --listen --rw=read --bs=4k --size=1g");
+    let line =
+        format!("--name=r --ioengine=net --port={port} --listen --rw=read --bs=4k --size=1g");
     let receiver = begun(area.path(), &line);
-    let to = format!("--name=s --ioengine=net --port={port} --hostname=127.0.0.1 --rw=write --bs=4k --size=100g --rate=8m");
+    let to = format!(
+        "--name=s --ioengine=net --port={port} --hostname=127.0.0.1 --rw=write --bs=4k --size=100g --rate=8m"
+    );
     let mut sender = begun(area.path(), &to);
     std::thread::sleep(Duration::from_millis(700));
     sender.kill().unwrap();
@@ -150,7 +158,8 @@ fn a_receiver_that_dies_is_an_error_of_the_sender() {
         let (mut stream, _) = listener.accept().unwrap();
         stream.read_exact(&mut [0; 8192]).unwrap();
     });
-    let line = format!("--name=s --ioengine=net --port={port} --hostname=127.0.0.1 --rw=write --size=1g");
+    let line =
+        format!("--name=s --ioengine=net --port={port} --hostname=127.0.0.1 --rw=write --size=1g");
     io(area().path(), &line).expect(1).says(&["sending 4096 bytes", "the other end has gone"]);
     peer.join().unwrap();
 }
@@ -179,7 +188,9 @@ fn ports_and_names_that_are_taken_are_named() {
     let area = area();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let line = format!("--name=r --ioengine=net --port={port} --hostname=127.0.0.1 --listen --rw=read --size=4k");
+    let line = format!(
+        "--name=r --ioengine=net --port={port} --hostname=127.0.0.1 --listen --rw=read --size=4k"
+    );
     io(area.path(), &line).expect(1).says(&["listening at tcp 127.0.0.1", "in use"]);
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -189,7 +200,8 @@ fn ports_and_names_that_are_taken_are_named() {
     io(area.path(), &line).expect(1).says(&["listening at udp 127.0.0.1", "in use"]);
     // A file of somebody else stays.
     std::fs::write(area.join("mine"), "precious").unwrap();
-    let line = "--name=r --ioengine=net --protocol=unix --filename=mine --listen --rw=read --size=4k";
+    let line =
+        "--name=r --ioengine=net --protocol=unix --filename=mine --listen --rw=read --size=4k";
     io(area.path(), line).expect(1).says(&["listening at unix mine", "in use"]);
     assert_eq!(std::fs::read(area.join("mine")).unwrap(), b"precious");
 }
@@ -207,7 +219,8 @@ fn a_silent_end_is_left_by_a_signal_or_in_time() {
     assert!(!area.join("s").exists());
     // Somebody comes and says nothing: the job's time ends it.
     let port = port();
-    let line = format!("--name=r --ioengine=net --port={port} --listen --rw=read --size=4k --runtime=1");
+    let line =
+        format!("--name=r --ioengine=net --port={port} --listen --rw=read --size=4k --runtime=1");
     let child = begun(area.path(), &line);
     let until = Instant::now() + Duration::from_secs(5);
     let peer = loop {
@@ -239,10 +252,13 @@ fn what_is_missing_is_named() {
         ("--rw=write --port=5 --hostname=x --protocol=sctp", "is none of tcp"),
         ("--rw=write --port=0 --hostname=x", "is no port"),
     ] {
-        io(area().path(), &format!("--name=a --ioengine=net --size=64k {line}")).expect(2).says(&[why]);
+        io(area().path(), &format!("--name=a --ioengine=net --size=64k {line}"))
+            .expect(2)
+            .says(&[why]);
     }
     let line = "--name=a --ioengine=net --size=4k --rw=write --port=70000 --hostname=127.0.0.1";
     io(area().path(), line).expect(1).says(&["there is no such port"]);
-    let line = "--name=a --ioengine=net --size=4k --rw=write --port=5 --protocol=vsock --hostname=a.b";
+    let line =
+        "--name=a --ioengine=net --size=4k --rw=write --port=5 --protocol=vsock --hostname=a.b";
     io(area().path(), line).expect(1).says(&["hostname is no number"]);
 }

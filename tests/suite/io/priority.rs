@@ -131,8 +131,10 @@ fn fio_has_the_same_keys_of_priorities() {
             keys.sort();
             keys
         };
-        let mut all: Vec<_> =
-            prios.iter().map(|one| (format!("{}/{}", one["prioclass"], one["prio"]), keys(one))).collect();
+        let mut all: Vec<_> = prios
+            .iter()
+            .map(|one| (format!("{}/{}", one["prioclass"], one["prio"]), keys(one)))
+            .collect();
         all.sort();
         all
     };

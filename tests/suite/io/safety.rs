@@ -85,6 +85,19 @@ fn content_that_came_later_is_not_overwritten() {
 }
 
 #[test]
+fn names_that_no_engine_opens_are_not_written_before() {
+    let area = area();
+    std::fs::write(area.join("mine"), "precious").unwrap();
+    for engine in ["null", "http --http_host=127.0.0.1:9"] {
+        let line = format!(
+            "--name=a --rw=write --size=4k --filename=mine --runtime=1 --precondition --ioengine={engine}"
+        );
+        io(area.path(), &line);
+        assert_eq!(std::fs::read(area.join("mine")).unwrap(), b"precious", "{engine}");
+    }
+}
+
+#[test]
 fn a_full_disk_is_known_before() {
     let what = "too large a job";
     let Some(volume) = Volume::new(Fs::Ext4, 32, &[], what) else { return };

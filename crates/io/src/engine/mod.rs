@@ -3,13 +3,14 @@
 //! decided anew for each block.
 
 mod calls;
+mod defrag;
 mod fault;
 mod http;
 mod libaio;
 mod mmap;
 mod names;
-mod null;
 mod net;
+mod null;
 mod offload;
 mod patience;
 mod uring;
@@ -17,9 +18,8 @@ mod uring;
 #[cfg(test)]
 mod tests;
 
-pub(super) use calls::{
-    Atomic, Calls, Cutting, Positioned, Seeking, Taking, Trimming, Vectored,
-};
+pub(super) use calls::{Atomic, Calls, Cutting, Positioned, Seeking, Taking, Trimming, Vectored};
+pub(super) use defrag::Defrag;
 pub(super) use fault::PageFault;
 pub(super) use hakobu_sys::blocks::Transfer;
 pub(super) use http::Http;

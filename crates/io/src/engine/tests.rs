@@ -153,7 +153,8 @@ fn rings_conform() {
     for (fixed_buffers, register_files) in [(false, false), (true, true)] {
         let Files { _folder, paths, open, mut models } = files();
         let (depth, buffer_bytes) = (DEPTH as u32, BUFFER);
-        let settings = Settings { depth, buffer_bytes, fixed_buffers, register_files, atomic: false };
+        let settings =
+            Settings { depth, buffer_bytes, fixed_buffers, register_files, atomic: false };
         match Ring::new(&open, settings) {
             Ok(ring) => conforms(Uring::new(ring), &paths, &mut models),
             Err(error) => {

@@ -41,6 +41,8 @@ pub enum Engine {
     Http,
     /// A program.
     Exec,
+    /// Blocks change places with those of another file.
+    E4defrag,
     /// The CPU is kept busy.
     CpuIo,
 }

@@ -1,5 +1,6 @@
 //! Parts of a job that few jobs say anything about, each with the options that belong together.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Share of the operations that goes to a share of the file (`random_distribution=zoned`).
@@ -206,4 +207,31 @@ pub struct Tolerance {
     pub goes_on: [bool; 3],
     /// These errors, by their numbers (`ignore_error`).
     pub ignores: [Vec<i32>; 3],
+}
+
+/// Clocks that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// Time from submission to completion (`disable_clat=0`).
+    pub clat: bool,
+    /// Time to submit (`disable_slat=0`).
+    pub slat: bool,
+    /// Both together (`disable_lat=0`).
+    pub lat: bool,
+    /// Bandwidth and operations over time (`disable_bw_measurement=0`).
+    pub bandwidth: bool,
+}
+
+/// Logs over time (`write_bw_log` and its like): the prefix of the file's name, if wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Logs {
+    /// Bandwidth.
+    pub bandwidth: Option<PathBuf>,
+    /// Latency.
+    pub latency: Option<PathBuf>,
+    /// Operations.
+    pub iops: Option<PathBuf>,
+    /// One entry is the mean over so long (`log_avg_msec`); zero is an entry for each operation, for
+    /// bandwidth and operations one for each 500 ms.
+    pub average: Duration,
 }

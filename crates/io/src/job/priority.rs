@@ -86,9 +86,13 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_the_kernel() {
-        for (class, level, hint, value) in
-            [(0, 0, 0, 0), (1, 0, 0, 0x2000), (2, 7, 0, 0x4007), (3, 0, 0, 0x6000), (2, 0, 3, 0x4018)]
-        {
+        for (class, level, hint, value) in [
+            (0, 0, 0, 0),
+            (1, 0, 0, 0x2000),
+            (2, 7, 0, 0x4007),
+            (3, 0, 0, 0x6000),
+            (2, 0, 3, 0x4018),
+        ] {
             let priority = Ioprio { class, level, hint };
             assert_eq!((priority.value(), Ioprio::of(value)), (value, priority));
         }

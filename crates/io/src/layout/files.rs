@@ -23,6 +23,8 @@ pub struct LaidFile {
     pub laid_out: bool,
     /// It is a block device.
     pub device: bool,
+    /// It is only a name: an engine that opens no file has it.
+    pub nothing: bool,
 }
 
 /// The files of one clone.
@@ -38,4 +40,6 @@ pub struct CloneFiles {
     pub extents: Vec<Extent>,
     /// An earlier job fills them: how much is there is known when this one begins.
     pub follows: bool,
+    /// Place of the file that gives blocks, of `ioengine=e4defrag`.
+    pub donor: Option<usize>,
 }

@@ -92,6 +92,7 @@ pub fn lay_out(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layou
         LaidFile {
             laid_out: wish.is_laid_out() && wish.found == Found::Absent,
             device: matches!(wish.found, Found::Device { .. }),
+            nothing: wish.is_nothing(),
             bytes: there.max(wish.need_bytes),
             path: wish.path,
         }

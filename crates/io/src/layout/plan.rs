@@ -3,7 +3,7 @@
 use crate::check::HEADER_BYTES;
 use crate::pattern::Extent;
 use crate::pattern::random::{Random, seed_of};
-use crate::{Amount, Job, VerifyKind};
+use crate::{Amount, Engine, Job, VerifyKind};
 use std::path::{Path, PathBuf};
 
 /// Length of a file that is written until there is no room: more than a file system has.
@@ -63,6 +63,12 @@ pub(super) fn names(job: &Job, clone: u32) -> Result<Vec<PathBuf>, String> {
     }
     let name = |file| directory(clone).join(format!("{}.{clone}.{file}", job.name));
     Ok((0..job.files.max(1)).map(name).collect())
+}
+
+/// The file that gives blocks to those of a job (`donorname`).
+pub(super) fn donor(job: &Job) -> Option<PathBuf> {
+    let name = job.donor.as_ref().filter(|_| job.engine == Engine::E4defrag)?;
+    Some(job.directories.first().map_or_else(|| name.clone(), |directory| directory.join(name)))
 }
 
 /// Wanted length of a file (`filesize`); of a range, by the seed.

@@ -7,7 +7,7 @@ use crate::job::Named;
 use crate::pattern::Extent;
 use crate::{Engine, Job};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Use of a file by one job.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +119,6 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
         let of_job = |why: String| format!("job {}: {why}", job.name);
         plan::check(job).map_err(of_job)?;
         let named = job.engine.named();
-        let nothing = named == Named::Nothing;
         for clone in 0..job.clones {
             let names = plan::names(job, clone).map_err(of_job)?;
             let count = names.len();
@@ -127,22 +126,7 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
             let (mut files, mut extents) = (Vec::with_capacity(count), Vec::with_capacity(count));
             for (file, path) in names.into_iter().enumerate() {
                 let of_file = |why: String| of_job(format!("{}: {why}", path.display()));
-                let key = (path.clone(), nothing);
-                let at = match known.get(&key) {
-                    Some(at) => *at,
-                    None => {
-                        let found = if nothing {
-                            Found::Absent
-                        } else {
-                            Found::look(&path).map_err(of_file)?
-                        };
-                        let path = path.clone();
-                        let (need_bytes, must_exist, uses) = (0, false, Vec::new());
-                        wishes.push(Wish { path, found, need_bytes, named, must_exist, uses });
-                        known.insert(key, wishes.len() - 1);
-                        wishes.len() - 1
-                    }
-                };
+                let at = place(&mut wishes, &mut known, &path, named).map_err(of_file)?;
                 let Some(wish) = wishes.get_mut(at) else { continue };
                 // What jobs before it will have laid out is there for this one.
                 let planned = Some(wish.need_bytes).filter(|bytes| *bytes > 0);
@@ -183,10 +167,43 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
                 files.push(at);
                 extents.push(extent);
             }
-            clones.push(CloneFiles { job: number, clone, files, extents, follows });
+            let mut donor = None;
+            if let Some(path) = plan::donor(job) {
+                let of_donor = |why: String| of_job(format!("{}: {why}", path.display()));
+                let at = place(&mut wishes, &mut known, &path, named).map_err(of_donor)?;
+                if files.contains(&at) {
+                    return Err(of_donor("gives its blocks to itself (donorname)".to_owned()));
+                }
+                let end = |extent: &Extent| extent.begin_bytes + extent.bytes;
+                if let Some(wish) = wishes.get_mut(at) {
+                    wish.need_bytes = extents.iter().map(end).fold(wish.need_bytes, u64::max);
+                    wish.uses.push(used(number, job, plan::blocks(job).fold(0, divisor)));
+                }
+                donor = Some(at);
+            }
+            clones.push(CloneFiles { job: number, clone, files, extents, follows, donor });
         }
     }
     Ok((wishes, clones))
+}
+
+/// Place of a file among all, where it is looked at when it is new.
+fn place(
+    wishes: &mut Vec<Wish>,
+    known: &mut HashMap<(PathBuf, bool), usize>,
+    path: &Path,
+    named: Named,
+) -> Result<usize, String> {
+    let nothing = named == Named::Nothing;
+    let key = (path.to_owned(), nothing);
+    if let Some(at) = known.get(&key) {
+        return Ok(*at);
+    }
+    let found = if nothing { Found::Absent } else { Found::look(path)? };
+    let (need_bytes, must_exist, uses) = (0, false, Vec::new());
+    wishes.push(Wish { path: path.to_owned(), found, need_bytes, named, must_exist, uses });
+    known.insert(key, wishes.len() - 1);
+    Ok(wishes.len() - 1)
 }
 
 fn used(number: usize, job: &Job, step_bytes: u64) -> Use {

@@ -81,6 +81,7 @@ pub fn engine_name(job: &Job) -> &'static str {
         Engine::Net => "net",
         Engine::Http => "http",
         Engine::Exec => "exec",
+        Engine::E4defrag => "e4defrag",
         Engine::CpuIo => "cpuio",
     }
 }

@@ -1,6 +1,8 @@
 //! One clone of a job: everything is made ready, then it waits for the others, works, and says what
 //! it measured.
 
+mod files;
+
 use super::burn::burn;
 use super::drive::{Drive, Failure, Place};
 use super::exec::exec;
@@ -10,21 +12,17 @@ use super::meter::Meter;
 use super::peers::Peers;
 use super::place;
 use crate::engine::{
-    Atomic, Calls, Cutting, Http, Libaio, Mmap, Names, Net, Null, NullQueue, PageFault, Positioned, Refusal, Seeking,
-    Taking, Trimming, Uring, Vectored, with_threads,
+    Atomic, Calls, Cutting, Defrag, Http, Libaio, Mmap, Names, Net, Null, NullQueue, PageFault,
+    Positioned, Refusal, Seeking, Taking, Trimming, Uring, Vectored, with_threads,
 };
-use crate::job::Sync;
 use crate::layout::CloneFiles;
 use crate::outcome::Outcome;
-use crate::pattern::Extent;
 use crate::pattern::random::{Random, seed_of};
 use crate::web::Web;
 use crate::{Engine, Job, engine};
 use hakobu_sys::aio::Context;
-use hakobu_sys::open::size_bytes;
 use hakobu_sys::ring::{Ring, Settings};
-use hakobu_sys::{AsFd, OwnedFd, blocks, cache, errno};
-use std::borrow::Cow;
+use hakobu_sys::{OwnedFd, blocks, errno};
 use std::io::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +34,8 @@ pub(super) struct Task<'a> {
     pub(super) files: &'a CloneFiles,
     /// Names of its files, none where nothing is opened.
     pub(super) paths: Vec<&'a Path>,
+    /// The file that gives blocks.
+    pub(super) donor: Option<&'a Path>,
     pub(super) lane: Lane,
     pub(super) stop: &'a AtomicBool,
     /// The jobs that run with it.
@@ -117,9 +117,13 @@ impl Task<'_> {
             _ if job.trims => begin.with(Calls::<Trimming>::new(&files, bytes).map_err(refused)?),
             Engine::Falloc => begin.with(Calls::<Taking>::new(&files, bytes).map_err(refused)?),
             Engine::Ftruncate => begin.with(Calls::<Cutting>::new(&files, bytes).map_err(refused)?),
-            Engine::PageFault => {
-                begin.with(PageFault::new(&extents, bytes).map_err(refused)?)
+            Engine::E4defrag => {
+                let donor = self.donor.ok_or_else(|| refused(Error::other("there is no donor")))?;
+                let donor = blocks::open(donor, true, false).map_err(refused)?;
+                let engine = Defrag::new(&files, donor, job.in_place, bytes);
+                begin.with(engine.map_err(refused)?)
             }
+            Engine::PageFault => begin.with(PageFault::new(&extents, bytes).map_err(refused)?),
             Engine::Psync => begin.with(Calls::<Positioned>::new(&files, bytes).map_err(refused)?),
             Engine::Pvsync2 if job.atomic => {
                 begin.with(Calls::<Atomic>::new(&files, bytes).map_err(refused)?)
@@ -169,61 +173,6 @@ impl Task<'_> {
             std::thread::sleep(LOOK);
         }
         true
-    }
-
-    /// The parts of its files that it works on: of files that an earlier job filled, what is there now.
-    fn extents(&self, files: &[OwnedFd]) -> Result<Cow<'_, [Extent]>, Failure> {
-        let planned = &self.files.extents;
-        if !self.files.follows {
-            return Ok(Cow::Borrowed(planned));
-        }
-        let largest = self.job.block_bytes.into_iter().max().unwrap_or(1).max(1);
-        let there = |((file, extent), path): ((&OwnedFd, &Extent), &&Path)| {
-            let here = |errno, why: &dyn std::fmt::Display| {
-                Failure { errno, sentence: format!("{}: {why}", path.display()) }
-            };
-            let bytes = size_bytes(file.as_fd()).map_err(|error| here(errno::of(&error), &error))?;
-            let left = bytes.unwrap_or(0).saturating_sub(extent.begin_bytes).min(extent.bytes);
-            match left < largest {
-                true => Err(here(0, &"the job that fills it has left no whole block there")),
-                false => Ok(Extent { bytes: left, ..*extent }),
-            }
-        };
-        let found = files.iter().zip(planned).zip(&self.paths).map(there);
-        found.collect::<Result<Vec<_>, _>>().map(Cow::Owned)
-    }
-
-    /// Opens its files, and lets the page cache forget them (`invalidate`).
-    fn open(&self) -> Result<Vec<OwnedFd>, Failure> {
-        let job = self.job;
-        let sync = match job.sync {
-            Sync::None => blocks::Sync::None,
-            Sync::Sync => blocks::Sync::All,
-            Sync::Dsync => blocks::Sync::Data,
-        };
-        if job.engine.is_of_names() || job.engine.has_other_end() {
-            return Ok(Vec::new());
-        }
-        // Ranges have no sectors.
-        let of_ranges = matches!(job.engine, Engine::Falloc | Engine::Ftruncate) || job.trims;
-        let direct = job.direct && !of_ranges;
-        let writes = job.rw.writes || job.engine == Engine::Falloc;
-        let open = |path: &&Path| {
-            let file = blocks::open_synced(path, writes, direct, sync).map_err(|error| {
-                let errno = errno::of(&error);
-                let mut sentence = format!("opening {}: {error}", path.display());
-                if direct && errno == errno::EINVAL {
-                    sentence += " (its file system has no O_DIRECT)";
-                }
-                Failure { errno, sentence }
-            })?;
-            if job.invalidate {
-                // As far as it can: what others have mapped or not written back stays.
-                let _ = cache::forget(file.as_fd());
-            }
-            Ok(file)
-        };
-        self.paths.iter().map(open).collect()
     }
 }
 

@@ -58,7 +58,7 @@ fn of_clone(job: &Job, of: Of) -> u64 {
         Of::Files if job.engine.named() == Named::Nothing => 0,
         // One at a time.
         Of::Files if job.engine.is_of_names() => 1,
-        Of::Files => files + u64::from(job.engine == Engine::IoUring),
+        Of::Files => files + u64::from(matches!(job.engine, Engine::IoUring | Engine::E4defrag)),
     }
 }
 

@@ -207,6 +207,9 @@ impl<'a, E: Engine> Drive<'a, E> {
         let mut passes = 0;
         loop {
             let blocks = self.pass(verifies)?;
+            if self.ended && self.job.fills {
+                self.cut_short()?;
+            }
             if verifies && !self.gives_up {
                 self.verify(blocks)?;
             }

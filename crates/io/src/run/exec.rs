@@ -18,7 +18,11 @@ const SIGTERM: i32 = 15;
 const SIGKILL: i32 = 9;
 
 /// Runs the program of a job until it ends or the job is over.
-pub(super) fn exec(meter: &mut Meter<'_>, job: &Job, clone: u32) -> std::result::Result<(), Failure> {
+pub(super) fn exec(
+    meter: &mut Meter<'_>,
+    job: &Job,
+    clone: u32,
+) -> std::result::Result<(), Failure> {
     let name = job.exec.program.display();
     let failed = |error: &Error| Failure {
         errno: errno::of(error),

@@ -92,7 +92,8 @@ pub fn run(
                 let paths = files.files.iter().filter(|_| !nothing);
                 let paths = paths.filter_map(|file| Some(layout.files.get(*file)?.path.as_path()));
                 let (paths, lane, peers) = (paths.collect(), Lane::default(), &peers);
-                Some(Task { job, files, paths, lane, stop, peers, web })
+                let donor = files.donor.and_then(|at| Some(layout.files.get(at)?.path.as_path()));
+                Some(Task { job, files, paths, donor, lane, stop, peers, web })
             })
             .collect();
         round.group(&tasks)?;

@@ -118,19 +118,25 @@ fn names(draft: &Draft) -> Result<(), String> {
     let job = &draft.job;
     let named = job.engine.named();
     if job.grows && matches!(named, Named::Seen { .. } | Named::Removed { .. }) {
-        return Err("create_on_open=1 does not go with engines that look at names or remove them: \
+        return Err(
+            "create_on_open=1 does not go with engines that look at names or remove them: \
                     these have to be there"
-            .to_owned());
+                .to_owned(),
+        );
     }
     if (job.grows || job.fills) && job.engine == Engine::Mmap {
-        return Err("ioengine=mmap needs files as long as its blocks: not with create_on_open=1 or \
+        return Err(
+            "ioengine=mmap needs files as long as its blocks: not with create_on_open=1 or \
                     fill_device=1"
-            .to_owned());
+                .to_owned(),
+        );
     }
     if (job.grows || job.fills) && job.overwrite {
-        return Err("overwrite=1 wants files that are written before: not with create_on_open=1 or \
+        return Err(
+            "overwrite=1 wants files that are written before: not with create_on_open=1 or \
                     fill_device=1"
-            .to_owned());
+                .to_owned(),
+        );
     }
     let is_sequence = !job.rw.random && !job.rw.reads && !job.trims && job.skip_bytes == 0;
     if job.fills && (!is_sequence || named != Named::Content) {
@@ -249,13 +255,24 @@ fn together(job: &Job) -> Result<(), String> {
     if job.engine == Engine::Ftruncate && (job.rw.reads || job.trims) {
         return Err("ioengine=ftruncate knows writes only (rw=write, rw=randwrite)".to_owned());
     }
+    if job.engine == Engine::E4defrag {
+        if job.rw.reads || job.trims || job.verify.is_some() {
+            return Err(
+                "ioengine=e4defrag knows writes only, without verify (rw=write, rw=randwrite)"
+                    .to_owned(),
+            );
+        }
+        if job.donor.is_none() {
+            return Err("ioengine=e4defrag needs donorname=".to_owned());
+        }
+    }
     let writes_whole = [Engine::Pvsync2, Engine::Libaio, Engine::IoUring];
     if job.atomic && (!writes_whole.contains(&job.engine) || job.trims) {
         return Err("atomic=1 is for writes with ioengine=pvsync2, libaio or io_uring".to_owned());
     }
     let alone = [Engine::Sync, Engine::IoUring, Engine::Mmap, Engine::PageFault, Engine::CpuIo];
     let is_alone = job.engine.has_other_end()
-        || job.engine == Engine::Exec
+        || matches!(job.engine, Engine::Exec | Engine::E4defrag)
         || alone.contains(&job.engine);
     if job.offload && (is_alone || job.engine.is_of_names()) {
         return Err(

@@ -15,8 +15,7 @@ pub const OPTIONS: &[Known] = &[
     value("http_s3_security_token", |d, v| put(&mut d.job.http.session, secret(v))).commas(),
     value("http_s3_region", |d, v| put(&mut d.job.http.region, text(v))),
     value("http_s3_storage_class", |d, v| put(&mut d.job.http.storage_class, text(v))),
-    value("http_s3_sse_customer_key", |d, v| put(&mut d.job.http.customer_key, secret(v)))
-        .commas(),
+    value("http_s3_sse_customer_key", |d, v| put(&mut d.job.http.customer_key, secret(v))).commas(),
     value("http_s3_sse_customer_algorithm", |d, v| {
         put(&mut d.job.http.customer_algorithm, text(v))
     }),
@@ -44,9 +43,20 @@ pub const SECRETS: &[&str] = &[
 ];
 /// Names of those that have no effect with other engines.
 pub const OF_HTTP: &[&str] = &[
-    "http_host", "http_mode", "https", "http_user", "http_pass", "http_s3_keyid", "http_s3_key",
-    "http_s3_security_token", "http_s3_region", "http_s3_storage_class", "http_s3_sse_customer_key",
-    "http_s3_sse_customer_algorithm", "http_swift_auth_token", "http_object_mode",
+    "http_host",
+    "http_mode",
+    "https",
+    "http_user",
+    "http_pass",
+    "http_s3_keyid",
+    "http_s3_key",
+    "http_s3_security_token",
+    "http_s3_region",
+    "http_s3_storage_class",
+    "http_s3_sse_customer_key",
+    "http_s3_sse_customer_algorithm",
+    "http_swift_auth_token",
+    "http_object_mode",
 ];
 
 /// A text that may stand in a header; nothing is none.
@@ -89,9 +99,11 @@ pub fn check(job: &Job) -> Result<(), String> {
         return Ok(());
     }
     if http.ranges && job.rw.writes {
-        return Err("http_object_mode=range is for jobs that read: a write makes a whole object of a \
+        return Err(
+            "http_object_mode=range is for jobs that read: a write makes a whole object of a \
                     block"
-            .to_owned());
+                .to_owned(),
+        );
     }
     if http.user.as_deref().is_some_and(|user| user.contains(':')) {
         return Err("http_user has a colon, which HTTP has between user and password".to_owned());
@@ -108,7 +120,9 @@ pub fn can_run(job: &Job) -> Result<(), String> {
     let missing = match http.mode {
         HttpMode::S3 if http.key_id.is_none() => "http_mode=s3 needs http_s3_keyid=",
         HttpMode::S3 if http.key.0.is_empty() => "http_mode=s3 needs http_s3_key=",
-        HttpMode::Swift if http.token.0.is_empty() => "http_mode=swift needs http_swift_auth_token=",
+        HttpMode::Swift if http.token.0.is_empty() => {
+            "http_mode=swift needs http_swift_auth_token="
+        }
         _ => return Ok(()),
     };
     if job.engine == Engine::Http { Err(missing.to_owned()) } else { Ok(()) }

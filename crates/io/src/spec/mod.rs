@@ -29,8 +29,8 @@ mod values;
 
 use super::job::Job;
 use super::layout::Safety;
-pub use known::{Known, Takes};
 pub use http::SECRETS;
+pub use known::{Known, Takes};
 pub use section::{is_option, options};
 pub use source::Source;
 use std::io;

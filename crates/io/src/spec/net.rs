@@ -27,7 +27,15 @@ pub const OPTIONS: &[Known] = &[
 pub const OF_TCP: &[&str] = &["nodelay", "mss"];
 pub const OF_MULTICAST: &[&str] = &["interface", "ttl"];
 pub const OF_NET: &[&str] = &[
-    "hostname", "port", "protocol", "listen", "pingpong", "nodelay", "window_size", "mss", "interface",
+    "hostname",
+    "port",
+    "protocol",
+    "listen",
+    "pingpong",
+    "nodelay",
+    "window_size",
+    "mss",
+    "interface",
     "ttl",
 ];
 
@@ -84,7 +92,9 @@ pub fn finish(job: &mut Job) -> Result<(), String> {
                 listens(job)
             }
             ([_], false) => fail("with protocol=unix has one receiver for each name: not numjobs"),
-            _ => fail("with protocol=unix needs filename=, one name, and neither hostname nor port"),
+            _ => {
+                fail("with protocol=unix needs filename=, one name, and neither hostname nor port")
+            }
         };
     }
     if !job.filenames.is_empty() {

@@ -3,6 +3,7 @@
 
 use super::super::layout::Safety;
 use super::file::is_global;
+use super::http::SECRETS;
 use super::section::{Found, Place, Section, Setting, find};
 use super::units::{self, Bare};
 use super::{Axis, Eta, Format, lists};
@@ -168,5 +169,8 @@ fn axis(text: &str) -> Result<Axis, String> {
     let Found::Known(known) = find(option.trim()) else {
         return Err(format!("{option} is no option of jobs"));
     };
+    if SECRETS.contains(&known.name) {
+        return Err(format!("{} is a secret, and results have the values of a sweep", known.name));
+    }
     Ok(Axis { option: known.name.to_owned(), values: lists::values(values)? })
 }

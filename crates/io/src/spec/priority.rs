@@ -36,7 +36,8 @@ const HINT_MAX: u16 = 1023;
 
 /// A class.
 pub fn class(text: &str) -> Result<u8, String> {
-    digit(text, 3).ok_or_else(|| "is no class: 0 (none), 1 (realtime), 2 (best-effort), 3 (idle)".to_owned())
+    digit(text, 3)
+        .ok_or_else(|| "is no class: 0 (none), 1 (realtime), 2 (best-effort), 3 (idle)".to_owned())
 }
 
 /// A level.
@@ -69,11 +70,14 @@ fn parts(text: &str, base: Base) -> Result<Vec<Part>, String> {
             }
             Some([class_of, level_of, hint]) => {
                 let hint = hint.parse::<u16>().ok().filter(|hint| *hint <= HINT_MAX);
-                let hint = hint.ok_or_else(|| format!("'{one}' has no hint from 0 to {HINT_MAX}"))?;
+                let hint =
+                    hint.ok_or_else(|| format!("'{one}' has no hint from 0 to {HINT_MAX}"))?;
                 Some(Ioprio { class: class(class_of)?, level: level(level_of)?, hint })
             }
             Some(_) => {
-                return Err(format!("'{one}' is not SIZE/PERCENT, SIZE/PERCENT/CLASS/LEVEL or .../HINT"));
+                return Err(format!(
+                    "'{one}' is not SIZE/PERCENT, SIZE/PERCENT/CLASS/LEVEL or .../HINT"
+                ));
             }
         };
         let size = units::size(fields.first().copied().unwrap_or(""), base)?;
@@ -84,7 +88,9 @@ fn parts(text: &str, base: Base) -> Result<Vec<Part>, String> {
         found.iter().filter(|part| part.bytes == bytes).map(|part| u32::from(part.percent)).sum()
     };
     match found.iter().find(|part| sum(part.bytes) > 100) {
-        Some(part) => Err(format!("has more than 100 percent of the blocks of {} bytes", part.bytes)),
+        Some(part) => {
+            Err(format!("has more than 100 percent of the blocks of {} bytes", part.bytes))
+        }
         None if found.len() > PARTS_MAX => Err(format!("has more than {PARTS_MAX} parts")),
         None => Ok(found),
     }
@@ -120,8 +126,10 @@ pub fn finish(wanted: &Wanted, job: &mut Job) -> Result<(), String> {
             percent: part.percent,
             priority: part.own.unwrap_or(usual),
         });
-        let of_all = wanted.percent[side].map(|percent| {
-            PriorityShare { block_bytes: None, percent, priority: usual }
+        let of_all = wanted.percent[side].map(|percent| PriorityShare {
+            block_bytes: None,
+            percent,
+            priority: usual,
         });
         let all = of_split.chain(of_all).filter(|share| share.percent > 0);
         job.priorities.blocks[side] = all.collect();
@@ -135,15 +143,20 @@ mod tests {
 
     #[test]
     fn splits_have_sizes_shares_and_priorities() {
-        let [reads, writes] = split("64k/25/1/1:64k/75/3/2:1m/10/2/0/3,8k/0", Base::Binary).unwrap();
-        let part = |bytes, percent, class, level, hint| {
-            Part { bytes, percent, own: Some(Ioprio { class, level, hint }) }
+        let [reads, writes] =
+            split("64k/25/1/1:64k/75/3/2:1m/10/2/0/3,8k/0", Base::Binary).unwrap();
+        let part = |bytes, percent, class, level, hint| Part {
+            bytes,
+            percent,
+            own: Some(Ioprio { class, level, hint }),
         };
         let expected =
             [part(65536, 25, 1, 1, 0), part(65536, 75, 3, 2, 0), part(1 << 20, 10, 2, 0, 3)];
         assert_eq!(reads, expected);
         assert_eq!(writes, [Part { bytes: 8192, percent: 0, own: None }]);
-        for wrong in ["4k/60:4k/50", "4k/10/4/0", "4k/10/1", "4k/10/1/8", "4k/10/1/1/2000", "x", "4k/101"] {
+        for wrong in
+            ["4k/60:4k/50", "4k/10/4/0", "4k/10/1", "4k/10/1/8", "4k/10/1/1/2000", "x", "4k/101"]
+        {
             assert!(split(wrong, Base::Binary).is_err(), "{wrong}");
         }
     }

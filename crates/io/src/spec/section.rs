@@ -18,7 +18,9 @@ pub enum Place {
 
 /// A value as it may be shown.
 fn shown<'v>(name: &str, value: &'v str) -> &'v str {
-    if SECRETS.contains(&name) { "(not shown)" } else { value }
+    let is_secret =
+        |secret: &&str| name == *secret || name == "sweep" && value.trim().starts_with(*secret);
+    if SECRETS.iter().any(is_secret) { "(not shown)" } else { value }
 }
 
 /// One option as it was written.

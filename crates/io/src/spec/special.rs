@@ -28,3 +28,10 @@ pub const EXEC: &[Known] = &[
     value("grace_time", |d, v| put(&mut d.job.exec.grace, draft::time(v, Bare::Seconds))),
     value("std_redirect", |d, v| put(&mut d.job.exec.redirects, units::truth(v))),
 ];
+
+/// The engine `e4defrag`.
+pub const E4DEFRAG: &[Known] = &[
+    value("donorname", |d, v| put(&mut d.job.donor, Ok((!v.is_empty()).then(|| v.into()))))
+        .commas(),
+    value("inplace", |d, v| put(&mut d.job.in_place, units::truth(v))),
+];

@@ -6,7 +6,7 @@ const TRIM: &str = "there are no trims";
 const ZONES: &str = "zoned devices are not known";
 const REPLAY: &str = "there is no replay of logged I/O";
 const REMOTE: &str = "nothing runs on other machines";
-const SHELL: &str = "nothing of a job file is executed";
+const SHELL: &str = "ioengine=exec with --allow-exec is the way to start a program";
 const ONE_BLOCK: &str = "blocks are multiples of the least size";
 const LOG: &str = "logs are those of bandwidth, latency and operations, as text";
 const VERIFY: &str = "blocks are verified at the end, by the thread that wrote them";
@@ -50,7 +50,6 @@ pub const OPTIONS: &[(&str, &str)] = &[
     ("debug", NONE),
     ("direct_write_to_pmem", ENGINE),
     ("disk_util", NONE),
-    ("donorname", ENGINE),
     ("enghelp", "hakobu io --help and hakobu help io-guide describe the options"),
     ("eta-interval", NONE),
     ("eta-newline", NONE),
@@ -71,7 +70,6 @@ pub const OPTIONS: &[(&str, &str)] = &[
     ("idle-prof", "hakobu watch shows what CPUs do"),
     ("ignore_zone_limits", ZONES),
     ("inflate-log", LOG),
-    ("inplace", ENGINE),
     ("iomem", MEMORY),
     ("iomem_align", MEMORY),
     ("ioscheduler", NONE),

@@ -60,6 +60,7 @@ const OF_SHARES: &[&str] = &["cmdprio_class", "cmdprio"];
 const OF_LATENCY_LOG: &[&str] = &["log_prio"];
 const OF_FILES: &[&str] = &["direct", "fallocate", "overwrite", "fsync", "fdatasync", "end_fsync"];
 const OF_EXEC: &[&str] = &["program", "arguments", "grace_time", "std_redirect"];
+const OF_E4DEFRAG: &[&str] = &["donorname", "inplace"];
 const OF_RATE: &[&str] = &["rate_process"];
 const OF_THINKTIME: &[&str] = &["thinktime_blocks"];
 const OF_CPUS: &[&str] = &["cpus_allowed_policy"];
@@ -104,13 +105,22 @@ pub fn options(draft: &Draft) -> Vec<String> {
         (job.spread.zones.is_none(), OF_STRIDED, "it takes zonemode=strided"),
         (job.least == Default::default(), OF_LEAST, "there is neither rate_min nor rate_iops_min"),
         (job.spread.sequence.is_empty(), OF_SEQUENCE, "it takes random_distribution=sequence:..."),
-        (!takes_priorities, OF_CMDPRIO, "only io_uring and libaio have priorities of single blocks"),
-        (!job.priorities.of_blocks(), OF_SHARES, "there is neither cmdprio_percentage nor cmdprio_bssplit"),
+        (
+            !takes_priorities,
+            OF_CMDPRIO,
+            "only io_uring and libaio have priorities of single blocks",
+        ),
+        (
+            !job.priorities.of_blocks(),
+            OF_SHARES,
+            "there is neither cmdprio_percentage nor cmdprio_bssplit",
+        ),
         (job.logs.latency.is_none(), OF_LATENCY_LOG, "there is no write_lat_log"),
         (!is_net, net::OF_NET, "only net knows it"),
         (is_net && !is_tcp, net::OF_TCP, "only TCP knows it"),
         (is_net && !is_udp, net::OF_MULTICAST, "only multicast (UDP) knows it"),
         (is_net, OF_BLOCKS, "there is no file"),
+        (job.engine != Engine::E4defrag, OF_E4DEFRAG, "only e4defrag knows it"),
         (job.engine != Engine::Exec, OF_EXEC, "only exec knows it"),
         (job.engine != Engine::Http, http::OF_HTTP, "only http knows it"),
         (job.engine == Engine::Http, OF_FILES, "there is no file"),

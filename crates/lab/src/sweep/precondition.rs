@@ -26,8 +26,9 @@ pub fn precondition(
     let mut block = vec![0; BLOCK_BYTES];
     let mut random = fastrand::Rng::with_seed(total);
     let mut done = 0;
-    // Folders, and names under which nothing is yet, have no content.
-    let has_content = |file: &&LaidFile| file.bytes > 0;
+    // Folders, and names under which nothing is yet, have no content; names that no engine opens are those of files of
+    // somebody else.
+    let has_content = |file: &&LaidFile| file.bytes > 0 && !file.nothing;
     for laid in std::iter::repeat_n(files, passes as usize).flatten().filter(has_content) {
         let cannot =
             |error| format!("cannot write {}: {}", quoted(&laid.path), Cause::System(error));
@@ -54,7 +55,8 @@ mod tests {
     use super::*;
 
     fn laid(path: &std::path::Path) -> LaidFile {
-        LaidFile { path: path.to_owned(), bytes: 3_000_000, laid_out: true, device: false }
+        let path = path.to_owned();
+        LaidFile { path, bytes: 3_000_000, laid_out: true, device: false, nothing: false }
     }
 
     #[test]

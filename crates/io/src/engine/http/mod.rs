@@ -28,6 +28,7 @@ pub(crate) struct Http<'a> {
     options: &'a Options,
     web: Option<&'a dyn Web>,
     trims: bool,
+    verifies: bool,
     names: Vec<Vec<u8>>,
     /// Value of the header Host, and where that is.
     host: (String, String, u16),
@@ -62,6 +63,7 @@ impl<'a> Http<'a> {
             options,
             web,
             trims: job.trims,
+            verifies: job.verify.is_some() && job.rw.writes,
             names: names.iter().map(|name| name.as_os_str().as_bytes().to_vec()).collect(),
             host,
             buffer,
@@ -118,8 +120,7 @@ impl<'a> Http<'a> {
             (false, _) => Method::Get,
         };
         let bytes = u64::from(block.bytes);
-        let range =
-            (self.options.ranges && method == Method::Get).then_some((block.offset, bytes));
+        let range = (self.options.ranges && method == Method::Get).then_some((block.offset, bytes));
         let name = self.names.get(block.file as usize).map(Vec::as_slice).unwrap_or_default();
         let path = target::path(name, self.options, (block.offset, bytes));
         let begin = block.begin as usize;
@@ -185,7 +186,8 @@ impl Engine for Http<'_> {
     }
 
     fn ready(&mut self, span: Option<Duration>) -> std::result::Result<bool, Refusal> {
-        self.patience.begin(span);
+        // Blocks are read again when the time is over.
+        self.patience.begin(span.filter(|_| !self.verifies));
         Ok(true)
     }
 

@@ -209,16 +209,24 @@ mod tests {
             let head = head(method, ("h", "/k"), options, b"body", None, None);
             String::from_utf8(head).unwrap()
         };
-        let dav = Options { user: Some("u".into()), password: Secret("p".into()), ..Options::default() };
-        let put = "PUT /k HTTP/1.1\r\nhost: h\r\nauthorization: Basic dTpw\r\ncontent-length: 4\r\n\r\n";
+        let dav =
+            Options { user: Some("u".into()), password: Secret("p".into()), ..Options::default() };
+        let put =
+            "PUT /k HTTP/1.1\r\nhost: h\r\nauthorization: Basic dTpw\r\ncontent-length: 4\r\n\r\n";
         assert_eq!(text(&dav, Method::Put), put);
         let token = Secret("t".into());
         let swift = Options { mode: HttpMode::Swift, token, ..Options::default() };
-        assert_eq!(text(&swift, Method::Get), "GET /k HTTP/1.1\r\nhost: h\r\nx-auth-token: t\r\n\r\n");
+        assert_eq!(
+            text(&swift, Method::Get),
+            "GET /k HTTP/1.1\r\nhost: h\r\nx-auth-token: t\r\n\r\n"
+        );
         let customer_key = Secret("0123456789abcdef0123456789abcdef".into());
         let s3 = Options { mode: HttpMode::S3, customer_key, ..Options::default() };
         let put = text(&s3, Method::Put);
-        assert!(put.contains("customer-key: MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\r\n"), "{put}");
+        assert!(
+            put.contains("customer-key: MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\r\n"),
+            "{put}"
+        );
         assert!(!text(&s3, Method::Delete).contains("customer"));
         assert!(!format!("{s3:?}{dav:?}{swift:?}").contains("0123456789abcdef"));
     }

@@ -214,7 +214,8 @@ fn broken(why: &str) -> Broken {
 fn parsed(text: &[u8]) -> Result<Option<(usize, Head)>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut answer = httparse::Response::new(&mut headers);
-    let status = answer.parse(text).map_err(|why| Error::other(format!("no HTTP answer: {why}")))?;
+    let status =
+        answer.parse(text).map_err(|why| Error::other(format!("no HTTP answer: {why}")))?;
     let httparse::Status::Complete(end) = status else { return Ok(None) };
     let mut head = Head {
         status: answer.code.unwrap_or_default(),
@@ -255,7 +256,8 @@ mod tests {
         let head = |text: &str| parsed(text.as_bytes()).map(|found| found.map(|(_, head)| head));
         let whole = head("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").unwrap().unwrap();
         assert_eq!((whole.status, whole.bytes, whole.closes), (200, Some(5), false));
-        let closes = head("HTTP/1.1 206 x\r\nConnection: close\r\nContent-Range: bytes 0-1/2\r\n\r\n");
+        let closes =
+            head("HTTP/1.1 206 x\r\nConnection: close\r\nContent-Range: bytes 0-1/2\r\n\r\n");
         let closes = closes.unwrap().unwrap();
         assert_eq!((closes.bytes, closes.closes), (None, true));
         assert_eq!(closes.range.as_deref(), Some("bytes 0-1/2"));

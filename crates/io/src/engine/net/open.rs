@@ -110,7 +110,9 @@ fn address(options: &Options, clone: u32, sends: bool) -> Result<SockAddr> {
         Protocol::Vsock => {
             let machine = match options.host.as_deref() {
                 None => ANY_MACHINE,
-                Some(text) => text.parse().map_err(|_| Error::other("hostname is no number (CID)"))?,
+                Some(text) => {
+                    text.parse().map_err(|_| Error::other("hostname is no number (CID)"))?
+                }
             };
             Ok(SockAddr::vsock(machine, port))
         }
@@ -123,7 +125,8 @@ fn internet(options: &Options, port: u32, sends: bool) -> Result<SocketAddr> {
     let port = u16::try_from(port).map_err(|_| Error::other("there is no such port"))?;
     let six = matches!(options.protocol, Protocol::Tcp6 | Protocol::Udp6);
     let Some(host) = options.host.as_deref() else {
-        let any = if six { IpAddr::from(Ipv6Addr::UNSPECIFIED) } else { Ipv4Addr::UNSPECIFIED.into() };
+        let any =
+            if six { IpAddr::from(Ipv6Addr::UNSPECIFIED) } else { Ipv4Addr::UNSPECIFIED.into() };
         return match sends {
             true => Err(Error::other("hostname is missing")),
             false => Ok(SocketAddr::new(any, port)),

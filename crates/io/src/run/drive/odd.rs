@@ -3,7 +3,7 @@
 use super::{Drive, Failure, rest};
 use crate::engine::{Engine, Queued};
 use crate::run::flight::Flight;
-use hakobu_sys::errno;
+use hakobu_sys::{errno, ranges};
 use std::io::Error;
 
 impl<E: Engine> Drive<'_, E> {
@@ -31,6 +31,27 @@ impl<E: Engine> Drive<'_, E> {
         let is_full = errno == errno::ENOSPC || errno == errno::EDQUOT;
         let writes = flight.block.write && !flight.sync && !self.verifying;
         is_full && writes && self.job.fills
+    }
+
+    /// No room is left: each file ends before its first block that did not go, as blocks in flight behind that one may
+    /// have found room.
+    pub(super) fn cut_short(&mut self) -> Result<(), Failure> {
+        self.drain()?;
+        for (number, file) in self.files.iter().enumerate() {
+            let unsent = self.unsent.iter().filter(|block| block.file as usize == number);
+            let Some(end) = unsent.map(|block| block.offset).min() else { continue };
+            if ranges::is_device(file) {
+                continue;
+            }
+            let said = ranges::cut(file, end);
+            if said < 0 {
+                let error = Error::from_raw_os_error(i32::try_from(-said).unwrap_or(errno::EIO));
+                return Err(
+                    self.broken("cutting a file that has no room to its whole blocks", &error)
+                );
+            }
+        }
+        Ok(())
     }
 
     /// A sync, an error, a part of a block, or a block to be looked at.

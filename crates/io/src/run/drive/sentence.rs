@@ -32,6 +32,13 @@ impl<E: Engine> Drive<'_, E> {
         let errno = errno::of(&error);
         let why = self.engine.why().map_or_else(|| error.to_string(), str::to_owned);
         let mut sentence = format!("{}: {why}", self.what(flight));
+        let is_foreign =
+            matches!(errno, errno::ENOTTY | errno::EOPNOTSUPP | errno::EINVAL | errno::EXDEV);
+        if self.job.engine == Engines::E4defrag && is_foreign {
+            sentence +=
+                " (e4defrag needs both files on one ext4, and blocks of whole blocks of it)";
+            return Failure { errno, sentence };
+        }
         if self.job.direct && errno == errno::EINVAL && !flight.sync && !self.job.atomic {
             sentence += " (O_DIRECT takes offsets and sizes in whole sectors of the device only)";
         }
@@ -90,6 +97,7 @@ impl<E: Engine> Drive<'_, E> {
             (Engines::Http, true) if self.job.trims => "deleting",
             _ if self.job.trims => "trimming",
             (Engines::Falloc, _) => "reserving",
+            (Engines::E4defrag, _) => "exchanging",
             (Engines::Ftruncate, _) => return format!("cutting {path} to {offset} bytes"),
             (_, true) => "writing",
             (_, false) => "reading",

@@ -41,12 +41,18 @@ impl<E: Engine> Drive<'_, E> {
             if self.meter.stops() || self.gives_up {
                 break;
             }
-            if self.unsent.iter().any(|of| (of.file, of.offset) == (block.file, block.offset)) {
+            if self.unsent.iter().any(|of| self.is_gone(of, &block)) {
                 continue;
             }
             self.send(Block { write: false, ..block }, None)?;
         }
         self.drain()
+    }
+
+    /// Whether a block is not there, as another one or itself did not go any more.
+    fn is_gone(&self, unsent: &Block, block: &Block) -> bool {
+        let behind = self.job.fills && unsent.offset <= block.offset;
+        unsent.file == block.file && (behind || unsent.offset == block.offset)
     }
 
     /// Remembers a written block; when there are `most` of them, some are read again. From where the kernel has
