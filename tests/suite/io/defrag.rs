@@ -21,7 +21,7 @@ fn blocks_change_places_and_content_stays() {
     }
     for (engine, rw) in [("", "write"), ("--inplace=1", "write"), ("--inplace=1", "randwrite")] {
         let file = volume.join("file");
-        let content: Vec<u8> = (0..1u32 << 20).map(|at| (at * 7 >> 5) as u8).collect();
+        let content: Vec<u8> = (0..1u32 << 20).map(|at| ((at * 7) >> 5) as u8).collect();
         std::fs::write(&file, &content).unwrap();
         must(Command::new("sync").arg("-f").arg(&file));
         let before = blocks(&file);
