@@ -9,7 +9,8 @@ use std::path::PathBuf;
 /// Prefix of arguments in S3.
 pub(super) const SCHEME: &[u8] = b"s3://";
 
-/// A location in S3. The bucket may be the ARN of an access point. Nothing of the key is decoded or normalised: `//`, `.` and `..` in a key are ordinary characters.
+/// A location in S3. The bucket may be the ARN of an access point. Nothing of the key is decoded or normalised: `//`,
+/// `.` and `..` in a key are ordinary characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct S3Url {
     /// The bucket; empty for `s3://` alone, which names all buckets.
@@ -32,7 +33,16 @@ impl S3Url {
         if let Some(split) = AccessPoint::split(text) {
             let (arn, _) = split.map_err(|why| Fatal::new(1, format!("{}: {why}", shown())))?;
             let after = &rest[arn.len()..];
-            let key = after.get(1..).unwrap_or_default().to_vec();
+            let key = match after.split_first() {
+                None => Vec::new(),
+                Some((b'/', key)) => key.to_vec(),
+                // The text ends before a byte that is not UTF-8.
+                Some(_) => {
+                    let why =
+                        "the name of an access point has 3 to 50 small letters, digits and hyphens";
+                    return Err(Fatal::new(1, format!("{}: {why}", shown())));
+                }
+            };
             return Ok(S3Url { bucket: arn.to_owned(), key, slash: !after.is_empty() });
         }
         let (bucket, key, slash) = match rest.iter().position(|byte| *byte == b'/') {
@@ -99,6 +109,7 @@ mod tests {
         assert_eq!(url(&format!("{arn}/a//b")), some(arn, "a//b", true));
         let odd = S3Url::parse(&[arn.as_bytes(), b"/\xff"].concat()).unwrap();
         assert_eq!((odd.bucket.as_str(), odd.key), (arn, b"\xff".to_vec()));
+        assert!(S3Url::parse(&[arn.as_bytes(), b"\xffkey"].concat()).is_err());
         for bad in
             ["arn:aws:s3-outposts:r:1:x", "arn:", "ab", "a b c", "/key", "äöü", &"x".repeat(64)]
         {
