@@ -20,7 +20,7 @@ def local(bench, kind, fs, *options):
         words = ["sync", "-a", *options, source + "/", target + "/out/"]
         contenders = bench.both(words)
         if kind == "nested" and fs != "tmpfs":
-            contenders.append(Contender("ruler", [work + "/ruler", "d", "2", source, target + "/out"]))
+            contenders.append(Contender("ruler", [work + "/ruler", source, target + "/out", "d", "2"]))
         bench.compare(name, contenders, lambda _: bench.clear(target + "/out", fs))
 
     return row
