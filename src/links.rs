@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// The link options read so far.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct Args {
     /// `--insecure-links`.
     pub insecure: bool,
     /// `--confine-root`.
@@ -15,17 +15,17 @@ pub struct Asked {
 }
 
 /// Options about symlinks in paths on the command line.
-pub const OPTIONS: Group<Asked> = titled("Limits").with(&[flag(
+pub const OPTIONS: Group<Args> = titled("Limits").with(&[flag(
     "insecure-links",
     None,
     "follow symlinks of other users in the paths of options",
 )
 .off(&["no-insecure-links"])
-.sets(|asked, on| asked.insecure = on)]);
+.sets(|args, on| args.insecure = on)]);
 
-parts!(Asked {});
+parts!(Args {});
 
-impl Asked {
+impl Args {
     /// Returns the rule.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn meaning_of_options() {
         let links = |root: Option<&str>, insecure| {
-            Asked { insecure, root: root.map(PathBuf::from) }.links()
+            Args { insecure, root: root.map(PathBuf::from) }.links()
         };
         assert_eq!(links(None, false), Ok(Links::Trusted));
         assert_eq!(links(None, true), Ok(Links::Any));

@@ -1,6 +1,6 @@
 //! `hakobu bench`: measures commands, or a whole campaign, side by side.
 
-mod asked;
+mod args;
 mod flags;
 mod live;
 mod look;
@@ -15,7 +15,7 @@ use super::line::carry_out;
 use super::watch::files::{is_stdout, write_file};
 use crate::show::output;
 use crate::{ec2, exit, signals, xdg};
-use asked::{Asked, Source, What};
+use args::{Args, Source, What};
 use hakobu_core::error::{Cause, quoted};
 use hakobu_lab::campaign::Plan;
 use hakobu_lab::campaign::own::{Mark, Own};
@@ -36,13 +36,13 @@ const SECRET_DIGITS: usize = 16;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let ready = |typed| Ready::new(read::asked(&typed)?);
+    let ready = |typed| Ready::new(read::parse(&typed)?);
     carry_out(TABLE.parse(&arguments), ready, |ready| ready.run())
 }
 
 /// A campaign that is ready to run.
 struct Ready {
-    asked: Asked,
+    args: Args,
     plan: Plan,
     scale: f64,
     /// The working folder, if this program must remove it.
@@ -53,42 +53,42 @@ struct Ready {
 
 impl Ready {
     /// Makes the plan for a command line.
-    fn new(asked: Asked) -> Result<Ready, String> {
+    fn new(args: Args) -> Result<Ready, String> {
         let own = std::env::current_exe()
             .map_err(|error| format!("cannot find this program: {}", Cause::System(error)))?;
         let mut work = None;
-        let (mut plan, scale) = match &asked.what {
-            What::Commands(commands) => (flags::plan(commands, &asked)?, 1.0),
+        let (mut plan, scale) = match &args.what {
+            What::Commands(commands) => (flags::plan(commands, &args)?, 1.0),
             What::Print(_) => (Plan::default(), 1.0),
             What::Campaign(source) => {
                 let spec = spec(source)?;
-                let wishes = wishes(&asked, &spec.name, &own)?;
-                if asked.work.is_none() {
+                let wishes = wishes(&args, &spec.name, &own)?;
+                if args.work.is_none() {
                     work = Some(wishes.work.clone());
                 }
                 let scale = plan::scale(&spec, &wishes)?;
                 (plan::make(&spec, &wishes, &Ground::here())?, scale)
             }
         };
-        asked.apply(&mut plan.repeat)?;
+        args.apply(&mut plan.repeat)?;
         for planned in &mut plan.cells {
-            if let Some(timeout) = asked.timeout {
+            if let Some(timeout) = args.timeout {
                 planned.launch.timeout = Some(timeout);
             }
         }
-        if let Some(wanted) = &asked.only {
+        if let Some(wanted) = &args.only {
             only::keep(&mut plan, wanted)?;
         }
-        Ok(Ready { asked, plan, scale, work, own })
+        Ok(Ready { args, plan, scale, work, own })
     }
 
     /// Runs it; returns the exit code.
     fn run(&self) -> u8 {
-        if let What::Print(text) = &self.asked.what {
+        if let What::Print(text) = &self.args.what {
             output::text(text);
             return exit::OK;
         }
-        if self.asked.dry_run {
+        if self.args.dry_run {
             output::text(&show::plan(&self.plan));
             return exit::OK;
         }
@@ -105,7 +105,7 @@ impl Ready {
         }
         let start = now();
         self.check_exports()?;
-        let folder = match &self.asked.results {
+        let folder = match &self.args.results {
             Some(folder) => folder.clone(),
             None => new_folder(&xdg::results()?, &self.plan.name, &start)?,
         };
@@ -113,12 +113,12 @@ impl Ready {
             program: concat!("hakobu ", env!("CARGO_PKG_VERSION")).into(),
             start: start.clone(),
             scale: self.scale,
-            machine_name: self.asked.machine.clone(),
+            machine_name: self.args.machine.clone(),
         };
         let probe = Local::new(self.own.clone(), None, control.flag());
         let header = fingerprint::header(&self.plan, &facts, ec2::kind, &probe);
         let mut store = Store::open(&folder, &header, &start)?;
-        if !self.asked.quiet {
+        if !self.args.quiet {
             for line in &self.plan.left_out {
                 output::message(&format!("left out: {line}"));
             }
@@ -134,8 +134,8 @@ impl Ready {
             None => None,
         };
         let mut local = Local::new(self.own.clone(), Some(&folder), control.flag());
-        let mut live = live::Live::new(self.asked.quiet, self.asked.style.is_interactive());
-        let how = run::How { prove: self.asked.prove, cpus: hakobu_sys::process::cpus() };
+        let mut live = live::Live::new(self.args.quiet, self.args.style.is_interactive());
+        let how = run::How { prove: self.args.prove, cpus: hakobu_sys::process::cpus() };
         let mut show = |event: run::Event<'_>| live.show(&event);
         let outcome = run::run(&self.plan, &how, &mut store, &mut local, &mut show);
         live.end();
@@ -148,17 +148,17 @@ impl Ready {
             }
         }
         let results = read(&folder)?;
-        if !self.asked.quiet {
-            let baseline = self.asked.baseline.as_ref();
-            let report = show::report(&results, &self.asked.look(), baseline)?;
+        if !self.args.quiet {
+            let baseline = self.args.baseline.as_ref();
+            let report = show::report(&results, &self.args.look(), baseline)?;
             // An export to standard output must be the only output there.
-            match self.asked.exports.iter().any(|(_, path)| is_stdout(path)) {
+            match self.args.exports.iter().any(|(_, path)| is_stdout(path)) {
                 true => output::error_text(&report),
                 false => output::text(&report),
             }
         }
-        for (form, path) in &self.asked.exports {
-            write_file(path, &write::hyperfine(&results, *form, &self.asked.table_look())?)?;
+        for (form, path) in &self.args.exports {
+            write_file(path, &write::hyperfine(&results, *form, &self.args.table_look())?)?;
         }
         if outcome.is_stopped() {
             output::message(&format!(
@@ -171,7 +171,7 @@ impl Ready {
     }
 
     fn check_exports(&self) -> Result<(), String> {
-        match self.asked.exports.iter().filter(|(_, path)| is_stdout(path)).count() {
+        match self.args.exports.iter().filter(|(_, path)| is_stdout(path)).count() {
             0 | 1 => Ok(()),
             _ => Err("only one export can go to standard output (-)".to_owned()),
         }
@@ -219,7 +219,7 @@ pub(super) fn new_folder(within: &Path, name: &str, start: &str) -> Result<PathB
 }
 
 /// Returns the settings of a campaign from the command line.
-fn wishes(asked: &Asked, name: &str, own: &Path) -> Result<Wishes, String> {
+fn wishes(args: &Args, name: &str, own: &Path) -> Result<Wishes, String> {
     let absolute = |path: &Path| {
         std::path::absolute(path)
             .map_err(|error| format!("cannot use {}: {}", quoted(path), Cause::System(error)))
@@ -228,16 +228,16 @@ fn wishes(asked: &Asked, name: &str, own: &Path) -> Result<Wishes, String> {
         Some(path) => absolute(path),
         None => Ok(xdg::cache()?.join(below)),
     };
-    let secret = match asked.dry_run {
+    let secret = match args.dry_run {
         true => "x".repeat(SECRET_DIGITS),
         false => super::tool::random_key()
             .map_err(|error| format!("cannot make up a key: {}", Cause::System(error)))?,
     };
     Ok(Wishes {
-        scale: asked.scale,
-        places: asked.places.clone(),
-        work: folder(&asked.work, &format!("work/{name}"))?,
-        cache: folder(&asked.cache, "data")?,
+        scale: args.scale,
+        places: args.places.clone(),
+        work: folder(&args.work, &format!("work/{name}"))?,
+        cache: folder(&args.cache, "data")?,
         own: own.to_owned(),
         secret_key: secret,
     })

@@ -3,7 +3,7 @@
 use super::line::carry_out;
 use super::tool;
 use crate::exit;
-use crate::objects::{self, Asked};
+use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts, put, value};
 use crate::show::json::push_line;
 use crate::show::output::Output;
@@ -42,14 +42,14 @@ const OPTIONS: &[Opt<Plan>] = &[
 /// The parsed command line.
 #[derive(Default)]
 pub struct Plan {
-    asked: Asked,
+    objects: ObjectArgs,
     set: Option<Versioning>,
     json: bool,
     /// As typed, and by name.
     buckets: Vec<(OsString, String)>,
 }
 
-parts!(Plan { asked: Asked });
+parts!(Plan { objects: ObjectArgs });
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
@@ -63,7 +63,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
 }
 
 fn show(plan: &Plan) -> u8 {
-    let store = match tool::open(&plan.asked) {
+    let store = match tool::open(&plan.objects) {
         Ok(store) => store,
         Err(code) => return code,
     };

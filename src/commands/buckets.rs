@@ -3,7 +3,7 @@
 use super::line::carry_out;
 use super::tool;
 use crate::exit;
-use crate::objects::{self, Asked};
+use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts};
 use crate::show::{Show, Wanted, output};
 use hakobu_s3::blocking::with_store;
@@ -43,13 +43,13 @@ const OF_REMOVAL: &[Opt<Plan>] =
 /// The parsed command line.
 #[derive(Default)]
 pub struct Plan {
-    asked: Asked,
+    objects: ObjectArgs,
     force: bool,
     /// As typed, and by name.
     buckets: Vec<(OsString, String)>,
 }
 
-parts!(Plan { asked: Asked });
+parts!(Plan { objects: ObjectArgs });
 
 /// Makes buckets.
 pub fn make(arguments: Vec<OsString>) -> ExitCode {
@@ -87,7 +87,7 @@ fn run(
     done: impl FnOnce(&Plan, &Arc<Store>) -> u8,
 ) -> ExitCode {
     let plan = |typed| plan(table, &typed);
-    carry_out(table.parse(arguments), plan, |plan| match tool::open(&plan.asked) {
+    carry_out(table.parse(arguments), plan, |plan| match tool::open(&plan.objects) {
         Ok(store) => done(&plan, &store),
         Err(code) => code,
     })
@@ -98,7 +98,7 @@ fn plan(table: &Table<Plan>, typed: &Typed) -> Result<Plan, String> {
     for path in &typed.paths {
         plan.buckets.push((path.clone(), objects::bucket_url(path)?));
     }
-    if plan.asked.all_versions() && !plan.force {
+    if plan.objects.all_versions() && !plan.force {
         return Err("--all-versions says what --force removes: give both".into());
     }
     if plan.buckets.is_empty() {
@@ -139,8 +139,8 @@ fn empty(plan: &Plan, store: &Arc<Store>, bucket: &str) -> Result<(), u8> {
     })?;
     let all = RemovalTarget::Below { bucket: bucket.to_owned(), prefix: Vec::new() };
     let removal = Removal {
-        all_versions: plan.asked.all_versions(),
-        ..Removal::new(plan.asked.settings(), vec![all])
+        all_versions: plan.objects.all_versions(),
+        ..Removal::new(plan.objects.settings(), vec![all])
     };
     let outcome = remove_objects(&removal, Some(store), &control, &show);
     let outcome = outcome.unwrap_or_else(|fatal| super::session::ended(fatal, Default::default()));

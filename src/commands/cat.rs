@@ -5,7 +5,7 @@ use super::tool;
 use crate::exit;
 use crate::filters::{self, Filters};
 use crate::limits::{self, Limits};
-use crate::objects::{self, Asked};
+use crate::objects::{self, ObjectArgs};
 use crate::options::{Noted, Opt, Refused, Table, Typed, parts, put, value};
 use crate::show::output;
 use crate::show::progress::{Form, Progress};
@@ -46,7 +46,7 @@ pub const TABLE: Table<Plan> = Table {
 
 #[derive(Default)]
 pub struct Plan {
-    asked: Asked,
+    objects: ObjectArgs,
     limits: Limits,
     range: Option<Range>,
     filters: Filters,
@@ -54,7 +54,7 @@ pub struct Plan {
     places: Vec<(OsString, S3Url)>,
 }
 
-parts!(Plan { asked: Asked, limits: Limits, filters: Filters });
+parts!(Plan { objects: ObjectArgs, limits: Limits, filters: Filters });
 
 const AHEAD: Noted = Noted(&[
     value("concurrency", Some('c'), "N", "parts in flight").noted(PARTS),
@@ -82,15 +82,15 @@ pub fn begin(typed: Result<Typed, Refused>) -> ExitCode {
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
     let mut plan = TABLE.read(typed, Plan::default())?;
-    let raw = plan.asked.is_raw();
+    let raw = plan.objects.is_raw();
     let place = |typed: &OsStr| match objects::url(typed)? {
         url if is_many(&url, raw) && !url.bucket.is_empty() => Ok(url),
         _ => objects::object_url(typed),
     };
     plan.places = objects::all(&typed.paths, place, "give an object: s3://BUCKET/KEY")?;
-    plan.asked.check_key()?;
+    plan.objects.check_key()?;
     plan.filter = plan.filters.of_objects()?;
-    if plan.asked.version().is_some() && plan.places.iter().any(|(_, url)| is_many(url, raw)) {
+    if plan.objects.version().is_some() && plan.places.iter().any(|(_, url)| is_many(url, raw)) {
         return Err("--version-id goes with single objects".into());
     }
     Ok(plan)
@@ -110,7 +110,7 @@ struct Keys {
 
 impl Keys {
     fn of(plan: &Plan, store: &Arc<Store>, url: &S3Url) -> Result<Keys, Error> {
-        if !is_many(url, plan.asked.is_raw()) {
+        if !is_many(url, plan.objects.is_raw()) {
             return Ok(Keys { one: Some(url.key.clone()), listing: None, found: true });
         }
         let Scope { prefix, narrowed, pattern } = Scope::of(&url.key, false);
@@ -162,7 +162,7 @@ fn show(plan: &Plan) -> u8 {
         output::message(&message);
         return exit::FAILURE;
     }
-    let store = match tool::open(&plan.asked) {
+    let store = match tool::open(&plan.objects) {
         Ok(store) => store,
         Err(code) => return code,
     };
@@ -183,7 +183,7 @@ fn show(plan: &Plan) -> u8 {
             }
         };
         while let Some(key) = keys.next() {
-            let version = plan.asked.version();
+            let version = plan.objects.version();
             let done = key.map_err(|error| (typed.clone(), StreamError::Request(error)));
             let done = done.and_then(|key| {
                 download_stream(&store, &url.bucket, &key, version, plan.range, &mut out)

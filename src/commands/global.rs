@@ -2,7 +2,7 @@
 
 use super::command::{Command, find};
 use super::list::COMMANDS;
-use crate::objects::{self, Asked};
+use crate::objects::{self, ObjectArgs};
 use crate::options::{Block, Row, Takes, flag, value};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -74,12 +74,12 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Option<Line>, String> {
 }
 
 fn rows() -> impl Iterator<Item = &'static Row> {
-    let stores = Block::<Asked>::rows(&objects::COMMON);
+    let stores = Block::<ObjectArgs>::rows(&objects::COMMON);
     stores.into_iter().map(|(_, row)| row).chain(OWN)
 }
 
 fn is_stores(row: &Row) -> bool {
-    Block::<Asked>::rows(&objects::STORE).iter().any(|(_, other)| other.name == row.name)
+    Block::<ObjectArgs>::rows(&objects::STORE).iter().any(|(_, other)| other.name == row.name)
 }
 
 fn has(command: &Command, name: &str) -> bool {

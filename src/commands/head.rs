@@ -3,7 +3,7 @@
 use super::line::carry_out;
 use super::tool;
 use crate::exit;
-use crate::objects::{self, Asked};
+use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts};
 use crate::show::json::push_line;
 use crate::show::output::Output;
@@ -29,12 +29,12 @@ pub const TABLE: Table<Plan> = Table {
 
 #[derive(Default)]
 pub struct Plan {
-    asked: Asked,
+    objects: ObjectArgs,
     json: bool,
     places: Vec<(OsString, S3Url)>,
 }
 
-parts!(Plan { asked: Asked });
+parts!(Plan { objects: ObjectArgs });
 
 const OPTIONS: &[Opt<Plan>] = &[flag("json", None, "JSON lines on standard output, nothing else")
     .sets(|plan, on| plan.json = on)];
@@ -46,7 +46,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
     let mut plan = TABLE.read(typed, Plan::default())?;
-    plan.asked.check_key()?;
+    plan.objects.check_key()?;
     let with_bucket = |typed: &OsStr| {
         let url = objects::url(typed)?;
         match url.bucket.is_empty() {
@@ -60,7 +60,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
 }
 
 fn show(plan: &Plan) -> u8 {
-    let store = match tool::open(&plan.asked) {
+    let store = match tool::open(&plan.objects) {
         Ok(store) => store,
         Err(code) => return code,
     };
@@ -105,7 +105,7 @@ async fn look(
         }
         return Ok(());
     }
-    let head = head_object(client, &url.bucket, &url.key, plan.asked.version()).await?;
+    let head = head_object(client, &url.bucket, &url.key, plan.objects.version()).await?;
     match plan.json {
         true => push_line(&Object::of(&name, &head), out),
         false => lines(&name, &head, out),

@@ -1,6 +1,6 @@
 //! `hakobu io`: fio's jobs, and sweeps of them.
 
-mod asked;
+mod args;
 mod engines;
 mod facts;
 mod handed;
@@ -14,7 +14,7 @@ mod web;
 use super::line::carry_out;
 use crate::exit;
 use crate::show::output;
-use asked::Asked;
+use args::Args;
 use hakobu_io::spec;
 pub(super) use options::TABLE;
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ use std::process::ExitCode;
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().map(two_dashes).collect();
-    carry_out(TABLE.parse(&arguments), |typed| Asked::new(&typed), |asked| asked.run())
+    carry_out(TABLE.parse(&arguments), |typed| Args::new(&typed), |args| args.run())
 }
 
 /// fio takes its long options with one dash as well: `-name=x`.
@@ -40,7 +40,7 @@ fn two_dashes(word: OsString) -> OsString {
     }
 }
 
-impl Asked {
+impl Args {
     /// Does it; the exit code.
     fn run(&self) -> u8 {
         for warning in &self.request.warnings {

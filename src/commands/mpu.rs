@@ -3,7 +3,7 @@
 use super::line::carry_out;
 use super::tool;
 use crate::exit;
-use crate::objects::{self, Asked};
+use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts, put, value};
 use crate::show::json::{Paths, push_line};
 use crate::show::output::Output;
@@ -45,7 +45,7 @@ const OPTIONS: &[Opt<Plan>] = &[
 
 /// The parsed command line.
 pub struct Plan {
-    asked: Asked,
+    objects: ObjectArgs,
     abort: bool,
     upload_id: Option<OsString>,
     older_than_s: Option<u64>,
@@ -55,7 +55,7 @@ pub struct Plan {
     url: S3Url,
 }
 
-parts!(Plan { asked: Asked });
+parts!(Plan { objects: ObjectArgs });
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
@@ -72,7 +72,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
         return Err("s3:// names no bucket: give s3://BUCKET[/PREFIX]".into());
     }
     let plan = Plan {
-        asked: Asked::default(),
+        objects: ObjectArgs::default(),
         abort: verb == "abort",
         upload_id: None,
         older_than_s: None,
@@ -101,7 +101,7 @@ impl Plan {
 }
 
 fn work(plan: &Plan) -> u8 {
-    let store = match tool::open(&plan.asked) {
+    let store = match tool::open(&plan.objects) {
         Ok(store) => store,
         Err(code) => return code,
     };

@@ -3,7 +3,7 @@
 use super::line::carry_out;
 use super::tool;
 use crate::limits::{self, Limits};
-use crate::objects::{self, Asked};
+use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Refused, Table, Typed, flag, parts};
 use crate::show::output;
 use crate::show::progress::{Form, Progress};
@@ -46,12 +46,12 @@ pub const TABLE: Table<Reading> = Table {
 /// The options read so far.
 #[derive(Default)]
 pub struct Reading {
-    asked: Asked,
+    objects: ObjectArgs,
     limits: Limits,
     keeps: bool,
 }
 
-parts!(Reading { asked: Asked, limits: Limits });
+parts!(Reading { objects: ObjectArgs, limits: Limits });
 
 const OPTIONS: &[Opt<Reading>] =
     &[flag("no-clobber", Some('n'), "never replace an object").sets(|it, on| it.keeps = on)];
@@ -75,7 +75,7 @@ pub fn begin(typed: Result<Typed, Refused>) -> ExitCode {
 }
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
-    let Reading { asked, limits, keeps } = TABLE.read(typed, Reading::default())?;
+    let Reading { objects: args, limits, keeps } = TABLE.read(typed, Reading::default())?;
     let [path] = typed.paths.as_slice() else {
         return Err("give one object: s3://BUCKET/KEY".into());
     };
@@ -83,7 +83,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     if url.key.ends_with(b"/") {
         return Err("a key that ends with a slash stands for a prefix".into());
     }
-    let mut objects = asked.objects()?;
+    let mut objects = args.objects()?;
     objects.options.if_none_match |= keeps;
     limits.check_memory(objects.options.part_bytes)?;
     Ok(Plan { objects, limits, path: path.clone(), url })

@@ -3,7 +3,7 @@
 use super::line::carry_out;
 use super::tool;
 use crate::exit;
-use crate::objects::{self, Asked};
+use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, parts, put, value};
 use crate::show::output::Output;
 use hakobu_s3::blocking::with_store;
@@ -29,12 +29,12 @@ pub const TABLE: Table<Plan> = Table {
 };
 
 pub struct Plan {
-    asked: Asked,
+    objects: ObjectArgs,
     expires_s: u64,
     places: Vec<(OsString, S3Url)>,
 }
 
-parts!(Plan { asked: Asked });
+parts!(Plan { objects: ObjectArgs });
 
 const OPTIONS: &[Opt<Plan>] =
     &[value("expires-in", None, "TIME", "seconds, or 90m, 12h, 7d; default: one hour")
@@ -53,7 +53,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
-    let plan = Plan { asked: Asked::default(), expires_s: EXPIRES_S, places: Vec::new() };
+    let plan = Plan { objects: ObjectArgs::default(), expires_s: EXPIRES_S, places: Vec::new() };
     let mut plan = TABLE.read(typed, plan)?;
     plan.places =
         objects::all(&typed.paths, objects::object_url, "give an object: s3://BUCKET/KEY")?;
@@ -61,7 +61,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
 }
 
 fn show(plan: &Plan) -> u8 {
-    let store = match tool::open(&plan.asked) {
+    let store = match tool::open(&plan.objects) {
         Ok(store) => store,
         Err(code) => return code,
     };
@@ -69,7 +69,7 @@ fn show(plan: &Plan) -> u8 {
     let mut code = exit::OK;
     for (typed, url) in &plan.places {
         let mut request = Request::new("GetObject", Method::GET, Some(&url.bucket)).key(&url.key);
-        if let Some(version) = plan.asked.version() {
+        if let Some(version) = plan.objects.version() {
             request = request.query("versionId", version);
         }
         let expires = Duration::from_secs(plan.expires_s);

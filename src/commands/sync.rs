@@ -28,10 +28,10 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         return exit::OK.into();
     }
     match read(&arguments) {
-        Ok((spec, wanted, asked)) if asked.is_alone() => {
+        Ok((spec, wanted, args)) if args.is_alone() => {
             run_transfer(&spec, wanted, exit::of_sync).into()
         }
-        Ok((spec, wanted, asked)) => whole(&arguments, spec, wanted, &asked).into(),
+        Ok((spec, wanted, args)) => whole(&arguments, spec, wanted, &args).into(),
         Err(refused) => refuse(refused, exit::SYNC_USAGE),
     }
 }

@@ -1,7 +1,7 @@
 //! Shared by commands that transfer nothing: the JSON line of a path, opening a store, and its failures.
 
 use crate::exit;
-use crate::objects::Asked;
+use crate::objects::ObjectArgs;
 use crate::show::json::{Paths, kind_word, push_line};
 use crate::show::output::{self, Output};
 use hakobu_core::error::{Cause, quoted};
@@ -54,8 +54,8 @@ pub fn print_requests(store: &Store) {
 ///
 /// # Errors
 /// The exit code; the cause was printed.
-pub fn open(asked: &Asked) -> Result<Arc<Store>, u8> {
-    Store::open(&asked.settings()).map_err(|error| {
+pub fn open(args: &ObjectArgs) -> Result<Arc<Store>, u8> {
+    Store::open(&args.settings()).map_err(|error| {
         output::message(&error.to_string());
         exit::FAILURE
     })

@@ -43,7 +43,7 @@ fn plan(arguments: &[OsString], typed: Typed) -> Result<Plan, String> {
     let subject = if is_command { Subject::Command(typed.paths.clone()) } else { Subject::Machine };
     let plan = Plan {
         subject,
-        asked: None,
+        every: None,
         interval: OF_COMMAND,
         count: None,
         live: true,
@@ -61,7 +61,7 @@ fn plan(arguments: &[OsString], typed: Typed) -> Result<Plan, String> {
         return Err("--count does not go with a command: it is watched until it ends".into());
     }
     let usual = if plan.subject == Subject::Machine { OF_VIEW } else { OF_COMMAND };
-    plan.interval = plan.asked.unwrap_or(usual);
+    plan.interval = plan.every.unwrap_or(usual);
     Ok(plan)
 }
 

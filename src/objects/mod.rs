@@ -23,7 +23,7 @@ use std::ffi::{OsStr, OsString};
 
 /// Settings of one side.
 #[derive(Clone, Debug, Default)]
-struct SideAsked {
+struct SideArgs {
     endpoint_url: Option<String>,
     profile: Option<String>,
     region: Option<String>,
@@ -31,12 +31,12 @@ struct SideAsked {
 
 /// A key of the caller.
 #[derive(Clone, Debug, Default)]
-struct KeyAsked {
+struct KeyArgs {
     is_on: bool,
     key: Option<CustomerKey>,
 }
 
-impl KeyAsked {
+impl KeyArgs {
     /// Returns the key of an option.
     ///
     /// # Errors
@@ -51,16 +51,16 @@ impl KeyAsked {
 
 /// The S3 options read so far.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ObjectArgs {
     common: Settings,
-    source: SideAsked,
-    target: SideAsked,
+    source: SideArgs,
+    target: SideArgs,
     options: ObjectOptions,
     metadata: Vec<(String, String)>,
     sse: Option<String>,
     kms_key: Option<String>,
-    sse_c: KeyAsked,
-    sse_c_source: KeyAsked,
+    sse_c: KeyArgs,
+    sse_c_source: KeyArgs,
     raw: bool,
     all_versions: bool,
     flatten: bool,
@@ -68,18 +68,18 @@ pub struct Asked {
     pub stat: bool,
 }
 
-impl Default for Asked {
-    fn default() -> Asked {
-        Asked {
+impl Default for ObjectArgs {
+    fn default() -> ObjectArgs {
+        ObjectArgs {
             common: Settings::default(),
-            source: SideAsked::default(),
-            target: SideAsked::default(),
+            source: SideArgs::default(),
+            target: SideArgs::default(),
             options: ObjectOptions { guess_content_type: true, ..ObjectOptions::default() },
             metadata: Vec::new(),
             sse: None,
             kms_key: None,
-            sse_c: KeyAsked::default(),
-            sse_c_source: KeyAsked::default(),
+            sse_c: KeyArgs::default(),
+            sse_c_source: KeyArgs::default(),
             raw: false,
             all_versions: false,
             flatten: false,
@@ -88,9 +88,9 @@ impl Default for Asked {
     }
 }
 
-parts!(Asked {});
+parts!(ObjectArgs {});
 
-impl Asked {
+impl ObjectArgs {
     /// Sets a header; the last value counts.
     fn set(&mut self, name: HeaderName, value: HeaderValue) {
         self.options.headers.retain(|(known, _)| *known != name);
@@ -189,7 +189,7 @@ impl Asked {
         self.raw
     }
 
-    fn side(&self, side: &SideAsked) -> Settings {
+    fn side(&self, side: &SideArgs) -> Settings {
         let mut settings = self.common.clone();
         let pick = |one: &Option<String>, all: &mut Option<String>| {
             if one.is_some() {

@@ -6,7 +6,7 @@ use hakobu_s3::Algorithm;
 use std::ffi::OsString;
 
 /// A command with all options for S3.
-const TABLE: Table<Asked> = Table {
+const TABLE: Table<ObjectArgs> = Table {
     command: "test",
     about: "",
     usage: "",
@@ -21,12 +21,12 @@ fn typed(line: &str) -> Typed {
     TABLE.parse(&words).unwrap()
 }
 
-fn asked(line: &str) -> Result<Asked, String> {
-    TABLE.read(&typed(line), Asked::default())
+fn args(line: &str) -> Result<ObjectArgs, String> {
+    TABLE.read(&typed(line), ObjectArgs::default())
 }
 
 fn headers(line: &str) -> Result<String, String> {
-    let objects = asked(line)?.objects()?;
+    let objects = args(line)?.objects()?;
     let shown = objects
         .options
         .headers
@@ -57,11 +57,11 @@ fn options_become_headers() {
 
 #[test]
 fn specific_settings_win() {
-    let objects = asked(
+    let objects = args(
         "--endpoint-url=http://both --source-region=here --region=there \
          --destination-endpoint-url=http://target --profile=p",
     )
-    .and_then(Asked::objects)
+    .and_then(ObjectArgs::objects)
     .unwrap();
     let shown = |settings: &Settings| {
         [&settings.endpoint_url, &settings.region, &settings.profile]
@@ -74,7 +74,7 @@ fn specific_settings_win() {
 
 #[test]
 fn sizes_and_numbers() {
-    let options = |line: &str| asked(line).and_then(Asked::objects).map(|it| it.options);
+    let options = |line: &str| args(line).and_then(ObjectArgs::objects).map(|it| it.options);
     assert_eq!(options("--part-size=8").unwrap().part_bytes, Some(8 << 20));
     assert_eq!(options("--part-size=16MB").unwrap().part_bytes, Some(16_000_000));
     assert_eq!(options("--concurrency=7").unwrap().concurrency, Some(7));
@@ -102,7 +102,7 @@ fn wrong_values_are_refused() {
         "--expires=soon",
         "--endpoint-url=",
     ] {
-        assert!(asked(line).is_err(), "{line}");
+        assert!(args(line).is_err(), "{line}");
     }
     assert!(headers("--sse=AES256 --sse-kms-key-id=k").is_err());
     assert!(headers("--metadata=a=ä").is_err());
@@ -114,8 +114,8 @@ fn keys_go_to_their_sides() {
     let both = Concerned { source: true, target: true };
     let down = Concerned { source: true, target: false };
     let keys = |line: String, concerned| {
-        let asked = asked(&line)?;
-        let objects = asked.fit(concerned, &mut Policy::default())?;
+        let args = args(&line)?;
+        let objects = args.fit(concerned, &mut Policy::default())?;
         let key = |key: &str| CustomerKey::parse(key.as_bytes());
         let side = |settings: &Settings| match &settings.customer_key {
             None => "-",
@@ -147,7 +147,7 @@ fn keys_go_to_their_sides() {
     std::fs::write(&file, &one).unwrap();
     let line = format!("--sse-c-key=fileb://{}", file.display());
     assert_eq!(keys(line, down).as_deref(), Ok("11"));
-    assert!(!format!("{:?}", asked(&own).unwrap()).contains(&one));
+    assert!(!format!("{:?}", args(&own).unwrap()).contains(&one));
 }
 
 #[test]

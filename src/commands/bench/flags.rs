@@ -1,6 +1,6 @@
 //! Commands on the command line as a plan: hyperfine's syntax for the content of a TOML campaign.
 
-use super::asked::Asked;
+use super::args::Args;
 use super::look::Parameter;
 use crate::commands::run::lines;
 use hakobu_lab::campaign::{Action, Launch, Plan, Planned, Repeat};
@@ -18,12 +18,12 @@ const CELLS_MAX: usize = 10_000;
 const TITLE_MAX: usize = 100;
 
 /// Makes a plan of commands.
-pub fn plan(commands: &[String], asked: &Asked) -> Result<Plan, String> {
+pub fn plan(commands: &[String], args: &Args) -> Result<Plan, String> {
     for (name, count) in [
-        ("command-name", asked.names.len()),
-        ("prepare", asked.prepare.len()),
-        ("conclude", asked.conclude.len()),
-        ("output", asked.sinks.len()),
+        ("command-name", args.names.len()),
+        ("prepare", args.prepare.len()),
+        ("conclude", args.conclude.len()),
+        ("output", args.sinks.len()),
     ] {
         if count > commands.len() {
             return Err(format!(
@@ -39,10 +39,10 @@ pub fn plan(commands: &[String], asked: &Asked) -> Result<Plan, String> {
         }
     }
     let all_taken: Vec<Vec<&Parameter>> =
-        commands.iter().enumerate().map(|(at, command)| taken(at, command, asked)).collect();
+        commands.iter().enumerate().map(|(at, command)| taken(at, command, args)).collect();
     let is_taken =
         |parameter: &Parameter| all_taken.iter().flatten().any(|one| one.name == parameter.name);
-    let swept = asked.parameters.iter().find(|parameter| {
+    let swept = args.parameters.iter().find(|parameter| {
         is_taken(parameter)
             && parameter.values.iter().all(|value| value.parse::<f64>().is_ok_and(f64::is_finite))
     });
@@ -57,24 +57,24 @@ pub fn plan(commands: &[String], asked: &Asked) -> Result<Plan, String> {
     let mut of_first = 0;
     for (at, (command, taken)) in commands.iter().zip(&all_taken).enumerate() {
         for setting in &settings(taken, plan.cells.len())? {
-            let planned = planned(at, command, setting, swept, asked)?;
+            let planned = planned(at, command, setting, swept, args)?;
             add_program(&planned.cell.command, &mut plan);
             plan.cells.push(planned);
             of_first += usize::from(at == 0);
         }
     }
-    for (template, list) in [(&asked.setup, &mut plan.setup), (&asked.cleanup, &mut plan.teardown)]
+    for (template, list) in [(&args.setup, &mut plan.setup), (&args.cleanup, &mut plan.teardown)]
     {
         let Some(template) = template else { continue };
-        let named = asked.parameters.iter().filter(|parameter| parameter.stands_in(template));
+        let named = args.parameters.iter().filter(|parameter| parameter.stands_in(template));
         let filled_in = settings(&named.collect::<Vec<_>>(), 0)?;
         list.extend(filled_in.iter().map(|setting| filled(template, setting)));
     }
-    for parameter in asked.parameters.iter().filter(|parameter| !is_taken(parameter)) {
+    for parameter in args.parameters.iter().filter(|parameter| !is_taken(parameter)) {
         let name = &parameter.name;
         plan.left_out.push(format!("the values of {name}: no command has {{{name}}} in it"));
     }
-    if asked.control && plan.cells.len() > 1 {
+    if args.control && plan.cells.len() > 1 {
         add_control(&mut plan, of_first);
     }
     for (id, planned) in plan.cells.iter_mut().enumerate() {
@@ -91,12 +91,12 @@ type Setting = BTreeMap<String, String>;
 
 /// Returns the parameters that a command uses: in itself, in its name, or in the commands run before or after it. It
 /// is not repeated for the values of other parameters.
-fn taken<'a>(at: usize, command: &str, asked: &'a Asked) -> Vec<&'a Parameter> {
-    let around = [of_command(&asked.prepare, at), of_command(&asked.conclude, at)];
-    let texts = [Some(command), asked.names.get(at).map(String::as_str)];
+fn taken<'a>(at: usize, command: &str, args: &'a Args) -> Vec<&'a Parameter> {
+    let around = [of_command(&args.prepare, at), of_command(&args.conclude, at)];
+    let texts = [Some(command), args.names.get(at).map(String::as_str)];
     let around = around.into_iter().map(|text| text.map(String::as_str));
     let texts: Vec<&str> = texts.into_iter().chain(around).flatten().collect();
-    let parameters = asked.parameters.iter();
+    let parameters = args.parameters.iter();
     parameters.filter(|parameter| texts.iter().any(|text| parameter.stands_in(text))).collect()
 }
 
@@ -138,15 +138,15 @@ fn planned(
     command: &str,
     setting: &Setting,
     swept: Option<&Parameter>,
-    asked: &Asked,
+    args: &Args,
 ) -> Result<Planned, String> {
     let text = filled(command, setting);
-    let argv = if asked.shell.is_empty() {
+    let argv = if args.shell.is_empty() {
         let words = lines::words(text.as_bytes()).map_err(|why| format!("'{text}': {why}"))?;
         let words = words.into_iter().map(OsString::into_string);
         words.collect::<Result<Vec<_>, _>>().map_err(|_| format!("'{text}' is no text"))?
     } else {
-        let mut argv = asked.shell.clone();
+        let mut argv = args.shell.clone();
         argv.extend(["-c".into(), text.clone()]);
         argv
     };
@@ -155,7 +155,7 @@ fn planned(
     }
     let mut others = setting.clone();
     let x = swept.and_then(|parameter| others.remove(&parameter.name)?.parse().ok());
-    let name = asked.names.get(at).map_or(command, String::as_str);
+    let name = args.names.get(at).map_or(command, String::as_str);
     // Unless its name contains them, other values of a parameter that is not swept are a separate series.
     let mut series = filled(name, &others);
     for (parameter, value) in &others {
@@ -165,7 +165,7 @@ fn planned(
     }
     let of_this = |list: &[String]| of_command(list, at).map(|text| filled(text, setting));
     let mut conditions = BTreeMap::new();
-    if let Some(cpus) = asked.cpus {
+    if let Some(cpus) = args.cpus {
         conditions.insert("cpus".to_owned(), cpus.to_string());
     }
     Ok(Planned {
@@ -178,16 +178,16 @@ fn planned(
             command: text,
             ..Cell::default()
         },
-        prepare: of_this(&asked.prepare).map(Action::Shell).into_iter().collect(),
+        prepare: of_this(&args.prepare).map(Action::Shell).into_iter().collect(),
         launch: Launch {
             argv,
-            stdin: asked.input.clone(),
-            cpus: asked.cpus,
-            accepts: asked.accepts.clone(),
-            output: of_command(&asked.sinks, at).cloned().unwrap_or_default(),
+            stdin: args.input.clone(),
+            cpus: args.cpus,
+            accepts: args.accepts.clone(),
+            output: of_command(&args.sinks, at).cloned().unwrap_or_default(),
             ..Launch::default()
         },
-        conclude: of_this(&asked.conclude).into_iter().collect(),
+        conclude: of_this(&args.conclude).into_iter().collect(),
         ..Planned::default()
     })
 }
@@ -247,15 +247,15 @@ fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::commands::bench::TABLE;
-    use crate::commands::bench::asked::What;
-    use crate::commands::bench::read::asked;
+    use crate::commands::bench::args::What;
+    use crate::commands::bench::read::parse;
 
     fn read(words: &[&str]) -> Result<Plan, String> {
         let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
         let typed = TABLE.parse(&arguments).map_err(|refused| format!("{refused:?}"))?;
-        let asked = asked(&typed)?;
-        match &asked.what {
-            What::Commands(commands) => plan(commands, &asked),
+        let args = parse(&typed)?;
+        match &args.what {
+            What::Commands(commands) => plan(commands, &args),
             What::Campaign(_) | What::Print(_) => Err("a campaign".into()),
         }
     }

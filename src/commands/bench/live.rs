@@ -32,7 +32,7 @@ impl Live {
             drawn: false,
             reported: BTreeSet::new(),
             last: String::new(),
-            progress: Progress::start(Form::Asked, |_| {}),
+            progress: Progress::start(Form::OnSignal, |_| {}),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The options of `hakobu bench`: hyperfine's names and meanings, and hakobu's own.
 
-use super::asked::Asked;
+use super::args::Args;
 use super::look::Style;
 use super::values::{accepts, list, shell, sort, style, time};
 use crate::commands::report::baseline;
@@ -8,7 +8,7 @@ use crate::options::{Group, Opt, Table, Takes, flag, push, put, titled, value};
 use hakobu_lab::results::markup::Form;
 
 /// The command line of `bench`.
-pub const TABLE: Table<Asked> = Table {
+pub const TABLE: Table<Args> = Table {
     command: "bench",
     about: "Measure commands, or a whole campaign of them, side by side",
     usage: "hakobu bench [OPTIONS] CAMPAIGN.toml|NAME\n       \
@@ -31,7 +31,7 @@ pub const TABLE: Table<Asked> = Table {
 
 const DURATIONS: &str = "90s, 10m or 1.5h";
 
-const OPTIONS: &[Opt<Asked>] = &[
+const OPTIONS: &[Opt<Args>] = &[
     value("warmup", Some('w'), "N", "runs of each before those that count")
         .reads(|it, arg| put(&mut it.warmup, Some(arg.number()?))),
     value("runs", Some('r'), "N", "exactly N runs of each")
@@ -81,7 +81,7 @@ const OPTIONS: &[Opt<Asked>] = &[
         .reads(|it, arg| put(&mut it.baseline, Some(baseline(arg)?))),
 ];
 
-pub const COMMANDS: Group<Asked> = titled("Commands (as in hyperfine)").with(&[
+pub const COMMANDS: Group<Args> = titled("Commands (as in hyperfine)").with(&[
     value(
         "parameter-list",
         Some('L'),
@@ -126,7 +126,7 @@ pub const COMMANDS: Group<Asked> = titled("Commands (as in hyperfine)").with(&[
     flag("no-control", None, "no A/A control").sets(|it, _| it.control = false),
 ]);
 
-pub const CAMPAIGNS: Group<Asked> = titled("Campaigns").with(&[
+pub const CAMPAIGNS: Group<Args> = titled("Campaigns").with(&[
     value("scale", None, "X", "multiply the amount of data by X")
         .reads(|it, arg| put(&mut it.scale, Some(arg.number()?))),
     value("place", None, "NAME=PATH", "another path or s3:// URL for a place of the campaign")
@@ -143,7 +143,7 @@ pub const CAMPAIGNS: Group<Asked> = titled("Campaigns").with(&[
         .reads(|it, arg| put(&mut it.cache, Some(arg.path()))),
 ]);
 
-const RESULTS: Group<Asked> = titled("Results").with(&[
+const RESULTS: Group<Args> = titled("Results").with(&[
     value(
         "results",
         Some('o'),

@@ -1,6 +1,6 @@
 //! Parser of the command line of `bench`.
 
-use super::asked::{Asked, Source, What};
+use super::args::{Args, Source, What};
 use super::options::{CAMPAIGNS, COMMANDS, TABLE};
 use super::ready;
 use super::values::{scan, sink};
@@ -9,11 +9,11 @@ use hakobu_lab::campaign::Sink;
 use std::path::PathBuf;
 
 /// Parses a command line.
-pub fn asked(typed: &Typed) -> Result<Asked, String> {
-    let mut asked = TABLE.read(typed, Asked::default())?;
-    asked.what = what(typed, asked.list, asked.dump)?;
+pub fn parse(typed: &Typed) -> Result<Args, String> {
+    let mut args = TABLE.read(typed, Args::default())?;
+    args.what = what(typed, args.list, args.dump)?;
     for arg in &typed.options {
-        match asked.what {
+        match args.what {
             What::Campaign(_) if COMMANDS.has(arg) => {
                 return Err(format!("--{} goes with commands, not with a campaign", arg.name));
             }
@@ -23,26 +23,26 @@ pub fn asked(typed: &Typed) -> Result<Asked, String> {
             _ => {}
         }
     }
-    let (step, scans) = (asked.step.take(), std::mem::take(&mut asked.scans));
+    let (step, scans) = (args.step.take(), std::mem::take(&mut args.scans));
     if let (Some(step), true) = (&step, scans.is_empty()) {
         return Err(step.wrong("there is no --parameter-scan that it could belong to"));
     }
     for arg in &scans {
-        asked.parameters.push(scan(arg, step.as_ref())?);
+        args.parameters.push(scan(arg, step.as_ref())?);
     }
-    asked.settle_outputs()?;
-    asked.settle_reference()?;
-    let mut names: Vec<&str> = asked.parameters.iter().map(|one| one.name.as_str()).collect();
+    args.settle_outputs()?;
+    args.settle_reference()?;
+    let mut names: Vec<&str> = args.parameters.iter().map(|one| one.name.as_str()).collect();
     names.sort_unstable();
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(format!("the parameter '{}' is given twice", pair[0]));
     }
-    if asked.runs.is_some() && (asked.min_runs.is_some() || asked.max_runs.is_some()) {
+    if args.runs.is_some() && (args.min_runs.is_some() || args.max_runs.is_some()) {
         return Err(
             "--runs says how many there are: it does not go with --min-runs or --max-runs".into()
         );
     }
-    Ok(asked)
+    Ok(args)
 }
 
 fn what(typed: &Typed, list: bool, dump: bool) -> Result<What, String> {
@@ -91,7 +91,7 @@ fn what(typed: &Typed, list: bool, dump: bool) -> Result<What, String> {
     Ok(What::Commands(commands))
 }
 
-impl Asked {
+impl Args {
     /// Resolves `--output`: the folder of results of a campaign, or the destination of commands' output.
     fn settle_outputs(&mut self) -> Result<(), String> {
         let outputs = std::mem::take(&mut self.outputs);
@@ -140,9 +140,9 @@ mod tests {
     use super::*;
     use std::ffi::OsString;
 
-    fn read(line: &[&str]) -> Result<Asked, String> {
+    fn read(line: &[&str]) -> Result<Args, String> {
         let arguments: Vec<OsString> = line.iter().map(OsString::from).collect();
-        asked(&TABLE.parse(&arguments).map_err(|refused| format!("{refused:?}"))?)
+        parse(&TABLE.parse(&arguments).map_err(|refused| format!("{refused:?}"))?)
     }
 
     #[test]

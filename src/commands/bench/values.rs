@@ -1,6 +1,6 @@
 //! Values of options of `bench`: parameters, output targets, style.
 
-use super::asked::Asked;
+use super::args::Args;
 use super::look::{Parameter, Sort, Style};
 use crate::options::OptArg;
 use hakobu_lab::campaign::{Accepts, Sink};
@@ -37,7 +37,7 @@ pub fn accepts(arg: &OptArg) -> Result<Accepts, String> {
 }
 
 /// Sets `--style`; `none` is `--quiet`.
-pub fn style(it: &mut Asked, arg: &OptArg) -> Result<(), String> {
+pub fn style(it: &mut Args, arg: &OptArg) -> Result<(), String> {
     it.style = match arg.text()? {
         "auto" => Style::Auto,
         "basic" => Style::Basic,

@@ -1,6 +1,6 @@
 //! The run folder that a command line names: its plan, its transfer, and why it cannot be used.
 
-use super::options::{self, Asked, TABLE};
+use super::options::{self, Args, TABLE};
 use crate::commands::line::refuse;
 use crate::commands::sync::read::prepare;
 use crate::options::Refused;
@@ -26,7 +26,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Options of a subcommand and its run folder; what comes after the folder is in `rest`.
 pub struct Given {
-    pub asked: Asked,
+    pub asked: Args,
     pub run: OsString,
     pub rest: Vec<OsString>,
 }
@@ -42,7 +42,7 @@ pub fn given(verb: &str, arguments: &[OsString], usage_code: u8) -> Result<Given
     if let Some(other) = options::misplaced(verb, &typed) {
         return Err(usage(format!("--{other} is no option of cluster {verb}")));
     }
-    let asked = TABLE.read(&typed, Asked::default()).map_err(usage)?;
+    let asked = TABLE.read(&typed, Args::default()).map_err(usage)?;
     let mut paths = typed.paths.into_iter();
     let Some(run) = paths.next() else {
         return Err(usage(format!("give a run folder: hakobu cluster {verb} RUN")));

@@ -11,7 +11,7 @@ use std::time::Duration;
 const STALE: Duration = Duration::from_secs(30);
 
 /// The command line of `cluster` but for `plan`, which takes sync's options as well.
-pub const TABLE: Table<Asked> = Table {
+pub const TABLE: Table<Args> = Table {
     command: "cluster",
     about: "Run one transfer on many machines that an existing engine schedules",
     usage: "hakobu cluster plan --run RUN [SYNC OPTIONS] SRC... DST\n       \
@@ -32,7 +32,7 @@ pub const TABLE: Table<Asked> = Table {
 
 /// Values of the options.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct Args {
     /// `--run`.
     pub run: Option<OsString>,
     /// `--workers`.
@@ -65,12 +65,12 @@ pub struct Asked {
     pub image: Option<String>,
     /// `--volume`.
     pub volumes: Vec<String>,
-    objects: objects::Asked,
+    objects: objects::ObjectArgs,
 }
 
-impl Default for Asked {
-    fn default() -> Asked {
-        Asked {
+impl Default for Args {
+    fn default() -> Args {
+        Args {
             run: None,
             workers: None,
             shard_bytes: None,
@@ -87,14 +87,14 @@ impl Default for Asked {
             dry_run: false,
             image: None,
             volumes: Vec::new(),
-            objects: objects::Asked::default(),
+            objects: objects::ObjectArgs::default(),
         }
     }
 }
 
-parts!(Asked { objects: objects::Asked });
+parts!(Args { objects: objects::ObjectArgs });
 
-impl Asked {
+impl Args {
     /// Whether nothing was said of many machines.
     pub fn is_alone(&self) -> bool {
         self.run.is_none()
@@ -112,7 +112,7 @@ impl Asked {
 }
 
 /// Options of `plan`, which `sync` has as well.
-pub const PLANNED: Group<Asked> = titled("Many machines").with(&[
+pub const PLANNED: Group<Args> = titled("Many machines").with(&[
     value("run", None, "RUN", "the run folder, which all machines share")
         .reads(|asked, given| put(&mut asked.run, Some(given.value.clone()))),
     value(
@@ -150,7 +150,7 @@ pub const PLANNED: Group<Asked> = titled("Many machines").with(&[
     .sets(|asked, on| asked.verify = on),
 ]);
 
-const WORKED: &[Opt<Asked>] = &[
+const WORKED: &[Opt<Args>] = &[
     value(
         "stale-after",
         None,
@@ -168,7 +168,7 @@ const WORKED: &[Opt<Asked>] = &[
         .sets(|asked, on| asked.wait = on),
 ];
 
-const WATCHED: Group<Asked> = titled("Output").with(&[
+const WATCHED: Group<Args> = titled("Output").with(&[
     flag("json", None, "status: JSON, one object").sets(|asked, on| asked.json = on),
     flag("once", None, "status: show it once, also on a terminal")
         .sets(|asked, on| asked.once = on),
@@ -176,7 +176,7 @@ const WATCHED: Group<Asked> = titled("Output").with(&[
         .reads(|asked, given| put(&mut asked.textfile, Some(given.value.clone()))),
 ]);
 
-const ENGINES: Group<Asked> = titled("Engines of submit").with(&[
+const ENGINES: Group<Args> = titled("Engines of submit").with(&[
     value("local", None, "N", "N workers on this machine")
         .reads(|asked, given| count(asked, Engine::Local, given.positive()?)),
     flag("slurm", None, "an array of jobs, and one that collects")
@@ -206,7 +206,7 @@ const ENGINES: Group<Asked> = titled("Engines of submit").with(&[
     }),
 ]);
 
-fn count(asked: &mut Asked, engine: Engine, nodes: u64) -> Result<(), String> {
+fn count(asked: &mut Args, engine: Engine, nodes: u64) -> Result<(), String> {
     (asked.engine, asked.nodes) = (Some(engine), Some(nodes));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::super::session::{Session, ended};
 use super::opened::{VERSION, absolute, ends};
-use super::options::Asked;
+use super::options::Args;
 use crate::commands::sync::read::read;
 use crate::exit;
 use crate::number::{Digits, things};
@@ -57,7 +57,7 @@ pub fn make(
     arguments: &[OsString],
     spec: &Spec,
     mut wanted: Wanted,
-    asked: &Asked,
+    asked: &Args,
 ) -> Result<(u8, Plan), u8> {
     let refused = |message: String| told(exit::SYNC_USAGE, &message);
     if wanted.stop_after.is_some() {

@@ -3,7 +3,7 @@
 use super::collect::{self, How};
 use super::engine::Engine;
 use super::opened::{absolute, open, unusable};
-use super::options::Asked;
+use super::options::Args;
 use super::order::Order;
 use super::{plan, prove, slurm, submit};
 use crate::exit;
@@ -15,7 +15,7 @@ use std::ffi::OsString;
 
 /// Runs a transfer on many machines. Without `--run` the folder is made in the working directory,
 /// which they share then, and removed when all went well.
-pub fn whole(arguments: &[OsString], spec: Spec, wanted: Wanted, asked: &Asked) -> u8 {
+pub fn whole(arguments: &[OsString], spec: Spec, wanted: Wanted, asked: &Args) -> u8 {
     let Some((engine, nodes)) = asked.cluster.clone() else {
         output::message("--run, --workers, --inventory and --verify go with --cluster ENGINE:N");
         output::message("hint: hakobu verify compares two trees");

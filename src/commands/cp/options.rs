@@ -3,7 +3,7 @@
 use crate::filters::{self, EXCLUDE, EXCLUDE_FROM, Filters, INCLUDE, INCLUDE_FROM, Rule};
 use crate::limits::{self, Limits};
 use crate::links;
-use crate::objects::{self, Asked};
+use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Row, Table, Takes, flag, parts, put, value};
 use crate::show::{Wanted, ask};
 use hakobu_transfer::policy::{Content, Policy, Reflink, Sparse, Symlinks};
@@ -58,12 +58,12 @@ pub struct Reading {
     pub(super) filters: Filters,
     pub(super) limits: Limits,
     pub(super) verbose: bool,
-    pub(super) objects: Asked,
+    pub(super) objects: ObjectArgs,
     /// For files in option values. The target is reached through any symlink, as in cp.
-    pub(super) links: links::Asked,
+    pub(super) links: links::Args,
 }
 
-parts!(Reading { objects: Asked, limits: Limits, filters: Filters, links: links::Asked });
+parts!(Reading { objects: ObjectArgs, limits: Limits, filters: Filters, links: links::Args });
 
 const OPTIONS: &[Opt<Reading>] = &[
     flag("recursive", Some('r'), "copy directories recursively (-R is the same)")

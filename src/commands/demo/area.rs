@@ -33,10 +33,10 @@ impl Area {
     /// # Errors
     /// A sentence: it cannot be created.
     pub fn make() -> Result<Area, String> {
-        let asked = std::env::temp_dir();
-        let failed = |error| format!("cannot make a folder in {}: {}", quoted(&asked), why(error));
+        let parent = std::env::temp_dir();
+        let failed = |error| format!("cannot make a folder in {}: {}", quoted(&parent), why(error));
         // A name with a colon before its first slash would mean another machine.
-        let parent = asked.canonicalize().map_err(failed)?;
+        let parent = parent.canonicalize().map_err(failed)?;
         for attempt in 0.. {
             let dir = parent.join(format!("hakobu-demo-{}-{attempt}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&dir) {

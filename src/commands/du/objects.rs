@@ -40,7 +40,7 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
     TABLE.check_places(typed, true, true)?;
     let read = TABLE.read(typed, super::plan::Plan::default())?;
     let plan = Plan {
-        asked: read.objects,
+        objects: read.objects,
         unit: read.unit,
         all: read.options.files,
         depth_max: read.levels,
@@ -62,7 +62,7 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
 impl Plan {
     /// Rejects options that contradict each other.
     fn check(&self) -> Result<(), String> {
-        let versions = self.asked.all_versions();
+        let versions = self.objects.all_versions();
         if self.group && (self.all || self.depth_max.is_some_and(|max| max > 0)) {
             return Err(
                 "--group prints the sums of the arguments, so -a and -d do not go with it".into()
@@ -73,7 +73,7 @@ impl Plan {
                 "-a does not go with --all-versions: hakobu ls -R --all-versions lists them".into(),
             );
         }
-        if self.asked.version().is_none() {
+        if self.objects.version().is_none() {
             return Ok(());
         }
         if versions {
@@ -88,14 +88,14 @@ impl Plan {
 
 /// Counts the arguments of a plan; returns the exit code.
 pub fn measure(plan: &Plan) -> u8 {
-    let store = match tool::open(&plan.asked) {
+    let store = match tool::open(&plan.objects) {
         Ok(store) => store,
         Err(code) => return code,
     };
     let out = Output::stdout();
     let (mut code, mut sums) = (exit::OK, Sums::default());
     for (typed, url) in &plan.places {
-        let found = match plan.asked.version() {
+        let found = match plan.objects.version() {
             Some(version) => one_version(plan, &store, url, version),
             None => place(plan, &store, url, &out),
         };
@@ -113,7 +113,7 @@ pub fn measure(plan: &Plan) -> u8 {
     if plan.total {
         sums.write(plan, &out, b"total");
     }
-    if plan.asked.stat {
+    if plan.objects.stat {
         tool::print_requests(&store);
     }
     tool::close(&out, code)
@@ -140,7 +140,7 @@ fn is_below(key: &[u8], typed: &[u8]) -> bool {
 
 /// Sums up an argument, and writes the lines of its prefixes.
 fn place(plan: &Plan, store: &Arc<Store>, url: &S3Url, out: &Output) -> Result<Sums, Error> {
-    let scope = Scope::of(&url.key, plan.asked.is_raw());
+    let scope = Scope::of(&url.key, plan.objects.is_raw());
     let invalid = |why: FilterError| Error::new(Kind::Invalid, "", why.to_string());
     let choice = Choice::new(&scope.prefix, scope.pattern.clone(), plan.filter.as_ref());
     let mut choice = choice.map_err(invalid)?;

@@ -3,7 +3,7 @@
 use super::plan::{Plan, Unit};
 use crate::filters::{self, Filters};
 use crate::limits::{self, Limits};
-use crate::objects::{self, Asked};
+use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, flag, parts, put, value};
 
 /// The command line of `du`.
@@ -19,7 +19,7 @@ pub const TABLE: Table<Plan> = Table {
     abbreviates: true,
 };
 
-parts!(Plan { objects: Asked, limits: Limits, filters: Filters });
+parts!(Plan { objects: ObjectArgs, limits: Limits, filters: Filters });
 
 const OPTIONS: &[Opt<Plan>] = &[
     flag("summarize", Some('s'), "only one line for each argument")

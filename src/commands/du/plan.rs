@@ -2,7 +2,7 @@
 
 use crate::filters::Filters;
 use crate::limits::Limits;
-use crate::objects::Asked;
+use crate::objects::ObjectArgs;
 use hakobu_tree::usage::Options;
 use std::ffi::OsString;
 
@@ -31,7 +31,7 @@ pub struct Plan {
     pub(super) end: u8,
     pub(super) json: bool,
     pub(super) limits: Limits,
-    pub(super) objects: Asked,
+    pub(super) objects: ObjectArgs,
     pub(super) filters: Filters,
     pub(super) paths: Vec<OsString>,
 }
@@ -49,7 +49,7 @@ impl Default for Plan {
             end: b'\n',
             json: false,
             limits: Limits::default(),
-            objects: Asked::default(),
+            objects: ObjectArgs::default(),
             filters: Filters::default(),
             paths: Vec::new(),
         }

@@ -28,7 +28,7 @@ pub struct Live<'a> {
     /// Reports that were due.
     reports: u32,
     /// SIGUSR1 came.
-    asked: Arc<AtomicBool>,
+    signalled: Arc<AtomicBool>,
 }
 
 impl<'a> Live<'a> {
@@ -50,7 +50,7 @@ impl<'a> Live<'a> {
             has_line,
             drawn: false,
             reports: 0,
-            asked: progress::asked(),
+            signalled: progress::signal_flag(),
         }
     }
 
@@ -62,10 +62,10 @@ impl<'a> Live<'a> {
 
     /// Draws the line; whether a report is due (`status_interval`): then the line is away.
     pub fn show(&mut self, progress: &Progress) -> bool {
-        let asked = self.asked.swap(false, Ordering::Relaxed);
-        if self.has_line || asked {
+        let signalled = self.signalled.swap(false, Ordering::Relaxed);
+        if self.has_line || signalled {
             let text = line(&self.request.jobs, &self.whole, progress, &mut self.seen);
-            match asked {
+            match signalled {
                 true => {
                     self.end();
                     output::message(text.trim());

@@ -63,7 +63,7 @@ pub fn run(request: &Request) -> Result<u8, String> {
     })
 }
 
-/// Lays files out; `None` where somebody asked to stop meanwhile: then nothing is left of it.
+/// Lays files out; `None` if the user stopped it, in which case nothing of it remains.
 ///
 /// # Errors
 /// A sentence.

@@ -1,7 +1,7 @@
 //! A matrix of settings: files laid out once for all cells, runs interleaved, a record as campaigns
 //! have it, a report.
 
-use super::asked::Asked;
+use super::args::Args;
 use super::facts::places;
 use super::options::Word;
 use super::single::{laid, preconditioned, remove};
@@ -32,8 +32,8 @@ const OF_SWEEP: [&str; 5] = ["output", "output-format", "repeat", "precondition"
 ///
 /// # Errors
 /// A sentence: it could not begin, or results could not be written.
-pub fn run(asked: &Asked) -> Result<u8, String> {
-    let request = &asked.request;
+pub fn run(args: &Args) -> Result<u8, String> {
+    let request = &args.request;
     let control = Control::default();
     if let Err(error) = signals::stop(&control, exit::IO_INTERRUPTED) {
         output::message(&format!("signals will end this at once: {error}"));
@@ -44,7 +44,7 @@ pub fn run(asked: &Asked) -> Result<u8, String> {
     };
     // Each run claims the devices that it writes to.
     layout.release();
-    let done = measure(asked, &jobs, &layout, &control);
+    let done = measure(args, &jobs, &layout, &control);
     remove(&layout);
     done
 }
@@ -68,14 +68,14 @@ fn jobs_of_all(request: &Request) -> Result<Vec<Job>, String> {
     Ok(jobs)
 }
 
-fn measure(asked: &Asked, jobs: &[Job], layout: &Layout, control: &Control) -> Result<u8, String> {
-    let request = &asked.request;
+fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Result<u8, String> {
+    let request = &args.request;
     if request.precondition && !preconditioned(jobs, layout, control)? {
         return Ok(exit::IO_INTERRUPTED);
     }
     let program = std::env::current_exe()
         .map_err(|error| format!("cannot find this program: {}", Cause::System(error)))?;
-    let plan = planned(asked, layout, &program)?;
+    let plan = planned(args, layout, &program)?;
     let start = now();
     let folder = match &request.output {
         Some(folder) => folder.clone(),
@@ -110,11 +110,11 @@ fn measure(asked: &Asked, jobs: &[Job], layout: &Layout, control: &Control) -> R
     Ok(if outcome.failed > 0 { exit::FAILURE } else { exit::OK })
 }
 
-fn planned(asked: &Asked, layout: &Layout, program: &Path) -> Result<Plan, String> {
-    let request = &asked.request;
-    let typed: Vec<String> = asked.words.iter().map(word).collect();
+fn planned(args: &Args, layout: &Layout, program: &Path) -> Result<Plan, String> {
+    let request = &args.request;
+    let typed: Vec<String> = args.words.iter().map(word).collect();
     let all = ["hakobu", "io"].into_iter().chain(typed.iter().map(String::as_str));
-    let line = line(all.chain(asked.files.iter().map(String::as_str)));
+    let line = line(all.chain(args.files.iter().map(String::as_str)));
     let matrix = Matrix {
         axes: &request.sweep,
         repeat: request.repeat.max(1),
@@ -125,30 +125,30 @@ fn planned(asked: &Asked, layout: &Layout, program: &Path) -> Result<Plan, Strin
     };
     // What the sweep itself laid out may be written to, also where nothing can mark it as ours.
     let is_ours = layout.files.iter().all(|file| file.laid_out);
-    plan(&matrix, &|setting| cell_words(asked, setting, is_ours))
+    plan(&matrix, &|setting| cell_words(args, setting, is_ours))
 }
 
 /// The arguments of this program for one cell: what was typed, with one value in the place of each
 /// list.
-fn cell_words(asked: &Asked, setting: &Setting, is_ours: bool) -> Vec<String> {
+fn cell_words(args: &Args, setting: &Setting, is_ours: bool) -> Vec<String> {
     let mut words = vec!["io".to_owned()];
-    for (name, value) in &asked.words {
+    for (name, value) in &args.words {
         if OF_SWEEP.contains(&name.as_str()) {
             continue;
         }
         words.push(word(&(name.clone(), in_cell(name, value.as_deref(), setting))));
     }
     words.extend(["--output-format=json", "--keep"].map(str::to_owned));
-    let has = |name: &str| asked.words.iter().any(|(known, _)| known == name);
+    let has = |name: &str| args.words.iter().any(|(known, _)| known == name);
     if is_ours && !has("allow-overwrite") {
         words.push("--allow-overwrite".into());
     }
-    let jobs = asked.words.iter().filter(|(known, _)| known == "name").count();
-    if !has("group_reporting") && asked.files.is_empty() && jobs < 2 {
+    let jobs = args.words.iter().filter(|(known, _)| known == "name").count();
+    if !has("group_reporting") && args.files.is_empty() && jobs < 2 {
         // What each clone did is not kept: percentiles are to be those of all together.
         words.push("--group_reporting".into());
     }
-    words.extend(asked.files.iter().cloned());
+    words.extend(args.files.iter().cloned());
     words
 }
 

@@ -53,7 +53,7 @@ impl Table {
             is_terminal: io::stderr().is_terminal(),
             drawn: 0,
             told: BTreeSet::new(),
-            progress: Progress::start(Form::Asked, |_| {}),
+            progress: Progress::start(Form::OnSignal, |_| {}),
         }
     }
 

@@ -54,7 +54,7 @@ pub fn plan(typed: &Typed, is_terminal: bool) -> Result<Plan, String> {
             Names::Literal => None,
             Names::Quoted(escape) | Names::Marked(escape) => Some(escape),
         },
-        asked: read.objects,
+        objects: read.objects,
         filter: read.filters.of_objects()?,
         places,
     })
@@ -62,7 +62,7 @@ pub fn plan(typed: &Typed, is_terminal: bool) -> Result<Plan, String> {
 
 /// Lists the arguments of a plan; returns the exit code.
 pub fn list(plan: &Plan, out: &Output) -> u8 {
-    let store = match Store::open(&plan.asked.settings()) {
+    let store = match Store::open(&plan.objects.settings()) {
         Ok(store) => store,
         Err(error) => {
             output::message(&error.to_string());
@@ -92,7 +92,7 @@ pub fn list(plan: &Plan, out: &Output) -> u8 {
     if plan.summarize {
         rows.summary();
     }
-    if plan.asked.stat {
+    if plan.objects.stat {
         rows.flush();
         tool::print_requests(&store);
     }
@@ -112,13 +112,13 @@ fn buckets(store: &Arc<Store>, rows: &mut Rows<'_>) -> Result<(), Error> {
 }
 
 fn place(plan: &Plan, store: &Arc<Store>, url: &S3Url, rows: &mut Rows<'_>) -> Result<(), String> {
-    let scope = Scope::of(&url.key, plan.asked.is_raw());
+    let scope = Scope::of(&url.key, plan.objects.is_raw());
     let recursive = plan.recursive || scope.pattern.is_some();
     rows.begin(&url.bucket, &scope.prefix, recursive);
     let choice = Choice::new(&scope.prefix, scope.pattern.clone(), plan.filter.as_ref());
     let choice = &mut choice.map_err(|error| error.to_string())?;
     let found = match plan.form {
-        _ if plan.asked.all_versions() => {
+        _ if plan.objects.all_versions() => {
             versions::list(store, url, &scope, choice, recursive, rows)
         }
         Form::Long => whole(store, url, &scope, choice, recursive, rows),

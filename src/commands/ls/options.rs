@@ -2,7 +2,7 @@
 
 use super::plan::{Form, Hidden, Names, Order, Plan, Sign};
 use crate::filters::{self, Filters};
-use crate::objects::{self, Asked};
+use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, flag, parts};
 use crate::show::escape::Escape;
 
@@ -28,7 +28,7 @@ pub const TABLE: Table<Plan> = Table {
     abbreviates: true,
 };
 
-parts!(Plan { objects: Asked, filters: Filters });
+parts!(Plan { objects: ObjectArgs, filters: Filters });
 
 const OPTIONS: &[Opt<Plan>] = &[
     flag("l", Some('l'), "type, mode, links, owner, group, size, time")

@@ -2,7 +2,7 @@
 
 use super::columns;
 use crate::filters::Filters;
-use crate::objects::Asked;
+use crate::objects::ObjectArgs;
 use crate::show::escape::Escape;
 use std::ffi::OsString;
 
@@ -73,7 +73,7 @@ pub struct Plan {
     pub(super) summarize: bool,
     pub(super) full_path: bool,
     pub(super) json: bool,
-    pub(super) objects: Asked,
+    pub(super) objects: ObjectArgs,
     pub(super) filters: Filters,
     pub(super) width: usize,
     pub(super) paths: Vec<OsString>,
@@ -103,7 +103,7 @@ impl Plan {
             summarize: false,
             full_path: false,
             json: false,
-            objects: Asked::default(),
+            objects: ObjectArgs::default(),
             filters: Filters::default(),
             width: columns::width(),
             paths: Vec::new(),

@@ -36,8 +36,8 @@ pub fn spec(
         suffix: b"~".to_vec(),
         ..Policy::default()
     };
-    let asked = std::mem::take(&mut reading.objects);
-    let objects = asked.fit(concerned, &mut policy)?;
+    let args = std::mem::take(&mut reading.objects);
+    let objects = args.fit(concerned, &mut policy)?;
     let wanted = &mut reading.wanted;
     wanted.notes.extend(reading.filters.note(true));
     wanted.dry_run = policy.dry_run;

@@ -4,7 +4,7 @@ use crate::commands::cp::{NO_FOLLOW, QUIET, SIZE_ONLY};
 use crate::filters::{self, Filters};
 use crate::limits::{self, Limits};
 use crate::links;
-use crate::objects::{self, Asked};
+use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Takes, flag, parts, put, value};
 use crate::show::{Wanted, ask};
 use hakobu_transfer::plan::mv::{Existing, Options};
@@ -53,7 +53,7 @@ pub struct Reading {
     pub(super) wanted: Wanted,
     pub(super) backup: bool,
     pub(super) suffix: Option<Vec<u8>>,
-    pub(super) links: links::Asked,
+    pub(super) links: links::Args,
     /// One of `-n`, `-f`, `-i` was given.
     pub(super) decided: bool,
     pub(super) no_target_dir: bool,
@@ -62,13 +62,13 @@ pub struct Reading {
     pub(super) operations_per_s_max: Option<u64>,
     pub(super) verbose: bool,
     pub(super) dry_run: bool,
-    pub(super) objects: Asked,
+    pub(super) objects: ObjectArgs,
     pub(super) filters: Filters,
     pub(super) symlinks: Option<Symlinks>,
     pub(super) size_only: bool,
 }
 
-parts!(Reading { objects: Asked, limits: Limits, filters: Filters, links: links::Asked });
+parts!(Reading { objects: ObjectArgs, limits: Limits, filters: Filters, links: links::Args });
 
 impl Reading {
     /// Applies `-n`, `-f` or `-i`.

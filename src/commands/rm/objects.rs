@@ -36,14 +36,14 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
     TABLE.check_places(typed, true, true)?;
     let read = TABLE.read(typed, plan::Plan::new(true))?;
     let plan::Plan { recursive, force, ask, dry_run, verbose, json, limits, .. } = read;
-    let (asked, filters) = (read.objects, read.filters);
+    let (args, filters) = (read.objects, read.filters);
     let mut targets = Vec::new();
     for path in &typed.paths {
-        add_targets(path, recursive, asked.is_raw(), &mut targets)?;
+        add_targets(path, recursive, args.is_raw(), &mut targets)?;
     }
-    let version = match (asked.version(), typed.paths.as_slice()) {
+    let version = match (args.version(), typed.paths.as_slice()) {
         (None, _) => None,
-        (Some(_), _) if asked.all_versions() => {
+        (Some(_), _) if args.all_versions() => {
             return Err("--version-id and --all-versions contradict each other".into());
         }
         (Some(version), [path]) => {
@@ -66,20 +66,20 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
         problems: verbose,
         dry_run,
         quiet: true,
-        stat: asked.stat,
+        stat: args.stat,
         priority: limits.priority,
         notes: filters.note(true).into_iter().collect(),
         ..Wanted::default()
     };
     let removal = Removal {
         filter: filters.of_objects()?,
-        all_versions: asked.all_versions(),
+        all_versions: args.all_versions(),
         must_exist: !force,
         dry_run,
         jobs: limits.jobs,
         requests_per_s_max: limits.operations_per_s_max(true)?,
         items: wanted.items(),
-        ..Removal::new(asked.settings(), targets)
+        ..Removal::new(args.settings(), targets)
     };
     Ok(Plan { removal, wanted, asks_once: ask == Ask::Once, recursive, version })
 }

@@ -3,7 +3,7 @@
 use super::plan::{Ask, Plan};
 use crate::filters::{self, Filters};
 use crate::limits::{self, Limits};
-use crate::objects::{self, Asked};
+use crate::objects::{self, ObjectArgs};
 use crate::options::{Noted, Opt, Table, Takes, flag, parts, put, value};
 
 /// The command line of `rm`.
@@ -28,7 +28,7 @@ pub const TABLE: Table<Plan> = Table {
     abbreviates: true,
 };
 
-parts!(Plan { objects: Asked, limits: Limits, filters: Filters });
+parts!(Plan { objects: ObjectArgs, limits: Limits, filters: Filters });
 
 const OPTIONS: &[Opt<Plan>] = &[
     flag("recursive", Some('r'), "remove directories and their contents")

@@ -2,7 +2,7 @@
 
 use crate::filters::Filters;
 use crate::limits::Limits;
-use crate::objects::Asked;
+use crate::objects::ObjectArgs;
 use std::ffi::OsString;
 
 /// When to ask.
@@ -33,7 +33,7 @@ pub struct Plan {
     pub(super) verbose: bool,
     pub(super) json: bool,
     pub(super) limits: Limits,
-    pub(super) objects: Asked,
+    pub(super) objects: ObjectArgs,
     pub(super) filters: Filters,
     pub(super) paths: Vec<OsString>,
 }
@@ -54,7 +54,7 @@ impl Plan {
             verbose: false,
             json: false,
             limits: Limits::default(),
-            objects: Asked::default(),
+            objects: ObjectArgs::default(),
             filters: Filters::default(),
             paths: Vec::new(),
         }

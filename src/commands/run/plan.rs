@@ -1,7 +1,7 @@
 //! The parsed command line of `run`, and the state that its lines share.
 
 use crate::limits::Limits;
-use crate::objects::Asked;
+use crate::objects::ObjectArgs;
 use crate::options::parts;
 use crate::show::output;
 use hakobu_transfer::run::Control;
@@ -17,12 +17,12 @@ pub struct Plan {
     pub(super) exit_on_error: bool,
     pub(super) dry_run: bool,
     /// Parsed here, so that a mistake is reported once and not for every line.
-    pub(super) objects: Asked,
+    pub(super) objects: ObjectArgs,
     /// Options prepended to every line with `s3://`.
     pub(super) defaults: Vec<OsString>,
 }
 
-parts!(Plan { objects: Asked, limits: Limits });
+parts!(Plan { objects: ObjectArgs, limits: Limits });
 
 /// State shared by all lines.
 pub struct Running {

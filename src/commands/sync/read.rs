@@ -2,7 +2,7 @@
 
 use super::options::TABLE;
 use super::{info, spec};
-use crate::commands::cluster::options::Asked;
+use crate::commands::cluster::options::Args;
 use crate::options::Refused;
 use crate::show::Wanted;
 use hakobu_transfer::location::Location;
@@ -16,7 +16,7 @@ pub fn prepare(arguments: &[OsString]) -> Result<(Spec, Wanted), Refused> {
 }
 
 /// As [`prepare`], with the options for many machines.
-pub fn read(arguments: &[OsString]) -> Result<(Spec, Wanted, Asked), Refused> {
+pub fn read(arguments: &[OsString]) -> Result<(Spec, Wanted, Args), Refused> {
     let typed = TABLE.parse(arguments).map_err(|refused| match refused {
         // A location on another machine matters more than any option error.
         Refused::Usage(message) => Refused::Usage(remote(arguments).unwrap_or(message)),
@@ -25,9 +25,9 @@ pub fn read(arguments: &[OsString]) -> Result<(Spec, Wanted, Asked), Refused> {
     if let Some(text) = info::help(arguments, &typed) {
         return Err(Refused::Help(text));
     }
-    let (spec, mut wanted, asked) = spec::of(&typed)?;
+    let (spec, mut wanted, args) = spec::of(&typed)?;
     wanted.notes.extend(typed.note().filter(|_| !wanted.quiet));
-    Ok((spec, wanted, asked))
+    Ok((spec, wanted, args))
 }
 
 /// Returns the message about a location on another machine for a command line with invalid options, whose arguments

@@ -4,7 +4,7 @@ use crate::commands::cluster::options as cluster;
 use crate::filters::Filters;
 use crate::limits::Limits;
 use crate::links;
-use crate::objects::Asked;
+use crate::objects::ObjectArgs;
 use crate::options::parts;
 use crate::show::Wanted;
 use hakobu_transfer::policy::{Delete, Policy};
@@ -39,15 +39,15 @@ pub struct Reading {
     pub(super) suffix: Option<Vec<u8>>,
     pub(super) verbose: u8,
     pub(super) itemize: u8,
-    pub(super) objects: Asked,
-    pub(super) trusted: links::Asked,
-    pub(super) cluster: cluster::Asked,
+    pub(super) objects: ObjectArgs,
+    pub(super) trusted: links::Args,
+    pub(super) cluster: cluster::Args,
 }
 
 parts!(Reading {
-    objects: Asked,
+    objects: ObjectArgs,
     limits: Limits,
     filters: Filters,
-    trusted: links::Asked,
-    cluster: cluster::Asked
+    trusted: links::Args,
+    cluster: cluster::Args
 });

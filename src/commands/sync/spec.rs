@@ -21,7 +21,7 @@ use std::os::unix::ffi::OsStrExt;
 ///
 /// # Errors
 /// An invalid command line or file that it names, with rsync's exit code.
-pub fn of(typed: &Typed) -> Result<(Spec, Wanted, cluster::Asked), Fatal> {
+pub fn of(typed: &Typed) -> Result<(Spec, Wanted, cluster::Args), Fatal> {
     let mut reading = Reading::default();
     let wanted = &mut reading.wanted;
     (wanted.command, wanted.done) = ("sync", "copied");
@@ -34,7 +34,7 @@ fn usage(message: String) -> Fatal {
 }
 
 impl Reading {
-    fn finish(mut self, typed: &Typed) -> Result<(Spec, Wanted, cluster::Asked), Fatal> {
+    fn finish(mut self, typed: &Typed) -> Result<(Spec, Wanted, cluster::Args), Fatal> {
         let (sources, target) = self.paths(typed)?;
         let links = std::mem::take(&mut self.trusted).links().map_err(usage)?;
         self.wanted.links = links.clone();

@@ -2,7 +2,7 @@
 
 use crate::filters::{self, Filters};
 use crate::limits::{self, Limits};
-use crate::objects::{self, Asked};
+use crate::objects::{self, ObjectArgs};
 use crate::options::{Group, Opt, OptArg, Row, Table, Takes, flag, parts, put, titled, value};
 use hakobu_transfer::verify::{Aspect, Aspects, Times};
 
@@ -55,10 +55,10 @@ pub struct Reading {
     pub(super) json: bool,
     pub(super) limits: Limits,
     pub(super) filters: Filters,
-    pub(super) objects: Asked,
+    pub(super) objects: ObjectArgs,
 }
 
-parts!(Reading { limits: Limits, filters: Filters, objects: Asked });
+parts!(Reading { limits: Limits, filters: Filters, objects: ObjectArgs });
 
 impl Reading {
     /// Returns the defaults.
@@ -81,7 +81,7 @@ impl Reading {
             json: false,
             limits: Limits::default(),
             filters: Filters::default(),
-            objects: Asked::default(),
+            objects: ObjectArgs::default(),
         }
     }
 

@@ -37,7 +37,7 @@ const OPTIONS: &[Opt<Plan>] = &[
         "SECONDS",
         "time between samples, 0.01 to 3600 (default 0.1; 1 without command and --pid)",
     )
-    .reads(|plan, arg| put(&mut plan.asked, Some(seconds(arg)?))),
+    .reads(|plan, arg| put(&mut plan.every, Some(seconds(arg)?))),
     value("count", Some('c'), "N", "without a command: end after N intervals")
         .reads(|plan, arg| put(&mut plan.count, Some(positive(arg)?))),
     value("pid", Some('p'), "PID", "watch a running process and its descendants").reads(

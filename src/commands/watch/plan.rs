@@ -20,7 +20,7 @@ pub enum Subject {
 pub struct Plan {
     pub(super) subject: Subject,
     /// `--interval`.
-    pub(super) asked: Option<Duration>,
+    pub(super) every: Option<Duration>,
     pub(super) interval: Duration,
     /// End after this many intervals.
     pub(super) count: Option<u64>,

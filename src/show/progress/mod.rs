@@ -28,7 +28,7 @@ const STACK_BYTES: usize = 256 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Only on SIGUSR1.
-    Asked,
+    OnSignal,
     /// A bar on the terminal.
     Bar {
         /// Shown at once, instead of after a second.
@@ -45,13 +45,13 @@ impl Form {
     /// on the terminal anyway.
     pub fn of(wish: Option<bool>, json: bool, lines: bool) -> Form {
         match (wish, std::io::stderr().is_terminal()) {
-            (Some(false), _) => Form::Asked,
+            (Some(false), _) => Form::OnSignal,
             (_, _) if json => Form::Json,
             (Some(true), true) if is_dumb() => Form::Lines,
             (Some(true), true) => Form::Bar { at_once: true },
             (Some(true), false) => Form::Lines,
             (None, true) if !lines && !is_dumb() => Form::Bar { at_once: false },
-            (None, _) => Form::Asked,
+            (None, _) => Form::OnSignal,
         }
     }
 }
@@ -62,13 +62,13 @@ fn is_dumb() -> bool {
 }
 
 /// Returns a flag that SIGUSR1 sets from now on.
-pub fn asked() -> Arc<AtomicBool> {
-    let asked = Arc::new(AtomicBool::new(false));
+pub fn signal_flag() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
     if !hakobu_sys::process::ignores_signal(SIGUSR1) {
         // Without the handler the signal ends the program, which is its default.
-        let _ = signal_hook::flag::register(SIGUSR1, Arc::clone(&asked));
+        let _ = signal_hook::flag::register(SIGUSR1, Arc::clone(&flag));
     }
-    asked
+    flag
 }
 
 /// Writes JSON lines.
@@ -87,7 +87,7 @@ struct Shared {
     /// A status line of the command, if counters do not show its progress.
     status: Mutex<Option<String>>,
     /// SIGUSR1 was received.
-    asked: Arc<AtomicBool>,
+    signalled: Arc<AtomicBool>,
     write: Write,
     started: Instant,
     /// Locked while drawing: nothing is drawn after the end.
@@ -134,7 +134,7 @@ impl Progress {
             runs: Mutex::default(),
             failed: AtomicU64::new(0),
             status: Mutex::default(),
-            asked: asked(),
+            signalled: signal_flag(),
             write: Box::new(write),
             started: Instant::now(),
             over: Mutex::new(false),
@@ -210,7 +210,7 @@ impl Shared {
                 }
                 _ => {}
             }
-            if self.asked.swap(false, Relaxed) {
+            if self.signalled.swap(false, Relaxed) {
                 let status = self.status.lock().clone();
                 output::message(&status.unwrap_or_else(|| words::line(&now)));
             }

@@ -28,7 +28,7 @@ pub fn each(
     scope: &Scope,
     take: impl FnMut(Found<'_>),
 ) -> Result<(), Error> {
-    match (plan.asked.all_versions(), plan.group) {
+    match (plan.objects.all_versions(), plan.group) {
         (true, _) => versions(store, bucket, scope, take),
         (false, true) => classes(store, bucket, scope, take),
         (false, false) => sizes(plan, store, bucket, scope, take),

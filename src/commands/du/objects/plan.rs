@@ -1,7 +1,7 @@
 //! The parsed command line of `du` for `s3://`.
 
 use crate::commands::du::plan::Unit;
-use crate::objects::Asked;
+use crate::objects::ObjectArgs;
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::policy::filter::Filter;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The parsed command line.
 #[derive(Debug)]
 pub struct Plan {
-    pub(super) asked: Asked,
+    pub(super) objects: ObjectArgs,
     pub(super) unit: Unit,
     /// Lines for objects, too.
     pub(super) all: bool,

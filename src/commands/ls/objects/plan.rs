@@ -1,6 +1,6 @@
 //! The parsed command line of `ls` for `s3://`.
 
-use crate::objects::Asked;
+use crate::objects::ObjectArgs;
 use crate::show::escape::Escape;
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::policy::filter::Filter;
@@ -30,7 +30,7 @@ pub struct Plan {
     pub(super) summarize: bool,
     pub(super) end: u8,
     pub(super) escape: Option<Escape>,
-    pub(super) asked: Asked,
+    pub(super) objects: ObjectArgs,
     pub(super) filter: Option<Arc<Filter>>,
     pub(super) places: Vec<(OsString, S3Url)>,
 }

@@ -1,4 +1,4 @@
-//! What `io` was asked for: options, job files, and what they mean.
+//! The parsed command line of `io`: options, job files, and the request that they make.
 
 use super::options::{Word, arguments};
 use crate::commands::watch::files::is_stdout;
@@ -7,18 +7,18 @@ use hakobu_core::error::{Cause, quoted};
 use hakobu_io::spec::{self, Format, Request};
 use std::io::{self, Read};
 
-/// What was asked for.
-pub struct Asked {
-    /// Options in their order.
+/// A command line of `io`.
+pub struct Args {
+    /// Options, in order.
     pub(super) words: Vec<Word>,
-    /// Job files, as they were typed.
+    /// Job files, as typed.
     pub(super) files: Vec<String>,
-    /// What all of it means.
+    /// Jobs and settings of the run.
     pub(super) request: Request,
 }
 
-impl Asked {
-    pub fn new(typed: &Typed) -> Result<Asked, String> {
+impl Args {
+    pub fn new(typed: &Typed) -> Result<Args, String> {
         let words = arguments(typed)?;
         let mut files = Vec::new();
         for path in &typed.paths {
@@ -28,22 +28,22 @@ impl Asked {
         let texts = files.iter().map(|name| Ok((name.clone(), text_of(name)?)));
         let texts: Vec<(String, String)> = texts.collect::<Result<_, String>>()?;
         let request = spec::read(&words, &texts, &spec::System)?;
-        let mut asked = Asked { words, files, request };
-        if asked.is_sweep() {
-            asked.goes_with_sweeps()?;
+        let mut args = Args { words, files, request };
+        if args.is_sweep() {
+            args.goes_with_sweeps()?;
         } else {
             // One value for each list is one run.
             let first =
                 |axis: &spec::Axis| Some((axis.option.clone(), axis.values.first()?.clone()));
             let values: Vec<(String, String)> =
-                asked.request.sweep.iter().filter_map(first).collect();
+                args.request.sweep.iter().filter_map(first).collect();
             let values: Vec<(&str, &str)> =
                 values.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
             if !values.is_empty() {
-                asked.request = spec::cell(&asked.request, &values)?;
+                args.request = spec::cell(&args.request, &values)?;
             }
         }
-        Ok(asked)
+        Ok(args)
     }
 
     pub fn is_sweep(&self) -> bool {

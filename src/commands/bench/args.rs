@@ -34,7 +34,7 @@ pub enum Source {
 
 /// All options of `bench`.
 #[derive(Debug)]
-pub struct Asked {
+pub struct Args {
     pub what: What,
     pub list: bool,
     pub dump: bool,
@@ -87,11 +87,11 @@ pub struct Asked {
     pub exports: Vec<(Form, PathBuf)>,
 }
 
-parts!(Asked {});
+parts!(Args {});
 
-impl Default for Asked {
-    fn default() -> Asked {
-        Asked {
+impl Default for Args {
+    fn default() -> Args {
+        Args {
             what: What::Commands(Vec::new()),
             list: false,
             dump: false,
@@ -139,7 +139,7 @@ impl Default for Asked {
     }
 }
 
-impl Asked {
+impl Args {
     /// Returns the appearance of the report.
     pub fn look(&self) -> Look {
         let look = show::look(false);
