@@ -188,7 +188,7 @@ fn show(plan: &Plan) -> u8 {
             let done = done.and_then(|key| {
                 download_stream(&store, &url.bucket, &key, version, plan.range, &mut out)
                     .and_then(|_| output::flush_stdout().map_err(StreamError::Write))
-                    .map_err(|error| (spelled(typed, url, &key), error))
+                    .map_err(|error| (shown_name(typed, url, &key), error))
             });
             match done {
                 Ok(()) => meter.lane(0).done(1),
@@ -214,7 +214,7 @@ fn show(plan: &Plan) -> u8 {
 }
 
 /// Returns an object's name for messages: as typed, or as listed.
-fn spelled(typed: &OsString, url: &S3Url, key: &[u8]) -> OsString {
+fn shown_name(typed: &OsString, url: &S3Url, key: &[u8]) -> OsString {
     match url.key == key {
         true => typed.clone(),
         false => OsString::from_vec([b"s3://", url.bucket.as_bytes(), b"/", key].concat()),

@@ -80,7 +80,7 @@ fn work_of(typed: &Typed) -> Result<Work, String> {
     }
     TABLE.check_places(typed, false, false)?;
     let Operands { sources, target, is_dir } = places;
-    let local = Local { sources: sources.paths().to_vec(), target: target.spelled(), is_dir };
+    let local = Local { sources: sources.paths().to_vec(), target: target.as_typed(), is_dir };
     Ok(Work::Local(Box::new(reading), local))
 }
 

@@ -83,7 +83,7 @@ mod tests {
             };
             match operands(&list(paths), list(more), t.map(OsStr::new), no_dir, false) {
                 Ok(Operands { sources, target, is_dir }) => {
-                    let (sources, target) = (sources.paths(), target.spelled());
+                    let (sources, target) = (sources.paths(), target.as_typed());
                     format!("{sources:?} {target:?}{}", if is_dir { " dir" } else { "" })
                 }
                 Err(message) => message,

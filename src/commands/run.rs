@@ -75,12 +75,12 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     let mut plan = TABLE.read(typed, Plan { file, ..Plan::default() })?;
     let is_stored =
         |arg: &&OptArg| TABLE.rows().any(|row| row.name == arg.name && row.fits == Fits::Stored);
-    plan.defaults = typed.options.iter().filter(is_stored).map(spelled).collect();
+    plan.defaults = typed.options.iter().filter(is_stored).map(as_word).collect();
     Ok(plan)
 }
 
 /// Returns an option as one word.
-fn spelled(arg: &OptArg) -> OsString {
+fn as_word(arg: &OptArg) -> OsString {
     let mut word = OsString::from(format!("--{}", arg.name));
     if !arg.value.is_empty() {
         word.push("=");

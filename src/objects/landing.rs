@@ -13,12 +13,12 @@ const FOLDERS_MAX: usize = 3;
 /// Returns a sentence for each of the first folders: `'d/' fills 's3://bkt/p/'`, `'d' becomes 's3://bkt/p/d/'`.
 /// `into`: whether folders are created inside the target, if its name does not say so.
 pub fn sentences(sources: &Sources, target: &Location, into: Option<bool>) -> Vec<String> {
-    let target = target.spelled();
+    let target = target.as_typed();
     let shown = target.as_os_str().as_bytes();
     let bucket = is_bucket(&target);
     let ends = matches!(shown.rsplit(|byte| *byte == b'/').next(), Some(b"" | b"." | b".."));
     let into = into.unwrap_or(bucket || ends);
-    let sources = sources.locations().map(|source| source.spelled());
+    let sources = sources.locations().map(|source| source.as_typed());
     let folders = sources.filter(|source| is_folder(source)).take(FOLDERS_MAX);
     folders.map(|source| sentence(&source, shown, into)).collect()
 }

@@ -92,7 +92,7 @@ impl<S> Table<S> {
         for (_, arg) in found {
             let row = self.rows().find(|row| row.name == arg.name);
             match row.and_then(|row| Some((row, row.note?))) {
-                Some((row, why)) => notes.push((spelled(row, arg.on), why)),
+                Some((row, why)) => notes.push((spelling(row, arg.on), why)),
                 None => options.push(arg),
             }
         }
@@ -105,7 +105,7 @@ impl<S> Table<S> {
 }
 
 /// Returns an option as typed, without its value.
-fn spelled(row: &Row, on: bool) -> String {
+fn spelling(row: &Row, on: bool) -> String {
     match row.short {
         Some(short) if on => format!("-{short}"),
         _ if on => format!("--{}", row.name),

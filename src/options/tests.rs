@@ -11,7 +11,7 @@ fn parse(command: &str, line: &str) -> Result<Typed, Refused> {
     table(command).parse(&arguments)
 }
 
-fn spelled(command: &str, line: &str) -> String {
+fn parsed(command: &str, line: &str) -> String {
     match parse(command, line) {
         Ok(typed) => {
             let options = typed.options.iter().map(|arg| {
@@ -122,7 +122,7 @@ fn order_is_kept() {
         ("s -a d --del", "archive delete-during [s] [d]"),
         ("--help", "help"),
     ] {
-        assert_eq!(spelled("sync", line), expected, "{line}");
+        assert_eq!(parsed("sync", line), expected, "{line}");
     }
 }
 
@@ -137,9 +137,9 @@ fn several_words_are_one_value() {
         ("--repeat 3 -N x", "runs3 no-shell [x]"),
         ("--style full x", "stylefull [x]"),
     ] {
-        assert_eq!(spelled("bench", line), expected, "{line}");
+        assert_eq!(parsed("bench", line), expected, "{line}");
     }
-    assert!(spelled("bench", "x -L jobs").contains("2 values required"));
+    assert!(parsed("bench", "x -L jobs").contains("2 values required"));
 }
 
 #[test]
@@ -162,22 +162,22 @@ fn unbuilt_options_are_named() {
         ("--nosuch a b", "unexpected argument '--nosuch' found (hakobu sync --help)"),
         ("--exclude", "a value is required for '--exclude <PATTERN>' but none was supplied"),
     ] {
-        assert_eq!(spelled("sync", line), expected, "{line}");
+        assert_eq!(parsed("sync", line), expected, "{line}");
     }
 }
 
 #[test]
 fn getopt_abbreviates() {
     assert_eq!(
-        spelled("cp", "--rec --refl=never --preserve a b"),
+        parsed("cp", "--rec --refl=never --preserve a b"),
         "recursive reflinknever preserve [a] [b]"
     );
-    assert_eq!(spelled("cp", "--backup a b"), "--backup is not built");
-    assert_eq!(spelled("mv", "-Z a b"), "-Z is not built");
+    assert_eq!(parsed("cp", "--backup a b"), "--backup is not built");
+    assert_eq!(parsed("mv", "-Z a b"), "-Z is not built");
     // Not an abbreviation of --version-id.
     let version = "--version is not built: it is an option of hakobu itself: hakobu --version";
-    assert_eq!(spelled("cp", "--version a b"), version);
-    assert_eq!(spelled("cp", "--version-id=x a b"), "version-idx [a] [b]");
+    assert_eq!(parsed("cp", "--version a b"), version);
+    assert_eq!(parsed("cp", "--version-id=x a b"), "version-idx [a] [b]");
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub(crate) fn entries(
     };
     let names: Vec<Vec<u8>> = entries.iter().map(|entry| entry.name.clone()).collect();
     let log = ProblemLog::new(setup.listener, meter);
-    let below = source.spelled();
+    let below = source.as_typed();
     let report = |difference: &Difference<'_>| log.add(words(difference), path(&below, difference));
     let compared = compare(setup, &source, &names, &report, &log);
     if setup.control.is_stopped() {

@@ -190,7 +190,7 @@ fn check_apart(run: &OsStr, spec: &Spec) -> Result<(), String> {
         let here = Path::new(run).canonicalize().ok().or(parent);
         outer.is_ok_and(|outer| outer.is_dir() && here.is_some_and(|run| run.starts_with(&outer)))
     };
-    let mut all = spec.sources.locations().chain([spec.target.clone()]).map(|end| end.spelled());
+    let mut all = spec.sources.locations().chain([spec.target.clone()]).map(|end| end.as_typed());
     match all.find(|outer| inside(outer)) {
         Some(outer) => Err(format!(
             "the run folder {} lies inside {}, which is transferred",

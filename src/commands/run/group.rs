@@ -230,7 +230,7 @@ impl Index {
             Work::Transfers(specs) => {
                 for (spec, number) in specs.iter().zip(&group.numbers) {
                     for source in spec.sources.locations() {
-                        index.add(source.spelled().as_os_str().as_bytes(), *number);
+                        index.add(source.as_typed().as_os_str().as_bytes(), *number);
                     }
                 }
             }

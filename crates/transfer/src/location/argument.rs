@@ -68,11 +68,11 @@ impl Location {
     }
 
     /// Returns the argument as typed.
-    pub fn spelled(&self) -> PathBuf {
+    pub fn as_typed(&self) -> PathBuf {
         match self {
             Location::Local(path) => path.clone(),
             Location::Null => NULL.into(),
-            Location::S3(url) => url.spelled(),
+            Location::S3(url) => url.as_typed(),
         }
     }
 
@@ -162,7 +162,7 @@ mod tests {
     fn arguments_are_spelled_as_they_were_typed() {
         for typed in ["a//b/", "null:", "s3://", "s3://abc", "s3://abc/", "s3://abc//x/../ y"] {
             let location = parse(typed).unwrap();
-            assert_eq!(location.spelled().to_str(), Some(typed));
+            assert_eq!(location.as_typed().to_str(), Some(typed));
         }
     }
 
@@ -176,7 +176,7 @@ mod tests {
             ("s3://abc/p/", "s3://abc/p/x/"),
         ] {
             let location = parse(typed).unwrap().join(b"x/");
-            assert_eq!(location.spelled().to_str(), Some(joined));
+            assert_eq!(location.as_typed().to_str(), Some(joined));
         }
     }
 

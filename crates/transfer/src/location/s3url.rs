@@ -65,7 +65,7 @@ impl S3Url {
     }
 
     /// Returns the argument as typed.
-    pub fn spelled(&self) -> PathBuf {
+    pub fn as_typed(&self) -> PathBuf {
         let slash: &[u8] = if self.slash { b"/" } else { b"" };
         path(&[SCHEME, self.bucket.as_bytes(), slash, &self.key])
     }

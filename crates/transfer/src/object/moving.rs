@@ -96,7 +96,7 @@ impl Root {
                 PathBuf::from(OsString::from_vec(path))
             }
             Root::Store { bucket, prefix } => s3_path(bucket, &[prefix, name]),
-            Root::Null => Location::Null.spelled(),
+            Root::Null => Location::Null.as_typed(),
         }
     }
 

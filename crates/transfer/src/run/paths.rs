@@ -54,7 +54,7 @@ impl<'a> Paths<'a> {
         let arguments = source_arguments(spec)?;
         let umask = Umask(process::set_umask(0));
         let place = match target {
-            None => Place::nowhere(&spec.target.spelled()),
+            None => Place::nowhere(&spec.target.as_typed()),
             Some(target) => plan::place(spec, target, &arguments, is_real, umask.0)?,
         };
         if spec.check_space && is_real {
@@ -188,7 +188,7 @@ fn temp_dir(spec: &Spec, mode: TargetMode) -> Result<Option<(OwnedFd, u64)>, Fat
     };
     let path = match path.is_absolute() {
         true => path.clone(),
-        false => spec.target.spelled().join(path),
+        false => spec.target.as_typed().join(path),
     };
     let opened = c_string(path.as_os_str().as_bytes()).and_then(|name| {
         let fd = spec.policy.links.open_dir(dir::cwd(), &name)?;

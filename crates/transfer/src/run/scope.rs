@@ -80,7 +80,7 @@ fn target_at(path: &Path) -> Option<Target> {
 fn typed(source: Location) -> Vec<u8> {
     let path = match source {
         Location::Local(path) => std::path::absolute(&path).unwrap_or(path),
-        other => other.spelled(),
+        other => other.as_typed(),
     };
     path.into_os_string().into_encoded_bytes()
 }

@@ -63,7 +63,7 @@ pub(super) fn resolve(
         Ok(source) => source,
         Err(cause) => {
             let (operation, class) = (Operation::Read, Class::Partial);
-            let source = Some(typed.spelled());
+            let source = Some(typed.as_typed());
             return Ok(Err(Problem { operation, source, target: None, cause, class }));
         }
     };

@@ -116,7 +116,7 @@ pub(super) fn again(root: &Root) -> Root {
 
 /// Returns an argument as the user typed it, for messages.
 pub(super) fn spell(location: &Location) -> String {
-    quoted(location.spelled())
+    quoted(location.as_typed())
 }
 
 /// Resolves an argument. A symlink to a directory is treated as the directory.

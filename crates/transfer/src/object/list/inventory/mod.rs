@@ -41,7 +41,7 @@ impl Inventory {
         settings: &Settings,
         source: &S3Url,
     ) -> Result<Inventory, Fatal> {
-        let shown = quoted(manifest.spelled());
+        let shown = quoted(manifest.as_typed());
         let refused = |why: String| Fatal::new(1, format!("cannot use inventory {shown}: {why}"));
         let failed = |why: String| Fatal::new(11, format!("cannot read inventory {shown}: {why}"));
         let whole = source.key.is_empty() || source.key.ends_with(b"/");
