@@ -51,9 +51,8 @@ mod tests {
 
     #[test]
     fn meaning_of_options() {
-        let links = |root: Option<&str>, insecure| {
-            Args { insecure, root: root.map(PathBuf::from) }.links()
-        };
+        let links =
+            |root: Option<&str>, insecure| Args { insecure, root: root.map(PathBuf::from) }.links();
         assert_eq!(links(None, false), Ok(Links::Trusted));
         assert_eq!(links(None, true), Ok(Links::Any));
         assert_eq!(links(Some("/a"), false), Ok(Links::Within("/a".into())));

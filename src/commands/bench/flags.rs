@@ -63,8 +63,7 @@ pub fn plan(commands: &[String], args: &Args) -> Result<Plan, String> {
             of_first += usize::from(at == 0);
         }
     }
-    for (template, list) in [(&args.setup, &mut plan.setup), (&args.cleanup, &mut plan.teardown)]
-    {
+    for (template, list) in [(&args.setup, &mut plan.setup), (&args.cleanup, &mut plan.teardown)] {
         let Some(template) = template else { continue };
         let named = args.parameters.iter().filter(|parameter| parameter.stands_in(template));
         let filled_in = settings(&named.collect::<Vec<_>>(), 0)?;

@@ -1,7 +1,7 @@
 //! `hakobu cluster collect`: the last word, an ordinary sync over both ends, and the report.
 
 use super::super::session::Session;
-use super::opened::{AGAIN, Given, Opened, given, open, unusable};
+use super::opened::{AGAIN, Invocation, Opened, open, parse, unusable};
 use super::prove;
 use crate::exit;
 use crate::number::{Digits, things};
@@ -33,13 +33,12 @@ pub struct How {
 
 /// Runs the subcommand.
 pub fn run(arguments: &[OsString]) -> u8 {
-    let Given { asked, run, .. } = match given("collect", arguments, exit::SYNC_USAGE) {
-        Ok(given) => given,
+    let Invocation { args, run, .. } = match parse("collect", arguments, exit::SYNC_USAGE) {
+        Ok(parsed) => parsed,
         Err(code) => return code,
     };
-    let how =
-        How { stale: asked.stale, waits: asked.wait, json: asked.json, verifies: asked.verify };
-    match open(&run, &asked.settings()) {
+    let how = How { stale: args.stale, waits: args.wait, json: args.json, verifies: args.verify };
+    match open(&run, &args.settings()) {
         Ok(opened) => finish(opened, how),
         Err(why) => unusable(why),
     }

@@ -25,14 +25,14 @@ pub const NEVER: u8 = 65;
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Options of a subcommand and its run folder; what comes after the folder is in `rest`.
-pub struct Given {
-    pub asked: Args,
+pub struct Invocation {
+    pub args: Args,
     pub run: OsString,
     pub rest: Vec<OsString>,
 }
 
 /// Reads the command line of a subcommand that takes a run folder.
-pub fn given(verb: &str, arguments: &[OsString], usage_code: u8) -> Result<Given, u8> {
+pub fn parse(verb: &str, arguments: &[OsString], usage_code: u8) -> Result<Invocation, u8> {
     let told = |refused: Refused| {
         let _ = refuse(refused, usage_code);
         usage_code
@@ -42,7 +42,7 @@ pub fn given(verb: &str, arguments: &[OsString], usage_code: u8) -> Result<Given
     if let Some(other) = options::misplaced(verb, &typed) {
         return Err(usage(format!("--{other} is no option of cluster {verb}")));
     }
-    let asked = TABLE.read(&typed, Args::default()).map_err(usage)?;
+    let args = TABLE.read(&typed, Args::default()).map_err(usage)?;
     let mut paths = typed.paths.into_iter();
     let Some(run) = paths.next() else {
         return Err(usage(format!("give a run folder: hakobu cluster {verb} RUN")));
@@ -51,7 +51,7 @@ pub fn given(verb: &str, arguments: &[OsString], usage_code: u8) -> Result<Given
     if verb != "submit" && !rest.is_empty() {
         return Err(usage(format!("cluster {verb} takes one run folder")));
     }
-    Ok(Given { asked, run: absolute(&run), rest })
+    Ok(Invocation { args, run: absolute(&run), rest })
 }
 
 /// The absolute form of a path; `s3://` stays what it is.

@@ -25,7 +25,7 @@ const WORKERS: u64 = 16;
 
 /// Runs the subcommand.
 pub fn run(arguments: &[OsString]) -> u8 {
-    let (spec, wanted, asked) = match read(arguments) {
+    let (spec, wanted, args) = match read(arguments) {
         Ok(read) => read,
         Err(Refused::Usage(message)) => return told(exit::SYNC_USAGE, &message),
         Err(Refused::Failed { code, message }) => return told(code, &message),
@@ -34,14 +34,14 @@ pub fn run(arguments: &[OsString]) -> u8 {
             return exit::OK;
         }
     };
-    if asked.cluster.is_some() {
+    if args.cluster.is_some() {
         return told(exit::SYNC_USAGE, "--cluster is an option of sync: plan only plans");
     }
-    if asked.verify {
+    if args.verify {
         let message = "--verify comes after the transfer: hakobu cluster collect --verify RUN";
         return told(exit::SYNC_USAGE, message);
     }
-    match make(arguments, &spec, wanted, &asked) {
+    match make(arguments, &spec, wanted, &args) {
         Ok((code, _)) | Err(code) => code,
     }
 }
@@ -57,13 +57,13 @@ pub fn make(
     arguments: &[OsString],
     spec: &Spec,
     mut wanted: Wanted,
-    asked: &Args,
+    args: &Args,
 ) -> Result<(u8, Plan), u8> {
     let refused = |message: String| told(exit::SYNC_USAGE, &message);
     if wanted.stop_after.is_some() {
         return Err(refused("--stop-after (or --stop-at) is not built for many machines".into()));
     }
-    let Some(run) = asked.run.as_deref().map(absolute) else {
+    let Some(run) = args.run.as_deref().map(absolute) else {
         return Err(refused("give the folder of the run: --run RUN".into()));
     };
     if let Some(word) = arguments.iter().find(|word| has_secret(word)) {
@@ -77,7 +77,7 @@ pub fn make(
         return Err(refused("a list from standard input cannot be read again: give a file".into()));
     }
     check_apart(&run, spec).map_err(refused)?;
-    let inventory = match &asked.inventory {
+    let inventory = match &args.inventory {
         None => None,
         Some(manifest) => {
             let read = inventory(manifest, spec);
@@ -103,8 +103,8 @@ pub fn make(
         words: arguments.iter().map(encoded).collect(),
         folder: encoded(&here),
         version: VERSION,
-        workers: asked.workers.unwrap_or(WORKERS),
-        shard_bytes: asked.shard_bytes,
+        workers: args.workers.unwrap_or(WORKERS),
+        shard_bytes: args.shard_bytes,
         ends: ends(spec),
         local: !spec.has_store(),
     };

@@ -1,6 +1,6 @@
 //! `hakobu cluster status`: one screen, live where it is a terminal.
 
-use super::opened::{Given, VERSION, given, unusable};
+use super::opened::{Invocation, VERSION, parse, unusable};
 use crate::exit;
 use crate::number::{Digits, things};
 use crate::show::json::push_line;
@@ -27,11 +27,11 @@ const RATE_MIN_S: f64 = 0.5;
 
 /// Runs the subcommand.
 pub fn run(arguments: &[OsString]) -> u8 {
-    let Given { asked, run, .. } = match given("status", arguments, exit::USAGE) {
-        Ok(given) => given,
+    let Invocation { args, run, .. } = match parse("status", arguments, exit::USAGE) {
+        Ok(parsed) => parsed,
         Err(code) => return code,
     };
-    let opened = folder::open(&run, &asked.settings(), false).map_err(Unusable::from);
+    let opened = folder::open(&run, &args.settings(), false).map_err(Unusable::from);
     let read = opened.and_then(|folder| Ok((Plan::read(&*folder, VERSION)?, folder)));
     let (plan, folder) = match read {
         Ok(read) => read,
@@ -40,7 +40,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
             return exit::FAILURE;
         }
     };
-    let live = std::io::stdout().is_terminal() && !asked.json && !asked.once;
+    let live = std::io::stdout().is_terminal() && !args.json && !args.once;
     let (mut results, mut proven) = (Results::default(), Results::default());
     let started = Instant::now();
     let mut first = None;
@@ -55,13 +55,13 @@ pub fn run(arguments: &[OsString]) -> u8 {
         let from = *first.get_or_insert(now.bytes_now);
         let took_s = started.elapsed().as_secs_f64();
         let rate = (now.bytes_now.saturating_sub(from)) as f64 / took_s.max(RATE_MIN_S);
-        if let Some(path) = &asked.textfile
+        if let Some(path) = &args.textfile
             && let Err(message) = write_textfile(path, &now)
         {
             output::message(&message);
             return exit::FAILURE;
         }
-        if asked.json {
+        if args.json {
             let mut line = Vec::new();
             push_line(&now, &mut line);
             output::text(&String::from_utf8_lossy(&line));

@@ -1,7 +1,7 @@
 //! `hakobu cluster submit`: hands workers to an engine.
 
 use super::engine::Engine;
-use super::opened::{Given, VERSION, given, unusable};
+use super::opened::{Invocation, VERSION, parse, unusable};
 use super::order::{Order, ending, shell};
 use super::{kubernetes, slurm};
 use crate::exit;
@@ -14,18 +14,18 @@ use std::process::{Child, Command, Stdio};
 
 /// Runs the subcommand.
 pub fn run(arguments: &[OsString]) -> u8 {
-    let Given { asked, run, rest } = match given("submit", arguments, exit::USAGE) {
-        Ok(given) => given,
+    let Invocation { args, run, rest } = match parse("submit", arguments, exit::USAGE) {
+        Ok(parsed) => parsed,
         Err(code) => return code,
     };
     let usage = |message: &str| {
         output::message(message);
         exit::USAGE
     };
-    let Some(engine) = asked.engine.clone() else {
+    let Some(engine) = args.engine.clone() else {
         return usage("give an engine: --local N, --slurm, --ray ADDRESS, --k8s, --parallel HOSTS");
     };
-    let nodes = match (&engine, asked.nodes) {
+    let nodes = match (&engine, args.nodes) {
         (_, Some(nodes)) => nodes,
         // One worker a host.
         (Engine::Parallel(hosts), None) => match count_hosts(hosts) {
@@ -34,7 +34,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
         },
         (_, None) => return usage("say how many workers to start: --nodes N"),
     };
-    let opened = folder::open(&run, &asked.settings(), false).map_err(Unusable::from);
+    let opened = folder::open(&run, &args.settings(), false).map_err(Unusable::from);
     let read = opened.and_then(|folder| {
         Plan::read(&*folder, VERSION)?;
         Ok(folder.read(REPORT)?.is_some())
@@ -47,30 +47,30 @@ pub fn run(arguments: &[OsString]) -> u8 {
         }
     };
     let slurm = engine == Engine::Slurm;
-    if asked.verify && !is_collected && !slurm {
+    if args.verify && !is_collected && !slurm {
         return usage("the run was not collected yet: --verify comes after that");
     }
     // Slurm waits for one job after the other, so that all of them can be submitted at once.
-    let chain = slurm && !(asked.verify && is_collected);
-    let verifies = asked.verify && !chain;
-    let order = Order { run, nodes, stale: asked.stale, verifies, rest };
+    let chain = slurm && !(args.verify && is_collected);
+    let verifies = args.verify && !chain;
+    let order = Order { run, nodes, stale: args.stale, verifies, rest };
     let done = match engine {
-        Engine::Local if asked.dry_run => {
+        Engine::Local if args.dry_run => {
             output::text(&format!("{}\n", shell(&order.work())));
             Ok(())
         }
         Engine::Local => local(&order),
         Engine::Slurm => {
             let mut orders = vec![order];
-            if chain && asked.verify {
+            if chain && args.verify {
                 orders.extend(orders.first().map(Order::verifying));
             }
-            slurm::submit(&orders, asked.dry_run)
+            slurm::submit(&orders, args.dry_run)
         }
-        Engine::Ray(address) => ray(&order, &address, asked.dry_run),
-        Engine::Kubernetes => kubernetes::manifests(&order, asked.image.as_deref(), &asked.volumes)
+        Engine::Ray(address) => ray(&order, &address, args.dry_run),
+        Engine::Kubernetes => kubernetes::manifests(&order, args.image.as_deref(), &args.volumes)
             .map(|text| output::text(&text)),
-        Engine::Parallel(hosts) => parallel(&order, &hosts, asked.dry_run),
+        Engine::Parallel(hosts) => parallel(&order, &hosts, args.dry_run),
     };
     match done {
         Ok(()) => exit::OK,

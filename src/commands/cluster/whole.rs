@@ -15,28 +15,28 @@ use std::ffi::OsString;
 
 /// Runs a transfer on many machines. Without `--run` the folder is made in the working directory,
 /// which they share then, and removed when all went well.
-pub fn whole(arguments: &[OsString], spec: Spec, wanted: Wanted, asked: &Args) -> u8 {
-    let Some((engine, nodes)) = asked.cluster.clone() else {
+pub fn whole(arguments: &[OsString], spec: Spec, wanted: Wanted, args: &Args) -> u8 {
+    let Some((engine, nodes)) = args.cluster.clone() else {
         output::message("--run, --workers, --inventory and --verify go with --cluster ENGINE:N");
         output::message("hint: hakobu verify compares two trees");
         return exit::SYNC_USAGE;
     };
-    if asked.verify
+    if args.verify
         && let Err(fatal) = comparing::refuse_unfit(&spec)
     {
         output::message(&fatal.message);
         return exit::SYNC_USAGE;
     }
-    let mut asked = asked.clone();
-    let own = asked.run.is_none();
+    let mut args = args.clone();
+    let own = args.run.is_none();
     if own {
         let name = format!("hakobu-run-{:08x}-{:08x}", std::process::id(), nanos());
-        asked.run = Some(name.into());
+        args.run = Some(name.into());
     }
-    asked.workers = asked.workers.or(Some(nodes));
-    let Some(run) = asked.run.as_deref().map(absolute) else { return exit::SYNC_USAGE };
+    args.workers = args.workers.or(Some(nodes));
+    let Some(run) = args.run.as_deref().map(absolute) else { return exit::SYNC_USAGE };
     let settings = spec.objects.target.clone();
-    let (planned, plan) = match plan::make(arguments, &spec, wanted, &asked) {
+    let (planned, plan) = match plan::make(arguments, &spec, wanted, &args) {
         Ok(made) => made,
         Err(code) => {
             if own {
@@ -52,7 +52,7 @@ pub fn whole(arguments: &[OsString], spec: Spec, wanted: Wanted, asked: &Args) -
     let start = |verifies: bool| {
         let nodes = nodes.min(count);
         let rest = Vec::new();
-        let order = Order { run: run.clone(), nodes, stale: asked.stale, verifies, rest };
+        let order = Order { run: run.clone(), nodes, stale: args.stale, verifies, rest };
         let ran = match &engine {
             _ if count == 0 => Ok(()),
             Engine::Local => submit::local(&order),
@@ -67,14 +67,14 @@ pub fn whole(arguments: &[OsString], spec: Spec, wanted: Wanted, asked: &Args) -
     };
     let collect = |verifies: bool| match open(&run, &settings) {
         Ok(opened) => {
-            let how = How { stale: asked.stale, waits: true, json: false, verifies };
+            let how = How { stale: args.stale, waits: true, json: false, verifies };
             collect::finish(opened, how)
         }
         Err(why) => unusable(why),
     };
     start(false);
     let mut code = collect(false);
-    if asked.verify && prove::is_collected(code) {
+    if args.verify && prove::is_collected(code) {
         start(true);
         code = collect(true);
     }

@@ -1,6 +1,6 @@
 //! `hakobu cluster work`: one worker.
 
-use super::opened::{AGAIN, Given, NEVER, given, open, unusable};
+use super::opened::{AGAIN, Invocation, NEVER, open, parse, unusable};
 use super::prove;
 use super::worker::{Job, one};
 use crate::exit;
@@ -13,15 +13,15 @@ use std::ffi::OsString;
 
 /// Runs the subcommand.
 pub fn run(arguments: &[OsString]) -> u8 {
-    let Given { asked, run, .. } = match given("work", arguments, NEVER) {
-        Ok(given) => given,
+    let Invocation { args, run, .. } = match parse("work", arguments, NEVER) {
+        Ok(parsed) => parsed,
         Err(code) => return code,
     };
-    let opened = match open(&run, &asked.settings()) {
+    let opened = match open(&run, &args.settings()) {
         Ok(opened) => opened,
         Err(why) => return unusable(why),
     };
-    let phase = match asked.verify {
+    let phase = match args.verify {
         false => Ok(Phase::Transfer),
         true => match comparing::refuse_unfit(&opened.spec) {
             Ok(()) => prove::verification(&*opened.folder).map(|(phase, _)| phase),
@@ -34,8 +34,8 @@ pub fn run(arguments: &[OsString]) -> u8 {
     };
     let job = Job {
         phase,
-        stale: asked.stale,
-        workers: asked.workers.unwrap_or(1),
+        stale: args.stale,
+        workers: args.workers.unwrap_or(1),
         command: "cluster work",
         at_once: AGAIN,
     };
