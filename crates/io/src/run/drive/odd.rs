@@ -59,7 +59,7 @@ impl<E: Engine> Drive<'_, E> {
     #[inline(never)]
     pub(super) fn land_oddly(&mut self, slot: usize, result: i64, end: u64) -> Result<(), Failure> {
         let flight = self.flights[slot];
-        let errno = i32::try_from(-result).unwrap_or(0);
+        let errno = i32::try_from(-result).unwrap_or(errno::EIO);
         let ends = result < 0 && self.ends(&flight, errno);
         let tolerated = result < 0 && !ends && self.tolerates(&flight, errno);
         let moved = match u32::try_from(result) {
