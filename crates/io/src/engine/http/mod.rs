@@ -121,20 +121,16 @@ impl<'a> Http<'a> {
         };
         let bytes = u64::from(block.bytes);
         let range = (self.options.ranges && method == Method::Get).then_some((block.offset, bytes));
-        let name = self.names.get(block.file as usize).map(Vec::as_slice).unwrap_or_default();
+        let Some(name) = self.names.get(block.file as usize) else { return Err(Broken::Refused) };
         let path = target::path(name, self.options, (block.offset, bytes));
-        let begin = block.begin as usize;
-        let end = begin.saturating_add(block.bytes as usize);
         loop {
             let mut line = match self.line.take() {
                 Some(line) => line,
                 None => self.connect()?,
             };
             let was_used = line.is_used;
-            let body = match method {
-                Method::Put => self.buffer.get(begin..end).unwrap_or_default(),
-                _ => &[],
-            };
+            let Some(content) = part(&mut self.buffer, block) else { return Err(Broken::Refused) };
+            let body: &[u8] = if method == Method::Put { content } else { &[] };
             let (to, web) = ((self.host.0.as_str(), path.as_str()), self.web);
             let head = target::head(method, to, self.options, body, range, web);
             let answer = match line.ask(&head, body, &self.patience) {
@@ -144,8 +140,7 @@ impl<'a> Http<'a> {
             };
             let right = target::check(method, &answer, bytes, range);
             if right.is_ok() && method == Method::Get {
-                let buffer = self.buffer.get_mut(begin..end).unwrap_or_default();
-                line.body(buffer, &self.patience)?;
+                line.body(content, &self.patience)?;
                 self.line = line.may_go_on(&answer).then_some(line);
                 return Ok(());
             }
@@ -164,11 +159,9 @@ impl Engine for Http<'_> {
     }
 
     fn transfer(&mut self, _: usize, block: Transfer) -> Queued {
-        if part(&mut self.buffer, &block).is_none() || block.file as usize >= self.names.len() {
-            return REFUSED;
-        }
         Queued::Done(match self.request(&block) {
             Ok(()) => i64::from(block.bytes),
+            Err(Broken::Refused) => return REFUSED,
             Err(Broken::Over) => -i64::from(errno::ECANCELED),
             Err(Broken::Closed) => {
                 self.why = "the server closed the connection without an answer".to_owned();

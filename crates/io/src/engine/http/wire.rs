@@ -25,13 +25,15 @@ pub(super) struct Head {
     closes: bool,
 }
 
-/// Why a request failed.
+/// Reason that a request failed.
 #[derive(Debug)]
 pub(super) enum Broken {
     /// The connection was closed before an answer began: perhaps it had been idle for too long.
     Closed,
-    /// All is over: the job's time, or a signal.
+    /// The job's time is over, or a signal ended it.
     Over,
+    /// The request is invalid (EINVAL): the block has no object, or lies outside of the buffer.
+    Refused,
     /// Anything else.
     Failed(Error),
 }
