@@ -14,6 +14,8 @@ pub struct AccessPoint<'a> {
 
 /// Start of every ARN.
 const ARN: &str = "arn:";
+/// Message for a malformed ARN.
+const FORM: &str = "an access point is arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME";
 /// Ends of the names that S3 generates for access points: those of buckets, of Outposts, and of Object Lambda.
 const ALIASES: [&str; 3] = ["-s3alias", "--op-s3", "--ol-s3"];
 
@@ -23,24 +25,23 @@ impl<'a> AccessPoint<'a> {
     ///
     /// # Errors
     /// The reason that the ARN cannot be used.
-    pub fn split(text: &str) -> Option<Result<(&str, &str), &'static str>> {
-        text.starts_with(ARN).then(|| {
-            let parts: Vec<&str> = text.splitn(6, ':').collect();
+    pub fn split(text: &[u8]) -> Option<Result<(&str, &[u8]), &'static str>> {
+        text.starts_with(ARN.as_bytes()).then(|| {
+            let parts: Vec<&[u8]> = text.splitn(6, |byte| *byte == b':').collect();
             let &[_, _, service, _, _, resource] = parts.as_slice() else {
                 return Err("an ARN has six parts: arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME");
             };
-            if service != "s3" {
+            if service != b"s3" {
                 return Err(other_service(service));
             }
-            let whole = text.len() - resource.len();
-            let kind = ["accesspoint/", "accesspoint:"];
-            let Some(rest) = kind.iter().find_map(|kind| resource.strip_prefix(kind)) else {
+            let kinds = [b"accesspoint/", b"accesspoint:"];
+            let Some(rest) = kinds.iter().find_map(|kind| resource.strip_prefix(*kind)) else {
                 return Err("only access points have ARNs that stand for buckets: \
                             arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME");
             };
-            let name = rest.find('/').unwrap_or(rest.len());
-            let end = whole + (resource.len() - rest.len()) + name;
-            let (arn, after) = text.split_at(end);
+            let name = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+            let (arn, after) = text.split_at(text.len() - rest.len() + name);
+            let arn = std::str::from_utf8(arn).map_err(|_| FORM)?;
             AccessPoint::checked(arn).map(|_| (arn, after))
         })
     }
@@ -51,7 +52,6 @@ impl<'a> AccessPoint<'a> {
     }
 
     fn checked(arn: &'a str) -> Result<AccessPoint<'a>, &'static str> {
-        const FORM: &str = "an access point is arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME";
         let mut parts = arn.splitn(6, ':').skip(1);
         let mut next = || parts.next().ok_or(FORM);
         let (partition, service, region, account) = (next()?, next()?, next()?, next()?);
@@ -97,12 +97,12 @@ impl<'a> AccessPoint<'a> {
     }
 }
 
-fn other_service(service: &str) -> &'static str {
+fn other_service(service: &[u8]) -> &'static str {
     match service {
-        "s3-outposts" => {
+        b"s3-outposts" => {
             "access points of Outposts have endpoints and signatures of their own, which are not built"
         }
-        "s3-object-lambda" => {
+        b"s3-object-lambda" => {
             "access points of Object Lambda change what is read, so contents cannot be checked; \
                                name the access point below it"
         }
@@ -124,11 +124,16 @@ mod tests {
             (format!("{WHOLE}/a/b:c"), WHOLE.to_owned(), "/a/b:c"),
             (WHOLE.replace("t/", "t:") + "/k", WHOLE.replace("t/", "t:"), "/k"),
         ] {
-            assert_eq!(AccessPoint::split(&text), Some(Ok((&*arn, rest))), "{text}");
+            let split = AccessPoint::split(text.as_bytes());
+            assert_eq!(split, Some(Ok((&*arn, rest.as_bytes()))), "{text}");
             let point = AccessPoint::of(&arn).unwrap();
             assert_eq!((point.region, &*point.label()), ("eu-west-1", "my-point-123456789012"));
         }
-        assert_eq!(AccessPoint::split("bucket/arn:aws"), None);
+        let bytes = [WHOLE.as_bytes(), b"/\xff"].concat();
+        assert_eq!(AccessPoint::split(&bytes), Some(Ok((WHOLE, &b"/\xff"[..]))));
+        let bytes = [WHOLE.as_bytes(), b"\xff/k"].concat();
+        assert_eq!(AccessPoint::split(&bytes), Some(Err(FORM)));
+        assert_eq!(AccessPoint::split(b"bucket/arn:aws"), None);
         assert_eq!(AccessPoint::of("bucket"), None);
     }
 
@@ -151,7 +156,7 @@ mod tests {
             (with("accesspoint/", "bucket/"), "only access points"),
             ("arn:aws:s3".to_owned(), "six parts"),
         ] {
-            let found = AccessPoint::split(&text).unwrap().unwrap_err();
+            let found = AccessPoint::split(text.as_bytes()).unwrap().unwrap_err();
             assert!(found.contains(why), "{text}: {found}");
             assert!(AccessPoint::of(&text).is_none(), "{text}");
         }

@@ -29,20 +29,9 @@ impl S3Url {
     /// buckets, capitals and underscores).
     pub fn parse(rest: &[u8]) -> Result<S3Url, Fatal> {
         let shown = || quoted(OsStr::from_bytes(&[SCHEME, rest].concat()));
-        let text = rest.utf8_chunks().next().map(|chunk| chunk.valid()).unwrap_or_default();
-        if let Some(split) = AccessPoint::split(text) {
-            let (arn, _) = split.map_err(|why| Fatal::new(1, format!("{}: {why}", shown())))?;
-            let after = &rest[arn.len()..];
-            let key = match after.split_first() {
-                None => Vec::new(),
-                Some((b'/', key)) => key.to_vec(),
-                // The text ends before a byte that is not UTF-8.
-                Some(_) => {
-                    let why =
-                        "the name of an access point has 3 to 50 small letters, digits and hyphens";
-                    return Err(Fatal::new(1, format!("{}: {why}", shown())));
-                }
-            };
+        if let Some(split) = AccessPoint::split(rest) {
+            let (arn, after) = split.map_err(|why| Fatal::new(1, format!("{}: {why}", shown())))?;
+            let key = after.strip_prefix(b"/").unwrap_or_default().to_vec();
             return Ok(S3Url { bucket: arn.to_owned(), key, slash: !after.is_empty() });
         }
         let (bucket, key, slash) = match rest.iter().position(|byte| *byte == b'/') {
