@@ -3,6 +3,7 @@
 
 use super::checksum::hex;
 use super::time;
+use hakobu_core::percent::encode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use ring::{digest, hmac};
 use std::fmt;
@@ -300,25 +301,6 @@ pub(super) fn encode_query(query: &[(&str, String)]) -> String {
         out.push_str(&value);
     }
     out
-}
-
-/// RFC 3986: unreserved characters stay, others become `%XX` with upper-case digits.
-fn encode(bytes: &[u8], slashes: bool, out: &mut String) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    out.reserve(bytes.len());
-    for byte in bytes {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(*byte));
-            }
-            b'/' if slashes => out.push('/'),
-            _ => {
-                out.push('%');
-                out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-                out.push(char::from(DIGITS[usize::from(byte & 15)]));
-            }
-        }
-    }
 }
 
 #[cfg(test)]

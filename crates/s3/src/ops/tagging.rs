@@ -2,6 +2,7 @@
 
 use crate::xml::{self, Node};
 use crate::{Client, Error, Kind, Request};
+use hakobu_core::percent;
 use http::Method;
 
 /// Tags of an object in the form of `x-amz-tagging`: a query string (API reference, PutObject).
@@ -33,23 +34,11 @@ fn query_of(document: &[u8]) -> Result<String, Error> {
                 b"Value" => query.push('='),
                 _ => {}
             }
-            push_encoded(&mut query, text);
+            percent::encode(text, false, &mut query);
         }
     });
     let wrong = |_| Error::new(Kind::Corrupt, OPERATION, "the tags cannot be read");
     walked.map(|()| query).map_err(wrong)
-}
-
-/// Appends bytes percent-encoded (RFC 3986, unreserved characters stay).
-fn push_encoded(query: &mut String, bytes: &[u8]) {
-    for byte in bytes {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                query.push(char::from(*byte));
-            }
-            _ => query.push_str(&format!("%{byte:02X}")),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::job::{Http as Options, HttpMode, Https};
 use crate::web::{Unsigned, Web};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hakobu_core::percent;
 use md5::{Digest, Md5};
 use std::fmt::Write as _;
 
@@ -52,16 +53,7 @@ pub(super) fn path(name: &[u8], options: &Options, (offset, bytes): (u64, u64)) 
     if !name.starts_with(b"/") {
         path.push('/');
     }
-    for byte in name {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                path.push(char::from(*byte));
-            }
-            _ => {
-                let _ = write!(path, "%{byte:02X}");
-            }
-        }
-    }
+    percent::encode(name, true, &mut path);
     if !options.ranges {
         let _ = write!(path, "_{offset}_{}", offset.saturating_add(bytes));
     }
