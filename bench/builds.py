@@ -2,26 +2,24 @@
 
 import argparse
 import os
-import shutil
 import statistics
 
-from cells import Server, sh
+from cells import Server
 from measure import Bench, Contender, ratio
-from trees import flat, nested
+from volumes import Volumes, sh
 
-MIB = 1 << 20
 
 
 def local(bench, kind, fs, *options):
     """A copy of a tree to an empty file system."""
 
     def row(work, name):
-        source, target = bench.tree(kind), bench.volume(fs)
+        source, target = bench.volumes.tree(kind), bench.volumes.mounted(fs)
         words = ["sync", "-a", *options, source + "/", target + "/out/"]
         contenders = bench.both(words)
         if kind == "nested" and fs != "tmpfs":
             contenders.append(Contender("ruler", [work + "/ruler", source, target + "/out", "d", "2"]))
-        bench.compare(name, contenders, lambda _: bench.clear(target + "/out", fs))
+        bench.compare(name, contenders, lambda _: bench.volumes.clear(target + "/out", target))
 
     return row
 
@@ -30,7 +28,7 @@ def again(bench, *options):
     """A second run that finds everything equal."""
 
     def row(_, name):
-        source, target = bench.tree("nested"), bench.volume("ext4") + "/out/"
+        source, target = bench.volumes.tree("nested"), bench.volumes.mounted("ext4") + "/out/"
         sh(bench.new, "sync", "-a", source + "/", target)
         bench.compare(name, bench.both(["sync", "-a", *options, source + "/", target]), lambda _: None)
 
@@ -41,8 +39,8 @@ def reading(bench, command, *options):
     """A command that reads a tree of 100,000 files on ext4, or removes it."""
 
     def row(_, name):
-        tree = bench.volume("ext4") + "/many"
-        other = bench.tree("many")
+        tree = bench.volumes.mounted("ext4") + "/many"
+        other = bench.volumes.tree("many")
 
         def prepare(_):
             if not os.path.isdir(tree):
@@ -58,7 +56,7 @@ def reading(bench, command, *options):
 
 def put(bench, kind):
     def row(_, name):
-        source = bench.tree(kind)
+        source = bench.volumes.tree(kind)
         server = bench.server(0)
         words = ["cp", "--endpoint-url", server.url, "-r", source + "/.", "s3://bench/up/"]
         bench.compare(name, bench.both(words), lambda _: None)
@@ -70,9 +68,9 @@ def put(bench, kind):
 def get(bench, keys, size):
     def row(_, name):
         server = bench.server(keys, "--object-size", str(size))
-        target = bench.volume("tmpfs") + "/out"
+        target = bench.volumes.mounted("tmpfs") + "/out"
         words = ["cp", "--endpoint-url", server.url, "s3://bench/*", target + "/"]
-        bench.compare(name, bench.both(words), lambda _: bench.clear(target, "tmpfs"))
+        bench.compare(name, bench.both(words), lambda _: bench.volumes.clear(target, bench.work))
         server.stop()
 
     return row
@@ -108,6 +106,7 @@ def start(bench):
 class Builds:
     def __init__(self, args):
         self.bench = Bench(args.work, args.results, args.rounds, 1.0)
+        self.volumes = Volumes(args.work)
         self.work, self.old, self.new = args.work, os.path.abspath(args.old), os.path.abspath(args.new)
         self.lines = ["| row | old s | new s | old ÷ new (95 % interval) | ruler ÷ new |", "|---|---|---|---|---|"]
 
@@ -158,48 +157,6 @@ class Builds:
         print(line, flush=True)
         self.lines.append(line)
 
-    def volume(self, fs):
-        path = os.path.join(self.work, fs)
-        if fs != "tmpfs" and not os.path.ismount(path):
-            sh("truncate", "-s", "4G", path + ".img")
-            sh(*{"ext4": ["mkfs.ext4", "-q", "-F", "-i", "8192"], "xfs": ["mkfs.xfs", "-q", "-f"]}[fs], path + ".img")
-            os.makedirs(path, exist_ok=True)
-            sh("mount", "-o", "loop", path + ".img", path)
-        os.makedirs(path, exist_ok=True)
-        return path
-
-    def clear(self, path, fs):
-        shutil.rmtree(path, ignore_errors=True)
-        if fs != "tmpfs":
-            sh("sync", "-f", self.volume(fs))
-
-    def tree(self, kind):
-        path = os.path.join(self.work, "source-" + kind)
-        if not os.path.isdir(path):
-            os.makedirs(path)
-            if kind == "flat":
-                flat(path, 1)
-            elif kind == "nested":
-                nested(path, 1)
-            elif kind == "many":
-                flat(path, 5)
-            else:
-                count, size = (600, 500_000) if kind == "medium" else (1, 1_000_000_000)
-                for number in range(count):
-                    with open(f"{path}/file-{number:04}", "wb") as file:
-                        for at in range(0, size, MIB):
-                            file.write(os.urandom(min(MIB, size - at)))
-        return path
-
-    def release(self):
-        """Gives back the memory of volumes; sources stay."""
-        for fs in ("ext4", "xfs", "tmpfs"):
-            path = os.path.join(self.work, fs)
-            if os.path.ismount(path):
-                sh("umount", path)
-                os.unlink(path + ".img")
-            shutil.rmtree(path, ignore_errors=True)
-
 
 def main():
     parser = argparse.ArgumentParser()
@@ -221,7 +178,7 @@ def main():
         if any(name.startswith(one) for one in wanted):
             row(args.work, name)
             if name in ("flat-tmpfs", "nested-ext4-j2", "nested-xfs-j2", "large-ext4", "again-checksum", "rm"):
-                builds.release()
+                builds.volumes.release()
     with open(os.path.join(args.results, "report.md"), "w") as report:
         report.write("\n".join(builds.lines) + "\n")
 

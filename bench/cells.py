@@ -9,10 +9,7 @@ import subprocess
 import time
 
 import trees
-
-
-def sh(*words):
-    return subprocess.run(words, check=True, text=True, capture_output=True).stdout.strip()
+from volumes import sh
 
 
 class Flat:

@@ -4,62 +4,20 @@ import argparse
 import os
 import platform
 import shutil
-import subprocess
 
+import trees
 from measure import GOALS_HEAD, Bench, Contender, ratio, runs_table, verdict
+from volumes import Volumes, sh
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 CORES = len(os.sched_getaffinity(0))
-
-
-def sh(*words, **options):
-    return subprocess.run(words, check=True, text=True, capture_output=True, **options).stdout
 
 
 class Local:
     def __init__(self, args):
         self.bench = Bench(args.work, args.results, args.rounds, args.scale)
         self.work, self.hakobu, self.scale = args.work, os.path.abspath(args.hakobu), args.scale
+        self.volumes = Volumes(args.work, args.scale)
         self.sections = []
-
-    # Places
-
-    def volume(self, fs):
-        """A mounted file system: the target of a series. tmpfs is the work folder itself."""
-        path = os.path.join(self.work, fs)
-        if fs != "tmpfs" and not os.path.ismount(path):
-            self.mount(fs, path, max(1, int(4 * self.scale)) if self.scale < 1 else 4)
-        os.makedirs(path, exist_ok=True)
-        return path
-
-    def mount(self, fs, path, gib):
-        image = path + ".img"
-        sh("fallocate", "-l", f"{gib}G", image)
-        sh(*{"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q", "-f"]}[fs], image)
-        os.makedirs(path, exist_ok=True)
-        sh("mount", "-o", "loop", image, path)
-
-    def release(self):
-        """Gives back the memory of volumes and trees that earlier rows made."""
-        for fs in ("ext4", "xfs"):
-            path = os.path.join(self.work, fs)
-            if os.path.ismount(path):
-                sh("umount", path)
-                os.unlink(path + ".img")
-        for name in os.listdir(self.work):
-            if name.startswith("source-"):
-                sh("rm", "-rf", os.path.join(self.work, name))
-
-    def tree(self, kind):
-        path = os.path.join(self.work, "source-" + kind)
-        if not os.path.isdir(path):
-            sh("python3", os.path.join(HERE, "trees.py"), kind, path, str(self.scale))
-        return path
-
-    def clear(self, path, volume):
-        if os.path.isdir(path):
-            sh("rm", "-rf", path)
-        sh("sync", "-f", volume)
 
     def sync(self, options, source, target):
         return [self.hakobu, "sync", *options.split(), source + "/", target]
@@ -72,7 +30,7 @@ class Local:
     # Rows
 
     def copies(self, fs, kind):
-        volume, source = self.volume(fs), self.tree(kind)
+        volume, source = self.volumes.mounted(fs), self.volumes.tree(kind)
         target = os.path.join(volume, "target")
         ruler, threads = os.path.join(self.work, "ruler"), str(CORES)
         floor_d = Contender(f"ruler d, {CORES} threads", [ruler, source, target, "d", threads])
@@ -96,9 +54,9 @@ class Local:
             return None if copied == count else f"copied {copied} of {count} files"
 
         good = self.bench.interleave(
-            f"copy-{fs}-{kind}", everyone, lambda _: self.clear(target, volume), check
+            f"copy-{fs}-{kind}", everyone, lambda _: self.volumes.clear(target, volume), check
         )
-        self.clear(target, volume)
+        self.volumes.clear(target, volume)
         lines = [GOALS_HEAD]
 
         def goal(own, other, least):
@@ -117,9 +75,9 @@ class Local:
         self.add(f"{kind} tree to {fs} ({count:,} files)", "\n".join(lines), runs_table(everyone))
 
     def unchanged(self, fs, kind):
-        volume, source = self.volume(fs), self.tree(kind)
+        volume, source = self.volumes.mounted(fs), self.volumes.tree(kind)
         target = os.path.join(volume, "target")
-        self.clear(target, volume)
+        self.volumes.clear(target, volume)
         sh("rsync", "-a", source + "/", target)
         sh(*self.sync("-a", source, target))
         rsync = Contender("rsync -a", ["rsync", "-a", source + "/", target])
@@ -131,11 +89,11 @@ class Local:
             lines.append(verdict(own.name, rsync.name, 2.5, *ratio(rsync, own)))
         changed = newest(target) != before
         lines.append(f"| {own.name} | | writes nothing | {'inodes changed' if changed else 'no inode changed'} | {'NO' if changed else 'yes'} |")
-        self.clear(target, volume)
+        self.volumes.clear(target, volume)
         self.add(f"second run, nothing changed, {kind} tree on {fs}", "\n".join(lines), runs_table([rsync, own]))
 
     def tiny(self):
-        volume, source = self.volume("ext4"), self.tree("tiny")
+        volume, source = self.volumes.mounted("ext4"), self.volumes.tree("tiny")
         target = os.path.join(volume, "target")
         recipe = f"cd {source} && find . -type f | parallel -j 32 rsync -avR {{}} {target}/"
         known = Contender("find … | parallel -j 32 rsync -avR", ["sh", "-c", recipe])
@@ -144,24 +102,25 @@ class Local:
             return self.add("2,000 tiny files", "GNU parallel is not installed: left out.")
 
         def prepare(_):
-            self.clear(target, volume)
+            self.volumes.clear(target, volume)
             os.mkdir(target)
 
         good = self.bench.interleave("tiny", [known, own], prepare)
         lines = [GOALS_HEAD]
         if len(good) == 2:
             lines.append(verdict(own.name, known.name, 200, *ratio(known, own)))
-        self.clear(target, volume)
+        self.volumes.clear(target, volume)
         self.add("2,000 tiny files to ext4", "\n".join(lines), runs_table([known, own]))
 
     def large(self):
-        self.release()
+        self.volumes.release()
+        self.volumes.remove_trees()
         source, volume = os.path.join(self.work, "source-large"), os.path.join(self.work, "large")
         size = max(16, int(4096 * self.scale))
         os.makedirs(source, exist_ok=True)
         sh("dd", "if=/dev/urandom", f"of={source}/file", "bs=1M", f"count={size}")
         os.makedirs(volume, exist_ok=True)
-        self.mount("ext4", volume, max(1, int(6 * self.scale)))
+        self.volumes.mount("ext4", volume, max(1, int(6 * self.scale)))
         file, target = source + "/file", os.path.join(volume, "file")
         cp = Contender("cp", ["cp", file, target])
         rsync = Contender("rsync -W", ["rsync", "-W", file, target])
@@ -179,20 +138,20 @@ class Local:
         for mine, other, least in [(own_cp, cp, 1.0), (own, cp, 1.0), (own, rsync, 2.0)]:
             if mine in good and other in good:
                 lines.append(verdict(mine.name, other.name, least, *ratio(other, mine, "flushed")))
-        sh("umount", volume)
+        self.volumes.unmount(volume)
         shutil.rmtree(source)
-        os.unlink(volume + ".img")
         title = f"one file of {size} MiB, tmpfs to ext4, to the end of syncfs"
         self.add(title, "\n".join(lines), runs_table(everyone, "flushed"))
 
     def memory(self):
-        self.release()
+        self.volumes.release()
+        self.volumes.remove_trees()
         lines, limit = [GOALS_HEAD], 64
-        target = os.path.join(self.volume("tmpfs"), "target")
+        target = os.path.join(self.volumes.mounted("tmpfs"), "target")
 
         def peak(name, kind, options, limit_mib, before=None):
-            source = self.tree(kind)
-            self.clear(target, self.work)
+            source = self.volumes.tree(kind)
+            self.volumes.clear(target, self.work)
             if before:
                 before()
             own = Contender(f"hakobu sync {options}", self.sync(options, source, target))
@@ -202,24 +161,24 @@ class Local:
             lines.append(verdict(own.name, what, round(limit_mib, 1), mib, at_most=True, unit="MiB"))
             if kind != "empty-flat":
                 sh("rm", "-rf", source)
-            self.clear(target, self.work)
+            self.volumes.clear(target, self.work)
 
         count = int(1_000_000 * self.scale)
         peak(f"{count:,} files in one directory", "empty-flat", "-a", limit)
 
         def extraneous():
             os.makedirs(target)
-            sh("python3", os.path.join(HERE, "trees.py"), "empty-nested", f"{target}/old", str(self.scale))
+            trees.make("empty-nested", f"{target}/old", self.scale)
 
         peak(f"{count:,} files, as many deleted", "empty-flat", "-a --delete", limit, extraneous)
-        sh("rm", "-rf", self.tree("empty-flat"))
+        sh("rm", "-rf", self.volumes.tree("empty-flat"))
         peak(f"{count:,} files in {int(1000 * self.scale):,} directories", "empty-nested", "-a", limit)
         groups = int(100_000 * self.scale)
         peak(f"{groups:,} open hard-link groups", "links", "-aH", limit + groups * 100 / (1 << 20))
         self.add("memory", "\n".join(lines))
 
     def startup(self):
-        target = os.path.join(self.volume("tmpfs"), "target")
+        target = os.path.join(self.volumes.mounted("tmpfs"), "target")
         os.makedirs(target, exist_ok=True)
         file = os.path.join(self.work, "one")
         with open(file, "w") as out:

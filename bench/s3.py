@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import random
 import shutil
 import signal
 import socket
@@ -10,6 +9,7 @@ import subprocess
 import time
 
 import measure
+import trees
 from measure import Bench, Contender, ratio, runs_table, verdict
 
 KEY, SECRET = os.environ.get("AWS_ACCESS_KEY_ID", ""), os.environ.get("AWS_SECRET_ACCESS_KEY", "")
@@ -68,15 +68,7 @@ def data(bench, count, size):
     folder = os.path.join(bench.work, f"data-{count}-{size}")
     if not os.path.isdir(folder):
         os.makedirs(folder)
-        block = random.Random(7).randbytes(min(size, 1 << 20) + 4096)
-        for number in range(count):
-            with open(os.path.join(folder, f"f{number:06}"), "wb") as file:
-                left = size
-                shift = number % 4096
-                while left > 0:
-                    piece = block[shift : shift + min(left, 1 << 20)]
-                    file.write(piece)
-                    left -= len(piece)
+        trees.incompressible(folder, count, size)
     return folder
 
 

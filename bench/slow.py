@@ -6,9 +6,9 @@ import shutil
 import subprocess
 import time
 
-import trees
 from cells import Server
 from measure import GOALS_HEAD, Bench, Contender, ratio, runs_table, verdict
+from volumes import Volumes
 
 THREADS = 300
 
@@ -20,6 +20,7 @@ class Slow:
         self.near, self.far = os.path.join(args.work, "near"), os.path.join(args.work, "far")
         os.makedirs(self.near)
         os.makedirs(self.far)
+        self.volumes = Volumes(self.near)
         self.goals, self.tables = [GOALS_HEAD], []
         self.process = None
 
@@ -37,13 +38,6 @@ class Slow:
             subprocess.run(["umount", self.far], check=True)
             self.process.wait()
             self.process = None
-
-    def tree(self, kind, scale):
-        path = os.path.join(self.near, kind)
-        if not os.path.isdir(path):
-            os.makedirs(path)
-            {"nested": trees.nested, "flat": trees.flat}[kind](path, scale)
-        return path
 
     def fill(self, source, name):
         """A copy of a tree on the slow side."""
@@ -120,7 +114,7 @@ class Slow:
     def copies(self, kind, scale, text, least, least_store):
         """A tree from the slow side to this one, and to a store."""
         self.mount(self.delay_us)
-        near = self.tree(kind, scale)
+        near = self.volumes.tree(kind, scale)
         far, target = self.fill(near, kind), os.path.join(self.near, "target")
         self.row(f"{text}, slow → local", self.ours("sync", "-a", far + "/", target + "/"),
                  Contender("rsync", ["rsync", "-a", far + "/", target + "/"]), least, target, check=self.same(near, target))
@@ -147,7 +141,7 @@ class Slow:
 
     def auto(self):
         """Self-tuned against fixed numbers of jobs, at three delays."""
-        near, target = self.tree("nested", 4370 / 20_702), os.path.join(self.near, "target")
+        near, target = self.volumes.tree("nested", 4370 / 20_702), os.path.join(self.near, "target")
         for delay_us in (100, 1000, 10_000):
             self.mount(delay_us)
             far = self.fill(near, "nested")

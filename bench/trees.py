@@ -3,9 +3,10 @@ sizes and layout, on every machine.
 
     python3 trees.py KIND DIRECTORY [SCALE]
 
-KIND: flat (20,000 files of 4 KiB), nested (20,702 files in 900 directories, 294 MB), tiny (2,000 files
-of 15 bytes), empty-flat (1,000,000 empty files in one directory), empty-nested (1,000 directories of
-1,000), links (100,000 files with two names each). SCALE multiplies the number of files.
+KIND: flat (20,000 files of 4 KiB), many (100,000 of them), nested (20,702 files in 900 directories,
+294 MB), medium (600 incompressible files of 500 kB), large (an incompressible file of 1 GB), tiny (2,000
+files of 15 bytes), empty-flat (1,000,000 empty files in one directory), empty-nested (1,000 directories of
+1,000), links (100,000 files with two names each). SCALE multiplies the number of files, of large its size.
 """
 
 import os
@@ -24,6 +25,10 @@ def flat(root, scale):
     data = os.urandom(4096)
     for n in range(max(1, int(20_000 * scale))):
         write(f"{root}/file-{n:06d}", data, 1_600_000_000_000_000_000 + n * 1_000_000_007)
+
+
+def many(root, scale):
+    flat(root, 5 * scale)
 
 
 def nested(root, scale):
@@ -45,6 +50,24 @@ def nested(root, scale):
     for n, size in enumerate(sizes):
         path = f"{dirs[n % len(dirs)] if n < len(dirs) else rng.choice(dirs)}/file-{n:05d}"
         write(path, block[: int(size * factor)], 1_600_000_000_000_000_000 + n * 1_000_000_007)
+
+
+def incompressible(root, count, size):
+    """`count` files of `size` bytes that differ and cannot be compressed."""
+    block = random.Random(7).randbytes(min(size, 1 << 20) + 4096)
+    for number in range(count):
+        with open(f"{root}/f{number:06}", "wb") as file:
+            shift = number % 4096
+            for at in range(0, size, 1 << 20):
+                file.write(block[shift : shift + min(size - at, 1 << 20)])
+
+
+def medium(root, scale):
+    incompressible(root, max(1, int(600 * scale)), 500_000)
+
+
+def large(root, scale):
+    incompressible(root, 1, max(1, int(1_000_000_000 * scale)))
 
 
 def tiny(root, scale):
@@ -81,7 +104,10 @@ def links(root, scale):
 
 KINDS = {
     "flat": flat,
+    "many": many,
     "nested": nested,
+    "medium": medium,
+    "large": large,
     "tiny": tiny,
     "empty-flat": empty_flat,
     "empty-nested": empty_nested,
@@ -89,11 +115,15 @@ KINDS = {
 }
 
 
-def main():
-    kind, root = sys.argv[1], sys.argv[2]
-    scale = float(sys.argv[3]) if len(sys.argv) > 3 else 1.0
+def make(kind, root, scale=1.0):
+    """Makes a tree of a kind in a new folder."""
     os.makedirs(root)
     KINDS[kind](root, scale)
+
+
+def main():
+    kind, root, *scale = sys.argv[1:]
+    make(kind, root, *map(float, scale))
 
 
 if __name__ == "__main__":
