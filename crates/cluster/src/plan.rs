@@ -42,7 +42,7 @@ pub struct Plan {
     pub bytes: u64,
     /// Roots that names of shards begin in, encoded as words.
     pub roots: Vec<String>,
-    /// Problems met while planning; `collect` tells of them.
+    /// Problems met while planning; `collect` reports them.
     pub problems: u64,
     /// The shards in the order of their numbers.
     pub shards: Vec<Shard>,

@@ -26,17 +26,17 @@ impl Control {
 
     /// Allows the run to give names to what it wrote until this time, in milliseconds since the boot
     /// ([`host::boot_ms`]). For one worker of several: a process that was stopped for longer must not
-    /// replace what others have written since.
+    /// replace files that others have written since.
     pub fn lease(&self, until_ms: u64) {
         self.lease_ms.store(until_ms.max(1), Ordering::Relaxed);
     }
 
-    /// Whether the run is one worker of several, under a lease.
+    /// Returns whether the run is one worker of several, under a lease.
     pub fn is_leased(&self) -> bool {
         self.lease_ms.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the run may give a name to what it wrote. The end of its lease stops it.
+    /// Returns whether the run may publish files under final names. The end of its lease stops it.
     pub fn may_publish(&self) -> bool {
         let until_ms = self.lease_ms.load(Ordering::Relaxed);
         let may = until_ms == 0 || host::boot_ms() < until_ms;
@@ -46,7 +46,7 @@ impl Control {
         may
     }
 
-    /// Whether a stop was requested.
+    /// Returns whether a stop was requested.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

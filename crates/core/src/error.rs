@@ -93,9 +93,9 @@ pub enum Class {
 pub struct Problem {
     /// The operation.
     pub operation: Operation,
-    /// The entry that was read, as the user would spell it.
+    /// The entry that was read, as the user would type it.
     pub source: Option<PathBuf>,
-    /// The entry that was written, as the user would spell it.
+    /// The entry that was written, as the user would type it.
     pub target: Option<PathBuf>,
     /// The cause.
     pub cause: Cause,
@@ -106,11 +106,11 @@ pub struct Problem {
 /// Cause of a failed operation.
 #[derive(Debug)]
 pub enum Cause {
-    /// The system said so.
+    /// An error of the system.
     System(io::Error),
-    /// We said so; a sentence part that is the same for all entries it happens to.
+    /// Our own reason: a constant part of a sentence.
     Reason(&'static str),
-    /// A server said so, in words of its own.
+    /// Message of a server.
     Said(String),
 }
 

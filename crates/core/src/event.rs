@@ -55,7 +55,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Whether anything at all differs.
+    /// Returns whether anything at all differs.
     pub fn any(&self) -> bool {
         *self != Change::default()
     }

@@ -1,7 +1,6 @@
-//! The work of a run, done and under way: counters that each worker (a
-//! thread, or a core with its requests) writes for itself alone, and that whoever steers the run
-//! adds up. Nobody reads a clock for it: how long things take follows from how many are under way
-//! (Little's law), and where the time goes from looking often at what everybody is doing.
+//! The work of a run, done and under way: counters with one writer each, a worker (a thread, or a core with its
+//! requests), which the controller of the run adds up. No clock is read for it: mean durations follow from the number
+//! of operations under way (Little's law), and the distribution of time from frequent samples of all workers.
 
 mod doing;
 mod planned;
@@ -22,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Phase {
-    /// Nothing: there is no work, although it might do some.
+    /// Idle: it could work, and there is no work.
     Idle,
     /// Finding work: reading directories or listings.
     List,
@@ -104,17 +103,17 @@ impl Lane {
         add(&self.found, entries);
     }
 
-    /// An entry is no entry after all: a name that turned out to be a directory.
+    /// Uncounts a found entry, which proved to be a directory.
     pub fn lost(&self) {
         add(&self.found, u64::MAX);
     }
 
-    /// The size of one of them was looked at; see [`Progress::sized`].
+    /// Counts an entry whose size was determined; see [`Progress::sized`].
     pub fn sized(&self) {
         add(&self.sized, 1);
     }
 
-    /// So many of them are finished, whatever became of them.
+    /// Counts finished entries, whatever their result.
     pub fn done(&self, entries: u64) {
         add(&self.done, entries);
     }
@@ -240,7 +239,7 @@ impl Counts {
 }
 
 impl Meter {
-    /// Counters for so many workers.
+    /// Creates the counters of `lanes` workers.
     pub fn new(lanes: usize) -> Meter {
         Meter {
             lanes: (0..lanes.max(1)).map(|_| Arc::default()).collect(),
@@ -250,7 +249,7 @@ impl Meter {
         }
     }
 
-    /// The counters of a worker; those of the last one where there are not so many.
+    /// Returns the counters of a worker; those of the last one if `index` is too large.
     pub fn lane(&self, index: usize) -> &Lane {
         let last = self.lanes.len() - 1;
         &self.lanes[index.min(last)]

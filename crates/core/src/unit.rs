@@ -41,7 +41,7 @@ pub struct Totals {
     pub vanished: u64,
     /// Deletions that `--max-delete` held back.
     pub deletes_held: u64,
-    /// Attributes left out for want of privilege.
+    /// Attributes that were skipped because they require privileges.
     pub unprivileged: u64,
     /// Entries that were looked at: regular files.
     pub seen_files: u64,

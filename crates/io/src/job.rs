@@ -33,7 +33,7 @@ pub struct Rw {
     pub random: bool,
 }
 
-/// Bytes, or a share of what is there.
+/// Bytes, or a share of the existing size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// Bytes.
@@ -55,14 +55,14 @@ pub enum Distribution {
     Sequence,
 }
 
-/// Whether a write waits for the device (open(2)).
+/// Durability of a write (open(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// It does not.
+    /// Writes do not wait for the device.
     None,
-    /// For data and metadata (O_SYNC).
+    /// They wait for data and metadata (O_SYNC).
     Sync,
-    /// For data and what is needed to read it (O_DSYNC).
+    /// They wait for data and the metadata needed to read it (O_DSYNC).
     Dsync,
 }
 
@@ -176,11 +176,11 @@ pub struct Job {
     pub zero: bool,
     /// Written blocks carry a checksum, and are read again.
     pub verify: Option<VerifyKind>,
-    /// Percentiles to say (`percentile_list`).
+    /// Percentiles to report (`percentile_list`).
     pub percentiles: Vec<f64>,
-    /// Of completion latency (`clat_percentiles`).
+    /// Report percentiles of completion latency (`clat_percentiles`).
     pub clat_percentiles: bool,
-    /// Of the whole latency (`lat_percentiles`).
+    /// Report percentiles of total latency (`lat_percentiles`).
     pub lat_percentiles: bool,
     /// One report for all clones, and all jobs up to the next group (`group_reporting`).
     pub group_reporting: bool,
@@ -267,11 +267,11 @@ const PERCENTILES: [f64; 17] = [
 /// Block size without `bs`.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Seed where nothing else is said, so that the pattern repeats.
+/// Default seed, so that the pattern repeats.
 const SEED: u64 = 0x89;
 
 impl Default for Job {
-    /// A job of which nothing was said (fio(1), the defaults of its options).
+    /// Returns a job with default options (fio(1)).
     fn default() -> Job {
         Job {
             name: String::new(),

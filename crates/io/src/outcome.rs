@@ -117,7 +117,7 @@ pub struct Outcome {
     pub clone: u32,
     /// Reads and writes.
     pub sides: [Side; 2],
-    /// What was written are trims.
+    /// Its writes are trims.
     pub trims: bool,
     /// Latency of fsync and fdatasync.
     pub sync: Histogram,

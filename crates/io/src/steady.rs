@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-/// What is to be steady.
+/// Metric that has to be steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Blocks a second.
@@ -28,7 +28,7 @@ impl Measure {
 /// Condition for a steady state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Criterion {
-    /// What it looks at.
+    /// Metric.
     pub of: Measure,
     /// The slope of a line through the rates; otherwise the one that is furthest from their mean.
     pub slope: bool,
@@ -92,7 +92,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Nothing was seen of it yet.
+    /// Creates a watch without samples.
     pub fn new(of: Steady) -> Watch {
         Watch { of, left_s: of.ramp_s, rates: VecDeque::new(), found: Steadiness::default() }
     }

@@ -106,7 +106,7 @@ impl Endpoint {
         }
     }
 
-    /// True if nobody on the way reads requests: they use TLS, or do not leave this machine.
+    /// True if requests cannot be read on the way: they use TLS, or do not leave this machine.
     pub fn keeps_secrets(&self) -> bool {
         match self {
             Endpoint::Aws { .. } => true,

@@ -1,19 +1,19 @@
-//! Ranges of a file that are taken and given back: fallocate(2), ftruncate(2), and BLKDISCARD for devices. As
-//! with [`crate::blocks`], what the call says comes back as it is: 0, or the errno as a negative number.
+//! Allocation and release of ranges of a file: fallocate(2), ftruncate(2), and BLKDISCARD for devices. As
+//! in [`crate::blocks`], functions return 0, or the errno as a negative number.
 
 use crate::OwnedFd;
 use rustix::fd::AsRawFd;
 use rustix::fs::FallocateFlags;
 use std::io::Error;
 
-/// What is done to a range.
+/// Operation on a range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
-    /// Its blocks are taken; the file grows as far.
+    /// Allocates blocks; the file grows as far.
     Grow,
-    /// Its blocks are taken, also behind the end; the file stays as long as it is.
+    /// Allocates blocks, also behind the end; the size of the file stays.
     Keep,
-    /// Its blocks are given back; it reads as zeros.
+    /// Deallocates blocks; the range reads as zeros.
     Punch,
 }
 
@@ -39,7 +39,7 @@ fn said(result: rustix::io::Result<()>) -> i64 {
 /// BLKDISCARD of linux/fs.h: _IO(0x12, 119).
 const BLKDISCARD: libc::c_ulong = 0x1277;
 
-/// Whether this is a block device.
+/// Returns whether this is a block device.
 pub fn is_device(file: &OwnedFd) -> bool {
     let kind =
         rustix::fs::fstat(file).map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode));

@@ -62,8 +62,8 @@ struct Proof {
     exit_code: u8,
 }
 
-/// Verifies what no worker has verified, waits for those that are at it, and tells of all of it; the
-/// exit code of the whole.
+/// Verifies the shards that no worker has verified, waits for those in progress, and reports all results. Returns the
+/// exit code.
 pub fn finish(opened: Opened, stale: Duration, json: bool) -> u8 {
     let folder = std::sync::Arc::clone(&opened.folder);
     let folder = &*folder;

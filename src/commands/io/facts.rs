@@ -1,4 +1,4 @@
-//! What is said of a run besides what it measured.
+//! Facts about a run besides its measurements.
 
 use crate::ec2;
 use hakobu_io::layout::Layout;
@@ -41,7 +41,7 @@ pub fn facts(
     }
 }
 
-/// Where files lie: folders that differ, by a label.
+/// Returns the distinct folders of the files, each by a label.
 pub fn places(layout: &Layout) -> BTreeMap<String, PathBuf> {
     let mut folders: Vec<&Path> = Vec::new();
     for file in &layout.files {

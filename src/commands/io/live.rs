@@ -1,5 +1,4 @@
-//! What is shown while jobs run: fio's line on a terminal, and from time to time, if that is asked
-//! for, what was measured so far.
+//! Output while jobs run: fio's status line on a terminal, and interim reports (`--status-interval`).
 
 use crate::show::{output, progress};
 use hakobu_io::layout::Layout;
@@ -12,12 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Between two lines.
+/// Interval between two status lines.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Nobody is shown anything: still, somebody may ask to stop.
+/// Interval without output; the run may still be stopped.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// What was shown.
+/// State of the output.
 pub struct Live<'a> {
     request: &'a Request,
     whole: Whole,
@@ -25,14 +24,14 @@ pub struct Live<'a> {
     /// The line is drawn.
     has_line: bool,
     drawn: bool,
-    /// Reports that were due.
+    /// Number of reports so far.
     reports: u32,
-    /// SIGUSR1 came.
+    /// Set by SIGUSR1.
     signalled: Arc<AtomicBool>,
 }
 
 impl<'a> Live<'a> {
-    /// Nothing is shown yet.
+    /// Creates the state before anything is shown.
     pub fn new(request: &'a Request, layout: &Layout) -> Live<'a> {
         let clone_bytes = |job: usize| {
             let clone = layout.clones.iter().find(|clone| clone.job == job && clone.clone == 0);
@@ -54,13 +53,13 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// How often it wants to be asked.
+    /// Returns the interval between calls of [`Live::show`].
     pub fn every(&self) -> Duration {
         let status = self.request.status_interval.unwrap_or(IDLE);
         if self.has_line { status.min(PAUSE) } else { status }
     }
 
-    /// Draws the line; whether a report is due (`status_interval`): then the line is away.
+    /// Draws the line; returns whether a report is due (`status_interval`), in which case the line was erased.
     pub fn show(&mut self, progress: &Progress) -> bool {
         let signalled = self.signalled.swap(false, Ordering::Relaxed);
         if self.has_line || signalled {

@@ -233,7 +233,7 @@ const SWEEP: Handed = handed("Sweeps").with(&[
         .takes(Takes::Values("OPTION=LIST")),
 ]);
 
-/// What fio lets choose and is done in one way here.
+/// Options of fio with several values, of which one is supported.
 const STAYS: Handed = handed("Accepted for compatibility with fio, with this value only").with(&[
     stays("allow_mounted_write", "0"),
     stays("allrandrepeat", "0"),
@@ -254,7 +254,7 @@ const STAYS: Handed = handed("Accepted for compatibility with fio, with this val
     stays("unit_base", "0"),
 ]);
 
-/// What was typed, for the reader of options and job files.
+/// Returns the options as typed, for the parser of options and job files.
 ///
 /// # Errors
 /// A value is no text.

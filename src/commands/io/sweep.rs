@@ -152,7 +152,7 @@ fn cell_words(args: &Args, setting: &Setting, is_ours: bool) -> Vec<String> {
     words
 }
 
-/// What stands after an option in a cell.
+/// Returns the value of an option in a cell.
 fn in_cell(name: &str, value: Option<&str>, setting: &Setting) -> Option<String> {
     let chosen = |option: &str| setting.iter().find(|(known, _)| known == option);
     if let (true, Some((option, _))) = (name == "sweep", value.and_then(|v| v.split_once('='))) {

@@ -1,5 +1,5 @@
-//! Controls of a run: how many may work, at which rates, and the counters that show what
-//! comes of it. An engine obeys and counts; the controller reads and sets.
+//! Controls of a run: the number of jobs, the rates, and the counters that show their effect. An engine obeys and
+//! counts; the controller reads and sets.
 
 use super::{Gate, Limiter};
 use crate::meter::Meter;

@@ -51,7 +51,7 @@ impl Gate {
         }
     }
 
-    /// Wakes all who wait, so that they look again (at the end of a run, say).
+    /// Wakes all waiting threads, so that they check again, as at the end of a run.
     pub fn wake(&self) {
         drop(self.changing.lock());
         self.changed.notify_all();

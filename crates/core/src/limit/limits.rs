@@ -19,15 +19,15 @@ const STORES_BYTES_MIN: u64 = 16 << 20;
 
 /// Descriptors that the program needs besides those of workers and directories.
 const RESERVED_FILES: u64 = 32;
-/// The least number of descriptors with which the machine is looked at. Its counters take some 20 of those that
-/// are reserved; fewer descriptors than this are all for the work.
+/// Minimum number of descriptors for sampling the machine. Its counters need about 20 of the reserved ones; with fewer
+/// descriptors than this, all are left to the work.
 const SAMPLED_FILES_MIN: u64 = 2 * RESERVED_FILES;
-/// Descriptors that one worker on paths has open for what it is doing, beside directories.
+/// Descriptors that one worker on paths has open besides directories.
 const OWN_FILES: u64 = 8;
-/// Descriptors that one worker on paths is counted with where the number of jobs is found: its own, directories of
-/// both sides, and a batch of new files.
+/// Descriptors reserved for one worker on paths if the number of jobs is tuned: its own, directories of both sides, and
+/// a batch of new files.
 const WORKER_FILES: u64 = 32;
-/// The same where the user asks for a number: half for the worker, half for directories.
+/// The same if the user gives the number: half for the worker, half for directories.
 const ASKED_WORKER_FILES: u64 = 2 * OWN_FILES;
 /// Descriptors of one request: a connection, a file, with room for listings.
 const REQUEST_FILES: u64 = 4;

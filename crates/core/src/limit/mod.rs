@@ -1,4 +1,4 @@
-//! Limits: rates that all workers share, how many of them may work, and the most that there may ever be.
+//! Limits: rates shared by all workers, the number of active workers, and the maximum numbers.
 
 mod controls;
 mod gate;

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// Time that may be caught up: what is granted late is granted all the same, or the mean would be
-/// below the rate. Longer pauses are not saved up.
+/// Delay that may be caught up: late grants do not shift later ones, or the mean would be below the rate. Longer pauses
+/// are not saved up.
 const TOLERANCE: Duration = Duration::from_millis(40);
 /// The largest grant, in parts of a second.
 const GRANTS_PER_S: u64 = 40;
@@ -24,7 +24,7 @@ const SLEEP_MIN: Duration = Duration::from_millis(5);
 /// After so long, a longer wait is interrupted to see whether the run stops or the rate has changed.
 const SLEEP_MAX: Duration = Duration::from_millis(100);
 
-/// A rate in units a second, shared by all who call.
+/// A rate in units a second, shared by all callers.
 #[derive(Debug)]
 pub struct Limiter {
     per_s: AtomicU64,
@@ -98,7 +98,7 @@ impl Limiter {
     }
 
     /// Takes `count` units at `now` (since the start) and returns how long to wait before using
-    /// them: first come, first served, for those who cannot block. Idle time is not saved up
+    /// them: first come, first served, for callers that must not block. Idle time is not saved up
     /// beyond 40 ms: a burst after a pause is no larger than that and one grant.
     pub fn take(&self, count: u64, now: Duration) -> Duration {
         let (now_ns, cost_ns) = (ns(now), self.cost_ns(count));
@@ -123,15 +123,15 @@ impl Limiter {
         }
     }
 
-    /// Takes `count` units, at most [`Limiter::grant_max`], if they may be used now and nobody
-    /// else waits for some.
+    /// Takes `count` units, at most [`Limiter::grant_max`], if they may be used now and no
+    /// thread waits.
     pub fn take_now(&self, count: u64) -> bool {
         self.waiting.load(Ordering::Relaxed) == 0 && self.try_take(count, self.elapsed()).is_ok()
     }
 
     /// For threads: takes `count` units, at most [`Limiter::grant_max`], and returns when they may
-    /// be used, or `false` without them soon after `stopped` says so. Who comes first goes first,
-    /// and only the first one's sleep ends by the clock.
+    /// be used, or `false` without them soon after `stopped` is true. Threads are served in order of arrival; only
+    /// the first sleeps by the clock.
     pub fn wait(&self, count: u64, stopped: impl Fn() -> bool) -> bool {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let mut line = self.line();

@@ -35,7 +35,7 @@ pub struct Progress {
     pub undrained: u64,
     /// Units under way now.
     pub jobs: u64,
-    /// Nothing more will be found.
+    /// All entries were found.
     pub listed: bool,
     /// The present limit, in a word or two, where it is known.
     pub limit: Option<&'static str>,

@@ -57,9 +57,9 @@ pub struct Look {
     pub delivery_bytes_per_s: u64,
     /// Time in which there was something to send, microseconds.
     pub busy_us: u64,
-    /// Of that: waiting for the receive window of the peer.
+    /// Part of `busy_us` spent waiting for the receive window of the peer.
     pub receiver_us: u64,
-    /// Of that: waiting for room in our own send buffer.
+    /// Part of `busy_us` spent waiting for space in our send buffer.
     pub buffer_us: u64,
     /// Segments that were sent again.
     pub retransmits: u64,
@@ -93,9 +93,9 @@ pub struct WireCounts {
     /// Time in which there was something to send, the sum over the connections looked at,
     /// microseconds.
     pub busy_us: u64,
-    /// Of that: waiting for the receive windows of peers.
+    /// Part of `busy_us` spent waiting for the receive windows of peers.
     pub receiver_us: u64,
-    /// Of that: waiting for room in our own send buffers.
+    /// Part of `busy_us` spent waiting for space in our send buffers.
     pub buffer_us: u64,
     /// Segments that were sent again on the connections looked at.
     pub retransmits: u64,
@@ -108,8 +108,8 @@ impl Wire {
         super::add(&self.answer_us, after_us);
     }
 
-    /// A request for content succeeded so long after it was sent. What is only looked at or refused
-    /// is answered faster, and is nothing to compare others with.
+    /// Records a request for content that succeeded `after_us` after it was sent. Other answers come faster and are no
+    /// basis for comparison.
     pub fn succeeded(&self, after_us: u64) {
         lower(&self.answer_least_us, after_us);
     }

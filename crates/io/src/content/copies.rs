@@ -22,7 +22,7 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// Of one clone of a job.
+    /// Creates the copies of one clone of a job.
     pub(super) fn new(job: &Job, of: &Dedupe, clone: u32) -> Copies {
         // One for all jobs of a run, and another in the next run.
         static GLOBAL: OnceLock<u64> = OnceLock::new();

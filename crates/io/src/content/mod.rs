@@ -22,7 +22,7 @@ const CHUNK: usize = 512;
 #[derive(Clone, Debug)]
 pub struct Filler {
     random: Random,
-    /// Of each chunk, the bytes by chance at its beginning. The rest is zeros.
+    /// Random bytes at the beginning of each chunk; its rest is zeros.
     lively: usize,
     refill: bool,
     /// Bytes that are repeated from the beginning of each block.
@@ -34,8 +34,8 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// Of one clone of a job. What is by chance is other than in any run before: a device that finds
-    /// doubles would find them.
+    /// Creates the filler of one clone of a job. Random content differs from that of any earlier run, because a device
+    /// may deduplicate.
     pub fn new(job: &Job, clone: u32) -> Filler {
         let percent = if job.zero { 100 } else { job.compress_percent.unwrap_or(0).min(100) };
         Filler {

@@ -24,7 +24,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// What a job does with these names.
+    /// Creates the engine for these names.
     pub(crate) fn new(named: Named, stat: StatCall, paths: &[&Path]) -> Result<Names> {
         let name = |path: &&Path| CString::new(path.as_os_str().as_bytes());
         let names = paths.iter().map(name).collect::<std::result::Result<_, _>>();

@@ -1,4 +1,4 @@
-//! Blocks that threads of their own submit (`io_submit_mode=offload`): one thread for each block in flight, each
+//! Blocks that separate threads submit (`io_submit_mode=offload`): one thread for each block in flight, each
 //! with an engine of its own. The thread of the job goes on at once, whatever a block waits for.
 
 use super::{Engine, Landed, Queued, REFUSED, Transfer};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Stack of a thread, of which it touches a small part.
 const STACK_BYTES: usize = 128 << 10;
 
-/// What a thread is to do.
+/// Operation for a thread.
 #[derive(Clone, Copy, Debug)]
 enum Order {
     Transfer(Transfer),

@@ -10,7 +10,7 @@ pub(crate) const SLICE: Duration = Duration::from_millis(50);
 /// A failure of an engine: errno and a sentence.
 pub(crate) type Refusal = (i32, String);
 
-/// What ends the waiting of a job: its time, or somebody who stops it.
+/// End of the waits of a job: its time is over, or it was stopped.
 pub(crate) struct Patience<'a> {
     is_over: &'a dyn Fn() -> bool,
     until: Option<Instant>,

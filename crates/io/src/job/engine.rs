@@ -17,7 +17,7 @@ pub enum Engine {
     Mmap,
     /// A copy from and to memory of its own, which is first touched by that.
     PageFault,
-    /// Nothing happens: what the benchmark itself costs.
+    /// No operation: measures the cost of the benchmark itself.
     Null,
     /// fallocate(2).
     Falloc,
@@ -87,7 +87,7 @@ impl Engine {
         }
     }
 
-    /// Its operations go to somebody else, who may have finished before.
+    /// Its operations go to another process, which may finish first.
     pub fn has_other_end(self) -> bool {
         matches!(self, Engine::Net | Engine::Http)
     }

@@ -12,7 +12,7 @@ pub struct Exec {
     pub arguments: String,
     /// From SIGTERM to SIGKILL (`grace_time`).
     pub grace: Duration,
-    /// What it prints goes to files that have the job's name (`std_redirect`).
+    /// Its output goes to files with the name of the job (`std_redirect`).
     pub redirects: bool,
 }
 

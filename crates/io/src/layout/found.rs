@@ -59,7 +59,7 @@ impl Found {
     }
 }
 
-/// Nothing is there: whether something may be made.
+/// Checks that a missing file may be created.
 fn absent(path: &Path) -> Result<Found, String> {
     // A mistyped device would become a file in memory, and what is measured would be memory.
     if path.starts_with("/dev") && !path.starts_with("/dev/shm") {

@@ -9,10 +9,10 @@ use std::io::Error;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Whether a file may be used as wished for.
+/// Checks that a file may be used as requested.
 ///
 /// # Errors
-/// What would be harmed, and what allows it all the same.
+/// A sentence: the harm, and the option that allows it.
 pub(super) fn permit(wish: &Wish, safety: &Safety) -> Result<(), String> {
     let (writes, need) = (wish.writes(), wish.need_bytes);
     if wish.must_exist && wish.found == Found::Absent {
@@ -73,7 +73,7 @@ pub(super) fn permit(wish: &Wish, safety: &Safety) -> Result<(), String> {
     }
 }
 
-/// Whether a folder that is there may be used: one that is to be removed was not made here.
+/// Checks that an existing folder may be used. One that is to be removed was not created by this program.
 fn permit_folder(wish: &Wish, safety: &Safety) -> Result<(), String> {
     let goes = matches!(wish.named, Named::Removed { .. });
     if goes && !safety.allow_overwrite {
@@ -86,7 +86,7 @@ fn permit_folder(wish: &Wish, safety: &Safety) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens a file as its jobs will, so that what cannot be is said before anything runs.
+/// Opens a file as its jobs will, so that failures are reported before anything runs.
 pub(super) fn try_open(wish: &Wish) -> Result<(), String> {
     for user in &wish.uses {
         // Who writes reads as well: a mapping wants it, and verify.

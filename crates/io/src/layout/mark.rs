@@ -9,7 +9,7 @@ use std::io::{Error, Result};
 /// The attribute.
 const NAME: &CStr = c"user.hakobu.io";
 
-/// Whether the file is as its mark says. No mark, or none that can be read, is no.
+/// Returns whether the file matches its mark; false for a missing or unreadable mark.
 ///
 /// # Errors
 /// Those of fstat(2), and of fgetxattr(2) other than a missing or impossible attribute.

@@ -1,8 +1,8 @@
 //! The files that jobs work on: found or laid out, and never at the cost of existing data.
 //!
-//! What could harm is refused before anything is written: a file that is not as an earlier run laid it
-//! out and left it (`mark`), a block device, unless `--allow-overwrite` is given; a device that is mounted or claimed, always. What could not work is
-//! refused as well: too little room, too small a file, no permission, no O_DIRECT.
+//! Everything is checked before anything is written. Refused unless `--allow-overwrite` is given: a file that
+//! differs from what an earlier run laid out and left (`mark`), and a block device. Always refused: a device that is
+//! mounted or claimed, too little space, too small a file, missing permission, missing O_DIRECT.
 
 mod files;
 mod found;
@@ -61,7 +61,7 @@ struct Made {
 /// is on the device. `stop` ends it early. Whatever ends it, what it made is removed again.
 ///
 /// # Errors
-/// What is wrong, with the name of the job or the file.
+/// A sentence with the name of the job or the file.
 pub fn lay_out(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layout, String> {
     let (wishes, clones) = wish::collect(jobs)?;
     let mut held = Held::default();

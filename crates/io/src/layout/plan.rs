@@ -128,7 +128,7 @@ pub(super) fn extent(
     let begin = begin.zip(further).and_then(|(begin, further)| begin.checked_add(further));
     let begin = begin.ok_or("offset: too large for 64 bits")?;
     let bytes = match (own, each, job.size) {
-        // Of what is there, or will be, all that follows or a share.
+        // The rest, or a share, of the present or future size.
         (_, _, Some(Amount::Percent(percent))) => {
             let bytes = share(percent).min(whole.saturating_sub(begin));
             bytes - bytes % step

@@ -1,4 +1,4 @@
-//! Whether what is to be laid out fits, before anything is written.
+//! Check of the free space before files are laid out.
 
 use super::found::{Found, folder_of};
 use super::wish::Wish;

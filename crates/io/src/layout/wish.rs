@@ -26,7 +26,7 @@ pub(super) struct Use {
     pub grows: bool,
     /// It is written until no room is left.
     pub fills: bool,
-    /// Of all offsets and lengths the greatest common divisor.
+    /// Greatest common divisor of all offsets and lengths.
     pub step_bytes: u64,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Wish {
     pub found: Found,
     /// Its least length.
     pub need_bytes: u64,
-    /// What it is used for: by the engines of names it is made, looked at or removed.
+    /// Its use: engines of names create it, call stat(2) for it, or remove it.
     pub named: Named,
     /// It has to be there (`allow_file_create=0`).
     pub must_exist: bool,
@@ -45,7 +45,7 @@ pub(super) struct Wish {
 }
 
 impl Wish {
-    /// Nothing is ever opened.
+    /// Returns whether the file is never opened.
     pub(super) fn is_nothing(&self) -> bool {
         self.named == Named::Nothing
     }
@@ -110,7 +110,7 @@ impl Wish {
 /// Goes through all jobs and looks at all files.
 ///
 /// # Errors
-/// What is wrong, with the names of job and file.
+/// A sentence with the names of job and file.
 pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), String> {
     let mut wishes: Vec<Wish> = Vec::new();
     let mut known: HashMap<(PathBuf, bool), usize> = HashMap::new();

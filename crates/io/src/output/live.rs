@@ -24,7 +24,7 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// Of these jobs. `clone_bytes`: what a clone of each works on.
+    /// Returns the whole of these jobs. `clone_bytes`: bytes of a clone of each.
     pub fn of(jobs: &[Job], clone_bytes: impl Fn(usize) -> u64) -> Whole {
         let (mut time, mut group) = (Duration::ZERO, Some(Duration::ZERO));
         let (mut bytes, mut is_bounded) = (0u64, true);

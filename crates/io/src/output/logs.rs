@@ -14,9 +14,9 @@ const REALTIME: u8 = 1;
 /// A file to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFile {
-    /// Where.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What.
+    /// Content.
     pub text: String,
 }
 

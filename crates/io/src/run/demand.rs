@@ -1,5 +1,5 @@
 //! Demand of jobs on the machine besides files: threads, memory, mappings, descriptors. A thread that
-//! finds no memory for itself ends the program, so what cannot be had is refused before.
+//! cannot allocate memory ends the program, so excessive demands are refused before.
 
 use super::groups;
 use crate::job::Named;

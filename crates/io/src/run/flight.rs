@@ -86,7 +86,7 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    /// Nothing.
+    /// Content of an unused slot.
     pub(super) const NONE: Flight = Flight {
         block: Block { file: 0, write: false, bytes: 0, offset: 0 },
         moved: 0,

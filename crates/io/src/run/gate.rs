@@ -16,7 +16,7 @@ struct State {
     ready: usize,
     /// So many are waited for.
     wanted: Option<usize>,
-    /// Whether it is open; false for good if one of them could not be started.
+    /// Whether it is open; stays false if one of them could not be started.
     open: Option<bool>,
 }
 

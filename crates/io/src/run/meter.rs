@@ -257,7 +257,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Whether all is to stop.
+    /// Returns whether the whole run is to stop.
     pub(super) fn stops(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -312,7 +312,7 @@ impl<'a> Meter<'a> {
         self.tell(now);
     }
 
-    /// Nothing before now counts.
+    /// Ends the ramp time: nothing before now is counted.
     fn end_ramp(&mut self, now: u64) {
         self.ramp_end = None;
         for (ramp, side) in self.ramp.iter_mut().zip(&mut self.sides) {

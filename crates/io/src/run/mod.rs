@@ -59,7 +59,7 @@ const STACK_BYTES: usize = 256 << 10;
 /// called from this thread about every `every` (never if that is zero) with a view of the run under way. `web` is what
 /// engines that talk to servers need.
 ///
-/// What goes wrong in a clone ends that clone, and is in its outcome.
+/// An error in a clone ends that clone and is reported in its outcome.
 ///
 /// # Errors
 /// A thread could not be started.
@@ -201,7 +201,7 @@ impl Round<'_> {
                     (self.watch)(&View { progress, tasks, ended, done });
                     next = (next + self.every).max(Instant::now());
                 }
-                // A thread that panicked; the scope tells of it.
+                // A thread that panicked; the scope reports it.
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }

@@ -10,7 +10,7 @@ pub(super) struct Peers {
     left: Vec<AtomicUsize>,
     /// The job that each waits for.
     after: Vec<Option<usize>>,
-    /// Jobs of the engine `cpuio`, for which nobody waits.
+    /// Jobs of the engine `cpuio`, for which no job waits.
     burns: Vec<bool>,
     flows: Vec<Flow>,
 }
@@ -24,7 +24,7 @@ struct Flow {
 }
 
 impl Peers {
-    /// Of all jobs of a run, of which these clones (numbers of their jobs) run now.
+    /// Creates the counts for all jobs of a run; `clones` are the job numbers of the clones that run now.
     pub(super) fn new(jobs: &[Job], clones: impl Iterator<Item = usize>) -> Peers {
         let mut left: Vec<usize> = vec![0; jobs.len()];
         for job in clones {
@@ -139,7 +139,7 @@ mod tests {
         for (seat, expected) in seats.iter().zip([3000, 2000, 1000u64]) {
             assert!(seat.blocks.abs_diff(expected) < 5, "{seats:?}");
         }
-        // Who is left alone waits for nobody.
+        // The last seat does not wait.
         let last = seats.pop().unwrap();
         seats.into_iter().for_each(Seat::leave);
         assert!(!last.is_ahead());

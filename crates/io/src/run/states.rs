@@ -4,7 +4,7 @@ use super::clone::Task;
 use crate::steady::{Measure, Steadiness, Watch};
 use std::time::{Duration, Instant};
 
-/// Of times between two looks.
+/// Unit of the time between two looks.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A job that is watched.

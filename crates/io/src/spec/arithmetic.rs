@@ -4,12 +4,12 @@
 /// Terms and brackets inside of each other, at most.
 const DEPTH_MAX: u32 = 32;
 
-/// Whether a text has something to compute.
+/// Returns whether a text is an expression.
 pub fn is_one(text: &str) -> bool {
     text.contains(['(', ')', '*', '+', '/', '^'])
 }
 
-/// What is left to read of it, and how single numbers are read.
+/// The unread rest of an expression, and the parser of single numbers.
 struct Reader<'a> {
     rest: &'a str,
     term: &'a dyn Fn(&str) -> Result<u64, String>,

@@ -1,5 +1,5 @@
-//! A job while its options are read: what holds where nothing is said (fio's defaults), and the
-//! values that depend on each other and wait for the end.
+//! A job while its options are read: fio's defaults, and the values that depend on each other and are
+//! resolved at the end.
 
 use super::super::job::{Aim, ExitWhat, Job, Rw, Sizes, Sync, VerifyKind};
 use super::priority;
@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A job with defaults, and what is still open.
+/// A job with defaults, and its unresolved values.
 #[derive(Clone, Debug)]
 pub struct Draft {
     /// The values that stand by themselves.
@@ -27,9 +27,9 @@ pub struct Draft {
     pub io_percent: Option<u8>,
     /// `iodepth_batch_submit`; 0 is as many as `iodepth`.
     pub batch_submit: u32,
-    /// `iodepth_batch_complete_max`, if said.
+    /// `iodepth_batch_complete_max`, if given.
     pub batch_complete_max: Option<u32>,
-    /// `iodepth_low`, if said.
+    /// `iodepth_low`, if given.
     pub depth_low: Option<u32>,
     /// Logs that were asked for without a name, and are called like the job: bandwidth, latency,
     /// operations.
@@ -49,9 +49,9 @@ pub struct Draft {
     pub open_files: Option<u32>,
     /// I/O priorities.
     pub priorities: priority::Wanted,
-    /// What is without effect here, with the reason.
+    /// Notes about options without effect, each with the reason.
     pub notes: Vec<String>,
-    /// First names of the options that were given, for what is said about them.
+    /// First names of the options that were given, for the notes.
     pub given: Vec<&'static str>,
 }
 
@@ -87,7 +87,7 @@ impl Default for Draft {
 const CHECKSUMS: &[&str] =
     &["crc16", "crc7", "sha1", "sha3-224", "sha3-256", "sha3-384", "sha3-512", "null"];
 
-/// What belongs to `latency_target`, unless said.
+/// Defaults of the options that belong to `latency_target`.
 const AIM: Aim =
     Aim { latency: Duration::ZERO, window: Duration::ZERO, percentile: 100.0, goes_on: false };
 

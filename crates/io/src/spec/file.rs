@@ -13,8 +13,7 @@ struct Reader<'a> {
     included: usize,
 }
 
-/// Whether a section's name is that of options for all jobs after it: as in fio, all names that
-/// begin so.
+/// Returns whether a section holds options for all jobs after it: as in fio, if its name begins with `global`.
 pub fn is_global(name: &str) -> bool {
     name.starts_with("global")
 }

@@ -1,5 +1,5 @@
-//! The end of reading a job: values that depend on others, what cannot be together, and what was
-//! said and has no effect.
+//! The end of reading a job: values that depend on others, options that exclude each other, and notes about
+//! options without effect.
 
 use super::super::job::{
     Aim, Amount, Dedupe, Distribution, Engine, Flow, Job, Named, Sync, VerifyKind, Zones,
@@ -12,13 +12,13 @@ use crate::steady::Steady;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The job, and what was said without effect.
+/// Returns the job, and notes about options without effect.
 ///
 /// # Errors
 /// Options that cannot be together.
 pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
     let mut warnings = Vec::new();
-    // Blocks of the page cache are written when the kernel likes.
+    // The kernel decides when blocks of the page cache are written.
     draft.job.direct |= draft.job.atomic;
     sizes(&mut draft)?;
     blocks(&mut draft)?;
@@ -41,7 +41,7 @@ pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
         // One look has no change.
         Steady { criterion, window_s: window_s.max(2 * every_s), ramp_s, every_s }
     });
-    // A seed that is said is one that repeats.
+    // An explicit seed implies a repeatable sequence.
     job.random_repeat |= given("randseed");
     // A map would make all blocks alike likely in the end, and it is one of blocks of one size.
     job.random_map &= job.distribution == Distribution::Uniform
@@ -60,12 +60,12 @@ pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
     warnings.extend(useless::options(&draft));
     let mut warnings: Vec<String> =
         warnings.iter().map(|warning| format!("{}: {warning}", draft.job.name)).collect();
-    // These hold for all jobs alike, and are said once.
+    // Notes that hold for all jobs are printed once.
     warnings.append(&mut draft.notes);
     Ok((draft.job, warnings))
 }
 
-/// Whether a job has one block in flight at a time.
+/// Returns whether a job has one block in flight at a time.
 fn is_synchronous(job: &Job) -> bool {
     match job.engine {
         Engine::Libaio | Engine::IoUring | Engine::Null => job.trims,
@@ -74,7 +74,7 @@ fn is_synchronous(job: &Job) -> bool {
     }
 }
 
-/// Options that are made of several: what a job does among others, zones, copies, a latency to keep.
+/// Combines options that belong together: relations to other jobs, zones, copies, a target latency.
 fn groups(draft: &mut Draft) -> Result<(), String> {
     let job = &mut draft.job;
     job.among.exit = Some(draft.exit.1).filter(|_| draft.exit.0);
@@ -108,12 +108,12 @@ fn groups(draft: &mut Draft) -> Result<(), String> {
     Ok(())
 }
 
-/// Set of blocks that copies are taken from, percent, unless said.
+/// Default set of blocks that copies are taken from, percent.
 const SET_PERCENT: u8 = 5;
-/// Time at each depth, unless said.
+/// Default time at each depth.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// What the engines of names do not have, and what a job says of when its files are made and opened.
+/// Checks options of engines of names, and those that say when files are created and opened.
 fn names(draft: &Draft) -> Result<(), String> {
     let job = &draft.job;
     let named = job.engine.named();
@@ -156,7 +156,7 @@ fn names(draft: &Draft) -> Result<(), String> {
     Ok(())
 }
 
-/// What checks of blocks do not go with.
+/// Refuses options that exclude `verify`.
 fn of_verify(job: &Job) -> Result<(), String> {
     let Some(kind) = job.verify else { return Ok(()) };
     if kind == VerifyKind::Pattern && job.written.pattern.is_empty() {

@@ -1,5 +1,5 @@
-//! More options of jobs: what a job does among others, the order of its blocks, what it checks and
-//! which limits it keeps, and what belongs to single engines.
+//! More options of jobs: relations to other jobs, order of blocks, checks, limits, and options of single
+//! engines.
 
 use super::super::job::Aim;
 use super::draft;
@@ -141,7 +141,7 @@ pub const LIMITS: &[Known] = &[
     value("openfiles", |d, v| put(&mut d.open_files, units::count(v, d.base, 1).map(Some))),
 ];
 
-/// What belongs to single engines.
+/// Options of single engines.
 pub const ENGINES: &[Known] = &[
     value("cpuload", |d, v| put(&mut d.job.cpu.load_percent, units::percent(v))),
     value("cpuchunks", |d, v| {

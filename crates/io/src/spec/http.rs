@@ -114,7 +114,7 @@ pub fn check(job: &Job) -> Result<(), String> {
     Ok(())
 }
 
-/// What a job needs to run, but not to be read: variables of the environment may be empty before.
+/// Checks options that a job needs to run, but not to be parsed: environment variables may be empty then.
 pub fn can_run(job: &Job) -> Result<(), String> {
     let http = &job.http;
     let missing = match http.mode {

@@ -18,9 +18,9 @@ pub enum Takes {
 pub enum Does {
     /// Sets something; the error goes on after the option.
     Set(fn(&mut Draft, &str) -> Result<(), String>),
-    /// Nothing: one of these values says what is done anyway, and others cannot be had.
+    /// No effect: these values name the only supported behaviour; others are refused.
     Stays(&'static [&'static str]),
-    /// Nothing that is measured here, with the reason; the value goes nowhere.
+    /// No effect on measurements, with the reason; the value is ignored.
     Noted(&'static str),
 }
 
@@ -33,7 +33,7 @@ pub struct Known {
     pub aliases: &'static [&'static str],
     /// Its value.
     pub takes: Takes,
-    /// Whether commas separate values of a sweep on the command line, as they mean nothing else.
+    /// Whether commas separate values of a sweep on the command line; they have no other meaning in these values.
     pub sweeps: bool,
     /// Its effect.
     pub does: Does,
@@ -78,7 +78,7 @@ impl Known {
         Known { takes, ..self }
     }
 
-    /// Whether this is one of its names.
+    /// Returns whether `name` is one of its names.
     pub fn is(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }

@@ -5,7 +5,7 @@ use super::units::{self, Base};
 /// Values of one list, at most.
 const VALUES_MAX: usize = 1000;
 
-/// Whether a value of the command line is a list.
+/// Returns whether a value of the command line is a list.
 pub fn is_list(text: &str) -> bool {
     text.contains(',') || text.contains("..")
 }

@@ -2,8 +2,8 @@
 //!
 //! Reading is in two steps. `own` and `file` take apart what was written into sections of options
 //! with their places (`section`). Then every job is made of the sections that are its own and those
-//! before it that hold for all (`table` says what an option sets, `draft` what holds where nothing
-//! was said, `finish` what depends on each other). The second step is done again for each cell of a
+//! before it that hold for all (`table` says what an option sets, `draft` the defaults, `finish`
+//! the values that depend on each other). The second step is done again for each cell of a
 //! sweep. Nothing here touches files or the machine but through [`Outside`].
 
 mod arithmetic;
@@ -101,7 +101,7 @@ pub struct Request {
     pub precondition: bool,
     /// `command_line` is printed, and nothing done.
     pub show_cmd: bool,
-    /// Nothing is done.
+    /// Only parse the command line and the job files (`--parse-only`).
     pub parse_only: bool,
     /// fio's command line for the jobs, without the name of a program.
     pub command_line: String,
@@ -158,7 +158,7 @@ impl Outside for System {
 /// options make one, `io`.
 ///
 /// # Errors
-/// What is wrong, and where: the option, or file and line.
+/// A sentence that names the place: the option, or file and line.
 pub fn read(
     arguments: &[(String, Option<String>)],
     job_files: &[(String, String)],

@@ -62,7 +62,7 @@ fn protocol(text: &str) -> Result<Protocol, String> {
 /// Completes the other end of a job with `ioengine=net`.
 ///
 /// # Errors
-/// What is missing, or does not go with it.
+/// An option is missing, or excludes another.
 pub fn finish(job: &mut Job) -> Result<(), String> {
     if job.engine != Engine::Net {
         return Ok(());
@@ -109,7 +109,7 @@ pub fn finish(job: &mut Job) -> Result<(), String> {
     listens(job)
 }
 
-/// Who waits for whom.
+/// Checks that the receiver is the side that listens.
 fn listens(job: &Job) -> Result<(), String> {
     let listens = job.net.listens || job.net.protocol.has_datagrams() && !job.rw.writes;
     match (job.rw.writes, listens) {

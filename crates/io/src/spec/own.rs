@@ -28,7 +28,7 @@ pub struct Own {
     pub only: Vec<String>,
     /// The command line is printed, and nothing done.
     pub show_cmd: bool,
-    /// Nothing is done.
+    /// Only parse the command line and the job files (`--parse-only`).
     pub parse_only: bool,
     /// A job that writes is an error.
     pub read_only: bool,

@@ -84,7 +84,7 @@ pub fn options() -> impl Iterator<Item = &'static Known> {
     OPTIONS.iter().copied().flatten()
 }
 
-/// Whether this is the name of an option, of jobs or of the command line.
+/// Returns whether this is the name of an option of jobs or of the command line.
 pub fn is_option(name: &str) -> bool {
     matches!(find(name), Found::Known(_) | Found::Own)
 }

@@ -151,8 +151,7 @@ impl Source {
         jobs.iter().filter(|_| runs).try_for_each(finish::can_run)
     }
 
-    /// Tries all cells, so that a sweep does not end in its midst for a wrong value; gathers what
-    /// they warn of.
+    /// Parses all cells, so that a wrong value is found before the sweep starts; collects their warnings.
     pub(super) fn cells(&self, mut request: Request) -> Result<Request, String> {
         if self.axes.is_empty() {
             return Ok(request);

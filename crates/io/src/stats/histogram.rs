@@ -1,7 +1,7 @@
 //! Latencies, counted in classes whose width grows with the value.
 
 /// Classes for each power of two: what is read off a class is wrong by at most one in 256 (a class
-/// is 1/128 of its value wide, and its middle is said). fio has 64 of them.
+/// is 1/128 of its value wide, and its middle is reported). fio has 64 of them.
 const FINE_BITS: u32 = 7;
 /// As a number: values below twice this have a class of their own.
 const FINE: u64 = 1 << FINE_BITS;

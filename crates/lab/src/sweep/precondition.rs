@@ -26,8 +26,7 @@ pub fn precondition(
     let mut block = vec![0; BLOCK_BYTES];
     let mut random = fastrand::Rng::with_seed(total);
     let mut done = 0;
-    // Folders, and names under which nothing is yet, have no content; names that no engine opens are those of files of
-    // somebody else.
+    // Folders and missing files have no content; names that no engine opens belong to files of others.
     let has_content = |file: &&LaidFile| file.bytes > 0 && !file.nothing;
     for laid in std::iter::repeat_n(files, passes as usize).flatten().filter(has_content) {
         let cannot =

@@ -10,7 +10,7 @@ const HEAD_BYTES_MAX: usize = 32 << 10;
 const HEADERS_MAX: usize = 96;
 /// Interim answers before the one that counts.
 const INTERIM_MAX: u32 = 16;
-/// Bytes of an answer that nobody wants, at most; a longer one costs the connection.
+/// Maximum bytes of an unneeded body that are read; a longer one closes the connection.
 const DROP_BYTES_MAX: u64 = 64 << 10;
 
 /// The head of an answer.
@@ -176,7 +176,7 @@ impl Line {
     }
 }
 
-/// Whether an error of the connection is only a wait, and may go on.
+/// Checks whether an error of the connection is a timeout after which the wait may continue.
 fn wait(
     error: &Error,
     since: &mut Instant,

@@ -14,14 +14,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) struct Datagrams {
     socket: UdpSocket,
-    /// Where blocks go: the receiver or the group, or with `pingpong` the sender of the last block.
+    /// Destination of blocks: the receiver or the group, or with `pingpong` the sender of the last block.
     to: Option<SocketAddr>,
-    /// The first that sent a block: those of others do not count.
+    /// First sender of a block; blocks of others are not counted.
     from: Option<SocketAddr>,
 }
 
 impl Datagrams {
-    /// Of a socket whose calls come back after a while; a sender knows where to.
+    /// Wraps a socket that has timeouts; `to` is the destination of a sender.
     pub(super) fn new(socket: UdpSocket, to: Option<SocketAddr>) -> Datagrams {
         Datagrams { socket, to, from: None }
     }

@@ -36,7 +36,7 @@ pub(crate) struct Net<'a> {
     options: &'a Options,
     sends: bool,
     buffer: Aligned,
-    /// What comes back.
+    /// Buffer of blocks that come back (`pingpong`).
     echo: Vec<u8>,
     blocks: u64,
     patience: Patience<'a>,

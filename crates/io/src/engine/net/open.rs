@@ -99,7 +99,7 @@ pub(super) fn open(
     listen().map_err(of_socket)
 }
 
-/// Where a stream goes to, or where it is waited for.
+/// Address to connect to, or to listen on.
 fn address(options: &Options, clone: u32, sends: bool) -> Result<SockAddr> {
     let port = options.port_of(clone);
     match options.protocol {
@@ -243,7 +243,7 @@ fn call(address: &SockAddr, options: &Options, patience: &Patience<'_>) -> Resul
             socket.set_tcp_mss(bytes)?;
         }
         let error = match socket.connect_timeout(address, TRY) {
-            // A port that nobody listens at may be connected with itself, tcp(7).
+            // A socket may be connected to itself if no process listens on the port, tcp(7).
             Ok(()) if options.path.is_none() && is_itself(&socket) => {
                 Error::from(ErrorKind::ConnectionRefused)
             }

@@ -21,7 +21,7 @@ pub(super) fn errno_of(error: &std::io::Error) -> Option<Errno> {
     }
 }
 
-/// Whether the wait goes on after nothing went for so long.
+/// Checks whether to continue to wait after `quiet` without progress.
 pub(super) fn goes_on(quiet: Duration, patience: &Patience<'_>) -> std::result::Result<(), Errno> {
     if patience.is_over() {
         return Err(errno::ECANCELED);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Time to say goodbye.
 const LEAVE: Duration = Duration::from_secs(1);
-/// Bytes that are read at once of what nobody wants.
+/// Bytes read at once of data that is discarded.
 const DRAIN_BYTES: usize = 64 << 10;
 /// MSG_NOSIGNAL: a peer that is gone is an error, not a signal.
 const NO_SIGNAL: i32 = 0x4000;
@@ -24,7 +24,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Of a socket that is connected, whose calls come back after a while.
+    /// Wraps a connected socket that has timeouts.
     pub(super) fn new(socket: Socket) -> Stream {
         Stream { socket, tail: Vec::with_capacity(2 * GOODBYE.len()) }
     }
@@ -93,7 +93,7 @@ impl Stream {
         self.tail.drain(..more);
     }
 
-    /// Whether the receiver has said goodbye. Nothing else comes from it.
+    /// Returns whether the receiver has said goodbye, which is all that it ever sends.
     fn has_finished(&mut self) -> bool {
         let mut bytes = [0; GOODBYE.len()];
         if self.socket.set_nonblocking(true).is_err() {
@@ -102,7 +102,7 @@ impl Stream {
         while let Ok(came @ 1..) = (&self.socket).read(&mut bytes) {
             self.keep(bytes.get(..came).unwrap_or_default());
         }
-        // If this fails the next call tells of it.
+        // If this fails, so does the next call.
         let _ = self.socket.set_nonblocking(false);
         self.tail.ends_with(GOODBYE)
     }

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 impl Task<'_> {
-    /// The parts of its files that it works on: of files that an earlier job filled, what is there now.
+    /// Returns the parts of its files that it works on; for files that an earlier job filled, their present extents.
     pub(super) fn extents(&self, files: &[OwnedFd]) -> Result<Cow<'_, [Extent]>, Failure> {
         let planned = &self.files.extents;
         if !self.files.follows {

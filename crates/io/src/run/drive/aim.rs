@@ -74,7 +74,7 @@ impl Search {
         }
     }
 
-    /// Whether it goes on when a depth was found: with that depth, and others if it no longer keeps the latency.
+    /// Returns whether it continues after a depth was found: with that depth, and others if the latency is exceeded.
     pub(super) fn goes_on(&mut self) -> bool {
         if self.aim.goes_on {
             (self.good, self.bad) = (0, self.most + 1);

@@ -1,4 +1,4 @@
-//! Operations that end in another way than with a whole block: syncs, errors, parts of blocks, blocks to be looked at.
+//! Completions other than that of a whole block: syncs, errors, parts of blocks, blocks to be verified.
 
 use super::{Drive, Failure, rest};
 use crate::engine::{Engine, Queued};
@@ -7,7 +7,7 @@ use hakobu_sys::{errno, ranges};
 use std::io::Error;
 
 impl<E: Engine> Drive<'_, E> {
-    /// The rest of a block follows at once, as fio(1) does it.
+    /// Submits the rest of a block at once, as fio(1) does.
     fn go_on(&mut self, slot: usize) -> Result<(), Failure> {
         let flight = self.flights[slot];
         match self.engine.transfer(slot, rest(&flight)) {
@@ -22,8 +22,8 @@ impl<E: Engine> Drive<'_, E> {
         }
     }
 
-    /// Whether an error says that there is no more to do: no room is left for a job that fills a file system,
-    /// or the other end has finished.
+    /// Returns whether an error ends the job regularly: no space is left for a job that fills a file system, or the
+    /// other end has finished.
     fn ends(&self, flight: &Flight, errno: i32) -> bool {
         if errno == errno::ECANCELED && self.job.engine.has_other_end() {
             return true;
@@ -33,8 +33,7 @@ impl<E: Engine> Drive<'_, E> {
         is_full && writes && self.job.fills
     }
 
-    /// No room is left: each file ends before its first block that did not go, as blocks in flight behind that one may
-    /// have found room.
+    /// Truncates each file before its first block that found no space: later blocks in flight may have found some.
     pub(super) fn cut_short(&mut self) -> Result<(), Failure> {
         self.drain()?;
         for (number, file) in self.files.iter().enumerate() {
@@ -54,7 +53,7 @@ impl<E: Engine> Drive<'_, E> {
         Ok(())
     }
 
-    /// A sync, an error, a part of a block, or a block to be looked at.
+    /// Completes a sync, an error, a part of a block, or a block to be verified.
     #[cold]
     #[inline(never)]
     pub(super) fn land_oddly(&mut self, slot: usize, result: i64, end: u64) -> Result<(), Failure> {
@@ -71,9 +70,9 @@ impl<E: Engine> Drive<'_, E> {
             self.ended = true;
             self.unsent.push(flight.block);
         } else if tolerated {
-            // It is counted as an error, and as nothing else.
+            // Counted as an error only.
         } else if flight.sync && self.verifying {
-            // It is part of no measurement.
+            // Not measured.
         } else if flight.sync {
             let now = self.meter.clock.now();
             self.meter.sync.record(self.meter.clock.between_ns(flight.start, now));

@@ -1,4 +1,4 @@
-//! What a block waits for besides its rate: the share of a flow (`flow`), and the depth at which a latency is kept
+//! Waits of a block besides those for its rate: for the share of a flow (`flow`), and for the depth that keeps a latency
 //! (`latency_target`).
 
 use super::aim::Found;

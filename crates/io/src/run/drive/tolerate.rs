@@ -6,8 +6,8 @@ use crate::run::flight::Flight;
 use hakobu_sys::errno;
 
 impl<E: Engine> Drive<'_, E> {
-    /// Whether the job goes on after an error of an operation; if so it is counted. Without a list of errors those
-    /// of a device are meant, as in fio.
+    /// Returns whether the job continues after an error of an operation, and counts it in that case. Without a list,
+    /// errors of a device are tolerated, as in fio.
     pub(super) fn tolerates(&mut self, flight: &Flight, errno: i32) -> bool {
         let of = &self.job.tolerates;
         let kind = usize::from(flight.block.write || flight.sync);

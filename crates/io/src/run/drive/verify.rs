@@ -49,7 +49,7 @@ impl<E: Engine> Drive<'_, E> {
         self.drain()
     }
 
-    /// Whether a block is not there, as another one or itself did not go any more.
+    /// Returns whether a block does not exist, because it or one before it was not written.
     fn is_gone(&self, unsent: &Block, block: &Block) -> bool {
         let behind = self.job.fills && unsent.offset <= block.offset;
         unsent.file == block.file && (behind || unsent.offset == block.offset)
@@ -91,7 +91,7 @@ impl<E: Engine> Drive<'_, E> {
             let buffer = buffer.get(range).unwrap_or_default();
             found = found.and_then(|()| check::verify(buffer, kind, &part, generations.clone()));
         }
-        // Checksums tell of the content; these do not.
+        // Without a checksum the content has to be compared.
         if matches!(kind, VerifyKind::Pattern | VerifyKind::Meta) && !pattern.is_empty() {
             let skips = if has_headers { check::HEADER_BYTES } else { 0 };
             let skips = (checks.interval_bytes, skips);

@@ -3,7 +3,7 @@
 use super::{Meter, next};
 use std::time::Duration;
 
-/// Nothing is looked at before, as in fio.
+/// Rates are not checked before this time, as in fio.
 const SETTLE: Duration = Duration::from_secs(2);
 
 impl Meter<'_> {

@@ -52,7 +52,7 @@ fn one(job: &Job) -> Outcome {
     outcome
 }
 
-/// Whether this machine does not allow the engine: then there is nothing to test.
+/// Returns whether this machine does not support the engine; the test is skipped then.
 fn is_missing(engine: Engine) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let outcome = go(&[sized("read", engine, folder.path(), 4)]).remove(0);

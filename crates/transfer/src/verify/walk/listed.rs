@@ -55,7 +55,7 @@ pub(in crate::verify) fn run(
     Ok(counts)
 }
 
-/// What a system call says of a name that is not there.
+/// Returns whether an error means that the name does not exist.
 fn is_gone(error: &io::Error) -> bool {
     errno::is(error, errno::ENOENT) || errno::is(error, errno::ENOTDIR)
 }
@@ -77,7 +77,7 @@ fn enter(root: BorrowedFd<'_>, above: &[u8]) -> io::Result<OwnedFd> {
 }
 
 impl Comparison<'_> {
-    /// Whether the run is to end.
+    /// Returns whether the run is to stop.
     pub(super) fn is_stopped(&self) -> bool {
         self.roots.as_ref().is_some_and(|roots| roots.control.is_stopped())
     }

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     proptest::proptest! {
-        /// What comes out is what went in, in order, however little memory there is.
+        /// Entries come back in order and unchanged with any memory limit.
         #[test]
         fn entries_come_back_sorted(
             names in proptest::collection::vec(proptest::collection::vec(0..=255_u8, 0..300), 0..60),
