@@ -11,6 +11,7 @@
 
 mod between;
 mod budget;
+mod checkpoint;
 mod compare;
 mod copy;
 mod core;

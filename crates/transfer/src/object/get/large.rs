@@ -8,9 +8,10 @@ use super::hash::{blocking, hash};
 use super::parts::{Cut, Proof, joined};
 use super::place::{self, Place};
 use super::range::{self, Version};
-use super::resume::{self, Begun, Kept};
+use super::resume::{self, Begun};
 use super::target::{Appeared, Draft};
 use crate::engine::publish;
+use crate::object::checkpoint::Checkpoint;
 use crate::object::core::{Core, Engine, Parts};
 use crate::object::failed::Failed;
 use crate::object::moving::{Done, Moving, Step};
@@ -55,7 +56,7 @@ struct State {
     again: bool,
     draft: Option<Draft>,
     /// With `--resume`: the state for a later run.
-    kept: Option<Kept>,
+    checkpoint: Option<Checkpoint>,
 }
 
 /// Begins with an object that is too large to be received whole: requests its headers, and creates a file with
@@ -90,7 +91,7 @@ pub(super) async fn begin(
         false => None,
     };
     let mut cut = Cut::new(head.size, part_bytes);
-    let (mut draft, mut kept, mut done) = (None, None, Vec::new());
+    let (mut draft, mut checkpoint, mut done) = (None, None, Vec::new());
     let object = Version {
         bucket: bucket.to_owned(),
         key,
@@ -108,7 +109,7 @@ pub(super) async fn begin(
                 let (files, at) = (Arc::clone(&core.engine.files), Arc::clone(place));
                 let calls = move || Draft::create(&files, &at, &shape, cut.size, false);
                 let draft = place::make(place.waits(), calls).await?;
-                Begun { cut, draft, finished: Vec::new(), kept: None }
+                Begun { cut, draft, finished: Vec::new(), checkpoint: None }
             }
         };
         // Reserve the space before the first byte arrives, to detect a full disk.
@@ -117,7 +118,7 @@ pub(super) async fn begin(
             move || publish::reserve(file.as_fd(), cut.size).map_err(failed(Operation::Write));
         place::make(place.waits(), reserve).await?;
         cut = begun.cut;
-        (draft, kept, done) = (Some(begun.draft), begun.kept, begun.finished);
+        (draft, checkpoint, done) = (Some(begun.draft), begun.checkpoint, begun.finished);
     }
     let mut finished = vec![None; cut.count as usize];
     for (number, sum) in done {
@@ -131,7 +132,7 @@ pub(super) async fn begin(
     }
     let waiting = waiting(&finished);
     let streams = streams_max(core.engine).min(waiting.len()).max(1);
-    let state = State { waiting, streams, finished, failed: None, again: false, draft, kept };
+    let state = State { waiting, streams, finished, failed: None, again: false, draft, checkpoint };
     let (moving, state) = (Arc::clone(moving), Mutex::new(state));
     let large = Large { moving, object, other, cut, algorithm, proof, shape, place, state };
     Ok(Step::Parts(Arc::new(large), streams))
@@ -246,11 +247,11 @@ impl Large {
 
     fn finished(&self, number: u32, sum: Option<Checksum>) {
         let mut state = self.state();
-        let State { finished, kept, .. } = &mut *state;
+        let State { finished, checkpoint, .. } = &mut *state;
         // Only waiting numbers are handed out.
         finished[number as usize - 1] = Some(sum);
-        if let Some(kept) = kept {
-            kept.progress(&self.cut, finished);
+        if let Some(checkpoint) = checkpoint {
+            checkpoint.progress(|| resume::parts(&self.cut, finished));
         }
     }
 
@@ -335,13 +336,13 @@ impl Large {
     fn close(&self, ended: &Result<Done, Failed>) {
         let mut state = self.state();
         let draft = state.draft.take();
-        let Some(mut kept) = state.kept.take() else { return };
+        let Some(mut checkpoint) = state.checkpoint.take() else { return };
         match (draft, ended) {
             (Some(draft), Err(failed)) if resume::is_worth_keeping(failed) => {
-                kept.save(&self.cut, &state.finished);
+                checkpoint.save(resume::parts(&self.cut, &state.finished));
                 draft.keep();
             }
-            _ => kept.forget(),
+            _ => checkpoint.forget(),
         }
     }
 }

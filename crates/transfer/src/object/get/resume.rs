@@ -10,23 +10,18 @@ use super::place::{self, Place};
 use super::range::Version;
 use super::target::Draft;
 use crate::engine::publish::TempNames;
-use crate::journal::{self, Checked, Claim, Identity, Place as Spot, Record, Source, text};
-use crate::object::Side;
+use crate::journal::{self, Checked, Identity, Place as Spot, Record, Source, text};
+use crate::object::checkpoint::{self, Checkpoint, unusable};
 use crate::object::core::Core;
 use crate::object::failed::Failed;
 use crate::object::moving::Moving;
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Kind;
-use hakobu_s3::{Algorithm, Checksum, Client, Kind as Why};
+use hakobu_s3::{Algorithm, Checksum, Client};
 use hakobu_sys::{AsFd, dir, errno, file, meta};
 use std::ffi::{CStr, CString};
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// Writing records takes at most this fraction (1/n) of the time.
-const SAVING_SHARE: u32 = 50;
 
 /// The object to download.
 pub(super) struct What<'a> {
@@ -43,15 +38,7 @@ pub(super) struct Begun {
     pub draft: Draft,
     /// Ranges finished by an earlier run.
     pub finished: Vec<(u32, Checksum)>,
-    pub kept: Option<Kept>,
-}
-
-/// A record that is updated during its download.
-pub(super) struct Kept {
-    claim: Claim,
-    record: Record,
-    /// Time of the last write, and its duration.
-    saved: (Instant, Duration),
+    pub checkpoint: Option<Checkpoint>,
 }
 
 /// Continues the download of an earlier run if it fits; otherwise begins a file.
@@ -67,11 +54,8 @@ pub(super) async fn begin(
     let source = what.moving.source_path();
     let target = std::path::absolute(what.moving.target_path()).map_err(unusable)?;
     let (source, target) = (source.as_os_str().as_bytes(), target.as_os_str().as_bytes());
-    let identity = Identity::new(source, target, &client.store().endpoint());
-    let Some(claim) = core.engine.setup.journal.claim(&identity).map_err(unusable)? else {
-        let why = "another run is downloading it";
-        return Err(Failed::Reason(Operation::Write, Side::Target, why));
-    };
+    let busy = "another run is downloading it";
+    let (identity, claim) = checkpoint::claim(core, client, (source, target), busy)?;
     let name = TempNames::kept(number(&identity));
     let now = Source::Object {
         size: cut.size,
@@ -81,8 +65,8 @@ pub(super) async fn begin(
     if let Some(record) = claim.load()
         && let Some((cut, draft, finished)) = trusted(core, what, &record, &now, &name).await?
     {
-        let kept = Kept { claim, record, saved: (Instant::now(), Duration::ZERO) };
-        return Ok(Begun { cut, draft, finished, kept: Some(kept) });
+        let checkpoint = Some(Checkpoint::new(claim, record));
+        return Ok(Begun { cut, draft, finished, checkpoint });
     }
     let (at, shape, its) = (Arc::clone(what.place), *what.shape, name.clone());
     let calls = move || {
@@ -106,8 +90,8 @@ pub(super) async fn begin(
         parts: Vec::new(),
     };
     claim.save(&record).map_err(unusable)?;
-    let kept = Kept { claim, record, saved: (Instant::now(), Duration::ZERO) };
-    Ok(Begun { cut, draft, finished: Vec::new(), kept: Some(kept) })
+    let checkpoint = Some(Checkpoint::new(claim, record));
+    Ok(Begun { cut, draft, finished: Vec::new(), checkpoint })
 }
 
 /// Returns the number in the name of the file.
@@ -177,47 +161,22 @@ async fn trusted(
 /// Returns whether received data is usable after this failure.
 pub(super) fn is_worth_keeping(failed: &Failed) -> bool {
     match failed {
-        Failed::Request(_, _, error) => {
-            !matches!(error.kind, Why::NotFound | Why::Precondition | Why::Invalid | Why::Corrupt)
-        }
+        Failed::Request(_, _, error) => !checkpoint::is_final(error),
         Failed::File(..) | Failed::Stopped => true,
         Failed::Reason(..) | Failed::Vanished(_) => false,
     }
 }
 
-impl Kept {
-    /// Records a finished range; writes the record, unless that was done just now.
-    pub fn progress(&mut self, cut: &Cut, finished: &[Option<Option<Checksum>>]) {
-        let (at, took) = self.saved;
-        if at.elapsed() >= took * SAVING_SHARE {
-            self.save(cut, finished);
-        }
-    }
-
-    /// Writes the record. A failure only means that ranges are fetched again.
-    pub fn save(&mut self, cut: &Cut, finished: &[Option<Option<Checksum>>]) {
-        let begun = Instant::now();
-        let parts = (1..).zip(finished).filter_map(|(number, sum)| {
-            let range = cut.range(number);
-            Some(journal::Part {
-                number,
-                bytes: range.end - range.start,
-                etag: String::new(),
-                checksum: sum.as_ref()?.as_ref()?.encode(),
-            })
-        });
-        self.record.parts = parts.collect();
-        drop(self.claim.save(&self.record));
-        self.saved = (Instant::now(), begun.elapsed());
-    }
-
-    /// Removes the record: the file has its name, or is gone. A record that stays is recognised as obsolete later.
-    pub fn forget(self) {
-        drop(self.claim.remove());
-    }
-}
-
-fn unusable(error: io::Error) -> Failed {
-    let said = io::Error::new(error.kind(), format!("the journal for --resume: {error}"));
-    Failed::File(Operation::Write, Side::Target, said)
+/// Returns the finished ranges as parts of a record.
+pub(super) fn parts(cut: &Cut, finished: &[Option<Option<Checksum>>]) -> Vec<journal::Part> {
+    let parts = (1..).zip(finished).filter_map(|(number, sum)| {
+        let range = cut.range(number);
+        Some(journal::Part {
+            number,
+            bytes: range.end - range.start,
+            etag: String::new(),
+            checksum: sum.as_ref()?.as_ref()?.encode(),
+        })
+    });
+    parts.collect()
 }

@@ -2,6 +2,7 @@
 //! the upload, after checking that the file is unchanged.
 
 use super::super::between::condition;
+use super::super::checkpoint::Checkpoint;
 use super::super::core::{Core, Engine, Parts};
 use super::super::failed::Failed;
 use super::super::moving::{Done, Moving, Step};
@@ -10,7 +11,7 @@ use super::super::{Root, Side};
 use super::cut::Cut;
 use super::fill::{self, Source};
 use super::request::{CHANGED, headers, no_store, read_failed, refused, unchanged};
-use super::resume::{self, Begun, Kept};
+use super::resume::{self, Begun};
 use futures_util::future::LocalBoxFuture;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
@@ -54,7 +55,7 @@ struct State {
     /// A part was dropped while it was sent: the server may still be receiving it.
     cut_off: bool,
     /// With `--resume`: the state for a later run.
-    kept: Option<Kept>,
+    checkpoint: Option<Checkpoint>,
 }
 
 fn too_large() -> Failed {
@@ -86,7 +87,7 @@ pub(super) async fn begin(
         let created = ops::create_upload(client, bucket, &key, algorithm, &headers).await;
         let made = created.map_err(|e| Failed::Request(Operation::Write, Side::Target, e))?;
         let ops::Begun { id: upload, algorithm } = made;
-        Ok(Begun { upload, algorithm, cut, parts: Vec::new(), kept: None })
+        Ok(Begun { upload, algorithm, cut, parts: Vec::new(), checkpoint: None })
     };
     let begun = if core.engine.setup.options.resume {
         let what = resume::What { moving, bucket, key: &key, now, algorithm };
@@ -94,13 +95,13 @@ pub(super) async fn begin(
     } else {
         create(cut).await?
     };
-    let Begun { upload, algorithm, cut, parts, kept } = begun;
+    let Begun { upload, algorithm, cut, parts, checkpoint } = begun;
     let done: std::collections::HashSet<u32> = parts.iter().map(|part| part.number).collect();
     // Parts of an earlier run are not transferred again.
     core.doing.lane().settle(parts.iter().map(|part| part.size).sum(), 0);
     let waiting: Vec<u32> = (1..=cut.count).rev().filter(|n| !done.contains(n)).collect();
     let streams = cut.streams(&core.engine.limits()).min(waiting.len()).max(1);
-    let state = State { waiting, streams, parts, failed: None, cut_off: false, kept };
+    let state = State { waiting, streams, parts, failed: None, cut_off: false, checkpoint };
     let (moving, meta) = (Arc::clone(moving), *now);
     let state = Mutex::new(state);
     let large = Large { moving, source, meta, key, upload, cut, algorithm, state };
@@ -174,9 +175,9 @@ impl Large {
     fn finished(&self, part: Part) {
         let mut state = self.state();
         state.parts.push(part);
-        let State { parts, kept, .. } = &mut *state;
-        if let Some(kept) = kept {
-            kept.progress(parts);
+        let State { parts, checkpoint, .. } = &mut *state;
+        if let Some(checkpoint) = checkpoint {
+            checkpoint.progress(|| resume::parts(parts));
         }
     }
 
@@ -211,10 +212,10 @@ impl Large {
     /// Completes the upload or gives it up; with `--resume` a later run continues it.
     async fn end(&self, core: &Core<'_>) -> Result<Done, Failed> {
         let (client, bucket) = self.target(core)?;
-        let (mut parts, failed, cut_off, kept) = {
+        let (mut parts, failed, cut_off, checkpoint) = {
             let mut state = self.state();
             let parts = std::mem::take(&mut state.parts);
-            (parts, state.failed.take(), state.cut_off, state.kept.take())
+            (parts, state.failed.take(), state.cut_off, state.checkpoint.take())
         };
         parts.sort_unstable_by_key(|part| part.number);
         let changed = match meta::of_fd(&self.source) {
@@ -228,16 +229,16 @@ impl Large {
         };
         let worth_keeping =
             matches!(&result, Err(Failed::Stopped | Failed::Request(..) | Failed::File(..)));
-        match kept {
-            Some(mut kept) if worth_keeping && !changed && !resume::is_gone(&result) => {
-                kept.save(&parts);
+        match checkpoint {
+            Some(mut checkpoint) if worth_keeping && !changed && !resume::is_gone(&result) => {
+                checkpoint.save(resume::parts(&parts));
             }
-            kept => {
+            checkpoint => {
                 if result.as_ref().map_or(true, |done| done.skipped) {
                     give_up(core, client, bucket, self, cut_off).await;
                 }
-                if let Some(kept) = kept {
-                    kept.forget();
+                if let Some(checkpoint) = checkpoint {
+                    checkpoint.forget();
                 }
             }
         }

@@ -3,21 +3,17 @@
 //! record.
 
 use super::super::Side;
+use super::super::checkpoint::{self, Checkpoint, unusable};
 use super::super::core::Core;
 use super::super::failed::Failed;
 use super::super::moving::{Done, Moving};
 use super::cut::Cut;
-use crate::journal::{self, Checked, Claim, Identity, Place, Record, Source};
+use crate::journal::{self, Checked, Place, Record, Source};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Meta;
 use hakobu_s3::ops::{self, Part};
 use hakobu_s3::{Algorithm, Checksum, Client, Kind as Why};
-use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::time::{Duration, Instant};
-
-/// Writing records takes at most this fraction (1/n) of the time.
-const SAVING_SHARE: u32 = 50;
 
 /// The file to upload.
 pub(super) struct What<'a> {
@@ -35,15 +31,7 @@ pub(super) struct Begun {
     pub algorithm: Option<Algorithm>,
     pub cut: Cut,
     pub parts: Vec<Part>,
-    pub kept: Option<Kept>,
-}
-
-/// A record that is updated during its upload.
-pub(super) struct Kept {
-    claim: Claim,
-    record: Record,
-    /// Time of the last write, and its duration.
-    saved: (Instant, Duration),
+    pub checkpoint: Option<Checkpoint>,
 }
 
 /// Continues the upload of an earlier run if it fits; otherwise begins one with `create`.
@@ -57,17 +45,14 @@ pub(super) async fn begin(
     let source = std::path::absolute(what.moving.source_path()).map_err(unusable)?;
     let target = what.moving.target_path();
     let (source, target) = (source.as_os_str().as_bytes(), target.as_os_str().as_bytes());
-    let identity = Identity::new(source, target, &client.store().endpoint());
-    let Some(claim) = core.engine.setup.journal.claim(&identity).map_err(unusable)? else {
-        let why = "another run is uploading it";
-        return Err(Failed::Reason(Operation::Write, Side::Target, why));
-    };
+    let busy = "another run is uploading it";
+    let (_, claim) = checkpoint::claim(core, client, (source, target), busy)?;
     if let Some(record) = claim.load() {
         if let Some((cut, parts)) = trusted(core, client, what, &record).await? {
             let Place::Upload(upload) = record.place.clone() else { return create(cut).await };
-            let kept = Kept { claim, record, saved: (Instant::now(), Duration::ZERO) };
-            let algorithm = Algorithm::parse(&kept.record.algorithm);
-            return Ok(Begun { upload, algorithm, cut, parts, kept: Some(kept) });
+            let algorithm = Algorithm::parse(&record.algorithm);
+            let checkpoint = Some(Checkpoint::new(claim, record));
+            return Ok(Begun { upload, algorithm, cut, parts, checkpoint });
         }
         // It is obsolete. If it cannot be removed, `mpu ls` still shows it.
         match &record.place {
@@ -105,8 +90,7 @@ pub(super) async fn begin(
         let _ = ops::abort_upload(client, what.bucket, what.key, &begun.upload).await;
         return Err(unusable(error));
     }
-    let kept = Kept { claim, record, saved: (Instant::now(), Duration::ZERO) };
-    Ok(Begun { kept: Some(kept), ..begun })
+    Ok(Begun { checkpoint: Some(Checkpoint::new(claim, record)), ..begun })
 }
 
 /// Aborts an upload that was requested and whose ID never arrived: of exactly this key, and without parts, because
@@ -176,34 +160,14 @@ fn agreeing(record: &Record, listed: &[Part], algorithm: Option<Algorithm>) -> V
 /// Returns whether, after this result, nothing remains to continue or it is not wanted.
 pub(super) fn is_gone(result: &Result<Done, Failed>) -> bool {
     match result {
-        Err(Failed::Request(_, _, error)) => {
-            matches!(error.kind, Why::NotFound | Why::Precondition | Why::Invalid | Why::Corrupt)
-        }
+        Err(Failed::Request(_, _, error)) => checkpoint::is_final(error),
         _ => false,
     }
 }
 
-impl Kept {
-    /// Records a finished part; writes the record, unless that was done just now.
-    pub fn progress(&mut self, parts: &[Part]) {
-        let (at, took) = self.saved;
-        if at.elapsed() >= took * SAVING_SHARE {
-            self.save(parts);
-        }
-    }
-
-    /// Writes the record. A failure only means that parts are sent again.
-    pub fn save(&mut self, parts: &[Part]) {
-        let begun = Instant::now();
-        self.record.parts = parts.iter().map(remembered).collect();
-        let _ = self.claim.save(&self.record);
-        self.saved = (Instant::now(), begun.elapsed());
-    }
-
-    /// Removes the record: the upload is complete or aborted. A record that stays is recognised as obsolete later.
-    pub fn forget(self) {
-        let _ = self.claim.remove();
-    }
+/// Returns the finished parts as parts of a record.
+pub(super) fn parts(finished: &[Part]) -> Vec<journal::Part> {
+    finished.iter().map(remembered).collect()
 }
 
 fn remembered(part: &Part) -> journal::Part {
@@ -213,11 +177,6 @@ fn remembered(part: &Part) -> journal::Part {
         etag: part.etag.clone(),
         checksum: part.checksum.as_ref().map(Checksum::encode).unwrap_or_default(),
     }
-}
-
-fn unusable(error: io::Error) -> Failed {
-    let said = io::Error::new(error.kind(), format!("the journal for --resume: {error}"));
-    Failed::File(Operation::Write, Side::Target, said)
 }
 
 #[cfg(test)]
