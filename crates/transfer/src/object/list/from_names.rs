@@ -3,7 +3,7 @@
 use super::store::in_runtime;
 use super::{Item, Listing, PAGE_ENTRIES, Page, Trouble, key_of, send_all};
 use crate::location::s3_path;
-use crate::object::Entry;
+use crate::object::{Entry, Root};
 use crate::policy::Symlinks;
 use futures_util::stream::{StreamExt, iter};
 use hakobu_core::error::{Cause, Class, Operation, Problem};
@@ -18,6 +18,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
+
+/// Concurrent HEAD requests.
+const PARALLEL: usize = 32;
 
 /// Place where listed names are looked up.
 pub enum NamesIn {
@@ -40,9 +43,30 @@ pub enum NamesIn {
         bucket: String,
         /// The prefix of every name.
         prefix: Vec<u8>,
-        /// Concurrent HEAD requests.
-        parallel: usize,
     },
+}
+
+impl NamesIn {
+    /// Returns the place of a root; `None` for `null:`, or for a root in S3 without its store.
+    pub fn of(
+        root: &Root,
+        store: Option<&Arc<Store>>,
+        symlinks: Symlinks,
+        encode: bool,
+    ) -> Option<NamesIn> {
+        match (root, store) {
+            (Root::Store { bucket, prefix }, Some(store)) => Some(NamesIn::Store {
+                store: Arc::clone(store),
+                bucket: bucket.clone(),
+                prefix: prefix.clone(),
+            }),
+            (Root::Local { dir, shown }, _) => {
+                let (top, shown) = (Arc::clone(dir), shown.clone());
+                Some(NamesIn::Local { top, shown, symlinks, encode })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Lists the given names. A name that is not a file is a problem; so is a missing one with `must_exist`, otherwise it
@@ -69,14 +93,11 @@ pub fn from_names(place: NamesIn, names: Vec<Vec<u8>>, must_exist: bool) -> List
                 send_all(&sender, names.iter().filter_map(|name| look(name)));
             });
         }
-        NamesIn::Store { store, bucket, prefix, parallel } => {
+        NamesIn::Store { store, bucket, prefix } => {
             let names = sorted(names, false);
             Listing::start(sender, "list-names", move |sender| {
                 let client = Client::new(&store);
-                in_runtime(
-                    &sender,
-                    heads(&client, &bucket, &prefix, names, parallel, &sender, must_exist),
-                );
+                in_runtime(&sender, heads(&client, &bucket, &prefix, names, &sender, must_exist));
             });
         }
     }
@@ -130,7 +151,6 @@ async fn heads(
     bucket: &str,
     prefix: &[u8],
     names: Vec<Vec<u8>>,
-    parallel: usize,
     sender: &Sender<Page>,
     must_exist: bool,
 ) {
@@ -140,7 +160,7 @@ async fn heads(
         (name, key, head)
     });
     // In order, and sent as soon as results are known: each may take a while.
-    let mut looked = looked.buffered(parallel.max(1)).ready_chunks(PAGE_ENTRIES);
+    let mut looked = looked.buffered(PARALLEL).ready_chunks(PAGE_ENTRIES);
     while let Some(chunk) = looked.next().await {
         let mut items: Vec<Item> = Vec::with_capacity(chunk.len());
         for (name, key, head) in chunk {

@@ -21,8 +21,6 @@ use std::sync::Arc;
 
 /// Concurrent requests of one listing of a store.
 const LISTING_PARALLEL: usize = 8;
-/// Concurrent HEAD requests for names from a list.
-const NAMES_PARALLEL: usize = 32;
 
 /// Returns the filter rules for the names of a source argument; `None` if there are no rules.
 ///
@@ -181,24 +179,9 @@ pub(super) fn from_names(
         Side::Source => names.to_vec(),
         Side::Target => names.iter().filter_map(mapped).collect(),
     };
-    let place = match (root(planned, side), store(stores, side)) {
-        (Root::Store { bucket, prefix }, Some(store)) => NamesIn::Store {
-            store: Arc::clone(store),
-            bucket: bucket.clone(),
-            prefix: prefix.clone(),
-            parallel: NAMES_PARALLEL,
-        },
-        (Root::Local { dir, shown }, _) => {
-            let query = local_query(spec, policy, side);
-            NamesIn::Local {
-                top: Arc::clone(dir),
-                shown: shown.clone(),
-                symlinks: query.symlinks,
-                encode,
-            }
-        }
-        _ => return list::memory(Vec::new(), false),
-    };
+    let symlinks = local_query(spec, policy, side).symlinks;
+    let place = NamesIn::of(root(planned, side), store(stores, side), symlinks, encode);
+    let Some(place) = place else { return list::memory(Vec::new(), false) };
     list::from_names(place, names, side == Side::Source)
 }
 

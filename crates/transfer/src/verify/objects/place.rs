@@ -14,9 +14,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Concurrent HEAD requests for names from a list.
-const NAMES_PARALLEL: usize = 32;
-
 /// A resolved argument.
 pub(super) struct Place {
     /// The root of its names.
@@ -61,17 +58,8 @@ impl Place {
         symlinks: Symlinks,
         encode: bool,
     ) -> Listing {
-        let place = match (&self.root, store) {
-            (Root::Store { bucket, prefix }, Some(store)) => NamesIn::Store {
-                store: Arc::clone(store),
-                bucket: bucket.clone(),
-                prefix: prefix.clone(),
-                parallel: NAMES_PARALLEL,
-            },
-            (Root::Local { dir, shown }, _) => {
-                NamesIn::Local { top: Arc::clone(dir), shown: shown.clone(), symlinks, encode }
-            }
-            _ => return list::memory(Vec::new(), false),
+        let Some(place) = NamesIn::of(&self.root, store, symlinks, encode) else {
+            return list::memory(Vec::new(), false);
         };
         list::from_names(place, names, false)
     }
