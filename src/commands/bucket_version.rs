@@ -124,8 +124,7 @@ mod tests {
     use super::*;
 
     fn planned(line: &str) -> Result<Plan, String> {
-        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        plan(&TABLE.parse(&words).map_err(|refused| format!("{refused:?}"))?)
+        plan(&TABLE.parse_line(line)?)
     }
 
     #[test]

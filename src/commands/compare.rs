@@ -232,8 +232,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Result<Plan, String> {
-        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        plan(TABLE.parse(&arguments).map_err(|refused| format!("{refused:?}"))?)
+        plan(TABLE.parse_line(line)?)
     }
 
     #[test]

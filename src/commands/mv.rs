@@ -220,8 +220,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Result<Reading, String> {
-        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        let typed = TABLE.parse(&arguments).map_err(|refused| format!("{refused:?}"))?;
+        let typed = TABLE.parse_line(line)?;
         reading_of(&typed).map(|(reading, _)| reading)
     }
 
@@ -255,10 +254,7 @@ mod tests {
     }
     #[test]
     fn file_options_are_refused_with_objects() {
-        let refused = |line: &str| {
-            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-            work_of(&TABLE.parse(&words).unwrap()).err()
-        };
+        let refused = |line: &str| work_of(&TABLE.parse_line(line).unwrap()).err();
         assert_eq!(refused("-f a s3://abc/b"), None);
         let message = refused("-b a s3://abc/b");
         assert_eq!(message.as_deref(), Some("-b is not built for s3://"));

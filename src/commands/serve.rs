@@ -139,8 +139,7 @@ mod tests {
     use std::time::Duration;
 
     fn read(line: &str) -> Result<Plan, String> {
-        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        let typed = TABLE.parse(&arguments).map_err(|refused| format!("{refused:?}"))?;
+        let typed = TABLE.parse_line(line)?;
         plan(&typed)
     }
 

@@ -17,8 +17,7 @@ const TABLE: Table<ObjectArgs> = Table {
 };
 
 fn typed(line: &str) -> Typed {
-    let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-    TABLE.parse(&words).unwrap()
+    TABLE.parse_line(line).unwrap()
 }
 
 fn args(line: &str) -> Result<ObjectArgs, String> {

@@ -248,6 +248,13 @@ impl<S> Table<S> {
         self.clap().render_help().to_string()
     }
 
+    /// Parses a command line whose words are separated by spaces.
+    #[cfg(test)]
+    pub fn parse_line(&self, line: &str) -> Result<Typed, String> {
+        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        self.parse(&arguments).map_err(|refused| format!("{refused:?}"))
+    }
+
     /// Parses a command line.
     ///
     /// # Errors

@@ -76,10 +76,7 @@ const SHARED: Group<Part> = titled("Shared").with(&[value("level", Some('l'), "N
 
 #[test]
 fn options_set_what_their_rows_say_in_the_order_of_the_command_line() {
-    let typed = |line: &str| {
-        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        PROBED.parse(&words).unwrap()
-    };
+    let typed = |line: &str| PROBED.parse_line(line).unwrap();
     let read = |line: &str| PROBED.read(&typed(line), Probe::default());
     let probe = read("--no-early --level=3 --late").unwrap();
     assert_eq!(probe.set, ["early false", "late true"]);

@@ -65,8 +65,7 @@ mod tests {
     use crate::commands::cp::TABLE;
 
     fn dash(line: &str) -> Result<Option<Dash>, String> {
-        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        of(&TABLE.parse(&words).map_err(|refused| format!("{refused:?}"))?)
+        of(&TABLE.parse_line(line)?)
     }
 
     #[test]

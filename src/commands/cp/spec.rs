@@ -118,8 +118,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Result<Spec, String> {
-        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        let typed = TABLE.parse(&arguments).map_err(|refused| format!("{refused:?}"))?;
+        let typed = TABLE.parse_line(line)?;
         of(&typed).map(|(spec, _)| spec)
     }
 

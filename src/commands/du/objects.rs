@@ -180,11 +180,9 @@ fn place(plan: &Plan, store: &Arc<Store>, url: &S3Url, out: &Output) -> Result<S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsString;
 
     pub fn planned(line: &str) -> Result<Plan, String> {
-        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        plan(&TABLE.parse(&words).map_err(|refused| format!("{refused:?}"))?)
+        plan(&TABLE.parse_line(line)?)
     }
 
     #[test]
