@@ -10,7 +10,7 @@ use crate::xml::walk_plain;
 use crate::{Client, Error, Reply, Request};
 use http::Method;
 
-pub(super) use page::{Names, class, name_violation};
+pub(super) use page::{Fields, Names, name_violation};
 pub use pages::Pages;
 pub(super) use types::Version;
 pub use types::{ListPage, ListQuery, Listed};

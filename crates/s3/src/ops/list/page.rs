@@ -87,21 +87,43 @@ pub(super) struct Reader {
     check: PageCheck,
 }
 
-/// Fields of the current object.
+/// Fields of the current object or version, as far as both have them.
 #[derive(Default)]
-struct Fields {
-    key: Option<Vec<u8>>,
-    size: Option<u64>,
-    mtime: Option<Time>,
-    etag: Option<Etag>,
-    class: Option<Cow<'static, str>>,
+pub(in crate::ops) struct Fields {
+    pub key: Option<Vec<u8>>,
+    pub size: Option<u64>,
+    pub mtime: Option<Time>,
+    pub etag: Option<Etag>,
+    pub class: Option<Cow<'static, str>>,
+}
+
+impl Fields {
+    /// Handles an element; ignores unknown ones.
+    pub fn take(&mut self, name: &[u8], text: &[u8], names: &mut Names, check: &mut PageCheck) {
+        match name {
+            b"Key" => {
+                let key = (!text.is_empty()).then(|| names.keep(text));
+                check.set(&mut self.key, "Key", text, key);
+            }
+            b"Size" => check.set(&mut self.size, "Size", text, number(text)),
+            b"LastModified" => check.set(&mut self.mtime, "LastModified", text, time(text)),
+            b"ETag" => {
+                let etag = std::str::from_utf8(text).ok().map(Etag::new);
+                check.set(&mut self.etag, "ETag", text, etag);
+            }
+            b"StorageClass" => check.set(&mut self.class, "StorageClass", text, class(text)),
+            _ => {}
+        }
+    }
 }
 
 impl Reader {
     /// Handles a node.
     pub fn take(&mut self, node: Node<'_>) {
         match node {
-            Node::Leaf { parent: b"Contents", name, text } => self.field(name, text),
+            Node::Leaf { parent: b"Contents", name, text } => {
+                self.object.take(name, text, &mut self.names, &mut self.check);
+            }
             Node::Leaf { parent: b"CommonPrefixes", name: b"Prefix", text } => {
                 let prefix = self.names.keep(text);
                 self.check.set(&mut self.prefix, "Prefix", text, Some(prefix));
@@ -127,24 +149,6 @@ impl Reader {
             Node::End { parent: b"ListBucketResult", name: b"CommonPrefixes" } => {
                 self.common_prefix();
             }
-            _ => {}
-        }
-    }
-
-    fn field(&mut self, name: &[u8], text: &[u8]) {
-        let (object, check) = (&mut self.object, &mut self.check);
-        match name {
-            b"Key" => {
-                let key = (!text.is_empty()).then(|| self.names.keep(text));
-                check.set(&mut object.key, "Key", text, key);
-            }
-            b"Size" => check.set(&mut object.size, "Size", text, number(text)),
-            b"LastModified" => check.set(&mut object.mtime, "LastModified", text, time(text)),
-            b"ETag" => {
-                let etag = std::str::from_utf8(text).ok().map(Etag::new);
-                check.set(&mut object.etag, "ETag", text, etag);
-            }
-            b"StorageClass" => check.set(&mut object.class, "StorageClass", text, class(text)),
             _ => {}
         }
     }
@@ -248,7 +252,7 @@ where
 }
 
 /// Parses a storage class; AWS's are not allocated.
-pub(in crate::ops) fn class(text: &[u8]) -> Option<Cow<'static, str>> {
+fn class(text: &[u8]) -> Option<Cow<'static, str>> {
     let known = CLASSES.into_iter().find(|class| class.as_bytes() == text);
     known.map(Cow::Borrowed).or_else(|| words(text).map(Cow::Owned))
 }

@@ -2,11 +2,9 @@
 
 use super::types::{Marker, ObjectVersion, VersionPage, VersionQuery};
 use crate::Error;
-use crate::ops::etag::Etag;
-use crate::ops::list::{Names, class, name_violation};
-use crate::ops::trust::{NO_PROGRESS, NO_SUCCESSOR, PageCheck, flag, number, shown, time, words};
+use crate::ops::list::{self, Names, name_violation};
+use crate::ops::trust::{NO_PROGRESS, NO_SUCCESSOR, PageCheck, flag, shown, words};
 use crate::xml::{Node, url_decoded};
-use hakobu_core::unit::Time;
 use std::borrow::Cow;
 
 pub(super) const OPERATION: &str = "ListObjectVersions";
@@ -28,13 +26,9 @@ pub(super) struct Reader {
 /// Fields of the current version or delete marker.
 #[derive(Default)]
 struct Fields {
-    key: Option<Vec<u8>>,
+    common: list::Fields,
     id: Option<String>,
     is_latest: Option<bool>,
-    size: Option<u64>,
-    mtime: Option<Time>,
-    etag: Option<Etag>,
-    class: Option<Cow<'static, str>>,
 }
 
 impl Reader {
@@ -70,20 +64,9 @@ impl Reader {
     fn field(&mut self, name: &[u8], text: &[u8]) {
         let (version, check) = (&mut self.version, &mut self.check);
         match name {
-            b"Key" => {
-                let key = (!text.is_empty()).then(|| self.names.keep(text));
-                check.set(&mut version.key, "Key", text, key);
-            }
             b"VersionId" => check.set(&mut version.id, "VersionId", text, words(text)),
             b"IsLatest" => check.set(&mut version.is_latest, "IsLatest", text, flag(text)),
-            b"Size" => check.set(&mut version.size, "Size", text, number(text)),
-            b"LastModified" => check.set(&mut version.mtime, "LastModified", text, time(text)),
-            b"ETag" => {
-                let etag = std::str::from_utf8(text).ok().map(Etag::new);
-                check.set(&mut version.etag, "ETag", text, etag);
-            }
-            b"StorageClass" => check.set(&mut version.class, "StorageClass", text, class(text)),
-            _ => {}
+            _ => version.common.take(name, text, &mut self.names, check),
         }
     }
 
@@ -103,8 +86,8 @@ impl Reader {
 
     /// Ends a version. ETag and storage class are optional, and a delete marker has no size.
     fn version(&mut self, is_delete_marker: bool) {
-        let Fields { key, id, is_latest, size, mtime, etag, class } =
-            std::mem::take(&mut self.version);
+        let Fields { common, id, is_latest } = std::mem::take(&mut self.version);
+        let list::Fields { key, size, mtime, etag, class } = common;
         let of = if is_delete_marker { "a delete marker of it" } else { "a version of it" };
         let check = &mut self.check;
         let key = check.need(key, "Key", of);
