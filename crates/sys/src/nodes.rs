@@ -2,7 +2,7 @@
 
 use std::io::{Error, ErrorKind, Result};
 
-/// Where memory of a thread comes from.
+/// Memory policy of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// MPOL_DEFAULT.

@@ -8,7 +8,7 @@ use std::fmt::Write;
 const KIB: f64 = 1024.0;
 const PERCENT: f64 = 100.0;
 
-/// How numbers of a column are combined over time.
+/// Combination of the numbers of a column over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Last value.

@@ -14,7 +14,7 @@ pub(super) fn origin(facts: &Facts<'_>, words: &Words) -> String {
     with(words.made, &[&header.start, &header.program, &seed, &scale])
 }
 
-/// How the campaign ended, if it did.
+/// Describes the end of the campaign, if it has ended.
 pub(super) fn ending(facts: &Facts<'_>, words: &Words) -> String {
     match &facts.results.end {
         None => words.not_whole.to_owned(),

@@ -287,6 +287,6 @@ pub struct Results {
     pub experiments: Vec<Experiment>,
     /// Load curves.
     pub curves: Vec<Curves>,
-    /// How it ended, if it did.
+    /// Its end, if it has ended.
     pub end: Option<End>,
 }

@@ -113,7 +113,7 @@ impl Store {
         std::mem::take(&mut self.runs)
     }
 
-    /// How it ended before, if it did.
+    /// Returns its end, if it had ended before.
     pub fn ended(&self) -> Option<End> {
         self.ended.clone()
     }

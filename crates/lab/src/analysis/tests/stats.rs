@@ -43,7 +43,7 @@ fn the_same_seed_says_the_same() {
     assert!((a.low - b.low).abs() <= 2.0 && (a.high - b.high).abs() <= 2.0, "{a:?} {b:?}");
 }
 
-/// How often the interval contains the true median.
+/// Share of the intervals that contain the true median.
 fn coverage(count: usize, draw: impl Fn(&mut fastrand::Rng) -> f64, truth: f64) -> f64 {
     let mut random = fastrand::Rng::with_seed(count as u64);
     const TIMES: u32 = 300;
@@ -69,7 +69,7 @@ fn intervals_hold_the_truth_about_95_times_of_100() {
     }
 }
 
-/// How often a difference is claimed between runs of the same tool, in blocks with random drift.
+/// Share of claimed differences between runs of the same tool, in blocks with random drift.
 fn false_claims(blocks: u32, noise: f64, seeds: u64) -> f64 {
     let claimed = (0..seeds).filter(|seed| {
         let mut random = fastrand::Rng::with_seed(1000 + seed);

@@ -76,7 +76,7 @@ pub trait Bench {
     fn check(&mut self, check: &Check, seed: u64) -> CheckResult;
 }
 
-/// How a timed command ended.
+/// End of a timed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Exited with a code.
@@ -90,7 +90,7 @@ pub enum Ending {
 /// Measurements of a timed command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// How it ended.
+    /// Its end.
     pub ending: Ending,
     /// Wall clock time, seconds.
     pub wall_s: f64,

@@ -16,7 +16,7 @@ const VALUES_MAX: usize = 1000;
 pub struct Tool {
     /// Name: a line in charts.
     pub name: String,
-    /// How it is run.
+    /// Its invocation.
     pub invocation: Invocation,
     /// Additional arguments of a known tool.
     pub options: Vec<Template>,
@@ -42,7 +42,7 @@ pub struct Tool {
     pub own: bool,
 }
 
-/// How a tool is run.
+/// Invocation of a tool.
 #[derive(Clone, Debug)]
 pub enum Invocation {
     /// A known tool.

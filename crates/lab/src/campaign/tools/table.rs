@@ -217,7 +217,7 @@ pub const KNOWN: &[Known] = &[
     },
 ];
 
-/// How to install a program and print its version.
+/// Installation of a program, and the command that prints its version.
 pub struct Program {
     /// Command name.
     pub name: &'static str,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The largest manifest: one of a million files takes less.
 const MANIFEST_BYTES_MAX: u64 = 256 << 20;
 
-/// Where an inventory lies.
+/// Location of an inventory.
 pub enum Files {
     /// On this machine.
     Local(PathBuf),

@@ -27,7 +27,7 @@ pub struct DataFile {
 /// Positions of the columns that count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
-    /// How many there are.
+    /// Number of columns.
     pub count: usize,
     /// `Bucket`.
     pub bucket: usize,
