@@ -2,6 +2,7 @@
 //! and rates between two samples. Values that a kernel, a container or missing permission hides are `None` or
 //! empty, never an error.
 
+mod idle;
 mod limits;
 mod links;
 mod parse;
@@ -13,6 +14,7 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+pub use idle::IdleTime;
 pub use limits::{IoCeiling, Limits, Served};
 pub use rates::{CpuRates, DiskRates, LinkRates, PressureRates, ProcessRates, Rates};
 pub use sampler::{Sampler, Watched};

@@ -23,6 +23,13 @@ const SETTLE_S_MIN: f64 = 0.005;
 /// Longest wait after a change, seconds.
 const SETTLE_S_MAX: f64 = 2.0;
 
+/// Share of the CPUs in use above which more jobs are not tried.
+const CPU_FULL: f64 = 0.85;
+
+/// Share that this process itself must use for that, if others use the rest: with less, its jobs mostly wait for
+/// something else than a CPU.
+const CPU_OWN: f64 = 0.5;
+
 /// Increments since the previous reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Increments {
@@ -41,8 +48,8 @@ pub(super) struct Window {
     pub used: bool,
     /// True if it spans two service times, so that the setting determined all of it.
     pub whole: bool,
-    /// Share of the CPUs that this process used.
-    pub cpu: f64,
+    /// True if no CPU was left for more jobs.
+    pub is_full: bool,
 }
 
 /// State of the gauge, see the module.
@@ -59,6 +66,8 @@ pub(super) struct Gauge {
     elapsed_s: f64,
     goodput: f64,
     cpu_s: f64,
+    /// Idle time at the start of the window, and when it was read.
+    idle_from: Option<(Duration, Duration)>,
     completions: u64,
     unit_s: f64,
     readings: u64,
@@ -76,13 +85,15 @@ impl Gauge {
         let wait_s = if changed { self.service_s.clamp(SETTLE_S_MIN, SETTLE_S_MAX) } else { 0.0 };
         let last = self.last;
         let service_s = self.service_s;
-        *self = Gauge { last, service_s, limit: Some(limit), ..Gauge::default() };
+        let idle_from = last.and_then(|(_, reading)| reading.idle);
+        *self = Gauge { last, service_s, idle_from, limit: Some(limit), ..Gauge::default() };
         self.from = now + Duration::from_secs_f64(wait_s);
         self.begun = !changed;
     }
 
     /// Adds a reading.
     pub fn tick(&mut self, now: Duration, reading: &Reading) -> Increments {
+        self.idle_from = self.idle_from.or(reading.idle);
         let Some((then, old)) = self.last.replace((now, *reading)) else {
             return Increments::default();
         };
@@ -148,6 +159,20 @@ impl Gauge {
         (service_s + 2.0 * service_s).clamp(WINDOW_S_MIN, SETTLE_S_MAX + WINDOW_S_MAX)
     }
 
+    /// Share of the time since the start of the window in which the CPUs were idle; `None` if it was not read since.
+    fn idle_share(&self) -> Option<f64> {
+        let (from, idle_before) = self.idle_from?;
+        let (at, idle) = self.last?.1.idle?;
+        let span_s = at.saturating_sub(from).as_secs_f64();
+        (span_s > 0.0).then(|| idle.saturating_sub(idle_before).as_secs_f64() / span_s)
+    }
+
+    /// True if the CPUs were used up, given the share that this process used.
+    fn is_cpu_full(&self, own: f64) -> bool {
+        let full = |used: f64| used >= CPU_FULL;
+        full(own) || own >= CPU_OWN && self.idle_share().is_some_and(|idle| full(1.0 - idle))
+    }
+
     /// Ends the window; [`Gauge::open`] starts the next one.
     pub fn close(&mut self) -> Window {
         if self.completions > 0 {
@@ -156,7 +181,7 @@ impl Gauge {
         let a_second = |sum: f64| if self.elapsed_s > 0.0 { sum / self.elapsed_s } else { 0.0 };
         Window {
             rate: a_second(self.goodput),
-            cpu: a_second(self.cpu_s),
+            is_full: self.is_cpu_full(a_second(self.cpu_s)),
             used: 2 * self.used > self.readings,
             whole: self.elapsed_s >= 2.0 * self.service_s,
         }

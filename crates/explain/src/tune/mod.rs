@@ -15,8 +15,8 @@
 //! 1. *Start-up* (`ramp`), like TCP slow start: from 50 ms into a round each completion allows one more unit,
 //!    so that the number doubles per service time. A round ends when as many units have completed as it
 //!    allowed at its start. Growth continues while a round gains 10 % over the best before; a round without
-//!    gain is repeated once. It also ends when this process uses all its CPUs: more workers would only
-//!    contend for locks. If the first doubling is clearly worse (below 85 %), the number is halved
+//!    gain is repeated once. It also ends when all CPUs are used, by this process alone or together with what the kernel
+//!    and others do meanwhile: more workers would only contend for CPUs and locks. If the first doubling is clearly worse (below 85 %), the number is halved
 //!    instead while that is no worse. The last two rounds that gained give the expected position of the cap
 //!    between them by linear extrapolation: the first candidate of the shrink stage.
 //! 2. *Bracket*: the best may lie between two doublings: √2 times as many are tried, then a half or a quarter
@@ -25,8 +25,8 @@
 //!    ones) while the rate is within 3 % of the best. Each candidate is compared with the best itself, so
 //!    that small losses do not accumulate.
 //! 4. *Hold*: rare probes alternate between half as many again and a quarter less. The first comes after 0.5
-//!    s; the interval grows by a fifth each time up to 30 s. There is no upward probe while the CPUs are used up. A probe that gains over 10 % starts a new
-//!    start-up from there. If the level changes permanently (three windows beyond 25 % and three deviations),
+//!    s; the interval grows by a fifth each time up to 30 s. There is no upward probe while the CPUs
+//!    are used up. A probe that gains over 10 % starts a new start-up from there. If the level changes permanently (three windows beyond 25 % and three deviations),
 //!    probes become frequent again, and a fall below half tries half the number at once.
 //!
 //! A remembered seed starts in the hold stage with both probes at once. After start-up, settings are compared
@@ -34,8 +34,8 @@
 //! files first, large ones later). A trial ends when the mean of the pairs is 1.6 standard errors from the
 //! threshold (+3 % up, −3 % down), or after an eighth of the run so far (0.4 to 3 s); a higher number is then
 //! accepted only if it is one standard error above the threshold. A downward probe waits until its possible
-//! cost is less than a tenth of the run so far (4 % in the hold stage), so that slow services do not spend a
-//! short run on probes.
+//! cost is less than a tenth of the run so far (4 % in the hold stage, 2 % while the CPUs are used up), so that
+//! slow services do not spend a short run on probes.
 //!
 //! # Brakes (`brake`)
 //!
@@ -87,6 +87,8 @@ pub struct Reading {
     pub timed_out: u64,
     /// CPU time of this process, divided by the number of CPUs that it may use.
     pub cpu: Duration,
+    /// Mean idle time of these CPUs, and when it was read (since the start of the run): less often than the rest.
+    pub idle: Option<(Duration, Duration)>,
 }
 
 /// A number of jobs with its goodput: a step in the tuner's history.

@@ -161,7 +161,14 @@ fn what_is_to_be_remembered_is_the_knee() {
 
 #[test]
 fn more_jobs_are_not_tried_while_the_cpus_are_used_up() {
-    for (cpu, jobs_max) in [(0.95, 2), (0.5, 16)] {
+    // Share of the CPUs that this process uses, share that is idle, and how many jobs are tried.
+    for (cpu, idle, jobs_max) in [
+        (0.95, None, 2),
+        (0.5, None, 16),
+        (0.6, Some(0.05), 2),
+        (0.6, Some(0.4), 16),
+        (0.3, Some(0.0), 16),
+    ] {
         let mut tuner = Tuner::new(64, 2, false);
         let (mut reading, mut most) = (Reading::default(), 0);
         for tick in 0..30 {
@@ -172,8 +179,36 @@ fn more_jobs_are_not_tried_while_the_cpus_are_used_up() {
             reading.completions += 10 * jobs as u64;
             reading.cpu += Duration::from_secs_f64(0.01 * cpu);
             reading.in_use = jobs;
+            if let Some(share) = idle
+                && tick % 4 == 0
+            {
+                let at = Duration::from_millis(10 * (tick + 1));
+                reading.idle = Some((at, at.mul_f64(share)));
+            }
         }
-        assert!(if cpu > 0.9 { most == jobs_max } else { most >= jobs_max }, "{cpu}: {most}");
+        assert!(if jobs_max == 2 { most == 2 } else { most >= jobs_max }, "{cpu} {idle:?}: {most}");
+    }
+}
+
+#[test]
+fn fewer_jobs_are_tried_late_while_the_cpus_are_used_up() {
+    for (cpu, early) in [(0.95, false), (0.5, true)] {
+        let mut tuner = Tuner::new(2, 2, true);
+        let mut reading = Reading::default();
+        let mut first_s = None;
+        for tick in 0..400 {
+            let jobs = tuner.step(Duration::from_millis(10 * tick), &reading);
+            if jobs < 2 && first_s.is_none() {
+                first_s = Some(0.01 * tick as f64);
+            }
+            reading.items += 10 * jobs as u64;
+            reading.completions += 10 * jobs as u64;
+            reading.cpu += Duration::from_secs_f64(0.01 * cpu);
+            reading.in_use = jobs;
+        }
+        // A window of 50 ms at half the rate costs 25 ms: 10 or 2 % of the run so far.
+        let bounds = if early { 0.2..0.5 } else { 1.2..2.0 };
+        assert!(first_s.is_some_and(|at| bounds.contains(&at)), "{cpu}: {first_s:?}");
     }
 }
 
@@ -220,7 +255,9 @@ proptest! {
                 _ => {
                     at_ms = at_ms.saturating_sub(ms);
                     let cpu = Duration::from_micros(ms);
-                    reading = Reading { bytes, items, completions, in_use, throttled, timed_out, cpu };
+                    let idle = (ms % 2 == 0).then(|| (cpu, Duration::from_micros(bytes % 1_000_000)));
+                    reading =
+                        Reading { bytes, items, completions, in_use, throttled, timed_out, cpu, idle };
                 }
             }
             reading.in_use = in_use;

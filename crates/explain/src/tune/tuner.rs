@@ -18,14 +18,14 @@ const RAMP_LN: f64 = 0.0953;
 /// Loss of an upward probe after which it is not repeated soon (natural logarithm of 0.7).
 const COLLAPSE_LN: f64 = -0.3567;
 
-/// Share of the CPUs used by this process above which more jobs are not tried.
-const CPU_FULL: f64 = 0.85;
-
 /// Largest share of the run so far that a downward probe may cost.
 const COST: f64 = 0.1;
 
 /// The same from a number that was found to be good.
 const COST_HELD: f64 = 0.04;
+
+/// The same while the CPUs are used up: then fewer jobs are hardly as good, unless they wait for each other spinning.
+const COST_FULL: f64 = 0.02;
 
 /// Bounds of the duration of a trial, seconds: an eighth of the run so far.
 const TRIAL_S: (f64, f64) = (0.4, 3.0);
@@ -47,7 +47,7 @@ pub struct Tuner {
     brake: Brake,
     /// Logarithm of the rate of the previous window with the base.
     before_ln: Option<f64>,
-    /// True if this process used all its CPUs in the last window with the base.
+    /// True if no CPU was left in the last window with the base.
     is_full: bool,
 }
 
@@ -182,7 +182,7 @@ impl Tuner {
         match verdict {
             Verdict::Up => {
                 let next = round.saturating_mul(2).min(self.most());
-                let is_full = window.cpu >= CPU_FULL;
+                let is_full = window.is_full;
                 if next <= round || is_full {
                     let Stage::Ramp(ramp) = &self.stage else { return };
                     let plateau = ramp.plateau();
@@ -276,7 +276,7 @@ impl Tuner {
             return;
         }
         let before_ln = self.before_ln;
-        self.is_full = window.cpu >= CPU_FULL;
+        self.is_full = window.is_full;
         self.apply(self.base);
         if !window.used {
             return;
@@ -297,8 +297,9 @@ impl Tuner {
         let (now_s, most) = (self.now_s(), self.most());
         let frozen = self.brake.is_frozen(now_s);
         let window_s = self.gauge.window_s();
+        let share_max = if self.is_full { COST_FULL } else { COST };
         let cheap = |from: usize, to: usize, share: f64| {
-            let lost = 1.0 - to as f64 / from as f64;
+            let (lost, share) = (1.0 - to as f64 / from as f64, share.min(share_max));
             lost * window_s <= share * now_s
         };
         let base = self.base;

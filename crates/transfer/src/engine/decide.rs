@@ -39,6 +39,7 @@ impl Engine<'_> {
     }
 
     /// Counts an entry as handled, and reports the reason if it stopped early.
+    #[inline]
     pub(super) fn ended(
         &self,
         worker: &mut Worker<'_>,
@@ -63,6 +64,7 @@ impl Engine<'_> {
     }
 
     /// Examines a source; directories continue as units of their own.
+    #[inline]
     pub(super) fn look(
         &self,
         worker: &mut Worker<'_>,
@@ -113,6 +115,7 @@ impl Engine<'_> {
 
     /// Decides about a source and applies the action; examines the target again if another program created the name
     /// in the meantime.
+    #[inline]
     pub(super) fn transfer(
         &self,
         worker: &mut Worker<'_>,
@@ -142,6 +145,7 @@ impl Engine<'_> {
     }
 
     /// Examines the target of a source and decides.
+    #[inline]
     pub(super) fn decide<'e>(
         &self,
         worker: &mut Worker<'_>,

@@ -8,7 +8,7 @@ use super::record::{Mark, Record, Sums};
 use hakobu_core::limit::Controls;
 use hakobu_core::meter::Counts;
 use hakobu_explain::ceilings::Ceilings;
-use hakobu_explain::sample::{Sampler, Watched, is_directory_lock};
+use hakobu_explain::sample::{IdleTime, Sampler, Watched, is_directory_lock};
 use hakobu_explain::tune::{ENTRY_CREDIT_BYTES, Reading, Step, Tuner};
 use hakobu_explain::verdict::{Experiment, Facts, Progress, judge};
 use hakobu_sys::{process, task};
@@ -28,14 +28,17 @@ const FIRST_SAMPLE: Duration = Duration::from_millis(500);
 const PROVE_MIN: Duration = Duration::from_secs(2);
 /// ... and the maximum time.
 const PROVE_MAX: Duration = Duration::from_secs(6);
+/// Minimum interval of looks at the idle time of the CPUs: each window of the tuner (50 ms) has one at its end ...
+const IDLE: Duration = Duration::from_millis(40);
+/// ... and the maximum: with hundreds of CPUs the kernel takes long to add it up.
+const IDLE_MAX: Duration = Duration::from_secs(1);
 /// Number of threads sampled together.
 const THREADS_MAX: usize = 8;
 
 /// Tunes and observes a run; see the module.
 pub(super) struct Controller {
     tuner: Option<Tuner>,
-    /// Number of CPUs that this process may use; read at the first tick.
-    cpus: Option<u32>,
+    cpus: Option<Cpus>,
     record: Record,
     sums: Sums,
     sampler: Option<Sampler>,
@@ -51,6 +54,37 @@ pub(super) struct Controller {
     experiments: Vec<Experiment>,
     pause: Pause,
     interim: InterimVerdict,
+}
+
+/// The CPUs that this process may use, opened at the first tick.
+struct Cpus {
+    count: u32,
+    idle: IdleTime,
+    /// Last idle time, and when it was read.
+    last: Option<(Duration, Duration)>,
+    next: Duration,
+}
+
+impl Cpus {
+    fn open() -> Cpus {
+        Cpus {
+            count: process::cpus() as u32,
+            idle: IdleTime::open(),
+            last: None,
+            next: Duration::ZERO,
+        }
+    }
+
+    /// Returns the idle time for the tuner, read again if that is due.
+    fn idle(&mut self, now: Duration) -> Option<(Duration, Duration)> {
+        if now >= self.next {
+            let before = task::used().cpu;
+            self.last = self.idle.read().map(|idle| (now, idle));
+            let took = task::used().cpu.saturating_sub(before);
+            self.next = now + pause(took, (IDLE, IDLE_MAX));
+        }
+        self.last
+    }
 }
 
 /// State of `--prove`.
@@ -106,8 +140,9 @@ impl Controller {
         }
         self.look(&counts, controls.gate.jobs());
         if let Some(tuner) = &mut self.tuner {
-            let cpus = *self.cpus.get_or_insert_with(|| process::cpus() as u32);
-            let reading = reading(&counts, &self.pause.did, cpus);
+            let cpus = self.cpus.get_or_insert_with(Cpus::open);
+            let idle = cpus.idle(now);
+            let reading = Reading { idle, ..reading(&counts, &self.pause.did, cpus.count) };
             controls.gate.set(tuner.step(now - self.pause.took, &reading));
         }
         if now >= self.next_sample {
@@ -286,6 +321,7 @@ fn reading(counts: &Counts, apart: &Counts, cpus: u32) -> Reading {
         throttled: counts.slowed.saturating_sub(apart.slowed),
         timed_out: counts.timed_out.saturating_sub(apart.timed_out),
         cpu,
+        idle: None,
     }
 }
 
