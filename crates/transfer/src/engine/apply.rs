@@ -25,7 +25,7 @@ impl Engine<'_> {
     pub(super) fn apply(
         &self,
         worker: &mut Worker<'_>,
-        mut decided: Decided<'_>,
+        decided: &mut Decided<'_>,
     ) -> Result<(), Stop> {
         let entry = decided.entry;
         let text = match decided.source.kind {
@@ -42,19 +42,19 @@ impl Engine<'_> {
             decided.action = if same { Action::Metadata } else { Action::Update };
         }
         if !self.context.policy.basis_dirs.is_empty()
-            && self.use_basis(worker, &mut decided, text.as_deref())?
+            && self.use_basis(worker, decided, text.as_deref())?
         {
             return Ok(());
         }
         if decided.action == Action::Metadata && decided.target.is_some() && entry.target.is_some()
         {
-            return self.keep_content(worker, &decided, text);
+            return self.keep_content(worker, decided, text);
         }
         if decided.target.is_some_and(|there| there.kind == Kind::Dir) {
             self.make_way(worker, &entry)?;
             decided.target = None;
         }
-        let change = self.change(worker, &decided);
+        let change = self.change(worker, decided);
         let opened = decided.opened.take();
         let (source, target) = (&decided.source, decided.target.as_ref());
         let done = match (&text, source.kind) {
@@ -88,7 +88,7 @@ impl Engine<'_> {
         };
         let (bytes_moved, link) = (done.bytes, text.map(link_path));
         let report = Report { change, bytes_moved, link, begun: decided.begun };
-        self.arrived(worker, &decided, report, done);
+        self.arrived(worker, decided, report, done);
         Ok(())
     }
 

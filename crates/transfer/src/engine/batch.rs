@@ -62,7 +62,7 @@ impl Engine<'_> {
                         Err(stop) => Some(Err(stop)),
                     }
                 }
-                Ok(Continue(source)) => Some(self.transfer(worker, entry, source, true)),
+                Ok(Continue(mut source)) => Some(self.transfer(worker, entry, &mut source, true)),
                 Ok(Break(outcome)) => Some(Ok(outcome)),
                 Err(stop) => Some(Err(stop)),
             };
@@ -188,8 +188,8 @@ impl Engine<'_> {
         let entry = decided.entry;
         let outcome = match anew {
             true => {
-                let source = Source { meta: decided.source, opened: None };
-                self.transfer(worker, entry, source, false)
+                let mut source = Source { meta: decided.source, opened: None };
+                self.transfer(worker, entry, &mut source, false)
             }
             false => Err(stop),
         };

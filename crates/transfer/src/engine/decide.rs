@@ -31,7 +31,7 @@ impl Engine<'_> {
         fresh: bool,
     ) {
         let outcome = match self.look(worker, &mut entry, kind, fresh) {
-            Ok(Continue(source)) => self.transfer(worker, entry, source, fresh),
+            Ok(Continue(mut source)) => self.transfer(worker, entry, &mut source, fresh),
             Ok(Break(outcome)) => Ok(outcome),
             Err(stop) => Err(stop),
         };
@@ -39,7 +39,6 @@ impl Engine<'_> {
     }
 
     /// Counts an entry as handled, and reports the reason if it stopped early.
-    #[inline]
     pub(super) fn ended(
         &self,
         worker: &mut Worker<'_>,
@@ -64,7 +63,6 @@ impl Engine<'_> {
     }
 
     /// Examines a source; directories continue as units of their own.
-    #[inline]
     pub(super) fn look(
         &self,
         worker: &mut Worker<'_>,
@@ -115,18 +113,17 @@ impl Engine<'_> {
 
     /// Decides about a source and applies the action; examines the target again if another program created the name
     /// in the meantime.
-    #[inline]
     pub(super) fn transfer(
         &self,
         worker: &mut Worker<'_>,
         entry: Entry<'_>,
-        mut source: Source,
+        source: &mut Source,
         mut fresh: bool,
     ) -> Result<Outcome, Stop> {
         let mut looks = 1;
         loop {
-            let outcome = match self.decide(worker, entry, &mut source, fresh) {
-                Ok(Continue(decided)) => self.carry_out(worker, decided),
+            let outcome = match self.decide(worker, entry, source, fresh) {
+                Ok(Continue(mut decided)) => self.carry_out(worker, &mut decided),
                 Ok(Break(outcome)) => Ok(outcome),
                 Err(stop) => Err(stop),
             };
@@ -145,7 +142,6 @@ impl Engine<'_> {
     }
 
     /// Examines the target of a source and decides.
-    #[inline]
     pub(super) fn decide<'e>(
         &self,
         worker: &mut Worker<'_>,
@@ -225,7 +221,11 @@ impl Engine<'_> {
     }
 
     /// Applies the decision, or links the entry if another name of its file is copied.
-    fn carry_out(&self, worker: &mut Worker<'_>, decided: Decided<'_>) -> Result<Outcome, Stop> {
+    fn carry_out(
+        &self,
+        worker: &mut Worker<'_>,
+        decided: &mut Decided<'_>,
+    ) -> Result<Outcome, Stop> {
         let (entry, source) = (decided.entry, decided.source);
         if !self.is_grouped(&source) {
             return self.apply(worker, decided).map(|()| Outcome::Finished);
@@ -245,7 +245,7 @@ impl Engine<'_> {
         match role {
             Role::Waits => Ok(Outcome::HandedOn),
             Role::Follows(leader) => {
-                self.link_to(worker, &decided, &leader)?;
+                self.link_to(worker, decided, &leader)?;
                 Ok(Outcome::Finished)
             }
             Role::First => {

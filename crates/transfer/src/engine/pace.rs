@@ -61,7 +61,6 @@ impl<'a> Station<'a> {
     }
 
     /// Changes to another phase.
-    #[inline]
     pub(super) fn turn(&self, phase: Phase) {
         if let Some(old) = self.phase.get()
             && old != phase
@@ -72,7 +71,6 @@ impl<'a> Station<'a> {
     }
 
     /// Changes to a phase that begins with this many operations; waits first until the limits allow them.
-    #[inline]
     pub(super) fn step(&self, phase: Phase, operations: u64) {
         if let Some(limiter) = &self.controls.operations {
             self.wait_for(limiter, operations);
