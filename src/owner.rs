@@ -1,5 +1,6 @@
 //! `--chown=USER:GROUP`: names or numbers.
 
+use hakobu_sys::user;
 use hakobu_transfer::policy::IdMap;
 use std::ffi::OsStr;
 
@@ -42,22 +43,33 @@ pub fn parse(text: &OsStr) -> Result<Owner, String> {
             .ok_or_else(|| format!("--chown={text}: there is no {what} '{name}'")),
     };
     Ok(Owner {
-        uid: find(typed.user, "user", hakobu_sys::user::uid_of)?,
-        gid: find(typed.group, "group", hakobu_sys::user::gid_of)?,
+        uid: find(typed.user, "user", user::uid_of)?,
+        gid: find(typed.group, "group", user::gid_of)?,
     })
 }
 
+/// A database of users or of groups.
+pub struct Names {
+    /// "user" or "group".
+    pub what: &'static str,
+    /// Looks up an ID by its name.
+    pub id_of: fn(&str) -> Option<u32>,
+    /// Looks up the name of an ID.
+    pub name_of: fn(u32) -> Option<String>,
+}
+
+/// The users of the system.
+pub const USERS: Names = Names { what: "user", id_of: user::uid_of, name_of: user::user_name };
+/// The groups of the system.
+pub const GROUPS: Names = Names { what: "group", id_of: user::gid_of, name_of: user::group_name };
+
 /// Parses the value of `--usermap` or `--groupmap`: comma-separated `FROM:TO`, where FROM is a name, a number, a
-/// range of numbers or `*`. `what` is "user" or "group".
+/// range of numbers, `*`, or nothing for the numbers without a name.
 ///
 /// # Errors
 /// A sentence for the user.
-pub fn map(
-    option: &str,
-    text: &OsStr,
-    what: &str,
-    look: fn(&str) -> Option<u32>,
-) -> Result<IdMap, String> {
+pub fn map(option: &str, text: &OsStr, names: &Names) -> Result<IdMap, String> {
+    let Names { what, id_of, name_of } = names;
     let text = text.to_str().ok_or_else(|| format!("--{option}: names are text"))?;
     let mut map = IdMap::default();
     for pair in text.split(',') {
@@ -66,16 +78,15 @@ pub fn map(
         let id = |name: &str| {
             let number = name.bytes().all(|byte| byte.is_ascii_digit()).then(|| name.parse().ok());
             let missing = || format!("--{option}={text}: there is no {what} '{name}'");
-            number.flatten().or_else(|| look(name)).ok_or_else(missing)
+            number.flatten().or_else(|| id_of(name)).ok_or_else(missing)
         };
         let range = from
             .split_once('-')
             .and_then(|(low, high)| Some(low.parse::<u32>().ok()?..=high.parse::<u32>().ok()?));
         let range = match (from, range) {
             ("", _) => {
-                return Err(wrong(
-                    "names no user or group: numbers without a name are not supported",
-                ));
+                map.add_nameless(*name_of, id(to)?);
+                continue;
             }
             ("*", _) => 0..=u32::MAX,
             (_, Some(range)) => range,
@@ -120,10 +131,12 @@ mod tests {
 
     #[test]
     fn maps() {
-        let read = |text: &str| map("usermap", OsStr::new(text), "user", hakobu_sys::user::uid_of);
+        let read = |text: &str| map("usermap", OsStr::new(text), &USERS);
         let found = read("root:7,10-20:root,*:5").unwrap();
         assert_eq!([found.of(0), found.of(10), found.of(20), found.of(21)], [7, 0, 0, 5]);
-        for text in ["x", ":5", "a*:5", "no-such-user:5", "0:no-such-user"] {
+        let found = read("0:3,:4").unwrap();
+        assert_eq!([found.of(0), found.of(3_999_999_999)], [3, 4]);
+        for text in ["x", ":no-such-user", "a*:5", "no-such-user:5", "0:no-such-user"] {
             assert!(read(text).unwrap_err().starts_with("--usermap="), "{text}");
         }
     }

@@ -50,7 +50,6 @@ const ROWS: &[Row] = &[
     value("block-size", Some('B'), "SIZE", "of differences").off(&["no-block-size"]).noted(WHOLE),
     flag("fuzzy", Some('y'), "look for a similar file").off(&["no-fuzzy", "no-y"]).noted(WHOLE),
     value("checksum-choice", None, "NAME", "of checksums").alias(&["cc"]).noted(CONTENT),
-    flag("preallocate", None, "reserve blocks first").noted("large files are preallocated anyway"),
     value("checksum-seed", None, "N", "of the checksums on the way").noted(WHOLE),
     flag("inc-recursive", None, "list while copying")
         .alias(&["i-r"])

@@ -13,7 +13,6 @@ use crate::number::Digits;
 use crate::objects;
 use crate::options::{Group, Table, Takes, flag, put, titled, value, values};
 use crate::{links, owner};
-use hakobu_sys::user;
 use hakobu_transfer::policy::{Delete, MissingArgs, Sparse};
 
 /// The command line of `sync`.
@@ -236,14 +235,14 @@ const KEPT: Group<Reading> = titled("What is kept").with(&[
             }
             let keep = &mut it.policy.preserve;
             (keep.owner, keep.owner_explicit) = (true, true);
-            put(&mut it.policy.users, owner::map(arg.name, &arg.value, "user", user::uid_of)?)
+            put(&mut it.policy.users, owner::map(arg.name, &arg.value, &owner::USERS)?)
         }),
     value("groupmap", None, "MAP", "map groups, as --usermap").local("").reads(|it, arg| {
         if it.policy.chown_gid.is_some() {
             return Err("--groupmap conflicts with --chown".into());
         }
         it.policy.preserve.group = true;
-        put(&mut it.policy.groups, owner::map(arg.name, &arg.value, "group", user::gid_of)?)
+        put(&mut it.policy.groups, owner::map(arg.name, &arg.value, &owner::GROUPS)?)
     }),
     flag("super", None, "fail if an owner cannot be kept, even as an ordinary user")
         .off(&["no-super"])

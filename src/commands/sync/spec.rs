@@ -33,6 +33,9 @@ fn usage(message: String) -> Fatal {
     Fatal::new(exit::SYNC_USAGE, message)
 }
 
+/// Folder in which rsync's `--delay-updates` keeps finished files, in each directory.
+const DELAYED_DIR: &str = ".~tmp~";
+
 impl Reading {
     fn finish(mut self, typed: &Typed) -> Result<(Spec, Wanted, cluster::Args), Fatal> {
         let (sources, target) = self.paths(typed)?;
@@ -84,6 +87,10 @@ impl Reading {
         // rsync(1), --backup: both are forced if backups are beside their files.
         policy.preserve.omit_dir_times |= policy.backup && beside;
         let protects = policy.backup && beside && deletes && !policy.delete_excluded;
+        // A killed rsync leaves files there; they are not part of the tree, and go when the file is complete.
+        if policy.delay_updates && policy.partial_dir.is_none() {
+            policy.partial_dir = Some(DELAYED_DIR.into());
+        }
         let partial_dir = policy.partial_dir.as_deref().filter(|path| path.is_relative());
         let context = filters::Context {
             delete_excluded: policy.delete_excluded,

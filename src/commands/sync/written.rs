@@ -41,6 +41,9 @@ pub const WRITTEN: Group<Reading> = titled("How files are written").with(&[
     )
     .local("")
     .sets(|it, on| it.policy.append = if on { Append::Verified } else { Append::No }),
+    flag("preallocate", None, "reserve the blocks of new files before they are written")
+        .local("large files are preallocated anyway")
+        .sets(|it, on| it.policy.preallocate = on),
     flag("write-devices", None, "write the content of files into devices of DST")
         .local("objects are files")
         .sets(|it, on| it.policy.write_devices = on),

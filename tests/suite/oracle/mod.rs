@@ -8,6 +8,7 @@ mod itemize;
 mod layout;
 mod links;
 mod lists;
+mod local;
 mod meanings;
 mod options;
 mod random;

@@ -105,7 +105,7 @@ impl Engine<'_> {
             && is_unsafe_link(text.to_bytes(), &entry.node.path_of(entry.target_name))
         {
             worker.totals.skipped += 1;
-            let reason = "it is a symlink that leads out of the tree (--safe-links)";
+            let reason = "ignoring unsafe symlink, which leads out of the tree (--safe-links)";
             let paths = (Some(entry.source_path()), None);
             self.reports.notice(Operation::Read, paths, reason, Class::Notice);
             return Ok(None);

@@ -54,6 +54,8 @@ pub struct Setup<'a> {
     pub open_dirs_max: usize,
     /// Files that one worker may have open at once, in pairs of source and target.
     pub batch_max: usize,
+    /// There is one worker, and it handles names in the order of rsync.
+    pub sorts: bool,
     /// Maximum number of workers for the content of one file.
     pub jobs_per_file: Jobs,
     /// Bytes of a large file that one worker may buffer.
@@ -77,6 +79,8 @@ pub struct Engine<'a> {
     pub(super) pruning: Pruning<'a>,
     pub(super) budget: Arc<Budget>,
     pub(super) batch_max: usize,
+    /// See [`Setup::sorts`].
+    pub(super) sorts: bool,
     /// Device and inode of the target directories of the arguments, so that none is copied into itself.
     pub(super) target_roots: Mutex<Vec<(u64, u64)>>,
     /// Devices of the source arguments, the first few: workers are divided among them.
@@ -116,6 +120,7 @@ impl<'a> Engine<'a> {
             publisher,
             budget: Budget::new(setup.open_dirs_max),
             batch_max: setup.batch_max,
+            sorts: setup.sorts,
             target_roots: Mutex::default(),
             volumes: Mutex::default(),
             unlisted: AtomicUsize::new(0),

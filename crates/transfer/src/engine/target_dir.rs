@@ -56,6 +56,14 @@ impl Engine<'_> {
         self.look_and_open(worker, node, parent, dir_fd, makes)
     }
 
+    /// Returns whether a symlink of the target that names a directory stands for it: with `-K`, and on the path of
+    /// `-R --no-implied-dirs`, where only symlinks of root and of the running user are followed.
+    fn follows_dirlink(&self, node: &Node, link: &Meta) -> bool {
+        let policy = self.context.policy;
+        let is_implied = policy.no_implied_dirs && !node.owns_attributes;
+        policy.keep_dirlinks || (is_implied && (link.uid == 0 || link.uid == self.context.euid))
+    }
+
     /// Examines the target name; opens a directory, or with `makes` creates one.
     fn look_and_open(
         &self,
@@ -70,7 +78,7 @@ impl Engine<'_> {
         let mut follow = false;
         worker.at.step(Phase::Look, 1);
         let existing = match meta::of(dir_fd, name, false) {
-            Ok(there) if there.kind == Kind::Symlink && self.context.policy.keep_dirlinks => {
+            Ok(there) if there.kind == Kind::Symlink && self.follows_dirlink(node, &there) => {
                 match meta::of(dir_fd, name, true) {
                     Ok(named) if named.kind == Kind::Dir => {
                         follow = true;

@@ -97,6 +97,7 @@ fn copy(area: &Area, controls: &Controls, control: &Control, target: TargetMode)
         temp_dir: None,
         backup_dir: None,
         open_dirs_max: 64,
+        sorts: false,
         jobs_per_file: Jobs::Auto,
         segment_bytes_max: SEGMENT_BYTES_MAX,
         batch_max: 8,

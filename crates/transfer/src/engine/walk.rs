@@ -14,6 +14,7 @@ use crate::policy::Symlinks;
 use hakobu_core::error::{Class, Operation};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Kind;
+use hakobu_sys::dir::Reader;
 use hakobu_sys::{BorrowedFd, errno, meta};
 use hakobu_tree::pool::{Queue, Work};
 use std::ffi::CStr;
@@ -99,7 +100,7 @@ impl Engine<'_> {
         let prefix = path.len();
         let mut found = 0;
         let mut left_out = Vec::new();
-        let more = reader.next_batch(source_dir, |name, kind, _| {
+        let mut each = |name: &CStr, kind: Kind| {
             if !node.selects(*side, name) {
                 return;
             }
@@ -160,12 +161,18 @@ impl Engine<'_> {
             }
             found += 1;
             chunk.names.push(name, kind);
-            if chunk.names.is_full() {
+            if chunk.names.is_full() && !self.sorts {
                 let full = std::mem::replace(chunk, Chunk::new(node, *side));
                 node.hold();
                 queue.push(Unit::Chunk(full));
             }
-        })?;
+        };
+        let more = if self.sorts {
+            sorted(reader, source_dir, each)?;
+            false
+        } else {
+            reader.next_batch(source_dir, |name, kind, _| each(name, kind))?
+        };
         let (node, side) = (Arc::clone(node), *side);
         for name in left_out {
             self.leave_out(worker, &node, side, &name);
@@ -336,6 +343,26 @@ impl Engine<'_> {
         let crosses = node.sides.first().is_some_and(|side| side.volume != node.source.dev);
         (self.context.policy.recurse || lists) && !(self.context.policy.one_file_system && crosses)
     }
+}
+
+/// Reads a whole directory and passes its names on such that the last units queued, which are taken first, are the
+/// first ones of rsync's order: files by name, then directories by name.
+fn sorted(
+    reader: &mut Reader,
+    dir: BorrowedFd<'_>,
+    mut each: impl FnMut(&CStr, Kind),
+) -> std::io::Result<()> {
+    let (mut dirs, mut others) = (Vec::new(), Vec::new());
+    while reader.next_batch(dir, |name, kind, _| match kind {
+        Kind::Dir => dirs.push((name.to_owned(), kind)),
+        _ => others.push((name.to_owned(), kind)),
+    })? {}
+    dirs.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
+    others.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    for (name, kind) in dirs.iter().chain(&others) {
+        each(name, *kind);
+    }
+    Ok(())
 }
 
 impl<'a> Work for Engine<'a> {

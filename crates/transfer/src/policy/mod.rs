@@ -179,6 +179,34 @@ impl Preserve {
     }
 }
 
+impl Policy {
+    /// Returns whether a copy takes the extended attribute of that name from the source. Rules with the modifier `x`
+    /// replace the limits to namespaces, as in rsync.
+    pub fn copies_xattr(&self, name: &[u8], is_root: bool) -> bool {
+        self.decides_xattr(name, is_root, filter::XattrRules::copies)
+    }
+
+    /// Returns whether a copy removes the extended attribute of that name from the target if the source lacks it.
+    pub fn removes_xattr(&self, name: &[u8], is_root: bool) -> bool {
+        self.decides_xattr(name, is_root, filter::XattrRules::removes)
+    }
+
+    fn decides_xattr(
+        &self,
+        name: &[u8],
+        is_root: bool,
+        decide: impl Fn(&filter::XattrRules, &[u8]) -> bool,
+    ) -> bool {
+        let is_acl = name == b"system.posix_acl_access" || name == b"system.posix_acl_default";
+        match self.filter.as_ref().and_then(|filter| filter.xattrs()) {
+            Some(rules) if self.preserve.xattrs && !(is_acl && self.preserve.acls) => {
+                decide(rules, name)
+            }
+            _ => self.preserve.keeps_xattr(name, is_root),
+        }
+    }
+}
+
 /// Called with the path before an existing target is overwritten (`cp -i`); returns whether to continue.
 pub type Ask = Arc<dyn Fn(&std::path::Path) -> bool + Send + Sync>;
 
@@ -274,6 +302,8 @@ pub struct Policy {
     pub append: Append,
     /// Existing devices receive the content of regular files (`--write-devices`).
     pub write_devices: bool,
+    /// Blocks of new files are reserved before they are written (`--preallocate`).
+    pub preallocate: bool,
     /// Content is read without updating the access time (`--open-noatime`).
     pub open_noatime: bool,
     /// Root-only operations are skipped as for other users (`--no-super`).
@@ -379,8 +409,8 @@ impl Policy {
         }
         let in_place = [(self.inplace, "--inplace"), (self.append != Append::No, "--append")];
         let later = [
-            (self.partial_dir.is_some(), "--partial-dir"),
             (self.delay_updates, "--delay-updates"),
+            (self.partial_dir.is_some(), "--partial-dir"),
         ];
         for (_, one) in in_place.iter().filter(|(on, _)| *on) {
             if let Some((_, other)) = later.iter().find(|(on, _)| *on) {

@@ -2,27 +2,69 @@
 
 use std::ops::RangeInclusive;
 
-/// Ranges of IDs and their targets. The first range that contains an ID counts.
+/// Sets of IDs and their targets. The first set that contains an ID counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdMap {
-    ranges: Vec<(RangeInclusive<u32>, u32)>,
+    sets: Vec<(IdSet, u32)>,
+}
+
+/// A set of IDs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum IdSet {
+    Range(RangeInclusive<u32>),
+    /// Those for which the system has no name.
+    Nameless(Names),
+}
+
+/// Looks up the name of an ID.
+#[derive(Clone, Copy, Debug)]
+struct Names(fn(u32) -> Option<String>);
+
+impl PartialEq for Names {
+    fn eq(&self, other: &Names) -> bool {
+        std::ptr::fn_addr_eq(self.0, other.0)
+    }
+}
+
+impl Eq for Names {}
+
+impl IdSet {
+    fn contains(&self, id: u32) -> bool {
+        match self {
+            IdSet::Range(range) => range.contains(&id),
+            IdSet::Nameless(names) => names.0(id).is_none(),
+        }
+    }
 }
 
 impl IdMap {
     /// Appends a range.
     pub fn add(&mut self, from: RangeInclusive<u32>, to: u32) {
-        self.ranges.push((from, to));
+        self.sets.push((IdSet::Range(from), to));
+    }
+
+    /// Appends all IDs for which `name_of` returns no name.
+    pub fn add_nameless(&mut self, name_of: fn(u32) -> Option<String>, to: u32) {
+        self.sets.push((IdSet::Nameless(Names(name_of)), to));
     }
 
     /// Returns the mapped ID; unmapped IDs are returned as they are.
     pub fn of(&self, id: u32) -> u32 {
-        self.ranges.iter().find(|(from, _)| from.contains(&id)).map_or(id, |(_, to)| *to)
+        self.sets.iter().find(|(from, _)| from.contains(id)).map_or(id, |(_, to)| *to)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_without_a_name() {
+        let mut map = IdMap::default();
+        map.add_nameless(|id| (id == 5).then(|| "five".to_owned()), 100);
+        map.add(0..=9, 1);
+        assert_eq!([map.of(5), map.of(6), map.of(20)], [1, 100, 100]);
+    }
 
     #[test]
     fn the_first_range_counts() {

@@ -12,7 +12,7 @@ use crate::policy::{Delete, Policy};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::event::{Event, Listener};
-use hakobu_core::unit::Totals;
+use hakobu_core::unit::{Jobs, Totals};
 use hakobu_s3::Requests;
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta, process, volume};
 use hakobu_tree::pool;
@@ -127,6 +127,7 @@ impl Job for Paths<'_> {
             backup_dir: self.backup_dir(),
             open_dirs_max: limits.open_dirs_max,
             batch_max: if batches { limits.batch_max } else { 1 },
+            sorts: spec.items && spec.jobs == Jobs::Fixed(1),
             jobs_per_file: spec.jobs_per_file,
             segment_bytes_max: spec.memory_bytes_max.map_or(SEGMENT_BYTES_MAX, share),
             umask: self.umask.0,

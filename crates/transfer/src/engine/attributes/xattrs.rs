@@ -136,7 +136,7 @@ impl<'a> Xattrs<'a> {
             true => acl = true,
             false => other = true,
         };
-        for name in names(from_list).filter(|name| is_kept(context, name)) {
+        for name in names(from_list).filter(|name| is_copied(context, name)) {
             let bytes = match from.get(name, from_value) {
                 Ok(value) => value.len(),
                 Err(error) if xattr::is_absent(&error) => continue,
@@ -157,8 +157,8 @@ impl<'a> Xattrs<'a> {
                 self.refused(name, error)?;
             }
         }
-        for name in names(to_list).filter(|name| is_kept(context, name)) {
-            if !names(from_list).any(|there| there == name) {
+        for name in names(to_list).filter(|name| is_removed(context, name)) {
+            if !names(from_list).any(|there| there == name && is_copied(context, name)) {
                 differs(name);
                 if !only_compare
                     && let Err(error) = to.remove(name)
@@ -212,6 +212,10 @@ pub(super) fn remove_acls(dir: BorrowedFd<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn is_kept(context: Context<'_>, name: &CStr) -> bool {
-    context.policy.preserve.keeps_xattr(name.to_bytes(), context.is_root())
+fn is_copied(context: Context<'_>, name: &CStr) -> bool {
+    context.policy.copies_xattr(name.to_bytes(), context.is_root())
+}
+
+fn is_removed(context: Context<'_>, name: &CStr) -> bool {
+    context.policy.removes_xattr(name.to_bytes(), context.is_root())
 }

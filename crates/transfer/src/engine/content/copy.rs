@@ -103,6 +103,11 @@ impl Mover<'_> {
         {
             return Ok(size);
         }
+        // Holes that -S asks for would be allocated.
+        if policy.preallocate && real && !overwrite && policy.sparse != Sparse::Always && size > 0 {
+            at.step(Phase::Write, 1);
+            reserve(to, size).map_err(writing)?;
+        }
         let holes = match policy.sparse {
             Sparse::Never => false,
             Sparse::Auto | Sparse::Always => !overwrite && source.may_have_holes(),

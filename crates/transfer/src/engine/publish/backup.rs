@@ -209,7 +209,7 @@ impl<'a> Backups<'a> {
                 let names = xattr::list(source.as_fd(), &mut buffer)?.to_vec();
                 let names = names.split_inclusive(|byte| *byte == 0);
                 for name in names.filter_map(|name| CStr::from_bytes_with_nul(name).ok()) {
-                    if self.policy.preserve.keeps_xattr(name.to_bytes(), root) {
+                    if self.policy.copies_xattr(name.to_bytes(), root) {
                         let value = xattr::get(source.as_fd(), name, &mut buffer)?;
                         xattr::set(target.as_fd(), name, value)?;
                     }

@@ -256,6 +256,10 @@ impl<'a> Loader<'a> {
                 self.forget(&std::mem::take(&mut draft.inherited));
                 draft.items.clear();
             }
+            Directive::Match(rule) if rule.flags.xattr && place.scanned => {
+                let reason = "rules for extended attributes belong into the options";
+                return Err(FilterError::new(text, origin, reason));
+            }
             Directive::Match(rule) => self.push(draft, &rule, place),
             Directive::Cvs { include, flags } => {
                 let options = self.options;
@@ -310,7 +314,11 @@ impl<'a> Loader<'a> {
     fn bounded(&mut self, depth: usize, text: &[u8], origin: &str) -> Result<(), FilterError> {
         self.files += 1;
         if depth >= DEPTH_MAX {
-            return Err(FilterError::new(text, origin, "merge files are nested too deeply"));
+            return Err(FilterError::new(
+                text,
+                origin,
+                format!("merge-file include depth limit of {DEPTH_MAX} reached"),
+            ));
         }
         if self.files > FILES_MAX {
             return Err(FilterError::new(text, origin, "too many merge files"));

@@ -53,6 +53,8 @@ pub(super) struct Rule {
     pub whole: bool,
     /// It is from a per-directory file.
     pub in_directory: bool,
+    /// It decides about names of extended attributes.
+    pub xattr: bool,
     /// Decides whether the sending side excludes the entry.
     pub sender: bool,
     /// Decides whether the receiving side may delete the entry.
@@ -68,7 +70,7 @@ impl Rule {
         in_directory: bool,
         delete_excluded: bool,
     ) -> Self {
-        let Flags { absolute, negate, perishable, sender, receiver, style } = rule.flags;
+        let Flags { absolute, negate, perishable, xattr, sender, receiver, style } = rule.flags;
         let both = !sender && !receiver;
         let pattern = match style {
             Style::Rsync => Pattern::new(&rule.pattern),
@@ -87,6 +89,7 @@ impl Rule {
             whole: style != Style::Rsync,
             perishable,
             in_directory,
+            xattr,
             sender: sender || both,
             receiver: receiver || (both && !delete_excluded),
         }

@@ -8,7 +8,7 @@
 //! - rules anchored in a directory whose own name holds wildcard characters work;
 //! - a file that a per-directory file merges is searched for beside it even if its name has no slash;
 //! - a dir-merge rule inside a per-directory file does not search directories above that one;
-//! - the modifier `x` (rules for names of extended attributes) is rejected by name;
+//! - rules for names of extended attributes (the modifier `x`) are rejected in per-directory files;
 //! - in word-split files `- foo` is one rule, as in the manual page; rsync rejects it.
 
 mod builder;
@@ -23,11 +23,13 @@ mod rule;
 mod sides;
 #[cfg(test)]
 mod tests;
+mod xattrs;
 
 use std::{io, sync::Arc};
 
 pub use self::{
     builder::FilterBuilder, error::FilterError, origin::Origin, rule::Style, sides::SidedRules,
+    xattrs::XattrRules,
 };
 use self::{
     list::{Item, Loader, Options, Place, Visit},
@@ -50,6 +52,8 @@ pub type ReadFile<'a> = dyn FnMut(&[u8]) -> io::Result<Option<Vec<u8>>> + 'a;
 #[derive(Debug)]
 pub struct Filter {
     items: Vec<Item>,
+    /// The rules with the modifier `x`.
+    xattrs: XattrRules,
     options: Options,
 }
 
@@ -69,7 +73,14 @@ pub struct DirRules {
 
 impl Filter {
     fn new(items: Vec<Item>, options: Options) -> Self {
-        Self { items, options }
+        let (xattrs, items) = XattrRules::split(items);
+        Self { items, xattrs, options }
+    }
+
+    /// Returns the rules for names of extended attributes; `None` if there are none.
+    #[must_use]
+    pub fn xattrs(&self) -> Option<&XattrRules> {
+        (!self.xattrs.is_empty()).then_some(&self.xattrs)
     }
 
     /// Returns whether patterns match whole names below the source, regardless of the source's name.
@@ -81,7 +92,7 @@ impl Filter {
     /// Returns whether there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.items.is_empty() && self.xattrs.is_empty()
     }
 
     /// Returns whether [`Self::enter`] and [`Self::root`] can ever read a file.

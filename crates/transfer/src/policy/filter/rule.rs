@@ -48,6 +48,8 @@ pub(super) struct Flags {
     pub negate: bool,
     /// `p`: ignored in directories that are being deleted.
     pub perishable: bool,
+    /// `x`: decides about names of extended attributes instead of entries.
+    pub xattr: bool,
     /// `s` or a rule name that implies it.
     pub sender: bool,
     /// `r` or a rule name that implies it.
@@ -198,10 +200,7 @@ fn matching(
             b'C' if plain => cvs = true,
             b's' if plain => (flags.sender, sided) = (true, true),
             b'r' if plain => (flags.receiver, sided) = (true, true),
-            b'/' | b'!' | b'p' => flags.set(*modifier),
-            b'x' => {
-                return because("the modifier 'x' (names of extended attributes) is not built");
-            }
+            b'/' | b'!' | b'p' | b'x' => flags.set(*modifier),
             other => return unknown_modifier(*other),
         }
     }
@@ -283,6 +282,7 @@ impl Flags {
         match modifier {
             b'/' => self.absolute = true,
             b'!' => self.negate = true,
+            b'x' => self.xattr = true,
             _ => self.perishable = true,
         }
     }

@@ -187,7 +187,10 @@ fn wrong_files_are_named() {
     let error = files.try_build(rules(&[". none"])).unwrap_err();
     assert!(error.starts_with(r#"filter rule ". none" (--filter): cannot read none: "#), "{error}");
     let error = files.try_build(rules(&[". self"])).unwrap_err();
-    assert_eq!(error, r#"filter rule ". self" (self:1): merge files are nested too deeply"#);
+    assert_eq!(
+        error,
+        r#"filter rule ". self" (self:1): merge-file include depth limit of 32 reached"#
+    );
 }
 
 #[test]
@@ -205,7 +208,7 @@ fn files_that_name_each_other_come_to_an_end() {
             Ok(filter) => files.try_ask(&filter, &TOP, "a").unwrap_err(),
             Err(error) => error,
         };
-        assert!(error.ends_with("nested too deeply"), "{error}");
+        assert!(error.ends_with("limit of 32 reached"), "{error}");
     }
     let mut files = Files::new(&[("end", "- a")]);
     for n in 0..20 {

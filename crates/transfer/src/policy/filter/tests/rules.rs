@@ -158,11 +158,24 @@ fn perishable_rules_do_not_count_in_deleted_directories() {
 }
 
 #[test]
-fn xattr_rules_are_refused_by_name() {
-    for text in ["-x user.*", "+x *", "exclude,x a", "Px a"] {
-        let error = FilterBuilder::default().rule(text.as_bytes()).unwrap_err().to_string();
-        assert!(error.contains("'x'") && error.contains("not built"), "{text}: {error}");
+fn xattr_rules_decide_about_attributes_alone() {
+    let filter =
+        Files::default().build(rules(&["+x user.a*", "-xr user.b", "-xs user.c", "-x user.a?"]));
+    assert!(!filter.is_empty());
+    let xattrs = filter.xattrs().unwrap();
+    for (name, copied, removed) in [
+        ("user.a1", true, true),
+        ("user.b", false, false),
+        ("user.c", false, true),
+        ("user.d", true, true),
+        ("system.x", true, true),
+    ] {
+        let name = name.as_bytes();
+        assert_eq!((xattrs.copies(name), xattrs.removes(name)), (copied, removed), "{name:?}");
     }
+    assert_eq!(decide(&["-x a"], "a"), NEITHER);
+    let cleared = Files::default().build(rules(&["-x a", "!", "- b"]));
+    assert!(cleared.xattrs().is_none() && !cleared.is_empty());
 }
 
 #[test]

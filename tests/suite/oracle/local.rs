@@ -1,0 +1,177 @@
+//! Behaviour of local copies that rsync's own tests fix, compared with rsync.
+
+use crate::common::area::{Area, Fs};
+use crate::common::case::{Case, case};
+use crate::common::diff::Fields;
+use crate::common::{have_root, must, xattr};
+use crate::oracle::meanings::{T, agree, file, trees};
+use std::fs::{create_dir_all, hard_link, remove_file};
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::process::Command;
+
+/// With one job the lines come in rsync's order, in directories of more names than a unit holds, too.
+#[test]
+fn one_job_keeps_the_order_of_rsync() {
+    for options in ["-ai", "-aiH", "-ain", "-aii", "-av", "-ai --delete"] {
+        case(&format!("sync {options} SRC/ DST"), |c| {
+            for index in (0..200).rev() {
+                file(&c.src().join(format!("many/{index}")), "x", T);
+            }
+            for name in ["z", "b/c/d", "b/a", "b-c/x", "a", "b/c.d/e", "B", "b/c/a"] {
+                file(&c.src().join(name), name, T);
+            }
+            hard_link(c.src().join("z"), c.src().join("b/link")).unwrap();
+            symlink("a", c.src().join("b/symlink")).unwrap();
+            for root in [c.dst(), c.oracle_dst()] {
+                file(&root.join("b/c/d"), "old", T - 5);
+                for name in ["gone", "b/gone", "gone.d/x", "gone.d/y"] {
+                    file(&root.join(name), "", T);
+                }
+            }
+            let lines = |run: crate::common::case::Run| {
+                let text = run.ok().out();
+                let kept = |line: &&str| {
+                    !["sen", "total", "building"].iter().any(|start| line.starts_with(start))
+                };
+                text.lines().filter(kept).map(str::to_owned).collect::<Vec<_>>()
+            };
+            let ours = lines(c.run_line(&format!("sync -j1 {options} SRC/ DST")));
+            assert_eq!(ours, lines(c.oracle()), "{options}");
+        });
+    }
+}
+
+/// The modifier `x`: which attributes are copied, and which ones of the target stay.
+#[test]
+fn filters_of_extended_attributes() {
+    for rules in [
+        "-f '-x user.skip*'",
+        "-f '-xs user.skip*'",
+        "-f '-xr user.skip*'",
+        "-f '+x user.skip1' -f '-x user.skip*'",
+        "-f '-x! user.k*'",
+        "-f '-x user.*'",
+        "-f '-x user.skip*' -f '!'",
+        "-f '-x user.skip*' --delete --delete-excluded",
+        "-f '. LIST'",
+    ] {
+        let line = format!("sync -aX {rules} -f '-x security.*' -f '-x system.*' SRC/ DST");
+        let areas = [(); 2].map(|()| Area::new(Fs::Ext4, &line));
+        let [Some(from), Some(to)] = areas else { return };
+        let c = Case::new(&line, from, to);
+        std::fs::write(c.list(), "-x user.skip*\n- user.keep\n").unwrap();
+        for root in trees(&c) {
+            for name in ["d/f", "user.skip1", "user.keep"] {
+                file(&root.join(name), "same", T);
+            }
+        }
+        for name in ["user.keep", "user.skip1", "user.skip2"] {
+            for path in ["d", "d/f"] {
+                xattr::set(&c.src().join(path), name, b"new").unwrap();
+            }
+        }
+        for root in [c.dst(), c.oracle_dst()] {
+            for name in ["user.keep", "user.skip1", "user.skip3", "user.other"] {
+                xattr::set(&root.join("d/f"), name, b"old").unwrap();
+            }
+        }
+        agree(&c, &Fields { dir_times: false, ..Fields::ALL });
+    }
+    case("sync -aX -f ': .rules' SRC/ DST", |c| {
+        file(&c.src().join("f"), "", T);
+        file(&c.src().join(".rules"), "-x user.a\n", T);
+        c.run().expect(23).says(&["belong into the options"]);
+    });
+}
+
+/// What a killed rsync left in its folder goes when the file is complete, and is no part of the tree.
+#[test]
+fn delayed_updates_use_up_what_rsync_left() {
+    for line in ["sync -a --delay-updates SRC/ DST", "sync -a --delay-updates --delete SRC/ DST"] {
+        case(line, |c| {
+            file(&c.src().join("d/f"), "content", T);
+            file(&c.src().join("e/.~tmp~/other"), "left out", T);
+            for root in [c.dst(), c.oracle_dst()] {
+                file(&root.join("d/.~tmp~/f"), "con", T);
+                file(&root.join("e/.~tmp~/kept"), "x", T);
+            }
+            agree(c, &Fields { dir_times: false, ..Fields::ALL });
+            assert!(!c.dst().join("d/.~tmp~").exists() && c.dst().join("e/.~tmp~/kept").exists());
+        });
+    }
+}
+
+/// A symlink of the target on the path above what is copied is followed, if its owner is trusted.
+#[test]
+fn no_implied_dirs_goes_through_links_of_the_target() {
+    let line = "sync -aR --no-implied-dirs SRC/./path/file DST/";
+    let prepare = |c: &Case| {
+        file(&c.src().join("path/file"), "new", T);
+        for root in [c.dst(), c.oracle_dst()] {
+            create_dir_all(root.join("real")).unwrap();
+            symlink("real", root.join("path")).unwrap();
+        }
+    };
+    case(line, |c| {
+        prepare(c);
+        agree(c, &Fields { dir_times: false, ..Fields::ALL });
+        assert!(c.dst().join("real/file").exists());
+    });
+    case("sync -aR SRC/./path/file DST/", |c| {
+        prepare(c);
+        agree(c, &Fields { dir_times: false, ..Fields::ALL });
+        assert!(c.dst().join("path").symlink_metadata().unwrap().is_dir());
+    });
+    if !have_root("symlinks of other users") {
+        return;
+    }
+    case(line, |c| {
+        prepare(c);
+        must(Command::new("chown").args(["-h", "1000"]).arg(c.dst().join("path")));
+        c.run();
+        assert!(!c.dst().join("real/file").exists());
+        remove_file(c.dst().join("path/file")).unwrap();
+    });
+}
+
+/// An empty FROM stands for the numbers without a name.
+#[test]
+fn maps_of_numbers_without_a_name() {
+    if !have_root("owners") {
+        return;
+    }
+    for maps in ["--groupmap=:7", "--usermap=:5 --groupmap=0:3,:7", "--usermap=0:9,:8,*:1"] {
+        case(&format!("sync -a {maps} SRC/ DST"), |c| {
+            for (name, owner) in [("a", "0:0"), ("b", "54321:54321"), ("c", "1:54322")] {
+                file(&c.src().join(name), name, T);
+                must(Command::new("chown").arg(owner).arg(c.src().join(name)));
+            }
+            agree(c, &Fields::ALL);
+        });
+    }
+}
+
+/// All blocks of a new file are there, those of the source's holes, too, unless `-S` asks for holes.
+#[test]
+fn preallocated_files_have_all_blocks() {
+    for (line, has_holes) in [
+        ("sync -a SRC/ DST", true),
+        ("sync -a --preallocate SRC/ DST", false),
+        ("sync -aS --preallocate SRC/ DST", true),
+    ] {
+        let areas = [(); 2].map(|()| Area::new(Fs::Ext4, line));
+        let [Some(from), Some(to)] = areas else { return };
+        let c = Case::new(line, from, to);
+        for (name, bytes) in [("small", 1 << 17), ("large", 8 << 20)] {
+            file(&c.src().join(name), "begin", T);
+            let holes = std::fs::File::options().write(true).open(c.src().join(name)).unwrap();
+            holes.set_len(bytes).unwrap();
+        }
+        c.run().ok();
+        c.target_is_source(&Fields { dir_times: false, ..Fields::ALL });
+        for name in ["small", "large"] {
+            let there = std::fs::metadata(c.dst().join(name)).unwrap();
+            assert_eq!(there.blocks() * 512 < there.size(), has_holes, "{line} {name}");
+        }
+    }
+}
