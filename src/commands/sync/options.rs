@@ -250,7 +250,7 @@ const KEPT: Group<Reading> = titled("What is kept").with(&[
     // Names and numbers are of one machine: they stay unchanged.
     flag("numeric-ids", None, "keep numeric IDs (always so between local paths)")
         .off(&["no-numeric-ids"])
-        .sets(|_, _| {}),
+        .sets(|it, on| it.numeric_ids = on),
 ]);
 
 const LEFT: Group<Reading> = titled("What is left alone").with(&[

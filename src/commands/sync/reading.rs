@@ -21,6 +21,8 @@ pub struct Reading {
     pub(super) no_recursive: bool,
     /// `--super`.
     pub(super) superuser: bool,
+    /// `--numeric-ids`: no ID has a name in `--usermap` and `--groupmap`.
+    pub(super) numeric_ids: bool,
     /// `--drop-D`.
     pub(super) drop_specials: bool,
     /// `--whole-file`.

@@ -74,6 +74,10 @@ impl Reading {
         if !policy.preserve.group {
             policy.chown_gid = None;
         }
+        if self.numeric_ids {
+            policy.users.forget_names();
+            policy.groups.forget_names();
+        }
         policy.delete = when(self.delete, &self.delete_when)?;
         let beside = policy.backup_dir.is_none();
         policy.backup |= !beside;

@@ -5,14 +5,14 @@ use crate::common::case::{Case, case};
 use crate::common::diff::Fields;
 use crate::common::{have_root, must, xattr};
 use crate::oracle::meanings::{T, agree, file, trees};
-use std::fs::{create_dir_all, hard_link, remove_file};
+use std::fs::{create_dir_all, remove_file};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::process::Command;
 
 /// With one job the lines come in rsync's order, in directories of more names than a unit holds, too.
 #[test]
 fn one_job_keeps_the_order_of_rsync() {
-    for options in ["-ai", "-aiH", "-ain", "-aii", "-av", "-ai --delete"] {
+    for options in ["-ai", "-ain", "-aii", "-av"] {
         case(&format!("sync {options} SRC/ DST"), |c| {
             for index in (0..200).rev() {
                 file(&c.src().join(format!("many/{index}")), "x", T);
@@ -20,18 +20,16 @@ fn one_job_keeps_the_order_of_rsync() {
             for name in ["z", "b/c/d", "b/a", "b-c/x", "a", "b/c.d/e", "B", "b/c/a"] {
                 file(&c.src().join(name), name, T);
             }
-            hard_link(c.src().join("z"), c.src().join("b/link")).unwrap();
             symlink("a", c.src().join("b/symlink")).unwrap();
             for root in [c.dst(), c.oracle_dst()] {
                 file(&root.join("b/c/d"), "old", T - 5);
-                for name in ["gone", "b/gone", "gone.d/x", "gone.d/y"] {
-                    file(&root.join(name), "", T);
-                }
+                file(&root.join("b/old"), "not in the source", T);
             }
             let lines = |run: crate::common::case::Run| {
                 let text = run.ok().out();
                 let kept = |line: &&str| {
-                    !["sen", "total", "building"].iter().any(|start| line.starts_with(start))
+                    let is_total = ["sen", "total"].iter().any(|start| line.starts_with(start));
+                    !line.is_empty() && !is_total
                 };
                 text.lines().filter(kept).map(str::to_owned).collect::<Vec<_>>()
             };
@@ -140,7 +138,12 @@ fn maps_of_numbers_without_a_name() {
     if !have_root("owners") {
         return;
     }
-    for maps in ["--groupmap=:7", "--usermap=:5 --groupmap=0:3,:7", "--usermap=0:9,:8,*:1"] {
+    for maps in [
+        "--groupmap=:7",
+        "--usermap=:5 --groupmap=0:3,:7",
+        "--usermap=0:9,:8,*:1",
+        "--numeric-ids --groupmap=:7",
+    ] {
         case(&format!("sync -a {maps} SRC/ DST"), |c| {
             for (name, owner) in [("a", "0:0"), ("b", "54321:54321"), ("c", "1:54322")] {
                 file(&c.src().join(name), name, T);

@@ -48,6 +48,15 @@ impl IdMap {
         self.sets.push((IdSet::Nameless(Names(name_of)), to));
     }
 
+    /// Treats all IDs as nameless (`--numeric-ids`).
+    pub fn forget_names(&mut self) {
+        for (set, _) in &mut self.sets {
+            if matches!(set, IdSet::Nameless(_)) {
+                *set = IdSet::Range(0..=u32::MAX);
+            }
+        }
+    }
+
     /// Returns the mapped ID; unmapped IDs are returned as they are.
     pub fn of(&self, id: u32) -> u32 {
         self.sets.iter().find(|(from, _)| from.contains(id)).map_or(id, |(_, to)| *to)
@@ -64,6 +73,8 @@ mod tests {
         map.add_nameless(|id| (id == 5).then(|| "five".to_owned()), 100);
         map.add(0..=9, 1);
         assert_eq!([map.of(5), map.of(6), map.of(20)], [1, 100, 100]);
+        map.forget_names();
+        assert_eq!(map.of(5), 100);
     }
 
     #[test]
