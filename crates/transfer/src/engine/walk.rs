@@ -17,7 +17,7 @@ use hakobu_core::unit::Kind;
 use hakobu_sys::dir::Reader;
 use hakobu_sys::{BorrowedFd, errno, meta};
 use hakobu_tree::pool::{Queue, Work};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -346,7 +346,7 @@ impl Engine<'_> {
 }
 
 /// Reads a whole directory and passes its names on such that the last units queued, which are taken first, are the
-/// first ones of rsync's order: files by name, then directories by name.
+/// first ones of rsync's order: files by name, then directories by path.
 fn sorted(
     reader: &mut Reader,
     dir: BorrowedFd<'_>,
@@ -357,7 +357,9 @@ fn sorted(
         Kind::Dir => dirs.push((name.to_owned(), kind)),
         _ => others.push((name.to_owned(), kind)),
     })? {}
-    dirs.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
+    // Directories sort as if their names ended in a slash.
+    let path = |name: &CString| [name.to_bytes(), b"/"].concat();
+    dirs.sort_by_cached_key(|(name, _)| std::cmp::Reverse(path(name)));
     others.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     for (name, kind) in dirs.iter().chain(&others) {
         each(name, *kind);
