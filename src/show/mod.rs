@@ -335,6 +335,8 @@ impl Listener for Show {
         match event {
             Event::Begins(meter) => self.progress.begins(meter),
             Event::Item(item) => self.item(item),
+            // Plans are written elsewhere.
+            Event::Planned(_) => {}
             Event::Problem(problem) => self.problem(problem),
             Event::Warning(text) => {
                 if self.wanted.json {

@@ -17,7 +17,6 @@ pub mod planner;
 mod problems;
 mod setup;
 pub mod shard;
-pub mod source;
 pub mod status;
 pub mod verdict;
 pub mod work;

@@ -4,16 +4,14 @@ use crate::done::{Done, Ended};
 use crate::problems::{Meters, ProblemLog};
 use crate::setup::Setup;
 use crate::shard::Entry;
-use crate::source::{Looker, Now};
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_core::unit::Totals;
 use hakobu_transfer::location::{Location, Sources};
-use hakobu_transfer::plan::Expected;
+use hakobu_transfer::plan::{Chosen, Expected};
 use hakobu_transfer::policy::Delete;
 use hakobu_transfer::run::{Layout, Spec, transfer};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Transfers entries of one root. An end is returned where the transfer could not go on.
@@ -27,27 +25,13 @@ pub(crate) fn entries(
     let (plan, control) = (setup.plan, setup.control);
     let mut spec = setup.spec.clone();
     let log = ProblemLog::new(setup.listener, meter);
-    let entries = match plan.local {
-        true => match check(&root, entries, &spec, &log, done) {
-            Ok(entries) => entries,
-            Err(error) => {
-                let shown = quoted(OsString::from_vec(root));
-                return Some(Ended::Never(format!("cannot read {shown}: {error}")));
-            }
-        },
-        false => {
-            let met =
-                |entry: &Entry| (entry.name.clone().into_boxed_slice(), (entry.size, entry.mtime));
-            spec.objects.expected = Some(Arc::new(Expected(entries.iter().map(met).collect())));
-            entries
-        }
-    };
-    if entries.is_empty() {
-        log.into_problems(done);
-        return None;
-    }
-    if let Err(fatal) = for_names(&mut spec, root, entries) {
+    if let Err(fatal) = for_names(&mut spec, root, entries, plan.local) {
         return Some(Ended::Never(fatal.message));
+    }
+    if let [folder] = spec.sources.paths()
+        && let Err(error) = std::fs::metadata(folder)
+    {
+        return Some(Ended::Never(format!("cannot read {}: {error}", quoted(folder))));
     }
     if let Some(target) = spec.target.local() {
         // Another worker may make it at the same time.
@@ -74,6 +58,7 @@ pub(crate) fn entries(
     done.skipped += skipped;
     done.failed += failed;
     done.vanished += vanished;
+    done.changed += log.changed();
     done.jobs = done.jobs.max(outcome.jobs);
     done.judge(&outcome);
     log.into_problems(done);
@@ -81,37 +66,6 @@ pub(crate) fn entries(
     let stopped = (outcome.stopped && fatal.is_none())
         .then(|| Ended::Again("interrupted: the rest was returned".into()));
     fatal.or(stopped)
-}
-
-/// Looks at local sources; what changed since the plan is told and left out.
-fn check(
-    root: &[u8],
-    entries: Vec<Entry>,
-    spec: &Spec,
-    log: &ProblemLog<'_>,
-    done: &mut Done,
-) -> std::io::Result<Vec<Entry>> {
-    use hakobu_transfer::policy::Symlinks;
-    let follows = spec.policy.symlinks == Symlinks::Follow || spec.policy.copy_dirlinks;
-    let mut looker = Looker::open(root, follows)?;
-    let mut same = Vec::with_capacity(entries.len());
-    for entry in entries {
-        let why = match looker.look(&entry) {
-            // The engine looks itself, and says what is wrong.
-            Ok(Now::Same | Now::Gone) | Err(_) => {
-                same.push(entry);
-                continue;
-            }
-            Ok(Now::Changed) => "it has changed since the plan was made",
-        };
-        done.changed += 1;
-        log.add(why.to_owned(), path_of(root, &entry.name));
-    }
-    Ok(same)
-}
-
-fn path_of(root: &[u8], name: &[u8]) -> PathBuf {
-    Path::new(&OsString::from_vec(root.to_vec())).join(OsString::from_vec(name.to_vec()))
 }
 
 /// The folder that a root of the plan stands for.
@@ -133,9 +87,27 @@ pub(crate) fn folder_of(mut root: Vec<u8>) -> Result<Location, Fatal> {
 ///
 /// # Errors
 /// The root names no bucket.
-fn for_names(spec: &mut Spec, root: Vec<u8>, entries: Vec<Entry>) -> Result<(), Fatal> {
+fn for_names(
+    spec: &mut Spec,
+    root: Vec<u8>,
+    entries: Vec<Entry>,
+    local: bool,
+) -> Result<(), Fatal> {
     spec.sources = Sources::of(vec![folder_of(root)?])?;
-    spec.files_from = Some(entries.into_iter().map(|entry| entry.name).collect());
+    if local {
+        let mut chosen = Chosen::default();
+        for Entry { kind, size, mtime, name, .. } in entries {
+            let name = name.into_boxed_slice();
+            chosen.names.push((name.clone(), kind));
+            chosen.states.insert(name, (kind, size, mtime));
+        }
+        (spec.chosen, spec.files_from) = (Some(Arc::new(chosen)), None);
+    } else {
+        let met =
+            |entry: &Entry| (entry.name.clone().into_boxed_slice(), (entry.size, entry.mtime));
+        spec.objects.expected = Some(Arc::new(Expected(entries.iter().map(met).collect())));
+        spec.files_from = Some(entries.into_iter().map(|entry| entry.name).collect());
+    }
     spec.layout = Layout::Rsync { relative: true };
     // Keys are what they are.
     spec.objects.raw = true;

@@ -5,7 +5,7 @@ use crate::folder::{Folder, Trouble};
 use serde::{Deserialize, Serialize};
 
 /// Version of the files of a run folder.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The file of the plan.
 pub const PLAN: &str = "plan.json";

@@ -1,38 +1,18 @@
 //! Making a plan: an ordinary dry run decides, and what it would do is written into shards while it
 //! goes on. Memory does not grow with the number of entries.
 
+mod filling;
+
 use crate::folder::{Folder, Trouble};
-use crate::plan::{BEGUN, End, FORMAT, PLAN, Piece, Plan, Shard, number_text};
-use crate::shard::{self, Entry};
+use crate::plan::{BEGUN, End, FORMAT, PLAN, Plan, Shard};
+use filling::{COST_MAX, Planner};
 use hakobu_core::control::Control;
 use hakobu_core::error::Fatal;
-use hakobu_core::event::{Event, Item, Listener};
-use hakobu_core::unit::Kind;
+use hakobu_core::event::Listener;
 use hakobu_transfer::journal;
 use hakobu_transfer::location::Location;
 use hakobu_transfer::policy::{Append, Basis, Delete, MissingArgs};
 use hakobu_transfer::run::{Outcome, Spec, transfer};
-use parking_lot::Mutex;
-use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-
-/// Shards that are filled at the same time: threads of the dry run share them.
-const OPEN_MAX: usize = 16;
-/// Shards that hard links are spread over, by device and inode: all names of a file meet in one.
-const LINK_SHARDS: usize = 128;
-/// Shards for each worker that is expected, at the most expensive: the last worker ends at most a
-/// sixteenth of its work after the first.
-const PER_WORKER: u64 = 16;
-/// Lines that are compressed together.
-const RAW_BYTES: usize = 64 << 10;
-/// Largest file of a shard; a shard with more has several.
-const PIECE_BYTES: usize = 1 << 20;
-/// The same where many shards are open.
-const LINK_PIECE_BYTES: usize = 128 << 10;
-/// The most expensive shard.
-const COST_MAX: u64 = 16 << 30;
-/// The most entries of a shard: a worker holds their names.
-const ENTRIES_MAX: u64 = 100_000;
 
 /// A plan to make.
 pub struct Request<'a> {
@@ -62,37 +42,6 @@ fn costs(local: bool) -> (u64, u64) {
         // 20 ms at 50 MB/s; a shard of small objects takes one worker about a tenth of a second.
         false => (1 << 20, 128 << 20),
     }
-}
-
-/// A shard that is being filled.
-#[derive(Default)]
-struct Slot {
-    raw: Vec<u8>,
-    packed: Vec<u8>,
-    number: Option<u32>,
-    shard: Shard,
-    /// The root that was used last, and its number.
-    root: Option<(Vec<u8>, u32)>,
-}
-
-struct Planner<'a> {
-    folder: &'a dyn Folder,
-    control: &'a Control,
-    /// Hears of all but items.
-    listener: &'a dyn Listener,
-    slots: Vec<Mutex<Slot>>,
-    links: Vec<Mutex<Slot>>,
-    operation_cost: u64,
-    cost_min: u64,
-    workers: u64,
-    same_names: bool,
-    local: bool,
-    cost: AtomicU64,
-    next: AtomicU32,
-    shards: Mutex<Vec<(u32, Shard)>>,
-    roots: Mutex<Vec<Vec<u8>>>,
-    pieces: Mutex<Vec<String>>,
-    failed: Mutex<Option<Trouble>>,
 }
 
 /// Refuses options that two workers on one shard would make unsafe, and those that are not for one
@@ -151,31 +100,15 @@ pub fn plan(
     }
     let (operation_cost, cost_min) = costs(request.local);
     let cost_min = request.shard_bytes.unwrap_or(cost_min).min(COST_MAX);
-    let slots = |count: usize| (0..count).map(|_| Mutex::default()).collect();
-    let planner = Planner {
-        folder,
-        control,
-        listener,
-        slots: slots(OPEN_MAX),
-        links: slots(if request.spec.policy.hard_links { LINK_SHARDS } else { 0 }),
-        operation_cost,
-        cost_min,
-        workers: request.workers.max(1),
-        same_names: !request.spec.objects.options.encode_names,
-        local: request.local,
-        cost: AtomicU64::new(0),
-        next: AtomicU32::new(0),
-        shards: Mutex::default(),
-        roots: Mutex::default(),
-        pieces: Mutex::default(),
-        failed: Mutex::default(),
-    };
+    let mut planner = Planner::new((folder, control, listener), request.spec.policy.hard_links);
+    (planner.operation_cost, planner.cost_min) = (operation_cost, cost_min);
+    planner.workers = request.workers.max(1);
+    planner.same_names = !request.spec.objects.options.encode_names;
+    planner.local = request.local;
     let made = make(&planner, request, id, control);
     if made.is_err() {
         // The failure that is told is the one that led here.
-        for piece in planner.pieces.lock().iter() {
-            drop(folder.remove(&format!("shards/{piece}")));
-        }
+        planner.remove_pieces();
         drop(folder.remove(BEGUN));
     }
     made
@@ -191,9 +124,9 @@ fn make(
     spec.policy.dry_run = true;
     spec.policy.delete = Delete::No;
     spec.check_space = false;
-    (spec.items, spec.items_unchanged) = (true, false);
+    (spec.items, spec.items_unchanged, spec.plans) = (false, false, true);
     let outcome = transfer(&spec, control, planner);
-    if let Some(trouble) = planner.failed.lock().take() {
+    if let Some(trouble) = planner.take_failure() {
         return Err(Fatal::new(11, trouble.message));
     }
     let mut outcome = outcome?;
@@ -205,9 +138,7 @@ fn make(
     }
     let failed = |trouble: Trouble| Fatal::new(11, trouble.message);
     planner.end().map_err(failed)?;
-    let mut shards = std::mem::take(&mut *planner.shards.lock());
-    shards.sort_by_key(|(number, _)| *number);
-    let shards: Vec<Shard> = shards.into_iter().map(|(_, shard)| shard).collect();
+    let shards = planner.take_shards();
     let sum = |of: fn(&Shard) -> u64| shards.iter().map(of).sum();
     let plan = Plan {
         format: FORMAT,
@@ -219,7 +150,7 @@ fn make(
         local,
         entries: sum(|shard| shard.entries),
         bytes: sum(|shard| shard.bytes),
-        roots: planner.roots.lock().iter().map(|root| journal::text(root)).collect(),
+        roots: planner.roots().iter().map(|root| journal::text(root)).collect(),
         problems: outcome.totals.failed + outcome.totals.vanished,
         shards,
     };
@@ -229,180 +160,4 @@ fn make(
         true => Ok((plan, outcome)),
         false => Err(Fatal::new(1, format!("{} holds a plan already", planner.folder.shown()))),
     }
-}
-
-impl Listener for Planner<'_> {
-    fn event(&self, event: Event<'_>) {
-        match event {
-            Event::Item(item) => {
-                if let Err(trouble) = self.item(item) {
-                    self.failed.lock().get_or_insert(trouble);
-                    self.control.stop();
-                }
-            }
-            other => self.listener.event(other),
-        }
-    }
-}
-
-impl Planner<'_> {
-    fn item(&self, item: &Item<'_>) -> Result<(), Trouble> {
-        let change = &item.change;
-        let path = item.path.as_os_str().as_bytes();
-        // Attributes of directories are set at the end.
-        let dir = item.kind == Kind::Dir && !(change.created && self.local);
-        if change.deleted || dir || path == b"." {
-            return Ok(());
-        }
-        let Some(source) = &item.source else { return Ok(()) };
-        let whole = source.as_os_str().as_bytes();
-        let bare = |path: &'_ [u8]| path.strip_suffix(b"/").unwrap_or(path).len();
-        let (whole, path) = (&whole[..bare(whole)], &path[..bare(path)]);
-        let root = whole.strip_suffix(path);
-        let renamed = |target: &std::path::Path| {
-            let target = target.as_os_str().as_bytes();
-            self.same_names && !target[..bare(target)].ends_with(path)
-        };
-        let (Some(root), false) = (root, item.target.as_deref().is_some_and(renamed)) else {
-            let message = "a transfer that renames a file is not built for many machines: \
-                           name a directory as the target";
-            return Err(Trouble::lasting(message));
-        };
-        let moves = change.transferred && !change.hard_link;
-        let bytes = if moves { item.meta.size } else { 0 };
-        let cost = bytes + self.operation_cost;
-        let seen = self.cost.fetch_add(cost, Ordering::Relaxed) + cost;
-        let limit = (seen / (PER_WORKER * self.workers)).clamp(self.cost_min, COST_MAX);
-        let add = |slot: &mut Slot| -> Result<(), Trouble> {
-            let root = match &slot.root {
-                Some((known, number)) if *known == root => *number,
-                _ => {
-                    let number = self.root(root);
-                    slot.root = Some((root.to_vec(), number));
-                    number
-                }
-            };
-            let meta = item.meta;
-            let (kind, size, mtime) = (item.kind, meta.size, meta.mtime);
-            let name = path.to_vec();
-            shard::push_line(&Entry { kind, size, mtime, root, name }, &mut slot.raw);
-            let shard = &mut slot.shard;
-            shard.cost += cost;
-            shard.entries += 1;
-            shard.bytes += bytes;
-            Ok(())
-        };
-        if !self.links.is_empty() && item.meta.nlink > 1 && item.kind != Kind::Dir {
-            let mixed =
-                (item.meta.ino ^ item.meta.dev.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let at = (mixed >> 32) as usize % self.links.len();
-            let Some(slot) = self.links.get(at) else { return Ok(()) };
-            let mut slot = slot.lock();
-            add(&mut slot)?;
-            return self.pack(&mut slot, RAW_BYTES / 2, LINK_PIECE_BYTES);
-        }
-        if cost >= limit {
-            // One file is the largest unit; what was open goes on without it.
-            let mut alone = Slot::default();
-            add(&mut alone)?;
-            return self.close(alone);
-        }
-        let Some(slot) = self.slots.get(lane() % OPEN_MAX) else { return Ok(()) };
-        let mut slot = slot.lock();
-        add(&mut slot)?;
-        self.pack(&mut slot, RAW_BYTES, PIECE_BYTES)?;
-        if slot.shard.cost >= limit || slot.shard.entries >= ENTRIES_MAX {
-            let root = slot.root.clone();
-            let full = std::mem::replace(&mut *slot, Slot { root, ..Slot::default() });
-            self.close(full)?;
-        }
-        Ok(())
-    }
-
-    /// Number of a root; a transfer has few of them.
-    fn root(&self, root: &[u8]) -> u32 {
-        let mut roots = self.roots.lock();
-        let at = roots.iter().position(|known| known == root).unwrap_or_else(|| {
-            roots.push(root.to_vec());
-            roots.len() - 1
-        });
-        u32::try_from(at).unwrap_or(u32::MAX)
-    }
-
-    /// Compresses lines when there are enough, and writes what was compressed when it is large.
-    fn pack(&self, slot: &mut Slot, raw_max: usize, piece_max: usize) -> Result<(), Trouble> {
-        if slot.raw.len() < raw_max {
-            return Ok(());
-        }
-        slot.packed.extend(shard::frame(&slot.raw)?);
-        slot.raw.clear();
-        if slot.packed.len() >= piece_max { self.write(slot) } else { Ok(()) }
-    }
-
-    /// Writes a file of a shard.
-    fn write(&self, slot: &mut Slot) -> Result<(), Trouble> {
-        let next = || self.next.fetch_add(1, Ordering::Relaxed);
-        let number = *slot.number.get_or_insert_with(next);
-        let name = match slot.shard.pieces.len() {
-            0 => format!("{}.jsonl.zst", number_text(number)),
-            more => format!("{}-{more}.jsonl.zst", number_text(number)),
-        };
-        let made = self.folder.create(&format!("shards/{name}"), &slot.packed)?;
-        if !made {
-            let shown = self.folder.shown();
-            return Err(Trouble::lasting(format!("{shown} has shards of another plan")));
-        }
-        self.pieces.lock().push(name.clone());
-        slot.shard.pieces.push(Piece { name, crc64: shard::crc64(&slot.packed) });
-        slot.packed.clear();
-        Ok(())
-    }
-
-    /// Writes the rest of a shard; it is complete.
-    fn close(&self, mut slot: Slot) -> Result<(), Trouble> {
-        if slot.shard.entries == 0 {
-            return Ok(());
-        }
-        self.pack(&mut slot, 1, usize::MAX)?;
-        if !slot.packed.is_empty() {
-            self.write(&mut slot)?;
-        }
-        if let Some(number) = slot.number {
-            self.shards.lock().push((number, slot.shard));
-        }
-        Ok(())
-    }
-
-    /// Closes all shards. Small rests are joined.
-    fn end(&self) -> Result<(), Trouble> {
-        let seen = self.cost.load(Ordering::Relaxed);
-        let limit = (seen / (PER_WORKER * self.workers)).clamp(self.cost_min, COST_MAX);
-        let mut rest = Slot::default();
-        for slot in &self.slots {
-            let mut slot = std::mem::take(&mut *slot.lock());
-            self.pack(&mut slot, 1, usize::MAX)?;
-            if slot.number.is_some() {
-                self.close(slot)?;
-                continue;
-            }
-            if rest.shard.cost + slot.shard.cost > limit {
-                self.close(std::mem::take(&mut rest))?;
-            }
-            rest.packed.append(&mut slot.packed);
-            rest.shard.cost += slot.shard.cost;
-            rest.shard.entries += slot.shard.entries;
-            rest.shard.bytes += slot.shard.bytes;
-        }
-        self.close(rest)?;
-        self.links.iter().try_for_each(|slot| self.close(std::mem::take(&mut *slot.lock())))
-    }
-}
-
-/// A number of this thread.
-fn lane() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static LANE: usize = NEXT.fetch_add(1, Ordering::Relaxed);
-    }
-    LANE.with(|lane| *lane)
 }

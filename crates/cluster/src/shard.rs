@@ -1,16 +1,17 @@
-//! The content of a shard: one JSON line an entry, in frames of zstd. Frames are written as they
-//! fill, so that a plan takes little memory however many shards are open.
+//! The content of a shard: one record an entry, in frames of zstd. Frames are written as they fill, so that a plan takes
+//! little memory however many shards are open, and each is read without those before it.
 
 use crate::folder::{Folder, Trouble};
 use crate::plan::{Piece, Shard};
-use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_transfer::journal;
-use std::io::{BufRead, BufReader, Read};
+use hakobu_core::unit::{Kind, Time};
+use std::io::{BufRead, BufReader};
 
-/// The longest line: a path of the longest length, every byte of it escaped.
-const LINE_BYTES_MAX: u64 = 1 << 16;
-/// Level of compression: names compress well at the fastest.
+/// The longest part of a name that a record adds: a store's key has at most 1,024 bytes, a path at most 4,096.
+const NAME_BYTES_MAX: usize = 1 << 16;
+/// Level of compression: records hold little that repeats.
 const LEVEL: i32 = 1;
+/// Bytes that are unpacked at a time.
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// One entry of a shard, as the plan saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,57 +28,171 @@ pub struct Entry {
     pub name: Vec<u8>,
 }
 
-impl Entry {
-    /// Whether an entry still is what the plan saw.
-    pub fn is_still(&self, meta: &Meta) -> bool {
-        let same = (self.size, self.mtime) == (meta.size, meta.mtime);
-        self.kind == meta.kind && (self.kind == Kind::Dir || same)
-    }
-}
-
-/// Letters of the types.
-const KINDS: [(Kind, &str); 7] = [
-    (Kind::File, "f"),
-    (Kind::Dir, "d"),
-    (Kind::Symlink, "l"),
-    (Kind::Fifo, "p"),
-    (Kind::Socket, "s"),
-    (Kind::BlockDevice, "b"),
-    (Kind::CharDevice, "c"),
+/// Types by their numbers.
+const KINDS: [Kind; 7] = [
+    Kind::File,
+    Kind::Dir,
+    Kind::Symlink,
+    Kind::Fifo,
+    Kind::Socket,
+    Kind::BlockDevice,
+    Kind::CharDevice,
 ];
 
-/// Appends the line of an entry.
-pub fn push_line(entry: &Entry, out: &mut Vec<u8>) {
-    let letter = KINDS.iter().find(|(kind, _)| *kind == entry.kind).map_or("f", |(_, text)| text);
-    let Time { s, ns } = entry.mtime;
-    let name = journal::text(&entry.name);
-    let line = (letter, entry.size, s, ns, entry.root, name);
-    // Writing numbers and text into memory cannot fail.
-    if serde_json::to_writer(&mut *out, &line).is_ok() {
-        out.push(b'\n');
+/// The bits of a record's first byte that are the number of its type.
+const KIND_BITS: u8 = 7;
+/// The record has the time of the one before it.
+const SAME_TIME: u8 = 8;
+/// The record has the root of the one before it.
+const SAME_ROOT: u8 = 16;
+
+/// The records of a frame that is being filled. A record holds what differs from the one before it: entries of a shard
+/// lie together, so that names share their beginnings.
+#[derive(Default)]
+pub struct Frame {
+    raw: Vec<u8>,
+    last: Option<(Time, u32)>,
+    name: Vec<u8>,
+    next_name: Vec<u8>,
+}
+
+impl Frame {
+    /// Adds an entry; its name is `folder` followed by `name`.
+    pub fn push(&mut self, (kind, size, mtime): (Kind, u64, Time), root: u32, name: [&[u8]; 2]) {
+        self.next_name.clear();
+        name.iter().for_each(|part| self.next_name.extend_from_slice(part));
+        let mut first = KINDS.iter().position(|known| *known == kind).unwrap_or_default() as u8;
+        let common = match self.last {
+            Some((last, last_root)) => {
+                first |= if last == mtime { SAME_TIME } else { 0 };
+                first |= if last_root == root { SAME_ROOT } else { 0 };
+                self.name.iter().zip(&self.next_name).take_while(|(a, b)| a == b).count()
+            }
+            None => 0,
+        };
+        let raw = &mut self.raw;
+        raw.push(first);
+        push_number(size, raw);
+        if first & SAME_TIME == 0 {
+            push_number(((mtime.s << 1) ^ (mtime.s >> 63)) as u64, raw);
+            push_number(u64::from(mtime.ns), raw);
+        }
+        if first & SAME_ROOT == 0 {
+            push_number(u64::from(root), raw);
+        }
+        let rest = self.next_name.get(common..).unwrap_or_default();
+        push_number(common as u64, raw);
+        push_number(rest.len() as u64, raw);
+        raw.extend_from_slice(rest);
+        self.last = Some((mtime, root));
+        std::mem::swap(&mut self.name, &mut self.next_name);
+    }
+
+    /// Returns the number of bytes before compression.
+    pub fn len(&self) -> usize {
+        self.raw.len()
+    }
+
+    /// Returns whether it has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.raw.is_empty()
+    }
+
+    /// Compresses the entries and appends them to `out`; the next frame begins.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn pack(&mut self, out: &mut Vec<u8>) -> Result<(), Trouble> {
+        let packed = zstd::bulk::compress(&self.raw, LEVEL)
+            .map_err(|error| Trouble::lasting(format!("cannot compress a shard: {error}")))?;
+        out.extend_from_slice(&packed);
+        self.raw.clear();
+        self.last = None;
+        Ok(())
     }
 }
 
-fn parse(line: &[u8]) -> Result<Entry, String> {
-    type Line = (String, u64, i64, u32, u32, String);
-    let parsed: Line = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    let (letter, size, s, ns, root, name) = parsed;
-    let kind = KINDS.iter().find(|(_, text)| *text == letter).map(|(kind, _)| *kind);
-    let kind = kind.ok_or_else(|| format!("{letter:?} is no type"))?;
-    let name = journal::bytes(&name);
-    if name.is_empty() || name.contains(&0) {
-        return Err("a name is empty or holds a zero byte".into());
+/// Appends a number, seven bits in a byte, the lowest first; all bytes but the last have the highest bit.
+fn push_number(mut number: u64, out: &mut Vec<u8>) {
+    while number > 0x7f {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
     }
-    Ok(Entry { kind, size, mtime: Time { s, ns }, root, name })
+    out.push(number as u8);
 }
 
-/// Compresses a frame.
-///
-/// # Errors
-/// The library's.
-pub fn frame(raw: &[u8]) -> Result<Vec<u8>, Trouble> {
-    zstd::bulk::compress(raw, LEVEL)
-        .map_err(|error| Trouble::lasting(format!("cannot compress a shard: {error}")))
+/// Reads records.
+struct Records<R> {
+    from: R,
+    last: Option<(Time, u32)>,
+    name: Vec<u8>,
+}
+
+impl<R: BufRead> Records<R> {
+    fn byte(&mut self) -> Result<u8, String> {
+        let mut byte = [0];
+        self.from.read_exact(&mut byte).map_err(|error| error.to_string())?;
+        let [byte] = byte;
+        Ok(byte)
+    }
+
+    fn number(&mut self) -> Result<u64, String> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if shift == 63 && bits > 1 {
+                break;
+            }
+            number |= bits << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err("a number is too large".into())
+    }
+
+    fn small(&mut self) -> Result<u32, String> {
+        u32::try_from(self.number()?).map_err(|_| "a number is too large".to_owned())
+    }
+
+    /// Reads the next record; `None` at the end.
+    fn next(&mut self) -> Result<Option<Entry>, String> {
+        if self.from.fill_buf().map_err(|error| error.to_string())?.is_empty() {
+            return Ok(None);
+        }
+        let first = self.byte()?;
+        let kind = KINDS.get(usize::from(first & KIND_BITS)).copied();
+        let kind = kind.filter(|_| first < 2 * SAME_ROOT).ok_or("a record has no type")?;
+        let size = self.number()?;
+        let known = self.last;
+        let last = || known.ok_or("a record refers to one that is not there");
+        let mtime = match first & SAME_TIME {
+            0 => {
+                let s = self.number()?;
+                let s = (s >> 1) as i64 ^ -((s & 1) as i64);
+                Time { s, ns: self.small()? }
+            }
+            _ => last()?.0,
+        };
+        let root = match first & SAME_ROOT {
+            0 => self.small()?,
+            _ => last()?.1,
+        };
+        let (common, rest) = (self.small()? as usize, self.small()? as usize);
+        if common > self.name.len() || rest > NAME_BYTES_MAX {
+            return Err("a name is too long".into());
+        }
+        self.name.truncate(common);
+        self.name.resize(common + rest, 0);
+        let end = self.name.get_mut(common..).unwrap_or_default();
+        self.from.read_exact(end).map_err(|error| error.to_string())?;
+        if self.name.is_empty() || self.name.contains(&0) {
+            return Err("a name is empty or holds a zero byte".into());
+        }
+        self.last = Some((mtime, root));
+        Ok(Some(Entry { kind, size, mtime, root, name: self.name.clone() }))
+    }
 }
 
 /// The checksum of a piece as its plan has it.
@@ -118,40 +233,47 @@ pub fn read(folder: &dyn Folder, shard: &Shard) -> Result<Vec<Entry>, Broken> {
 
 fn decode(content: &[u8], entries: &mut Vec<Entry>) -> Result<(), String> {
     let decoder = zstd::stream::read::Decoder::with_buffer(content).map_err(|e| e.to_string())?;
-    let mut lines = BufReader::new(decoder);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let read = lines.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
-        match read.map_err(|error| error.to_string())? {
-            0 => return Ok(()),
-            _ if line.last() != Some(&b'\n') => return Err("a line does not end".into()),
-            _ => entries.push(parse(&line)?),
-        }
+    let from = BufReader::with_capacity(BUFFER_BYTES, decoder);
+    let mut records = Records { from, last: None, name: Vec::new() };
+    while let Some(entry) = records.next()? {
+        entries.push(entry);
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn pushed(frame: &mut Frame, entry: &Entry) {
+        // Wherever a name is divided, the record is the same.
+        let (folder, name) = entry.name.split_at(entry.name.len() / 2);
+        frame.push((entry.kind, entry.size, entry.mtime), entry.root, [folder, name]);
+    }
+
+    fn packed(raw: &[u8]) -> Vec<u8> {
+        zstd::bulk::compress(raw, LEVEL).unwrap()
+    }
+
     proptest::proptest! {
         /// Entries come back as they were written, whatever bytes their names have.
         #[test]
         fn entries_survive(
             names in proptest::collection::vec(proptest::collection::vec(1..=255_u8, 1..40), 1..40),
-            size: u64, s: i64, ns in 0..1_000_000_000_u32, kind in 0..KINDS.len(),
+            numbers in proptest::collection::vec((0..2_u64, proptest::num::i64::ANY, 0..3_u32), 40),
+            size: u64, ns in 0..1_000_000_000_u32, kind in 0..KINDS.len(),
         ) {
-            let of = |name: Vec<u8>| {
-                let (kind, mtime) = (KINDS[kind].0, Time { s, ns });
-                Entry { kind, size, mtime, root: 3, name }
+            let of = |(name, (same, s, root)): (Vec<u8>, &(u64, i64, u32))| {
+                let mtime = if *same == 0 { Time { s: *s, ns } } else { Time { s: -1, ns: 7 } };
+                // Names of a folder share its beginning.
+                let name = if *root == 0 { name } else { [b"folder/", &*name].concat() };
+                Entry { kind: KINDS[kind], size: size >> (s & 63), mtime, root: *root, name }
             };
-            let entries: Vec<Entry> = names.into_iter().map(of).collect();
-            let mut content = Vec::new();
+            let entries: Vec<Entry> = names.into_iter().zip(&numbers).map(of).collect();
+            let (mut content, mut frame) = (Vec::new(), Frame::default());
             for some in entries.chunks(7) {
-                let mut raw = Vec::new();
-                some.iter().for_each(|entry| push_line(entry, &mut raw));
-                content.extend(frame(&raw).unwrap());
+                some.iter().for_each(|entry| pushed(&mut frame, entry));
+                frame.pack(&mut content).unwrap();
             }
             let mut read = Vec::new();
             decode(&content, &mut read).unwrap();
@@ -162,20 +284,45 @@ mod tests {
         #[test]
         fn anything_can_be_read(content: Vec<u8>) {
             drop(decode(&content, &mut Vec::new()));
+            drop(decode(&packed(&content), &mut Vec::new()));
+        }
+    }
+
+    /// Frames of other shards may come before one: small rests are joined.
+    #[test]
+    fn a_frame_needs_none_before_it() {
+        let mtime = Time { s: 5, ns: 6 };
+        let entry = |name: &[u8]| Entry {
+            kind: Kind::File,
+            size: 300,
+            mtime,
+            root: 1,
+            name: name.to_vec(),
+        };
+        let (mut first, mut frame) = (Vec::new(), Frame::default());
+        pushed(&mut frame, &entry(b"a/b"));
+        assert!(!frame.is_empty() && frame.len() > 3);
+        frame.pack(&mut first).unwrap();
+        let mut second = Vec::new();
+        pushed(&mut frame, &entry(b"a/c"));
+        frame.pack(&mut second).unwrap();
+        for content in [&second, &[&*second, &first].concat()] {
+            let mut read = Vec::new();
+            decode(content, &mut read).unwrap();
+            assert_eq!(read.first(), Some(&entry(b"a/c")));
         }
     }
 
     #[test]
-    fn lines_that_are_none_are_refused() {
-        for line in [
-            "[\"f\",1,2,3,0,\"a\"",
-            "[\"x\",1,2,3,0,\"a\"]\n",
-            "[\"f\",-1,2,3,0,\"a\"]\n",
-            "[\"f\",1,2,3,0,\"\"]\n",
-            "[\"f\",1,2,3,0,\"a%00\"]\n",
-        ] {
-            let content = frame(line.as_bytes()).unwrap();
-            assert!(decode(&content, &mut Vec::new()).is_err(), "{line}");
+    fn records_that_are_none_are_refused() {
+        let fine = [0, 1, 4, 3, 0, 0, 1, b'a'];
+        assert!(decode(&packed(&fine), &mut Vec::new()).is_ok());
+        for (at, byte) in [(0, 7), (0, 8), (0, 16), (0, 32), (5, 1), (6, 2), (6, 0), (7, 0)] {
+            let mut bad = fine;
+            bad[at] = byte;
+            assert!(decode(&packed(&bad), &mut Vec::new()).is_err(), "{bad:?}");
         }
+        let endless = [&[0][..], &[0xff; 10], &[0, 0, 0, 1, b'a']].concat();
+        assert!(decode(&packed(&endless), &mut Vec::new()).is_err());
     }
 }

@@ -15,6 +15,8 @@ pub enum Event<'a> {
     Begins(&'a Arc<Meter>),
     /// An entry was (or under `--dry-run` would be) changed. Sent only when `Spec::items` asks.
     Item(&'a Item<'a>),
+    /// An entry between paths would be changed. Sent instead of `Item` for all but directories when `Spec::plans` asks.
+    Planned(&'a Planned<'a>),
     /// Something went wrong with one entry, or deserves a line.
     Problem(&'a Problem),
     /// A sentence for the user before or during the run: free space, a seed, an unsafe choice.
@@ -92,6 +94,42 @@ pub struct Item<'a> {
     pub mtime_s: i64,
     /// The source entry as it was decided on (for a deletion: the target entry).
     pub meta: &'a Meta,
+}
+
+/// One entry that would be changed, as a plan needs it: paths are made only on request, and no time is measured. Most
+/// entries lie in the folder of the entry before.
+pub struct Planned<'a> {
+    /// The change.
+    pub change: Change,
+    /// The source entry as it was decided on.
+    pub meta: &'a Meta,
+    /// Number of the folder in this process, and of the source in it: the same numbers mean the same folder on both
+    /// sides.
+    pub folder: (u64, usize),
+    /// Name in the source folder.
+    pub name: &'a [u8],
+    /// It has another name at the target.
+    pub renamed: bool,
+    /// Makes its paths.
+    pub paths: &'a dyn Fn() -> EntryPaths,
+}
+
+impl std::fmt::Debug for Planned<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Planned { change, folder, name, .. } = self;
+        write!(f, "Planned({change:?}, {folder:?}, {})", String::from_utf8_lossy(name))
+    }
+}
+
+/// The paths of an entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EntryPaths {
+    /// Path in the transfer, without the source's root.
+    pub path: Vec<u8>,
+    /// Full path of the source as the user would spell it.
+    pub source: PathBuf,
+    /// Full path of the target as the user would spell it.
+    pub target: PathBuf,
 }
 
 /// Receives events. Called from all workers: must be quick and must not block for long.

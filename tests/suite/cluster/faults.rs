@@ -165,8 +165,8 @@ fn a_damaged_shard_is_left_to_collect() {
         bytes[at] ^= 0x20;
         std::fs::write(&path, bytes).unwrap();
     };
-    damage("000000.jsonl.zst", 40);
-    std::fs::remove_file(shards.join("000001.jsonl.zst")).unwrap();
+    damage("000000.zst", 40);
+    std::fs::remove_file(shards.join("000001.zst")).unwrap();
     let first = stage.go("cluster work RUN");
     first.expect(65).says(&["cannot use shard"]);
     stage.go("cluster work RUN").expect(65).says(&["cannot use shard"]);

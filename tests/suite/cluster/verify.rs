@@ -139,7 +139,7 @@ fn shards_of_a_worker_that_is_gone_are_verified_by_others() {
 #[test]
 fn a_shard_that_cannot_be_read_was_not_verified() {
     let stage = collected();
-    let path = stage.run().join("shards/000000.jsonl.zst");
+    let path = stage.run().join("shards/000000.zst");
     let mut content = std::fs::read(&path).unwrap();
     let middle = content.len() / 2;
     content[middle] ^= 1;

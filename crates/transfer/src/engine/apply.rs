@@ -12,7 +12,7 @@ use super::state::Engine;
 use super::worker::Worker;
 use crate::policy::{Action, Content, Delete, Grain, is_unsafe_link, same_time};
 use hakobu_core::error::{Class, Operation};
-use hakobu_core::event::Change;
+use hakobu_core::event::{Change, EntryPaths, Planned};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{dir, errno, meta};
@@ -220,7 +220,20 @@ impl Engine<'_> {
 
     /// Reports an entry, if events of entries are requested.
     pub(super) fn report(&self, entry: &Entry<'_>, source: &Meta, report: Report) {
-        if self.reports.wants_items() {
+        if self.reports.plans() {
+            self.reports.planned(&Planned {
+                change: report.change,
+                meta: source,
+                folder: (entry.node.id, entry.side),
+                name: entry.name.to_bytes(),
+                renamed: entry.name != entry.target_name,
+                paths: &|| EntryPaths {
+                    path: entry.node.path_of(entry.name),
+                    source: entry.source_path(),
+                    target: entry.target_path(),
+                },
+            });
+        } else if self.reports.wants_items() {
             self.reports.item(&entry.node.path_of(entry.name), source, entry.paths(), report);
         }
     }

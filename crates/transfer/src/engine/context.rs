@@ -1,5 +1,6 @@
 //! The parameters of a run that every part of the engine uses.
 
+use crate::plan::Chosen;
 use crate::policy::{Policy, Symlinks, is_unsafe_link};
 use hakobu_core::control::Control;
 use hakobu_core::unit::Kind;
@@ -37,6 +38,8 @@ pub(super) struct Context<'a> {
     pub pass: Pass,
     /// Mode of applying actions.
     pub mode: TargetMode,
+    /// Entries that an earlier run chose, as they were then.
+    pub chosen: Option<&'a Chosen>,
     /// Permission bits that new entries do not get.
     pub umask: u32,
     /// Effective user ID.

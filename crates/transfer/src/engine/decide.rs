@@ -8,6 +8,7 @@ use super::links::{Leader, Role};
 use super::publish;
 use super::state::Engine;
 use super::worker::Worker;
+use crate::plan::NOT_AS_PLANNED;
 use crate::policy::{Action, Append, Basis, Grain, Reason, Symlinks, decide};
 use hakobu_core::error::{Class, Operation};
 use hakobu_core::meter::Phase;
@@ -102,6 +103,12 @@ impl Engine<'_> {
         if !opens && source.kind != Kind::Symlink {
             entry.follow |= policy.symlinks == Symlinks::Follow
                 || policy.copy_dirlinks && source.kind == Kind::Dir;
+        }
+        if let Some(chosen) = self.context.chosen
+            && !chosen.is_still(&entry.node.path_of(entry.name), &source)
+        {
+            self.reports.notice(Operation::Read, entry.paths(), NOT_AS_PLANNED, Class::Notice);
+            return Ok(Break(Outcome::Finished));
         }
         if source.kind == Kind::Dir {
             return Ok(Break(self.push_dir(worker, entry)));

@@ -125,8 +125,16 @@ pub struct Base {
     pub owner: Option<Arc<Node>>,
 }
 
+/// Returns a number that no other node of this process has.
+pub fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// One directory of a transfer.
 pub struct Node {
+    /// See [`next_id`].
+    pub id: u64,
     /// The directory that contains it; `None` for the base of a source argument.
     pub parent: Option<Arc<Node>>,
     /// Its name at the target.

@@ -2,7 +2,7 @@
 
 use super::context::Pass;
 use super::failure::Failure;
-use super::node::{Fds, Node, Side};
+use super::node::{Fds, Node, Side, next_id};
 use super::rules::{filter_failure, read_merge_file};
 use super::state::Engine;
 use super::target_dir::Opened;
@@ -107,6 +107,7 @@ impl Engine<'_> {
             false => source,
         };
         let mut node = Node {
+            id: next_id(),
             parent: Some(Arc::clone(parent)),
             target_name: target_name.into(),
             sides,

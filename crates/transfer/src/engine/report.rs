@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem, quoted};
-use hakobu_core::event::{Change, Event, Item, Listener};
+use hakobu_core::event::{Change, Event, Item, Listener, Planned};
 use hakobu_core::unit::{Meta, Totals};
 use hakobu_sys::errno;
 use parking_lot::Mutex;
@@ -37,18 +37,20 @@ pub(super) struct Reports<'a> {
     control: &'a Control,
     items: bool,
     items_unchanged: bool,
+    plans: bool,
     fatal: Mutex<Option<Fatal>>,
 }
 
 impl<'a> Reports<'a> {
-    /// `items`: whether events of entries are requested, and whether also of unchanged ones.
+    /// `items`: whether events of entries are requested, and whether also of unchanged ones; `plans`: for a plan.
     pub(super) fn new(
         listener: &'a dyn Listener,
         control: &'a Control,
         items: (bool, bool),
+        plans: bool,
     ) -> Reports<'a> {
         let (items, items_unchanged) = items;
-        Reports { listener, control, items, items_unchanged, fatal: Mutex::default() }
+        Reports { listener, control, items, items_unchanged, plans, fatal: Mutex::default() }
     }
 
     /// Takes the error that stopped the run.
@@ -58,7 +60,12 @@ impl<'a> Reports<'a> {
 
     /// Returns whether events of entries are requested.
     pub(super) fn wants_items(&self) -> bool {
-        self.items
+        self.items || self.plans
+    }
+
+    /// Returns whether events of entries are requested for a plan.
+    pub(super) fn plans(&self) -> bool {
+        self.plans
     }
 
     /// Returns whether events of unchanged entries are requested.
@@ -136,9 +143,14 @@ impl<'a> Reports<'a> {
         })
     }
 
+    /// Reports an entry for a plan.
+    pub(super) fn planned(&self, planned: &Planned<'_>) {
+        self.listener.event(Event::Planned(planned));
+    }
+
     /// Reports what happened to an entry. `path`: its path in the transfer.
     pub(super) fn item(&self, path: &[u8], meta: &Meta, paths: Paths, report: Report) {
-        if !self.items {
+        if !self.wants_items() {
             return;
         }
         let Report { change, bytes_moved, link, begun } = report;

@@ -2,7 +2,7 @@
 
 use super::context::Pass;
 use super::failure::Failure;
-use super::node::{Base, Node, Selection, Side, TargetDir};
+use super::node::{Base, Node, Selection, Side, TargetDir, next_id};
 use super::rules::{filter_failure, read_merge_file};
 use super::state::Engine;
 use super::unit::{Chunk, Listing, OpenDir, Unit};
@@ -150,6 +150,7 @@ impl Engine<'_> {
         let bases = ends.bases.into_iter().flatten().filter_map(basis);
         let bases = bases.map(|(identity, fd)| pin(fd, identity)).collect();
         let node = Arc::new(Node {
+            id: next_id(),
             parent: None,
             target_name: c"".into(),
             sides,
@@ -273,6 +274,28 @@ impl Engine<'_> {
         chunk.is_root = true;
         self.unlisted.fetch_add(1, Ordering::Relaxed);
         units.push(Unit::Chunk(chunk));
+    }
+
+    /// Adds a name of a base whose type is known. Consecutive names of one directory share a chunk.
+    pub fn add_known(&self, units: &mut Vec<Unit>, node: &Arc<Node>, name: &CStr, kind: Kind) {
+        self.found_before(1);
+        if let Some(Unit::Chunk(chunk)) = units.last_mut()
+            && Arc::ptr_eq(&chunk.node, node)
+            && !chunk.names.is_full()
+        {
+            chunk.names.push(name, kind);
+            return;
+        }
+        node.hold();
+        let mut chunk = Chunk::new(node, 0);
+        chunk.names.push(name, kind);
+        chunk.follow = self.context.policy.follow_args;
+        units.push(Unit::Chunk(chunk));
+    }
+
+    /// Records that all names were added by [`Engine::add_known`].
+    pub fn all_known(&self) {
+        self.all_found();
     }
 
     /// Removes a target name whose argument does not exist (`--delete-missing-args`). A non-empty directory is kept

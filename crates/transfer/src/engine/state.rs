@@ -14,6 +14,7 @@ use super::report::{Paths, Reports};
 use super::special::Specials;
 use super::worker::Worker;
 use crate::journal::Ledger;
+use crate::plan::Chosen;
 use crate::policy::{Content, MissingArgs, Policy};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Class, Fatal, Operation};
@@ -40,6 +41,10 @@ pub struct Setup<'a> {
     pub control: &'a Control,
     /// Whether `Item` events are requested, and whether also for unchanged entries.
     pub items: (bool, bool),
+    /// Whether events of entries are requested for a plan.
+    pub plans: bool,
+    /// Entries that an earlier run chose: others are not transferred, nor these if they have changed.
+    pub chosen: Option<&'a Chosen>,
     /// Jobs, rate limits and the meter.
     pub controls: &'a Controls,
     /// How actions are applied: `null:` and dry runs write nothing.
@@ -100,12 +105,13 @@ pub struct Engine<'a> {
 impl<'a> Engine<'a> {
     /// Returns an engine for one run, not started.
     pub fn new(setup: Setup<'a>) -> Engine<'a> {
-        let Setup { policy, pass, control, controls, umask, .. } = setup;
+        let Setup { policy, pass, control, controls, chosen, umask, .. } = setup;
         let (euid, egid) = (hakobu_sys::process::euid(), hakobu_sys::process::egid());
-        let context = Context { policy, control, pass, mode: setup.target, umask, euid, egid };
+        let mode = setup.target;
+        let context = Context { policy, control, pass, mode, chosen, umask, euid, egid };
         let keeps_times = policy.preserve.times && policy.content == Content::Copy;
         let direct = Direct::new(policy, keeps_times, setup.ledger);
-        let reports = Arc::new(Reports::new(setup.listener, control, setup.items));
+        let reports = Arc::new(Reports::new(setup.listener, control, setup.items, setup.plans));
         let backup_dir = setup.backup_dir.map(|(path, top)| BackupDir::new(path, top, umask));
         let publisher = Arc::new(Publisher::new(context, setup.temp_dir, backup_dir, direct));
         let parts = || (context, Arc::clone(&publisher));

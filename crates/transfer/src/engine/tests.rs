@@ -91,6 +91,8 @@ fn copy(area: &Area, controls: &Controls, control: &Control, target: TargetMode)
         listener: &Quiet,
         control,
         items: (false, false),
+        plans: false,
+        chosen: None,
         controls,
         target,
         deletes: true,

@@ -11,7 +11,7 @@ mod target;
 
 pub use argument::{Argument, arguments, listed};
 pub use basis::basis_dirs;
-pub use roots::roots;
+pub use roots::{chosen_roots, roots};
 pub use space::warn_of_space;
-pub use spec::{Expected, Layout, Objects, Spec};
+pub use spec::{Chosen, Expected, Layout, NOT_AS_PLANNED, Objects, Spec};
 pub use target::{Place, place};

@@ -1,7 +1,10 @@
 //! The first units of a walk, and the directory nodes that they belong to.
 
+mod chosen;
 mod looking;
 mod missing;
+
+pub use chosen::chosen_roots;
 
 use super::basis::basis_dirs;
 use super::{Argument, Place};
@@ -31,6 +34,8 @@ struct Roots<'e, 'p> {
     held: Vec<Arc<Node>>,
     /// The target directory is searched for leftovers.
     swept: bool,
+    /// So are directories that lead to arguments.
+    sweeps: bool,
     /// The node that sets the attributes of the target directory.
     owner: Option<Arc<Node>>,
 }
@@ -95,9 +100,7 @@ pub fn roots(
     place: &Place,
     arguments: &[Argument],
 ) -> Vec<Unit> {
-    let (nodes, held, units) = Default::default();
-    let (swept, owner) = Default::default();
-    let mut roots = Roots { engine, policy, place, units, nodes, held, swept, owner };
+    let mut roots = Roots::new(engine, policy, place);
     let contents = roots.open_contents(arguments);
     let mut alone = vec![true; arguments.len()];
     let mut in_contents = Vec::new();
@@ -153,12 +156,7 @@ pub fn roots(
             Ok(()) => {}
         }
     }
-    let Roots { units, held, nodes, .. } = roots;
-    drop(nodes);
-    for node in held.iter().rev() {
-        engine.release_hold(node);
-    }
-    units
+    roots.into_units()
 }
 
 /// Adds a group to the meeting of its folders.
@@ -175,6 +173,23 @@ fn meet<'a>(meetings: &mut Vec<Meeting<'a>>, group: Vec<Numbered<'a>>) {
             let lent = vec![Selection::default(); folders.len()];
             meetings.push(Meeting { folders, lent, groups: vec![group] });
         }
+    }
+}
+
+impl<'e, 'p> Roots<'e, 'p> {
+    fn new(engine: &'e Engine<'p>, policy: &'e Policy, place: &'e Place) -> Roots<'e, 'p> {
+        let (nodes, held, units) = Default::default();
+        let (swept, sweeps, owner) = (false, true, None);
+        Roots { engine, policy, place, units, nodes, held, swept, sweeps, owner }
+    }
+
+    fn into_units(self) -> Vec<Unit> {
+        let Roots { engine, units, held, nodes, .. } = self;
+        drop(nodes);
+        for node in held.iter().rev() {
+            engine.release_hold(node);
+        }
+        units
     }
 }
 
@@ -516,7 +531,9 @@ impl Roots<'_, '_> {
         checked.map_err(Failure::of(Operation::Read))?;
         let node = self.engine.enter_implied(parent, name)?;
         if let Some(node) = &node {
-            self.units.extend(self.engine.sweep_base(node));
+            if self.sweeps {
+                self.units.extend(self.engine.sweep_base(node));
+            }
             self.held.push(Arc::clone(node));
         }
         self.nodes.insert(key, node.clone());

@@ -83,7 +83,7 @@ pub fn place(
     if there.is_none() {
         // Nothing is created if no source exists.
         let exists = |argument: &Argument| look(&argument.path(), false).is_ok();
-        if !real || !arguments.iter().any(exists) {
+        if !real || spec.chosen.is_none() && !arguments.iter().any(exists) {
             return Ok(Place::nowhere(target));
         }
         if matches!(spec.layout, Layout::Rsync { .. }) && look(target, false).is_ok() {

@@ -83,7 +83,7 @@ impl<'a> StoreSession<'a> {
             target: self.stores.target.clone(),
             listener: self.listener,
             control: self.control,
-            items: (spec.items, spec.items_unchanged),
+            items: (spec.items || spec.plans, spec.items_unchanged),
             controls: &resources.controls,
             cores: process::cpus(),
             memory_bytes_max: spec.memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),

@@ -120,6 +120,8 @@ impl Job for Paths<'_> {
             listener: self.listener,
             control: self.control,
             items: (spec.items, spec.items_unchanged),
+            plans: spec.plans,
+            chosen: spec.chosen.as_deref(),
             controls: &resources.controls,
             target: *mode,
             deletes: !self.inside_source,
@@ -136,7 +138,12 @@ impl Job for Paths<'_> {
         if *mode == TargetMode::Real {
             engine.clear_temp_dir();
         }
-        let units = plan::roots(&engine, &self.policy, place, &self.arguments);
+        let units = match (&spec.chosen, spec.sources.paths()) {
+            (Some(chosen), [folder]) => {
+                plan::chosen_roots(&engine, &self.policy, place, folder, chosen)
+            }
+            _ => plan::roots(&engine, &self.policy, place, &self.arguments),
+        };
         pool::run(&engine, &resources.controls.gate, units);
         let parked = engine.parked();
         if !parked.is_empty() {
@@ -174,6 +181,12 @@ impl Drop for Umask {
 
 /// Returns the arguments of a spec; each line of a list of files becomes one argument.
 fn source_arguments(spec: &Spec) -> Result<Vec<Argument>, Fatal> {
+    if spec.chosen.is_some() {
+        return match spec.sources.paths() {
+            [_] => Ok(Vec::new()),
+            _ => Err(Fatal::new(1, "chosen entries need exactly one source folder")),
+        };
+    }
     let Some(list) = &spec.files_from else {
         return plan::arguments(spec.sources.paths(), spec.layout);
     };

@@ -65,6 +65,7 @@ fn scope(spec: &Spec, mut targets: Vec<Target>) -> Scope {
     let partial = more
         || policy.filter.is_some()
         || spec.files_from.is_some()
+        || spec.chosen.is_some()
         || policy.max_size.is_some()
         || policy.min_size.is_some()
         || policy.existing

@@ -9,7 +9,7 @@ use crate::engine::Pass;
 use crate::engine::publish::{self, TempNames};
 use crate::object::list::{Merge, Merged, NameFilter, Pattern, Trouble};
 use crate::object::{Engine, Entry, Root, Side, Task, Work, key_of, path_of};
-use crate::plan::Spec;
+use crate::plan::{NOT_AS_PLANNED, Spec};
 use crate::policy::filter::Decision;
 use crate::policy::{Action, Delete, Grain, Reason, Symlinks, decide};
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
@@ -20,7 +20,6 @@ use hakobu_sys::below::Below;
 use std::sync::Arc;
 
 /// Reason for skipping an entry that another machine must examine again.
-const NOT_AS_PLANNED: &str = "it has changed since the plan was made";
 /// Reasons for skipping an entry whose target is its base name.
 const SAME_NAME: &str = "another source has the same base name, and --flatten gives it that name";
 const IS_SOURCE: &str = "--flatten would write it over another source";
