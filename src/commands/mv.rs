@@ -142,6 +142,7 @@ impl Reading {
             operations_per_s_max: self.operations_per_s_max,
             memory_bytes_max: self.limits.memory_bytes_max,
             remember: self.limits.remember,
+            jobs_before: None,
             prove: self.limits.prove,
             items: self.wanted.items(),
             items_unchanged: false,

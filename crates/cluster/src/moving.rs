@@ -10,20 +10,23 @@ use hakobu_transfer::location::{Location, Sources};
 use hakobu_transfer::plan::{Chosen, Expected};
 use hakobu_transfer::policy::Delete;
 use hakobu_transfer::run::{Layout, Spec, transfer};
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::sync::Arc;
 
-/// Transfers entries of one root. An end is returned where the transfer could not go on.
+/// Transfers entries of one root. `jobs`: number of jobs of the transfer before. An end is returned where the transfer could not go on.
 pub(crate) fn entries(
     setup: &Setup<'_>,
-    meter: &Meters,
+    (meter, jobs): (&Meters, &Cell<Option<usize>>),
     root: Vec<u8>,
     entries: Vec<Entry>,
     done: &mut Done,
 ) -> Option<Ended> {
     let (plan, control) = (setup.plan, setup.control);
     let mut spec = setup.spec.clone();
+    // The first shard reads and teaches hints; for the others that would be most of their start.
+    spec.jobs_before = jobs.get();
     let log = ProblemLog::new(setup.listener, meter);
     if let Err(fatal) = for_names(&mut spec, root, entries, plan.local) {
         return Some(Ended::Never(fatal.message));
@@ -60,6 +63,7 @@ pub(crate) fn entries(
     done.vanished += vanished;
     done.changed += log.changed();
     done.jobs = done.jobs.max(outcome.jobs);
+    jobs.set(Some(outcome.jobs).filter(|jobs| *jobs > 0));
     done.judge(&outcome);
     log.into_problems(done);
     let fatal = outcome.fatal.map(|fatal| Ended::Again(fatal.message));

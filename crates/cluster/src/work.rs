@@ -14,6 +14,7 @@ use crate::{comparing, moving};
 use hakobu_sys::host;
 use hakobu_transfer::journal::{self, Owner};
 use parking_lot::{Condvar, Mutex};
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
@@ -43,6 +44,8 @@ struct Worker<'a> {
     began: Instant,
     shared: &'a Shared,
     known: Known,
+    /// Number of jobs of the transfer before.
+    jobs: Cell<Option<usize>>,
 }
 
 /// Shards as a worker knows them.
@@ -91,7 +94,7 @@ pub fn work(setup: &Setup<'_>) -> Ended {
     };
     let order = setup.plan.order();
     let known = Known { order, ..Known::default() };
-    let mut worker = Worker { setup, name, began, shared: &shared, known };
+    let mut worker = Worker { setup, name, began, shared: &shared, known, jobs: Cell::default() };
     let mut ended = std::thread::scope(|scope| {
         let beats = std::thread::Builder::new().name("beats".into());
         let started = beats.spawn_scoped(scope, || keep_beating(setup, &shared, began));
@@ -372,7 +375,9 @@ impl Worker<'_> {
         };
         let meter = &self.shared.meter;
         match self.setup.phase {
-            Phase::Transfer => moving::entries(self.setup, meter, root, entries, done),
+            Phase::Transfer => {
+                moving::entries(self.setup, (meter, &self.jobs), root, entries, done)
+            }
             Phase::Verify(_) => comparing::entries(self.setup, meter, root, &entries, done),
         }
     }

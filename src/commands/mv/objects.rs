@@ -67,6 +67,7 @@ pub fn spec(
         operations_per_s_max: reading.operations_per_s_max,
         memory_bytes_max: reading.limits.memory_bytes_max,
         remember: reading.limits.remember,
+        jobs_before: None,
         prove: reading.limits.prove,
         items: wanted.items(),
         items_unchanged: false,

@@ -3,8 +3,9 @@
 use super::{Stage, tree};
 use crate::common::diff::{Fields, diff};
 use crate::common::grow::set_mtime;
-use crate::common::must;
 use crate::common::snapshot::Snapshot;
+use crate::common::{have, must};
+use crate::sweep::fault::{behind, strace};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::os::unix::fs::PermissionsExt;
@@ -74,6 +75,35 @@ fn workers_do_all_of_it_and_each_shard_once() {
     stage.same(&Fields::ALL);
     // Both may be repeated.
     stage.ok("cluster work RUN");
+    stage.ok("cluster collect RUN");
+    stage.same(&Fields::ALL);
+}
+
+/// Each call is a round trip to a network file system.
+#[test]
+fn a_worker_opens_each_source_once_and_examines_it_no_more() {
+    if !have("strace", "calls of a worker") {
+        return;
+    }
+    let stage = Stage::new();
+    let folder = stage.src().join("folder");
+    std::fs::create_dir(&folder).unwrap();
+    let names: Vec<String> = (0..300).map(|number| format!("name{number:03}")).collect();
+    names.iter().for_each(|name| std::fs::write(folder.join(name), name).unwrap());
+    stage.ok("cluster plan -a --shard-size=1G --run RUN SRC/ DST");
+    assert_eq!(stage.plan()["shards"].as_array().unwrap().len(), 1);
+    let log = stage.area.join("log");
+    must(&mut behind(strace(&log), &stage.command("cluster work RUN", None)));
+    let log = std::fs::read_to_string(&log).unwrap();
+    for name in names {
+        let word = format!("\"{name}\"");
+        let calls: Vec<&str> = log.lines().filter(|line| line.contains(&word)).collect();
+        let opened =
+            calls.iter().filter(|line| line.contains("openat") && line.contains("O_RDONLY"));
+        assert_eq!(opened.count(), 1, "{calls:#?}");
+        let looked = calls.iter().filter(|line| line.contains("stat"));
+        assert_eq!(looked.count(), 0, "{calls:#?}");
+    }
     stage.ok("cluster collect RUN");
     stage.same(&Fields::ALL);
 }

@@ -139,15 +139,26 @@ fn sources_that_change_after_the_plan_are_left_to_collect() {
     let changed = stage.src().join("d1/e/f3 \u{e4}");
     std::fs::write(&changed, b"this is new").unwrap();
     std::fs::remove_file(stage.src().join("d2/e/f4 \u{e4}")).unwrap();
+    // Other types of the same names.
+    let replaced = |name: &str| {
+        let path = stage.src().join(name);
+        std::fs::remove_file(&path).unwrap();
+        path
+    };
+    std::fs::create_dir_all(replaced("d2/e/f5 \u{e4}").join("inner")).unwrap();
+    std::os::unix::fs::symlink("f6 \u{e4}", replaced("d2/e/f7 \u{e4}")).unwrap();
     std::fs::write(stage.src().join("d3/newcomer"), b"nobody planned this").unwrap();
     stage.go("cluster work RUN").ok();
     let sum = |name: &str| -> u64 {
         stage.results().iter().map(|result| result[name].as_u64().unwrap()).sum()
     };
-    assert_eq!((sum("changed"), sum("vanished") + sum("failed")), (1, 1));
+    assert_eq!((sum("changed"), sum("vanished") + sum("failed")), (3, 1));
     let problems = format!("{:?}", stage.results());
     assert!(problems.contains("it has changed since the plan was made"), "{problems}");
-    assert!(!stage.dst().join("d1/e/f3 \u{e4}").exists(), "a changed source was transferred");
+    for name in ["d1/e/f3 \u{e4}", "d2/e/f5 \u{e4}", "d2/e/f7 \u{e4}"] {
+        let there = stage.dst().join(name).symlink_metadata().is_ok();
+        assert!(!there, "{name}: a changed source was transferred");
+    }
     stage.ok("cluster collect RUN").says(&["changed since the plan was made"]);
     stage.same(&Fields::ALL);
 }

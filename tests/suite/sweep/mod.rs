@@ -7,7 +7,7 @@
 
 #[allow(dead_code, reason = "the tests of transfers over a wire use more of it")]
 mod calls;
-mod fault;
+pub mod fault;
 mod judge;
 mod kills;
 mod lasting;

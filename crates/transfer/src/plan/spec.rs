@@ -56,6 +56,8 @@ pub struct Spec {
     pub memory_bytes_max: Option<u64>,
     /// Good numbers of jobs are stored and reused (off: `--no-memory`).
     pub remember: bool,
+    /// Number of jobs to begin with, instead of a stored one: that of a run just before between the same ends.
+    pub jobs_before: Option<usize>,
     /// Experiments during the run test its verdict (`--prove`).
     pub prove: bool,
     /// Whether the listener receives an `Item` event for every change.

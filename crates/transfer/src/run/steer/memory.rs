@@ -27,6 +27,8 @@ const ANY: &str = "any";
 /// The job hints for one run.
 #[derive(Default)]
 pub(in super::super) struct RunHints {
+    /// The number of the run before this one, which counts instead of a hint.
+    before: Option<usize>,
     /// `None`: hints are neither read nor written.
     job_hints: Option<JobHints>,
     /// Where to sample sizes.
@@ -42,7 +44,11 @@ impl RunHints {
     /// # Errors
     /// The file is damaged: code 1, before anything was moved.
     pub fn read(spec: &Spec) -> Result<RunHints, Fatal> {
-        if !spec.remember || spec.jobs != Jobs::Auto || spec.policy.list_only {
+        let auto = spec.jobs == Jobs::Auto;
+        if auto && spec.jobs_before.is_some() {
+            return Ok(RunHints { before: spec.jobs_before, ..RunHints::default() });
+        }
+        if !auto || !spec.remember || spec.policy.list_only {
             return Ok(RunHints::default());
         }
         let job_hints = JobHints::load(&Journal::of_user(), SystemTime::now())
@@ -50,6 +56,7 @@ impl RunHints {
         // Limits and `null:` make other numbers good.
         let limited = spec.bytes_per_s_max.is_some() || spec.operations_per_s_max.is_some();
         Ok(RunHints {
+            before: None,
             job_hints: Some(job_hints),
             source: spec.sources.paths().first().cloned().unwrap_or_default(),
             asked: conditions::asked(spec),
@@ -61,6 +68,9 @@ impl RunHints {
     /// `by_rule`, the default, needs several runs to confirm it: most runs are too short to correct the result of one
     /// disturbed run.
     pub(super) fn jobs(&self, ends: &Ends, by_rule: usize) -> Option<usize> {
+        if self.before.is_some() {
+            return self.before;
+        }
         let job_hints = self.job_hints.as_ref()?;
         // Skip sampling if there is no hint for these ends.
         if !job_hints.has_like(&key(ends, ANY)) {
