@@ -233,7 +233,8 @@ class Cluster:
     def part_server(self):
         source = self.files("small", self.count(4000), 4096)
         self.env["AWS_ENDPOINT_URL"] = self.serve("null", "--latency", "50ms")
-        plan = ["-rq", "-j4", "--workers=8", "--shard-size=16M", source + "/", "s3://bench/p/"]
+        # This server has every object: without -I nothing would be sent.
+        plan = ["-rqI", "-j4", "--workers=8", "--shard-size=16M", source + "/", "s3://bench/p/"]
         self.scaled("server", "server with 50 ms", 0.93, plan, lambda: None)
         self.env.pop("AWS_ENDPOINT_URL")
         self.forget(source)
@@ -270,12 +271,14 @@ class Cluster:
     def part_even(self):
         source = self.path("lognormal")
         os.mkdir(source)
-        rng = random.Random(1)
+        rng, block = random.Random(1), os.urandom(1 << 20)
         for number in range(self.count(3000)):
             size = min(int(rng.lognormvariate(10.5, 2)), 200 << 20)
             path = f"{source}/f{number}"
+            # Holes would cost nothing.
             with open(path, "wb") as out:
-                out.truncate(size)
+                for at in range(0, size, 1 << 20):
+                    out.write(block[: min(size - at, 1 << 20)])
             os.utime(path, (OLD, OLD))
         gaps = []
         for number in range(min(5, self.rounds)):

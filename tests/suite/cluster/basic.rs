@@ -120,7 +120,7 @@ fn a_large_file_is_a_shard_of_its_own() {
         let path = stage.src().join(format!("small{small}"));
         std::fs::write(&path, b"x").unwrap();
     }
-    stage.ok("cluster plan -a --run RUN SRC/ DST");
+    stage.ok("cluster plan -a --shard-size=64M --run RUN SRC/ DST");
     let plan = stage.plan();
     let entries: Vec<u64> = plan["shards"]
         .as_array()
