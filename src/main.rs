@@ -33,24 +33,23 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    match (arguments.first().map(|first| first.to_string_lossy()).as_deref(), arguments.get(1)) {
-        (Some("--version" | "-V" | "version"), _) => {
-            output::text(&format!("hakobu {}\n", env!("CARGO_PKG_VERSION")));
-            return exit::OK.into();
-        }
-        (Some("--help" | "-h" | "help"), None) => {
-            output::text(&commands::overview());
-            return exit::OK.into();
-        }
-        (Some("--help" | "-h" | "help"), Some(topic)) => return commands::help(topic),
-        _ => {}
-    }
     match commands::global::parse(arguments) {
         Ok(None) => {
             output::message(&format!("give a command\n\n{}", commands::overview()));
             exit::USAGE.into()
         }
-        Ok(Some(line)) => commands::run(line),
+        Ok(Some(line)) => match (&*line.command.to_string_lossy(), line.arguments.first()) {
+            ("--version" | "-V" | "version", _) => {
+                output::text(&format!("hakobu {}\n", env!("CARGO_PKG_VERSION")));
+                exit::OK.into()
+            }
+            ("--help" | "-h" | "help", None) => {
+                output::text(&commands::overview());
+                exit::OK.into()
+            }
+            ("--help" | "-h" | "help", Some(topic)) => commands::help(topic),
+            _ => commands::run(line),
+        },
         Err(message) => {
             output::message(&message);
             exit::USAGE.into()

@@ -5,11 +5,14 @@ use super::tool;
 use crate::exit;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts};
+use crate::show::json::push_line;
+use crate::show::output::Output;
 use crate::show::{Show, Wanted, output};
 use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{abort_upload, create_bucket, delete_bucket, list_uploads};
 use hakobu_s3::{Client, Error, Store};
 use hakobu_transfer::run::{Control, Removal, RemovalTarget, remove_objects};
+use serde::Serialize;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,7 +23,7 @@ pub const MB: Table<Plan> = Table {
     about: "Make buckets",
     usage: "hakobu mb [OPTIONS] s3://BUCKET...",
     after: tool::EXIT,
-    options: &[&objects::COMMON],
+    options: &[&ALL, &objects::COMMON],
     unbuilt: &[objects::UNBUILT],
     abbreviates: false,
 };
@@ -31,10 +34,13 @@ pub const RB: Table<Plan> = Table {
     about: "Remove buckets that are empty",
     usage: "hakobu rb [OPTIONS] s3://BUCKET...",
     after: tool::EXIT,
-    options: &[&OF_REMOVAL, &objects::COMMON, &objects::ALL_VERSIONS],
+    options: &[&OF_REMOVAL, &ALL, &objects::COMMON, &objects::ALL_VERSIONS],
     unbuilt: &[objects::UNBUILT],
     abbreviates: false,
 };
+
+const ALL: &[Opt<Plan>] = &[flag("json", None, "a JSON line for each bucket on standard output")
+    .sets(|plan, on| plan.json = on)];
 
 const OF_REMOVAL: &[Opt<Plan>] =
     &[flag("force", None, "remove all objects and unfinished uploads first")
@@ -45,6 +51,7 @@ const OF_REMOVAL: &[Opt<Plan>] =
 pub struct Plan {
     objects: ObjectArgs,
     force: bool,
+    json: bool,
     /// As typed, and by name.
     buckets: Vec<(OsString, String)>,
 }
@@ -54,7 +61,9 @@ parts!(Plan { objects: ObjectArgs });
 /// Makes buckets.
 pub fn make(arguments: Vec<OsString>) -> ExitCode {
     let done = |plan: &Plan, store: &Arc<Store>| {
-        each(plan, store, "make bucket", async |client, bucket| create_bucket(client, bucket).await)
+        each(plan, store, ("make bucket", "bucket_made"), async |client, bucket| {
+            create_bucket(client, bucket).await
+        })
     };
     run(&MB, &arguments, done)
 }
@@ -69,7 +78,7 @@ pub fn remove(arguments: Vec<OsString>) -> ExitCode {
                 }
             }
         }
-        each(plan, store, "remove bucket", async |client, bucket| {
+        each(plan, store, ("remove bucket", "bucket_removed"), async |client, bucket| {
             if plan.force {
                 for upload in list_uploads(client, bucket, b"").await? {
                     abort_upload(client, bucket, &upload.key, &upload.id).await?;
@@ -107,26 +116,42 @@ fn plan(table: &Table<Plan>, typed: &Typed) -> Result<Plan, String> {
     Ok(plan)
 }
 
+#[derive(Serialize)]
+struct Done<'a> {
+    event: &'static str,
+    bucket: &'a str,
+}
+
 fn each(
     plan: &Plan,
     store: &Arc<Store>,
-    operation: &str,
+    (operation, event): (&str, &'static str),
     work: impl AsyncFn(&Client, &str) -> Result<(), Error>,
 ) -> u8 {
+    let out = Output::stdout();
     let done = with_store(store, async |client| {
         let mut code = exit::OK;
         for (typed, bucket) in &plan.buckets {
-            if let Err(error) = work(&client, bucket).await {
-                tool::fail(operation, typed, &error);
-                code = exit::FAILURE;
+            match work(&client, bucket).await {
+                Ok(()) if plan.json => {
+                    let mut text = Vec::new();
+                    push_line(&Done { event, bucket }, &mut text);
+                    out.write(&text);
+                }
+                Ok(()) => {}
+                Err(error) => {
+                    tool::fail(operation, typed, &error);
+                    code = exit::FAILURE;
+                }
             }
         }
         Ok(code)
     });
-    done.unwrap_or_else(|error| {
+    let code = done.unwrap_or_else(|error| {
         tool::fail(operation, "s3://", &error);
         exit::FAILURE
-    })
+    });
+    tool::close(&out, code)
 }
 
 /// Removes all objects of a bucket.

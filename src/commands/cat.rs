@@ -6,7 +6,7 @@ use crate::exit;
 use crate::filters::{self, Filters};
 use crate::limits::{self, Limits};
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Noted, Opt, Refused, Table, Typed, parts, put, value};
+use crate::options::{Noted, Opt, Refused, Table, Typed, flag, parts, put, value};
 use crate::show::output;
 use crate::show::progress::{Form, Progress};
 use hakobu_core::error::Cause;
@@ -16,7 +16,7 @@ use hakobu_s3::ops::Range;
 use hakobu_s3::{Error, Kind, Store};
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::{self, Choice, Listing, Pattern, Scope, StoreQuery};
-use hakobu_transfer::object::{StreamError, download_stream};
+use hakobu_transfer::object::{StreamError, StreamParts, download_stream};
 use hakobu_transfer::policy::filter::Filter;
 use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, IsTerminal, StdoutLock, Write};
@@ -33,7 +33,7 @@ pub const TABLE: Table<Plan> = Table {
     options: &[
         &OPTIONS,
         &objects::COMMON,
-        &AHEAD,
+        &JSON,
         &objects::RAW,
         &objects::VERSION,
         &objects::SSE_C,
@@ -49,6 +49,7 @@ pub struct Plan {
     objects: ObjectArgs,
     limits: Limits,
     range: Option<Range>,
+    parts: StreamParts,
     filters: Filters,
     filter: Option<Arc<Filter>>,
     places: Vec<(OsString, S3Url)>,
@@ -56,19 +57,24 @@ pub struct Plan {
 
 parts!(Plan { objects: ObjectArgs, limits: Limits, filters: Filters });
 
-const AHEAD: Noted = Noted(&[
-    value("concurrency", Some('c'), "N", "parts in flight").noted(PARTS),
-    value("part-size", Some('p'), "SIZE", "size of parts").noted(PARTS),
+const JSON: Noted = Noted(&[
+    flag("json", None, "JSON lines").noted("the content of objects is all that is printed")
 ]);
 
-const PARTS: &str = "parts of objects are fetched ahead as far as memory allows";
+/// Most bytes that parts may hold in memory.
+const HELD_BYTES_MAX: u64 = 4 << 30;
 
-const OPTIONS: &[Opt<Plan>] =
-    &[value("range", None, "FIRST-LAST", "only these bytes, counted from 0 (FIRST-: to the end)")
+const OPTIONS: &[Opt<Plan>] = &[
+    value("range", None, "FIRST-LAST", "only these bytes, counted from 0 (FIRST-: to the end)")
         .reads(|plan, arg| {
             let range = range(&arg.value).ok_or_else(|| arg.refuse("is not FIRST-LAST"))?;
             put(&mut plan.range, Some(range))
-        })];
+        }),
+    value("concurrency", Some('c'), "N", "parts that are fetched ahead (4)")
+        .reads(|plan, arg| put(&mut plan.parts.ahead, objects::concurrency(arg)?)),
+    value("part-size", Some('p'), "SIZE", "size of parts (8); a plain number is MiB")
+        .reads(|plan, arg| put(&mut plan.parts.bytes, objects::part_bytes(arg)?)),
+];
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
@@ -89,6 +95,9 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     };
     plan.places = objects::all(&typed.paths, place, "give an object: s3://BUCKET/KEY")?;
     plan.objects.check_key()?;
+    if plan.parts.held_bytes_max() > HELD_BYTES_MAX {
+        return Err("--concurrency and --part-size: parts would hold more than 4 GiB".into());
+    }
     plan.filter = plan.filters.of_objects()?;
     if plan.objects.version().is_some() && plan.places.iter().any(|(_, url)| is_many(url, raw)) {
         return Err("--version-id goes with single objects".into());
@@ -186,9 +195,17 @@ fn show(plan: &Plan) -> u8 {
             let version = plan.objects.version();
             let done = key.map_err(|error| (typed.clone(), StreamError::Request(error)));
             let done = done.and_then(|key| {
-                download_stream(&store, &url.bucket, &key, version, plan.range, &mut out)
-                    .and_then(|_| output::flush_stdout().map_err(StreamError::Write))
-                    .map_err(|error| (shown_name(typed, url, &key), error))
+                download_stream(
+                    &store,
+                    &url.bucket,
+                    &key,
+                    version,
+                    plan.range,
+                    plan.parts,
+                    &mut out,
+                )
+                .and_then(|_| output::flush_stdout().map_err(StreamError::Write))
+                .map_err(|error| (shown_name(typed, url, &key), error))
             });
             match done {
                 Ok(()) => meter.lane(0).done(1),

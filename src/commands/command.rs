@@ -35,6 +35,28 @@ impl Command {
             Run::Among(run) => run(all, arguments),
         }
     }
+
+    /// Returns whether it has an option of this internal name.
+    pub fn has(&self, option: &str) -> bool {
+        self.table.clap().get_arguments().any(|argument| argument.get_id() == option)
+    }
+
+    /// Returns the spellings of its options whose value may be the next word.
+    pub fn spellings_before_values(&self) -> Vec<String> {
+        let clap = self.table.clap();
+        let takes = clap.get_arguments().filter(|argument| {
+            argument.get_action().takes_values() && !argument.is_require_equals_set()
+        });
+        takes
+            .flat_map(|argument| {
+                let long = argument.get_long().into_iter().map(|long| format!("--{long}"));
+                let aliases = argument.get_all_aliases().unwrap_or_default();
+                let aliases = aliases.into_iter().map(|alias| format!("--{alias}"));
+                let short = argument.get_short().map(|short| format!("-{short}"));
+                long.chain(aliases).chain(short).collect::<Vec<_>>()
+            })
+            .collect()
+    }
 }
 
 /// Commands that cargo features enable, and the feature of each.

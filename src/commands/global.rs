@@ -1,6 +1,6 @@
 //! Options before the command, as in aws and s5cmd: they become options of the command.
 
-use super::command::{Command, find};
+use super::command::find;
 use super::list::COMMANDS;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Block, Row, Takes, flag, value};
@@ -38,7 +38,9 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Option<Line>, String> {
     let mut args: Vec<(&'static Row, OsString)> = Vec::new();
     let command = loop {
         let Some(word) = words.next() else { return Ok(None) };
-        if !word.as_bytes().starts_with(b"-") {
+        // Help and version, which `main` answers, end the options as a command does.
+        let is_word = !word.as_bytes().starts_with(b"-");
+        if is_word || matches!(word.as_bytes(), b"--help" | b"-h" | b"--version" | b"-V") {
             break word;
         }
         args.push(option(&word, &mut words)?);
@@ -58,7 +60,7 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Option<Line>, String> {
         if is_stores(row) && !stored && !buckets {
             continue;
         }
-        match has(of, row.name) {
+        match of.has(row.name) {
             true => line.arguments.push(spelled),
             false if is_stores(row) || DISPENSABLE.contains(&row.name) => {
                 line.dropped.push(row.name)
@@ -80,10 +82,6 @@ fn rows() -> impl Iterator<Item = &'static Row> {
 
 fn is_stores(row: &Row) -> bool {
     Block::<ObjectArgs>::rows(&objects::STORE).iter().any(|(_, other)| other.name == row.name)
-}
-
-fn has(command: &Command, name: &str) -> bool {
-    command.table.clap().get_arguments().any(|argument| argument.get_id() == name)
 }
 
 /// Returns one option, and the word for the command that replaces it.
@@ -151,6 +149,8 @@ mod tests {
             ("--request-payer requester du s3://b", "du --request-payer=requester s3://b"),
             ("--dry-run rm s3://b/k", "rm --dry-run s3://b/k"),
             ("--json", "nothing"),
+            ("--endpoint-url U --help", "--help"),
+            ("--stat --version", "--version"),
         ] {
             assert_eq!(parsed(line).as_deref(), Ok(expected), "{line}");
         }

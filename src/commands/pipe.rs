@@ -5,18 +5,25 @@ use super::tool;
 use crate::limits::{self, Limits};
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Refused, Table, Typed, flag, parts};
+use crate::show::json::{Paths, push_line};
 use crate::show::output;
+use crate::show::output::Output;
 use crate::show::progress::{Form, Progress};
 use crate::{exit, signals};
+use hakobu_core::error::quoted;
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Meter;
-use hakobu_s3::Store;
+use hakobu_s3::blocking::with_store;
+use hakobu_s3::ops::head_object;
+use hakobu_s3::{Error, Kind, Store};
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::{Stream, content_type, upload_stream};
 use hakobu_transfer::run::Objects;
 use http::HeaderValue;
 use http::header::{CONTENT_TYPE, IF_NONE_MATCH};
+use serde::Serialize;
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -49,17 +56,24 @@ pub struct Reading {
     objects: ObjectArgs,
     limits: Limits,
     keeps: bool,
+    json: bool,
 }
 
 parts!(Reading { objects: ObjectArgs, limits: Limits });
 
-const OPTIONS: &[Opt<Reading>] =
-    &[flag("no-clobber", Some('n'), "never replace an object").sets(|it, on| it.keeps = on)];
+const OPTIONS: &[Opt<Reading>] = &[
+    flag("no-clobber", Some('n'), "never replace an object: what arrives is dropped then")
+        .sets(|it, on| it.keeps = on),
+    flag("json", None, "a JSON line on standard output").sets(|it, on| it.json = on),
+];
 
 /// The parsed command line.
 struct Plan {
     objects: Objects,
     limits: Limits,
+    /// An existing object stays, which is no failure.
+    keeps: bool,
+    json: bool,
     path: OsString,
     url: S3Url,
 }
@@ -75,7 +89,7 @@ pub fn begin(typed: Result<Typed, Refused>) -> ExitCode {
 }
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
-    let Reading { objects: args, limits, keeps } = TABLE.read(typed, Reading::default())?;
+    let Reading { objects: args, limits, keeps, json } = TABLE.read(typed, Reading::default())?;
     let [path] = typed.paths.as_slice() else {
         return Err("give one object: s3://BUCKET/KEY".into());
     };
@@ -86,10 +100,10 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     let mut objects = args.objects()?;
     objects.options.if_none_match |= keeps;
     limits.check_memory(objects.options.part_bytes)?;
-    Ok(Plan { objects, limits, path: path.clone(), url })
+    Ok(Plan { objects, limits, keeps, json, path: path.clone(), url })
 }
 
-fn upload(Plan { objects, limits, path, url }: Plan) -> u8 {
+fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> u8 {
     if let Err(message) = limits.priority.apply() {
         output::message(&message);
         return exit::FAILURE;
@@ -101,6 +115,17 @@ fn upload(Plan { objects, limits, path, url }: Plan) -> u8 {
             return exit::FAILURE;
         }
     };
+    // Some servers ignore `If-None-Match`, so the object is also looked at.
+    match keeps.then(|| is_there(&store, &url)) {
+        Some(Ok(true)) => return kept(&path, json),
+        // An account that may only write relies on the condition of the upload.
+        Some(Err(error)) if error.kind == Kind::AccessDenied => {}
+        Some(Err(error)) => {
+            tool::fail("look at", path, &error);
+            return exit::FAILURE;
+        }
+        Some(Ok(false)) | None => {}
+    }
     let control = hakobu_transfer::run::Control::default();
     if let Err(error) = signals::stop(&control, exit::FAILURE) {
         output::message(&format!("signals will end this run at once: {error}"));
@@ -131,10 +156,53 @@ fn upload(Plan { objects, limits, path, url }: Plan) -> u8 {
         progress: &|bytes| meter.lane(0).bytes(bytes),
     };
     match upload_stream(&stream, std::io::stdin()) {
-        Ok(_) => exit::OK,
+        Ok(_) => said(&path, "uploaded", json, exit::OK),
+        Err(error)
+            if keeps
+                && error.kind == Kind::Precondition
+                && is_there(&store, &url).is_ok_and(|there| there) =>
+        {
+            kept(&path, json)
+        }
         Err(error) => {
             tool::fail("write", path, &error);
             exit::FAILURE
         }
     }
+}
+
+/// Returns whether there is an object.
+fn is_there(store: &Arc<Store>, url: &S3Url) -> Result<bool, Error> {
+    match with_store(store, async |client| head_object(&client, &url.bucket, &url.key, None).await)
+    {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind == Kind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reports an object that stays as it was.
+fn kept(path: &OsString, json: bool) -> u8 {
+    if !json {
+        output::message(&format!("note: {} is there already and stays", quoted(path)));
+    }
+    said(path, "kept", json, exit::OK)
+}
+
+/// Prints the JSON line of an object, if asked for.
+fn said(path: &OsString, event: &'static str, json: bool, code: u8) -> u8 {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        event: &'static str,
+        #[serde(flatten)]
+        paths: Paths<'a>,
+    }
+    let out = Output::stdout();
+    if json {
+        let mut text = Vec::new();
+        let paths = Paths(&[("object", Some(Path::new(path)))]);
+        push_line(&Line { event, paths }, &mut text);
+        out.write(&text);
+    }
+    tool::close(&out, code)
 }

@@ -4,13 +4,16 @@ use super::line::carry_out;
 use super::tool;
 use crate::exit;
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Opt, Table, Typed, parts, put, value};
+use crate::options::{Opt, Table, Typed, flag, parts, put, value};
+use crate::show::json::{Paths, push_line};
 use crate::show::output::Output;
 use hakobu_s3::blocking::with_store;
 use hakobu_s3::{Request, presign};
 use hakobu_transfer::location::S3Url;
 use http::Method;
+use serde::Serialize;
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -31,13 +34,15 @@ pub const TABLE: Table<Plan> = Table {
 pub struct Plan {
     objects: ObjectArgs,
     expires_s: u64,
+    json: bool,
     places: Vec<(OsString, S3Url)>,
 }
 
 parts!(Plan { objects: ObjectArgs });
 
-const OPTIONS: &[Opt<Plan>] =
-    &[value("expires-in", None, "TIME", "seconds, or 90m, 12h, 7d; default: one hour")
+const OPTIONS: &[Opt<Plan>] = &[
+    flag("json", None, "JSON lines on standard output").sets(|plan, on| plan.json = on),
+    value("expires-in", None, "TIME", "seconds, or 90m, 12h, 7d; default: one hour")
         .alias(&["expire"])
         .reads(|plan, arg| {
             let seconds = tool::seconds(&arg.value);
@@ -45,7 +50,8 @@ const OPTIONS: &[Opt<Plan>] =
                 &mut plan.expires_s,
                 seconds.ok_or_else(|| arg.refuse("is no time such as 3600 or 12h"))?,
             )
-        })];
+        }),
+];
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
@@ -53,11 +59,21 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
-    let plan = Plan { objects: ObjectArgs::default(), expires_s: EXPIRES_S, places: Vec::new() };
+    let plan =
+        Plan { objects: ObjectArgs::default(), expires_s: EXPIRES_S, json: false, places: Vec::new() };
     let mut plan = TABLE.read(typed, plan)?;
     plan.places =
         objects::all(&typed.paths, objects::object_url, "give an object: s3://BUCKET/KEY")?;
     Ok(plan)
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    event: &'static str,
+    #[serde(flatten)]
+    paths: Paths<'a>,
+    url: &'a str,
+    expires_s: u64,
 }
 
 fn show(plan: &Plan) -> u8 {
@@ -72,8 +88,15 @@ fn show(plan: &Plan) -> u8 {
         if let Some(version) = plan.objects.version() {
             request = request.query("versionId", version);
         }
-        let expires = Duration::from_secs(plan.expires_s);
+        let expires_s = plan.expires_s;
+        let expires = Duration::from_secs(expires_s);
         match with_store(&store, async |_| presign(&store, &request, expires).await) {
+            Ok(url) if plan.json => {
+                let mut text = Vec::new();
+                let paths = Paths(&[("object", Some(Path::new(typed)))]);
+                push_line(&Line { event: "url", paths, url: &url, expires_s }, &mut text);
+                out.write(&text);
+            }
             Ok(url) => out.write(format!("{url}\n").as_bytes()),
             Err(error) => {
                 tool::fail("presign", typed, &error);

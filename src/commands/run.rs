@@ -26,8 +26,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Maximum number of lines read before the first of them runs: bounds memory.
 const LINES_MAX: usize = 10_000;
@@ -41,11 +40,12 @@ pub const TABLE: Table<Plan> = Table {
     usage: "hakobu run [OPTIONS] [FILE]",
     after: "FILE is '-' (standard input) if not said. Lines are split as a shell does it, without \
             expansions; '#' begins a comment. Commands are sync, cp, mv, rm, ls, du, cat, head, mb, rb, presign \
-            with their own options, and with s5cmd's short ones. Options of S3 that are given to run \
+            with their own options, and with s5cmd's short ones; one line may be pipe, \
+            which reads standard input. Options of S3 that are given to run \
             hold for every line that does not say otherwise.\n\
             Exit codes: 0 done, 1 some line failed, 2 usage.",
     options: &[&OPTIONS, &objects::COMMON, &limits::PRIORITY],
-    unbuilt: &[UNBUILT, objects::UNBUILT],
+    unbuilt: &[objects::UNBUILT],
     abbreviates: false,
 };
 
@@ -57,9 +57,11 @@ const OPTIONS: &[Opt<Plan>] = &[
         .sets(|it, on| it.exit_on_error = on),
     flag("dry-run", Some('n'), "show the lines as they were understood, run nothing")
         .sets(|it, on| it.dry_run = on),
+    flag("json", None, "JSON lines of all lines on standard output, nothing else")
+        .sets(|it, on| it.json = on),
+    flag("stat", None, "counts of requests and times of each group of lines")
+        .sets(|it, on| it.stat = on),
 ];
-
-const UNBUILT: &[(&str, &str)] = &[("--json --stat", "each line may have its own")];
 
 /// Runs the command.
 pub fn run(commands: &'static [Command], arguments: Vec<OsString>) -> ExitCode {
@@ -105,7 +107,7 @@ fn all(plan: &Plan, commands: &'static [Command]) -> u8 {
             }
         },
     };
-    let running = Running { control: Arc::default(), failed: AtomicBool::new(false) };
+    let running = Running::default();
     if let Err(error) = signals::stop(&running.control, exit::FAILURE) {
         output::message(&format!("signals will end this run at once: {error}"));
     }
@@ -117,7 +119,7 @@ fn all(plan: &Plan, commands: &'static [Command]) -> u8 {
             read += 1;
             match line {
                 Ok(line) => {
-                    let known = |name: &str| find(commands, name).is_some();
+                    let known = |name: &str| find(commands, name);
                     sort(plan, &running, at + 1, &line, &mut groups, &known);
                 }
                 Err(error) => {
@@ -152,7 +154,7 @@ fn sort(
     number: usize,
     line: &[u8],
     groups: &mut Groups,
-    known: &dyn Fn(&str) -> bool,
+    known: &dyn Fn(&str) -> Option<&'static Command>,
 ) {
     let words = match lines::words(line) {
         Ok(words) => lines::translated(words),
@@ -160,20 +162,32 @@ fn sort(
     };
     let Some((command, rest)) = words.split_first() else { return };
     let name = command.to_string_lossy();
-    if matches!(&*name, "run" | "serve" | "demo" | "pipe") || !known(&name) {
+    let of = known(&name).filter(|of| !matches!(of.name, "run" | "serve" | "demo"));
+    let Some(of) = of else {
         return running.fail(number, &format!("'{name}' is no command for a line"));
+    };
+    if of.name == "pipe" && (plan.file == "-" || running.input.swap(true, Ordering::Relaxed)) {
+        return running.fail(number, "standard input is read by the lines, or by another one");
     }
     let stored = rest.iter().any(is_s3);
-    let mut arguments = if stored { plan.defaults.clone() } else { Vec::new() };
+    let mut defaults = if stored { plan.defaults.clone() } else { Vec::new() };
     if stored && lines::has_patterns(rest) {
-        arguments.push("--filter-style=s5cmd".into());
+        defaults.push("--filter-style=s5cmd".into());
     }
-    arguments.extend(expand::arguments(&name, rest));
-    if plan.dry_run {
-        return show(command, &arguments);
-    }
-    if let Err(why) = groups.add(number, command, arguments, stored) {
-        running.fail(number, &why);
+    let output = [("json", plan.json), ("verbose", plan.json), ("stat", plan.stat)];
+    let output = output.iter().filter(|(option, on)| *on && of.has(option));
+    defaults.extend(output.map(|(option, _)| OsString::from(format!("--{option}"))));
+    let all = match expand::lines(&name, rest, &|word| running.is_before_value(of, word)) {
+        Ok(all) => all,
+        Err(why) => return running.fail(number, why),
+    };
+    for arguments in all {
+        let arguments = [defaults.clone(), arguments].concat();
+        if plan.dry_run {
+            show(command, &arguments);
+        } else if let Err(why) = groups.add(number, command, arguments, stored) {
+            running.fail(number, &why);
+        }
     }
 }
 
@@ -226,7 +240,7 @@ fn others(plan: &Plan, running: &Running, others: &[Other]) {
             }
             let mut command = std::process::Command::new(&program);
             command.arg(&other.command).args(&other.arguments);
-            match process::run(command, &running.control) {
+            match process::run(command, &running.control, other.command == "pipe") {
                 Ok((status, _)) if status.success() => {}
                 Ok((status, said)) => {
                     let said = String::from_utf8_lossy(&said);

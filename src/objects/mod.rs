@@ -7,7 +7,7 @@ mod sides;
 
 pub use options::{
     ACCEPTED, ALL_VERSIONS, COMMON, FLATTEN, MOVE, NAMES, ONE, RAW, SIDES, SSE_C, SSE_C_COPY, STAT,
-    STOP, STORE, UNBUILT, VERSION, WRITE,
+    STOP, STORE, UNBUILT, VERSION, WRITE, concurrency, part_bytes,
 };
 pub use sides::Concerned;
 
@@ -106,6 +106,10 @@ impl ObjectArgs {
     }
 
     fn objects_of(mut self, concerned: Concerned) -> Result<Objects, String> {
+        let is_small = |bytes: u64| bytes < options::PART_BYTES_MIN;
+        if concerned.target && self.options.part_bytes.is_some_and(is_small) {
+            return Err("--part-size: parts of an upload have 5 MiB at least".into());
+        }
         let (source_key, target_key) = self.customer_keys(concerned)?;
         self.finish_headers()?;
         Ok(Objects {

@@ -17,8 +17,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
-/// S3's limits for parts other than the last one (User Guide, "Amazon S3 multipart upload limits"), in bytes.
-const PART_BYTES: std::ops::RangeInclusive<u64> = 5 * MIB..=5 * 1024 * MIB;
+/// Sizes of parts, in bytes. Ranges of downloads may be small.
+const PART_BYTES: std::ops::RangeInclusive<u64> = MIB..=5 * 1024 * MIB;
+/// S3's minimum for parts of an upload other than the last one (User Guide, "Amazon S3 multipart upload limits").
+pub(super) const PART_BYTES_MIN: u64 = 5 * MIB;
 /// Maximum number of concurrent parts of one object.
 const CONCURRENCY_MAX: usize = 1000;
 /// Maximum timeout in seconds.
@@ -212,22 +214,33 @@ pub const WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
         }),
     flag("unsigned-payload", "do not sign bodies over plain HTTP")
         .sets(|asked, on| asked.common.unsigned_payload = on),
-    value("part-size", "SIZE", "size of the parts of large objects; a plain number is MiB").reads(
-        |asked, arg| {
-            let bytes = size::parse(&arg.value, MIB).map_err(|why| wrong(arg, why))?;
-            if !PART_BYTES.contains(&bytes) {
-                return Err(wrong(arg, "is not between 5 MiB and 5 GiB"));
-            }
-            put(&mut asked.options.part_bytes, Some(bytes))
-        },
-    ),
-    value("concurrency", "N", "parts of one object in flight").reads(|asked, arg| {
-        let parts = text(arg)?.parse().ok();
-        let parts = parts.filter(|parts| (1..=CONCURRENCY_MAX).contains(parts));
-        let parts = parts.ok_or_else(|| wrong(arg, "is not a number from 1 to 1000"))?;
-        put(&mut asked.options.concurrency, Some(parts))
-    }),
+    value("part-size", "SIZE", "size of the parts of large objects; a plain number is MiB")
+        .reads(|asked, arg| put(&mut asked.options.part_bytes, Some(part_bytes(arg)?))),
+    value("concurrency", "N", "parts of one object in flight")
+        .reads(|asked, arg| put(&mut asked.options.concurrency, Some(concurrency(arg)?))),
 ]);
+
+/// Reads the value of `--part-size`, in bytes.
+///
+/// # Errors
+/// It is no size, or out of range.
+pub fn part_bytes(arg: &OptArg) -> Result<u64, String> {
+    let bytes = size::parse(&arg.value, MIB).map_err(|why| wrong(arg, why))?;
+    match PART_BYTES.contains(&bytes) {
+        true => Ok(bytes),
+        false => Err(wrong(arg, "is not between 1 MiB and 5 GiB")),
+    }
+}
+
+/// Reads the value of `--concurrency`.
+///
+/// # Errors
+/// It is no number, or out of range.
+pub fn concurrency(arg: &OptArg) -> Result<usize, String> {
+    let parts = text(arg)?.parse().ok();
+    let parts = parts.filter(|parts| (1..=CONCURRENCY_MAX).contains(parts));
+    parts.ok_or_else(|| wrong(arg, "is not a number from 1 to 1000"))
+}
 
 /// A key of the caller for the objects that a command reads or writes.
 pub const SSE_C: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
@@ -305,7 +318,11 @@ pub const ACCEPTED: Noted = Noted(&[
     options::value("checksum-mode", None, "ENABLED", "check downloads").noted(CHECKED),
     options::flag("force-glacier-transfer", None, "ask for archived objects").noted(ARCHIVED),
     options::value("expected-size", None, "N", "of a stream").noted("parts grow with the stream"),
-    options::value("log", None, "LEVEL", "level of messages").noted("-v prints each action"),
+    options::value("log", None, "LEVEL", "level of messages")
+        .takes(Takes::PerhapsOneOf("LEVEL", &["trace", "debug", "info", "error"]))
+        .noted("-v prints each action"),
+    options::value("no-such-upload-retry-count", None, "N", "retries of a lost upload")
+        .noted("--retry-count is for all requests; a lost upload is a failure"),
 ]);
 
 /// Options of aws and s5cmd that are not built, in all commands.

@@ -75,6 +75,7 @@ fn specific_settings_win() {
 fn sizes_and_numbers() {
     let options = |line: &str| args(line).and_then(ObjectArgs::objects).map(|it| it.options);
     assert_eq!(options("--part-size=8").unwrap().part_bytes, Some(8 << 20));
+    assert!(options("--part-size=1").unwrap_err().contains("5 MiB at least"));
     assert_eq!(options("--part-size=16MB").unwrap().part_bytes, Some(16_000_000));
     assert_eq!(options("--concurrency=7").unwrap().concurrency, Some(7));
     assert!(options("").unwrap().guess_content_type);
@@ -86,7 +87,7 @@ fn sizes_and_numbers() {
 #[test]
 fn wrong_values_are_refused() {
     for line in [
-        "--part-size=1",
+        "--part-size=1k",
         "--part-size=6G",
         "--part-size=x",
         "--concurrency=0",

@@ -172,7 +172,14 @@ pub fn push_mapping(verb: &str, item: &Item<'_>, out: &mut Vec<u8>) {
         push_quoted(version.as_bytes(), out);
     }
     let from = item.source.as_deref().filter(|_| !change.deleted);
-    for path in [from, item.target.as_deref()].into_iter().flatten() {
+    let paths = [from, item.target.as_deref()];
+    let is_wild =
+        |path: &&Path| path.as_os_str().as_bytes().iter().any(|b| matches!(b, b'*' | b'?'));
+    // Such a line would select other names as well.
+    if paths.iter().flatten().any(is_wild) {
+        out.extend_from_slice(b" --raw");
+    }
+    for path in paths.into_iter().flatten() {
         out.push(b' ');
         push_quoted(path.as_os_str().as_bytes(), out);
     }
@@ -307,6 +314,10 @@ pub(super) mod tests {
         push_mapping("rm", &item, &mut line);
         assert_eq!(String::from_utf8_lossy(&removed), "removed '/t/k' (version 'a b')\n");
         assert_eq!(String::from_utf8_lossy(&line), "rm --version-id 'a b' '/t/k'\n");
+        let item = super::tests::item(change, Kind::File, "k*", None);
+        let mut line = Vec::new();
+        push_mapping("rm", &item, &mut line);
+        assert_eq!(String::from_utf8_lossy(&line), "rm --raw '/t/k*'\n");
     }
 
     #[test]

@@ -201,11 +201,7 @@ impl Show {
         if prints_now {
             output::message(&text);
         }
-        if self.wanted.json {
-            let mut out = Vec::with_capacity(256);
-            json::push_problem(problem, &text, &mut out);
-            self.print(&out);
-        }
+        self.print_problem(problem, &text);
         if let Some(log) = &self.log {
             let mut line = self.stamp();
             line.extend_from_slice(text.as_bytes());
@@ -216,6 +212,15 @@ impl Show {
             let mut line = Vec::with_capacity(128);
             joblog::push_problem(&self.job(), self.next_seq(), now_s(), problem, &mut line);
             joblog.write(&line);
+        }
+    }
+
+    /// Prints the JSON line of a problem, if JSON is asked for.
+    pub fn print_problem(&self, problem: &Problem, text: &str) {
+        if self.wanted.json {
+            let mut out = Vec::with_capacity(256);
+            json::push_problem(problem, text, &mut out);
+            self.print(&out);
         }
     }
 

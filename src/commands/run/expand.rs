@@ -1,114 +1,264 @@
-//! Local sources in lines of a run file: wildcards, which no shell has expanded, and folders, which s5cmd accepts
-//! without `-r`.
+//! Names in lines of a run file, as s5cmd reads them: local wildcards, which no shell has expanded, and folders, which
+//! need no `-r`. One line may become several command lines.
+
+mod local;
 
 use crate::objects::is_s3;
 use hakobu_transfer::object::list::Pattern;
+use local::{below, matching};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Returns the arguments of a command. In `cp`, `mv` and `sync` to a store, local sources with `*` or `?` are
-/// replaced by the matching names, unless a file of that literal name exists; `cp` of a folder gets `-r`.
-pub fn arguments(command: &str, words: &[OsString]) -> Vec<OsString> {
-    let to_store = words.last().is_some_and(is_s3);
-    if !to_store || !matches!(command, "cp" | "mv" | "sync") {
-        return words.to_vec();
-    }
-    let mut out = Vec::with_capacity(words.len() + 1);
-    let last = words.len() - 1;
-    for (at, word) in words.iter().enumerate() {
-        let is_option = word.as_bytes().starts_with(b"-");
-        let is_source = at < last && !is_option && !is_s3(word);
-        match Pattern::parse(word.as_bytes()).filter(|_| is_source && !exists(word)) {
-            Some(_) => match matching(word.as_bytes()) {
-                found if found.is_empty() => out.push(word.clone()),
-                found => out.extend(found),
-            },
-            None => out.push(word.clone()),
+/// Most names of one command line: far below the kernel's limit for arguments.
+const NAMES_MAX: usize = 1000;
+/// Options of `sync` that s5cmd has as well. A line with other ones is written for hakobu.
+const SYNC_OPTIONS: &[&str] = &[
+    "--acl",
+    "--cache-control",
+    "--concurrency",
+    "--content-disposition",
+    "--content-encoding",
+    "--content-type",
+    "--delete",
+    "--destination-region",
+    "--exclude",
+    "--exit-on-error",
+    "--expires",
+    "--filter-style",
+    "--include",
+    "--metadata",
+    "--metadata-directive",
+    "--no-follow-symlinks",
+    "--part-size",
+    "--raw",
+    "--size-only",
+    "--source-region",
+    "--sse",
+    "--sse-kms-key-id",
+    "--storage-class",
+];
+const NEEDS_PREFIX: &str =
+    "the target of a folder or a wildcard must be a bucket, or a prefix that ends with a slash";
+const WILD_TARGET: &str = "the target contains a wildcard; --raw takes it literally";
+
+/// The options and the paths of a line.
+struct Words {
+    options: Vec<OsString>,
+    paths: Vec<OsString>,
+}
+
+impl Words {
+    /// `takes_next`: whether the word after an option is its value.
+    fn of(words: &[OsString], takes_next: &dyn Fn(&str) -> bool) -> Words {
+        let (mut options, mut paths) = (Vec::new(), Vec::new());
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            if word == "--" {
+                paths.extend(words.by_ref().cloned());
+            } else if !word.as_bytes().starts_with(b"-") || word == "-" {
+                paths.push(word.clone());
+            } else {
+                options.push(word.clone());
+                if word.to_str().is_some_and(takes_next) {
+                    options.extend(words.next().cloned());
+                }
+            }
         }
+        Words { options, paths }
     }
-    let is_folder = |word: &OsString| {
-        !word.as_bytes().starts_with(b"-") && !is_s3(word) && Path::new(word).is_dir()
-    };
-    if command == "cp" && out.iter().any(is_folder) {
-        out.insert(0, "-r".into());
+
+    fn has(&self, names: &[&str]) -> bool {
+        self.options.iter().any(|word| names.contains(&name_of(word)))
     }
-    out
-}
 
-fn exists(word: &OsStr) -> bool {
-    Path::new(word).symlink_metadata().is_ok()
-}
-
-/// Returns all paths that a pattern matches, by name; a star stays within its component.
-fn matching(pattern: &[u8]) -> Vec<OsString> {
-    let mut found: Vec<Vec<u8>> = vec![Vec::new()];
-    for (at, part) in pattern.split(|byte| *byte == b'/').enumerate() {
-        let joined = |base: &[u8], name: &[u8]| match at {
-            0 => name.to_vec(),
-            _ => [base, b"/", name].concat(),
-        };
-        let Some(wild) = Pattern::parse(part) else {
-            found = found.iter().map(|base| joined(base, part)).collect();
-            continue;
-        };
-        let mut next = Vec::new();
-        for base in &found {
-            let dir: &[u8] = match (at, base.is_empty()) {
-                (0, _) => b".",
-                (_, true) => b"/",
-                _ => base,
-            };
-            let Ok(entries) = std::fs::read_dir(OsStr::from_bytes(dir)) else { continue };
-            let names = entries.flatten().map(|entry| entry.file_name());
-            next.extend(
-                names
-                    .filter(|name| wild.matches(name.as_bytes()))
-                    .map(|name| joined(base, name.as_bytes())),
+    /// Returns the values of an option.
+    fn values(&self, name: &str) -> Vec<Vec<u8>> {
+        let mut values = Vec::new();
+        for (at, word) in self.options.iter().enumerate().filter(|(_, word)| name_of(word) == name)
+        {
+            let inline = word.as_bytes().iter().position(|byte| *byte == b'=');
+            let next = || self.options.get(at + 1).map(|word| word.as_bytes());
+            values.extend(
+                inline.map(|at| &word.as_bytes()[at + 1..]).or_else(next).map(<[u8]>::to_vec),
             );
         }
-        next.sort();
-        found = next;
+        values
     }
-    let paths = found.into_iter().map(OsString::from_vec);
-    paths.filter(|path| exists(path)).collect()
+}
+
+fn name_of(word: &OsStr) -> &str {
+    word.to_str().and_then(|word| word.split('=').next()).unwrap_or("")
+}
+
+/// Returns the command lines of a line, without the command: mostly one.
+///
+/// In `cp`, `mv` and `sync` to a store, local sources with `*` or `?` are replaced by the matching names, which keep
+/// their folders from the first wildcard on. `cp` of a folder gets `-r` and follows symlinks. `sync` decides as s5cmd
+/// does unless it has options that s5cmd does not know. Local folders in `rm` are replaced by the files below them.
+/// With `--raw` all names are literal.
+///
+/// # Errors
+/// The mistake in the line, as in s5cmd.
+pub fn lines(
+    command: &str,
+    words: &[OsString],
+    takes_next: &dyn Fn(&str) -> bool,
+) -> Result<Vec<Vec<OsString>>, &'static str> {
+    let typed = Words::of(words, takes_next);
+    match command {
+        "cp" | "mv" | "sync" => transfer(command, typed, words),
+        "rm" if !typed.paths.iter().any(is_s3) => Ok(removals(typed, words)),
+        _ => Ok(vec![words.to_vec()]),
+    }
+}
+
+fn transfer(
+    command: &str,
+    typed: Words,
+    words: &[OsString],
+) -> Result<Vec<Vec<OsString>>, &'static str> {
+    let Some((target, sources)) = typed.paths.split_last() else { return Ok(vec![words.to_vec()]) };
+    let raw = typed.has(&["--raw"]);
+    let is_wild = |path: &OsString| !raw && Pattern::parse(path.as_bytes()).is_some();
+    let stored = typed.paths.iter().any(is_s3);
+    if stored && is_wild(target) {
+        return Err(WILD_TARGET);
+    }
+    // Then the line is written for hakobu, whose rules for folders hold.
+    let ours = typed.has(&["-r", "-R", "-a", "--recursive", "--archive", "-T", "-t"]);
+    let is_folder = |path: &OsString| !is_s3(path) && Path::new(path).is_dir();
+    let many = sources.iter().any(|source| is_wild(source) || is_folder(source));
+    let mut options = typed.options.clone();
+    if command == "sync" {
+        if stored && typed.options.iter().all(|word| is_s5cmds(word)) {
+            options.push("--size-or-newer".into());
+            if !typed.has(&["--no-follow-symlinks"]) {
+                options.push("-L".into());
+            }
+        }
+    } else if many && is_s3(target) && !ours && !is_prefix(target) {
+        return Err(NEEDS_PREFIX);
+    }
+    if !is_s3(target) || !many {
+        return Ok(vec![line(&options, sources, target)]);
+    }
+    let flat = typed.has(&["--flatten"]);
+    let mut groups: BTreeMap<Vec<u8>, Vec<OsString>> = BTreeMap::new();
+    for source in sources {
+        let found = match is_wild(source) && !is_s3(source) {
+            true => matching(source.as_bytes()),
+            false => Vec::new(),
+        };
+        if found.is_empty() {
+            groups.entry(Vec::new()).or_default().push(source.clone());
+        }
+        let base = base_len(source.as_bytes());
+        for path in found {
+            let folders = path.as_bytes()[base..].iter().rposition(|byte| *byte == b'/');
+            let folders = folders.filter(|_| !flat).map_or(0, |end| end + 1);
+            let folders = path.as_bytes()[base..base + folders].to_vec();
+            groups.entry(folders).or_default().push(path);
+        }
+    }
+    let mut lines = Vec::new();
+    for (folders, sources) in groups {
+        let mut options = options.clone();
+        if command == "cp" && !ours && sources.iter().any(is_folder) {
+            options.push("-r".into());
+            if !typed.has(&["--no-follow-symlinks", "-P", "--no-dereference", "-d"]) {
+                options.push("-L".into());
+            }
+        }
+        let mut into = target.clone();
+        if !folders.is_empty() {
+            if !target.as_bytes().ends_with(b"/") {
+                into.push("/");
+            }
+            into.push(OsStr::from_bytes(&folders));
+        }
+        lines.push(line(&options, &sources, &into));
+    }
+    Ok(lines)
+}
+
+/// Returns whether a URL is a bucket or ends with a slash.
+fn is_prefix(url: &OsString) -> bool {
+    let path = &url.as_bytes()["s3://".len().min(url.len())..];
+    path.ends_with(b"/") || !path.contains(&b'/')
+}
+
+fn is_s5cmds(word: &OsStr) -> bool {
+    !word.as_bytes().starts_with(b"-") || SYNC_OPTIONS.contains(&name_of(word))
+}
+
+/// Returns the length of the folders before the first wildcard.
+fn base_len(pattern: &[u8]) -> usize {
+    let wild = pattern.iter().position(|byte| matches!(byte, b'*' | b'?')).unwrap_or(pattern.len());
+    pattern[..wild].iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1)
+}
+
+fn line(options: &[OsString], paths: &[OsString], last: &OsStr) -> Vec<OsString> {
+    let mut line = options.to_vec();
+    let dashed = |path: &OsString| path.as_bytes().starts_with(b"-") && path != "-";
+    if paths.iter().any(dashed) {
+        line.push("--".into());
+    }
+    line.extend(paths.iter().cloned());
+    line.extend((!last.is_empty()).then(|| last.to_owned()));
+    line
+}
+
+/// Local removals: folders stay, as in s5cmd, unless `-r` is given.
+fn removals(typed: Words, words: &[OsString]) -> Vec<Vec<OsString>> {
+    let raw = typed.has(&["--raw"]);
+    let ours = typed.has(&["-r", "-R", "-rf", "-fr", "-d", "--recursive", "--dir"]);
+    let is_wild = |path: &OsString| !raw && Pattern::parse(path.as_bytes()).is_some();
+    let is_folder =
+        |path: &OsString| Path::new(path).symlink_metadata().is_ok_and(|meta| meta.is_dir());
+    let (excludes, includes) = (typed.values("--exclude"), typed.values("--include"));
+    let filtered = !(excludes.is_empty() && includes.is_empty());
+    let special = |path: &OsString| is_wild(path) || is_folder(path);
+    if ours || !(raw || filtered || typed.paths.iter().any(special)) {
+        return vec![words.to_vec()];
+    }
+    let is_one = |pattern: &Vec<u8>, name: &[u8]| match Pattern::parse(pattern) {
+        Some(wild) => wild.matches(name),
+        None => pattern == name,
+    };
+    let mut names = Vec::new();
+    for path in &typed.paths {
+        let found = if is_wild(path) { matching(path.as_bytes()) } else { vec![path.clone()] };
+        let base = match is_wild(path) || !is_folder(path) {
+            true => base_len(path.as_bytes()),
+            false => path.as_bytes().len() + usize::from(!path.as_bytes().ends_with(b"/")),
+        };
+        let all = found.into_iter().flat_map(|path| match is_folder(&path) {
+            true => below(&path),
+            false => vec![path],
+        });
+        names.extend(all.filter(|name| {
+            let name = name.as_bytes().get(base..).unwrap_or_default();
+            let included = includes.is_empty() || includes.iter().any(|one| is_one(one, name));
+            included && !excludes.iter().any(|one| is_one(one, name))
+        }));
+    }
+    let mut options: Vec<OsString> = Vec::new();
+    let mut rest = typed.options.iter();
+    while let Some(word) = rest.next() {
+        match name_of(word) {
+            "--exclude" | "--include" | "--filter-style" => {
+                if !word.as_bytes().contains(&b'=') {
+                    rest.next();
+                }
+            }
+            "--raw" => {}
+            _ => options.push(word.clone()),
+        }
+    }
+    names.chunks(NAMES_MAX).map(|names| line(&options, names, OsStr::new(""))).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wildcards_become_names_and_folders_are_descended_into() {
-        let dir = tempfile::tempdir().unwrap();
-        for name in ["a1/x", "a1/y", "a2/x", "b/x", "c*"] {
-            let path = dir.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, "").unwrap();
-        }
-        let root = dir.path().to_str().unwrap();
-        let expanded = |command: &str, line: &str| {
-            let words: Vec<OsString> = line
-                .split_whitespace()
-                .map(|word| word.replace("R/", &format!("{root}/")).into())
-                .collect();
-            let words = arguments(command, &words);
-            let words = words.iter().map(|word| word.to_str().unwrap().replace(root, "R"));
-            words.collect::<Vec<_>>().join(" ")
-        };
-        for (command, line, expected) in [
-            ("cp", "R/a*/x s3://b/", "R/a1/x R/a2/x s3://b/"),
-            ("cp", "R/a? s3://b/", "-r R/a1 R/a2 s3://b/"),
-            ("cp", "R/b s3://b/", "-r R/b s3://b/"),
-            ("mv", "R/b/* s3://b/", "R/b/x s3://b/"),
-            // A file of that literal name, and a pattern without matches.
-            ("cp", "R/c* s3://b/", "R/c* s3://b/"),
-            ("cp", "R/z* s3://b/", "R/z* s3://b/"),
-            ("cp", "--exclude=* R/b/x s3://b/", "--exclude=* R/b/x s3://b/"),
-            ("rm", "s3://b/*", "s3://b/*"),
-            ("cp", "s3://b/* R/b/", "s3://b/* R/b/"),
-        ] {
-            assert_eq!(expanded(command, line), expected, "{command} {line}");
-        }
-    }
-}
+mod tests;

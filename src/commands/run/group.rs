@@ -171,7 +171,8 @@ fn said(refused: Refused) -> String {
 impl Group {
     /// Runs the group; failures are reported with their lines.
     pub fn run(mut self, plan: &Plan, running: &Running) {
-        let wanted = Wanted { quiet: true, problems: false, ..self.wanted.clone() };
+        let (quiet, problems) = (true, false);
+        let wanted = Wanted { quiet, problems, ..self.wanted.clone() };
         let show = match Show::new(wanted, Arc::clone(&running.control)) {
             Ok(show) => show,
             Err(message) => {
@@ -281,7 +282,10 @@ impl Listener for Numbered<'_> {
             (Class::Notice, Some(number)) => {
                 output::message(&format!("line {number}: {sentence}"));
             }
-            (_, Some(number)) => self.running.fail(number, &sentence),
+            (_, Some(number)) => {
+                self.running.fail(number, &sentence);
+                self.show.print_problem(problem, &sentence);
+            }
             (_, None) => self.show.event(event),
         }
     }

@@ -102,10 +102,59 @@ pub fn has_patterns(words: &[OsString]) -> bool {
     (begins("--exclude") || begins("--include")) && !begins("--filter-style")
 }
 
+/// Options that s5cmd accepts with one dash as well.
+const LONG: &[&str] = &[
+    "acl",
+    "all-versions",
+    "cache-control",
+    "concurrency",
+    "content-disposition",
+    "content-encoding",
+    "content-type",
+    "delete",
+    "destination-region",
+    "etag",
+    "exclude",
+    "exit-on-error",
+    "expire",
+    "expires",
+    "flatten",
+    "group",
+    "humanize",
+    "if-size-differ",
+    "if-source-newer",
+    "include",
+    "metadata",
+    "metadata-directive",
+    "no-clobber",
+    "no-follow-symlinks",
+    "part-size",
+    "raw",
+    "show-fullpath",
+    "show-progress",
+    "size-only",
+    "source-region",
+    "sse",
+    "sse-kms-key-id",
+    "storage-class",
+    "version-id",
+];
+
+/// Returns a long option with two dashes; other words unchanged.
+fn two_dashes(word: OsString) -> OsString {
+    let long = word.to_str().and_then(|word| word.strip_prefix('-'));
+    match long.filter(|long| LONG.contains(&long.split('=').next().unwrap_or(""))) {
+        Some(long) => format!("--{long}").into(),
+        None => word,
+    }
+}
+
 /// Translates s5cmd's spellings. Those that already have a meaning for `s3://` keep it.
 pub fn translated(words: Vec<OsString>) -> Vec<OsString> {
     let command = words.first().cloned().unwrap_or_default();
     let copies = command == "cp" || command == "mv";
+    let parted = copies || command == "sync" || command == "pipe";
+    let words: Vec<OsString> = words.into_iter().map(two_dashes).collect();
     let has = |names: &[&str]| {
         let options = words.iter().take_while(|word| *word != "--");
         options.filter_map(|word| word.to_str()).any(|word| names.contains(&word))
@@ -127,8 +176,8 @@ pub fn translated(words: Vec<OsString>) -> Vec<OsString> {
             Some("-n" | "--no-clobber") if copies && (sized || newer) => continue,
             Some("-s" | "--if-size-differ") if copies && newer => continue,
             Some("-s" | "--if-size-differ") if copies => "--size-only",
-            Some("-c") if copies && number(words.peek()) => "--concurrency",
-            Some("-p") if copies && number(words.peek()) => "--part-size",
+            Some("-c") if parted && number(words.peek()) => "--concurrency",
+            Some("-p") if parted && number(words.peek()) => "--part-size",
             Some("-sp" | "--show-progress") if copies => "--progress",
             Some("-H" | "--humanize") if command == "ls" || command == "du" => "-h",
             Some("-e" | "-s") if command == "ls" => "-l",
@@ -192,6 +241,8 @@ mod tests {
             ("sync -c a b", "sync -c a b"),
             ("ls -H -e s3://b", "ls -h -l s3://b"),
             ("rm -s x", "rm -s x"),
+            ("rm -raw -exclude=*.x s3://b/*", "rm --raw --exclude=*.x s3://b/*"),
+            ("sync -c 5 -p 8 a b", "sync --concurrency 5 --part-size 8 a b"),
             ("du -g -H s3://b", "du --group -h s3://b"),
         ] {
             assert_eq!(translated_line(line), expected);

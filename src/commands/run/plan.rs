@@ -1,10 +1,13 @@
 //! The parsed command line of `run`, and the state that its lines share.
 
+use crate::commands::command::Command;
 use crate::limits::Limits;
 use crate::objects::ObjectArgs;
 use crate::options::parts;
 use crate::show::output;
 use hakobu_transfer::run::Control;
+use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +19,8 @@ pub struct Plan {
     pub(super) limits: Limits,
     pub(super) exit_on_error: bool,
     pub(super) dry_run: bool,
+    pub(super) json: bool,
+    pub(super) stat: bool,
     /// Parsed here, so that a mistake is reported once and not for every line.
     pub(super) objects: ObjectArgs,
     /// Options prepended to every line with `s3://`.
@@ -25,9 +30,14 @@ pub struct Plan {
 parts!(Plan { objects: ObjectArgs, limits: Limits });
 
 /// State shared by all lines.
+#[derive(Default)]
 pub struct Running {
     pub(super) control: Arc<Control>,
     pub(super) failed: AtomicBool,
+    /// Spellings of options whose value may be the next word, by command.
+    values: Mutex<HashMap<&'static str, Vec<String>>>,
+    /// Whether a line reads standard input.
+    pub(super) input: AtomicBool,
 }
 
 impl Running {
@@ -35,6 +45,13 @@ impl Running {
     pub fn fail(&self, number: usize, why: &str) {
         output::message(&format!("line {number}: {why}"));
         self.failed.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the value of this word, an option, may be the next word.
+    pub fn is_before_value(&self, command: &Command, word: &str) -> bool {
+        let mut values = self.values.lock();
+        let spellings = values.entry(command.name);
+        spellings.or_insert_with(|| command.spellings_before_values()).iter().any(|it| it == word)
     }
 
     pub fn ends(&self, plan: &Plan) -> bool {

@@ -14,12 +14,17 @@ const STEP: Duration = Duration::from_millis(50);
 
 /// Runs a process to its end and returns its standard error. If the run is asked to stop, the process gets SIGTERM
 /// once. It has a process group of its own, so that the terminal's Ctrl-C does not reach it as well: a second signal
-/// would end it at once.
+/// would end it at once. `reads`: it gets standard input.
 ///
 /// # Errors
 /// Those of the system: it cannot be started or waited for.
-pub fn run(mut command: Command, control: &Control) -> io::Result<(ExitStatus, Vec<u8>)> {
-    command.stdin(Stdio::null()).stdout(Stdio::inherit()).stderr(Stdio::piped());
+pub fn run(
+    mut command: Command,
+    control: &Control,
+    reads: bool,
+) -> io::Result<(ExitStatus, Vec<u8>)> {
+    command.stdin(if reads { Stdio::inherit() } else { Stdio::null() });
+    command.stdout(Stdio::inherit()).stderr(Stdio::piped());
     let mut child = command.process_group(0).spawn()?;
     let (sender, receiver) = channel();
     let stderr = child.stderr.take();

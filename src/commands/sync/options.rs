@@ -259,6 +259,13 @@ const LEFT: Group<Reading> = titled("What is left alone").with(&[
         .sets(|it, on| it.policy.checksum = on),
     flag("update", Some('u'), "skip files that are newer in DST")
         .sets(|it, on| it.policy.update = on),
+    flag(
+        "size-or-newer",
+        None,
+        "with s3://: copy what has another size or is newer in SRC (uploads: always so)",
+    )
+    .stored()
+    .sets(|it, on| it.policy.newer_only = on),
     flag("size-only", None, "treat files of the same size as equal")
         .sets(|it, on| it.policy.size_only = on),
     flag("ignore-times", Some('I'), "do not skip files of the same size and time")

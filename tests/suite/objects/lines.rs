@@ -235,6 +235,6 @@ fn lines_of_s5cmd_mean_what_they_mean_there() {
         found.iter().filter_map(|key| key.strip_prefix(prefix)).collect()
     };
     assert_eq!(below("up/"), ["d/g", "f", "old"]);
-    assert_eq!(below("synced/"), ["d/g", "f", "old"]);
+    assert_eq!(below("synced/"), ["d/g", "f", "link", "old"]);
     assert_eq!(below("wild/"), ["link", "old"]);
 }

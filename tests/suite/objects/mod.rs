@@ -15,6 +15,7 @@ mod lists;
 mod looking;
 mod moving;
 mod proxied;
+mod run_lines;
 pub mod server;
 pub mod stage;
 mod streams;

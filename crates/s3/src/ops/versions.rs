@@ -10,7 +10,7 @@ use super::trust::{NO_PROGRESS, ask, shown, untrusted};
 use super::utf8;
 use crate::{Client, Error, Reply, Request};
 use http::Method;
-use page::{OPERATION, ROOT, out_of_order};
+use page::{OPERATION, OTHER_ROOT, ROOT, out_of_order};
 use std::collections::HashSet;
 use types::Marker;
 
@@ -131,8 +131,18 @@ fn request(bucket: &str, query: &VersionQuery, from: &Marker) -> Result<Request,
 
 fn page_of(reply: &Reply, asked: &VersionQuery, from: &Marker) -> Result<VersionPage, Error> {
     let mut reader = page::Reader::default();
-    read(OPERATION, reply, ROOT, |node| reader.take(node))?;
+    read(OPERATION, reply, root_of(&reply.body), |node| reader.take(node))?;
     reader.page(asked, from)
+}
+
+/// Returns the root element to expect: only its own start tag selects the other name.
+fn root_of(document: &[u8]) -> &'static [u8] {
+    let is_name = |byte: &u8| byte.is_ascii_alphabetic();
+    let mut tags = document.split(|byte| *byte == b'<').skip(1);
+    match tags.find(|tag| tag.first().is_some_and(is_name)) {
+        Some(tag) if tag.starts_with(OTHER_ROOT) => OTHER_ROOT,
+        _ => ROOT,
+    }
 }
 
 /// The first page of a listing of everything.

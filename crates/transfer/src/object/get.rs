@@ -16,7 +16,7 @@ mod target;
 mod through;
 
 pub(super) use body::check;
-pub use stream::{StreamError, download_stream};
+pub use stream::{StreamError, StreamParts, download_stream};
 
 use super::core::Core;
 use super::failed::Failed;

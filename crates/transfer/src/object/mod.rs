@@ -34,7 +34,7 @@ mod transfer;
 
 pub use self::core::{Engine, Setup};
 pub use compare::{Checked, Checking, Finding};
-pub use get::{StreamError, download_stream};
+pub use get::{StreamError, StreamParts, download_stream};
 pub use mapping::{NameError, key_of, path_of};
 pub(crate) use metadata::says_symlink;
 pub use put::content_type;

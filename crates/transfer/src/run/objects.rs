@@ -54,7 +54,8 @@ impl<'a> StoreSession<'a> {
         let umask = process::set_umask(0);
         process::set_umask(umask);
         // By default the target's time is the time of the upload.
-        let policy = Policy { newer_only: spec.target.is_s3(), ..spec.policy.clone() };
+        let newer_only = spec.policy.newer_only || spec.target.is_s3();
+        let policy = Policy { newer_only, ..spec.policy.clone() };
         let stores = Stores { source, target };
         Ok(StoreSession {
             spec,

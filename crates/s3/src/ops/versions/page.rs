@@ -9,6 +9,8 @@ use std::borrow::Cow;
 
 pub(super) const OPERATION: &str = "ListObjectVersions";
 pub(super) const ROOT: &[u8] = b"ListVersionsResult";
+/// Root element of the same document from gofakes3.
+pub(super) const OTHER_ROOT: &[u8] = b"ListBucketVersionsResult";
 
 /// State of the parser.
 #[derive(Default)]
@@ -42,7 +44,7 @@ impl Reader {
                 let prefix = self.names.keep(text);
                 self.check.set(&mut self.prefix, "Prefix", text, Some(prefix));
             }
-            Node::Leaf { parent: ROOT, name, text } => match name {
+            Node::Leaf { parent: ROOT | OTHER_ROOT, name, text } => match name {
                 b"EncodingType" => self.names.encoding(text),
                 b"IsTruncated" => {
                     self.check.set(&mut self.truncated, "IsTruncated", text, flag(text));
@@ -56,7 +58,7 @@ impl Reader {
                 }
                 name => self.end(name),
             },
-            Node::End { parent: ROOT, name } => self.end(name),
+            Node::End { parent: ROOT | OTHER_ROOT, name } => self.end(name),
             _ => {}
         }
     }

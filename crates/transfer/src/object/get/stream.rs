@@ -11,12 +11,34 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
-/// Bytes per part.
+/// Default size of parts, in bytes.
 const PART_BYTES: u64 = 8 << 20;
-/// Number of parts fetched ahead.
+/// Default number of parts fetched ahead.
 const AHEAD: usize = 4;
-/// Maximum bytes held at once.
+/// Maximum bytes held at once with the defaults.
 pub(super) const HELD_BYTES_MAX: u64 = (AHEAD as u64 + 1) * PART_BYTES;
+
+/// How a stream is divided.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamParts {
+    /// Bytes per part; at least 1.
+    pub bytes: u64,
+    /// Number of parts fetched ahead; at least 1.
+    pub ahead: usize,
+}
+
+impl Default for StreamParts {
+    fn default() -> StreamParts {
+        StreamParts { bytes: PART_BYTES, ahead: AHEAD }
+    }
+}
+
+impl StreamParts {
+    /// Returns the most bytes that a stream holds at once.
+    pub fn held_bytes_max(self) -> u64 {
+        (self.ahead as u64).saturating_add(1).saturating_mul(self.bytes)
+    }
+}
 
 /// Reason that a stream ended early.
 #[derive(Debug)]
@@ -28,7 +50,7 @@ pub enum StreamError {
 }
 
 /// Writes an object's bytes in order (all of them, or a range) and returns their number. Blocks; starts its own
-/// runtime. Holds at most 40 MiB. A stored checksum of the whole object is compared at the end, after the bytes are
+/// runtime. Holds at most [`StreamParts::held_bytes_max`]. A stored checksum of the whole object is compared at the end, after the bytes are
 /// written.
 ///
 /// # Errors
@@ -40,12 +62,21 @@ pub fn download_stream(
     key: &[u8],
     version: Option<&str>,
     range: Option<Range>,
+    parts: StreamParts,
     write: &mut dyn Write,
 ) -> Result<u64, StreamError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(StreamError::Write)?;
     LocalSet::new().block_on(&runtime, async {
-        stream(&Client::new(store), bucket, key, version, None, range, write).await
+        let source = Source {
+            client: Client::new(store),
+            bucket: bucket.to_owned(),
+            key: key.to_vec(),
+            version: version.map(str::to_owned),
+            known: None,
+            parts,
+        };
+        source.run(range, write).await
     })
 }
 
@@ -68,6 +99,7 @@ pub(super) async fn stream(
         key: key.to_vec(),
         version: version.map(str::to_owned),
         known,
+        parts: StreamParts::default(),
     };
     source.run(range, write).await
 }
@@ -80,6 +112,7 @@ struct Source {
     version: Option<String>,
     /// ETag without quotes, and size; unknown until the first answer.
     known: Option<(String, u64)>,
+    parts: StreamParts,
 }
 
 /// Writer of the bytes, with their count and checksum.
@@ -104,7 +137,7 @@ impl Sink<'_> {
 
 impl Source {
     async fn get(&self, range: Option<Range>) -> Result<Download, hakobu_s3::Error> {
-        let Source { client, bucket, key, version, known } = self;
+        let Source { client, bucket, key, version, known, parts: _ } = self;
         let wanted = Wanted {
             version: version.as_deref(),
             range,
@@ -133,7 +166,7 @@ impl Source {
         };
         let hasher = stored.as_ref().map(|stored| Hasher::new(stored.algorithm));
         let mut sink = Sink { write, hasher, at: start };
-        let own = end.min(start.saturating_add(PART_BYTES));
+        let own = end.min(start.saturating_add(self.parts.bytes));
         let source = Rc::new(self);
         let mut ahead = Ahead { source: &source, next: own, end, parts: VecDeque::new() };
         let broke = first_part(&mut first, &mut sink, own, &mut ahead).await?;
@@ -197,8 +230,10 @@ struct Ahead<'a> {
 impl Ahead<'_> {
     /// Requests as many parts as may be in flight.
     fn fill(&mut self) {
-        while self.parts.len() < AHEAD && self.next < self.end {
-            let range = Range { start: self.next, end: self.end.min(self.next + PART_BYTES) };
+        let StreamParts { bytes, ahead } = self.source.parts;
+        while self.parts.len() < ahead && self.next < self.end {
+            let end = self.end.min(self.next.saturating_add(bytes));
+            let range = Range { start: self.next, end };
             self.next = range.end;
             let source = Rc::clone(self.source);
             self.parts.push_back(spawn_local(async move { source.fetch(range).await }));

@@ -1,0 +1,95 @@
+use super::*;
+
+fn takes_next(word: &str) -> bool {
+    matches!(word, "--exclude" | "--include")
+}
+
+/// The command lines of a line, `R` being the folder.
+fn expanded(root: &str, command: &str, line: &str) -> String {
+    let words: Vec<OsString> = line
+        .split_whitespace()
+        .map(|word| word.replace("R/", &format!("{root}/")).into())
+        .collect();
+    match lines(command, &words, &takes_next) {
+        Err(why) => why.to_owned(),
+        Ok(lines) => {
+            let text = |words: Vec<OsString>| {
+                let words = words.iter().map(|word| word.to_str().unwrap().replace(root, "R"));
+                words.collect::<Vec<_>>().join(" ")
+            };
+            lines.into_iter().map(text).collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+fn filled() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a1/x", "a1/y", "a2/x", "b/x", "b/d/z.txt", "c*"] {
+        let path = dir.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "").unwrap();
+    }
+    dir
+}
+
+#[test]
+fn wildcards_keep_their_folders_and_folders_are_descended_into() {
+    let dir = filled();
+    let root = dir.path().to_str().unwrap();
+    for (command, line, expected) in [
+        ("cp", "R/a*/x s3://b/", "R/a1/x s3://b/a1/; R/a2/x s3://b/a2/"),
+        ("cp", "R/a*/x s3://b", "R/a1/x s3://b/a1/; R/a2/x s3://b/a2/"),
+        ("cp", "--flatten R/a*/x s3://b/", "--flatten R/a1/x R/a2/x s3://b/"),
+        ("cp", "R/a? s3://b/", "-r -L R/a1 R/a2 s3://b/"),
+        ("cp", "--no-follow-symlinks R/b s3://b/", "--no-follow-symlinks -r R/b s3://b/"),
+        ("cp", "-r R/b s3://b/p", "-r R/b s3://b/p"),
+        ("mv", "R/b/* s3://b/", "R/b/d R/b/x s3://b/"),
+        // A name with a wildcard is one of its matches; with --raw it is the only one.
+        ("cp", "R/c* s3://b/", "R/c* s3://b/"),
+        ("cp", "--raw R/a* s3://b/", "--raw R/a* s3://b/"),
+        ("cp", "R/z* s3://b/", "R/z* s3://b/"),
+        ("cp", "--exclude * R/b/x s3://b/", "--exclude * R/b/x s3://b/"),
+        ("cp", "s3://b/* R/b/", "s3://b/* R/b/"),
+        ("cp", "R/b s3://b/p", NEEDS_PREFIX),
+        ("cp", "R/a*/x s3://b/p", NEEDS_PREFIX),
+        ("mv", "s3://b/* s3://b/p", NEEDS_PREFIX),
+        ("cp", "s3://b/x R/*", WILD_TARGET),
+        ("cp", "--raw s3://b/x R/*", "--raw s3://b/x R/*"),
+    ] {
+        assert_eq!(expanded(root, command, line), expected, "{command} {line}");
+    }
+}
+
+#[test]
+fn sync_decides_as_s5cmd_unless_it_is_hakobus() {
+    for (line, expected) in [
+        ("s3://b/* d/", "--size-or-newer -L s3://b/* d/"),
+        ("--delete --size-only s3://b/* d/", "--delete --size-only --size-or-newer -L s3://b/* d/"),
+        ("--exclude * s3://b/ d/", "--exclude * --size-or-newer -L s3://b/ d/"),
+        ("-a s3://b/ d/", "-a s3://b/ d/"),
+        ("-rt --delete s3://b/ d/", "-rt --delete s3://b/ d/"),
+        ("a b", "a b"),
+    ] {
+        assert_eq!(expanded("/nowhere", "sync", line), expected, "{line}");
+    }
+}
+
+#[test]
+fn local_removals_leave_folders() {
+    let dir = filled();
+    let root = dir.path().to_str().unwrap();
+    for (line, expected) in [
+        ("R/a1/x", "R/a1/x"),
+        ("R/b", "R/b/d/z.txt R/b/x"),
+        ("R/b/*", "R/b/d/z.txt R/b/x"),
+        ("--exclude *.txt R/b", "R/b/x"),
+        ("--include *.txt R/b/", "R/b/d/z.txt"),
+        ("--exclude d/z.txt -f R/b", "-f R/b/x"),
+        ("--raw R/a*", "R/a*"),
+        ("-r R/b", "-r R/b"),
+        ("s3://b/*", "s3://b/*"),
+        ("--exclude * R/b", ""),
+    ] {
+        assert_eq!(expanded(root, "rm", line), expected, "rm {line}");
+    }
+}

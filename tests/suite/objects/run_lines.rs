@@ -1,0 +1,167 @@
+//! Lines of `run` files as s5cmd reads them: names, folders, standard input, output.
+
+use crate::objects::stage::{Stage, content, file, names, stage, tree};
+
+fn keys(stage: &Stage) -> Vec<String> {
+    names(&stage.objects())
+}
+
+/// Runs one line, in which `SRC`, `DST` and `BKT` are replaced.
+fn typed(stage: &Stage, options: &str, line: &str) -> crate::common::case::Run {
+    let line = line
+        .replace("SRC", &stage.src().display().to_string())
+        .replace("DST", &stage.dst().display().to_string())
+        .replace("BKT", &format!("s3://{}", stage.bucket));
+    stage.fed(&format!("run {options}"), format!("{line}\n").as_bytes())
+}
+
+#[test]
+fn a_wildcard_keeps_the_folders_from_it_on() {
+    let stage = stage();
+    for name in ["p/c1/name.txt", "p/c2/name.txt", "p/c2/d/deep", "p/other"] {
+        file(&stage.src(), name, name.as_bytes(), 100);
+    }
+    for (line, expected) in [
+        ("cp SRC/p/*/name.txt BKT/new/", &["new/c1/name.txt", "new/c2/name.txt"][..]),
+        ("sync SRC/p/c?/name.txt BKT/new/", &["new/c1/name.txt", "new/c2/name.txt"]),
+        ("cp --flatten SRC/p/c1/* BKT/new/", &["new/name.txt"]),
+        ("cp SRC/p/c* BKT", &["c1/name.txt", "c2/d/deep", "c2/name.txt"]),
+        ("cp -raw SRC/p/other BKT/p*", &["p*"]),
+    ] {
+        typed(&stage, "", line).ok();
+        assert_eq!(keys(&stage), expected, "{line}");
+        stage.ok("rm -r BKT");
+    }
+    for (line, why) in [
+        ("cp SRC/p BKT/new", "a prefix that ends with a slash"),
+        ("cp SRC/p/c* BKT/new", "a prefix that ends with a slash"),
+        ("cp SRC/p/other BKT/p*", "contains a wildcard"),
+    ] {
+        typed(&stage, "", line).expect(1).says(&["line 1", why]);
+        assert!(keys(&stage).is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn a_name_with_a_star_is_no_pattern_in_a_dry_run() {
+    let stage = stage();
+    for key in ["a*", "ab", "keep"] {
+        stage.put(key, b"x");
+    }
+    file(&stage.src(), "ab", b"x", 100);
+    file(&stage.src(), "keep", b"x", 100);
+    let shown = stage.ok("sync -r --delete --dry-run SRC/ BKT/").out();
+    let removal = format!("rm --raw 's3://{}/a*'\n", stage.bucket);
+    assert!(shown.contains(&removal), "{shown}");
+    stage.fed("run", removal.as_bytes()).ok();
+    assert_eq!(keys(&stage), ["ab", "keep"]);
+}
+
+#[test]
+fn sync_takes_what_differs_in_size_or_is_newer() {
+    let stage = stage();
+    for key in ["newer", "older", "size"] {
+        stage.put(key, b"store");
+    }
+    file(&stage.dst(), "newer", b"local", 86_400);
+    file(&stage.dst(), "older", b"local", -86_400);
+    file(&stage.dst(), "size", b"other size", -86_400);
+    typed(&stage, "", "sync BKT/* DST/").ok();
+    let found = tree(&stage.dst());
+    let body = |name: &str| String::from_utf8_lossy(&found[name.as_bytes()]).into_owned();
+    assert_eq!([body("newer"), body("older"), body("size")], ["store", "local", "store"]);
+    stage.ok("sync -r BKT/ DST/");
+    assert_eq!(tree(&stage.dst())[&b"older"[..]], b"store");
+}
+
+#[test]
+fn local_removals_take_files_and_leave_folders() {
+    let stage = stage();
+    for name in ["d/a.txt", "d/e/b.py", "d/e/c.txt", "x1", "x2"] {
+        file(&stage.src(), name, b"x", 100);
+    }
+    typed(&stage, "", "rm --exclude '*.py' SRC/d").ok();
+    assert_eq!(names(&tree(&stage.src())), ["d/e/b.py", "x1", "x2"]);
+    typed(&stage, "", "rm SRC/x* SRC/d/").ok();
+    assert!(tree(&stage.src()).is_empty());
+    assert!(stage.src().join("d/e").is_dir());
+    typed(&stage, "", "rm SRC/none").expect(1).says(&["line 1", "none"]);
+}
+
+#[test]
+fn one_line_may_read_standard_input() {
+    let stage = stage();
+    let lines = format!("pipe s3://{0}/k\npipe s3://{0}/l\n", stage.bucket);
+    std::fs::write(stage.area.join("commands"), &lines).unwrap();
+    let run = stage.fed("run AREA/commands", b"body");
+    run.expect(1).says(&["line 2: standard input"]);
+    assert_eq!(stage.objects()[&b"k"[..]], b"body");
+    stage.fed("run -", lines.as_bytes()).expect(1).says(&["line 1: standard input"]);
+}
+
+#[test]
+fn pipe_leaves_an_object_that_is_there() {
+    let stage = stage();
+    stage.fed("pipe -n BKT/k", b"first").ok();
+    let run = stage.fed("pipe -n BKT/k", b"second");
+    run.ok().says(&["is there already"]);
+    assert_eq!(stage.objects()[&b"k"[..]], b"first");
+    let event = stage.fed("pipe -n --json BKT/k", b"second").ok().summary();
+    assert_eq!(event["event"], "kept");
+    let event = stage.fed("pipe --json BKT/k", b"third").ok().summary();
+    assert_eq!(event["event"], "uploaded");
+    assert_eq!(stage.objects()[&b"k"[..]], b"third");
+}
+
+#[test]
+fn json_and_counts_of_lines() {
+    let stage = stage();
+    file(&stage.src(), "f", b"body", 100);
+    stage.put("k", b"x");
+    let lines = "cp SRC/f BKT/f\nls BKT/k\nrm BKT/k\ncp BKT/none DST/";
+    let run = typed(&stage, "--json", lines);
+    run.expect(1).says(&["line 4"]);
+    let events: Vec<serde_json::Value> =
+        run.out().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let any = |event: &str, path: &str| {
+        events.iter().any(|it| it["event"] == event && it.to_string().contains(path))
+    };
+    assert!(any("item", "/f\""), "{run}");
+    assert!(any("item", "/k\""), "{run}");
+    assert!(any("problem", "/none\""), "{run}");
+    let run = typed(&stage, "--stat", "cp SRC/f BKT/g");
+    assert!(run.ok().out().contains("requests"), "{run}");
+    assert!(!typed(&stage, "", "cp SRC/f BKT/h").ok().out().contains("requests"));
+}
+
+#[test]
+fn small_commands_print_json() {
+    let stage = stage();
+    stage.put("k", b"x");
+    let other = format!("s3://{}-json", stage.bucket);
+    let made = stage.ok(&format!("mb --json {other}")).summary();
+    assert_eq!((&made["event"], &made["bucket"]), (&"bucket_made".into(), &other[5..].into()));
+    assert_eq!(stage.ok(&format!("rb --json {other}")).summary()["event"], "bucket_removed");
+    let run = stage.run(&format!("rb --json {other}"));
+    assert_eq!(run.expect(1).out(), "");
+    let url = stage.ok("presign --json --expires-in 2m BKT/k").summary();
+    assert_eq!((&url["event"], &url["expires_s"]), (&"url".into(), &120.into()));
+    assert!(url["url"].as_str().is_some_and(|url| url.contains("X-Amz-Expires=120")), "{url}");
+}
+
+#[test]
+fn cat_fetches_parts_of_the_size_asked_for() {
+    let stage = stage();
+    let body = content(3, (4 << 20) + 5);
+    stage.put("k", &body);
+    for (options, gets) in [("", 1), ("--part-size 1", 5), ("-p 2MiB -c 1", 3)] {
+        let asked =
+            stage.asked(|| assert!(stage.ok(&format!("cat {options} BKT/k")).stdout == body));
+        assert_eq!(asked.unwrap()["GetObject"], gets, "{options}");
+    }
+    stage.run("cat -p 1GiB -c 4 BKT/k").expect(2).says(&["more than 4 GiB"]);
+    stage.ok("cp --part-size 1 BKT/k DST/");
+    assert!(tree(&stage.dst())[&b"k"[..]] == body);
+    file(&stage.src(), "f", b"x", 100);
+    stage.run("cp --part-size 1 SRC/f BKT/").expect(2).says(&["5 MiB at least"]);
+}
