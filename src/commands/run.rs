@@ -169,12 +169,18 @@ fn sort(
     if of.name == "pipe" && (plan.file == "-" || running.input.swap(true, Ordering::Relaxed)) {
         return running.fail(number, "standard input is read by the lines, or by another one");
     }
+    let mut rest = of.table.with_values(rest);
+    // s5cmd lists buckets.
+    if of.name == "ls" && rest.iter().all(|word| word.as_bytes().starts_with(b"-")) {
+        rest.push("s3://".into());
+    }
+    let rest = &*rest;
     let stored = rest.iter().any(is_s3);
     let mut defaults = if stored { plan.defaults.clone() } else { Vec::new() };
     if stored && lines::has_patterns(rest) {
         defaults.push("--filter-style=s5cmd".into());
     }
-    let output = [("json", plan.json), ("verbose", plan.json), ("stat", plan.stat)];
+    let output = [("json", plan.json), ("verbose", plan.json), ("stat", plan.stat && stored)];
     let output = output.iter().filter(|(option, on)| *on && of.has(option));
     defaults.extend(output.map(|(option, _)| OsString::from(format!("--{option}"))));
     let all = match expand::lines(&name, rest, &|word| running.is_before_value(of, word)) {

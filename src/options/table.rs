@@ -109,6 +109,8 @@ pub trait Syntax: Sync {
     fn clap(&self) -> Command;
     /// Returns the usage line after `hakobu `.
     fn usage(&self) -> &'static str;
+    /// Joins an option with the next word if that is one of its possible values.
+    fn with_values(&self, arguments: &[OsString]) -> Vec<OsString>;
     /// Parses a command line.
     ///
     /// # Errors
@@ -124,6 +126,10 @@ impl<S> Syntax for Table<S> {
 
     fn usage(&self) -> &'static str {
         self.usage
+    }
+
+    fn with_values(&self, arguments: &[OsString]) -> Vec<OsString> {
+        Table::with_values(self, arguments)
     }
 
     #[cfg(test)]

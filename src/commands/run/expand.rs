@@ -123,6 +123,12 @@ fn transfer(
     let raw = typed.has(&["--raw"]);
     let is_wild = |path: &OsString| !raw && Pattern::parse(path.as_bytes()).is_some();
     let stored = typed.paths.iter().any(is_s3);
+    if !stored && raw {
+        // Names of local copies are always literal, and `cp` has no such option for them.
+        let options: Vec<OsString> =
+            typed.options.iter().filter(|word| *word != "--raw").cloned().collect();
+        return Ok(vec![line(&options, sources, target)]);
+    }
     if stored && is_wild(target) {
         return Err(WILD_TARGET);
     }

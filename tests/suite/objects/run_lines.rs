@@ -129,7 +129,9 @@ fn json_and_counts_of_lines() {
     assert!(any("item", "/f\""), "{run}");
     assert!(any("item", "/k\""), "{run}");
     assert!(any("problem", "/none\""), "{run}");
-    let run = typed(&stage, "--stat", "cp SRC/f BKT/g");
+    let run = typed(&stage, "--stat", "ls");
+    assert!(run.ok().out().contains(&stage.bucket), "{run}");
+    let run = typed(&stage, "--stat", "cp --sse AES256 SRC/ BKT/g/");
     assert!(run.ok().out().contains("requests"), "{run}");
     assert!(!typed(&stage, "", "cp SRC/f BKT/h").ok().out().contains("requests"));
 }

@@ -55,6 +55,7 @@ fn wildcards_keep_their_folders_and_folders_are_descended_into() {
         ("mv", "s3://b/* s3://b/p", NEEDS_PREFIX),
         ("cp", "s3://b/x R/*", WILD_TARGET),
         ("cp", "--raw s3://b/x R/*", "--raw s3://b/x R/*"),
+        ("mv", "-n --raw R/c* R/d*", "-n R/c* R/d*"),
     ] {
         assert_eq!(expanded(root, command, line), expected, "{command} {line}");
     }
