@@ -1,7 +1,6 @@
 //! The parameters of a run that every part of the engine uses.
 
-use crate::plan::Chosen;
-use crate::policy::{Policy, Symlinks, is_unsafe_link};
+use crate::policy::{Chosen, Policy, Symlinks, is_unsafe_link};
 use hakobu_core::control::Control;
 use hakobu_core::unit::Kind;
 use hakobu_sys::{BorrowedFd, OwnedFd, dir, file, meta};

@@ -9,9 +9,10 @@ mod space;
 mod spec;
 mod target;
 
+pub use crate::policy::{Chosen, NOT_AS_PLANNED};
 pub use argument::{Argument, arguments, listed};
 pub use basis::basis_dirs;
 pub use roots::{chosen_roots, roots};
 pub use space::warn_of_space;
-pub use spec::{Chosen, Expected, Layout, NOT_AS_PLANNED, Objects, Spec};
+pub use spec::{Expected, Layout, Objects, Spec};
 pub use target::{Place, place};

@@ -176,23 +176,6 @@ fn meet<'a>(meetings: &mut Vec<Meeting<'a>>, group: Vec<Numbered<'a>>) {
     }
 }
 
-impl<'e, 'p> Roots<'e, 'p> {
-    fn new(engine: &'e Engine<'p>, policy: &'e Policy, place: &'e Place) -> Roots<'e, 'p> {
-        let (nodes, held, units) = Default::default();
-        let (swept, sweeps, owner) = (false, true, None);
-        Roots { engine, policy, place, units, nodes, held, swept, sweeps, owner }
-    }
-
-    fn into_units(self) -> Vec<Unit> {
-        let Roots { engine, units, held, nodes, .. } = self;
-        drop(nodes);
-        for node in held.iter().rev() {
-            engine.release_hold(node);
-        }
-        units
-    }
-}
-
 impl Roots<'_, '_> {
     fn target(&self) -> io::Result<Option<OwnedFd>> {
         self.place.dir.as_ref().map(|fd| dir::open(fd.as_fd(), c".", false)).transpose()

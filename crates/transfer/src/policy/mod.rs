@@ -2,6 +2,7 @@
 //! entries, and the filter rules. Makes no file system call.
 
 mod chmod;
+mod chosen;
 mod decide;
 pub mod filter;
 mod grain;
@@ -9,6 +10,7 @@ mod owners;
 mod symlinks;
 
 pub use chmod::{ChmodError, ChmodRules};
+pub use chosen::{Chosen, NOT_AS_PLANNED};
 pub use decide::{Action, Reason, compare, decide};
 pub use grain::Grain;
 pub(crate) use grain::{is_newer, same_time};

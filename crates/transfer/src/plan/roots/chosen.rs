@@ -62,6 +62,27 @@ pub fn chosen_roots(
     roots.into_units()
 }
 
+impl<'e, 'p> Roots<'e, 'p> {
+    pub(super) fn new(
+        engine: &'e Engine<'p>,
+        policy: &'e Policy,
+        place: &'e Place,
+    ) -> Roots<'e, 'p> {
+        let (nodes, held, units) = Default::default();
+        let (swept, sweeps, owner) = (false, true, None);
+        Roots { engine, policy, place, units, nodes, held, swept, sweeps, owner }
+    }
+
+    pub(super) fn into_units(self) -> Vec<Unit> {
+        let Roots { engine, units, held, nodes, .. } = self;
+        drop(nodes);
+        for node in held.iter().rev() {
+            engine.release_hold(node);
+        }
+        units
+    }
+}
+
 impl Roots<'_, '_> {
     /// Returns the node of the directory `above`, which has the entry `name`; `None` if nothing is transferred there.
     fn enter(
