@@ -59,8 +59,12 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
-    let plan =
-        Plan { objects: ObjectArgs::default(), expires_s: EXPIRES_S, json: false, places: Vec::new() };
+    let plan = Plan {
+        objects: ObjectArgs::default(),
+        expires_s: EXPIRES_S,
+        json: false,
+        places: Vec::new(),
+    };
     let mut plan = TABLE.read(typed, plan)?;
     plan.places =
         objects::all(&typed.paths, objects::object_url, "give an object: s3://BUCKET/KEY")?;
