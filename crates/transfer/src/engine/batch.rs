@@ -7,7 +7,7 @@
 //! (BENCHMARKS.md).
 
 use super::context::{Pass, TargetMode};
-use super::entry::{Decided, Done, Entry, Outcome, Source};
+use super::entry::{Decided, Done, Entry, Outcome};
 use super::failure::{Failure, Stop};
 use super::file::Copying;
 use super::report::Report;
@@ -20,7 +20,7 @@ use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Kind;
 use hakobu_sys::errno;
-use std::ops::ControlFlow::{Break, Continue};
+use std::ops::ControlFlow::{self, Break, Continue};
 
 /// Maximum size of a file in a batch, in bytes; for larger files the gain at creation is negligible.
 const BATCHED_BYTES_MAX: u64 = 1 << 20;
@@ -50,24 +50,11 @@ impl Engine<'_> {
             if self.is_over() {
                 break;
             }
-            let mut entry = of(name);
-            let outcome = match self.look(worker, &mut entry, kind, true) {
-                Ok(Continue(mut source)) if self.is_batched(&source) => {
-                    match self.decide(worker, entry, &mut source, true) {
-                        Ok(Continue(decided)) => {
-                            waiting.push(decided);
-                            None
-                        }
-                        Ok(Break(outcome)) => Some(Ok(outcome)),
-                        Err(stop) => Some(Err(stop)),
-                    }
-                }
-                Ok(Continue(mut source)) => Some(self.transfer(worker, entry, &mut source, true)),
-                Ok(Break(outcome)) => Some(Ok(outcome)),
-                Err(stop) => Some(Err(stop)),
-            };
-            if let Some(outcome) = outcome {
-                self.ended(worker, &entry, outcome);
+            let mut decided = Decided::new(of(name));
+            match self.join_batch(worker, &mut decided, kind) {
+                Ok(Continue(())) => waiting.push(decided),
+                Ok(Break(outcome)) => self.ended(worker, &decided.entry, Ok(outcome)),
+                Err(stop) => self.ended(worker, &decided.entry, Err(stop)),
             }
             if waiting.len() >= self.batch_max {
                 self.copy_together(worker, &mut waiting);
@@ -79,13 +66,29 @@ impl Engine<'_> {
         self.copy_together(worker, &mut waiting);
     }
 
+    /// Examines a new name and decides; continues if it is to be copied together with others.
+    fn join_batch(
+        &self,
+        worker: &mut Worker<'_>,
+        decided: &mut Decided<'_>,
+        kind: Kind,
+    ) -> Result<ControlFlow<Outcome>, Stop> {
+        if let Break(outcome) = self.look(worker, decided, kind, true)? {
+            return Ok(Break(outcome));
+        }
+        match self.is_batched(decided) {
+            true => self.decide(worker, decided, true),
+            false => self.transfer(worker, decided, true).map(Break),
+        }
+    }
+
     /// Returns whether a source is a small regular file that is open.
-    fn is_batched(&self, source: &Source) -> bool {
-        let Source { meta, opened } = source;
+    fn is_batched(&self, decided: &Decided<'_>) -> bool {
+        let Decided { source, opened, .. } = decided;
         opened.is_some()
-            && meta.kind == Kind::File
-            && meta.size <= BATCHED_BYTES_MAX
-            && !self.is_grouped(meta)
+            && source.kind == Kind::File
+            && source.size <= BATCHED_BYTES_MAX
+            && !self.is_grouped(source)
     }
 
     /// Performs each step of a copy for all files before the next step.
@@ -104,7 +107,7 @@ impl Engine<'_> {
             }
         }
         let mut filled = Vec::new();
-        for (decided, copying) in created {
+        for (mut decided, copying) in created {
             let missing = || Failure::code(Operation::MakeDir, errno::ENOENT);
             match copying.and_then(|copying| copying.ok_or_else(missing)).map_err(Stop::from) {
                 Ok(copying) => match self.fill(worker, copying) {
@@ -112,9 +115,9 @@ impl Engine<'_> {
                         self.publish(worker, decided, copying, done);
                     }
                     Ok((copying, done)) => filled.push((decided, copying, done)),
-                    Err(stop) => self.again(worker, &decided, stop),
+                    Err(stop) => self.again(worker, &mut decided, stop),
                 },
-                Err(stop) => self.again(worker, &decided, stop),
+                Err(stop) => self.again(worker, &mut decided, stop),
             }
         }
         if filled.is_empty() {
@@ -128,8 +131,8 @@ impl Engine<'_> {
                 published.push((decided, self.files.publish(copying), done));
             }
         }
-        for (decided, result, done) in published {
-            self.published(worker, &decided, result, done);
+        for (mut decided, result, done) in published {
+            self.published(worker, &mut decided, result, done);
         }
     }
 
@@ -151,18 +154,18 @@ impl Engine<'_> {
     fn publish(
         &self,
         worker: &mut Worker<'_>,
-        decided: Decided<'_>,
+        mut decided: Decided<'_>,
         copying: Copying<'_>,
         done: Done,
     ) {
         let result = self.files.publish(copying);
-        self.published(worker, &decided, result, done);
+        self.published(worker, &mut decided, result, done);
     }
 
     fn published(
         &self,
         worker: &mut Worker<'_>,
-        decided: &Decided<'_>,
+        decided: &mut Decided<'_>,
         result: Result<(), Stop>,
         done: Done,
     ) {
@@ -179,20 +182,16 @@ impl Engine<'_> {
     }
 
     /// Retries a name that appeared in the meantime or a source that changed, on its own; reports other failures.
-    fn again(&self, worker: &mut Worker<'_>, decided: &Decided<'_>, stop: Stop) {
+    fn again(&self, worker: &mut Worker<'_>, decided: &mut Decided<'_>, stop: Stop) {
         let anew = match &stop {
             Stop::Changed => true,
             Stop::Failed(failure) => errno::is(&failure.error, errno::EEXIST),
             Stop::Asked => false,
         };
-        let entry = decided.entry;
         let outcome = match anew {
-            true => {
-                let mut source = Source { meta: decided.source, opened: None };
-                self.transfer(worker, entry, &mut source, false)
-            }
+            true => self.transfer(worker, decided, false),
             false => Err(stop),
         };
-        self.ended(worker, &entry, outcome);
+        self.ended(worker, &decided.entry, outcome);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::content::LARGE_BYTES_MIN;
 use super::context::TargetMode;
-use super::entry::{Decided, Entry, Outcome, Source};
+use super::entry::{Decided, Entry, Outcome};
 use super::failure::{Failure, Stop};
 use super::links::{Leader, Role};
 use super::publish;
@@ -26,16 +26,17 @@ impl Engine<'_> {
     pub(super) fn entry(
         &self,
         worker: &mut Worker<'_>,
-        mut entry: Entry<'_>,
+        entry: Entry<'_>,
         kind: Kind,
         fresh: bool,
     ) {
-        let outcome = match self.look(worker, &mut entry, kind, fresh) {
-            Ok(Continue(mut source)) => self.transfer(worker, entry, &mut source, fresh),
+        let mut decided = Decided::new(entry);
+        let outcome = match self.look(worker, &mut decided, kind, fresh) {
+            Ok(Continue(())) => self.transfer(worker, &mut decided, fresh),
             Ok(Break(outcome)) => Ok(outcome),
             Err(stop) => Err(stop),
         };
-        self.ended(worker, &entry, outcome);
+        self.ended(worker, &decided.entry, outcome);
     }
 
     /// Counts an entry as handled, and reports the reason if it stopped early.
@@ -66,37 +67,37 @@ impl Engine<'_> {
     pub(super) fn look(
         &self,
         worker: &mut Worker<'_>,
-        entry: &mut Entry<'_>,
+        decided: &mut Decided<'_>,
         kind: Kind,
         fresh: bool,
-    ) -> Result<ControlFlow<Outcome, Source>, Stop> {
+    ) -> Result<ControlFlow<Outcome>, Stop> {
         let policy = self.context.policy;
-        let mut opened = None;
+        let Decided { entry, source, opened, .. } = decided;
         let (source_dir, name) = entry.source()?;
         worker.at.step(Phase::Look, 1);
         // A regular file that is certain to be copied is opened first and examined through its descriptor: one call
         // fewer, and no race between examining and copying.
         let certain = !policy.existing && policy.max_size.or(policy.min_size).is_none();
         let opens = kind == Kind::File && fresh && certain && self.context.mode != TargetMode::Told;
-        let mut source = if opens {
+        *source = if opens {
             let opening = self.context.open_source((source_dir, name), false);
             let fd = opening.map_err(Failure::of(Operation::Read))?;
-            let source = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
-            opened = (source.kind == Kind::File).then_some(fd);
-            source
+            let looked = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
+            *opened = (looked.kind == Kind::File).then_some(fd);
+            looked
         } else {
             let follow = entry.follow || policy.symlinks == Symlinks::Follow;
             meta::of(source_dir, name, follow).map_err(|error| no_referent(entry, error))?
         };
         if source.kind == Kind::Symlink && policy.copy_dirlinks {
             match meta::of(source_dir, name, true) {
-                Ok(named) if named.kind == Kind::Dir => source = named,
+                Ok(named) if named.kind == Kind::Dir => *source = named,
                 _ => {}
             }
         }
         let path = || entry.node.path_of(entry.target_name);
         if source.kind == Kind::Symlink && self.context.is_unsafe_followed(source_dir, name, path) {
-            source = meta::of(source_dir, name, true).map_err(|error| no_referent(entry, error))?;
+            *source = meta::of(source_dir, name, true).map_err(|error| no_referent(entry, error))?;
             entry.follow = true;
         }
         if !opens && source.kind != Kind::Symlink {
@@ -104,7 +105,7 @@ impl Engine<'_> {
                 || policy.copy_dirlinks && source.kind == Kind::Dir;
         }
         if let Some(chosen) = self.context.chosen
-            && !chosen.is_still(&entry.node.path_of(entry.name), &source)
+            && !chosen.is_still(&entry.node.path_of(entry.name), source)
         {
             self.reports.notice(Operation::Read, entry.paths(), NOT_AS_PLANNED, Class::Notice);
             return Ok(Break(Outcome::Finished));
@@ -112,9 +113,9 @@ impl Engine<'_> {
         if source.kind == Kind::Dir {
             return Ok(Break(self.push_dir(worker, entry)));
         }
-        see(worker, &source);
+        see(worker, source);
         self.is_no_dir(entry.rest);
-        Ok(Continue(Source { meta: source, opened }))
+        Ok(Continue(()))
     }
 
     /// Decides about a source and applies the action; examines the target again if another program created the name
@@ -122,14 +123,13 @@ impl Engine<'_> {
     pub(super) fn transfer(
         &self,
         worker: &mut Worker<'_>,
-        entry: Entry<'_>,
-        source: &mut Source,
+        decided: &mut Decided<'_>,
         mut fresh: bool,
     ) -> Result<Outcome, Stop> {
         let mut looks = 1;
         loop {
-            let outcome = match self.decide(worker, entry, source, fresh) {
-                Ok(Continue(mut decided)) => self.carry_out(worker, &mut decided),
+            let outcome = match self.decide(worker, decided, fresh) {
+                Ok(Continue(())) => self.carry_out(worker, decided),
                 Ok(Break(outcome)) => Ok(outcome),
                 Err(stop) => Err(stop),
             };
@@ -138,7 +138,7 @@ impl Engine<'_> {
                 Err(Stop::Failed(failure))
                     if errno::is(&failure.error, errno::EEXIST) && looks < LOOKS_MAX =>
                 {
-                    entry.node.touch();
+                    decided.entry.node.touch();
                     fresh = false;
                     looks += 1;
                 }
@@ -148,82 +148,82 @@ impl Engine<'_> {
     }
 
     /// Examines the target of a source and decides.
-    pub(super) fn decide<'e>(
+    pub(super) fn decide(
         &self,
         worker: &mut Worker<'_>,
-        entry: Entry<'e>,
-        source: &mut Source,
+        decided: &mut Decided<'_>,
         fresh: bool,
-    ) -> Result<ControlFlow<Outcome, Decided<'e>>, Stop> {
+    ) -> Result<ControlFlow<Outcome>, Stop> {
         let policy = self.context.policy;
-        let begun = self.reports.begin();
-        let (source, opened) = (source.meta, source.opened.take());
-        let target = match entry.place() {
+        let Decided { entry, source, opened: _, target, action, compared, begun } = decided;
+        *begun = self.reports.begin();
+        *compared = false;
+        *target = match entry.place() {
             Some((dir, name)) if !fresh => {
                 worker.at.step(Phase::Look, 1);
                 there(meta::of(dir, name, false))?
             }
             _ => None,
         };
-        if let Some(target) = &target
+        if let Some(target) = target
             && target.identity() == source.identity()
         {
-            self.same_file(worker, &entry);
+            self.same_file(worker, entry);
             return Ok(Break(Outcome::Finished));
         }
-        let grain = match &target {
-            Some(target) => self.grain(&entry, &source, target),
+        let grain = match target {
+            Some(target) => self.grain(entry, source, target),
             None => Grain::NS,
         };
-        let mut action = match self.may_not_make(&source) {
+        *action = match self.may_not_make(source) {
             true => Action::Skip(Reason::Privileged),
-            false => decide(&source, target.as_ref(), policy, grain),
+            false => decide(source, target.as_ref(), policy, grain),
         };
-        if let (Some(target), Action::Skip(Reason::Newer | Reason::Existing)) = (&target, action)
-            && self.is_unfinished(&entry, &source, target)
+        if let (Some(target), Action::Skip(Reason::Newer | Reason::Existing)) =
+            (&*target, *action)
+            && self.is_unfinished(entry, source, target)
         {
-            action = Action::Update;
+            *action = Action::Update;
         }
-        if let (Some(_), Some(ask)) = (&target, &policy.ask)
-            && !matches!(action, Action::Skip(_))
+        if let (Some(_), Some(ask)) = (&*target, &policy.ask)
+            && !matches!(*action, Action::Skip(_))
             && !ask(&entry.target_path())
         {
             worker.totals.skipped += 1;
             return Ok(Break(Outcome::Finished));
         }
-        if let Action::Skip(reason) = action {
-            self.skipped(worker, &entry, reason);
+        if let Action::Skip(reason) = *action {
+            self.skipped(worker, entry, reason);
             return Ok(Break(Outcome::Finished));
         }
         let large = source.kind == Kind::File && source.size >= LARGE_BYTES_MIN;
         if large
-            && action != Action::Metadata
+            && *action != Action::Metadata
             && self.context.mode != TargetMode::Told
             && let Some(rest) = entry.rest
         {
             // Another idle worker may take the remaining names while this one copies.
             self.hand_over(rest);
         }
-        let mut compared = false;
-        if action == Action::Compare && source.kind == Kind::File {
+        if *action == Action::Compare && source.kind == Kind::File {
             let (dir, name) = entry.source()?;
             let from = (dir, name, entry.follow);
-            compared = match entry.place() {
+            *compared = match entry.place() {
                 Some(to) => !worker.mover.is_same(&worker.at, from, to, source.size)?,
                 None => true,
             };
-            action = if compared { Action::Update } else { Action::Metadata };
+            *action = if *compared { Action::Update } else { Action::Metadata };
         }
         if policy.append != Append::No
-            && action == Action::Update
-            && let Some(target) = &target
+            && *action == Action::Update
+            && let Some(target) = target
             && (source.kind, target.kind) == (Kind::File, Kind::File)
             && target.size >= source.size
         {
             worker.totals.skipped += 1;
             return Ok(Break(Outcome::Finished));
         }
-        Ok(Continue(Decided { entry, source, opened, target, action, compared, begun }))
+        Ok(Continue(()))
     }
 
     /// Applies the decision, or links the entry if another name of its file is copied.

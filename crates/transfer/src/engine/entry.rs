@@ -9,7 +9,7 @@ use super::report::{Begun, Paths};
 use super::unit::{OpenDir, Rest, Unit};
 use crate::policy::Action;
 use hakobu_core::error::Operation;
-use hakobu_core::unit::Meta;
+use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_sys::{BorrowedFd, OwnedFd};
 use hakobu_tree::pool::Queue;
 use std::ffi::CStr;
@@ -99,16 +99,11 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// A source that was examined.
-pub(super) struct Source {
-    pub meta: Meta,
-    /// The descriptor, if it is open already.
-    pub opened: Option<OwnedFd>,
-}
-
-/// An entry with both sides and the action decided.
+/// An entry under decision. It stays in one place from the look at the source to the report: copies of it would be a
+/// fortieth of the time of an unchanged entry.
 pub(super) struct Decided<'a> {
     pub entry: Entry<'a>,
+    /// The entry at the source, once it was examined.
     pub source: Meta,
     /// The source's descriptor, if it is open already.
     pub opened: Option<OwnedFd>,
@@ -118,6 +113,21 @@ pub(super) struct Decided<'a> {
     /// The contents were compared and differ.
     pub compared: bool,
     pub begun: Option<Begun>,
+}
+
+impl<'a> Decided<'a> {
+    /// Returns an entry of which nothing is known.
+    pub(super) fn new(entry: Entry<'a>) -> Decided<'a> {
+        Decided {
+            entry,
+            source: Meta::bare(Kind::Unknown, 0, Time::default()),
+            opened: None,
+            target: None,
+            action: Action::Create,
+            compared: false,
+            begun: None,
+        }
+    }
 }
 
 /// State of an entry when its handler returns.
