@@ -6,6 +6,7 @@
 //! ordinary transfer over both ends. No clocks of two machines are compared.
 
 pub mod beat;
+mod choice;
 pub mod claim;
 pub mod comparing;
 pub mod done;

@@ -1,7 +1,8 @@
 //! The work of one worker: it claims a shard, transfers or verifies it, writes what came of it, and
 //! takes the next. Everything it does may be done twice.
 
-use crate::beat::{self, Beat, State, Watch};
+use crate::beat::{self, Beat, State};
+use crate::choice::Choice;
 use crate::claim;
 pub use crate::done::{Done, Ended};
 use crate::folder::{self, Trouble};
@@ -15,17 +16,9 @@ use hakobu_sys::host;
 use hakobu_transfer::journal::{self, Owner};
 use parking_lot::{Condvar, Mutex};
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::RangeInclusive;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Unclaimed shards for each worker that one is picked from: others pick from the same end. More of
-/// them cost fewer lost claims, and leave larger shards to the end.
-const CHOICE_PER_WORKER: usize = 2;
-/// The fewest, and the most.
-const CHOICE: RangeInclusive<usize> = 4..=256;
-/// Claims in a row that others were faster with, after which the claims are listed anew.
-const MISSES_MAX: u32 = 8;
 /// The shortest time between two looks of a worker that waits for others.
 const WAIT_MIN: Duration = Duration::from_millis(50);
 
@@ -43,28 +36,11 @@ struct Worker<'a> {
     name: String,
     began: Instant,
     shared: &'a Shared,
-    known: Known,
-    /// Number of jobs of the transfer before.
-    jobs: Cell<Option<usize>>,
-}
-
-/// Shards as a worker knows them.
-#[derive(Default)]
-struct Known {
-    order: Vec<u32>,
-    /// Latest generation of the claims on a shard.
-    claimed: HashMap<u32, u32>,
-    done: HashSet<u32>,
-    misses: u32,
-    /// Claims and results were listed.
-    listed: bool,
-    /// Shards before this one in `order` are claimed or done.
-    first: usize,
-    /// Workers that have said that they are there.
-    workers: usize,
+    choice: Choice<'a>,
     /// Nothing was left to claim since then.
     waits: Option<Instant>,
-    watch: Watch,
+    /// Number of jobs of the transfer before.
+    jobs: Cell<Option<usize>>,
 }
 
 /// Works until nothing is left, something goes wrong, or `control` stops it.
@@ -92,9 +68,9 @@ pub fn work(setup: &Setup<'_>) -> Ended {
         wakes: Condvar::new(),
         trouble: Mutex::default(),
     };
-    let order = setup.plan.order();
-    let known = Known { order, ..Known::default() };
-    let mut worker = Worker { setup, name, began, shared: &shared, known, jobs: Cell::default() };
+    let choice = Choice::new(folder, (setup.plan, &setup.phase), setup.stale, &name);
+    let mut worker =
+        Worker { setup, name, began, shared: &shared, choice, waits: None, jobs: Cell::default() };
     let mut ended = std::thread::scope(|scope| {
         let beats = std::thread::Builder::new().name("beats".into());
         let started = beats.spawn_scoped(scope, || keep_beating(setup, &shared, began));
@@ -180,20 +156,19 @@ impl Worker<'_> {
 
     /// Does one shard, or waits for a moment; the end where nothing is left.
     fn step(&mut self) -> Result<Option<Ended>, Trouble> {
-        if let Some((number, generation)) = self.next()? {
-            self.known.waits = None;
+        if let Some((number, generation)) = self.choice.next()? {
+            self.waits = None;
             self.state(State::Working, Some(number));
             let ended = self.shard(number, generation)?;
             self.state(State::Working, None);
             return Ok(ended);
         }
-        let all = self.known.order.len();
-        if self.known.done.len() >= all {
+        if self.choice.is_all_done() {
             return Ok(Some(Ended::Done));
         }
         self.state(State::Waiting, None);
         // The end of the others is seen late by a quarter of the wait at most.
-        let waited = self.known.waits.get_or_insert_with(Instant::now).elapsed();
+        let waited = self.waits.get_or_insert_with(Instant::now).elapsed();
         let gap = (waited / 4).clamp(WAIT_MIN, beat::interval(self.setup.stale));
         let mut over = self.shared.over.lock();
         self.shared.wakes.wait_for(&mut over, gap);
@@ -205,109 +180,10 @@ impl Worker<'_> {
         (beat.state, beat.shard) = (state, shard);
     }
 
-    /// Claims a shard: one without a claim, else one whose worker is gone.
-    fn next(&mut self) -> Result<Option<(u32, u32)>, Trouble> {
-        loop {
-            let Known { listed, misses, .. } = self.known;
-            let mut free = self.free();
-            if !listed || misses >= MISSES_MAX || free.is_empty() {
-                self.refresh()?;
-                free = self.free();
-            }
-            let Some(number) = free.get(fastrand::usize(..free.len().max(1))).copied() else {
-                return self.left();
-            };
-            let ours = self.take(number, 0)?;
-            self.known.claimed.insert(number, 0);
-            if ours {
-                return Ok(Some((number, 0)));
-            }
-            self.known.misses += 1;
-        }
-    }
-
-    /// The first shards without a known claim.
-    fn free(&mut self) -> Vec<u32> {
-        let Known { order, claimed, done, first, workers, .. } = &mut self.known;
-        let is_free = |n: &u32| !claimed.contains_key(n) && !done.contains(n);
-        let rest = order.get(*first..).unwrap_or_default();
-        *first += rest.iter().position(is_free).unwrap_or(rest.len());
-        let choice = (*workers * CHOICE_PER_WORKER).clamp(*CHOICE.start(), *CHOICE.end());
-        let rest = order.get(*first..).unwrap_or_default();
-        rest.iter().filter(|n| is_free(n)).take(choice).copied().collect()
-    }
-
-    fn refresh(&mut self) -> Result<(), Trouble> {
-        let (folder, phase) = (self.setup.folder, &self.setup.phase);
-        let known = &mut self.known;
-        (known.misses, known.listed, known.first) = (0, true, 0);
-        known.workers = folder.names("workers")?.len();
-        // Claims that were given back are free again.
-        known.claimed.clear();
-        let claims = folder.names(&phase.claims())?;
-        for (number, generation) in claims.iter().filter_map(|name| claim::parse(name)) {
-            let latest = known.claimed.entry(number).or_insert(generation);
-            *latest = generation.max(*latest);
-        }
-        for name in folder.names(&phase.results())? {
-            let number = name.strip_suffix(".json").and_then(|number| number.parse().ok());
-            known.done.extend(number.filter(|n: &u32| known.order.len() > *n as usize));
-        }
-        Ok(())
-    }
-
-    fn take(&self, number: u32, generation: u32) -> Result<bool, Trouble> {
-        let claims = self.setup.phase.claims();
-        claim::take(self.setup.folder, &claims, number, generation, &self.name)
-    }
-
     fn give_back(&self, number: u32, generation: u32) {
         // What cannot be given back is redone when this worker counts as gone.
         let claims = self.setup.phase.claims();
         drop(claim::give_back(self.setup.folder, &claims, number, generation));
-    }
-
-    /// Claims a shard anew whose worker is gone.
-    fn left(&mut self) -> Result<Option<(u32, u32)>, Trouble> {
-        let (folder, claims) = (self.setup.folder, self.setup.phase.claims());
-        let mut counters: HashMap<String, Option<Beat>> = HashMap::new();
-        let known = &self.known;
-        let claimed = known.claimed.iter().filter(|(number, _)| !known.done.contains(number));
-        let claimed: Vec<(u32, u32)> = claimed.map(|(n, generation)| (*n, *generation)).collect();
-        for (number, generation) in claimed {
-            let claim = claim::read(folder, &claims, number, generation)?;
-            let worker = claim.map(|claim| claim.worker).unwrap_or_default();
-            let beat = match counters.get(&worker) {
-                Some(known) => known.clone(),
-                None => {
-                    let read = beat::read(folder, &worker)?;
-                    counters.insert(worker.clone(), read.clone());
-                    read
-                }
-            };
-            let beat = beat.as_ref();
-            let gone = beat.is_some_and(|beat| beat.state == State::Ended || beat::is_dead(beat));
-            let counter = beat.map_or(0, |beat| beat.counter);
-            let key = format!("{number}.{generation} {worker}");
-            let still = self.known.watch.still_for(&key, counter, Instant::now());
-            let stale = beat.map_or(self.setup.stale, |beat| beat.stale(self.setup.stale));
-            if !gone && still < stale {
-                continue;
-            }
-            // It may have ended after the results were listed: they are written before that.
-            let result = format!("{}/{}.json", self.setup.phase.results(), number_text(number));
-            if folder.read(&result)?.is_some() {
-                self.known.done.insert(number);
-                continue;
-            }
-            let next = generation + 1;
-            let ours = self.take(number, next)?;
-            self.known.claimed.insert(number, next);
-            if ours {
-                return Ok(Some((number, next)));
-            }
-        }
-        Ok(None)
     }
 
     /// Does a shard that is ours and writes what came of it.
@@ -359,7 +235,7 @@ impl Worker<'_> {
             self.give_back(number, generation);
             return Err(trouble);
         }
-        self.known.done.insert(number);
+        self.choice.finished(number);
         // A verification tells of it in its result, and goes on.
         let damaged = done.damaged.filter(|_| self.setup.phase == Phase::Transfer);
         let damaged = damaged.map(|why| format!("cannot use shard {number}: {why}"));
