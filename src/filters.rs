@@ -1,9 +1,12 @@
 //! Options of filter rules, and the filter made from them, in order (rsync(1), FILTER RULES).
 
+mod argument;
+
 use crate::exit;
 use crate::names;
 use crate::options::{Group, OptArg, Row, Takes, flag, parts, push, put, titled, value, values};
 use crate::show::escape::Escape;
+pub use argument::{ArgumentFilter, ArgumentFilters};
 use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_sys::links::Links;
 use hakobu_transfer::policy::filter::{Filter, FilterBuilder, Style};
@@ -62,11 +65,26 @@ pub const NAMED: Group<Filters> = titled("Filters").with(&[
         .with_help("with s3://: read include patterns ('-': standard input)")
         .stored()
         .reads(|filters, arg| filters.add(Rule::IncludeFrom, arg)),
-    STYLE.reads(Filters::set_style),
+    STYLE.stored().reads(Filters::set_style),
+]);
+
+/// Rules for names in any place, for commands that transfer nothing.
+pub const CHOSEN: Group<Filters> = titled("Filters").with(&[
+    values("filter", None, "RULE", "add a filter rule")
+        .local("give --exclude and --include")
+        .reads(|filters, arg| filters.add(Rule::Any, arg)),
+    EXCLUDE.reads(|filters, arg| filters.add(Rule::Exclude, arg)),
+    INCLUDE.reads(|filters, arg| filters.add(Rule::Include, arg)),
+    EXCLUDE_FROM.reads(|filters, arg| filters.add(Rule::ExcludeFrom, arg)),
+    INCLUDE_FROM.reads(|filters, arg| filters.add(Rule::IncludeFrom, arg)),
+    STYLE
+        .with_help("patterns are read as rsync (the default), aws or s5cmd reads them")
+        .reads(Filters::set_style),
 ]);
 
 /// Pattern styles, for commands with filters in their own table.
-pub const STYLED: Group<Filters> = titled("Filters").with(&[STYLE.reads(Filters::set_style)]);
+pub const STYLED: Group<Filters> =
+    titled("Filters").with(&[STYLE.stored().reads(Filters::set_style)]);
 
 /// `--exclude`.
 pub const EXCLUDE: Row = values("exclude", None, "PATTERN", "skip matching names");
@@ -83,8 +101,7 @@ const STYLE: Row = value(
     None,
     "PEER",
     "with s3://: patterns are read as rsync (the default), aws or s5cmd reads them",
-)
-.stored();
+);
 
 /// All filter options, in the order of the help.
 pub const OPTIONS: Group<Filters> = titled("Filters").with(&[
@@ -137,11 +154,11 @@ impl Filters {
         put(&mut self.style, style)
     }
 
-    /// Builds the filter of a command that only lists objects.
+    /// Builds the filter of a command that transfers nothing.
     ///
     /// # Errors
     /// As [`Filters::build`].
-    pub fn of_objects(&self) -> Result<Option<Arc<Filter>>, String> {
+    pub fn of_names(&self) -> Result<Option<Arc<Filter>>, String> {
         let context = Context { links: Links::Trusted, ..Context::default() };
         self.build(&context).map_err(|fatal| fatal.message)
     }

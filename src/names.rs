@@ -32,6 +32,17 @@ pub fn read(file: &OsStr, links: &Links) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
+/// Returns a path without trailing slashes; `/` stays.
+pub fn strip_slashes(path: &[u8]) -> &[u8] {
+    let mut rest = path;
+    while let [start @ .., b'/'] = rest
+        && !start.is_empty()
+    {
+        rest = start;
+    }
+    rest
+}
+
 /// Splits a list of names at newlines (a carriage return before one, or alone, ends a name, too) or, with `nul`, at
 /// NUL bytes. Empty names and comments (`#` or `;` first) are skipped, as in rsync.
 pub fn split(content: &[u8], nul: bool) -> Vec<Vec<u8>> {

@@ -98,7 +98,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     if plan.parts.held_bytes_max() > HELD_BYTES_MAX {
         return Err("--concurrency and --part-size: parts would hold more than 4 GiB".into());
     }
-    plan.filter = plan.filters.of_objects()?;
+    plan.filter = plan.filters.of_names()?;
     if plan.objects.version().is_some() && plan.places.iter().any(|(_, url)| is_many(url, raw)) {
         return Err("--version-id goes with single objects".into());
     }

@@ -12,6 +12,7 @@ mod plan;
 use super::line::carry_out;
 use super::tool;
 use crate::exit;
+use crate::filters::{ArgumentFilter, ArgumentFilters};
 use crate::objects::are_s3;
 use crate::options::Typed;
 use crate::show::escape::Escape;
@@ -67,6 +68,9 @@ fn plan(typed: Typed, is_terminal: bool) -> Result<Plan, String> {
     if plan.paths.is_empty() {
         plan.paths.push(".".into());
     }
+    if let Some(filter) = plan.filters.of_names()? {
+        plan.hidden_by = ArgumentFilters::new(&filter, &plan.paths)?;
+    }
     Ok(plan)
 }
 
@@ -75,8 +79,11 @@ enum Waiting {
     /// An argument.
     Top(CString),
     /// A subdirectory, with its path.
-    Below(Arc<Handle>, CString, Vec<u8>),
+    Below(Arc<Handle>, CString, Vec<u8>, Rules),
 }
+
+/// The rules for what is below an argument, and the length of the part of paths that they do not see.
+type Rules = Option<(Arc<ArgumentFilter>, usize)>;
 
 struct Lister<'a> {
     plan: &'a Plan,
@@ -109,6 +116,7 @@ impl<'a> Lister<'a> {
         for path in &self.plan.paths {
             let Ok(name) = CString::new(path.as_bytes()) else { continue };
             match self.argument(&name) {
+                Ok(entry) if self.plan.hidden_by.excludes(path.as_bytes(), b"", entry.kind()) => {}
                 Ok(entry) if entry.kind() == Kind::Dir && !self.plan.directory => {
                     waiting.push(entry);
                 }
@@ -162,12 +170,16 @@ impl<'a> Lister<'a> {
 
     /// Lists one directory; pushes its subdirectories on the stack, if requested.
     fn directory(&mut self, waiting: Waiting, titled: bool, stack: &mut Vec<Waiting>) {
-        let (opened, path, code) = match waiting {
+        let (opened, path, code, rules) = match waiting {
             Waiting::Top(name) => {
                 let path = name.to_bytes().to_vec();
-                (Handle::top(&self.budget, &name, true), path, exit::USAGE)
+                let rules = self.plan.hidden_by.of(&path).cloned();
+                let rules = rules.map(|rules| (rules, join(&path, b"").len()));
+                (Handle::top(&self.budget, &name, true), path, exit::USAGE, rules)
             }
-            Waiting::Below(above, name, path) => (above.child(&name), path, exit::FAILURE),
+            Waiting::Below(above, name, path, rules) => {
+                (above.child(&name), path, exit::FAILURE, rules)
+            }
         };
         let listed = opened.and_then(|(handle, _)| {
             let fd = handle.fd()?;
@@ -177,7 +189,15 @@ impl<'a> Lister<'a> {
             Ok(opened) => opened,
             Err(error) => return self.fail(code, Operation::List, &path, error),
         };
-        let mut entries = match entry::read((*fd).as_fd(), self.plan) {
+        let dir = path.as_slice();
+        let excludes = rules.as_ref().map(|(rules, unseen)| {
+            move |name: &CStr, kind: Kind| {
+                let below = join(dir, name.to_bytes());
+                rules.excludes(below.get(*unseen..).unwrap_or_default(), kind == Kind::Dir)
+            }
+        });
+        let excludes = excludes.as_ref().map(|call| call as &dyn Fn(&CStr, Kind) -> bool);
+        let mut entries = match entry::read((*fd).as_fd(), self.plan, excludes) {
             Ok(entries) => entries,
             Err(error) => return self.fail(code, Operation::List, &path, error),
         };
@@ -196,7 +216,7 @@ impl<'a> Lister<'a> {
             });
             stack.extend(below.map(|entry| {
                 let path = join(&path, entry.name.to_bytes());
-                Waiting::Below(Arc::clone(&handle), entry.name.clone(), path)
+                Waiting::Below(Arc::clone(&handle), entry.name.clone(), path, rules.clone())
             }));
         }
     }

@@ -10,6 +10,7 @@ mod tops;
 
 use super::line::carry_out;
 use crate::exit;
+use crate::filters::ArgumentFilters;
 use crate::objects::are_s3;
 use crate::options::{OptArg, Refused, Typed};
 use crate::show::{Show, Wanted, confirmed};
@@ -66,6 +67,19 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     if plan.paths.is_empty() && !plan.force {
         return Err("nothing to remove: give at least one path".into());
     }
+    if plan.keep_dirs && plan.empty_dirs && !plan.recursive {
+        return Err("-d and --keep-dirs contradict each other".into());
+    }
+    if plan.dry_run {
+        plan.ask = Ask::Never;
+    }
+    // More would be removed than was meant.
+    if let Some(note) = plan.filters.note(true) {
+        return Err(note.trim_start_matches("note: ").to_owned());
+    }
+    if let Some(filter) = plan.filters.of_names()? {
+        plan.kept = ArgumentFilters::new(&filter, &plan.paths)?;
+    }
     Ok(plan)
 }
 
@@ -76,11 +90,18 @@ fn remove(plan: &Plan) -> u8 {
         crate::show::output::message(&message);
         return exit::FAILURE;
     }
-    let (json, problems) = (plan.json, plan.verbose);
+    let (json, problems, dry_run) = (plan.json, plan.tells(), plan.dry_run);
     // With a line or a question for each entry no bar is needed.
-    let progress = (plan.verbose || plan.ask == Ask::Always).then_some(false);
-    let wanted =
-        Wanted { command: "rm", json, problems, progress, quiet: true, ..Wanted::default() };
+    let progress = (plan.tells() || plan.ask == Ask::Always).then_some(false);
+    let wanted = Wanted {
+        command: "rm",
+        json,
+        problems,
+        progress,
+        dry_run,
+        quiet: true,
+        ..Wanted::default()
+    };
     let show = match Show::new(wanted, Arc::default()) {
         Ok(show) => show,
         Err(message) => {
@@ -152,10 +173,16 @@ mod tests {
             ("--preserve-root=some a", "--preserve-root=some"),
             ("-j x a", "-j 'x'"),
             ("--nosuch a", "unexpected argument"),
+            ("-d --keep-dirs a", "-d and --keep-dirs"),
+            ("-r --include=*.txt a", "--include '*.txt' changes nothing"),
+            ("-r --filter=nosuch a", ""),
+            ("-r --filter=:_.rules a", "per-directory filter files"),
         ] {
             assert!(planned(line).unwrap_err().starts_with(start), "{line}");
         }
         assert!(planned("-f").is_ok());
+        assert!(planned("-r --include=*.txt --exclude=* a").is_ok());
+        assert!(planned("-rd --keep-dirs --filter-style=aws --exclude=x a").is_ok());
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub struct Options {
     pub dry_run: bool,
     /// Adds missing owner permissions to a directory before it is emptied, as rsync does.
     pub make_writable: bool,
+    /// Keeps all directories: only what is in them is removed.
+    pub keep_dirs: bool,
 }
 
 /// Decides about entries and receives the results.
@@ -272,7 +274,7 @@ impl<R: Removal + ?Sized> Descent<'_, R> {
     fn closed_dir(&mut self, name: &CStr, error: io::Error) -> Left {
         let dir = deepest(&self.frames, self.top);
         let entry = Entry { dir, name, path: &self.path, kind: Kind::Dir };
-        if !self.options.dry_run && dir::rmdir(dir, name).is_ok() {
+        if !(self.options.dry_run || self.options.keep_dirs) && dir::rmdir(dir, name).is_ok() {
             self.removal.removed(&entry);
             return Left::Nothing;
         }
@@ -369,7 +371,7 @@ impl<R: Removal + ?Sized> Descent<'_, R> {
             }
             return Some(Left::Failed);
         }
-        if left == Left::Nothing && self.removal.keep_emptied(&entry) {
+        if left == Left::Nothing && (self.options.keep_dirs || self.removal.keep_emptied(&entry)) {
             left = Left::Kept;
         } else if left == Left::Nothing && !self.options.dry_run {
             match dir::rmdir(dir, &name) {

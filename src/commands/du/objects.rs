@@ -49,7 +49,7 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
         counts: read.counts,
         end: read.end,
         json: read.json,
-        filter: read.filters.of_objects()?,
+        filter: read.filters.of_names()?,
         places,
     };
     if plan.all && plan.depth_max == Some(0) {

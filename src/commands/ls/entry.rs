@@ -44,8 +44,12 @@ impl Entry {
     }
 }
 
-/// Returns the names of a directory that the plan shows.
-pub fn read(dir: BorrowedFd<'_>, plan: &Plan) -> io::Result<Vec<Entry>> {
+/// Returns the names of a directory that the plan shows, except those for which `excludes` returns true.
+pub fn read(
+    dir: BorrowedFd<'_>,
+    plan: &Plan,
+    excludes: Option<&dyn Fn(&CStr, Kind) -> bool>,
+) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     let mut add = |name: &CStr, kind| {
         entries.push(Entry { name: name.to_owned(), meta: None, kind });
@@ -55,9 +59,17 @@ pub fn read(dir: BorrowedFd<'_>, plan: &Plan) -> io::Result<Vec<Entry>> {
         add(c"..", Kind::Dir);
     }
     Reader::default().for_each(dir, |name, kind, _| {
-        if plan.hidden != Hidden::No || !name.to_bytes().starts_with(b".") {
-            add(name, kind);
+        if plan.hidden == Hidden::No && name.to_bytes().starts_with(b".") {
+            return;
         }
+        if let Some(excludes) = excludes {
+            let looked = || meta::of(dir, name, false).map_or(Kind::Unknown, |meta| meta.kind);
+            let kind = if kind == Kind::Unknown { looked() } else { kind };
+            if excludes(name, kind) {
+                return;
+            }
+        }
+        add(name, kind);
     })?;
     Ok(entries)
 }

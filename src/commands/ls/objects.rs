@@ -55,7 +55,7 @@ pub fn plan(typed: &Typed, is_terminal: bool) -> Result<Plan, String> {
             Names::Quoted(escape) | Names::Marked(escape) => Some(escape),
         },
         objects: read.objects,
-        filter: read.filters.of_objects()?,
+        filter: read.filters.of_names()?,
         places,
     })
 }

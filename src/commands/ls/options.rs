@@ -22,7 +22,7 @@ pub const TABLE: Table<Plan> = Table {
         &objects::RAW,
         &objects::ALL_VERSIONS,
         &objects::STAT,
-        &filters::NAMED,
+        &filters::CHOSEN,
     ],
     unbuilt: &[UNBUILT, objects::UNBUILT],
     abbreviates: true,

@@ -1,7 +1,7 @@
 //! The parsed command line of `ls`.
 
 use super::columns;
-use crate::filters::Filters;
+use crate::filters::{ArgumentFilters, Filters};
 use crate::objects::ObjectArgs;
 use crate::show::escape::Escape;
 use std::ffi::OsString;
@@ -75,6 +75,8 @@ pub struct Plan {
     pub(super) json: bool,
     pub(super) objects: ObjectArgs,
     pub(super) filters: Filters,
+    /// Rules for local arguments: entries that they exclude are not listed.
+    pub(super) hidden_by: ArgumentFilters,
     pub(super) width: usize,
     pub(super) paths: Vec<OsString>,
 }
@@ -105,6 +107,7 @@ impl Plan {
             json: false,
             objects: ObjectArgs::default(),
             filters: Filters::default(),
+            hidden_by: ArgumentFilters::default(),
             width: columns::width(),
             paths: Vec::new(),
         }

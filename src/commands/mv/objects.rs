@@ -21,7 +21,7 @@ pub fn spec(
     let mut policy = Policy {
         recurse: true,
         symlinks: reading.symlinks.unwrap_or(Symlinks::Keep),
-        filter: reading.filters.of_objects()?,
+        filter: reading.filters.of_names()?,
         preserve: Preserve { mode: true, times: true, ..Preserve::default() },
         ignore_times: true,
         modify_window_s: Some(-1),

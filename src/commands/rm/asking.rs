@@ -8,23 +8,26 @@ use hakobu_core::error::{Cause, Operation};
 use hakobu_core::unit::{Kind, Totals};
 use hakobu_sys::dir::Reader;
 use hakobu_sys::{AsFd, dir, meta};
-use hakobu_tree::remove::{Entry, Options, Removal, remove_tree};
+use hakobu_tree::remove::{Entry, Removal, remove_tree};
 use std::ffi::CStr;
 
 struct Asking<'a> {
     plan: &'a Plan,
     show: &'a Show,
     totals: &'a mut Totals,
+    /// The argument that is being removed.
+    top: &'a CStr,
     /// The empty directory that was confirmed before it was entered.
     asked: Vec<u8>,
 }
 
 /// Removes the tops, with a question before each entry.
 pub fn remove(plan: &Plan, tops: &[Top], show: &Show, totals: &mut Totals) {
-    let mut asking = Asking { plan, show, totals, asked: Vec::new() };
-    let options = Options { one_file_system: plan.one_file_system, ..Options::default() };
+    let mut asking = Asking { plan, show, totals, top: c"", asked: Vec::new() };
+    let options = plan.removal();
     for top in tops {
         let path = top.path.to_bytes();
+        asking.top = &top.path;
         if top.kind == Kind::Dir && !plan.recursive {
             asking.empty_dir(&top.path);
         } else {
@@ -49,6 +52,13 @@ impl Asking<'_> {
 
 impl Removal for Asking<'_> {
     fn keep(&mut self, entry: &Entry<'_>) -> bool {
+        let below = entry.path.get(self.top.count_bytes() + 1..).unwrap_or_default();
+        if self.plan.kept.excludes(self.top.to_bytes(), below, entry.kind) {
+            return true;
+        }
+        if self.plan.keep_dirs && entry.kind == Kind::Dir {
+            return false;
+        }
         let protected = entry.kind != Kind::Symlink && !dir::may_write(entry.dir, entry.name);
         let protected = if protected { "write-protected " } else { "" };
         let is_empty = match entry.kind {

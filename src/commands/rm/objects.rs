@@ -72,7 +72,7 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
         ..Wanted::default()
     };
     let removal = Removal {
-        filter: filters.of_objects()?,
+        filter: filters.of_names()?,
         all_versions: args.all_versions(),
         must_exist: !force,
         dry_run,

@@ -11,7 +11,9 @@ pub const TABLE: Table<Plan> = Table {
     command: "rm",
     about: "Remove files, and with -r directories with everything below, in parallel",
     usage: "hakobu rm [OPTIONS] PATH...",
-    after: "Symlinks are removed themselves, never followed. Of -f, -i, -I and --interactive the \
+    after: "Symlinks are removed themselves, never followed. Entries that a filter excludes stay, \
+            and so do the directories above them; patterns see names as in cp -r: from the last \
+            component of a PATH on, or with a slash at its end below it. Of -f, -i, -I and --interactive the \
             last one counts.\n\
             Exit codes: 0 done, 1 something could not be removed, 2 usage.",
     options: &[
@@ -19,7 +21,7 @@ pub const TABLE: Table<Plan> = Table {
         &objects::ONE,
         &objects::ALL_VERSIONS,
         &objects::STAT,
-        &filters::NAMED,
+        &filters::CHOSEN,
         &QUIET,
         &limits::RPS,
         &limits::PRIORITY,
@@ -39,9 +41,11 @@ const OPTIONS: &[Opt<Plan>] = &[
         .sets(|it, on| it.empty_dirs = on),
     flag("force", Some('f'), "never ask; ignore files that do not exist")
         .sets(|it, _| (it.force, it.ask) = (true, Ask::Never)),
-    flag("dry-run", Some('n'), "with s3://: show what would be removed, remove nothing")
+    flag("keep-dirs", None, "remove what is in directories, and no directory")
+        .local("there are none")
+        .sets(|it, on| it.keep_dirs = on),
+    flag("dry-run", Some('n'), "show what would be removed, remove nothing")
         .alias(&["dryrun"])
-        .stored()
         .sets(|it, on| it.dry_run = on),
     flag("i", Some('i'), "ask before each removal")
         .short_only()

@@ -8,12 +8,13 @@ use crate::show::{Show, confirmed};
 use hakobu_core::error::{Cause, Operation};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::unit::{Kind, Totals};
-use hakobu_sys::dir;
+use hakobu_sys::dir::Reader;
+use hakobu_sys::{AsFd, dir, errno};
 use hakobu_transfer::run::steered;
 use hakobu_tree::remove::parallel::{Place, Watch, remove_all};
 use parking_lot::Mutex;
-use std::ffi::CString;
-use std::io::IsTerminal;
+use std::ffi::{CStr, CString};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 
 struct Watcher<'a> {
@@ -32,7 +33,7 @@ pub fn remove(plan: &Plan, tops: &[Top], show: &Show, totals: &mut Totals) -> us
         .map(|top| top.path.clone())
         .collect();
     for top in tops.iter().filter(|top| !plan.recursive && top.kind == Kind::Dir) {
-        match dir::rmdir(dir::cwd(), &top.path) {
+        match remove_empty(plan, &top.path) {
             Ok(()) => {
                 totals.deleted += 1;
                 report_removed(plan, show, top.path.to_bytes(), Kind::Dir);
@@ -47,15 +48,32 @@ pub fn remove(plan: &Plan, tops: &[Top], show: &Show, totals: &mut Totals) -> us
     let (removed, jobs) = steered(&shown, plan.limits.jobs, |controls, limits| {
         show.event(Event::Begins(&controls.meter));
         let watcher = Watcher { plan, show, question: asks.then(Mutex::default) };
-        remove_all(&paths, plan.one_file_system, controls, limits.open_dirs_max, &watcher)
+        remove_all(&paths, plan.removal(), controls, limits.open_dirs_max, &watcher)
     });
     totals.deleted += removed.files + removed.dirs;
     totals.failed += removed.failed;
     jobs
 }
 
+/// Removes an empty directory; in a dry run only finds out whether it is one.
+fn remove_empty(plan: &Plan, path: &CStr) -> io::Result<()> {
+    if !plan.dry_run {
+        return dir::rmdir(dir::cwd(), path);
+    }
+    let fd = dir::open(dir::cwd(), path, false)?;
+    let mut any = false;
+    Reader::default().for_each(fd.as_fd(), |_, _, _| any = true)?;
+    if any { Err(io::Error::from_raw_os_error(errno::ENOTEMPTY)) } else { Ok(()) }
+}
+
 impl Watch for Watcher<'_> {
     fn keep(&self, place: &Place<'_>) -> bool {
+        if !self.plan.kept.is_empty() {
+            let (top, below) = place.below_top();
+            if self.plan.kept.excludes(top.to_bytes(), &below, place.kind) {
+                return true;
+            }
+        }
         let Some(question) = &self.question else { return false };
         // The mode of a symlink has no effect.
         if place.kind == Kind::Symlink || dir::may_write(place.dir, place.name) {
@@ -69,7 +87,7 @@ impl Watch for Watcher<'_> {
     }
 
     fn removed(&self, place: &Place<'_>) {
-        if self.plan.verbose {
+        if self.plan.tells() {
             report_removed(self.plan, self.show, &place.path(), place.kind);
         }
     }

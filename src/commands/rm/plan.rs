@@ -1,8 +1,9 @@
 //! The parsed command line of `rm`.
 
-use crate::filters::Filters;
+use crate::filters::{ArgumentFilters, Filters};
 use crate::limits::Limits;
 use crate::objects::ObjectArgs;
+use hakobu_tree::remove::Options;
 use std::ffi::OsString;
 
 /// When to ask.
@@ -22,6 +23,8 @@ pub struct Plan {
     pub(super) in_store: bool,
     pub(super) recursive: bool,
     pub(super) empty_dirs: bool,
+    /// Remove only what is in directories.
+    pub(super) keep_dirs: bool,
     /// A missing argument is not an error.
     pub(super) force: bool,
     pub(super) dry_run: bool,
@@ -35,6 +38,8 @@ pub struct Plan {
     pub(super) limits: Limits,
     pub(super) objects: ObjectArgs,
     pub(super) filters: Filters,
+    /// Rules for local arguments: entries that they exclude stay.
+    pub(super) kept: ArgumentFilters,
     pub(super) paths: Vec<OsString>,
 }
 
@@ -45,6 +50,7 @@ impl Plan {
             in_store,
             recursive: false,
             empty_dirs: false,
+            keep_dirs: false,
             force: false,
             dry_run: false,
             ask: if in_store { Ask::Never } else { Ask::Protected },
@@ -56,7 +62,19 @@ impl Plan {
             limits: Limits::default(),
             objects: ObjectArgs::default(),
             filters: Filters::default(),
+            kept: ArgumentFilters::default(),
             paths: Vec::new(),
         }
+    }
+
+    /// Returns whether a line is printed for each removed entry.
+    pub(super) fn tells(&self) -> bool {
+        self.verbose || self.dry_run
+    }
+
+    /// Returns the options of the walk.
+    pub(super) fn removal(&self) -> Options {
+        let Plan { one_file_system, dry_run, keep_dirs, .. } = *self;
+        Options { one_file_system, dry_run, keep_dirs, ..Options::default() }
     }
 }

@@ -10,16 +10,21 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// Reports that an entry was removed.
+/// Reports that an entry was removed, or would be in a dry run.
 pub fn report_removed(plan: &Plan, show: &Show, path: &[u8], kind: Kind) {
-    if !plan.verbose {
+    if !plan.tells() {
         return;
     }
     let mut out = Vec::with_capacity(64);
     if plan.json {
         tool::push_event("removed", path, kind, &mut out);
     } else {
-        out.extend_from_slice(if kind == Kind::Dir { b"removed directory " } else { b"removed " });
+        out.extend_from_slice(match (plan.dry_run, kind) {
+            (false, Kind::Dir) => b"removed directory ",
+            (false, _) => b"removed ",
+            (true, Kind::Dir) => b"rmdir ",
+            (true, _) => b"rm ",
+        });
         crate::show::escape::push_quoted(path, &mut out);
         out.push(b'\n');
     }

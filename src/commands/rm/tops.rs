@@ -3,6 +3,7 @@
 
 use super::plan::Plan;
 use super::report::fail;
+use crate::names::strip_slashes;
 use crate::show::Show;
 use hakobu_core::error::{Cause, Operation};
 use hakobu_core::unit::{Kind, Meta, Totals};
@@ -54,6 +55,9 @@ fn one(plan: &Plan, typed: &OsStr, root: Option<(u64, u64)>) -> Result<Option<To
         }
         Err(error) => return Err(Cause::System(error)),
     };
+    if plan.kept.excludes(bytes, b"", meta.kind) {
+        return Ok(None);
+    }
     if meta.kind != Kind::Dir {
         return match bytes.len() == typed.len() {
             true => Ok(Some(Top { path, kind: meta.kind })),
@@ -86,16 +90,6 @@ fn guard(plan: &Plan, path: &CString, meta: &Meta, root: Option<(u64, u64)>) -> 
         }
     }
     Ok(())
-}
-
-fn strip_slashes(path: &[u8]) -> &[u8] {
-    let mut rest = path;
-    while let [start @ .., b'/'] = rest
-        && !start.is_empty()
-    {
-        rest = start;
-    }
-    rest
 }
 
 fn is_dot(path: &[u8]) -> bool {

@@ -219,7 +219,16 @@ fn line(options: &[OsString], paths: &[OsString], last: &OsStr) -> Vec<OsString>
 /// Local removals: folders stay, as in s5cmd, unless `-r` is given.
 fn removals(typed: Words, words: &[OsString]) -> Vec<Vec<OsString>> {
     let raw = typed.has(&["--raw"]);
-    let ours = typed.has(&["-r", "-R", "-rf", "-fr", "-d", "--recursive", "--dir"]);
+    // Rules that s5cmd lacks see more of a path than the names that would be given here.
+    let ruled = |word: &OsString| {
+        let name = name_of(word);
+        let rules = ["--filter", "--exclude-from", "--include-from"];
+        name.len() > "--".len()
+            && !matches!(name, "--exclude" | "--include")
+            && rules.iter().any(|rule| rule.starts_with(name))
+    };
+    let ours = typed.has(&["-r", "-R", "-rf", "-fr", "-d", "--recursive", "--dir", "--keep-dirs"])
+        || typed.options.iter().any(ruled);
     let is_wild = |path: &OsString| !raw && Pattern::parse(path.as_bytes()).is_some();
     let is_folder =
         |path: &OsString| Path::new(path).symlink_metadata().is_ok_and(|meta| meta.is_dir());

@@ -202,7 +202,7 @@ fn options_of_stores_need_one() {
         ("sync -r --region=x SRC/ DST", "--region"),
         ("cp -r --storage-class=GLACIER SRC DST", "--storage-class"),
         ("mv --dry-run SRC DST", "--dry-run"),
-        ("rm -rn SRC", "--dry-run"),
+        ("rm -r --all-versions SRC", "--all-versions"),
         ("ls --endpoint-url=http://x SRC", "--endpoint-url"),
         ("du --objects SRC", "--objects"),
     ] {
@@ -229,6 +229,8 @@ fn options_of_files_mean_nothing_in_stores() {
         ("ls -t s3://bucket", "-t"),
         ("du -x s3://bucket", "--one-file-system"),
         ("rm -i s3://bucket/key", "-i"),
+        ("rm -r --filter=-_x s3://bucket/p/", "--filter"),
+        ("rm -r --keep-dirs s3://bucket/p/", "--keep-dirs"),
         ("verify --sse-c=x SRC/ s3://bucket/", "--sse-c"),
         ("cat --all-versions s3://bucket/key", "--all-versions"),
     ] {

@@ -3,6 +3,7 @@
 mod calls;
 mod deep;
 mod du;
+mod filtered;
 mod ls;
 mod place;
 mod rm;

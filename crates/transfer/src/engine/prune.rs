@@ -259,7 +259,7 @@ impl<'a> Pruning<'a> {
         let options = remove::Options {
             dry_run: !self.context.is_real(),
             make_writable: self.context.is_real(),
-            one_file_system: false,
+            ..remove::Options::default()
         };
         let mut removal =
             Extraneous { pruning: self, worker, node, prefix: path.len(), rules: Vec::new(), name };

@@ -1,7 +1,7 @@
 //! Parallel removal of whole trees: a visitor of the walk that unlinks names and removes each directory when
 //! everything in it is finished.
 
-use super::{PASSES_MAX, is_gone, is_no_dir, is_not_empty, open_to_empty};
+use super::{Options, PASSES_MAX, is_gone, is_no_dir, is_not_empty, open_to_empty};
 use crate::handle::{Budget, Handle};
 use crate::walk::{At, Closed, Dir, Names, Visit, walk};
 use hakobu_core::error::{Cause, Operation};
@@ -33,6 +33,16 @@ impl Place<'_> {
             None => self.name.to_bytes().to_owned(),
         }
     }
+
+    /// Returns the path of the top as typed, and the path below it; empty for the top itself.
+    pub fn below_top(&self) -> (&CStr, Vec<u8>) {
+        let Some(parent) = self.parent else { return (self.name, Vec::new()) };
+        let mut top = parent;
+        while let Some(above) = top.parent.as_deref() {
+            top = above;
+        }
+        (&top.name, parent.path_below(self.name))
+    }
 }
 
 /// Decides about entries and receives the results, from all workers concurrently.
@@ -63,17 +73,16 @@ pub struct Removed {
 
 /// Removes the given paths and everything below them, on as many workers as the gate admits, with up to
 /// `open_dirs_max` directories open; relative paths start at the working directory. A symlink is removed itself,
-/// never followed. With `one_file_system`, a directory on another file system than its top is an error and is kept.
-/// Continues after errors.
+/// never followed. Continues after errors.
 pub fn remove_all(
     tops: &[CString],
-    one_file_system: bool,
+    options: Options,
     controls: &Controls,
     open_dirs_max: usize,
     watch: &dyn Watch,
 ) -> Removed {
     let budget = Budget::new(open_dirs_max);
-    let remover = Remover { one_file_system, budget, watch, counts: Counts::default() };
+    let remover = Remover { options, budget, watch, counts: Counts::default() };
     walk(&remover, controls, [], tops.iter().map(Top));
     let Counts { files, dirs, failed } = remover.counts;
     Removed { files: files.into_inner(), dirs: dirs.into_inner(), failed: failed.into_inner() }
@@ -104,7 +113,7 @@ struct Counts {
 }
 
 struct Remover<'a> {
-    one_file_system: bool,
+    options: Options,
     budget: Arc<Budget>,
     watch: &'a dyn Watch,
     counts: Counts,
@@ -226,7 +235,11 @@ impl Remover<'_> {
         if self.watch.keep(place) {
             return Outcome::Stays;
         }
-        match dir::unlink(place.dir, place.name) {
+        let unlinked = match self.options.dry_run {
+            true => Ok(()),
+            false => dir::unlink(place.dir, place.name),
+        };
+        match unlinked {
             Ok(()) => {
                 self.counts.files.fetch_add(1, Ordering::Relaxed);
                 self.watch.removed(place);
@@ -266,7 +279,7 @@ impl Remover<'_> {
             node.data.stays.store(true, Ordering::Relaxed);
             return Ok(None);
         }
-        let (fd, meta) = match open_to_empty(dir, &node.name, false) {
+        let (fd, meta) = match open_to_empty(dir, &node.name, self.options.make_writable) {
             Ok(opened) => opened,
             Err(error) if is_gone(&error) => return Ok(None),
             Err(error) if is_no_dir(&error) => {
@@ -278,7 +291,8 @@ impl Remover<'_> {
             }
             Err(error) => {
                 // A directory that cannot be listed can still be removed if it is empty.
-                if dir::rmdir(dir, &node.name).is_ok() {
+                let Options { dry_run, keep_dirs, .. } = self.options;
+                if !(dry_run || keep_dirs) && dir::rmdir(dir, &node.name).is_ok() {
                     self.counts.dirs.fetch_add(1, Ordering::Relaxed);
                     self.watch.removed(&place);
                 } else {
@@ -290,11 +304,16 @@ impl Remover<'_> {
         };
         if parent.is_none() {
             node.data.device.store(meta.dev, Ordering::Relaxed);
-        } else if self.one_file_system && meta.dev != node.data.device.load(Ordering::Relaxed) {
+        } else if self.options.one_file_system
+            && meta.dev != node.data.device.load(Ordering::Relaxed)
+        {
             node.data.stays.store(true, Ordering::Relaxed);
             let cause = Cause::Reason("it is on another file system");
             self.fail(&place, Operation::Remove, cause);
             return Ok(None);
+        }
+        if self.options.keep_dirs {
+            node.data.stays.store(true, Ordering::Relaxed);
         }
         let (handle, _) = match above {
             Some(above) => above.adopt(&node.name, fd)?,
@@ -317,7 +336,11 @@ impl Remover<'_> {
             }
         };
         let dir = fd.as_ref().map_or(dir::cwd(), |fd| (**fd).as_fd());
-        match dir::rmdir(dir, &node.name) {
+        let removed = match self.options.dry_run {
+            true => Ok(()),
+            false => dir::rmdir(dir, &node.name),
+        };
+        match removed {
             Ok(()) => {
                 self.counts.dirs.fetch_add(1, Ordering::Relaxed);
                 let parent = node.parent.as_deref();

@@ -1,5 +1,6 @@
 //! The meter reports the progress of any walk.
 
+use crate::remove;
 use crate::remove::parallel::{Place, Watch, remove_all};
 use crate::usage::{Measured, Meter, Options};
 use hakobu_core::error::{Cause, Operation};
@@ -57,7 +58,7 @@ fn names_are_found_when_listed_and_done_when_visited() {
     fs::write(base.with_extension("file"), "x").unwrap();
     let controls = Controls::fixed(3);
     let tops = [top, path(&base.with_extension("file"))];
-    let removed = remove_all(&tops, false, &controls, 64, &Quiet);
+    let removed = remove_all(&tops, remove::Options::default(), &controls, 64, &Quiet);
     assert_eq!((removed.files, removed.dirs), (NAMES + 1, 20 + 3 + 2));
     let now = controls.meter.progress();
     assert_eq!((now.found, now.done, now.listed), (NAMES + 1, NAMES + 1, true), "{now:?}");

@@ -88,6 +88,9 @@ fn local_removals_leave_folders() {
         ("--exclude d/z.txt -f R/b", "-f R/b/x"),
         ("--raw R/a*", "R/a*"),
         ("-r R/b", "-r R/b"),
+        ("--filter=-_d R/b", "--filter=-_d R/b"),
+        ("--exclude-fr=rules R/b", "--exclude-fr=rules R/b"),
+        ("--filter-style=s5cmd --exclude=x R/b", "R/b/d/z.txt"),
         ("s3://b/*", "s3://b/*"),
         ("--exclude * R/b", ""),
     ] {
