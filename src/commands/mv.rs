@@ -11,7 +11,7 @@ use crate::objects::Concerned;
 use crate::options::{OptArg, Refused, Typed};
 use crate::show::{Line, Wanted, ask, output};
 use hakobu_core::error::{Cause, Class, Operation, Problem, quoted};
-use hakobu_core::event::{Event, Listener};
+use hakobu_core::event::{Event, Listener, Remarks};
 use hakobu_transfer::location::{Location, Sources};
 use hakobu_transfer::plan::mv::{Done, Existing, name_in, rename_or_copy};
 use hakobu_transfer::policy::Policy;
@@ -147,6 +147,8 @@ impl Reading {
             items: self.wanted.items(),
             items_unchanged: false,
             plans: false,
+            remarks: Remarks::default(),
+            digest: None,
             mkpath: false,
             check_space: true,
             objects: Default::default(),

@@ -36,7 +36,9 @@ pub struct Typed {
     pub options: Vec<OptArg>,
     /// All other arguments in order.
     pub paths: Vec<OsString>,
-    /// Accepted options without effect, as they are spelled, each with the reason.
+    /// Accepted options without effect in order, for those whose values are checked.
+    pub noted: Vec<OptArg>,
+    /// The same as they are spelled, each with the reason.
     pub notes: Vec<(String, &'static str)>,
 }
 

@@ -87,17 +87,21 @@ impl<S> Table<S> {
             }
         }
         found.sort_by_key(|(at, _)| *at);
-        let mut notes = Vec::new();
+        let (mut notes, mut noted) = (Vec::new(), Vec::new());
         let mut options = Vec::with_capacity(found.len());
         for (_, arg) in found {
             let row = self.rows().find(|row| row.name == arg.name);
             match row.and_then(|row| Some((row, row.note?))) {
-                Some((row, why)) => notes.push((spelling(row, arg.on), why)),
+                Some((row, why)) => {
+                    notes.push((spelling(row, arg.on), why));
+                    noted.push(arg);
+                }
                 None => options.push(arg),
             }
         }
         Typed {
             options,
+            noted,
             notes,
             paths: matches.get_many::<OsString>(PATHS).into_iter().flatten().cloned().collect(),
         }

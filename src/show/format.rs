@@ -24,7 +24,13 @@ enum Part {
 }
 
 /// Supported letters.
-const KNOWN: &[u8] = b"binLloftMBpc%";
+const KNOWN: &[u8] = b"binLloftMBpcC%";
+
+/// Maximum number of characters of a width; longer ones are text, as in rsync.
+const WIDTH_CHARS_MAX: usize = 23;
+
+/// Length of a checksum, which an entry without one leaves blank.
+const DIGEST_CHARS: usize = 32;
 
 impl Format {
     /// Parses a template; a letter unknown to rsync is kept as it is.
@@ -38,12 +44,12 @@ impl Format {
         while let Some((&byte, after)) = rest.split_first() {
             let bare = |byte: &u8| !(byte.is_ascii_digit() || matches!(byte, b'-' | b'\''));
             let end = after.iter().position(bare).filter(|_| byte == b'%');
+            let end = end.filter(|end| *end <= WIDTH_CHARS_MAX);
             let letter = end.and_then(|end| Some((end, *after.get(end)?)));
             match letter {
-                Some((_, letter @ (b'U' | b'G' | b'C' | b'a' | b'h' | b'P' | b'u' | b'm'))) => {
+                Some((_, letter @ (b'U' | b'G' | b'a' | b'h' | b'P' | b'u' | b'm'))) => {
                     let why = match letter {
                         b'U' | b'G' => "ls -l shows owners",
-                        b'C' => "hakobu verify compares contents",
                         _ => "it belongs to a daemon",
                     };
                     return Err(format!("%{} is not built: {why}", char::from(letter)));
@@ -68,7 +74,8 @@ impl Format {
         Ok(Format { parts })
     }
 
-    fn has(&self, letter: u8) -> bool {
+    /// Returns whether the template shows a letter.
+    pub fn has(&self, letter: u8) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Field(found, _) if *found == letter))
     }
 
@@ -146,6 +153,10 @@ fn push_field(
                 out.extend_from_slice(if path.ends_with(b"/") { b"." } else { b"/." });
             }
         }
+        b'C' => match &item.digest {
+            Some(digest) => out.extend_from_slice(digest.as_bytes()),
+            None => out.extend_from_slice(&[b' '; DIGEST_CHARS]),
+        },
         b'M' => out.extend_from_slice(time(item.mtime_s, "%Y/%m/%d-%H:%M:%S").as_bytes()),
         b't' => out.extend_from_slice(time(now_s as i64, "%Y/%m/%d %H:%M:%S").as_bytes()),
         b'B' => out.extend_from_slice(&mode_text(item.kind, item.mode).as_bytes()[1..]),
@@ -190,6 +201,20 @@ mod tests {
             ("%t", file, Kind::File, "f", None, "2026/09/21 14:13:20\n"),
         ] {
             assert_eq!(line(format, change, kind, path, target), expected, "{format}");
+        }
+        let blank = format!("[{:32}] f\n", "");
+        assert_eq!(line("[%C] %n", file, Kind::File, "f", None), blank);
+        let digest = Some("0123abc".to_owned());
+        let item = Item { digest, ..item(file, Kind::File, "f", None) };
+        for (format, expected) in [
+            ("%C|%9C|%-9C|", "0123abc|  0123abc|0123abc  |\n".to_owned()),
+            ("%%C", "%C\n".to_owned()),
+            (&format!("%{:030}%C", 0), format!("%{:030}0123abc\n", 0)),
+        ] {
+            let mut out = Vec::new();
+            let format = Format::parse(format.as_bytes()).unwrap();
+            format.push(&item, Escape::Utf8, (&TimeZone::UTC, 1_790_000_000.5), &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
         }
         assert!(Format::parse(b"%i %U").unwrap_err().contains("%U is not built"));
         assert!(Format::parse(b"%h").unwrap_err().contains("daemon"));

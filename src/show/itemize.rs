@@ -1,8 +1,7 @@
 //! One line for one entry: rsync's itemized form (`-i`), its plain names (`-v`), cp's arrows.
 
 use super::escape::{Escape, push_quoted};
-use hakobu_core::event::Change;
-use hakobu_core::event::Item;
+use hakobu_core::event::{Change, Item, Remark, Skip};
 use hakobu_core::unit::Kind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -105,6 +104,35 @@ pub fn push_plain(item: &Item<'_>, all: bool, escape: Escape, out: &mut Vec<u8>)
         out.extend_from_slice(b" is uptodate");
     } else {
         return;
+    }
+    out.push(b'\n');
+}
+
+/// Appends a message of rsync's `--info=backup` and `--info=skip`.
+pub fn push_remark(remark: &Remark<'_>, escape: Escape, out: &mut Vec<u8>) {
+    match remark {
+        Remark::BackedUp { path, backup } => {
+            out.extend_from_slice(b"backed up ");
+            escape.push(path.as_os_str().as_bytes(), out);
+            out.extend_from_slice(b" to ");
+            escape.push(backup.as_os_str().as_bytes(), out);
+        }
+        Remark::Skipped { path, kind, why: Skip::NotExisting } => {
+            let kind = if *kind == Kind::Dir { "directory" } else { "file" };
+            out.extend_from_slice(format!("not creating new {kind} \"").as_bytes());
+            escape.push(path.as_os_str().as_bytes(), out);
+            out.push(b'"');
+        }
+        Remark::Skipped { path, why, .. } => {
+            escape.push(path.as_os_str().as_bytes(), out);
+            let words = match why {
+                Skip::NotExisting | Skip::Existing => " exists",
+                Skip::Newer => " is newer",
+                Skip::TooLarge => " is over max-size",
+                Skip::TooSmall => " is under min-size",
+            };
+            out.extend_from_slice(words.as_bytes());
+        }
     }
     out.push(b'\n');
 }
@@ -212,6 +240,7 @@ pub(super) mod tests {
             mode: 0o644,
             mtime_s: 1_790_000_000,
             meta: &META,
+            digest: None,
         }
     }
 
@@ -303,6 +332,27 @@ pub(super) mod tests {
             assert_eq!(String::from_utf8_lossy(&lines), itemized);
             assert_eq!(String::from_utf8_lossy(&names), plain);
         }
+    }
+
+    #[test]
+    fn remarks() {
+        let path = Path::new("d/a");
+        let mut out = Vec::new();
+        for remark in [
+            Remark::BackedUp { path, backup: "../old/d/a~".into() },
+            Remark::Skipped { path, kind: Kind::Dir, why: Skip::NotExisting },
+            Remark::Skipped { path, kind: Kind::File, why: Skip::NotExisting },
+            Remark::Skipped { path, kind: Kind::File, why: Skip::Existing },
+            Remark::Skipped { path, kind: Kind::File, why: Skip::Newer },
+            Remark::Skipped { path, kind: Kind::File, why: Skip::TooLarge },
+            Remark::Skipped { path: Path::new("x\n"), kind: Kind::File, why: Skip::TooSmall },
+        ] {
+            push_remark(&remark, Escape::Utf8, &mut out);
+        }
+        let text = "backed up d/a to ../old/d/a~\nnot creating new directory \"d/a\"\n\
+                    not creating new file \"d/a\"\nd/a exists\nd/a is newer\nd/a is over max-size\n\
+                    x\\#012 is under min-size\n";
+        assert_eq!(String::from_utf8_lossy(&out), text);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub use wanted::{Line, Wanted};
 use crate::number;
 use escape::Escape;
 use hakobu_core::error::{Class, Problem, quoted};
-use hakobu_core::event::{Event, Item, Listener};
+use hakobu_core::event::{Event, Item, Listener, Remark};
 use hakobu_transfer::run::{Control, Outcome};
 use jiff::tz::TimeZone;
 use output::Output;
@@ -168,6 +168,23 @@ impl Show {
             let mut line = Vec::with_capacity(128);
             joblog::push_item(&self.job(), self.next_seq(), item, &mut line);
             joblog.write(&line);
+        }
+    }
+
+    /// Prints a message about an entry; as rsync, also in the log.
+    fn remark(&self, remark: &Remark<'_>) {
+        let mut text = Vec::with_capacity(128);
+        itemize::push_remark(remark, self.escape, &mut text);
+        if self.wanted.json {
+            let mut line = Vec::with_capacity(128);
+            let message = String::from_utf8_lossy(text.trim_ascii_end());
+            json::push_message("info", &message, &mut line);
+            self.print(&line);
+        } else {
+            self.print(&text);
+        }
+        if let Some(log) = &self.log {
+            log.write(&[self.stamp(), text].concat());
         }
     }
 
@@ -343,6 +360,7 @@ impl Listener for Show {
             // Plans are written elsewhere.
             Event::Planned(_) => {}
             Event::Problem(problem) => self.problem(problem),
+            Event::Remark(remark) => self.remark(remark),
             Event::Warning(text) => {
                 if self.wanted.json {
                     let mut out = Vec::new();

@@ -19,6 +19,8 @@ pub enum Event<'a> {
     Planned(&'a Planned<'a>),
     /// Something went wrong with one entry, or deserves a line.
     Problem(&'a Problem),
+    /// A message about an entry besides its own line. Sent only when `Spec::remarks` asks.
+    Remark(&'a Remark<'a>),
     /// A sentence for the user before or during the run: free space, a seed, an unsafe choice.
     Warning(String),
 }
@@ -94,6 +96,61 @@ pub struct Item<'a> {
     pub mtime_s: i64,
     /// The source entry as it was decided on (for a deletion: the target entry).
     pub meta: &'a Meta,
+    /// Checksum of the content, in hexadecimal, if `Spec::digest` asks and the entry has one.
+    pub digest: Option<String>,
+}
+
+/// A message about an entry besides its own line (rsync(1), `--info=backup` and `--info=skip`). All paths are paths in
+/// the transfer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remark<'a> {
+    /// The old entry of a name is kept under another name.
+    BackedUp {
+        /// Its path.
+        path: &'a Path,
+        /// The path of the backup; below the folder of `--backup-dir` if there is one.
+        backup: PathBuf,
+    },
+    /// An option excludes an entry.
+    Skipped {
+        /// Its path.
+        path: &'a Path,
+        /// Its type in the source.
+        kind: Kind,
+        /// The reason.
+        why: Skip,
+    },
+}
+
+/// Reason for a skipped entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skip {
+    /// It does not exist at the target (`--existing`).
+    NotExisting,
+    /// It exists at the target (`--ignore-existing`).
+    Existing,
+    /// The target is newer (`--update`).
+    Newer,
+    /// It is larger than `--max-size`.
+    TooLarge,
+    /// It is smaller than `--min-size`.
+    TooSmall,
+}
+
+/// Requested remarks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Remarks {
+    /// `Remark::BackedUp`.
+    pub backups: bool,
+    /// `Remark::Skipped`.
+    pub skips: bool,
+}
+
+impl Remarks {
+    /// Returns whether any are requested.
+    pub fn any(self) -> bool {
+        self != Remarks::default()
+    }
 }
 
 /// One entry that would be changed, as a plan needs it: paths are made only on request, and no time is measured. Most

@@ -47,7 +47,7 @@ pub fn of(typed: &Typed) -> Result<Option<Dash>, String> {
 /// Converts the options of `cp` to those of the other command.
 fn converted<S>(table: &Table<S>, object: &OsString, typed: &Typed) -> Result<Typed, String> {
     let (paths, notes) = (vec![object.clone()], typed.notes.clone());
-    let mut converted = Typed { options: Vec::new(), paths, notes };
+    let mut converted = Typed { options: Vec::new(), paths, noted: Vec::new(), notes };
     for arg in &typed.options {
         if table.rows().any(|row| row.name == arg.name) {
             converted.options.push(arg.clone());

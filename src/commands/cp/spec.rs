@@ -6,6 +6,7 @@ use crate::objects::{Concerned, landing};
 use crate::options::Typed;
 use crate::show::{Line, Wanted};
 use crate::{filters, names};
+use hakobu_core::event::Remarks;
 use hakobu_sys::links::Links;
 use hakobu_transfer::policy::{ChmodRules, Reflink, Sparse, Symlinks};
 use hakobu_transfer::run::{Layout, Spec};
@@ -107,6 +108,8 @@ impl Reading {
             items: self.wanted.items(),
             items_unchanged: false,
             plans: false,
+            remarks: Remarks::default(),
+            digest: None,
             mkpath: false,
             check_space: !self.policy.dry_run,
             objects,

@@ -5,6 +5,7 @@ use super::options::Reading;
 use crate::commands::operands::Operands;
 use crate::objects::Concerned;
 use crate::show::Line;
+use hakobu_core::event::Remarks;
 use hakobu_transfer::plan::mv::Existing;
 use hakobu_transfer::policy::{Policy, Preserve, Symlinks};
 use hakobu_transfer::run::{Layout, Spec};
@@ -72,6 +73,8 @@ pub fn spec(
         items: wanted.items(),
         items_unchanged: false,
         plans: false,
+        remarks: Remarks::default(),
+        digest: None,
         mkpath: false,
         check_space: false,
         objects,

@@ -1,7 +1,8 @@
 //! The options of rsync that have no effect on a copy between local paths or with `s3://`, in rsync as well: accepted
 //! with a note, so that scripts run unchanged.
 
-use crate::options::{Noted, Row, flag, value, values};
+use crate::options::{Noted, OptArg, Row, flag, value, values};
+use hakobu_transfer::policy::Digest;
 
 const COMPRESS: &str = "no remote shell or daemon, so nothing is compressed on the way";
 const NETWORK: &str = "no remote shell or daemon";
@@ -13,6 +14,39 @@ const STREAMS: &str = "names go to standard output, errors to standard error, bo
 
 /// All of them.
 pub const ACCEPTED: Noted = Noted(ROWS);
+
+/// Checks the values that rsync refuses although the options have no effect here.
+///
+/// # Errors
+/// `--max-alloc=0`.
+pub fn check(noted: &[OptArg]) -> Result<(), String> {
+    let Some(arg) = last(noted, "max-alloc") else { return Ok(()) };
+    let text = arg.text()?;
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    match digits.parse::<f64>() {
+        Ok(0.0) => Err(arg.refuse("is refused: max-alloc must be greater than zero")),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the kind of checksum that `%C` shows: the default of rsync, or that of `--checksum-choice`, of which the
+/// second name is for `-c`.
+///
+/// # Errors
+/// A kind that is not built.
+pub fn digest(noted: &[OptArg], checksum: bool) -> Result<Digest, String> {
+    let Some(arg) = last(noted, "checksum-choice") else { return Ok(Digest::Xxh128) };
+    let (first, second) = arg.text()?.split_once(',').unwrap_or((arg.text()?, arg.text()?));
+    match if checksum { second } else { first } {
+        "auto" | "xxh128" => Ok(Digest::Xxh128),
+        "md5" => Ok(Digest::Md5),
+        _ => Err(arg.refuse("is not built for %C: xxh128 (the default) and md5 are")),
+    }
+}
+
+fn last<'a>(noted: &'a [OptArg], name: &str) -> Option<&'a OptArg> {
+    noted.iter().rfind(|arg| arg.name == name).filter(|arg| arg.on)
+}
 
 const ROWS: &[Row] = &[
     flag("compress", Some('z'), "compress on the way")

@@ -8,11 +8,12 @@ use std::ffi::OsString;
 const BUILT: &str = "NAME       names of what is updated; NAME2: of what is unchanged, too\n\
                      PROGRESS   progress, as --progress\n\
                      STATS      counts at the end, as --stats\n\
+                     BACKUP     entries that are kept as backups (also with -vv)\n\
+                     SKIP       entries that an option excludes (also with -vv)\n\
                      ALL, NONE  all or none of these";
 
 /// rsync's flags without an effect: the messages are always printed, or never.
-const OTHERS: &[&str] =
-    &["backup", "copy", "del", "flist", "misc", "mount", "nonreg", "remove", "skip", "symsafe"];
+const OTHERS: &[&str] = &["copy", "del", "flist", "misc", "mount", "nonreg", "remove", "symsafe"];
 
 /// Applies one `--info`.
 ///
@@ -27,15 +28,23 @@ pub fn set(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
             digits => digits.parse().map_err(|_| arg.refuse("has a level that is not a number"))?,
         };
         match &*name.to_ascii_lowercase() {
-            "name" => it.verbose = level.min(2),
+            "name" => it.names = Some(level.min(2)),
+            "backup" => it.backups = Some(level > 0),
+            "skip" => {
+                it.skips = Some(level > 0);
+                if level > 1 {
+                    without.push("skip2 (as skip)");
+                }
+            }
             "progress" => it.wanted.progress = Some(level > 0),
             "stats" => it.wanted.stats = level > 0,
             "all" => {
-                it.verbose = level.min(2);
+                it.names = Some(level.min(2));
+                (it.backups, it.skips) = (Some(level > 0), Some(level > 0));
                 (it.wanted.stats, it.wanted.progress) = (level > 0, Some(level > 0));
             }
             "none" => {
-                it.verbose = 0;
+                (it.names, it.backups, it.skips) = (Some(0), Some(false), Some(false));
                 (it.wanted.stats, it.wanted.progress) = (false, Some(false));
             }
             other if OTHERS.contains(&other) => without.push(flag),

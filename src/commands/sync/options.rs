@@ -367,7 +367,7 @@ const OUTPUT: Group<Reading> = titled("Output").with(&[
         "info",
         None,
         "FLAGS",
-        "which messages: name, name2, progress, stats, all, none; 'help' lists",
+        "which messages: name, name2, progress, stats, backup, skip, all, none; 'help' lists",
     )
     .reads(super::info::set),
     value("out-format", None, "FORMAT", "a line for each entry: %i %n%L is -i, %n%L is -v")

@@ -277,6 +277,10 @@ mod tests {
                 "--chown=no-such-user-here s d",
                 "1 --chown=no-such-user-here: there is no user 'no-such-user-here'",
             ),
+            (
+                "--max-alloc=0 s d",
+                "1 --max-alloc=0 is refused: max-alloc must be greater than zero",
+            ),
             ("--info=frob s d", "1 --info=frob: there is no such flag (--info=help lists them)"),
             ("-j x s d", "1 -j 'x': give a number of jobs up to 4096, +N, -N, N%, 0 or auto"),
             (

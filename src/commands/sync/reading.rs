@@ -40,6 +40,12 @@ pub struct Reading {
     pub(super) mkpath: bool,
     pub(super) suffix: Option<Vec<u8>>,
     pub(super) verbose: u8,
+    /// `--info=name`: replaces the level of `-v` for names.
+    pub(super) names: Option<u8>,
+    /// `--info=backup`; without it from `-vv`.
+    pub(super) backups: Option<bool>,
+    /// `--info=skip`; without it from `-vv`.
+    pub(super) skips: Option<bool>,
     pub(super) itemize: u8,
     pub(super) objects: ObjectArgs,
     pub(super) trusted: links::Args,

@@ -1,6 +1,7 @@
 //! Evaluation of a `sync` command line: from options in order to a `Spec`. Reads the files and looks up the names
 //! that the command line mentions.
 
+use super::accepted;
 use super::options::TABLE;
 use super::reading::Reading;
 use crate::commands::cluster::options as cluster;
@@ -10,9 +11,10 @@ use crate::options::Typed;
 use crate::show::{Line, Wanted};
 use crate::{exit, names};
 use hakobu_core::error::{Fatal, quoted};
+use hakobu_core::event::Remarks;
 use hakobu_transfer::location::{Location, Sources};
 use hakobu_transfer::object::list::Pattern;
-use hakobu_transfer::policy::{Append, Delete, Symlinks};
+use hakobu_transfer::policy::{Append, Delete, Digest, Symlinks};
 use hakobu_transfer::run::{Layout, Spec};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -36,8 +38,11 @@ fn usage(message: String) -> Fatal {
 /// Folder in which rsync's `--delay-updates` keeps finished files, in each directory.
 const DELAYED_DIR: &str = ".~tmp~";
 
+const STORED_REMARKS: &str = "note: without effect with s3://: --info=backup, --info=skip";
+
 impl Reading {
     fn finish(mut self, typed: &Typed) -> Result<(Spec, Wanted, cluster::Args), Fatal> {
+        accepted::check(&typed.noted).map_err(usage)?;
         let (sources, target) = self.paths(typed)?;
         let links = std::mem::take(&mut self.trusted).links().map_err(usage)?;
         self.wanted.links = links.clone();
@@ -128,6 +133,7 @@ impl Reading {
             }
         };
         self.show(concerned);
+        let (remarks, digest) = (self.remarks(concerned), self.digest(typed, concerned)?);
         let relative = self.relative.unwrap_or(files_from.is_some());
         let spec = Spec {
             sources,
@@ -144,8 +150,10 @@ impl Reading {
             jobs_before: None,
             prove: self.limits.prove,
             items: self.wanted.items(),
-            items_unchanged: self.itemize > 1 || self.verbose > 1,
+            items_unchanged: self.itemize > 1 || self.verbosity() > 1,
             plans: false,
+            remarks,
+            digest,
             mkpath: self.mkpath,
             check_space: !self.policy.dry_run && !self.policy.list_only,
             objects,
@@ -200,13 +208,40 @@ impl Reading {
         Ok(Location::S3(url))
     }
 
+    /// Returns the level of names: that of `--info`, else that of `-v`.
+    fn verbosity(&self) -> u8 {
+        self.names.unwrap_or(self.verbose)
+    }
+
+    /// Returns the requested messages besides the lines of entries. rsync has both from `-vv` on.
+    fn remarks(&mut self, concerned: Concerned) -> Remarks {
+        if concerned.any() && (self.backups == Some(true) || self.skips == Some(true)) {
+            self.wanted.notes.push(STORED_REMARKS.into());
+        }
+        let of = |asked: Option<bool>| asked.unwrap_or(self.verbose > 1) && !self.wanted.quiet;
+        Remarks { backups: of(self.backups), skips: of(self.skips) }
+    }
+
+    /// Returns the kind of checksum that a requested format shows.
+    fn digest(&self, typed: &Typed, concerned: Concerned) -> Result<Option<Digest>, Fatal> {
+        let formats = [&self.wanted.format, &self.wanted.log_format];
+        if !formats.into_iter().flatten().any(|format| format.has(b'C')) {
+            return Ok(None);
+        }
+        if concerned.any() {
+            return Err(usage(
+                "%C is not built for s3://: hakobu head shows stored checksums".into(),
+            ));
+        }
+        accepted::digest(&typed.noted, self.policy.checksum).map(Some).map_err(usage)
+    }
+
     /// Determines the output from the levels of verbosity.
     fn show(&mut self, concerned: Concerned) {
+        let verbosity = self.verbosity();
         let wanted = &mut self.wanted;
-        let asked = self.verbose > 0
-            || self.itemize > 0
-            || self.policy.list_only
-            || wanted.format.is_some();
+        let asked =
+            verbosity > 0 || self.itemize > 0 || self.policy.list_only || wanted.format.is_some();
         wanted.line = if wanted.quiet || !asked {
             Line::None
         } else if wanted.json {
@@ -218,14 +253,14 @@ impl Reading {
         } else if self.itemize > 0 {
             Line::Itemized
         } else {
-            Line::Name { all: self.verbose > 1 }
+            Line::Name { all: verbosity > 1 }
         };
         // A dry run shows the mapping of names if names change.
         if self.policy.dry_run && concerned.any() && wanted.line == Line::None && !wanted.quiet {
             wanted.line = if wanted.json { Line::Json } else { Line::Mapping("cp") };
         }
-        wanted.problems = self.verbose > 0 && !wanted.quiet;
-        wanted.totals = self.verbose > 0 || wanted.stats || wanted.progress == Some(true);
+        wanted.problems = verbosity > 0 && !wanted.quiet;
+        wanted.totals = verbosity > 0 || wanted.stats || wanted.progress == Some(true);
         wanted.dry_run = self.policy.dry_run;
     }
 }

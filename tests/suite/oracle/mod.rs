@@ -10,6 +10,7 @@ mod links;
 mod lists;
 mod local;
 mod meanings;
+mod messages;
 mod options;
 mod random;
 mod second;

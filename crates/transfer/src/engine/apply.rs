@@ -87,7 +87,7 @@ impl Engine<'_> {
             _ => self.specials.make(worker, &entry, source, target, &Special::Node)?,
         };
         let (bytes_moved, link) = (done.bytes, text.map(link_path));
-        let report = Report { change, bytes_moved, link, begun: decided.begun };
+        let report = Report { change, bytes_moved, link, begun: decided.begun, digest: None };
         self.arrived(worker, decided, report, done);
         Ok(())
     }
@@ -212,14 +212,14 @@ impl Engine<'_> {
         done.unprivileged = worker.attributes.count_unprivileged(source, &want);
         if change.any() || self.reports.wants_unchanged() {
             let (link, begun) = (text.map(link_path), decided.begun);
-            self.report(entry, source, Report { change, bytes_moved: 0, link, begun });
+            self.report(entry, source, Report { change, link, begun, ..Report::default() });
         }
         self.finish(worker, decided, done);
         Ok(())
     }
 
     /// Reports an entry, if events of entries are requested.
-    pub(super) fn report(&self, entry: &Entry<'_>, source: &Meta, report: Report) {
+    pub(super) fn report(&self, entry: &Entry<'_>, source: &Meta, mut report: Report) {
         if self.reports.plans() {
             self.reports.planned(&Planned {
                 change: report.change,
@@ -234,6 +234,7 @@ impl Engine<'_> {
                 },
             });
         } else if self.reports.wants_items() {
+            report.digest = self.digest_of(entry, source, &report.change);
             self.reports.item(&entry.node.path_of(entry.name), source, entry.paths(), report);
         }
     }

@@ -173,7 +173,8 @@ impl Engine<'_> {
             Ok(()) => {
                 let change = Change { created: true, transferred: true, ..Change::default() };
                 let bytes_moved = done.bytes;
-                let report = Report { change, bytes_moved, link: None, begun: decided.begun };
+                let begun = decided.begun;
+                let report = Report { change, bytes_moved, begun, ..Report::default() };
                 self.arrived(worker, decided, report, done);
                 self.ended(worker, &decided.entry, Ok(Outcome::Finished));
             }

@@ -10,6 +10,7 @@ use super::state::Engine;
 use super::worker::Worker;
 use crate::policy::{Action, Append, Basis, Grain, NOT_AS_PLANNED, Reason, Symlinks, decide};
 use hakobu_core::error::{Class, Operation};
+use hakobu_core::event::Skip;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{errno, meta};
@@ -193,7 +194,7 @@ impl Engine<'_> {
             return Ok(Break(Outcome::Finished));
         }
         if let Action::Skip(reason) = *action {
-            self.skipped(worker, entry, reason);
+            self.skipped(worker, entry, reason, (source, target.is_some()));
             return Ok(Break(Outcome::Finished));
         }
         let large = source.kind == Kind::File && source.size >= LARGE_BYTES_MIN;
@@ -315,8 +316,22 @@ impl Engine<'_> {
                 || policy.remove_source_files && self.groups.knows(source.identity()))
     }
 
-    fn skipped(&self, worker: &mut Worker<'_>, entry: &Entry<'_>, reason: Reason) {
+    /// Counts and reports a skipped entry. `exists`: whether the target has it.
+    fn skipped(
+        &self,
+        worker: &mut Worker<'_>,
+        entry: &Entry<'_>,
+        reason: Reason,
+        (source, exists): (&Meta, bool),
+    ) {
         worker.totals.skipped += 1;
+        if let Some(why) = self.remark(reason, exists) {
+            // rsync names a file that is too large or too small as in the source.
+            let is_sized = matches!(why, Skip::TooLarge | Skip::TooSmall);
+            let name = if is_sized { entry.name } else { entry.target_name };
+            self.reports.skipped(&|| entry.node.path_of(name), source.kind, why);
+            return;
+        }
         let reason = match reason {
             Reason::Symlink => "it is a symlink (-l keeps it, -L copies what it points to)",
             Reason::NonRegular => "it is not a regular file (-D keeps devices and FIFOs)",
@@ -325,6 +340,24 @@ impl Engine<'_> {
         };
         let paths = (Some(entry.source_path()), None);
         self.reports.notice(Operation::Read, paths, reason, Class::Notice);
+    }
+
+    /// Returns the reason that `--info=skip` shows. As in rsync, `--existing` and `--ignore-existing` are named before
+    /// the limits of sizes.
+    fn remark(&self, reason: Reason, exists: bool) -> Option<Skip> {
+        let policy = self.context.policy;
+        Some(match reason {
+            Reason::TooLarge | Reason::TooSmall if policy.existing && !exists => Skip::NotExisting,
+            Reason::TooLarge | Reason::TooSmall if policy.ignore_existing && exists => {
+                Skip::Existing
+            }
+            Reason::NotExisting => Skip::NotExisting,
+            Reason::Existing => Skip::Existing,
+            Reason::Newer => Skip::Newer,
+            Reason::TooLarge => Skip::TooLarge,
+            Reason::TooSmall => Skip::TooSmall,
+            _ => return None,
+        })
     }
 
     /// Queues an entry that turned out to be a directory.

@@ -346,6 +346,8 @@ impl<'a> Files<'a> {
         });
         if copied.is_err() {
             drop(dir::unlink(folder_fd, &temp));
+        } else {
+            self.publisher.backups.report(&|| path.to_vec());
         }
         copied
     }

@@ -72,7 +72,7 @@ impl Engine<'_> {
             change.hard_link = true;
             let path = leader.node.path_of(&leader.name);
             let link = Some(PathBuf::from(OsStr::from_bytes(&path)));
-            self.report(entry, source, Report { change, bytes_moved: 0, link, begun: *begun });
+            self.report(entry, source, Report { change, link, begun: *begun, ..Report::default() });
         }
         self.finish(worker, decided, done);
         Ok(())

@@ -22,6 +22,7 @@ mod close_dir;
 mod content;
 mod context;
 mod decide;
+mod digest;
 mod entry;
 pub(crate) mod failure;
 mod file;

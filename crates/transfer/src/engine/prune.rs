@@ -326,6 +326,7 @@ impl Extraneous<'_, '_, '_> {
                 return self.failed(entry, operation, Cause::System(error));
             }
             self.node.touch();
+            pruning.publisher.backups.report(&|| entry.path.to_vec());
         }
         self.count(entry);
     }

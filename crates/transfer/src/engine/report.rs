@@ -3,8 +3,8 @@
 use super::failure::Failure;
 use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem, quoted};
-use hakobu_core::event::{Change, Event, Item, Listener, Planned};
-use hakobu_core::unit::{Meta, Totals};
+use hakobu_core::event::{Change, Event, Item, Listener, Planned, Remark, Remarks, Skip};
+use hakobu_core::unit::{Kind, Meta, Totals};
 use hakobu_sys::errno;
 use parking_lot::Mutex;
 use std::ffi::OsStr;
@@ -19,6 +19,8 @@ pub(super) struct Report {
     pub(super) bytes_moved: u64,
     pub(super) link: Option<PathBuf>,
     pub(super) begun: Option<Begun>,
+    /// Checksum of the content, if it is requested.
+    pub(super) digest: Option<String>,
 }
 
 /// Time when work on an entry began, if events of entries are requested.
@@ -38,19 +40,23 @@ pub(super) struct Reports<'a> {
     items: bool,
     items_unchanged: bool,
     plans: bool,
+    remarks: Remarks,
     fatal: Mutex<Option<Fatal>>,
 }
 
 impl<'a> Reports<'a> {
-    /// `items`: whether events of entries are requested, and whether also of unchanged ones; `plans`: for a plan.
+    /// `items`: whether events of entries are requested, and whether also of unchanged ones; `plans`: for a plan;
+    /// `remarks`: other messages about entries.
     pub(super) fn new(
         listener: &'a dyn Listener,
         control: &'a Control,
         items: (bool, bool),
         plans: bool,
+        remarks: Remarks,
     ) -> Reports<'a> {
         let (items, items_unchanged) = items;
-        Reports { listener, control, items, items_unchanged, plans, fatal: Mutex::default() }
+        let fatal = Mutex::default();
+        Reports { listener, control, items, items_unchanged, plans, remarks, fatal }
     }
 
     /// Takes the error that stopped the run.
@@ -131,6 +137,29 @@ impl<'a> Reports<'a> {
         self.problem(operation, paths, Cause::Reason(reason), class);
     }
 
+    /// Reports that the old entry at a path in the transfer is kept at the path that `backup` makes of it.
+    pub(super) fn backed_up(
+        &self,
+        path: &dyn Fn() -> Vec<u8>,
+        backup: impl FnOnce(&[u8]) -> PathBuf,
+    ) {
+        if self.remarks.backups {
+            let path = path();
+            let backup = backup(&path);
+            let path = Path::new(OsStr::from_bytes(&path));
+            self.listener.event(Event::Remark(&Remark::BackedUp { path, backup }));
+        }
+    }
+
+    /// Reports that an option excludes the entry at a path in the transfer.
+    pub(super) fn skipped(&self, path: &dyn Fn() -> Vec<u8>, kind: Kind, why: Skip) {
+        if self.remarks.skips {
+            let path = path();
+            let path = Path::new(OsStr::from_bytes(&path));
+            self.listener.event(Event::Remark(&Remark::Skipped { path, kind, why }));
+        }
+    }
+
     pub(super) fn warn(&self, message: String) {
         self.listener.event(Event::Warning(message));
     }
@@ -153,7 +182,7 @@ impl<'a> Reports<'a> {
         if !self.wants_items() {
             return;
         }
-        let Report { change, bytes_moved, link, begun } = report;
+        let Report { change, bytes_moved, link, begun, digest } = report;
         let (source, target) = paths;
         self.listener.event(Event::Item(&Item {
             change,
@@ -170,6 +199,7 @@ impl<'a> Reports<'a> {
             mode: meta.mode,
             mtime_s: meta.mtime.s,
             meta,
+            digest,
         }));
     }
 }

@@ -8,16 +8,16 @@ use super::file::Files;
 use super::links::Groups;
 use super::pace::Station;
 use super::prune::Pruning;
-use super::publish::{BackupDir, Direct, Publisher};
+use super::publish::{BackupDir, Backups, Direct, Publisher};
 use super::removal::Removal;
 use super::report::{Paths, Reports};
 use super::special::Specials;
 use super::worker::Worker;
 use crate::journal::Ledger;
-use crate::policy::{Chosen, Content, MissingArgs, Policy};
+use crate::policy::{Chosen, Content, Digest, MissingArgs, Policy};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Class, Fatal, Operation};
-use hakobu_core::event::Listener;
+use hakobu_core::event::{Listener, Remarks};
 use hakobu_core::limit::Controls;
 use hakobu_core::unit::{Jobs, Totals};
 use hakobu_sys::dir::Reader;
@@ -42,6 +42,10 @@ pub struct Setup<'a> {
     pub items: (bool, bool),
     /// Whether events of entries are requested for a plan.
     pub plans: bool,
+    /// Other messages about entries.
+    pub remarks: Remarks,
+    /// Kind of the checksums that `Item` events contain.
+    pub digest: Option<Digest>,
     /// Entries that an earlier run chose: others are not transferred, nor these if they have changed.
     pub chosen: Option<&'a Chosen>,
     /// Jobs, rate limits and the meter.
@@ -95,6 +99,8 @@ pub struct Engine<'a> {
     pub(super) removals: Mutex<Vec<Removal>>,
     /// Lock: one directory of `--prune-empty-dirs` is created at a time.
     pub(super) making: Mutex<()>,
+    /// See [`Setup::digest`].
+    pub(super) digest: Option<Digest>,
     controls: &'a Controls,
     jobs_per_file: Jobs,
     segment_bytes_max: u64,
@@ -110,9 +116,11 @@ impl<'a> Engine<'a> {
         let context = Context { policy, control, pass, mode, chosen, umask, euid, egid };
         let keeps_times = policy.preserve.times && policy.content == Content::Copy;
         let direct = Direct::new(policy, keeps_times, setup.ledger);
-        let reports = Arc::new(Reports::new(setup.listener, control, setup.items, setup.plans));
+        let (items, plans, remarks) = (setup.items, setup.plans, setup.remarks);
+        let reports = Arc::new(Reports::new(setup.listener, control, items, plans, remarks));
         let backup_dir = setup.backup_dir.map(|(path, top)| BackupDir::new(path, top, umask));
-        let publisher = Arc::new(Publisher::new(context, setup.temp_dir, backup_dir, direct));
+        let backups = Backups::new(policy, backup_dir, Arc::clone(&reports));
+        let publisher = Arc::new(Publisher::new(context, setup.temp_dir, backups, direct));
         let parts = || (context, Arc::clone(&publisher));
         Engine {
             context,
@@ -131,6 +139,7 @@ impl<'a> Engine<'a> {
             unlisted: AtomicUsize::new(0),
             removals: Mutex::default(),
             making: Mutex::default(),
+            digest: setup.digest,
             controls,
             jobs_per_file: setup.jobs_per_file,
             segment_bytes_max: setup.segment_bytes_max,

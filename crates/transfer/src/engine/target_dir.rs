@@ -10,7 +10,7 @@ use super::state::Engine;
 use super::worker::Worker;
 use crate::policy::same_time;
 use hakobu_core::error::Operation;
-use hakobu_core::event::Change;
+use hakobu_core::event::{Change, Skip};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
@@ -118,6 +118,12 @@ impl Engine<'_> {
             }
             None if self.context.policy.existing => {
                 worker.totals.skipped += 1;
+                let path = || {
+                    let mut path = Vec::new();
+                    node.push_path(&mut path);
+                    path
+                };
+                self.reports.skipped(&path, Kind::Dir, Skip::NotExisting);
                 return Ok(Opened::LeftOut);
             }
             Some(_) if makes => self.clear_name(parent, dir_fd, name)?,

@@ -4,7 +4,7 @@ use super::{Ends, Engine, Pass, SEGMENT_BYTES_MAX, Setup, TargetMode};
 use crate::journal::{Journal, Ledger, Scope};
 use crate::policy::{Delete, Policy, Preserve};
 use hakobu_core::control::Control;
-use hakobu_core::event::{Event, Listener};
+use hakobu_core::event::{Event, Listener, Remarks};
 use hakobu_core::limit::Controls;
 use hakobu_core::limit::{Gate, Limiter};
 use hakobu_core::meter::{Counts, Meter};
@@ -92,6 +92,8 @@ fn copy(area: &Area, controls: &Controls, control: &Control, target: TargetMode)
         control,
         items: (false, false),
         plans: false,
+        remarks: Remarks::default(),
+        digest: None,
         chosen: None,
         controls,
         target,

@@ -95,6 +95,7 @@ impl Core<'_> {
             mode: meta.mode,
             mtime_s: meta.mtime.s,
             meta,
+            digest: None,
         }));
     }
 }

@@ -3,7 +3,8 @@
 use crate::location::{Location, Sources};
 use crate::object::ObjectOptions;
 use crate::object::list::Inventory;
-use crate::policy::{Chosen, Policy};
+use crate::policy::{Chosen, Digest, Policy};
+use hakobu_core::event::Remarks;
 use hakobu_core::unit::{Jobs, Meta, Time};
 use hakobu_s3::Settings;
 use std::collections::HashMap;
@@ -66,6 +67,11 @@ pub struct Spec {
     pub items_unchanged: bool,
     /// Whether the listener receives a `Planned` event for every change between paths.
     pub plans: bool,
+    /// Other messages about entries between paths that the listener receives.
+    pub remarks: Remarks,
+    /// Kind of the checksums that `Item` events of files between paths contain: of transferred files, with
+    /// `Policy::checksum` of all.
+    pub digest: Option<Digest>,
     /// Missing parents of the target are created (`--mkpath`).
     pub mkpath: bool,
     /// Whether free space is compared with the need before the start.

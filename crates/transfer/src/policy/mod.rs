@@ -108,6 +108,15 @@ impl Basis {
     }
 }
 
+/// Kind of checksum that is shown for a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Digest {
+    /// XXH128: the default of rsync 3.2 and later.
+    Xxh128,
+    /// MD5.
+    Md5,
+}
+
 /// Handling of arguments that do not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum MissingArgs {

@@ -4,15 +4,17 @@
 use super::names::{self, DirName};
 use super::temp::TempNames;
 use crate::engine::failure::{Failure, c_string};
+use crate::engine::report::Reports;
 use crate::policy::{Policy, is_unsafe_link};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Kind;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, errno, file, meta, xattr};
 use parking_lot::Mutex;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Bytes copied at once if a backup goes to another file system.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -103,11 +105,27 @@ impl BackupDir {
 pub(in crate::engine) struct Backups<'a> {
     policy: &'a Policy,
     dir: Option<BackupDir>,
+    reports: Arc<Reports<'a>>,
 }
 
 impl<'a> Backups<'a> {
-    pub(in crate::engine) fn new(policy: &'a Policy, dir: Option<BackupDir>) -> Backups<'a> {
-        Backups { policy, dir }
+    pub(in crate::engine) fn new(
+        policy: &'a Policy,
+        dir: Option<BackupDir>,
+        reports: Arc<Reports<'a>>,
+    ) -> Backups<'a> {
+        Backups { policy, dir, reports }
+    }
+
+    /// Reports that the entry at a path in the transfer has its backup.
+    pub(in crate::engine) fn report(&self, path: &dyn Fn() -> Vec<u8>) {
+        let policy = self.policy;
+        self.reports.backed_up(path, |path| {
+            let dir = policy.backup_dir.as_deref().unwrap_or(Path::new(""));
+            let mut backup: OsString = dir.join(OsStr::from_bytes(path)).into();
+            backup.push(OsStr::from_bytes(&policy.suffix));
+            backup.into()
+        });
     }
 
     /// Returns whether backups are beside their files.
@@ -135,14 +153,13 @@ impl<'a> Backups<'a> {
             return Ok(());
         }
         if self.dir.is_none() {
-            return names::back_up(self.policy, place.0, place.1);
+            names::back_up(self.policy, place.0, place.1)?;
+        } else if let (Some(folder), name) = self.place(place.1, &path())? {
+            self.keep_elsewhere(place, (folder.as_fd(), &name), temp_names)
+                .map_err(Failure::of(Operation::Rename))?;
         }
-        match self.place(place.1, &path())? {
-            (None, _) => Ok(()),
-            (Some(folder), name) => self
-                .keep_elsewhere(place, (folder.as_fd(), &name), temp_names)
-                .map_err(Failure::of(Operation::Rename)),
-        }
+        self.report(path);
+        Ok(())
     }
 
     /// Returns the folder of a file's backup (`None` for its own) and the name there, which is free or a file now.

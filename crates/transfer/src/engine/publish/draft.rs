@@ -2,7 +2,7 @@
 //! otherwise it has no name until it is complete (`O_TMPFILE`), or a temporary one. Replacing uses a temporary name
 //! in the same directory and rename(2).
 
-use super::backup::{BackupDir, Backups};
+use super::backup::Backups;
 use super::direct::Direct;
 use super::names::{
     DirName, UNFINISHED, disown, is_node, lacks_unnamed, lease_ended, rename_into_place,
@@ -86,11 +86,10 @@ impl<'a> Publisher<'a> {
     pub(in crate::engine) fn new(
         context: Context<'a>,
         temp_dir: Option<(OwnedFd, u64)>,
-        backup_dir: Option<BackupDir>,
+        backups: Backups<'a>,
         direct: Direct,
     ) -> Publisher<'a> {
         let (temp_names, unnamed_works) = (TempNames::new(), AtomicBool::new(true));
-        let backups = Backups::new(context.policy, backup_dir);
         let delayed = Mutex::default();
         Publisher { context, temp_dir, temp_names, direct, backups, delayed, unnamed_works }
     }

@@ -9,7 +9,7 @@ mod partial;
 mod temp;
 mod waiting;
 
-pub(super) use backup::BackupDir;
+pub(super) use backup::{BackupDir, Backups};
 pub(crate) use direct::{Direct, Scratch};
 pub(super) use draft::{Draft, Publisher};
 pub(super) use names::DirName;

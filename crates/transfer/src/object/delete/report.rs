@@ -44,6 +44,7 @@ pub(super) fn removed(
         mode: entry.meta.mode,
         mtime_s: entry.meta.mtime.s,
         meta: &entry.meta,
+        digest: None,
     }));
 }
 

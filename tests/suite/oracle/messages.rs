@@ -1,0 +1,183 @@
+//! rsync's messages besides the lines of entries (`--info=backup`, `--info=skip`) and checksums in lines (`%C`),
+//! compared with rsync.
+
+use super::meanings::{T, file};
+use crate::common::case::{Case, Run, case};
+use crate::common::diff::Fields;
+use crate::common::have;
+use std::fs::hard_link;
+use std::os::unix::fs::symlink;
+
+/// Lines of the output, sorted; both targets are `DST`. rsync's lines about its own work are left out.
+fn lines(c: &Case, run: &Run) -> Vec<String> {
+    let text = run.out();
+    let (ours, theirs) = (c.dst(), c.oracle_dst());
+    let text = text.replace(theirs.to_str().unwrap(), "DST").replace(ours.to_str().unwrap(), "DST");
+    let own = ["(new) backup_dir is", "created directory", "cannot delete non-empty"];
+    let mut lines: Vec<String> = text
+        .lines()
+        .filter(|line| !line.is_empty() && !own.iter().any(|own| line.starts_with(own)))
+        .map(str::to_owned)
+        .collect();
+    lines.sort();
+    lines
+}
+
+/// Runs both programs: the same lines, of which one has the words, and the same trees.
+fn same_lines(c: &Case, words: &str) {
+    let (ours, theirs) = (c.run(), c.oracle());
+    assert_eq!((ours.code, theirs.code), (0, 0), "{ours}\n{theirs}");
+    assert!(lines(c, &ours).iter().any(|line| line.contains(words)), "{words}: {ours}");
+    assert_eq!(lines(c, &ours), lines(c, &theirs), "{ours}\n{theirs}");
+    c.target_is_oracles(&Fields { dir_times: false, link_times: false, ..Fields::ALL });
+}
+
+#[test]
+fn backups_are_told_in_rsyncs_words() {
+    if !have("rsync", "messages beside rsync") {
+        return;
+    }
+    for (line, words) in [
+        ("sync -ab --info=backup SRC/ DST", "backed up d/f to d/f~"),
+        ("sync -ai -b --suffix=.old --info=backup SRC/ DST", "backed up l to l.old"),
+        ("sync -ab --delete --info=backup SRC/ DST", "backed up extra/file to extra/file~"),
+        ("sync -a --backup-dir=DST.bak --info=backup SRC/ DST", "backed up d/f to DST.bak/d/f"),
+        (
+            "sync -a --backup-dir=DST.bak/ --suffix=.x --delete --info=backup SRC/ DST",
+            "backed up extra/file to DST.bak/extra/file.x",
+        ),
+        ("sync -aib --info=backup0 SRC/ DST", ">f.s"),
+        ("sync -ab --inplace --info=backup SRC/ DST", "backed up d/f to d/f~"),
+        ("sync -ab --delay-updates --info=backup SRC/ DST", "backed up d/f to d/f~"),
+        ("sync -ab --info=backup SRC/d/f DST/d/g", "backed up g to g~"),
+        ("sync -anib --info=backup SRC/ DST", ">f.s"),
+    ] {
+        case(line, |c| {
+            file(&c.src().join("d/f"), "new content", T);
+            file(&c.src().join("same"), "same", T);
+            file(&c.src().join("new"), "new", T);
+            symlink("there", c.src().join("l")).unwrap();
+            for root in [c.dst(), c.oracle_dst()] {
+                file(&root.join("d/f"), "old", T - 5);
+                file(&root.join("d/g"), "old", T - 5);
+                file(&root.join("same"), "same", T);
+                file(&root.join("extra/file"), "extra", T);
+                symlink("here", root.join("l")).unwrap();
+            }
+            same_lines(c, words);
+        });
+    }
+}
+
+#[test]
+fn skipped_entries_are_told_in_rsyncs_words() {
+    if !have("rsync", "messages beside rsync") {
+        return;
+    }
+    for (line, words) in [
+        ("sync -a --existing --info=skip SRC/ DST", "not creating new directory \"n\""),
+        ("sync -ai --existing --max-size=2 --info=skip SRC/ DST", "not creating new file \"new\""),
+        ("sync -a --ignore-existing --info=skip SRC/ DST", "d/same exists"),
+        ("sync -a --ignore-existing --max-size=2 --info=skip SRC/ DST", "d/old exists"),
+        ("sync -aiu --info=skip SRC/ DST", "d/old is newer"),
+        ("sync -au -n --info=skip SRC/ DST", "d/old is newer"),
+        ("sync -a --max-size=4 --info=skip SRC/ DST", "d/old is over max-size"),
+        ("sync -a --min-size=4 --info=skip SRC/ DST", "new is under min-size"),
+        ("sync -a --max-size=4 --info=skip SRC/d/old DST/d/same", "old is over max-size"),
+        ("sync -au --info=skip SRC/d/old DST/d/old", "old is newer"),
+        ("sync -aiu --info=skip0 SRC/ DST", ">f+++++++++ new"),
+    ] {
+        case(line, |c| {
+            file(&c.src().join("d/old"), "old content", T);
+            file(&c.src().join("d/same"), "same", T);
+            file(&c.src().join("n/m/inside"), "inside", T);
+            file(&c.src().join("new"), "new", T);
+            symlink("there", c.src().join("l")).unwrap();
+            for root in [c.dst(), c.oracle_dst()] {
+                file(&root.join("d/old"), "newer", T + 5);
+                file(&root.join("d/same"), "same", T);
+            }
+            same_lines(c, words);
+        });
+    }
+}
+
+/// `-vv` has them, too, `-q` has not, and `--json` has an event for each.
+#[test]
+fn messages_by_level_and_as_json() {
+    for (line, expected) in [
+        ("sync -avvu SRC/ DST", "f is newer"),
+        ("sync -au -vv --info=skip0 SRC/ DST", ""),
+        ("sync -au --info=name2 SRC/ DST", ""),
+        ("sync -aqu --info=skip SRC/ DST", ""),
+        ("sync -au SRC/ DST", ""),
+        ("sync -au --info=skip --json SRC/ DST", "{\"event\":\"info\",\"message\":\"f is newer\"}"),
+    ] {
+        case(line, |c| {
+            file(&c.src().join("f"), "old", T);
+            file(&c.dst().join("f"), "newer", T + 5);
+            let run = c.run();
+            let found: Vec<&str> = std::str::from_utf8(&run.ok().stdout).unwrap().lines().collect();
+            let found = found.into_iter().find(|line| line.contains("is newer"));
+            assert_eq!(found.unwrap_or_default(), expected, "{run}");
+        });
+    }
+    case("sync -au --info=skip --log-file=LIST SRC/ DST", |c| {
+        file(&c.src().join("f"), "old", T);
+        file(&c.dst().join("f"), "newer", T + 5);
+        c.run().ok();
+        let log = std::fs::read_to_string(c.list()).unwrap();
+        assert!(log.lines().any(|line| line.ends_with("] f is newer")), "{log}");
+    });
+}
+
+#[test]
+fn checksums_in_lines_are_rsyncs() {
+    if !have("rsync", "checksums beside rsync") {
+        return;
+    }
+    for line in [
+        "sync -a --out-format='%C %n' --checksum-choice=md5 SRC/ DST",
+        "sync -ac --out-format='[%40C] %i %n' --checksum-choice=md5 SRC/ DST",
+        "sync -aH --out-format='%C %n' --cc=none,md5 -c SRC/ DST",
+        "sync -aH --out-format='%-34C|%n' --cc=md5 SRC/ DST",
+        "sync -ac --delete --out-format='%i %C %n' --cc=xxh128 SRC/ DST",
+        "sync -a --out-format='%C %n' SRC/ DST",
+        "sync -ac --out-format='%000000000000000000000000000000%C %n' SRC/ DST",
+    ] {
+        // A build of rsync without the library has no xxh128.
+        let theirs = std::process::Command::new("rsync").arg("--version").output().unwrap();
+        if !line.contains("md5") && !String::from_utf8_lossy(&theirs.stdout).contains("xxh128") {
+            continue;
+        }
+        case(line, |c| {
+            file(&c.src().join("d/large"), &"0123456789abcdef".repeat(20_000), T);
+            file(&c.src().join("empty"), "", T);
+            file(&c.src().join("small"), "small", T);
+            file(&c.src().join("mode"), "mode", T);
+            hard_link(c.src().join("small"), c.src().join("small2")).unwrap();
+            symlink("there", c.src().join("l")).unwrap();
+            for root in [c.dst(), c.oracle_dst()] {
+                file(&root.join("small"), "other", T - 5);
+                file(&root.join("mode"), "mode", T - 5);
+                file(&root.join("gone"), "gone", T);
+            }
+            same_lines(c, "d/large");
+        });
+    }
+}
+
+#[test]
+fn checksums_that_are_not_built_are_refused() {
+    for (line, words) in [
+        ("sync -a --out-format=%C --checksum-choice=xxh64 SRC/ DST", "is not built for %C"),
+        ("sync -a --log-file=LIST --log-file-format=%C --cc=sha1 SRC/ DST", "is not built for %C"),
+        ("sync -a --out-format=%C SRC/ s3://bucket/", "%C is not built for s3://"),
+    ] {
+        case(line, |c| {
+            file(&c.src().join("f"), "f", T);
+            c.run().expect(1).says(&[words]);
+            assert!(!c.dst().exists());
+        });
+    }
+}
