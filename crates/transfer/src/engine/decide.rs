@@ -24,13 +24,7 @@ pub(super) const LOOKS_MAX: usize = 8;
 impl Engine<'_> {
     /// Handles one name that is not known to be a directory (those are opened as units). `fresh`: nothing can exist
     /// at the target under that name.
-    pub(super) fn entry(
-        &self,
-        worker: &mut Worker<'_>,
-        entry: Entry<'_>,
-        kind: Kind,
-        fresh: bool,
-    ) {
+    pub(super) fn entry(&self, worker: &mut Worker<'_>, entry: Entry<'_>, kind: Kind, fresh: bool) {
         let mut decided = Decided::new(entry);
         let outcome = match self.look(worker, &mut decided, kind, fresh) {
             Ok(Continue(())) => self.transfer(worker, &mut decided, fresh),
@@ -98,7 +92,8 @@ impl Engine<'_> {
         }
         let path = || entry.node.path_of(entry.target_name);
         if source.kind == Kind::Symlink && self.context.is_unsafe_followed(source_dir, name, path) {
-            *source = meta::of(source_dir, name, true).map_err(|error| no_referent(entry, error))?;
+            *source =
+                meta::of(source_dir, name, true).map_err(|error| no_referent(entry, error))?;
             entry.follow = true;
         }
         if !opens && source.kind != Kind::Symlink {
@@ -180,8 +175,7 @@ impl Engine<'_> {
             true => Action::Skip(Reason::Privileged),
             false => decide(source, target.as_ref(), policy, grain),
         };
-        if let (Some(target), Action::Skip(Reason::Newer | Reason::Existing)) =
-            (&*target, *action)
+        if let (Some(target), Action::Skip(Reason::Newer | Reason::Existing)) = (&*target, *action)
             && self.is_unfinished(entry, source, target)
         {
             *action = Action::Update;
