@@ -196,7 +196,7 @@ impl<'a> Lister<'a> {
                 rules.excludes(below.get(*unseen..).unwrap_or_default(), kind == Kind::Dir)
             }
         });
-        let excludes = excludes.as_ref().map(|call| call as &dyn Fn(&CStr, Kind) -> bool);
+        let excludes = excludes.as_ref().map(|call| call as entry::Excludes<'_>);
         let mut entries = match entry::read((*fd).as_fd(), self.plan, excludes) {
             Ok(entries) => entries,
             Err(error) => return self.fail(code, Operation::List, &path, error),

@@ -44,11 +44,14 @@ impl Entry {
     }
 }
 
+/// Returns whether a name of a type is left out.
+pub type Excludes<'a> = &'a dyn Fn(&CStr, Kind) -> bool;
+
 /// Returns the names of a directory that the plan shows, except those for which `excludes` returns true.
 pub fn read(
     dir: BorrowedFd<'_>,
     plan: &Plan,
-    excludes: Option<&dyn Fn(&CStr, Kind) -> bool>,
+    excludes: Option<Excludes<'_>>,
 ) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     let mut add = |name: &CStr, kind| {
