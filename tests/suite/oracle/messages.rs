@@ -4,9 +4,11 @@
 use super::meanings::{T, file};
 use crate::common::case::{Case, Run, case};
 use crate::common::diff::Fields;
+use crate::common::grow::set_mtime;
 use crate::common::have;
 use std::fs::hard_link;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 /// Lines of the output, sorted; both targets are `DST`. rsync's lines about its own work are left out.
 fn lines(c: &Case, run: &Run) -> Vec<String> {
@@ -23,8 +25,23 @@ fn lines(c: &Case, run: &Run) -> Vec<String> {
     lines
 }
 
+/// Gives a directory, and the directories and symlinks below it, the same time in every tree: lines of their times
+/// would depend on the moment in which each tree was made.
+fn settle(dir: &Path) {
+    for entry in dir.read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        match path.symlink_metadata().unwrap().file_type() {
+            kind if kind.is_dir() => settle(&path),
+            kind if kind.is_symlink() => set_mtime(&path, T, 0),
+            _ => {}
+        }
+    }
+    set_mtime(dir, T, 0);
+}
+
 /// Runs both programs: the same lines, of which one has the words, and the same trees.
 fn same_lines(c: &Case, words: &str) {
+    [c.src(), c.dst(), c.oracle_dst()].iter().for_each(|root| settle(root));
     let (ours, theirs) = (c.run(), c.oracle());
     assert_eq!((ours.code, theirs.code), (0, 0), "{ours}\n{theirs}");
     assert!(lines(c, &ours).iter().any(|line| line.contains(words)), "{words}: {ours}");
