@@ -9,7 +9,6 @@ from measure import Bench, Contender, ratio
 from volumes import Volumes, sh
 
 
-
 def local(bench, kind, fs, *options):
     """A copy of a tree to an empty file system."""
 
@@ -19,6 +18,19 @@ def local(bench, kind, fs, *options):
         contenders = bench.both(words)
         if kind == "nested" and fs != "tmpfs":
             contenders.append(Contender("ruler", [work + "/ruler", source, target + "/out", "d", "2"]))
+        bench.compare(name, contenders, lambda _: bench.volumes.clear(target + "/out", target))
+
+    return row
+
+
+def auto(bench, fs):
+    """A copy of a tree by the new build: with `-j 2`, in the place of the old one, and with `-j auto`."""
+
+    def row(work, name):
+        source, target = bench.volumes.tree("nested"), bench.volumes.mounted(fs)
+        words = [bench.new, "sync", "-a", source + "/", target + "/out/"]
+        ruler = [work + "/ruler", source, target + "/out", "d", "2"]
+        contenders = [Contender("j2", [*words, "-j", "2"]), Contender("auto", words), Contender("ruler", ruler)]
         bench.compare(name, contenders, lambda _: bench.volumes.clear(target + "/out", target))
 
     return row
@@ -116,8 +128,10 @@ class Builds:
             "flat-ext4": local(self, "flat", "ext4"),
             "nested-ext4": local(self, "nested", "ext4"),
             "nested-ext4-j2": local(self, "nested", "ext4", "-j", "2"),
+            "auto-ext4": auto(self, "ext4"),
             "nested-xfs": local(self, "nested", "xfs"),
             "nested-xfs-j2": local(self, "nested", "xfs", "-j", "2"),
+            "auto-xfs": auto(self, "xfs"),
             "large-ext4": local(self, "large", "ext4"),
             "again": again(self),
             "again-j2": again(self, "-j", "2"),
@@ -177,7 +191,7 @@ def main():
     for name, row in builds.rows().items():
         if any(name.startswith(one) for one in wanted):
             row(args.work, name)
-            if name in ("flat-tmpfs", "nested-ext4-j2", "nested-xfs-j2", "large-ext4", "again-checksum", "rm"):
+            if name in ("flat-tmpfs", "auto-ext4", "auto-xfs", "large-ext4", "again-checksum", "rm"):
                 builds.volumes.release()
     with open(os.path.join(args.results, "report.md"), "w") as report:
         report.write("\n".join(builds.lines) + "\n")

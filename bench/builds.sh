@@ -5,13 +5,14 @@
 #
 # OLD and NEW are programs; RESULTS is a folder for raw numbers (raw.tsv, one line for each run) and for
 # report.md: for each row the seconds of both, and old ÷ new (above 1: the new one is faster). --rows picks
-# rows by the beginnings of their names (bench/builds.sh --list names them). Trees and images are on tmpfs,
-# S3 is `hakobu serve null`. Needs root (loop mounts), 10 GB of memory, gcc, python3.
+# rows by the beginnings of their names (bench/builds.sh --list names them). The rows auto-* are of NEW alone:
+# -j 2 in the place of OLD, and -j auto. Trees and images are on tmpfs, S3 is `hakobu serve null`. Needs root
+# (loop mounts), 10 GB of memory, gcc, python3.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 if [[ ${1:-} == --list ]]; then exec python3 "$here/builds.py" --list; fi
-[[ $# -gt 2 && ${1:-} != --help ]] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
+[[ $# -gt 2 && ${1:-} != --help ]] || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
 [[ $(id -u) == 0 ]] || { echo "bench/builds.sh: needs root to mount images" >&2; exit 2; }
 
 work=$(mktemp -d /dev/shm/hakobu-bench-XXXXXX)
