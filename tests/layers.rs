@@ -38,7 +38,7 @@ const ENGINE_FLOORS: &[&[&str]] = &[
     &["entry"],
     &["file", "prune", "special"],
     &["state"],
-    &["decide"],
+    &["decide", "digest"],
     &["apply", "basis", "batch", "close_dir", "late", "linking", "target_dir"],
     &["open_dir", "roots", "walk"],
 ];

@@ -4,12 +4,14 @@ pub mod landing;
 mod metadata;
 mod options;
 mod sides;
+mod value;
 
 pub use options::{
     ACCEPTED, ALL_VERSIONS, COMMON, FLATTEN, MOVE, NAMES, ONE, RAW, SIDES, SSE_C, SSE_C_COPY, STAT,
-    STOP, STORE, UNBUILT, VERSION, WRITE, concurrency, part_bytes,
+    STOP, STORE, UNBUILT, VERSION, WRITE,
 };
 pub use sides::Concerned;
+pub use value::{concurrency, part_bytes};
 
 use crate::options::parts;
 use hakobu_core::error::quoted;
@@ -106,7 +108,7 @@ impl ObjectArgs {
     }
 
     fn objects_of(mut self, concerned: Concerned) -> Result<Objects, String> {
-        let is_small = |bytes: u64| bytes < options::PART_BYTES_MIN;
+        let is_small = |bytes: u64| bytes < value::PART_BYTES_MIN;
         if concerned.target && self.options.part_bytes.is_some_and(is_small) {
             return Err("--part-size: parts of an upload have 5 MiB at least".into());
         }

@@ -1,28 +1,21 @@
 //! The options for `s3://`: one block for the store, one for its two sides, one for writing objects. The names are
 //! those of aws and s5cmd.
 
+use super::value::{concurrency, header_value, part_bytes, text, wrong};
 use super::{ObjectArgs, metadata};
 use crate::options::{self, Blocks, Group, Noted, OptArg, Row, Takes, put, titled};
 use hakobu_core::error::{Cause, quoted};
-use hakobu_core::size;
-use hakobu_s3::{Addressing, Algorithm, CustomerKey, without_secrets};
+use hakobu_s3::{Addressing, Algorithm, CustomerKey};
 use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, EXPIRES,
 };
-use http::{HeaderName, HeaderValue};
+use http::HeaderName;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-const MIB: u64 = 1 << 20;
-/// Sizes of parts, in bytes. Ranges of downloads may be small.
-const PART_BYTES: std::ops::RangeInclusive<u64> = MIB..=5 * 1024 * MIB;
-/// S3's minimum for parts of an upload other than the last one (User Guide, "Amazon S3 multipart upload limits").
-pub(super) const PART_BYTES_MIN: u64 = 5 * MIB;
-/// Maximum number of concurrent parts of one object.
-const CONCURRENCY_MAX: usize = 1000;
 /// Maximum timeout in seconds.
 const TIMEOUT_MAX_S: f64 = 100.0 * 365.0 * 86_400.0;
 
@@ -220,28 +213,6 @@ pub const WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
         .reads(|asked, arg| put(&mut asked.options.concurrency, Some(concurrency(arg)?))),
 ]);
 
-/// Reads the value of `--part-size`, in bytes.
-///
-/// # Errors
-/// It is no size, or out of range.
-pub fn part_bytes(arg: &OptArg) -> Result<u64, String> {
-    let bytes = size::parse(&arg.value, MIB).map_err(|why| wrong(arg, why))?;
-    match PART_BYTES.contains(&bytes) {
-        true => Ok(bytes),
-        false => Err(wrong(arg, "is not between 1 MiB and 5 GiB")),
-    }
-}
-
-/// Reads the value of `--concurrency`.
-///
-/// # Errors
-/// It is no number, or out of range.
-pub fn concurrency(arg: &OptArg) -> Result<usize, String> {
-    let parts = text(arg)?.parse().ok();
-    let parts = parts.filter(|parts| (1..=CONCURRENCY_MAX).contains(parts));
-    parts.ok_or_else(|| wrong(arg, "is not a number from 1 to 1000"))
-}
-
 /// A key of the caller for the objects that a command reads or writes.
 pub const SSE_C: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
     value("sse-c", "HOW", "encryption by the server with your key: AES256 (if nothing follows)")
@@ -424,21 +395,4 @@ fn customer_key(arg: &OptArg) -> Result<CustomerKey, String> {
     CustomerKey::parse(&read).ok_or_else(|| {
         format!("--{}: a key has 32 bytes; give them, their base64, or fileb://FILE", arg.name)
     })
-}
-
-fn text(arg: &OptArg) -> Result<String, String> {
-    let text = arg.value.to_str().filter(|text| !text.is_empty());
-    text.map(str::to_owned).ok_or_else(|| wrong(arg, "needs a value that is text"))
-}
-
-fn header_value(arg: &OptArg, text: &str) -> Result<HeaderValue, String> {
-    HeaderValue::from_str(text).map_err(|_| wrong(arg, "cannot be sent in a header"))
-}
-
-fn wrong(arg: &OptArg, why: &str) -> String {
-    let value = arg.value.to_string_lossy();
-    match arg.name.ends_with("endpoint-url") {
-        true => format!("--{}={} {why}", arg.name, without_secrets(&value)),
-        false => format!("--{}={value} {why}", arg.name),
-    }
 }

@@ -1,3 +1,5 @@
+//! Command lines that lines of run files become.
+
 use super::*;
 
 fn takes_next(word: &str) -> bool {
