@@ -6,10 +6,10 @@ use super::{ObjectArgs, metadata};
 use crate::options::{self, Blocks, Group, Noted, OptArg, Row, Takes, put, titled};
 use hakobu_core::error::{Cause, quoted};
 use hakobu_s3::{Addressing, Algorithm, CustomerKey};
+use http::HeaderName;
 use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, EXPIRES,
 };
-use http::HeaderName;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;

@@ -109,6 +109,9 @@ impl Format {
                 Part::Field(letter, width) => {
                     let mut field = Vec::new();
                     push_field(*letter, item, escape, (zone, now_s), &mut field);
+                    // rsync does not widen the blanks in place of a checksum.
+                    let is_blank = *letter == b'C' && item.digest.is_none();
+                    let width = if is_blank { &0 } else { width };
                     let pad = (width.unsigned_abs() as usize).saturating_sub(field.len());
                     let spaces = std::iter::repeat_n(b' ', pad);
                     if *width > 0 {

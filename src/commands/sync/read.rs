@@ -17,7 +17,7 @@ pub fn prepare(arguments: &[OsString]) -> Result<(Spec, Wanted), Refused> {
 
 /// As [`prepare`], with the options for many machines.
 pub fn read(arguments: &[OsString]) -> Result<(Spec, Wanted, Args), Refused> {
-    let typed = TABLE.parse(arguments).map_err(|refused| match refused {
+    let mut typed = TABLE.parse(arguments).map_err(|refused| match refused {
         // A location on another machine matters more than any option error.
         Refused::Usage(message) => Refused::Usage(remote(arguments).unwrap_or(message)),
         other => other,
@@ -26,6 +26,12 @@ pub fn read(arguments: &[OsString]) -> Result<(Spec, Wanted, Args), Refused> {
         return Err(Refused::Help(text));
     }
     let (spec, mut wanted, args) = spec::of(&typed)?;
+    if spec.digest.is_some() {
+        // `%C` shows what they choose.
+        typed.notes.retain(|(option, _)| {
+            !option.starts_with("--checksum-choice") && !option.starts_with("--cc")
+        });
+    }
     wanted.notes.extend(typed.note().filter(|_| !wanted.quiet));
     Ok((spec, wanted, args))
 }

@@ -122,6 +122,7 @@ fn sample(option: &str, value: &str) -> &'static str {
         (_, "NAME" | "LEVEL" | "HOW" | "LIST" | "PROGRAM" | "OPTIONS" | "ADDRESS" | "PORT") => "x",
         (_, "FLAGS" | "JMESPATH" | "FORM" | "ENABLED") => "x",
         ("--iops-limit", _) => "1000",
+        ("--filter-style", _) => "rsync",
         (_, "FILE") => "LIST",
         (_, "DIR") => "OLD",
         (_, "PATTERN" | "RULE") => "x",

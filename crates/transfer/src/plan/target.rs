@@ -86,7 +86,9 @@ pub fn place(
         if !real || spec.chosen.is_none() && !arguments.iter().any(exists) {
             return Ok(Place::nowhere(target));
         }
-        if matches!(spec.layout, Layout::Rsync { .. }) && look(target, false).is_ok() {
+        // Another run may have made a directory of that name just now.
+        let is_link = |there: meta::Meta| there.kind == Kind::Symlink;
+        if matches!(spec.layout, Layout::Rsync { .. }) && look(target, false).is_ok_and(is_link) {
             let message = "it is a symlink that leads nowhere";
             return Err(Fatal::new(11, format!("cannot use target {}: {message}", quoted(target))));
         }
