@@ -27,7 +27,8 @@ pub fn check(data: &[u8]) {
         }
         assert_eq!(lines::words(&quoted).as_ref(), Ok(&words));
         let count = words.len();
-        let conditions = ["-n", "--no-clobber", "-s", "--if-size-differ"];
+        let conditions =
+            ["-n", "--no-clobber", "-no-clobber", "-s", "--if-size-differ", "-if-size-differ"];
         let droppable = words.iter().filter(|word| conditions.iter().any(|one| *word == one));
         let least = count - droppable.count();
         let told = lines::translated(words);

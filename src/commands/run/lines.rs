@@ -154,7 +154,9 @@ pub fn translated(words: Vec<OsString>) -> Vec<OsString> {
     let command = words.first().cloned().unwrap_or_default();
     let copies = command == "cp" || command == "mv";
     let parted = copies || command == "sync" || command == "pipe";
-    let words: Vec<OsString> = words.into_iter().map(two_dashes).collect();
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let in_ours = |(at, word)| if at < end { two_dashes(word) } else { word };
+    let words: Vec<OsString> = words.into_iter().enumerate().map(in_ours).collect();
     let has = |names: &[&str]| {
         let options = words.iter().take_while(|word| *word != "--");
         options.filter_map(|word| word.to_str()).any(|word| names.contains(&word))
@@ -242,6 +244,7 @@ mod tests {
             ("ls -H -e s3://b", "ls -h -l s3://b"),
             ("rm -s x", "rm -s x"),
             ("rm -raw -exclude=*.x s3://b/*", "rm --raw --exclude=*.x s3://b/*"),
+            ("rm -- -raw", "rm -- -raw"),
             ("sync -c 5 -p 8 a b", "sync --concurrency 5 --part-size 8 a b"),
             ("du -g -H s3://b", "du --group -h s3://b"),
         ] {
