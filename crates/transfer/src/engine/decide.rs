@@ -74,15 +74,21 @@ impl Engine<'_> {
         // fewer, and no race between examining and copying.
         let certain = !policy.existing && policy.max_size.or(policy.min_size).is_none();
         let opens = kind == Kind::File && fresh && certain && self.context.mode != TargetMode::Told;
-        *source = if opens {
-            let opening = self.context.open_source((source_dir, name), false);
-            let fd = opening.map_err(Failure::of(Operation::Read))?;
-            let looked = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
-            *opened = (looked.kind == Kind::File).then_some(fd);
-            looked
-        } else {
-            let follow = entry.follow || policy.symlinks == Symlinks::Follow;
-            meta::of(source_dir, name, follow).map_err(|error| no_referent(entry, error))?
+        let opening = opens.then(|| self.context.open_source((source_dir, name), false));
+        *source = match opening {
+            Some(Ok(fd)) => {
+                let looked = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
+                *opened = (looked.kind == Kind::File).then_some(fd);
+                looked
+            }
+            // A symlink took the place of the file since its directory was read: it is examined as one.
+            Some(Err(error)) if !errno::is(&error, errno::ELOOP) => {
+                return Err(Failure::of(Operation::Read)(error).into());
+            }
+            _ => {
+                let follow = entry.follow || policy.symlinks == Symlinks::Follow;
+                meta::of(source_dir, name, follow).map_err(|error| no_referent(entry, error))?
+            }
         };
         if source.kind == Kind::Symlink && policy.copy_dirlinks {
             match meta::of(source_dir, name, true) {
