@@ -157,6 +157,8 @@ fn page(folder: &Folder, asked: &Asked<'_>) -> S3Result<Page> {
             && !(passed && key.starts_with(asked.after))
     });
     found.sort_unstable();
+    // readdir(3) may return a name twice while other requests remove entries (seen on tmpfs).
+    found.dedup();
     let mut page = Page { objects: Vec::new(), prefixes: Vec::new(), next: None };
     let mut last = String::new();
     for (key, path) in found {

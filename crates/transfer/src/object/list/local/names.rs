@@ -75,6 +75,8 @@ impl Names {
         self.spans.len()
     }
 
+    /// Sorts the names. A name that readdir(3) returned twice, which may happen while another process removes
+    /// entries (seen on tmpfs), is kept once.
     pub(super) fn sort(&mut self, encode: bool) {
         let text = &self.text;
         let bytes = |span: &Span| &text[span.start..span.start + usize::from(span.len)];
@@ -84,6 +86,7 @@ impl Names {
                 compare((&left, a.class.is_dir()), (&right, b.class.is_dir()))
             })
         });
+        self.spans.dedup_by(|a, b| bytes(a) == bytes(b) && a.class.is_dir() == b.class.is_dir());
     }
 
     /// Keeps the names for which `wanted` returns true.
@@ -123,4 +126,20 @@ pub(super) fn compare((a, a_dir): (&[u8], bool), (b, b_dir): (&[u8], bool)) -> O
         None => is_dir.then_some(b'/'),
     };
     a[..len].cmp(&b[..len]).then_with(|| end(a, a_dir).cmp(&end(b, b_dir)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_was_read_twice_is_kept_once() {
+        let mut names = Names::default();
+        for name in [c"z", c"a", c"z", c"za"] {
+            names.push(name, Class::Dir { follow: false }, false);
+        }
+        names.sort(false);
+        let kept: Vec<_> = (0..names.len()).map(|at| names.get(at).unwrap().0).collect();
+        assert_eq!(kept, [c"a", c"z", c"za"]);
+    }
 }
