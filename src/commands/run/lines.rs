@@ -239,6 +239,8 @@ mod tests {
             ("cp -n -- -s b", "cp -n -- -s b"),
             ("cp -c 5 -p 50 a b", "cp --concurrency 5 --part-size 50 a b"),
             ("cp -p a b", "cp -p a b"),
+            // A dropped condition does not make a file's name the value of -p.
+            ("cp -u -p -n 5 d", "cp -u -p 5 d"),
             ("cp --if-source-newer -- -s b", "cp --if-source-newer -- -s b"),
             ("sync -c a b", "sync -c a b"),
             ("ls -H -e s3://b", "ls -h -l s3://b"),

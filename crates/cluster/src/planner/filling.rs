@@ -57,7 +57,7 @@ struct Folded {
     path: Vec<u8>,
 }
 
-/// What an entry adds to a plan.
+/// One entry, as the plan counts it.
 struct Addition<'a> {
     change: Change,
     kind: Kind,

@@ -1,6 +1,6 @@
 //! Idle time of the CPUs that this process may use, without the rest of a sample.
 
-use super::{Sample, parse};
+use super::parse;
 use hakobu_sys::counters::{self, Counters, Machine};
 use hakobu_sys::task;
 use std::time::Duration;
@@ -28,10 +28,9 @@ impl IdleTime {
     /// resolution is a tick (10 ms) per CPU. Time that a hypervisor took away is not idle.
     pub fn read(&mut self) -> Option<Duration> {
         let text = self.stat.as_ref()?.read(&mut self.buffer)?;
-        let mut sample = Sample::default();
-        parse::stat(text, counters::ticks_per_s(), &mut sample);
-        let allowed = |cpu: &u32| self.allowed.is_empty() || self.allowed.contains(cpu);
-        let idle_ns: Vec<u64> = (sample.cpus.iter().filter(|(cpu, _)| allowed(cpu)))
+        let cpus = parse::lines(text).filter_map(|line| parse::cpu(line, counters::ticks_per_s()));
+        let idle_ns: Vec<u64> = cpus
+            .filter(|(cpu, _)| self.allowed.is_empty() || self.allowed.contains(cpu))
             .map(|(_, times)| times.idle_ns.saturating_add(times.iowait_ns))
             .collect();
         let sum_ns = idle_ns.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));

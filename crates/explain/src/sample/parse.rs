@@ -45,9 +45,8 @@ fn numbers<const COUNT: usize>(line: &[u8]) -> ([u64; COUNT], usize) {
 
 /// proc_stat(5): fills in CPUs, tasks, switches and interrupts.
 pub fn stat(text: &[u8], ticks_per_s: u64, sample: &mut Sample) {
-    let tick_ns = 1_000_000_000 / ticks_per_s.max(1);
     for line in lines(text) {
-        let key = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let key = key_of(line);
         let rest = &line[key.len()..];
         let first = || fields(rest).next().and_then(number).unwrap_or(0);
         match key {
@@ -55,22 +54,31 @@ pub fn stat(text: &[u8], ticks_per_s: u64, sample: &mut Sample) {
             b"procs_blocked" => sample.blocked = small(first()),
             b"ctxt" => sample.switches = first(),
             b"intr" => sample.interrupts = first(),
-            _ => {
-                // Skip the line `cpu`, the sum of the others.
-                let Some(cpu) = key.strip_prefix(b"cpu").and_then(number) else { continue };
-                let ([user, nice, system, idle, iowait, irq, softirq, steal], _) = numbers(rest);
-                let ns = |ticks: u64| ticks.saturating_mul(tick_ns);
-                let times = CpuTimes {
-                    user_ns: ns(user.saturating_add(nice)),
-                    system_ns: ns(system.saturating_add(irq).saturating_add(softirq)),
-                    iowait_ns: ns(iowait),
-                    idle_ns: ns(idle),
-                    steal_ns: ns(steal),
-                };
-                sample.cpus.push((small(cpu), times));
-            }
+            _ => sample.cpus.extend(cpu(line, ticks_per_s)),
         }
     }
+}
+
+/// Parses a line of one CPU; proc_stat(5). `None` for other lines, also for `cpu`, the sum of all.
+pub fn cpu(line: &[u8], ticks_per_s: u64) -> Option<(u32, CpuTimes)> {
+    let key = key_of(line);
+    let cpu = key.strip_prefix(b"cpu").and_then(number)?;
+    let ([user, nice, system, idle, iowait, irq, softirq, steal], _) = numbers(&line[key.len()..]);
+    let tick_ns = 1_000_000_000 / ticks_per_s.max(1);
+    let ns = |ticks: u64| ticks.saturating_mul(tick_ns);
+    let times = CpuTimes {
+        user_ns: ns(user.saturating_add(nice)),
+        system_ns: ns(system.saturating_add(irq).saturating_add(softirq)),
+        iowait_ns: ns(iowait),
+        idle_ns: ns(idle),
+        steal_ns: ns(steal),
+    };
+    Some((small(cpu), times))
+}
+
+/// Returns the first word of a line.
+fn key_of(line: &[u8]) -> &[u8] {
+    line.split(|byte| *byte == b' ').next().unwrap_or_default()
 }
 
 fn small(number: u64) -> u32 {
