@@ -74,18 +74,19 @@ impl Engine<'_> {
         // fewer, and no race between examining and copying.
         let certain = !policy.existing && policy.max_size.or(policy.min_size).is_none();
         let opens = kind == Kind::File && fresh && certain && self.context.mode != TargetMode::Told;
-        let opening = opens.then(|| self.context.open_source((source_dir, name), false));
+        let opening = match opens.then(|| self.context.open_source((source_dir, name), false)) {
+            // A symlink took the place of the file since its directory was read: it is examined as one.
+            Some(Err(error)) if errno::is(&error, errno::ELOOP) => None,
+            opening => opening.transpose().map_err(Failure::of(Operation::Read))?,
+        };
+        let opens = opening.is_some();
         *source = match opening {
-            Some(Ok(fd)) => {
+            Some(fd) => {
                 let looked = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
                 *opened = (looked.kind == Kind::File).then_some(fd);
                 looked
             }
-            // A symlink took the place of the file since its directory was read: it is examined as one.
-            Some(Err(error)) if !errno::is(&error, errno::ELOOP) => {
-                return Err(Failure::of(Operation::Read)(error).into());
-            }
-            _ => {
+            None => {
                 let follow = entry.follow || policy.symlinks == Symlinks::Follow;
                 meta::of(source_dir, name, follow).map_err(|error| no_referent(entry, error))?
             }
