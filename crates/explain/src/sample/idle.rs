@@ -28,8 +28,9 @@ impl IdleTime {
     /// resolution is a tick (10 ms) per CPU. Time that a hypervisor took away is not idle.
     pub fn read(&mut self) -> Option<Duration> {
         let text = self.stat.as_ref()?.read(&mut self.buffer)?;
-        let cpus = parse::lines(text).filter_map(|line| parse::cpu(line, counters::ticks_per_s()));
-        let idle_ns: Vec<u64> = cpus
+        let ticks_per_s = counters::ticks_per_s();
+        let idle_ns: Vec<u64> = parse::lines(text)
+            .filter_map(|line| parse::cpu(line, ticks_per_s))
             .filter(|(cpu, _)| self.allowed.is_empty() || self.allowed.contains(cpu))
             .map(|(_, times)| times.idle_ns.saturating_add(times.iowait_ns))
             .collect();

@@ -86,7 +86,10 @@ impl Names {
                 compare((&left, a.class.is_dir()), (&right, b.class.is_dir()))
             })
         });
-        self.spans.dedup_by(|a, b| bytes(a) == bytes(b) && a.class.is_dir() == b.class.is_dir());
+        self.spans.dedup_by(|a, b| {
+            let may_be = a.head == b.head && a.class.is_dir() == b.class.is_dir();
+            may_be && bytes(a) == bytes(b)
+        });
     }
 
     /// Keeps the names for which `wanted` returns true.
