@@ -17,6 +17,7 @@ use crate::show::output;
 use crate::{exit, signals};
 use group::{Groups, Other};
 use hakobu_core::error::{Cause, quoted};
+use hakobu_core::threads::for_each;
 use hakobu_core::unit::Jobs;
 use hakobu_s3::without_secrets;
 use plan::{Plan, Running};
@@ -26,7 +27,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Maximum number of lines read before the first of them runs: bounds memory.
 const LINES_MAX: usize = 10_000;
@@ -238,40 +239,29 @@ fn others(plan: &Plan, running: &Running, others: &[Other]) {
         }
         return;
     };
-    let next = AtomicUsize::new(0);
-    let work = || {
-        while let Some(other) = others.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if running.ends(plan) {
-                return;
-            }
-            let mut command = std::process::Command::new(&program);
-            command.arg(&other.command).args(&other.arguments);
-            match process::run(command, &running.control, other.command == "pipe") {
-                Ok((status, _)) if status.success() => {}
-                Ok((status, said)) => {
-                    let said = String::from_utf8_lossy(&said);
-                    for line in said.lines() {
-                        running.fail(other.number, line.trim_start_matches("hakobu: "));
-                    }
-                    if said.is_empty() {
-                        running.fail(other.number, &format!("it ended with {status}"));
-                    }
+    let work = |other: &Other| {
+        if running.ends(plan) {
+            return;
+        }
+        let mut command = std::process::Command::new(&program);
+        command.arg(&other.command).args(&other.arguments);
+        match process::run(command, &running.control, other.command == "pipe") {
+            Ok((status, _)) if status.success() => {}
+            Ok((status, said)) => {
+                let said = String::from_utf8_lossy(&said);
+                for line in said.lines() {
+                    running.fail(other.number, line.trim_start_matches("hakobu: "));
                 }
-                Err(error) => running.fail(other.number, &Cause::System(error).to_string()),
+                if said.is_empty() {
+                    running.fail(other.number, &format!("it ended with {status}"));
+                }
             }
+            Err(error) => running.fail(other.number, &Cause::System(error).to_string()),
         }
     };
     let workers = match plan.limits.jobs {
         Jobs::Fixed(jobs) => jobs,
         Jobs::Auto => PROCESSES,
     };
-    std::thread::scope(|scope| {
-        for _ in 1..workers.min(others.len()) {
-            // If no more threads can be started, the existing ones do all the work.
-            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
+    for_each(others, workers, |_, other| work(other));
 }

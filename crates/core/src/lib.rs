@@ -1,4 +1,5 @@
-//! Shared by all rooms: units, sizes, errors, events, control, the meter of a run, its limiters and gate, percent-encoding.
+//! Shared by all rooms: units, sizes, errors, events, control, the meter of a run, its limiters and gate, threads for a
+//! list of items, percent-encoding.
 //! Does no I/O.
 
 pub mod control;
@@ -10,4 +11,5 @@ pub mod meter;
 pub mod number;
 pub mod percent;
 pub mod size;
+pub mod threads;
 pub mod unit;

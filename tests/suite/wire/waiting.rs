@@ -1,6 +1,7 @@
 //! Slow, silent and missing servers.
 
 use crate::wire::server::{Stage, contents, counts, retries};
+use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 const TIMES: &str = "--cli-read-timeout=0.7 --cli-connect-timeout=2";
@@ -78,6 +79,23 @@ fn slowness_is_no_failure() {
     }
     assert_eq!(std::fs::read(stage.dst().join("down")).ok(), stage.object("down"));
     assert!(std::fs::read(stage.src().join("up")).ok() == stage.object("up"));
+}
+
+/// The second source arrives while the server does not answer the listing of the first one.
+#[test]
+fn a_source_that_waits_does_not_hold_up_another() {
+    let stage = Stage::new();
+    for name in ["a/1", "b/1", "b/2"] {
+        stage.source(name, 100);
+    }
+    stage.seed();
+    // The first request asks whether there is anything below the prefix.
+    let server = stage.serve("--fault silent:op=ListObjectsV2,query=prefix=a,skip=1");
+    let begun = server.begin("sync -r --cli-read-timeout=80 s3://bkt/a s3://bkt/b DST/");
+    server.wait_for("GetObject", 2);
+    begun.end(Signal::TERM);
+    assert!(contents(&stage.dst().join("b")) == contents(&stage.src().join("b")));
+    assert_eq!(server.succeeded("ListObjectsV2"), 3, "two questions, and the listing of b");
 }
 
 #[test]

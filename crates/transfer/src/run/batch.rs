@@ -15,9 +15,9 @@ use crate::policy::Delete;
 use hakobu_core::control::Control;
 use hakobu_core::error::Fatal;
 use hakobu_core::event::Listener;
+use hakobu_core::threads::for_each;
 use hakobu_core::unit::Totals;
 use hakobu_s3::Requests;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Maximum number of threads that resolve sources: each sends one request at a time.
 const PLANNERS_MAX: usize = 32;
@@ -49,25 +49,22 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Resolves transfers one after the other and hands them to the engine.
-    fn plan(&self, engine: &Engine<'_>, next: &AtomicUsize) {
-        let take = || {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            Some((at, self.specs.get(at)?))
-        };
+    /// Resolves a transfer and hands it to the engine.
+    fn plan(&self, engine: &Engine<'_>, at: usize, spec: &Spec) {
+        if engine.is_stopped() {
+            return;
+        }
         let StoreSession { stores, umask, control, .. } = &self.session;
-        while let Some((at, spec)) = take().filter(|_| !engine.is_stopped()) {
-            match objects::resolve_sources(spec, stores, *umask) {
-                Ok((planned_sources, missing)) => {
-                    feed(engine, spec, stores, (&planned_sources, &missing), Pass::Transfer);
-                }
-                Err(_) if control.is_stopped() => {}
-                Err(fatal) => {
-                    (self.refused)(at, &fatal);
-                    engine.add(&Totals { failed: 1, ..Totals::default() });
-                    if spec.objects.options.exit_on_error {
-                        engine.stop_for(fatal);
-                    }
+        match objects::resolve_sources(spec, stores, *umask) {
+            Ok((planned_sources, missing)) => {
+                feed(engine, spec, stores, (&planned_sources, &missing), Pass::Transfer);
+            }
+            Err(_) if control.is_stopped() => {}
+            Err(fatal) => {
+                (self.refused)(at, &fatal);
+                engine.add(&Totals { failed: 1, ..Totals::default() });
+                if spec.objects.options.exit_on_error {
+                    engine.stop_for(fatal);
                 }
             }
         }
@@ -88,19 +85,9 @@ impl Job for Batch<'_> {
     }
 
     fn pass(&self, _: Pass, resources: &Resources) -> Result<(Totals, Option<Fatal>), Fatal> {
-        let planners = resources.controls.gate.jobs_max().min(PLANNERS_MAX).min(self.specs.len());
-        let next = AtomicUsize::new(0);
+        let planners = resources.controls.gate.jobs_max().min(PLANNERS_MAX);
         self.session.run(resources, |engine| {
-            std::thread::scope(|scope| {
-                for _ in 1..planners {
-                    // If no more threads can be started, the existing ones do all the work.
-                    let planner = || self.plan(engine, &next);
-                    if std::thread::Builder::new().spawn_scoped(scope, planner).is_err() {
-                        break;
-                    }
-                }
-                self.plan(engine, &next);
-            });
+            for_each(self.specs, planners, |at, spec| self.plan(engine, at, spec));
             engine.all_found();
         })
     }

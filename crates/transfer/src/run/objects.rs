@@ -12,6 +12,7 @@ use crate::policy::{Delete, Policy};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Fatal, Problem};
 use hakobu_core::event::Listener;
+use hakobu_core::threads::for_each;
 use hakobu_core::unit::Totals;
 use hakobu_s3::{Requests, Settings, Store};
 use hakobu_sys::process;
@@ -105,7 +106,11 @@ impl<'a> StoreSession<'a> {
     }
 }
 
-/// Reports missing sources, and queues everything else.
+/// Maximum number of sources that are listed side by side.
+const LISTINGS_MAX: usize = 4;
+
+/// Reports missing sources, and queues everything else: sources with targets of their own side by side, so that a slow
+/// one does not hold up the others.
 pub(super) fn feed(
     engine: &Engine<'_>,
     spec: &Spec,
@@ -118,6 +123,11 @@ pub(super) fn feed(
         engine.add(&Totals { failed: 1, ..Totals::default() });
     }
     let mut names = spec.objects.flatten.then(|| BaseNames::of(planned_sources));
+    if names.is_none() && objects::are_apart(planned_sources) {
+        return for_each(planned_sources, LISTINGS_MAX, |_, planned| {
+            objects::feed(engine, spec, stores, planned, pass, None);
+        });
+    }
     for planned in planned_sources {
         objects::feed(engine, spec, stores, planned, pass, names.as_mut());
     }

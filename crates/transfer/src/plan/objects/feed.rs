@@ -19,7 +19,6 @@ use hakobu_sys::AsFd;
 use hakobu_sys::below::Below;
 use std::sync::Arc;
 
-/// Reason for skipping an entry that another machine must examine again.
 /// Reasons for skipping an entry whose target is its base name.
 const SAME_NAME: &str = "another source has the same base name, and --flatten gives it that name";
 const IS_SOURCE: &str = "--flatten would write it over another source";

@@ -1,5 +1,6 @@
 //! Transfers with a store on a side: resolves each source argument, and feeds the object engine from sorted listings.
 
+mod apart;
 mod ask;
 mod feed;
 mod flat;
@@ -9,6 +10,7 @@ mod place;
 mod planned;
 mod source;
 
+pub use apart::are_apart;
 pub use feed::feed;
 pub use flat::BaseNames;
 pub use planned::{PlannedSource, Stores, What};
@@ -98,13 +100,9 @@ fn refuse_overlaps(spec: &Spec, found: &[PlannedSource]) -> Result<(), Fatal> {
         return Ok(());
     }
     let trees = found.iter().filter(|planned| matches!(planned.what, What::Tree { .. }));
-    let leads: Vec<&[u8]> = trees.map(|planned| planned.pair.lead.as_slice()).collect();
-    for (number, lead) in leads.iter().enumerate() {
-        let meets = |other: &&[u8]| other.starts_with(lead) || lead.starts_with(other);
-        if leads.iter().skip(number + 1).any(meets) {
-            let message = "--delete with several sources that fill one folder is not built for S3";
-            return Err(Fatal::new(1, message));
-        }
+    if !apart::have_own_targets(trees) {
+        let message = "--delete with several sources that fill one folder is not built for S3";
+        return Err(Fatal::new(1, message));
     }
     Ok(())
 }
