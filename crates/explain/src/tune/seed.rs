@@ -1,5 +1,5 @@
 //! Initial number of jobs for `-j auto` without a remembered one: 1 for rotating disks, twice the CPUs for
-//! solid-state disks, the same but at least 8 for network and FUSE file systems, the CPUs for memory. (Object
+//! solid-state disks, the same but at least 32 for network and FUSE file systems, the CPUs for memory. (Object
 //! stores have their own seed in the object engine.)
 
 use hakobu_core::unit::Jobs;
@@ -19,7 +19,7 @@ pub enum Medium {
 
 /// Fewest jobs for file systems with slow calls: starting with two would waste most of a short run on
 /// growing.
-const FOREIGN_MIN: usize = 8;
+const FOREIGN_MIN: usize = 32;
 
 /// Initial number of workers, at least one.
 pub fn jobs(asked: Jobs, mediums: &[Medium], cpus: usize) -> usize {
@@ -43,8 +43,8 @@ mod tests {
         assert_eq!(jobs(Jobs::Auto, &[Memory, Memory], 2), 2);
         assert_eq!(jobs(Jobs::Auto, &[Memory, Solid], 2), 4);
         assert_eq!(jobs(Jobs::Auto, &[Solid, Rotating], 8), 1);
-        assert_eq!(jobs(Jobs::Auto, &[Memory, Foreign], 2), 8);
-        assert_eq!(jobs(Jobs::Auto, &[Foreign, Solid], 16), 32);
+        assert_eq!(jobs(Jobs::Auto, &[Memory, Foreign], 2), 32);
+        assert_eq!(jobs(Jobs::Auto, &[Foreign, Solid], 24), 48);
         assert_eq!(jobs(Jobs::Auto, &[Foreign, Rotating], 8), 1);
         assert_eq!(jobs(Jobs::Fixed(7), &[Rotating], 2), 7);
         assert_eq!(jobs(Jobs::Fixed(0), &[Solid], 2), 1);
