@@ -81,7 +81,7 @@ fn a_worker_that_is_asked_to_stop_gives_its_shard_back() {
     stage.same(&Fields::ALL);
 }
 
-/// What a stopped worker was writing when it was stopped, in each way that files get their names.
+/// The file that a worker was writing when it was stopped, in each way that files get their names.
 #[test]
 fn a_worker_that_stood_still_puts_nothing_old_over_new() {
     for (options, old_target) in [("", false), ("", true), ("-u", true), ("--size-only", false)] {

@@ -1,4 +1,4 @@
-//! What cannot be a run: options, folders, versions, other machines.
+//! Refused runs: options, folders, versions, other machines.
 
 use super::{Stage, tree};
 use crate::common::diff::Fields;

@@ -1,4 +1,4 @@
-//! What is counted is what the kernel counted.
+//! Counts agree with those of the kernel.
 
 use crate::common::have_root;
 use crate::io::safety::Loop;

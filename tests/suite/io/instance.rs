@@ -46,7 +46,7 @@ fn answer(mut stream: TcpStream, says: &str) {
     );
 }
 
-/// What results say of the machine's type, and the seconds that it took.
+/// The fields of results about the machine's type, and the seconds that it took.
 fn told(variables: &[(&str, &str)]) -> (Value, f64) {
     let area = area();
     let mut command = hakobu(area.path(), &WORDS);

@@ -1,4 +1,4 @@
-//! What is said is what happened.
+//! Results agree with the work that was done.
 
 use crate::io::{area, io, measured, number};
 

@@ -1,4 +1,4 @@
-//! What was there stays as it was, and nothing stays that was not there.
+//! Existing files stay as they were, and no new ones are left behind.
 
 use crate::common::area::{Area, Fs, Volume};
 use crate::common::{have_root, must};

@@ -1,4 +1,4 @@
-//! What the kernel is asked for, as strace(1) sees it.
+//! System calls, as strace(1) sees them.
 
 use crate::common::area::{Area, Fs};
 use crate::common::case::Run;

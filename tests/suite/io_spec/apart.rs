@@ -2,7 +2,7 @@
 
 use super::cases::{Case, both, neither, ours};
 
-/// What both take or refuse, apart from the rest: much of it excludes other options.
+/// Options that both accept or refuse, apart from the rest: much of it excludes other options.
 pub const APART: &[Case] = &[
     both("prio=1"),
     both("prioclass=3"),
@@ -73,7 +73,7 @@ pub const APART: &[Case] = &[
     both("ioengine=ftruncate\nrw=write"),
 ];
 
-/// What fio 3.33 does not have, and later versions have. It looks for engines when jobs begin, and takes the number
+/// Options that fio 3.33 does not have, and later versions have. It looks for engines when jobs begin, and takes the number
 /// before a sign.
 pub const NEWER: &[Case] = &[
     both("ioengine=dircreate\nfilesize=4k"),

@@ -28,7 +28,7 @@ const fn fio(text: &'static str) -> Case {
     Case { text, fio: true, ours: false }
 }
 
-/// What both take or refuse.
+/// Job files that both accept, or both refuse.
 pub const SAME: &[Case] = &[
     both("rw=read"),
     both("rw=write"),
@@ -254,7 +254,7 @@ pub const SAME: &[Case] = &[
     both("include x.inc"),
 ];
 
-/// What only fio takes, as it is not supported here: each is refused by name.
+/// Options that only fio accepts, as they are not supported here: each is refused by name.
 pub const UNSUPPORTED: &[Case] = &[
     fio("bs_unaligned"),
     fio("verify=sha1"),
@@ -291,7 +291,7 @@ pub const UNSUPPORTED: &[Case] = &[
     fio("uid=0"),
 ];
 
-/// What only fio takes, as it does not read a value to its end or has no least value.
+/// Values that only fio accepts, as it does not read a value to its end or has no least value.
 pub const LENIENT: &[Case] = &[
     fio("size=1.5g"),
     fio("bs=4x"),
@@ -315,11 +315,11 @@ pub const LENIENT: &[Case] = &[
     fio("include sections.inc"),
 ];
 
-/// What fio refuses, but only when it is to run.
+/// Jobs that fio refuses, but only when it is to run.
 pub const LATE: &[Case] =
     &[fio("ioengine=nosuch"), fio("rate=1m\nrate_iops=100"), fio("include nosuch.inc")];
 
-/// What only hakobu takes: fio has white space after `=` in some options, not in others.
+/// Values that only hakobu accepts: fio has white space after `=` in some options, not in others.
 pub const OURS: &[Case] = &[ours("rw = read"), ours("verify= crc32c")];
 
 /// Whole files, and who takes them: fio begins a section with any line that begins with `[`, and is

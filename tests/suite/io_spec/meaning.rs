@@ -1,4 +1,4 @@
-//! What values mean: jobs of the null engine, which moves nothing, run by fio; what it reports they
+//! Meanings of values: jobs of the null engine, which moves nothing, run by fio; what it reports they
 //! did must be what our reader says they are to do.
 
 use super::{fio, ours, place};
@@ -94,7 +94,7 @@ fn jobs_do_what_their_options_say() {
     assert_eq!(globals, pairs(&report["global options"]));
 }
 
-/// What fio reports of a clone and the job does not say.
+/// Fields that fio reports of a clone and the job does not set.
 fn differences(job: &Job, entry: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut same = |what: &str, fio: String, ours: String| {

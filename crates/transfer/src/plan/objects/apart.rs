@@ -25,7 +25,7 @@ pub(super) fn have_own_targets<'a>(found: impl Iterator<Item = &'a PlannedSource
         .collect();
     // Everything below a place follows it.
     places.sort_unstable();
-    places.windows(2).all(|pair| !pair[1].starts_with(&pair[0]))
+    places.is_sorted_by(|place, next| !next.starts_with(place))
 }
 
 /// Returns the components of a name below the common target.
