@@ -173,6 +173,11 @@ pub fn set_times(
     Ok(rustix::fs::utimensat(dir, name, &stamps, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
+/// Device number of major and minor.
+pub fn device(major: u32, minor: u32) -> u64 {
+    rustix::fs::makedev(major, minor)
+}
+
 /// Major and minor of a device number.
 pub fn device_numbers(rdev: u64) -> (u32, u32) {
     (rustix::fs::major(rdev), rustix::fs::minor(rdev))

@@ -1,7 +1,7 @@
 //! Extended attributes (xattr(7)) of open files, and through `/proc` of symlinks and nodes that cannot be
 //! opened. They include POSIX ACLs.
 
-use crate::{BorrowedFd, OwnedFd};
+use crate::{AsFd, BorrowedFd, OwnedFd};
 use std::ffi::{CStr, CString};
 use std::io::Result;
 
@@ -60,13 +60,18 @@ pub fn remove(fd: BorrowedFd<'_>, name: &CStr) -> Result<()> {
 pub struct Named {
     path: CString,
     /// Keeps the target of the path alive.
-    _fd: OwnedFd,
+    fd: OwnedFd,
 }
 
 impl Named {
     /// Takes an `O_PATH` descriptor.
     pub fn new(fd: OwnedFd) -> Named {
-        Named { path: crate::file::proc_path(&fd), _fd: fd }
+        Named { path: crate::file::proc_path(&fd), fd }
+    }
+
+    /// Returns the descriptor.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 
     /// As [`list`].

@@ -213,10 +213,16 @@ const KEPT: Group<Reading> = titled("What is kept").with(&[
             (keep.acls, keep.acls_explicit) = (on, on);
             keep.mode |= on;
         }),
-    flag("xattrs", Some('X'), "keep extended attributes")
+    flag("xattrs", Some('X'), "keep extended attributes; twice: those of --fake-super, too")
+        .takes(Takes::Count)
         .off(&["no-xattrs", "no-X"])
         .local("objects have no extended attributes")
-        .sets(|it, on| (it.policy.preserve.xattrs, it.policy.preserve.xattrs_explicit) = (on, on)),
+        .reads(|it, arg| {
+            let keep = &mut it.policy.preserve;
+            (keep.xattrs, keep.xattrs_explicit) = (arg.on, arg.on);
+            keep.hides_reserved = arg.count < 2;
+            Ok(())
+        }),
     flag("sparse", Some('S'), "turn runs of zeroes into holes (holes are always kept)")
         .off(&["no-sparse", "no-S"])
         .local("")
@@ -247,6 +253,13 @@ const KEPT: Group<Reading> = titled("What is kept").with(&[
     flag("super", None, "fail if an owner cannot be kept, even as an ordinary user")
         .off(&["no-super"])
         .sets(|it, on| (it.superuser, it.policy.as_user) = (on, !on)),
+    flag("fake-super", None, "keep owners, devices and the like in user.rsync.*, on both sides")
+        .off(&["no-fake-super"])
+        .local("objects keep owners in their metadata")
+        .sets(|it, on| it.fake.both = on),
+    values("remote-option", Some('M'), "OPTION", "--fake-super or --super for DST alone")
+        .local("")
+        .reads(super::values::set_remote),
     // Names and numbers are of one machine: they stay unchanged.
     flag("numeric-ids", None, "keep numeric IDs (always so between local paths)")
         .off(&["no-numeric-ids"])

@@ -296,10 +296,11 @@ mod tests {
             ("rsync://h/m d", "1 'rsync://h/m': rsync:// locations are not built"),
             ("--files-from=/no/such s d", "1 cannot read '/no/such': No such file or directory"),
             ("--exclude-from=/no/such s d", "11 cannot read '/no/such': No such file or directory"),
+            ("-aXX --fake-super s d", "1 -XX cannot be used with --fake-super"),
             (
-                "--fake-super s d",
-                "1 --fake-super is not built: attributes are not kept in user.rsync.*; -X keeps \
-             extended attributes, and as root -a keeps owners and devices",
+                "-M--log-file=x s d",
+                "1 --remote-option=--log-file=x is not built: there is no other machine; \
+                 --fake-super and --super are, for DST alone",
             ),
             ("-r --delete -b --suffix= s d", "1 --backup needs a suffix that is not empty"),
             ("--nonsense s d", "1 unexpected argument '--nonsense' found (hakobu sync --help)"),

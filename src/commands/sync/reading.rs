@@ -21,6 +21,8 @@ pub struct Reading {
     pub(super) no_recursive: bool,
     /// `--super`.
     pub(super) superuser: bool,
+    /// `--fake-super`.
+    pub(super) fake: Fake,
     /// `--numeric-ids`: no ID has a name in `--usermap` and `--groupmap`.
     pub(super) numeric_ids: bool,
     /// `--drop-D`.
@@ -50,6 +52,17 @@ pub struct Reading {
     pub(super) objects: ObjectArgs,
     pub(super) trusted: links::Args,
     pub(super) cluster: cluster::Args,
+}
+
+/// Requests for `--fake-super`.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Fake {
+    /// On both sides.
+    pub both: bool,
+    /// `-M--fake-super`: at the target.
+    pub target: bool,
+    /// `-M--super`: not at the target.
+    pub not_target: bool,
 }
 
 parts!(Reading {

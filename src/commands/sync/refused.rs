@@ -4,21 +4,18 @@ const REMOTE: &str = "there is no remote shell and no daemon; SRC and DST are lo
                       file system is one) or s3://";
 const BATCH: &str = "runs cannot be replayed; -n with s3:// prints a file for hakobu run";
 const ICONV: &str = "names are bytes and stay what they are; convmv(1) converts them";
-const FAKE: &str = "attributes are not kept in user.rsync.*; -X keeps extended attributes, and as root \
-                    -a keeps owners and devices";
 const DEVICE: &str = "hakobu cp reads the content of devices";
 const VERSION: &str = "the version is an option of hakobu itself: hakobu --version";
 
 /// Grouped by reason.
 pub const UNBUILT: &[(&str, &str)] = &[
     (
-        "--rsh -e --remote-option -M --daemon --server --sender --config --dparam --detach \
+        "--rsh -e --daemon --server --sender --config --dparam --detach \
          --password-file --early-input",
         REMOTE,
     ),
     ("--write-batch --only-write-batch --read-batch", BATCH),
     ("--iconv", ICONV),
-    ("--fake-super", FAKE),
     ("--copy-devices", DEVICE),
     ("--munge-links", "--safe-links leaves out symlinks that point outside the tree"),
     ("--copy-as", "run hakobu as that user: sudo -u USER hakobu sync ..."),

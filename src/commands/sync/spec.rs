@@ -3,7 +3,7 @@
 
 use super::accepted;
 use super::options::TABLE;
-use super::reading::Reading;
+use super::reading::{Fake, Reading};
 use crate::commands::cluster::options as cluster;
 use crate::filters;
 use crate::objects::Concerned;
@@ -14,7 +14,7 @@ use hakobu_core::error::{Fatal, quoted};
 use hakobu_core::event::Remarks;
 use hakobu_transfer::location::{Location, Sources};
 use hakobu_transfer::object::list::Pattern;
-use hakobu_transfer::policy::{Append, Delete, Digest, Symlinks};
+use hakobu_transfer::policy::{Append, Delete, Digest, FakeSides, Symlinks};
 use hakobu_transfer::run::{Layout, Spec};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -88,6 +88,14 @@ impl Reading {
         policy.backup |= !beside;
         let suffix = if beside { b"~".to_vec() } else { Vec::new() };
         policy.suffix = self.suffix.take().unwrap_or(suffix);
+        if !self.superuser && !policy.as_user {
+            let Fake { both, target, not_target } = self.fake;
+            policy.fake = FakeSides { source: both, target: (both || target) && !not_target };
+        }
+        let fakes = policy.fake != FakeSides::default();
+        if fakes && policy.preserve.xattrs && !policy.preserve.hides_reserved {
+            return Err(usage("-XX cannot be used with --fake-super".into()));
+        }
         if policy.as_user {
             (policy.preserve.owner, policy.preserve.owner_explicit) = (false, false);
             policy.devices = false;

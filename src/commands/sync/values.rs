@@ -130,3 +130,20 @@ pub fn stop_at(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
     it.wanted.stop_after = Some(left.map_err(|_| arg.refuse("has passed"))?);
     Ok(())
 }
+
+/// Applies one `-M`: an option for the other side, which is the target of a local copy.
+///
+/// # Errors
+/// An option that is the same on both sides, or that has no meaning between local paths.
+pub fn set_remote(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
+    match arg.text()? {
+        "--fake-super" => it.fake.target = true,
+        "--super" => it.fake.not_target = true,
+        _ => {
+            return Err(arg.refuse(
+                "is not built: there is no other machine; --fake-super and --super are, for DST alone",
+            ));
+        }
+    }
+    Ok(())
+}

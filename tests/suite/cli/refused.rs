@@ -8,9 +8,8 @@ fn options_that_are_not_built_are_named() {
         ("--munge-links", "--munge-links"),
         ("--copy-devices", "--copy-devices"),
         ("--copy-as=x", "--copy-as"),
-        ("--fake-super", "--fake-super"),
         ("--crtimes", "--crtimes"),
-        ("-M x", "-M"),
+        ("-M--log-file=x", "--remote-option"),
         ("--read-batch=x", "--read-batch"),
         ("-e ssh", "-e"),
         ("--rsh=ssh", "--rsh"),
@@ -121,6 +120,7 @@ fn sample(option: &str, value: &str) -> &'static str {
         // Accepted with a note, whatever the value.
         (_, "NAME" | "LEVEL" | "HOW" | "LIST" | "PROGRAM" | "OPTIONS" | "ADDRESS" | "PORT") => "x",
         (_, "FLAGS" | "JMESPATH" | "FORM" | "ENABLED") => "x",
+        ("--remote-option" | "-M", _) => "--super",
         ("--iops-limit", _) => "1000",
         ("--filter-style", _) => "rsync",
         (_, "FILE") => "LIST",

@@ -1,6 +1,7 @@
 //! Comparison with rsync and cp as oracles: the same trees, the same options, the same result.
 
 mod copy;
+mod fake;
 mod filters;
 mod folders;
 mod generated;

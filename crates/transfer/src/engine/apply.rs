@@ -38,7 +38,7 @@ impl Engine<'_> {
         if let (Some(text), Action::Compare, Some((dir, name))) =
             (&text, decided.action, entry.place())
         {
-            let same = dir::read_link(dir, name).is_ok_and(|there| there == *text);
+            let same = self.context.target_text((dir, name)).is_ok_and(|there| there == *text);
             decided.action = if same { Action::Metadata } else { Action::Update };
         }
         if !self.context.policy.basis_dirs.is_empty()
@@ -99,8 +99,8 @@ impl Engine<'_> {
         entry: &Entry<'_>,
     ) -> Result<Option<CString>, Failure> {
         worker.at.step(Phase::Read, 1);
-        let (dir, name) = entry.source()?;
-        let text = dir::read_link(dir, name).map_err(Failure::of(Operation::Read))?;
+        let text =
+            self.context.source_text(entry.source()?).map_err(Failure::of(Operation::Read))?;
         if self.context.policy.safe_links
             && is_unsafe_link(text.to_bytes(), &entry.node.path_of(entry.target_name))
         {

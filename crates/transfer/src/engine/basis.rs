@@ -51,7 +51,7 @@ impl Engine<'_> {
         for basis in &entry.fds.bases {
             let basis = ((**basis).as_fd(), entry.target_name);
             worker.at.step(Phase::Look, 1);
-            let Ok(there) = meta::of(basis.0, basis.1, false) else { continue };
+            let Ok(there) = self.context.target_of(basis, false) else { continue };
             if target.is_some_and(|target| target.identity() == there.identity()) {
                 return Ok(false);
             }
@@ -83,7 +83,7 @@ impl Engine<'_> {
         let has = match compare(source, there, policy, grain) {
             Action::Metadata => true,
             Action::Compare => match text {
-                Some(text) => dir::read_link(basis.0, basis.1).is_ok_and(|other| *other == *text),
+                Some(text) => self.context.target_text(basis).is_ok_and(|other| *other == *text),
                 None => {
                     let from = (from.0, from.1, entry.follow);
                     worker.mover.is_same(&worker.at, from, basis, source.size)?

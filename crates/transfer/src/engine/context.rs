@@ -1,10 +1,13 @@
 //! The parameters of a run that every part of the engine uses.
 
+use super::fake::{self, Names};
+use super::publish::DirName;
 use crate::policy::{Chosen, Policy, Symlinks, is_unsafe_link};
 use hakobu_core::control::Control;
-use hakobu_core::unit::Kind;
-use hakobu_sys::{BorrowedFd, OwnedFd, dir, file, meta};
-use std::ffi::CStr;
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, file, meta};
+use std::ffi::{CStr, CString};
+use std::io;
 
 /// The pass of the walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,8 +103,71 @@ impl Context<'_> {
         }
     }
 
-    /// Returns whether root-only operations are performed.
+    /// Returns whether root-only operations are performed at the target, or kept there for `--fake-super`.
     pub(super) fn is_root(&self) -> bool {
-        self.euid == 0 && !self.policy.as_user
+        self.policy.fake.target || self.euid == 0 && !self.policy.as_user
+    }
+
+    /// Returns whether attributes of the source are read that only root may read, or that are kept for everybody.
+    pub(super) fn reads_as_root(&self) -> bool {
+        self.policy.fake.source || self.euid == 0 && !self.policy.as_user
+    }
+
+    /// Returns the metadata of an entry of a source; `follow` resolves a symlink.
+    pub(super) fn source_of(&self, (dir, name): DirName<'_>, follow: bool) -> io::Result<Meta> {
+        match self.policy.fake.source {
+            true => fake::of(dir, name, follow),
+            false => meta::of(dir, name, follow),
+        }
+    }
+
+    /// Returns the metadata of an open source.
+    pub(super) fn source_of_fd(&self, fd: impl AsFd) -> io::Result<Meta> {
+        match self.policy.fake.source {
+            true => fake::of_fd(fd.as_fd()),
+            false => meta::of_fd(fd),
+        }
+    }
+
+    /// Returns the metadata of an entry of the target or of a tree beside it; `follow` resolves a symlink.
+    pub(super) fn target_of(&self, (dir, name): DirName<'_>, follow: bool) -> io::Result<Meta> {
+        match self.policy.fake.target {
+            true => fake::of(dir, name, follow),
+            false => meta::of(dir, name, follow),
+        }
+    }
+
+    /// Returns the metadata of an open entry of the target.
+    pub(super) fn target_of_fd(&self, fd: impl AsFd) -> io::Result<Meta> {
+        match self.policy.fake.target {
+            true => fake::of_fd(fd.as_fd()),
+            false => meta::of_fd(fd),
+        }
+    }
+
+    /// Returns the text of a symlink of a source.
+    pub(super) fn source_text(&self, (dir, name): DirName<'_>) -> io::Result<CString> {
+        match self.policy.fake.source {
+            true => fake::link_text(dir, name),
+            false => dir::read_link(dir, name),
+        }
+    }
+
+    /// Returns the text of a symlink of the target or of a tree beside it.
+    pub(super) fn target_text(&self, (dir, name): DirName<'_>) -> io::Result<CString> {
+        match self.policy.fake.target {
+            true => fake::link_text(dir, name),
+            false => dir::read_link(dir, name),
+        }
+    }
+
+    /// Returns how the extended attributes of the sources are named.
+    pub(super) fn source_names(&self) -> Names {
+        if self.policy.fake.source { Names::Source } else { Names::Plain }
+    }
+
+    /// Returns how the extended attributes of the target are named.
+    pub(super) fn target_names(&self) -> Names {
+        if self.policy.fake.target { Names::Target } else { Names::Plain }
     }
 }

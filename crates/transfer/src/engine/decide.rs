@@ -82,25 +82,29 @@ impl Engine<'_> {
         let opens = opening.is_some();
         *source = match opening {
             Some(fd) => {
-                let looked = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
+                let looked =
+                    self.context.source_of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
                 *opened = (looked.kind == Kind::File).then_some(fd);
                 looked
             }
             None => {
                 let follow = entry.follow || policy.symlinks == Symlinks::Follow;
-                meta::of(source_dir, name, follow).map_err(|error| no_referent(entry, error))?
+                let looked = self.context.source_of((source_dir, name), follow);
+                looked.map_err(|error| no_referent(entry, error))?
             }
         };
         if source.kind == Kind::Symlink && policy.copy_dirlinks {
-            match meta::of(source_dir, name, true) {
+            match self.context.source_of((source_dir, name), true) {
                 Ok(named) if named.kind == Kind::Dir => *source = named,
                 _ => {}
             }
         }
         let path = || entry.node.path_of(entry.target_name);
         if source.kind == Kind::Symlink && self.context.is_unsafe_followed(source_dir, name, path) {
-            *source =
-                meta::of(source_dir, name, true).map_err(|error| no_referent(entry, error))?;
+            *source = self
+                .context
+                .source_of((source_dir, name), true)
+                .map_err(|error| no_referent(entry, error))?;
             entry.follow = true;
         }
         if !opens && source.kind != Kind::Symlink {
@@ -164,7 +168,7 @@ impl Engine<'_> {
         *target = match entry.place() {
             Some((dir, name)) if !fresh => {
                 worker.at.step(Phase::Look, 1);
-                there(meta::of(dir, name, false))?
+                there(self.context.target_of((dir, name), false))?
             }
             _ => None,
         };
@@ -256,24 +260,36 @@ impl Engine<'_> {
                 self.link_to(worker, decided, &leader)?;
                 Ok(Outcome::Finished)
             }
-            Role::First => {
-                let kept = entry.node.kept_sources.load(Ordering::Relaxed);
-                let result = self.apply(worker, decided);
-                let is_there = || match (self.context.policy.basis, entry.place()) {
-                    (Basis::Compare, Some((dir, name))) if self.context.is_real() => {
-                        meta::of(dir, name, false).is_ok()
-                    }
-                    _ => true,
-                };
-                let leader = (result.is_ok() && is_there()).then(|| Leader {
-                    node: Arc::clone(entry.node),
-                    name: entry.target_name.into(),
-                    checked: entry.node.kept_sources.load(Ordering::Relaxed) == kept,
-                });
-                self.release_waiting(worker, source.identity(), leader, entry.queue);
-                result.map(|()| Outcome::Finished)
+            Role::First => self.lead(worker, decided),
+            Role::Leads(member) => {
+                self.lead_late(worker, &member, source.identity(), entry.queue);
+                Ok(Outcome::HandedOn)
             }
         }
+    }
+
+    /// Applies the decision about the first name of a group, and links those that wait for it.
+    pub(super) fn lead(
+        &self,
+        worker: &mut Worker<'_>,
+        decided: &mut Decided<'_>,
+    ) -> Result<Outcome, Stop> {
+        let (entry, source) = (decided.entry, decided.source);
+        let kept = entry.node.kept_sources.load(Ordering::Relaxed);
+        let result = self.apply(worker, decided);
+        let is_there = || match (self.context.policy.basis, entry.place()) {
+            (Basis::Compare, Some((dir, name))) if self.context.is_real() => {
+                meta::of(dir, name, false).is_ok()
+            }
+            _ => true,
+        };
+        let leader = (result.is_ok() && is_there()).then(|| Leader {
+            node: Arc::clone(entry.node),
+            name: entry.target_name.into(),
+            checked: entry.node.kept_sources.load(Ordering::Relaxed) == kept,
+        });
+        self.release_waiting(worker, source.identity(), leader, entry.queue);
+        result.map(|()| Outcome::Finished)
     }
 
     /// Returns whether a device is skipped because only the superuser may create one, as in rsync. cp and mv fail

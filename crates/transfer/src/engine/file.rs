@@ -86,7 +86,8 @@ impl<'a> Files<'a> {
                     let (dir, name) = entry.source()?;
                     let opening = self.context.open_source((dir, name), entry.follow);
                     let fd = opening.map_err(Failure::of(Operation::Read))?;
-                    source = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
+                    source =
+                        self.context.source_of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
                     if source.kind != Kind::File {
                         return Err(Stop::Changed);
                     }
@@ -233,7 +234,8 @@ impl<'a> Files<'a> {
         };
         if draft.foreign {
             // It was created by the rules of another directory.
-            have = Have::from(&meta::of_fd(to).map_err(Failure::of(Operation::Stat))?);
+            have =
+                Have::from(&self.context.target_of_fd(to).map_err(Failure::of(Operation::Stat))?);
             fresh = false;
             if shape.inherits {
                 want.mode &= !self.context.umask;
@@ -311,7 +313,7 @@ impl<'a> Files<'a> {
         let folder_fd = folder.as_ref().map_or(dir_fd, |folder| folder.as_fd());
         worker.at.step(Phase::Create, 2);
         let from = file::open_read(dir_fd, name, false).map_err(Failure::of(Operation::Compare))?;
-        let old = meta::of_fd(&from).map_err(Failure::of(Operation::Compare))?;
+        let old = self.context.target_of_fd(&from).map_err(Failure::of(Operation::Compare))?;
         let temp = self.publisher.temp_names.make();
         let to =
             file::create_new(folder_fd, &temp, 0o600).map_err(Failure::of(Operation::Create))?;
@@ -324,9 +326,10 @@ impl<'a> Files<'a> {
             if worker.mover.reports_late(to) {
                 close::flush(to).map_err(Failure::of(Operation::Write))?;
             }
-            let root = self.context.euid == 0;
+            let root = self.context.is_root();
             let (uid, gid) = (root.then_some(old.uid), root.then_some(old.gid));
-            let want = Want { mode: old.mode, uid, gid, times: Some((None, Some(old.mtime))) };
+            let times = Some((None, Some(old.mtime)));
+            let want = Want { mode: old.mode, uid, gid, times, rdev: 0 };
             worker.attributes.settle(
                 &worker.at,
                 Some(from),

@@ -16,6 +16,7 @@ use hakobu_core::unit::Kind;
 use hakobu_sys::meta;
 use hakobu_tree::pool::Queue;
 use std::ffi::OsStr;
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -87,43 +88,82 @@ impl Engine<'_> {
         queue: &Queue<'_, Unit>,
     ) {
         for member in self.groups.finished(id, leader.clone()) {
-            let node = Arc::clone(&member.node);
-            if self.is_over() {
-                self.release(worker, &node);
-                continue;
-            }
-            match node.fds() {
-                Ok(fds) => {
-                    let info = node.target_dir();
-                    let entry = Entry {
-                        node: &node,
-                        fds: &fds,
-                        side: member.side,
-                        name: &member.name,
-                        target_name: member.at_target(),
-                        follow: false,
-                        target: fds.target().zip(info.as_ref()),
-                        queue,
-                        rest: None,
-                    };
-                    match &leader {
-                        Some(leader) => {
-                            let outcome = self.link_late(worker, entry, leader);
-                            self.ended(worker, &entry, outcome.map(|()| Outcome::Finished));
-                        }
-                        None => self.entry(worker, entry, Kind::Unknown, false),
-                    }
+            self.with_member(worker, &member, queue, |worker, entry| match &leader {
+                Some(leader) => {
+                    let outcome = self.link_late(worker, entry, leader);
+                    self.ended(worker, &entry, outcome.map(|()| Outcome::Finished));
                 }
-                Err(error) => {
-                    let source = node.source_path(member.side, &member.name);
-                    let target = node.target_path(member.at_target());
-                    let failure = Failure { operation: Operation::Link, error };
-                    self.fail(worker, failure, (Some(source), Some(target)));
-                    worker.at.passed(1);
-                }
-            }
-            self.release(worker, &node);
+                None => self.entry(worker, entry, Kind::Unknown, false),
+            });
         }
+    }
+
+    /// Copies the first name of a group, all names of which have come.
+    pub(super) fn lead_late(
+        &self,
+        worker: &mut Worker<'_>,
+        member: &Member,
+        id: (u64, u64),
+        queue: &Queue<'_, Unit>,
+    ) {
+        let mut led = false;
+        self.with_member(worker, member, queue, |worker, entry| {
+            let outcome = self.try_lead(worker, entry, &mut led);
+            self.ended(worker, &entry, outcome);
+        });
+        if !led {
+            self.release_waiting(worker, id, None, queue);
+        }
+    }
+
+    fn try_lead(
+        &self,
+        worker: &mut Worker<'_>,
+        entry: Entry<'_>,
+        led: &mut bool,
+    ) -> Result<Outcome, Stop> {
+        worker.at.step(Phase::Look, 1);
+        let mut decided = Decided::new(entry);
+        let source = self.context.source_of(entry.source()?, false);
+        decided.source = source.map_err(Failure::of(Operation::Stat))?;
+        match self.decide(worker, &mut decided, false)? {
+            ControlFlow::Continue(()) => {
+                *led = true;
+                self.lead(worker, &mut decided)
+            }
+            ControlFlow::Break(outcome) => Ok(outcome),
+        }
+    }
+
+    /// Calls `handle` with the entry of a name that has waited, and ends its hold on its directory.
+    fn with_member(
+        &self,
+        worker: &mut Worker<'_>,
+        member: &Member,
+        queue: &Queue<'_, Unit>,
+        handle: impl FnOnce(&mut Worker<'_>, Entry<'_>),
+    ) {
+        let node = Arc::clone(&member.node);
+        match node.fds() {
+            _ if self.is_over() => {}
+            Ok(fds) => {
+                let info = node.target_dir();
+                let target = fds.target().zip(info.as_ref());
+                let (side, name, target_name) = (member.side, &*member.name, member.at_target());
+                let (node, fds, follow, rest) = (&node, &fds, false, None);
+                let entry =
+                    Entry { node, fds, side, name, target_name, follow, target, queue, rest };
+                handle(worker, entry);
+            }
+            Err(error) => {
+                let source = node.source_path(member.side, &member.name);
+                let target = node.target_path(member.at_target());
+                let failure = Failure { operation: Operation::Link, error };
+                self.fail(worker, failure, (Some(source), Some(target)));
+                worker.at.passed(1);
+            }
+        }
+        self.release(worker, &node);
     }
 
     /// Returns the units of names for which no usable target appeared: they are handled like any other now. Called,
@@ -147,9 +187,10 @@ impl Engine<'_> {
     ) -> Result<(), Stop> {
         worker.at.step(Phase::Look, 2);
         let (dir, name) = entry.source()?;
-        let source = meta::of(dir, name, false).map_err(Failure::of(Operation::Stat))?;
+        let source =
+            self.context.source_of((dir, name), false).map_err(Failure::of(Operation::Stat))?;
         let target = match entry.place() {
-            Some((dir, name)) => there(meta::of(dir, name, false))?,
+            Some(place) => there(self.context.target_of(place, false))?,
             None => None,
         };
         let (opened, action, compared) = (None, Action::Create, false);

@@ -61,6 +61,9 @@ struct Group {
 pub enum Role {
     /// First name: copy it, then call [`Groups::finished`].
     First,
+    /// Stored in the group, of which all names have come: copy this one, the first that came, in its place, then call
+    /// [`Groups::finished`].
+    Leads(Member),
     /// Stored in the group, to be returned by `finished` or `take_parked`.
     Waits,
     /// The first name is at the target: link to it.
@@ -109,9 +112,16 @@ impl Groups {
         };
         group.left = group.left.saturating_sub(1);
         match &mut group.state {
-            State::Parked(waiting) if ready || group.left == 0 => {
+            State::Parked(waiting) if ready => {
                 group.state = State::Copying(std::mem::take(waiting));
                 Role::First
+            }
+            State::Parked(waiting) if group.left == 0 => {
+                let mut waiting = std::mem::take(waiting).into_iter();
+                let first = waiting.next();
+                let rest = waiting.chain(first.is_some().then(member)).collect();
+                group.state = State::Copying(rest);
+                first.map_or(Role::First, Role::Leads)
             }
             State::Parked(waiting) => {
                 waiting.push(member());

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `content` | bytes of a file, alone or with other workers |
 //! | `attributes` | mode, owner, times, ACLs and extended attributes |
+//! | `fake` | attributes of `--fake-super`, kept in extended attributes |
 //! | `publish` | temporary and final names, backups, links |
 //! | `file` | a regular file, from the three above |
 //! | `special` | symlinks, devices, FIFOs |
@@ -25,6 +26,7 @@ mod decide;
 mod digest;
 mod entry;
 pub(crate) mod failure;
+mod fake;
 mod file;
 mod late;
 mod linking;

@@ -12,7 +12,7 @@ use crate::policy::filter::SidedRules;
 use hakobu_core::error::{Class, Operation};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Meta;
-use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta};
+use hakobu_sys::{AsFd, BorrowedFd, dir, errno};
 use hakobu_tree::handle::Handle;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -194,7 +194,7 @@ impl Engine<'_> {
         let OpenDir { side: first, name, follow, .. } = dir;
         let open = |side: usize, follow: bool| -> std::io::Result<(Side, Meta)> {
             let fd = dir::open(parent_fds.source(side)?, name, follow)?;
-            let meta = meta::of_fd(&fd)?;
+            let meta = self.context.source_of_fd(&fd)?;
             let above = parent.sides.get(side).map(|side| &side.handle);
             let above = above.ok_or_else(|| std::io::Error::from_raw_os_error(errno::EBADF))?;
             let side = Side {

@@ -89,7 +89,7 @@ impl Engine<'_> {
         let (mut paths, mut sides) = (Vec::new(), Vec::new());
         let mut source = None;
         for (fd, path, selection) in ends.sources {
-            let meta = meta::of_fd(&fd).map_err(stat())?;
+            let meta = self.context.source_of_fd(&fd).map_err(stat())?;
             let mut volumes = self.volumes.lock();
             if volumes.len() < VOLUMES_MAX && !volumes.contains(&meta.dev) {
                 volumes.push(meta.dev);
@@ -110,7 +110,7 @@ impl Engine<'_> {
         };
         let target = match &ends.target {
             Some(fd) => {
-                let meta = meta::of_fd(fd).map_err(stat())?;
+                let meta = self.context.target_of_fd(fd).map_err(stat())?;
                 self.target_roots.lock().push(meta.identity());
                 let fresh = whole && (ends.created || self.is_empty(&mut worker, fd)?);
                 let mut default_bits = worker.attributes.default_bits(fd.as_fd())?;

@@ -4,6 +4,7 @@ use super::attributes::{Have, Want};
 use super::context::Context;
 use super::entry::{Done, Entry};
 use super::failure::Failure;
+use super::fake;
 use super::publish::{DirName, Publisher};
 use super::worker::Worker;
 use hakobu_core::error::Operation;
@@ -53,8 +54,11 @@ impl<'a> Specials<'a> {
             Special::Symlink(_) => Kind::Symlink,
             Special::Node => source.kind,
         };
+        let fakes = self.context.policy.fake.target;
         let make = |name: &CStr| -> io::Result<()> {
             match what {
+                Special::Symlink(text) if fakes => fake::make(dir, name, Some(text)),
+                Special::Node if fakes => fake::make(dir, name, None),
                 Special::Symlink(text) => dir::symlink(text, dir, name),
                 Special::Node => {
                     dir::make_node(dir, name, source.kind, want.mode & 0o777, source.rdev)

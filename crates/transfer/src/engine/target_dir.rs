@@ -77,9 +77,9 @@ impl Engine<'_> {
         let stat = || Failure::of(Operation::Stat);
         let mut follow = false;
         worker.at.step(Phase::Look, 1);
-        let existing = match meta::of(dir_fd, name, false) {
+        let existing = match self.context.target_of((dir_fd, name), false) {
             Ok(there) if there.kind == Kind::Symlink && self.follows_dirlink(node, &there) => {
-                match meta::of(dir_fd, name, true) {
+                match self.context.target_of((dir_fd, name), true) {
                     Ok(named) if named.kind == Kind::Dir => {
                         follow = true;
                         Some(named)
@@ -157,7 +157,12 @@ impl Engine<'_> {
 
     /// Returns whether a directory needs more permissions while we work in it.
     pub(super) fn opens_up(&self, there: &Meta) -> bool {
-        there.mode & 0o700 != 0o700 && self.context.euid != 0 && there.uid == self.context.euid
+        // A mode of --fake-super is not that of the directory itself.
+        let is_real = !self.context.policy.fake.target;
+        is_real
+            && there.mode & 0o700 != 0o700
+            && self.context.euid != 0
+            && there.uid == self.context.euid
     }
 
     fn open_existing(
@@ -291,7 +296,7 @@ impl Engine<'_> {
             let made = match self.make_dir(worker, node, parent, dir_fd) {
                 Err(failure) if errno::is(&failure.error, errno::EEXIST) => {
                     let name = &node.target_name;
-                    match meta::of(dir_fd, name, false) {
+                    match self.context.target_of((dir_fd, name), false) {
                         Ok(there) if there.kind == Kind::Dir => {
                             self.open_existing(worker, dir_fd, name, &there, false)
                         }

@@ -48,7 +48,8 @@ pub enum Reason {
 /// with the entry open.
 pub fn decide(source: &Meta, target: Option<&Meta>, policy: &Policy, grain: Grain) -> Action {
     match source.kind {
-        Kind::Symlink if policy.symlinks == Symlinks::Skip => return Action::Skip(Reason::Symlink),
+        // Only a file that stands for a symlink is left of those that are followed.
+        Kind::Symlink if policy.symlinks != Symlinks::Keep => return Action::Skip(Reason::Symlink),
         kind if kind.is_device() && !policy.devices => return Action::Skip(Reason::NonRegular),
         kind if kind.is_special() && !policy.specials => return Action::Skip(Reason::NonRegular),
         Kind::Dir if !policy.recurse && !policy.dirs => return Action::Skip(Reason::Directory),

@@ -165,6 +165,8 @@ pub struct Preserve {
     pub acls_explicit: bool,
     /// Extended attributes were requested by name, so failures are errors.
     pub xattrs_explicit: bool,
+    /// Extended attributes that rsync keeps for itself (`user.rsync.%…`) are no part of them.
+    pub hides_reserved: bool,
     /// Times of directories are not set (`-O`).
     pub omit_dir_times: bool,
     /// Times of symlinks are not set (`-J`).
@@ -209,6 +211,9 @@ impl Policy {
         decide: impl Fn(&filter::XattrRules, &[u8]) -> bool,
     ) -> bool {
         let is_acl = name == b"system.posix_acl_access" || name == b"system.posix_acl_default";
+        if self.preserve.hides_reserved && name.starts_with(b"user.rsync.%") {
+            return false;
+        }
         match self.filter.as_ref().and_then(|filter| filter.xattrs()) {
             Some(rules) if self.preserve.xattrs && !(is_acl && self.preserve.acls) => {
                 decide(rules, name)
@@ -216,6 +221,15 @@ impl Policy {
             _ => self.preserve.keeps_xattr(name, is_root),
         }
     }
+}
+
+/// Sides of a copy where extended attributes stand for what only root may set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FakeSides {
+    /// The sources.
+    pub source: bool,
+    /// The target and trees beside it.
+    pub target: bool,
 }
 
 /// Called with the path before an existing target is overwritten (`cp -i`); returns whether to continue.
@@ -319,6 +333,8 @@ pub struct Policy {
     pub open_noatime: bool,
     /// Root-only operations are skipped as for other users (`--no-super`).
     pub as_user: bool,
+    /// Sides where extended attributes stand for what only root may set (`--fake-super`).
+    pub fake: FakeSides,
     /// Files get their final names when all are complete (`--delay-updates`).
     pub delay_updates: bool,
     /// An interrupted file is kept under its name instead of being removed.

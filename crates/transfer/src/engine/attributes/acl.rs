@@ -3,25 +3,28 @@
 
 /// Size of the version, in bytes.
 const HEAD_BYTES: usize = 4;
+/// The one version.
+const VERSION: u32 = 2;
 /// Size of an entry, in bytes.
 const ENTRY_BYTES: usize = 8;
 
-const USER_OBJ: u16 = 0x01;
-const USER: u16 = 0x02;
-const GROUP_OBJ: u16 = 0x04;
-const GROUP: u16 = 0x08;
-const MASK: u16 = 0x10;
-const OTHER: u16 = 0x20;
+pub(in crate::engine) const USER_OBJ: u16 = 0x01;
+pub(in crate::engine) const USER: u16 = 0x02;
+pub(in crate::engine) const GROUP_OBJ: u16 = 0x04;
+pub(in crate::engine) const GROUP: u16 = 0x08;
+pub(in crate::engine) const MASK: u16 = 0x10;
+pub(in crate::engine) const OTHER: u16 = 0x20;
 
 /// One entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Entry {
-    tag: u16,
-    bits: u16,
-    id: u32,
+pub(in crate::engine) struct Entry {
+    pub tag: u16,
+    pub bits: u16,
+    pub id: u32,
 }
 
-fn entries(value: &[u8]) -> impl Iterator<Item = Entry> {
+/// Returns the entries of an ACL.
+pub(in crate::engine) fn entries(value: &[u8]) -> impl Iterator<Item = Entry> {
     let all = value.get(HEAD_BYTES..).unwrap_or_default();
     all.chunks_exact(ENTRY_BYTES).filter_map(|entry| {
         let (tag, rest) = entry.split_first_chunk()?;
@@ -30,6 +33,17 @@ fn entries(value: &[u8]) -> impl Iterator<Item = Entry> {
         let (tag, bits) = (u16::from_le_bytes(*tag), u16::from_le_bytes(*bits));
         Some(Entry { tag, bits, id: u32::from_le_bytes(*id) })
     })
+}
+
+/// Returns the ACL of `entries`, which are in the kernel's order.
+pub(in crate::engine) fn value_of(entries: &[Entry]) -> Vec<u8> {
+    let head = VERSION.to_le_bytes().into_iter();
+    let rest = entries.iter().flat_map(|entry| {
+        let (tag, bits, id) =
+            (entry.tag.to_le_bytes(), entry.bits.to_le_bytes(), entry.id.to_le_bytes());
+        tag.into_iter().chain(bits).chain(id)
+    });
+    head.chain(rest).collect()
 }
 
 /// Returns the permission bits that a default ACL leaves to a new entry.

@@ -2,7 +2,7 @@
 //!
 //! The order is fixed (see [`settle_all`]): owner, ACL and xattrs, mode, times.
 
-mod acl;
+pub(super) mod acl;
 mod grains;
 mod xattrs;
 
@@ -10,6 +10,7 @@ pub(crate) use grains::Grains;
 
 use super::context::Context;
 use super::failure::Failure;
+use super::fake::{self, Place};
 use super::node::TargetDir;
 use super::pace::Station;
 use super::publish::DirName;
@@ -21,7 +22,7 @@ use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_sys::{BorrowedFd, meta};
 use std::ffi::CStr;
 use std::io;
-use xattrs::{Handle, Xattrs};
+use xattrs::{Entry, Xattrs};
 
 /// The attributes that an entry should have at the end.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,8 @@ pub(super) struct Want {
     pub gid: Option<u32>,
     /// Access and modification time.
     pub times: Option<(Option<Time>, Option<Time>)>,
+    /// Device number that a file stands for (`--fake-super`).
+    pub rdev: u64,
 }
 
 /// The current attributes of an entry.
@@ -130,6 +133,35 @@ fn settle_all(
     first
 }
 
+/// As [`settle_all`] with `--fake-super`: the file gets a mode that lets its owner read and write it, and stands for
+/// the wanted attributes. `kind`: what it stands for; `None` for itself.
+fn settle_fake(
+    place: &Place<'_>,
+    subject: &Subject<'_>,
+    kind: Option<Kind>,
+    want: &Want,
+    have: Have,
+    xattrs: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let real = place.real().map_err(Failure::of(Operation::Stat))?;
+    if matches!(real.kind, Kind::File | Kind::Dir) {
+        let owner = (want.uid.unwrap_or(have.uid), want.gid.unwrap_or(have.gid));
+        let (wanted, mode) = fake::wanted(kind.unwrap_or(real.kind), want.mode, want.rdev, owner);
+        // First the mode: without write permission no attribute can be set.
+        if real.mode != mode {
+            subject.set_mode(mode).map_err(Failure::of(Operation::SetMode))?;
+        }
+        xattrs()?;
+        place.stand_for(&real, wanted).map_err(Failure::of(Operation::SetXattr))?;
+    }
+    match want.times {
+        Some((atime, mtime)) => {
+            subject.set_times(atime, mtime).map_err(Failure::of(Operation::SetTimes))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Returns the mode of a file that is executable if its source is (rsync(1), `--executability`).
 fn executable_as(source: u32, target: u32) -> u32 {
     match (source & 0o111 != 0, target & 0o111 != 0) {
@@ -211,14 +243,16 @@ impl<'a> Attributes<'a> {
         let atime = (preserve.atimes || of_file).then_some(source.atime);
         let mtime = (preserve.times && !omitted).then_some(source.mtime);
         let times = (mtime.is_some() || of_file).then_some((atime, mtime));
-        Want { mode, uid, gid, times }
+        Want { mode, uid, gid, times, rdev: source.rdev }
     }
 
     /// Returns the permission bits of a source, with the requested changes.
     pub(super) fn bits(&self, source: &Meta) -> u32 {
         match &self.context.policy.chmod {
-            Some(rules) => rules.apply(source.mode, source.kind == Kind::Dir),
-            None => source.mode,
+            Some(rules) if source.kind != Kind::Symlink => {
+                rules.apply(source.mode, source.kind == Kind::Dir)
+            }
+            _ => source.mode,
         }
     }
 
@@ -240,7 +274,8 @@ impl<'a> Attributes<'a> {
 
     /// Returns whether setting an ACL changes the wanted mode: the ACL is the source's, the mode is not.
     fn remasks(&self) -> bool {
-        self.context.policy.preserve.acls && !self.context.policy.preserve.mode
+        let policy = self.context.policy;
+        policy.preserve.acls && !policy.preserve.mode && !policy.fake.target
     }
 
     /// Returns whether an entry without write permission has to get it while its xattrs are set, as in rsync.
@@ -267,11 +302,15 @@ impl<'a> Attributes<'a> {
         let remasks = self.remasks();
         let kept = &mut self.xattrs;
         let xattrs = || match from.filter(|_| wanted) {
-            Some(from) => kept.copy(&Handle::Fd(from), &Handle::Fd(to), fresh).map(drop),
+            Some(from) => kept.copy(Entry::Fd(from), Entry::Fd(to), fresh).map(drop),
             None => Ok(()),
         };
         at.step(Phase::Settle, 1);
         let remasks = from.is_some() && remasks;
+        if self.context.policy.fake.target {
+            let place = Place::Open(to);
+            return settle_fake(&place, &Subject::Open(to), None, want, have, xattrs);
+        }
         settle_all(&Subject::Open(to), want, have, (opens, remasks), xattrs)
     }
 
@@ -296,12 +335,20 @@ impl<'a> Attributes<'a> {
             if !sets_xattrs {
                 return Ok(());
             }
-            let source = Handle::named(from.0, from.1).map_err(Failure::of(Operation::Stat))?;
-            let target = Handle::named(dir, name).map_err(Failure::of(Operation::SetXattr))?;
-            kept.copy(&source, &target, false).map(drop)
+            let source = Entry::named(from).map_err(Failure::of(Operation::Stat))?;
+            let target = Entry::named((dir, name)).map_err(Failure::of(Operation::SetXattr))?;
+            kept.copy(source, target, false).map(drop)
         };
         at.step(Phase::Settle, 1);
-        settle_all(&Subject::Named(dir, name, kind), want, have, (opens, remasks), xattrs)
+        let subject = Subject::Named(dir, name, kind);
+        if self.context.policy.fake.target {
+            let place = Place::named(dir, name).map_err(Failure::of(Operation::SetXattr))?;
+            // The entry itself is a file, or is left alone.
+            let real = if kind == Kind::Dir { Kind::Dir } else { Kind::File };
+            let subject = Subject::Named(dir, name, real);
+            return settle_fake(&place, &subject, Some(kind), want, have, xattrs);
+        }
+        settle_all(&subject, want, have, (opens, remasks), xattrs)
     }
 
     /// Returns how the attributes of an existing target differ from the wanted ones; times that agree at `grain` are
@@ -325,9 +372,9 @@ impl<'a> Attributes<'a> {
             ..Change::default()
         };
         if self.wants_xattrs() {
-            let from = Handle::named(from.0, from.1).map_err(Failure::of(Operation::Stat))?;
-            let to = Handle::named(to.0, to.1).map_err(Failure::of(Operation::Compare))?;
-            let (acl, xattr) = self.xattrs.compare(&from, &to)?;
+            let from = Entry::named(from).map_err(Failure::of(Operation::Stat))?;
+            let to = Entry::named(to).map_err(Failure::of(Operation::Compare))?;
+            let (acl, xattr) = self.xattrs.compare(from, to)?;
             change.acl = acl;
             change.xattr = xattr;
         }
@@ -340,7 +387,7 @@ impl<'a> Attributes<'a> {
         from: BorrowedFd<'_>,
         to: BorrowedFd<'_>,
     ) -> Result<(), Failure> {
-        self.xattrs.copy(&Handle::Fd(from), &Handle::Fd(to), false).map(drop)
+        self.xattrs.copy(Entry::Fd(from), Entry::Fd(to), false).map(drop)
     }
 
     /// Returns the permission bits that the default ACL of an open directory leaves to new entries; `None` if it has

@@ -3,6 +3,8 @@
 use super::acl;
 use crate::engine::context::Context;
 use crate::engine::failure::Failure;
+use crate::engine::fake::{self, Names};
+use crate::engine::publish::DirName;
 use hakobu_core::error::Operation;
 use hakobu_sys::{BorrowedFd, errno, file, xattr};
 use std::ffi::CStr;
@@ -18,44 +20,92 @@ struct Scratch {
 }
 
 /// An entry whose attributes are read or set: open, or given by name.
-pub(super) enum Handle<'a> {
+pub(super) enum Entry<'a> {
     /// An open file or directory.
     Fd(BorrowedFd<'a>),
     /// An `O_PATH` descriptor, accessed through `/proc`.
     Named(xattr::Named),
 }
 
+impl Entry<'_> {
+    /// Returns an entry without opening it for reading.
+    pub(super) fn named((dir, name): DirName<'_>) -> io::Result<Entry<'static>> {
+        Ok(Entry::Named(xattr::Named::new(file::open_path(dir, name)?)))
+    }
+}
+
+/// An entry, and how its attributes are named.
+struct Handle<'a> {
+    entry: Entry<'a>,
+    names: Names,
+}
+
 impl Handle<'_> {
-    /// Returns a handle of an entry without opening it for reading.
-    pub(super) fn named(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Handle<'static>> {
-        Ok(Handle::Named(xattr::Named::new(file::open_path(dir, name)?)))
+    fn list<'b>(&self, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+        if self.names == Names::Plain {
+            return self.list_kept(buffer);
+        }
+        let shown: Vec<_> = names(self.list_kept(buffer)?)
+            .filter_map(|name| Some(self.names.shown(name)?.into_owned()))
+            .collect();
+        buffer.clear();
+        shown.iter().for_each(|name| buffer.extend_from_slice(name.as_bytes_with_nul()));
+        Ok(buffer)
     }
 
-    fn list<'b>(&self, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
-        match self {
-            Handle::Fd(fd) => xattr::list(*fd, buffer),
-            Handle::Named(named) => named.list(buffer),
+    fn list_kept<'b>(&self, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+        match &self.entry {
+            Entry::Fd(fd) => xattr::list(*fd, buffer),
+            Entry::Named(named) => named.list(buffer),
         }
     }
 
     fn get<'b>(&self, name: &CStr, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
-        match self {
-            Handle::Fd(fd) => xattr::get(*fd, name, buffer),
-            Handle::Named(named) => named.get(name, buffer),
+        let bytes = match self.get_kept(&self.names.kept(name), buffer) {
+            // A source may have it under its own name.
+            Err(error) if self.names == Names::Source && xattr::is_absent(&error) => {
+                return self.get_kept(name, buffer);
+            }
+            other => other?.len(),
+        };
+        let kept = buffer.get(..bytes).unwrap_or_default();
+        let mode = || {
+            let stands = match &self.entry {
+                Entry::Fd(fd) => fake::of_fd(*fd),
+                Entry::Named(named) => fake::of_named(named),
+            };
+            Ok(stands?.mode)
+        };
+        match self.names.decode(name, kept, mode)? {
+            Some(value) => {
+                buffer.clear();
+                buffer.extend_from_slice(&value);
+                Ok(buffer)
+            }
+            None => Ok(buffer.get(..bytes).unwrap_or_default()),
+        }
+    }
+
+    fn get_kept<'b>(&self, name: &CStr, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+        match &self.entry {
+            Entry::Fd(fd) => xattr::get(*fd, name, buffer),
+            Entry::Named(named) => named.get(name, buffer),
         }
     }
 
     fn set(&self, name: &CStr, value: &[u8]) -> io::Result<()> {
-        match self {
-            Handle::Fd(fd) => xattr::set(*fd, name, value),
-            Handle::Named(named) => named.set(name, value),
+        let (kept, value) = (self.names.kept(name), self.names.encode(name, value));
+        match &self.entry {
+            Entry::Fd(fd) => xattr::set(*fd, &kept, &value),
+            Entry::Named(named) => named.set(&kept, &value),
         }
     }
 
     fn remove(&self, name: &CStr) -> io::Result<()> {
-        match self {
-            Handle::Fd(fd) => xattr::remove(*fd, name),
-            Handle::Named(named) => named.remove(name),
+        let kept = self.names.kept(name);
+        match &self.entry {
+            Entry::Fd(fd) => xattr::remove(*fd, &kept),
+            Entry::Named(named) => named.remove(&kept),
         }
     }
 }
@@ -86,12 +136,13 @@ impl<'a> Xattrs<'a> {
     /// whether xattrs differed.
     pub(super) fn copy(
         &mut self,
-        from: &Handle<'_>,
-        to: &Handle<'_>,
+        from: Entry<'_>,
+        to: Entry<'_>,
         fresh: bool,
     ) -> Result<(bool, bool), Failure> {
+        let (from, to) = self.handles(from, to);
         let mut scratch = std::mem::take(&mut self.scratch);
-        let result = self.copy_with(&mut scratch, from, to, fresh, false);
+        let result = self.copy_with(&mut scratch, &from, &to, fresh, false);
         self.scratch = scratch;
         result
     }
@@ -99,13 +150,19 @@ impl<'a> Xattrs<'a> {
     /// Returns whether ACLs and whether xattrs differ.
     pub(super) fn compare(
         &mut self,
-        from: &Handle<'_>,
-        to: &Handle<'_>,
+        from: Entry<'_>,
+        to: Entry<'_>,
     ) -> Result<(bool, bool), Failure> {
+        let (from, to) = self.handles(from, to);
         let mut scratch = std::mem::take(&mut self.scratch);
-        let result = self.copy_with(&mut scratch, from, to, false, true);
+        let result = self.copy_with(&mut scratch, &from, &to, false, true);
         self.scratch = scratch;
         result
+    }
+
+    fn handles<'f, 't>(&self, from: Entry<'f>, to: Entry<'t>) -> (Handle<'f>, Handle<'t>) {
+        let from = Handle { entry: from, names: self.context.source_names() };
+        (from, Handle { entry: to, names: self.context.target_names() })
     }
 
     fn copy_with(
@@ -213,7 +270,7 @@ pub(super) fn remove_acls(dir: BorrowedFd<'_>) -> Result<(), Failure> {
 }
 
 fn is_copied(context: Context<'_>, name: &CStr) -> bool {
-    context.policy.copies_xattr(name.to_bytes(), context.is_root())
+    context.policy.copies_xattr(name.to_bytes(), context.reads_as_root())
 }
 
 fn is_removed(context: Context<'_>, name: &CStr) -> bool {
