@@ -17,7 +17,7 @@ pub fn letters(change: &Change, kind: Kind) -> [u8; 11] {
         b'h'
     } else if change.transferred && kind == Kind::File {
         b'>'
-    } else if change.created || (!is_plain && (change.transferred || change.checksum)) {
+    } else if change.created || change.beside || (!is_plain && (change.transferred || change.checksum)) {
         b'c'
     } else {
         b'.'
@@ -41,7 +41,7 @@ pub fn letters(change: &Change, kind: Kind) -> [u8; 11] {
     out[8] = mark(change.atime, b'u');
     out[9] = mark(change.acl, b'a');
     out[10] = mark(change.xattr, b'x');
-    if matches!(did, b'.' | b'h') && out[2..].iter().all(|mark| *mark == b'.') {
+    if (matches!(did, b'.' | b'h') || change.beside) && out[2..].iter().all(|mark| *mark == b'.') {
         out[2..].fill(b' ');
     }
     out
@@ -99,7 +99,7 @@ pub fn push_plain(item: &Item<'_>, all: bool, escape: Escape, out: &mut Vec<u8>)
     {
         push_name(item, escape, out);
         push_link(item, escape, out);
-    } else if all && !change.any() && item.kind != Kind::Dir {
+    } else if all && !change.any() && (item.kind != Kind::Dir || change.beside) {
         push_name(item, escape, out);
         out.extend_from_slice(b" is uptodate");
     } else {
@@ -116,6 +116,16 @@ pub fn push_remark(remark: &Remark<'_>, escape: Escape, out: &mut Vec<u8>) {
             escape.push(path.as_os_str().as_bytes(), out);
             out.extend_from_slice(b" to ");
             escape.push(backup.as_os_str().as_bytes(), out);
+        }
+        Remark::Made { path, dirs } => {
+            let words = match dirs {
+                None => "created directory ".to_owned(),
+                Some(1) => "created 1 directory for ".to_owned(),
+                Some(dirs) => format!("created {dirs} directories for "),
+            };
+            out.extend_from_slice(words.as_bytes());
+            let path = path.as_os_str().as_bytes();
+            escape.push(path.strip_suffix(b"/").unwrap_or(path), out);
         }
         Remark::Skipped { path, kind, why: Skip::NotExisting } => {
             let kind = if *kind == Kind::Dir { "directory" } else { "file" };
@@ -339,6 +349,9 @@ pub(super) mod tests {
         let path = Path::new("d/a");
         let mut out = Vec::new();
         for remark in [
+            Remark::Made { path: Path::new("x/d/"), dirs: None },
+            Remark::Made { path: Path::new("d"), dirs: Some(1) },
+            Remark::Made { path: Path::new("x/d"), dirs: Some(2) },
             Remark::BackedUp { path, backup: "../old/d/a~".into() },
             Remark::Skipped { path, kind: Kind::Dir, why: Skip::NotExisting },
             Remark::Skipped { path, kind: Kind::File, why: Skip::NotExisting },
@@ -349,7 +362,8 @@ pub(super) mod tests {
         ] {
             push_remark(&remark, Escape::Utf8, &mut out);
         }
-        let text = "backed up d/a to ../old/d/a~\nnot creating new directory \"d/a\"\n\
+        let text = "created directory x/d\ncreated 1 directory for d\ncreated 2 directories for x/d\n\
+                    backed up d/a to ../old/d/a~\nnot creating new directory \"d/a\"\n\
                     not creating new file \"d/a\"\nd/a exists\nd/a is newer\nd/a is over max-size\n\
                     x\\#012 is under min-size\n";
         assert_eq!(String::from_utf8_lossy(&out), text);

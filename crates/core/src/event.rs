@@ -56,12 +56,15 @@ pub struct Change {
     pub acl: bool,
     /// Extended attributes differ (`x`).
     pub xattr: bool,
+    /// It was created, and is compared with an entry of a tree beside the target (`--link-dest` and its like). Alone it
+    /// is no difference.
+    pub beside: bool,
 }
 
 impl Change {
     /// Returns whether anything at all differs.
     pub fn any(&self) -> bool {
-        *self != Change::default()
+        *self != Change { beside: self.beside, ..Change::default() }
     }
 }
 
@@ -100,8 +103,8 @@ pub struct Item<'a> {
     pub digest: Option<String>,
 }
 
-/// A message about an entry besides its own line (rsync(1), `--info=backup` and `--info=skip`). All paths are paths in
-/// the transfer.
+/// A message about an entry besides its own line (rsync(1), `--info=backup` and `--info=skip`). Paths of entries are paths
+/// in the transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark<'a> {
     /// The old entry of a name is kept under another name.
@@ -110,6 +113,13 @@ pub enum Remark<'a> {
         path: &'a Path,
         /// The path of the backup; below the folder of `--backup-dir` if there is one.
         backup: PathBuf,
+    },
+    /// The directory that is the target did not exist.
+    Made {
+        /// Its path as the user would spell it.
+        path: &'a Path,
+        /// With `--mkpath`: number of directories, with those above.
+        dirs: Option<usize>,
     },
     /// An option excludes an entry.
     Skipped {
@@ -144,12 +154,14 @@ pub struct Remarks {
     pub backups: bool,
     /// `Remark::Skipped`.
     pub skips: bool,
+    /// `Remark::Made`.
+    pub made: bool,
 }
 
 impl Remarks {
-    /// Returns whether any are requested.
-    pub fn any(self) -> bool {
-        self != Remarks::default()
+    /// Returns whether any about entries are requested.
+    pub fn of_entries(self) -> bool {
+        self.backups || self.skips
     }
 }
 

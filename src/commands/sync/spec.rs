@@ -227,7 +227,10 @@ impl Reading {
             self.wanted.notes.push(STORED_REMARKS.into());
         }
         let of = |asked: Option<bool>| asked.unwrap_or(self.verbose > 1) && !self.wanted.quiet;
-        Remarks { backups: of(self.backups), skips: of(self.skips) }
+        let formats = self.wanted.format.iter().any(|format| format.has(b'i'));
+        let told = self.verbosity() > 0 || self.itemize > 0 || formats;
+        let made = told && !self.wanted.quiet && !self.wanted.json && !self.policy.list_only;
+        Remarks { backups: of(self.backups), skips: of(self.skips), made }
     }
 
     /// Returns the kind of checksum that a requested format shows.

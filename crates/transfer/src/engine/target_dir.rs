@@ -238,7 +238,7 @@ impl Engine<'_> {
         let default_bits =
             parent_info.filter(|_| default_acl).map_or(0o777, |info| info.default_bits);
         worker.totals.dirs_created += 1;
-        let change = Change { created: true, ..Change::default() };
+        let change = self.made_change(worker, node);
         self.report_dir(node, change);
         let identity = meta.identity();
         let info = TargetDir {
@@ -260,7 +260,7 @@ impl Engine<'_> {
             return;
         }
         worker.totals.dirs_created += 1;
-        let change = Change { created: true, ..Change::default() };
+        let change = self.made_change(worker, node);
         self.report_dir(node, change);
     }
 
@@ -327,7 +327,7 @@ impl Engine<'_> {
         above: Option<BorrowedFd<'_>>,
     ) -> Change {
         if info.created {
-            return Change { created: true, ..Change::default() };
+            return self.made_change(worker, node);
         }
         let want = self.want_dir(worker, node, Some(&info.meta));
         let change = Change {
@@ -343,6 +343,40 @@ impl Engine<'_> {
             worker.totals.skipped += 1;
         }
         change
+    }
+
+    /// Returns what the line of a new directory shows: how it differs from that of a tree beside the target, if there
+    /// is one.
+    fn made_change(&self, worker: &Worker<'_>, node: &Node) -> Change {
+        let Some(there) = self.dir_beside(node).filter(|there| there.kind == Kind::Dir) else {
+            return Change { created: true, ..Change::default() };
+        };
+        let want = self.want_dir(worker, node, Some(&there));
+        let policy = self.context.policy;
+        let ends = ((&node.source, None), (&there, None));
+        let (grain, _) = self.grains.of(policy, ends.0, ends.1, None);
+        let same = same_time(node.source.mtime, there.mtime, policy.modify_window_s, grain);
+        Change {
+            time: want.times.is_some() && !same,
+            mode: want.mode != there.mode,
+            owner: want.uid.is_some_and(|uid| uid != there.uid),
+            group: want.gid.is_some_and(|gid| gid != there.gid),
+            beside: true,
+            ..Change::default()
+        }
+    }
+
+    /// Returns the same directory of the first tree beside the target that has the name.
+    fn dir_beside(&self, node: &Node) -> Option<Meta> {
+        if self.context.policy.basis_dirs.is_empty() {
+            return None;
+        }
+        let above = node.parent.as_deref();
+        let fds = above.unwrap_or(node).fds().ok()?;
+        fds.bases.iter().find_map(|basis| match above {
+            Some(_) => self.context.target_of(((**basis).as_fd(), &node.target_name), false).ok(),
+            None => self.context.target_of_fd(basis).ok(),
+        })
     }
 
     pub(super) fn report_dir(&self, node: &Node, change: Change) {

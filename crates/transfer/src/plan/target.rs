@@ -20,6 +20,8 @@ pub struct Place {
     pub path: PathBuf,
     /// This run just created it.
     pub created: bool,
+    /// Number of directories that this run made for it, or in a dry run would make.
+    pub made: usize,
     /// The single argument gets this name in it.
     pub name: Option<CString>,
 }
@@ -27,8 +29,16 @@ pub struct Place {
 impl Place {
     /// Returns a place for runs without a target: `null:`, lists.
     pub fn nowhere(path: &Path) -> Place {
-        Place { dir: None, path: path.to_owned(), created: false, name: None }
+        Place { dir: None, path: path.to_owned(), created: false, made: 0, name: None }
     }
+}
+
+/// Returns the number of directories of a path that do not exist.
+fn missing(path: &Path) -> usize {
+    let is_missing = |path: &&Path| {
+        !path.as_os_str().is_empty() && look(path, true).is_err_and(|e| errno::is(&e, errno::ENOENT))
+    };
+    path.ancestors().take_while(is_missing).count()
 }
 
 fn look(path: &Path, follow: bool) -> io::Result<meta::Meta> {
@@ -79,12 +89,14 @@ pub fn place(
     if as_name {
         return name_in_parent(spec, target, arguments, real, umask);
     }
-    let mut created = false;
+    let (mut created, mut made) = (false, 0);
     if there.is_none() {
         // Nothing is created if no source exists.
         let exists = |argument: &Argument| look(&argument.path(), false).is_ok();
-        if !real || spec.chosen.is_none() && !arguments.iter().any(exists) {
-            return Ok(Place::nowhere(target));
+        let exists = spec.chosen.is_some() || arguments.iter().any(exists);
+        made = if exists { missing(target) } else { 0 };
+        if !real || !exists {
+            return Ok(Place { made, ..Place::nowhere(target) });
         }
         // Another run may have made a directory of that name just now.
         let is_link = |there: meta::Meta| there.kind == Kind::Symlink;
@@ -95,7 +107,7 @@ pub fn place(
         created = make(target, spec, umask)?;
     }
     let dir = open(target, &spec.policy).map_err(|error| unusable(target, &error))?;
-    Ok(Place { dir: Some(dir), path: target.to_owned(), created, name: None })
+    Ok(Place { dir: Some(dir), path: target.to_owned(), created, made, name: None })
 }
 
 /// Applies rsync's rule: a target that is not a directory is a file's name only for one single file.
@@ -157,8 +169,9 @@ fn name_in_parent(
     let parent = target.parent().unwrap_or(Path::new(""));
     let open_as = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     let name = c_string(name.as_bytes()).map_err(|error| unusable(&target, &error))?;
-    let mut created = false;
+    let (mut created, mut made) = (false, 0);
     if real && spec.mkpath && look(open_as, true).is_err_and(|e| errno::is(&e, errno::ENOENT)) {
+        made = missing(open_as);
         created = make(open_as, spec, umask)?;
     }
     let dir = match open(open_as, &spec.policy) {
@@ -171,7 +184,7 @@ fn name_in_parent(
         }
         Err(error) => return Err(unusable(open_as, &error)),
     };
-    Ok(Place { dir, path: parent.to_owned(), created, name: Some(name) })
+    Ok(Place { dir, path: parent.to_owned(), created, made, name: Some(name) })
 }
 
 /// Resolves a symlink that cp is given as the target: cp writes through it, unless the source is a symlink, too, and

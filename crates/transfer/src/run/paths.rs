@@ -11,7 +11,7 @@ use crate::plan::{self, Argument, Layout, Place, Spec};
 use crate::policy::{Delete, Policy};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Fatal, quoted};
-use hakobu_core::event::{Event, Listener};
+use hakobu_core::event::{Event, Listener, Remark};
 use hakobu_core::unit::{Jobs, Totals};
 use hakobu_s3::Requests;
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta, process, volume};
@@ -57,6 +57,10 @@ impl<'a> Paths<'a> {
             None => Place::nowhere(&spec.target.as_typed()),
             Some(target) => plan::place(spec, target, &arguments, is_real, umask.0)?,
         };
+        if spec.remarks.made && place.made > 0 {
+            let dirs = spec.mkpath.then_some(place.made);
+            listener.event(Event::Remark(&Remark::Made { path: &place.path, dirs }));
+        }
         if spec.check_space && is_real {
             plan::warn_of_space(&place, &arguments, listener);
         }
@@ -131,7 +135,7 @@ impl Job for Paths<'_> {
             backup_dir: self.backup_dir(),
             open_dirs_max: limits.open_dirs_max,
             batch_max: if batches { limits.batch_max } else { 1 },
-            sorts: (spec.items || spec.remarks.any()) && spec.jobs == Jobs::Fixed(1),
+            sorts: (spec.items || spec.remarks.of_entries()) && spec.jobs == Jobs::Fixed(1),
             jobs_per_file: spec.jobs_per_file,
             segment_bytes_max: spec.memory_bytes_max.map_or(SEGMENT_BYTES_MAX, share),
             umask: self.umask.0,
