@@ -17,7 +17,10 @@ pub fn letters(change: &Change, kind: Kind) -> [u8; 11] {
         b'h'
     } else if change.transferred && kind == Kind::File {
         b'>'
-    } else if change.created || change.beside || (!is_plain && (change.transferred || change.checksum)) {
+    } else if change.created
+        || change.beside
+        || (!is_plain && (change.transferred || change.checksum))
+    {
         b'c'
     } else {
         b'.'

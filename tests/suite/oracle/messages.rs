@@ -16,7 +16,7 @@ fn lines(c: &Case, run: &Run) -> Vec<String> {
     let text = run.out();
     let (ours, theirs) = (c.dst(), c.oracle_dst());
     let text = text.replace(theirs.to_str().unwrap(), "DST").replace(ours.to_str().unwrap(), "DST");
-    let own = ["(new) backup_dir is", "created directory", "cannot delete non-empty"];
+    let own = ["(new) backup_dir is", "cannot delete non-empty"];
     let mut lines: Vec<String> = text
         .lines()
         .filter(|line| !line.is_empty() && !own.iter().any(|own| line.starts_with(own)))

@@ -31,6 +31,15 @@ impl Member {
     pub fn at_target(&self) -> &CStr {
         self.target_name.as_deref().unwrap_or(&self.name)
     }
+
+    /// Returns a key that sorts as rsync orders names: the files of a directory before those below its directories.
+    fn rank(&self) -> Vec<u8> {
+        let path = self.node.path_of(self.at_target());
+        let mut parts: Vec<&[u8]> = path.split_inclusive(|byte| *byte == b'/').collect();
+        let name = parts.pop().unwrap_or_default();
+        let dirs = parts.iter().flat_map(|part| [&[1], *part]);
+        dirs.chain([&[0], name]).flatten().copied().collect()
+    }
 }
 
 /// Location of the first name of a group at the target.
@@ -61,7 +70,7 @@ struct Group {
 pub enum Role {
     /// First name: copy it, then call [`Groups::finished`].
     First,
-    /// Stored in the group, of which all names have come: copy this one, the first that came, in its place, then call
+    /// Stored in the group, of which all names have come: copy this one, the first in rsync's order, then call
     /// [`Groups::finished`].
     Leads(Member),
     /// Stored in the group, to be returned by `finished` or `take_parked`.
@@ -117,11 +126,12 @@ impl Groups {
                 Role::First
             }
             State::Parked(waiting) if group.left == 0 => {
-                let mut waiting = std::mem::take(waiting).into_iter();
-                let first = waiting.next();
-                let rest = waiting.chain(first.is_some().then(member)).collect();
-                group.state = State::Copying(rest);
-                first.map_or(Role::First, Role::Leads)
+                let mut all = std::mem::take(waiting);
+                all.push(member());
+                all.sort_by_cached_key(Member::rank);
+                let first = all.remove(0);
+                group.state = State::Copying(all);
+                Role::Leads(first)
             }
             State::Parked(waiting) => {
                 waiting.push(member());

@@ -36,7 +36,8 @@ impl Place {
 /// Returns the number of directories of a path that do not exist.
 fn missing(path: &Path) -> usize {
     let is_missing = |path: &&Path| {
-        !path.as_os_str().is_empty() && look(path, true).is_err_and(|e| errno::is(&e, errno::ENOENT))
+        !path.as_os_str().is_empty()
+            && look(path, true).is_err_and(|e| errno::is(&e, errno::ENOENT))
     };
     path.ancestors().take_while(is_missing).count()
 }
