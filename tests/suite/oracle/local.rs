@@ -120,6 +120,18 @@ fn no_implied_dirs_goes_through_links_of_the_target() {
         agree(c, &Fields { dir_times: false, ..Fields::ALL });
         assert!(c.dst().join("path").symlink_metadata().unwrap().is_dir());
     });
+    // One that leaves the target is not.
+    case(line, |c| {
+        file(&c.src().join("path/file"), "new", T);
+        let outside = c.src().with_file_name("outside");
+        create_dir_all(&outside).unwrap();
+        for root in [c.dst(), c.oracle_dst()] {
+            create_dir_all(&root).unwrap();
+            symlink(&outside, root.join("path")).unwrap();
+        }
+        agree(c, &Fields { dir_times: false, link_times: false, ..Fields::ALL }).expect(23);
+        assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+    });
     if !have_root("symlinks of other users") {
         return;
     }

@@ -8,7 +8,7 @@ use super::node::{Node, TargetDir};
 use super::report::Report;
 use super::state::Engine;
 use super::worker::Worker;
-use crate::policy::same_time;
+use crate::policy::{is_unsafe_link, same_time};
 use hakobu_core::error::Operation;
 use hakobu_core::event::{Change, Skip};
 use hakobu_core::meter::Phase;
@@ -57,11 +57,18 @@ impl Engine<'_> {
     }
 
     /// Returns whether a symlink of the target that names a directory stands for it: with `-K`, and on the path of
-    /// `-R --no-implied-dirs`, where only symlinks of root and of the running user are followed.
-    fn follows_dirlink(&self, node: &Node, link: &Meta) -> bool {
+    /// `-R --no-implied-dirs`, where only symlinks of root and of the running user are followed that stay in the target.
+    fn follows_dirlink(&self, node: &Node, link: &Meta, dir_fd: BorrowedFd<'_>) -> bool {
         let policy = self.context.policy;
         let is_implied = policy.no_implied_dirs && !node.owns_attributes;
-        policy.keep_dirlinks || (is_implied && (link.uid == 0 || link.uid == self.context.euid))
+        let stays = || {
+            let mut path = Vec::new();
+            node.push_path(&mut path);
+            dir::read_link(dir_fd, &node.target_name)
+                .is_ok_and(|text| !is_unsafe_link(text.to_bytes(), &path))
+        };
+        let is_trusted = link.uid == 0 || link.uid == self.context.euid;
+        policy.keep_dirlinks || (is_implied && is_trusted && stays())
     }
 
     /// Examines the target name; opens a directory, or with `makes` creates one.
@@ -78,7 +85,7 @@ impl Engine<'_> {
         let mut follow = false;
         worker.at.step(Phase::Look, 1);
         let existing = match self.context.target_of((dir_fd, name), false) {
-            Ok(there) if there.kind == Kind::Symlink && self.follows_dirlink(node, &there) => {
+            Ok(there) if there.kind == Kind::Symlink && self.follows_dirlink(node, &there, dir_fd) => {
                 match self.context.target_of((dir_fd, name), true) {
                     Ok(named) if named.kind == Kind::Dir => {
                         follow = true;

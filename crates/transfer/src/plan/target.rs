@@ -171,9 +171,9 @@ fn name_in_parent(
     let open_as = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     let name = c_string(name.as_bytes()).map_err(|error| unusable(&target, &error))?;
     let (mut created, mut made) = (false, 0);
-    if real && spec.mkpath && look(open_as, true).is_err_and(|e| errno::is(&e, errno::ENOENT)) {
+    if spec.mkpath && look(open_as, true).is_err_and(|e| errno::is(&e, errno::ENOENT)) {
         made = missing(open_as);
-        created = make(open_as, spec, umask)?;
+        created = real && make(open_as, spec, umask)?;
     }
     let dir = match open(open_as, &spec.policy) {
         Ok(dir) => Some(dir),
