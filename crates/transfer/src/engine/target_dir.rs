@@ -85,7 +85,9 @@ impl Engine<'_> {
         let mut follow = false;
         worker.at.step(Phase::Look, 1);
         let existing = match self.context.target_of((dir_fd, name), false) {
-            Ok(there) if there.kind == Kind::Symlink && self.follows_dirlink(node, &there, dir_fd) => {
+            Ok(there)
+                if there.kind == Kind::Symlink && self.follows_dirlink(node, &there, dir_fd) =>
+            {
                 match self.context.target_of((dir_fd, name), true) {
                     Ok(named) if named.kind == Kind::Dir => {
                         follow = true;

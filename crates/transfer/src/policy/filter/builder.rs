@@ -4,7 +4,7 @@ use std::io;
 
 use super::{
     Filter, cvs,
-    error::FilterError,
+    error::{FilterError, line_of},
     list::{Draft, Loader, Options, Place},
     matcher::Anchor,
     rule::{self, Directive, Flags, MatchRule, Style, Syntax},
@@ -196,10 +196,11 @@ impl FilterBuilder {
         nul: bool,
         syntax: Syntax,
     ) -> Result<(), FilterError> {
-        for (line, text, parsed) in rule::parse_all(content, nul, false, syntax, Flags::default()) {
-            let origin = format!("{origin}:{line}");
+        for (line, _, parsed) in rule::parse_all(content, nul, false, syntax, Flags::default()) {
+            let origin = line_of(Some(origin.as_bytes()), "", line);
             let parsed =
-                parsed.map_err(|refused| FilterError::new(&text, &origin, refused.reason()))?;
+                parsed.map_err(|refused| FilterError::new(&[], &origin, refused.reason()))?;
+            let text = Vec::new();
             self.rules.extend(parsed.map(|directive| ParsedRule { directive, text, origin }));
         }
         Ok(())

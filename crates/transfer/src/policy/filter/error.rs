@@ -1,4 +1,7 @@
 //! Errors in filter rules and rule files.
+//!
+//! A message repeats what the command line says, but no line of a file, and no path that only a file names: a rule may
+//! name any file that the user can read, and the messages may be read by others.
 
 use std::{error, fmt, io};
 
@@ -16,12 +19,16 @@ impl FilterError {
         Self { rule: rule.to_vec(), origin: origin.to_owned(), reason: reason.into(), cause: None }
     }
 
+    /// Returns the error of a file that a rule names. The path is shown only if the rule is (`rule` is not empty).
     pub(super) fn unreadable(rule: &[u8], origin: &str, file: &[u8], cause: io::Error) -> Self {
-        let reason = format!("cannot read {}: {cause}", file.escape_ascii());
+        let reason = match rule {
+            [] => format!("cannot read the file that it names: {cause}"),
+            _ => format!("cannot read {}: {cause}", file.escape_ascii()),
+        };
         Self { cause: Some(cause), ..Self::new(rule, origin, reason) }
     }
 
-    /// Returns the text of the rule as written.
+    /// Returns the text of the rule as written; empty for one of a file.
     #[must_use]
     pub fn rule(&self) -> &[u8] {
         &self.rule
@@ -36,7 +43,34 @@ impl FilterError {
 
 impl fmt::Display for FilterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "filter rule \"{}\" ({}): {}", self.rule.escape_ascii(), self.origin, self.reason)
+        match &*self.rule {
+            [] => write!(f, "filter rule at {}: {}", self.origin, self.reason),
+            rule => {
+                write!(
+                    f,
+                    "filter rule \"{}\" ({}): {}",
+                    rule.escape_ascii(),
+                    self.origin,
+                    self.reason
+                )
+            }
+        }
+    }
+}
+
+const NAMED_AT: &str = " of a file named at ";
+const EARLIER: &str = " (a file read earlier)";
+
+/// Returns the origin of a line of a file. `shown`: path of the file; `None` for one that a line of a file names, the
+/// origin of which is `named_at`.
+pub(super) fn line_of(shown: Option<&[u8]>, named_at: &str, line: usize) -> String {
+    match shown {
+        Some(path) => format!("{} line {line}", path.escape_ascii()),
+        None => {
+            let first = named_at.split_once(NAMED_AT).map_or(named_at, |(_, first)| first);
+            let first = first.strip_suffix(EARLIER).unwrap_or(first);
+            format!("line {line}{NAMED_AT}{first}{EARLIER}")
+        }
     }
 }
 

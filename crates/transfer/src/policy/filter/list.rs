@@ -6,7 +6,7 @@ use std::{borrow::Cow, io, sync::Arc};
 use super::{
     ReadFile,
     cvs::CvsPattern,
-    error::FilterError,
+    error::{FilterError, line_of},
     matcher::{Anchor, Rule},
     rule::{self, Directive, Flags, MatchRule, MergeRule},
 };
@@ -34,6 +34,8 @@ pub(super) struct PerDir {
     pub scan_from: Option<Vec<u8>>,
     rule: MergeRule,
     origin: String,
+    /// A file names it.
+    from_file: bool,
 }
 
 /// Options that apply to every file.
@@ -168,8 +170,10 @@ impl<'a> Loader<'a> {
         } else {
             [lead, &merge.name].concat().into()
         };
-        let unreadable =
-            |cause| FilterError::unreadable(&merge.rule.name, &merge.origin, &path, cause);
+        let unreadable = |cause| {
+            let text = if merge.from_file { &[][..] } else { &merge.rule.name };
+            FilterError::unreadable(text, &merge.origin, &path, cause)
+        };
         (self.read)(&path).map_err(unreadable)
     }
 
@@ -182,7 +186,8 @@ impl<'a> Loader<'a> {
         depth: usize,
     ) -> Result<(), FilterError> {
         let shown = [&*place.shown, &*merge.name].concat();
-        self.load(draft, content, &merge.rule, &shown, place, depth + 1)
+        let shown = Some(&*shown).filter(|_| !merge.from_file);
+        self.load(draft, content, &merge.rule, (shown, &merge.origin), place, depth + 1)
     }
 
     /// Adds the rules of the files that a name with leading `..` (`: ../.rules`) finds above its directory, as if
@@ -215,31 +220,31 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Adds the rules of a file's content to `draft`.
+    /// Adds the rules of a file's content to `draft`. `shown`, `named_at`: see [`line_of`].
     fn load(
         &mut self,
         draft: &mut Draft,
         content: &[u8],
         file: &MergeRule,
-        shown: &[u8],
+        (shown, named_at): (Option<&[u8]>, &str),
         place: &Place,
         depth: usize,
     ) -> Result<(), FilterError> {
-        let origin = |line| format!("{}:{line}", shown.escape_ascii());
+        let origin = |line| line_of(shown, named_at, line);
         for entry in
             rule::parse_all(content, self.options.from0, file.words, file.syntax, file.flags)
         {
-            let (line, text, parsed) = entry;
-            let parsed = parsed
-                .map_err(|refused| FilterError::new(&text, &origin(line), refused.reason()))?;
+            let (line, _, parsed) = entry;
+            let parsed =
+                parsed.map_err(|refused| FilterError::new(&[], &origin(line), refused.reason()))?;
             if let Some(directive) = parsed {
-                self.add(draft, directive, &text, &origin(line), place, depth)?;
+                self.add(draft, directive, &[], &origin(line), place, depth)?;
             }
         }
         Ok(())
     }
 
-    /// Adds one rule to `draft`.
+    /// Adds one rule to `draft`. `text` is empty for a line of a file.
     pub(super) fn add(
         &mut self,
         draft: &mut Draft,
@@ -295,7 +300,13 @@ impl<'a> Loader<'a> {
                 self.names.to_mut().push(name.clone());
                 let scan_from =
                     rule.name.get(..split).filter(|lead| !lead.is_empty()).map(<[u8]>::to_vec);
-                let merge = Arc::new(PerDir { name, scan_from, rule, origin: origin.to_owned() });
+                let merge = Arc::new(PerDir {
+                    name,
+                    scan_from,
+                    rule,
+                    origin: origin.to_owned(),
+                    from_file: text.is_empty(),
+                });
                 // A rule in a per-directory file applies in that file's directory already.
                 let mut held = Draft::default();
                 if place.scanned {
@@ -365,11 +376,12 @@ impl<'a> Loader<'a> {
         let content = (self.read)(&path).map_err(unreadable)?;
         let content = content.ok_or_else(|| unreadable(io::ErrorKind::NotFound.into()))?;
         let shown = beside(&place.shown);
+        let shown = Some(&*shown).filter(|_| !text.is_empty());
         if !place.scanned {
-            return self.load(draft, &content, file, &shown, place, depth + 1);
+            return self.load(draft, &content, file, (shown, origin), place, depth + 1);
         }
         let inner = place.beside(&file.name);
-        self.load(draft, &content, file, &shown, &inner, depth + 1)
+        self.load(draft, &content, file, (shown, origin), &inner, depth + 1)
     }
 }
 

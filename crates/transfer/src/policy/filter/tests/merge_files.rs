@@ -183,13 +183,24 @@ fn wrong_files_are_named() {
     let files = Files::new(&[("/src/top/d/.r", "- a\n\nbogus\n"), ("self", ". self")]);
     let filter = files.build(rules(&[": .r"]));
     let error = files.try_ask(&filter, &TOP, "d/x").unwrap_err();
-    assert_eq!(error, r#"filter rule "bogus" (d/.r:3): it starts with no known rule name"#);
+    assert_eq!(error, "filter rule at d/.r line 3: it starts with no known rule name");
     let error = files.try_build(rules(&[". none"])).unwrap_err();
     assert!(error.starts_with(r#"filter rule ". none" (--filter): cannot read none: "#), "{error}");
     let error = files.try_build(rules(&[". self"])).unwrap_err();
     assert_eq!(
         error,
-        r#"filter rule ". self" (self:1): merge-file include depth limit of 32 reached"#
+        "filter rule at line 1 of a file named at self line 1 (a file read earlier): \
+         merge-file include depth limit of 32 reached"
+    );
+    // Neither lines of files nor the paths in them are shown.
+    let files =
+        Files::new(&[("/src/top/.r", ": secret"), ("/src/top/secret", "word"), ("a", ". b")]);
+    let error = files.try_ask(&files.build(rules(&[": .r"])), &TOP, "x").unwrap_err();
+    assert!(!error.contains("word") && !error.contains("secret"), "{error}");
+    let error = files.try_build(rules(&[". a"])).unwrap_err();
+    assert!(
+        error.starts_with("filter rule at a line 1: cannot read the file that it names: "),
+        "{error}"
     );
 }
 

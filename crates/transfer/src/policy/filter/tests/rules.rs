@@ -115,7 +115,7 @@ fn messages_name_rule_origin_and_reason() {
     );
     let message =
         FilterBuilder::default().exclude_from(b"a\n- \n", "list", false).unwrap_err().to_string();
-    assert_eq!(message, r#"filter rule "- " (list:2): it ends before its pattern or file name"#);
+    assert_eq!(message, "filter rule at list line 2: it ends before its pattern or file name");
 }
 
 #[test]
