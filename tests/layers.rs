@@ -30,6 +30,8 @@ const FLOORS: &[&[&str]] = &[
 /// Floors of the engine, a part of which is a file or a folder: what is done to an entry knows neither the walk nor
 /// the engine.
 const ENGINE_FLOORS: &[&[&str]] = &[
+    &["acl"],
+    &["fake"],
     &["context", "failure"],
     &["node", "pace", "report", "rules"],
     &["links", "publish"],

@@ -1,7 +1,6 @@
 //! The parameters of a run that every part of the engine uses.
 
 use super::fake::{self, Names};
-use super::publish::DirName;
 use crate::policy::{Chosen, Policy, Symlinks, is_unsafe_link};
 use hakobu_core::control::Control;
 use hakobu_core::unit::{Kind, Meta};
@@ -114,7 +113,11 @@ impl Context<'_> {
     }
 
     /// Returns the metadata of an entry of a source; `follow` resolves a symlink.
-    pub(super) fn source_of(&self, (dir, name): DirName<'_>, follow: bool) -> io::Result<Meta> {
+    pub(super) fn source_of(
+        &self,
+        (dir, name): (BorrowedFd<'_>, &CStr),
+        follow: bool,
+    ) -> io::Result<Meta> {
         match self.policy.fake.source {
             true => fake::of(dir, name, follow),
             false => meta::of(dir, name, follow),
@@ -130,7 +133,11 @@ impl Context<'_> {
     }
 
     /// Returns the metadata of an entry of the target or of a tree beside it; `follow` resolves a symlink.
-    pub(super) fn target_of(&self, (dir, name): DirName<'_>, follow: bool) -> io::Result<Meta> {
+    pub(super) fn target_of(
+        &self,
+        (dir, name): (BorrowedFd<'_>, &CStr),
+        follow: bool,
+    ) -> io::Result<Meta> {
         match self.policy.fake.target {
             true => fake::of(dir, name, follow),
             false => meta::of(dir, name, follow),
@@ -146,7 +153,7 @@ impl Context<'_> {
     }
 
     /// Returns the text of a symlink of a source.
-    pub(super) fn source_text(&self, (dir, name): DirName<'_>) -> io::Result<CString> {
+    pub(super) fn source_text(&self, (dir, name): (BorrowedFd<'_>, &CStr)) -> io::Result<CString> {
         match self.policy.fake.source {
             true => fake::link_text(dir, name),
             false => dir::read_link(dir, name),
@@ -154,7 +161,7 @@ impl Context<'_> {
     }
 
     /// Returns the text of a symlink of the target or of a tree beside it.
-    pub(super) fn target_text(&self, (dir, name): DirName<'_>) -> io::Result<CString> {
+    pub(super) fn target_text(&self, (dir, name): (BorrowedFd<'_>, &CStr)) -> io::Result<CString> {
         match self.policy.fake.target {
             true => fake::link_text(dir, name),
             false => dir::read_link(dir, name),

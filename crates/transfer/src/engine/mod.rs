@@ -15,6 +15,7 @@
 //! | `links` | groups of hard links |
 //! | `prune` | leftovers and extraneous entries |
 
+mod acl;
 mod apply;
 pub(crate) mod attributes;
 mod basis;

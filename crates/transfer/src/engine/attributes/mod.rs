@@ -2,7 +2,6 @@
 //!
 //! The order is fixed (see [`settle_all`]): owner, ACL and xattrs, mode, times.
 
-pub(super) mod acl;
 mod grains;
 mod xattrs;
 

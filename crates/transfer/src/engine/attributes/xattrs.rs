@@ -1,6 +1,6 @@
 //! Extended attributes and ACLs (which Linux stores as extended attributes) that a run keeps.
 
-use super::acl;
+use crate::engine::acl;
 use crate::engine::context::Context;
 use crate::engine::failure::Failure;
 use crate::engine::fake::{self, Names};

@@ -8,23 +8,23 @@ const VERSION: u32 = 2;
 /// Size of an entry, in bytes.
 const ENTRY_BYTES: usize = 8;
 
-pub(in crate::engine) const USER_OBJ: u16 = 0x01;
-pub(in crate::engine) const USER: u16 = 0x02;
-pub(in crate::engine) const GROUP_OBJ: u16 = 0x04;
-pub(in crate::engine) const GROUP: u16 = 0x08;
-pub(in crate::engine) const MASK: u16 = 0x10;
-pub(in crate::engine) const OTHER: u16 = 0x20;
+pub(super) const USER_OBJ: u16 = 0x01;
+pub(super) const USER: u16 = 0x02;
+pub(super) const GROUP_OBJ: u16 = 0x04;
+pub(super) const GROUP: u16 = 0x08;
+pub(super) const MASK: u16 = 0x10;
+pub(super) const OTHER: u16 = 0x20;
 
 /// One entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) struct Entry {
+pub(super) struct Entry {
     pub tag: u16,
     pub bits: u16,
     pub id: u32,
 }
 
 /// Returns the entries of an ACL.
-pub(in crate::engine) fn entries(value: &[u8]) -> impl Iterator<Item = Entry> {
+pub(super) fn entries(value: &[u8]) -> impl Iterator<Item = Entry> {
     let all = value.get(HEAD_BYTES..).unwrap_or_default();
     all.chunks_exact(ENTRY_BYTES).filter_map(|entry| {
         let (tag, rest) = entry.split_first_chunk()?;
@@ -36,7 +36,7 @@ pub(in crate::engine) fn entries(value: &[u8]) -> impl Iterator<Item = Entry> {
 }
 
 /// Returns the ACL of `entries`, which are in the kernel's order.
-pub(in crate::engine) fn value_of(entries: &[Entry]) -> Vec<u8> {
+pub(super) fn value_of(entries: &[Entry]) -> Vec<u8> {
     let head = VERSION.to_le_bytes().into_iter();
     let rest = entries.iter().flat_map(|entry| {
         let (tag, bits, id) =
