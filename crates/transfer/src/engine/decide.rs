@@ -125,18 +125,29 @@ impl Engine<'_> {
         Ok(Continue(()))
     }
 
-    /// Decides about a source and applies the action; examines the target again if another program created the name
-    /// in the meantime.
+    /// Decides about a source and applies the action.
     pub(super) fn transfer(
         &self,
         worker: &mut Worker<'_>,
         decided: &mut Decided<'_>,
+        fresh: bool,
+    ) -> Result<Outcome, Stop> {
+        self.decide_and(worker, decided, fresh, Engine::carry_out)
+    }
+
+    /// Decides about a source, and calls `act` if there is something to do; examines the target again if another
+    /// program created the name in the meantime.
+    pub(super) fn decide_and<'w, 'd>(
+        &self,
+        worker: &mut Worker<'w>,
+        decided: &mut Decided<'d>,
         mut fresh: bool,
+        mut act: impl FnMut(&Self, &mut Worker<'w>, &mut Decided<'d>) -> Result<Outcome, Stop>,
     ) -> Result<Outcome, Stop> {
         let mut looks = 1;
         loop {
             let outcome = match self.decide(worker, decided, fresh) {
-                Ok(Continue(())) => self.carry_out(worker, decided),
+                Ok(Continue(())) => act(self, worker, decided),
                 Ok(Break(outcome)) => Ok(outcome),
                 Err(stop) => Err(stop),
             };
@@ -233,7 +244,7 @@ impl Engine<'_> {
     }
 
     /// Applies the decision, or links the entry if another name of its file is copied.
-    fn carry_out(
+    pub(super) fn carry_out(
         &self,
         worker: &mut Worker<'_>,
         decided: &mut Decided<'_>,

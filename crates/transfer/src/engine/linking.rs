@@ -16,7 +16,6 @@ use hakobu_core::unit::Kind;
 use hakobu_sys::meta;
 use hakobu_tree::pool::Queue;
 use std::ffi::OsStr;
-use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -126,13 +125,13 @@ impl Engine<'_> {
         let mut decided = Decided::new(entry);
         let source = self.context.source_of(entry.source()?, false);
         decided.source = source.map_err(Failure::of(Operation::Stat))?;
-        match self.decide(worker, &mut decided, false)? {
-            ControlFlow::Continue(()) => {
-                *led = true;
-                self.lead(worker, &mut decided)
+        self.decide_and(worker, &mut decided, false, |engine, worker, decided| {
+            match std::mem::replace(led, true) {
+                false => engine.lead(worker, decided),
+                // Its group began anew when the first attempt failed.
+                true => engine.carry_out(worker, decided),
             }
-            ControlFlow::Break(outcome) => Ok(outcome),
-        }
+        })
     }
 
     /// Calls `handle` with the entry of a name that has waited, and ends its hold on its directory.
