@@ -186,7 +186,7 @@ fn sort(
     defaults.extend(output.map(|(option, _)| OsString::from(format!("--{option}"))));
     let all = match expand::lines(&name, rest, &|word| running.is_before_value(of, word)) {
         Ok(all) => all,
-        Err(why) => return running.fail(number, why),
+        Err(why) => return running.fail(number, &why),
     };
     for arguments in all {
         let arguments = [defaults.clone(), arguments].concat();

@@ -7,17 +7,19 @@ use hakobu_transfer::policy::filter::{DirRules, Filter, Origin};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::Arc;
+
+/// Marks in an argument where the names begin that rules in s5cmd's style see.
+const MARK: &[u8] = b"/./";
 
 /// The rules for an argument and everything below it.
 #[derive(Debug)]
 pub struct ArgumentFilter {
     filter: Arc<Filter>,
     rules: Arc<DirRules>,
-    /// The argument's last component.
+    /// The argument's last component, or what is behind the mark.
     name: Vec<u8>,
-    /// Whether names below begin with that component: `a/b` and not `a/b/`.
+    /// Whether names below begin with it: `a/b` and not `a/b/`.
     named: bool,
 }
 
@@ -32,11 +34,25 @@ impl ArgumentFilter {
                 "per-directory filter files are not built here: they are for transfers".into()
             );
         }
-        let path = std::path::absolute(Path::new(typed)).map_err(|error| error.to_string())?;
-        let path = path.as_os_str().as_bytes();
-        let name = typed.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-        let named = !matches!(name, b"" | b"." | b"..") && !filter.is_below_source();
-        let source = if named { path.strip_suffix(name).unwrap_or(path) } else { path };
+        let typed = typed.as_bytes();
+        // s5cmd's names begin below the argument, or where its wildcard begins.
+        let mark = match filter.is_below_source() {
+            true => typed.windows(MARK.len()).position(|part| part == MARK),
+            false => None,
+        };
+        let last = typed.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+        let (name, named) = match mark {
+            Some(mark) => (strip_slashes(&typed[mark + MARK.len()..]), true),
+            None => (&typed[last..], !filter.is_below_source()),
+        };
+        let named = named && !matches!(name, b"" | b"." | b"..");
+        let above = if named { typed.strip_suffix(name).unwrap_or(typed) } else { typed };
+        let source = match above {
+            b"" => std::env::current_dir(),
+            above => std::path::absolute(OsStr::from_bytes(above)),
+        };
+        let source = source.map_err(|error| error.to_string())?;
+        let source = source.as_os_str().as_bytes();
         let first = if named { name } else { b"" };
         let rules = filter.root(&Origin { source, target: source, first }, &mut |_| Ok(None));
         let rules = rules.map_err(|error| error.to_string())?;
@@ -159,6 +175,9 @@ mod tests {
         assert!(excludes(&filter, "a/b", "c/x.txt", false));
         assert!(!excludes(&filter, "a/b", "x.txt", false));
         assert!(!excludes(&filter, "c", "x.txt", false));
+        assert!(excludes(&filter, "a/./c", "x.txt", false));
+        assert!(excludes(&filter, "././c/", "x.txt", false));
+        assert!(!excludes(&filter, "a/./b/c", "x.txt", false));
         // Directories are never matched.
         assert!(!excludes(&filter, "c/x.txt", "", true));
     }

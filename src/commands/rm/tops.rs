@@ -41,7 +41,8 @@ fn system(code: i32) -> Cause {
 
 fn one(plan: &Plan, typed: &OsStr, root: Option<(u64, u64)>) -> Result<Option<Top>, Cause> {
     let bytes = strip_slashes(typed.as_bytes());
-    if plan.recursive && is_dot(bytes) {
+    // --keep-dirs keeps both.
+    if plan.recursive && !plan.keep_dirs && is_dot(bytes) {
         return Err(Cause::Reason("'.' and '..' are never removed"));
     }
     let path = CString::new(bytes).map_err(|_| system(errno::EINVAL))?;

@@ -5,7 +5,7 @@ mod local;
 
 use crate::objects::is_s3;
 use hakobu_transfer::object::list::Pattern;
-use local::{below, matching};
+use local::matching;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -72,20 +72,6 @@ impl Words {
     fn has(&self, names: &[&str]) -> bool {
         self.options.iter().any(|word| names.contains(&name_of(word)))
     }
-
-    /// Returns the values of an option.
-    fn values(&self, name: &str) -> Vec<Vec<u8>> {
-        let mut values = Vec::new();
-        for (at, word) in self.options.iter().enumerate().filter(|(_, word)| name_of(word) == name)
-        {
-            let inline = word.as_bytes().iter().position(|byte| *byte == b'=');
-            let next = || self.options.get(at + 1).map(|word| word.as_bytes());
-            values.extend(
-                inline.map(|at| &word.as_bytes()[at + 1..]).or_else(next).map(<[u8]>::to_vec),
-            );
-        }
-        values
-    }
 }
 
 fn name_of(word: &OsStr) -> &str {
@@ -96,29 +82,25 @@ fn name_of(word: &OsStr) -> &str {
 ///
 /// In `cp`, `mv` and `sync` to a store, local sources with `*` or `?` are replaced by the matching names, which keep
 /// their folders from the first wildcard on. `cp` of a folder gets `-r` and follows symlinks. `sync` decides as s5cmd
-/// does unless it has options that s5cmd does not know. Local folders in `rm` are replaced by the files below them.
+/// does unless it has options that s5cmd does not know. `rm` of a local folder gets `-r --keep-dirs`.
 /// With `--raw` all names are literal.
 ///
 /// # Errors
-/// The mistake in the line, as in s5cmd.
+/// The mistake in the line, as in s5cmd; a folder that cannot be read.
 pub fn lines(
     command: &str,
     words: &[OsString],
     takes_next: &dyn Fn(&str) -> bool,
-) -> Result<Vec<Vec<OsString>>, &'static str> {
+) -> Result<Vec<Vec<OsString>>, String> {
     let typed = Words::of(words, takes_next);
     match command {
         "cp" | "mv" | "sync" => transfer(command, typed, words),
-        "rm" if !typed.paths.iter().any(is_s3) => Ok(removals(typed, words)),
+        "rm" if !typed.paths.iter().any(is_s3) => removals(typed, words),
         _ => Ok(vec![words.to_vec()]),
     }
 }
 
-fn transfer(
-    command: &str,
-    typed: Words,
-    words: &[OsString],
-) -> Result<Vec<Vec<OsString>>, &'static str> {
+fn transfer(command: &str, typed: Words, words: &[OsString]) -> Result<Vec<Vec<OsString>>, String> {
     let Some((target, sources)) = typed.paths.split_last() else { return Ok(vec![words.to_vec()]) };
     let raw = typed.has(&["--raw"]);
     let is_wild = |path: &OsString| !raw && Pattern::parse(path.as_bytes()).is_some();
@@ -130,7 +112,7 @@ fn transfer(
         return Ok(vec![line(&options, sources, target)]);
     }
     if stored && is_wild(target) {
-        return Err(WILD_TARGET);
+        return Err(WILD_TARGET.into());
     }
     // Then the line is written for hakobu, whose rules for folders hold.
     let ours = typed.has(&["-r", "-R", "-a", "--recursive", "--archive", "-T", "-t"]);
@@ -145,7 +127,7 @@ fn transfer(
             }
         }
     } else if many && is_s3(target) && !ours && !is_prefix(target) {
-        return Err(NEEDS_PREFIX);
+        return Err(NEEDS_PREFIX.into());
     }
     if !is_s3(target) || !many {
         return Ok(vec![line(&options, sources, target)]);
@@ -154,7 +136,7 @@ fn transfer(
     let mut groups: BTreeMap<Vec<u8>, Vec<OsString>> = BTreeMap::new();
     for source in sources {
         let found = match is_wild(source) && !is_s3(source) {
-            true => matching(source.as_bytes()),
+            true => matching(source.as_bytes())?,
             false => Vec::new(),
         };
         if found.is_empty() {
@@ -217,9 +199,9 @@ fn line(options: &[OsString], paths: &[OsString], last: &OsStr) -> Vec<OsString>
 }
 
 /// Local removals: folders stay, as in s5cmd, unless `-r` is given.
-fn removals(typed: Words, words: &[OsString]) -> Vec<Vec<OsString>> {
+fn removals(typed: Words, words: &[OsString]) -> Result<Vec<Vec<OsString>>, String> {
     let raw = typed.has(&["--raw"]);
-    // Rules that s5cmd lacks see more of a path than the names that would be given here.
+    // Rules that s5cmd lacks are read as those of `rm`.
     let ruled = |word: &OsString| {
         let name = name_of(word);
         let rules = ["--filter", "--exclude-from", "--include-from"];
@@ -232,47 +214,39 @@ fn removals(typed: Words, words: &[OsString]) -> Vec<Vec<OsString>> {
     let is_wild = |path: &OsString| !raw && Pattern::parse(path.as_bytes()).is_some();
     let is_folder =
         |path: &OsString| Path::new(path).symlink_metadata().is_ok_and(|meta| meta.is_dir());
-    let (excludes, includes) = (typed.values("--exclude"), typed.values("--include"));
-    let filtered = !(excludes.is_empty() && includes.is_empty());
+    let filtered = typed.has(&["--exclude", "--include"]);
     let special = |path: &OsString| is_wild(path) || is_folder(path);
     if ours || !(raw || filtered || typed.paths.iter().any(special)) {
-        return vec![words.to_vec()];
+        return Ok(vec![words.to_vec()]);
     }
-    let is_one = |pattern: &Vec<u8>, name: &[u8]| match Pattern::parse(pattern) {
-        Some(wild) => wild.matches(name),
-        None => pattern == name,
-    };
     let mut names = Vec::new();
     for path in &typed.paths {
-        let found = if is_wild(path) { matching(path.as_bytes()) } else { vec![path.clone()] };
-        let base = match is_wild(path) || !is_folder(path) {
-            true => base_len(path.as_bytes()),
-            false => path.as_bytes().len() + usize::from(!path.as_bytes().ends_with(b"/")),
-        };
-        let all = found.into_iter().flat_map(|path| match is_folder(&path) {
-            true => below(&path),
-            false => vec![path],
-        });
-        names.extend(all.filter(|name| {
-            let name = name.as_bytes().get(base..).unwrap_or_default();
-            let included = includes.is_empty() || includes.iter().any(|one| is_one(one, name));
-            included && !excludes.iter().any(|one| is_one(one, name))
+        let found = if is_wild(path) { matching(path.as_bytes())? } else { Vec::new() };
+        if found.is_empty() {
+            names.push(path.clone());
+        }
+        let base = base_len(path.as_bytes());
+        names.extend(found.into_iter().map(|name| match filtered {
+            true => marked(&name, base),
+            false => name,
         }));
     }
-    let mut options: Vec<OsString> = Vec::new();
-    let mut rest = typed.options.iter();
-    while let Some(word) = rest.next() {
-        match name_of(word) {
-            "--exclude" | "--include" | "--filter-style" => {
-                if !word.as_bytes().contains(&b'=') {
-                    rest.next();
-                }
-            }
-            "--raw" => {}
-            _ => options.push(word.clone()),
-        }
+    let mut options = typed.options;
+    options.retain(|word| word != "--raw");
+    if filtered && !options.iter().any(|word| name_of(word) == "--filter-style") {
+        options.push("--filter-style=s5cmd".into());
     }
-    names.chunks(NAMES_MAX).map(|names| line(&options, names, OsStr::new(""))).collect()
+    if names.iter().any(is_folder) {
+        options.extend(["-r".into(), "--keep-dirs".into()]);
+    }
+    Ok(names.chunks(NAMES_MAX).map(|names| line(&options, names, OsStr::new(""))).collect())
+}
+
+/// Marks in a path where the names begin that filters see.
+fn marked(path: &OsStr, base: usize) -> OsString {
+    let (folders, name) = path.as_bytes().split_at(base);
+    let folders = if folders.is_empty() { b"./" } else { folders };
+    OsStr::from_bytes(&[folders, b"./", name].concat()).to_owned()
 }
 
 #[cfg(test)]

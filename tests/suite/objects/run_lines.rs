@@ -1,5 +1,6 @@
 //! Lines of `run` files as s5cmd reads them: names, folders, standard input, output.
 
+use crate::common::program;
 use crate::objects::stage::{Stage, content, file, names, stage, tree};
 
 fn keys(stage: &Stage) -> Vec<String> {
@@ -77,15 +78,30 @@ fn sync_takes_what_differs_in_size_or_is_newer() {
 #[test]
 fn local_removals_take_files_and_leave_folders() {
     let stage = stage();
-    for name in ["d/a.txt", "d/e/b.py", "d/e/c.txt", "x1", "x2"] {
+    for name in ["d/a.txt", "d/e/b.py", "d/e/c.txt", "x1", "x2", "y1/e/b.py", "y1/f/b.py"] {
         file(&stage.src(), name, b"x", 100);
     }
+    // Names begin with the component of the first wildcard.
+    typed(&stage, "", "rm --exclude 'e/*' --exclude 'y1/f/*' SRC/y*").ok();
+    assert!(stage.src().join("y1/f/b.py").exists() && !stage.src().join("y1/e/b.py").exists());
+    typed(&stage, "", "rm --include '?1/f/b.py' SRC/*").ok();
+    assert!(!stage.src().join("y1/f/b.py").exists() && stage.src().join("x1").exists());
     typed(&stage, "", "rm --exclude '*.py' SRC/d").ok();
     assert_eq!(names(&tree(&stage.src())), ["d/e/b.py", "x1", "x2"]);
     typed(&stage, "", "rm SRC/x* SRC/d/").ok();
     assert!(tree(&stage.src()).is_empty());
     assert!(stage.src().join("d/e").is_dir());
+    file(&stage.src(), "d/again", b"x", 100);
+    let here = stage.src().join("d");
+    let run = std::process::Command::new(program())
+        .args(["rm", "-r", "--keep-dirs", "."])
+        .current_dir(&here)
+        .output();
+    assert!(
+        run.unwrap().status.success() && here.join("e").is_dir() && !here.join("again").exists()
+    );
     typed(&stage, "", "rm SRC/none").expect(1).says(&["line 1", "none"]);
+    typed(&stage, "", "rm SRC/none*").expect(1).says(&["line 1", "none*"]);
 }
 
 #[test]

@@ -1,7 +1,9 @@
-//! Local names that a wildcard or a folder stands for.
+//! Local names that a wildcard stands for.
 
+use hakobu_core::error::{Cause, quoted};
 use hakobu_transfer::object::list::Pattern;
 use std::ffi::{OsStr, OsString};
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -10,7 +12,10 @@ fn exists(word: &OsStr) -> bool {
 }
 
 /// Returns all paths that a pattern matches, by name; a star stays within its component.
-pub fn matching(pattern: &[u8]) -> Vec<OsString> {
+///
+/// # Errors
+/// A folder cannot be read: not all names are known. One that is missing, or is none, has no names.
+pub fn matching(pattern: &[u8]) -> Result<Vec<OsString>, String> {
     let mut found: Vec<Vec<u8>> = vec![Vec::new()];
     for (at, part) in pattern.split(|byte| *byte == b'/').enumerate() {
         let joined = |base: &[u8], name: &[u8]| match at {
@@ -28,38 +33,26 @@ pub fn matching(pattern: &[u8]) -> Vec<OsString> {
                 (_, true) => b"/",
                 _ => base,
             };
-            let Ok(entries) = std::fs::read_dir(OsStr::from_bytes(dir)) else { continue };
-            let names = entries.flatten().map(|entry| entry.file_name());
-            next.extend(
-                names
-                    .filter(|name| wild.matches(name.as_bytes()))
-                    .map(|name| joined(base, name.as_bytes())),
-            );
+            let names = names_in(dir).map_err(|error| {
+                format!("cannot read {}: {}", quoted(OsStr::from_bytes(dir)), Cause::System(error))
+            })?;
+            let names = names.iter().map(|name| name.as_bytes());
+            next.extend(names.filter(|name| wild.matches(name)).map(|name| joined(base, name)));
         }
         next.sort();
         found = next;
     }
     let paths = found.into_iter().map(OsString::from_vec);
-    paths.filter(|path| exists(path)).collect()
+    Ok(paths.filter(|path| exists(path)).collect())
 }
 
-/// Returns everything below a folder except folders, by name. Symlinks are not followed. A folder that cannot be read
-/// is returned itself, so that the command reports it.
-pub fn below(folder: &OsStr) -> Vec<OsString> {
-    let mut found = Vec::new();
-    let mut folders = vec![Path::new(folder).to_owned()];
-    while let Some(folder) = folders.pop() {
-        let Ok(entries) = std::fs::read_dir(&folder) else {
-            found.push(folder.into_os_string());
-            continue;
-        };
-        for entry in entries.flatten() {
-            match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                true => folders.push(entry.path()),
-                false => found.push(entry.path().into_os_string()),
-            }
+/// Returns the names in a folder; none if it is missing or no folder.
+fn names_in(dir: &[u8]) -> io::Result<Vec<OsString>> {
+    match std::fs::read_dir(OsStr::from_bytes(dir)) {
+        Ok(entries) => entries.map(|entry| entry.map(|entry| entry.file_name())).collect(),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(Vec::new())
         }
+        Err(error) => Err(error),
     }
-    found.sort();
-    found
 }

@@ -13,7 +13,7 @@ fn expanded(root: &str, command: &str, line: &str) -> String {
         .map(|word| word.replace("R/", &format!("{root}/")).into())
         .collect();
     match lines(command, &words, &takes_next) {
-        Err(why) => why.to_owned(),
+        Err(why) => why,
         Ok(lines) => {
             let text = |words: Vec<OsString>| {
                 let words = words.iter().map(|word| word.to_str().unwrap().replace(root, "R"));
@@ -83,19 +83,37 @@ fn local_removals_leave_folders() {
     let root = dir.path().to_str().unwrap();
     for (line, expected) in [
         ("R/a1/x", "R/a1/x"),
-        ("R/b", "R/b/d/z.txt R/b/x"),
-        ("R/b/*", "R/b/d/z.txt R/b/x"),
-        ("--exclude *.txt R/b", "R/b/x"),
-        ("--include *.txt R/b/", "R/b/d/z.txt"),
-        ("--exclude d/z.txt -f R/b", "-f R/b/x"),
+        ("R/b", "-r --keep-dirs R/b"),
+        ("R/b/*", "-r --keep-dirs R/b/d R/b/x"),
+        ("R/a1/*", "R/a1/x R/a1/y"),
+        ("R/z*", "R/z*"),
+        ("--exclude *.txt R/b", "--exclude *.txt --filter-style=s5cmd -r --keep-dirs R/b"),
+        (
+            "--exclude d/z.txt -f R/b/*",
+            "--exclude d/z.txt -f --filter-style=s5cmd -r --keep-dirs R/b/./d R/b/./x",
+        ),
         ("--raw R/a*", "R/a*"),
         ("-r R/b", "-r R/b"),
         ("--filter=-_d R/b", "--filter=-_d R/b"),
         ("--exclude-fr=rules R/b", "--exclude-fr=rules R/b"),
-        ("--filter-style=s5cmd --exclude=x R/b", "R/b/d/z.txt"),
+        (
+            "--filter-style=s5cmd --exclude=x R/b",
+            "--filter-style=s5cmd --exclude=x -r --keep-dirs R/b",
+        ),
         ("s3://b/*", "s3://b/*"),
-        ("--exclude * R/b", ""),
     ] {
         assert_eq!(expanded(root, "rm", line), expected, "rm {line}");
     }
+}
+
+#[test]
+fn a_folder_that_cannot_be_read_is_an_error() {
+    let line = format!("{}/*", "a".repeat(300));
+    for command in ["rm", "cp"] {
+        let target = if command == "cp" { " s3://b/" } else { "" };
+        let why = expanded("/nowhere", command, &format!("{line}{target}"));
+        assert!(why.starts_with("cannot read 'aaa"), "{why}");
+    }
+    assert!(matching(b"/nowhere/*").unwrap().is_empty());
+    assert!(matching(b"/dev/null/*").unwrap().is_empty());
 }
