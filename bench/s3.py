@@ -26,11 +26,12 @@ class Server:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
+        self.url = f"{'https' if kind == 'https' else 'http'}://127.0.0.1:{port}"
+        gateway = ["versitygw", "--port", f"127.0.0.1:{port}", "--access", KEY, "--secret", SECRET]
         words = {
             "null": [bench.hakobu, "serve", "null", "--listen", f"127.0.0.1:{port}", *options],
-            "versitygw": ["versitygw", "--port", f"127.0.0.1:{port}", "--access", KEY, "--secret", SECRET,
-                          "posix", self.folder],
+            "versitygw": [*gateway, "posix", self.folder],
+            "https": [*gateway, *options, "posix", self.folder],
             "s3s-fs": ["s3s-fs", "--access-key", KEY, "--secret-key", SECRET, "--host", "127.0.0.1",
                        "--port", str(port), self.folder],
         }[kind]
@@ -195,6 +196,26 @@ def real(bench, report, kind):
             get(bench, report, f"GET {count} × {name}, {kind}", server, "up/", count, (1, None))
 
 
+def https(bench, report):
+    """As `real`, over TLS with a certificate that both clients verify."""
+    if shutil.which("versitygw") is None:
+        print("versitygw is not installed and left out", flush=True)
+        return
+    certificate, key = (os.path.join(bench.work, name) for name in ("certificate.pem", "key.pem"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE",
+                    "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    os.environ["AWS_CA_BUNDLE"] = certificate
+    for count, size, name, goals in [(bench.sized(10_000), 4096, "4 KiB", (1, 1)), (bench.sized(2_000), 500_000, "500 KB", (1.5, 1.6))]:
+        with Server(bench, "https", "--cert", certificate, "--key", key) as server:
+            source = data(bench, count, size)
+            put(bench, report, f"PUT {count} × {name}, HTTPS", server, source, goals)
+            server.clear()
+            subprocess.run(own(bench, server, "cp", "-r", source + "/.", f"s3://{BUCKET}/up/"), check=True)
+            get(bench, report, f"GET {count} × {name}, HTTPS", server, "up/", count, goals)
+    del os.environ["AWS_CA_BUNDLE"]
+
+
 def s3cmd(bench, report):
     source = data(bench, 30, bench.sized(10_000_000))
     with Server(bench, "versitygw") as server:
@@ -289,6 +310,7 @@ ROWS = {
     "unchanged": unchanged,
     "latency": latency,
     "versitygw": lambda bench, report: real(bench, report, "versitygw"),
+    "https": https,
     "s3s-fs": lambda bench, report: real(bench, report, "s3s-fs"),
     "large-versitygw": lambda bench, report: large(bench, report, "versitygw"),
     "s3cmd": s3cmd,

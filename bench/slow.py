@@ -10,7 +10,7 @@ from cells import Server
 from measure import GOALS_HEAD, Bench, Contender, ratio, runs_table, verdict
 from volumes import Volumes
 
-THREADS = 300
+LIMIT = 300
 
 
 class Slow:
@@ -29,7 +29,7 @@ class Slow:
     def mount(self, delay_us):
         """Mounts an empty slow file system; what an earlier one held is gone."""
         self.unmount()
-        self.process = subprocess.Popen([self.work + "/slowfs", self.far, str(delay_us), str(THREADS)])
+        self.process = subprocess.Popen([self.work + "/slowfs", self.far, str(delay_us), str(LIMIT)])
         while not os.path.ismount(self.far):
             time.sleep(0.05)
 
@@ -118,6 +118,10 @@ class Slow:
         far, target = self.fill(near, kind), os.path.join(self.near, "target")
         self.row(f"{text}, slow → local", self.ours("sync", "-a", far + "/", target + "/"),
                  Contender("rsync", ["rsync", "-a", far + "/", target + "/"]), least, target, check=self.same(near, target))
+        # The least that copies a tree: what the file system itself allows on this machine.
+        ruler = Contender("ruler d, 64 threads", [os.path.join(self.work, "ruler"), far, target, "d", "64"])
+        self.row(f"{text}, slow → local, least work", self.ours("sync", "-a", far + "/", target + "/"), ruler, 0.9, target,
+                 check=self.same(near, target))
         self.clear(target)
         server = Server(self.hakobu, ["--latency", "2ms"])
         server.start()

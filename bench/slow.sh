@@ -24,7 +24,8 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 gcc -O2 "$here/timed.c" -o "$work/timed"
-gcc -O2 -pthread "$here/slowfs.c" -o "$work/slowfs"
+gcc -O2 "$here/slowfs.c" -o "$work/slowfs"
+gcc -O2 -pthread "$here/ruler.c" -o "$work/ruler"
 export XDG_STATE_HOME="$work/state" AWS_EC2_METADATA_DISABLED=true
 export AWS_ACCESS_KEY_ID=bench AWS_SECRET_ACCESS_KEY=bench AWS_REGION=us-east-1
 python3 "$here/slow.py" --work "$work" --hakobu "${HAKOBU:-$here/../target/release/hakobu}" "$@"

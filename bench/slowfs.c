@@ -1,22 +1,28 @@
 /* A file system in memory whose every operation takes a given time, for measurements of what waiting
- * costs: up to 65,000 directories and files of up to 1 GiB, answered by many threads.
+ * costs: up to 65,000 directories and files of up to 1 GiB, up to LIMIT operations under way at once.
  *
- *   slowfs MOUNTPOINT DELAY_US THREADS
+ *   slowfs MOUNTPOINT DELAY_US LIMIT
  *
  * Mounts, and serves until it is unmounted (umount MOUNTPOINT). Attributes and names may be kept by the
- * kernel for 3 s. The protocol is that of linux/fuse.h; what is not known is answered with ENOSYS. */
+ * kernel for 3 s. The protocol is that of linux/fuse.h; unknown operations are answered with ENOSYS.
+ *
+ * One thread serves all. The delay is the same for each operation, so requests are due in the order in
+ * which they came, and a queue is enough. A thread for each waiting request would take most of two CPUs
+ * for its timers and wake-ups: the measured programs would compete with the instrument. */
 
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
-#include <pthread.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,9 +41,16 @@ static struct node nodes[NODES];
  * names. No node from `end` on has ever been used. */
 static uint32_t hashes[NODES], parents[NODES];
 static int end = ROOT + 1, vacant = ROOT + 1;
-static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-static long delay_us;
 static int device;
+
+/* Requests that wait, oldest first, in a ring of `limit` places. */
+struct request {
+    struct timespec due;
+    char *bytes;
+};
+static struct request *requests;
+static int limit, first, waiting;
+static const size_t REQUEST = LARGEST + 65536;
 
 static void stamp(struct fuse_attr *attr)
 {
@@ -209,11 +222,10 @@ static long answer(const struct fuse_in_header *head, const char *body, char *ou
         return list(head->nodeid, in->offset, in->size, out);
     }
     case FUSE_READ: {
+        /* The content is sent from where it is, see `reply`. */
         const struct fuse_read_in *in = (const void *)body;
         uint64_t left = in->offset < node->attr.size ? node->attr.size - in->offset : 0;
-        uint64_t size = left < in->size ? left : in->size;
-        memcpy(out, node->data + in->offset, size);
-        return size;
+        return left < in->size ? left : in->size;
     }
     case FUSE_WRITE: {
         const struct fuse_write_in *in = (const void *)body;
@@ -264,45 +276,76 @@ static long answer(const struct fuse_in_header *head, const char *body, char *ou
     }
 }
 
-static void *serve(void *unused)
+/* Executes a request and answers it. */
+static void reply(char *bytes)
 {
-    (void)unused;
-    size_t room = LARGEST + 65536;
-    char *in = malloc(room), *out = malloc(room);
-    struct timespec pause = { delay_us / 1000000, delay_us % 1000000 * 1000 };
-    for (;;) {
-        ssize_t got = read(device, in, room);
-        if (got < 0 && (errno == ENOENT || errno == EINTR || errno == EAGAIN)) continue;
+    static char out[LARGEST];
+    const struct fuse_in_header *head = (const void *)bytes;
+    const char *body = bytes + sizeof *head;
+    long done = answer(head, body, out);
+    struct fuse_out_header to = { .error = done < 0 ? done : 0, .unique = head->unique };
+    struct iovec parts[] = { { &to, sizeof to }, { out, done > 0 ? done : 0 } };
+    if (head->opcode == FUSE_READ)
+        parts[1].iov_base = nodes[head->nodeid % NODES].data + ((const struct fuse_read_in *)(const void *)body)->offset;
+    to.len = parts[0].iov_len + parts[1].iov_len;
+    if (writev(device, parts, 2) < 0 && errno == ENODEV) exit(0);
+}
+
+/* Takes requests until the kernel has no more, or the queue is full. */
+static void take(struct timespec delay)
+{
+    while (waiting < limit) {
+        struct request *request = &requests[(first + waiting) % limit];
+        ssize_t got = read(device, request->bytes, REQUEST);
+        if (got < 0 && errno == EAGAIN) return;
+        if (got < 0 && (errno == ENOENT || errno == EINTR)) continue;
         if (got < (ssize_t)sizeof(struct fuse_in_header)) exit(0);
-        const struct fuse_in_header *head = (const void *)in;
-        const char *body = in + sizeof *head;
-        int op = head->opcode;
+        uint32_t op = ((const struct fuse_in_header *)(const void *)request->bytes)->opcode;
         if (op == FUSE_FORGET || op == FUSE_BATCH_FORGET || op == FUSE_INTERRUPT) continue;
-        if (op != FUSE_INIT) nanosleep(&pause, NULL);
-        int shared = op == FUSE_READ || op == FUSE_LOOKUP || op == FUSE_GETATTR || op == FUSE_READDIR;
-        if (shared) pthread_rwlock_rdlock(&lock); else pthread_rwlock_wrlock(&lock);
-        long done = answer(head, body, out + sizeof(struct fuse_out_header));
-        pthread_rwlock_unlock(&lock);
-        struct fuse_out_header *reply = (void *)out;
-        reply->len = sizeof *reply + (done > 0 ? done : 0);
-        reply->error = done < 0 ? done : 0;
-        reply->unique = head->unique;
-        if (write(device, out, reply->len) < 0 && errno == ENODEV) exit(0);
+        clock_gettime(CLOCK_MONOTONIC, &request->due);
+        if (op != FUSE_INIT) {
+            request->due.tv_sec += delay.tv_sec + (request->due.tv_nsec + delay.tv_nsec) / 1000000000;
+            request->due.tv_nsec = (request->due.tv_nsec + delay.tv_nsec) % 1000000000;
+        }
+        waiting++;
     }
+}
+
+/* Answers what is due. The time to the next request; negative seconds when none waits. */
+static struct timespec answer_due(void)
+{
+    while (waiting) {
+        struct timespec now, due = requests[first].due;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        long long left = (due.tv_sec - now.tv_sec) * 1000000000ll + due.tv_nsec - now.tv_nsec;
+        if (left > 0) return (struct timespec){ left / 1000000000, left % 1000000000 };
+        reply(requests[first].bytes);
+        first = (first + 1) % limit;
+        waiting--;
+    }
+    return (struct timespec){ -1, 0 };
 }
 
 int main(int count, char **words)
 {
-    if (count != 4) return fprintf(stderr, "usage: slowfs MOUNTPOINT DELAY_US THREADS\n"), 2;
-    delay_us = atol(words[2]);
+    if (count != 4 || atoi(words[3]) < 1) return fprintf(stderr, "usage: slowfs MOUNTPOINT DELAY_US LIMIT\n"), 2;
+    long delay_us = atol(words[2]);
+    limit = atoi(words[3]);
+    requests = calloc(limit, sizeof *requests);
+    for (int each = 0; each < limit; each++) requests[each].bytes = malloc(REQUEST);
     nodes[ROOT].attr = (struct fuse_attr){ .ino = ROOT, .mode = S_IFDIR | 0755, .nlink = 2, .blksize = 4096 };
     stamp(&nodes[ROOT].attr);
-    device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    /* Waits are as long as they are said to be, not 50 us longer. */
+    prctl(PR_SET_TIMERSLACK, 1ul);
+    device = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (device < 0) return perror("/dev/fuse"), 1;
     char options[128];
     snprintf(options, sizeof options, "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions", device);
     if (mount("slowfs", words[1], "fuse", MS_NOSUID | MS_NODEV, options)) return perror(words[1]), 1;
-    pthread_t thread;
-    for (int started = 1; started < atoi(words[3]); started++) pthread_create(&thread, NULL, serve, NULL);
-    serve(NULL);
+    for (;;) {
+        take((struct timespec){ delay_us / 1000000, delay_us % 1000000 * 1000 });
+        struct timespec next = answer_due();
+        struct pollfd ready = { .fd = device, .events = POLLIN };
+        ppoll(&ready, waiting < limit, next.tv_sec < 0 ? NULL : &next, NULL);
+    }
 }

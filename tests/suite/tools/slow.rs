@@ -105,6 +105,31 @@ fn verify_overlaps_what_it_waits_for() {
     });
 }
 
+/// The file system does not tell how many inodes it uses, so the need for space is counted. The copy does not wait for
+/// that: one thread looks up a name at a time.
+#[test]
+fn a_copy_begins_before_its_space_is_counted() {
+    let mut looked_up = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let Some(slow) = Slow::new("") else { return };
+        // Until the kernel has forgotten the names.
+        std::thread::sleep(Duration::from_millis(3500));
+        slow.system.looked_up();
+        slow.place.run("sync -r slow/t/ out/").ok();
+        let before = slow.system.looked_up();
+        slow.system.set_delay(Duration::ZERO);
+        assert!(
+            contents(&slow.place.path().join("slow/t")) == contents(&slow.place.path().join("out"))
+        );
+        // A second of counting looks up 200.
+        if before < 100 {
+            return;
+        }
+        looked_up.push(before);
+    }
+    panic!("{looked_up:?} names were looked up before a file was opened");
+}
+
 /// A dry run lists and opens no file: all operations are those of the listing.
 #[test]
 fn a_tree_is_listed_ahead_for_a_store() {

@@ -13,6 +13,6 @@ pub use crate::policy::{Chosen, NOT_AS_PLANNED};
 pub use argument::{Argument, arguments, listed};
 pub use basis::basis_dirs;
 pub use roots::{chosen_roots, roots};
-pub use space::warn_of_space;
+pub use space::{Count, warn_of_space};
 pub use spec::{Expected, Layout, Objects, Spec};
 pub use target::{Place, place};

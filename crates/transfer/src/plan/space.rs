@@ -1,8 +1,9 @@
-//! Check of free space before the first byte: bytes and inodes.
+//! Check of free space: bytes and inodes.
 //!
 //! Counting a tree takes a walk, so the cheap bound comes first: the usage of the source's whole file system. Only if
-//! that does not fit is the tree counted, for a second at most; and only for some milliseconds if the target has
-//! content already and little may be missing.
+//! that does not fit is the tree counted. A copy into an empty target begins at once and is counted for beside it, as
+//! one thread that walks a network file system would hold up all others. A target with content is counted before
+//! anything changes there, for some milliseconds at most: little may be missing.
 
 use super::{Argument, Place};
 use crate::engine::failure::c_string;
@@ -13,12 +14,24 @@ use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, meta, volume};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Maximum time for counting before a copy into an empty target.
+/// Maximum time for counting beside a copy into an empty target.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(1);
 /// Maximum time for counting before an update, which may have nothing to do.
 const UPDATE_COUNT_TIME_MAX: Duration = Duration::from_millis(2);
+/// Directories below this depth are not counted: those above stay open, and descriptors belong to the transfer.
+const DEPTH_MAX: u32 = 8;
+
+/// The count of a copy into an empty target, and the room that there was when it began.
+pub struct Count {
+    trees: Vec<Tree>,
+    room: volume::Space,
+}
+
+/// A source directory, and the target directory that exists for it.
+type Tree = (OwnedFd, Option<OwnedFd>);
 
 #[derive(Default)]
 struct Need {
@@ -28,14 +41,18 @@ struct Need {
     at_least: bool,
 }
 
-/// Warns if the target has less room than the sources need in addition to the existing content. `name` is the single
-/// argument's name at the target, if it has one.
-pub fn warn_of_space(place: &Place, arguments: &[Argument], listener: &dyn Listener) {
-    let Some(target) = place.dir.as_ref().map(AsFd::as_fd) else { return };
-    let Ok(room) = volume::space(target) else { return };
+/// Warns if the target has less room than the sources need in addition to the existing content. Returns the count to
+/// make beside the transfer if only that can tell.
+pub fn warn_of_space(
+    place: &Place,
+    arguments: &[Argument],
+    listener: &dyn Listener,
+) -> Option<Count> {
+    let target = place.dir.as_ref().map(AsFd::as_fd)?;
+    let room = volume::space(target).ok()?;
     if room.read_only {
         listener.event(Event::Warning("the target file system is mounted read-only".into()));
-        return;
+        return None;
     }
     let mut upper = Need::default();
     let mut volumes = Vec::new();
@@ -58,31 +75,47 @@ pub fn warn_of_space(place: &Place, arguments: &[Argument], listener: &dyn Liste
         }
         trees.push((fd, counterpart(target, place, argument)));
     }
-    let fits = |need: &Need| {
-        need.bytes <= room.free_bytes && room.free_inodes.is_none_or(|free| need.entries <= free)
-    };
-    if fits(&upper) {
-        return;
+    if upper.fits(&room) {
+        return None;
     }
-    let need = match trees.is_empty() {
-        true => upper,
-        false => {
-            let updates = trees.iter().any(|(_, there)| there.as_ref().is_some_and(has_content));
-            let time_max = if updates { UPDATE_COUNT_TIME_MAX } else { COUNT_TIME_MAX };
-            count(trees, Instant::now() + time_max)
+    if trees.is_empty() {
+        upper.warn(&room, listener);
+        return None;
+    }
+    if !trees.iter().any(|(_, there)| there.as_ref().is_some_and(has_content)) {
+        return Some(Count { trees, room });
+    }
+    count(trees, UPDATE_COUNT_TIME_MAX, &AtomicBool::new(false)).warn(&room, listener);
+    None
+}
+
+impl Count {
+    /// Counts until `stop`, for a second at most, and warns if the room does not suffice.
+    pub fn warn(self, stop: &AtomicBool, listener: &dyn Listener) {
+        count(self.trees, COUNT_TIME_MAX, stop).warn(&self.room, listener);
+    }
+}
+
+impl Need {
+    fn fits(&self, room: &volume::Space) -> bool {
+        self.bytes <= room.free_bytes && room.free_inodes.is_none_or(|free| self.entries <= free)
+    }
+
+    fn warn(&self, room: &volume::Space, listener: &dyn Listener) {
+        if self.fits(room) {
+            return;
         }
-    };
-    if fits(&need) {
-        return;
+        let least = if self.at_least { "at least " } else { "" };
+        let (needed, free) = match self.bytes > room.free_bytes {
+            true => (number::bytes(self.bytes), number::bytes(room.free_bytes)),
+            false => {
+                (format!("{} inodes", self.entries), room.free_inodes.unwrap_or(0).to_string())
+            }
+        };
+        listener.event(Event::Warning(format!(
+            "{least}{needed} are to come and the target has room for {free}: it may fill up"
+        )));
     }
-    let least = if need.at_least { "at least " } else { "" };
-    let (needed, free) = match need.bytes > room.free_bytes {
-        true => (number::bytes(need.bytes), number::bytes(room.free_bytes)),
-        false => (format!("{} inodes", need.entries), room.free_inodes.unwrap_or(0).to_string()),
-    };
-    listener.event(Event::Warning(format!(
-        "{least}{needed} are to come and the target has room for {free}: it may fill up"
-    )));
 }
 
 /// Returns whether a directory has any entry.
@@ -109,40 +142,47 @@ fn counterpart(target: BorrowedFd<'_>, place: &Place, argument: &Argument) -> Op
     Some(fd)
 }
 
-/// A directory on both sides, and a subdirectory that waits to be counted. Parents stay open as long as children
-/// wait: in depth-first order that is a few for each level.
-type Waiting = (Rc<(OwnedFd, Option<OwnedFd>)>, CString);
+/// A directory on both sides, a subdirectory that waits to be counted, and its depth. Parents stay open as long as
+/// children wait: in depth-first order that is one for each level.
+type Waiting = (Rc<Tree>, CString, u32);
 
-/// Adds up the need of trees beyond their existing target, depth first, until the deadline.
-fn count(trees: Vec<(OwnedFd, Option<OwnedFd>)>, deadline: Instant) -> Need {
+/// Adds up the need of trees beyond their existing target, depth first, for `time_max` or until `stop`.
+fn count(trees: Vec<Tree>, time_max: Duration, stop: &AtomicBool) -> Need {
+    let deadline = Instant::now() + time_max;
     let mut need = Need::default();
     let mut reader = dir::Reader::default();
     let dot = || c".".to_owned();
-    let mut waiting: Vec<Waiting> = trees.into_iter().map(|pair| (Rc::new(pair), dot())).collect();
-    while let Some((parent, name)) = waiting.pop() {
+    let mut waiting: Vec<Waiting> =
+        trees.into_iter().map(|tree| (Rc::new(tree), dot(), 0)).collect();
+    let mut ended = false;
+    while let Some((parent, name, depth)) = waiting.pop() {
         let Ok(source) = dir::open(parent.0.as_fd(), &name, false) else { continue };
         let target = parent.1.as_ref().and_then(|fd| dir::open(fd.as_fd(), &name, false).ok());
         let here = Rc::new((source, target));
         let listed = reader.for_each(here.0.as_fd(), |name, kind, _| {
-            if need.at_least || Instant::now() > deadline {
-                need.at_least = true;
+            ended = ended || Instant::now() > deadline || stop.load(Ordering::Relaxed);
+            if ended {
                 return;
             }
             let at_target =
                 |fd: &OwnedFd| meta::of(fd.as_fd(), name, false).ok().filter(|m| m.kind == kind);
             let there = here.1.as_ref().and_then(at_target);
             need.entries += u64::from(there.is_none());
-            if kind == Kind::Dir {
-                waiting.push((Rc::clone(&here), name.to_owned()));
-            } else if let Ok(meta) = meta::of(here.0.as_fd(), name, false) {
+            if kind != Kind::Dir {
+                let Ok(meta) = meta::of(here.0.as_fd(), name, false) else { return };
                 let size = meta.allocated_bytes().min(meta.size.next_multiple_of(4096));
                 let has = there.map_or(0, |there| there.allocated_bytes());
                 need.bytes += size.saturating_sub(has);
+            } else if depth < DEPTH_MAX {
+                waiting.push((Rc::clone(&here), name.to_owned(), depth + 1));
+            } else {
+                need.at_least = true;
             }
         });
         // A directory that cannot be listed is not copied either.
         drop(listed);
-        if need.at_least {
+        if ended {
+            need.at_least = true;
             break;
         }
     }

@@ -19,6 +19,7 @@ use hakobu_tree::pool;
 use parking_lot::Mutex;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A transfer between paths whose target exists.
 pub(super) struct Paths<'a> {
@@ -34,6 +35,8 @@ pub(super) struct Paths<'a> {
     umask: Umask,
     /// Sources to remove after the last pass.
     removals: Mutex<Vec<Removal>>,
+    /// The need for space that is counted beside the transfer.
+    space: Mutex<Option<plan::Count>>,
 }
 
 impl<'a> Paths<'a> {
@@ -61,9 +64,9 @@ impl<'a> Paths<'a> {
             let dirs = spec.mkpath.then_some(place.made);
             listener.event(Event::Remark(&Remark::Made { path: &place.path, dirs }));
         }
-        if spec.check_space && is_real {
-            plan::warn_of_space(&place, &arguments, listener);
-        }
+        let checks_space = spec.check_space && is_real;
+        let space =
+            checks_space.then(|| plan::warn_of_space(&place, &arguments, listener)).flatten();
         check_bases(spec, &place, listener)?;
         let mut policy = spec.policy.clone();
         if policy.keep_dirlinks && policy.delete == Delete::During {
@@ -85,6 +88,7 @@ impl<'a> Paths<'a> {
             inside_source,
             umask,
             removals,
+            space: Mutex::new(space),
         })
     }
 }
@@ -150,11 +154,24 @@ impl Job for Paths<'_> {
             }
             _ => plan::roots(&engine, &self.policy, place, &self.arguments),
         };
-        pool::run(&engine, &resources.controls.gate, units);
-        let parked = engine.parked();
-        if !parked.is_empty() {
-            pool::run(&engine, &resources.controls.gate, parked);
-        }
+        // Few descriptors are left to the work.
+        let counts = pass == Pass::Transfer && limits.samples;
+        let space = counts.then(|| self.space.lock().take()).flatten();
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            if let Some(count) = space {
+                let (ended, listener) = (&ended, self.listener);
+                let counts = move || count.warn(ended, listener);
+                // Without a thread for it there is no warning.
+                drop(std::thread::Builder::new().name("space".into()).spawn_scoped(scope, counts));
+            }
+            pool::run(&engine, &resources.controls.gate, units);
+            let parked = engine.parked();
+            if !parked.is_empty() {
+                pool::run(&engine, &resources.controls.gate, parked);
+            }
+            ended.store(true, Ordering::Relaxed);
+        });
         let mut removals = std::mem::take(&mut *self.removals.lock());
         removals.extend(engine.name_delayed());
         // A later pass still has to look up the sources.

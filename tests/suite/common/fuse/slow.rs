@@ -26,6 +26,8 @@ pub struct Slow {
     seen: [AtomicU64; 4],
     /// Operations of any kind that a program waits for: under way, and the most.
     waiting: [AtomicU64; 2],
+    /// Names looked up before the first file was opened.
+    looked_up: AtomicU64,
     /// Threads that have read.
     readers: Mutex<HashSet<u64>>,
     /// From this offset on an operation fails.
@@ -64,6 +66,7 @@ impl Slow {
             most: Default::default(),
             seen: Default::default(),
             waiting: Default::default(),
+            looked_up: AtomicU64::default(),
             readers: Mutex::default(),
             fails: Mutex::default(),
             hangs: Mutex::default(),
@@ -121,6 +124,11 @@ impl Slow {
         (self.seen[0].swap(0, SeqCst), self.seen[1].swap(0, SeqCst))
     }
 
+    /// The names that were looked up since the last call, before any file was opened.
+    pub fn looked_up(&self) -> u64 {
+        self.looked_up.swap(0, SeqCst)
+    }
+
     /// How many threads have read since the last call.
     pub fn readers(&self) -> usize {
         std::mem::take(&mut *self.readers.lock().unwrap()).len()
@@ -151,6 +159,9 @@ impl Answers for Server {
             let now = slow.now[at].fetch_add(1, SeqCst) + 1;
             slow.most[at].fetch_max(now, SeqCst);
             slow.seen[at].fetch_add(1, SeqCst);
+        }
+        if request.op == op::LOOKUP && slow.seen[2].load(SeqCst) == 0 {
+            slow.looked_up.fetch_add(1, SeqCst);
         }
         if request.op == op::READ {
             slow.readers.lock().unwrap().insert(request.pid);
