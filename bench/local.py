@@ -35,7 +35,7 @@ class Local:
         ruler, threads = os.path.join(self.work, "ruler"), str(CORES)
         floor_d = Contender(f"ruler d, {CORES} threads", [ruler, source, target, "d", threads])
         floor_t = Contender(f"ruler t, {CORES} threads", [ruler, source, target, "t", threads])
-        cp = Contender("cp -a", ["cp", "-a", source, target])
+        cp = Contender("cp", ["cp", "-a", source, target])
         rsync = Contender("rsync -a", ["rsync", "-a", source + "/", target])
         quick = [
             Contender("xcp -r", ["xcp", "-r", "--no-progress", source, target]),
@@ -112,36 +112,49 @@ class Local:
         self.volumes.clear(target, volume)
         self.add("2,000 tiny files to ext4", "\n".join(lines), runs_table([known, own]))
 
-    def large(self):
+    def large(self, name, source_fs, target_fs, count, mib):
+        """Files that are large beside the memory of caches: to the return, and to the end of syncfs."""
         self.volumes.release()
         self.volumes.remove_trees()
+        size = max(16, int(mib * self.scale))
+        gib = max(1, -(-count * size * 5 // 4096))
         source, volume = os.path.join(self.work, "source-large"), os.path.join(self.work, "large")
-        size = max(16, int(4096 * self.scale))
         os.makedirs(source, exist_ok=True)
-        sh("dd", "if=/dev/urandom", f"of={source}/file", "bs=1M", f"count={size}")
         os.makedirs(volume, exist_ok=True)
-        self.volumes.mount("ext4", volume, max(1, int(6 * self.scale)))
-        file, target = source + "/file", os.path.join(volume, "file")
-        cp = Contender("cp", ["cp", file, target])
-        rsync = Contender("rsync -W", ["rsync", "-W", file, target])
-        own_cp = Contender("hakobu cp", [self.hakobu, "cp", file, target])
-        own = Contender("hakobu sync -W", [self.hakobu, "sync", "-W", file, target])
+        if source_fs != "tmpfs":
+            self.volumes.mount(source_fs, source, gib)
+        self.volumes.mount(target_fs, volume, gib)
+        folder, target = os.path.join(source, "files"), os.path.join(volume, "files")
+        os.makedirs(folder)
+        for number in range(count):
+            sh("dd", "if=/dev/urandom", f"of={folder}/{number}", "bs=1M", f"count={size}")
+        sh("sync", "-f", source)
+        cp = Contender("cp", ["cp", "-a", folder, target])
+        rsync = Contender("rsync -W", ["rsync", "-aW", folder + "/", target])
+        own_cp = Contender("hakobu cp", [self.hakobu, "cp", "-a", folder, target])
+        own = Contender("hakobu sync -W", [self.hakobu, "sync", "-aW", folder + "/", target])
         everyone = [cp, rsync, own_cp, own]
 
         def prepare(_):
-            if os.path.exists(target):
-                os.unlink(target)
+            shutil.rmtree(target, ignore_errors=True)
             sh("sync", "-f", volume)
 
-        good = self.bench.interleave("large", everyone, prepare, flush=volume)
+        title = f"{count} × {size} MiB, {source_fs} to {target_fs}, attributes kept"
+        good = self.bench.interleave(name, everyone, prepare, flush=volume)
         lines = [GOALS_HEAD]
-        for mine, other, least in [(own_cp, cp, 1.0), (own, cp, 1.0), (own, rsync, 2.0)]:
+        returned = 1.0 if count == 1 else 1.5
+        for mine, other, field, least in [
+            (own_cp, cp, "wall", returned), (own, cp, "wall", returned),
+            (own_cp, cp, "flushed", 1.4), (own, cp, "flushed", 1.4), (own, rsync, "flushed", 2.0),
+        ]:
             if mine in good and other in good:
-                lines.append(verdict(mine.name, other.name, least, *ratio(other, mine, "flushed")))
+                until = " to the end of syncfs" if field == "flushed" else ""
+                lines.append(verdict(mine.name + until, other.name, least, *ratio(other, mine, field)))
         self.volumes.unmount(volume)
+        if source_fs != "tmpfs":
+            self.volumes.unmount(source)
         shutil.rmtree(source)
-        title = f"one file of {size} MiB, tmpfs to ext4, to the end of syncfs"
-        self.add(title, "\n".join(lines), runs_table(everyone, "flushed"))
+        self.add(title, "\n".join(lines), runs_table(everyone), runs_table(everyone, "flushed"))
 
     def memory(self):
         self.volumes.release()
@@ -235,7 +248,9 @@ def rows(local):
         for kind in ("flat", "nested"):
             table[f"unchanged-{fs}-{kind}"] = lambda fs=fs, kind=kind: local.unchanged(fs, kind)
     table["tiny"] = lambda: local.tiny()
-    table["large"] = lambda: local.large()
+    table["large"] = lambda: local.large("large", "tmpfs", "ext4", 1, 4096)
+    table["large-xfs"] = lambda: local.large("large-xfs", "ext4", "xfs", 1, 4096)
+    table["large-six"] = lambda: local.large("large-six", "tmpfs", "ext4", 6, 500)
     table["memory"] = lambda: local.memory()
     table["startup"] = lambda: local.startup()
     return table
