@@ -10,16 +10,18 @@ use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-/// Unclaimed shards for each worker that one is picked from: others pick from the same end. More of
-/// them cost fewer lost claims, and leave larger shards to the end.
+/// Unclaimed shards for each worker that one is picked from, where their costs differ: others pick from the same end. More
+/// of them cost fewer lost claims, and leave larger shards to the end.
 const CHOICE_PER_WORKER: usize = 2;
 /// The fewest, and the most.
 const CHOICE: RangeInclusive<usize> = 4..=256;
-/// The most where further ones cost at least three quarters of the first: which of them is last makes no difference, and
-/// 64 workers lose most claims on 128 shards.
-const CHOICE_ALIKE: usize = 1024;
+/// Unclaimed shards for each other worker that stay when one is claimed ahead of its time: one that they take next, and
+/// one that they may claim ahead themselves.
+const AHEAD_PER_WORKER: usize = 2;
 /// Claims in a row that others were faster with, after which the claims are listed anew.
 const MISSES_MAX: u32 = 8;
+/// Shards without a known result that are looked up one by one; of more of them the results are listed.
+const MISSING_MAX: usize = 64;
 
 /// Number of a shard and generation of the claim on it.
 pub(crate) type Claimed = (u32, u32);
@@ -38,13 +40,17 @@ pub(crate) struct Choice<'a> {
     claimed: HashMap<u32, u32>,
     done: HashSet<u32>,
     misses: u32,
-    /// Claims and results were listed.
+    /// Claims were listed.
     listed: bool,
     /// Shards before this one in `order` are claimed or done.
     first: usize,
+    /// Place in `order` after the shard that was claimed last.
+    next_at: usize,
     /// Workers that have said that they are there.
     workers: usize,
     watch: Watch,
+    /// Workers of claims that were read.
+    owners: HashMap<Claimed, String>,
 }
 
 impl<'a> Choice<'a> {
@@ -68,8 +74,10 @@ impl<'a> Choice<'a> {
             misses: 0,
             listed: false,
             first: 0,
+            next_at: usize::MAX,
             workers: 0,
             watch: Watch::default(),
+            owners: HashMap::new(),
         }
     }
 
@@ -89,56 +97,107 @@ impl<'a> Choice<'a> {
     /// The folder's.
     pub fn next(&mut self) -> Result<Option<Claimed>, Trouble> {
         loop {
-            let mut free = self.free();
-            if !self.listed || self.misses >= MISSES_MAX || free.is_empty() {
-                self.refresh()?;
-                free = self.free();
+            if !self.listed || self.misses >= MISSES_MAX {
+                self.list()?;
             }
-            if free.is_empty() {
-                return self.left();
+            if self.free().is_none() {
+                // Claims that were given back are free again.
+                self.list_claims()?;
             }
-            if let Some(claimed) = self.pick(&free)? {
+            let Some(at) = self.free() else { return self.left() };
+            if let Some(claimed) = self.claim(at)? {
                 return Ok(Some(claimed));
             }
         }
     }
 
-    /// Claims one of these; `None` where another worker was faster.
-    fn pick(&mut self, free: &[u32]) -> Result<Option<Claimed>, Trouble> {
-        let Some(number) = free.get(fastrand::usize(..free.len().max(1))).copied() else {
-            return Ok(None);
-        };
+    /// Claims a shard while another one is in hand; `None` where one of `workers` could lack one for that, as far as is
+    /// known, and where another worker was faster.
+    ///
+    /// # Errors
+    /// The folder's.
+    pub fn ahead(&mut self, workers: u64) -> Result<Option<Claimed>, Trouble> {
+        if !self.listed || self.misses >= MISSES_MAX {
+            self.list()?;
+        }
+        let Some(at) = self.free() else { return Ok(None) };
+        let workers = usize::try_from(workers).unwrap_or(usize::MAX).max(self.workers);
+        let spare = workers.saturating_sub(1).saturating_mul(AHEAD_PER_WORKER);
+        match (self.first..self.order.len()).filter(|at| self.is_free(*at)).nth(spare) {
+            Some(_) => self.claim(at),
+            None => Ok(None),
+        }
+    }
+
+    /// Claims the shard at a place in the order; `None` where another worker was faster.
+    fn claim(&mut self, at: usize) -> Result<Option<Claimed>, Trouble> {
+        let Some(number) = self.order.get(at).copied() else { return Ok(None) };
         let ours = self.take(number, 0)?;
         self.claimed.insert(number, 0);
-        self.misses += u32::from(!ours);
+        (self.misses, self.next_at) =
+            if ours { (0, at + 1) } else { (self.misses + 1, usize::MAX) };
         Ok(ours.then_some((number, 0)))
     }
 
-    /// The first shards without a known claim.
-    fn free(&mut self) -> Vec<u32> {
-        let Choice { order, claimed, done, first, workers, plan, .. } = self;
-        let is_free = |n: &u32| !claimed.contains_key(n) && !done.contains(n);
-        let rest = order.get(*first..).unwrap_or_default();
-        *first += rest.iter().position(is_free).unwrap_or(rest.len());
-        let choice = (*workers * CHOICE_PER_WORKER).clamp(*CHOICE.start(), *CHOICE.end());
-        let rest = order.get(*first..).unwrap_or_default();
-        let cost = |n: &u32| plan.shards.get(*n as usize).map_or(0, |shard| shard.cost);
-        let alike = rest.first().map_or(0, cost) / 4 * 3;
-        let is_choice =
-            |(at, n): &(usize, &u32)| *at < choice || *at < CHOICE_ALIKE && cost(n) >= alike;
-        let free = rest.iter().filter(|n| is_free(n)).enumerate().take_while(is_choice);
-        free.map(|(_, n)| *n).collect()
+    fn is_free(&self, at: usize) -> bool {
+        let number = self.order.get(at);
+        number.is_some_and(|n| !self.claimed.contains_key(n) && !self.done.contains(n))
     }
 
-    fn refresh(&mut self) -> Result<(), Trouble> {
-        (self.misses, self.listed, self.first) = (0, true, 0);
+    /// The place in the order of a shard without a known claim. Among shards of like cost a worker goes on where it is,
+    /// so that workers seldom meet: each has a part of the tree. Otherwise it picks any of the first ones.
+    fn free(&mut self) -> Option<usize> {
+        let all = self.order.len();
+        self.first = (self.first..all).find(|at| self.is_free(*at)).unwrap_or(all);
+        let class = self.plan.class(*self.order.get(self.first)?);
+        let alike = self.order.partition_point(|number| self.plan.class(*number) >= class);
+        if (self.first..alike).contains(&self.next_at) && self.is_free(self.next_at) {
+            return Some(self.next_at);
+        }
+        fastrand::choice(self.choice(alike))
+    }
+
+    /// Places of shards without a known claim: those before `alike`, and a few in any case.
+    fn choice(&self, alike: usize) -> Vec<usize> {
+        let few = (self.workers * CHOICE_PER_WORKER).clamp(*CHOICE.start(), *CHOICE.end());
+        let free = (self.first..self.order.len()).filter(|at| self.is_free(*at)).enumerate();
+        free.take_while(|(n, at)| *n < few || *at < alike).map(|(_, at)| at).collect()
+    }
+
+    /// Lists workers and claims.
+    fn list(&mut self) -> Result<(), Trouble> {
         self.workers = self.folder.names("workers")?.len();
-        // Claims that were given back are free again.
+        self.list_claims()
+    }
+
+    fn list_claims(&mut self) -> Result<(), Trouble> {
+        (self.misses, self.listed, self.first) = (0, true, 0);
         self.claimed.clear();
         let claims = self.folder.names(&self.phase.claims())?;
         for (number, generation) in claims.iter().filter_map(|name| claim::parse(name)) {
             let latest = self.claimed.entry(number).or_insert(generation);
             *latest = generation.max(*latest);
+        }
+        Ok(())
+    }
+
+    fn result(&self, number: u32) -> String {
+        format!("{}/{}.json", self.phase.results(), number_text(number))
+    }
+
+    /// Notes results that are there by now.
+    fn look_for_results(&mut self) -> Result<(), Trouble> {
+        let missing: Vec<u32> =
+            self.order.iter().filter(|number| !self.done.contains(number)).copied().collect();
+        if missing.len() <= MISSING_MAX {
+            // One that is missing is enough to know that the run goes on.
+            for number in missing {
+                if self.folder.read(&self.result(number))?.is_none() {
+                    break;
+                }
+                self.done.insert(number);
+            }
+            return Ok(());
         }
         let all = self.order.len();
         for name in self.folder.names(&self.phase.results())? {
@@ -154,13 +213,24 @@ impl<'a> Choice<'a> {
 
     /// Claims a shard anew whose worker is gone.
     fn left(&mut self) -> Result<Option<Claimed>, Trouble> {
+        self.look_for_results()?;
         let (folder, claims) = (self.folder, self.phase.claims());
         let mut counters: HashMap<String, Option<Beat>> = HashMap::new();
         let claimed = self.claimed.iter().filter(|(number, _)| !self.done.contains(number));
         let claimed: Vec<Claimed> = claimed.map(|(n, generation)| (*n, *generation)).collect();
         for (number, generation) in claimed {
-            let claim = claim::read(folder, &claims, number, generation)?;
-            let worker = claim.map(|claim| claim.worker).unwrap_or_default();
+            let worker = match self.owners.get(&(number, generation)) {
+                Some(worker) => worker.clone(),
+                None => {
+                    let claim = claim::read(folder, &claims, number, generation)?;
+                    let worker = claim.map(|claim| claim.worker);
+                    // One that is not whole yet is read again.
+                    if let Some(worker) = &worker {
+                        self.owners.insert((number, generation), worker.clone());
+                    }
+                    worker.unwrap_or_default()
+                }
+            };
             let beat = match counters.get(&worker) {
                 Some(known) => known.clone(),
                 None => {
@@ -178,9 +248,14 @@ impl<'a> Choice<'a> {
             if !gone && still < stale {
                 continue;
             }
-            // It may have ended after the results were listed: they are written before that.
-            let result = format!("{}/{}.json", self.phase.results(), number_text(number));
-            if folder.read(&result)?.is_some() {
+            // It may have been given back, and claimed by another one.
+            let claim = claim::read(folder, &claims, number, generation)?;
+            if claim.map(|claim| claim.worker).unwrap_or_default() != worker {
+                self.owners.remove(&(number, generation));
+                continue;
+            }
+            // It may have ended after the results were looked for: they are written before that.
+            if folder.read(&self.result(number))?.is_some() {
                 self.done.insert(number);
                 continue;
             }
@@ -234,19 +309,34 @@ mod tests {
     fn choice_of(costs: impl IntoIterator<Item = u64>) -> usize {
         let run = Run::new(costs);
         let mut worker = run.worker("a");
-        worker.refresh().unwrap();
-        worker.free().len()
+        worker.list().unwrap();
+        let seen: HashSet<usize> = (0..8000).filter_map(|_| worker.free()).collect();
+        seen.len()
     }
 
     #[test]
     fn shards_of_like_cost_are_all_in_the_choice() {
         assert_eq!(choice_of((0..40).map(|n| 1 << n)), *CHOICE.start());
-        let steps = [(300, 100), (300, 75), (300, 74)];
+        let steps = [(150, 127), (150, 112), (150, 111)];
         let costs = steps.iter().flat_map(|(count, cost)| std::iter::repeat_n(*cost, *count));
-        assert_eq!(choice_of(costs), 600);
-        assert_eq!(choice_of(std::iter::repeat_n(100, 5000)), CHOICE_ALIKE);
+        assert_eq!(choice_of(costs), 300);
         assert_eq!(choice_of([100, 100]), 2);
         assert_eq!(choice_of([]), 0);
+    }
+
+    #[test]
+    fn a_worker_goes_on_where_it_is_until_it_meets_another() {
+        let run = Run::new(std::iter::repeat_n(100, 200));
+        let (mut a, mut b) = (run.worker("a"), run.worker("b"));
+        let (mut last, mut jumps) = (None, 0);
+        for _ in 0..100 {
+            let (number, _) = a.next().unwrap().unwrap();
+            jumps += u32::from(last.is_some_and(|last| last + 1 != number));
+            last = Some(number);
+            b.next().unwrap().unwrap();
+        }
+        // Without this half of all claims would be lost.
+        assert!(jumps <= 40, "{jumps} jumps");
     }
 
     #[test]
@@ -262,5 +352,27 @@ mod tests {
         seen.sort_unstable();
         assert_eq!(seen, [0, 1, 2, 3, 4]);
         assert!(b.next().unwrap().is_none() && !b.is_all_done());
+    }
+
+    #[test]
+    fn a_shard_is_claimed_ahead_only_where_others_do_not_lack_it() {
+        let run = Run::new([4, 3, 2, 1]);
+        let mut alone = run.worker("a");
+        for left in (0..4).rev() {
+            assert!(alone.ahead(1).unwrap().is_some(), "{left}");
+        }
+        assert!(alone.ahead(1).unwrap().is_none());
+        // Three workers of which one is known: two shards for each of the others stay.
+        let run = Run::new([6, 5, 4, 3, 2, 1]);
+        let mut one = run.worker("a");
+        assert!(one.ahead(3).unwrap().is_some() && one.ahead(3).unwrap().is_some());
+        assert!(one.ahead(3).unwrap().is_none());
+        assert!(one.next().unwrap().is_some());
+        // The same where the others have said that they are there.
+        let run = Run::new([6, 5, 4, 3, 2, 1]);
+        let workers = ["a", "b", "c"].map(|name| run.worker(name));
+        let [mut first, ..] = workers;
+        assert!(first.ahead(1).unwrap().is_some() && first.ahead(1).unwrap().is_some());
+        assert!(first.ahead(1).unwrap().is_none());
     }
 }

@@ -16,6 +16,7 @@ pub mod phase;
 pub mod plan;
 pub mod planner;
 mod problems;
+mod queue;
 mod setup;
 pub mod shard;
 pub mod status;

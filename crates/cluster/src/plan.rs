@@ -139,13 +139,21 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Numbers of the shards, the most expensive first: what is left at the end is small.
+    /// Numbers of the shards, the most expensive first: what is left at the end is small. Those of like cost stay in the
+    /// order of the tree.
     pub fn order(&self) -> Vec<u32> {
         let count = u32::try_from(self.shards.len()).unwrap_or(u32::MAX);
         let mut order: Vec<u32> = (0..count).collect();
-        let cost = |number: &u32| self.shards.get(*number as usize).map(|shard| shard.cost);
-        order.sort_by_key(|number| std::cmp::Reverse(cost(number)));
+        order.sort_by_key(|number| std::cmp::Reverse(self.class(*number)));
         order
+    }
+
+    /// Cost of a shard, rounded down to its three highest binary digits: costs of one class differ by a quarter at most.
+    pub fn class(&self, number: u32) -> u64 {
+        let cost = self.shards.get(number as usize).map_or(0, |shard| shard.cost);
+        let digits = u64::BITS - cost.leading_zeros();
+        let rest = digits.saturating_sub(3);
+        cost >> rest << rest
     }
 }
 

@@ -37,8 +37,8 @@ pub struct Request<'a> {
 /// Cost of an operation in bytes, and the least cost of a shard.
 fn costs(local: bool) -> (u64, u64) {
     match local {
-        // 60 µs at 1 GB/s; a shard of 4,000 small files takes about a quarter of a second.
-        true => (64 << 10, 256 << 20),
+        // 60 µs at 1 GB/s; a shard of 8,000 small files takes about half a second.
+        true => (64 << 10, 512 << 20),
         // 20 ms at 50 MB/s; a shard of small objects takes one worker about a tenth of a second.
         false => (1 << 20, 128 << 20),
     }

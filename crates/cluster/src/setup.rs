@@ -22,6 +22,8 @@ pub struct Setup<'a> {
     pub listener: &'a dyn Listener,
     /// A worker whose counter stands still for so long counts as gone.
     pub stale: Duration,
+    /// Workers that are expected, this one included.
+    pub workers: u64,
     /// Work on the shards.
     pub phase: Phase,
 }

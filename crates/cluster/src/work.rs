@@ -2,21 +2,19 @@
 //! takes the next. Everything it does may be done twice.
 
 use crate::beat::{self, Beat, State};
-use crate::choice::Choice;
-use crate::claim;
 pub use crate::done::{Done, Ended};
-use crate::folder::{self, Trouble};
+use crate::folder::Trouble;
 use crate::phase::Phase;
-use crate::plan::number_text;
 use crate::problems::Meters;
+use crate::queue::{Loaded, Queue, give_back};
 pub use crate::setup::Setup;
-use crate::shard::{self, Broken, Entry};
+use crate::shard::Entry;
 use crate::{comparing, moving};
 use hakobu_sys::host;
 use hakobu_transfer::journal::{self, Owner};
 use parking_lot::{Condvar, Mutex};
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The shortest time between two looks of a worker that waits for others.
@@ -36,7 +34,6 @@ struct Worker<'a> {
     name: String,
     began: Instant,
     shared: &'a Shared,
-    choice: Choice<'a>,
     /// Nothing was left to claim since then.
     waits: Option<Instant>,
     /// Number of jobs of the transfer before.
@@ -68,14 +65,14 @@ pub fn work(setup: &Setup<'_>) -> Ended {
         wakes: Condvar::new(),
         trouble: Mutex::default(),
     };
-    let choice = Choice::new(folder, (setup.plan, &setup.phase), setup.stale, &name);
+    let queue = Queue::new(setup, &name);
     let mut worker =
-        Worker { setup, name, began, shared: &shared, choice, waits: None, jobs: Cell::default() };
-    let mut ended = std::thread::scope(|scope| {
-        let beats = std::thread::Builder::new().name("beats".into());
+        Worker { setup, name, began, shared: &shared, waits: None, jobs: Cell::default() };
+    let mut ended = thread::scope(|scope| {
+        let beats = thread::Builder::new().name("beats".into());
         let started = beats.spawn_scoped(scope, || keep_beating(setup, &shared, began));
         let ended = match started {
-            Ok(_) => worker.run(),
+            Ok(_) => worker.run(queue),
             Err(error) => Ended::Again(format!("cannot start a thread: {error}")),
         };
         *shared.over.lock() = true;
@@ -140,30 +137,62 @@ fn keep_beating(setup: &Setup<'_>, shared: &Shared, began: Instant) {
 }
 
 impl Worker<'_> {
-    fn run(&mut self) -> Ended {
-        loop {
+    fn run(&mut self, mut queue: Queue<'_>) -> Ended {
+        let mut ahead = None;
+        let ended = loop {
             if self.setup.control.is_stopped() {
-                return Ended::Again("interrupted: the rest was returned".into());
+                break Ended::Again("interrupted: the rest was returned".into());
             }
-            let stepped = self.step();
-            match stepped {
-                Ok(Some(ended)) => return ended,
+            match self.step(&mut queue, &mut ahead) {
+                Ok(Some(ended)) => break ended,
                 Ok(None) => {}
-                Err(trouble) => return trouble.into(),
+                Err(trouble) => break trouble.into(),
             }
+        };
+        if let Some(Loaded { claimed, .. }) = ahead {
+            give_back(self.setup, claimed);
+        }
+        match (queue.record(), ended) {
+            (Err(trouble), Ended::Done) => trouble.into(),
+            (_, ended) => ended,
         }
     }
 
-    /// Does one shard, or waits for a moment; the end where nothing is left.
-    fn step(&mut self) -> Result<Option<Ended>, Trouble> {
-        if let Some((number, generation)) = self.choice.next()? {
+    /// Does one shard, or waits for a moment; the end where nothing is left. `ahead`: the shard that was claimed and
+    /// read while the one before was in hand.
+    fn step(
+        &mut self,
+        queue: &mut Queue<'_>,
+        ahead: &mut Option<Loaded>,
+    ) -> Result<Option<Ended>, Trouble> {
+        let next = match ahead.take() {
+            Some(loaded) => Some(loaded),
+            None => queue.next()?,
+        };
+        if let Some(loaded) = next {
             self.waits = None;
-            self.state(State::Working, Some(number));
-            let ended = self.shard(number, generation)?;
+            self.state(State::Working, Some(loaded.claimed.0));
+            let (worked, next) = thread::scope(|scope| {
+                let beside = thread::Builder::new().name("next-shard".into());
+                let beside = beside.spawn_scoped(scope, || queue.ahead());
+                let worked = self.shard(loaded);
+                // Without a thread the next one is claimed when its turn comes.
+                let joined = beside.map_or(Ok(Ok(None)), thread::ScopedJoinHandle::join);
+                (worked, joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            });
             self.state(State::Working, None);
-            return Ok(ended);
+            let (done, ended) = worked;
+            if let Some(done) = done {
+                queue.finished(done);
+            }
+            if ended.is_some() {
+                *ahead = next.ok().flatten();
+                return Ok(ended);
+            }
+            *ahead = next?;
+            return Ok(None);
         }
-        if self.choice.is_all_done() {
+        if queue.is_all_done() {
             return Ok(Some(Ended::Done));
         }
         self.state(State::Waiting, None);
@@ -180,43 +209,31 @@ impl Worker<'_> {
         (beat.state, beat.shard) = (state, shard);
     }
 
-    fn give_back(&self, number: u32, generation: u32) {
-        // What cannot be given back is redone when this worker counts as gone.
-        let claims = self.setup.phase.claims();
-        drop(claim::give_back(self.setup.folder, &claims, number, generation));
-    }
-
-    /// Does a shard that is ours and writes what came of it.
-    fn shard(&mut self, number: u32, generation: u32) -> Result<Option<Ended>, Trouble> {
-        let (folder, plan, control) = (self.setup.folder, self.setup.plan, self.setup.control);
-        let Some(planned) = plan.shards.get(number as usize) else { return Ok(None) };
+    /// Does a shard that is ours: its result, and the end where the work cannot go on. Without a result it was given
+    /// back.
+    fn shard(&self, loaded: Loaded) -> (Option<Done>, Option<Ended>) {
+        let Loaded { claimed: (number, generation), planned, entries } = loaded;
         let mut done = Done {
             shard: number,
             worker: self.name.clone(),
             host: self.shared.beat.lock().host.clone(),
             generation,
-            entries: planned.entries,
+            entries: planned,
             from_s: self.began.elapsed().as_secs_f64(),
             ..Done::default()
         };
         let mut ended = None;
-        match shard::read(folder, planned) {
-            Ok(entries) => {
-                let mut by_root: BTreeMap<u32, Vec<Entry>> = BTreeMap::new();
-                for entry in entries {
-                    by_root.entry(entry.root).or_default().push(entry);
-                }
+        match entries {
+            Ok(by_root) => {
                 for (root, entries) in by_root {
                     ended = ended.or(self.entries(root, entries, &mut done));
                 }
             }
-            Err(Broken::Folder(trouble)) => ended = Some(trouble.into()),
-            Err(Broken::Damaged(why)) => done.damaged = Some(why),
+            Err(why) => done.damaged = Some(why),
         }
-        let stopped = control.is_stopped();
-        if ended.is_some() || stopped {
-            self.give_back(number, generation);
-            return Ok(ended);
+        if ended.is_some() || self.setup.control.is_stopped() {
+            give_back(self.setup, (number, generation));
+            return (None, ended);
         }
         done.to_s = self.began.elapsed().as_secs_f64();
         {
@@ -227,19 +244,13 @@ impl Worker<'_> {
             beat.bytes += done.bytes;
             beat.failed += done.failed + done.differences;
         }
-        let recorded = folder::json(&done).and_then(|content| {
-            let results = self.setup.phase.results();
-            folder.create(&format!("{results}/{}.json", number_text(number)), &content)
-        });
-        if let Err(trouble) = recorded {
-            self.give_back(number, generation);
-            return Err(trouble);
-        }
-        self.choice.finished(number);
         // A verification tells of it in its result, and goes on.
-        let damaged = done.damaged.filter(|_| self.setup.phase == Phase::Transfer);
-        let damaged = damaged.map(|why| format!("cannot use shard {number}: {why}"));
-        Ok(damaged.map(|why| Ended::Never(format!("{why}\nhint: collect transfers what it holds"))))
+        let damaged = done.damaged.as_ref().filter(|_| self.setup.phase == Phase::Transfer);
+        let damaged = damaged.map(|why| {
+            let message = format!("cannot use shard {number}: {why}");
+            Ended::Never(format!("{message}\nhint: collect transfers what it holds"))
+        });
+        (Some(done), damaged)
     }
 
     /// Does the entries of one root. An end is returned where that could not go on.

@@ -15,7 +15,7 @@ pub struct Job {
     pub phase: Phase,
     /// Time without a sign of life after which others count as gone.
     pub stale: Duration,
-    /// Limits are divided by so many workers.
+    /// Workers that are expected; limits are divided by their number.
     pub workers: u64,
     /// The command that runs it, for messages.
     pub command: &'static str,
@@ -52,6 +52,7 @@ pub fn one(mut opened: Opened, job: Job) -> Result<(Ended, bool), String> {
         control: &control,
         listener: &show,
         stale: job.stale,
+        workers: job.workers,
         phase: job.phase,
     };
     let ended = work(&setup);

@@ -7,6 +7,6 @@ mod features;
 mod formats;
 mod installed;
 mod lists;
-mod progress;
+pub mod progress;
 mod rates;
 mod refused;

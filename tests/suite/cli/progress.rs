@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const MB: u64 = 1 << 20;
 
 /// Runs a command on a terminal of its own; everything that is written to it.
-fn on_terminal(command: &Command) -> Run {
+pub fn on_terminal(command: &Command) -> Run {
     let quoted = |word: OsString| format!("'{}'", word.to_string_lossy().replace('\'', "'\\''"));
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<String> = words.map(|word| quoted(word.to_owned())).collect();

@@ -8,7 +8,6 @@ use crate::common::{have, must};
 use crate::sweep::fault::{behind, strace};
 use serde_json::Value;
 use std::collections::HashSet;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 fn old_target(stage: &Stage) {
@@ -160,36 +159,6 @@ fn a_list_of_files_and_several_sources_can_be_planned() {
 }
 
 #[test]
-fn status_says_how_far_a_run_is() {
-    let stage = Stage::new();
-    tree(&stage.src(), 4);
-    stage.ok("cluster plan -a --shard-size=1M --run RUN SRC/ DST");
-    let status = |stage: &Stage| -> Value {
-        let run = stage.ok("cluster status --json RUN");
-        serde_json::from_str(run.out().trim()).unwrap()
-    };
-    let shards = stage.plan()["shards"].as_array().unwrap().len();
-    let before = status(&stage);
-    assert_eq!((&before["shards"], &before["done"]["shards"]), (&shards.into(), &0.into()));
-    stage.workers(2);
-    let after = status(&stage);
-    assert_eq!(after["done"]["shards"], shards);
-    assert_eq!(after["workers"].as_array().unwrap().len(), 2);
-    assert!(after["workers"].as_array().unwrap().iter().all(|w| w["state"] == "ended"), "{after}");
-    assert_eq!(after["collected"], false);
-    let text = stage.area.join("metrics.prom");
-    let line = format!("cluster status --textfile={} RUN", text.display());
-    assert!(stage.ok(&line).out().contains(&format!("{shards} of {shards} shards")));
-    let metrics = std::fs::read_to_string(&text).unwrap();
-    assert!(metrics.contains("# TYPE hakobu_cluster_shards_done gauge\n"), "{metrics}");
-    let done = metrics.lines().find(|line| line.starts_with("hakobu_cluster_shards_done{"));
-    assert!(done.unwrap().ends_with(&format!(" {shards}")), "{metrics}");
-    assert_eq!(std::fs::metadata(stage.run()).unwrap().permissions().mode() & 0o777, 0o700);
-    stage.ok("cluster collect RUN");
-    assert_eq!(status(&stage)["collected"], true);
-}
-
-#[test]
 fn sync_does_all_steps_by_itself() {
     let stage = Stage::new();
     tree(&stage.src(), 5);
@@ -220,6 +189,47 @@ fn limits_are_divided_by_the_workers() {
     let begun = std::time::Instant::now();
     stage.ok("cluster work --workers=4 RUN");
     assert!(begun.elapsed().as_secs_f64() > 2.5, "{:?}", begun.elapsed());
+    stage.ok("cluster collect RUN");
+    stage.same(&Fields::ALL);
+    // The same for operations: ten a second.
+    let stage = Stage::new();
+    for number in 0..40 {
+        std::fs::write(stage.src().join(format!("f{number}")), b"x").unwrap();
+        set_mtime(&stage.src().join(format!("f{number}")), 1_700_000_000, 0);
+    }
+    stage.ok("cluster plan -a --iops-limit=40 --run RUN SRC/ DST");
+    let begun = std::time::Instant::now();
+    stage.ok("cluster work --workers=4 RUN");
+    assert!(begun.elapsed().as_secs_f64() > 2.5, "{:?}", begun.elapsed());
+    stage.ok("cluster collect RUN");
+    stage.same(&Fields::ALL);
+}
+
+/// While a shard is in hand, the next one is claimed and read.
+#[test]
+fn the_next_shard_is_claimed_and_read_ahead() {
+    let stage = Stage::new();
+    for name in ["a", "b", "c", "d"] {
+        std::fs::write(stage.src().join(name), vec![7; 1_500_000]).unwrap();
+        set_mtime(&stage.src().join(name), 1_700_000_000, 0);
+    }
+    let claims = || std::fs::read_dir(stage.run().join("claims")).map_or(0, Iterator::count);
+    stage.ok("cluster plan -a --bwlimit=1M --shard-size=1M --run RUN SRC/ DST");
+    assert_eq!(stage.plan()["shards"].as_array().unwrap().len(), 4);
+    let worker = stage.start("cluster work RUN");
+    assert!(super::soon(|| claims() == 2), "{} claims", claims());
+    assert_eq!(stage.results().len(), 0);
+    worker.end().ok();
+    assert_eq!((claims(), stage.results().len()), (4, 4));
+    stage.ok("cluster collect RUN");
+    // One of three workers leaves two shards for each of the others.
+    std::fs::remove_dir_all(stage.run()).unwrap();
+    std::fs::remove_dir_all(stage.dst()).unwrap();
+    stage.ok("cluster plan -a --bwlimit=3M --shard-size=1M --run RUN SRC/ DST");
+    let worker = stage.start("cluster work --workers=3 RUN");
+    assert!(super::soon(|| !stage.results().is_empty()));
+    assert!(claims() <= 1 + stage.results().len(), "{} claims", claims());
+    worker.end().ok();
     stage.ok("cluster collect RUN");
     stage.same(&Fields::ALL);
 }

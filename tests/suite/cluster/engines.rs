@@ -1,11 +1,10 @@
-//! Engines that start workers: GNU parallel and Kubernetes by what is printed, Ray by a cluster of
-//! three nodes on this machine.
+//! Engines that start workers: GNU parallel by running what is printed, Kubernetes by its schema.
 
-use super::{Stage, asked_for, tree};
+use super::{Stage, tree};
 use crate::common::diff::Fields;
-use crate::common::{have, is_set, program, skip};
+use crate::common::{have, is_set, skip};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 #[test]
@@ -43,7 +42,7 @@ fn local_workers_are_an_engine_too() {
 }
 
 /// A Python with a module, or why there is none.
-fn python(module: &str) -> Option<PathBuf> {
+pub fn python(module: &str) -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let python = cache.unwrap_or_else(|| home.join(".cache")).join("hakobu-peers/bin/python3");
@@ -89,76 +88,4 @@ fn kubernetes_gets_jobs_that_fit_its_schema() {
     let input = std::fs::File::open(&path).unwrap();
     let checked = Command::new(python).args(["-c", script]).stdin(input).output().unwrap();
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
-}
-
-const RAY: &str = r#"
-import os, signal, sys, threading, time
-import ray
-from ray.cluster_utils import Cluster
-import hakobu.ray as mover
-
-src, dst, run, fault = sys.argv[1:5]
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-nodes = [cluster.add_node(num_cpus=1) for _ in range(3)]
-cluster.wait_for_nodes()
-ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
-seen = []
-
-def disturb():
-    while not os.path.isdir(os.path.join(run, "claims")):
-        time.sleep(0.05)
-    time.sleep(1)
-    cluster.remove_node(nodes[0], allow_graceful=False)
-
-if fault == "node":
-    threading.Thread(target=disturb, daemon=True).start()
-options = ["-aH", "--delete", "--shard-size=1M"] + (["--bwlimit=4M"] if fault == "node" else [])
-code = mover.sync(src + "/", dst, nodes=3, run=run, options=options, progress=seen.append)
-ray.shutdown()
-cluster.shutdown()
-print("progress", len(seen))
-sys.exit(code)
-"#;
-
-/// Runs a transfer on a Ray cluster of three nodes.
-fn ray(stage: &Stage, fault: &str) -> Option<std::process::Output> {
-    if !asked_for("Ray") {
-        return None;
-    }
-    let python = python("ray")?;
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("python");
-    let mut command = Command::new("timeout");
-    command.args(["--kill-after=5", "300"]).arg(python).args(["-c", RAY]);
-    command.arg(stage.src()).arg(stage.dst()).arg(stage.run()).arg(fault);
-    command.env("PYTHONPATH", source).env("HAKOBU", program());
-    command.env("XDG_STATE_HOME", stage.area.join("state")).env("RAY_DEDUP_LOGS", "0");
-    command.env("RAY_USAGE_STATS_ENABLED", "0").env("TMPDIR", stage.area.path());
-    Some(command.output().unwrap())
-}
-
-#[test]
-fn ray_runs_a_worker_on_each_node() {
-    let stage = Stage::new();
-    tree(&stage.src(), 1);
-    let Some(output) = ray(&stage, "none") else { return };
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{}: {said}", output.status);
-    stage.same(&Fields::ALL);
-    let names = std::fs::read_dir(stage.run().join("workers")).unwrap().count();
-    // A task that has not begun when all is done is cancelled.
-    assert!((1..=3).contains(&names), "{names} workers; {said}");
-}
-
-#[test]
-fn ray_goes_on_without_a_node() {
-    let stage = Stage::new();
-    for number in 0..12_u8 {
-        let path = stage.src().join(format!("f{number}"));
-        std::fs::write(&path, vec![number; 1_500_000]).unwrap();
-        crate::common::grow::set_mtime(&path, 1_700_000_000, 0);
-    }
-    let Some(output) = ray(&stage, "node") else { return };
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{}: {said}", output.status);
-    stage.same(&Fields::ALL);
 }

@@ -6,11 +6,12 @@ use crate::common::area::Area;
 use crate::common::diff::{Fields, diff};
 use crate::common::grow::set_mtime;
 use crate::common::snapshot::Snapshot;
-use crate::common::{have_root, must};
+use crate::common::{have, have_root, must};
+use crate::sweep::fault::behind;
 use rustix::process::Signal;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Files that a worker needs some seconds for, under `--bwlimit=2M`.
 fn slow_tree(root: &Path, version: u8) {
@@ -267,4 +268,44 @@ fn clocks_of_machines_do_not_matter() {
     assert!(stage.results().iter().all(|result| result["generation"] == 0), "a shard was redone");
     stage.ok(COLLECT);
     stage.same(&Fields::ALL);
+}
+
+/// What stands for another machine: its own numbers of processes, and clocks that are ahead.
+fn elsewhere(stage: &Stage, ahead_s: u32) -> Worker {
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--pid", "--fork", "--mount-proc", "--kill-child", "--time"]);
+    unshare.args([format!("--boottime={ahead_s}"), format!("--monotonic={ahead_s}")]);
+    let mut command = behind(unshare, &stage.command(WORK, None));
+    command.current_dir(stage.area.path()).env("PATH", std::env::var_os("PATH").unwrap());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Worker { line: WORK.to_owned(), child: Some(command.spawn().unwrap()) }
+}
+
+#[test]
+fn machines_whose_clocks_differ_do_no_shard_twice() {
+    if !have_root("other clocks") || !have("unshare", "other clocks") {
+        return;
+    }
+    for killed in [false, true] {
+        let stage = Stage::new();
+        slow_tree(&stage.src(), 1);
+        stage.ok(PLAN);
+        let ahead = elsewhere(&stage, 3600);
+        assert!(soon(|| has_begun(&stage)));
+        let others = [stage.start(WORK), elsewhere(&stage, 90_000)];
+        if killed {
+            ahead.signal(Signal::KILL);
+            assert_eq!(ahead.end().code, 128 + 9);
+        } else {
+            ahead.end().ok();
+        }
+        for worker in others {
+            worker.end().ok();
+        }
+        let redone = stage.results().iter().filter(|result| result["generation"] != 0).count();
+        assert_eq!(redone > 0, killed, "{redone} redone");
+        stage.ok(COLLECT);
+        stage.same(&Fields::ALL);
+        assert!(strays(&stage).is_empty());
+    }
 }

@@ -5,8 +5,10 @@ mod basic;
 mod engines;
 mod faults;
 mod inventory;
+mod ray;
 mod refused;
 mod slurm;
+mod status;
 mod store;
 mod verify;
 
@@ -27,11 +29,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Whether engines that take minutes to start and to notice a lost node are to be tested: `.ci/full` sets it.
+/// Whether engines that take minutes to start and to notice a lost node are to be tested: `.ci/run` sets it.
 fn asked_for(engine: &str) -> bool {
     let is_asked = is_set("HAKOBU_CLUSTERS");
     if !is_asked {
-        let _ = writeln!(std::io::stderr(), "left to .ci/full (HAKOBU_CLUSTERS=1): {engine}");
+        let _ = writeln!(std::io::stderr(), "left to .ci/run (HAKOBU_CLUSTERS=1): {engine}");
     }
     is_asked
 }

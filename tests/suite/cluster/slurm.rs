@@ -44,7 +44,7 @@ impl Slurm {
         must(Command::new("chmod").args(["400", &format!("{dir}/munge.key")]));
         let munge = ["key-file=munge.key", "socket=munge.sock", "pid-file=munged.pid"];
         let munge = munge.into_iter().chain(["log-file=munged.log", "seed-file=munge.seed"]);
-        let mut command = Command::new("munged");
+        let mut command = slurm.daemon("munged");
         command.arg("--force");
         for option in munge {
             let (name, file) = option.split_once('=').unwrap();
@@ -59,7 +59,7 @@ impl Slurm {
         drop(free);
         let mut conf = format!(
             "ClusterName=test\nSlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={}\nSlurmUser=root\n\
-             AuthType=auth/munge\nAuthInfo=socket={dir}/munge.sock\nCredType=cred/munge\n\
+             AuthType=auth/munge\nAuthInfo=socket={dir}/munge.sock,cred_expire=5\nCredType=cred/munge\n\
              StateSaveLocation={dir}/state\nSlurmdSpoolDir={dir}/spool-%n\n\
              SlurmctldPidFile={dir}/slurmctld.pid\nSlurmdPidFile={dir}/slurmd-%n.pid\n\
              SlurmctldLogFile={dir}/slurmctld.log\nSlurmdLogFile={dir}/slurmd-%n.log\n\
@@ -78,7 +78,7 @@ impl Slurm {
         }
         conf.push_str("PartitionName=copy Nodes=n1,n2,n3 Default=YES MaxTime=60 State=UP\n");
         std::fs::write(slurm.area.join("slurm.conf"), conf).unwrap();
-        must(slurm.command("slurmctld").arg("-c"));
+        must(slurm.daemon("slurmctld").arg("-c"));
         for node in 1..=3 {
             slurm.node(node);
         }
@@ -86,8 +86,28 @@ impl Slurm {
             let said = slurm.command("sinfo").args(["-h", "-t", "idle", "-o", "%D"]).output();
             said.is_ok_and(|said| said.stdout.trim_ascii() == b"3")
         };
-        assert!(soon(idle), "the nodes of Slurm do not come up");
+        assert!(soon(idle), "the nodes of Slurm do not come up:\n{}", slurm.logs());
         Some(slurm)
+    }
+
+    /// A command that goes into the background by itself; one that does not is a failure.
+    fn daemon(&self, name: &str) -> Command {
+        let mut command = self.command("timeout");
+        command.args(["30", name]);
+        command
+    }
+
+    /// The end of what each daemon wrote.
+    fn logs(&self) -> String {
+        let mut text = String::new();
+        for name in ["munged", "slurmctld", "slurmd-n1", "slurmd-n2", "slurmd-n3"] {
+            let log = std::fs::read_to_string(self.area.join(&format!("{name}.log")));
+            let log = log.unwrap_or_else(|error| error.to_string());
+            let lines: Vec<&str> = log.lines().collect();
+            let end = lines[lines.len().saturating_sub(12)..].join("\n");
+            text.push_str(&format!("{name}:\n{end}\n"));
+        }
+        text
     }
 
     fn command(&self, name: &str) -> Command {
@@ -99,7 +119,7 @@ impl Slurm {
     }
 
     fn node(&self, number: u32) {
-        must(self.command("slurmd").arg("-N").arg(format!("n{number}")));
+        must(self.daemon("slurmd").arg("-N").arg(format!("n{number}")));
     }
 
     fn pid_of(&self, name: &str) -> Option<String> {
@@ -123,7 +143,8 @@ impl Slurm {
     fn wait(&self) {
         let deadline = Instant::now() + Duration::from_secs(240);
         while !self.jobs().trim().is_empty() {
-            assert!(Instant::now() < deadline, "jobs do not end: {}", self.jobs());
+            let late = Instant::now() > deadline;
+            assert!(!late, "jobs do not end: {}\n{}", self.jobs(), self.logs());
             std::thread::sleep(Duration::from_millis(300));
         }
     }
@@ -172,6 +193,12 @@ fn slow_tree(stage: &Stage) -> PathBuf {
     std::fs::create_dir_all(stage.dst()).unwrap();
     std::fs::write(stage.dst().join("extraneous"), b"x").unwrap();
     stage.run()
+}
+
+/// Slots of the array in a list of jobs, in one state, or in any.
+fn slots(jobs: &str, state: &str) -> Vec<String> {
+    let works = jobs.lines().filter(|job| job.contains("hakobu-work") && job.ends_with(state));
+    works.map(|job| job.split(' ').next().unwrap().to_owned()).collect()
 }
 
 const PLAN: &str = "cluster plan -aH --delete --bwlimit=3M --shard-size=1M --run RUN SRC/ DST";
@@ -244,8 +271,7 @@ fn a_node_that_dies_and_a_slot_that_is_put_back() {
     // A node's daemon is gone; one slot is put back in the queue, another one is cancelled.
     slurm.kill("slurmd-n1", "-KILL");
     let jobs = slurm.jobs();
-    let works = jobs.lines().filter(|line| line.contains("hakobu-work"));
-    let slots: Vec<String> = works.map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    let slots = slots(&jobs, "");
     if let [_, put_back, cancelled, ..] = slots.as_slice() {
         let _ = slurm.command("scontrol").args(["requeue", put_back]).status();
         let _ = slurm.command("scancel").arg(cancelled).status();
@@ -260,5 +286,30 @@ fn a_node_that_dies_and_a_slot_that_is_put_back() {
     // The same commands again find nothing to do.
     stage.ok("cluster work RUN");
     stage.ok("cluster collect RUN");
+    stage.same(&Fields::ALL);
+}
+
+/// What Slurm sends a minute before the time limit, and when it preempts a job.
+#[test]
+fn a_slot_that_is_warned_gives_its_shard_back_and_requeues_itself() {
+    let Some(slurm) = Slurm::start() else { return };
+    let stage = Stage::new();
+    let run = slow_tree(&stage);
+    stage.ok(PLAN);
+    slurm.hakobu(&stage, SUBMIT).ok();
+    assert!(soon(|| run.join("claims").exists()), "{}", slurm.output(&stage));
+    let running = || slots(&slurm.jobs(), " RUNNING").into_iter().next();
+    assert!(soon(|| running().is_some()), "{}", slurm.jobs());
+    let warned = running().unwrap();
+    must(slurm.command("scancel").args(["--batch", "--signal=TERM", &warned]));
+    let restarted = || {
+        let said = slurm.command("scontrol").args(["show", "job", &warned]).output().unwrap();
+        String::from_utf8_lossy(&said.stdout).contains("Restarts=1")
+    };
+    assert!(soon(restarted), "{}\n{}", slurm.jobs(), slurm.output(&stage));
+    slurm.wait();
+    assert!(slurm.output(&stage).contains("interrupted: the rest was returned"));
+    assert!(run.join("collected.json").exists(), "{}", slurm.output(&stage));
+    assert!(stage.results().iter().all(|result| result["generation"] == 0), "a shard was redone");
     stage.same(&Fields::ALL);
 }

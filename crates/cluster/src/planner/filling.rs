@@ -27,6 +27,9 @@ const PIECE_BYTES: usize = 1 << 20;
 const LINK_PIECE_BYTES: usize = 128 << 10;
 /// The most expensive shard.
 pub(super) const COST_MAX: u64 = 16 << 30;
+/// Part of its cost from which on a shard ends where a folder does: the names of a folder that other shards wrote into
+/// have to be looked up one by one.
+const FOLDER_END: u64 = 4;
 /// The most entries of a shard: a worker holds their names.
 const ENTRIES_MAX: u64 = 100_000;
 
@@ -238,20 +241,26 @@ impl<'a> Planner<'a> {
             slot.folder = alone.folder.take();
             return self.close(alone);
         }
+        let is_next = |folded: &Folded| folder.is_some() && folded.of != folder;
+        if slot.shard.cost >= limit - limit / FOLDER_END
+            && slot.folder.as_ref().is_some_and(is_next)
+        {
+            self.turn(&mut slot)?;
+        }
         put(&mut slot)?;
         self.pack(&mut slot, RAW_BYTES, PIECE_BYTES)?;
         if slot.shard.cost >= limit || slot.shard.entries >= ENTRIES_MAX {
-            let Slot { folder, uncounted, limit, .. } = &mut *slot;
-            let next = Slot {
-                folder: folder.take(),
-                uncounted: *uncounted,
-                limit: *limit,
-                ..Slot::default()
-            };
-            let full = std::mem::replace(&mut *slot, next);
-            self.close(full)?;
+            self.turn(&mut slot)?;
         }
         Ok(())
+    }
+
+    /// Closes a full shard; the next one begins in its place.
+    fn turn(&self, slot: &mut Slot) -> Result<(), Trouble> {
+        let Slot { folder, uncounted, limit, .. } = slot;
+        let folder = folder.take();
+        let next = Slot { folder, uncounted: *uncounted, limit: *limit, ..Slot::default() };
+        self.close(std::mem::replace(slot, next))
     }
 
     /// Returns the folder of an entry. `known`: the root that was used last.
