@@ -78,7 +78,7 @@ fn show(plan: &Plan) -> u8 {
             match state(plan, &client, bucket).await {
                 Ok(state) => out.write(&line(plan, bucket, state)),
                 Err(error) => {
-                    tool::fail(operation, typed, &error);
+                    tool::fail(plan.json.then_some(&out), operation, typed, &error);
                     code = exit::FAILURE;
                 }
             }
@@ -86,7 +86,7 @@ fn show(plan: &Plan) -> u8 {
         Ok(code)
     });
     let code = done.unwrap_or_else(|error| {
-        tool::fail(operation, "s3://", &error);
+        tool::fail(plan.json.then_some(&out), operation, "s3://", &error);
         exit::FAILURE
     });
     tool::close(&out, code)

@@ -23,7 +23,7 @@ pub const MB: Table<Plan> = Table {
     about: "Make buckets",
     usage: "hakobu mb [OPTIONS] s3://BUCKET...",
     after: tool::EXIT,
-    options: &[&ALL, &objects::COMMON],
+    options: &[&ALL, &objects::COMMON, &objects::DEBUG],
     unbuilt: &[objects::UNBUILT],
     abbreviates: false,
 };
@@ -34,7 +34,7 @@ pub const RB: Table<Plan> = Table {
     about: "Remove buckets that are empty",
     usage: "hakobu rb [OPTIONS] s3://BUCKET...",
     after: tool::EXIT,
-    options: &[&OF_REMOVAL, &ALL, &objects::COMMON, &objects::ALL_VERSIONS],
+    options: &[&OF_REMOVAL, &ALL, &objects::COMMON, &objects::DEBUG, &objects::ALL_VERSIONS],
     unbuilt: &[objects::UNBUILT],
     abbreviates: false,
 };
@@ -140,7 +140,7 @@ fn each(
                 }
                 Ok(()) => {}
                 Err(error) => {
-                    tool::fail(operation, typed, &error);
+                    tool::fail(plan.json.then_some(&out), operation, typed, &error);
                     code = exit::FAILURE;
                 }
             }
@@ -148,7 +148,7 @@ fn each(
         Ok(code)
     });
     let code = done.unwrap_or_else(|error| {
-        tool::fail(operation, "s3://", &error);
+        tool::fail(plan.json.then_some(&out), operation, "s3://", &error);
         exit::FAILURE
     });
     tool::close(&out, code)

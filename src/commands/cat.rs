@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub const TABLE: Table<Plan> = Table {
     command: "cat",
     about: "Write objects to standard output, checked, in parts that are fetched ahead",
-    usage: "hakobu cat [OPTIONS] s3://BUCKET/KEY...\n       hakobu cat [OPTIONS] s3://BUCKET/PREFIX/ (or with '*' and '?': all that match, by name)",
+    usage: "hakobu cat [OPTIONS] s3://BUCKET/KEY...\n       hakobu cat [OPTIONS] s3://BUCKET/[PREFIX/] (what is directly in it, by name; with '*' and '?' all that match)",
     after: tool::EXIT,
     options: &[
         &OPTIONS,
@@ -105,9 +105,14 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     Ok(plan)
 }
 
-/// Returns whether a URL selects the results of a listing: a wildcard, or a prefix.
+/// Returns whether a URL selects the results of a listing: a wildcard, a prefix, or a bucket.
 fn is_many(url: &S3Url, raw: bool) -> bool {
-    !raw && (url.key.ends_with(b"/") || Pattern::parse(&url.key).is_some())
+    !raw && (is_level(url) || Pattern::parse(&url.key).is_some())
+}
+
+/// Returns whether a URL is a bucket or a prefix, of which one level is read.
+fn is_level(url: &S3Url) -> bool {
+    url.key.is_empty() || url.key.ends_with(b"/")
 }
 
 /// The keys of a URL, in order: itself, or the results of a listing.
@@ -123,14 +128,18 @@ impl Keys {
             return Ok(Keys { one: Some(url.key.clone()), listing: None, found: true });
         }
         let Scope { prefix, narrowed, pattern } = Scope::of(&url.key, false);
+        let recursive = pattern.is_some();
         let choice = Choice::new(&prefix, pattern, plan.filter.as_ref());
         let choice = choice.map_err(|why| Error::new(Kind::Invalid, "", why.to_string()))?;
-        let query = StoreQuery { prefix: prefix.clone(), narrowed, ..StoreQuery::default() };
+        let query =
+            StoreQuery { prefix: prefix.clone(), narrowed, recursive, ..StoreQuery::default() };
         let listing = list::store(store, &url.bucket, query);
-        Ok(Keys { one: None, listing: Some((listing, choice, prefix)), found: false })
+        // An empty bucket exists.
+        let found = url.key.is_empty();
+        Ok(Keys { one: None, listing: Some((listing, choice, prefix)), found })
     }
 
-    fn next(&mut self) -> Option<Result<Vec<u8>, Error>> {
+    fn next(&mut self, url: &S3Url) -> Option<Result<Vec<u8>, Error>> {
         if let Some(key) = self.one.take() {
             return Some(Ok(key));
         }
@@ -141,7 +150,7 @@ impl Keys {
                     self.listing = None;
                     return Some(Err(trouble.into_error()));
                 }
-                // Markers of folders have no content.
+                // Folders, and their markers.
                 Ok(entry) if entry.meta.kind == unit::Kind::Dir => {}
                 Ok(entry) if choice.takes(&entry.name) => {
                     self.found = true;
@@ -150,6 +159,8 @@ impl Keys {
                 Ok(_) => {}
             }
         }
+        tool::note_left_out(url, choice);
+        self.found |= choice.all_left_out().is_some();
         self.listing = None;
         match self.found {
             true => None,
@@ -186,12 +197,12 @@ fn show(plan: &Plan) -> u8 {
         let mut keys = match Keys::of(plan, &store, url) {
             Ok(keys) => keys,
             Err(error) => {
-                tool::fail("read", typed, &error);
+                tool::fail(None, "read", typed, &error);
                 code = exit::FAILURE;
                 continue;
             }
         };
-        while let Some(key) = keys.next() {
+        while let Some(key) = keys.next(url) {
             let version = plan.objects.version();
             let done = key.map_err(|error| (typed.clone(), StreamError::Request(error)));
             let done = done.and_then(|key| {
@@ -210,7 +221,7 @@ fn show(plan: &Plan) -> u8 {
             match done {
                 Ok(()) => meter.lane(0).done(1),
                 Err((named, StreamError::Request(error))) => {
-                    tool::fail("read", named, &error);
+                    tool::fail(None, "read", named, &error);
                     code = exit::FAILURE;
                     if error.stops_run() {
                         return code;
@@ -221,7 +232,7 @@ fn show(plan: &Plan) -> u8 {
                     return code;
                 }
                 Err((_, StreamError::Write(error))) => {
-                    tool::fail("write", "standard output", &Cause::System(error));
+                    tool::fail(None, "write", "standard output", &Cause::System(error));
                     return exit::FAILURE;
                 }
             }

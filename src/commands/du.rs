@@ -75,8 +75,8 @@ fn measure(plan: &Plan) -> u8 {
     let escape = Escape::of_locale();
     let out = Arc::new(Output::stdout());
     let failed = |path: &[u8], operation: hakobu_core::error::Operation, cause: &Cause| {
-        let shown = escape.path(tool::path(path));
-        output::message(&format!("cannot {} '{shown}': {cause}", operation.words()));
+        let json = plan.json.then_some(&*out);
+        tool::fail_at(json, escape, operation, path, cause);
     };
     let mut tops = Vec::with_capacity(plan.paths.len());
     for path in &plan.paths {

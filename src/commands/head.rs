@@ -75,7 +75,7 @@ fn show(plan: &Plan) -> u8 {
             match look(plan, &client, url, typed, &mut text).await {
                 Ok(()) => out.write(&text),
                 Err(error) => {
-                    tool::fail("look at", typed, &error);
+                    tool::fail(plan.json.then_some(&out), "look at", typed, &error);
                     code = exit::FAILURE;
                 }
             }
@@ -83,7 +83,7 @@ fn show(plan: &Plan) -> u8 {
         Ok(code)
     });
     let code = done.unwrap_or_else(|error| {
-        tool::fail("look at", "s3://", &error);
+        tool::fail(plan.json.then_some(&out), "look at", "s3://", &error);
         exit::FAILURE
     });
     tool::close(&out, code)

@@ -162,9 +162,8 @@ impl<'a> Lister<'a> {
     }
 
     fn fail(&mut self, code: u8, operation: Operation, path: &[u8], error: std::io::Error) {
-        let path = self.escape.path(tool::path(path));
-        let cause = Cause::System(error);
-        output::message(&format!("cannot {} '{path}': {cause}", operation.words()));
+        let json = self.plan.json.then_some(self.out);
+        tool::fail_at(json, self.escape, operation, path, &Cause::System(error));
         self.code = self.code.max(code);
     }
 

@@ -121,20 +121,25 @@ fn work(plan: &Plan) -> u8 {
                     abort_upload(&client, &plan.url.bucket, &upload.key, &upload.id).await
             {
                 let key = tool::path(&upload.key);
-                tool::fail("abort the upload of", key, &error);
+                tool::fail(plan.json.then_some(&out), "abort the upload of", key, &error);
                 code = exit::FAILURE;
                 continue;
             }
             out.write(&line(plan, upload));
         }
         if found == 0 && plan.upload_id.is_some() {
-            tool::fail("find the upload in", &plan.typed, &"there is none of that id");
+            tool::fail(
+                plan.json.then_some(&out),
+                "find the upload in",
+                &plan.typed,
+                &"there is none of that id",
+            );
             code = exit::FAILURE;
         }
         Ok::<_, Error>(code)
     });
     let code = done.unwrap_or_else(|error| {
-        tool::fail("list uploads of", &plan.typed, &error);
+        tool::fail(plan.json.then_some(&out), "list uploads of", &plan.typed, &error);
         exit::FAILURE
     });
     tool::close(&out, code)

@@ -121,8 +121,7 @@ fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> u8 {
         // An account that may only write relies on the condition of the upload.
         Some(Err(error)) if error.kind == Kind::AccessDenied => {}
         Some(Err(error)) => {
-            tool::fail("look at", path, &error);
-            return exit::FAILURE;
+            return failed("look at", &path, &error, json);
         }
         Some(Ok(false)) | None => {}
     }
@@ -137,7 +136,7 @@ fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> u8 {
     }
     let typed_content = headers.iter().any(|(name, _)| *name == CONTENT_TYPE);
     if options.guess_content_type && !typed_content {
-        headers.extend(content_type(&url.key).map(|value| (CONTENT_TYPE, value)));
+        headers.push((CONTENT_TYPE, content_type(&url.key)));
     }
     let meter = Arc::new(Meter::new(1));
     let progress = Progress::start(Form::of(None, false, false), |_| {});
@@ -164,10 +163,7 @@ fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> u8 {
         {
             kept(&path, json)
         }
-        Err(error) => {
-            tool::fail("write", path, &error);
-            exit::FAILURE
-        }
+        Err(error) => failed("write", &path, &error, json),
     }
 }
 
@@ -187,6 +183,13 @@ fn kept(path: &OsString, json: bool) -> u8 {
         output::message(&format!("note: {} is there already and stays", quoted(path)));
     }
     said(path, "kept", json, exit::OK)
+}
+
+/// Reports a failure; returns the exit code.
+fn failed(operation: &str, path: &OsString, error: &Error, json: bool) -> u8 {
+    let out = Output::stdout();
+    tool::fail(json.then_some(&out), operation, path, error);
+    tool::close(&out, exit::FAILURE)
 }
 
 /// Prints the JSON line of an object, if asked for.

@@ -103,7 +103,7 @@ fn show(plan: &Plan) -> u8 {
             }
             Ok(url) => out.write(format!("{url}\n").as_bytes()),
             Err(error) => {
-                tool::fail("presign", typed, &error);
+                tool::fail(plan.json.then_some(&out), "presign", typed, &error);
                 code = exit::FAILURE;
             }
         }

@@ -108,7 +108,7 @@ fn all(plan: &Plan, commands: &'static [Command]) -> u8 {
             }
         },
     };
-    let running = Running::default();
+    let running = Running::new(plan.json);
     if let Err(error) = signals::stop(&running.control, exit::FAILURE) {
         output::message(&format!("signals will end this run at once: {error}"));
     }

@@ -2,11 +2,15 @@
 
 use crate::exit;
 use crate::objects::ObjectArgs;
-use crate::show::json::{Paths, kind_word, push_line};
+use crate::show::escape::Escape;
+use crate::show::json::{Paths, kind_word, operation_word, push_failure, push_line};
 use crate::show::output::{self, Output};
-use hakobu_core::error::{Cause, quoted};
+use crate::show::screen;
+use hakobu_core::error::{Cause, Operation, quoted};
 use hakobu_core::unit::Kind;
 use hakobu_s3::{Requests, Store};
+use hakobu_transfer::location::{S3Url, s3_path};
+use hakobu_transfer::object::list::Choice;
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -36,9 +40,47 @@ pub fn push_event(event: &'static str, bytes: &[u8], kind: Kind, out: &mut Vec<u
     push_line(&Line { event, kind: kind_word(kind), paths }, out);
 }
 
-/// Reports a failed operation on a location in S3.
-pub fn fail(operation: &str, typed: impl AsRef<OsStr>, why: &dyn std::fmt::Display) {
-    output::message(&format!("cannot {operation} {}: {why}", quoted(typed)));
+/// Reports a failed operation on a path or a location in S3; with `json` also as a line on this output.
+pub fn fail(
+    json: Option<&Output>,
+    operation: &str,
+    typed: impl AsRef<OsStr>,
+    why: &dyn std::fmt::Display,
+) {
+    let (typed, cause) = (typed.as_ref(), why.to_string());
+    let message = format!("cannot {operation} {}: {cause}", quoted(typed));
+    output::message(&message);
+    if let Some(out) = json {
+        let mut line = Vec::new();
+        push_failure(operation, Path::new(typed), &cause, &message, &mut line);
+        out.write(&line);
+    }
+}
+
+/// Reports a failed operation on a local path; with `json` also as a line on this output.
+pub fn fail_at(
+    json: Option<&Output>,
+    escape: Escape,
+    operation: Operation,
+    bytes: &[u8],
+    cause: &Cause,
+) {
+    let message = format!("cannot {} '{}': {cause}", operation.words(), escape.path(path(bytes)));
+    output::message(&message);
+    if let Some(out) = json {
+        let mut line = Vec::new();
+        let (word, cause) = (operation_word(operation), cause.to_string());
+        push_failure(word, path(bytes), &cause, &message, &mut line);
+        screen::beside(|| out.write(&line));
+    }
+}
+
+/// Prints a note if rules left out everything that a listing found.
+pub fn note_left_out(url: &S3Url, choice: &mut Choice) {
+    if let Some(why) = choice.all_left_out() {
+        let shown = s3_path(&url.bucket, &[&url.key]);
+        output::message(&format!("note: {}: {why}", quoted(&shown)));
+    }
 }
 
 /// Prints the request counts of a store (`--stat`).

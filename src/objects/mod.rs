@@ -7,8 +7,8 @@ mod sides;
 mod value;
 
 pub use options::{
-    ACCEPTED, ALL_VERSIONS, COMMON, FLATTEN, MOVE, NAMES, ONE, RAW, SIDES, SSE_C, SSE_C_COPY, STAT,
-    STOP, STORE, UNBUILT, VERSION, WRITE,
+    ACCEPTED, ALL_VERSIONS, COMMON, DEBUG, FLATTEN, MOVE, NAMES, ONE, RAW, SIDES, SSE_C,
+    SSE_C_COPY, STAT, STOP, STORE, UNBUILT, VERSION, WRITE,
 };
 pub use sides::Concerned;
 pub use value::{concurrency, part_bytes};

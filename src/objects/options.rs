@@ -104,7 +104,7 @@ pub const SIDES: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
 pub const COMMON: Blocks<ObjectArgs> = Blocks(&[&STORE, &ACCEPTED, &COLOR]);
 
 /// Options of commands that read single objects.
-pub const ONE: Blocks<ObjectArgs> = Blocks(&[&COMMON, &RAW, &VERSION]);
+pub const ONE: Blocks<ObjectArgs> = Blocks(&[&COMMON, &DEBUG, &RAW, &VERSION]);
 
 /// Literal keys: for commands that support wildcards.
 pub const RAW: Group<ObjectArgs> =
@@ -153,7 +153,11 @@ pub const WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
         .takes(Takes::Values("WHO"))
         .reads(|asked, arg| {
             for (name, grantees) in grants(arg)? {
-                asked.header_of(arg, name, &grantees)?;
+                // An option for each grantee adds to those before it.
+                let before = asked.options.headers.iter().find(|(known, _)| *known == name);
+                let before = before.and_then(|(_, value)| value.to_str().ok());
+                let all = before.map(|before| format!("{before}, {grantees}"));
+                asked.header_of(arg, name, &all.unwrap_or(grantees))?;
             }
             Ok(())
         }),
@@ -169,9 +173,13 @@ pub const WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
             }
             Ok(())
         }),
-    value("content-type", "TYPE", "content type (default: guessed from the name)")
-        .reads(|asked, arg| asked.header(arg, CONTENT_TYPE)),
-    flag("no-guess-mime-type", "do not guess content types from names")
+    value(
+        "content-type",
+        "TYPE",
+        "content type (default: guessed from the name, else from the content)",
+    )
+    .reads(|asked, arg| asked.header(arg, CONTENT_TYPE)),
+    flag("no-guess-mime-type", "do not guess content types")
         .sets(|asked, _| asked.options.guess_content_type = false),
     value("content-encoding", "TEXT", "Content-Encoding header")
         .reads(|asked, arg| asked.header(arg, CONTENT_ENCODING)),
@@ -241,6 +249,8 @@ pub const MOVE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
         }),
     flag("resume", "continue with the parts of an interrupted run; keep them on interruption")
         .sets(|asked, on| asked.options.resume = on),
+    flag("ignore-glacier-warnings", "skip archived objects that are not restored: no failure")
+        .sets(|asked, on| asked.options.leave_archived = on),
     flag("dir-markers", "store directories as objects NAME/, and restore them")
         .sets(|asked, on| asked.options.dir_markers = on),
 ]);
@@ -273,12 +283,21 @@ const KEY_FILE_BYTES: u64 = 1024;
 const PAGES: &str = "pages are as large as the store makes them, and all are read";
 const WORDS: &str = "--json is the machine-readable form";
 const CHECKED: &str = "all content is checked against what the store says of it";
-const ARCHIVED: &str = "archived objects are asked for; one that is not restored is a failure";
+const PAGER: &str = "there is no pager, and no prompt";
+const TIMES: &str = "a download is left out only if the times are equal";
+const SAME: &str = "source and target of one name are always refused";
+const ARCHIVED: &str = "archived objects are always asked for; one that is not restored is a failure, or \
+     skipped with --ignore-glacier-warnings";
 
 /// `--color`, for all commands except ls, which has its own.
 pub const COLOR: Noted = Noted(&[options::value("color", None, "WHEN", "colours")
     .takes(Takes::PerhapsOneOf("WHEN", &["on", "off", "auto", "always", "never"]))
     .noted("there are no colours in lists")]);
+
+/// `--debug` of aws. In `sync` it is rsync's, which takes a value.
+pub const DEBUG: Noted = Noted(&[options::flag("debug", None, "messages about the work")
+    .alias(&["v2-debug"])
+    .noted("--stat counts requests, -v prints each action")]);
 
 /// Options of aws and s5cmd without effect here, in all commands.
 pub const ACCEPTED: Noted = Noted(&[
@@ -286,9 +305,13 @@ pub const ACCEPTED: Noted = Noted(&[
     options::flag("no-paginate", None, "read one page").noted(PAGES),
     options::value("output", None, "FORM", "form of answers").noted(WORDS),
     options::value("query", None, "JMESPATH", "part of answers").noted(WORDS),
+    options::flag("no-cli-pager", None, "no pager").alias(&["no-cli-auto-prompt"]).noted(PAGER),
+    options::value("cli-binary-format", None, "FORM", "form of binary values").noted(WORDS),
     options::value("checksum-mode", None, "ENABLED", "check downloads").noted(CHECKED),
     options::flag("force-glacier-transfer", None, "ask for archived objects").noted(ARCHIVED),
     options::value("expected-size", None, "N", "of a stream").noted("parts grow with the stream"),
+    options::flag("exact-timestamps", None, "compare times exactly").noted(TIMES),
+    options::flag("validate-same-s3-paths", None, "look for the same object").noted(SAME),
     options::value("log", None, "LEVEL", "level of messages")
         .takes(Takes::PerhapsOneOf("LEVEL", &["trace", "debug", "info", "error"]))
         .noted("-v prints each action"),
@@ -306,14 +329,16 @@ pub const UNBUILT: &[(&str, &str)] = &[
         "--all-versions",
         "ls, du, rm and rb have it; cp, cat and head take one version: --version-id",
     ),
-    ("--ignore-glacier-warnings", "an archived object that is not restored is a failure"),
+    ("--ignore-glacier-warnings", "sync, cp and mv have it"),
+    (
+        "--copy-props",
+        "copies keep metadata and tags; --metadata-directive REPLACE gives metadata anew",
+    ),
     ("--case-conflict", "names are bytes; copy to a file system that keeps their case"),
-    ("--validate-same-s3-paths", "source and target of one name are refused anyway"),
     ("--json", "this command prints no list; errors are one line each"),
     ("--dry-run", "this command does one thing alone"),
     ("--version-id", "cp, cat, du, head, presign and rm take one version of one object"),
     ("--flatten", "cp and mv have it; sync keeps the folders of names"),
-    ("--exact-timestamps", "-t keeps times, and then they are compared"),
     ("--group", "du sums by storage class, and ls -l shows that of each object"),
     ("--version", "it is an option of hakobu itself: hakobu --version"),
     ("--debug --v2-debug", "--stat counts requests, -v prints each action"),

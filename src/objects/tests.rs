@@ -41,6 +41,12 @@ fn options_become_headers() {
         ("--storage-class=GLACIER", "x-amz-storage-class: GLACIER"),
         ("--content-type=a/b --content-type=c/d", "content-type: c/d"),
         ("--sse=AES256", "x-amz-server-side-encryption: AES256"),
+        ("--sse", "x-amz-server-side-encryption: AES256"),
+        (
+            "--grants=read=id=x --grants read=uri=u,full=emailaddress=m@x.test",
+            "x-amz-grant-read: id=\"x\", uri=\"u\"; \
+             x-amz-grant-full-control: emailAddress=\"m@x.test\"",
+        ),
         (
             "--sse-kms-key-id=k",
             "x-amz-server-side-encryption: aws:kms; \

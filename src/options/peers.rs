@@ -38,7 +38,8 @@ const RSYNC: &str = "--verbose -v --info=name --debug=ALL --stderr=e --quiet -q 
 /// Options of all `aws s3` commands.
 const AWS: &str = "--endpoint-url=http://h --no-verify-ssl --no-paginate --output=text --query=x \
     --profile=p --region=r --color=off --no-sign-request --ca-bundle=f --cli-read-timeout=1 \
-    --cli-connect-timeout=1 --debug --v2-debug --version";
+    --cli-connect-timeout=1 --cli-binary-format=base64 --no-cli-pager --no-cli-auto-prompt --debug \
+    --v2-debug --version";
 
 /// Options of `aws s3 cp`, `mv` and `sync`.
 const AWS_COPY: &str = "--dryrun --quiet --include=x --exclude=x --acl=private --follow-symlinks \
@@ -48,7 +49,7 @@ const AWS_COPY: &str = "--dryrun --quiet --include=x --exclude=x --acl=private -
     --content-encoding=x --content-language=x --expires=2030-01-31T12:00:00Z --source-region=r \
     --only-show-errors --no-progress --page-size=5 --ignore-glacier-warnings --force-glacier-transfer \
     --request-payer=requester --checksum-mode=ENABLED --checksum-algorithm=CRC32 --metadata=a=b \
-    --metadata-directive=COPY --case-conflict=ignore";
+    --metadata-directive=COPY --copy-props=default --no-overwrite --case-conflict=ignore";
 
 const S5CMD: &str = "--credentials-file=f --dry-run --endpoint-url=http://h --json --log=error \
     --no-sign-request --no-verify-ssl --profile=p --request-payer=requester --retry-count=3 \
@@ -65,7 +66,17 @@ const S5CMD_COPY: &str = "--flatten --no-clobber -n --if-size-differ --if-source
 /// Each command with the options of its peers.
 const COMMANDS: &[(&str, &[&str])] = &[
     ("sync", &[RSYNC]),
-    ("cp", &[AWS, AWS_COPY, "--recursive --expected-size=1", S5CMD, S5CMD_COPY]),
+    (
+        "cp",
+        &[
+            AWS,
+            AWS_COPY,
+            "--recursive --expected-size=1",
+            S5CMD,
+            S5CMD_COPY,
+            "--no-such-upload-retry-count=1",
+        ],
+    ),
     ("mv", &[AWS, AWS_COPY, "--recursive --validate-same-s3-paths", S5CMD, S5CMD_COPY]),
     (
         "sync",

@@ -1,6 +1,6 @@
 //! A command's option table: parsed by clap, with refusals by name, applied in command-line order.
 
-use super::{Fits, Opt, OptArg, Refused, Row, Typed};
+use super::{Fits, Opt, OptArg, Refused, Row, Takes, Typed};
 use clap::{Arg, ArgAction, Command, value_parser};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -204,6 +204,15 @@ impl<S> Table<S> {
             blocks.find_map(|block| block.set(&mut state, arg)).unwrap_or_else(|| {
                 Err(format!("--{} is no option of {}", arg.name, self.command))
             })?;
+        }
+        for arg in &typed.noted {
+            let row = self.rows().find(|row| row.name == arg.name);
+            if let Some(Takes::PerhapsOneOf(_, values)) = row.map(|row| row.takes)
+                && !arg.value.is_empty()
+                && !values.iter().any(|value| arg.value == *value)
+            {
+                return Err(arg.refuse(&format!("is none of {}", values.join(", "))));
+            }
         }
         Ok(state)
     }

@@ -139,6 +139,24 @@ pub fn push_problem(problem: &Problem, message: &str, out: &mut Vec<u8>) {
     push_line(&line, out);
 }
 
+/// Appends the line of a failure of a command that transfers nothing; `message` is its sentence.
+pub fn push_failure(operation: &str, path: &Path, cause: &str, message: &str, out: &mut Vec<u8>) {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        event: &'static str,
+        class: &'static str,
+        operation: String,
+        #[serde(flatten)]
+        paths: Paths<'a>,
+        cause: &'a str,
+        message: &'a str,
+    }
+    let paths = Paths(&[("source", Some(path))]);
+    let class = class_word(Class::Partial);
+    let operation = operation.replace(' ', "_");
+    push_line(&Line { event: "problem", class, operation, paths, cause, message }, out);
+}
+
 fn class_word(class: Class) -> &'static str {
     match class {
         Class::Vanished => "vanished",
@@ -148,7 +166,8 @@ fn class_word(class: Class) -> &'static str {
     }
 }
 
-fn operation_word(operation: Operation) -> &'static str {
+/// Returns the word of an operation in JSON lines.
+pub fn operation_word(operation: Operation) -> &'static str {
     match operation {
         Operation::Read => "read",
         Operation::List => "list",

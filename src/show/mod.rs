@@ -244,7 +244,8 @@ impl Show {
     /// Returns whether a problem gets a line on standard error.
     fn shows(&self, problem: &Problem) -> bool {
         match problem.class {
-            Class::Notice => !self.wanted.quiet,
+            // `rm` prints nothing else, so it counts as quiet.
+            Class::Notice => !self.wanted.quiet || self.wanted.command == "rm",
             _ => true,
         }
     }
@@ -311,6 +312,11 @@ impl Show {
         }
         if let Some(fatal) = &outcome.fatal {
             output::message(&fatal.message);
+            if self.wanted.json {
+                let mut line = Vec::with_capacity(128);
+                json::push_message("error", &fatal.message, &mut line);
+                self.print(&line);
+            }
         } else if outcome.stopped {
             output::message(&format!("interrupted: {}", self.wanted.resume));
         }

@@ -44,6 +44,13 @@ pub fn sentence(problem: &Problem, escape: Escape) -> String {
 pub fn advice(problem: &Problem, command: &str) -> Option<&'static str> {
     let error = match &problem.cause {
         Cause::System(error) => error,
+        Cause::Said(_)
+            if problem.operation == Operation::Filter && problem.class == Class::Notice =>
+        {
+            return Some(
+                "rules are read as rsync reads them; --filter-style=aws (or s5cmd) reads patterns as that program does",
+            );
+        }
         // Reason from the engine, which did not even try.
         Cause::Reason(_) if problem.operation == Operation::SetOwner => return owner(command),
         Cause::Reason(_) | Cause::Said(_) => return None,

@@ -39,6 +39,9 @@ pub enum Kind {
     Stopped,
 }
 
+/// Code of the error for an object in an archive.
+const ARCHIVED: &str = "InvalidObjectState";
+
 /// A failed request, after its attempts.
 #[derive(Clone, Debug)]
 pub struct Error {
@@ -62,6 +65,11 @@ pub struct Error {
 }
 
 impl Error {
+    /// Returns whether the object is in an archive (Glacier) and has to be restored before it is read.
+    pub fn is_archived(&self) -> bool {
+        self.code == ARCHIVED
+    }
+
     /// Creates an error that does not come from a response.
     pub fn new(kind: Kind, operation: &'static str, message: impl Into<String>) -> Error {
         let (code, message) = (String::new(), message.into());

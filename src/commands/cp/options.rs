@@ -20,6 +20,7 @@ pub const TABLE: Table<Reading> = Table {
         &OPTIONS,
         &filters::STYLED,
         &objects::COMMON,
+        &objects::DEBUG,
         &objects::SIDES,
         &objects::RAW,
         &objects::VERSION,
@@ -103,6 +104,7 @@ const OPTIONS: &[Opt<Reading>] = &[
         .reads(|it, arg| it.preserve(&arg.value.to_string_lossy(), false)),
     NO_FOLLOW.sets(|it, on| it.symlinks = Some(if on { Symlinks::Skip } else { Symlinks::Follow })),
     flag("no-clobber", Some('n'), "skip existing files")
+        .alias(&["no-overwrite"])
         .sets(|it, _| (it.policy.ignore_existing, it.policy.ask) = (true, None)),
     value("update", Some('u'), "older", "only files that are newer than in DST, or missing there")
         .takes(Takes::Perhaps("older"))
@@ -211,7 +213,7 @@ pub const NO_FOLLOW: Row =
 
 const UNBUILT: &[(&str, &str)] = &[
     (
-        "--attributes-only --backup -b --suffix -S --copy-contents --debug \
+        "--attributes-only --backup -b --suffix -S --copy-contents \
          --keep-directory-symlink --remove-destination --strip-trailing-slashes --context \
          -Z",
         "",

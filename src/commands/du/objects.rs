@@ -105,7 +105,7 @@ pub fn measure(plan: &Plan) -> u8 {
                 sums.add_all(&found);
             }
             Err(error) => {
-                tool::fail("list", typed, &error);
+                tool::fail(plan.json.then_some(&out), "list", typed, &error);
                 code = exit::FAILURE;
             }
         }
@@ -167,6 +167,7 @@ fn place(plan: &Plan, store: &Arc<Store>, url: &S3Url, out: &Output) -> Result<S
             (false, false) => tree.take(object.name, object.bytes),
         }
     })?;
+    tool::note_left_out(url, &mut choice);
     if !found {
         return Err(Error::new(Kind::NotFound, "", "there is no such object or prefix"));
     }

@@ -14,7 +14,7 @@ use crate::exit;
 use crate::objects::{self};
 use crate::options::Typed;
 use crate::show::output::{self, Output};
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::Cause;
 use hakobu_core::unit::Kind;
 use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{ListQuery, Pages, list_buckets};
@@ -82,7 +82,8 @@ pub fn list(plan: &Plan, out: &Output) -> u8 {
         };
         rows.flush();
         if let Err(why) = done {
-            output::message(&format!("cannot list {}: {why}", quoted(typed)));
+            let json = (plan.form == Form::Json).then_some(out);
+            tool::fail(json, "list", typed, &why);
             code = exit::USAGE;
         }
         if out.is_broken() {
@@ -125,6 +126,7 @@ fn place(plan: &Plan, store: &Arc<Store>, url: &S3Url, rows: &mut Rows<'_>) -> R
         _ => fast(plan, store, url, scope, choice, recursive, rows),
     }
     .map_err(|error| error.to_string())?;
+    tool::note_left_out(url, choice);
     if found == 0 && !url.key.is_empty() {
         return Err("there is no such object or prefix".into());
     }

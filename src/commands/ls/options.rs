@@ -19,6 +19,7 @@ pub const TABLE: Table<Plan> = Table {
         &OPTIONS,
         &objects::STORE,
         &objects::ACCEPTED,
+        &objects::DEBUG,
         &objects::RAW,
         &objects::ALL_VERSIONS,
         &objects::STAT,

@@ -23,6 +23,7 @@ pub const TABLE: Table<Reading> = Table {
     options: &[
         &OPTIONS,
         &objects::COMMON,
+        &objects::DEBUG,
         &objects::SIDES,
         &objects::RAW,
         &objects::STAT,
@@ -80,7 +81,9 @@ impl Reading {
 const OPTIONS: &[Opt<Reading>] = &[
     // Directories are always moved with their content.
     flag("recursive", Some('r'), "move directories and prefixes (always so)").sets(|_, _| {}),
-    flag("no-clobber", Some('n'), "skip existing files").sets(|it, _| it.decide(Existing::Keep)),
+    flag("no-clobber", Some('n'), "skip existing files")
+        .alias(&["no-overwrite"])
+        .sets(|it, _| it.decide(Existing::Keep)),
     flag("force", Some('f'), "do not ask before overwriting")
         .sets(|it, _| it.decide(Existing::Replace)),
     flag("interactive", Some('i'), "ask before overwriting")
@@ -141,6 +144,6 @@ const OPTIONS: &[Opt<Reading>] = &[
 
 const UNBUILT: &[(&str, &str)] = &[
     ("--backup", "-b makes simple backups"),
-    ("--debug --exchange --no-copy --strip-trailing-slashes --context -Z", ""),
+    ("--exchange --no-copy --strip-trailing-slashes --context -Z", ""),
     ("--version", "it is an option of hakobu itself: hakobu --version"),
 ];

@@ -155,8 +155,9 @@ fn one_version(plan: &Plan, version: &str, typed: &OsString, url: &S3Url) -> u8 
     match removed {
         Ok(()) => exit::OK,
         Err(error) => {
-            tool::fail("remove", typed, &error);
-            exit::FAILURE
+            let out = Output::stdout();
+            tool::fail(plan.wanted.json.then_some(&out), "remove", typed, &error);
+            tool::close(&out, exit::FAILURE)
         }
     }
 }

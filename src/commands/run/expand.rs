@@ -82,7 +82,8 @@ fn name_of(word: &OsStr) -> &str {
 ///
 /// In `cp`, `mv` and `sync` to a store, local sources with `*` or `?` are replaced by the matching names, which keep
 /// their folders from the first wildcard on. `cp` of a folder gets `-r` and follows symlinks. `sync` decides as s5cmd
-/// does unless it has options that s5cmd does not know. `rm` of a local folder gets `-r --keep-dirs`.
+/// does unless it has options that s5cmd does not know. `rm` of a local folder gets `-r --keep-dirs`. `-f` of `cp` and
+/// `mv` is `--flatten`. In `rm`, `ls` and `du` of local names wildcards are replaced as well.
 /// With `--raw` all names are literal.
 ///
 /// # Errors
@@ -96,6 +97,7 @@ pub fn lines(
     match command {
         "cp" | "mv" | "sync" => transfer(command, typed, words),
         "rm" if !typed.paths.iter().any(is_s3) => removals(typed, words),
+        "ls" | "du" if !typed.paths.iter().any(is_s3) => lookups(command, typed, words),
         _ => Ok(vec![words.to_vec()]),
     }
 }
@@ -119,6 +121,9 @@ fn transfer(command: &str, typed: Words, words: &[OsString]) -> Result<Vec<Vec<O
     let is_folder = |path: &OsString| !is_s3(path) && Path::new(path).is_dir();
     let many = sources.iter().any(|source| is_wild(source) || is_folder(source));
     let mut options = typed.options.clone();
+    if command != "sync" && stored && !ours {
+        options.iter_mut().filter(|word| *word == "-f").for_each(|word| *word = "--flatten".into());
+    }
     if command == "sync" {
         if stored && typed.options.iter().all(|word| is_s5cmds(word)) {
             options.push("--size-or-newer".into());
@@ -132,7 +137,7 @@ fn transfer(command: &str, typed: Words, words: &[OsString]) -> Result<Vec<Vec<O
     if !is_s3(target) || !many {
         return Ok(vec![line(&options, sources, target)]);
     }
-    let flat = typed.has(&["--flatten"]);
+    let flat = options.iter().any(|word| word == "--flatten");
     let mut groups: BTreeMap<Vec<u8>, Vec<OsString>> = BTreeMap::new();
     for source in sources {
         let found = match is_wild(source) && !is_s3(source) {
@@ -219,27 +224,67 @@ fn removals(typed: Words, words: &[OsString]) -> Result<Vec<Vec<OsString>>, Stri
     if ours || !(raw || filtered || typed.paths.iter().any(special)) {
         return Ok(vec![words.to_vec()]);
     }
-    let mut names = Vec::new();
-    for path in &typed.paths {
-        let found = if is_wild(path) { matching(path.as_bytes())? } else { Vec::new() };
-        if found.is_empty() {
-            names.push(path.clone());
-        }
-        let base = base_len(path.as_bytes());
-        names.extend(found.into_iter().map(|name| match filtered {
-            true => marked(&name, base),
-            false => name,
-        }));
-    }
+    let names = local_names(&typed.paths, raw, |name, base| match filtered {
+        true => marked(&name, base),
+        false => name,
+    })?;
     let mut options = typed.options;
     options.retain(|word| word != "--raw");
-    if filtered && !options.iter().any(|word| name_of(word) == "--filter-style") {
-        options.push("--filter-style=s5cmd".into());
+    if filtered {
+        in_style(&mut options);
     }
     if names.iter().any(is_folder) {
         options.extend(["-r".into(), "--keep-dirs".into()]);
     }
     Ok(names.chunks(NAMES_MAX).map(|names| line(&options, names, OsStr::new(""))).collect())
+}
+
+/// Lines that look at local names: wildcards, and in `ls` patterns, as s5cmd reads them.
+fn lookups(command: &str, typed: Words, words: &[OsString]) -> Result<Vec<Vec<OsString>>, String> {
+    let is_wild = |path: &OsString| Pattern::parse(path.as_bytes()).is_some();
+    let filtered = command == "ls" && typed.has(&["--exclude", "--include"]);
+    if !(filtered || typed.paths.iter().any(is_wild)) {
+        return Ok(vec![words.to_vec()]);
+    }
+    // Only the names of folders, and of what is in them, begin elsewhere than their last component.
+    let is_below =
+        |name: &OsStr, base| name.as_bytes()[base..].contains(&b'/') || Path::new(name).is_dir();
+    let names = local_names(&typed.paths, false, |name, base| {
+        if filtered && is_below(&name, base) { marked(&name, base) } else { name }
+    })?;
+    let mut options = typed.options;
+    if filtered {
+        in_style(&mut options);
+    }
+    let lines = names.chunks(NAMES_MAX).map(|names| line(&options, names, OsStr::new("")));
+    Ok(if names.is_empty() { vec![options] } else { lines.collect() })
+}
+
+/// Adds s5cmd's style of patterns, if there is no other.
+fn in_style(options: &mut Vec<OsString>) {
+    if !options.iter().any(|word| name_of(word) == "--filter-style") {
+        options.push("--filter-style=s5cmd".into());
+    }
+}
+
+/// Returns local names, those with a wildcard replaced by what they match. `of` makes a word of a match and of the
+/// length of the folders before the wildcard.
+fn local_names(
+    paths: &[OsString],
+    raw: bool,
+    of: impl Fn(OsString, usize) -> OsString,
+) -> Result<Vec<OsString>, String> {
+    let mut names = Vec::new();
+    for path in paths {
+        let is_wild = !raw && Pattern::parse(path.as_bytes()).is_some();
+        let found = if is_wild { matching(path.as_bytes())? } else { Vec::new() };
+        if found.is_empty() {
+            names.push(path.clone());
+        }
+        let base = base_len(path.as_bytes());
+        names.extend(found.into_iter().map(|name| of(name, base)));
+    }
+    Ok(names)
 }
 
 /// Marks in a path where the names begin that filters see.

@@ -283,7 +283,7 @@ impl Listener for Numbered<'_> {
                 output::message(&format!("line {number}: {sentence}"));
             }
             (_, Some(number)) => {
-                self.running.fail(number, &sentence);
+                self.running.told(number, &sentence);
                 self.show.print_problem(problem, &sentence);
             }
             (_, None) => self.show.event(event),

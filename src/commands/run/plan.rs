@@ -4,9 +4,11 @@ use crate::commands::command::Command;
 use crate::limits::Limits;
 use crate::objects::ObjectArgs;
 use crate::options::parts;
+use crate::show::json::push_line;
 use crate::show::output;
 use hakobu_transfer::run::Control;
 use parking_lot::Mutex;
+use serde::Serialize;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -36,13 +38,37 @@ pub struct Running {
     pub(super) failed: AtomicBool,
     /// Spellings of options whose value may be the next word, by command.
     values: Mutex<HashMap<&'static str, Vec<String>>>,
+    /// Failures are printed as JSON, too.
+    json: bool,
     /// Whether a line reads standard input.
     pub(super) input: AtomicBool,
 }
 
+#[derive(Serialize)]
+struct Failed<'a> {
+    event: &'static str,
+    line: usize,
+    message: &'a str,
+}
+
 impl Running {
-    /// Reports a line that failed.
+    /// Begins; `json`: failures are printed as JSON, too.
+    pub fn new(json: bool) -> Running {
+        Running { json, ..Running::default() }
+    }
+
+    /// Reports a line that failed; with `--json` also as an event.
     pub fn fail(&self, number: usize, why: &str) {
+        self.told(number, why);
+        if self.json {
+            let mut line = Vec::with_capacity(128);
+            push_line(&Failed { event: "error", line: number, message: why }, &mut line);
+            output::text(&String::from_utf8_lossy(&line));
+        }
+    }
+
+    /// Reports a line that failed, of which an event tells already.
+    pub fn told(&self, number: usize, why: &str) {
         output::message(&format!("line {number}: {why}"));
         self.failed.store(true, Ordering::Relaxed);
     }

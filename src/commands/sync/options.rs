@@ -297,7 +297,7 @@ const LEFT: Group<Reading> = titled("What is left alone").with(&[
         .alias(&["ignore-non-existing"])
         .sets(|it, on| it.policy.existing = on),
     flag("ignore-existing", None, "copy only files that do not exist in DST")
-        .alias(&["no-clobber"])
+        .alias(&["no-clobber", "no-overwrite"])
         .sets(|it, on| it.policy.ignore_existing = on),
 ]);
 

@@ -30,6 +30,41 @@ fn content_types_are_guessed_from_names() {
     });
 }
 
+#[test]
+fn content_tells_the_type_where_the_name_does_not() {
+    on_servers(|stage| {
+        let large = [&b"<html>"[..], &content(1, 6 << 20)].concat();
+        let files = [
+            ("page", &b"\n<html>"[..], "text/html; charset=utf-8"),
+            ("x.unknown-ending", b"%PDF-1.7", "application/pdf"),
+            (".hidden", b"name = value\n", "text/plain; charset=utf-8"),
+            ("large", &large, "text/html"),
+            ("data", b"\x7fELF\0", "application/octet-stream"),
+            ("a.txt", b"<html>", "text/plain"),
+        ];
+        for (name, body, _) in files {
+            file(&stage.src(), name, body, 100);
+        }
+        stage.ok("cp -r --part-size 5MiB SRC/ SPOT/");
+        let kind = |key: &str| {
+            let found = stage.ok(&format!("head --json SPOT/{key}")).summary();
+            found["content_type"].as_str().unwrap_or_default().to_owned()
+        };
+        for (name, _, expected) in files {
+            assert_eq!(kind(name), expected, "{name}");
+        }
+        stage.ok("cp --no-guess-mime-type SRC/page SPOT/plain");
+        assert!(!kind("plain").starts_with("text/html"));
+        stage.ok("cp --content-type text/x-own SRC/page SPOT/own");
+        assert_eq!(kind("own"), "text/x-own");
+        // A stream has no content yet when its object begins.
+        stage.fed("pipe SPOT/stream", b"<html>").ok();
+        assert_eq!(kind("stream"), "application/octet-stream");
+        stage.fed("pipe SPOT/stream.html", b"<html>").ok();
+        assert_eq!(kind("stream.html"), "text/html");
+    });
+}
+
 /// Options with the path and value that `head --json` must then show.
 const SAID: &[(&str, &str, &str)] = &[
     ("--content-type text/x-own", "/content_type", "text/x-own"),

@@ -10,6 +10,7 @@ mod flatten;
 mod headers;
 mod hostile;
 mod late;
+mod levels;
 mod lines;
 mod lists;
 mod looking;

@@ -134,9 +134,9 @@ fn json_and_counts_of_lines() {
     let stage = stage();
     file(&stage.src(), "f", b"body", 100);
     stage.put("k", b"x");
-    let lines = "cp SRC/f BKT/f\nls BKT/k\nrm BKT/k\ncp BKT/none DST/";
+    let lines = "cp SRC/f BKT/f\nls BKT/k\nrm BKT/k\ncp BKT/none DST/\nfrob\nhead BKT/none";
     let run = typed(&stage, "--json", lines);
-    run.expect(1).says(&["line 4"]);
+    run.expect(1).says(&["line 4", "line 5", "line 6"]);
     let events: Vec<serde_json::Value> =
         run.out().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let any = |event: &str, path: &str| {
@@ -145,6 +145,9 @@ fn json_and_counts_of_lines() {
     assert!(any("item", "/f\""), "{run}");
     assert!(any("item", "/k\""), "{run}");
     assert!(any("problem", "/none\""), "{run}");
+    assert!(any("problem", "look_at"), "{run}");
+    let lines = events.iter().filter(|it| it["event"] == "error").map(|it| &it["line"]);
+    assert_eq!(lines.collect::<Vec<_>>(), [5, 6], "{run}");
     let run = typed(&stage, "--stat", "ls");
     assert!(run.ok().out().contains(&stage.bucket), "{run}");
     let run = typed(&stage, "--stat", "cp --sse AES256 SRC/ BKT/g/");
@@ -161,7 +164,8 @@ fn small_commands_print_json() {
     assert_eq!((&made["event"], &made["bucket"]), (&"bucket_made".into(), &other[5..].into()));
     assert_eq!(stage.ok(&format!("rb --json {other}")).summary()["event"], "bucket_removed");
     let run = stage.run(&format!("rb --json {other}"));
-    assert_eq!(run.expect(1).out(), "");
+    let problem = run.expect(1).summary();
+    assert_eq!((&problem["event"], &problem["source"]), (&"problem".into(), &other.into()));
     let url = stage.ok("presign --json --expires-in 2m BKT/k").summary();
     assert_eq!((&url["event"], &url["expires_s"]), (&"url".into(), &120.into()));
     assert!(url["url"].as_str().is_some_and(|url| url.contains("X-Amz-Expires=120")), "{url}");

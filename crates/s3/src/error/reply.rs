@@ -136,7 +136,7 @@ fn meaning(code: &str) -> Option<(Kind, &'static str)> {
             (Kind::AccessDenied, "the account may not do this: check its policy and the bucket's")
         }
         "Forbidden" => (Kind::AccessDenied, "the account may not do this"),
-        "InvalidObjectState" => (
+        super::ARCHIVED => (
             Kind::AccessDenied,
             "the object is in an archive (Glacier): restore it first, then read it",
         ),
@@ -350,6 +350,7 @@ mod tests {
         for (status, code, kind) in table {
             let error = error(status, code, "");
             assert_eq!((error.kind, error.status, error.code.as_str()), (kind, status, code));
+            assert_eq!(error.is_archived(), code == "InvalidObjectState");
             assert!(!error.message.is_empty() && error.tries == 2, "{code}");
         }
     }

@@ -126,9 +126,11 @@ fn stretch(status: StatusCode, headers: &HeaderMap, wanted: &Wanted<'_>) -> Resu
         let size = wanted.size.or(length);
         range.start == 0 && size.is_some_and(|size| size <= range.end)
     };
+    let range_text = some(headers, "content-range");
+    // Some servers send a range with status 200. Its length tells it from a whole object.
+    let is_part = status == StatusCode::PARTIAL_CONTENT || range_text.is_some() && length.is_some();
     let (bytes, size) = match (status, wanted.range) {
-        (StatusCode::PARTIAL_CONTENT, Some(range)) => {
-            let range_text = some(headers, "content-range");
+        (_, Some(range)) if is_part => {
             let Some(sent) = range_text.as_deref().and_then(content_range) else {
                 return corrupt("the server sent a part without a readable Content-Range".into());
             };

@@ -15,6 +15,12 @@ impl Core<'_> {
     /// Ends a move: counts it, reports it, removes the source if requested.
     pub(super) async fn finish(&self, moving: &Moving, result: Result<Done, Failed>) {
         let mut totals = Totals::default();
+        let result = match result {
+            Err(Failed::Request(_, _, error)) if self.leaves(&error) => {
+                Ok(Done { skipped: true, ..Done::default() })
+            }
+            other => other,
+        };
         let moved = match &result {
             Ok(done) if !done.skipped && !self.engine.policy().dry_run => done.bytes,
             _ => 0,
@@ -40,6 +46,11 @@ impl Core<'_> {
         }
         self.doing.lane().done(1);
         self.add(totals);
+    }
+
+    /// Returns whether a failure is that of an archived object which is left alone on request.
+    fn leaves(&self, error: &hakobu_s3::Error) -> bool {
+        self.engine.setup.options.leave_archived && error.is_archived()
     }
 
     fn count(&self, moving: &Moving, done: Done, totals: &mut Totals) {

@@ -174,12 +174,14 @@ pub struct ObjectOptions {
     /// Headers for every object written: storage class, ACL, encryption, tagging, cache control, content type and
     /// encoding if requested, user metadata.
     pub headers: hakobu_s3::ops::Headers,
-    /// Guess the content type from the name if `headers` do not set it.
+    /// Guess the content type if `headers` do not set it: from the name, else from the content.
     pub guess_content_type: bool,
     /// `--metadata-directive REPLACE`: a server-side copy takes `headers` instead of the source's.
     pub replace_metadata: bool,
     /// `--version-id` of the single source object.
     pub version: Option<String>,
+    /// An archived object that is not restored is skipped, and is no failure (`--ignore-glacier-warnings`).
+    pub leave_archived: bool,
     /// Never replace an existing object (`--if-none-match '*'`, `--no-clobber`).
     pub if_none_match: bool,
     /// The part size in bytes, if requested; otherwise chosen by the object's size.

@@ -49,6 +49,10 @@ fn wildcards_keep_their_folders_and_folders_are_descended_into() {
         // A name with a wildcard is one of its matches; with --raw it is the only one.
         ("cp", "R/c* s3://b/", "R/c* s3://b/"),
         ("cp", "--raw R/a* s3://b/", "--raw R/a* s3://b/"),
+        ("cp", "-f R/a*/x s3://b/", "--flatten R/a1/x R/a2/x s3://b/"),
+        ("mv", "-f s3://b/* R/b/", "--flatten s3://b/* R/b/"),
+        ("cp", "-f R/b/x R/c", "-f R/b/x R/c"),
+        ("cp", "-r -f R/b s3://b/p", "-r -f R/b s3://b/p"),
         ("cp", "R/z* s3://b/", "R/z* s3://b/"),
         ("cp", "--exclude * R/b/x s3://b/", "--exclude * R/b/x s3://b/"),
         ("cp", "s3://b/* R/b/", "s3://b/* R/b/"),
@@ -103,6 +107,25 @@ fn local_removals_leave_folders() {
         ("s3://b/*", "s3://b/*"),
     ] {
         assert_eq!(expanded(root, "rm", line), expected, "rm {line}");
+    }
+}
+
+#[test]
+fn lookups_see_what_a_wildcard_matches() {
+    let dir = filled();
+    let root = dir.path().to_str().unwrap();
+    for (command, line, expected) in [
+        ("ls", "R/a1/*", "R/a1/x R/a1/y"),
+        ("ls", "-l R/b/d", "-l R/b/d"),
+        ("ls", "R/z*", "R/z*"),
+        ("ls", "--exclude x R/a1", "--exclude x --filter-style=s5cmd R/a1"),
+        ("ls", "--exclude y R/a1/*", "--exclude y --filter-style=s5cmd R/a1/x R/a1/y"),
+        ("ls", "--exclude a2/x R/a*/x", "--exclude a2/x --filter-style=s5cmd R/./a1/x R/./a2/x"),
+        ("ls", "--exclude d/* R/b/*", "--exclude d/* --filter-style=s5cmd R/b/./d R/b/x"),
+        ("ls", "--exclude x s3://b/*", "--exclude x s3://b/*"),
+        ("du", "-s R/a*", "-s R/a1 R/a2"),
+    ] {
+        assert_eq!(expanded(root, command, line), expected, "{command} {line}");
     }
 }
 

@@ -44,6 +44,10 @@ pub struct Choice {
     /// The prefix, followed by the last checked name.
     key: Vec<u8>,
     prefix_bytes: usize,
+    /// The first name that rules excluded.
+    left_out: Option<Vec<u8>>,
+    /// Rules let a name through.
+    lets: bool,
 }
 
 impl Choice {
@@ -60,7 +64,14 @@ impl Choice {
         let filter = filter.filter(|filter| !filter.is_empty());
         let name_filter =
             filter.map(|filter| NameFilter::new(Arc::clone(filter), &origin, None)).transpose()?;
-        Ok(Choice { pattern, name_filter, key: prefix.to_vec(), prefix_bytes: prefix.len() })
+        Ok(Choice {
+            pattern,
+            name_filter,
+            key: prefix.to_vec(),
+            prefix_bytes: prefix.len(),
+            left_out: None,
+            lets: false,
+        })
     }
 
     /// Returns whether the wildcard matches the name.
@@ -73,10 +84,20 @@ impl Choice {
 
     /// Returns whether the rules exclude the name. Undecidable names are excluded.
     pub fn hides(&mut self, name: &[u8]) -> bool {
-        let name_filter = self.name_filter.as_mut();
-        name_filter.is_some_and(|name_filter| {
-            !name_filter.decide(name).is_ok_and(|decision| !decision.hide)
-        })
+        let Some(name_filter) = &mut self.name_filter else { return false };
+        let hides = !name_filter.decide(name).is_ok_and(|decision| !decision.hide);
+        if hides {
+            self.left_out.get_or_insert_with(|| name.to_vec());
+        } else {
+            self.lets = true;
+        }
+        hides
+    }
+
+    /// Returns a sentence if rules excluded all names so far.
+    pub fn all_left_out(&mut self) -> Option<String> {
+        let name = self.left_out.as_ref().filter(|_| !self.lets)?;
+        Some(self.name_filter.as_mut()?.all_left_out(name))
     }
 
     /// Returns whether a name is selected.

@@ -2,8 +2,11 @@
 //! of the last one are cached.
 
 use crate::policy::filter::{Decision, DirRules, Filter, FilterError, Origin, ReadFile};
+use hakobu_core::error::quoted;
 use hakobu_sys::below::split;
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 /// Reads a per-directory file: the folder (from the listing's root, without a slash at its end; empty for the root)
@@ -114,6 +117,29 @@ impl NameFilter {
         let own = self.filter.check(&parent.rules, &self.path, is_dir, false);
         self.path.truncate(parent.len);
         Ok(or(own, parent.decision))
+    }
+
+    /// Returns a sentence about rules that leave out everything, of which `name` is one.
+    pub fn all_left_out(&mut self, name: &[u8]) -> String {
+        let mut text = "the filter rules leave out everything there".to_owned();
+        if let Some(pattern) = self.hiding(name) {
+            let pattern = quoted(OsStr::from_bytes(&pattern));
+            text += &format!(": {} by the pattern {pattern}", quoted(OsStr::from_bytes(name)));
+        }
+        text
+    }
+
+    /// Returns the pattern that excludes a name, or a folder above it.
+    fn hiding(&mut self, name: &[u8]) -> Option<Vec<u8>> {
+        let inner = name.strip_suffix(b"/").unwrap_or(name);
+        self.descend(split(inner).0).ok()?;
+        let whole = [&*self.lead, inner].concat();
+        let folders = self.chain.iter().skip(1).map(|level| level.len.saturating_sub(1));
+        let ends = folders.chain([whole.len()]);
+        self.chain.iter().zip(ends).find_map(|(level, end)| {
+            let is_dir = end < whole.len() || inner.len() < name.len();
+            self.filter.hiding(&level.rules, whole.get(..end)?, is_dir).map(<[u8]>::to_vec)
+        })
     }
 
     /// Changes the chain to that of `folder` (empty, or ends with a slash).

@@ -2,6 +2,7 @@
 //! data that is not in the page cache.
 
 use super::super::budget::Buffer;
+use super::media;
 use bytes::Bytes;
 use hakobu_core::meter::{Doing, Phase};
 use hakobu_core::unit::Meta;
@@ -135,6 +136,13 @@ pub(super) async fn fill(doing: &Doing, source: &Source, wanted: Wanted) -> io::
         }
     }
     Ok(progress.done())
+}
+
+/// Reads the beginning of a file, which decides on the media type.
+pub(super) async fn start(doing: &Doing, source: &Source) -> io::Result<Bytes> {
+    let len = media::LOOK_BYTES;
+    let wanted = Wanted { offset: 0, len, is_whole: false, algorithm: None };
+    Ok(fill(doing, source, wanted).await?.body)
 }
 
 impl Progress {

@@ -10,8 +10,9 @@ use super::super::permits::{Turn, more};
 use super::super::{Root, Side};
 use super::cut::Cut;
 use super::fill::{self, Source};
-use super::request::{CHANGED, headers, no_store, read_failed, refused, unchanged};
+use super::request::{self, CHANGED, headers, no_store, read_failed, refused, unchanged};
 use super::resume::{self, Begun};
+use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
@@ -81,7 +82,11 @@ pub(super) async fn begin(
     let key = moving.pair.target.key(&moving.name);
     let algorithm = core.upload_checksum();
     let create = async |cut: Cut| {
-        let mut headers = headers(core, moving, now);
+        let start = match request::needs_content(core, moving, now) {
+            true => fill::start(&core.doing, &source).await.map_err(read_failed)?,
+            false => Bytes::new(),
+        };
+        let mut headers = headers(core, moving, now, &start);
         // A condition belongs to the request that creates the object.
         headers.retain(|(name, _)| name != IF_NONE_MATCH && name != IF_MATCH);
         let created = ops::create_upload(client, bucket, &key, algorithm, &headers).await;

@@ -3,13 +3,14 @@
 pub(super) mod cut;
 mod fill;
 mod large;
+mod media;
 mod open;
 mod request;
 mod resume;
 pub(super) mod stream;
 
 pub(super) use large::TOO_LARGE;
-pub use request::content_type;
+pub use media::of_name_alone as content_type;
 
 use super::core::Core;
 use super::failed::Failed;
@@ -127,7 +128,7 @@ async fn put(
     let bytes = body.len() as u64;
     let checksum =
         checksum.or_else(|| core.upload_checksum().map(|which| Checksum::of(which, &body)));
-    let headers = headers(core, moving, meta);
+    let headers = headers(core, moving, meta, &body);
     match put_object(client, bucket, key, body, checksum.as_ref(), &headers).await {
         Ok(_) => {
             let kind = (meta.kind != Kind::File).then_some(meta.kind);

@@ -139,7 +139,7 @@ impl Feed<'_> {
     }
 
     fn merge(&mut self, merge: Merge, mut rules: Rules, pattern: Option<&Pattern>) {
-        let mut any = false;
+        let (mut any, mut kept, mut left_out) = (false, false, None);
         for merged in merge {
             if self.engine.is_stopped() {
                 return;
@@ -155,11 +155,13 @@ impl Feed<'_> {
                 }
                 Merged::Unknown(entry) => {
                     // Its problem was reported.
+                    kept = true;
                     self.see(&entry);
                     continue;
                 }
                 Merged::Trouble(side, trouble) => {
                     any |= side == Side::Source;
+                    kept |= side == Side::Source;
                     self.trouble(side, trouble);
                     continue;
                 }
@@ -175,6 +177,9 @@ impl Feed<'_> {
                 self.ask(Side::Target, name_filter, existing);
             }
             if self.hides(&mut rules, &entry) {
+                if left_out.is_none() {
+                    left_out = Some(entry.name.to_vec());
+                }
                 if let Some(existing) = existing.filter(|_| self.deletes)
                     && !self.protects(&mut rules, &existing)
                 {
@@ -182,6 +187,7 @@ impl Feed<'_> {
                 }
                 continue;
             }
+            kept = true;
             if self.moves {
                 self.see(&entry);
                 let expected = self.spec.objects.expected.as_deref();
@@ -199,6 +205,25 @@ impl Feed<'_> {
         if pattern.is_some() && !any && self.moves && !self.engine.is_stopped() {
             self.report(self.planned.pair.source.spell(b""), "the wildcard matches nothing there");
         }
+        if self.moves && !kept && !self.engine.is_stopped() {
+            self.tell_left_out(&mut rules, left_out);
+        }
+    }
+
+    /// Reports that rules left out everything, if they did.
+    fn tell_left_out(&self, rules: &mut Rules, first: Option<Vec<u8>>) {
+        let Some(name_filter) = &mut rules.source else { return };
+        let policy = self.engine.policy();
+        let first =
+            first.or_else(|| listings::left_out(self.spec, policy, self.planned, name_filter));
+        let Some(name) = first else { return };
+        self.engine.problem(&Problem {
+            operation: Operation::Filter,
+            source: Some(self.planned.pair.source.spell(b"")),
+            target: None,
+            cause: Cause::Said(name_filter.all_left_out(&name)),
+            class: Class::Notice,
+        });
     }
 
     /// Decides about an entry whose target name is its base name, and looks at that name first if necessary.

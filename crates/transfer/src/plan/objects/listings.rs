@@ -159,6 +159,26 @@ pub(super) fn tree(
     })
 }
 
+/// Returns a name below a local source that rules exclude: its listing leaves such names out.
+pub(super) fn left_out(
+    spec: &Spec,
+    policy: &Policy,
+    planned: &PlannedSource,
+    name_filter: &mut NameFilter,
+) -> Option<Vec<u8>> {
+    let Root::Local { dir, shown } = &planned.pair.source else { return None };
+    let query = local_query(spec, policy, Side::Source);
+    let mut listing = list::local(Arc::clone(dir), shown, query);
+    while let Some(item) = listing.next() {
+        if let Ok(entry) = item
+            && name_filter.decide(&entry.name).is_ok_and(|decision| decision.hide)
+        {
+            return Some(entry.name.into_vec());
+        }
+    }
+    None
+}
+
 /// Returns the listing of listed names of the source below a root; at the target of the existing ones.
 pub(super) fn from_names(
     spec: &Spec,

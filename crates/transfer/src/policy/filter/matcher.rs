@@ -42,6 +42,8 @@ impl<'a> Entry<'a> {
 #[derive(Debug)]
 pub(super) struct Rule {
     pattern: Pattern,
+    /// The pattern as written, for messages.
+    pub text: Box<[u8]>,
     anchor: Anchor,
     absolute: bool,
     /// The pattern uses only the last component, so neither anchor nor ends.
@@ -81,6 +83,7 @@ impl Rule {
         let anchor = if pattern.anchored() { anchor.clone() } else { Anchor::Below(Vec::new()) };
         Self {
             pattern,
+            text: rule.pattern.as_slice().into(),
             anchor,
             absolute: absolute && !name_only,
             name_only,

@@ -198,6 +198,18 @@ impl Filter {
     ) -> Decision {
         dir.decide(Entry::new(path, is_dir), in_deleted_dir)
     }
+
+    /// Returns the pattern of the rule that excludes the entry `path` from the transfer; see [`Self::check`].
+    #[must_use]
+    pub fn hiding<'a>(&self, dir: &'a DirRules, path: &[u8], is_dir: bool) -> Option<&'a [u8]> {
+        let entry = Entry::new(path, is_dir);
+        let applies = |rule: &&Arc<Rule>| {
+            let end: &[u8] = if rule.absolute() { &dir.ends.source } else { b"" };
+            rule.sender && rule.applies(entry, end)
+        };
+        let first = dir.order.iter().find(applies);
+        first.filter(|rule| !rule.include).map(|rule| &*rule.text)
+    }
 }
 
 impl DirRules {

@@ -1,6 +1,6 @@
 //! Removal of current versions: single keys, and the objects of listings.
 
-use super::parts::{below, failed, pair, problem};
+use super::parts::{below, failed, left_out, pair, problem};
 use super::types::{Removal, RemovalTarget};
 use crate::object::list::{self, Choice, Scope, StoreQuery, Trouble};
 use crate::object::{Engine, Entry, Task, Work};
@@ -156,6 +156,9 @@ fn push_listed(
         if !pushed {
             return;
         }
+    }
+    if let Some(why) = choice.all_left_out() {
+        left_out(engine, bucket, &asked, why);
     }
     if !found && !asked.is_empty() && must_exist {
         let cause = Cause::Reason("there is no such object or prefix");

@@ -46,3 +46,14 @@ pub(super) fn problem(
     engine.problem(&Problem { operation, source: None, target, cause, class: Class::Partial });
     engine.add(&Totals { failed: 1, ..Totals::default() });
 }
+
+/// Reports that rules left out everything in an argument.
+pub(super) fn left_out(engine: &Engine<'_>, bucket: &str, key: &[u8], why: String) {
+    engine.problem(&Problem {
+        operation: Operation::Filter,
+        source: Some(s3_path(bucket, &[key])),
+        target: None,
+        cause: Cause::Said(why),
+        class: Class::Notice,
+    });
+}

@@ -1,6 +1,6 @@
 //! Removal of every version and delete marker of objects, each by its ID.
 
-use super::parts::{below, failed, pair, problem};
+use super::parts::{below, failed, left_out, pair, problem};
 use super::types::{Removal, RemovalTarget};
 use crate::object::list::{Choice, Scope};
 use crate::object::{Engine, Entry, Task, VersionEntry, Work};
@@ -106,6 +106,9 @@ impl Feed<'_> {
             });
             ControlFlow::Continue(page)
         })?;
+        if let Some(why) = choice.all_left_out() {
+            left_out(self.engine, bucket, &whole, why);
+        }
         Ok(found)
     }
 
