@@ -1,11 +1,12 @@
 //! Verdicts of `hakobu watch` on other programs with known limits: one CPU, all CPUs, a quota, one thread,
-//! the peer of a connection, none.
+//! the peer of a connection, a slow server, none.
 
 use crate::common::area::Area;
 use crate::common::case::Run;
 use crate::common::undo::Undo;
 use crate::common::{is_root, program};
 use crate::rig::{Trial, names, tell, tool};
+use crate::server::Server;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -65,6 +66,34 @@ pub fn fio_on_one_cpu() -> Result<Trial, String> {
     let options = "--name=a --ioengine=null --rw=randread --bs=4k --size=1G --numjobs=3 \
                    --time_based --runtime=5 --output=/dev/null";
     long(&format!("taskset -c 0 fio {options}"))
+}
+
+/// A script that runs s5cmd with these words against a server that keeps nothing.
+fn s5cmd(server: &Server, before: &str, words: &str) -> Result<String, String> {
+    tool("s5cmd version")?;
+    let keys = "AWS_ACCESS_KEY_ID=key AWS_SECRET_ACCESS_KEY=secret AWS_REGION=us-east-1";
+    Ok(format!("exec env {keys} {before} s5cmd --log error --endpoint-url {} {words}", server.url))
+}
+
+/// Uploads of small files on CPU 0; the server has the others.
+pub fn s5cmd_on_one_cpu() -> Result<Trial, String> {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    if cpus < 2 {
+        return Err("client and server need a CPU each".to_owned());
+    }
+    let area = Area::tmpfs();
+    let source = names(&area.join("src"), 12_000, 4_000);
+    let server = Server::start(&["taskset", "-c", &format!("1-{}", cpus - 1)], "");
+    let words = format!("cp {}/ s3://bkt/up/", source.display());
+    long(&s5cmd(&server, "taskset -c 0", &words)?)
+}
+
+/// Downloads from a server that sends 20 MB/s in all.
+pub fn s5cmd_from_a_slow_server() -> Result<Trial, String> {
+    let area = Area::tmpfs();
+    let server = Server::start(&[], "--bandwidth 20MB --keys 120 --object-size 1MB");
+    let words = format!("cp 's3://bkt/*' {}/dst/", area.path().display());
+    long(&s5cmd(&server, "", &words)?)
 }
 
 pub fn dd_on_all_cpus() -> Result<Trial, String> {

@@ -81,6 +81,8 @@ const RIGS: &[Rig] = &[
     rig("watch-dd-125-MB", &["disk-bandwidth"], || disk::watched_large_file(125_000_000)),
     rig("watch-fio-3000-reads", &["disk-iops"], || disk::watched_reads(3_000)),
     rig("watch-slow-peer", &["peer"], commands::slow_peer),
+    rig("watch-s5cmd-one-cpu", &["cpu"], commands::s5cmd_on_one_cpu),
+    rig("watch-s5cmd-slow-server", &["peer"], commands::s5cmd_from_a_slow_server),
     // Nothing limits, so nothing may be named.
     Rig { counts: false, ..rig("watch-sleep", &[], commands::sleep) },
     // With few cores these are used up before workers queue for the directory.

@@ -85,7 +85,7 @@ fn cpu(v: &View<'_>) -> Option<Claim> {
             About::Transfer | About::Command => {
                 v.cpu_need().is_some_and(|need| need >= CPU_NEED)
                     && (!v.has_store() || own >= CPU_PART)
-                    && (v.f.about == About::Transfer || v.disks_are_quiet())
+                    && (v.f.about == About::Transfer || v.disks_are_quiet() && v.is_runnable())
                     && delay >= 2.0 * RUN_DELAY
             }
         };

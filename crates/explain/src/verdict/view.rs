@@ -1,6 +1,6 @@
 //! Quantities derived from facts: shares of the units' time, CPU use, effect of more jobs, congestion.
 
-use super::thresholds::{BLOCKED, IOWAIT, PRESSURE};
+use super::thresholds::{BLOCKED, IOWAIT, PRESSURE, RUNNABLE};
 use super::{About, Ceiling, Direction, DiskFacts, Experiment, Facts, Point, Resource};
 use hakobu_core::meter::Phase;
 
@@ -138,6 +138,13 @@ impl<'a> View<'a> {
     /// processes.
     pub(super) fn cpu_need(&self) -> Option<f64> {
         Some(((self.f.cpu_used + self.cpus_waited_for()?) / self.threads()?).clamp(0.0, 1.0))
+    }
+
+    /// True if a command's threads are on a CPU or wait for one, rather than asleep: other processes on the CPUs
+    /// delay a command that sleeps, but do not limit it.
+    pub(super) fn is_runnable(&self) -> bool {
+        let runnable = self.f.cpu_used + self.cpus_waited_for().unwrap_or(0.0);
+        runnable >= RUNNABLE && !self.waits_for_peer()
     }
 
     /// Share of the usable CPUs that this process used, or that were stolen.

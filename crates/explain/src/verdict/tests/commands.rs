@@ -106,6 +106,11 @@ fn cpus_that_others_use() {
         Facts { cpu_used: 0.25, machine_used: Some(1.99), run_delay: Some(0.5), ..command() };
     assert_eq!(named(&facts), (Resource::Cpu, Level::AtLimit));
     assert!(judge(&facts).advice.contains("other processes use 1.7 CPUs"));
+    // It sleeps most of the time, as downloads from a slow server do, whatever the others do with the CPUs.
+    let asleep = Facts { cpu_used: 0.07, run_delay: Some(0.81), ..facts.clone() };
+    assert_eq!(named(&asleep), UNKNOWN);
+    let threads = Some(ThreadFacts { blocked: 0.0, waiting_for_peer: Some(0.7) });
+    assert_eq!(named(&Facts { threads, ..facts.clone() }), UNKNOWN);
     // A disk near its ceiling may be the limit as well.
     facts.threads = Some(ThreadFacts { blocked: 0.35, waiting_for_peer: Some(0.0) });
     facts.disks[0].ceilings = vec![Ceiling {
