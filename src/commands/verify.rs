@@ -191,6 +191,7 @@ fn end(plan: &Plan, show: &Show, outcome: &verify::Outcome, fatal: Option<Fatal>
     }
     show.print(&rest);
     let totals = Totals { failed: counts.failed, ..Totals::default() };
+    let began = fatal.is_none();
     let complete = show.finish(
         &Outcome { totals, took: outcome.took, jobs: outcome.jobs, fatal, ..Outcome::default() },
         code,
@@ -202,7 +203,8 @@ fn end(plan: &Plan, show: &Show, outcome: &verify::Outcome, fatal: Option<Fatal>
             crate::number::grouped(omitted)
         ));
     }
-    if (plan.read.verbose || std::io::stderr().is_terminal()) && !plan.read.quiet {
+    let watched = plan.read.verbose || std::io::stderr().is_terminal();
+    if began && watched && !plan.read.quiet {
         output::message(&forms::sentence(outcome, &used));
     }
     if complete { code } else { exit::VERIFY_TROUBLE }

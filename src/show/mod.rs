@@ -262,7 +262,8 @@ impl Show {
         self.progress.finish();
         let used = hakobu_sys::process::usage();
         let groups = self.problems.lock();
-        for line in groups.lines(self.wanted.problems, outcome.fatal.is_some()) {
+        let fatal = outcome.fatal.as_ref().map(|fatal| fatal.message.as_str());
+        for line in groups.lines(self.wanted.problems, fatal) {
             output::message(&line);
         }
         drop(groups);
@@ -310,8 +311,8 @@ impl Show {
                 number::things(totals.deletes_held, "removal")
             ));
         }
+        // The message was printed with the other problems.
         if let Some(fatal) = &outcome.fatal {
-            output::message(&fatal.message);
             if self.wanted.json {
                 let mut line = Vec::with_capacity(128);
                 json::push_message("error", &fatal.message, &mut line);

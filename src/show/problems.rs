@@ -159,14 +159,18 @@ impl Groups {
         }
     }
 
-    /// Returns one line for each group, in the order of their first problems, followed by the advice of groups that
-    /// have one. With `printed` every problem was printed already, so that only advice is left. `fatal`: the problem
-    /// that stopped the run is printed elsewhere.
-    pub fn lines(&self, printed: bool, fatal: bool) -> Vec<String> {
+    /// Returns lines for each group, in the order of their first problems, each followed by its advice, if there is
+    /// any. With `printed` every problem was printed already, so that only advice is left. `fatal` is the message of
+    /// what stopped the run: it stands for the problems that did, after all others.
+    pub fn lines(&self, printed: bool, fatal: Option<&str>) -> Vec<String> {
         let mut lines = Vec::new();
-        for group in &self.groups {
-            let elsewhere = printed || (fatal && group.class == Class::Fatal);
-            if !elsewhere {
+        let advise = |lines: &mut Vec<String>, group: &Group| {
+            let hint = group.advice.map(|advice| format!("  hint: {advice}"));
+            lines.extend(hint.filter(|hint| !lines.contains(hint)));
+        };
+        let stopped = |group: &&Group| fatal.is_some() && group.class == Class::Fatal;
+        for group in self.groups.iter().filter(|group| !stopped(group)) {
+            if !printed {
                 lines.extend(group.first.iter().cloned());
                 if group.more > 0 {
                     lines.push(format!(
@@ -175,14 +179,17 @@ impl Groups {
                     ));
                 }
             }
-            let hint = group.advice.map(|advice| format!("  hint: {advice}"));
-            lines.extend(hint.filter(|hint| !lines.contains(hint)));
+            advise(&mut lines, group);
         }
         if self.ungrouped > 0 && !printed {
             lines.push(format!(
                 "and {} problems of other kinds (-v shows all)",
                 grouped(self.ungrouped)
             ));
+        }
+        lines.extend(fatal.map(str::to_owned));
+        for group in self.groups.iter().filter(stopped) {
+            advise(&mut lines, group);
         }
         lines
     }
@@ -233,18 +240,19 @@ mod tests {
         }
         groups.add(&problem(Operation::Write, Class::Fatal, errno::ENOSPC, "x"), Escape::Utf8);
         assert_eq!(
-            groups.lines(false, true),
+            groups.lines(false, Some("cannot write '/t/x': No space left on device")),
             [
                 "cannot read '/s/0': Permission denied",
                 "cannot read '/s/1': Permission denied",
                 "cannot read '/s/2': Permission denied",
                 "and 9,997 more like these (-v shows all)",
                 "  hint: files of others can be read only as root",
+                "cannot write '/t/x': No space left on device",
                 "  hint: the target is full (bytes or inodes: df, df -i): make room, then run the same command again",
             ]
         );
-        assert_eq!(groups.lines(false, false).len(), 7);
-        assert_eq!(groups.lines(true, false).len(), 2);
+        assert_eq!(groups.lines(false, None).len(), 7);
+        assert_eq!(groups.lines(true, None).len(), 2);
     }
 
     #[test]
@@ -268,7 +276,7 @@ mod tests {
             groups.add(&problem(Operation::Read, Class::Partial, code, "x"), Escape::Utf8);
         }
         assert_eq!(groups.groups.len(), GROUPS_MAX);
-        let last = groups.lines(false, false).pop();
+        let last = groups.lines(false, None).pop();
         assert_eq!(last.as_deref(), Some("and 36 problems of other kinds (-v shows all)"));
     }
 }

@@ -3,6 +3,9 @@
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use parking_lot::Mutex;
 
+/// Length of the bar.
+pub const STEPS: u64 = 1000;
+
 /// The bar on the terminal, if there is one.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
@@ -10,7 +13,7 @@ static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 pub fn draw(picture: impl FnOnce(&ProgressBar)) {
     let mut bar = BAR.lock();
     let target = || ProgressDrawTarget::stderr_with_hz(10);
-    picture(bar.get_or_insert_with(|| ProgressBar::with_draw_target(None, target())));
+    picture(bar.get_or_insert_with(|| ProgressBar::with_draw_target(Some(STEPS), target())));
 }
 
 /// Hides the bar while `write` writes to the terminal. Must not be called from within itself.

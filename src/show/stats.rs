@@ -80,7 +80,13 @@ pub fn sentence(outcome: &Outcome, used: &Usage, done: &str, dry_run: bool) -> S
         number::bytes(totals.bytes),
     );
     for (n, what) in [
-        (totals.dirs_created, "new directories"),
+        (
+            totals.dirs_created,
+            match totals.dirs_created {
+                1 => "new directory",
+                _ => "new directories",
+            },
+        ),
         (totals.links_created, "new links and nodes"),
         (totals.metadata, "with new attributes"),
         (totals.skipped, "skipped"),
@@ -101,12 +107,12 @@ pub fn sentence(outcome: &Outcome, used: &Usage, done: &str, dry_run: bool) -> S
         used.sys.as_secs_f64()
     );
     if seconds > 0.0 && totals.bytes > 0 && !dry_run {
-        let _ = write!(
-            out,
-            ", {} files/s, {}/s",
-            number::grouped((totals.files as f64 / seconds) as u64),
-            number::bytes((totals.bytes as f64 / seconds) as u64)
-        );
+        let files_per_s = totals.files as f64 / seconds;
+        match files_per_s {
+            ..10.0 => drop(write!(out, ", {files_per_s:.1} files/s")),
+            _ => drop(write!(out, ", {} files/s", number::grouped(files_per_s as u64))),
+        }
+        let _ = write!(out, ", {}/s", number::bytes((totals.bytes as f64 / seconds) as u64));
     }
     let _ = write!(out, ", {}", number::things(outcome.jobs as u64, "job"));
     out
@@ -168,6 +174,10 @@ mod tests {
             "2,000 files and 8.19 MB copied, 3 new directories, 7 skipped, 1 failed; \
              0.25 s (user 0.00, sys 0.00), 8,000 files/s, 32.77 MB/s, 2 jobs"
         );
+        let took = Duration::from_secs(5000);
+        let slow = Outcome { totals: totals(), took, ..Outcome::default() };
+        let slow = sentence(&slow, &Usage::default(), "copied", false);
+        assert!(slow.contains(", 0.4 files/s, 1.64 KB/s, "), "{slow}");
         let moved = sentence(&outcome, &Usage::default(), "moved", false);
         assert!(moved.contains("8.19 MB moved,"), "{moved}");
         let dry = sentence(&outcome, &Usage::default(), "copied", true);

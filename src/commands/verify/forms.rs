@@ -1,7 +1,7 @@
 //! Differences and counts as text and as JSON lines.
 
 use crate::commands::tool;
-use crate::number::{bytes, grouped};
+use crate::number::{bytes, grouped, things};
 use crate::show::escape::Escape;
 use crate::show::json::{Paths, kind_word, push_line};
 use hakobu_core::unit::{Kind, Meta, Time};
@@ -208,9 +208,12 @@ pub fn sentence(outcome: &Outcome, used: &Usage) -> String {
         }
     };
     format!(
-        "{} files, {} directories and {} compared: {verdict}; {seconds:.2} s (user {:.2}, sys {:.2})",
-        grouped(counts.files),
-        grouped(counts.dirs),
+        "{}, {} and {} compared: {verdict}; {seconds:.2} s (user {:.2}, sys {:.2})",
+        things(counts.files, "file"),
+        match counts.dirs {
+            1 => "1 directory".to_owned(),
+            dirs => format!("{} directories", grouped(dirs)),
+        },
         bytes(counts.bytes),
         used.user.as_secs_f64(),
         used.sys.as_secs_f64(),

@@ -19,8 +19,6 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(100);
 /// Interval of lines, and delay of the first one.
 const LINE: Duration = Duration::from_secs(1);
-/// Resolution of the bar.
-const STEPS: u64 = 1000;
 /// Stack size of the thread, in bytes.
 const STACK_BYTES: usize = 256 << 10;
 
@@ -227,11 +225,12 @@ fn draw(now: &Moment) {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));
         }
-        bar.set_length(STEPS);
-        bar.set_message(words::amounts(now));
-        bar.set_prefix(words::rates(now));
-        bar.set_position((now.fraction.unwrap_or(0.0) * STEPS as f64) as u64);
-        bar.tick();
+        // These do not draw, unlike `set_message` and the like: a picture has all of a moment or nothing of it.
+        bar.clone()
+            .with_message(words::amounts(now))
+            .with_prefix(words::rates(now))
+            .with_position((now.fraction.unwrap_or(0.0) * screen::STEPS as f64) as u64)
+            .tick();
     });
 }
 

@@ -72,6 +72,8 @@ impl Smoothed {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
     elapsed_s: f64,
+    /// Time until something moved: connecting and listing come once, so they are part of no rate.
+    start_s: f64,
     bytes: u64,
     done: u64,
     /// Bytes, finished and found entries at the last sample.
@@ -89,7 +91,9 @@ impl Pace {
     pub fn look(&mut self, at: Progress, failed: u64, elapsed: Duration) -> Moment {
         let elapsed_s = elapsed.as_secs_f64();
         let seconds = elapsed_s - self.elapsed_s;
-        if seconds > 0.0 {
+        if at.bytes == 0 && at.done == 0 {
+            (self.elapsed_s, self.start_s) = (elapsed_s, elapsed_s);
+        } else if seconds > 0.0 {
             let bytes = at.bytes.saturating_sub(self.bytes) as f64;
             let done = at.done.saturating_sub(self.done) as f64;
             let steady = (elapsed_s / 3.0).clamp(STEADY_S.0, STEADY_S.1);
@@ -104,9 +108,10 @@ impl Pace {
             self.stirred = elapsed;
         }
         let (bytes_total, known) = total(&at);
-        let mean = |count: u64| if elapsed_s > 0.0 { count as f64 / elapsed_s } else { 0.0 };
+        let mean = |count: u64, span_s: f64| if span_s > 0.0 { count as f64 / span_s } else { 0.0 };
         // Between the ends of two long files the rate of files falls although nothing is slower.
-        let rates = (self.bytes_steady.rate(), self.done_steady.rate().max(mean(at.done)));
+        let done_mean = mean(at.done, elapsed_s - self.start_s);
+        let rates = (self.bytes_steady.rate(), self.done_steady.rate().max(done_mean));
         Moment {
             at,
             elapsed,
@@ -114,7 +119,7 @@ impl Pace {
             bytes_total,
             known,
             bytes_per_s: self.bytes_now.rate(),
-            bytes_per_s_mean: mean(at.bytes),
+            bytes_per_s_mean: mean(at.bytes, elapsed_s),
             entries_per_s: self.done_now.rate(),
             fraction: at.listed.then(|| fraction(&at, bytes_total)),
             left: left(&at, bytes_total, rates),
@@ -273,6 +278,30 @@ mod tests {
         // All bytes have moved, but its end is pending: the answer of a server, a rename.
         let moment = pace.look(one(100_000_000), 0, Duration::from_secs(4));
         assert_eq!(moment.left, Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_slow_start_is_no_rate() {
+        let mut pace = Pace::default();
+        let at = |bytes| Progress {
+            found: 10,
+            sized: 10,
+            bytes,
+            bytes_ahead: 1_000_000,
+            jobs: 10,
+            listed: true,
+            ..Progress::default()
+        };
+        let mut moment = Moment::default();
+        for tenth in 0..=40_u32 {
+            // Nothing for two seconds, then 200 KB/s.
+            let bytes = 20_000 * u64::from(tenth).saturating_sub(20);
+            moment = pace.look(at(bytes), 0, Duration::from_millis(u64::from(tenth) * 100));
+        }
+        let left = moment.left.unwrap().as_secs_f64();
+        assert!((left - 3.0).abs() < 0.1, "{left}");
+        assert!((moment.bytes_per_s - 200_000.0).abs() < 1000.0, "{moment:?}");
+        assert!((moment.bytes_per_s_mean - 100_000.0).abs() < 1000.0, "{moment:?}");
     }
 
     #[test]

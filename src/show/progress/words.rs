@@ -80,9 +80,9 @@ fn files(now: &Moment) -> String {
     }
 }
 
-/// Returns `0:05`, `12:34`, `1:02:03`.
+/// Returns a time to the nearest second: `0:05`, `12:34`, `1:02:03`.
 fn clock(time: Duration) -> String {
-    let s = time.as_secs();
+    let s = time.as_secs_f64().round() as u64;
     match s / 3600 {
         0 => format!("{}:{:02}", s / 60, s % 60),
         h => format!("{h}:{:02}:{:02}", s / 60 % 60, s % 60),
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn progress_without_bytes_or_total() {
         let at = Progress { found: 1500, done: 1500, ..Progress::default() };
-        let elapsed = Duration::from_secs(65);
+        let elapsed = Duration::from_millis(64_600);
         let now = Moment { at, elapsed, entries_per_s: 23.0, ..Moment::default() };
         assert_eq!(line(&now), "1:05, 1,500 files, 23 files/s");
     }

@@ -2,8 +2,8 @@
 
 use crate::cli::arguments::{case, files};
 use crate::common::case::{Case, Run, run_fed};
+use crate::common::terminal::typed;
 use crate::common::{have, program};
-use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
@@ -21,12 +21,9 @@ fn answered(c: &Case, line: &str, program: &Path, dst: &Path, answers: &str) -> 
 
 /// A line of a case on a terminal of its own; everything that is written to it.
 fn on_terminal(c: &Case, line: &str, answers: &str) -> Run {
-    let quoted = |word: &OsString| format!("'{}'", word.to_string_lossy().replace('\'', "'\\''"));
-    let words: Vec<String> = c.words(line, &c.dst()).iter().map(quoted).collect();
-    let inner = format!("'{}' {}", program().display(), words.join(" "));
-    let mut command = Command::new("script");
-    command.args(["-qec", &inner, "/dev/null"]).env("LC_ALL", "C.UTF-8").env("TERM", "xterm");
-    run_fed(&mut command, answers.as_bytes())
+    let mut command = Command::new(program());
+    command.args(c.words(line, &c.dst()));
+    typed(&command, answers)
 }
 
 fn content(path: &Path) -> String {

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod asking;
+mod bars;
 mod exit_codes;
 mod features;
 mod formats;

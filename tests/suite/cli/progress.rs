@@ -1,33 +1,17 @@
 //! Progress compared with the actual transfer: on a terminal, in a pipe, as JSON, and on a signal.
 
 use crate::cli::arguments::{case, files};
-use crate::common::case::{Case, Run, run_fed};
+use crate::common::case::{Case, Run};
+use crate::common::terminal::on_terminal;
 use crate::common::{have, program};
 use crate::objects::stage::{Stage, stage};
 use serde_json::Value;
-use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const MB: u64 = 1 << 20;
-
-/// Runs a command on a terminal of its own; everything that is written to it.
-pub fn on_terminal(command: &Command) -> Run {
-    let quoted = |word: OsString| format!("'{}'", word.to_string_lossy().replace('\'', "'\\''"));
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let words: Vec<String> = words.map(|word| quoted(word.to_owned())).collect();
-    let mut script = Command::new("script");
-    script.args(["-qec", &words.join(" "), "/dev/null"]);
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => script.env(name, value),
-            None => script.env_remove(name),
-        };
-    }
-    script.env("LC_ALL", "C.UTF-8").env("TERM", "xterm");
-    run_fed(&mut script, b"")
-}
 
 fn local(c: &Case, line: &str) -> Command {
     let mut command = Command::new(program());
@@ -200,6 +184,23 @@ fn sigusr1_asks() {
 }
 
 #[test]
+fn the_limit_of_now_is_named_from_five_seconds_on() {
+    case("sync -a --json --bwlimit=2m SRC/ DST", |c| {
+        fill(&c.src(), 1, 15 * MB);
+        let run = c.run();
+        let events = events(run.ok());
+        let mut early = events.iter().filter(|event| number(event, "elapsed_s") < 5.0);
+        assert!(early.all(|event| event["limit"].is_null()), "{run}");
+        let late: Vec<&Value> =
+            events.iter().filter(|event| number(event, "elapsed_s") >= 6.0).collect();
+        // Others may keep the copy below its limit.
+        if number(&run.summary(), "real_s") < 9.0 {
+            assert!(late.iter().any(|event| event["limit"] == "your limit"), "{run}");
+        }
+    });
+}
+
+#[test]
 fn the_first_three_failures_have_names() {
     case("sync -a SRC/ DST", |c| {
         files(&c.src(), &["a", "b", "c", "d", "e"]);
@@ -212,4 +213,48 @@ fn the_first_three_failures_have_names() {
         assert!(text.contains("and 2 more like these (-v shows all)"), "{run}");
         assert!(!text.contains("os error"), "{run}");
     });
+}
+
+/// Bytes that a process has written so far, by the kernel's count.
+fn written(child: &Child) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("wchar: ")).unwrap();
+    line.parse().unwrap()
+}
+
+/// Bytes moved in a line such as `33 %, 33.28 MB of 100.00 MB, …`.
+fn shown(line: &str) -> u64 {
+    let at = line.find(" MB of ").unwrap_or_else(|| panic!("no amount in {line:?}"));
+    let start = line[..at].rfind(' ').map_or(0, |space| space + 1);
+    (line[start..at].parse::<f64>().unwrap() * 1e6) as u64
+}
+
+#[test]
+fn what_is_shown_is_what_moved() {
+    for (count, bytes) in [(64, MB / 2), (1, 32 * MB)] {
+        case("sync -aq --bwlimit=8m SRC/ DST", |c| {
+            fill(&c.src(), count, bytes);
+            let mut child = local(c, &c.line).stderr(Stdio::piped()).spawn().unwrap();
+            let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+            // Before that there may be no handler.
+            while written(&child) < 3 * MB {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            for _ in 0..10 {
+                let before = written(&child);
+                let kill = Command::new("kill").args(["-USR1", &child.id().to_string()]).status();
+                assert!(kill.unwrap().success());
+                let line = lines.next().unwrap().unwrap();
+                let (moved, after) = (shown(&line), written(&child));
+                let off = before.saturating_sub(moved).max(moved.saturating_sub(after));
+                assert!(
+                    off <= (after / 10).max(MB),
+                    "{line:?} when between {before} and {after} bytes were written: {}",
+                    c.line
+                );
+                std::thread::sleep(Duration::from_millis(150));
+            }
+            assert!(child.wait().unwrap().success(), "{}", c.line);
+        });
+    }
 }

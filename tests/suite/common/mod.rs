@@ -10,6 +10,7 @@ pub mod fuse;
 pub mod grow;
 pub mod mutate;
 pub mod snapshot;
+pub mod terminal;
 pub mod undo;
 pub mod xattr;
 

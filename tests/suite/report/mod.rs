@@ -3,7 +3,7 @@
 
 mod browser;
 mod compare;
-mod folder;
+pub mod folder;
 mod forms;
 mod wrong;
 

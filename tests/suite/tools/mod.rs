@@ -7,5 +7,5 @@ mod filtered;
 mod ls;
 mod place;
 mod rm;
-mod slow;
+pub mod slow;
 mod verify;

@@ -24,15 +24,15 @@ const TREE: &str = r#"
 "#;
 
 /// A place with a slow tree in `slow/t`, beside whatever a script makes.
-struct Slow {
+pub struct Slow {
     /// Gone before the place is.
     _mount: Mount,
-    place: Place,
+    pub place: Place,
     system: Arc<slow::Slow>,
 }
 
 impl Slow {
-    fn new(script: &str) -> Option<Slow> {
+    pub fn new(script: &str) -> Option<Slow> {
         let place = Place::new();
         let mounted = slow::Slow::mount(place.path().join("slow"), Duration::ZERO, THREADS);
         let (mount, system) = match mounted {

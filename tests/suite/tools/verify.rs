@@ -287,7 +287,7 @@ fn output_can_be_shortened_but_not_the_counts() {
     assert_eq!((&summary["differences"], &summary["by_kind"]["extra"]), (&300.into(), &300.into()));
     let out = place.run("verify -v --one-way a b");
     out.ok();
-    assert!(out.err().contains("0 files, 1 directories and 0 bytes compared: the same"));
+    assert!(out.err().contains("0 files, 1 directory and 0 bytes compared: the same"));
 }
 
 #[test]
