@@ -1,7 +1,7 @@
 //! What `status` shows: once, as JSON, for Prometheus, and live on a terminal.
 
 use super::{Stage, soon, tree};
-use crate::cli::progress::on_terminal;
+use crate::common::terminal::on_terminal;
 use crate::common::grow::set_mtime;
 use crate::common::have;
 use serde_json::Value;
