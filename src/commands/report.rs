@@ -31,15 +31,17 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 /// The command line of `report`.
 pub const TABLE: Table<Reading> = Table {
     command: "report",
-    about: "Make a page, an article or a table of what campaigns found",
+    about: "Make a page, an article or a table from the results of campaigns",
     usage: "hakobu report [OPTIONS] RESULT...",
-    after: "RESULT is a folder of results, as bench makes them (results.jsonl, samples.jsonl). \
-            Several stand side by side: the same campaign on other machines or with other settings.\n\
-            html is one file that loads nothing and says everything without scripts; md is for an \
-            article or an issue; csv has the raw runs, json the analysis, svg and png the pictures \
-            (png needs rsvg-convert, resvg, inkscape or chromium). CSV and JSON are the same in every \
-            language. hakobu help report-guide describes them.\n\
-            Exit codes: 0; 1 a result could not be read, or the report not be written; 2 usage.",
+    after: "RESULT is a folder of results, as written by bench (results.jsonl, \
+            samples.jsonl). Several are shown side by side: the same campaign on other machines \
+            or with other settings.\n\
+            html is a single file that loads nothing and is complete without scripts; md is for \
+            an article or an issue; csv has the raw runs, json the analysis, svg and png the \
+            pictures (png needs rsvg-convert, resvg, inkscape or chromium). CSV and JSON are the \
+            same in every language. hakobu help report-guide describes them.\n\
+            Exit codes: 0 done, 1 a result could not be read or the report could not be written, \
+            2 usage.",
     options: &[&OPTIONS],
     unbuilt: &[],
     abbreviates: false,

@@ -26,7 +26,7 @@ pub fn full(verdict: &Verdict, path: &[Step]) -> String {
         .map(|signal| {
             let of = &signal.evidence;
             let name = match of.of.as_str() {
-                "" => of.signal.to_owned(),
+                "" => of.signal.to_string(),
                 device => format!("{} {device}", of.signal),
             };
             [name, measure(of, of.value), measure(of, of.limit), signal.says.to_owned()]
@@ -113,7 +113,7 @@ pub struct Value {
 
 #[derive(Debug, Serialize)]
 struct Signal {
-    signal: &'static str,
+    signal: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     of: String,
     value: f64,
@@ -141,7 +141,7 @@ pub struct Jobs {
 /// Returns the verdict for JSON.
 pub fn value(verdict: &Verdict) -> Value {
     let signal = |of: &Evidence| Signal {
-        signal: of.signal,
+        signal: of.signal.to_string(),
         of: of.of.clone(),
         value: of.value,
         limit: of.limit,
@@ -202,7 +202,7 @@ mod tests {
         );
         assert_eq!(
             sentence(&judge(&Facts::default())),
-            "What limits is not determined. There was too little to do to tell what would make it \
+            "The limit is not determined. There was too little work to tell what would make it \
              faster."
         );
     }
@@ -219,7 +219,7 @@ mod tests {
         }];
         let path = [step(0, 4, Some(1e6)), step(1, 8, Some(2e6)), step(2, 4, None)];
         let text = full(&judge(&facts), &path);
-        assert!(text.starts_with("Limited by the CPU (proven: 93 % of a change of cpu came"));
+        assert!(text.starts_with("Limited by the CPU (proven: 93 % of the change of cpu showed"));
         for line in [
             "  signal             value  limit  says\n",
             "  cpu_used_cpus       1.98      2  it uses all CPUs that it may\n",
@@ -254,6 +254,7 @@ mod tests {
     #[test]
     fn numbers_have_units() {
         let of = |signal, value| {
+            let signal = std::borrow::Cow::Borrowed(signal);
             measure(&Evidence { signal, of: String::new(), value, limit: 1.0 }, value)
         };
         assert_eq!(of("retransmits_share", 0.004), "0.4 %");

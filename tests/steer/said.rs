@@ -46,7 +46,7 @@ fn explaining_goes_beside_the_output() {
 fn what_is_over_at_once_is_explained_too() {
     case("cp --explain SRC/f0 DST", |c| {
         files(&c.src(), 1, 7);
-        c.run().ok().says(&["too little to do"]);
+        c.run().ok().says(&["too little work"]);
     });
 }
 

@@ -24,7 +24,7 @@ fn form(run: &Run, json: &Value) -> (String, String) {
     assert!(!advice.is_empty() && run.err().contains(&advice), "{run}");
     assert_eq!(resource == "none", level == "not-determined", "{verdict}");
     assert!(resource == "none" || signals.len() >= 2, "{verdict}");
-    let said = if resource == "none" { "What limits is not determined" } else { "Limited by " };
+    let said = if resource == "none" { "The limit is not determined" } else { "Limited by " };
     let text = run.err();
     let (at, table) = (text.find(said), text.find("\ncommand        "));
     assert!(at.is_some() && at < table, "the sentence comes first: {run}");
@@ -123,7 +123,7 @@ fn quiet_says_nothing_and_the_files_say_all() {
     let output = run(&["-q", "-o", text.to_str().unwrap(), "--", "true"]);
     assert_eq!(output.err(), "");
     let text = std::fs::read_to_string(text).unwrap();
-    assert!(text.starts_with("\nWhat limits is not determined. "), "{text}");
+    assert!(text.starts_with("\nThe limit is not determined. "), "{text}");
     // The machine has no verdict, and -q prints no view.
     let machine = watch(&["-q", "-i", "0.05", "-c", "2"]).stdout(Stdio::piped()).output().unwrap();
     assert!(machine.status.success() && machine.stdout.is_empty(), "{machine:?}");

@@ -45,8 +45,8 @@ pub fn of_svg(svg: &str) -> Result<Vec<u8>, String> {
     let (program, way) = find().ok_or_else(|| {
         let names: Vec<&str> = RENDERERS.iter().map(|(name, _)| *name).collect();
         format!(
-            "a PNG is drawn by another program, and none of {} is here \
-             (apt-get install librsvg2-bin; or write .svg)",
+            "cannot draw a PNG: none of {} is installed\n\
+             hint: apt-get install librsvg2-bin, or write .svg",
             names.join(", ")
         )
     })?;

@@ -1,6 +1,6 @@
-"""Opens a page in a headless browser, light and dark, with and without scripts, over the DevTools
-protocol on two pipes; tells what the console said, what was asked for over the network, and what is
-seen. Prints one JSON object for each of the four ways.
+"""Opens a page in a headless browser, light and dark, with and without scripts, and for print, over the
+DevTools protocol on two pipes. Prints one JSON object for each of the five views: messages of the console,
+requested addresses, the text of the cursor, and statistics of the pixels.
 
 Usage: browse.py BROWSER FILE FOLDER
 """
@@ -119,7 +119,7 @@ def pixels(png):
     return rows, each
 
 
-def look(browser, url, dark, scripts, keep):
+def look(browser, url, dark, scripts, printed, keep):
     target = browser.call("Target.createTarget", url="about:blank")["targetId"]
     session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
 
@@ -131,14 +131,22 @@ def look(browser, url, dark, scripts, keep):
     call("Emulation.setDeviceMetricsOverride", width=WIDTH, height=HEIGHT, deviceScaleFactor=1,
          mobile=False)
     scheme = "dark" if dark else "light"
-    call("Emulation.setEmulatedMedia",
+    call("Emulation.setEmulatedMedia", media="print" if printed else "screen",
          features=[{"name": "prefers-color-scheme", "value": scheme}])
     call("Emulation.setScriptExecutionDisabled", value=not scripts)
     browser.events.clear()
     call("Page.navigate", url=url)
     browser.wait("Page.loadEventFired", session)
-    cursor = ""
-    if scripts:
+    cursor, closed, shown = "", None, None
+    if printed:
+        # What a browser does before it prints.
+        closed, shown = call("Runtime.evaluate", returnByValue=True, expression="""(function () {
+            window.dispatchEvent(new Event('beforeprint'));
+            var hidden = document.querySelectorAll('nav, output');
+            return [document.querySelectorAll('details:not([open])').length,
+                    Array.from(hidden).filter(e => getComputedStyle(e).display !== 'none').length];
+        }())""")["result"]["value"]
+    elif scripts:
         # Over the middle of the first picture of load.
         found = call("Runtime.evaluate", returnByValue=True, expression="""(function () {
             var svg = document.querySelector('figure[data-left] svg');
@@ -182,7 +190,7 @@ def look(browser, url, dark, scripts, keep):
         elif event["method"] == "Network.requestWillBeSent":
             asked.append(params["request"]["url"])
     browser.call("Target.closeTarget", targetId=target)
-    return {"dark": dark, "scripts": scripts, "console": said, "asked": asked, "cursor": cursor,
+    return {"dark": dark, "scripts": scripts, "print": printed, "closed": closed, "shown": shown, "console": said, "asked": asked, "cursor": cursor,
             "colours": len(colours), "commonest": max(colours.values()) / count,
             "light": light / count / 3 / 255}
 
@@ -191,11 +199,12 @@ def main():
     program, page, folder = sys.argv[1:]
     browser = Browser(program, os.path.join(folder, "profile"))
     try:
-        for dark in (False, True):
-            for scripts in (True, False):
-                name = f"{'dark' if dark else 'light'}-{'scripts' if scripts else 'plain'}.png"
-                keep = os.path.join(folder, name)
-                print(json.dumps(look(browser, "file://" + page, dark, scripts, keep)), flush=True)
+        ways = [(dark, scripts, False) for dark in (False, True) for scripts in (True, False)]
+        # On paper a dark page is light.
+        for dark, scripts, printed in ways + [(True, True, True)]:
+            name = f"{'dark' if dark else 'light'}-{'scripts' if scripts else 'plain'}"
+            keep = os.path.join(folder, name + ("-print.png" if printed else ".png"))
+            print(json.dumps(look(browser, "file://" + page, dark, scripts, printed, keep)), flush=True)
     finally:
         browser.end()
 

@@ -1,5 +1,5 @@
-//! The page in a real headless browser: light and dark, with and without scripts. The console stays empty,
-//! only the page is requested, and content is visible.
+//! The page in a real headless browser: light and dark, with and without scripts, and for print. The console
+//! stays empty, only the page is requested, and content is visible.
 
 use crate::common::area::Area;
 use crate::common::{have, must, skip};
@@ -43,7 +43,7 @@ fn the_page_in_a_browser() {
         let text = String::from_utf8(must(&mut command)).unwrap();
         let seen: Vec<serde_json::Value> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(seen.len(), 4, "{text}");
+        assert_eq!(seen.len(), 5, "{text}");
         for one in &seen {
             let number = |name: &str| one[name].as_f64().unwrap();
             assert_eq!(one["console"], serde_json::json!([]), "{one}");
@@ -52,8 +52,14 @@ fn the_page_in_a_browser() {
             // Text and charts on a mostly blank background.
             assert!(number("colours") > 50.0, "a blank page: {one}");
             assert!((0.3..0.98).contains(&number("commonest")), "{one}");
-            let is_dark = one["dark"] == true;
+            let is_printed = one["print"] == true;
+            let is_dark = one["dark"] == true && !is_printed;
             assert_eq!(number("light") < 0.5, is_dark, "{one}");
+            if is_printed {
+                // Collapsed sections are expanded, and what cannot be used on paper is hidden.
+                assert_eq!((&one["closed"], &one["shown"]), (&0.into(), &0.into()), "{one}");
+                continue;
+            }
             let cursor = one["cursor"].as_str().unwrap();
             let reads = cursor.contains("user ") && cursor.contains(" s · ");
             assert_eq!(reads, one["scripts"] == true, "{one}");

@@ -109,7 +109,7 @@ fn a_campaign_that_was_stopped_has_a_report() {
         std::fs::write(&path, text).unwrap();
     }
     let run = report(area.path(), &["a", "--format", "html"]);
-    assert!(run.ok().out().contains("The campaign did not end"));
+    assert!(run.ok().out().contains("The campaign is incomplete"));
     std::fs::remove_file(area.path().join("a/samples.jsonl")).unwrap();
     let run = report(area.path(), &["a", "--format", "html"]);
     assert!(run.ok().out().contains("No load curves were recorded."));

@@ -260,7 +260,7 @@ fn of_device(text: &[u8], dev: (u32, u32)) -> impl Iterator<Item = &[u8]> {
     lines(text).filter_map(move |line| line.strip_prefix(prefix.as_bytes()))
 }
 
-/// Value in `io.max` or `io.stat`: `8:0 rbps=max wbps=125000000`; `max` is no limit.
+/// Value in `io.max` or `io.stat`: `8:0 rbps=max wbps=125000000`; `max` means no limit.
 pub(super) fn keyed(text: &[u8], dev: (u32, u32), key: &[u8]) -> Option<u64> {
     let line = of_device(text, dev).next()?;
     fields(line).find_map(|field| number(field.strip_prefix(key)?))

@@ -152,7 +152,7 @@ impl Tree {
         for member in &ended {
             self.gone_switches.0 += member.switches.0;
             self.gone_switches.1 += member.switches.1;
-            // A parent that ended as well passed on what it had waited for.
+            // A parent that has also ended passed on the usage of its children.
             let mut parent = member.now.parent;
             for _ in 0..ended.len() {
                 match ended.iter().find(|other| other.pid == parent) {

@@ -17,7 +17,7 @@
 //!    allowed at its start. Growth continues while a round gains 10 % over the best before; a round without
 //!    gain is repeated once. It also ends when all CPUs are used, by this process alone or together with what the kernel
 //!    and others do meanwhile: more workers would only contend for CPUs and locks. If the first doubling is clearly worse (below 85 %), the number is halved
-//!    instead while that is no worse. The last two rounds that gained give the expected position of the cap
+//!    instead while throughput is not lower. The last two rounds that gained give the expected position of the cap
 //!    between them by linear extrapolation: the first candidate of the shrink stage.
 //! 2. *Bracket*: the best may lie between two doublings: √2 times as many are tried, then a half or a quarter
 //!    less.

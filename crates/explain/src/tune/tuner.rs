@@ -152,7 +152,7 @@ impl Tuner {
         let value = ramp.round;
         let enough = self.gauge.elapsed_s() >= WINDOW_S_MIN;
         if !ramp.flowing && completions > 0 {
-            // Nothing can complete before the first completion, so the time until then is no slowness. If all
+            // Nothing can complete before the first completion, so the time until then is not slowness. If all
             // complete at once, this is their service time.
             ramp.flowing = true;
             if completions < Ramp::wanted(value) {

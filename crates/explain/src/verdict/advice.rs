@@ -29,7 +29,7 @@ pub(super) fn named(v: &View<'_>, resource: Resource) -> &'static str {
 /// Advice if no resource or several could be named.
 pub(super) fn undetermined(v: &View<'_>, open: &[Resource]) -> String {
     let mut text = match open {
-        [] => "The signals do not tell what limits".to_owned(),
+        [] => "The signals do not determine the limit".to_owned(),
         _ => {
             let words: Vec<&str> = open.iter().map(|resource| named(v, *resource)).collect();
             format!("The signals disagree: it may be {}", listed(&words, "or"))
@@ -43,7 +43,7 @@ pub(super) fn undetermined(v: &View<'_>, open: &[Resource]) -> String {
     }
     text.push('.');
     if v.f.experiments.is_empty() && v.f.about == About::Transfer {
-        text.push_str(" --prove would try it out.");
+        text.push_str(" --prove would test it.");
     }
     text
 }
@@ -61,7 +61,7 @@ fn helps(v: &View<'_>, resource: Resource, level: Level) -> String {
         Resource::Thread => "Only faster CPUs would help, not more of them".to_owned(),
         Resource::DiskIops => format!("More IOPS {would}{}", set_in(v, true)),
         Resource::DiskBandwidth => format!("More disk bandwidth {would}{}", set_in(v, false)),
-        Resource::Network => format!("A faster way to the server {would}"),
+        Resource::Network => format!("A faster path to the server {would}"),
         Resource::Server if v.throttled_share() > 0.0 => {
             format!("A server that allows more requests a second {would}")
         }
@@ -71,7 +71,7 @@ fn helps(v: &View<'_>, resource: Resource, level: Level) -> String {
             format!("More jobs {would}, beyond what {} allow", "descriptors and memory")
         }
         Resource::Latency => format!("More jobs (-j) {would}, or less latency"),
-        Resource::Peer => format!("A faster server, or a faster way to it, {would}"),
+        Resource::Peer => format!("A faster server, or a faster path to it, {would}"),
         Resource::Source => format!("A faster source {would}"),
         Resource::Target => format!("A faster target {would}"),
         Resource::UserLimit => {
@@ -79,7 +79,7 @@ fn helps(v: &View<'_>, resource: Resource, level: Level) -> String {
             let option = v.f.limits.iter().find(most).map_or("the limit", |limit| limit.option);
             format!("A higher {option} {would}")
         }
-        Resource::Own => format!("More room in memory (--memory) {would}"),
+        Resource::Own => format!("More memory (--memory) {would}"),
         Resource::None => "Nothing can be said".to_owned(),
     }
 }

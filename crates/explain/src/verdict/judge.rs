@@ -85,7 +85,7 @@ fn too_little(v: &View<'_>) -> Option<&'static str> {
     let (span_s, idle) = (v.f.span_s, v.busy < BUSY_MIN);
     match v.f.about {
         About::Transfer if span_s < SPAN_MIN_S || idle => {
-            Some("There was too little to do to tell what would make it faster.")
+            Some("There was too little work to tell what would make it faster.")
         }
         About::Command if span_s < COMMAND_SPAN_MIN_S => {
             Some("The command was too short to judge: that takes 2 seconds or more.")

@@ -15,6 +15,8 @@ pub use judge::judge;
 pub use proof::{Progress, Prover, Trial};
 pub use words::{level_words, measure, sentence, words};
 
+use std::borrow::Cow;
+
 /// The limiting resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
@@ -65,7 +67,7 @@ pub enum Level {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
     /// Name with its unit as suffix: `cpu_used_cores`, `disk_write_iops`.
-    pub signal: &'static str,
+    pub signal: Cow<'static, str>,
     /// Device or side that it refers to; may be empty.
     pub of: String,
     /// Measured value.

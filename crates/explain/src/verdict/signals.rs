@@ -9,7 +9,7 @@ use super::{About, Ceiling, Direction, DiskFacts, Evidence, Experiment, Signal, 
 use hakobu_core::meter::Phase;
 
 fn evidence(signal: &'static str, value: f64, limit: f64) -> Evidence {
-    Evidence { signal, of: String::new(), value, limit }
+    Evidence { signal: signal.into(), of: String::new(), value, limit }
 }
 
 impl View<'_> {
@@ -261,11 +261,11 @@ pub(super) fn ceiling(disk: &DiskFacts, of: &Ceiling) -> Evidence {
         (false, Direction::Writes) => "disk_write_bytes_per_s",
         (false, Direction::Both) => "disk_bytes_per_s",
     };
-    Evidence { signal, of: disk.name.clone(), value: of.reached, limit: of.limit }
+    Evidence { signal: signal.into(), of: disk.name.clone(), value: of.reached, limit: of.limit }
 }
 
 pub(super) fn busy(disk: &DiskFacts) -> Evidence {
-    Evidence { signal: "disk_busy_share", of: disk.name.clone(), value: disk.busy, limit: 0.9 }
+    Evidence { of: disk.name.clone(), ..evidence("disk_busy_share", disk.busy, 0.9) }
 }
 
 pub(super) fn queue(disk: &DiskFacts) -> Option<Evidence> {
@@ -274,7 +274,7 @@ pub(super) fn queue(disk: &DiskFacts) -> Option<Evidence> {
 
 pub(super) fn dirty(disk: &DiskFacts) -> Option<Evidence> {
     let (value, limit) = disk.dirty_bytes?;
-    Some(Evidence { signal: "dirty_bytes", of: disk.name.clone(), value, limit })
+    Some(Evidence { of: disk.name.clone(), ..evidence("dirty_bytes", value, limit) })
 }
 
 pub(super) fn user_limit(of: &UserLimit) -> Evidence {
@@ -282,50 +282,52 @@ pub(super) fn user_limit(of: &UserLimit) -> Evidence {
         "--bwlimit" => "user_limit_bytes_per_s",
         _ => "user_limit_per_s",
     };
-    Evidence { signal, of: of.option.to_owned(), value: of.reached, limit: of.limit }
+    Evidence { of: of.option.to_owned(), ..evidence(signal, of.reached, of.limit) }
 }
 
 pub(super) fn experiment(made: &Experiment) -> Evidence {
     let of = made.resource.name().to_owned();
-    Evidence { signal: "experiment_elasticity", of, value: made.elasticity.0, limit: 0.7 }
+    Evidence { of, ..evidence("experiment_elasticity", made.elasticity.0, 0.7) }
 }
 
 /// Meaning of a signal for the limit, in a few words.
 fn says(of: &Evidence) -> &'static str {
     let full = of.value >= REACHED * of.limit;
     let over = of.value >= of.limit;
-    let (is_so, yes, no) = match of.signal {
+    let (is_so, yes, no) = match &*of.signal {
         "cpu_used_cpus" => (full, "it uses all CPUs that it may", "it leaves CPUs unused"),
         "machine_used_cpus" => (full, "no CPU is idle", "CPUs are idle"),
         "run_delay_share" => (over, "its threads wait for CPUs", "its threads get CPUs at once"),
         "cpu_pressure_share" => (over, "tasks wait for CPUs", "few tasks wait for CPUs"),
-        "quota_throttled_share" => (over, "the quota takes CPUs away", "the quota is no hindrance"),
+        "quota_throttled_share" => (over, "the quota throttles", "the quota does not throttle"),
         "stolen_cpus" => (over, "the hypervisor takes CPUs away", "the hypervisor takes little"),
         "thread_used_cpus" => (full, "one thread is at its limit", "no thread is at its limit"),
         "blocked_share" => {
             (over, "its threads are blocked in the kernel", "its threads rarely block")
         }
         "io_pressure_share" => (over, "tasks wait for I/O", "few tasks wait for I/O"),
-        "io_blocked_tasks" => (over, "tasks are blocked on I/O", "hardly a task is blocked on I/O"),
+        "io_blocked_tasks" => (over, "tasks are blocked on I/O", "few tasks are blocked on I/O"),
         "cpu_busy_share" => (over, "one CPU is never idle", "each CPU is idle at times"),
         "iowait_share" => (over, "CPUs wait for I/O", "CPUs hardly wait for I/O"),
         "memory_pressure_share" => (over, "tasks wait for memory", "few tasks wait for memory"),
-        "traffic_bytes_per_s" => (over, "bytes come or go", "hardly a byte comes or goes"),
-        "peer_wait_share" => (over, "it waits for the other side", "it waits for no other side"),
+        "traffic_bytes_per_s" => (over, "bytes come or go", "almost no network traffic"),
+        "peer_wait_share" => {
+            (over, "it waits for the other side", "it does not wait for the other side")
+        }
         "jobs_waiting_share" => (over, "jobs wait", "jobs hardly wait"),
         "lock_waits_share" => (over, "threads wait for a lock", "locks are free"),
         "disk_busy_share" => (over, "the disk always has work", "the disk has pauses"),
         "disk_queue" => (over, "requests queue at the disk", "few requests are at the disk"),
         "dirty_bytes" => {
-            (of.value >= 0.7 * of.limit, "writers wait for writeback", "writers need not wait")
+            (of.value >= 0.7 * of.limit, "writers wait for writeback", "writers do not wait")
         }
         "link_bytes_per_s" => (of.value >= 0.9 * of.limit, "the link is full", "the link has room"),
         "rtt_ms" | "handshake_ms" => (
             of.value >= 3.0 * of.limit && of.value - of.limit >= 2.0,
-            "round trips are longer than they need be",
+            "round trips are longer than necessary",
             "packets do not queue",
         ),
-        "retransmits_share" => (over, "segments are lost", "hardly a segment is lost"),
+        "retransmits_share" => (over, "segments are lost", "almost no segments are lost"),
         "send_queue_full_share" => (over, "bytes wait to be sent", "bytes leave at once"),
         "peer_window_full_share" => (over, "the server does not read", "the server reads"),
         "backlog_bytes" => (over, "packets wait in a queue", "no packets wait"),

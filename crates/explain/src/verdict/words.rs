@@ -86,8 +86,8 @@ pub fn sentence(verdict: &Verdict) -> String {
     let named: Vec<String> = verdict.evidence.iter().take(NAMED_MAX).map(words).collect();
     let evidence = named.join(", ");
     let what = match (verdict.resource, evidence.is_empty()) {
-        (Resource::None, true) => "What limits is not determined.".to_owned(),
-        (Resource::None, false) => format!("What limits is not determined ({evidence})."),
+        (Resource::None, true) => "The limit is not determined.".to_owned(),
+        (Resource::None, false) => format!("The limit is not determined ({evidence})."),
         _ => format!("Limited by {} ({}: {evidence}).", verdict.named, level_words(verdict.level)),
     };
     format!("{what} {}", verdict.advice)
@@ -98,7 +98,7 @@ pub fn words(of: &Evidence) -> String {
     let value = measure(of, of.value);
     let limit = measure(of, of.limit);
     let name = &of.of;
-    match of.signal {
+    match &*of.signal {
         "cpu_used_cpus" => format!("{value} of {limit} CPUs used"),
         "machine_used_cpus" => format!("{value} of {limit} used by all processes"),
         "cpu_busy_share" => format!("{name} {value} busy"),
@@ -141,20 +141,26 @@ pub fn words(of: &Evidence) -> String {
         "throttled_share" => format!("{value} of answers asking to slow down"),
         "user_limit_per_s" | "user_limit_bytes_per_s" => format!("{value} of {limit} by {name}"),
         "jobs_waiting_share" => format!("each job waits {value} of its time"),
+        "jobs_elasticity" if of.value < 0.0 => "no gain from more jobs".to_owned(),
         "jobs_elasticity" => format!("{value} more for 100 % more jobs"),
-        "experiment_elasticity" => format!("{value} of a change of {name} came through"),
+        "experiment_elasticity" => {
+            format!("{value} of the change of {name} showed in the throughput")
+        }
         "told_runs" => format!("its own verdict in {value} of {limit} runs"),
-        "told_signal" => format!("{name} {value}"),
-        phase => {
-            let name = phase.trim_start_matches("phase_").trim_end_matches("_share");
-            format!("{value} of the units' time in {name}")
+        other => {
+            match other.strip_prefix("phase_").and_then(|phase| phase.strip_suffix("_share")) {
+                Some(phase) => format!("{value} of the units' time in {phase}"),
+                // A signal of another version, from a record.
+                None if name.is_empty() => format!("{} {value}", other.replace('_', " ")),
+                None => format!("{} of {name} {value}", other.replace('_', " ")),
+            }
         }
     }
 }
 
 /// Formats a value with the unit in the signal's name.
 pub fn measure(of: &Evidence, value: f64) -> String {
-    let signal = of.signal;
+    let signal = &*of.signal;
     if !value.is_finite() {
         return "?".to_owned();
     }

@@ -119,7 +119,7 @@ fn one(view: &View<'_>, en: &str, ja: &str, ids: &[u32]) -> String {
 fn not_whole(view: &View<'_>) -> Option<String> {
     let (en, ja) = match view.results.end.as_ref().map(|end| end.reason.as_str()) {
         Some("stopped") => {
-            ("The campaign was stopped before its end.", "キャンペーンは途中で止められました。")
+            ("The campaign was stopped before its end.", "キャンペーンは途中で中断されました。")
         }
         Some("budget") => (
             "The time budget ran out before all runs were made.",
@@ -164,7 +164,7 @@ fn few(view: &View<'_>, analysis: &Analysis) -> Option<String> {
             things(count, "cell")
         ),
         Lang::Ja => format!(
-            "{count} 個のセルは測定が {RUNS_GOOD} 回未満です。区間が広く、小さな差は見えません。"
+            "{count} 個のセルは測定が {RUNS_GOOD} 回未満です。区間が広く、小さな差は検出できません。"
         ),
     })
 }

@@ -92,7 +92,7 @@ pub(super) fn outliers(runs: &[(u32, f64)]) -> Vec<u32> {
         return Vec::new();
     };
     let reach = FENCE * (high - low);
-    // Values that differ only by rounding are no outliers.
+    // Values that differ only by rounding are not outliers.
     let reach = reach.max(1e-9 * high.abs());
     let out = runs.iter().filter(|(_, value)| *value < low - reach || *value > high + reach);
     out.map(|(block, _)| *block).collect()

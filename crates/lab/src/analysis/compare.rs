@@ -156,7 +156,7 @@ fn caveats(parts: &[Part<'_>]) -> Vec<String> {
         let (metric, name) = (part.view.metric(), &part.name);
         said.push(match part.view.lang {
             Lang::En => format!("{name}: measures {metric}, not what the first does."),
-            Lang::Ja => format!("{name}: 測っているのは {metric} で、最初のものと異なります。"),
+            Lang::Ja => format!("{name}: 指標が {metric} で、最初の結果と異なります。"),
         });
     }
     let facts = |part: &Part<'_>| {

@@ -61,12 +61,12 @@ fn hourly(amount: &str, unit: &str) -> Result<f64, String> {
         "min" => 1.0 / 60.0,
         "d" | "day" => 24.0,
         "month" | "mo" => 730.0,
-        other => return Err(format!("'{other}' is no time; write h, s, min, day or month")),
+        other => return Err(format!("'{other}' is not a time; write h, s, min, day or month")),
     };
     let amount = amount.trim().trim_start_matches(['$', '€', '£', '¥']);
     match quantity(amount, true).and_then(positive) {
         Some(amount) => Ok(amount / hours),
-        None => Err(format!("'{amount}' is no price above 0")),
+        None => Err(format!("'{amount}' is not a price above 0")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 /// Parses `3000`, `125 MB/s`, `20 ms`, `16k` to bytes, seconds or a bare number. K, M, G and T are
 /// 1024-based, KB … and MB … 1000-based, as in all options of the program; with `counts` (`iops`), `k` and
-/// `m` are 1000-based. `None` if it is no number.
+/// `m` are 1000-based. `None` if it is not a number.
 pub(super) fn quantity(text: &str, counts: bool) -> Option<f64> {
     let text = text.trim();
     let text = text.strip_suffix("/s").unwrap_or(text).trim_end();

@@ -8,13 +8,15 @@ use super::rivals::lead;
 use super::say::{Join, beside, capital, is_many, listed, percent, rate, sentences, span};
 use super::view::View;
 use super::{Analysis, Knee, Lang, Model, SENTENCES_MAX, Sweep};
-use crate::analysis::limits::by;
+use crate::analysis::limits::{Limiting, Stretch, by};
 use hakobu_explain::verdict::Says;
 
 /// Most sweeps named in a sentence.
 const SWEEPS_MAX: usize = 3;
 /// Most sweeps whose limit is stated.
 const LIMITED_MAX: usize = 2;
+/// Most stretches of a sweep that are stated one by one.
+const STRETCHES_MAX: usize = 3;
 
 /// The verdict: one to four sentences.
 pub(super) fn verdict(view: &View<'_>, analysis: &Analysis, found: &[Found]) -> Vec<String> {
@@ -190,7 +192,7 @@ fn limits(
             let follows = match (of.is_empty(), lang) {
                 (true, _) => first.subject.clone(),
                 (false, Lang::En) => format!("{} {of}", first.subject),
-                (false, Lang::Ja) => beside(&format!("{of} は"), &first.subject),
+                (false, Lang::Ja) => format!("{of} の{}", first.subject),
             };
             Some(match lang {
                 Lang::En => capital(&format!("{follows}: {shown}.")),
@@ -230,10 +232,7 @@ fn signals(
     });
     let most = if is_alone { 1 } else { LIMITED_MAX };
     let swept = sweeps.iter().take(most).filter(|sweep| !sweep.stretches.is_empty());
-    let swept = swept.map(|sweep| {
-        let parts = sweep.stretches.iter().map(|of| by(&of.limiting, &of.place, lang));
-        (sweep.series.clone(), parts.collect())
-    });
+    let swept = swept.map(|sweep| (sweep.series.clone(), along(&sweep.stretches, lang)));
     let each: Vec<(String, Vec<String>)> = alone.into_iter().chain(swept).collect();
     let words = each.iter().enumerate().map(|(at, (name, parts))| match (is_alone, lang) {
         (true, Lang::En) => listed(parts, Join::And, lang),
@@ -255,6 +254,30 @@ fn signals(
     })
 }
 
+/// Limits along a sweep, in order. Of many stretches those with the same limit are joined, and the unknown ones
+/// come last as one.
+fn along(stretches: &[Stretch], lang: Lang) -> Vec<String> {
+    if stretches.len() <= STRETCHES_MAX {
+        return stretches.iter().map(|of| by(&of.limiting, &of.place, lang)).collect();
+    }
+    let mut known: Vec<(Limiting, Vec<String>)> = Vec::new();
+    for of in stretches.iter().filter(|of| of.limiting.is_determined()) {
+        match known.iter_mut().find(|(one, _)| one.resource == of.limiting.resource) {
+            Some((one, places)) => {
+                one.level = one.level.min(of.limiting.level);
+                places.push(of.place.clone());
+            }
+            None => known.push((of.limiting.clone(), vec![of.place.clone()])),
+        }
+    }
+    let mut parts: Vec<String> =
+        known.iter().map(|(of, places)| by(of, &listed(places, Join::And, lang), lang)).collect();
+    if stretches.iter().any(|of| !of.limiting.is_determined()) {
+        parts.push(lang.pick("an unknown limit elsewhere", "それ以外は判定できず").to_owned());
+    }
+    parts
+}
+
 /// Prediction of the first fit for twice the largest x.
 fn predicts(view: &View<'_>, sweeps: &[&Sweep], is_alone: bool) -> Option<String> {
     let lang = view.lang;
@@ -263,7 +286,10 @@ fn predicts(view: &View<'_>, sweeps: &[&Sweep], is_alone: bool) -> Option<String
     let (half, twice) = (view.of_x(fit.twice_x / 2.0), view.of_x(fit.twice_x));
     let value = |value: f64| rate(value, &sweep.rate_unit);
     let (at_half, then) = (value(fit.rate(fit.twice_x / 2.0)), value(fit.at_twice.mid));
-    let span = span(&value(fit.at_twice.low), &value(fit.at_twice.high), lang);
+    // Once is enough for the unit.
+    let (low, high) = (value(fit.at_twice.low), value(fit.at_twice.high));
+    let unit = high.split_once(' ').map_or("", |(_, unit)| unit);
+    let span = span(low.strip_suffix(unit).unwrap_or(&low).trim_end(), &high, lang);
     let peak = fit.peak_x.filter(|peak| peak.mid <= fit.twice_x);
     let peak = peak.map(|peak| view.of_x(peak.mid.round()));
     let shape = match (fit.model, peak, lang) {
@@ -280,10 +306,38 @@ fn predicts(view: &View<'_>, sweeps: &[&Sweep], is_alone: bool) -> Option<String
         (false, Lang::Ja) => format!("{} の予測", sweep.series),
     };
     Some(match lang {
-        Lang::En => format!("{of}: {then} with {twice} ({span}), {at_half} with {half}{shape}."),
+        Lang::En => format!("{of}: {then} with {twice} ({span}) and {at_half} with {half}{shape}."),
         Lang::Ja => {
             let (twice, half) = (beside(&twice, "で"), beside(&half, "で"));
             format!("{of}: {twice} {then}（{span}）、{half} {at_half}{shape}。")
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hakobu_explain::verdict::{Level, Resource};
+
+    fn stretch(resource: Resource, level: Level, place: &str) -> Stretch {
+        let limiting = Limiting { resource, level, ..Limiting::default() };
+        Stretch { limiting, place: place.to_owned(), ..Stretch::default() }
+    }
+
+    #[test]
+    fn limits_that_alternate_are_joined() {
+        let unknown = |place| stretch(Resource::None, Level::NotDetermined, place);
+        let latency = |level, place| stretch(Resource::Latency, level, place);
+        let all = [
+            latency(Level::AtLimit, "with 1 job"),
+            unknown("from 4 to 8 jobs"),
+            latency(Level::Consistent, "with 16 jobs"),
+            unknown("from 32 jobs on"),
+        ];
+        let joined =
+            ["latency with 1 job and with 16 jobs (consistent)", "an unknown limit elsewhere"];
+        assert_eq!(along(&all, Lang::En), joined);
+        let each = ["latency with 1 job (at the limit)", "an unknown limit from 4 to 8 jobs"];
+        assert_eq!(along(&all[..2], Lang::En), each);
+    }
 }

@@ -131,9 +131,10 @@ fn studies(of: &Compared, words: &Words) -> Vec<Table> {
         }
     }
     let unit = Unit::of(&of.metric);
+    let name = words.metric(&of.metric);
     let metric = match unit.name {
-        "" => of.metric.clone(),
-        unit => format!("{} ({unit})", of.metric),
+        unit if unit.is_empty() || unit == name => name.to_owned(),
+        unit => format!("{name} ({unit})"),
     };
     let first = of.names.first().map_or(NONE, String::as_str);
     let tables = groups.into_iter().map(|group| {

@@ -44,7 +44,7 @@ pub(super) fn picture(facts: &Facts<'_>, group: &str, words: &Words) -> Option<P
     } else {
         settings(facts, group, &lines, words)
     };
-    let metric = y_label(facts);
+    let metric = y_label(facts, words);
     let x_name = facts.header().x_name.as_deref().unwrap_or("x");
     let said = said(facts, &lines, words);
     let description = if is_swept {
@@ -55,9 +55,9 @@ pub(super) fn picture(facts: &Facts<'_>, group: &str, words: &Words) -> Option<P
     Some(Picture { chart, description })
 }
 
-fn y_label(facts: &Facts<'_>) -> String {
-    let (metric, unit) = (facts.metric(), facts.unit().name);
-    if unit.is_empty() { metric.to_owned() } else { format!("{metric}, {unit}") }
+fn y_label(facts: &Facts<'_>, words: &Words) -> String {
+    let (metric, unit) = (words.metric(facts.metric()), facts.unit().name);
+    if unit.is_empty() || metric == unit { metric.to_owned() } else { format!("{metric}, {unit}") }
 }
 
 /// Description for readers who cannot see the chart.
@@ -142,7 +142,7 @@ fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> C
     let x_name = facts.header().x_name.as_deref().unwrap_or("x");
     let mut panels = vec![Panel {
         title: words.group(group).to_owned(),
-        unit: y_label(facts),
+        unit: y_label(facts, words),
         scale: y_scale,
         height_px: Some(HEIGHT_PX),
         series,
@@ -151,7 +151,7 @@ fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> C
     if !figures.is_empty() {
         panels.push(Panel {
             title: words.published_title.to_owned(),
-            unit: y_label(facts),
+            unit: y_label(facts, words),
             scale: y_scale,
             height_px: Some(PUBLISHED_HEIGHT_PX),
             series: figures.into_iter().flat_map(|figure| figure.series(axis)).collect(),
@@ -270,7 +270,7 @@ fn settings(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -
         ticks,
         panels: vec![Panel {
             title: words.group(group).to_owned(),
-            unit: y_label(facts),
+            unit: y_label(facts, words),
             scale: y_scale,
             height_px: Some(HEIGHT_PX),
             series,

@@ -16,7 +16,7 @@ pub(super) fn tools(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
     let reference = facts.reference(group);
     let name = reference.and_then(|id| facts.cell(id)).map(|cell| facts.label(cell));
     let against = with(words.compared_with, &[name.as_deref().unwrap_or(NONE)]);
-    let median = with(words.median, &[facts.metric()]);
+    let median = with(words.median, &[words.metric(facts.metric())]);
     let number = |name: &str| format!("#{name}");
     let heads = [
         words.tool.to_owned(),
@@ -80,7 +80,8 @@ pub(super) fn sweep(facts: &Facts<'_>, group: &str, words: &Words) -> Option<Tab
     let names = lines.iter().map(|line| format!("#{}", line.series));
     let heads: Vec<String> = [format!("#{x_name}")].into_iter().chain(names).collect();
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-    let caption = with(words.sweep_caption, &[words.group(group), facts.metric(), x_name]);
+    let caption =
+        with(words.sweep_caption, &[words.group(group), words.metric(facts.metric()), x_name]);
     let mut table = Table::new(caption, &heads);
     for x in places {
         let mut row = vec![digits(x)];
@@ -177,7 +178,7 @@ fn measured<'a>(facts: &Facts<'a>, figure: &Published) -> Option<&'a Cell> {
 
 /// Table of all cells.
 pub(super) fn settings(facts: &Facts<'_>, words: &Words) -> Table {
-    let median = format!("#{}", with(words.median, &[facts.metric()]));
+    let median = format!("#{}", with(words.median, &[words.metric(facts.metric())]));
     let number = |name: &str| format!("#{name}");
     let heads = [
         words.setting.to_owned(),

@@ -30,14 +30,14 @@ words! {
     verdict: "Verdict", "結論";
     caveats: "Caveats", "注意点";
     no_caveats: "None.", "特になし。";
-    not_whole: "The campaign did not end: only the runs so far are shown.", "このキャンペーンは途中で終わっています。そこまでの測定だけを示します。";
+    not_whole: "The campaign is incomplete; the runs so far are shown.", "このキャンペーンは未完了です。これまでの測定だけを示します。";
     ended: "Ended: {} after {} s; the measurement itself took {} of that time.", "終了: {}（{} 秒）。測定自体の負荷はその {}。";
     machines: "Machines side by side", "マシンの比較";
     machines_caption: "Best setting of each tool on each machine, median with 95 % interval; how many times as fast as {}", "各マシンでのツールごとの最良の設定。中央値と 95 % 区間、および {} に対する速さの倍率";
     times_as_fast: "{}: times as fast", "{}: 速さの倍率";
     sweep: "The sweep", "スイープ";
     comparison: "Side by side", "比較";
-    sweep_text: "{} over {}: {}. Bars are 95 % intervals of the median; a ring marks the knee, a thin line the fit.", "{} を {} に対して示した図: {}。縦棒は中央値の 95 % 区間、丸囲みは knee、細線は当てはめ。";
+    sweep_text: "{} over {}: {}. Bars are 95 % intervals of the median; a ring marks the knee, a thin line is the fit.", "{} を {} に対して示した図: {}。縦棒は中央値の 95 % 区間、丸印は頭打ちの点 (knee)、細線は当てはめ。";
     settings_text: "{} of each setting: {}. Bars are 95 % intervals of the median.", "各設定の {}: {}。縦棒は中央値の 95 % 区間。";
     from_to: "{} from {} to {}", "{} は {} から {}";
     logarithmic: "{} (logarithmic)", "{}（対数）";
@@ -52,7 +52,7 @@ words! {
     published: "Published figures beside this machine's", "公表値とこのマシンの測定値";
     published_caption: "As published, and here", "公表値とここでの測定値";
     published_title: "As published", "公表値";
-    here: "here", "ここ";
+    here: "here", "このマシン";
     as_published: "published", "公表";
     study_machine: "machine of the study", "公表時のマシン";
     tools: "The tools", "ツール";
@@ -62,6 +62,10 @@ words! {
     setting: "setting", "設定";
     median: "{}, median [95 %]", "{}、中央値 [95 % 区間]";
     mean: "mean", "平均";
+    real_time: "real time", "実時間";
+    user_time: "user time", "user 時間";
+    sys_time: "system time", "system 時間";
+    bandwidth: "bandwidth", "帯域幅";
     deviation: "std. dev.", "標準偏差";
     least: "min", "最小";
     most: "max", "最大";
@@ -94,12 +98,12 @@ words! {
     no_proofs: "None.", "行っていません。";
     changed: "changed", "変えたもの";
     elasticity: "elasticity [95 %]", "弾力性 [95 % 区間]";
-    follows: "what follows", "分かること";
+    follows: "conclusion", "結論";
     elasticity_means: "Elasticity: 1 where speed is proportional to the resource, 0 where it does not depend on it.", "弾力性: 速さが資源に完全に従えば 1、まったく従わなければ 0。";
     load: "Load", "負荷";
     load_title: "All runs, one after the other", "すべての測定（実行順）";
     load_label: "seconds of measured time; pauses between runs are cut out", "測定時間（秒）。測定の間の休止は省略";
-    load_text: "CPU, disk and network during {} runs. On the mean, user {} %, system {} %, iowait {} % of all CPUs; disk {} MB/s; network {} MB/s.", "{} 回の測定中の CPU、ディスク、ネットワーク。平均は全 CPU の user {} %、system {} %、iowait {} %、ディスク {} MB/s、ネットワーク {} MB/s。";
+    load_text: "CPU, disk and network during {} runs. On average, user {} %, system {} %, iowait {} % of all CPUs; disk {} MB/s; network {} MB/s.", "{} 回の測定中の CPU、ディスク、ネットワーク。平均は全 CPU の user {} %、system {} %、iowait {} %、ディスク {} MB/s、ネットワーク {} MB/s。";
     load_some: "The first {} of {} runs.", "{2} 回のうち最初の {1} 回。";
     load_run: "{}: the run nearest to the median, {}", "{}: 中央値に最も近い測定、{}";
     load_more: "Curves of the other settings are in the record (samples.jsonl).", "他の設定の曲線は記録 (samples.jsonl) にあります。";
@@ -110,9 +114,9 @@ words! {
     operations_panel: "Disk operations", "ディスクの操作数";
     network_panel: "Network", "ネットワーク";
     runs_panel: "Runs", "測定";
-    cursor: "Hover over the chart, or focus it and use the arrow keys, to read values.", "図を指すか、フォーカスして矢印キーを使うと数値が読めます。";
+    cursor: "Hover over the chart, or focus it and use the arrow keys, to read values.", "図にポインターを合わせるか、フォーカスして矢印キーを押すと、数値が表示されます。";
     raw_runs: "Raw runs", "すべての測定値";
-    raw_caption: "Every run in the order in which it was made, warm-ups and failures included", "実行順のすべての測定（ウォームアップと失敗を含む）";
+    raw_caption: "Every run in order of execution, including warm-ups and failures", "実行順のすべての測定（ウォームアップと失敗を含む）";
     raw_some: "The first {} of {} runs; all of them: --format csv", "{2} 回のうち最初の {1} 回。全部は --format csv";
     number: "no.", "番号";
     block: "block", "ブロック";
@@ -134,7 +138,7 @@ words! {
     machine_caption: "The machine of the measurements", "測定に使ったマシン";
     property: "property", "項目";
     cpu: "CPU", "CPU の型番";
-    cpus: "CPUs usable / on", "使える CPU / 稼働 CPU";
+    cpus: "CPUs usable / online", "使用できる CPU / オンライン";
     ram: "memory", "メモリ";
     kernel: "kernel", "カーネル";
     instance: "instance type", "インスタンスタイプ";
@@ -150,10 +154,10 @@ words! {
     bytes: "bytes", "バイト数";
     about: "about", "説明";
     campaign: "The campaign as it was written", "キャンペーンの記述 (TOML)";
-    made: "Measured from {} on, with {}, seed {}, scale {}.", "測定開始 {}、{} を使用、シード {}、規模 {}。";
+    made: "Measurements began {}, with {}, seed {}, scale {}.", "測定開始 {}、{} を使用、シード {}、規模 {}。";
     contents: "Contents", "目次";
     usl: "USL: α {}, β {}", "USL: α {}、β {}";
-    cap: "rises, then stops at {}", "比例して増え、{} で止まる";
+    cap: "proportional, capped at {}", "比例して増加し、{} で頭打ち";
     at_twice: "{}; predicts {} at {}", "{}。予測は {}（{}）";
     whole_group: "all settings", "全設定";
     compared: "{} side by side", "{} の比較";
@@ -182,6 +186,18 @@ impl Words {
     /// Word for a group, which may be unnamed.
     pub(super) fn group<'a>(&'a self, group: &'a str) -> &'a str {
         if group.is_empty() { self.whole_group } else { group }
+    }
+
+    /// Word for a metric; one of a campaign keeps its name.
+    pub(super) fn metric<'a>(&'a self, metric: &'a str) -> &'a str {
+        match metric {
+            "wall_s" => self.real_time,
+            "user_s" => self.user_time,
+            "sys_s" => self.sys_time,
+            "bw_bytes_per_s" => self.bandwidth,
+            "iops" => "IOPS",
+            _ => metric,
+        }
     }
 }
 
@@ -215,6 +231,12 @@ mod tests {
         }
         assert_eq!(Lang::of_code("ja"), Some(Lang::Ja));
         assert_eq!(Lang::of_code("de"), None);
+    }
+
+    #[test]
+    fn metrics_have_names() {
+        assert_eq!((EN.metric("wall_s"), JA.metric("wall_s")), ("real time", "実時間"));
+        assert_eq!((EN.metric("iops"), EN.metric("lat_mean_ns")), ("IOPS", "lat_mean_ns"));
     }
 
     #[test]

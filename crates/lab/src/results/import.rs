@@ -27,7 +27,7 @@ pub fn import(name: &str, start: &str, files: &[(String, String)]) -> Result<Res
     };
     for (file, text) in files {
         let value: Value =
-            serde_json::from_str(text).map_err(|why| format!("{file} is no JSON: {why}"))?;
+            serde_json::from_str(text).map_err(|why| format!("{file} is not JSON: {why}"))?;
         let program = if value.get("results").is_some() {
             hyperfine(file, value, &mut results)?;
             "hyperfine"
@@ -44,7 +44,7 @@ pub fn import(name: &str, start: &str, files: &[(String, String)]) -> Result<Res
         program.clone_into(known);
     }
     if results.runs.is_empty() {
-        return Err("there are no runs in what is imported".into());
+        return Err("the imported files contain no runs".into());
     }
     let took_s = results.runs.iter().map(|run| run.wall_s).sum();
     results.end = Some(End { reason: "done".into(), took_s, overhead: 0.0 });
@@ -293,12 +293,12 @@ mod tests {
     fn other_files_are_refused() {
         let fio = r#"{"jobs":[{"jobname":"j","read":{"iops":1}}]}"#;
         for (files, said) in [
-            (vec![("a", "x")], "a is no JSON"),
+            (vec![("a", "x")], "a is not JSON"),
             (vec![("a", "{}")], "a is neither of hyperfine nor of fio"),
             (vec![("a", r#"{"results":[{}]}"#)], "a is not of hyperfine"),
             (vec![("a", r#"{"results":[{"command":"c"}]}"#)], "a: 'c' has no times"),
             (vec![("a", r#"{"jobs":[]}"#)], "a has no jobs of fio"),
-            (vec![("a", r#"{"results":[]}"#)], "there are no runs"),
+            (vec![("a", r#"{"results":[]}"#)], "contain no runs"),
             (
                 vec![("a", HYPERFINE), ("b", fio)],
                 "b is of fio, and what came before it of hyperfine",

@@ -329,7 +329,7 @@ fn look(folder: &Path) -> Result<Listed, String> {
 pub fn may_remove(folder: &Path) -> Result<(), String> {
     let is_folder = folder.symlink_metadata().is_ok_and(|meta| meta.is_dir());
     if !is_folder {
-        return Err(format!("{} is no folder", quoted(folder)));
+        return Err(format!("{} is not a folder", quoted(folder)));
     }
     read(folder)?;
     let known = |name: &str| {

@@ -45,7 +45,7 @@ fn counters_of_a_disk_that_begin_anew() {
     to.disks = vec![Disk { reads: 20, busy_ms: 400, ..disk() }];
     let rates = Rates::between(&from, &to);
     assert_eq!(rates.disks[0].busy, 0.5, "around 32 bits");
-    // A decrease is no wrap.
+    // A decrease is not a wrap.
     from.disks[0].busy_ms = 1000;
     assert_eq!(Rates::between(&from, &to).disks[0].busy, 0.0);
     // Another disk with the same number.

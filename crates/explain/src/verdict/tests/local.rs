@@ -339,7 +339,7 @@ fn experiments_prove_and_rule_out() {
     (facts.cpu_used, facts.machine_used) = (1.96, Some(1.99));
     facts.experiments = vec![made(Resource::Cpu, 0.5, (0.93, 0.85, 1.02))];
     assert_eq!(named(&facts), (Resource::Cpu, Level::Proven));
-    // Half of the CPUs change nothing: this refutes CPU whatever the counters say.
+    // Half of the CPUs change nothing: this refutes the CPU, regardless of the counters.
     facts.experiments = vec![made(Resource::Cpu, 0.5, (0.04, -0.03, 0.1))];
     assert_eq!(named(&facts), UNKNOWN);
     assert!(judge(&facts).advice.contains("more CPUs would change nothing"));

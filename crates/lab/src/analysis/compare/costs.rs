@@ -31,7 +31,7 @@ pub(super) fn costs(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> Vec
                     .view
                     .median_of(cell.id, |run| run.metrics.get("iops").copied().unwrap_or(0.0));
                 let wall_s = part.view.median_of(cell.id, |run| run.wall_s).unwrap_or(0.0);
-                // Where the metric is a rate, the duration of runs is a setting and gives no cost.
+                // If the metric is a rate, the duration of runs is a setting and gives no cost.
                 let timed = Some(cell).filter(|_| !part.view.more_is_better());
                 let (bytes, files) = timed.map_or((None, None), |cell| part.view.moved(cell));
                 let cost = match iops.filter(|iops| *iops > 0.0) {

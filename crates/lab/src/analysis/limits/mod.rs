@@ -68,7 +68,7 @@ impl Limiting {
         let said = match (self.is_determined(), lang) {
             (true, Lang::En) => format!("{name} is limited by {}", by(self, "", lang)),
             (true, Lang::Ja) => format!("{name} の制限要因: {}", by(self, "", lang)),
-            (false, Lang::En) => format!("What limits {name} is not determined"),
+            (false, Lang::En) => format!("The limit of {name} is not determined"),
             (false, Lang::Ja) => format!("{name} の制限要因は判定できません"),
         };
         match (evidence.is_empty(), lang) {
@@ -120,21 +120,21 @@ pub(super) fn own_verdict(runs: &[&Run]) -> Option<OwnVerdict> {
     let resource = Resource::ALL.into_iter().find(|of| 2 * votes(*of) > verdicts.len())?;
     let levels = named.iter().filter(|(of, _)| *of == resource).map(|(_, level)| *level);
     let (value, limit) = (votes(resource) as f64, verdicts.len() as f64);
-    let mut evidence = vec![Evidence { signal: "told_runs", of: String::new(), value, limit }];
+    let mut evidence =
+        vec![Evidence { signal: "told_runs".into(), of: String::new(), value, limit }];
     let of_this = |value: &&&Value| read(value).is_some_and(|(of, _)| of == resource);
     evidence.extend(verdicts.iter().find(of_this).into_iter().flat_map(|value| signals_of(value)));
     Some(OwnVerdict { resource, level: levels.min()?, evidence })
 }
 
-/// First signals of a transfer's verdict: `cpu used cores`.
+/// First signals of a transfer's verdict, as recorded.
 fn signals_of(verdict: &Value) -> Vec<Evidence> {
     let evidence = verdict.get("evidence").and_then(Value::as_array);
     let signals = evidence.into_iter().flatten().take(2).filter_map(|signal| {
-        let name = signal.get("signal")?.as_str()?.replace('_', " ");
-        let of = signal.get("of").and_then(Value::as_str).map(|of| format!(" of {of}"));
-        let of = format!("{name}{}", of.unwrap_or_default());
+        let name = signal.get("signal")?.as_str()?.to_owned();
+        let of = signal.get("of").and_then(Value::as_str).unwrap_or_default().to_owned();
         let limit = signal.get("limit").and_then(Value::as_f64).unwrap_or_default();
-        Some(Evidence { signal: "told_signal", of, value: signal.get("value")?.as_f64()?, limit })
+        Some(Evidence { signal: name.into(), of, value: signal.get("value")?.as_f64()?, limit })
     });
     signals.collect()
 }

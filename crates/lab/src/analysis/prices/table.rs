@@ -32,7 +32,7 @@ pub fn parse_machines(text: &str) -> Result<Vec<Machine>, String> {
     let head = fields(head).map_err(|why| format!("line {at}: {why}"))?;
     if let Some(other) = head.iter().find(|name| !COLUMNS.contains(&name.as_str())) {
         let known = COLUMNS.join(", ");
-        return Err(format!("line {at}: '{other}' is no column; there are {known}"));
+        return Err(format!("line {at}: '{other}' is not a column; there are {known}"));
     }
     if let Some(missing) = COLUMNS[..2].iter().find(|name| !head.iter().any(|of| of == *name)) {
         return Err(format!("line {at}: the column '{missing}' is missing"));
@@ -135,13 +135,13 @@ mod tests {
         for (text, said) in [
             ("", "the table is empty"),
             ("name,price,iops\n", "the table has no machine"),
-            ("name,cost\n", "line 1: 'cost' is no column"),
+            ("name,cost\n", "line 1: 'cost' is not a column"),
             ("name,iops\n", "line 1: the column 'price' is missing"),
             ("name,price,iops\na,1\n", "line 2: 2 fields for 3 columns"),
             ("name,price,iops\na,1,x\n", "line 2: iops 'x' is not a number above 0"),
             ("name,price,iops\na,1,\n", "line 2: nothing is rated"),
             ("name,price,read_iops\na,1,7\n", "line 2: give iops, or read_iops and write_iops"),
-            ("name,price,iops\na,1/week,7\n", "line 2: price '1/week': 'week' is no time"),
+            ("name,price,iops\na,1/week,7\n", "line 2: price '1/week': 'week' is not a time"),
             ("name,price,iops\n,1,7\n", "line 2: the name is missing"),
             ("name,price,iops\na,1,7\na,2,8\n", "line 3: a is there twice"),
             ("name,price,iops\n\"a,1,7\n", "line 2: a quote is not closed"),

@@ -1,6 +1,6 @@
 //! Sentences about counter-experiments.
 
-use crate::analysis::say::{number, span, things, times};
+use crate::analysis::say::{beside, number, span, things, times};
 use crate::analysis::{Interval, Lang};
 use hakobu_explain::verdict::Says;
 
@@ -11,7 +11,7 @@ const NOTHING: f64 = 0.03;
 pub(super) fn measured(changed: &str, factor: f64, speed: f64, of: Interval, lang: Lang) -> String {
     let measure = match changed {
         "source" | "sink" => lang.pick("share of the time", "時間に占める割合"),
-        "endpoint" => lang.pick("share of the time saved", "減った時間の割合"),
+        "endpoint" => lang.pick("share of the time saved", "短縮された時間の割合"),
         _ => lang.pick("elasticity", "弾力性"),
     };
     let mut interval = format!("{measure} {}", times(of.mid));
@@ -89,7 +89,7 @@ fn subject(changed: &str, lang: Lang) -> String {
 /// `the CPU limits`.
 pub(super) fn limits(changed: &str, lang: Lang) -> String {
     let of = subject(changed, lang);
-    lang.pick(format!("{of} limits"), format!("{of}が制限しています"))
+    lang.pick(format!("{of} limits"), format!("{}です", beside("制限要因は", &of)))
 }
 
 /// Conclusion as a sentence.
@@ -100,9 +100,9 @@ pub(super) fn follows(says: Option<Says>, changed: &str, pairs: usize, lang: Lan
         (None, Lang::Ja) => format!("{pairs} 組では少なすぎて判断できません"),
         (Some(Says::Binds), _) => limits(changed, lang),
         (Some(Says::Loose), Lang::En) => format!("{of} does not limit"),
-        (Some(Says::Loose), Lang::Ja) => format!("{of}は制限していません"),
+        (Some(Says::Loose), Lang::Ja) => format!("{of}は制限要因ではありません"),
         (Some(Says::Unclear), Lang::En) => format!("not clear whether {of} limits"),
-        (Some(Says::Unclear), Lang::Ja) => format!("{of}が制限しているかは判断できません"),
+        (Some(Says::Unclear), Lang::Ja) => format!("{of}が制限要因かどうかは判断できません"),
     }
 }
 

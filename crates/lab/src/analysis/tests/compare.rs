@@ -122,11 +122,11 @@ fn options_of_prices() {
         ("A=0.366", "write A=0.366/h"),
         ("0.366/h", "write it as A=0.366/h"),
         ("=1/h", "write it as"),
-        ("A=1/fortnight", "'fortnight' is no time"),
-        ("A=x/h", "'x' is no price above 0"),
-        ("A=0/h", "no price above 0"),
-        ("A=-1/h", "no price above 0"),
-        ("A=inf/h", "no price above 0"),
+        ("A=1/fortnight", "'fortnight' is not a time"),
+        ("A=x/h", "'x' is not a price above 0"),
+        ("A=0/h", "is not a price above 0"),
+        ("A=-1/h", "is not a price above 0"),
+        ("A=inf/h", "is not a price above 0"),
     ] {
         let error = parse_price(text).unwrap_err().to_lowercase();
         assert!(error.starts_with("--price ") && error.contains(&part.to_lowercase()), "{error}");

@@ -124,7 +124,7 @@ fn too_little_is_refused() {
     let often: Vec<(f64, f64)> =
         [1.0, 2.0, 4.0].into_iter().cycle().take(30).map(|x| (x, x)).collect();
     assert_eq!(fit(&often, 1), None);
-    // Values that are no rates are ignored.
+    // Values that are not rates are ignored.
     let odd = [(1.0, 1.0), (2.0, 2.0), (4.0, 3.0), (8.0, 0.0), (0.0, 5.0), (16.0, f64::NAN)];
     assert_eq!(fit(&odd, 1), None);
     // Four points with one run each are enough.

@@ -70,6 +70,36 @@ fn what_is_level_with_what_is_named() {
 }
 
 #[test]
+fn the_verdict_on_many_groups_stays_short() {
+    // Groups whose names are lists are counted.
+    let mut named = groups();
+    for cell in &mut named.header.cells {
+        match cell.group.as_str() {
+            "small" => cell.group = "3000 IOPS, 125 MB/s".to_owned(),
+            "links" => cell.group = "6000 IOPS, 250 MB/s".to_owned(),
+            _ => {}
+        }
+    }
+    let said = [
+        "hakobu was fastest in 3 of 4 groups, rsync in 1. Within noise of hakobu: rsync in 2 of 4 groups; cp in \
+         1 of 4 groups. Within noise of rsync: cp in large.",
+        "4 グループ中 3 グループで hakobu、1 グループで rsync が最速です。hakobu との差は次のツールで誤差の範囲です: \
+         rsync（2 グループ）、cp（1 グループ）。rsync との差は次のツールで誤差の範囲です: cp（large）。",
+    ];
+    assert_eq!(analyse(&named).verdict[0], said[0]);
+    assert_eq!(analyse_in(&named, Lang::Ja).verdict[0], said[1]);
+    // Groups with too few runs are one sentence.
+    let mut few = groups();
+    few.runs.retain(|run| run.block < 2 || !(3..6).contains(&run.cell));
+    let said = analyse(&few).verdict[0].clone();
+    assert!(said.ends_with("In 1 of 4 groups there are too few runs to be sure."), "{said}");
+    few.runs.retain(|run| run.block < 2);
+    let said =
+        "hakobu was fastest in 3 of 4 groups, rsync in 1. There are too few runs to be sure.";
+    assert_eq!(analyse(&few).verdict[0], said);
+}
+
+#[test]
 fn numbers_and_names_do_not_depend_on_the_language() {
     let (en, ja) = (analyse(&whole()), analyse_in(&whole(), Lang::Ja));
     assert_eq!(
@@ -105,18 +135,18 @@ Left out: cpz: not installed
 const JA_SWEEP: &str = "\
 最も速いのは hakobu（8 ジョブで 1.81 s）で、rsync の 3.00 倍の速さです。
 hakobu は 8 ジョブが最良です。rsync は 8 ジョブが最良です。
-hakobu は CPU が制限しています。CPU 数を半分にすると 0.50 倍。
+hakobu の制限要因は CPU です。CPU 数を半分にすると 0.50 倍。
 失敗した 1 回は除外しました（hakobu（1 ジョブ））: 12 files are missing。
 省略: cpz: not installed
 ";
 const EN_GROUPS: &str = "\
 hakobu was fastest in 3 of 4 groups, rsync in 1. Within noise of hakobu: rsync in small and links; cp in \
 links. Within noise of rsync: cp in large.
-What limits hakobu is not determined: 0.2 of 2 CPUs used.
+The limit of hakobu is not determined: 0.2 of 2 CPUs used.
 ";
 const JA_GROUPS: &str = "\
-4 グループ中 3 グループで hakobu、1 グループで rsync が最速です。hakobu との差が誤差の範囲: \
-rsync（small と links）、cp（links）。rsync との差が誤差の範囲: cp（large）。
+4 グループ中 3 グループで hakobu、1 グループで rsync が最速です。hakobu との差は次のツールで誤差の範囲です: \
+rsync（small と links）、cp（links）。rsync との差は次のツールで誤差の範囲です: cp（large）。
 hakobu の制限要因は判定できません（2 CPU 中 0.2 を使用）。
 ";
 const EN_TWO: &str = "\

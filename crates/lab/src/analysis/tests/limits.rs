@@ -99,7 +99,7 @@ fn disks() {
     assert_eq!(named(large), (Resource::DiskBandwidth, Level::Consistent));
     let middle = Signals { disk_bytes_per_s: Some(500.0 * 65_536.0), ..busy };
     assert_eq!(named(middle), NOTHING);
-    // Busy time alone is no limit: many disks serve requests in parallel.
+    // Busy time alone is not a limit: many disks serve requests in parallel.
     assert_eq!(named(Signals { iowait: Some(0.0), ..busy }), NOTHING);
     let rising = Signals { after: Some(0.9), ..busy };
     assert_eq!(named(rising), (Resource::Latency, Level::Consistent));
@@ -127,9 +127,9 @@ fn nothing_is_known() {
     assert_eq!(named(Signals::default()), NOTHING);
     assert_eq!(named(quiet()), NOTHING);
     let sentence = judge(&quiet()).sentence("cp", Lang::En);
-    assert!(sentence.starts_with("What limits cp is not determined: "), "{sentence}");
+    assert!(sentence.starts_with("The limit of cp is not determined: "), "{sentence}");
     let nothing = Limiting::default().sentence("cp", Lang::En);
-    assert_eq!(nothing, "What limits cp is not determined.");
+    assert_eq!(nothing, "The limit of cp is not determined.");
     // Two contradicting signals.
     let both = Signals {
         used: 1.02,
@@ -148,7 +148,11 @@ fn its_own_verdict_comes_first() {
     let mut results = campaign();
     let id = cell(&mut results, "", "hakobu", None);
     let verdict = |resource: &str, level: &str| {
-        let evidence = serde_json::json!([{"signal": "cpu_used_cores", "value": 1.98, "limit": 2}]);
+        // The first name is that of an older version.
+        let evidence = serde_json::json!([
+            {"signal": "cpu_used_cores", "value": 1.98, "limit": 2},
+            {"signal": "run_delay_share", "value": 0.41, "limit": 0.1},
+        ]);
         serde_json::json!({"resource": resource, "level": level, "evidence": evidence})
     };
     for (resource, level) in
@@ -161,7 +165,8 @@ fn its_own_verdict_comes_first() {
     assert_eq!((found.resource, found.level, found.own), (Resource::Cpu, Level::Consistent, true));
     assert_eq!(
         found.sentence("hakobu", Lang::En),
-        "hakobu is limited by the CPU (consistent): its own verdict in 2 of 3 runs, cpu used cores 1.98."
+        "hakobu is limited by the CPU (consistent): its own verdict in 2 of 3 runs, cpu used cores 1.98, \
+         41 % of runnable time waiting."
     );
     let text = serde_json::to_string(&found).unwrap();
     assert!(text.starts_with(r#"{"resource":"cpu","level":"consistent","#), "{text}");

@@ -154,7 +154,7 @@ fn groups_that_differ_in_one_condition_are_an_experiment() {
             || found.proofs[0].sentence.contains("twice the IOPS gave 1.01 × the speed")
     );
     assert!(found.proofs[0].sentence.ends_with("does not limit."), "{:?}", found.proofs);
-    // Conditions without numbers, or with equal ones, are no experiment.
+    // Conditions without numbers, or with equal ones, are not an experiment.
     assert!(analyse(&groups("iops", ["few", "many"], [10.0, 5.0])).proofs.is_empty());
     assert!(analyse(&groups("bandwidth", ["1MB", "1000KB"], [10.0, 5.0])).proofs.is_empty());
 }

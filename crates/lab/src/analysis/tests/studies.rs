@@ -64,7 +64,7 @@ fn a_two_cpus_stop_gaining_and_the_disk_is_not_why() {
     for (sentence, said) in found.verdict.iter().zip(verdict) {
         assert!(sentence.starts_with(said), "{:?}", found.verdict);
     }
-    // Twice the IOPS: one run each is no proof, but the number is reported.
+    // Twice the IOPS: one run each is not proof, but the number is reported.
     let iops = found.proofs.iter().find(|of| of.changed == "iops").unwrap();
     assert!(iops.elasticity.mid.abs() < 0.1, "{iops:?}");
     assert!(iops.sentence.contains("too few to tell"), "{}", iops.sentence);

@@ -7,7 +7,7 @@ use crate::analysis::{Analysis, Lang, Ratio};
 
 /// Most groups with a sentence each; more are counted.
 const GROUPS_MAX: usize = 2;
-/// Most groups named where others are counted.
+/// Most groups, and most rivals, that are named.
 const NAMED_MAX: usize = 3;
 
 /// A group and its leading tool.
@@ -85,59 +85,77 @@ fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
 }
 
 /// Rivals within noise of each tool that is fastest somewhere: `Within noise of hakobu: rsync in small
-/// and deep.`
+/// and deep.` Groups with too few runs are counted.
 fn ties(leads: &[Led<'_>], firsts: &[(&str, usize)], lang: Lang) -> Vec<String> {
     let mut said = Vec::new();
-    for unsure in [false, true] {
-        for (first, _) in firsts {
-            let of_first = leads
-                .iter()
-                .filter(|(_, lead)| lead.first.cell.series == *first && lead.unsure == unsure);
-            // Each rival with the groups in which it is within noise.
-            let mut rivals: Vec<(&str, Vec<String>)> = Vec::new();
-            for (group, lead) in of_first {
-                for tied in &lead.tied {
-                    let series = tied.cell.series.as_str();
-                    match rivals.iter_mut().find(|(known, _)| *known == series) {
-                        Some((_, groups)) => groups.push((*group).to_owned()),
-                        None => rivals.push((series, vec![(*group).to_owned()])),
-                    }
+    for (first, _) in firsts {
+        let of_first =
+            leads.iter().filter(|(_, lead)| lead.first.cell.series == *first && !lead.unsure);
+        // Each rival with the groups in which it is within noise.
+        let mut rivals: Vec<(&str, Vec<String>)> = Vec::new();
+        for (group, lead) in of_first {
+            for tied in &lead.tied {
+                let series = tied.cell.series.as_str();
+                match rivals.iter_mut().find(|(known, _)| *known == series) {
+                    Some((_, groups)) => groups.push((*group).to_owned()),
+                    None => rivals.push((series, vec![(*group).to_owned()])),
                 }
             }
-            if rivals.is_empty() {
-                continue;
+        }
+        let more = rivals.len().saturating_sub(NAMED_MAX);
+        let each = rivals.iter().take(NAMED_MAX).map(|(series, groups)| {
+            let groups = places(groups, leads.len(), lang);
+            match lang {
+                Lang::En => format!("{series} in {groups}"),
+                Lang::Ja => format!("{series}（{groups}）"),
             }
-            let each = rivals.iter().map(|(series, groups)| {
-                let groups = places(groups, lang);
-                match lang {
-                    Lang::En => format!("{series} in {groups}"),
-                    Lang::Ja => format!("{series}（{groups}）"),
-                }
+        });
+        let mut each: Vec<String> = each.collect();
+        if more > 0 {
+            each.push(match lang {
+                Lang::En => format!("{more} more"),
+                Lang::Ja => format!("ほか {more}"),
             });
-            let each = each.collect::<Vec<_>>().join(lang.pick("; ", "、"));
-            said.push(match (unsure, lang) {
-                (false, Lang::En) => {
-                    format!("Within noise of {first}: {each}.")
-                }
-                (false, Lang::Ja) => format!("{first} との差が誤差の範囲: {each}。"),
-                (true, Lang::En) => format!("Too few runs to compare {first} with {each}."),
-                (true, Lang::Ja) => {
-                    format!("測定が少なく {first} と比較できないもの: {each}。")
-                }
+        }
+        let each = each.join(lang.pick("; ", "、"));
+        if !each.is_empty() {
+            said.push(match lang {
+                Lang::En => format!("Within noise of {first}: {each}."),
+                Lang::Ja => format!("{first} との差は次のツールで誤差の範囲です: {each}。"),
             });
         }
     }
+    said.extend(too_few(leads, lang));
     said
 }
 
-/// Names of groups; many are counted.
-fn places(groups: &[String], lang: Lang) -> String {
-    let mut named: Vec<String> = groups.iter().take(NAMED_MAX).cloned().collect();
-    let more = groups.len() - named.len();
-    if more > 0 {
-        named.push(lang.pick("{} more", "ほか {}").replace("{}", &more.to_string()));
+/// Sentence about the groups in which too few runs were made for a claim.
+fn too_few(leads: &[Led<'_>], lang: Lang) -> Option<String> {
+    let (all, unsure) = (leads.len(), leads.iter().filter(|(_, lead)| lead.unsure).count());
+    match (unsure, lang) {
+        (0, _) => None,
+        (_, Lang::En) if unsure == all => Some("There are too few runs to be sure.".to_owned()),
+        (_, Lang::Ja) if unsure == all => Some("測定が少なく、断定できません。".to_owned()),
+        (_, Lang::En) => {
+            Some(format!("In {unsure} of {all} groups there are too few runs to be sure."))
+        }
+        (_, Lang::Ja) => {
+            Some(format!("{all} グループ中 {unsure} グループは測定が少なく、断定できません。"))
+        }
     }
-    listed(&named, Join::And, lang)
+}
+
+/// Groups in a sentence: named if they are few and short, else counted.
+fn places(groups: &[String], all: usize, lang: Lang) -> String {
+    let count = groups.len();
+    let is_short = count <= NAMED_MAX && groups.iter().all(|group| !group.contains(','));
+    match lang {
+        _ if is_short && count < all => listed(groups, Join::And, lang),
+        Lang::En if count == all => format!("all {all} groups"),
+        Lang::En => format!("{count} of {all} groups"),
+        Lang::Ja if count == all => format!("{all} グループすべて"),
+        Lang::Ja => format!("{count} グループ"),
+    }
 }
 
 /// Speed relative to the runner-up, over groups where a difference is claimed.

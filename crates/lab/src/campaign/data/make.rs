@@ -122,11 +122,11 @@ fn fits(recipe: &Recipe, totals: Totals, folder: &Path) -> io::Result<()> {
     if wanted > space.free_bytes {
         let place = folder.display();
         let free = space.free_bytes;
-        return Err(full(format!("{wanted} bytes are needed and {free} free at '{place}'")));
+        return Err(full(format!("{wanted} bytes are needed, {free} are free at '{place}'")));
     }
     match space.free_inodes {
         Some(free) if entries > free => {
-            Err(full(format!("{entries} files are needed and {free} inodes free")))
+            Err(full(format!("{entries} files are needed, {free} inodes are free")))
         }
         _ => Ok(()),
     }

@@ -201,7 +201,7 @@ impl<'a> Cells<'a> {
     ) -> Result<Option<Throttle>, String> {
         if let Some(cpus) = condition.cpus.filter(|cpus| *cpus > self.ground.cpus) {
             let there = self.ground.cpus;
-            return Err(format!("{cpus} CPUs are needed and {there} may be used here"));
+            return Err(format!("needs {cpus} CPUs, and {there} are usable"));
         }
         let folder = match place.map(|place| &place.at) {
             Some(Location::Path(path)) => {

@@ -92,12 +92,12 @@ fn is_memory(folder: &Path) -> bool {
 /// Scale of a campaign for this user.
 ///
 /// # Errors
-/// The number is no valid scale.
+/// The number is not a valid scale.
 pub fn scale(spec: &Spec, wishes: &Wishes) -> Result<f64, String> {
     match wishes.scale {
         None => Ok(spec.scale),
         Some(scale) if spec::is_scale(scale) => Ok(scale),
-        Some(scale) => Err(format!("{scale} is no scale: more than 0 and at most 1000000")),
+        Some(scale) => Err(format!("{scale} is not a scale: more than 0 and at most 1000000")),
     }
 }
 
@@ -239,7 +239,7 @@ impl Cells<'_> {
             commands.dedup();
             let advice = match commands.is_empty() {
                 true => String::new(),
-                false => format!("; to have it: {}", commands.join(" && ")),
+                false => format!("; install it with: {}", commands.join(" && ")),
             };
             let programs = lacking.join(" and ");
             self.plan.left_out.push(format!("{}: {programs} is not installed{advice}", tool.name));

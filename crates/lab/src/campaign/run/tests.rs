@@ -15,7 +15,7 @@ use std::time::Duration;
 struct Fake {
     now_s: f64,
     log: Vec<String>,
-    /// How often each command has ended.
+    /// Number of ended runs of each command.
     ended: BTreeMap<String, u32>,
     /// Stops while the command with this index is measured, from 0.
     stop_at: Option<usize>,

@@ -153,7 +153,7 @@ fn content(table: &mut Table<'_>) -> Result<Content, Error> {
 fn file_name(table: &mut Table<'_>, count: u64) -> Result<String, Error> {
     let Some(name) = table.text("name")? else { return Ok("file-{n}".to_owned()) };
     let why = match name.value.as_str() {
-        "" | "." | ".." => "is no name of a file",
+        "" | "." | ".." => "is not a file name",
         text if text.contains(['/', '\0', '\n']) => {
             "must not contain a slash, a NUL or an end of line"
         }

@@ -81,7 +81,7 @@ impl Spec {
     /// Parses a campaign. `file` is its name in errors.
     ///
     /// # Errors
-    /// The text is no TOML, or a key is missing, unknown, of the wrong type or contradicts another one.
+    /// The text is not TOML, or a key is missing, unknown, of the wrong type or contradicts another one.
     pub fn parse(file: &str, text: &str) -> Result<Spec, Error> {
         let source = Source { file, text };
         let mut top = Table::new(source, String::new(), 0, node::read(&source)?);

@@ -156,7 +156,7 @@ impl<'de> Visitor<'de> for Values {
 pub(super) fn read(source: &Source<'_>) -> Result<Vec<Entry>, Error> {
     match toml::from_str::<Value>(source.text) {
         Ok(Value::Table(entries)) => Ok(entries),
-        Ok(other) => Err(source.error(0, format!("{} is no campaign", other.kind()))),
+        Ok(other) => Err(source.error(0, format!("{} is not a campaign", other.kind()))),
         Err(error) => {
             let at = error.span().map_or(0, |span| span.start);
             let message = match error.message() {

@@ -73,7 +73,7 @@ impl Place {
                 };
                 Location::Url { bucket, prefix, endpoint, region }
             }
-            false if self.is_store() => return Err(format!("'{text}' is no s3:// URL")),
+            false if self.is_store() => return Err(format!("'{text}' is not an s3:// URL")),
             false if text.trim().is_empty() => return Err("is empty".into()),
             false => Location::Path(PathBuf::from(text)),
         };
@@ -83,7 +83,7 @@ impl Place {
 
 /// Bucket and prefix of a URL.
 fn parts(url: &str) -> Result<(String, String), String> {
-    let rest = url.strip_prefix(SCHEME).ok_or_else(|| format!("'{url}' is no s3:// URL"))?;
+    let rest = url.strip_prefix(SCHEME).ok_or_else(|| format!("'{url}' is not an s3:// URL"))?;
     let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
     let prefix = prefix.trim_end_matches('/');
     if bucket.is_empty() {

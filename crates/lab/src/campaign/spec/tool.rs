@@ -113,7 +113,7 @@ pub(super) fn sweep(table: Option<Table<'_>>) -> Result<Vec<Parameter>, Error> {
             return Err(wrong(name.at, "must be small letters, digits and '_'"));
         }
         if FIXED.contains(&name.value.as_str()) {
-            return Err(wrong(name.at, "has a meaning of its own and cannot be swept"));
+            return Err(wrong(name.at, "has a special meaning and cannot be swept"));
         }
         if values.is_empty() || values.len() > VALUES_MAX {
             return Err(wrong(name.at, "needs one value or more, and at most 1000"));
@@ -296,7 +296,7 @@ fn env(table: Table<'_>, names: &Names) -> Result<BTreeMap<String, Template>, Er
         let wrong = |why: &str| source.error(name.at, format!("{path}.{}: {why}", name.value));
         let [value] = &values[..] else { return Err(wrong("takes one value")) };
         if name.value.contains(['=', '\0']) || name.value.is_empty() {
-            return Err(wrong("is no name of a variable"));
+            return Err(wrong("is not a name for a variable"));
         }
         let template = Template::plain(&value.value);
         names.check(&template).map_err(|why| wrong(&why))?;

@@ -40,7 +40,7 @@ pub(super) fn thinned(
             }
         }
     }
-    // Rounding errors at the edge of a gap are no data.
+    // Rounding errors at the edge of a gap are not data.
     let mean =
         |(sum, time): &(f64, f64)| if *time > step * 1e-6 { sum / time / kind.per } else { 0.0 };
     is_there.then(|| sums.iter().map(mean).collect())

@@ -85,7 +85,7 @@ fn nothing_is_loaded_from_elsewhere() {
         for word in ["@import", "url(", "<link", "<img", "<iframe", "fetch(", "XMLHttpRequest"] {
             assert!(!text.contains(word), "{word}");
         }
-        // Namespace names are no addresses.
+        // Namespace names are not addresses.
         let elsewhere = text.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
         assert!(!elsewhere.contains("http://") && !elsewhere.contains("https://"));
         // Colours are CSS variables, which follow light and dark mode.
@@ -284,7 +284,7 @@ fn what_was_not_measured_is_no_error() {
         let parts = [part(results)];
         let text = page(&parts, Lang::En);
         elements(&text).unwrap();
-        assert!(text.contains(said) && text.contains("did not end"), "{said}");
+        assert!(text.contains(said) && text.contains("The campaign is incomplete"), "{said}");
         elements(&page(&parts, Lang::Ja)).unwrap();
         for format in [Format::Markdown, Format::Csv, Format::Json] {
             render(&parts, format, Lang::Ja).unwrap();

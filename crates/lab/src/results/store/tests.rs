@@ -132,7 +132,7 @@ fn listed_and_removed() {
     assert!(wrong.len() == 1 && wrong[0].contains("broken"), "{wrong:?}");
     assert_eq!(list(Path::new("/no/such")), (Vec::new(), Vec::new()));
     for (name, said) in
-        [("no-results", "holds no results"), ("broken", "line 1"), ("c", "is no folder")]
+        [("no-results", "holds no results"), ("broken", "line 1"), ("c", "is not a folder")]
     {
         let why = remove(&top.0.join(name)).unwrap_err();
         assert!(why.contains(said), "{why}");

@@ -59,16 +59,16 @@ fn missing_programs_are_left_out_with_what_installs_them() {
         };
         assert!(plan.cells.iter().all(|planned| planned.cell.own), "{name}");
         let said = plan.left_out.join("\n");
-        assert!(said.contains("is not installed; to have it: "), "{name}: {said}");
+        assert!(said.contains("is not installed; install it with: "), "{name}: {said}");
     }
     let (_, text) = campaigns().remove(0);
     let plan = planned(&text, &["cp", "rsync"]).unwrap();
     let said = plan.left_out.join("\n");
     for line in [
-        "parallel + rsync: parallel is not installed; to have it: apt-get install parallel",
-        "fpsync: fpsync is not installed; to have it: apt-get install fpart",
-        "xcp: xcp is not installed; to have it: cargo install xcp",
-        "4 CPUs: 4 CPUs are needed and 2 may be used here",
+        "parallel + rsync: parallel is not installed; install it with: apt-get install parallel",
+        "fpsync: fpsync is not installed; install it with: apt-get install fpart",
+        "xcp: xcp is not installed; install it with: cargo install xcp",
+        "4 CPUs: needs 4 CPUs, and 2 are usable",
         "3000 IOPS, 125 MB/s: control groups are not for us",
     ] {
         assert!(said.contains(line), "{line} is not in:\n{said}");
