@@ -35,6 +35,18 @@ const TOPICS: &[Topic] = topics! {
     "compare-guide" = "compare",
     #[cfg(feature = "lab")]
     "statistics" = "statistics",
+    #[cfg(feature = "lab")]
+    "campaigns" = "campaigns/README",
+    #[cfg(feature = "lab")]
+    "a-rsync-parallel" = "campaigns/a-rsync-parallel",
+    #[cfg(feature = "lab")]
+    "b-aws-s3-requests" = "campaigns/b-aws-s3-requests",
+    #[cfg(feature = "lab")]
+    "c-fio-numjobs" = "campaigns/c-fio-numjobs",
+    #[cfg(feature = "lab")]
+    "d-s3cmd-parallel" = "campaigns/d-s3cmd-parallel",
+    #[cfg(feature = "lab")]
+    "e-cp-rsync-load" = "campaigns/e-cp-rsync-load",
     #[cfg(feature = "io")]
     "io-guide" = "io",
 };
@@ -60,17 +72,21 @@ pub fn show(name: &str) -> bool {
 
 fn list() -> String {
     let mut out = String::from("hakobu help TOPIC shows one of:\n\n");
+    let width = TOPICS.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, markdown) in TOPICS {
         let title = markdown.lines().next().unwrap_or_default().trim_start_matches("# ");
-        out.push_str(&format!("  {name:<14} {}\n", plain::inline(title, topic_of)));
+        out.push_str(&format!("  {name:<width$} {}\n", plain::inline(title, topic_of)));
     }
     out
 }
 
-/// Returns the topic of a document, if it is one.
+/// Returns the topic of a document, if it is one. `document` is the target of a link without `.md`. A README is
+/// the topic of its folder.
 fn topic_of(document: &str) -> Option<&'static str> {
-    let guide = format!("{document}-guide");
-    names().find(|name| *name == document || *name == guide)
+    let document = document.strip_suffix("/README").unwrap_or(document);
+    let name = document.rsplit('/').next()?;
+    let guide = format!("{name}-guide");
+    names().find(|topic| *topic == name || *topic == guide)
 }
 
 #[cfg(test)]
@@ -80,13 +96,25 @@ mod tests {
     #[test]
     #[cfg(all(feature = "lab", feature = "io"))]
     fn every_document_is_a_topic() {
-        for entry in std::fs::read_dir("docs").unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|end| end == "md") {
-                let name = path.file_stem().unwrap().to_str().unwrap();
-                assert!(topic_of(name).is_some(), "add docs/{name}.md to src/commands/topics.rs");
+        for folder in ["docs", "docs/campaigns"] {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.extension().is_some_and(|end| end == "md") {
+                    let name = path.with_extension("");
+                    let name = name.to_str().unwrap();
+                    assert!(topic_of(name).is_some(), "add {name}.md to src/commands/topics.rs");
+                }
             }
         }
+    }
+
+    #[test]
+    #[cfg(feature = "lab")]
+    fn links_to_campaigns_name_their_topics() {
+        assert_eq!(topic_of("campaigns/README"), Some("campaigns"));
+        assert_eq!(topic_of("campaigns/c-fio-numjobs"), Some("c-fio-numjobs"));
+        assert_eq!(topic_of("../compare"), Some("compare-guide"));
+        assert_eq!(topic_of("../../BENCHMARKS"), None);
     }
 
     #[test]

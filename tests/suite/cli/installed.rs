@@ -88,7 +88,7 @@ fn the_documentation_is_in_the_program() {
     for topic in &topics {
         let text = of(topic);
         for name in text.split("hakobu help ").skip(1).filter_map(|rest| rest.split(')').next()) {
-            if name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') {
+            if name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
                 run_command(&program(), &["help", name]).ok();
             }
         }
