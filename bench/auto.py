@@ -94,7 +94,7 @@ class Bench:
 
 
 def middle(rates):
-    """The median rate; 0 where a run failed: what loses files is no setting to be compared with."""
+    """The median rate; 0 where a run failed: what loses files is not a setting to be compared with."""
     return statistics.median(rates) if all(rates) else 0.0
 
 

@@ -78,7 +78,7 @@ pub const CHOSEN: Group<Filters> = titled("Filters").with(&[
     EXCLUDE_FROM.reads(|filters, arg| filters.add(Rule::ExcludeFrom, arg)),
     INCLUDE_FROM.reads(|filters, arg| filters.add(Rule::IncludeFrom, arg)),
     STYLE
-        .with_help("patterns are read as rsync (the default), aws or s5cmd reads them")
+        .with_help("syntax of patterns: rsync (the default), aws or s5cmd")
         .reads(Filters::set_style),
 ]);
 
@@ -100,7 +100,7 @@ const STYLE: Row = value(
     "filter-style",
     None,
     "PEER",
-    "with s3://: patterns are read as rsync (the default), aws or s5cmd reads them",
+    "with s3://: syntax of patterns: rsync (the default), aws or s5cmd",
 );
 
 /// All filter options, in the order of the help.

@@ -1,4 +1,4 @@
-//! hakobu: moves files between volumes at the machine's limit.
+//! hakobu: copies and synchronises files between volumes and S3, measures, and explains.
 //!
 //! The program: parses the command line, passes a description of the work to the library `hakobu_transfer`, displays
 //! its events and ends with an exit code. Every command is one file or folder in `commands`.

@@ -91,7 +91,9 @@ pub fn map(option: &str, text: &OsStr, names: &Names) -> Result<IdMap, String> {
             ("*", _) => 0..=u32::MAX,
             (_, Some(range)) => range,
             (from, None) if from.contains(['*', '?', '[']) => {
-                return Err(wrong("has a wildcard in a name, which is not built; '*' alone is"));
+                return Err(wrong(
+                    "has a wildcard in a name, which is not supported; '*' alone is",
+                ));
             }
             (from, None) => {
                 let id = id(from)?;

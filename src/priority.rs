@@ -56,7 +56,7 @@ pub fn parse_ionice(text: &OsStr) -> Result<IoNice, &'static str> {
         Some(_) if !has_levels => return Err(WITHOUT),
         Some(level) => match level.as_bytes() {
             [digit @ b'0'..=b'7'] => digit - b'0',
-            _ => return Err("has a level that is none: give 0 (first) to 7 (last)"),
+            _ => return Err("has an invalid level: give 0 (first) to 7 (last)"),
         },
         None if has_levels => LEVEL,
         None => 0,

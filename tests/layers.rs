@@ -119,7 +119,7 @@ fn rooms_of_transfer_import_downwards() {
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
 
-/// The part of a file that is no test of its own, without comments.
+/// The part of a file that is not a test of its own, without comments.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let program = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = program.lines().enumerate();

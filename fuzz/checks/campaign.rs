@@ -25,7 +25,7 @@ pub fn check(data: &[u8]) {
         is_memory: |_| true,
     };
     for scale in [None, Some(0.001), Some(1_000_000.0)] {
-        // What a data set comes to is summed up file by file.
+        // The total size of a data set is summed up file by file.
         let at = scale.unwrap_or(spec.scale);
         if spec.data.iter().any(|data| (10_000..=COUNT_MAX).contains(&data.at(at).count)) {
             continue;

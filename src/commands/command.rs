@@ -79,7 +79,7 @@ pub fn find(all: &'static [Command], name: &str) -> Option<&'static Command> {
 /// Reports an unknown command, with a suggestion.
 pub fn unknown(all: &'static [Command], name: &str) -> ExitCode {
     if name == "select" {
-        output::message("select is not built: hakobu cat reads whole objects");
+        output::message("select is not supported: hakobu cat reads whole objects");
         return exit::USAGE.into();
     }
     if let Some((_, features)) = OPTIONAL.iter().find(|(command, _)| *command == name) {

@@ -44,15 +44,17 @@ pub const TABLE: Table<Plan> = Table {
     command: "compare",
     about: "Compare results of several machines or settings, with prices",
     usage: "hakobu compare [OPTIONS] [NAME=]RESULT [NAME=]RESULT...",
-    after: "RESULT is a folder of results, or the name of one as `hakobu results ls` shows it; NAME is \
-            its name (default: its machine). The first is what the others are held against.\n\
-            Settings are the same where group, tool and parameters are. The report has the best choice \
-            for each need, the conclusions that change, medians with intervals beside means, ratios with \
-            intervals, and costs.\n\
-            --price and --rated name a result as it is called, or by a letter: A is the first.\n\
-            Without -o it is a table for the terminal. csv has a line for each setting of each result, \
-            json everything; both are the same in every language. hakobu help compare-guide describes it.\n\
-            Exit codes: 0; 1 a result could not be read, or the output not be written; 2 usage.",
+    after: "RESULT is a folder of results, or its name as shown by `hakobu results ls`; NAME \
+            is its label (default: its machine). The first result is the reference.\n\
+            Settings correspond if group, tool and parameters are the same. The report contains \
+            the best choice for each need, the conclusions that change, medians with intervals, \
+            means, ratios with intervals, and costs.\n\
+            --price and --rated identify a result by its label or by a letter: A is the first.\n\
+            Without -o the output is a table for the terminal. csv has a line for each setting \
+            of each result, json everything; both are the same in every language. hakobu help \
+            compare-guide describes them.\n\
+            Exit codes: 0 done, 1 a result could not be read or the output could not be written, \
+            2 usage.",
     options: &[&OPTIONS],
     unbuilt: &[],
     abbreviates: false,
@@ -94,7 +96,7 @@ const OPTIONS: &[Opt<Plan>] = &[
         "format",
         None,
         "FORMAT",
-        "html, md, csv or json, whatever FILE is called; without FILE to standard output",
+        "html, md, csv or json, independent of the name of FILE; without FILE to standard output",
     )
     .reads(|plan, arg| {
         let format = format(arg.text()?).map_err(|why| arg.wrong(why))?;

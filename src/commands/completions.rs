@@ -20,7 +20,8 @@ pub const TABLE: Table<Reading> = Table {
     command: "completions",
     about: "Completions for a shell: bash, elvish, fish, powershell, zsh",
     usage: "hakobu completions SHELL\n       hakobu completions --install [SHELL]",
-    after: "--install takes the shell of $SHELL where none is named, and says where the file went.\n\
+    after: "--install uses the shell of $SHELL if none is named, and prints the name of the \
+            file.\n\
             Exit codes: 0 done, 1 a file could not be written, 2 usage.",
     options: &[&OPTIONS],
     unbuilt: &[],

@@ -193,8 +193,8 @@ mod tests {
             ("-s -d 1", "-s and --max-depth=1"),
             ("-d x", "--max-depth=x"),
             ("-j x", "-j 'x'"),
-            ("--time", "--time is not built"),
-            ("-S", "-S is not built"),
+            ("--time", "--time is not supported"),
+            ("-S", "-S is not supported"),
         ] {
             assert!(planned(options).unwrap_err().starts_with(start), "{options}");
         }

@@ -67,7 +67,8 @@ pub fn run(line: global::Line) -> ExitCode {
 /// Returns the help of the program.
 pub fn overview() -> String {
     let mut out = String::from(
-        "hakobu moves files between volumes at the machine's limit.\n\n\
+        "hakobu copies and synchronises files between volumes and S3, verifies that they\n\
+         arrived, and reports what limited the speed.\n\n\
          Usage: hakobu COMMAND [OPTIONS] [PATHS]\n\nCommands:\n",
     );
     for command in COMMANDS {

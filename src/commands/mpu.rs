@@ -22,7 +22,7 @@ pub const TABLE: Table<Plan> = Table {
     about: "List unfinished multipart uploads, or abort them and free their storage",
     usage: "hakobu mpu ls [OPTIONS] s3://BUCKET[/PREFIX]\n       \
             hakobu mpu abort [OPTIONS] s3://BUCKET[/PREFIX]",
-    after: "abort takes one of --upload-id, --older-than, --all.\n\
+    after: "abort requires one of --upload-id, --older-than, --all.\n\
             Exit codes: 0 done, 1 something failed, 2 usage.",
     options: &[&OPTIONS, &objects::COMMON],
     unbuilt: &[objects::UNBUILT],
@@ -35,7 +35,7 @@ const OPTIONS: &[Opt<Plan>] = &[
     value("older-than", None, "TIME", "only uploads that are older: seconds, or 90m, 12h, 7d")
         .reads(|plan, arg| {
             let seconds = tool::seconds(&arg.value)
-                .ok_or_else(|| arg.refuse("is no time such as 12h or 7d"))?;
+                .ok_or_else(|| arg.refuse("is not a time such as 12h or 7d"))?;
             put(&mut plan.older_than_s, Some(seconds))
         }),
     flag("all", None, "abort: all uploads below the prefix").sets(|plan, on| plan.all = on),
@@ -87,7 +87,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
         return Err("say which uploads to abort: --upload-id, --older-than, or --all".into());
     }
     if plan.all && (selective || !plan.abort) {
-        return Err("--all stands alone, and only with abort".into());
+        return Err("--all is for abort and excludes --upload-id and --older-than".into());
     }
     Ok(plan)
 }

@@ -262,7 +262,7 @@ mod tests {
         let refused = |line: &str| work_of(&TABLE.parse_line(line).unwrap()).err();
         assert_eq!(refused("-f a s3://abc/b"), None);
         let message = refused("-b a s3://abc/b");
-        assert_eq!(message.as_deref(), Some("-b is not built for s3://"));
+        assert_eq!(message.as_deref(), Some("-b is not supported for s3://"));
         let message = refused("--dry-run a b");
         let expected = "--dry-run is for s3:// locations, and none is given";
         assert_eq!(message.as_deref(), Some(expected));

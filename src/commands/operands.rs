@@ -112,7 +112,7 @@ mod tests {
                 "",
                 None,
                 false,
-                "'h:b': remote locations are not built; for a local file write './h:b'",
+                "'h:b': remote locations are not supported; for a local file write './h:b'",
             ),
         ] {
             assert_eq!(sorted(paths, more, t, no_dir), expected);

@@ -71,7 +71,7 @@ const OPTIONS: &[Opt<Reading>] = &[
 struct Plan {
     objects: Objects,
     limits: Limits,
-    /// An existing object stays, which is no failure.
+    /// An existing object stays, which is not a failure.
     keeps: bool,
     json: bool,
     path: OsString,
@@ -95,7 +95,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     };
     let url = objects::object_url(path)?;
     if url.key.ends_with(b"/") {
-        return Err("a key that ends with a slash stands for a prefix".into());
+        return Err("a key that ends with a slash means a prefix".into());
     }
     let mut objects = args.objects()?;
     objects.options.if_none_match |= keeps;
@@ -180,7 +180,7 @@ fn is_there(store: &Arc<Store>, url: &S3Url) -> Result<bool, Error> {
 /// Reports an object that stays as it was.
 fn kept(path: &OsString, json: bool) -> u8 {
     if !json {
-        output::message(&format!("note: {} is there already and stays", quoted(path)));
+        output::message(&format!("note: {} already exists and is kept", quoted(path)));
     }
     said(path, "kept", json, exit::OK)
 }

@@ -48,7 +48,7 @@ const OPTIONS: &[Opt<Plan>] = &[
             let seconds = tool::seconds(&arg.value);
             put(
                 &mut plan.expires_s,
-                seconds.ok_or_else(|| arg.refuse("is no time such as 3600 or 12h"))?,
+                seconds.ok_or_else(|| arg.refuse("is not a time such as 3600 or 12h"))?,
             )
         }),
 ];

@@ -42,17 +42,17 @@ enum Plan {
 /// The command line of `results`.
 pub const TABLE: Table<Reading> = Table {
     command: "results",
-    about: "List, show, remove, import and export what bench measured",
+    about: "List, show, remove, import and export results of bench",
     usage: "hakobu results ls [DIR]\n       \
             hakobu results show [RESULT]\n       \
             hakobu results rm [-f] RESULT...\n       \
             hakobu results import [OPTIONS] FILE...\n       \
             hakobu results export [OPTIONS] [RESULT]",
-    after: "RESULT is a folder of results, or the name of one as ls shows it; without one, the \
-            newest. ls lists those in DIR (default: where bench puts them).\n\
-            import makes a folder of the JSON that hyperfine or fio wrote; several files of one \
-            program are one campaign.\n\
-            rm asks before it removes, unless -f is given, and removes nothing but folders of results.\n\
+    after: "RESULT is a folder of results, or its name as shown by ls; by default the newest. \
+            ls lists those in DIR (default: the folder of bench).\n\
+            import creates a folder of results from the JSON of hyperfine or fio; several files \
+            of one program are one campaign.\n\
+            rm asks before it removes, unless -f is given, and removes only folders of results.\n\
             Exit codes: 0 done, 1 something could not be done, 2 usage.",
     options: &[&OPTIONS],
     unbuilt: &[],

@@ -37,14 +37,14 @@ const PROCESSES: usize = 8;
 /// The command line of `run`.
 pub const TABLE: Table<Plan> = Table {
     command: "run",
-    about: "Run commands from a file, one a line, in parallel",
+    about: "Run commands from a file, one per line, in parallel",
     usage: "hakobu run [OPTIONS] [FILE]",
-    after: "FILE is '-' (standard input) if not said. Lines are split as a shell does it, without \
-            expansions; '#' begins a comment. Commands are sync, cp, mv, rm, ls, du, cat, head, mb, rb, presign \
-            with their own options, and with s5cmd's short ones; one line may be pipe, \
-            which reads standard input. Options of S3 that are given to run \
-            hold for every line that does not say otherwise.\n\
-            Exit codes: 0 done, 1 some line failed, 2 usage.",
+    after: "The default for FILE is '-', standard input. Lines are split as by a shell, \
+            without expansions; '#' begins a comment. All commands except run, serve and demo \
+            are allowed, with their own options and with s5cmd's short ones; one line may be \
+            pipe, which reads standard input. S3 options of run apply to every line that does \
+            not override them.\n\
+            Exit codes: 0 done, 1 a line failed, 2 usage.",
     options: &[&OPTIONS, &objects::COMMON, &limits::PRIORITY],
     unbuilt: &[objects::UNBUILT],
     abbreviates: false,
@@ -165,7 +165,7 @@ fn sort(
     let name = command.to_string_lossy();
     let of = known(&name).filter(|of| !matches!(of.name, "run" | "serve" | "demo"));
     let Some(of) = of else {
-        return running.fail(number, &format!("'{name}' is no command for a line"));
+        return running.fail(number, &format!("'{name}' is not a command for a line"));
     };
     if of.name == "pipe" && (plan.file == "-" || running.input.swap(true, Ordering::Relaxed)) {
         return running.fail(number, "standard input is read by the lines, or by another one");

@@ -87,7 +87,7 @@ mod tests {
             ("-c 0", "--count=0: is not a number of at least 1"),
             ("-c 3 -- ls", "--count does not go with a command"),
             ("-p 1 -- ls", "--pid does not go with a command"),
-            ("-p 99999999999", "--pid=99999999999: is no process"),
+            ("-p 99999999999", "--pid=99999999999: is not a process"),
             ("-p x", "--pid=x: is not a number"),
         ] {
             let message = read(line).err().unwrap_or_default();

@@ -31,7 +31,7 @@ impl ArgumentFilter {
     pub fn new(filter: &Arc<Filter>, typed: &OsStr) -> Result<ArgumentFilter, String> {
         if filter.has_merge_files() {
             return Err(
-                "per-directory filter files are not built here: they are for transfers".into()
+                "per-directory filter files are not supported here: they are for transfers".into(),
             );
         }
         let typed = typed.as_bytes();
@@ -64,7 +64,7 @@ impl ArgumentFilter {
     pub fn excludes(&self, below: &[u8], is_dir: bool) -> bool {
         let joined;
         let path = match (below, self.named) {
-            // The directory that an argument with a slash names is no entry of its own.
+            // The directory that an argument with a slash names is not an entry of its own.
             (b"", false) if is_dir => return false,
             (b"", _) => &self.name,
             (_, false) => below,

@@ -11,8 +11,10 @@ use jiff::fmt::strtime;
 /// A sentence for the user.
 pub fn parse(text: &str) -> Result<Vec<(String, String)>, String> {
     if text.starts_with('{') {
-        let map: std::collections::BTreeMap<String, String> = serde_json::from_str(text)
-            .map_err(|error| format!("--metadata={text} is no JSON object of texts: {error}"))?;
+        let map: std::collections::BTreeMap<String, String> =
+            serde_json::from_str(text).map_err(|error| {
+                format!("--metadata={text} is not a JSON object of strings: {error}")
+            })?;
         return Ok(map
             .into_iter()
             .map(|(name, value)| (name.to_ascii_lowercase(), value))
@@ -49,7 +51,7 @@ pub fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Stri
     match HeaderValue::from_str(value) {
         Ok(value) if plain => Ok((header, value)),
         _ => Err(format!(
-            "--metadata: the value of '{name}' has to be printable ASCII without blanks at its ends"
+            "--metadata: the value of '{name}' must be printable ASCII without leading or trailing blanks"
         )),
     }
 }

@@ -262,7 +262,7 @@ pub fn are_s3(typed: &[OsString]) -> Result<bool, String> {
 pub fn url(typed: &OsStr) -> Result<S3Url, String> {
     match Location::parse(typed) {
         Ok(Location::S3(url)) => Ok(url),
-        Ok(_) => Err(format!("{} is no s3://BUCKET/KEY", quoted(typed))),
+        Ok(_) => Err(format!("{} is not an s3://BUCKET/KEY", quoted(typed))),
         Err(fatal) => Err(fatal.message),
     }
 }
@@ -305,7 +305,7 @@ pub fn bucket_url(typed: &OsStr) -> Result<String, String> {
         return Err(format!("{} is an access point: give the bucket's name", quoted(typed)));
     }
     if url.bucket.is_empty() || !url.key.is_empty() {
-        return Err(format!("{} is no bucket: give s3://BUCKET", quoted(typed)));
+        return Err(format!("{} is not a bucket: give s3://BUCKET", quoted(typed)));
     }
     Ok(url.bucket)
 }

@@ -137,7 +137,7 @@ pub const WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
     value(
         "sse",
         "HOW",
-        "encryption by the server: AES256 (if nothing follows), aws:kms, aws:kms:dsse",
+        "encryption by the server: AES256 (without a value), aws:kms, aws:kms:dsse",
     )
     .takes(Takes::PerhapsOneOf("HOW", SSE))
     .reads(|asked, arg| match arg.value.to_str() {
@@ -192,7 +192,7 @@ pub const WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
     value("expires", "TIME", "Expires header: 2030-01-31T12:00:00Z, or as HTTP writes it").reads(
         |asked, arg| {
             let time = metadata::http_date(&text(arg)?)
-                .ok_or_else(|| wrong(arg, "is no time such as 2030-01-31T12:00:00Z"))?;
+                .ok_or_else(|| wrong(arg, "is not a time such as 2030-01-31T12:00:00Z"))?;
             asked.set(EXPIRES, header_value(arg, &time)?);
             Ok(())
         },
@@ -223,7 +223,7 @@ pub const WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
 
 /// A key of the caller for the objects that a command reads or writes.
 pub const SSE_C: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
-    value("sse-c", "HOW", "encryption by the server with your key: AES256 (if nothing follows)")
+    value("sse-c", "HOW", "encryption by the server with your key: AES256 (without a value)")
         .takes(Takes::PerhapsOneOf("HOW", AES256))
         .reads(|asked, arg| put(&mut asked.sse_c.is_on, aes256(arg)?)),
     value("sse-c-key", "KEY", "... with this key: 32 bytes, their base64, or fileb://FILE")
@@ -319,7 +319,7 @@ pub const ACCEPTED: Noted = Noted(&[
         .noted("--retry-count is for all requests; a lost upload is a failure"),
 ]);
 
-/// Options of aws and s5cmd that are not built, in all commands.
+/// Options of aws and s5cmd that are not supported, in all commands.
 pub const UNBUILT: &[(&str, &str)] = &[
     (
         "--sse-c --sse-c-key --sse-c-copy-source --sse-c-copy-source-key",
@@ -336,7 +336,7 @@ pub const UNBUILT: &[(&str, &str)] = &[
     ),
     ("--case-conflict", "names are bytes; copy to a file system that keeps their case"),
     ("--json", "this command prints no list; errors are one line each"),
-    ("--dry-run", "this command does one thing alone"),
+    ("--dry-run", "this command handles one object"),
     ("--version-id", "cp, cat, du, head, presign and rm take one version of one object"),
     ("--flatten", "cp and mv have it; sync keeps the folders of names"),
     ("--group", "du sums by storage class, and ls -l shows that of each object"),
@@ -344,7 +344,7 @@ pub const UNBUILT: &[(&str, &str)] = &[
     ("--debug --v2-debug", "--stat counts requests, -v prints each action"),
     ("--install-completion", "hakobu completions SHELL prints them"),
     ("--tags", "s3:// options set tags of objects (--tagging), not of buckets"),
-    ("--bucket-name-prefix --bucket-region", "a list of buckets is whole; use grep"),
+    ("--bucket-name-prefix --bucket-region", "buckets are listed completely; use grep"),
 ];
 
 impl ObjectArgs {
@@ -368,7 +368,7 @@ fn grants(arg: &OptArg) -> Result<Vec<(HeaderName, String)>, String> {
             Some(("readacl", who)) => ("x-amz-grant-read-acp", who),
             Some(("writeacl", who)) => ("x-amz-grant-write-acp", who),
             Some(("full", who)) => ("x-amz-grant-full-control", who),
-            _ => return Err(wrong(arg, "has none of read=, readacl=, writeacl=, full=")),
+            _ => return Err(wrong(arg, "must contain read=, readacl=, writeacl= or full=")),
         };
         let grantee = match grantee.split_once('=') {
             Some((kind @ ("id" | "uri" | "emailaddress" | "emailAddress"), who)) => {
@@ -385,7 +385,7 @@ fn grants(arg: &OptArg) -> Result<Vec<(HeaderName, String)>, String> {
     Ok(headers)
 }
 
-/// Parses a time in seconds; 0 is no limit (a hundred years), as in aws.
+/// Parses a time in seconds; 0 means no limit (a hundred years), as in aws.
 fn timeout(arg: &OptArg) -> Result<Duration, String> {
     let seconds = text(arg)?.parse().ok().filter(|seconds| (0.0..=TIMEOUT_MAX_S).contains(seconds));
     match seconds {

@@ -16,7 +16,7 @@ const CONCURRENCY_MAX: usize = 1000;
 /// Reads the value of `--part-size`, in bytes.
 ///
 /// # Errors
-/// It is no size, or out of range.
+/// Not a size, or out of range.
 pub fn part_bytes(arg: &OptArg) -> Result<u64, String> {
     let bytes = size::parse(&arg.value, MIB).map_err(|why| wrong(arg, why))?;
     match PART_BYTES.contains(&bytes) {
@@ -28,7 +28,7 @@ pub fn part_bytes(arg: &OptArg) -> Result<u64, String> {
 /// Reads the value of `--concurrency`.
 ///
 /// # Errors
-/// It is no number, or out of range.
+/// It is not a number, or out of range.
 pub fn concurrency(arg: &OptArg) -> Result<usize, String> {
     let parts = text(arg)?.parse().ok();
     let parts = parts.filter(|parts| (1..=CONCURRENCY_MAX).contains(parts));

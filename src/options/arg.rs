@@ -16,7 +16,7 @@ impl OptArg {
     /// # Errors
     /// It is not UTF-8.
     pub fn text(&self) -> Result<&str, String> {
-        self.value.to_str().ok_or_else(|| self.wrong("is no text"))
+        self.value.to_str().ok_or_else(|| self.wrong("is not valid UTF-8"))
     }
 
     /// Returns the value as a number.
@@ -51,7 +51,7 @@ impl OptArg {
         let Some((_, scale_s)) = known.into_iter().find(|(name, _)| *name == unit) else {
             return Err(self.wrong(&format!("is not a duration such as {examples}")));
         };
-        let number: f64 = number.parse().map_err(|_| self.wrong("is no duration"))?;
+        let number: f64 = number.parse().map_err(|_| self.wrong("is not a duration"))?;
         Duration::try_from_secs_f64(number * scale_s).map_err(|_| self.wrong("is too long"))
     }
 

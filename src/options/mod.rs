@@ -2,7 +2,7 @@
 //!
 //! An option is one value ([`Opt`]): its spellings, its help line and its setter. It is defined beside the state that
 //! it sets: in the folder of its command, or, for a block that commands share, in the module of its subject. A
-//! command has one [`Table`] of such blocks and one list of options of its model (rsync, cp, mv) that are not built:
+//! command has one [`Table`] of such blocks and one list of options of its model (rsync, cp, mv) that are not supported:
 //! those are refused by name.
 
 mod arg;

@@ -128,7 +128,7 @@ fn outcome(table: &dyn Syntax, option: &str) -> &'static str {
         Ok(_) => "noted",
         Err(Refused::Help(_)) => "built",
         Err(Refused::Usage(message) | Refused::Failed { message, .. }) => {
-            match message.contains(" is not built") && !message.contains("similar") {
+            match message.contains(" is not supported") && !message.contains("similar") {
                 true => "named",
                 false => "unknown",
             }

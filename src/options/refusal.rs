@@ -22,7 +22,7 @@ impl<S> Table<S> {
         Refused::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())
     }
 
-    /// Returns the message for an option of the command's model that is not built.
+    /// Returns the message for an option of the command's model that is not supported.
     pub(super) fn not_built(&self, typed: &str) -> Option<String> {
         let name = typed.split('=').next()?;
         let bare = name.trim_start_matches('-');
@@ -32,9 +32,9 @@ impl<S> Table<S> {
             spelling == bare || (name.starts_with("--") && spelling == positive)
         })?;
         Some(if why.is_empty() {
-            format!("{name} is not built")
+            format!("{name} is not supported")
         } else {
-            format!("{name} is not built: {why}")
+            format!("{name} is not supported: {why}")
         })
     }
 

@@ -17,7 +17,7 @@ pub struct Table<S: 'static> {
     pub after: &'static str,
     /// Its options, in blocks that several commands may share.
     pub options: &'static [&'static dyn Block<S>],
-    /// Options of its model that are not built: spellings separated by spaces, and a reason or "".
+    /// Options of its model that are not supported: spellings separated by spaces, and a reason or "".
     pub unbuilt: &'static [&'static [(&'static str, &'static str)]],
     /// Whether long options may be abbreviated as getopt_long(3) allows.
     pub abbreviates: bool,
@@ -202,7 +202,7 @@ impl<S> Table<S> {
         for arg in &typed.options {
             let mut blocks = self.options.iter();
             blocks.find_map(|block| block.set(&mut state, arg)).unwrap_or_else(|| {
-                Err(format!("--{} is no option of {}", arg.name, self.command))
+                Err(format!("--{} is not an option of {}", arg.name, self.command))
             })?;
         }
         for arg in &typed.noted {
@@ -235,7 +235,7 @@ impl<S> Table<S> {
             };
             let dashes = if name.len() == 1 { "-" } else { "--" };
             let colon = if why.is_empty() { "" } else { ": " };
-            return Err(format!("{dashes}{name} is not built for s3://{colon}{why}"));
+            return Err(format!("{dashes}{name} is not supported for s3://{colon}{why}"));
         }
         Ok(())
     }
@@ -283,7 +283,7 @@ impl<S> Table<S> {
         if let Some(name) = self.taken_for_others().find(|name| matches.get_flag(name)) {
             let message = self.not_built(&format!("--{name}"));
             return Err(Refused::Usage(
-                message.unwrap_or_else(|| format!("--{name} is not built")),
+                message.unwrap_or_else(|| format!("--{name} is not supported")),
             ));
         }
         Ok(self.in_order(&matches))

@@ -85,13 +85,13 @@ fn options_set_what_their_rows_say_in_the_order_of_the_command_line() {
     let stray = OptArg { name: "other", on: true, count: 1, value: "".into() };
     let stray = Typed { options: vec![stray], ..Typed::default() };
     let message = PROBED.read(&stray, Probe::default()).err();
-    assert_eq!(message.as_deref(), Some("--other is no option of probe"));
+    assert_eq!(message.as_deref(), Some("--other is not an option of probe"));
 
     let checked = |line: &str, any| PROBED.check_places(&typed(line), any, any).err();
     let only = "--level is for s3:// locations, and none is given";
     assert_eq!(checked("-l1", false).as_deref(), Some(only));
     assert_eq!(checked("-l1", true), None);
-    let refused = "--early is not built for s3://: no such thing";
+    let refused = "--early is not supported for s3://: no such thing";
     assert_eq!(checked("--early", true).as_deref(), Some(refused));
     assert_eq!(checked("--no-early --late", true), None);
     assert_eq!(checked("--early", false), None);
@@ -144,16 +144,19 @@ fn unbuilt_options_are_named() {
     for (line, expected) in [
         (
             "--copy-as=x a b",
-            "--copy-as is not built: run hakobu as that user: sudo -u USER hakobu sync ...",
+            "--copy-as is not supported: run hakobu as that user: sudo -u USER hakobu sync ...",
         ),
         (
             "--copy-as x a b",
-            "--copy-as is not built: run hakobu as that user: sudo -u USER hakobu sync ...",
+            "--copy-as is not supported: run hakobu as that user: sudo -u USER hakobu sync ...",
         ),
-        ("-N a b", "-N is not built: Linux cannot set birth times; rsync refuses it there as well"),
+        (
+            "-N a b",
+            "-N is not supported: Linux cannot set birth times; rsync refuses it there as well",
+        ),
         (
             "-e ssh a b",
-            "-e is not built: there is no remote shell and no daemon; SRC and DST are local paths (a \
+            "-e is not supported: there is no remote shell and no daemon; SRC and DST are local paths (a \
              mounted file system is one) or s3://",
         ),
         ("--nosuch a b", "unexpected argument '--nosuch' found (hakobu sync --help)"),
@@ -169,10 +172,10 @@ fn getopt_abbreviates() {
         parsed("cp", "--rec --refl=never --preserve a b"),
         "recursive reflinknever preserve [a] [b]"
     );
-    assert_eq!(parsed("cp", "--backup a b"), "--backup is not built");
-    assert_eq!(parsed("mv", "-Z a b"), "-Z is not built");
+    assert_eq!(parsed("cp", "--backup a b"), "--backup is not supported");
+    assert_eq!(parsed("mv", "-Z a b"), "-Z is not supported");
     // Not an abbreviation of --version-id.
-    let version = "--version is not built: it is an option of hakobu itself: hakobu --version";
+    let version = "--version is not supported: it is an option of hakobu itself: hakobu --version";
     assert_eq!(parsed("cp", "--version a b"), version);
     assert_eq!(parsed("cp", "--version-id=x a b"), "version-idx [a] [b]");
 }

@@ -36,7 +36,7 @@ impl Format {
     /// Parses a template; a letter unknown to rsync is kept as it is.
     ///
     /// # Errors
-    /// A sentence: a letter that is not built.
+    /// A sentence: a letter that is not supported.
     pub fn parse(text: &[u8]) -> Result<Format, String> {
         let mut parts = Vec::new();
         let mut plain = Vec::new();
@@ -52,7 +52,7 @@ impl Format {
                         b'U' | b'G' => "ls -l shows owners",
                         _ => "it belongs to a daemon",
                     };
-                    return Err(format!("%{} is not built: {why}", char::from(letter)));
+                    return Err(format!("%{} is not supported: {why}", char::from(letter)));
                 }
                 Some((end, letter)) if KNOWN.contains(&letter) => {
                     let width: String = after[..end]
@@ -219,7 +219,7 @@ mod tests {
             format.push(&item, Escape::Utf8, (&TimeZone::UTC, 1_790_000_000.5), &mut out);
             assert_eq!(String::from_utf8(out).unwrap(), expected);
         }
-        assert!(Format::parse(b"%i %U").unwrap_err().contains("%U is not built"));
+        assert!(Format::parse(b"%i %U").unwrap_err().contains("%U is not supported"));
         assert!(Format::parse(b"%h").unwrap_err().contains("daemon"));
     }
 }

@@ -83,7 +83,7 @@ pub fn advice(problem: &Problem, command: &str) -> Option<&'static str> {
         errno::EMLINK => "the target's file system allows fewer hard links to a file",
         errno::ETXTBSY => "the program is running: stop it, or leave --inplace out",
         errno::ELOOP => {
-            "a symlink stood where a file was expected: somebody may be changing the tree"
+            "a symlink stood where a file was expected: another process may be changing the tree"
         }
         _ => return None,
     })

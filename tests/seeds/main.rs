@@ -33,7 +33,7 @@ use fastrand::Rng;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long one target's seeds are varied.
+/// Time for varying the seeds of one target.
 const VARIED: Duration = Duration::from_secs(3);
 
 /// Calls `check` with each seed, and with what becomes of them by small changes.

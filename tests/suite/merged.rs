@@ -195,7 +195,7 @@ fn a_later_source_that_cannot_be_read_keeps_its_target() {
     }
 }
 
-/// EMFILE and EIO are no proof of absence either.
+/// EMFILE and EIO are not proof of absence either.
 #[test]
 fn a_later_source_that_fails_to_open_keeps_its_target() {
     if !have("strace", "failing opens") {

@@ -104,7 +104,7 @@ pub fn dd_on_all_cpus() -> Result<Trial, String> {
 pub fn dd_alone() -> Result<Trial, String> {
     match std::thread::available_parallelism() {
         Ok(cpus) if cpus.get() > 1 => long(BURN),
-        _ => Err("one CPU is no thread's limit".to_owned()),
+        _ => Err("one CPU is not a thread's limit".to_owned()),
     }
 }
 

@@ -106,7 +106,7 @@ fn the_limit_that_was_made_is_named() {
                 Err(why) => {
                     let others = Load::now().others_since(&before);
                     println!("{}: {why}, others {others:.2}", rig.name);
-                    // A limit that was not reached because of others is no failure of this machine.
+                    // A limit that was not reached because of others is not a failure of this machine.
                     if is_last && others <= 0.15 {
                         common::skip(&format!("rig {}: {why}", rig.name));
                     }

@@ -11,7 +11,7 @@ use std::process::Command;
 /// A transfer against a limit that was reached.
 pub struct Trial {
     pub summary: Value,
-    /// How well the limit was reached, for the table.
+    /// Share of the limit that was reached, for the table.
     pub note: String,
     /// Output with `--explain`.
     pub explained: String,

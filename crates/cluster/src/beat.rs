@@ -1,5 +1,5 @@
 //! Signs of life: each worker rewrites one small file. Others look at whether its counter moves, by
-//! their own clocks; the worker itself may publish what it wrote only for as long as it beats.
+//! their own clocks; the worker itself may publish its files only as long as it beats.
 
 use crate::folder::{self, Folder, Trouble};
 use crate::plan::COLLECTED;
@@ -138,7 +138,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Time that a counter has stood still, as far as this process saw.
+    /// Time for which a counter has not changed, as seen by this process.
     pub fn still_for(&mut self, key: &str, counter: u64, now: Instant) -> Duration {
         match self.seen.get_mut(key) {
             Some((known, since)) if *known == counter => now.saturating_duration_since(*since),

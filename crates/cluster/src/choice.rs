@@ -1,5 +1,5 @@
 //! Choice of the next shard: a worker lists claims and results now and then, and claims one of the most expensive
-//! shards that are left. It knows nothing of what is done with them.
+//! shards that are left. It does not know what workers do with them.
 
 use crate::beat::{self, Beat, State, Watch};
 use crate::claim;

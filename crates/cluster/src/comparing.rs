@@ -36,7 +36,7 @@ pub fn refuse_unfit(spec: &Spec) -> Result<(), Fatal> {
     match unfit.iter().find(|(given, _)| *given) {
         Some((_, name)) => {
             let message =
-                format!("--verify is not built for a run with {name}\nhint: hakobu verify");
+                format!("--verify is not supported for a run with {name}\nhint: hakobu verify");
             Err(Fatal::new(1, message))
         }
         None => Ok(()),

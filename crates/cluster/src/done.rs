@@ -48,7 +48,7 @@ pub struct Done {
     pub(crate) judged_for: Duration,
     /// Problems: a sentence without names, how many, and the first one's path.
     pub problems: Vec<(String, u64, String)>,
-    /// The shard cannot be read; `collect` transfers what it holds.
+    /// The shard cannot be read; `collect` transfers its entries.
     pub damaged: Option<String>,
 }
 

@@ -113,7 +113,7 @@ fn for_names(
         spec.files_from = Some(entries.into_iter().map(|entry| entry.name).collect());
     }
     spec.layout = Layout::Rsync { relative: true };
-    // Keys are what they are.
+    // Keys are used unchanged.
     spec.objects.raw = true;
     spec.check_space = false;
     (spec.items, spec.items_unchanged) = (false, false);

@@ -68,7 +68,7 @@ pub fn refuse_unfit(spec: &Spec) -> Result<(), Fatal> {
         (spec.target == Location::Null, "null:"),
     ];
     match unfit.iter().find(|(given, _)| *given) {
-        Some((_, name)) => Err(Fatal::new(1, format!("{name} is not built for many machines"))),
+        Some((_, name)) => Err(Fatal::new(1, format!("{name} is not supported on many machines"))),
         None => Ok(()),
     }
 }
@@ -107,7 +107,7 @@ pub fn plan(
     planner.local = request.local;
     let made = make(&planner, request, id, control);
     if made.is_err() {
-        // The failure that is told is the one that led here.
+        // Report the failure that led here.
         planner.remove_pieces();
         drop(folder.remove(BEGUN));
     }

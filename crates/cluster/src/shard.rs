@@ -166,7 +166,7 @@ impl<R: BufRead> Records<R> {
         let kind = kind.filter(|_| first < 2 * SAME_ROOT).ok_or("a record has no type")?;
         let size = self.number()?;
         let known = self.last;
-        let last = || known.ok_or("a record refers to one that is not there");
+        let last = || known.ok_or("a record refers to a missing one");
         let mtime = match first & SAME_TIME {
             0 => {
                 let s = self.number()?;
@@ -227,7 +227,7 @@ pub fn read(folder: &dyn Folder, shard: &Shard) -> Result<Vec<Entry>, Broken> {
     }
     match entries.len() as u64 == shard.entries {
         true => Ok(entries),
-        false => Err(Broken::Damaged("it has another number of entries than was planned".into())),
+        false => Err(Broken::Damaged("its number of entries differs from the plan".into())),
     }
 }
 
@@ -256,7 +256,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Entries come back as they were written, whatever bytes their names have.
+        /// Entries are read back as they were written, with any bytes in their names.
         #[test]
         fn entries_survive(
             names in proptest::collection::vec(proptest::collection::vec(1..=255_u8, 1..40), 1..40),
@@ -280,7 +280,7 @@ mod tests {
             proptest::prop_assert_eq!(read, entries);
         }
 
-        /// Bytes that are no shard are an error, and nothing worse.
+        /// Bytes that are not a shard give an error and never panic.
         #[test]
         fn anything_can_be_read(content: Vec<u8>) {
             drop(decode(&content, &mut Vec::new()));

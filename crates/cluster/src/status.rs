@@ -222,7 +222,7 @@ pub fn outlook(results: &Results, shards: u64) -> Option<String> {
     let verdict = results.verdict();
     let shared = verdict.as_ref().and_then(Summed::shared);
     let sentence = if busy < 0.7 {
-        "more machines would help little: these had nothing to do for part of the time".to_owned()
+        "more machines would help little: these were idle for part of the time".to_owned()
     } else if let Some(why) = shared {
         format!("more machines would help little: {why}")
     } else if per_worker < 4 {
@@ -232,7 +232,7 @@ pub fn outlook(results: &Results, shards: u64) -> Option<String> {
         "more machines would help as long as both ends keep up: all were busy".to_owned()
     };
     Some(format!(
-        "{workers} workers were at work for {:.0} % of the time of the longest; {sentence}",
+        "{workers} workers were busy for {:.0} % of the time of the longest; {sentence}",
         busy * 100.0
     ))
 }

@@ -244,11 +244,11 @@ impl Worker<'_> {
             beat.bytes += done.bytes;
             beat.failed += done.failed + done.differences;
         }
-        // A verification tells of it in its result, and goes on.
+        // A verification reports it in its result and continues.
         let damaged = done.damaged.as_ref().filter(|_| self.setup.phase == Phase::Transfer);
         let damaged = damaged.map(|why| {
             let message = format!("cannot use shard {number}: {why}");
-            Ended::Never(format!("{message}\nhint: collect transfers what it holds"))
+            Ended::Never(format!("{message}\nhint: collect transfers its entries"))
         });
         (Some(done), damaged)
     }

@@ -57,7 +57,7 @@ pub struct Change {
     /// Extended attributes differ (`x`).
     pub xattr: bool,
     /// It was created, and is compared with an entry of a tree beside the target (`--link-dest` and its like). Alone it
-    /// is no difference.
+    /// is not a difference.
     pub beside: bool,
 }
 

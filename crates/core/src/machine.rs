@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The machine, as far as it matters for what was measured. Nothing that names it or its users.
+/// Properties of the machine that affect measurements. Contains nothing that identifies it or its users.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Name among others: the user's, else the instance type, else the CPU.

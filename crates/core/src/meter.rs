@@ -88,7 +88,7 @@ impl Lane {
         add(&self.bytes, count);
     }
 
-    /// Entries finished, whatever was done with them.
+    /// Finished entries, with any result.
     pub fn items(&self, count: u64) {
         add(&self.items, count);
     }
@@ -113,7 +113,7 @@ impl Lane {
         add(&self.sized, 1);
     }
 
-    /// Counts finished entries, whatever their result.
+    /// Counts finished entries, with any result.
     pub fn done(&self, entries: u64) {
         add(&self.done, entries);
     }

@@ -1,4 +1,4 @@
-//! Numbers as all texts for people have them.
+//! Numbers in human-readable form.
 
 /// The digits of a whole number with a comma between each three: `1234567` as `1,234,567`.
 pub fn grouped_digits(digits: &str) -> String {

@@ -68,7 +68,7 @@ fn multiple(suffix: &str, plain: u64) -> Option<u64> {
     }
 }
 
-/// Reads a rate in bytes a second, rounded to KiB as rsync does it; `None` is no limit.
+/// Reads a rate in bytes a second, rounded to KiB as rsync does it; `None` means no limit.
 ///
 /// # Errors
 /// The reason, to stand after the option and the text.

@@ -8,7 +8,7 @@ pub enum Jobs {
     /// As many as the tuner or its seed rule finds right.
     #[default]
     Auto,
-    /// Exactly so many, at least one.
+    /// Exactly this many, at least one.
     Fixed(usize),
 }
 

@@ -128,9 +128,9 @@ pub struct Job {
     pub reserve: bool,
     /// Files are written before they are written to (`overwrite`).
     pub overwrite: bool,
-    /// After so many writes fsync(2); 0 is never.
+    /// Number of writes between two fsync(2) calls; 0 means never.
     pub fsync_every: u32,
-    /// After so many writes fdatasync(2); 0 is never.
+    /// Number of writes between two fdatasync(2) calls; 0 means never.
     pub fdatasync_every: u32,
     /// fsync(2) at the end.
     pub end_fsync: bool,

@@ -47,19 +47,19 @@ pub struct Depths {
     pub level: [u64; 7],
     /// Calls that submitted 0, 4, 8, 16, 32, 64 or more blocks (each up to).
     pub submit: [u64; 7],
-    /// Calls that reaped so many.
+    /// Calls by the number of reaped blocks.
     pub complete: [u64; 7],
 }
 
 impl Depths {
-    /// A call began so many blocks, and then so many were in flight.
+    /// Records a call that began this many blocks, and the number in flight afterwards.
     #[inline]
     pub fn submitted(&mut self, blocks: u32, in_flight: u32) {
         self.level[in_flight.max(1).ilog2().min(6) as usize] += u64::from(blocks);
         self.submit[at_once(blocks)] += 1;
     }
 
-    /// A call reaped so many.
+    /// Records a call that reaped this many blocks.
     #[inline]
     pub fn completed(&mut self, blocks: u32) {
         self.complete[at_once(blocks)] += 1;
@@ -139,7 +139,7 @@ pub struct Outcome {
     pub steady: Option<Steadiness>,
     /// Written blocks that were read again and looked at; they are not among the reads.
     pub verified: u64,
-    /// Blocks that were not what they should be.
+    /// Blocks with wrong content.
     pub verify_errors: u64,
     /// Errors that did not end it (`continue_on_error`, `ignore_error`), and the first of them: errno.
     pub tolerated: (u64, i32),

@@ -21,7 +21,7 @@ const ALIASES: [&str; 3] = ["-s3alias", "--op-s3", "--ol-s3"];
 
 impl<'a> AccessPoint<'a> {
     /// Splits the text after `s3://` into the ARN of an access point and what follows it: nothing, or a slash and a
-    /// key. `None` if it is no ARN.
+    /// key. `None` if it is not an ARN.
     ///
     /// # Errors
     /// The reason that the ARN cannot be used.
@@ -100,7 +100,7 @@ impl<'a> AccessPoint<'a> {
 fn other_service(service: &[u8]) -> &'static str {
     match service {
         b"s3-outposts" => {
-            "access points of Outposts have endpoints and signatures of their own, which are not built"
+            "access points of Outposts have separate endpoints and signatures, which are not supported"
         }
         b"s3-object-lambda" => {
             "access points of Object Lambda change what is read, so contents cannot be checked; \

@@ -1,5 +1,5 @@
 //! Table of valid responses, one row per operation: statuses of success, required headers and fields (Amazon
-//! S3 API Reference, "Actions"). A response that violates its row is no success, regardless of its status: it
+//! S3 API Reference, "Actions"). A response that violates its row is not a success, regardless of its status: it
 //! is retried like a damaged response, and finally becomes an error.
 //!
 //! Parts of a response that depend on the request (range, ETag, named keys) are checked in `ops`.
@@ -195,7 +195,7 @@ pub(super) fn refusal(request: &Request, error: Error) -> Error {
     let reading = matches!(request.method, http::Method::GET | http::Method::HEAD);
     let message = match error.status {
         304 if !conditional || !reading => {
-            "the server answered 'not modified', which is no answer to this request"
+            "the server answered 'not modified', which is not an answer to this request"
         }
         412 if !conditional => "the server says that a condition failed, but none was set",
         _ => return error,
@@ -264,7 +264,7 @@ fn fields_of(body: &[u8], root: &str, fields: &[&str]) -> Result<(), XmlError> {
         }
     })?;
     if let Some(name) = garbled {
-        return Err(XmlError::Malformed(format!("its {name} is no checksum")));
+        return Err(XmlError::Malformed(format!("its {name} is not a checksum")));
     }
     match fields.iter().zip(&found).find(|(_, found)| !**found) {
         None => Ok(()),

@@ -69,7 +69,7 @@ impl Connector {
         let (mut head, body) = request.into_parts();
         let origin = match (head.uri.scheme_str(), head.uri.authority()) {
             (Some(scheme), Some(authority)) => format!("{scheme}://{authority}"),
-            _ => return Err(user(format!("{} is no absolute URL", head.uri))),
+            _ => return Err(user(format!("{} is not an absolute URL", head.uri))),
         };
         let place = Endpoint::parse(&origin).map_err(user)?.place(None, "", Addressing::Path);
         let place = place.via_proxy(&self.shared.proxies);

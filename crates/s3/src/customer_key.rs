@@ -78,7 +78,7 @@ impl fmt::Debug for CustomerKey {
     }
 }
 
-/// True if the headers of a response say that the object is encrypted with a key of the caller. Its ETag is no MD5.
+/// True if the headers of a response say that the object is encrypted with a key of the caller. Its ETag is not an MD5.
 pub(super) fn is_encrypted(headers: &HeaderMap) -> bool {
     headers.contains_key(OBJECT[0])
 }

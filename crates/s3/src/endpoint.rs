@@ -120,7 +120,7 @@ impl Endpoint {
     /// Target of requests for `bucket` (`None` for the account) in `region`.
     pub fn place(&self, bucket: Option<&str>, region: &str, addressing: Addressing) -> Place {
         let point = bucket.and_then(AccessPoint::of);
-        // An access point belongs to one region, whatever the settings say.
+        // An access point belongs to one region, regardless of the settings.
         let region = point.as_ref().map_or(region, |point| point.region);
         let (tls, mut host, port, mut prefix) = match self {
             Endpoint::Aws { dualstack, fips } => {

@@ -17,7 +17,7 @@ pub fn value(text: &str) -> Option<HeaderValue> {
     HeaderValue::from_bytes(text.as_bytes()).ok()
 }
 
-/// Header of user metadata. `None` if the name is no valid header name, or the value contains control
+/// Header of user metadata. `None` if the name is not a valid header name, or the value contains control
 /// characters.
 pub fn metadata(name: &str, text: &str) -> Option<(HeaderName, HeaderValue)> {
     let header = HeaderName::try_from(format!("{META}{name}")).ok()?;

@@ -32,7 +32,7 @@ struct Watched {
 pub(super) enum Broken {
     /// The connection had been closed before anything was sent.
     Unsent,
-    /// The connection broke, or the response is no HTTP.
+    /// The connection broke, or the response is not HTTP.
     Failed(String),
     /// The connection stalled.
     TimedOut,

@@ -183,12 +183,12 @@ impl Proxy {
                 Ok(())
             }
             (_, Some("407"), _) => Err(io::Error::other(
-                "the proxy wants a user and a password: http://USER:PASSWORD@HOST:PORT",
+                "the proxy requires a user and a password: http://USER:PASSWORD@HOST:PORT",
             )),
             (_, Some(status), why) => {
                 Err(io::Error::other(format!("the proxy refuses the connection: {status} {why}")))
             }
-            _ => Err(io::Error::other("what answers is no HTTP proxy")),
+            _ => Err(io::Error::other("the peer is not an HTTP proxy")),
         }
     }
 }

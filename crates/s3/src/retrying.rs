@@ -21,7 +21,7 @@ const UPLOADS: &[&str] = &["PutObject", "UploadPart"];
 
 impl Client {
     /// Sends a request until it succeeds, its attempts are used up, or the failure is final; reads the whole
-    /// body, of at most 64 MiB. A response that violates its operation's rule is no success.
+    /// body, of at most 64 MiB. A response that violates its operation's rule is not a success.
     ///
     /// # Errors
     /// The last failure.
@@ -106,7 +106,7 @@ impl Client {
                 Sent::Answered => error.status >= 500 && error.kind != Kind::Throttled,
             };
             if sent == Sent::Stale && request.repeatable && !fresh {
-                // The server had closed an idle connection, which is no failure.
+                // The server had closed an idle connection, which is not a failure.
                 fresh = true;
                 store.counts.retries.fetch_add(1, Ordering::Relaxed);
                 continue;

@@ -141,7 +141,7 @@ impl Settings {
             .or_else(|| from.text("AWS_DEFAULT_REGION", "region"))
             .unwrap_or_else(|| REGION.to_owned());
         if region.is_empty() || !region.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
-            return Err(format!("`{region}` is no region"));
+            return Err(format!("`{region}` is not a region"));
         }
         // The three modes differ in details that this client handles by itself; other values are still
         // errors.

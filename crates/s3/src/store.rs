@@ -222,7 +222,7 @@ impl Store {
         if ahead_s.unsigned_abs() > EXPLAINED_S { ahead_s } else { 0 }
     }
 
-    /// Seconds since 1970 by the server's clock, as far as known.
+    /// Seconds since 1970 by the server's clock, if known.
     pub(super) fn server_now_s(&self) -> i64 {
         now_s().saturating_add(self.skew_s.load(Ordering::Relaxed))
     }

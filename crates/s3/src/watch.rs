@@ -30,12 +30,12 @@ pub(super) struct Watch {
     pub body_over: Cell<bool>,
     pub wrote: Cell<bool>,
     pub sent: Cell<bool>,
-    /// True while we hold the connection ourselves, which is no stall.
+    /// True while we hold the connection ourselves, which is not a stall.
     held: Cell<bool>,
     /// Most bytes per read.
     pub read_max: Cell<usize>,
     /// Bytes that may be read before the head of the response is complete; `None` in its body. Bytes before
-    /// it are no progress: a server can send interim responses for ever.
+    /// it are not progress: a server can send interim responses for ever.
     pub head_bytes: Cell<Option<usize>>,
     /// True to sample the connection at its next poll; and the last sample.
     pub asked: Cell<bool>,

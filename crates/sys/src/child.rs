@@ -81,7 +81,7 @@ pub enum End {
 /// Waits until a child has ended, without reaping it: until [`collect`] its process id is not reused.
 ///
 /// # Errors
-/// It is no child of this process.
+/// It is not a child of this process.
 pub fn wait_for_end(pid: u32) -> io::Result<()> {
     use rustix::process::{WaitId, WaitIdOptions, waitid};
     let pid = number(pid)?;
@@ -98,7 +98,7 @@ pub fn wait_for_end(pid: u32) -> io::Result<()> {
 /// used.
 ///
 /// # Errors
-/// It is no child of this process.
+/// It is not a child of this process.
 pub fn collect(pid: u32) -> io::Result<(End, Used)> {
     let pid = number(pid)?.as_raw_nonzero().get();
     let mut status = 0;

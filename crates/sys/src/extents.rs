@@ -29,7 +29,7 @@ pub fn block_bytes(file: &OwnedFd) -> std::io::Result<u64> {
     Ok(rustix::fs::fstat(file)?.st_blksize as u64)
 }
 
-/// Exchanges so many blocks at the same place of two files; each keeps its content. The number of blocks, or the errno
+/// Exchanges this many blocks at the same place of two files; each keeps its content. The number of blocks, or the errno
 /// as a negative number.
 pub fn exchange(file: &OwnedFd, donor: &OwnedFd, start: u64, blocks: u64) -> i64 {
     let donor = donor.as_raw_fd() as u32;

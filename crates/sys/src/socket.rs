@@ -51,7 +51,7 @@ const TCP_INFO_BYTES: usize = 192;
 /// Reads the state of a TCP connection. Fields unknown to an older kernel are zero.
 ///
 /// # Errors
-/// Those of getsockopt(2); `ENOPROTOOPT` or `EOPNOTSUPP` if this is no TCP socket.
+/// Those of getsockopt(2); `ENOPROTOOPT` or `EOPNOTSUPP` if this is not a TCP socket.
 pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
     let mut bytes = [0_u8; TCP_INFO_BYTES];
     let mut len = TCP_INFO_BYTES as libc::socklen_t;

@@ -150,7 +150,7 @@ impl Fault {
                 let drop = fields.number("drop")?.unwrap_or(0) as usize;
                 Effect::List { drop, add: fields.take("add"), swap: fields.yes("swap")? }
             }
-            _ => return Err(format!("'{kind}' is no kind of fault")),
+            _ => return Err(format!("'{kind}' is not a kind of fault")),
         };
         let operation = fields.take("op");
         if let Some(name) = &operation
@@ -265,7 +265,7 @@ impl Fields {
             let (name, value) =
                 pair.split_once('=').ok_or_else(|| format!("'{pair}' is not key=value"))?;
             let value = String::from_utf8(decode(value, false))
-                .map_err(|_| format!("'{pair}' is no text"))?;
+                .map_err(|_| format!("'{pair}' is not valid UTF-8"))?;
             if fields.pairs.iter().any(|(known, _)| known == name) {
                 return Err(format!("{name} is given twice"));
             }

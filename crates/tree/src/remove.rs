@@ -52,7 +52,7 @@ pub struct Options {
     pub dry_run: bool,
     /// Adds missing owner permissions to a directory before it is emptied, as rsync does.
     pub make_writable: bool,
-    /// Keeps all directories: only what is in them is removed.
+    /// Keeps all directories and removes only their contents.
     pub keep_dirs: bool,
 }
 

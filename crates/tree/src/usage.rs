@@ -46,7 +46,7 @@ pub enum Measured {
 /// Receives failures, from all workers: path, operation, cause.
 pub type Failed<'a> = &'a (dyn Fn(&[u8], Operation, &Cause) + Sync);
 
-/// Counts several trees one after the other; what they share counts once.
+/// Counts several trees one after the other; shared files count once.
 pub struct Meter<'a>(Shared<'a>);
 
 struct Shared<'a> {

@@ -143,14 +143,14 @@ fn planned(
     let argv = if args.shell.is_empty() {
         let words = lines::words(text.as_bytes()).map_err(|why| format!("'{text}': {why}"))?;
         let words = words.into_iter().map(OsString::into_string);
-        words.collect::<Result<Vec<_>, _>>().map_err(|_| format!("'{text}' is no text"))?
+        words.collect::<Result<Vec<_>, _>>().map_err(|_| format!("'{text}' is not valid UTF-8"))?
     } else {
         let mut argv = args.shell.clone();
         argv.extend(["-c".into(), text.clone()]);
         argv
     };
     if argv.is_empty() {
-        return Err(format!("'{command}' is no command"));
+        return Err(format!("'{command}' is not a command"));
     }
     let mut others = setting.clone();
     let x = swept.and_then(|parameter| others.remove(&parameter.name)?.parse().ok());
@@ -217,7 +217,7 @@ fn name_of(commands: &[String]) -> String {
     if name.is_empty() { "commands".into() } else { name }
 }
 
-/// Returns the program that a command starts, as far as its first word shows it.
+/// Returns the program that a command starts, by its first word.
 fn program(command: &str) -> Option<PathBuf> {
     let words = lines::words(command.as_bytes()).ok()?;
     let first = words.into_iter().next()?.into_string().ok()?;

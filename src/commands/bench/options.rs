@@ -10,20 +10,22 @@ use hakobu_lab::results::markup::Form;
 /// The command line of `bench`.
 pub const TABLE: Table<Args> = Table {
     command: "bench",
-    about: "Measure commands, or a whole campaign of them, side by side",
+    about: "Measure commands, or a campaign of commands, side by side",
     usage: "hakobu bench [OPTIONS] CAMPAIGN.toml|NAME\n       \
             hakobu bench [OPTIONS] COMMAND...\n       \
             hakobu bench --list\n       \
             hakobu bench --dump NAME",
-    after: "Runs are interleaved: each command (with each value of its parameters) once in each \
-            block, in an order that only the seed decides. Each run is timed with its children, the \
-            machine is watched meanwhile, and a campaign checks what came out. Where several are \
-            compared, one is run twice under two names (an A/A control): what differs there is noise.\n\
-            Results are a folder, to which a line is added for each run. A run of the same campaign \
-            with the same --output goes on where an earlier one was stopped.\n\
-            A duration is a number with us, ms, s, m or h. hakobu help bench-guide explains all of it.\n\
-            Exit codes: 0 done, 1 a run failed or something could not be done, 2 usage, 130 a signal \
-            stopped it (what was measured is kept).",
+    after: "Runs are interleaved: each block runs each command (with each value of its \
+            parameters) once, in an order that only the seed determines. Each run is timed \
+            including its children while the machine is sampled, and a campaign checks the \
+            result. If several commands are compared, one of them runs twice under two names (an \
+            A/A control), which shows the noise.\n\
+            Results are a folder; each run adds a line to it. The same command with the same \
+            --output continues an interrupted one.\n\
+            A duration is a number with us, ms, s, m or h. hakobu help bench-guide has the \
+            details.\n\
+            Exit codes: 0 done; 1 a run failed, or something could not be done; 2 usage; 130 \
+            stopped by a signal (the measurements so far are kept).",
     options: &[&OPTIONS, &COMMANDS, &CAMPAIGNS, &RESULTS],
     unbuilt: &[UNBUILT],
     abbreviates: false,
@@ -60,7 +62,7 @@ const OPTIONS: &[Opt<Args>] = &[
         "then change one thing at a time (half the CPUs, ...): what limits, proven",
     )
     .sets(|it, on| it.prove = on),
-    flag("list", None, "list the campaigns that come with hakobu").sets(|it, on| it.list = on),
+    flag("list", None, "list the included campaigns").sets(|it, on| it.list = on),
     flag("dump", None, "write the campaign of this name to standard output, as TOML")
         .sets(|it, on| it.dump = on),
     flag("dry-run", None, "print what would be run, run nothing").sets(|it, on| it.dry_run = on),
@@ -111,9 +113,14 @@ pub const COMMANDS: Group<Args> = titled("Commands (as in hyperfine)").with(&[
     value("shell", Some('S'), "SHELL", "run commands with this shell (default sh; none: without)")
         .reads(|it, arg| put(&mut it.shell, shell(arg)?)),
     flag("no-shell", Some('N'), "the same as --shell=none").sets(|it, _| it.shell.clear()),
-    value("ignore-failure", Some('i'), "CODES", "these exit codes (default: all) are no failure")
-        .takes(Takes::Perhaps("CODES"))
-        .reads(|it, arg| put(&mut it.accepts, accepts(arg)?)),
+    value(
+        "ignore-failure",
+        Some('i'),
+        "CODES",
+        "these exit codes (default: all) do not count as failures",
+    )
+    .takes(Takes::Perhaps("CODES"))
+    .reads(|it, arg| put(&mut it.accepts, accepts(arg)?)),
     value("reference", None, "CMD", "the command that others are compared with, run with them")
         .reads(|it, arg| put(&mut it.reference, Some(arg.text()?.to_owned()))),
     value("reference-name", None, "NAME", "its name")

@@ -74,12 +74,13 @@ fn what(typed: &Typed, list: bool, dump: bool) -> Result<What, String> {
     }
     let mut commands = Vec::new();
     for path in &typed.paths {
-        let command = path.to_str().ok_or_else(|| format!("'{}' is no text", path.display()))?;
+        let command =
+            path.to_str().ok_or_else(|| format!("'{}' is not valid UTF-8", path.display()))?;
         if command.trim().is_empty() {
             return Err("a command is empty".into());
         }
         if command.ends_with(".toml") && !command.contains(' ') {
-            return Err(format!("give one campaign: '{command}' stands beside others"));
+            return Err(format!("give one campaign: '{command}' is not the only argument"));
         }
         commands.push(command.to_owned());
     }
@@ -149,7 +150,7 @@ mod tests {
     fn usage() {
         for (line, said) in [
             ("", "give commands, or a campaign"),
-            ("a.toml|b", "give one campaign: 'a.toml' stands beside others"),
+            ("a.toml|b", "give one campaign: 'a.toml' is not the only argument"),
             ("a| ", "a command is empty"),
             ("a.toml|-n|x", "--command-name goes with commands"),
             ("a|--scale=2", "--scale goes with a campaign"),
@@ -157,10 +158,10 @@ mod tests {
             ("a|-r|3|-m|2", "does not go with --min-runs"),
             ("a|-w|x", "--warmup=x: is not a number"),
             ("a|--budget=7", "--budget=7: is not a duration"),
-            ("a|-L|x y|1", "VAR is no name"),
+            ("a|-L|x y|1", "VAR is not a name"),
             ("a|-L|x|1|-P|x|1|2", "the parameter 'x' is given twice"),
-            ("a|-P|x|3|2", "is no range"),
-            ("a|-P|x|1|2|-D|0", "is no range"),
+            ("a|-P|x|3|2", "is not a range"),
+            ("a|-P|x|1|2|-D|0", "is not a range"),
             ("a|-D|2", "there is no --parameter-scan"),
             ("a.toml|--place|x", "--place=x: is not NAME=PATH"),
         ] {

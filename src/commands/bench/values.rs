@@ -103,7 +103,7 @@ pub fn scan(arg: &OptArg, step: Option<&OptArg>) -> Result<Parameter, String> {
         most_digits = most_digits.max(digits(step.text()?));
     }
     if by <= 0.0 || min > max || (max - min) / by > 10_000.0 {
-        return Err(arg.wrong("is no range with a step that leads from MIN to MAX"));
+        return Err(arg.wrong("is not a range with a step that leads from MIN to MAX"));
     }
     // With slack for steps that have no exact binary form.
     let count = ((max - min) / by + 1e-9).floor() as u32;
@@ -114,7 +114,7 @@ pub fn scan(arg: &OptArg, step: Option<&OptArg>) -> Result<Parameter, String> {
 fn named(arg: &OptArg, name: &str) -> Result<String, String> {
     let is_name =
         !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-    is_name.then(|| name.to_owned()).ok_or_else(|| arg.wrong("VAR is no name"))
+    is_name.then(|| name.to_owned()).ok_or_else(|| arg.wrong("VAR is not a name"))
 }
 
 pub fn shell(arg: &OptArg) -> Result<Vec<String>, String> {
@@ -123,7 +123,7 @@ pub fn shell(arg: &OptArg) -> Result<Vec<String>, String> {
         "default" => Ok(vec!["sh".into()]),
         words => {
             let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-            if words.is_empty() { Err(arg.wrong("is no shell")) } else { Ok(words) }
+            if words.is_empty() { Err(arg.wrong("is not a shell")) } else { Ok(words) }
         }
     }
 }

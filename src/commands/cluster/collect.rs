@@ -81,7 +81,7 @@ fn collect(opened: &Opened, how: How) -> u8 {
         .and_then(|()| owners(folder));
     match marked {
         Ok(owners) => {
-            // What they were writing is cleared away, wherever they ran.
+            // Their unfinished files are removed, on whichever machine they ran.
             let me = Owner::me();
             Owner::give_up(owners.into_iter().filter(|owner| *owner != me).collect());
         }
@@ -91,7 +91,7 @@ fn collect(opened: &Opened, how: How) -> u8 {
     if let Err(trouble) = &told {
         output::message(&trouble.message);
     }
-    wanted.resume = "collect again to go on";
+    wanted.resume = "collect again to continue";
     wanted.json |= how.json;
     let (json, quiet) = (wanted.json, wanted.quiet);
     let code = match Session::start(wanted, exit::of_sync) {

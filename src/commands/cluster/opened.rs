@@ -40,7 +40,7 @@ pub fn parse(verb: &str, arguments: &[OsString], usage_code: u8) -> Result<Invoc
     let typed = TABLE.parse(arguments).map_err(told)?;
     let usage = |message: String| told(Refused::Usage(message));
     if let Some(other) = options::misplaced(verb, &typed) {
-        return Err(usage(format!("--{other} is no option of cluster {verb}")));
+        return Err(usage(format!("--{other} is not an option of cluster {verb}")));
     }
     let args = TABLE.read(&typed, Args::default()).map_err(usage)?;
     let mut paths = typed.paths.into_iter();
@@ -54,7 +54,7 @@ pub fn parse(verb: &str, arguments: &[OsString], usage_code: u8) -> Result<Invoc
     Ok(Invocation { args, run: absolute(&run), rest })
 }
 
-/// The absolute form of a path; `s3://` stays what it is.
+/// The absolute form of a path; `s3://` is unchanged.
 pub fn absolute(path: &OsStr) -> OsString {
     match path.as_bytes().starts_with(b"s3://") {
         true => path.to_owned(),
@@ -105,7 +105,7 @@ fn paths(spec: &Spec) -> impl Iterator<Item = &Path> {
     spec.sources.paths().iter().map(PathBuf::as_path).chain(spec.target.local())
 }
 
-/// The directories at both ends of a transfer, as far as they are there.
+/// The existing directories at both ends of a transfer.
 pub fn ends(spec: &Spec) -> Vec<End> {
     let of = |path: &Path| {
         let meta = std::fs::metadata(path).ok().filter(|meta| meta.is_dir())?;

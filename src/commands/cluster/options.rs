@@ -19,12 +19,14 @@ pub const TABLE: Table<Args> = Table {
             hakobu cluster status [OPTIONS] RUN\n       \
             hakobu cluster collect [OPTIONS] RUN\n       \
             hakobu cluster submit ENGINE [OPTIONS] RUN [-- ENGINE'S OPTIONS]",
-    after: "RUN is a folder that all machines share: a path (mode 0700), or s3://BUCKET/PREFIX.\n\
-            plan lists both sides and writes what is to be done into RUN. work does parts of it, \
-            on any number of machines. collect finishes: an ordinary sync with the plan's options, \
-            deletions included. `sync --cluster ENGINE:N` does all of it.\n\
-            Exit codes: plan and collect as sync; work 0 nothing left, 75 try again, 65 no try will \
-            succeed; collect 75 where workers are still at work; status and submit 0, 1 and 2.",
+    after: "RUN is a folder that all machines share: a path (mode 0700), or \
+            s3://BUCKET/PREFIX.\n\
+            plan lists both sides and writes the necessary work into RUN. work does parts of it, \
+            on any number of machines. collect finishes: an ordinary sync with the plan's \
+            options, including deletions. `sync --cluster ENGINE:N` does all of this.\n\
+            Exit codes: plan and collect as sync; work 0 nothing left, 75 try again, 65 no \
+            attempt can succeed; collect 75 if workers are still running; status and submit 0, 1 \
+            and 2.",
     options: &[&PLANNED, &WORKED, &WATCHED, &ENGINES, &objects::STORE],
     unbuilt: &[objects::UNBUILT],
     abbreviates: false,
@@ -145,7 +147,7 @@ pub const PLANNED: Group<Args> = titled("Many machines").with(&[
     flag(
         "verify",
         None,
-        "compare what was transferred byte for byte, on the workers (--cluster, work, collect, submit)",
+        "compare all transferred entries byte for byte, on the workers (--cluster, work, collect, submit)",
     )
     .sets(|asked, on| asked.verify = on),
 ]);

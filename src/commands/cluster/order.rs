@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct Order {
     /// The run folder, absolute or in S3.
     pub run: OsString,
-    /// How many.
+    /// Number of workers.
     pub nodes: u64,
     /// Seconds without a sign of life after which a worker is gone.
     pub stale: Duration,
@@ -68,7 +68,7 @@ pub fn shell(words: &[OsString]) -> String {
     words.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// How a process ended.
+/// Describes the exit status of a process.
 pub fn ending(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {

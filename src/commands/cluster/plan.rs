@@ -61,7 +61,9 @@ pub fn make(
 ) -> Result<(u8, Plan), u8> {
     let refused = |message: String| told(exit::SYNC_USAGE, &message);
     if wanted.stop_after.is_some() {
-        return Err(refused("--stop-after (or --stop-at) is not built for many machines".into()));
+        return Err(refused(
+            "--stop-after (or --stop-at) is not supported on many machines".into(),
+        ));
     }
     let Some(run) = args.run.as_deref().map(absolute) else {
         return Err(refused("give the folder of the run: --run RUN".into()));
@@ -171,7 +173,7 @@ fn has_secret(word: &OsStr) -> bool {
     http && without_secrets(url) != url
 }
 
-/// Refuses a run folder inside of what is transferred: it would be transferred, or deleted.
+/// Refuses a run folder inside the source or target: it would be transferred, or deleted.
 fn check_apart(run: &OsStr, spec: &Spec) -> Result<(), String> {
     let is_s3 = |path: &Path| path.as_os_str().as_bytes().starts_with(b"s3://");
     let inside = |outer: &Path| {

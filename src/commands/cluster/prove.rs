@@ -86,7 +86,7 @@ pub fn finish(opened: Opened, stale: Duration, json: bool) -> u8 {
         Ended::Done => None,
         Ended::Again(why) if why.starts_with("interrupted") => Some((
             exit::SYNC_INTERRUPTED,
-            "interrupted: collect --verify again to go on".to_owned(),
+            "interrupted: collect --verify again to continue".to_owned(),
         )),
         Ended::Again(why) => Some((AGAIN, why)),
         Ended::Never(why) => Some((NEVER, why)),

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 /// Slots of an array: each of them takes shards until none is left.
 const SLOTS_MAX: u64 = 1_000;
-/// How often a worker is tried again in its slot, and a slot is put back in the queue.
+/// Maximum number of restarts of a worker in its slot, and of requeues of a slot.
 const TRIES_MAX: u32 = 16;
 /// Seconds before the time limit at which a worker gives its shard back.
 const WARNING_S: u32 = 60;
@@ -91,7 +91,7 @@ pub fn submit(orders: &[Order], dry_run: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Submits the array and waits for its end. Workers that failed are no failure here: what they left
+/// Submits the array and waits for its end. Workers that failed are not a failure here: what they left
 /// is collected.
 ///
 /// # Errors

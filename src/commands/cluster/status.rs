@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// Time between two looks.
 const REFRESH: Duration = Duration::from_secs(2);
-/// The least time over which a rate is told.
+/// Minimum time over which a rate is shown.
 const RATE_MIN_S: f64 = 0.5;
 
 /// Runs the subcommand.

@@ -60,7 +60,7 @@ pub fn whole(arguments: &[OsString], spec: Spec, wanted: Wanted, args: &Args) ->
             Engine::Ray(address) => submit::ray(&order, address, false),
             Engine::Kubernetes | Engine::Parallel(_) => Ok(()),
         };
-        // What workers left is collected; that they failed is no reason to stop here.
+        // Continue after failures of workers: collect transfers the rest.
         if let Err(message) = ran {
             output::message(&message);
         }

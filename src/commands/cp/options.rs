@@ -114,7 +114,7 @@ const OPTIONS: &[Opt<Reading>] = &[
                 (it.policy.update, it.policy.update_same) = (true, true);
                 Ok(())
             }
-            _ => Err(arg.refuse("is not built")),
+            _ => Err(arg.refuse("is not supported")),
         }),
     SIZE_ONLY.sets(|it, on| it.policy.size_only = on),
     // Everything is replaced, including files that cannot be opened.
@@ -240,8 +240,8 @@ impl Reading {
             let all = attribute == "all";
             match attribute {
                 "mode" | "ownership" | "timestamps" | "links" | "xattr" | "all" => {}
-                "context" => return Err("--preserve=context is not built".into()),
-                other => return Err(format!("'{other}' is no attribute that can be kept")),
+                "context" => return Err("--preserve=context is not supported".into()),
+                other => return Err(format!("'{other}' is not an attribute that can be kept")),
             }
             if all || attribute == "mode" {
                 (keep.mode, keep.acls, self.no_mode) = (on, on, !on);

@@ -77,7 +77,7 @@ impl Reading {
             wanted.notes.extend(landing::sentences(&sources, &target, into));
         }
         (wanted.command, wanted.done) = ("cp", "copied");
-        wanted.resume = "run the same command again to go on";
+        wanted.resume = "run the same command again to continue";
         wanted.dry_run = policy.dry_run;
         wanted.line = match (self.verbose || policy.dry_run, wanted.json) {
             (false, _) => Line::None,
@@ -175,8 +175,8 @@ mod tests {
             ("--preserve=mode,xattr a b", "mxaX follow"),
             ("--preserve=all a b", "motlxa follow"),
             ("-a --no-preserve=mode,ownership a b", "rtlx keep"),
-            ("--preserve=context a b", "--preserve=context is not built"),
-            ("--preserve=colour a b", "'colour' is no attribute that can be kept"),
+            ("--preserve=context a b", "--preserve=context is not supported"),
+            ("--preserve=colour a b", "'colour' is not an attribute that can be kept"),
         ] {
             assert_eq!(bits(line), expected, "{line}");
         }
@@ -201,7 +201,7 @@ mod tests {
         for (line, expected) in [
             ("--reflink=x a b", "--reflink=x is none of auto, always, never"),
             ("--reflink --sparse=always a b", "--reflink goes only with --sparse=auto"),
-            ("--update=none a b", "--update=none is not built"),
+            ("--update=none a b", "--update=none is not supported"),
             ("-ls a b", "-l and -s cannot be used together"),
             ("a", "give a target after 'a'"),
             ("-T a b c", "-T takes one source"),

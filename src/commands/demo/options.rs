@@ -10,13 +10,14 @@ pub const TABLE: Table<Reading> = Table {
     command: "demo",
     about: "Upload generated files to a store, download them, and verify both copies",
     usage: "hakobu demo [OPTIONS]",
-    after: "In a folder of its own in TMPDIR (else /tmp) it makes files that cannot be compressed, \
-            the same ones every time, serves a store on a free port of this machine, uploads, \
-            uploads again (which moves nothing), downloads, and compares both copies with the \
-            files, in this one process and with the functions of sync and verify. No setting of \
-            the environment and no key is needed. At the end the folder is removed.\n\
+    after: "Creates a folder in TMPDIR (else /tmp) with incompressible files, the same ones \
+            in each run, serves a store on a free port of this machine, uploads, uploads again \
+            (which transfers nothing), downloads, and compares both copies with the files, all \
+            in one process and with the functions of sync and verify. It needs no settings and \
+            no credentials, and removes the folder at the end.\n\
             SIZE takes K, M, G (1024), KB, MB, GB (1000), and a fraction.\n\
-            Exit codes: 0 everything arrived, 1 something did not, or a signal ended it, 2 usage.",
+            Exit codes: 0 all copies are complete, 1 something differs or failed, or a signal \
+            ended it, 2 usage.",
     options: &[&OPTIONS],
     unbuilt: &[],
     abbreviates: false,

@@ -11,8 +11,8 @@ pub const TABLE: Table<Plan> = Table {
     command: "du",
     about: "Report the disk usage of trees, in parallel; a file with several names counts once",
     usage: "hakobu du [OPTIONS] [PATH]...",
-    after: "Numbers are KiB unless -h, -b or -m says otherwise; of those the last one counts. \
-            Lines are sorted by name, directories after what is in them.\n\
+    after: "Numbers are KiB unless -h, -b or -m is given; the last of these counts. Lines are \
+            sorted by name, directories after their contents.\n\
             Exit codes: 0 done, 1 something could not be counted, 2 usage.",
     options: &[&OPTIONS, &objects::ONE, &objects::ALL_VERSIONS, &objects::STAT, &filters::NAMED],
     unbuilt: &[UNBUILT, objects::UNBUILT],

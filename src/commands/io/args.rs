@@ -22,7 +22,8 @@ impl Args {
         let words = arguments(typed)?;
         let mut files = Vec::new();
         for path in &typed.paths {
-            let name = path.to_str().ok_or_else(|| format!("'{}' is no text", path.display()))?;
+            let name =
+                path.to_str().ok_or_else(|| format!("'{}' is not valid UTF-8", path.display()))?;
             files.push(name.to_owned());
         }
         let texts = files.iter().map(|name| Ok((name.clone(), text_of(name)?)));

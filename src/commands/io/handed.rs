@@ -58,7 +58,7 @@ pub(super) const fn flag(name: &'static str, help: &'static str) -> Row {
     options::flag(name, None, help)
 }
 
-/// An option that may only say what is done anyway.
+/// An option that accepts only the value that applies anyway.
 pub(super) const fn stays(name: &'static str, value: &'static str) -> Row {
     job(name, value, "no other value")
 }

@@ -11,16 +11,17 @@ pub const TABLE: Table<Words> = Table {
     command: "io",
     about: "Measure a disk, a volume or a page cache: fio's options, job files and JSON",
     usage: "hakobu io [OPTIONS] [JOBFILE]...",
-    after: "Options and job files are fio's: --name begins a job, and options before the first --name \
-            hold for all of them; without any, the options make one job. JOBFILE is - for standard \
-            input. SIZE is a number with k, m, g, t or p (of 1024; kib, mib, ... of 1000); TIME one with us, \
-            ms, s, m, h or d. BOOL is 1 or 0.\n\
-            Where a comma means nothing else, an option takes a list (--numjobs 1,2,4..128), and each \
-            combination is measured; --sweep takes one of any option. Nothing is written to a file that \
-            was not laid out here, or to a device, without --allow-overwrite.\n\
-            hakobu help io-guide has every option with its default, and what differs from fio.\n\
-            Exit codes: 0 done, 1 a job failed, 2 usage, 130 a signal stopped it (what was measured is \
-            reported).",
+    after: "Options and job files are those of fio: --name begins a job, options before the \
+            first --name apply to all jobs, and without --name the options define one job. \
+            JOBFILE may be - for standard input. SIZE is a number with k, m, g, t or p (of 1024; \
+            kib, mib, ... of 1000); TIME is a number with us, ms, s, m, h or d. BOOL is 1 or 0.\n\
+            Where a comma has no other meaning, an option takes a list (--numjobs 1,2,4..128), \
+            and each combination is measured; --sweep gives lists for all options. Files that \
+            were not laid out here, and devices, are written only with --allow-overwrite.\n\
+            hakobu help io-guide lists every option with its default, and the differences from \
+            fio.\n\
+            Exit codes: 0 done, 1 a job failed, 2 usage, 130 stopped by a signal (the \
+            measurements so far are reported).",
     options: &[
         &JOBS, &TARGET, &WORK, &PRIORITY, &NET, &HTTP, &EXEC, &E4DEFRAG, &RATE, &CONTENT, &REPORT,
         &RUN, &SWEEP, &STAYS,
@@ -35,14 +36,14 @@ const JOBS: Handed = handed("Jobs").with(&[
     job("numjobs", "N", "number of clones, each a thread (default 1)"),
     job("runtime", "TIME", "end after this time").alias(&["timeout"]),
     mark("time_based", "BOOL", "begin again until --runtime is over"),
-    job("ramp_time", "TIME", "not measured at the beginning"),
+    job("ramp_time", "TIME", "time at the beginning that is not measured"),
     job("steadystate", "HOW", "end when steady: iops:2%, iops_slope:0.1%, bw:…, lat:…")
         .alias(&["ss"]),
     job("steadystate_duration", "TIME", "window of the steady state").alias(&["ss_dur"]),
-    job("steadystate_ramp_time", "TIME", "not looked at before").alias(&["ss_ramp"]),
-    job("steadystate_check_interval", "TIME", "from one value to the next (default 1s)")
+    job("steadystate_ramp_time", "TIME", "ignored at the beginning").alias(&["ss_ramp"]),
+    job("steadystate_check_interval", "TIME", "time between two values (default 1s)")
         .alias(&["ss_interval", "ss_check_interval"]),
-    job("startdelay", "TIME[-TIME]", "wait before it begins; of a range each clone its own time"),
+    job("startdelay", "TIME[-TIME]", "pause before the start; a range: each clone its own"),
     job("number_ios", "N", "end each clone after N blocks"),
     job("loops", "N", "repeat everything N times (default 1)"),
     mark("stonewall", "BOOL", "begin when all jobs before it have ended")
@@ -64,29 +65,30 @@ const JOBS: Handed = handed("Jobs").with(&[
 
 const TARGET: Handed = handed("Files and devices").with(&[
     job("filename", "PATHS", "files or devices, with ':' between them; shared by all clones"),
-    job("filename_format", "NAME", "of files without --filename, with $jobname, $jobnum, $filenum"),
-    job("directory", "DIR", "where files are laid out (default: here)"),
+    job("filename_format", "NAME", "names without --filename, with $jobname, $jobnum, $filenum"),
+    job("directory", "DIR", "folder for the files (default: the current one)"),
     job("size", "SIZE", "bytes of each clone over all its files, or percent of existing files"),
-    job("io_size", "SIZE", "end after SIZE bytes, fewer or more than --size").alias(&["io_limit"]),
-    job("offset", "SIZE", "where in each file it begins, or percent").alias(&["fileoffset"]),
-    job("offset_increment", "SIZE", "how much further each clone begins, or percent"),
+    job("io_size", "SIZE", "end after SIZE bytes, which may differ from --size")
+        .alias(&["io_limit"]),
+    job("offset", "SIZE", "start within each file, or percent").alias(&["fileoffset"]),
+    job("offset_increment", "SIZE", "added to the offset for each clone, or percent"),
     job("nrfiles", "N", "files of each clone (default 1)").alias(&["nr_files"]),
-    job("filesize", "SIZE[-SIZE]", "bytes of each file; of a range each file has its own"),
+    job("filesize", "SIZE[-SIZE]", "bytes of each file; a range: each file its own"),
     job(
         "fallocate",
         "HOW",
         "reserve blocks of new files: native (default), none; others as in fio",
     ),
-    job("overwrite", "BOOL", "write new files before they are written to (default 0)"),
-    job("create_only", "BOOL", "lay the files out, and no more"),
-    job("create_on_open", "BOOL", "files begin empty and grow, they are not laid out before"),
-    job("fill_device", "BOOL", "write in sequence until there is no room, or up to --size")
+    job("overwrite", "BOOL", "write new files once before the run (default 0)"),
+    job("create_only", "BOOL", "only lay out the files"),
+    job("create_on_open", "BOOL", "files begin empty and grow; they are not laid out"),
+    job("fill_device", "BOOL", "write in sequence until no space is left, or up to --size")
         .alias(&["fill_fs"]),
-    job("create_serialize", "BOOL", "taken and without effect: files are laid out one by one"),
-    job("allow_file_create", "BOOL", "0: files have to be there"),
+    job("create_serialize", "BOOL", "accepted without effect: files are laid out one by one"),
+    job("allow_file_create", "BOOL", "0: files must exist"),
     job("openfiles", "N", "at least --nrfiles: all files of a job are open"),
     job("unlink", "BOOL", "remove the files at the end"),
-    job("invalidate", "BOOL", "drop the files from the page cache before (default 1)"),
+    job("invalidate", "BOOL", "first drop the files from the page cache (default 1)"),
 ]);
 
 const WORK: Handed = handed("What is done").with(&[
@@ -96,8 +98,8 @@ const WORK: Handed = handed("What is done").with(&[
         "read (default), write, rw, trim, randread, randwrite, randrw, randtrim; read:8k leaves bytes out",
     )
     .alias(&["readwrite"]),
-    job("rwmixread", "PERCENT", "reads among both (default 50)"),
-    job("rwmixwrite", "PERCENT", "writes among both (default 50)"),
+    job("rwmixread", "PERCENT", "percentage of reads in mixes (default 50)"),
+    job("rwmixwrite", "PERCENT", "percentage of writes in mixes (default 50)"),
     job("bs", "SIZE[,SIZE]", "bytes of a block; for reads, for writes (default 4k)")
         .alias(&["blocksize"]),
     job("bsrange", "SIZE-SIZE", "blocks of any multiple of the first size up to the second")
@@ -111,18 +113,18 @@ const WORK: Handed = handed("What is done").with(&[
     ),
     job("blockalign", "SIZE[,SIZE]", "random blocks begin at multiples of SIZE").alias(&["ba"]),
     job("zonemode", "HOW", "none (default), or strided: zone after zone"),
-    job("zonesize", "SIZE", "bytes that are moved in each zone"),
+    job("zonesize", "SIZE", "bytes to read or write in each zone"),
     job("zonerange", "SIZE", "bytes of a zone (default --zonesize)"),
     job("zoneskip", "SIZE", "bytes between zones"),
     job("iodepth", "N", "blocks in flight, with libaio, io_uring and null (default 1)"),
-    job("io_submit_mode", "HOW", "inline (default), or offload: by threads of their own"),
+    job("io_submit_mode", "HOW", "inline (default), or offload: by separate threads"),
     job("iodepth_batch_submit", "N", "blocks that are submitted at once (default 1)")
         .alias(&["iodepth_batch"]),
     job("iodepth_batch_complete_min", "N", "blocks to wait for at once (default 1)")
         .alias(&["iodepth_batch_complete"]),
     job("iodepth_batch_complete_max", "N", "blocks to take at once, at most"),
-    job("iodepth_low", "N", "sink so low before more are submitted (default: --iodepth)"),
-    job("direct", "BOOL", "past the page cache, O_DIRECT (default 0)"),
+    job("iodepth_low", "N", "drain to N before more are submitted (default: --iodepth)"),
+    job("direct", "BOOL", "bypass the page cache, O_DIRECT (default 0)"),
     job("buffered", "BOOL", "the opposite of --direct"),
     job("atomic", "BOOL", "write each block as a whole or not at all (RWF_ATOMIC), with O_DIRECT"),
     job("sync", "HOW", "writes wait for the device: none (default), sync or 1, dsync"),
@@ -130,36 +132,36 @@ const WORK: Handed = handed("What is done").with(&[
     job("fdatasync", "N", "fdatasync(2) after every N writes"),
     job("end_fsync", "BOOL", "fsync(2) at the end"),
     mark("norandommap", "BOOL", "random blocks may come twice, or never"),
-    job("randrepeat", "BOOL", "the same random order at every run (default 1)"),
-    job("randseed", "N", "another random order"),
-    job("random_generator", "NAME", "taken and without effect: there is one generator"),
+    job("randrepeat", "BOOL", "the same random order in every run (default 1)"),
+    job("randseed", "N", "seed of the random order"),
+    job("random_generator", "NAME", "accepted without effect: there is one generator"),
     job(
         "random_distribution",
         "HOW",
         "random (default), zipf:THETA, zoned:ACCESS/SIZE:..., sequence:N,N,...",
     ),
-    job("random_sequence_stride", "BOOL", "each repetition of a sequence begins behind the last"),
+    job("random_sequence_stride", "BOOL", "each repetition of a sequence continues after the last"),
     mark("fixedbufs", "BOOL", "register buffers with io_uring"),
     mark("registerfiles", "BOOL", "register files with io_uring"),
 ]);
 
 const RATE: Handed = handed("How fast").with(&[
-    job("rate", "SIZE[,SIZE]", "bytes a second at most, of each clone; reads, writes"),
-    job("rate_iops", "N[,N]", "blocks a second at most, of each clone"),
+    job("rate", "SIZE[,SIZE]", "maximum bytes a second of each clone; reads, writes"),
+    job("rate_iops", "N[,N]", "maximum blocks a second of each clone"),
     job("rate_process", "HOW", "blocks come evenly (linear, default) or at random (poisson)"),
     job("thinktime", "TIME", "pause between blocks, in microseconds without a unit"),
     job("thinktime_blocks", "N", "pause after every N blocks (default 1)"),
-    job("rate_min", "SIZE[,SIZE]", "end with an error below so many bytes a second")
+    job("rate_min", "SIZE[,SIZE]", "end with an error below this many bytes a second")
         .alias(&["ratemin"]),
-    job("rate_iops_min", "N[,N]", "end with an error below so many blocks a second"),
-    job("rate_cycle", "MS", "time over which these are looked at (default 1000)")
+    job("rate_iops_min", "N[,N]", "end with an error below this many blocks a second"),
+    job("rate_cycle", "MS", "interval at which these are checked (default 1000)")
         .alias(&["ratecycle"]),
-    job("latency_target", "TIME", "find the greatest depth at which blocks are so fast"),
+    job("latency_target", "TIME", "find the greatest depth that meets this latency"),
     job("latency_window", "TIME", "time at each depth (default 1s)"),
-    job("latency_percentile", "PERCENT", "of the blocks have to be so fast (default 100)"),
-    job("latency_run", "BOOL", "go on when the depth is found"),
+    job("latency_percentile", "PERCENT", "share of the blocks that must meet it (default 100)"),
+    job("latency_run", "BOOL", "continue when the depth is found"),
     job("cpuload", "PERCENT", "time in which cpuio computes"),
-    job("cpuchunks", "US", "length of a stretch of computing (default 50000)"),
+    job("cpuchunks", "US", "length of a computing period (default 50000)"),
     job("cpumode", "HOW", "noop (default), or qsort"),
     job("exit_on_io_done", "BOOL", "cpuio ends when all other jobs have ended"),
 ]);
@@ -167,35 +169,35 @@ const RATE: Handed = handed("How fast").with(&[
 const CONTENT: Handed = handed("What is written").with(&[
     mark("zero_buffers", "BOOL", "write zeros"),
     mark("refill_buffers", "BOOL", "new content for every block"),
-    job("buffer_compress_percentage", "PERCENT", "content that compresses by so much"),
+    job("buffer_compress_percentage", "PERCENT", "content that can be compressed by this share"),
     job(
         "verify",
         "SUM",
         "read written blocks again: crc32c, crc32, crc64, md5, sha256, sha512, xxhash, meta, pattern",
     ),
-    job("do_verify", "BOOL", "0: blocks are written for it and not read again"),
+    job("do_verify", "BOOL", "0: blocks have headers but are not read again"),
     job("verify_backlog", "N", "read again after every N blocks"),
-    job("verify_backlog_batch", "N", "so many of them (default all)"),
+    job("verify_backlog_batch", "N", "number of them to check (default all)"),
     job("verify_interval", "SIZE", "a header in each SIZE of a block"),
     job("verify_pattern", "PATTERN", "content of the blocks: 0xHEX, a number, \"text\""),
     job("verify_fatal", "BOOL", "end with the first wrong block"),
-    job("verify_dump", "BOOL", "keep what was read in FILE.OFFSET.received"),
-    job("verify_write_sequence", "BOOL", "0: a block of an earlier pass is right as well"),
-    job("verify_async", "N", "taken and without effect: the thread of a job verifies"),
-    job("verify_async_cpus", "LIST", "taken and without effect, likewise"),
+    job("verify_dump", "BOOL", "keep the wrong content in FILE.OFFSET.received"),
+    job("verify_write_sequence", "BOOL", "0: a block of an earlier pass is also correct"),
+    job("verify_async", "N", "accepted without effect: the thread of a job verifies"),
+    job("verify_async_cpus", "LIST", "accepted without effect, likewise"),
     job("buffer_pattern", "PATTERN", "content of the blocks: 0xHEX, a number, \"text\""),
-    job("dedupe_percentage", "PERCENT", "blocks that are copies of others"),
+    job("dedupe_percentage", "PERCENT", "share of blocks that are copies of others"),
     job("dedupe_mode", "HOW", "repeat the block before (default), or working_set"),
     job("dedupe_working_set_percentage", "PERCENT", "size of the set, of the blocks (default 5)"),
-    job("dedupe_global", "BOOL", "all jobs have one set"),
+    job("dedupe_global", "BOOL", "all jobs share one set"),
 ]);
 
 const REPORT: Handed = handed("Measurements and reports").with(&[
     job("percentile_list", "LIST", "percentiles of latencies, with ':' between them"),
-    job("clat_percentiles", "BOOL", "of completion latency (default 1)"),
-    job("lat_percentiles", "BOOL", "of the whole latency (default 0)"),
+    job("clat_percentiles", "BOOL", "percentiles of completion latency (default 1)"),
+    job("lat_percentiles", "BOOL", "percentiles of the total latency (default 0)"),
     job("gtod_reduce", "BOOL", "read no clock for each block"),
-    job("disable_lat", "BOOL", "do not measure the whole latency"),
+    job("disable_lat", "BOOL", "do not measure the total latency"),
     job("disable_clat", "BOOL", "do not measure completion latency"),
     job("disable_slat", "BOOL", "do not measure submission latency"),
     job("disable_bw_measurement", "BOOL", "do not measure bandwidth over time")
@@ -214,11 +216,11 @@ const REPORT: Handed = handed("Measurements and reports").with(&[
 const RUN: Handed = handed("The run").with(&[
     value("output", "FILE", "write the report to FILE"),
     value("output-format", "FORMAT", "normal (default), json, or json+ (with histograms)"),
-    value("status-interval", "TIME", "what went, after each such time"),
+    value("status-interval", "TIME", "report the measurements so far at this interval"),
     value("eta", "WHEN", "progress: auto (default, on a terminal), always, never"),
     value("section", "NAME", "only the jobs with this name").takes(Takes::Values("NAME")),
-    flag("showcmd", "print fio's command line for the jobs, do nothing"),
-    flag("parse-only", "read the options and job files, do nothing"),
+    flag("showcmd", "print fio's command line for the jobs, run nothing"),
+    flag("parse-only", "read options and job files, run nothing"),
     flag("readonly", "refuse jobs that write"),
     flag("strict", "an option without effect is an error").alias(&["warnings-fatal"]),
     flag("allow-overwrite", "write to files and devices that were not laid out here"),
@@ -228,8 +230,8 @@ const RUN: Handed = handed("The run").with(&[
 
 const SWEEP: Handed = handed("Sweeps").with(&[
     value("repeat", "N", "measure each combination N times (default 1)"),
-    flag("precondition", "write all files before: once, twice where any job is random"),
-    value("sweep", "OPTION=LIST", "go through these values; ';' in place of ',' where needed")
+    flag("precondition", "write all files first: once, or twice if any job is random"),
+    value("sweep", "OPTION=LIST", "measure each of these values; ';' separates lists with ','")
         .takes(Takes::Values("OPTION=LIST")),
 ]);
 
@@ -257,7 +259,7 @@ const STAYS: Handed = handed("Accepted for compatibility with fio, with this val
 /// Returns the options as typed, for the parser of options and job files.
 ///
 /// # Errors
-/// A value is no text.
+/// A value is not valid UTF-8.
 pub fn arguments(typed: &Typed) -> Result<Vec<Word>, String> {
     Ok(TABLE.read(typed, Words::default())?.0)
 }
@@ -328,8 +330,8 @@ mod tests {
     #[test]
     fn what_is_fios_and_not_ours_is_named() {
         for (line, expected) in [
-            ("--minimal", "--minimal is not built"),
-            ("--client=host", "--client is not built"),
+            ("--minimal", "--minimal is not supported"),
+            ("--client=host", "--client is not supported"),
             ("--nosuch", "unexpected argument '--nosuch'"),
         ] {
             let message = typed(line).err().unwrap_or_default();

@@ -40,7 +40,7 @@ pub fn run(request: &Request) -> Result<u8, String> {
         };
     let mut jobs = request.jobs.clone();
     for job in &mut jobs {
-        // What is written before the run has to be such as may be written to.
+        // Preconditioning writes, so writing must be allowed.
         job.rw.writes |= request.precondition;
     }
     run::check(&jobs)?;
@@ -74,7 +74,7 @@ pub fn laid(jobs: &[Job], safety: &Safety, control: &Control) -> Result<Option<L
     }
 }
 
-/// Removes what was laid out, as far as it is not to stay.
+/// Removes laid out files unless they are kept.
 pub fn remove(layout: &Layout) {
     for problem in layout.remove() {
         output::message(&problem);

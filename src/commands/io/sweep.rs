@@ -123,7 +123,7 @@ fn planned(args: &Args, layout: &Layout, program: &Path) -> Result<Plan, String>
         line: &line,
         places: places(layout),
     };
-    // What the sweep itself laid out may be written to, also where nothing can mark it as ours.
+    // Files that the sweep laid out may be written to, even if the file system cannot store the mark.
     let is_ours = layout.files.iter().all(|file| file.laid_out);
     plan(&matrix, &|setting| cell_words(args, setting, is_ours))
 }
@@ -145,7 +145,7 @@ fn cell_words(args: &Args, setting: &Setting, is_ours: bool) -> Vec<String> {
     }
     let jobs = args.words.iter().filter(|(known, _)| known == "name").count();
     if !has("group_reporting") && args.files.is_empty() && jobs < 2 {
-        // What each clone did is not kept: percentiles are to be those of all together.
+        // Report all clones as one, so that percentiles cover all of them.
         words.push("--group_reporting".into());
     }
     words.extend(args.files.iter().cloned());

@@ -23,7 +23,7 @@ impl Entry {
         Entry { name, meta: Some(meta), kind: meta.kind }
     }
 
-    /// Returns its type, as far as known.
+    /// Returns its type, if known.
     pub fn kind(&self) -> Kind {
         self.meta.map_or(self.kind, |meta| meta.kind)
     }

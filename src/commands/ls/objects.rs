@@ -34,7 +34,7 @@ pub fn plan(typed: &Typed, is_terminal: bool) -> Result<Plan, String> {
     let read = TABLE.read(typed, super::plan::Plan::new(is_terminal))?;
     // A bucket is listed in one order only.
     if read.reverse {
-        return Err("-r (--reverse) is not built for s3://; did you mean -R?".into());
+        return Err("-r (--reverse) is not supported for s3://; did you mean -R?".into());
     }
     TABLE.check_places(typed, true, true)?;
     let form = match (read.json, read.long) {

@@ -11,10 +11,10 @@ pub const TABLE: Table<Plan> = Table {
     command: "ls",
     about: "List directories and files",
     usage: "hakobu ls [OPTIONS] [PATH]...",
-    after: "Names are sorted by their bytes, as ls does it in the C locale. Of -t, -S and -U, of -l, \
-            -1 and -C, and of -q and -N the last one counts.\n\
-            Exit codes: 0 done, 1 something below could not be listed, 2 an argument could not be, \
-            or usage.",
+    after: "Names are sorted by their bytes, as ls does in the C locale. Of -t, -S and -U, of \
+            -l, -1 and -C, and of -q and -N the last one counts.\n\
+            Exit codes: 0 done, 1 an entry could not be listed, 2 an argument could not be \
+            listed, or usage.",
     options: &[
         &OPTIONS,
         &objects::STORE,

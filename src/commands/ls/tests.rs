@@ -31,8 +31,8 @@ fn the_last_form_counts() {
 #[test]
 fn unbuilt_options_are_named() {
     for (line, start) in [
-        ("--color=auto", "--color is not built"),
-        ("-Z", "-Z is not built"),
+        ("--color=auto", "--color is not supported"),
+        ("-Z", "-Z is not supported"),
         ("--nosuch", "unexpected argument"),
     ] {
         assert!(planned(line).unwrap_err().starts_with(start), "{line}");

@@ -27,7 +27,7 @@ pub fn of_command(command: &Command) -> io::Result<Vec<u8>> {
 /// Returns the page of the program.
 pub fn of_program(all: &[Command]) -> io::Result<Vec<u8>> {
     let clap = clap::Command::new("hakobu")
-        .about("moves files between volumes and S3 at the machine's limit")
+        .about("copies and synchronises files between volumes and S3")
         .disable_help_flag(true);
     let mut out = render(&clap, "hakobu COMMAND [OPTIONS] [PATHS]\nhakobu help [COMMAND|TOPIC]")?;
     head(&mut out, "COMMANDS");

@@ -115,7 +115,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             (
                 "hakobu sync -a src/ /mnt/new/ --cluster local:2 --run run3 --verify",
-                "Compare what was transferred afterwards, on the workers as well.",
+                "Compare all transferred entries afterwards, also on the workers.",
             ),
         ],
     ),

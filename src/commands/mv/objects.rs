@@ -42,8 +42,8 @@ pub fn spec(
     let wanted = &mut reading.wanted;
     wanted.notes.extend(reading.filters.note(true));
     wanted.dry_run = policy.dry_run;
-    wanted.resume = "each file is whole, either where it was or where it goes; run the same command \
-                     again to go on";
+    wanted.resume = "each file is complete, at its source or its target; run the same command again \
+                     to continue";
     wanted.line = match (reading.verbose || policy.dry_run, wanted.json) {
         (false, _) => Line::None,
         _ if wanted.quiet => Line::None,

@@ -94,7 +94,7 @@ const OPTIONS: &[Opt<Reading>] = &[
         .alias(&["if-source-newer"])
         .reads(|it, arg| match arg.value.to_str() {
             Some("" | "older") => put(&mut it.options.update, true),
-            _ => Err(arg.refuse("is not built")),
+            _ => Err(arg.refuse("is not supported")),
         }),
     flag("b", Some('b'), "rename files that are replaced")
         .short_only()

@@ -102,7 +102,7 @@ fn add_targets(
 ) -> Result<(), String> {
     let S3Url { bucket, key, .. } = objects::url(typed)?;
     if bucket.is_empty() {
-        return Err("s3:// stands for all buckets; hakobu rb removes one".into());
+        return Err("s3:// means all buckets; hakobu rb removes one".into());
     }
     if let Some(pattern) = Pattern::parse(&key).filter(|_| !raw) {
         targets.push(RemovalTarget::Matching { bucket, pattern });

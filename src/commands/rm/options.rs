@@ -9,11 +9,11 @@ use crate::options::{Noted, Opt, Table, Takes, flag, parts, put, value};
 /// The command line of `rm`.
 pub const TABLE: Table<Plan> = Table {
     command: "rm",
-    about: "Remove files, and with -r directories with everything below, in parallel",
+    about: "Remove files, and directories and their contents with -r, in parallel",
     usage: "hakobu rm [OPTIONS] PATH...",
-    after: "Symlinks are removed themselves, never followed. Entries that a filter excludes stay, \
-            and so do the directories above them; patterns see names as in cp -r: from the last \
-            component of a PATH on, or with a slash at its end below it. Of -f, -i, -I and --interactive the \
+    after: "Symlinks are removed, not followed. Excluded entries stay, and so do the \
+            directories above them; patterns match names as in cp -r: from the last component of \
+            PATH on, or below it if PATH ends with a slash. Of -f, -i, -I and --interactive the \
             last one counts.\n\
             Exit codes: 0 done, 1 something could not be removed, 2 usage.",
     options: &[
@@ -41,7 +41,7 @@ const OPTIONS: &[Opt<Plan>] = &[
         .sets(|it, on| it.empty_dirs = on),
     flag("force", Some('f'), "never ask; ignore files that do not exist")
         .sets(|it, _| (it.force, it.ask) = (true, Ask::Never)),
-    flag("keep-dirs", None, "remove what is in directories, and no directory")
+    flag("keep-dirs", None, "remove the contents of directories but no directory")
         .local("there are none")
         .sets(|it, on| it.keep_dirs = on),
     flag("dry-run", Some('n'), "show what would be removed, remove nothing")
@@ -60,7 +60,7 @@ const OPTIONS: &[Opt<Plan>] = &[
             it.ask = match arg.value.to_str() {
                 Some("once") => Ask::Once,
                 Some("never") => Ask::Never,
-                _ if it.in_store => return Err("--interactive is not built for s3://".into()),
+                _ if it.in_store => return Err("--interactive is not supported for s3://".into()),
                 Some("" | "always" | "yes") => Ask::Always,
                 Some("no" | "none") => Ask::Never,
                 _ => return Err(arg.wrong("give never, once or always")),

@@ -23,7 +23,7 @@ pub struct Plan {
     pub(super) in_store: bool,
     pub(super) recursive: bool,
     pub(super) empty_dirs: bool,
-    /// Remove only what is in directories.
+    /// Remove only the contents of directories.
     pub(super) keep_dirs: bool,
     /// A missing argument is not an error.
     pub(super) force: bool,

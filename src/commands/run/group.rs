@@ -106,7 +106,7 @@ impl Groups {
                     return Ok(());
                 }
                 Some(cp::Dash::In(_)) => {
-                    return Err("'-': a line has no standard input of its own".to_owned());
+                    return Err("'-': a line of a file has no standard input".to_owned());
                 }
             }
         }

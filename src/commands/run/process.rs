@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Maximum delay until a process is told that the run is stopped.
+/// Maximum delay until a process gets the signal that the run is stopped.
 const STEP: Duration = Duration::from_millis(50);
 
 /// Runs a process to its end and returns its standard error. If the run is asked to stop, the process gets SIGTERM

@@ -10,7 +10,7 @@ pub const TABLE: Table<Plan> = Table {
     about: "Serve S3 on this machine: a folder, or the null server for measurements",
     usage: "hakobu serve s3 DIR [OPTIONS]\n       hakobu serve null [OPTIONS]",
     after: "s3 serves the folder DIR; the folders in it are the buckets. Symbolic links that lead out \
-            of DIR are no objects and no buckets.\n\
+            of DIR are neither objects nor buckets.\n\
             null keeps nothing: uploads succeed, every object exists (a key that ends in .size-N \
             names one of N bytes), listings show --keys made-up keys, signatures are not looked at. \
             It is there to measure clients with; conditions and faults make it slower.\n\

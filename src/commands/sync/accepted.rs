@@ -33,14 +33,14 @@ pub fn check(noted: &[OptArg]) -> Result<(), String> {
 /// second name is for `-c`.
 ///
 /// # Errors
-/// A kind that is not built.
+/// A kind that is not supported.
 pub fn digest(noted: &[OptArg], checksum: bool) -> Result<Digest, String> {
     let Some(arg) = last(noted, "checksum-choice") else { return Ok(Digest::Xxh128) };
     let (first, second) = arg.text()?.split_once(',').unwrap_or((arg.text()?, arg.text()?));
     match if checksum { second } else { first } {
         "auto" | "xxh128" => Ok(Digest::Xxh128),
         "md5" => Ok(Digest::Md5),
-        _ => Err(arg.refuse("is not built for %C: xxh128 (the default) and md5 are")),
+        _ => Err(arg.refuse("is not supported for %C: xxh128 (the default) and md5 are")),
     }
 }
 

@@ -335,7 +335,7 @@ const WORK: Group<Reading> = titled("Work").with(&[
     limits::JOBS.reads(limits::set_jobs),
     value("joblog", None, "FILE", "one line per file in GNU parallel's columns")
         .reads(|it, arg| put(&mut it.wanted.joblog, Some(arg.value.clone()))),
-    value("stop-after", None, "MINUTES", "end the run after so many minutes")
+    value("stop-after", None, "MINUTES", "end the run after this many minutes")
         .alias(&["time-limit"])
         .reads(super::values::stop_after),
     value("stop-at", None, "TIME", "end the run at [[YYYY-]MM-DDT]HH:MM")

@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn only_what_was_typed_is_refused_with_objects() {
-        let refused = |line: &str| error(line).contains("is not built for s3://");
+        let refused = |line: &str| error(line).contains("is not supported for s3://");
         assert!(refused("-rH s s3://abc/d") && refused("-rH s3://abc/s d"));
         assert!(!refused("-r --no-H s s3://abc/d") && !refused("-a s s3://abc/d"));
         assert!(!refused("-rH s d"));
@@ -291,15 +291,15 @@ mod tests {
             ("-j x s d", "1 -j 'x': give a number of jobs up to 4096, +N, -N, N%, 0 or auto"),
             (
                 "s host:d",
-                "1 'host:d': remote locations are not built; for a local file write './host:d'",
+                "1 'host:d': remote locations are not supported; for a local file write './host:d'",
             ),
-            ("rsync://h/m d", "1 'rsync://h/m': rsync:// locations are not built"),
+            ("rsync://h/m d", "1 'rsync://h/m': rsync:// locations are not supported"),
             ("--files-from=/no/such s d", "1 cannot read '/no/such': No such file or directory"),
             ("--exclude-from=/no/such s d", "11 cannot read '/no/such': No such file or directory"),
             ("-aXX --fake-super s d", "1 -XX cannot be used with --fake-super"),
             (
                 "-M--log-file=x s d",
-                "1 --remote-option=--log-file=x is not built: there is no other machine; \
+                "1 --remote-option=--log-file=x is not supported: there is no other machine; \
                  --fake-super and --super are, for DST alone",
             ),
             ("-r --delete -b --suffix= s d", "1 --backup needs a suffix that is not empty"),

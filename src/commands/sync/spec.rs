@@ -27,7 +27,7 @@ pub fn of(typed: &Typed) -> Result<(Spec, Wanted, cluster::Args), Fatal> {
     let mut reading = Reading::default();
     let wanted = &mut reading.wanted;
     (wanted.command, wanted.done) = ("sync", "copied");
-    wanted.resume = "run the same command again to go on";
+    wanted.resume = "run the same command again to continue";
     TABLE.read(typed, reading).map_err(usage)?.finish(typed)
 }
 
@@ -241,7 +241,7 @@ impl Reading {
         }
         if concerned.any() {
             return Err(usage(
-                "%C is not built for s3://: hakobu head shows stored checksums".into(),
+                "%C is not supported for s3://: hakobu head shows stored checksums".into(),
             ));
         }
         accepted::digest(&typed.noted, self.policy.checksum).map(Some).map_err(usage)

@@ -18,7 +18,7 @@ pub fn number(arg: &OptArg) -> Option<i64> {
 /// Parses `--out-format`, `--log-file-format`.
 ///
 /// # Errors
-/// A letter that is not built.
+/// A letter that is not supported.
 pub fn format(arg: &OptArg) -> Result<Arc<Format>, String> {
     let format = Format::parse(arg.value.as_bytes());
     format.map(Arc::new).map_err(|why| format!("--{}: {why}", arg.name))
@@ -141,7 +141,7 @@ pub fn set_remote(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
         "--super" => it.fake.not_target = true,
         _ => {
             return Err(arg.refuse(
-                "is not built: there is no other machine; --fake-super and --super are, for DST alone",
+                "is not supported: there is no other machine; --fake-super and --super are, for DST alone",
             ));
         }
     }

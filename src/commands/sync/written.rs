@@ -11,7 +11,7 @@ pub const WRITTEN: Group<Reading> = titled("How files are written").with(&[
         .off(&["no-keep-dirlinks", "no-K"])
         .local("")
         .sets(|it, on| it.policy.keep_dirlinks = on),
-    flag("backup", Some('b'), "keep what is replaced or removed under another name")
+    flag("backup", Some('b'), "rename entries that would be replaced or removed")
         .off(&["no-backup"])
         .local("")
         .sets(|it, on| it.policy.backup = on),
@@ -52,11 +52,11 @@ pub const WRITTEN: Group<Reading> = titled("How files are written").with(&[
         .local("")
         .sets(|it, on| it.policy.delay_updates = on),
     value("partial-dir", None, "DIR", "keep an interrupted file in DIR of its directory")
-        .local("--resume goes on with interrupted objects")
+        .local("--resume continues interrupted objects")
         .reads(super::values::set_partial_dir),
     flag("partial", None, "keep an interrupted file")
         .off(&["no-partial"])
-        .local("--resume goes on with interrupted objects")
+        .local("--resume continues interrupted objects")
         .sets(|it, on| it.policy.partial = on),
     value("temp-dir", Some('T'), "DIR", "make temporary files in DIR")
         .local("")

@@ -9,16 +9,17 @@ use hakobu_transfer::verify::{Aspect, Aspects, Times};
 /// The command line of `verify`.
 pub const TABLE: Table<Reading> = Table {
     command: "verify",
-    about: "Compare two trees in parallel and say where they differ; nothing is changed",
+    about: "Compare two trees in parallel and report differences; nothing is changed",
     usage: "hakobu verify [OPTIONS] SRC DST",
-    after: "SRC and DST themselves are compared: a directory with a directory, a file with a file; \
-            a symlink is followed only where a slash ends it. Compared are what sync -a keeps: \
-            type, size, content, mode, owner, group, times, symlink texts, device numbers; each \
-            has a --no- form. A directory that one side lacks is one difference. What a filter rule \
-            hides or protects is not compared.\n\
-            With s3://, files and symlinks are compared by type, size and content, with -a also by \
-            the times and modes that objects carry. Directories are not compared. A symlink \
-            beside an object that is none stands for the file that it names; -L follows all.\n\
+    after: "SRC and DST themselves are compared: a directory with a directory, a file with a \
+            file; a symlink is followed only if it ends with a slash. The comparison covers what \
+            sync -a keeps: type, size, content, mode, owner, group, times, symlink texts, device \
+            numbers; each has a --no- form. A directory that one side lacks is one difference. \
+            Entries that a filter rule hides or protects are not compared.\n\
+            With s3://, files and symlinks are compared by type, size and content, with -a also \
+            by the times and modes in metadata. Directories are not compared. A local symlink is \
+            compared with a stored symlink by its text, and with any other object by the file \
+            that it points to; -L follows all symlinks.\n\
             Exit codes: 0 the same, 1 different, 2 something could not be compared, or usage.",
     options: &[
         &COMPARED,

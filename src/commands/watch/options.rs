@@ -7,19 +7,22 @@ use std::time::Duration;
 /// The command line of `watch`.
 pub const TABLE: Table<Plan> = Table {
     command: "watch",
-    about: "Record what a command does to the machine and say what limited it, or show the machine",
+    about: "Record the load that a command causes and report what limited it, or show the \
+            machine",
     usage: "hakobu watch [OPTIONS] -- COMMAND [ARGUMENTS]\n       \
             hakobu watch [OPTIONS] --pid PID\n       \
             hakobu watch [OPTIONS]",
-    after: "With a command: runs it, its input and output untouched, and samples CPUs, memory, \
-            disks, network and its processes meanwhile; at the end, what limited it, by what \
-            evidence, and what time(1) and vmstat(8) would say go to standard error. With --pid: the same for a running process and its \
-            descendants, until it ends or a signal comes. With neither: a live view of the machine \
-            on standard output until a signal comes, as vmstat's lines where that is no terminal.\n\
-            Files appear under their names at the end, whole. hakobu help watch-guide explains every number.\n\
-            Exit codes: the command's own; 128 + N where signal N ended it; 127 it was not found, \
-            126 it could not be run; 2 usage. 1: a file could not be written (and the command had \
-            ended with 0, or was not begun), or there is no process PID. Without a command, 0.",
+    after: "With a command: runs it with unchanged input and output, and samples CPUs, \
+            memory, disks, network and its processes; at the end, the verdict (what limited it, \
+            with evidence) and the figures of time(1) and vmstat(8) go to standard error. With \
+            --pid: the same for a running process and its descendants, until it ends or a signal \
+            arrives. With neither: a live view of the machine on standard output until a signal \
+            arrives, or vmstat's lines if that is not a terminal.\n\
+            Files appear under their names when they are complete, at the end. hakobu help \
+            watch-guide explains every number.\n\
+            Exit codes: the command's own; 128 + N if signal N ended it; 127 not found, 126 \
+            could not be run; 2 usage; 1 if a file could not be written (and the command ended \
+            with 0, or was not started), or there is no process PID. Without a command, 0.",
     options: &[&OPTIONS, &FILES],
     unbuilt: &[],
     abbreviates: false,
@@ -45,7 +48,7 @@ const OPTIONS: &[Opt<Plan>] = &[
             if matches!(plan.subject, Subject::Command(_)) {
                 return Err("--pid does not go with a command".into());
             }
-            let pid = u32::try_from(positive(arg)?).map_err(|_| arg.wrong("is no process"))?;
+            let pid = u32::try_from(positive(arg)?).map_err(|_| arg.wrong("is not a process"))?;
             put(&mut plan.subject, Subject::Pid(pid))
         },
     ),

@@ -77,7 +77,7 @@ fn each_option_is_built_or_refused_with_advice() {
         let ran = run(&area, &words);
         match REFUSED.iter().find(|(name, _)| name == option) {
             Some((_, advice)) => {
-                ran.expect(2).says(&[&format!("{option} is not built: "), advice]);
+                ran.expect(2).says(&[&format!("{option} is not supported: "), advice]);
             }
             None => {
                 ran.ok();
@@ -154,7 +154,7 @@ fn output_goes_where_it_was_asked_to_go() {
     let each = ["-q", "-r", "1", "--no-control", "--output", "a", "--output", "null"];
     bench(&area, &[&each[..], &["echo 1", "echo 2"]].concat()).ok();
     assert_eq!(std::fs::read_to_string(area.join("a")).unwrap(), "1\n");
-    // A folder is no file: results folders have another option.
+    // A folder is not a file: results folders have another option.
     std::fs::create_dir(area.join("dir")).unwrap();
     run(&area, &["bench", "--output", "dir", "true"])
         .expect(2)

@@ -122,7 +122,7 @@ fn empty_words_are_not_the_working_directory() {
     }
 }
 
-/// `hakobu … | head -1`: a reader that goes away is no failure of the move, and no panic.
+/// `hakobu … | head -1`: a reader that goes away is neither a failure of the move nor a panic.
 #[test]
 fn a_closed_pipe() {
     case("sync -av SRC/ DST", |c| {

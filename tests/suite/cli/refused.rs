@@ -77,7 +77,7 @@ fn remote_places_are_named() {
             let output = command.output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr).to_lowercase();
             assert_ne!(output.status.code(), Some(0), "{line}");
-            let named = said.contains("remote") || said.contains("not built");
+            let named = said.contains("remote") || said.contains("are not supported");
             assert!(said.contains("host") && named, "{line}: {said}");
             assert_eq!(std::fs::read_dir(c.src()).unwrap().count(), 1, "{line} made something");
         });
@@ -185,7 +185,7 @@ fn help_promises_nothing_that_is_refused() {
                     };
                     std::fs::write(c.list(), list).unwrap();
                     let run = c.run();
-                    let refused = ["not built", "unexpected", "unknown", "contradict"]
+                    let refused = ["is not supported", "unexpected", "unknown", "contradict"]
                         .iter()
                         .any(|word| run.err().contains(word));
                     // rm takes no include that has no effect.
@@ -241,7 +241,7 @@ fn options_of_files_mean_nothing_in_stores() {
             files(&c.src(), &["a"]);
             let run = c.run();
             assert!(run.code == 1 || run.code == 2, "{run}");
-            run.says(&[option, "not built"]);
+            run.says(&[option, "is not supported"]);
         });
     }
 }

@@ -177,7 +177,7 @@ fn an_inventory_that_cannot_be_trusted_is_not_used() {
     refused("fewer columns than rows have", 11, "and the manifest names 4", &|made| {
         made.0["fileSchema"] = "Bucket, Key, Size, LastModifiedDate".into();
     });
-    refused("another form", 1, "reading Parquet files is not built", &|made| {
+    refused("another form", 1, "reading Parquet files is not supported", &|made| {
         made.0["fileFormat"] = "Parquet".into();
     });
     refused("no gzip", 11, "row 1", &|made| {
@@ -192,7 +192,7 @@ fn an_inventory_that_cannot_be_trusted_is_not_used() {
         rows[2] = rows[2].replacen(&stage.bucket, "foreign", 1);
         with_rows(made, &rows);
     });
-    refused("a row without a size", 11, "is no size", &|made| {
+    refused("a row without a size", 11, "is not a size", &|made| {
         let mut rows = good.clone();
         rows.push(format!(
             "\"{}\",\"p/x\",\"\",\"true\",\"false\",\"\",\"2020-01-01T00:00:00Z\",\"\"",
@@ -212,7 +212,7 @@ fn an_inventory_that_cannot_be_trusted_is_not_used() {
     assert_eq!(files(&stage.dst()), super::store::below(&stage, "p/"));
     std::fs::remove_dir_all(stage.run()).unwrap();
     std::fs::remove_dir_all(stage.dst()).unwrap();
-    // A key that leads out of the target is no file there.
+    // A key that leads out of the target is not a file there.
     let mut out = good.clone();
     out.push(good[0].replace(&encode(b"q/outside"), "p/../../escaped"));
     let _ = std::fs::remove_dir_all(&place);
@@ -221,7 +221,7 @@ fn an_inventory_that_cannot_be_trusted_is_not_used() {
     stage.workers(1);
     stage.ok("cluster collect RUN");
     assert!(!stage.area.join("escaped").exists());
-    // What it cannot be combined with.
+    // Options that exclude it.
     std::fs::write(stage.area.join("list"), "a\n").unwrap();
     std::fs::remove_dir_all(stage.run()).unwrap();
     for (line, why) in [

@@ -24,14 +24,14 @@ fn options_that_two_workers_would_make_unsafe() {
         ("-an", "--dry-run"),
     ] {
         let run = stage.go(&format!("cluster plan {line} --run RUN SRC/ DST"));
-        run.expect(1).says(&[word, "is not built for many machines"]);
+        run.expect(1).says(&[word, "is not supported on many machines"]);
     }
     assert!(!stage.dst().exists());
     stage.go("sync -a --run RUN SRC/ DST").expect(1).says(&["--cluster ENGINE:N"]);
     stage.go("sync -a --cluster=k8s:3 SRC/ DST").expect(1).says(&["is not ENGINE:N"]);
     stage.go("cluster plan -a SRC/ DST").expect(1).says(&["--run RUN"]);
     stage.go("cluster work").expect(65);
-    stage.go("cluster work --json RUN").expect(65).says(&["no option of cluster work"]);
+    stage.go("cluster work --json RUN").expect(65).says(&["not an option of cluster work"]);
     stage.go("cluster frobnicate RUN").expect(2);
 }
 
@@ -157,7 +157,7 @@ fn a_machine_that_has_not_mounted_the_source_removes_nothing() {
     tree(&stage.src(), 1);
     stage.ok("cluster plan -aH --delete --run RUN SRC/ DST");
     stage.ok("cluster work RUN");
-    // What a machine sees where the file system is not mounted: an empty directory.
+    // A machine that has not mounted the file system sees an empty directory.
     std::fs::rename(stage.src(), stage.area.join("mounted")).unwrap();
     std::fs::create_dir(stage.src()).unwrap();
     for verb in ["work", "collect"] {

@@ -75,7 +75,7 @@ fn workers_verify_a_run_that_was_collected() {
         (&"cluster-verify".into(), &0.into()),
         "{run}"
     );
-    // What the plan had: all entries but directories that are made with others, each once.
+    // Each entry of the plan once: all but directories that are created with others.
     assert_eq!(proof["verified"]["entries"], stage.plan()["entries"]);
     assert_eq!(proof["verified"]["files"], stage.plan()["entries"]);
     assert_eq!(proof["verified"]["redone"], 0);
@@ -92,7 +92,7 @@ fn differences_are_found_without_workers_too() {
     std::fs::remove_file(stage.dst().join("d2/e/f4 \u{e4}")).unwrap();
     std::fs::remove_file(stage.dst().join("d3/symlink")).unwrap();
     std::os::unix::fs::symlink("elsewhere", stage.dst().join("d3/symlink")).unwrap();
-    // What the source has lost since is no difference.
+    // A name that the source has lost since is not a difference.
     std::fs::remove_file(stage.src().join("d4/e/f5 \u{e4}")).unwrap();
     // Begun by a worker, so that collect does not repair it first.
     let worker = stage.start("cluster work --verify RUN");
@@ -217,7 +217,7 @@ fn what_cannot_be_verified_is_refused() {
     stage.go("sync -a --verify SRC/ DST").expect(1).says(&["go with --cluster", "hakobu verify"]);
     stage.go("cluster plan -a --verify --run RUN SRC/ DST").expect(1).says(&["collect --verify"]);
     stage.go("sync -aL --cluster=local:2 --verify SRC/ DST").expect(1).says(&["--copy-links"]);
-    stage.go("cluster status --verify RUN").expect(2).says(&["no option of cluster status"]);
+    stage.go("cluster status --verify RUN").expect(2).says(&["not an option of cluster status"]);
     assert!(!stage.dst().exists());
     stage.ok("cluster plan -aK --run RUN SRC/ DST");
     stage.workers(1);

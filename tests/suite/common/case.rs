@@ -110,7 +110,7 @@ pub struct Case {
     pub line: String,
     from: Area,
     to: Area,
-    /// Where the commands run; the tests' own folder if not said.
+    /// Working directory of the commands; the tests' own folder by default.
     pub cwd: Option<PathBuf>,
     last: RefCell<Vec<Run>>,
 }

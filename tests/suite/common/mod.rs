@@ -85,7 +85,7 @@ pub fn remove_tree(path: &Path) {
     let _ = Command::new("rm").arg("-rf").arg("--").arg(path).status();
 }
 
-/// How many rounds a randomised test runs: `HAKOBU_ROUNDS` multiplies the usual number.
+/// Number of rounds of a randomised test: `HAKOBU_ROUNDS` multiplies the usual number.
 pub fn rounds(usual: u64) -> u64 {
     let factor = std::env::var("HAKOBU_ROUNDS").ok().and_then(|text| text.parse().ok());
     usual * factor.unwrap_or(1)

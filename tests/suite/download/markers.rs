@@ -32,7 +32,7 @@ fn empty_folders_cross_where_that_is_asked_for() {
         "sync -a --dir-markers OUT/source/ s3://bucket/kept/",
         "sync -a OUT/source/ s3://bucket/plain/",
         "sync -a --dir-markers s3://bucket/kept/ OUT/kept/",
-        // A marker is no file, and nothing to complain of.
+        // A marker is not a file and is not reported.
         "sync -a s3://bucket/kept/ OUT/files/",
         "sync -a --dir-markers s3://bucket/plain/ OUT/plain/",
     ] {

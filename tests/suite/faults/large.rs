@@ -169,7 +169,7 @@ fn as_many_workers_as_are_asked_for() {
     let run = scene.run("cp --jobs-per-file=0 FAR:src/f NEAR:g");
     run.expect(2).says(&["--jobs-per-file '0'", "from 1 to 4096, or auto"]);
     let run = scene.run("cp --jobs-per-file=4 FAR:src/f s3://bucket/k");
-    run.expect(2).says(&["--jobs-per-file is not built for s3://"]);
+    run.expect(2).says(&["--jobs-per-file is not supported for s3://"]);
 }
 
 /// Forced where it would not begin by itself: local file systems, with and without holes.

@@ -19,7 +19,7 @@ fn a_job_waits_for_the_one_it_names() {
     assert_eq!(found["hakobu"]["engines"][2]["verified"], 64);
     assert_eq!(number(&found, "/jobs/2/read/total_ios"), 64);
     for (line, why) in [
-        ("--size=4k --name=a --wait_for=b --name=b", "no job of this name stands before it"),
+        ("--size=4k --name=a --wait_for=b --name=b", "no earlier job has this name"),
         (
             "--size=4k --name=b --name=b --name=a --wait_for=b",
             "several jobs before it have this name",

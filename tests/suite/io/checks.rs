@@ -100,7 +100,7 @@ fn copies_are_as_many_as_fio_writes() {
 fn errors_are_tolerated_where_asked() {
     let area = area();
     let line = "--name=a --rw=write --size=8m --bs=64k --filename=/dev/full --allow-overwrite";
-    // A full device is no file that may be written; the file system of the folder is none.
+    // A full device is not a file that may be written; the file system of the folder is none.
     io(area.path(), line).expect(1).says(&["character device"]);
     let found = measured(area.path(), "--name=a --rw=read --size=64k --continue_on_error=all");
     assert_eq!(number(&found, "/jobs/0/total_err"), 0);

@@ -6,7 +6,7 @@ use crate::common::{have, must};
 use std::path::Path;
 use std::process::Command;
 
-/// Where the blocks of a file are on the device.
+/// Returns the positions of a file's blocks on the device.
 fn blocks(path: &Path) -> String {
     let out = must(Command::new("filefrag").arg("-ev").arg(path));
     let text = String::from_utf8(out).unwrap();
@@ -33,7 +33,7 @@ fn blocks_change_places_and_content_stays() {
         assert_eq!(number(&found, "/jobs/0/write/io_bytes"), 1 << 20, "{line}");
         assert!(std::fs::read(&file).unwrap() == content, "{line}");
         assert_ne!(blocks(&file), before, "{line}");
-        // What it made for that is gone.
+        // The donor file has been removed.
         assert!(!volume.join("donor").exists(), "{line}");
         std::fs::remove_file(&file).unwrap();
     }

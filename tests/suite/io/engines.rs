@@ -101,9 +101,9 @@ fn what_is_there_is_no_ones_to_remove() {
     std::fs::create_dir(area.join("d.0.0")).unwrap();
     for (line, why) in [
         ("--name=t --ioengine=filedelete --filesize=4k", "it would be removed"),
-        ("--name=t --ioengine=filecreate --filesize=4k", "is there already"),
+        ("--name=t --ioengine=filecreate --filesize=4k", "already exists"),
         ("--name=d --ioengine=dirdelete", "it would be removed"),
-        ("--name=d --ioengine=dircreate", "is there already"),
+        ("--name=d --ioengine=dircreate", "already exists"),
         ("--name=d --ioengine=filestat --filesize=4k", "is a directory"),
         ("--name=t --ioengine=dirstat", "is not a directory"),
     ] {

@@ -24,9 +24,9 @@ fn a_program_runs_for_the_time_of_its_job() {
         (said("watch.0.stdout"), said("watch.0.stderr")),
         ("1 watch\n".into(), "oh\n".into())
     );
-    // What it printed before is not written over.
+    // Its earlier output is not overwritten.
     let run = io(area.path(), "--allow-exec job.fio");
-    run.expect(1).says(&["watch.0.stdout is there already"]);
+    run.expect(1).says(&["watch.0.stdout already exists"]);
     assert_eq!(said("watch.0.stdout"), "1 watch\n");
 }
 

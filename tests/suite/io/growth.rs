@@ -21,7 +21,7 @@ fn files_begin_empty_and_grow() {
         assert_eq!(length().len(), 1 << 20, "{engine}");
         std::fs::remove_file(area.join("a.0.0")).unwrap();
     }
-    // What is read is there as a hole; and everything is removed again.
+    // A file that is read is created as a hole, and everything is removed again.
     measured(area.path(), "--name=a --rw=read --size=1m --create_on_open=1 --keep");
     assert_eq!((length().len(), length().blocks()), (1 << 20, 0));
     std::fs::remove_file(area.join("a.0.0")).unwrap();
@@ -50,7 +50,7 @@ fn a_file_system_is_filled_and_read_again() {
         let written = number(&found, "/jobs/0/write/io_bytes");
         assert!((8 << 20..32 << 20).contains(&written), "{engine}: {written}");
         let read = number(&found, "/jobs/1/read/io_bytes");
-        // Blocks that found room behind one that did not, while that one waited, are no part of the file.
+        // Blocks that found room behind one that did not, while that one waited, are not part of the file.
         let is_right = |kept: u64, went: u64| match depth {
             1 => kept == went,
             _ => kept <= went && kept > went / 4,
@@ -88,7 +88,7 @@ fn what_cannot_be_filled_is_named() {
     }
     let area = area();
     let line = "--name=r --rw=read --filename=x --name=w --rw=write --filename=x --fill_device=1";
-    io(area.path(), line).expect(1).says(&["there is no such file yet"]);
+    io(area.path(), line).expect(1).says(&["the file does not exist"]);
 }
 
 #[test]

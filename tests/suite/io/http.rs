@@ -347,5 +347,5 @@ fn what_is_missing_is_named_and_secrets_are_not_shown() {
     assert!(!run.err().contains("hush"), "{run}");
     // A host that is none.
     let line = "--name=a --ioengine=http --http_host=x/y --size=4k --filename=/o";
-    io(area.path(), line).expect(1).says(&["is no name of a host"]);
+    io(area.path(), line).expect(1).says(&["is not a host name"]);
 }

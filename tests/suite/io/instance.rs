@@ -65,12 +65,12 @@ fn the_metadata_service_says_the_type() {
     let address = service("x9.3xlarge");
     let (firmware, _) = told(&[(ENDPOINT, &address), OFF]);
     if firmware != Value::Null {
-        // What the firmware says needs no network.
+        // The firmware knows the type, so no request is made.
         assert_eq!(told(&[(ENDPOINT, &address)]).0, firmware);
         return;
     }
     assert_eq!(told(&[(ENDPOINT, &address)]).0, "x9.3xlarge");
-    // What is no name of a type is none.
+    // Text that is not a type name is ignored.
     assert_eq!(told(&[(ENDPOINT, &service("<html>no</html>"))]).0, Value::Null);
     // No server, and a server without an answer: measured all the same, and soon.
     assert_eq!(told(&[(ENDPOINT, "http://127.0.0.1:9")]).0, Value::Null);

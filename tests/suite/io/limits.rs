@@ -106,7 +106,9 @@ fn a_latency_becomes_steady() {
 fn files_that_have_to_be_there() {
     let area = area();
     let line = "--name=a --filename=f --size=64k --allow_file_create=0";
-    io(area.path(), line).expect(1).says(&["is not there, and allow_file_create=0 makes none"]);
+    io(area.path(), line)
+        .expect(1)
+        .says(&["does not exist, and allow_file_create=0 forbids creating it"]);
     std::fs::write(area.join("f"), [0; 65536]).unwrap();
     io(area.path(), line).ok();
 }
@@ -117,7 +119,7 @@ fn options_have_one_dash_or_two() {
     let found = measured(area.path(), "-name=a -ioengine=null --size=8k -bs 4k");
     assert_eq!(number(&found, "/jobs/0/read/total_ios"), 2);
     let run = io(area.path(), "--client=host --name=a --size=4k");
-    run.expect(2).says(&["--client is not built"]);
+    run.expect(2).says(&["--client is not supported"]);
 }
 
 #[test]

@@ -179,7 +179,7 @@ fn what_comes_back_has_to_be_what_went() {
     let line = format!(
         "--name=s --ioengine=net --port={port} --hostname=127.0.0.1 --rw=write --size=1m --pingpong"
     );
-    io(area().path(), &line).expect(1).says(&["what came back is not what was sent"]);
+    io(area().path(), &line).expect(1).says(&["the returned content is not what was sent"]);
     peer.join().unwrap();
 }
 
@@ -209,7 +209,7 @@ fn ports_and_names_that_are_taken_are_named() {
 #[test]
 fn a_silent_end_is_left_by_a_signal_or_in_time() {
     let area = area();
-    // Nobody comes: a signal ends it, and nothing is left.
+    // No sender connects: a signal ends it, and nothing is left.
     let line = "--name=r --ioengine=net --protocol=unix --filename=s --listen --rw=read --size=4k";
     let child = begun(area.path(), line);
     std::thread::sleep(Duration::from_millis(500));
@@ -250,7 +250,7 @@ fn what_is_missing_is_named() {
         ("--rw=write --port=5 --hostname=x --filename=y", "not filename="),
         ("--rw=write --protocol=unix --port=5", "protocol=unix needs filename="),
         ("--rw=write --port=5 --hostname=x --protocol=sctp", "is none of tcp"),
-        ("--rw=write --port=0 --hostname=x", "is no port"),
+        ("--rw=write --port=0 --hostname=x", "is not a port"),
     ] {
         io(area().path(), &format!("--name=a --ioengine=net --size=64k {line}"))
             .expect(2)
@@ -260,5 +260,5 @@ fn what_is_missing_is_named() {
     io(area().path(), line).expect(1).says(&["there is no such port"]);
     let line =
         "--name=a --ioengine=net --size=4k --rw=write --port=5 --protocol=vsock --hostname=a.b";
-    io(area().path(), line).expect(1).says(&["hostname is no number"]);
+    io(area().path(), line).expect(1).says(&["hostname is not a number"]);
 }

@@ -5,7 +5,7 @@ use crate::io::{area, io, measured, number};
 use serde_json::Value;
 use std::process::Command;
 
-/// Where something of fio's is missing, or of another kind.
+/// Collects the places where a key of fio's is missing or has another type.
 fn missing(theirs: &Value, ours: &Value, at: &str, found: &mut Vec<String>) {
     match (theirs, ours) {
         (Value::Object(theirs), Value::Object(ours)) => {
@@ -63,7 +63,7 @@ fn the_keys_are_fio_s() {
             let ours = crate::io::json(io(area.path(), &line).ok());
             let mut found = Vec::new();
             let (mut theirs, mut ours) = (theirs, ours);
-            // How long each took differs, and so do bins and what was seen of rates.
+            // Durations differ, and so do bins and samples of rates.
             for document in [&mut theirs, &mut ours] {
                 for job in document["jobs"].as_array_mut().unwrap() {
                     for way in ["read", "write", "trim", "sync"] {

@@ -20,7 +20,7 @@ fn a_file_that_was_there_is_not_written_to() {
         assert!(std::fs::read(area.join(name)).unwrap() == content, "{name}");
     }
     assert_eq!(names(area.path()), ["io.0.0", "other", "thesis"]);
-    // Reading is no harm, and neither removes nor changes it.
+    // Reading does no harm, and neither removes nor changes it.
     let found = measured(area.path(), "--name=io --rw=read --size=1m --filename=thesis");
     assert_eq!(number(&found, "/jobs/0/read/io_bytes"), 1 << 20);
     assert!(std::fs::read(area.join("thesis")).unwrap() == content);

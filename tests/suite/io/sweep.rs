@@ -55,12 +55,12 @@ fn a_matrix_is_a_record_that_reports_read() {
     assert_eq!((sorted(0), sorted(1)), ((0..8).collect(), (0..8).collect()));
     assert_ne!(order(0), order(1));
     assert_eq!(lines.last().unwrap()["reason"], "done");
-    // What was laid out is gone, and the record is one of campaigns.
+    // The laid out files are gone, and the record is that of a campaign.
     assert!(!names(area.path()).iter().any(|name| name.starts_with("io.")));
     other(area.path(), &["report", "out", "-o", "page.html"]).ok();
     assert!(std::fs::read_to_string(area.join("page.html")).unwrap().contains("randread"));
     assert!(other(area.path(), &["results", "show", "out"]).ok().out().contains("numjobs"));
-    // What each run printed is there too, controls apart.
+    // The output of each run is kept, that of controls separately.
     for (folder, cells) in [("0", 0..6), ("2", 0..6), ("2-control", 6..8)] {
         let folder = area.join("out/outputs").join(folder);
         let wanted: Vec<String> = cells.map(|cell| format!("{cell}.json")).collect();

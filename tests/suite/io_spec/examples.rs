@@ -4,7 +4,7 @@
 use crate::io_spec::{fio, fio_takes, ours};
 use std::path::{Path, PathBuf};
 
-/// Where packages put them, besides `HAKOBU_FIO_EXAMPLES`.
+/// Folders of packages, besides `HAKOBU_FIO_EXAMPLES`.
 const FOLDERS: [&str; 3] =
     ["/usr/share/doc/fio/examples", "/usr/share/fio/examples", "/usr/local/share/doc/fio/examples"];
 
@@ -25,7 +25,7 @@ fn names_something(message: &str) -> bool {
 
 #[test]
 fn example_files_are_read_or_refused_by_name() {
-    // Many packages leave them out, so that their absence is no failure of this machine.
+    // Many packages leave them out, so that their absence is not a failure of this machine.
     let Some(folder) = folder() else { return };
     let entries = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =

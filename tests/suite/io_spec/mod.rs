@@ -178,7 +178,7 @@ fn sorted(line: &str) -> Vec<BTreeMap<String, String>> {
 fn job_files(count: usize) -> Vec<(String, bool)> {
     let mut random = fastrand::Rng::with_seed(6);
     let (good, bad): (Vec<Case>, Vec<Case>) = SAME.iter().partition(|case| case.fio);
-    // What excludes others, or names a job again.
+    // Options that exclude others, or name a job again.
     let alone = [
         "rate",
         "name",

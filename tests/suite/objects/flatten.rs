@@ -125,7 +125,7 @@ fn lines_of_a_run_file_flatten() {
     let expected =
         ["kept/a/one.txt", "kept/b/c/two.txt", "kept/three.gz", "one.txt", "three.gz", "two.txt"];
     assert_eq!(names(&tree(&dst)), expected);
-    // What a dry run prints is a line for each name.
+    // A dry run prints a line for each name.
     let run = stage.ok("cp -r --dry-run --flatten SPOT/ BKT/again/");
     stage.fed("run -", run.out().as_bytes()).ok();
     assert!(keys(&stage).contains(&"again/two.txt".to_owned()), "{run}");

@@ -66,7 +66,7 @@ fn what_a_list_names_and_is_not_there() {
                 }
             }
         }
-        // A directory is no object: a message, never nothing.
+        // A directory is not an object: a message, never nothing.
         for list in ["d/\n", "d/.\n", "x/./y/\n"] {
             for (run, _) in each(stage, "-t", list) {
                 run.expect(23).says(&["hakobu: "]);

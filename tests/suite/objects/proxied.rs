@@ -128,7 +128,7 @@ fn requests_go_by_way_of_the_proxy() {
         "cat BKT/k",
         &[set("HTTPS_PROXY", &proxy.url), set("AWS_ENDPOINT_URL", "https://store.invalid")],
     );
-    run.expect(1).says(&["the proxy wants a user and a password"]);
+    run.expect(1).says(&["the proxy requires a user and a password"]);
     let run = away(&stage, "cat BKT/k", &[set("HTTP_PROXY", "socks5://u:secret@h")]);
     run.expect(1).says(&["HTTP_PROXY", "only proxies that are asked by http://"]);
     assert!(!run.err().contains("secret"), "{run}");

@@ -120,7 +120,7 @@ fn pipe_leaves_an_object_that_is_there() {
     let stage = stage();
     stage.fed("pipe -n BKT/k", b"first").ok();
     let run = stage.fed("pipe -n BKT/k", b"second");
-    run.ok().says(&["is there already"]);
+    run.ok().says(&["already exists"]);
     assert_eq!(stage.objects()[&b"k"[..]], b"first");
     let event = stage.fed("pipe -n --json BKT/k", b"second").ok().summary();
     assert_eq!(event["event"], "kept");

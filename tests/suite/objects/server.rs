@@ -19,7 +19,7 @@ pub struct Server {
     pub name: &'static str,
     /// `host:port`.
     pub address: String,
-    /// Where requests are logged, if they are.
+    /// Log of requests, if any.
     log: Option<PathBuf>,
     area: Area,
     /// Its standard input is the pipe whose end tells the keeper that this process is gone.

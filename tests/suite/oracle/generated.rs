@@ -141,7 +141,7 @@ fn differs(seed: u64) -> Option<String> {
         }
     };
     let case = Case::new(&line, Area::tmpfs(), Area::tmpfs());
-    // rsync is no oracle for ACLs (see `random.rs`).
+    // rsync is not an oracle for ACLs (see `random.rs`).
     let (user, trusted, capability, acl) = (false, false, false, false);
     let features = Features { user, trusted, capability, acl, nodes: true, owners: true };
     let plan = Plan { entries: 30, hostile: false, size_max: 40_000, ..Plan::full(features) };
@@ -168,7 +168,7 @@ fn differs(seed: u64) -> Option<String> {
         wrong.push(format!("exit code {} instead of {}: {texts:?}", ours.code, theirs.code));
     }
     let groups = line.contains("-H");
-    // Where modes are not kept, rsync takes them from another tree, or from what was in the way.
+    // If modes are not kept, rsync takes them from another tree, or from what was in the way.
     let keeps_modes = ["-a", "-rlpt", "-rpgo"].iter().any(|base| line.contains(base));
     let mode = keeps_modes && !line.contains("--no-perms")
         || !["OLD", "-rlD", "-H"].iter().any(|text| line.contains(text));

@@ -82,7 +82,7 @@ fn filters_of_extended_attributes() {
     });
 }
 
-/// Partial files of a killed rsync go when the file is complete, and are no part of the tree.
+/// Partial files of a killed rsync go when the file is complete, and are not part of the tree.
 #[test]
 fn delayed_updates_use_up_what_rsync_left() {
     for line in ["sync -a --delay-updates SRC/ DST", "sync -a --delay-updates --delete SRC/ DST"] {

@@ -32,7 +32,7 @@ fn start(line: &str, from: Fs, to: Fs) -> Option<(Case, Plan)> {
 
 fn sync_round(from: Fs, to: Fs, seed: u64) {
     let Some((mut case, plan)) = start("sync -aHAXS SRC/ DST", from, to) else { return };
-    // rsync is no oracle for ACLs: it loses a group's bits where they equal the mask, and on XFS it
+    // rsync is not an oracle for ACLs: it loses a group's bits where they equal the mask, and on XFS it
     // takes the second view of an ACL (trusted.SGI_ACL_FILE) for an extraneous attribute. The
     // comparison with the source knows better.
     let theirs = Fields { xattrs: false, mode: false, ..Fields::HOLES };

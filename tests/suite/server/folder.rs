@@ -1,4 +1,4 @@
-//! S3 on a folder: signatures, keys that are no paths, listings, multipart uploads.
+//! S3 on a folder: signatures, keys that are not paths, listings, multipart uploads.
 
 use crate::server::client::{Served, crc64nvme};
 use crate::server::sign;

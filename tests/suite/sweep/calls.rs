@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// chance. Its calls are not counted.
 const UNJOINED: &str = "prctl(PR_SET_NAME, \"progress\"";
 
-/// How often each thread makes each call, threads in the order of their first call.
+/// Number of calls of each kind by each thread, threads in the order of their first call.
 #[derive(Debug, Default)]
 pub struct Calls {
     threads: Vec<BTreeMap<String, u64>>,
@@ -41,7 +41,7 @@ impl Calls {
         calls
     }
 
-    /// How often the first thread makes a call.
+    /// Returns the number of times the first thread makes a call.
     fn of_first(&self, call: &str) -> u64 {
         let first = self.threads.first();
         first.and_then(|thread| thread.get(call)).copied().unwrap_or(0)

@@ -67,7 +67,7 @@ pub trait Scenario {
         problem("harm", self.harm())
     }
 
-    /// How often each call is made, and when each can fail.
+    /// Returns the moments at which each call is made and can fail.
     fn moments(&self) -> BTreeMap<String, Vec<u64>> {
         let log = self.log();
         let traced = |command: Command| {

@@ -156,7 +156,7 @@ impl Local {
             if before.is_some_and(|before| before.hash == entry.hash && before.size == entry.size) {
                 return false;
             }
-            // Where times are kept, a file without its time is one that the next run replaces.
+            // If times are kept, a file without its time is one that the next run replaces.
             let unfinished = (entry.size, entry.mtime_s) != (from.size, from.mtime_s);
             !(self.kind.fields.times && unfinished && before.is_none())
         });

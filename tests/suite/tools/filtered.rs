@@ -61,7 +61,7 @@ fn excluded_entries_stay_with_the_folders_above() {
             "[a] [a/y.txt] [keep] [keep/deep] [keep/deep/f] [new~line.txt] [x.txt] ",
         ),
         ("--exclude=link t", "[link] "),
-        // The symlink is no folder.
+        // The symlink is not a folder.
         ("--exclude=link/ t", ""),
         ("--exclude=t t/", ""),
         ("--keep-dirs t", "[a] [a/b] [e] [keep] [keep/deep] "),

@@ -131,7 +131,7 @@ fn exit_codes() {
         place.run("ls nowhere").err(),
         "hakobu: cannot look at 'nowhere': No such file or directory\n"
     );
-    assert!(place.run("ls --color t").err().starts_with("hakobu: --color is not built"));
+    assert!(place.run("ls --color t").err().starts_with("hakobu: --color is not supported"));
     assert!(place.run("ls --help").ok().out().contains("hakobu ls [OPTIONS] [PATH]..."));
     if have_root("an ordinary user") {
         for (line, code) in

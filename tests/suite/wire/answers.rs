@@ -150,7 +150,7 @@ fn another_region() {
         counts(&run, &[("files", 20), ("failed", 0)]);
         assert!(contents(&stage.area.join("root/bkt").join(code)) == contents(&stage.src()));
     }
-    // One that always points elsewhere is no reason to go round in circles.
+    // One that always points elsewhere is not a reason to go round in circles.
     let server = stage.serve("--fault error:code=PermanentRedirect,region=eu-west-1");
     let run = server.run("sync -r --json SRC/ s3://bkt/x/");
     run.expect(1).says(&["eu-west-1"]);

@@ -11,7 +11,7 @@ pub struct Asked {
     /// `PUT /bkt/k HTTP/1.1`.
     pub line: String,
     pub headers: Vec<(String, String)>,
-    /// How many requests of the operation came before.
+    /// Number of earlier requests of the operation.
     pub before: usize,
 }
 
@@ -82,7 +82,7 @@ impl Hostile {
         Hostile { url, asked }
     }
 
-    /// How many requests of an operation came.
+    /// Returns the number of requests of an operation.
     pub fn asked(&self, operation: &str) -> usize {
         self.asked.lock().unwrap().iter().filter(|one| **one == operation).count()
     }

@@ -226,7 +226,7 @@ fn ranges_of_large_objects() {
         });
         refused(&stage, &server, line, "GetObject", &cases);
     }
-    // With --resume, ranges of an earlier run are no excuse.
+    // With --resume, ranges of an earlier run do not excuse it.
     let line = "cp --resume --part-size=5MiB s3://bkt/large DST/large";
     let mut cases = range_lies();
     cases.retain(|(name, _)| name.contains("ETag of") || name.contains("stretch"));

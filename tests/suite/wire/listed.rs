@@ -172,7 +172,7 @@ fn a_later_page_that_cannot_be_trusted() {
     let second = object("p/b") + &object("p/c/d");
     for (bad, why) in [
         (page(&second.replacen("<Size>1<", "<Size>x<", 1), None), "Size 'x'"),
-        (page(&second, Some("t1")), "where it was already"),
+        (page(&second, Some("t1")), "where it was before"),
         (page(&object("p/Z"), None), "out of order"),
         (page(&object("p/a"), None), "twice"),
         (page(&second, None).replace("<IsTruncated>false</IsTruncated>", ""), "no IsTruncated"),

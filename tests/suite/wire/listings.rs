@@ -12,7 +12,7 @@ fn stage() -> Stage {
 }
 
 /// A key of the target that the listing misses is written again, one that it makes up is gone
-/// already; both are no reason to delete anything else.
+/// already; neither is a reason to delete anything else.
 #[test]
 fn keys_of_the_target_come_and_go() {
     let stage = stage();

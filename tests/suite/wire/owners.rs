@@ -94,7 +94,7 @@ fn without_an_owner_in_metadata_there_is_no_setuid() {
     let server = stage.serve("");
     server.run("sync -rtp SRC/ s3://bkt/").ok();
     idle(&server, "sync -rtp SRC/ s3://bkt/");
-    // To ask for owners now is no reason to write all objects anew.
+    // To ask for owners now is not a reason to write all objects anew.
     idle(&server, "sync -a SRC/ s3://bkt/");
     let plain = FILES.map(|(name, mode, ..)| (name, mode & 0o777, 0, 0)).to_vec();
     assert_eq!(down(&server, "-a"), plain);

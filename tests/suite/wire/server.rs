@@ -37,7 +37,7 @@ impl Stage {
         self.area.join("dst")
     }
 
-    /// Where the journal is.
+    /// Returns the folder of the journal.
     pub fn state(&self) -> PathBuf {
         self.area.join("home/state/hakobu")
     }
@@ -162,13 +162,13 @@ impl<'a> Server<'a> {
         whole.filter(|line| line["operation"] == operation).collect()
     }
 
-    /// How many requests of an operation succeeded so far.
+    /// Returns the number of requests of an operation that succeeded so far.
     pub fn succeeded(&self, operation: &str) -> usize {
         self.succeeded_since(operation, UNIX_EPOCH)
     }
 
-    /// How many of those that came after `start` succeeded. (What a killed client had sent is
-    /// still read for a while.)
+    /// Returns the number of those after `start` that succeeded. (The server still reads for a
+    /// while what a killed client had sent.)
     pub fn succeeded_since(&self, operation: &str, start: SystemTime) -> usize {
         let start_s = start.duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
         let good = |line: &&Value| {
@@ -335,7 +335,7 @@ pub fn counts(run: &Run, expected: &[(&str, u64)]) {
     }
 }
 
-/// How often the run tried again.
+/// Returns the number of retries of a run.
 #[track_caller]
 pub fn retries(run: &Run) -> u64 {
     run.summary()["retries"].as_u64().unwrap()

@@ -103,8 +103,8 @@ fn a_later_page_of_versions_that_cannot_be_trusted() {
     for (bad, why) in [
         (page(&version("Version", "p/a", "v1"), None), "out of order"),
         (page(&version("Version", "p/0", "v9"), None), "out of order"),
-        (page("", Some(("p/b", "m"))), "where it was already"),
-        (page("", Some(("p/a", "m"))), "where it was already"),
+        (page("", Some(("p/b", "m"))), "where it was before"),
+        (page("", Some(("p/a", "m"))), "where it was before"),
         (page(&version("Version", "p/c", "v"), None).replace("<Size>1<", "<Size>x<"), "Size 'x'"),
     ] {
         let server = Spoken::start(move |asked| match is_listing(asked) {

@@ -374,7 +374,7 @@ fn bare(path: &[u8]) -> &[u8] {
 
 fn is_renamed() -> Trouble {
     Trouble::lasting(
-        "a transfer that renames a file is not built for many machines: name a directory as the target",
+        "a transfer that renames a file is not supported on many machines: name a directory as the target",
     )
 }
 

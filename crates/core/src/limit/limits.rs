@@ -75,7 +75,7 @@ impl Limits {
         let (most, bytes, files) = match (work, jobs) {
             (Work::Store, Jobs::Auto) => (STORES_JOBS_MAX, REQUEST_BYTES, REQUEST_FILES),
             (_, Jobs::Auto) => (PATHS_JOBS_MAX, WORKER_BYTES, WORKER_FILES),
-            // A number that is asked for is taken, as far as descriptors and memory go round.
+            // A requested number is used, within descriptors and memory.
             (Work::Store, Jobs::Fixed(jobs)) => (jobs, REQUEST_BYTES, REQUEST_FILES),
             (_, Jobs::Fixed(jobs)) => (jobs, WORKER_BYTES, ASKED_WORKER_FILES),
         };
@@ -89,7 +89,7 @@ impl Limits {
         };
         let left = unused.saturating_sub(RESERVED_FILES + open_dirs_max);
         let batch_max = (left / (2 * jobs_max)).clamp(1, BATCH_MAX);
-        // None is larger than what it is bounded by above.
+        // No limit exceeds its upper bound.
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         Limits {
             jobs_max: count(jobs_max),

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const TOLERANCE: Duration = Duration::from_millis(40);
 /// The largest grant, in parts of a second.
 const GRANTS_PER_S: u64 = 40;
-/// Shorter sleeps are not worth waking for: what was due meanwhile is caught up.
+/// Shorter sleeps are skipped; units that became due meanwhile are caught up.
 const SLEEP_MIN: Duration = Duration::from_millis(5);
 /// After so long, a longer wait is interrupted to see whether the run stops or the rate has changed.
 const SLEEP_MAX: Duration = Duration::from_millis(100);

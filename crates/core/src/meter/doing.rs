@@ -25,7 +25,7 @@ impl Doing {
         &self.lane
     }
 
-    /// From now on it does this; returns what it did.
+    /// Sets the current activity and returns the previous one.
     pub fn turn(&self, to: Phase) -> Phase {
         let from = self.phase.replace(to);
         if from != to {
@@ -34,7 +34,7 @@ impl Doing {
         from
     }
 
-    /// It does this until the guard is dropped, then what it did before.
+    /// Sets the current activity until the guard is dropped, which restores the previous one.
     pub fn during(&self, phase: Phase) -> During<'_> {
         During { doing: self, before: self.turn(phase) }
     }

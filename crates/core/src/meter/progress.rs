@@ -1,4 +1,4 @@
-//! Progress of a run: what was found, what of it is done, and how many bytes are known to be ahead.
+//! Progress of a run: entries found and done, and bytes known to be ahead.
 //!
 //! A worker that finds, looks at and finishes entries counts them on its own lane. A thread that plans work for
 //! others counts batches on a line that planners share.
@@ -49,7 +49,7 @@ impl Meter {
                 counter.fetch_add(more, Ordering::Relaxed);
             }
         };
-        // What is found first: nothing is done before.
+        // Add found entries before done ones, so that done never exceeds found.
         add(&self.planned.found, entries.found);
         add(&self.planned.bytes_ahead, entries.bytes_ahead);
         add(&self.planned.done, entries.done);
@@ -71,7 +71,7 @@ impl Meter {
         let listed = self.listed.load(Ordering::Acquire);
         let planned = &self.planned;
         let mut sum = Progress { listed, limit: *self.limit.lock(), ..Progress::default() };
-        // What is done before what is found, so that the latter is not less.
+        // Read done before found, so that done never exceeds found.
         sum.done = load(&planned.done);
         for lane in &self.lanes {
             sum.done = sum.done.wrapping_add(load(&lane.done));

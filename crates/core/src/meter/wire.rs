@@ -161,7 +161,7 @@ fn lower(least: &AtomicU64, us: u64) {
     }
 }
 
-/// The least of what is known; `u64::MAX` stands for nothing.
+/// The smallest known value; `u64::MAX` means none.
 fn least(known: Option<u64>, other: u64) -> Option<u64> {
     match other {
         u64::MAX => known,

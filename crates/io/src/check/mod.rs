@@ -40,11 +40,11 @@ pub enum Fault {
     Place(u64),
     /// It is of this generation: an earlier or later pass.
     Generation(u64),
-    /// Its content is not what was written.
+    /// Its content differs from the written one.
     Content,
 }
 
-/// A block that is not what was written.
+/// A block that differs from the written one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wrong {
     /// The block.

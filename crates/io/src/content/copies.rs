@@ -45,7 +45,7 @@ impl Copies {
         let seed = match (copies, self.set) {
             (true, Some((first, count))) => mix(first ^ self.chance.below(count)),
             (true, None) => self.last,
-            // The first blocks that are no copies are those of the set.
+            // The first blocks that are not copies are those of the set.
             (false, Some((first, count))) if self.fresh < count => {
                 self.fresh += 1;
                 mix(first ^ (self.fresh - 1))

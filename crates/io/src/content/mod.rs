@@ -1,4 +1,4 @@
-//! Content that is written: bytes that no device can compress or find twice, unless it is told otherwise.
+//! Written content: incompressible bytes without duplicates, unless options say otherwise.
 
 mod copies;
 #[cfg(test)]
@@ -29,7 +29,7 @@ pub struct Filler {
     pattern: Vec<u8>,
     copies: Option<Copies>,
     verify: Option<VerifyKind>,
-    /// A header in each so many bytes of a block.
+    /// Distance between headers in a block, in bytes.
     interval_bytes: Option<u32>,
 }
 

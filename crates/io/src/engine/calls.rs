@@ -159,7 +159,7 @@ pub(crate) struct Calls<'f, C> {
 }
 
 impl<'f, C> Calls<'f, C> {
-    /// Over these files, which are at their beginnings, with a buffer of so many bytes.
+    /// Creates the engine for these files, positioned at their beginnings, with a buffer of this many bytes.
     pub(crate) fn new(files: &'f [OwnedFd], bytes: usize) -> Result<Calls<'f, C>> {
         let buffer = Aligned::new(bytes.max(1))?;
         Ok(Calls { files, positions: vec![0; files.len()], buffer, call: PhantomData })

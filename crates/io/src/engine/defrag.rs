@@ -1,5 +1,5 @@
 //! The engine `e4defrag`: the blocks of a range change places with those of another file of the same ext4, as
-//! e4defrag(8) does it. The content of both stays what it is.
+//! e4defrag(8) does it. The contents of both are unchanged.
 
 use super::{Engine, Queued, REFUSED, Transfer, part, sync_file};
 use hakobu_sys::memory::Aligned;
@@ -20,7 +20,7 @@ pub(crate) struct Defrag<'f> {
 }
 
 impl<'f> Defrag<'f> {
-    /// With this donor; blocks have so many bytes at most.
+    /// Creates the engine with this donor and blocks of at most this many bytes.
     ///
     /// # Errors
     /// Those of fstat(2); no memory.

@@ -14,7 +14,7 @@ pub(crate) struct PageFault {
 }
 
 impl PageFault {
-    /// As much as the extents of the files are; the buffer has so many bytes.
+    /// Allocates memory of the size of the files' extents, and a buffer of this many bytes.
     pub(crate) fn new(extents: &[Extent], bytes: usize) -> Result<PageFault> {
         let map = |extent: &Extent| {
             let length = usize::try_from(extent.bytes).map_err(|_| Error::other("too large"))?;

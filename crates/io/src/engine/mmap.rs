@@ -6,7 +6,7 @@ use hakobu_sys::memory::{Aligned, MappedFile};
 use hakobu_sys::{OwnedFd, errno};
 use std::io::{Error, Result};
 
-/// A mapping of each file, as far as the job works on it.
+/// A mapping of each file, over the job's extent.
 #[derive(Debug)]
 pub(crate) struct Mmap {
     maps: Vec<Map>,
@@ -24,7 +24,7 @@ struct Map {
 }
 
 impl Mmap {
-    /// Maps the extents of these files, and for writing if `write`; the buffer has so many bytes.
+    /// Maps the extents of these files, and for writing if `write`; the buffer has this many bytes.
     pub(crate) fn new(
         files: &[OwnedFd],
         extents: &[Extent],

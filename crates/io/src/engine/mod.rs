@@ -80,7 +80,7 @@ pub(super) trait Engine {
         None
     }
 
-    /// Ends what an operation left behind, after its time was taken: it is no part of the measurement.
+    /// Ends what an operation left behind, after its time was taken: it is not part of the measurement.
     #[inline(always)]
     fn settle(&mut self) {}
 

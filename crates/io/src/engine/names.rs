@@ -9,7 +9,7 @@ use std::io::{Error, Result};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Modes of what is made, as fio has them.
+/// Modes of created entries, as in fio.
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o755;
 

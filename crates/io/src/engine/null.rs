@@ -14,7 +14,7 @@ pub(crate) struct Null {
 }
 
 impl Null {
-    /// With a buffer of so many bytes.
+    /// Creates the engine with a buffer of this many bytes.
     pub(crate) fn new(bytes: usize) -> Result<Null> {
         Ok(Null { buffer: Aligned::new(bytes.max(1))? })
     }
@@ -48,7 +48,7 @@ pub(crate) struct NullQueue {
 }
 
 impl NullQueue {
-    /// With so many buffers of so many bytes.
+    /// Creates the engine with this many buffers of this many bytes.
     pub(crate) fn new(depth: u32, bytes: usize) -> Result<NullQueue> {
         let bytes = bytes.max(1);
         let buffers = Aligned::new(bytes.saturating_mul(depth as usize))?;

@@ -1,5 +1,5 @@
 //! Blocks that separate threads submit (`io_submit_mode=offload`): one thread for each block in flight, each
-//! with an engine of its own. The thread of the job goes on at once, whatever a block waits for.
+//! with an engine of its own. The thread of the job continues immediately and does not wait for blocks.
 
 use super::{Engine, Landed, Queued, REFUSED, Transfer};
 use std::io::{Error, Result};

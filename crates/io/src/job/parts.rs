@@ -108,11 +108,11 @@ pub enum StatCall {
 pub struct Checks {
     /// Written blocks are not read again (`do_verify=0`).
     pub only_written: bool,
-    /// Written blocks are read again after so many (`verify_backlog`).
+    /// Number of written blocks after which they are read again (`verify_backlog`).
     pub backlog: Option<u32>,
     /// So many of them at once (`verify_backlog_batch`).
     pub backlog_batch: Option<u32>,
-    /// A block has a header in each so many bytes (`verify_interval`).
+    /// Distance between headers in a block, in bytes (`verify_interval`).
     pub interval_bytes: Option<u32>,
     /// The first wrong block ends the job (`verify_fatal`).
     pub fatal: bool,
@@ -127,7 +127,7 @@ pub struct Checks {
 pub struct Dedupe {
     /// Percent of the blocks that are copies (`dedupe_percentage`).
     pub percent: u8,
-    /// Copies are taken from a set of so many percent of the job's blocks
+    /// Size of the set that copies are taken from, in percent of the job's blocks
     /// (`dedupe_working_set_percentage`); `None`: of the block before (`dedupe_mode=repeat`).
     pub working_set_percent: Option<u8>,
     /// All jobs have one set (`dedupe_global`).

@@ -65,7 +65,7 @@ impl Priorities {
         self.own.map_or(0, Ioprio::value)
     }
 
-    /// Number of the priority of a block of so many bytes; 0 is that of the thread. `place` is a number by chance
+    /// Number of the priority of a block of this many bytes; 0 is that of the thread. `place` is a number by chance
     /// below 100.
     pub(crate) fn draw(&self, write: bool, bytes: u64, place: u64) -> u16 {
         let mut place = place;

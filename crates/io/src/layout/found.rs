@@ -61,9 +61,9 @@ impl Found {
 
 /// Checks that a missing file may be created.
 fn absent(path: &Path) -> Result<Found, String> {
-    // A mistyped device would become a file in memory, and what is measured would be memory.
+    // A mistyped device would become a file in memory, and the run would measure memory.
     if path.starts_with("/dev") && !path.starts_with("/dev/shm") {
-        return Err("there is no such device, and no file is made below /dev".to_owned());
+        return Err("the device does not exist, and no file is created below /dev".to_owned());
     }
     let parent = folder_of(path);
     match std::fs::metadata(parent) {

@@ -16,14 +16,13 @@ use std::path::Path;
 pub(super) fn permit(wish: &Wish, safety: &Safety) -> Result<(), String> {
     let (writes, need) = (wish.writes(), wish.need_bytes);
     if wish.must_exist && wish.found == Found::Absent {
-        return Err("is not there, and allow_file_create=0 makes none".to_owned());
+        return Err("does not exist, and allow_file_create=0 forbids creating it".to_owned());
     }
     match (wish.is_folder(), wish.found) {
         (_, Found::Absent) => {}
         _ if wish.is_made() => {
             return Err(
-                "is there already: engines that make files and folders begin where nothing is"
-                    .to_owned(),
+                "already exists: engines that create files and folders need new names".to_owned()
             );
         }
         (true, Found::Folder) => return permit_folder(wish, safety),
@@ -38,7 +37,7 @@ pub(super) fn permit(wish: &Wish, safety: &Safety) -> Result<(), String> {
         Found::Absent | Found::Folder => Ok(()),
         Found::File { ours: false, .. } if (writes || unlink) && !safety.allow_overwrite => {
             Err(format!(
-                "exists, and is not as hakobu laid it out and left it: it would be {}; \
+                "exists, but is not a file that hakobu laid out, or has changed since: it would be {}; \
                  --allow-overwrite permits that",
                 match wish.named {
                     _ if writes => "overwritten",
@@ -49,8 +48,8 @@ pub(super) fn permit(wish: &Wish, safety: &Safety) -> Result<(), String> {
         }
         Found::File { bytes, ours: false, .. } if bytes < need && !safety.allow_overwrite => {
             Err(format!(
-                "is too small: {bytes} bytes, and {need} are needed; it is not as \
-                 hakobu laid it out, so that only --allow-overwrite makes it larger"
+                "is too small: {bytes} bytes, and {need} are needed; it was not laid out by hakobu, \
+                 or has changed since, so only --allow-overwrite extends it"
             ))
         }
         Found::File { .. } => Ok(()),
@@ -67,7 +66,7 @@ pub(super) fn permit(wish: &Wish, safety: &Safety) -> Result<(), String> {
             Ok(users) => {
                 Err(format!("this device is in use ({}): never written to", users.join(", ")))
             }
-            Err(error) => Err(format!("whether this device is in use cannot be told: {error}")),
+            Err(error) => Err(format!("cannot determine whether this device is in use: {error}")),
         },
         Found::Device { .. } => Ok(()),
     }
@@ -78,8 +77,8 @@ fn permit_folder(wish: &Wish, safety: &Safety) -> Result<(), String> {
     let goes = matches!(wish.named, Named::Removed { .. });
     if goes && !safety.allow_overwrite {
         return Err(
-            "is a directory that was not made here: it would be removed; --allow-overwrite \
-                    permits that, where it is empty"
+            "is a directory that was not created here: it would be removed; --allow-overwrite \
+                    permits that if it is empty"
                 .to_owned(),
         );
     }
@@ -89,7 +88,7 @@ fn permit_folder(wish: &Wish, safety: &Safety) -> Result<(), String> {
 /// Opens a file as its jobs will, so that failures are reported before anything runs.
 pub(super) fn try_open(wish: &Wish) -> Result<(), String> {
     for user in &wish.uses {
-        // Who writes reads as well: a mapping wants it, and verify.
+        // Writers also need read access: for mappings and for verify.
         let direct = user.direct;
         let opened = open::open_for_io(&wish.path, true, user.writes, direct, false);
         let fd = opened.map_err(|error| explain(&error, direct))?;
@@ -119,7 +118,7 @@ pub(super) fn explain(error: &Error, direct: bool) -> String {
         Some(errno::EBUSY) => "this device is in use: mounted, or claimed by RAID, LVM, swap or \
                                another program"
             .to_owned(),
-        Some(errno::ETXTBSY) => "is a program that runs at the moment".to_owned(),
+        Some(errno::ETXTBSY) => "is a running program".to_owned(),
         _ => error.to_string(),
     }
 }

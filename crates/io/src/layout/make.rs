@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes that are written at once.
 const PIECE_BYTES: usize = 1 << 20;
-/// After so many the device is told to begin, so that it does not stand still until fsync.
+/// Bytes after which writeback is started, so that the device is not idle until fsync.
 const BATCH_BYTES: u64 = 64 << 20;
 
 /// Creates a file, empty.

@@ -22,7 +22,7 @@ pub(super) fn fits(fd: BorrowedFd<'_>) -> Result<bool> {
     }
 }
 
-/// Marks the file as it is now. A file system without extended attributes is no reason not to measure
+/// Marks the file as it is now. A file system without extended attributes is not a reason not to measure
 /// it: a later run does not write to the file then.
 ///
 /// # Errors

@@ -47,7 +47,7 @@ pub struct Held {
     born: Vec<(PathBuf, bool)>,
 }
 
-/// A file or a folder, and what it was then: device and inode.
+/// A file or a folder, with its device and inode at that time.
 #[derive(Clone, Debug)]
 struct Made {
     path: PathBuf,
@@ -58,7 +58,7 @@ struct Made {
 /// Finds or makes the files of all jobs.
 ///
 /// Files that are read and long enough are used as they are; missing ones are made, with content that
-/// is on the device. `stop` ends it early. Whatever ends it, what it made is removed again.
+/// is on the device. `stop` ends it early. On any early end, created files are removed.
 ///
 /// # Errors
 /// A sentence with the name of the job or the file.
@@ -83,7 +83,7 @@ pub fn lay_out(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layou
         return Err([why].into_iter().chain(problems).collect::<Vec<_>>().join("; "));
     }
     held.removals = removals(&wishes, &made, safety);
-    // Also with --keep, which is about what was laid out: a run makes them again.
+    // Also with --keep, which concerns laid out files only: a run creates these again.
     let born = wishes.iter().filter(|wish| wish.is_made());
     held.born = born.map(|wish| (wish.path.clone(), wish.is_folder())).collect();
     held.marks = marks(&wishes, &made, &held.removals);
@@ -135,7 +135,7 @@ fn make_all(
     Ok(())
 }
 
-/// Removes at the end: what was made, unless it is to stay; and what `unlink=1` says.
+/// Removes files at the end: created ones, unless they are kept, and those with `unlink=1`.
 fn removals(wishes: &[Wish], made: &[Made], safety: &Safety) -> Vec<Made> {
     let made: HashMap<&Path, &Made> = made.iter().map(|made| (made.path.as_path(), made)).collect();
     let mut removals = Vec::new();
@@ -179,7 +179,7 @@ impl Layout {
     }
 
     /// Marks what stays as it is now, removes the rest, and says what could not be done: a file that
-    /// is another one now is left alone. What is gone already is no problem.
+    /// is another one now is left alone. What is gone already is not a problem.
     pub fn remove(&self) -> Vec<String> {
         let marked = self.held.marks.iter().filter_map(|made| mark_again(made).err());
         let removed = self.held.removals.iter().filter_map(|made| remove(made).err());
@@ -207,9 +207,10 @@ fn remove(made: &Made) -> Result<(), String> {
     let path: &Path = &made.path;
     let gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
     match look::identity(path) {
-        Ok(identity) if identity != made.identity => {
-            Err(format!("{}: is not the file any more that was laid out: left", path.display()))
-        }
+        Ok(identity) if identity != made.identity => Err(format!(
+            "{}: is no longer the file that was laid out: left in place",
+            path.display()
+        )),
         Ok(_) => {
             match if made.folder { std::fs::remove_dir(path) } else { std::fs::remove_file(path) } {
                 Err(error) if !gone(&error) => Err(format!("{}: {error}", path.display())),
@@ -235,5 +236,5 @@ fn remove_empty(path: &Path, folder: bool) -> Result<(), String> {
     if !folder && entry.is_file() && entry.len() == 0 {
         return std::fs::remove_file(path).map_err(here);
     }
-    Err(format!("{}: is not what was made there: left", path.display()))
+    Err(format!("{}: has been replaced since it was created: left in place", path.display()))
 }

@@ -101,7 +101,7 @@ pub(super) fn extent(
     there: Option<u64>,
 ) -> Result<Extent, String> {
     let step = blocks(job).min().unwrap_or(1);
-    // `size` for each file; what is too small to be divided is as good as none.
+    // `size` for each file; a size that is too small to be divided counts as none.
     let each = match job.size {
         Some(Amount::Bytes(bytes)) => Some(bytes / files.max(1) as u64).filter(|each| *each > 0),
         _ => None,
@@ -110,8 +110,8 @@ pub(super) fn extent(
     let whole = own.or(there).or(each);
     let Some(whole) = whole else {
         return Err(match job.size {
-            Some(Amount::Percent(_)) => "there is no file yet that size could be a share of",
-            _ => "there is no such file yet, and size= does not say how large it is to be",
+            Some(Amount::Percent(_)) => "the file does not exist, so size cannot be a share of it",
+            _ => "the file does not exist, and size= does not give its size",
         }
         .to_owned());
     };

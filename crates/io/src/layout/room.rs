@@ -16,7 +16,7 @@ struct Demand {
     place: PathBuf,
 }
 
-/// Compares what is needed with what is free (statvfs(3)), for each file system.
+/// Compares required with free space (statvfs(3)), for each file system.
 ///
 /// # Errors
 /// It does not fit, or is mounted read-only; the place, and both numbers.

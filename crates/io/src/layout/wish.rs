@@ -1,4 +1,4 @@
-//! All files of all jobs, each once, and what is wanted of it.
+//! All files of all jobs, each once, and the requirements for it.
 
 use super::files::CloneFiles;
 use super::found::Found;
@@ -128,7 +128,7 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
                 let of_file = |why: String| of_job(format!("{}: {why}", path.display()));
                 let at = place(&mut wishes, &mut known, &path, named).map_err(of_file)?;
                 let Some(wish) = wishes.get_mut(at) else { continue };
-                // What jobs before it will have laid out is there for this one.
+                // Files that earlier jobs lay out exist for this one.
                 let planned = Some(wish.need_bytes).filter(|bytes| *bytes > 0);
                 let is_device = matches!(wish.found, Found::Device { .. });
                 let filled = wish.uses.iter().any(|user| user.fills);
@@ -148,7 +148,7 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
                     // One operation on each.
                     true => Extent { begin_bytes: 0, bytes: plan::blocks(job).max().unwrap_or(1) },
                 };
-                // How long a file is that is filled is not known before.
+                // The length of a file that is filled is not known in advance.
                 let is_open = (filled || job.fills) && !is_device;
                 let need_bytes = match of_names {
                     false if is_open => 0,
@@ -209,7 +209,7 @@ fn place(
 fn used(number: usize, job: &Job, step_bytes: u64) -> Use {
     let of_names = job.engine.is_of_names();
     let removes = matches!(job.engine.named(), Named::Removed { .. });
-    // What only takes and gives back ranges needs no sectors, and no content.
+    // Engines that only allocate or free ranges need neither whole sectors nor content.
     let of_ranges = matches!(job.engine, Engine::Falloc | Engine::Ftruncate) || job.trims;
     Use {
         job: number,

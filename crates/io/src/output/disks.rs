@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
-/// Counters of one disk, or what was added to them.
+/// Counters of one disk, or their increase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Finished requests, reads and writes.
@@ -34,7 +34,7 @@ pub struct DiskUse {
     pub util_percent: f64,
 }
 
-/// The disks below some files, with what they had done when it began.
+/// The disks below some files, with their counters at the beginning.
 #[derive(Debug, Default)]
 pub struct Disks {
     before: Vec<(String, Counts)>,
@@ -48,7 +48,7 @@ impl Disks {
             let Ok(meta) = path.metadata() else { continue };
             let dev = if meta.file_type().is_block_device() { meta.rdev() } else { meta.dev() };
             let Some(found) = disk::below(dev) else { continue };
-            // What it is made of works as well.
+            // The disks below it (of RAID, LVM) are busy, too.
             names.extend(disk::made_of(found.dev).into_iter().map(|part| part.name));
             names.insert(found.name);
         }

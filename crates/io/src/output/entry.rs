@@ -158,7 +158,7 @@ pub struct Sum {
     pub faults: [u64; 2],
     /// Depths.
     pub depths: Depths,
-    /// Blocks that were not what they should be.
+    /// Blocks with wrong content.
     pub verify_errors: u64,
     /// Errors that ended nothing, and the first of them.
     pub tolerated: (u64, i32),

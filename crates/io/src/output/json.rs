@@ -181,7 +181,7 @@ fn latency(of: &Histogram, percentiles: &[f64], detailed: bool, plus: bool) -> L
     }
 }
 
-/// JSON has no word for what is no number.
+/// JSON cannot represent values that are not numbers.
 fn finite(number: f64) -> f64 {
     if number.is_finite() { number } else { 0.0 }
 }

@@ -14,7 +14,7 @@ pub struct Seen {
     sides: [(u64, u64); 2],
 }
 
-/// Amount of work, as far as it is known.
+/// Known amount of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Whole {
     /// The time that it takes, where that is set: groups after each other.

@@ -1,4 +1,4 @@
-//! fio's output for people, in its shape: what begins, then each job, groups, disks.
+//! fio's human-readable output in its layout: the start, then each job, groups, disks.
 
 use super::entry::{GroupWay, Part, Rate, Sum, Way, groups, parts};
 use super::shares::{self, CALLS, LEVELS, LONG, SHORT};
@@ -244,7 +244,7 @@ fn bandwidth(rate: &Rate, group: &GroupWay, out: &mut String) {
     );
 }
 
-/// The unit that fio shows times in: by the least and the most; and what it is divided by.
+/// The unit in which fio shows times, by minimum and maximum, and its divisor.
 fn unit(min_ns: u64, max_ns: u64) -> (&'static str, u64) {
     match (min_ns, max_ns) {
         (2_000_001.., 100_000_000..) => ("msec", 1_000_000),

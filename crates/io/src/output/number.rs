@@ -1,4 +1,4 @@
-//! Numbers as fio writes them for people: four or six characters and a unit, `12.3k`, `48.1MiB`.
+//! Numbers in fio's human-readable form: four or six characters and a unit, `12.3k`, `48.1MiB`.
 
 /// Units of a thousand.
 const SI: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];

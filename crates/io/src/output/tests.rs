@@ -1,4 +1,4 @@
-//! Outcomes made by hand, and what is said of them.
+//! Hand-made outcomes and their reports.
 
 use super::disks::{Counts, DiskUse};
 use super::json::json;

@@ -131,7 +131,7 @@ enum Direction {
     },
 }
 
-/// Streams of chance that do not disturb each other: the same places whatever the mix is.
+/// Independent random streams: the same places for every mix of reads and writes.
 #[derive(Clone, Debug)]
 struct Chance {
     direction: Random,
@@ -183,7 +183,7 @@ impl Picker {
             Direction::Only { write: true } => &[1],
             _ => &[0],
         };
-        // What is likely stays where it is from pass to pass.
+        // The same blocks stay likely in each pass.
         let mut hash = Random::new(seed, 3);
         let lanes = files.iter().flat_map(|extent| sides.iter().map(move |side| (extent, side)));
         let lanes = lanes.map(|(extent, side)| {
@@ -224,7 +224,7 @@ impl Picker {
             }
         });
         let there_bytes = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
-        // With `filesize` files may be larger together than what is to be done.
+        // With `filesize`, files may be larger in total than the amount of I/O.
         let size_bytes = match job.size {
             Some(Amount::Bytes(bytes)) => bytes.min(there_bytes),
             _ => there_bytes,

@@ -17,7 +17,7 @@ struct Part {
 pub(super) struct Shares(Vec<Part>);
 
 impl Shares {
-    /// Divides so many blocks. A part that is smaller than a block has one.
+    /// Divides this many blocks. A part that is smaller than a block has one.
     pub(super) fn new(shares: &[Share], blocks: u64) -> Shares {
         let (mut below, mut begin_percent) = (0.0, 0.0);
         let last = blocks.saturating_sub(1);

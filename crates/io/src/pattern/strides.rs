@@ -51,7 +51,7 @@ impl Strides {
         Strides { begin_bytes, done_bytes: 0 }
     }
 
-    /// Place of the next block of so many bytes, which would be at `place` without zones: in the next zone
+    /// Place of the next block of this many bytes, which would be at `place` without zones: in the next zone
     /// when enough was moved in this one, and at its beginning again when its end was reached before.
     pub(super) fn place(&mut self, zones: &Zones, place: u64, bytes: u64) -> u64 {
         let mut place = place;

@@ -95,7 +95,7 @@ fn seeds_names_and_clones_make_the_order() {
     assert_ne!(order(&one, 0), order(&other, 0));
     let chance = Job { random_repeat: false, ..one.clone() };
     assert_ne!(order(&chance, 0), order(&chance, 0));
-    // Where one clone is has nothing to do with where the next one is.
+    // Clones have independent positions.
     let together = order(&one, 0).iter().zip(order(&one, 1)).filter(|(a, b)| **a == *b).count();
     assert!(together < 10, "{together}");
 }

@@ -18,7 +18,7 @@ pub(crate) struct Zipf {
 }
 
 impl Zipf {
-    /// Creates the distribution over so many ranks, at least one; `theta` is above 0.
+    /// Creates the distribution over this many ranks, at least one; `theta` is above 0.
     pub(crate) fn new(theta: f64, ranks: u64) -> Zipf {
         let ranks = ranks.max(1) as f64;
         let mut zipf = Zipf { theta, ranks, begin: 0.0, end: 0.0, squeeze: 0.0 };

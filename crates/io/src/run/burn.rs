@@ -43,7 +43,7 @@ fn after(meter: &Meter<'_>, span: Duration) -> u64 {
     meter.clock.now().saturating_add(meter.clock.ticks(ns))
 }
 
-/// Returns whether `end` is still to come and the job is not over; runs what is due meanwhile.
+/// Returns whether `end` is still to come and the job is not over; runs due actions meanwhile.
 fn goes_on(meter: &mut Meter<'_>, end: u64) -> bool {
     let now = meter.clock.now();
     if now >= meter.due {

@@ -277,7 +277,7 @@ impl Begin<'_, '_> {
 
     /// Everything is ready: waits for the others, and for its time. False if all is over meanwhile.
     fn starts(&mut self) -> bool {
-        // Who waited for another job has passed already.
+        // A job that waited for another one has passed the gate already.
         if !*self.waited {
             *self.waited = true;
             if !self.gate.pass() {

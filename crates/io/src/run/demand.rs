@@ -17,7 +17,7 @@ const ADDRESS_BYTES: u64 = super::STACK_BYTES as u64 + (64 << 10);
 /// Addresses of a thread that submits blocks: its stack, that for signals, and their guards.
 const SUBMITTER_BYTES: u64 = 192 << 10;
 
-/// Says what is missing for jobs to run.
+/// Describes the resources that jobs lack.
 ///
 /// # Errors
 /// A sentence that names the limit, and a hint.

@@ -99,7 +99,7 @@ pub(super) struct Drive<'a, E> {
     backlog: VecDeque<Block>,
     /// A wrong block ends the job, and one was found.
     gives_up: bool,
-    /// There is no more to do, and that is no failure: no room is left, or the other end has finished. And the
+    /// There is no more to do, and that is not a failure: no room is left, or the other end has finished. And the
     /// blocks that did not go any more.
     ended: bool,
     unsent: Vec<Block>,
@@ -123,7 +123,7 @@ impl<'a, E: Engine> Drive<'a, E> {
         let mut filler = job.rw.writes.then(|| Filler::new(job, clone));
         for slot in 0..depth as usize {
             let buffer = engine.buffer(slot);
-            // Whatever comes in: the pages are there before anything is measured.
+            // Fault the pages in before anything is measured.
             buffer.fill(0);
             if let Some(filler) = &mut filler {
                 filler.first(buffer);

@@ -68,13 +68,13 @@ fn output(job: &Job, clone: u32, what: &str) -> Result<File> {
     options.write(true).create_new(true).open(&path).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => Error::new(
             error.kind(),
-            format!("{} is there already (std_redirect=0 needs none)", path.display()),
+            format!("{} already exists (std_redirect=0 needs no files)", path.display()),
         ),
         _ => Error::new(error.kind(), format!("{}: {error}", path.display())),
     })
 }
 
-/// Waits until the program ends; `None` where the job was over before: it is told to end, and ended `grace` later.
+/// Waits until the program ends; `None` if the job was over before: it gets a signal to end, and is killed `grace` later.
 fn watch(meter: &mut Meter<'_>, child: &mut Child, grace: Duration) -> Result<Option<ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait()? {

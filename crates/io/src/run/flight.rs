@@ -75,7 +75,7 @@ pub(super) struct Flight {
     pub(super) block: Block,
     /// Bytes of it that went already.
     pub(super) moved: u32,
-    /// It is no block: fsync(2) or fdatasync(2).
+    /// It is not a block: fsync(2) or fdatasync(2).
     pub(super) sync: bool,
     /// Its I/O priority; 0 is that of the thread.
     pub(super) priority: u16,

@@ -42,7 +42,7 @@ impl Gate {
         }
     }
 
-    /// Waits until so many are ready, and lets them go.
+    /// Waits until this many are ready, and releases them.
     pub(super) fn open_for(&self, count: usize) {
         let mut state = self.lock();
         state.wanted = Some(count);

@@ -16,7 +16,7 @@ use hakobu_sys::counters::{self, Used};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Others are told how far it is, and asked whether to stop, at least so often.
+/// Maximum interval of progress reports and of checks whether to stop.
 const TELL: Duration = Duration::from_millis(50);
 /// Blocks between two looks at the clock, at most, where it is not read for each. Looking costs less
 /// than a hundredth of the fastest block then.
@@ -226,7 +226,7 @@ impl<'a> Meter<'a> {
         log(Latency::Lat, clock.between_ns(flight.start, end), self.clocks.lat);
     }
 
-    /// After a block, or some: does what is due. `end` is now, if times are taken.
+    /// After one or more blocks: runs due actions. `end` is now, if times are taken.
     #[inline(always)]
     pub(super) fn look(&mut self, end: u64) {
         if self.timed {
@@ -290,7 +290,7 @@ impl<'a> Meter<'a> {
         self.tell(now);
     }
 
-    /// Does what is due at `now`.
+    /// Runs the actions that are due at `now`.
     #[cold]
     #[inline(never)]
     pub(super) fn happen(&mut self, now: u64) {
@@ -349,7 +349,7 @@ impl<'a> Meter<'a> {
         self.logged = now;
     }
 
-    /// Tells others how far it is, looks whether to stop, and finds out what is due next.
+    /// Reports progress, checks whether to stop, and determines the next due action.
     fn tell(&mut self, now: u64) {
         self.show();
         if self.lane.is_asked() {

@@ -87,7 +87,7 @@ pub fn run(
         let tasks: Vec<Task> = clones()
             .filter_map(|files| {
                 let job = jobs.get(files.job)?;
-                // Names of objects are no files.
+                // Names of objects are not files.
                 let nothing = job.engine.named() == Named::Nothing && job.engine != Engine::Http;
                 let paths = files.files.iter().filter(|_| !nothing);
                 let paths = paths.filter_map(|file| Some(layout.files.get(*file)?.path.as_path()));
@@ -118,7 +118,7 @@ fn report_group(jobs: &[Job], job: usize) -> usize {
     jobs.iter().take(job + 1).skip(1).filter(|job| job.stonewall || job.new_group).count()
 }
 
-/// The run as a whole, as it is told to who watches.
+/// The whole run, as reported to watchers.
 struct Round<'a> {
     begun: Instant,
     every: Duration,
@@ -132,7 +132,7 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Runs clones together, to their ends, and keeps what they measured.
+    /// Runs clones together to their ends and keeps their measurements.
     fn group(&mut self, tasks: &[Task]) -> Result<(), String> {
         let gate = Gate::default();
         let mut outcomes: Vec<Option<Outcome>> = tasks.iter().map(|_| None).collect();

@@ -107,7 +107,7 @@ impl Seat<'_> {
         self.flow.blocks.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It has ended; the others share what is left.
+    /// It has ended; the others share the remaining blocks.
     pub(super) fn leave(self) {
         self.flow.blocks.fetch_sub(self.blocks, Ordering::Relaxed);
         self.flow.weights.fetch_sub(self.weight, Ordering::Relaxed);

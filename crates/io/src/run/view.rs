@@ -5,7 +5,7 @@ use super::clone::Task;
 use crate::outcome::Outcome;
 use std::time::{Duration, Instant};
 
-/// Clones that are asked what they measured have so long to answer: twice the time in which each
+/// Time for clones to answer a request for their measurements: twice the time in which each
 /// looks around, if no block of it takes longer.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Between two looks for answers.

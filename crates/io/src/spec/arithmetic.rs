@@ -20,7 +20,7 @@ struct Reader<'a> {
 /// unit.
 ///
 /// # Errors
-/// It is no such expression, or its value is below 0 or too large.
+/// Not a valid expression, or its value is below 0 or too large.
 pub fn value(text: &str, term: &dyn Fn(&str) -> Result<u64, String>) -> Result<u64, String> {
     let mut reader = Reader { rest: text.trim(), term, depth: 0 };
     let value = reader.sum()?;

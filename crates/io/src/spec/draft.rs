@@ -124,7 +124,7 @@ pub fn skip(text: &str, base: Base) -> Result<i64, String> {
         None => (1, text),
     };
     let bytes = units::size(size, base).ok().and_then(|bytes| i64::try_from(bytes).ok());
-    let bytes = bytes.ok_or_else(|| format!("the step '{text}' is no size"))?;
+    let bytes = bytes.ok_or_else(|| format!("the step '{text}' is not a size"))?;
     Ok(turn * bytes)
 }
 
@@ -140,12 +140,12 @@ pub fn block(text: &str, base: Base) -> Result<u64, String> {
 /// `bsrange`: `4k-16k`, for reads and writes apart with a comma.
 pub fn ranges(text: &str, base: Base) -> Result<[Option<Sizes>; 2], String> {
     both(text, |one| {
-        let (least, largest) = one.split_once(['-', ':']).ok_or("is no range such as 4k-16k")?;
+        let (least, largest) = one.split_once(['-', ':']).ok_or("is not a range such as 4k-16k")?;
         let (least, largest) = (block(least.trim(), base)?, block(largest.trim(), base)?);
         let (least, largest) = (least.min(largest), least.max(largest));
         match largest % least {
             0 => Ok(Sizes::Range { least, largest }),
-            _ => Err(format!("{largest} is no multiple of {least}")),
+            _ => Err(format!("{largest} is not a multiple of {least}")),
         }
     })
 }
@@ -223,7 +223,7 @@ pub fn reserve(text: &str) -> Result<bool, String> {
 
 /// `steadystate`: `iops:2%`, `bw_slope:0.1%`.
 pub fn steady(text: &str, base: Base) -> Result<Criterion, String> {
-    let (what, limit) = text.split_once(':').ok_or("is no criterion such as iops:2%")?;
+    let (what, limit) = text.split_once(':').ok_or("is not a criterion such as iops:2%")?;
     let (name, slope) = what.strip_suffix("_slope").map_or((what, false), |name| (name, true));
     let of = match name {
         "iops" => Measure::Blocks,

@@ -35,7 +35,7 @@ impl Reader<'_> {
         for (at, line) in text.lines().enumerate() {
             let wrong = |why: &str| format!("{name}:{}: {why}", at + 1);
             if line.contains('\0') {
-                return Err(wrong("is no text"));
+                return Err(wrong("is not valid UTF-8"));
             }
             let line = bare(line);
             if line.is_empty() {
@@ -55,7 +55,7 @@ impl Reader<'_> {
                 continue;
             }
             let Some(section) = self.sections.last_mut() else {
-                return Err(wrong(&format!("{line} stands before the first [section]")));
+                return Err(wrong(&format!("{line} comes before the first [section]")));
             };
             let include = line.strip_prefix("include");
             match include.and_then(|rest| rest.strip_prefix([' ', '\t'])) {

@@ -93,7 +93,7 @@ fn groups(draft: &mut Draft) -> Result<(), String> {
         }
         let range_bytes = if range_bytes == 0 { work_bytes } else { range_bytes };
         if job.block_bytes.iter().any(|bytes| range_bytes % bytes != 0) {
-            return Err("zonerange (or zonesize) is no multiple of the block size".to_owned());
+            return Err("zonerange (or zonesize) is not a multiple of the block size".to_owned());
         }
         job.spread.zones = Some(Zones { work_bytes, range_bytes, skip_bytes });
     }
@@ -193,7 +193,7 @@ fn blocks(draft: &mut Draft) -> Result<(), String> {
         if let Some(found) = &found {
             *bytes = found.largest();
         }
-        // One size is no choice.
+        // One size is not a choice.
         *sizes = found.filter(|found| found.least() < found.largest());
     }
     if let Some(step) = &draft.step {

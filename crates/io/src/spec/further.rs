@@ -126,7 +126,7 @@ pub const LIMITS: &[Known] = &[
     value("latency_window", |d, v| put(&mut d.aim.1.window, draft::time(v, Bare::Micros))),
     value("latency_percentile", |d, v| {
         let percent = v.parse::<f64>().ok().filter(|of| *of > 0.0 && *of <= 100.0);
-        let percentile = percent.ok_or("is no percentage above 0 and up to 100")?;
+        let percentile = percent.ok_or("is not a percentage above 0 and up to 100")?;
         d.aim.1 = Aim { percentile, ..d.aim.1 };
         Ok(())
     }),

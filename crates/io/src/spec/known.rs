@@ -52,7 +52,7 @@ pub const fn mark(name: &'static str, set: Set) -> Known {
     Known { takes: Takes::Mark, ..value(name, set) }
 }
 
-/// An option of which only what is done anyway can be had.
+/// An option that accepts only the value that applies anyway.
 pub const fn stays(name: &'static str, values: &'static [&'static str]) -> Known {
     Known { name, aliases: &[], takes: Takes::Value, sweeps: false, does: Does::Stays(values) }
 }
@@ -84,7 +84,7 @@ impl Known {
     }
 }
 
-/// Puts what was read where it belongs.
+/// Stores the parsed value.
 pub fn put<T>(place: &mut T, read: Result<T, String>) -> Result<(), String> {
     *place = read?;
     Ok(())

@@ -101,7 +101,7 @@ impl Step {
         match self {
             Step::Add(by) => value + by,
             Step::Times(by) => value * by,
-            // What does not divide evenly is the end.
+            // The list ends at the first value that does not divide evenly.
             Step::Over(by) if value % by != 0 => value,
             Step::Over(by) => value / by,
         }

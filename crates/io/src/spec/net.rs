@@ -19,7 +19,7 @@ pub const OPTIONS: &[Known] = &[
     value("interface", |d, v| put(&mut d.job.net.interface, text(v).map(Some))).commas(),
     value("ttl", |d, v| {
         let ttl = v.parse::<u32>().ok().filter(|ttl| *ttl <= 255);
-        put(&mut d.job.net.ttl, ttl.map(Some).ok_or_else(|| "is no number up to 255".to_owned()))
+        put(&mut d.job.net.ttl, ttl.map(Some).ok_or_else(|| "is not a number up to 255".to_owned()))
     }),
 ];
 
@@ -39,7 +39,7 @@ pub const OF_NET: &[&str] = &[
     "ttl",
 ];
 
-/// Bytes of the least block, so that a goodbye is no block, and of the largest datagram.
+/// Bytes of the least block, so that a goodbye is not a block, and of the largest datagram.
 const BLOCK_BYTES_MIN: u64 = 64;
 const DATAGRAM_BYTES_MAX: u64 = 65_507;
 
@@ -49,7 +49,7 @@ fn text(text: &str) -> Result<String, String> {
 
 fn port(text: &str) -> Result<u32, String> {
     let port = text.parse::<u32>().ok().filter(|port| *port > 0);
-    port.ok_or_else(|| "is no port".to_owned())
+    port.ok_or_else(|| "is not a port".to_owned())
 }
 
 fn protocol(text: &str) -> Result<Protocol, String> {

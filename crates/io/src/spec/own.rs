@@ -167,7 +167,7 @@ fn format(text: &str) -> Result<Format, String> {
 fn axis(text: &str) -> Result<Axis, String> {
     let (option, values) = text.split_once('=').ok_or("is not OPTION=VALUE,VALUE,...")?;
     let Found::Known(known) = find(option.trim()) else {
-        return Err(format!("{option} is no option of jobs"));
+        return Err(format!("{option} is not an option of jobs"));
     };
     if SECRETS.contains(&known.name) {
         return Err(format!("{} is a secret, and results have the values of a sweep", known.name));

@@ -36,13 +36,14 @@ const HINT_MAX: u16 = 1023;
 
 /// A class.
 pub fn class(text: &str) -> Result<u8, String> {
-    digit(text, 3)
-        .ok_or_else(|| "is no class: 0 (none), 1 (realtime), 2 (best-effort), 3 (idle)".to_owned())
+    digit(text, 3).ok_or_else(|| {
+        "is not a class: 0 (none), 1 (realtime), 2 (best-effort), 3 (idle)".to_owned()
+    })
 }
 
 /// A level.
 pub fn level(text: &str) -> Result<u8, String> {
-    digit(text, 7).ok_or_else(|| "is no level from 0, the highest, to 7".to_owned())
+    digit(text, 7).ok_or_else(|| "is not a level from 0, the highest, to 7".to_owned())
 }
 
 fn digit(text: &str, most: u8) -> Option<u8> {

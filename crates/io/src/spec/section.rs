@@ -128,7 +128,7 @@ impl fmt::Display for Setting {
 }
 
 impl Setting {
-    /// The message for what is wrong with it.
+    /// The message for an invalid one.
     pub fn wrong(&self, why: &str) -> String {
         match self.unset.as_slice() {
             [] => format!("{self}: {why}"),

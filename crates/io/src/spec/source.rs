@@ -22,7 +22,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Takes apart what was written.
+    /// Parses the text.
     pub(super) fn read(
         arguments: &[(String, Option<String>)],
         job_files: &[(String, String)],
@@ -186,7 +186,7 @@ fn among(jobs: &[super::Job]) -> Result<(), String> {
         let before = jobs.iter().take(number).filter(|before| before.name == *other).count();
         let why = match before {
             1 => continue,
-            0 => "no job of this name stands before it",
+            0 => "no earlier job has this name",
             _ => "several jobs before it have this name",
         };
         return Err(format!("{}: wait_for={other}: {why}", job.name));

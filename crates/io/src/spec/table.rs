@@ -1,4 +1,4 @@
-//! The options of jobs: fio's name for each, what stands after it, and what it sets.
+//! The options of jobs: fio's name, its value, and the field that it sets.
 
 use super::super::job::{Amount, Clocks};
 use super::draft::{self, Draft};

@@ -227,11 +227,11 @@ fn what_has_no_effect_is_said_and_refused_when_strict() {
 #[test]
 fn wrong_values_are_named() {
     for (options, expected) in [
-        ("bs=4q", "--bs=4q: 'q' is no unit"),
+        ("bs=4q", "--bs=4q: 'q' is not a unit"),
         ("bs=0", "--bs=0: must be at least 1"),
         ("rw=trimwrite", "--rw=trimwrite: trims together with writes are fio's"),
         ("rw=randread:0", "x: rw: after the colon: must be at least 1"),
-        ("rw=read:8q", "x: rw: the step '8q' is no size"),
+        ("rw=read:8q", "x: rw: the step '8q' is not a size"),
         ("rw=reed", "--rw=reed: is none of"),
         ("ioengine=rados", "--ioengine=rados: an engine of fio's"),
         ("ioengine=foo", "--ioengine=foo: no such engine"),
@@ -244,12 +244,12 @@ fn wrong_values_are_named() {
         ("numjobs=0", "--numjobs=0: must be at least 1"),
         ("direct", "--direct: needs a value"),
         ("direct=2", "--direct=2: must be 1 or 0"),
-        ("rwmixread=101", "--rwmixread=101: is no whole number"),
+        ("rwmixread=101", "--rwmixread=101: is not a whole number"),
         ("size=(1+1)*", "--size=(1+1)*: is not a number"),
         ("startdelay=5-1", "--startdelay=5-1: the range ends before it begins"),
         ("filesize=2m-1m", "--filesize=2m-1m: the range ends before it begins"),
-        ("bsrange=4k", "--bsrange=4k: is no range"),
-        ("bsrange=3k-4k", "--bsrange=3k-4k: 4096 is no multiple of 3072"),
+        ("bsrange=4k", "--bsrange=4k: is not a range"),
+        ("bsrange=3k-4k", "--bsrange=3k-4k: 4096 is not a multiple of 3072"),
         ("ioengine=mmap sync=1", "x: ioengine=mmap writes to memory"),
         ("rw=randwrite bsrange=4k-8k verify=md5", "x: verify needs blocks of one size"),
         ("rw=randwrite:8 verify=md5", "x: verify does not go with several blocks"),
@@ -272,7 +272,7 @@ fn wrong_values_are_named() {
         ("output-format=normal,json", "--output-format=normal,json: several formats"),
         ("eta=sometimes", "--eta=sometimes: is none of"),
         ("repeat=0", "--repeat=0: must be at least 1"),
-        ("sweep=nosuch=1", "--sweep=nosuch=1: nosuch is no option"),
+        ("sweep=nosuch=1", "--sweep=nosuch=1: nosuch is not an option"),
         ("sweep=bs", "--sweep=bs: is not OPTION="),
         ("readonly rw=write", "x: writes, and --readonly"),
     ] {

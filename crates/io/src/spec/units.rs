@@ -96,7 +96,7 @@ pub fn size(text: &str, base: Base) -> Result<u64, String> {
         return Err("zones are fio's and not supported here".to_owned());
     }
     let multiple = multiple(&unit, base)
-        .ok_or_else(|| format!("'{unit}' is no unit (k, m, g, t, p, also with b or ib)"))?;
+        .ok_or_else(|| format!("'{unit}' is not a unit (k, m, g, t, p, also with b or ib)"))?;
     let bytes = number.checked_mul(multiple).filter(|bytes| *bytes <= i64::MAX as u64);
     bytes.ok_or_else(|| "is too large".to_owned())
 }
@@ -118,7 +118,7 @@ pub fn amount(text: &str, base: Base) -> Result<Amount, String> {
 /// It is none.
 pub fn percent(text: &str) -> Result<u8, String> {
     let number = text.trim().parse::<u8>().ok().filter(|percent| *percent <= 100);
-    number.ok_or_else(|| "is no whole number from 0 to 100".to_owned())
+    number.ok_or_else(|| "is not a whole number from 0 to 100".to_owned())
 }
 
 /// A whole number from `least` to 2^32 - 1. As in fio, `1k` is one.
@@ -146,7 +146,7 @@ pub fn time_us(text: &str, bare: Bare) -> Result<u64, String> {
         ("", Bare::Micros) => Some(1),
         _ => found,
     };
-    let us = us.ok_or_else(|| format!("'{unit}' is no unit of time (us, ms, s, m, h, d)"))?;
+    let us = us.ok_or_else(|| format!("'{unit}' is not a unit of time (us, ms, s, m, h, d)"))?;
     // More than a century: longer than any run, and sums of it cannot overflow.
     let known = number.checked_mul(us).filter(|us| *us <= 1 << 53);
     known.ok_or_else(|| "is too long".to_owned())
@@ -191,11 +191,11 @@ pub fn sides<T: Copy>(
 /// CPUs such as `0-3,5`, in order, each once.
 ///
 /// # Errors
-/// It is no such list.
+/// Not a valid list.
 pub fn cpus(text: &str) -> Result<Vec<u32>, String> {
     let cpu = |text: &str| {
         let number = text.trim().parse::<u32>().ok().filter(|number| *number < CPUS_MAX);
-        number.ok_or_else(|| format!("'{text}' is no CPU (a list is such as 0-3,5)"))
+        number.ok_or_else(|| format!("'{text}' is not a CPU (a list is such as 0-3,5)"))
     };
     let mut all = Vec::new();
     for part in text.split(',') {
@@ -218,13 +218,15 @@ pub fn cpus(text: &str) -> Result<Vec<u32>, String> {
 /// Percentiles such as `50:99:99.9`, in order.
 ///
 /// # Errors
-/// It is no such list, has more than 20, or one outside of (0, 100].
+/// Not a valid list, has more than 20, or one outside of (0, 100].
 pub fn percentiles(text: &str) -> Result<Vec<f64>, String> {
     let mut all = Vec::new();
     for part in text.split(':') {
         let number = part.trim().parse::<f64>().ok();
         let number = number.filter(|percent| *percent > 0.0 && *percent <= 100.0);
-        all.push(number.ok_or_else(|| format!("'{part}' is no percentile above 0 and up to 100"))?);
+        all.push(
+            number.ok_or_else(|| format!("'{part}' is not a percentile above 0 and up to 100"))?,
+        );
     }
     if all.len() > PERCENTILES_MAX {
         return Err(format!("has more than {PERCENTILES_MAX} percentiles"));

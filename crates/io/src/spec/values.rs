@@ -157,11 +157,12 @@ fn shares(text: &str) -> Result<Vec<Share>, String> {
     let mut found: Vec<(f64, Option<f64>)> = Vec::new();
     for part in text.split(':') {
         let (access, size) = part.split_once('/').unwrap_or((part, ""));
-        let access = number(access).ok_or_else(|| format!("'{part}' is no share such as 60/10"))?;
+        let access =
+            number(access).ok_or_else(|| format!("'{part}' is not a share such as 60/10"))?;
         let size = match size.trim() {
             "" => None,
             size => {
-                Some(number(size).ok_or_else(|| format!("'{part}' is no share such as 60/10"))?)
+                Some(number(size).ok_or_else(|| format!("'{part}' is not a share such as 60/10"))?)
             }
         };
         found.push((access, size));
@@ -225,7 +226,7 @@ pub fn pattern(text: &str) -> Result<Vec<u8>, String> {
 /// Bytes of a number of a pattern: hexadecimal digits two by two as they stand, a decimal number as the kernel
 /// has it in memory.
 fn pattern_number(text: &str) -> Result<Vec<u8>, String> {
-    let wrong = || format!("'{text}' is no pattern (0xHEX, a number, \"text\")");
+    let wrong = || format!("'{text}' is not a pattern (0xHEX, a number, \"text\")");
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let odd = digits.len() % 2;
         let padded = format!("{}{digits}", "0".repeat(odd));
@@ -306,7 +307,9 @@ pub fn ignored(text: &str) -> Result<[Vec<i32>; 3], String> {
     let error = |name: &str| {
         let known = ERRORS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number);
         let number = || name.parse::<i32>().ok().filter(|number| *number > 0);
-        known.or_else(number).ok_or_else(|| format!("'{name}' is no error such as ENOSPC or 28"))
+        known
+            .or_else(number)
+            .ok_or_else(|| format!("'{name}' is not an error such as ENOSPC or 28"))
     };
     let list = |at: usize| {
         let names = lists.get(at).copied().unwrap_or("").split(':').map(str::trim);

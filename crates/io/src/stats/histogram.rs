@@ -116,8 +116,8 @@ impl Histogram {
         ((around as f64 - rest * rest / count).max(0.0) / (count - 1.0)).sqrt()
     }
 
-    /// The smallest value that at least so many percent of the values do not exceed (nearest rank),
-    /// as far as classes tell it: the middle of its class, but never outside of what was recorded.
+    /// The smallest value that at least this percentage of the values does not exceed (nearest rank),
+    /// to the precision of classes: the middle of its class, but never outside the recorded range.
     /// 0 if there is no value.
     pub fn percentile(&self, percent: f64) -> u64 {
         let wanted = percent * self.count as f64 / 100.0;

@@ -39,7 +39,7 @@ fn small_values_are_exact() {
     assert_eq!(histogram.mean_ns(), 127.5);
 }
 
-/// The 999th of a thousand, not the 1000th, though 99.9 is no binary fraction.
+/// The 999th of a thousand, not the 1000th, though 99.9 is not a binary fraction.
 #[test]
 fn decimal_percentages_find_their_rank() {
     let histogram = of(&(1..=1000).map(|value| value.min(200)).collect::<Vec<_>>());

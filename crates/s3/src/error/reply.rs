@@ -125,7 +125,7 @@ fn says_more(kind: Kind) -> bool {
 /// Kind and sentence of a code.
 fn meaning(code: &str) -> Option<(Kind, &'static str)> {
     Some(match code {
-        "NoSuchBucket" => (Kind::NoSuchBucket, "there is no such bucket: check its name"),
+        "NoSuchBucket" => (Kind::NoSuchBucket, "the bucket does not exist: check its name"),
         "NoSuchKey" => (Kind::NotFound, "there is no such object"),
         "NoSuchVersion" => (Kind::NotFound, "there is no such version of the object"),
         "NoSuchUpload" => (
@@ -243,7 +243,7 @@ fn request(code: &str) -> Option<(Kind, &'static str)> {
             Kind::Invalid,
             "the bucket belongs to somebody else: names are shared by all accounts, take another",
         ),
-        "BucketAlreadyOwnedByYou" => (Kind::Invalid, "the bucket is there already and is yours"),
+        "BucketAlreadyOwnedByYou" => (Kind::Invalid, "the bucket already exists and is yours"),
         "BucketNotEmpty" => (Kind::Invalid, "the bucket is not empty: remove its objects first"),
         "InvalidBucketName" => (
             Kind::Invalid,
@@ -286,7 +286,7 @@ fn by_operation(
         matches!(operation, "HeadBucket" | "ListObjects" | "ListObjectsV2" | "DeleteBucket");
     match status {
         404 if document.code.is_empty() && of_bucket => {
-            Some((Kind::NoSuchBucket, "there is no such bucket: check its name and the endpoint"))
+            Some((Kind::NoSuchBucket, "the bucket does not exist: check its name and the endpoint"))
         }
         400 if document.code.is_empty() && operation.starts_with("Head") => Some((
             Kind::Invalid,
@@ -302,9 +302,9 @@ fn of_status(status: u16) -> (Kind, &'static str) {
     match status {
         301 | 307 | 308 => (Kind::Region, "the bucket is in another region: set --region"),
         304 | 412 => (Kind::Precondition, "the object is another one than the condition allows"),
-        401 => (Kind::Credentials, "the server wants credentials, or others than these"),
+        401 => (Kind::Credentials, "the server requires credentials, or other ones"),
         403 => (Kind::AccessDenied, "the account may not do this"),
-        404 => (Kind::NotFound, "it is not there"),
+        404 => (Kind::NotFound, "it does not exist"),
         408 => (Kind::TimedOut, "the server waited too long for the request"),
         409 => (Kind::Precondition, "another request is changing the same thing"),
         416 => (Kind::Precondition, "the object is shorter than it was when it was listed"),

@@ -26,7 +26,7 @@ pub struct ObjectId {
 /// Result for one object of a batch.
 pub type Deleted = Result<(), Error>;
 
-/// Deletes an object or one version of it. Like in S3, a missing key is no error.
+/// Deletes an object or one version of it. Like in S3, a missing key is not an error.
 ///
 /// # Errors
 /// Those of the request; `Corrupt` if the server names another version than the requested one.

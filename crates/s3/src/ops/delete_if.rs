@@ -7,7 +7,7 @@ use http::Method;
 use http::header::IF_MATCH;
 
 /// Deletes an object if its ETag (without quotes) is unchanged (API reference, DeleteObject, `If-Match`). A
-/// missing object, or one deleted by an earlier attempt of this request, is no error. Servers without support
+/// missing object, or one deleted by an earlier attempt of this request, is not an error. Servers without support
 /// reject the condition or ignore it, so a caller that depends on it must check first.
 ///
 /// # Errors

@@ -72,7 +72,7 @@ pub(super) fn content_range(text: &str) -> Option<Sent> {
     (start < end && end <= size).then_some(Sent { start, end, size })
 }
 
-/// Error for an object with a different size than known. Under the same ETag this is no change of the object.
+/// Error for an object with a different size than known. Under the same ETag this is not a change of the object.
 pub(super) fn other_size(etag: Option<&str>, known: u64, found: u64) -> Error {
     let (kind, same) = match etag {
         Some(_) => (Kind::Corrupt, " under the same ETag"),

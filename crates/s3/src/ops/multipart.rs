@@ -125,7 +125,7 @@ pub async fn upload_part(
     Ok(Part { number, size, etag: put.etag, checksum })
 }
 
-/// Aborts an upload and frees its storage. A missing one is no error.
+/// Aborts an upload and frees its storage. A missing one is not an error.
 ///
 /// # Errors
 /// Those of the request.

@@ -59,9 +59,10 @@ pub(super) fn untrusted(operation: &'static str, why: &str) -> Error {
 }
 
 /// Reason if the next page would be the same page again.
-pub(super) const NO_PROGRESS: &str = "its listing goes on where it was already";
+pub(super) const NO_PROGRESS: &str = "its listing continues at a position where it was before";
 /// Reason if a truncated page names no next page.
-pub(super) const NO_SUCCESSOR: &str = "it is truncated and does not say how the listing goes on";
+pub(super) const NO_SUCCESSOR: &str =
+    "it is truncated and does not say where the listing continues";
 
 /// A received name, truncated for messages.
 pub(super) fn shown(name: &[u8]) -> String {

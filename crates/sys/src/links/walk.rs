@@ -84,7 +84,7 @@ impl Links {
                 return Err(os(errno::ELOOP));
             }
             if is_proc(here.as_fd())? {
-                // The text of a magic link is no path ("pipe:[123]").
+                // The text of a magic link is not a path ("pipe:[123]").
                 let entry = open(here.as_fd(), &name, OFlags::PATH | OFlags::CLOEXEC)?;
                 if last {
                     return Ok(End { dir: here, name: c_name()?, entry: Some(entry), magic: true });

@@ -35,8 +35,8 @@ fn specifications() {
         assert_eq!(effect(text), Ok(expected), "{text}");
     }
     for (text, said) in [
-        ("", "'' is no kind"),
-        ("resets", "'resets' is no kind"),
+        ("", "'' is not a kind"),
+        ("resets", "'resets' is not a kind"),
         ("reset:after", "'after' is not key=value"),
         ("reset:after=x", "after=x is not a number"),
         ("reset:times=-1", "times=-1 is not a number"),

@@ -188,7 +188,7 @@ fn page(folder: &Folder, asked: &Asked<'_>) -> S3Result<Page> {
 
 /// Entry of an object; `None` if it has been deleted.
 fn object(folder: &Folder, asked: &Asked<'_>, key: &str, path: &str) -> Option<Object> {
-    // A link that leads out of the folder is no object.
+    // A link that leads out of the folder is not an object.
     let meta = folder.root.meta(&format!("{}/{path}", asked.bucket)).ok()?;
     if !meta.is_file() {
         return None;

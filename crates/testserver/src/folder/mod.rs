@@ -255,7 +255,7 @@ impl S3 for Folder {
         let etag = ETag::Strong(stored.etag.clone());
         check_copy(input, &etag, stored.modified())?;
         let name = self.make(&input.bucket, &input.key)?;
-        // Conditions on the target are no part of the generated input.
+        // Conditions on the target are not part of the generated input.
         let of = |name| condition_of(req.headers.get(name));
         let (matches, none_match) = (of(IF_MATCH)?, of(IF_NONE_MATCH)?);
         let (matches, none_match) = (matches.as_ref(), none_match.as_ref());

@@ -115,7 +115,7 @@ impl Names {
             || slashes.any(|part| self.root.is_file(&format!("{bucket}/{part}")))
     }
 
-    /// Key of a path within a bucket; `None` if the path is no object.
+    /// Key of a path within a bucket; `None` if the path is not an object.
     pub fn key_of(&self, bucket: &str, path: &str) -> Option<String> {
         let Some(digits) = path.strip_prefix(NUMBERED) else { return Some(path.to_owned()) };
         let numbered = self.numbered.lock();

@@ -160,7 +160,7 @@ impl Root {
         Ok((here, name))
     }
 
-    /// Removes a file or a symlink; a missing one is no error.
+    /// Removes a file or a symlink; a missing one is not an error.
     ///
     /// # Errors
     /// Those of unlink(2).

@@ -100,7 +100,7 @@ impl Folder {
     pub fn delete(&self, bucket: &str, key: &str) -> S3Result<()> {
         match self.find(bucket, key) {
             Ok(name) => self.remove(bucket, &name),
-            // A link that leads out of the folder is no object.
+            // A link that leads out of the folder is not an object.
             Err(_) => Ok(()),
         }
     }
@@ -162,7 +162,7 @@ pub fn source(from: &CopySource) -> S3Result<(&str, &str)> {
 /// Parses `x-amz-copy-source-range`: `bytes=FIRST-LAST`.
 pub fn span(text: Option<&str>, length: u64) -> S3Result<Span<u64>> {
     let Some(text) = text else { return Ok(0..length) };
-    let wrong = || s3_error!(InvalidArgument, "'{text}' is no range: bytes=FIRST-LAST");
+    let wrong = || s3_error!(InvalidArgument, "'{text}' is not a range: bytes=FIRST-LAST");
     let ends = text.strip_prefix("bytes=").and_then(|ends| ends.split_once('-'));
     let (first, last) = ends.ok_or_else(wrong)?;
     let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());

@@ -58,7 +58,7 @@ impl Head {
         let bytes = match request.parse(buffer) {
             Ok(httparse::Status::Complete(bytes)) => bytes,
             Ok(httparse::Status::Partial) => return Ok(None),
-            Err(_) => return Err("this is no HTTP request"),
+            Err(_) => return Err("this is not an HTTP request"),
         };
         let base = buffer.as_ptr() as usize;
         let span = |part: &[u8]| {

@@ -59,7 +59,7 @@ struct Connection {
 /// Serves a connection to its end.
 ///
 /// # Errors
-/// The connection fails, or the input is no HTTP.
+/// The connection fails, or the input is not HTTP.
 pub async fn serve(stream: TcpStream, shared: Arc<Null>) -> io::Result<()> {
     let mut connection = Connection {
         stream,

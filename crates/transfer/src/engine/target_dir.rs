@@ -113,7 +113,7 @@ impl Engine<'_> {
             Some(_) if self.context.policy.ignore_existing => {
                 return Err(Failure::reason(
                     Operation::MakeDir,
-                    "--ignore-existing keeps what is in its way",
+                    "--ignore-existing keeps the entry that is in its way",
                 ));
             }
             Some(_) if self.context.policy.cp_targets => {

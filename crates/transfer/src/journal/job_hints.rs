@@ -1,6 +1,6 @@
 //! Numbers of jobs that were good in earlier runs, by source and target: one small file for each user, so that the
 //! next run starts with the last result. A run without it is only slower at first. So a location that cannot be read
-//! or written is no error; a damaged file is one, reported before anything moves, as it may hold useful data.
+//! or written is not an error; a damaged file is one, reported before anything moves, as it may hold useful data.
 
 use super::Journal;
 use serde::{Deserialize, Serialize};

@@ -128,7 +128,7 @@ impl Claim {
     /// Removes the record of finished or abandoned work, and releases the claim.
     ///
     /// # Errors
-    /// The error of unlinking; a missing record is no error.
+    /// The error of unlinking; a missing record is not an error.
     pub fn remove(self) -> io::Result<()> {
         let gone = |end: &str| match fs::remove_file(self.folder.join(self.identity.file_name(end)))
         {

@@ -47,9 +47,11 @@ impl Location {
         Err(Fatal::new(
             1,
             match rest.starts_with(b"://") {
-                true => format!("{shown}: {}:// locations are not built", scheme.escape_ascii()),
+                true => {
+                    format!("{shown}: {}:// locations are not supported", scheme.escape_ascii())
+                }
                 false => format!(
-                    "{shown}: remote locations are not built; for a local file write {}",
+                    "{shown}: remote locations are not supported; for a local file write {}",
                     quoted(as_local(text))
                 ),
             },
@@ -147,13 +149,13 @@ mod tests {
         assert_eq!(
             parse("host:a\nb").err().as_deref(),
             Some(
-                "'host:a\\#012b': remote locations are not built; for a local file write \
+                "'host:a\\#012b': remote locations are not supported; for a local file write \
                  './host:a\\#012b'"
             )
         );
         assert_eq!(
             parse("gs://b/k").err().as_deref(),
-            Some("'gs://b/k': gs:// locations are not built")
+            Some("'gs://b/k': gs:// locations are not supported")
         );
         assert!(parse("").is_err());
     }

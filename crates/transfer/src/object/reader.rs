@@ -137,12 +137,14 @@ impl<'c, 'a> Reader<'c, 'a> {
         let mut filled = 0;
         while let Some(piece) = self.next().await? {
             let space = buffer.get_mut(filled..filled + piece.len());
-            space.ok_or_else(|| broken("more came than was asked for"))?.copy_from_slice(&piece);
+            space
+                .ok_or_else(|| broken("the answer is longer than the requested range"))?
+                .copy_from_slice(&piece);
             filled += piece.len();
         }
         match filled == room {
             true => Ok(buffer.freeze()),
-            false => Err(broken("less came than was asked for")),
+            false => Err(broken("the answer is shorter than the requested range")),
         }
     }
 

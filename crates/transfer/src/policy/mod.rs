@@ -165,7 +165,7 @@ pub struct Preserve {
     pub acls_explicit: bool,
     /// Extended attributes were requested by name, so failures are errors.
     pub xattrs_explicit: bool,
-    /// Extended attributes that rsync keeps for itself (`user.rsync.%…`) are no part of them.
+    /// Extended attributes that rsync keeps for itself (`user.rsync.%…`) are not part of them.
     pub hides_reserved: bool,
     /// Times of directories are not set (`-O`).
     pub omit_dir_times: bool,

@@ -36,7 +36,7 @@ pub fn transfer_each(
     let Some(first) = specs.first() else { return Ok(Outcome::default()) };
     let run = Run::of(first, control, listener)?;
     if first.policy.delete != Delete::No {
-        return Err(Fatal::new(1, "--delete is not built for several transfers at once"));
+        return Err(Fatal::new(1, "--delete is not supported for several transfers at once"));
     }
     let session = StoreSession::open(first, &run)?;
     run.carry_out(&Batch { specs, session, refused })

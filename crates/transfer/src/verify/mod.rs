@@ -44,7 +44,7 @@ pub fn verify(
 }
 
 /// Compares names below two directories, as [`verify`] does entries of trees; attributes of the
-/// directories above them are not compared, and a name that the source lacks is no difference. When
+/// directories above them are not compared, and a name that the source lacks is not a difference. When
 /// `control` stops it, the outcome has what was compared until then.
 ///
 /// # Errors

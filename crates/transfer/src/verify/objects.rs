@@ -78,7 +78,7 @@ pub fn verify_objects(
 }
 
 /// Compares names below two folders or prefixes, as [`verify_objects`] does entries of trees. Names
-/// are those of the source; one that it lacks is no difference.
+/// are those of the source; one that it lacks is not a difference.
 ///
 /// # Errors
 /// Code 2: a side cannot be asked.

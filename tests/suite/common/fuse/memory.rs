@@ -26,7 +26,7 @@ pub struct Faults(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     fails: Vec<(u64, i32)>,
-    /// How often each operation came.
+    /// Number of requests for each operation.
     seen: HashMap<u64, u64>,
 }
 
@@ -41,7 +41,7 @@ impl Faults {
         self.0.lock().unwrap().fails.clear();
     }
 
-    /// How often an operation came.
+    /// Returns the number of requests for an operation.
     pub fn seen(&self, op: u64) -> u64 {
         self.0.lock().unwrap().seen.get(&op).copied().unwrap_or(0)
     }

@@ -141,7 +141,7 @@ impl Slow {
     }
 }
 
-/// Where an operation is counted.
+/// Returns the index of an operation's counter.
 fn counter(op: u64) -> Option<usize> {
     match op {
         op::READ => Some(0),

@@ -40,7 +40,7 @@ pub(crate) struct Http<'a> {
 }
 
 impl<'a> Http<'a> {
-    /// A client for objects of these names, with blocks of so many bytes.
+    /// Creates a client for objects of these names, with blocks of this many bytes.
     ///
     /// # Errors
     /// The options do not make a request.
@@ -55,7 +55,7 @@ impl<'a> Http<'a> {
         let options = &job.http;
         let needs_web = options.mode == HttpMode::S3 || options.https != Https::Off;
         if needs_web && web.is_none() {
-            return Err(fail("TLS and signatures are not to be had here".to_owned()));
+            return Err(fail("TLS and signatures are not available here".to_owned()));
         }
         let host = target::host(options).map_err(fail)?;
         let buffer = Aligned::new(bytes.max(1)).map_err(|error| fail(error.to_string()))?;

@@ -41,7 +41,7 @@ pub(super) fn host(options: &Options) -> Result<(String, String, u16), String> {
     };
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
     if name.is_empty() || !name.chars().all(plain) {
-        return Err(format!("http_host={text}: is no name of a host, perhaps with a port"));
+        return Err(format!("http_host={text}: is not a host name with an optional port"));
     }
     let bare = name.trim_start_matches('[').trim_end_matches(']');
     Ok((text.to_owned(), bare.to_owned(), port))
@@ -132,7 +132,7 @@ pub(super) fn check(
         (Method::Get, None) => &[200],
         (Method::Get, Some(_)) => &[206],
         (Method::Put, _) => &[200, 201, 204],
-        // What is not there is gone.
+        // A missing object counts as deleted.
         (Method::Delete, _) => &[200, 202, 204, 404],
     };
     if !good.contains(&status) {

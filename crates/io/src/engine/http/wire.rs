@@ -1,4 +1,4 @@
-//! HTTP/1.1 on one connection: a request, and the answer with what it says of its length.
+//! HTTP/1.1 on one connection: a request, and the answer with its declared length.
 
 use crate::engine::patience::{Patience, SILENCE};
 use crate::web::Wire;
@@ -128,7 +128,7 @@ impl Line {
         Ok(())
     }
 
-    /// Drops the body of an answer. False if the connection is of no use afterwards.
+    /// Drops the body of an answer. False if the connection cannot be used again.
     pub(super) fn rest(
         &mut self,
         head: &Head,

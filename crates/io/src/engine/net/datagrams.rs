@@ -1,4 +1,4 @@
-//! Blocks as datagrams: UDP. What is lost is lost: the sender counts what it sent, the receiver what came.
+//! Blocks as datagrams (UDP). Losses are not repaired: the sender counts sent blocks, the receiver received ones.
 
 use super::shared::{Errno, GOODBYE, errno_of, goes_on};
 use crate::engine::patience::Patience;
@@ -93,7 +93,7 @@ impl Datagrams {
     pub(super) fn leave(&mut self) {
         for _ in 0..GOODBYES {
             let Some(to) = self.to else { return };
-            // Nobody is waited for.
+            // Best effort: the receiver may be gone.
             let _ = self.socket.send_to(GOODBYE, to);
             std::thread::sleep(PAUSE);
         }

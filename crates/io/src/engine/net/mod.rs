@@ -43,7 +43,7 @@ pub(crate) struct Net<'a> {
 }
 
 impl<'a> Net<'a> {
-    /// An end with blocks of so many bytes; a receiver listens from now on.
+    /// Creates an end with blocks of this many bytes; a receiver begins to listen.
     ///
     /// # Errors
     /// No such address, or one that another program has.

@@ -81,7 +81,7 @@ pub(super) fn open(
     let listen = || {
         let socket = Socket::new(address.domain(), Type::STREAM, None)?;
         if matches!(options.protocol, Protocol::Tcp | Protocol::Tcp6) {
-            // Connections of an earlier run that are not quite over are no hindrance.
+            // Connections of an earlier run that are not quite over do not matter.
             socket.set_reuse_address(true)?;
         }
         set_up(&socket, options)?;
@@ -111,7 +111,7 @@ fn address(options: &Options, clone: u32, sends: bool) -> Result<SockAddr> {
             let machine = match options.host.as_deref() {
                 None => ANY_MACHINE,
                 Some(text) => {
-                    text.parse().map_err(|_| Error::other("hostname is no number (CID)"))?
+                    text.parse().map_err(|_| Error::other("hostname is not a number (CID)"))?
                 }
             };
             Ok(SockAddr::vsock(machine, port))
@@ -143,7 +143,7 @@ fn datagrams(options: &Options, clone: u32, sends: bool) -> Result<Datagrams> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
     set_up(&socket, options)?;
     let interface = options.interface.as_deref().map(str::parse::<Ipv4Addr>).transpose();
-    let interface = interface.map_err(|_| Error::other("interface is no IPv4 address"))?;
+    let interface = interface.map_err(|_| Error::other("interface is not an IPv4 address"))?;
     if sends {
         if address.ip().is_multicast() {
             match address {
@@ -237,7 +237,7 @@ fn call(address: &SockAddr, options: &Options, patience: &Patience<'_>) -> Resul
     let began = Instant::now();
     while !patience.is_over() {
         let socket = Socket::new(address.domain(), Type::STREAM, None)?;
-        // Before it is connected: it decides what is agreed on.
+        // Must be set before connecting, as it affects the negotiation.
         set_up(&socket, options)?;
         if let Some(bytes) = options.segment_bytes {
             socket.set_tcp_mss(bytes)?;

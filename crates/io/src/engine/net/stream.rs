@@ -107,7 +107,7 @@ impl Stream {
         self.tail.ends_with(GOODBYE)
     }
 
-    /// Says goodbye, and waits until the other end has closed, so that it reads that: what it still sends is dropped.
+    /// Says goodbye, and waits until the other end has closed, so that it can read that; data that it still sends is dropped.
     pub(super) fn leave(&mut self) {
         let until = Instant::now() + LEAVE;
         let mut rest = &GOODBYE[..];

@@ -33,7 +33,7 @@ fn all_clones_get_their_files_and_they_go_again() {
     assert_eq!(contents.len(), 6, "no two files are alike");
     assert!(layout.remove().is_empty());
     assert!(names(folder.path()).is_empty());
-    assert!(layout.remove().is_empty(), "what is gone is no problem");
+    assert!(layout.remove().is_empty(), "what is gone is not a problem");
 }
 
 /// Blocks that are on the device: what is read past the page cache is what was written; and what is
@@ -162,6 +162,6 @@ fn content_is_what_the_job_would_write() {
     let content = std::fs::read(&layout.files[0].path).unwrap();
     let zeros = content.iter().filter(|byte| **byte == 0).count() as f64 / MIB as f64;
     assert!((zeros - 0.75).abs() < 0.01, "{zeros}");
-    // What is only made is not removed.
+    // Files that were only created are not removed.
     assert!(layout.remove().is_empty() && layout.files[0].path.exists());
 }

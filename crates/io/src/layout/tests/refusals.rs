@@ -54,7 +54,7 @@ fn what_is_no_file_is_said() {
         (here.to_owned(), "a directory"),
         ("/dev/null".into(), "a character device"),
         (pipe, "a named pipe"),
-        ("/dev/hakobu-no-such-disk".into(), "no such device"),
+        ("/dev/hakobu-no-such-disk".into(), "the device does not exist"),
     ] {
         let why = refused(&Job { size: Some(Amount::Bytes(MIB)), ..on("read", &path) }, &OVERWRITE);
         assert!(why.contains(want) && why.contains(&*path.to_string_lossy()), "{why}");
@@ -77,7 +77,7 @@ fn a_full_disk_is_seen_before_anything_is_written() {
     let why = refused(&job, &NOTHING);
     assert!(why.contains("41943040 bytes are to be laid out"), "{why}");
     assert!(names(mount.path()).is_empty());
-    // What is there already needs no room again.
+    // Existing files need no additional space.
     job.clones = 16;
     let layout = laid(&job, &KEEP);
     job.clones = 20;

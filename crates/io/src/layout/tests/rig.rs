@@ -48,7 +48,7 @@ impl Loop {
         // Finding a free device and taking it are two steps.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _guard = ONE_AT_A_TIME.lock();
-        // Where there is memory for it, nothing waits for a disk.
+        // Prefer memory, so that the test does not wait for a disk.
         let memory = tempfile::tempdir_in("/dev/shm");
         let folder = memory.or_else(|_| tempfile::tempdir()).unwrap();
         root(folder.path())?;

@@ -95,7 +95,7 @@ mod tests {
         let aim = Aim { latency: Duration::from_micros(100), window, percentile, goes_on: false };
         let mut search = Search::new(aim, most);
         for now in 0u64.. {
-            // Every tenth block is slow, whatever the depth.
+            // Every tenth block is slow, at any depth.
             let slow = search.depth > limit || percentile < 100.0 && now % 10 == 0;
             let latency_ns = if slow { 200_000 } else { 50_000 };
             if let Some(found) = search.landed(latency_ns, now * 10_000) {

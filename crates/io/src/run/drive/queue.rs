@@ -40,7 +40,7 @@ impl<E: Engine> Drive<'_, E> {
         }
     }
 
-    /// Begins what is queued.
+    /// Begins the queued blocks.
     #[inline(always)]
     pub(super) fn commit(&mut self) -> Result<(), Failure> {
         match self.engine.commit() {
@@ -81,7 +81,7 @@ impl<E: Engine> Drive<'_, E> {
         }
     }
 
-    /// Reaps at least and at most so many, for so long.
+    /// Reaps at least and at most this many, within this time.
     #[inline(always)]
     pub(super) fn reap(
         &mut self,

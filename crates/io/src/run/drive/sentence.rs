@@ -11,7 +11,7 @@ use std::io::Error;
 /// Errors of `ioengine=net`.
 const GONE: &str = " (the other end has gone and did not say that it had finished)";
 const SILENT: &str = " (nothing came or went for 60 seconds)";
-const OTHER: &str = " (what came back is not what was sent)";
+const OTHER: &str = " (the returned content is not what was sent)";
 
 /// Errors of blocks with `atomic=1`.
 const NO_ATOMIC: &str = " (atomic=1: the device, its file system or the kernel writes no block as a whole; that takes \

@@ -23,7 +23,7 @@ impl<E: Engine> Drive<'_, E> {
     fn read_again(&mut self, blocks: u64) -> Result<(), Failure> {
         self.sync_all()?;
         for file in self.files {
-            // That it is read from memory then is no error.
+            // Reading it from memory is not an error.
             let _ = cache::forget(hakobu_sys::AsFd::as_fd(file));
         }
         if self.job.checks.backlog.is_some() {
@@ -77,7 +77,7 @@ impl<E: Engine> Drive<'_, E> {
     pub(super) fn check(&mut self, slot: usize, block: &Block) {
         let Some(kind) = self.job.verify else { return };
         let (checks, pattern) = (&self.job.checks, &self.job.written.pattern);
-        // Who only reads does not know how often it was written.
+        // A job that only reads does not know how often a block was written.
         let generations = match self.verifying && !checks.any_pass {
             true => self.generation..=self.generation,
             false => 0..=u64::MAX,
@@ -116,7 +116,7 @@ impl<E: Engine> Drive<'_, E> {
 fn dump(path: &str, block: &Block, buffer: &[u8]) -> String {
     let name = format!("{path}.{}.received", block.offset);
     match std::fs::write(&name, buffer) {
-        Ok(()) => format!(" (what was read is in {name})"),
+        Ok(()) => format!(" (the content that was read is in {name})"),
         Err(error) => format!(" (cannot write {name}: {error})"),
     }
 }

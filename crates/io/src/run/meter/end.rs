@@ -25,7 +25,7 @@ impl Meter<'_> {
         outcome.logged = self.logs.map(|logs| logs.finish()).unwrap_or_default();
     }
 
-    /// Tells who asked for it what was counted until now; in ramp time that is nothing.
+    /// Sends the counters so far to the requester; during ramp time there are none.
     pub(super) fn answer(&self, now: u64) {
         let mut outcome = Outcome::default();
         if self.ramp_end.is_none() {
@@ -35,7 +35,7 @@ impl Meter<'_> {
         self.lane.tell(outcome);
     }
 
-    /// Fills in what was counted until now, logs apart.
+    /// Fills in the counters so far, without logs.
     fn measured(&self, now: u64, counted: Counted, outcome: &mut Outcome) {
         let used = counters::used_by_thread();
         outcome.runtime_ns = self.clock.between_ns(self.counted, now);

@@ -34,7 +34,7 @@ impl Meter<'_> {
         let least = &self.job.least;
         let works = [self.job.rw.reads, self.job.rw.writes];
         for (at, name) in ["read", "write"].into_iter().enumerate().filter(|(at, _)| works[*at]) {
-            // What went while it settled counts for the first cycle as well.
+            // The first cycle also includes the settling time.
             let from = before[at];
             let rate = |count: u64| count as f64 / seconds.max(1e-9);
             let (iops, bytes) = (rate(moved[at].0 - from.0), rate(moved[at].1 - from.1));

@@ -46,7 +46,7 @@ fn variables_keywords_and_included_files() {
 #[test]
 fn errors_name_file_and_line() {
     for (text, expected) in [
-        ("rw=read", "dir/x.fio:1: rw=read stands before the first [section]"),
+        ("rw=read", "dir/x.fio:1: rw=read comes before the first [section]"),
         ("[a]\nsize=1m\nrw=reed", "dir/x.fio:3: rw=reed: is none of"),
         (
             "[a]\nsize=${NONE}",
@@ -56,7 +56,7 @@ fn errors_name_file_and_line() {
         ("[a]\n\nhipri=1", "dir/x.fio:3: hipri=1: an option of fio's"),
         (
             "[a]\niodepth=1,2,4",
-            "dir/x.fio:2: iodepth=1,2,4: ',2,4' is no unit (k, m, g, t, p, also with b or ib); a list of \
+            "dir/x.fio:2: iodepth=1,2,4: ',2,4' is not a unit (k, m, g, t, p, also with b or ib); a list of \
              values to measure goes on the command line: --sweep=iodepth=1,2,4",
         ),
         ("[a]\nexec_prerun=ls", "dir/x.fio:2: exec_prerun=ls: an option of fio's"),
@@ -64,7 +64,7 @@ fn errors_name_file_and_line() {
         ("[a]\noutput=x", "dir/x.fio:2: output=x: is an option of the command line"),
         ("[a]\nsize=8*$mb_memory-", "dir/x.fio:2: size=8*1024-: is not a number"),
         ("[a]\nsize=8/$nocpus", "dir/x.fio:2: size=8/$nocpus: is not a number"),
-        ("[a]\nnumjobs=1,2", "dir/x.fio:2: numjobs=1,2: ',2' is no unit"),
+        ("[a]\nnumjobs=1,2", "dir/x.fio:2: numjobs=1,2: ',2' is not a unit"),
         ("[a\nsize=1m", "dir/x.fio:1: a section that does not end with ]"),
         ("[]\nsize=1m", "dir/x.fio:1: a section without a name"),
         ("[a]\nsize=1m\nbs", "dir/x.fio:3: bs: needs a value"),
@@ -72,7 +72,7 @@ fn errors_name_file_and_line() {
         ("[a]\ninclude none.fio", "dir/x.fio:2: cannot include none.fio"),
         ("[a]\ninclude sections.fio", "sections.fio:1: a section in a file that is included"),
         ("[a]\ninclude loop.fio", "loop.fio:1: more than 256 files are included"),
-        ("[a]\nsize=1m\0", "dir/x.fio:2: is no text"),
+        ("[a]\nsize=1m\0", "dir/x.fio:2: is not valid UTF-8"),
         ("", "there is no job"),
         ("[global]\nsize=1m", "there is no job"),
     ] {
@@ -89,7 +89,7 @@ fn several_files_wait_for_each_other() {
     assert_eq!(names(&request), ["a", "a2", "b", "b2"]);
     let waits: Vec<bool> = request.jobs.iter().map(|job| job.stonewall).collect();
     assert_eq!(waits, [false, false, true, false]);
-    // What the command line says before any job holds for those of files, too.
+    // Options before the first job of the command line also apply to job files.
     assert!(request.jobs.iter().all(|job| job.rw.writes));
     let request = read(&words("section=b2 section=a"), &files, &world()).unwrap();
     assert_eq!(names(&request), ["a", "b2"]);
@@ -181,7 +181,7 @@ proptest::proptest! {
             proptest::prop_assert_eq!(job.read_percent, meant.percent);
             proptest::prop_assert_eq!(job.runtime, meant.runtime_s.map(Duration::from_secs));
         }
-        // What --showcmd prints means the same.
+        // The output of --showcmd means the same.
         let again = line(&request.command_line.replace("--", "")).unwrap();
         proptest::prop_assert_eq!(again.jobs, request.jobs);
     }

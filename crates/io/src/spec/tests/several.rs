@@ -9,7 +9,7 @@ fn blocks_of_several_sizes() {
     let split = |shares: &[(u64, u8)]| Some(Sizes::Split(shares.to_vec()));
     let of = job("rw=randrw bssplit=4k/10:64k/50:32k/40,8k/ bs=16k");
     assert_eq!(of.sizes, [split(&[(4096, 10), (65_536, 50), (32_768, 40)]), None]);
-    // The largest is what buffers are made for; one size is no choice.
+    // The largest is what buffers are made for; one size is not a choice.
     assert_eq!(of.block_bytes, [65_536, 8192]);
     // Sizes without a percentage share the rest.
     let of = job("rw=write bssplit=4k/:8k/:16k/");
@@ -36,7 +36,7 @@ fn steady_states() {
     assert!(request.warnings[0].contains("steadystate has no effect"), "{:?}", request.warnings);
     for (options, said) in [
         ("ss=late:5%", "is none of iops"),
-        ("ss=iops", "is no criterion"),
+        ("ss=iops", "is not a criterion"),
         ("ss=iops:0%", "needs a limit above 0"),
         ("ss=clat:5%", "is none of iops"),
     ] {

@@ -87,7 +87,7 @@ pub(super) struct Reader {
     check: PageCheck,
 }
 
-/// Fields of the current object or version, as far as both have them.
+/// Fields that objects and versions share, of the current one.
 #[derive(Default)]
 pub(in crate::ops) struct Fields {
     pub key: Option<Vec<u8>>,

@@ -103,7 +103,7 @@ fn is_result(head: &Head, parts: &[Part], size: u64, whole: Option<&Checksum>) -
     let composite = etags.and_then(|etags| Checksum::composite(Algorithm::Md5, &etags).etag());
     let same_etag = composite.is_some_and(|etag| etag == head.etag);
     let same_checksum = whole.is_some_and(|whole| head.checksums.contains(whole));
-    // ETags of encrypted parts are no MD5s; the number of parts can still be compared.
+    // ETags of encrypted parts are not MD5s; the number of parts can still be compared.
     let encrypted = some(&head.headers, "x-amz-server-side-encryption").is_some()
         || is_encrypted(&head.headers);
     let same_count = encrypted && head.etag.ends_with(&format!("-{}", parts.len()));

@@ -166,7 +166,7 @@ fn pages_that_repeat_are_refused() {
         ),
         (
             vec![document("", Some(("a", "1"))), document("", Some(("a", "1")))],
-            "where it was already",
+            "where it was before",
         ),
         (
             vec![
@@ -174,7 +174,7 @@ fn pages_that_repeat_are_refused() {
                 document("", Some(("a", "2"))),
                 document("", Some(("a", "1"))),
             ],
-            "where it was already",
+            "where it was before",
         ),
     ] {
         let found = followed(&pages).unwrap_err();

@@ -130,7 +130,7 @@ async fn object(core: &Core<'_>, moving: &Moving) -> Result<(), Failed> {
     let entry = &moving.entry;
     let source = Object::below(&moving.pair.source, &entry.name, &entry.etag);
     let Some(Object { bucket, key, .. }) = source else {
-        return Err(Failed::Reason(Operation::Remove, Side::Source, "the source is no store"));
+        return Err(Failed::Reason(Operation::Remove, Side::Source, "the source is not a store"));
     };
     // A version never changes.
     if let Some(version) = &core.engine.setup.options.version {

@@ -42,7 +42,7 @@ pub(super) async fn remove(
         }
         Err(_) => {
             for (entry, _) in batch {
-                let why = "the target is no store";
+                let why = "the target is not a store";
                 let none = Failed::Reason(Operation::Remove, Side::Target, why);
                 stays(core.engine, pair, entry, none, totals);
             }

@@ -45,7 +45,7 @@ impl<'a> Object<'a> {
         let (Root::Store { bucket, .. }, Some(client)) =
             (&moving.pair.source, core.client(Side::Source))
         else {
-            return Err(Failed::Reason(Operation::Read, Side::Source, "the source is no store"));
+            return Err(Failed::Reason(Operation::Read, Side::Source, "the source is not a store"));
         };
         let key = moving.pair.source.key(&moving.entry.name);
         let version = core.engine.setup.options.version.as_deref();

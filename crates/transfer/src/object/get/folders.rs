@@ -276,8 +276,8 @@ fn in_the_way(above: BorrowedFd<'_>, name: &CStr, error: io::Error) -> Failed {
     if matches!(error.raw_os_error(), Some(errno::ENOTDIR | errno::ELOOP)) {
         let symlink = meta::of(above, name, false).is_ok_and(|there| there.kind == Kind::Symlink);
         let why = match symlink {
-            true => "a symlink stands where a folder of its path should be",
-            false => "a file stands where a folder of its path should be",
+            true => "a symlink is in place of a folder of its path",
+            false => "a file is in place of a folder of its path",
         };
         return Failed::Reason(Operation::MakeDir, Side::Target, why);
     }

@@ -231,7 +231,7 @@ impl Large {
 
     async fn receive(&self, core: &Core<'_>, number: u32) -> Result<Option<Checksum>, Failed> {
         let Some(client) = core.client(Side::Source) else {
-            return Err(Failed::Reason(Operation::Read, Side::Source, "the source is no store"));
+            return Err(Failed::Reason(Operation::Read, Side::Source, "the source is not a store"));
         };
         let part = range::Part {
             moving: &self.moving,

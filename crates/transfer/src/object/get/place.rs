@@ -51,7 +51,7 @@ impl Place {
     /// See [`folder`].
     pub async fn of(core: &Core<'_>, moving: &Moving) -> Result<Place, Failed> {
         let Root::Local { dir: root, .. } = &moving.pair.target else {
-            let why = "the target is no local folder";
+            let why = "the target is not a local folder";
             return Err(Failed::Reason(Operation::Create, Side::Target, why));
         };
         let (above, name) = split(&moving.name)?;

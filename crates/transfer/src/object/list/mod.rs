@@ -131,7 +131,7 @@ impl Listing {
 
     /// Returns the next entry; `None` at the confirmed end, or after `Failed`. Blocks: never call it inside a
     /// runtime. An entry out of order is `Failed`.
-    #[expect(clippy::should_implement_trait, reason = "blocks, so it is no plain iterator")]
+    #[expect(clippy::should_implement_trait, reason = "blocks, so it is not a plain iterator")]
     pub fn next(&mut self) -> Option<Item> {
         loop {
             if let Some(item) = self.current.next() {

@@ -33,7 +33,7 @@ const READS_MAX: usize = 3;
 /// Uploads a small file, or begins with a large one.
 pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step, Failed> {
     let Root::Local { dir, .. } = &moving.pair.source else {
-        return Err(Failed::Reason(Operation::Read, Side::Source, "it is no local file"));
+        return Err(Failed::Reason(Operation::Read, Side::Source, "it is not a local file"));
     };
     let meta = &moving.entry.meta;
     match meta.kind {

@@ -101,7 +101,7 @@ fn refuse_overlaps(spec: &Spec, found: &[PlannedSource]) -> Result<(), Fatal> {
     }
     let trees = found.iter().filter(|planned| matches!(planned.what, What::Tree { .. }));
     if !apart::have_own_targets(trees) {
-        let message = "--delete with several sources that fill one folder is not built for S3";
+        let message = "--delete with several sources that fill one folder is not supported for S3";
         return Err(Fatal::new(1, message));
     }
     Ok(())
@@ -136,7 +136,7 @@ pub fn refuse_unfit(spec: &Spec) -> Result<(), Fatal> {
         return Err(Fatal::new(1, "--flatten leaves no folders for --dir-markers"));
     }
     if let Some((_, name)) = unfit.iter().find(|(rejects, _)| *rejects) {
-        let message = format!("{name} is not built for transfers with s3:// on a side");
+        let message = format!("{name} is not supported for transfers with s3:// on a side");
         return Err(Fatal::new(1, message));
     }
     Ok(())

@@ -213,6 +213,6 @@ fn look(spec: &Spec, argument: &Argument) -> Result<Source, Failed> {
             let is_link = meta.kind == Kind::Symlink;
             Ok(Source { root, what: Found::One(entry, name.clone(), is_link) })
         }
-        _ => Err(Failed::Reason("it is no regular file")),
+        _ => Err(Failed::Reason("it is not a regular file")),
     }
 }

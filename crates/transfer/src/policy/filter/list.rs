@@ -48,7 +48,7 @@ pub(super) struct Options {
 
 /// The directory that rules are read in.
 pub(super) struct Place {
-    /// Where its anchored patterns begin.
+    /// Start of its anchored patterns.
     pub anchor: Anchor,
     /// Prefix of a file's name for reading it: empty, or ends in a slash.
     pub lead: Vec<u8>,

@@ -6,7 +6,7 @@ use super::{
     rule::{Flags, MatchRule, Style},
 };
 
-/// Where patterns with a leading slash begin, relative to the transfer's top.
+/// Start of patterns with a leading slash, relative to the transfer's top.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Anchor {
     /// In the directory of this path, which ends in a slash or is empty for the top itself.

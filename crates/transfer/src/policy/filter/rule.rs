@@ -120,7 +120,7 @@ const NAMES: [(&[u8], u8); 9] = [
     (b"show", b'S'),
 ];
 
-/// Parses one rule. `outer` holds the modifiers of the merge rule whose file contains it. An empty text is no rule.
+/// Parses one rule. `outer` holds the modifiers of the merge rule whose file contains it. An empty text is not a rule.
 pub(super) fn parse(
     text: &[u8],
     syntax: Syntax,

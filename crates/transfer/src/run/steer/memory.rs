@@ -31,7 +31,7 @@ pub(in super::super) struct RunHints {
     before: Option<usize>,
     /// `None`: hints are neither read nor written.
     job_hints: Option<JobHints>,
-    /// Where to sample sizes.
+    /// Path whose files are sampled for their sizes.
     source: PathBuf,
     /// The user's conditions.
     asked: String,

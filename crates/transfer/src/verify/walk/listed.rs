@@ -26,7 +26,7 @@ struct Folder {
     target: Option<OwnedFd>,
 }
 
-/// Compares the names of a list. A name that the source lacks is no difference. When `control` stops
+/// Compares the names of a list. A name that the source lacks is not a difference. When `control` stops
 /// the run, the rest is not compared.
 pub(in crate::verify) fn run(
     spec: &Spec,

@@ -113,7 +113,7 @@ fn what_cannot_be_trusted_is_refused() {
         ("<IsTruncated>false</IsTruncated>", "", "no IsTruncated"),
         (">false<", "><", "IsTruncated ''"),
         (">false<", ">maybe<", "IsTruncated 'maybe'"),
-        (">false<", ">true<", "does not say how"),
+        (">false<", ">true<", "does not say where"),
         ("<IsTruncated>", "<IsTruncated>true</IsTruncated><IsTruncated>", "IsTruncated twice"),
         ("<Contents>", "<Contents/><Contents>", "no Key"),
         ("<Contents>", "<CommonPrefixes/><Contents>", "no Prefix"),

@@ -38,7 +38,7 @@ impl Files {
                 let (bucket, key) = (url.bucket.clone(), url.key.clone());
                 Ok(Files::Store { store, bucket, key })
             }
-            Location::Null => Err("null: is no file".to_owned()),
+            Location::Null => Err("null: is not a file".to_owned()),
         }
     }
 

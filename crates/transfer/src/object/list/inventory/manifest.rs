@@ -68,11 +68,11 @@ struct WrittenFile {
 /// A sentence: why it cannot be used.
 pub fn parse(content: &[u8]) -> Result<Manifest, String> {
     let written: Written = serde_json::from_slice(content)
-        .map_err(|error| format!("it is no manifest of an S3 Inventory: {error}"))?;
+        .map_err(|error| format!("it is not a manifest of an S3 Inventory: {error}"))?;
     let Written { source_bucket, file_format, file_schema, files } = written;
     if !file_format.eq_ignore_ascii_case("CSV") {
         return Err(format!(
-            "reading {file_format} files is not built\nhint: configure the inventory for CSV"
+            "reading {file_format} files is not supported\nhint: configure the inventory for CSV"
         ));
     }
     let columns = columns(&file_schema)?;
@@ -157,8 +157,8 @@ mod tests {
     fn what_cannot_be_used_is_named() {
         let plain = "Bucket, Key, Size, LastModifiedDate";
         for (text, why) in [
-            (written("ORC", plain, MD5), "reading ORC files is not built"),
-            (written("Parquet", plain, MD5), "reading Parquet files is not built"),
+            (written("ORC", plain, MD5), "reading ORC files is not supported"),
+            (written("Parquet", plain, MD5), "reading Parquet files is not supported"),
             (written("CSV", "Bucket, Key, Size", MD5), "no column LastModifiedDate"),
             (written("CSV", "Bucket, Key, LastModifiedDate", MD5), "no column Size"),
             (

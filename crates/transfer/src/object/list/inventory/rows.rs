@@ -113,9 +113,9 @@ impl Wanted<'_> {
             .all(|byte| byte.is_ascii_digit())
             .then(|| text(size).parse().ok())
             .flatten();
-        let bytes = bytes.ok_or_else(|| format!("'{}' is no size", text(size)))?;
+        let bytes = bytes.ok_or_else(|| format!("'{}' is not a size", text(size)))?;
         let time: Result<jiff::Timestamp, _> = text(modified).parse();
-        let time = time.map_err(|_| format!("'{}' is no time", text(modified)))?;
+        let time = time.map_err(|_| format!("'{}' is not a time", text(modified)))?;
         let ns = u32::try_from(time.subsec_nanosecond()).unwrap_or(0);
         let mtime = Time { s: time.as_second(), ns };
         let is_marker = bytes == 0 && decoded.ends_with(b"/");
@@ -192,9 +192,12 @@ mod tests {
             ),
             ("\"b\",\"p/a\",\"true\",\"false\",\"7\"", "it has 5 columns"),
             ("\"b\",\"p/a\",\"yes\",\"false\",\"7\",\"2024-02-03T04:05:06.000Z\"", "neither true"),
-            ("\"b\",\"p/a\",\"true\",\"false\",\"-7\",\"2024-02-03T04:05:06.000Z\"", "is no size"),
-            ("\"b\",\"p/a\",\"true\",\"false\",\"\",\"2024-02-03T04:05:06.000Z\"", "is no size"),
-            ("\"b\",\"p/a\",\"true\",\"false\",\"7\",\"yesterday\"", "is no time"),
+            (
+                "\"b\",\"p/a\",\"true\",\"false\",\"-7\",\"2024-02-03T04:05:06.000Z\"",
+                "is not a size",
+            ),
+            ("\"b\",\"p/a\",\"true\",\"false\",\"\",\"2024-02-03T04:05:06.000Z\"", "is not a size"),
+            ("\"b\",\"p/a\",\"true\",\"false\",\"7\",\"yesterday\"", "is not a time"),
             (
                 "\"b\",\"\",\"true\",\"false\",\"7\",\"2024-02-03T04:05:06.000Z\"",
                 "a key has 0 bytes",
