@@ -36,7 +36,7 @@ const ENGINE_FLOORS: &[&[&str]] = &[
     &["node", "pace", "report", "rules"],
     &["links", "publish"],
     &["attributes", "content", "removal"],
-    &["unit", "worker"],
+    &["unchanged", "unit", "worker"],
     &["entry"],
     &["file", "prune", "special"],
     &["state"],

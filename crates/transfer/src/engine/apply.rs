@@ -206,8 +206,7 @@ impl Engine<'_> {
             }
             worker.totals.metadata += 1;
         } else {
-            worker.totals.skipped += 1;
-            worker.totals.bytes_skipped += if source.kind == Kind::File { source.size } else { 0 };
+            worker.count_unchanged(source);
         }
         done.unprivileged = worker.attributes.count_unprivileged(source, &want);
         if change.any() || self.reports.wants_unchanged() {

@@ -189,6 +189,12 @@ impl Engine<'_> {
             self.same_file(worker, entry);
             return Ok(Break(Outcome::Finished));
         }
+        if let Some(target) = target
+            && self.unchanged.holds(source, target)
+        {
+            worker.count_unchanged(source);
+            return Ok(Break(Outcome::Finished));
+        }
         let grain = match target {
             Some(target) => self.grain(entry, source, target),
             None => Grain::NS,
@@ -249,10 +255,10 @@ impl Engine<'_> {
         worker: &mut Worker<'_>,
         decided: &mut Decided<'_>,
     ) -> Result<Outcome, Stop> {
-        let (entry, source) = (decided.entry, decided.source);
-        if !self.is_grouped(&source) {
+        if !self.is_grouped(&decided.source) {
             return self.apply(worker, decided).map(|()| Outcome::Finished);
         }
+        let (entry, source) = (decided.entry, decided.source);
         let ready = match decided.action {
             // Everything is copied again in any case.
             _ if self.context.policy.ignore_times => true,

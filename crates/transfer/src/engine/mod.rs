@@ -46,6 +46,7 @@ mod state;
 mod target_dir;
 #[cfg(test)]
 mod tests;
+mod unchanged;
 mod unit;
 mod walk;
 mod worker;

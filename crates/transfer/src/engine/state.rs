@@ -12,6 +12,7 @@ use super::publish::{BackupDir, Backups, Direct, Publisher};
 use super::removal::Removal;
 use super::report::{Paths, Reports};
 use super::special::Specials;
+use super::unchanged::Unchanged;
 use super::worker::Worker;
 use crate::journal::Ledger;
 use crate::policy::{Chosen, Content, Digest, MissingArgs, Policy};
@@ -82,6 +83,7 @@ pub struct Engine<'a> {
     pub(super) publisher: Arc<Publisher<'a>>,
     pub(super) files: Files<'a>,
     pub(super) specials: Specials<'a>,
+    pub(super) unchanged: Unchanged,
     pub(super) grains: Grains,
     pub(super) groups: Groups,
     pub(super) pruning: Pruning<'a>,
@@ -126,6 +128,7 @@ impl<'a> Engine<'a> {
             context,
             files: Files::new(parts()),
             specials: Specials::new(parts()),
+            unchanged: Unchanged::new(&context, &reports),
             grains: Grains::default(),
             groups: Groups::default(),
             pruning: Pruning::new(parts(), Arc::clone(&reports), setup.deletes),

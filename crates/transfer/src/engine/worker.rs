@@ -3,7 +3,7 @@
 use super::attributes::Attributes;
 use super::content::Mover;
 use super::pace::Station;
-use hakobu_core::unit::Totals;
+use hakobu_core::unit::{Kind, Meta, Totals};
 use hakobu_sys::dir::Reader;
 
 /// Per-worker state of the engine.
@@ -17,4 +17,12 @@ pub struct Worker<'a> {
     pub(super) path: Vec<u8>,
     pub(super) mover: Mover<'a>,
     pub(super) attributes: Attributes<'a>,
+}
+
+impl Worker<'_> {
+    /// Counts an entry whose target needs nothing.
+    pub(super) fn count_unchanged(&mut self, source: &Meta) {
+        self.totals.skipped += 1;
+        self.totals.bytes_skipped += if source.kind == Kind::File { source.size } else { 0 };
+    }
 }
