@@ -5,7 +5,7 @@ use crate::common::grow::age;
 use crate::common::{have, program};
 use crate::tools::place::Place;
 use crate::wire::server::Stage;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const DIRS: usize = 20;
@@ -19,14 +19,19 @@ const STRACE: &str = "strace -f -qq -e trace=stat,lstat,newfstatat,statx -o";
 
 /// Names that were looked at by name (not through a descriptor) in a run of `words`.
 fn looks(place: &Place, words: &str) -> usize {
+    logged(&trace(place, STRACE, words))
+}
+
+/// Runs `words` under strace; returns its log.
+fn trace(place: &Place, strace: &str, words: &str) -> PathBuf {
     let log = place.path().join("calls");
-    let mut strace = STRACE.split(' ');
+    let mut strace = strace.split(' ');
     let mut command = Command::new(strace.next().unwrap());
     command.args(strace).arg(&log).arg(program()).args(words.split(' '));
     command.current_dir(place.path()).env("XDG_STATE_HOME", place.path().join("state"));
     let output = command.output().unwrap();
     assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
-    logged(&log)
+    log
 }
 
 fn logged(log: &Path) -> usize {
@@ -78,6 +83,23 @@ fn names_are_looked_at_no_more_often_than_needed() {
         let found = looks(&place, words);
         assert!(found <= each * ENTRIES + FIXED, "{words}: {found} looks at {ENTRIES} entries");
     }
+}
+
+/// Leftovers of killed runs are looked for in the reading that shows whether a target directory is empty.
+#[test]
+fn directories_that_are_up_to_date_are_read_once() {
+    if !have("strace", "calls of a name") {
+        return;
+    }
+    let place = place();
+    let words = "sync -a -j 2 src/ dst";
+    looks(&place, words);
+    let log = trace(&place, "strace -f -qq -e trace=getdents64 -o", words);
+    let log = std::fs::read_to_string(log).unwrap();
+    let reads = log.lines().filter(|line| line.contains("getdents64(")).count();
+    // Both sides, each with the call that proves the end.
+    let most = 4 * (1 + 2 * DIRS) + 8;
+    assert!(reads <= most, "{reads} reads of directories, expected at most {most}");
 }
 
 #[test]

@@ -92,6 +92,8 @@ pub struct TargetDir {
     pub identity: (u64, u64),
     /// Created by us or found empty: nothing in it needs to be examined.
     pub fresh: bool,
+    /// Read to its end when it was opened: there are no leftovers of killed runs.
+    pub swept: bool,
     /// Created in this run.
     pub created: bool,
     /// Current mode and owner.

@@ -112,7 +112,10 @@ impl Engine<'_> {
             Some(fd) => {
                 let meta = self.context.target_of_fd(fd).map_err(stat())?;
                 self.target_roots.lock().push(meta.identity());
-                let fresh = whole && (ends.created || self.is_empty(&mut worker, fd)?);
+                let (fresh, swept) = match whole && !ends.created {
+                    true => self.glance(&mut worker, fd)?,
+                    false => (whole, whole),
+                };
                 let mut default_bits = worker.attributes.default_bits(fd.as_fd())?;
                 if ends.created && worker.attributes.disinherit(fd.as_fd())? {
                     default_bits = None;
@@ -126,6 +129,7 @@ impl Engine<'_> {
                 Some(TargetDir {
                     identity,
                     fresh,
+                    swept,
                     created,
                     meta,
                     default_acl,
@@ -318,7 +322,7 @@ impl Engine<'_> {
         let empties = policy.force || policy.delete != Delete::No;
         let is_full = there.kind == Kind::Dir && !empties && {
             let fd = dir::open(target, name, false).map_err(Failure::of(Operation::Remove))?;
-            !self.is_empty(&mut worker, &fd)?
+            !self.glance(&mut worker, &fd)?.0
         };
         if is_full {
             let reason = "it is a directory that is not empty (--force removes it)";

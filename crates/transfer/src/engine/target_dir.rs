@@ -5,6 +5,7 @@ use super::context::Pass;
 use super::decide::LOOKS_MAX;
 use super::failure::Failure;
 use super::node::{Node, TargetDir};
+use super::publish::TempNames;
 use super::report::Report;
 use super::state::Engine;
 use super::worker::Worker;
@@ -17,6 +18,9 @@ use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
 use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Number of names after which an existing directory is left unread: the walk reads it once more.
+const GLANCED_MAX: usize = 256;
 
 /// Result of opening the target side of a directory.
 pub(super) enum Opened {
@@ -84,7 +88,22 @@ impl Engine<'_> {
         let stat = || Failure::of(Operation::Stat);
         let mut follow = false;
         worker.at.step(Phase::Look, 1);
-        let existing = match self.context.target_of((dir_fd, name), false) {
+        // Most names are directories, which are opened in any case: examined first, each would take one call more.
+        let looked = match dir::open(dir_fd, name, false) {
+            Ok(fd) => {
+                let there = self.context.target_of_fd(&fd).map_err(stat())?;
+                if self.opens_up(&there) && self.context.is_real() {
+                    worker.at.step(Phase::Settle, 1);
+                    meta::set_mode_fd(&fd, there.mode | 0o700)
+                        .map_err(Failure::of(Operation::SetMode))?;
+                }
+                let opened = self.enter_existing(worker, fd, there, false)?;
+                return Ok(self.found_dir(worker, node, opened, dir_fd));
+            }
+            Err(error) if errno::is(&error, errno::ENOENT) => Err(error),
+            Err(_) => self.context.target_of((dir_fd, name), false),
+        };
+        let existing = match looked {
             Ok(there)
                 if there.kind == Kind::Symlink && self.follows_dirlink(node, &there, dir_fd) =>
             {
@@ -102,12 +121,8 @@ impl Engine<'_> {
         };
         match existing {
             Some(there) if there.kind == Kind::Dir => {
-                let (fd, info) = self.open_existing(worker, dir_fd, name, &there, follow)?;
-                if self.context.pass == Pass::Transfer && !self.context.policy.prune_empty_dirs {
-                    let change = self.dir_change(worker, node, &info, Some(dir_fd));
-                    self.report_dir(node, change);
-                }
-                return Ok(Opened::Dir(fd, info));
+                let opened = self.open_existing(worker, dir_fd, name, &there, follow)?;
+                return Ok(self.found_dir(worker, node, opened, dir_fd));
             }
             _ if self.context.pass == Pass::Delete => return Ok(Opened::LeftOut),
             Some(_) if self.context.policy.ignore_existing => {
@@ -194,11 +209,23 @@ impl Engine<'_> {
         let opened = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
         there.dev = opened.dev;
         there.ino = opened.ino;
-        let fresh = self.is_empty(worker, &fd)?;
+        self.enter_existing(worker, fd, there, follow)
+    }
+
+    /// Looks into an existing directory that is open; `there` is its metadata before any change of ours.
+    fn enter_existing(
+        &self,
+        worker: &mut Worker<'_>,
+        fd: OwnedFd,
+        there: Meta,
+        follow: bool,
+    ) -> Result<(OwnedFd, TargetDir), Failure> {
+        let (fresh, swept) = self.glance(worker, &fd)?;
         let default_bits = worker.attributes.default_bits(fd.as_fd())?;
         let info = TargetDir {
-            identity: opened.identity(),
+            identity: there.identity(),
             fresh,
+            swept,
             created: false,
             meta: there,
             default_acl: default_bits.is_some(),
@@ -208,14 +235,42 @@ impl Engine<'_> {
         Ok((fd, info))
     }
 
-    pub(super) fn is_empty(&self, worker: &mut Worker<'_>, fd: &OwnedFd) -> Result<bool, Failure> {
-        let mut any = false;
-        worker.at.step(Phase::List, 1);
-        worker
-            .reader
-            .next_batch(fd.as_fd(), |_, _, _| any = true)
-            .map_err(Failure::of(Operation::List))?;
-        Ok(!any)
+    /// Compares and reports an existing directory that was opened in `above`.
+    fn found_dir(
+        &self,
+        worker: &mut Worker<'_>,
+        node: &Node,
+        (fd, info): (OwnedFd, TargetDir),
+        above: BorrowedFd<'_>,
+    ) -> Opened {
+        if self.context.pass == Pass::Transfer && !self.context.policy.prune_empty_dirs {
+            let change = self.dir_change(worker, node, &info, Some(above));
+            self.report_dir(node, change);
+        }
+        Opened::Dir(fd, info)
+    }
+
+    /// Returns whether a directory is empty, and whether it certainly has no leftovers of killed runs. A large one is
+    /// not read to its end.
+    pub(super) fn glance(
+        &self,
+        worker: &mut Worker<'_>,
+        fd: &OwnedFd,
+    ) -> Result<(bool, bool), Failure> {
+        let (mut names, mut leftovers) = (0, false);
+        loop {
+            worker.at.step(Phase::List, 1);
+            let each = |name: &CStr, kind, _| {
+                names += 1;
+                // We create no directories under such names.
+                leftovers |= kind != Kind::Dir && TempNames::is_temp(name);
+            };
+            let read = worker.reader.next_batch(fd.as_fd(), each);
+            let more = read.map_err(Failure::of(Operation::List))?;
+            if !more || names > GLANCED_MAX {
+                return Ok((names == 0, !more && !leftovers));
+            }
+        }
     }
 
     /// Creates a missing directory, accessible only to us if its owner will differ.
@@ -253,6 +308,7 @@ impl Engine<'_> {
         let info = TargetDir {
             identity,
             fresh: true,
+            swept: true,
             created: true,
             meta,
             default_acl,

@@ -10,7 +10,7 @@ use super::publish::{LEFT_OUT, TempNames};
 use super::state::Engine;
 use super::unit::{Chunk, Listing, OpenDir, Rest, Unit};
 use super::worker::Worker;
-use crate::policy::Symlinks;
+use crate::policy::{Delete, Symlinks};
 use hakobu_core::error::{Class, Operation};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Kind;
@@ -64,7 +64,9 @@ impl Engine<'_> {
         drop(listing.fds);
         let prunes = match (self.context.pass, node.target_dir()) {
             // Leftovers of a killed run can only be in a directory that existed before this run.
-            (Pass::Transfer, Some(info)) => !info.fresh,
+            (Pass::Transfer, Some(info)) => {
+                !info.swept || self.context.policy.delete == Delete::During && !info.fresh
+            }
             (Pass::Delete, Some(_)) => true,
             (_, None) => false,
         };
