@@ -1,6 +1,7 @@
 //! Appends the missing end of a target, and compares its existing part.
 
-use super::mover::{BUFFER_BYTES, Mover};
+use super::buffer::BUFFER_BYTES;
+use super::mover::Mover;
 use crate::engine::failure::{Failure, Stop, reading, writing};
 use crate::engine::pace::Station;
 use hakobu_core::error::Operation;

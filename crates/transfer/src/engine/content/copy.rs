@@ -1,7 +1,8 @@
 //! Copies the bytes of one file, from an open source to an open target, by the cheapest method of this pair of file
 //! systems: shared extents, a copy inside the kernel, or reads and writes.
 
-use super::mover::{BUFFER_BYTES, LARGE_BYTES_MIN, Mover, SEGMENT_BYTES_MAX, Way, still_holds};
+use super::buffer::BUFFER_BYTES;
+use super::mover::{LARGE_BYTES_MIN, Mover, SEGMENT_BYTES_MAX, Way, still_holds};
 use super::shared_copy::Helpers;
 use crate::engine::context::TargetMode;
 use crate::engine::failure::{Stop, reading, writing};

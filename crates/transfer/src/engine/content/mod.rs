@@ -1,6 +1,7 @@
 //! The content of regular files: moves bytes from an open source to an open target.
 
 mod append;
+mod buffer;
 mod compare;
 mod copy;
 mod mover;

@@ -1,6 +1,7 @@
 //! State that all methods of moving content share: the buffer of a worker, the capabilities of the current pair of
 //! file systems, and the method for one file.
 
+use super::buffer::{BUFFER_BYTES, Buffer};
 use super::pair::Pair;
 use crate::engine::context::Context;
 use crate::engine::failure::{Stop, reading};
@@ -8,8 +9,6 @@ use hakobu_core::unit::Jobs;
 use hakobu_sys::{BorrowedFd, file, space};
 use std::io;
 
-/// Bytes that a worker reads at once. Larger buffers exceed the second-level cache.
-pub(super) const BUFFER_BYTES: usize = 256 << 10;
 /// Minimum size, in bytes, of a file that is copied concurrently with others and by several workers; its writeback
 /// starts early.
 pub(in crate::engine) const LARGE_BYTES_MIN: u64 = 8 << 20;
@@ -51,7 +50,7 @@ pub(in crate::engine) struct Mover<'a> {
     pub(super) jobs_per_file: Jobs,
     /// Bytes of a large file that this worker may buffer.
     pub(super) segment_bytes_max: u64,
-    pub(super) buffer: Box<[u8]>,
+    pub(super) buffer: Buffer,
     pub(super) pair: Pair,
 }
 
@@ -62,9 +61,9 @@ impl<'a> Mover<'a> {
         jobs_per_file: Jobs,
         segment_bytes_max: u64,
     ) -> Self {
-        let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
+        let (buffer, pair) = (Buffer::default(), Pair::default());
         let segment_bytes_max = segment_bytes_max.max(BUFFER_BYTES as u64);
-        Mover { context, jobs_per_file, segment_bytes_max, buffer, pair: Pair::default() }
+        Mover { context, jobs_per_file, segment_bytes_max, buffer, pair }
     }
 
     /// Returns whether the target's file system may report failed writes at close(2).

@@ -308,7 +308,7 @@ impl Mover<'_> {
         let mut buffer = std::mem::take(&mut self.buffer);
         if buffer.len() < len {
             // Keep the buffer: the next file is probably similar.
-            buffer = vec![0; len.max(shared.way.segment)].into_boxed_slice();
+            buffer = vec![0; len.max(shared.way.segment)].into();
         }
         let space = &mut buffer[..len];
         let moved = (|| {
