@@ -42,6 +42,7 @@ pub mod socket;
 pub mod source;
 pub mod space;
 pub mod start;
+pub mod strings;
 pub mod task;
 pub mod terminal;
 pub mod user;

@@ -2,6 +2,7 @@
 //! cost as much as handing over the list.
 
 use hakobu_core::unit::Kind;
+use hakobu_sys::strings::Strings;
 use std::cell::Cell;
 use std::ffi::CStr;
 
@@ -9,18 +10,25 @@ use std::ffi::CStr;
 /// workers to finish a tree at about the same time.
 pub const NAMES_MAX: usize = 64;
 
+/// Room for a usual name and its terminator, in bytes.
+const NAME_BYTES: usize = 15;
+
 /// Names with the types that a listing returned (`Unknown` if it had none).
 #[derive(Clone, Debug, Default)]
 pub struct NameList {
-    /// The names, each terminated by NUL.
-    bytes: Vec<u8>,
+    names: Strings,
     kinds: Vec<Kind>,
 }
 
 impl NameList {
     /// Adds a name.
     pub fn push(&mut self, name: &CStr, kind: Kind) {
-        self.bytes.extend_from_slice(name.to_bytes_with_nul());
+        if self.kinds.is_empty() {
+            // Growing step by step would take longer than copying the names.
+            self.names.reserve(NAMES_MAX, NAME_BYTES);
+            self.kinds.reserve(NAMES_MAX);
+        }
+        self.names.push(name);
         self.kinds.push(kind);
     }
 
@@ -46,72 +54,68 @@ impl NameList {
 
     /// Returns a cursor before the first name.
     pub fn cursor(&self) -> Cursor<'_> {
-        let end = Position { index: self.kinds.len(), byte: self.bytes.len() };
-        Cursor { list: self, next: Cell::default(), end: Cell::new(end) }
+        Cursor { list: self, next: Cell::new(0), end: Cell::new(self.len()) }
+    }
+
+    fn get(&self, index: usize) -> Option<(&CStr, Kind)> {
+        Some((self.names.get(index)?, *self.kinds.get(index)?))
     }
 }
 
 /// Names of a large directory that are handed over in inode order.
 #[derive(Debug, Default)]
 pub struct ByInode {
-    /// The names, each terminated by NUL.
-    bytes: Vec<u8>,
-    /// Inode number, offset of the name in `bytes`, type.
-    names: Vec<(u64, usize, Kind)>,
+    names: Strings,
+    /// Inode number, index of the name, type.
+    order: Vec<(u64, usize, Kind)>,
 }
 
 impl ByInode {
     /// Adds a name.
     pub fn push(&mut self, name: &CStr, kind: Kind, inode: u64) {
-        self.names.push((inode, self.bytes.len(), kind));
-        self.bytes.extend_from_slice(name.to_bytes_with_nul());
+        self.order.push((inode, self.names.len(), kind));
+        self.names.push(name);
     }
 
     /// Returns the number of names.
     pub fn len(&self) -> usize {
-        self.names.len()
+        self.order.len()
     }
 
     /// Returns whether there are no names.
     pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
+        self.order.is_empty()
     }
 
     /// Takes all names, in lists that are full except the last one.
     pub fn take(&mut self) -> impl Iterator<Item = NameList> + use<> {
-        let ByInode { bytes, mut names } = std::mem::take(self);
-        names.sort_unstable();
-        let mut names = names.into_iter();
+        let ByInode { names, mut order } = std::mem::take(self);
+        order.sort_unstable();
+        let mut order = order.into_iter();
         std::iter::from_fn(move || {
             let mut list = NameList::default();
-            for (_, at, kind) in names.by_ref().take(NAMES_MAX) {
-                let name = bytes.get(at..).and_then(|rest| CStr::from_bytes_until_nul(rest).ok());
-                list.push(name.unwrap_or_default(), kind);
+            for (_, index, kind) in order.by_ref().take(NAMES_MAX) {
+                list.push(names.get(index).unwrap_or_default(), kind);
             }
             (!list.is_empty()).then_some(list)
         })
     }
 }
 
-/// A position between two names.
-#[derive(Clone, Copy, Debug, Default)]
-struct Position {
-    index: usize,
-    byte: usize,
-}
-
 /// The remaining names of a list.
 #[derive(Debug)]
 pub struct Cursor<'a> {
     list: &'a NameList,
-    next: Cell<Position>,
-    end: Cell<Position>,
+    /// Index of the next name.
+    next: Cell<usize>,
+    /// Index behind the last one.
+    end: Cell<usize>,
 }
 
 impl<'a> Cursor<'a> {
     /// Returns the number of remaining names.
     pub fn len(&self) -> usize {
-        self.end.get().index - self.next.get().index
+        self.end.get() - self.next.get()
     }
 
     /// Returns whether no name remains.
@@ -122,33 +126,21 @@ impl<'a> Cursor<'a> {
     /// Takes the next name.
     pub fn take(&self) -> Option<(&'a CStr, Kind)> {
         let at = self.next.get();
-        let (name, kind, next) = (at.index < self.end.get().index).then(|| self.name(at))??;
-        self.next.set(next);
-        Some((name, kind))
+        let taken = (at < self.end.get()).then(|| self.list.get(at))?;
+        self.next.set(at + 1);
+        taken
     }
 
     /// Takes the last `count` names.
     pub fn split_off(&self, count: usize) -> NameList {
         let end = self.end.get();
-        let mut at = self.next.get();
-        while end.index - at.index > count {
-            let Some((.., next)) = self.name(at) else { break };
-            at = next;
+        let start = end - count.min(self.len());
+        self.end.set(start);
+        let mut list = NameList::default();
+        for (name, kind) in (start..end).filter_map(|index| self.list.get(index)) {
+            list.push(name, kind);
         }
-        self.end.set(at);
-        let NameList { bytes, kinds } = self.list;
-        NameList {
-            bytes: bytes.get(at.byte..end.byte).unwrap_or_default().to_vec(),
-            kinds: kinds.get(at.index..end.index).unwrap_or_default().to_vec(),
-        }
-    }
-
-    /// Returns the name at a position, and the position after it.
-    fn name(&self, at: Position) -> Option<(&'a CStr, Kind, Position)> {
-        let kind = *self.list.kinds.get(at.index)?;
-        let name = CStr::from_bytes_until_nul(self.list.bytes.get(at.byte..)?).ok()?;
-        let next = Position { index: at.index + 1, byte: at.byte + name.count_bytes() + 1 };
-        Some((name, kind, next))
+        list
     }
 }
 
