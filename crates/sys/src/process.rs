@@ -54,11 +54,13 @@ pub fn egid() -> u32 {
     rustix::process::getegid().as_raw()
 }
 
-/// True if `gid` is the effective or a supplementary group.
+/// True if `gid` is the effective or a supplementary group. They are asked for once, as for [`euid`].
 pub fn in_group(gid: u32) -> bool {
-    gid == egid()
-        || rustix::process::getgroups()
-            .is_ok_and(|groups| groups.iter().any(|group| group.as_raw() == gid))
+    static GROUPS: LazyLock<Vec<u32>> = LazyLock::new(|| {
+        let others = rustix::process::getgroups().unwrap_or_default();
+        others.into_iter().map(|group| group.as_raw()).chain([egid()]).collect()
+    });
+    GROUPS.contains(&gid)
 }
 
 /// Raises the soft limit of open files to the hard one and returns it.

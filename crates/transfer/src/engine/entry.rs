@@ -10,7 +10,7 @@ use super::unit::{OpenDir, Rest, Unit};
 use crate::policy::Action;
 use hakobu_core::error::Operation;
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_sys::{BorrowedFd, OwnedFd};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno};
 use hakobu_tree::pool::Queue;
 use std::ffi::CStr;
 use std::path::PathBuf;
@@ -45,8 +45,10 @@ impl<'a> Entry<'a> {
     /// # Errors
     /// The directory is not open.
     pub(super) fn source(&self) -> Result<DirName<'a>, Failure> {
-        let dir = self.fds.source(self.side).map_err(Failure::of(Operation::Read))?;
-        Ok((dir, self.name))
+        match self.fds.sources.get(self.side) {
+            Some(dir) => Ok(((**dir).as_fd(), self.name)),
+            None => Err(Failure::code(Operation::Read, errno::EBADF)),
+        }
     }
 
     /// Returns directory and name of the target, if there is one.

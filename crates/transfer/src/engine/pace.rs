@@ -15,18 +15,15 @@ use std::cell::Cell;
 pub(super) struct Station<'a> {
     controls: &'a Controls,
     control: &'a Control,
-    lane: usize,
+    lane: &'a Lane,
     /// The phase; `None` between units and while the first units are made.
     phase: Cell<Option<Phase>>,
 }
 
 impl<'a> Station<'a> {
+    /// `lane` is the index of the worker on the meter.
     pub(super) fn new(controls: &'a Controls, control: &'a Control, lane: usize) -> Station<'a> {
-        Station { controls, control, lane, phase: Cell::new(None) }
-    }
-
-    fn lane(&self) -> &Lane {
-        self.controls.meter.lane(self.lane)
+        Station { controls, control, lane: controls.meter.lane(lane), phase: Cell::new(None) }
     }
 
     /// Returns whether no new entry may be begun.
@@ -42,21 +39,21 @@ impl<'a> Station<'a> {
     /// Begins a unit, in the phase [`Phase::Look`].
     pub(super) fn begin_unit(&self) {
         self.phase.set(Some(Phase::Look));
-        self.lane().enter(Phase::Look);
+        self.lane.enter(Phase::Look);
     }
 
     /// Ends a unit.
     pub(super) fn end_unit(&self) {
         if let Some(phase) = self.phase.take() {
-            self.lane().leave(phase);
+            self.lane.leave(phase);
         }
     }
 
     /// Records that the worker waits for a unit, or has stopped waiting.
     pub(super) fn rest(&self, waits: bool) {
         match waits {
-            true => self.lane().enter(Phase::Idle),
-            false => self.lane().leave(Phase::Idle),
+            true => self.lane.enter(Phase::Idle),
+            false => self.lane.leave(Phase::Idle),
         }
     }
 
@@ -66,7 +63,7 @@ impl<'a> Station<'a> {
             && old != phase
         {
             self.phase.set(Some(phase));
-            self.lane().turn(old, phase);
+            self.lane.turn(old, phase);
         }
     }
 
@@ -76,23 +73,23 @@ impl<'a> Station<'a> {
             self.wait_for(limiter, operations);
         }
         self.turn(phase);
-        self.lane().operations(operations);
+        self.lane.operations(operations);
     }
 
     /// Counts content moved, in bytes.
     pub(super) fn moved(&self, bytes: u64) {
-        self.lane().bytes(bytes);
+        self.lane.bytes(bytes);
     }
 
     /// Counts content moved of a file that takes several segments, in bytes.
     pub(super) fn moved_segment(&self, bytes: u64) {
         self.moved(bytes);
-        self.lane().completions(1);
+        self.lane.completions(1);
     }
 
     /// Announces the content of a file, in bytes; the result is for [`Station::moved_all`].
     pub(super) fn expect(&self, bytes: u64) -> u64 {
-        let lane = self.lane();
+        let lane = self.lane;
         let outstanding = lane.outstanding();
         lane.ahead(bytes);
         outstanding
@@ -100,39 +97,39 @@ impl<'a> Station<'a> {
 
     /// Records that no more of that file will be moved.
     pub(super) fn moved_all(&self, outstanding: u64) {
-        let lane = self.lane();
+        let lane = self.lane;
         lane.settle_to(outstanding);
         lane.undrained(0);
     }
 
     /// Records that this many of the expected bytes are a hole.
     pub(super) fn skipped_hole(&self, bytes: u64) {
-        self.lane().settle(bytes, 0);
+        self.lane.settle(bytes, 0);
     }
 
     /// Records the bytes of the current file that are written but not on the device.
     pub(super) fn undrained(&self, bytes: u64) {
-        self.lane().undrained(bytes);
+        self.lane.undrained(bytes);
     }
 
     /// Counts names found that are not directories.
     pub(super) fn found(&self, entries: u64) {
-        self.lane().found(entries);
+        self.lane.found(entries);
     }
 
     /// Takes back one found name, which turned out to be a directory.
     pub(super) fn lost(&self) {
-        self.lane().lost();
+        self.lane.lost();
     }
 
     /// Counts an entry that was examined.
     pub(super) fn sized(&self) {
-        self.lane().sized();
+        self.lane.sized();
     }
 
     /// Counts names that are finished without being examined.
     pub(super) fn passed(&self, entries: u64) {
-        self.lane().done(entries);
+        self.lane.done(entries);
     }
 
     /// Counts a found name as finished, whatever the result.
@@ -143,9 +140,8 @@ impl<'a> Station<'a> {
 
     /// Counts an entry as finished, whatever the result.
     pub(super) fn finished(&self) {
-        let lane = self.lane();
-        lane.items(1);
-        lane.completions(1);
+        self.lane.items(1);
+        self.lane.completions(1);
     }
 
     /// Waits until the limit allows moving `bytes`. Returns early if the run is asked to stop.
