@@ -23,10 +23,12 @@ impl Profile {
     /// A message: a file cannot be read or parsed, or the requested profile does not exist.
     pub fn load(name: Option<&str>, lookup: Lookup<'_>) -> Result<Option<Profile>, String> {
         let asked = name.map(str::to_owned).or_else(|| lookup("AWS_PROFILE"));
-        let home = lookup("HOME").unwrap_or_default();
+        let home = lookup("HOME");
         let file = |variable, standard: &str| {
             let path = lookup(variable).unwrap_or_else(|| format!("~/.aws/{standard}"));
-            path.strip_prefix("~/").map(|rest| format!("{home}/{rest}")).unwrap_or(path)
+            // As in the SDKs, a path that cannot be expanded stays as it is.
+            let below_home = path.strip_prefix("~/").zip(home.as_ref());
+            below_home.map(|(rest, home)| format!("{home}/{rest}")).unwrap_or(path)
         };
         let config = file("AWS_CONFIG_FILE", "config");
         let credentials = file("AWS_SHARED_CREDENTIALS_FILE", "credentials");

@@ -184,12 +184,12 @@ fn check_apart(run: &OsStr, spec: &Spec) -> Result<(), String> {
             }
             return is_s3(outer) && run.as_bytes().starts_with(&prefix);
         }
-        let real = |path: &Path| {
-            let there = path.ancestors().find_map(|above| above.canonicalize().ok());
-            there.unwrap_or_default()
-        };
-        let (outer, parent) = (outer.canonicalize(), Path::new(run).parent().map(real));
-        let here = Path::new(run).canonicalize().ok().or(parent);
+        // The folder need not exist yet: its nearest existing ancestor says where it will be. A relative name has
+        // none before it is made absolute.
+        let here = std::path::absolute(run)
+            .ok()
+            .and_then(|run| run.ancestors().find_map(|above| above.canonicalize().ok()));
+        let outer = outer.canonicalize();
         outer.is_ok_and(|outer| outer.is_dir() && here.is_some_and(|run| run.starts_with(&outer)))
     };
     let mut all = spec.sources.locations().chain([spec.target.clone()]).map(|end| end.as_typed());

@@ -1,6 +1,7 @@
 //! Refused runs: options, folders, versions, other machines.
 
 use super::{Stage, tree};
+use crate::common::case::Run;
 use crate::common::diff::Fields;
 use crate::common::snapshot::Snapshot;
 use crate::common::{have_root, must};
@@ -64,6 +65,13 @@ fn a_run_folder_inside_what_is_transferred() {
     for place in ["SRC/run", "DST/run"] {
         let run = stage.go(&format!("cluster plan -aH --run {place} SRC/ DST"));
         run.expect(1).says(&["lies inside"]);
+    }
+    // Relative names of folders that do not exist yet, seen from the source.
+    for place in ["run", "new/run"] {
+        let mut plan = stage.command(&format!("cluster plan -aH --run {place} . DST"), None);
+        let run = Run::new(place.to_owned(), plan.current_dir(stage.src()).output().unwrap());
+        run.expect(1).says(&["lies inside"]);
+        assert!(!stage.src().join(place).exists());
     }
     assert!(!stage.src().join("run").exists());
 }

@@ -50,6 +50,19 @@ fn nothing_said_is_aws_in_its_first_region() {
     assert!(resolved.checks_downloads && resolved.verify_tls && !resolved.anonymous);
 }
 
+/// Without HOME, `~` is not the root of the file system.
+#[test]
+fn a_path_below_an_unknown_home_is_not_read() {
+    let home = Home::new("[default]\nregion = eu-west-1\n");
+    let region = |path: String| {
+        let lookup = |name: &str| (name == "AWS_CONFIG_FILE").then(|| path.clone());
+        Settings::default().resolve(&lookup).unwrap().region
+    };
+    let config = home.0.join(".aws/config").display().to_string();
+    assert_eq!(region(config.clone()), "eu-west-1");
+    assert_eq!(region(format!("~{config}")), "us-east-1");
+}
+
 #[test]
 fn endpoints_have_an_order() {
     let config = "[default]\nendpoint_url = http://profile\n[profile p]\nservices = mine\n\
