@@ -24,6 +24,16 @@ pub fn program() -> PathBuf {
         .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_hakobu")), PathBuf::from)
 }
 
+/// Runs cases side by side: for those that mostly wait. Fails if one of them does.
+pub fn side_by_side<T: Send>(cases: impl IntoIterator<Item = T>, run: impl Fn(T) + Sync) {
+    let run = &run;
+    std::thread::scope(|scope| {
+        for case in cases {
+            scope.spawn(move || run(case));
+        }
+    });
+}
+
 /// Says that a test (a part of one) did not run, past the capture of test output. With
 /// `HAKOBU_REQUIRE_ALL=1` it is a failure instead: the machine was meant to have everything.
 pub fn skip(why: &str) {

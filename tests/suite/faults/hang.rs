@@ -6,7 +6,7 @@ use crate::common::case::Run;
 use crate::common::fuse::Mount;
 use crate::common::fuse::slow::Slow;
 use crate::common::grow::age;
-use crate::common::{program, skip};
+use crate::common::{program, side_by_side, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -116,7 +116,7 @@ fn whole_files(dir: &Path) -> usize {
 
 #[test]
 fn a_run_waits_for_a_server_that_hangs_and_says_so() {
-    for far in [true, false] {
+    side_by_side([true, false], |far| {
         let Some(scene) = Scene::new(far) else { return };
         let (child, mut lines) = scene.start(far);
         let hang = scene.slow.hang();
@@ -127,12 +127,12 @@ fn a_run_waits_for_a_server_that_hangs_and_says_so() {
         rest.join().unwrap().unwrap();
         run.ok();
         assert_eq!(whole_files(&scene.places(far).1), 10 * FILES);
-    }
+    });
 }
 
 #[test]
 fn a_run_is_stopped_while_a_server_hangs() {
-    for far in [true, false] {
+    side_by_side([true, false], |far| {
         let Some(scene) = Scene::new(far) else { return };
         let (child, mut lines) = scene.start(far);
         let hang = scene.slow.hang();
@@ -151,7 +151,7 @@ fn a_run_is_stopped_while_a_server_hangs() {
         assert!(whole_files(&scene.places(far).1) < 10 * FILES, "was not stopped");
         assert!(scene.command(far).status().unwrap().success());
         assert_eq!(whole_files(&scene.places(far).1), 10 * FILES);
-    }
+    });
 }
 
 /// Regular files below a folder that have their full size.
