@@ -4,7 +4,7 @@
 use super::body::Passing;
 use super::conditions::{Chance, Conditions, Gate, Pipe};
 use super::counts::Counts;
-use super::fault::{Effect, Fault, Request as Asked, Side, pick};
+use super::fault::{self, Effect, Fault, Side, pick};
 use super::log::{Entry, Log};
 use super::operation::Operation;
 use super::wire::{Fuse, Wire};
@@ -97,8 +97,8 @@ impl Layer {
         let (method, path) = (parts.method.as_str(), parts.uri.path());
         let query = parts.uri.query().unwrap_or("");
         let operation = Operation::of(method, path, query, copies);
-        let asked = Asked { method, operation, path, query };
-        let mut note = Note::new(Arc::clone(&self), &asked);
+        let described = fault::Request { method, operation, path, query };
+        let mut note = Note::new(Arc::clone(&self), &described);
         if let Some(slots) = &self.slots {
             note.slot = Some(Arc::clone(slots).acquire_owned().await?);
         }
@@ -111,7 +111,7 @@ impl Layer {
         } else if self.chance.fails_next() {
             Some((500, "InternalError"))
         } else {
-            fault = pick(&self.faults, &asked);
+            fault = pick(&self.faults, &described);
             None
         };
         note.fault = fault.map(Effect::kind);
@@ -244,13 +244,13 @@ struct Note {
 }
 
 impl Note {
-    fn new(layer: Arc<Layer>, asked: &Asked<'_>) -> Note {
+    fn new(layer: Arc<Layer>, described: &fault::Request<'_>) -> Note {
         Note {
             layer,
-            method: asked.method.to_owned(),
-            operation: asked.operation,
-            path: asked.path.to_owned(),
-            query: asked.query.to_owned(),
+            method: described.method.to_owned(),
+            operation: described.operation,
+            path: described.path.to_owned(),
+            query: described.query.to_owned(),
             status: 0,
             received: Arc::default(),
             sent: Arc::default(),

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// The task of a `bench` command line.
 #[derive(Debug, PartialEq)]
-pub enum What {
+pub enum Task {
     /// Measure these commands.
     Commands(Vec<String>),
     /// Run a campaign.
@@ -35,7 +35,7 @@ pub enum Source {
 /// All options of `bench`.
 #[derive(Debug)]
 pub struct Args {
-    pub what: What,
+    pub task: Task,
     pub list: bool,
     pub dump: bool,
     pub warmup: Option<u32>,
@@ -92,7 +92,7 @@ parts!(Args {});
 impl Default for Args {
     fn default() -> Args {
         Args {
-            what: What::Commands(Vec::new()),
+            task: Task::Commands(Vec::new()),
             list: false,
             dump: false,
             warmup: None,

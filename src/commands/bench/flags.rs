@@ -246,16 +246,16 @@ fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::commands::bench::TABLE;
-    use crate::commands::bench::args::What;
+    use crate::commands::bench::args::Task;
     use crate::commands::bench::read::parse;
 
     fn read(words: &[&str]) -> Result<Plan, String> {
         let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
         let typed = TABLE.parse(&arguments).map_err(|refused| format!("{refused:?}"))?;
         let args = parse(&typed)?;
-        match &args.what {
-            What::Commands(commands) => plan(commands, &args),
-            What::Campaign(_) | What::Print(_) => Err("a campaign".into()),
+        match &args.task {
+            Task::Commands(commands) => plan(commands, &args),
+            Task::Campaign(_) | Task::Print(_) => Err("a campaign".into()),
         }
     }
 

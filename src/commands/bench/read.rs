@@ -1,6 +1,6 @@
 //! Parser of the command line of `bench`.
 
-use super::args::{Args, Source, What};
+use super::args::{Args, Source, Task};
 use super::options::{CAMPAIGNS, COMMANDS, TABLE};
 use super::ready;
 use super::values::{scan, sink};
@@ -11,13 +11,13 @@ use std::path::PathBuf;
 /// Parses a command line.
 pub fn parse(typed: &Typed) -> Result<Args, String> {
     let mut args = TABLE.read(typed, Args::default())?;
-    args.what = what(typed, args.list, args.dump)?;
+    args.task = task(typed, args.list, args.dump)?;
     for arg in &typed.options {
-        match args.what {
-            What::Campaign(_) if COMMANDS.has(arg) => {
+        match args.task {
+            Task::Campaign(_) if COMMANDS.has(arg) => {
                 return Err(format!("--{} goes with commands, not with a campaign", arg.name));
             }
-            What::Commands(_) if CAMPAIGNS.has(arg) => {
+            Task::Commands(_) if CAMPAIGNS.has(arg) => {
                 return Err(format!("--{} goes with a campaign, not with commands", arg.name));
             }
             _ => {}
@@ -45,10 +45,10 @@ pub fn parse(typed: &Typed) -> Result<Args, String> {
     Ok(args)
 }
 
-fn what(typed: &Typed, list: bool, dump: bool) -> Result<What, String> {
+fn task(typed: &Typed, list: bool, dump: bool) -> Result<Task, String> {
     if list {
         return match typed.paths.is_empty() {
-            true => ready::list().map(What::Print),
+            true => ready::list().map(Task::Print),
             false => Err("--list goes alone".to_owned()),
         };
     }
@@ -56,8 +56,8 @@ fn what(typed: &Typed, list: bool, dump: bool) -> Result<What, String> {
         let builtin = one.to_str().and_then(ready::find);
         if let Some(builtin) = builtin {
             return Ok(match dump {
-                true => What::Print(builtin.text.to_owned()),
-                false => What::Campaign(Source::Builtin(builtin)),
+                true => Task::Print(builtin.text.to_owned()),
+                false => Task::Campaign(Source::Builtin(builtin)),
             });
         }
         if dump {
@@ -66,7 +66,7 @@ fn what(typed: &Typed, list: bool, dump: bool) -> Result<What, String> {
             return Err(format!("there is no campaign '{one}' (there are {})", names.join(", ")));
         }
         if PathBuf::from(one).extension().is_some_and(|end| end == "toml") {
-            return Ok(What::Campaign(Source::File(one.into())));
+            return Ok(Task::Campaign(Source::File(one.into())));
         }
     }
     if dump {
@@ -89,14 +89,14 @@ fn what(typed: &Typed, list: bool, dump: bool) -> Result<What, String> {
             "give commands, or a campaign (a file that ends in .toml, or a name of --list)".into(),
         );
     }
-    Ok(What::Commands(commands))
+    Ok(Task::Commands(commands))
 }
 
 impl Args {
     /// Resolves `--output`: the folder of results of a campaign, or the destination of commands' output.
     fn settle_outputs(&mut self) -> Result<(), String> {
         let outputs = std::mem::take(&mut self.outputs);
-        if let What::Campaign(_) = self.what {
+        if let Task::Campaign(_) = self.task {
             if let Some(last) = outputs.last() {
                 self.results = Some(last.path());
             }
@@ -129,7 +129,7 @@ impl Args {
         if name.is_some() || !self.names.is_empty() {
             self.names.insert(0, name.unwrap_or_else(|| reference.clone()));
         }
-        if let What::Commands(commands) = &mut self.what {
+        if let Task::Commands(commands) = &mut self.task {
             commands.insert(0, reference);
         }
         Ok(())

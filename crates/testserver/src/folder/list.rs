@@ -18,7 +18,7 @@ use std::io;
 const PAGE_MAX: i32 = 1000;
 
 /// A requested page.
-struct Asked<'a> {
+struct Query<'a> {
     bucket: &'a str,
     prefix: &'a str,
     delimiter: &'a str,
@@ -49,7 +49,7 @@ pub fn objects_v2(folder: &Folder, input: ListObjectsV2Input) -> S3Result<ListOb
     let encodes = is_url(input.encoding_type.as_ref());
     let page = page(
         folder,
-        &Asked {
+        &Query {
             bucket: &input.bucket,
             prefix: input.prefix.as_deref().unwrap_or(""),
             delimiter: input.delimiter.as_deref().unwrap_or(""),
@@ -82,7 +82,7 @@ pub fn objects(folder: &Folder, input: ListObjectsInput) -> S3Result<ListObjects
     let encodes = is_url(input.encoding_type.as_ref());
     let page = page(
         folder,
-        &Asked {
+        &Query {
             bucket: &input.bucket,
             prefix: input.prefix.as_deref().unwrap_or(""),
             delimiter: input.delimiter.as_deref().unwrap_or(""),
@@ -108,9 +108,9 @@ pub fn objects(folder: &Folder, input: ListObjectsInput) -> S3Result<ListObjects
 }
 
 /// Number of entries allowed on a page.
-fn count(asked: Option<i32>) -> S3Result<usize> {
-    let asked = asked.unwrap_or(PAGE_MAX);
-    usize::try_from(asked.min(PAGE_MAX))
+fn count(requested: Option<i32>) -> S3Result<usize> {
+    let requested = requested.unwrap_or(PAGE_MAX);
+    usize::try_from(requested.min(PAGE_MAX))
         .map_err(|_| s3_error!(InvalidArgument, "max-keys must not be negative"))
 }
 
@@ -128,9 +128,9 @@ pub fn encoded(text: String, encodes: bool) -> String {
 }
 
 /// Length of the common prefix that a key is grouped under.
-fn common_prefix_len(asked: &Asked<'_>, key: &str) -> Option<usize> {
-    let rest = key.strip_prefix(asked.prefix).filter(|_| !asked.delimiter.is_empty())?;
-    Some(asked.prefix.len() + rest.find(asked.delimiter)? + asked.delimiter.len())
+fn common_prefix_len(query: &Query<'_>, key: &str) -> Option<usize> {
+    let rest = key.strip_prefix(query.prefix).filter(|_| !query.delimiter.is_empty())?;
+    Some(query.prefix.len() + rest.find(query.delimiter)? + query.delimiter.len())
 }
 
 impl Folder {
@@ -145,16 +145,16 @@ impl Folder {
     }
 }
 
-fn page(folder: &Folder, asked: &Asked<'_>) -> S3Result<Page> {
-    folder.bucket(asked.bucket)?;
+fn page(folder: &Folder, query: &Query<'_>) -> S3Result<Page> {
+    folder.bucket(query.bucket)?;
     // A start that is a common prefix skips everything below it.
-    let passed = common_prefix_len(asked, asked.after) == Some(asked.after.len());
+    let passed = common_prefix_len(query, query.after) == Some(query.after.len());
     let mut found = Vec::new();
-    walk(folder, asked, "", &mut found).map_err(s3s::S3Error::internal_error)?;
+    walk(folder, query, "", &mut found).map_err(s3s::S3Error::internal_error)?;
     found.retain(|(key, _)| {
-        key.starts_with(asked.prefix)
-            && key.as_str() > asked.after
-            && !(passed && key.starts_with(asked.after))
+        key.starts_with(query.prefix)
+            && key.as_str() > query.after
+            && !(passed && key.starts_with(query.after))
     });
     found.sort_unstable();
     // readdir(3) may return a name twice while other requests remove entries (seen on tmpfs).
@@ -162,23 +162,23 @@ fn page(folder: &Folder, asked: &Asked<'_>) -> S3Result<Page> {
     let mut page = Page { objects: Vec::new(), prefixes: Vec::new(), next: None };
     let mut last = String::new();
     for (key, path) in found {
-        let folded = common_prefix_len(asked, &key).map(|length| &key[..length]);
+        let folded = common_prefix_len(query, &key).map(|length| &key[..length]);
         if folded.is_some_and(|prefix| prefix == last) {
             continue;
         }
-        if page.objects.len() + page.prefixes.len() == asked.entries_max {
-            page.next = (asked.entries_max > 0).then_some(last);
+        if page.objects.len() + page.prefixes.len() == query.entries_max {
+            page.next = (query.entries_max > 0).then_some(last);
             break;
         }
         match folded {
             Some(prefix) => {
                 last = prefix.to_owned();
-                let prefix = Some(encoded(last.clone(), asked.encodes));
+                let prefix = Some(encoded(last.clone(), query.encodes));
                 page.prefixes.push(CommonPrefix { prefix });
             }
             None => {
                 last = key;
-                let Some(object) = object(folder, asked, &last, &path) else { continue };
+                let Some(object) = object(folder, query, &last, &path) else { continue };
                 page.objects.push(object);
             }
         }
@@ -187,15 +187,15 @@ fn page(folder: &Folder, asked: &Asked<'_>) -> S3Result<Page> {
 }
 
 /// Entry of an object; `None` if it has been deleted.
-fn object(folder: &Folder, asked: &Asked<'_>, key: &str, path: &str) -> Option<Object> {
+fn object(folder: &Folder, query: &Query<'_>, key: &str, path: &str) -> Option<Object> {
     // A link that leads out of the folder is not an object.
-    let meta = folder.root.meta(&format!("{}/{path}", asked.bucket)).ok()?;
+    let meta = folder.root.meta(&format!("{}/{path}", query.bucket)).ok()?;
     if !meta.is_file() {
         return None;
     }
-    let etag = Sidecar::of(&folder.root, asked.bucket, path).etag();
+    let etag = Sidecar::of(&folder.root, query.bucket, path).etag();
     Some(Object {
-        key: Some(encoded(key.to_owned(), asked.encodes)),
+        key: Some(encoded(key.to_owned(), query.encodes)),
         size: i64::try_from(meta.len()).ok(),
         last_modified: meta.modified().ok().map(Timestamp::from),
         e_tag: etag.map(ETag::Strong),
@@ -208,12 +208,12 @@ fn object(folder: &Folder, asked: &Asked<'_>, key: &str, path: &str) -> Option<O
 /// folders without matching keys.
 fn walk(
     folder: &Folder,
-    asked: &Asked<'_>,
+    query: &Query<'_>,
     below: &str,
     found: &mut Vec<(String, String)>,
 ) -> io::Result<()> {
     let mut entries = Vec::new();
-    let path = format!("{}/{below}", asked.bucket);
+    let path = format!("{}/{below}", query.bucket);
     let read = folder.root.each(path.trim_end_matches('/'), |name, kind| {
         entries.push((name.to_owned(), kind));
     });
@@ -225,19 +225,19 @@ fn walk(
     for (name, kind) in entries {
         let path = format!("{below}{name}");
         let kind = match kind {
-            Kind::Unknown if folder.root.is_dir(&format!("{}/{path}", asked.bucket)) => Kind::Dir,
+            Kind::Unknown if folder.root.is_dir(&format!("{}/{path}", query.bucket)) => Kind::Dir,
             Kind::Unknown => Kind::File,
             kind => kind,
         };
         if kind == Kind::Dir {
             let inside = format!("{path}/");
-            let fits = inside.starts_with(asked.prefix) || asked.prefix.starts_with(&inside);
-            let is_over = inside.as_str() < asked.after && !asked.after.starts_with(&inside);
+            let fits = inside.starts_with(query.prefix) || query.prefix.starts_with(&inside);
+            let is_over = inside.as_str() < query.after && !query.after.starts_with(&inside);
             if fits && !is_over {
-                walk(folder, asked, &inside, found)?;
+                walk(folder, query, &inside, found)?;
             }
         } else if matches!(kind, Kind::File | Kind::Symlink)
-            && let Some(key) = folder.names.key_of(asked.bucket, &path)
+            && let Some(key) = folder.names.key_of(query.bucket, &path)
         {
             found.push((key, path));
         }

@@ -16,7 +16,7 @@ const LAST_MODIFIED: &str = "Mon, 01 Jan 2024 00:00:00 GMT";
 
 /// Properties of a request that determine its response.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct Request<'a> {
     /// The operation.
     pub operation: Operation,
     /// Path as sent.
@@ -145,26 +145,26 @@ impl Store {
     }
 
     /// Fills in the response to a request.
-    pub fn answer(&self, asked: &Asked<'_>, answer: &mut Answer) {
+    pub fn answer(&self, request: &Request<'_>, answer: &mut Answer) {
         (answer.status, answer.content) = (200, Content::Text);
         answer.lines.clear();
         answer.text.clear();
         let quoted = ETAG_QUOTED;
-        let (bucket, key) = split(asked.path);
-        match asked.operation {
+        let (bucket, key) = split(request.path);
+        match request.operation {
             Operation::PutObject | Operation::UploadPart => {
                 answer.line("ETag", quoted);
-                if let Some((name, value)) = asked.checksum {
+                if let Some((name, value)) = request.checksum {
                     answer.line(name, value);
-                    if asked.operation == Operation::PutObject {
+                    if request.operation == Operation::PutObject {
                         answer.line("x-amz-checksum-type", "FULL_OBJECT");
                     }
                 }
             }
-            Operation::GetObject | Operation::HeadObject => self.object(asked, answer),
+            Operation::GetObject | Operation::HeadObject => self.object(request, answer),
             Operation::ListObjectsV2 | Operation::ListObjects => {
-                let v2 = asked.operation == Operation::ListObjectsV2;
-                match list::Query::parse(asked.query, v2) {
+                let v2 = request.operation == Operation::ListObjectsV2;
+                match list::Query::parse(request.query, v2) {
                     Ok(query) => {
                         answer.line("Content-Type", "application/xml");
                         let text = &mut answer.text;
@@ -174,11 +174,11 @@ impl Store {
                         400,
                         "InvalidArgument",
                         &format!("{name} makes no sense"),
-                        asked.path,
+                        request.path,
                     ),
                 }
             }
-            Operation::DeleteObjects => deleted(asked.body, answer),
+            Operation::DeleteObjects => deleted(request.body, answer),
             Operation::DeleteObject | Operation::AbortMultipartUpload | Operation::DeleteBucket => {
                 (answer.status, answer.content) = (204, Content::Nothing);
             }
@@ -188,7 +188,7 @@ impl Store {
                 name(key)
             )),
             Operation::CompleteMultipartUpload => {
-                let sum = asked.checksum.and_then(|(header, value)| {
+                let sum = request.checksum.and_then(|(header, value)| {
                     let kind = header.strip_prefix("x-amz-checksum-")?.to_ascii_uppercase();
                     Some(format!(
                         "<Checksum{kind}>{value}</Checksum{kind}>\
@@ -201,7 +201,7 @@ impl Store {
                      </CompleteMultipartUploadResult>",
                     name(key),
                     sum.unwrap_or_default(),
-                    path = name(asked.path),
+                    path = name(request.path),
                 ));
             }
             Operation::CopyObject => answer.xml(&copied("CopyObjectResult")),
@@ -233,20 +233,20 @@ impl Store {
                 501,
                 "NotImplemented",
                 "the null server does not know this operation",
-                asked.path,
+                request.path,
             ),
         }
     }
 
-    fn object(&self, asked: &Asked<'_>, answer: &mut Answer) {
-        let bytes = self.bytes_of(asked.path);
-        let range = match asked.range.map(|text| super::range::parse(text, bytes)) {
+    fn object(&self, request: &Request<'_>, answer: &mut Answer) {
+        let bytes = self.bytes_of(request.path);
+        let range = match request.range.map(|text| super::range::parse(text, bytes)) {
             Some(Ok(range)) => range,
             None => None,
             Some(Err(())) => {
-                answer.error(416, "InvalidRange", "no byte of the object is in it", asked.path);
+                answer.error(416, "InvalidRange", "no byte of the object is in it", request.path);
                 answer.line("Content-Range", &format!("bytes */{bytes}"));
-                if asked.operation == Operation::HeadObject {
+                if request.operation == Operation::HeadObject {
                     answer.content = Content::Withheld(answer.text.len() as u64);
                 }
                 return;
@@ -265,10 +265,10 @@ impl Store {
             None => (0, bytes),
         };
         // Like S3, a range comes without the checksum of the whole object.
-        if asked.wants_checksum && range.is_none() {
+        if request.wants_checksum && range.is_none() {
             self.checksum(bytes, answer);
         }
-        answer.content = match asked.operation {
+        answer.content = match request.operation {
             Operation::HeadObject => Content::Withheld(count),
             _ => Content::Payload(first, count),
         };

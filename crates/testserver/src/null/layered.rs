@@ -1,7 +1,7 @@
 //! The null server behind the layer: the same responses as hyper types. For faults and conditions, not for
 //! measuring.
 
-use super::answer::{Answer, Asked, Content, Store};
+use super::answer::{self, Answer, Content, Store};
 use super::{body, head};
 use crate::operation::Operation;
 use crate::xml::REQUEST_ID;
@@ -46,7 +46,7 @@ pub async fn respond(
     });
     let mut sums = sums.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
     let trailer = || text("x-amz-trailer").and_then(|_| body::trailer(&kept));
-    let asked = Asked {
+    let described = answer::Request {
         operation,
         path: parts.uri.path(),
         query: parts.uri.query().unwrap_or(""),
@@ -57,7 +57,7 @@ pub async fn respond(
         body: &kept,
     };
     let mut answer = Answer::default();
-    store.answer(&asked, &mut answer);
+    store.answer(&described, &mut answer);
     finish(store, answer)
 }
 

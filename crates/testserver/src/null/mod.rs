@@ -18,7 +18,7 @@ mod space;
 use super::counts::Counts;
 use super::log::{Entry, Log};
 use super::operation::Operation;
-pub use answer::{Answer, Asked, Content, Store};
+pub use answer::{Answer, Content, Request, Store};
 use head::Head;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -127,7 +127,7 @@ impl Connection {
             None if head.has_trailer => body::trailer(&taken.kept),
             None => None,
         };
-        let asked = Asked {
+        let request = Request {
             operation: head.operation,
             path: text(&head.path).unwrap_or("/"),
             query: text(&head.query).unwrap_or(""),
@@ -136,7 +136,7 @@ impl Connection {
             checksum,
             body: &taken.kept,
         };
-        self.shared.store.answer(&asked, &mut self.answer);
+        self.shared.store.answer(&request, &mut self.answer);
         if !self.shared.latency.is_zero() {
             tokio::time::sleep(self.shared.latency).await;
         }
