@@ -151,12 +151,6 @@ pub struct ProcessRates {
     pub device_write_bytes_per_s: Option<f64>,
     /// Major page faults per second.
     pub major_faults_per_s: f64,
-    /// Minor page faults per second.
-    pub minor_faults_per_s: f64,
-    /// Voluntary context switches per second.
-    pub voluntary_switches_per_s: f64,
-    /// Involuntary context switches per second.
-    pub involuntary_switches_per_s: f64,
 }
 
 impl ProcessRates {
@@ -347,8 +341,5 @@ fn process(from: &Process, to: &Process, span_ns: u64) -> ProcessRates {
         device_read_bytes_per_s: optional(from.device_read_bytes, to.device_read_bytes),
         device_write_bytes_per_s: optional(from.device_write_bytes, to.device_write_bytes),
         major_faults_per_s: per_s(from.major_faults, to.major_faults),
-        minor_faults_per_s: per_s(from.minor_faults, to.minor_faults),
-        voluntary_switches_per_s: per_s(from.voluntary_switches, to.voluntary_switches),
-        involuntary_switches_per_s: per_s(from.involuntary_switches, to.involuntary_switches),
     }
 }

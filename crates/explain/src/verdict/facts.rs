@@ -66,8 +66,6 @@ pub struct Facts {
     pub curve: Vec<Point>,
     /// Content bytes per second.
     pub bytes_per_s: f64,
-    /// Entries per second.
-    pub items_per_s: f64,
     /// Operations (local) or requests (store) per second.
     pub operations_per_s: f64,
     /// Shortest time from the end of a request to the start of its answer, milliseconds: that of an unloaded

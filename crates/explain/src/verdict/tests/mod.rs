@@ -17,7 +17,6 @@ fn local(phases: &[(Phase, f64)]) -> Facts {
         jobs: 4.0,
         jobs_max: 64,
         bytes_per_s: 1e8,
-        items_per_s: 3000.0,
         operations_per_s: 24_000.0,
         ..Facts::default()
     };

@@ -64,7 +64,6 @@ pub(super) fn facts(
         jobs_max: controls.gate.jobs_max(),
         curve: curve.iter().map(|(jobs, rate)| Point { jobs: *jobs, rate: *rate }).collect(),
         bytes_per_s,
-        items_per_s: per_s(before.items, after.items),
         operations_per_s,
         answer_min_ms: to.wire.answer_least_us.map(|us| us as f64 / 1e3),
         throttled_per_s: per_s(before.throttled, after.throttled)
