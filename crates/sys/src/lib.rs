@@ -69,4 +69,19 @@ pub mod errno {
     pub fn is(error: &std::io::Error, code: i32) -> bool {
         error.raw_os_error() == Some(code)
     }
+
+    /// True if there is no such name.
+    pub fn is_gone(error: &std::io::Error) -> bool {
+        is(error, ENOENT)
+    }
+
+    /// True if opening a directory failed because its name is a symlink or another non-directory.
+    pub fn is_no_dir(error: &std::io::Error) -> bool {
+        is(error, ENOTDIR) || is(error, ELOOP)
+    }
+
+    /// True if removing a directory failed because it is not empty.
+    pub fn is_not_empty(error: &std::io::Error) -> bool {
+        is(error, ENOTEMPTY) || is(error, EEXIST)
+    }
 }

@@ -5,6 +5,7 @@ use crate::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, Timespec, Timestamps, Uid};
 use std::ffi::CStr;
 use std::io::Result;
+use std::path::Path;
 
 /// Metadata of one entry, from `stat`.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +81,11 @@ impl Meta {
     pub fn identity(&self) -> (u64, u64) {
         (self.dev, self.ino)
     }
+}
+
+/// Device and inode of a path that may be a symlink.
+pub fn identity(path: &Path) -> Result<(u64, u64)> {
+    Ok(Meta::from_stat(&rustix::fs::lstat(path)?).identity())
 }
 
 /// `fstat(2)`.

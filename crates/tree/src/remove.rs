@@ -9,6 +9,7 @@ pub mod parallel;
 use hakobu_core::error::{Cause, Operation};
 use hakobu_core::unit::Kind;
 use hakobu_sys::dir::Reader;
+use hakobu_sys::errno::{is_gone, is_no_dir, is_not_empty};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
 use std::ffi::{CStr, CString};
 use std::io;
@@ -151,15 +152,6 @@ pub fn remove_tree<R: Removal + ?Sized>(
         Some(left) => left,
         None => descent.run(name),
     }
-}
-
-/// Returns whether opening failed because the name is now a symlink or another non-directory.
-fn is_no_dir(error: &io::Error) -> bool {
-    errno::is(error, errno::ENOTDIR) || errno::is(error, errno::ELOOP)
-}
-
-fn is_gone(error: &io::Error) -> bool {
-    errno::is(error, errno::ENOENT)
 }
 
 /// Opens a directory that is to be emptied; makes it accessible first if requested.
@@ -425,10 +417,6 @@ impl<R: Removal + ?Sized> Descent<'_, R> {
         parent.fd = Some(fd);
         Ok(())
     }
-}
-
-fn is_not_empty(error: &io::Error) -> bool {
-    errno::is(error, errno::ENOTEMPTY) || errno::is(error, errno::EEXIST)
 }
 
 fn push_name(path: &mut Vec<u8>, name: &CStr) {

@@ -6,8 +6,6 @@ use super::wish::Wish;
 use crate::job::Named;
 use hakobu_sys::{AsFd, disk, errno, open};
 use std::io::Error;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 /// Checks that a file may be used as requested.
 ///
@@ -121,10 +119,4 @@ pub(super) fn explain(error: &Error, direct: bool) -> String {
         Some(errno::ETXTBSY) => "is a running program".to_owned(),
         _ => error.to_string(),
     }
-}
-
-/// The pair that names a file on this machine.
-pub(super) fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
-    let entry = std::fs::symlink_metadata(path)?;
-    Ok((entry.dev(), entry.ino()))
 }

@@ -18,7 +18,7 @@ mod wish;
 use super::Job;
 pub use files::{CloneFiles, LaidFile, Safety};
 use found::Found;
-use hakobu_sys::{AsFd, OwnedFd, open};
+use hakobu_sys::{AsFd, OwnedFd, meta, open};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -113,14 +113,14 @@ fn make_all(
         let (fd, from) = match wish.found {
             Found::Absent if wish.is_folder() => {
                 std::fs::create_dir(&wish.path).map_err(|error| here(error.to_string()))?;
-                let identity = look::identity(&wish.path);
+                let identity = meta::identity(&wish.path);
                 let identity = identity.map_err(|error| here(error.to_string()))?;
                 made.push(Made { path: wish.path.clone(), identity, folder: true });
                 continue;
             }
             Found::Absent => {
                 let fd = make::create(wish).map_err(here)?;
-                let identity = hakobu_sys::meta::of_fd(&fd).map(|meta| meta.identity());
+                let identity = meta::of_fd(&fd).map(|meta| meta.identity());
                 let identity = identity.map_err(|error| here(error.to_string()))?;
                 made.push(Made { path: wish.path.clone(), identity, folder: false });
                 (fd, 0)
@@ -145,7 +145,7 @@ fn removals(wishes: &[Wish], made: &[Made], safety: &Safety) -> Vec<Made> {
         match made.get(wish.path.as_path()) {
             Some(made) if unlink || !stays => removals.push((*made).clone()),
             None if unlink && matches!(wish.found, Found::File { .. }) => {
-                if let Ok(identity) = look::identity(&wish.path) {
+                if let Ok(identity) = meta::identity(&wish.path) {
                     removals.push(Made { path: wish.path.clone(), identity, folder: false });
                 }
             }
@@ -197,7 +197,7 @@ fn mark_again(made: &Made) -> Result<(), String> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         fd => fd.map_err(here)?,
     };
-    if hakobu_sys::meta::of_fd(&fd).map_err(here)?.identity() != made.identity {
+    if meta::of_fd(&fd).map_err(here)?.identity() != made.identity {
         return Ok(());
     }
     mark::set(fd.as_fd()).map_err(here)
@@ -206,7 +206,7 @@ fn mark_again(made: &Made) -> Result<(), String> {
 fn remove(made: &Made) -> Result<(), String> {
     let path: &Path = &made.path;
     let gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
-    match look::identity(path) {
+    match meta::identity(path) {
         Ok(identity) if identity != made.identity => Err(format!(
             "{}: is no longer the file that was laid out: left in place",
             path.display()

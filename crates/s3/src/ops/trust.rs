@@ -75,6 +75,11 @@ pub(super) fn shown(name: &[u8]) -> String {
     text
 }
 
+/// Reason if a name of a listing sorts before the one that precedes it.
+pub(super) fn out_of_order(name: &[u8], before: &[u8]) -> String {
+    format!("it is out of order: {} after {}", shown(name), shown(before))
+}
+
 /// Parses a decimal number of up to 64 bits.
 pub(super) fn number(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text.trim_ascii()).ok()?;

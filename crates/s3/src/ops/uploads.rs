@@ -3,7 +3,8 @@
 use super::copy::element;
 use super::list::Names;
 use super::trust::{
-    NO_PROGRESS, NO_SUCCESSOR, PageCheck, ask, flag, number, shown, time, untrusted, words,
+    NO_PROGRESS, NO_SUCCESSOR, PageCheck, ask, flag, number, out_of_order, shown, time, untrusted,
+    words,
 };
 use super::{Part, read, send_and_read, utf8};
 use crate::header::unquoted;
@@ -189,10 +190,6 @@ pub async fn list_uploads(
             None => return Ok(uploads),
         }
     }
-}
-
-fn out_of_order(key: &[u8], before: &[u8]) -> String {
-    format!("it is out of order: {} after {}", shown(key), shown(before))
 }
 
 /// Fields of the current upload.

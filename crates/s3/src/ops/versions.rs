@@ -6,11 +6,11 @@ mod types;
 pub use types::{ObjectVersion, VersionPage, VersionQuery};
 
 use super::read;
-use super::trust::{NO_PROGRESS, ask, shown, untrusted};
+use super::trust::{NO_PROGRESS, ask, out_of_order, shown, untrusted};
 use super::utf8;
 use crate::{Client, Error, Reply, Request};
 use http::Method;
-use page::{OPERATION, OTHER_ROOT, ROOT, out_of_order};
+use page::{OPERATION, OTHER_ROOT, ROOT};
 use std::collections::HashSet;
 use types::Marker;
 

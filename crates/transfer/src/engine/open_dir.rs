@@ -26,11 +26,6 @@ struct Sides {
     incomplete: bool,
 }
 
-/// Returns whether opening a directory failed because there is none of that name.
-fn is_no_directory(error: &std::io::Error) -> bool {
-    [errno::ENOENT, errno::ENOTDIR, errno::ELOOP].iter().any(|code| errno::is(error, *code))
-}
-
 impl Engine<'_> {
     /// Opens a directory on both sides. On failure, or if it is skipped, releases its unit's hold on the parent;
     /// otherwise the hold passes to the node.
@@ -227,7 +222,7 @@ impl Engine<'_> {
                     }
                     all.sides.push(side);
                 }
-                Err(error) if is_no_directory(&error) => {}
+                Err(error) if errno::is_gone(&error) || errno::is_no_dir(&error) => {}
                 // Its content is unknown, which is not the same as empty.
                 Err(error) => {
                     all.incomplete = true;

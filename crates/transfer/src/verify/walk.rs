@@ -10,7 +10,7 @@ use super::report::{Counts, Difference, Finding, Spec};
 use super::rules;
 use crate::policy::filter::{Decision, DirRules};
 use hakobu_core::control::Control;
-use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem, quoted};
+use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem, cannot};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::limit::Controls;
 use hakobu_core::meter::Phase;
@@ -76,7 +76,7 @@ pub fn run(
 }
 
 fn fatal(verb: &str, path: &Path, error: io::Error) -> Fatal {
-    Fatal::new(2, format!("cannot {verb} {}: {}", quoted(path), Cause::System(error)))
+    Fatal::new(2, cannot(verb, path, error))
 }
 
 fn top(path: &Path) -> Result<Top, Fatal> {

@@ -1,13 +1,14 @@
 //! Parallel removal of whole trees: a visitor of the walk that unlinks names and removes each directory when
 //! everything in it is finished.
 
-use super::{Options, PASSES_MAX, is_gone, is_no_dir, is_not_empty, open_to_empty};
+use super::{Options, PASSES_MAX, open_to_empty};
 use crate::handle::{Budget, Handle};
 use crate::walk::{At, Closed, Dir, Names, Visit, walk};
 use hakobu_core::error::{Cause, Operation};
 use hakobu_core::limit::Controls;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Kind;
+use hakobu_sys::errno::{is_gone, is_no_dir, is_not_empty};
 use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta};
 use std::ffi::{CStr, CString};
 use std::io;

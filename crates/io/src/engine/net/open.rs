@@ -6,10 +6,10 @@ use super::stream::Stream;
 use crate::engine::patience::{Patience, Refusal, SILENCE, SLICE};
 use crate::job::{Net as Options, Protocol};
 use hakobu_sys::errno;
+use hakobu_sys::meta::identity;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io::{Error, ErrorKind, Result};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -52,11 +52,6 @@ impl Drop for Name {
             let _ = std::fs::remove_file(&self.path);
         }
     }
-}
-
-fn identity(path: &std::path::Path) -> Result<(u64, u64)> {
-    let entry = std::fs::symlink_metadata(path)?;
-    Ok((entry.dev(), entry.ino()))
 }
 
 /// An end: a receiver listens from now on.

@@ -3,7 +3,7 @@
 use super::types::{Marker, ObjectVersion, VersionPage, VersionQuery};
 use crate::Error;
 use crate::ops::list::{self, Names, name_violation};
-use crate::ops::trust::{NO_PROGRESS, NO_SUCCESSOR, PageCheck, flag, shown, words};
+use crate::ops::trust::{NO_PROGRESS, NO_SUCCESSOR, PageCheck, flag, out_of_order, words};
 use crate::xml::{Node, url_decoded};
 use std::borrow::Cow;
 
@@ -169,8 +169,4 @@ fn disorder(versions: &[ObjectVersion], delete_markers: bool) -> Option<String> 
         before = key;
     }
     None
-}
-
-pub(super) fn out_of_order(key: &[u8], before: &[u8]) -> String {
-    format!("it is out of order: {} after {}", shown(key), shown(before))
 }

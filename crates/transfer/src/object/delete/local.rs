@@ -4,7 +4,8 @@
 use crate::engine::failure::c_string;
 use crate::object::Entry;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, below, dir, errno, meta};
+use hakobu_sys::errno::{is_gone, is_not_empty};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, below, dir, meta};
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -68,15 +69,6 @@ impl Folder {
     }
 }
 
-fn is_gone(error: &io::Error) -> bool {
-    errno::is(error, errno::ENOENT)
-}
-
-/// Returns whether removing a directory failed because it is not empty.
-fn is_full(error: &io::Error) -> bool {
-    errno::is(error, errno::ENOTEMPTY) || errno::is(error, errno::EEXIST)
-}
-
 /// Removes an entry below `root`; a directory (its name ends with a slash) when it is empty, now or after a later
 /// removal. `on_removed` is called with directories above that were removed along with it. A missing entry counts as
 /// removed.
@@ -103,7 +95,7 @@ pub(super) fn remove(
         false => dir::unlink(parent, &name),
     });
     match removed {
-        Err(error) if is_dir && is_full(&error) => return Ok(Outcome::Waits),
+        Err(error) if is_dir && is_not_empty(&error) => return Ok(Outcome::Waits),
         Err(error) if is_gone(&error) => {}
         Err(error) => {
             emptied.take(path);
@@ -168,7 +160,7 @@ pub(super) fn remove_moved(root: &OwnedFd, entry: &Entry, and_dirs: bool) -> io:
         // A directory's times change when its entries are moved.
         Ok(now) if now.kind == Kind::Dir && entry.meta.kind == Kind::Dir => {
             return match dir::rmdir(parent, &name) {
-                Err(error) if is_full(&error) || is_gone(&error) => Ok(true),
+                Err(error) if is_not_empty(&error) || is_gone(&error) => Ok(true),
                 other => other.map(|()| true),
             };
         }

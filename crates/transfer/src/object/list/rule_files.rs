@@ -26,14 +26,10 @@ pub fn merge_files(top: Arc<OwnedFd>, links: Links) -> ReadMergeFile {
         match dir::open_below((*top).as_fd(), &CString::new(folder)?) {
             Ok(opened) => read_merge_file(&links, opened.as_fd(), name),
             // A folder that only the other side has.
-            Err(error) if is_no_folder(&error) => Ok(None),
+            Err(error) if errno::is_gone(&error) || errno::is_no_dir(&error) => Ok(None),
             Err(error) => Err(error),
         }
     })
-}
-
-fn is_no_folder(error: &io::Error) -> bool {
-    [errno::ENOENT, errno::ENOTDIR, errno::ELOOP].iter().any(|code| errno::is(error, *code))
 }
 
 /// A key to read, and the channel for the answer.
