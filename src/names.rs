@@ -1,6 +1,6 @@
 //! Lists of names from a file or standard input (`--files-from`), and whole small files.
 
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::cannot;
 use hakobu_sys::dir;
 use hakobu_sys::links::Links;
 use std::ffi::{CString, OsStr};
@@ -12,8 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 /// # Errors
 /// A sentence for the user.
 pub fn read_whole(file: &OsStr, links: &Links) -> Result<Vec<u8>, String> {
-    read(file, links)
-        .map_err(|error| format!("cannot read {}: {}", quoted(file), Cause::System(error)))
+    read(file, links).map_err(|error| cannot("read", file, error))
 }
 
 /// As [`read_whole`], with the system's error.

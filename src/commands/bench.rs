@@ -15,8 +15,8 @@ use super::line::carry_out;
 use super::watch::files::{is_stdout, write_file};
 use crate::show::output;
 use crate::{ec2, exit, signals, xdg};
-use args::{Args, Source, What};
-use hakobu_core::error::{Cause, quoted};
+use args::{Args, Source, Task};
+use hakobu_core::error::{Cause, cannot, quoted};
 use hakobu_lab::campaign::Plan;
 use hakobu_lab::campaign::own::{Mark, Own};
 use hakobu_lab::campaign::plan::{self, Ground, Wishes};
@@ -57,10 +57,10 @@ impl Ready {
         let own = std::env::current_exe()
             .map_err(|error| format!("cannot find this program: {}", Cause::System(error)))?;
         let mut work = None;
-        let (mut plan, scale) = match &args.what {
-            What::Commands(commands) => (flags::plan(commands, &args)?, 1.0),
-            What::Print(_) => (Plan::default(), 1.0),
-            What::Campaign(source) => {
+        let (mut plan, scale) = match &args.task {
+            Task::Commands(commands) => (flags::plan(commands, &args)?, 1.0),
+            Task::Print(_) => (Plan::default(), 1.0),
+            Task::Campaign(source) => {
                 let spec = spec(source)?;
                 let wishes = wishes(&args, &spec.name, &own)?;
                 if args.work.is_none() {
@@ -84,7 +84,7 @@ impl Ready {
 
     /// Runs it; returns the exit code.
     fn run(&self) -> u8 {
-        if let What::Print(text) = &self.args.what {
+        if let Task::Print(text) = &self.args.task {
             output::text(text);
             return exit::OK;
         }
@@ -183,9 +183,8 @@ fn spec(source: &Source) -> Result<Spec, String> {
     let parsed = match source {
         Source::Builtin(campaign) => Spec::parse(campaign.name, campaign.text),
         Source::File(file) => {
-            let text = std::fs::read_to_string(file).map_err(|error| {
-                format!("cannot read {}: {}", quoted(file), Cause::System(error))
-            })?;
+            let text =
+                std::fs::read_to_string(file).map_err(|error| cannot("read", file, error))?;
             Spec::parse(&file.to_string_lossy(), &text)
         }
     };
@@ -202,8 +201,7 @@ pub(super) fn new_folder(within: &Path, name: &str, start: &str) -> Result<PathB
     let time: String = start.chars().filter(|c| c.is_ascii_digit()).collect();
     let (day, time) = time.split_at(time.len().min(8));
     let first = format!("{name}-{day}-{time}");
-    std::fs::create_dir_all(within)
-        .map_err(|error| format!("cannot make {}: {}", quoted(within), Cause::System(error)))?;
+    std::fs::create_dir_all(within).map_err(|error| cannot("make", within, error))?;
     for number in 1..1000 {
         let name = if number == 1 { first.clone() } else { format!("{first}-{number}") };
         let folder = within.join(name);
@@ -211,7 +209,7 @@ pub(super) fn new_folder(within: &Path, name: &str, start: &str) -> Result<PathB
             Ok(()) => return Ok(folder),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => {
-                return Err(format!("cannot make {}: {}", quoted(&folder), Cause::System(error)));
+                return Err(cannot("make", &folder, error));
             }
         }
     }
@@ -220,10 +218,8 @@ pub(super) fn new_folder(within: &Path, name: &str, start: &str) -> Result<PathB
 
 /// Returns the settings of a campaign from the command line.
 fn wishes(args: &Args, name: &str, own: &Path) -> Result<Wishes, String> {
-    let absolute = |path: &Path| {
-        std::path::absolute(path)
-            .map_err(|error| format!("cannot use {}: {}", quoted(path), Cause::System(error)))
-    };
+    let absolute =
+        |path: &Path| std::path::absolute(path).map_err(|error| cannot("use", path, error));
     let folder = |path: &Option<PathBuf>, below: &str| match path {
         Some(path) => absolute(path),
         None => Ok(xdg::cache()?.join(below)),

@@ -8,7 +8,7 @@ use super::watch::files::{Target, is_stdout, or_stdout};
 use crate::exit;
 use crate::options::{Opt, Refused, Table, Takes, Typed, flag, parts, put, value};
 use crate::show::output;
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::{cannot, quoted};
 use hakobu_lab::analysis::{
     Prices, Rated, compare, names, parse_machines, parse_price, parse_rated,
 };
@@ -207,9 +207,8 @@ impl Plan {
         let names = names(&results, &titles);
         let mut prices = Prices::new(&names, &self.per_hour, &self.rated).map_err(Failed::Usage)?;
         if let Some(path) = &self.machines {
-            let text = std::fs::read_to_string(path).map_err(|error| {
-                format!("cannot read {}: {}", quoted(path), Cause::System(error))
-            })?;
+            let text =
+                std::fs::read_to_string(path).map_err(|error| cannot("read", path, error))?;
             let machines = parse_machines(&text);
             let machines = machines.map_err(|why| format!("{}: {why}", quoted(path)))?;
             prices = prices.with_machines(machines);

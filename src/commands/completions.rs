@@ -7,7 +7,7 @@ use crate::options::{Opt, Table, Typed, flag, parts};
 use crate::show::output;
 use crate::xdg;
 use clap_complete::Shell;
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::cannot;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -114,7 +114,7 @@ fn show(all: &[Command], plan: Plan) -> u8 {
             exit::OK
         }
         Err(error) => {
-            output::message(&format!("cannot write {}: {}", quoted(&path), Cause::System(error)));
+            output::message(&cannot("write", &path, error));
             exit::FAILURE
         }
     }

@@ -166,6 +166,11 @@ pub fn quoted(name: impl AsRef<OsStr>) -> String {
     text
 }
 
+/// The message of a failed system call on a path or name: `cannot read 'a/b': Permission denied`.
+pub fn cannot(verb: &str, name: impl AsRef<OsStr>, error: io::Error) -> String {
+    format!("cannot {verb} {}: {}", quoted(name), Cause::System(error))
+}
+
 /// Something that stops the run before or while it moves anything: bad input, an unusable target.
 #[derive(Debug)]
 pub struct Fatal {

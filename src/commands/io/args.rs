@@ -3,7 +3,7 @@
 use super::options::{Word, arguments};
 use crate::commands::watch::files::is_stdout;
 use crate::options::Typed;
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::cannot;
 use hakobu_io::spec::{self, Format, Request};
 use std::io::{self, Read};
 
@@ -87,5 +87,5 @@ fn text_of(name: &str) -> Result<String, String> {
         }
         _ => std::fs::read_to_string(name),
     };
-    read().map_err(|error| format!("cannot read {}: {}", quoted(name), Cause::System(error)))
+    read().map_err(|error| cannot("read", name, error))
 }

@@ -6,7 +6,7 @@ use super::web::Lent;
 use crate::commands::watch::files::{is_stdout, write_file};
 use crate::show::output::{self, Output};
 use crate::{exit, signals};
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::cannot;
 use hakobu_io::layout::{Layout, Safety, lay_out};
 use hakobu_io::output::disks::Disks;
 use hakobu_io::output::{json, logs, normal};
@@ -31,13 +31,13 @@ pub fn run(request: &Request) -> Result<u8, String> {
         output::message(&format!("signals will end this at once: {error}"));
     }
     // Before anything is measured it is known that the result can be written.
-    let report =
-        match request.output.as_ref().filter(|path| !is_stdout(path)) {
-            Some(path) => Some(Output::file(path, false, &Links::Trusted).map_err(|error| {
-                format!("cannot write {}: {}", quoted(path), Cause::System(error))
-            })?),
-            None => None,
-        };
+    let report = match request.output.as_ref().filter(|path| !is_stdout(path)) {
+        Some(path) => Some(
+            Output::file(path, false, &Links::Trusted)
+                .map_err(|error| cannot("write", path, error))?,
+        ),
+        None => None,
+    };
     let mut jobs = request.jobs.clone();
     for job in &mut jobs {
         // Preconditioning writes, so writing must be allowed.
@@ -142,7 +142,7 @@ fn measure(
     so_far.and_then(|()| told(&outcomes))?;
     if let Some(error) = report.and_then(Output::finish) {
         let path = request.output.as_deref().unwrap_or("".as_ref());
-        return Err(format!("cannot write {}: {}", quoted(path), Cause::System(error)));
+        return Err(cannot("write", path, error));
     }
     for log in logs::logs(jobs, &outcomes) {
         write_file(&log.path, &log.text)?;

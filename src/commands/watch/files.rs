@@ -2,7 +2,7 @@
 //! Devices and pipes are written to directly, and `-` is standard output.
 
 use crate::show::output::Output;
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::{Cause, cannot};
 use hakobu_sys::links::Links;
 use hakobu_sys::{AsFd, OwnedFd, dir, file};
 use std::ffi::CString;
@@ -141,7 +141,7 @@ fn temporary(path: &Path) -> io::Result<(Temporary, File)> {
 fn failed(path: &Path, error: io::Error) -> String {
     match is_stdout(path) {
         true => format!("cannot write to standard output: {}", Cause::System(error)),
-        false => format!("cannot write {}: {}", quoted(path), Cause::System(error)),
+        false => cannot("write", path, error),
     }
 }
 

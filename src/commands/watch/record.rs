@@ -7,7 +7,7 @@ use super::summary;
 use super::view::View;
 use crate::exit;
 use crate::show::{output, verdict};
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::{Cause, cannot};
 use hakobu_explain::command::Observer;
 use hakobu_explain::sample::{Sample, Sampler, Watched};
 use hakobu_explain::verdict::{Verdict, judge};
@@ -130,7 +130,7 @@ fn spawn(words: &[OsString], sender: &Sender<Event>) -> Result<Started, u8> {
     let name = words.first().ok_or(exit::USAGE)?;
     let started = start::Command::new(words.to_vec()).start().map_err(|error| {
         let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
-        output::message(&format!("cannot run {}: {}", quoted(name), Cause::System(error)));
+        output::message(&cannot("run", name, error));
         code
     })?;
     let pid = started.pid;

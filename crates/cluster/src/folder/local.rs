@@ -1,7 +1,7 @@
 //! A run folder on a file system that all machines share.
 
 use super::{Folder, Trouble};
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::{cannot, quoted};
 use hakobu_sys::{close, errno, process};
 use hakobu_transfer::journal::Owner;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -174,5 +174,5 @@ fn exclusive(path: &Path, content: &[u8]) -> io::Result<bool> {
 fn trouble(verb: &str, path: &Path, error: io::Error) -> Trouble {
     let lasting = [errno::EACCES, errno::EPERM, errno::EROFS, errno::ENOENT, errno::ENOTDIR];
     let again = !error.raw_os_error().is_some_and(|code| lasting.contains(&code));
-    Trouble { again, message: format!("cannot {verb} {}: {}", quoted(path), Cause::System(error)) }
+    Trouble { again, message: cannot(verb, path, error) }
 }

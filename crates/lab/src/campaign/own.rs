@@ -2,7 +2,7 @@
 //! the folder was made, holds the folder's inode. A folder without its mark, or reached through a symbolic
 //! link, is never touched.
 
-use hakobu_core::error::{Cause, Operation, quoted};
+use hakobu_core::error::{Cause, Operation, cannot, quoted};
 use hakobu_core::unit::Kind;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta, process};
 use hakobu_tree::remove::{Entry, Options, Removal, remove_tree};
@@ -238,10 +238,6 @@ impl Removal for Problem {
         let path = Path::new(std::ffi::OsStr::from_bytes(entry.path));
         self.0.get_or_insert_with(|| format!("cannot remove {}: {cause}", quoted(path)));
     }
-}
-
-fn cannot(what: &str, path: &Path, error: io::Error) -> String {
-    format!("cannot {what} {}: {}", quoted(path), Cause::System(error))
 }
 
 fn nul(path: &Path) -> String {

@@ -150,7 +150,6 @@ fn studies(of: &Compared, words: &Words) -> Vec<Table> {
         places.dedup();
         let names = lines.iter().map(|line| format!("#{line}"));
         let heads: Vec<String> = [format!("#{x_name}")].into_iter().chain(names).collect();
-        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
         let names = of.names.join(" / ");
         let caption = with(words.study_caption, &[words.group(group), &metric, &names, first]);
         let mut table = Table::new(caption, &heads);
@@ -192,7 +191,6 @@ fn every(of: &Compared, words: &Words) -> Table {
             heads.push(with(words.side_claim, &[name]));
         }
     }
-    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let mut table = Table::new(with(words.rows_caption, &[first]), &heads);
     let unit = Unit::of(&of.metric);
     for (row, mut label) in of.rows.iter().zip(labels(&of.rows)) {
@@ -229,7 +227,6 @@ fn costs(costs: &[Cost], words: &Words) -> Table {
         number(words.per_gb),
         number(words.per_million_files),
     ];
-    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let mut table = Table::new(words.costs_caption, &heads);
     for cost in costs {
         let of = match cost.group.is_empty() {

@@ -33,7 +33,6 @@ pub(super) fn side_by_side(all: &[Facts<'_>], words: &Words) -> Table {
     heads.extend(names.iter().map(|name| format!("#{name}")));
     let others = names.iter().skip(1);
     heads.extend(others.map(|name| format!("#{}", with(words.times_as_fast, &[name]))));
-    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let mut table = Table::new(with(words.machines_caption, &[first]), &heads);
     for (group, series) in rows(all) {
         let best: Vec<Option<&Cell>> = all.iter().map(|facts| best(facts, group, series)).collect();

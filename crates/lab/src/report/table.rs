@@ -17,12 +17,12 @@ pub(super) struct Table {
 
 impl Table {
     /// Creates an empty table. A leading `#` in a column name marks numbers and is not shown.
-    pub(super) fn new(caption: impl Into<String>, head: &[&str]) -> Table {
-        let plain = |name: &&str| name.strip_prefix('#').unwrap_or(name).to_owned();
+    pub(super) fn new(caption: impl Into<String>, head: &[impl AsRef<str>]) -> Table {
+        let head = || head.iter().map(AsRef::as_ref);
         Table {
             caption: caption.into(),
-            head: head.iter().map(plain).collect(),
-            numbers: head.iter().map(|name| name.starts_with('#')).collect(),
+            head: head().map(|name| name.strip_prefix('#').unwrap_or(name).to_owned()).collect(),
+            numbers: head().map(|name| name.starts_with('#')).collect(),
             ..Table::default()
         }
     }

@@ -32,7 +32,6 @@ pub(super) fn tools(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
         number(words.memory),
         words.limits.to_owned(),
     ];
-    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let mut table = Table::new(with(words.tools_caption, &[words.group(group)]), &heads);
     for line in facts.lines(group) {
         let best = facts.best(&line.cells).or(line.cells.first().copied());
@@ -79,7 +78,6 @@ pub(super) fn sweep(facts: &Facts<'_>, group: &str, words: &Words) -> Option<Tab
     }
     let names = lines.iter().map(|line| format!("#{}", line.series));
     let heads: Vec<String> = [format!("#{x_name}")].into_iter().chain(names).collect();
-    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let caption =
         with(words.sweep_caption, &[words.group(group), words.metric(facts.metric()), x_name]);
     let mut table = Table::new(caption, &heads);
@@ -200,7 +198,6 @@ pub(super) fn settings(facts: &Facts<'_>, words: &Words) -> Table {
         number(words.memory),
         words.limits.to_owned(),
     ];
-    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let mut table = Table::new(words.cells_caption, &heads);
     for cell in &facts.header().cells {
         let Some(of) = facts.summary(cell.id) else { continue };
@@ -314,7 +311,6 @@ pub(super) fn runs(facts: &Facts<'_>, words: &Words) -> (Table, usize) {
     if !is_shown {
         heads.insert(4, own_metric);
     }
-    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let mut table = Table::new(words.raw_caption, &heads);
     for (i, run) in facts.results.runs.iter().take(RUNS_MAX).enumerate() {
         let mut row = run_row(facts, run, words);

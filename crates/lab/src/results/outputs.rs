@@ -2,10 +2,10 @@
 //! programs which read fio's JSON find each setting once per folder.
 
 use super::Run;
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::cannot;
 use hakobu_sys::close;
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Name of the folder inside a results folder.
@@ -84,8 +84,4 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(cannot("read", folder, error)),
     }
-}
-
-pub(super) fn cannot(what: &str, path: &Path, error: io::Error) -> String {
-    format!("cannot {what} {}: {}", quoted(path), Cause::System(error))
 }

@@ -2,7 +2,7 @@
 //! line.
 
 use super::{Curves, Header, Line, Results, SCHEMA};
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::{cannot, quoted};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::io;
@@ -43,19 +43,15 @@ pub fn read_counted(path: &Path, counted: &dyn Fn(u64)) -> Result<Results, Strin
         io::ErrorKind::NotFound if folder.is_dir() => {
             format!("{} holds no results: there is no {RUNS_FILE} in it", quoted(folder))
         }
-        _ => cannot_read(&runs, error),
+        _ => cannot("read", &runs, error),
     })?;
     let curves = folder.join(CURVES_FILE);
     let samples = match std::fs::read(&curves) {
         Ok(samples) => samples,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(cannot_read(&curves, error)),
+        Err(error) => return Err(cannot("read", &curves, error)),
     };
     parse_counted((&runs, &text), (&curves, &samples), counted)
-}
-
-fn cannot_read(path: &Path, error: io::Error) -> String {
-    format!("cannot read {}: {}", quoted(path), Cause::System(error))
 }
 
 /// Parses the text of both files, given with their names for errors.
@@ -75,7 +71,7 @@ fn parse_counted(
     let mut has_header = false;
     for (number, line) in lines(runs.1) {
         counted(line.bytes);
-        let at = || Place { file: runs.0.to_owned(), line: number };
+        let at = || Position { file: runs.0.to_owned(), line: number };
         if !has_header {
             results.header = header(line.text).map_err(|why| at().say(&why))?;
             has_header = true;
@@ -102,7 +98,7 @@ fn parse_counted(
     }
     for (number, line) in lines(curves.1) {
         counted(line.bytes);
-        let at = || Place { file: curves.0.to_owned(), line: number };
+        let at = || Position { file: curves.0.to_owned(), line: number };
         let Some(curve) =
             understand::<Curves>(&line, b"{\"cell\":").map_err(|why| at().say(&why))?
         else {
@@ -114,12 +110,12 @@ fn parse_counted(
     Ok(results)
 }
 
-struct Place {
+struct Position {
     file: PathBuf,
     line: usize,
 }
 
-impl Place {
+impl Position {
     fn say(&self, why: &str) -> String {
         format!("{}, line {}: {why}", quoted(&self.file), self.line)
     }

@@ -1,10 +1,10 @@
 //! Results folders: create, resume, list, remove. Lines are only appended, each in one write, so that
 //! measurements survive any interruption.
 
-use super::outputs::{self, cannot};
+use super::outputs;
 use super::read::{CURVES_FILE, RUNS_FILE, read};
 use super::{Curves, End, Header, Line, Run, SCHEMA};
-use hakobu_core::error::quoted;
+use hakobu_core::error::{cannot, quoted};
 use serde::Serialize;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -132,7 +132,7 @@ impl Store {
         self.append(&Line::Run(Box::new(run.clone())))?;
         match curves {
             Some(curves) => write_line(&mut self.samples, curves)
-                .map_err(|error| cannot("write", &self.folder.join(CURVES_FILE), error)),
+                .map_err(|error| cannot("write", self.folder.join(CURVES_FILE), error)),
             None => Ok(()),
         }
     }
@@ -151,7 +151,7 @@ impl Store {
     /// A message.
     pub fn append(&mut self, line: &Line) -> Result<(), String> {
         write_line(&mut self.results, line)
-            .map_err(|error| cannot("write", &self.folder.join(RUNS_FILE), error))
+            .map_err(|error| cannot("write", self.folder.join(RUNS_FILE), error))
     }
 
     /// Appends the end, and syncs the files to the device.

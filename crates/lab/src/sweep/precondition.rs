@@ -2,7 +2,7 @@
 //! not fresh from the factory (SNIA Solid State Storage Performance Test Specification 2.0,
 //! "preconditioning").
 
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::cannot;
 use hakobu_io::layout::LaidFile;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -29,9 +29,8 @@ pub fn precondition(
     // Folders and missing files have no content; names that no engine opens belong to files of others.
     let has_content = |file: &&LaidFile| file.bytes > 0 && !file.nothing;
     for laid in std::iter::repeat_n(files, passes as usize).flatten().filter(has_content) {
-        let cannot =
-            |error| format!("cannot write {}: {}", quoted(&laid.path), Cause::System(error));
-        let mut file = OpenOptions::new().write(true).open(&laid.path).map_err(cannot)?;
+        let failed = |error| cannot("write", &laid.path, error);
+        let mut file = OpenOptions::new().write(true).open(&laid.path).map_err(failed)?;
         let mut left = laid.bytes;
         while left > 0 {
             if stop.load(Ordering::Relaxed) {
@@ -39,12 +38,12 @@ pub fn precondition(
             }
             let length = block.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             random.fill(&mut block[..length]);
-            file.write_all(&block[..length]).map_err(cannot)?;
+            file.write_all(&block[..length]).map_err(failed)?;
             left -= length as u64;
             done += length as u64;
             report(done, total);
         }
-        file.sync_data().map_err(cannot)?;
+        file.sync_data().map_err(failed)?;
     }
     Ok(true)
 }

@@ -1,6 +1,6 @@
 //! Local names that a wildcard stands for.
 
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::cannot;
 use hakobu_transfer::object::list::Pattern;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
@@ -33,9 +33,8 @@ pub fn matching(pattern: &[u8]) -> Result<Vec<OsString>, String> {
                 (_, true) => b"/",
                 _ => base,
             };
-            let names = names_in(dir).map_err(|error| {
-                format!("cannot read {}: {}", quoted(OsStr::from_bytes(dir)), Cause::System(error))
-            })?;
+            let names =
+                names_in(dir).map_err(|error| cannot("read", OsStr::from_bytes(dir), error))?;
             let names = names.iter().map(|name| name.as_bytes());
             next.extend(names.filter(|name| wild.matches(name)).map(|name| joined(base, name)));
         }

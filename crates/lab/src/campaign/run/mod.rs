@@ -87,64 +87,27 @@ pub enum Ending {
     TimedOut,
 }
 
+impl Default for Ending {
+    fn default() -> Ending {
+        Ending::Exited(0)
+    }
+}
+
 /// Measurements of a timed command.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     /// Its end.
     pub ending: Ending,
-    /// Wall clock time, seconds.
-    pub wall_s: f64,
-    /// CPU time in user space including descendants, seconds.
-    pub user_s: f64,
-    /// CPU time in the kernel, seconds.
-    pub sys_s: f64,
-    /// Peak resident memory of the largest process, bytes.
-    pub rss_bytes_max: u64,
-    /// Bytes read from devices.
-    pub read_bytes: u64,
-    /// Bytes written to devices.
-    pub write_bytes: u64,
-    /// Bytes passed to write calls; `None` if not counted.
-    pub written_bytes: Option<u64>,
-    /// Voluntary context switches.
-    pub voluntary_switches: u64,
-    /// Involuntary context switches.
-    pub involuntary_switches: u64,
-    /// Processes and threads started meanwhile.
-    pub started: u64,
+    /// Times, memory, bytes, switches and loads; the other fields are those of the default.
+    pub costs: Run,
     /// Standard output, bounded.
     pub stdout: Vec<u8>,
     /// End of standard error.
     pub stderr: Vec<u8>,
-    /// Mean loads of the machine, by the names of [`Run::load`].
-    pub load: BTreeMap<String, f64>,
     /// Load curves: times, and values by the names of [`crate::results::Curves::values`].
     pub curves: (Vec<f64>, BTreeMap<String, Vec<f64>>),
     /// CPU time used by the lab itself meanwhile, seconds.
     pub lab_cpu_s: f64,
-}
-
-impl Default for Measured {
-    fn default() -> Measured {
-        Measured {
-            ending: Ending::Exited(0),
-            wall_s: 0.0,
-            user_s: 0.0,
-            sys_s: 0.0,
-            rss_bytes_max: 0,
-            read_bytes: 0,
-            write_bytes: 0,
-            written_bytes: None,
-            voluntary_switches: 0,
-            involuntary_switches: 0,
-            started: 0,
-            stdout: Vec::new(),
-            stderr: Vec::new(),
-            load: BTreeMap::new(),
-            curves: (Vec::new(), BTreeMap::new()),
-            lab_cpu_s: 0.0,
-        }
-    }
 }
 
 /// Result of a check.

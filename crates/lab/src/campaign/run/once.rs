@@ -43,7 +43,13 @@ pub(super) fn once(
                 if !t_s.is_empty() {
                     curves = Some(Curves { cell: run.cell, block: run.block, t_s, values });
                 }
-                take(&mut run, &measured);
+                let Run { cell, block, place, warmup, at_s, cached, .. } = run;
+                let exit_code = match measured.ending {
+                    Ending::Exited(code) => Some(code),
+                    Ending::Killed(_) | Ending::TimedOut => None,
+                };
+                let costs = measured.costs.clone();
+                run = Run { cell, block, place, warmup, at_s, cached, exit_code, ..costs };
                 ended_well(&planned.launch, &measured)
                     .or_else(|| extracted(planned, &mut run, &mut output, &measured))
             }
@@ -82,24 +88,6 @@ fn conclude(planned: &Planned, bench: &mut dyn Bench) -> Option<String> {
         }
     }
     problem
-}
-
-fn take(run: &mut Run, measured: &Measured) {
-    run.exit_code = match measured.ending {
-        Ending::Exited(code) => Some(code),
-        Ending::Killed(_) | Ending::TimedOut => None,
-    };
-    run.wall_s = measured.wall_s;
-    run.user_s = measured.user_s;
-    run.sys_s = measured.sys_s;
-    run.rss_bytes_max = measured.rss_bytes_max;
-    run.read_bytes = measured.read_bytes;
-    run.write_bytes = measured.write_bytes;
-    run.written_bytes = measured.written_bytes;
-    run.voluntary_switches = measured.voluntary_switches;
-    run.involuntary_switches = measured.involuntary_switches;
-    run.started = measured.started;
-    run.load.clone_from(&measured.load);
 }
 
 /// Describes how a command failed, if it did.

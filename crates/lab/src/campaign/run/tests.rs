@@ -83,7 +83,8 @@ impl Bench for Fake {
         if self.stop_at == Some(self.measured) {
             self.stopped = true;
             self.stop_at = None;
-            return Ok(Measured { ending: Ending::Killed(15), wall_s: 0.1, ..Measured::default() });
+            let costs = Run { wall_s: 0.1, ..Run::default() };
+            return Ok(Measured { ending: Ending::Killed(15), costs, ..Measured::default() });
         }
         self.measured += 1;
         let count = self.ended.entry(name.clone()).or_default();
@@ -95,7 +96,7 @@ impl Bench for Fake {
         let ending = if name.contains("bad") { Ending::Exited(1) } else { Ending::Exited(0) };
         Ok(Measured {
             ending,
-            wall_s,
+            costs: Run { wall_s, ..Run::default() },
             lab_cpu_s: wall_s / 200.0,
             curves: (vec![wall_s], BTreeMap::from([("user".to_owned(), vec![50.0])])),
             ..Measured::default()

@@ -4,7 +4,7 @@ use crate::campaign::Check;
 use crate::campaign::run::CheckResult;
 use crate::campaign::run::order::Random;
 use crate::results::Checked;
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::{cannot, quoted};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -27,22 +27,20 @@ pub(super) fn check(check: &Check, seed: u64) -> CheckResult {
 type Files = BTreeMap<PathBuf, u64>;
 
 fn files(folder: &Path) -> Result<Files, String> {
-    let failed = |path: &Path, error: io::Error| {
-        format!("cannot look at {}: {}", quoted(path), Cause::System(error))
-    };
     let mut found = Files::new();
     let mut folders = vec![PathBuf::new()];
     while let Some(below) = folders.pop() {
         let here = folder.join(&below);
-        let entries = std::fs::read_dir(&here).map_err(|error| failed(&here, error))?;
+        let entries = std::fs::read_dir(&here).map_err(|error| cannot("look at", &here, error))?;
         for entry in entries {
-            let entry = entry.map_err(|error| failed(&here, error))?;
-            let kind = entry.file_type().map_err(|error| failed(&entry.path(), error))?;
+            let entry = entry.map_err(|error| cannot("look at", &here, error))?;
+            let kind = entry.file_type().map_err(|error| cannot("look at", entry.path(), error))?;
             let name = below.join(entry.file_name());
             if kind.is_dir() {
                 folders.push(name);
             } else if kind.is_file() {
-                let meta = entry.metadata().map_err(|error| failed(&entry.path(), error))?;
+                let meta =
+                    entry.metadata().map_err(|error| cannot("look at", entry.path(), error))?;
                 found.insert(name, meta.len());
             }
         }
@@ -58,10 +56,7 @@ fn sides(source: &Path, target: &Path) -> Result<[(PathBuf, Files); 2], String> 
     }
     let name = PathBuf::from(source.file_name().unwrap_or_default());
     let size = |path: &Path| path.metadata().map(|meta| meta.len());
-    let failed = |path: &Path, error: io::Error| {
-        format!("cannot look at {}: {}", quoted(path), Cause::System(error))
-    };
-    let bytes = size(source).map_err(|error| failed(source, error))?;
+    let bytes = size(source).map_err(|error| cannot("look at", source, error))?;
     let folder = source.parent().unwrap_or(source).to_owned();
     let wanted = (folder, Files::from([(name.clone(), bytes)]));
     if target.is_dir() {
@@ -70,7 +65,7 @@ fn sides(source: &Path, target: &Path) -> Result<[(PathBuf, Files); 2], String> 
     let found = match size(target) {
         Ok(bytes) => Files::from([(PathBuf::new(), bytes)]),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Files::new(),
-        Err(error) => return Err(failed(target, error)),
+        Err(error) => return Err(cannot("look at", target, error)),
     };
     // The name of a single file may differ.
     let found = found.into_values().map(|bytes| (name.clone(), bytes)).collect();
@@ -132,7 +127,7 @@ fn differs(source: &Path, target: &Path, name: &Path) -> Option<String> {
     match first_difference(source, target) {
         Ok(None) => None,
         Ok(Some(at)) => Some(format!("{} differs from its source at byte {at}", quoted(name))),
-        Err(error) => Some(format!("cannot compare {}: {}", quoted(name), Cause::System(error))),
+        Err(error) => Some(cannot("compare", name, error)),
     }
 }
 

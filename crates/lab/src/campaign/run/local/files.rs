@@ -1,6 +1,6 @@
 //! Page cache of files before a run: evict, load, and measure the cached share.
 
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::{Cause, cannot, quoted};
 use hakobu_sys::{AsFd, cache, file};
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,20 +19,18 @@ fn each(
     stop: &AtomicBool,
     mut each: impl FnMut(&Path) -> Result<(), String>,
 ) -> Result<(), String> {
-    let failed =
-        |path: &Path, error| format!("cannot read {}: {}", quoted(path), Cause::System(error));
     if path.is_file() {
         return each(path);
     }
     let mut folders = vec![path.to_owned()];
     while let Some(folder) = folders.pop() {
-        let entries = std::fs::read_dir(&folder).map_err(|error| failed(&folder, error))?;
+        let entries = std::fs::read_dir(&folder).map_err(|error| cannot("read", &folder, error))?;
         for entry in entries {
             if stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let entry = entry.map_err(|error| failed(&folder, error))?;
-            let kind = entry.file_type().map_err(|error| failed(&entry.path(), error))?;
+            let entry = entry.map_err(|error| cannot("read", &folder, error))?;
+            let kind = entry.file_type().map_err(|error| cannot("read", entry.path(), error))?;
             if kind.is_dir() {
                 folders.push(entry.path());
             } else if kind.is_file() {
@@ -47,9 +45,7 @@ fn each(
 pub(super) fn cold(path: &Path, stop: &AtomicBool) -> Result<(), String> {
     let (mut stay, mut pages) = (0, 0);
     each(path, stop, |name| {
-        let (there, all) = forget(name).map_err(|error| {
-            format!("cannot look at {}: {}", quoted(name), Cause::System(error))
-        })?;
+        let (there, all) = forget(name).map_err(|error| cannot("look at", name, error))?;
         stay += there;
         pages += all;
         Ok(())
@@ -100,7 +96,7 @@ pub(super) fn warm(path: &Path, stop: &AtomicBool) -> Result<(), String> {
                 }
             }
         });
-        read.map_err(|error| format!("cannot read {}: {}", quoted(name), Cause::System(error)))
+        read.map_err(|error| cannot("read", name, error))
     })
 }
 

@@ -6,7 +6,8 @@ use super::load::Recording;
 use super::running::{KILL, Running, TERMINATE};
 use crate::campaign::run::{Ending, Measured};
 use crate::campaign::{Launch, Sink};
-use hakobu_core::error::{Cause, quoted};
+use crate::results::Run;
+use hakobu_core::error::{Cause, cannot, quoted};
 use hakobu_sys::start::{self, Command};
 use hakobu_sys::{OwnedFd, child, counters, task};
 use std::ffi::{CString, OsString};
@@ -64,11 +65,10 @@ impl<'a> Job<'a> {
     pub fn run(&self, stop: &AtomicBool, running: &Running) -> Result<Measured, String> {
         let (command, ends, outputs) = self.command()?;
         let name = self.launch.argv.first().map_or("", String::as_str);
-        let cannot =
-            |error: io::Error| format!("cannot run {}: {}", quoted(name), Cause::System(error));
+        let failed = |error: io::Error| cannot("run", name, error);
         let capture = |pipe: Option<io::PipeReader>| pipe.map(Capture::start).transpose();
         let [stdout, stderr] = outputs;
-        let (stdout, stderr) = (capture(stdout).map_err(cannot)?, capture(stderr).map_err(cannot)?);
+        let (stdout, stderr) = (capture(stdout).map_err(failed)?, capture(stderr).map_err(failed)?);
         let all_of = |capture: Option<Capture>| capture.map(Capture::finish).unwrap_or_default();
         let (sender, messages) = mpsc::channel();
         let (ready, is_ready) = mpsc::channel();
@@ -82,12 +82,12 @@ impl<'a> Job<'a> {
                 let _ = ready.send(());
                 watch(&messages, timeout, stop, recording)
             });
-            let watching = watching.map_err(cannot)?;
+            let watching = watching.map_err(failed)?;
             // From here until the command ends the lab starts nothing.
             let _ = is_ready.recv();
             let own_before = counters::used();
             let started_before = counters::started();
-            let started = command.start().map_err(cannot)?;
+            let started = command.start().map_err(failed)?;
             let (pid, began) = (started.pid, started.began);
             // Close our copies of its pipe ends, else the output would never end.
             drop(ends);
@@ -118,22 +118,25 @@ impl<'a> Job<'a> {
                     child::End::Exited(code) => Ending::Exited(code),
                     child::End::Killed(signal) => Ending::Killed(signal),
                 },
-                wall_s: ended.saturating_duration_since(began).as_secs_f64(),
-                user_s: used.user.as_secs_f64(),
-                sys_s: used.sys.as_secs_f64(),
-                rss_bytes_max: used.rss_bytes_max,
-                read_bytes: used.device_read_bytes,
-                write_bytes: used.device_write_bytes,
-                written_bytes,
-                voluntary_switches: used.voluntary_switches,
-                involuntary_switches: used.involuntary_switches,
-                // Do not count the command itself and the process that starts it.
-                started: started_before
-                    .zip(started_after)
-                    .map_or(0, |(before, after)| after.saturating_sub(before + start::PROCESSES)),
+                costs: Run {
+                    wall_s: ended.saturating_duration_since(began).as_secs_f64(),
+                    user_s: used.user.as_secs_f64(),
+                    sys_s: used.sys.as_secs_f64(),
+                    rss_bytes_max: used.rss_bytes_max,
+                    read_bytes: used.device_read_bytes,
+                    write_bytes: used.device_write_bytes,
+                    written_bytes,
+                    voluntary_switches: used.voluntary_switches,
+                    involuntary_switches: used.involuntary_switches,
+                    // Do not count the command itself and the process that starts it.
+                    started: started_before.zip(started_after).map_or(0, |(before, after)| {
+                        after.saturating_sub(before + start::PROCESSES)
+                    }),
+                    load,
+                    ..Run::default()
+                },
                 stdout: all_of(stdout),
                 stderr: all_of(stderr),
-                load,
                 curves,
                 lab_cpu_s: cpu_ns(own_after).saturating_sub(cpu_ns(own_before)) as f64 / 1e9,
             })
@@ -149,10 +152,7 @@ impl<'a> Job<'a> {
         let pipe =
             || io::pipe().map_err(|error| format!("cannot make a pipe: {}", Cause::System(error)));
         let nothing = PathBuf::from("/dev/null");
-        let create = |path: &Path| {
-            File::create(path)
-                .map_err(|error| format!("cannot write {}: {}", quoted(path), Cause::System(error)))
-        };
+        let create = |path: &Path| File::create(path).map_err(|error| cannot("write", path, error));
         let mut ends: Vec<OwnedFd> = Vec::new();
         let (mut stdio, mut outputs) = ([0, STDOUT, STDERR], [None, None]);
         for (at, output) in outputs.iter_mut().enumerate() {
@@ -170,8 +170,7 @@ impl<'a> Job<'a> {
             ends.push(end);
         }
         let input = launch.stdin.as_ref().unwrap_or(&nothing);
-        let stdin = File::open(input)
-            .map_err(|error| format!("cannot read {}: {}", quoted(input), Cause::System(error)))?;
+        let stdin = File::open(input).map_err(|error| cannot("read", input, error))?;
         stdio[0] = stdin.as_raw_fd();
         ends.push(stdin.into());
         let mut command = Command::new(launch.argv.iter().map(OsString::from).collect());

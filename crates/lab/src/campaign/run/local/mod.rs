@@ -53,7 +53,7 @@ impl Local {
             if measured.ending != super::Ending::Exited(0) {
                 return None;
             }
-            took.push(measured.wall_s);
+            took.push(measured.costs.wall_s);
         }
         crate::analysis::median(&took)
     }

@@ -3,7 +3,7 @@
 
 use super::running::{KILL, TERMINATE};
 use crate::campaign::ServerPlan;
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::{Cause, cannot};
 use hakobu_sys::child;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -38,9 +38,7 @@ impl Servers {
         if let Some(folder) = &plan.folder {
             let buckets = plan.buckets.iter().map(|bucket| folder.join(bucket));
             for folder in std::iter::once(folder.clone()).chain(buckets) {
-                std::fs::create_dir_all(&folder).map_err(|error| {
-                    format!("cannot make {}: {}", quoted(&folder), Cause::System(error))
-                })?;
+                std::fs::create_dir_all(&folder).map_err(|error| cannot("make", &folder, error))?;
             }
         }
         let mut command = Command::new(&self.program);
@@ -49,9 +47,7 @@ impl Servers {
         command.env("AWS_ACCESS_KEY_ID", &plan.access_key);
         command.env("AWS_SECRET_ACCESS_KEY", &plan.secret_key);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| {
-            format!("cannot run {}: {}", quoted(&self.program), Cause::System(error))
-        })?;
+        let mut child = command.spawn().map_err(|error| cannot("run", &self.program, error))?;
         let pipes = child.stdout.take().zip(child.stderr.take());
         let pid = child.id();
         self.children.push(child);
