@@ -3,9 +3,13 @@
 use crate::jobs;
 use crate::options::{Group, OptArg, Row, flag, parts, put, titled, value};
 use crate::priority::{self, IoNice};
+use hakobu_core::event::Remarks;
 use hakobu_core::unit::Jobs;
 use hakobu_core::{limit, size};
 use hakobu_sys::process;
+use hakobu_transfer::location::{Location, Sources};
+use hakobu_transfer::policy::Policy;
+use hakobu_transfer::run::{Layout, Objects, Spec};
 
 /// Upper bound of a plausible rate of operations per second.
 const OPERATIONS_MAX: u64 = 1_000_000_000;
@@ -163,6 +167,34 @@ impl Limits {
                                         --iops-limit limits operations on files"
                 .into()),
             (iops, rps, _) => Ok(iops.or(rps)),
+        }
+    }
+
+    /// Returns a transfer under these limits except for that of operations; all else is off or the default.
+    pub fn spec(&self, sources: Sources, target: Location, layout: Layout, policy: Policy) -> Spec {
+        Spec {
+            sources,
+            target,
+            layout,
+            files_from: None,
+            chosen: None,
+            policy,
+            jobs: self.jobs,
+            jobs_per_file: self.jobs_per_file,
+            bytes_per_s_max: self.bytes_per_s_max,
+            operations_per_s_max: None,
+            memory_bytes_max: self.memory_bytes_max,
+            remember: self.remember,
+            jobs_before: None,
+            prove: self.prove,
+            items: false,
+            items_unchanged: false,
+            plans: false,
+            remarks: Remarks::default(),
+            digest: None,
+            mkpath: false,
+            check_space: false,
+            objects: Objects::default(),
         }
     }
 }

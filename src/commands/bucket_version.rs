@@ -2,12 +2,9 @@
 
 use super::line::carry_out;
 use super::tool;
-use crate::exit;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts, put, value};
 use crate::show::json::push_line;
-use crate::show::output::Output;
-use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{Versioning, get_versioning, put_versioning};
 use hakobu_s3::{Client, Error};
 use serde::Serialize;
@@ -67,29 +64,13 @@ fn show(plan: &Plan) -> u8 {
         Ok(store) => store,
         Err(code) => return code,
     };
-    let out = Output::stdout();
     let operation = match plan.set {
         None => "look at versioning of",
         Some(_) => "set versioning of",
     };
-    let done = with_store(&store, async |client| {
-        let mut code = exit::OK;
-        for (typed, bucket) in &plan.buckets {
-            match state(plan, &client, bucket).await {
-                Ok(state) => out.write(&line(plan, bucket, state)),
-                Err(error) => {
-                    tool::fail(plan.json.then_some(&out), operation, typed, &error);
-                    code = exit::FAILURE;
-                }
-            }
-        }
-        Ok(code)
-    });
-    let code = done.unwrap_or_else(|error| {
-        tool::fail(plan.json.then_some(&out), operation, "s3://", &error);
-        exit::FAILURE
-    });
-    tool::close(&out, code)
+    tool::each(&store, plan.json, operation, &plan.buckets, async |client, _, bucket| {
+        Ok(line(plan, bucket, state(plan, client, bucket).await?))
+    })
 }
 
 /// Sets the state if that is requested; returns it.

@@ -6,9 +6,7 @@ use crate::exit;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts};
 use crate::show::json::push_line;
-use crate::show::output::Output;
 use crate::show::{Show, Wanted, output};
-use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{abort_upload, create_bucket, delete_bucket, list_uploads};
 use hakobu_s3::{Client, Error, Store};
 use hakobu_transfer::run::{Control, Removal, RemovalTarget, remove_objects};
@@ -128,30 +126,14 @@ fn each(
     (operation, event): (&str, &'static str),
     work: impl AsyncFn(&Client, &str) -> Result<(), Error>,
 ) -> u8 {
-    let out = Output::stdout();
-    let done = with_store(store, async |client| {
-        let mut code = exit::OK;
-        for (typed, bucket) in &plan.buckets {
-            match work(&client, bucket).await {
-                Ok(()) if plan.json => {
-                    let mut text = Vec::new();
-                    push_line(&Done { event, bucket }, &mut text);
-                    out.write(&text);
-                }
-                Ok(()) => {}
-                Err(error) => {
-                    tool::fail(plan.json.then_some(&out), operation, typed, &error);
-                    code = exit::FAILURE;
-                }
-            }
+    tool::each(store, plan.json, operation, &plan.buckets, async |client, _, bucket| {
+        work(client, bucket).await?;
+        let mut text = Vec::new();
+        if plan.json {
+            push_line(&Done { event, bucket }, &mut text);
         }
-        Ok(code)
-    });
-    let code = done.unwrap_or_else(|error| {
-        tool::fail(plan.json.then_some(&out), operation, "s3://", &error);
-        exit::FAILURE
-    });
-    tool::close(&out, code)
+        Ok(text)
+    })
 }
 
 /// Removes all objects of a bucket.

@@ -2,16 +2,14 @@
 
 use super::line::carry_out;
 use super::tool;
-use crate::exit;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts};
 use crate::show::json::push_line;
-use crate::show::output::Output;
-use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{Head, head_bucket, head_object};
 use hakobu_s3::{Client, Error};
 use hakobu_transfer::location::S3Url;
 use serde::Serialize;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
@@ -64,39 +62,24 @@ fn show(plan: &Plan) -> u8 {
         Ok(store) => store,
         Err(code) => return code,
     };
-    let out = Output::stdout();
-    let done = with_store(&store, async |client| {
-        let mut code = exit::OK;
-        for (at, (typed, url)) in plan.places.iter().enumerate() {
-            let mut text = Vec::new();
-            if at > 0 && !plan.json {
-                text.push(b'\n');
-            }
-            match look(plan, &client, url, typed, &mut text).await {
-                Ok(()) => out.write(&text),
-                Err(error) => {
-                    tool::fail(plan.json.then_some(&out), "look at", typed, &error);
-                    code = exit::FAILURE;
-                }
-            }
+    let is_first = Cell::new(true);
+    tool::each(&store, plan.json, "look at", &plan.places, async |client, typed, url| {
+        let mut text = Vec::new();
+        if !is_first.replace(false) && !plan.json {
+            text.push(b'\n');
         }
-        Ok(code)
-    });
-    let code = done.unwrap_or_else(|error| {
-        tool::fail(plan.json.then_some(&out), "look at", "s3://", &error);
-        exit::FAILURE
-    });
-    tool::close(&out, code)
+        look(plan, client, url, &typed.to_string_lossy(), &mut text).await?;
+        Ok(text)
+    })
 }
 
 async fn look(
     plan: &Plan,
     client: &Client,
     url: &S3Url,
-    typed: &OsString,
+    name: &str,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    let name = typed.to_string_lossy();
     if url.key.is_empty() {
         head_bucket(client, &url.bucket).await?;
         match plan.json {
@@ -107,8 +90,8 @@ async fn look(
     }
     let head = head_object(client, &url.bucket, &url.key, plan.objects.version()).await?;
     match plan.json {
-        true => push_line(&Object::of(&name, &head), out),
-        false => lines(&name, &head, out),
+        true => push_line(&Object::of(name, &head), out),
+        false => lines(name, &head, out),
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The list of all commands.
 
-use super::command::Command;
 use super::command::Run::{Alone, Among};
+use super::command::{Command, Run};
 #[cfg(all(feature = "lab", feature = "serve"))]
 use super::demo;
 #[cfg(feature = "io")]
@@ -14,168 +14,78 @@ use super::{
     bucket_version, buckets, cat, cluster, completions, cp, du, head, ls, manual, mpu, mv, pipe,
     presign, rm, run, sync, verify,
 };
+use crate::options::Syntax;
+
+const fn row(
+    name: &'static str,
+    about: &'static str,
+    run: Run,
+    table: &'static dyn Syntax,
+) -> Command {
+    Command { name, about, run, table }
+}
 
 /// All of them, in the order of the overview.
 pub const COMMANDS: &[Command] = &[
-    Command {
-        name: "sync",
-        about: "synchronise DST with SRC (rsync's options)",
-        run: Alone(sync::run),
-        table: &sync::TABLE,
-    },
-    Command { name: "cp", about: "copy (cp's options)", run: Alone(cp::run), table: &cp::TABLE },
-    Command {
-        name: "mv",
-        about: "rename or move (mv's options)",
-        run: Alone(mv::run),
-        table: &mv::TABLE,
-    },
-    Command {
-        name: "verify",
-        about: "compare two trees",
-        run: Alone(verify::run),
-        table: &verify::TABLE,
-    },
-    Command {
-        name: "rm",
-        about: "remove files and trees (rm's options)",
-        run: Alone(rm::run),
-        table: &rm::TABLE,
-    },
-    Command {
-        name: "ls",
-        about: "list directories and files (ls's options)",
-        run: Alone(ls::run),
-        table: &ls::TABLE,
-    },
-    Command {
-        name: "du",
-        about: "report disk usage (du's options)",
-        run: Alone(du::run),
-        table: &du::TABLE,
-    },
-    Command {
-        name: "cat",
-        about: "objects to standard output",
-        run: Alone(cat::run),
-        table: &cat::TABLE,
-    },
-    Command {
-        name: "pipe",
-        about: "standard input to an object",
-        run: Alone(pipe::run),
-        table: &pipe::TABLE,
-    },
-    Command {
-        name: "head",
-        about: "headers of objects, existence of buckets",
-        run: Alone(head::run),
-        table: &head::TABLE,
-    },
-    Command { name: "stat", about: "the same as head", run: Alone(head::run), table: &head::TABLE },
-    Command { name: "mb", about: "make buckets", run: Alone(buckets::make), table: &buckets::MB },
-    Command {
-        name: "rb",
-        about: "remove buckets",
-        run: Alone(buckets::remove),
-        table: &buckets::RB,
-    },
-    Command {
-        name: "bucket-version",
-        about: "whether buckets keep versions of their objects",
-        run: Alone(bucket_version::run),
-        table: &bucket_version::TABLE,
-    },
-    Command {
-        name: "presign",
-        about: "URLs that give read access to an object",
-        run: Alone(presign::run),
-        table: &presign::TABLE,
-    },
-    Command {
-        name: "mpu",
-        about: "list or abort unfinished multipart uploads",
-        run: Alone(mpu::run),
-        table: &mpu::TABLE,
-    },
-    Command {
-        name: "run",
-        about: "commands from a file, one a line, in parallel",
-        run: Among(run::run),
-        table: &run::TABLE,
-    },
-    Command {
-        name: "cluster",
-        about: "one transfer on many machines: plan, work, status, collect, submit",
-        run: Alone(cluster::run),
-        table: &cluster::TABLE,
-    },
+    row("sync", "synchronise DST with SRC (rsync's options)", Alone(sync::run), &sync::TABLE),
+    row("cp", "copy (cp's options)", Alone(cp::run), &cp::TABLE),
+    row("mv", "rename or move (mv's options)", Alone(mv::run), &mv::TABLE),
+    row("verify", "compare two trees", Alone(verify::run), &verify::TABLE),
+    row("rm", "remove files and trees (rm's options)", Alone(rm::run), &rm::TABLE),
+    row("ls", "list directories and files (ls's options)", Alone(ls::run), &ls::TABLE),
+    row("du", "report disk usage (du's options)", Alone(du::run), &du::TABLE),
+    row("cat", "objects to standard output", Alone(cat::run), &cat::TABLE),
+    row("pipe", "standard input to an object", Alone(pipe::run), &pipe::TABLE),
+    row("head", "headers of objects, existence of buckets", Alone(head::run), &head::TABLE),
+    row("stat", "the same as head", Alone(head::run), &head::TABLE),
+    row("mb", "make buckets", Alone(buckets::make), &buckets::MB),
+    row("rb", "remove buckets", Alone(buckets::remove), &buckets::RB),
+    row(
+        "bucket-version",
+        "whether buckets keep versions of their objects",
+        Alone(bucket_version::run),
+        &bucket_version::TABLE,
+    ),
+    row("presign", "URLs that give read access to an object", Alone(presign::run), &presign::TABLE),
+    row("mpu", "list or abort unfinished multipart uploads", Alone(mpu::run), &mpu::TABLE),
+    row("run", "commands from a file, one a line, in parallel", Among(run::run), &run::TABLE),
+    row(
+        "cluster",
+        "one transfer on many machines: plan, work, status, collect, submit",
+        Alone(cluster::run),
+        &cluster::TABLE,
+    ),
     #[cfg(feature = "lab")]
-    Command {
-        name: "watch",
-        about: "record a command as time and vmstat would",
-        run: Alone(watch::run),
-        table: &watch::TABLE,
-    },
+    row("watch", "record a command as time and vmstat would", Alone(watch::run), &watch::TABLE),
     #[cfg(feature = "lab")]
-    Command {
-        name: "bench",
-        about: "measure commands or a campaign of them",
-        run: Alone(bench::run),
-        table: &bench::TABLE,
-    },
+    row("bench", "measure commands or a campaign of them", Alone(bench::run), &bench::TABLE),
     #[cfg(feature = "io")]
-    Command {
-        name: "io",
-        about: "measure devices and file systems (fio's options and job files)",
-        run: Alone(io::run),
-        table: &io::TABLE,
-    },
+    row(
+        "io",
+        "measure devices and file systems (fio's options and job files)",
+        Alone(io::run),
+        &io::TABLE,
+    ),
     #[cfg(feature = "lab")]
-    Command {
-        name: "results",
-        about: "what bench measured: ls, show, rm, export",
-        run: Alone(results::run),
-        table: &results::TABLE,
-    },
+    row(
+        "results",
+        "what bench measured: ls, show, rm, export",
+        Alone(results::run),
+        &results::TABLE,
+    ),
     #[cfg(feature = "lab")]
-    Command {
-        name: "report",
-        about: "make a page of what campaigns found",
-        run: Alone(report::run),
-        table: &report::TABLE,
-    },
+    row("report", "make a page of what campaigns found", Alone(report::run), &report::TABLE),
     #[cfg(feature = "lab")]
-    Command {
-        name: "compare",
-        about: "results of several machines, with prices",
-        run: Alone(compare::run),
-        table: &compare::TABLE,
-    },
+    row(
+        "compare",
+        "results of several machines, with prices",
+        Alone(compare::run),
+        &compare::TABLE,
+    ),
     #[cfg(all(feature = "lab", feature = "serve"))]
-    Command {
-        name: "demo",
-        about: "upload, download and verify generated files",
-        run: Alone(demo::run),
-        table: &demo::TABLE,
-    },
+    row("demo", "upload, download and verify generated files", Alone(demo::run), &demo::TABLE),
     #[cfg(feature = "serve")]
-    Command {
-        name: "serve",
-        about: "serve S3 for tests and measurements",
-        run: Alone(serve::run),
-        table: &serve::TABLE,
-    },
-    Command {
-        name: "man",
-        about: "manual pages of these commands",
-        run: Among(manual::man),
-        table: &manual::MAN,
-    },
-    Command {
-        name: "completions",
-        about: "completions for a shell",
-        run: Among(completions::run),
-        table: &completions::TABLE,
-    },
+    row("serve", "serve S3 for tests and measurements", Alone(serve::run), &serve::TABLE),
+    row("man", "manual pages of these commands", Among(manual::man), &manual::MAN),
+    row("completions", "completions for a shell", Among(completions::run), &completions::TABLE),
 ];

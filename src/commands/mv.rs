@@ -11,7 +11,7 @@ use crate::objects::Concerned;
 use crate::options::{OptArg, Refused, Typed};
 use crate::show::{Line, Wanted, ask, output};
 use hakobu_core::error::{Cause, Class, Operation, Problem, quoted};
-use hakobu_core::event::{Event, Listener, Remarks};
+use hakobu_core::event::{Event, Listener};
 use hakobu_transfer::location::{Location, Sources};
 use hakobu_transfer::plan::mv::{Done, Existing, name_in, rename_or_copy};
 use hakobu_transfer::policy::Policy;
@@ -129,29 +129,13 @@ impl Reading {
     }
 
     fn spec(&self, from: &Path, to: &Path, policy: Policy) -> Spec {
+        let sources = Sources::Paths(vec![from.to_owned()]);
+        let layout = Layout::Cp { no_target_dir: true, target_is_dir: false, parents: false };
         Spec {
-            sources: Sources::Paths(vec![from.to_owned()]),
-            target: Location::Local(to.to_owned()),
-            layout: Layout::Cp { no_target_dir: true, target_is_dir: false, parents: false },
-            files_from: None,
-            chosen: None,
-            policy,
-            jobs: self.limits.jobs,
-            jobs_per_file: self.limits.jobs_per_file,
-            bytes_per_s_max: self.limits.bytes_per_s_max,
             operations_per_s_max: self.operations_per_s_max,
-            memory_bytes_max: self.limits.memory_bytes_max,
-            remember: self.limits.remember,
-            jobs_before: None,
-            prove: self.limits.prove,
             items: self.wanted.items(),
-            items_unchanged: false,
-            plans: false,
-            remarks: Remarks::default(),
-            digest: None,
-            mkpath: false,
             check_space: true,
-            objects: Default::default(),
+            ..self.limits.spec(sources, Location::Local(to.to_owned()), layout, policy)
         }
     }
 }

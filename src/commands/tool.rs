@@ -8,11 +8,12 @@ use crate::show::output::{self, Output};
 use crate::show::screen;
 use hakobu_core::error::{Cause, Operation, quoted};
 use hakobu_core::unit::Kind;
-use hakobu_s3::{Requests, Store};
+use hakobu_s3::blocking::with_store;
+use hakobu_s3::{Client, Error, Requests, Store};
 use hakobu_transfer::location::{S3Url, s3_path};
 use hakobu_transfer::object::list::Choice;
 use serde::Serialize;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -101,6 +102,36 @@ pub fn open(args: &ObjectArgs) -> Result<Arc<Store>, u8> {
         output::message(&error.to_string());
         exit::FAILURE
     })
+}
+
+/// Does `work` for each place, typed and parsed, in one store, and prints the text that it returns. Failures are reported
+/// with the operation's name, with `json` also as lines. Returns the exit code.
+pub fn each<T>(
+    store: &Arc<Store>,
+    json: bool,
+    operation: &str,
+    places: &[(OsString, T)],
+    work: impl AsyncFn(&Client, &OsStr, &T) -> Result<Vec<u8>, Error>,
+) -> u8 {
+    let out = Output::stdout();
+    let done = with_store(store, async |client| {
+        let mut code = exit::OK;
+        for (typed, place) in places {
+            match work(&client, typed, place).await {
+                Ok(text) => out.write(&text),
+                Err(error) => {
+                    fail(json.then_some(&out), operation, typed, &error);
+                    code = exit::FAILURE;
+                }
+            }
+        }
+        Ok::<_, Error>(code)
+    });
+    let code = done.unwrap_or_else(|error| {
+        fail(json.then_some(&out), operation, "s3://", &error);
+        exit::FAILURE
+    });
+    close(&out, code)
 }
 
 /// Ends a command: writes the buffer; returns the exit code, worse if that fails.

@@ -1,11 +1,10 @@
 //! Progress of a campaign: one line on a terminal, and a message for each failure, without repetitions.
 
 use crate::number;
-use crate::show::output;
+use crate::show::output::{self, StatusLine};
 use crate::show::progress::{Form, Progress};
 use hakobu_lab::campaign::run::Event;
 use hakobu_lab::results::Cell;
-use hakobu_sys::terminal;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 
@@ -14,7 +13,7 @@ pub struct Live {
     quiet: bool,
     /// One line shows the progress.
     interactive: bool,
-    drawn: bool,
+    line: StatusLine,
     /// Problems already reported.
     reported: BTreeSet<String>,
     /// Duration of the last run.
@@ -29,7 +28,7 @@ impl Live {
         Live {
             quiet,
             interactive: interactive.unwrap_or_else(|| io::stderr().is_terminal()),
-            drawn: false,
+            line: StatusLine::default(),
             reported: BTreeSet::new(),
             last: String::new(),
             progress: Progress::start(Form::OnSignal, |_| {}),
@@ -59,9 +58,7 @@ impl Live {
 
     /// Removes the line.
     pub fn end(&mut self) {
-        if std::mem::take(&mut self.drawn) {
-            output::error_text("\r\x1b[K");
-        }
+        self.line.erase();
     }
 
     fn report(&mut self, message: &str) {
@@ -73,14 +70,9 @@ impl Live {
 
     fn draw(&mut self, text: &str) {
         self.progress.says(text);
-        if self.quiet || !self.interactive {
-            return;
+        if !self.quiet && self.interactive {
+            self.line.draw(text);
         }
-        let columns = terminal::columns(io::stderr()).unwrap_or(80);
-        let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-        let line: String = plain.take(columns.saturating_sub(1)).collect();
-        output::error_text(&format!("\r\x1b[K{line}"));
-        self.drawn = true;
     }
 }
 

@@ -6,7 +6,6 @@ use crate::objects::{Concerned, landing};
 use crate::options::Typed;
 use crate::show::{Line, Wanted};
 use crate::{filters, names};
-use hakobu_core::event::Remarks;
 use hakobu_sys::links::Links;
 use hakobu_transfer::policy::{ChmodRules, Reflink, Sparse, Symlinks};
 use hakobu_transfer::run::{Layout, Spec};
@@ -87,33 +86,17 @@ impl Reading {
             (true, true) => Line::Json,
         };
         (wanted.problems, wanted.totals) = (self.verbose, wanted.progress == Some(true));
+        let layout = Layout::Cp {
+            no_target_dir: self.no_target_dir,
+            target_is_dir: is_dir,
+            parents: self.parents,
+        };
         let spec = Spec {
-            sources,
-            target,
-            layout: Layout::Cp {
-                no_target_dir: self.no_target_dir,
-                target_is_dir: is_dir,
-                parents: self.parents,
-            },
-            files_from: None,
-            chosen: None,
-            jobs: self.limits.jobs,
-            jobs_per_file: self.limits.jobs_per_file,
-            bytes_per_s_max: self.limits.bytes_per_s_max,
             operations_per_s_max,
-            memory_bytes_max: self.limits.memory_bytes_max,
-            remember: self.limits.remember,
-            jobs_before: None,
-            prove: self.limits.prove,
             items: self.wanted.items(),
-            items_unchanged: false,
-            plans: false,
-            remarks: Remarks::default(),
-            digest: None,
-            mkpath: false,
             check_space: !self.policy.dry_run,
             objects,
-            policy: self.policy,
+            ..self.limits.spec(sources, target, layout, self.policy)
         };
         Ok((spec, self.wanted))
     }

@@ -1,11 +1,11 @@
 //! Output while jobs run: fio's status line on a terminal, and interim reports (`--status-interval`).
 
-use crate::show::{output, progress};
+use crate::show::output::{self, StatusLine};
+use crate::show::progress;
 use hakobu_io::layout::Layout;
 use hakobu_io::output::live::{Seen, Whole, line};
 use hakobu_io::run::Progress;
 use hakobu_io::spec::{Eta, Request};
-use hakobu_sys::terminal;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ pub struct Live<'a> {
     seen: Seen,
     /// The line is drawn.
     has_line: bool,
-    drawn: bool,
+    line: StatusLine,
     /// Number of reports so far.
     reports: u32,
     /// Set by SIGUSR1.
@@ -47,7 +47,7 @@ impl<'a> Live<'a> {
             whole: Whole::of(&request.jobs, clone_bytes),
             seen: Seen::default(),
             has_line,
-            drawn: false,
+            line: StatusLine::default(),
             reports: 0,
             signalled: progress::signal_flag(),
         }
@@ -84,9 +84,7 @@ impl<'a> Live<'a> {
 
     /// Takes the line away.
     pub fn end(&mut self) {
-        if std::mem::take(&mut self.drawn) {
-            output::error_text("\r\x1b[K");
-        }
+        self.line.erase();
     }
 
     fn draw(&mut self, text: &str) {
@@ -94,9 +92,6 @@ impl<'a> Live<'a> {
             output::error_text(&format!("{text}\n"));
             return;
         }
-        let columns = terminal::columns(io::stderr()).unwrap_or(80);
-        let text: String = text.chars().take(columns.saturating_sub(1)).collect();
-        output::error_text(&format!("\r\x1b[K{text}"));
-        self.drawn = true;
+        self.line.draw(text);
     }
 }

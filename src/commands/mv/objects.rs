@@ -5,7 +5,6 @@ use super::options::Reading;
 use crate::commands::operands::Operands;
 use crate::objects::Concerned;
 use crate::show::Line;
-use hakobu_core::event::Remarks;
 use hakobu_transfer::plan::mv::Existing;
 use hakobu_transfer::policy::{Policy, Preserve, Symlinks};
 use hakobu_transfer::run::{Layout, Spec};
@@ -51,32 +50,15 @@ pub fn spec(
         (true, false) if policy.dry_run => Line::Mapping("mv"),
         (true, false) => Line::Arrow("moved"),
     };
+    let layout = Layout::Cp {
+        no_target_dir: reading.no_target_dir,
+        target_is_dir: places.is_dir,
+        parents: false,
+    };
     Ok(Spec {
-        sources: places.sources.clone(),
-        target: places.target.clone(),
-        layout: Layout::Cp {
-            no_target_dir: reading.no_target_dir,
-            target_is_dir: places.is_dir,
-            parents: false,
-        },
-        files_from: None,
-        chosen: None,
-        policy,
-        jobs: reading.limits.jobs,
-        jobs_per_file: reading.limits.jobs_per_file,
-        bytes_per_s_max: reading.limits.bytes_per_s_max,
         operations_per_s_max: reading.operations_per_s_max,
-        memory_bytes_max: reading.limits.memory_bytes_max,
-        remember: reading.limits.remember,
-        jobs_before: None,
-        prove: reading.limits.prove,
         items: wanted.items(),
-        items_unchanged: false,
-        plans: false,
-        remarks: Remarks::default(),
-        digest: None,
-        mkpath: false,
-        check_space: false,
         objects,
+        ..reading.limits.spec(places.sources.clone(), places.target.clone(), layout, policy)
     })
 }

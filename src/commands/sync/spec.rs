@@ -144,28 +144,16 @@ impl Reading {
         let (remarks, digest) = (self.remarks(concerned), self.digest(typed, concerned)?);
         let relative = self.relative.unwrap_or(files_from.is_some());
         let spec = Spec {
-            sources,
-            target,
-            layout: Layout::Rsync { relative },
             files_from,
-            chosen: None,
-            jobs: self.limits.jobs,
-            jobs_per_file: self.limits.jobs_per_file,
-            bytes_per_s_max: self.limits.bytes_per_s_max,
             operations_per_s_max,
-            memory_bytes_max: self.limits.memory_bytes_max,
-            remember: self.limits.remember,
-            jobs_before: None,
-            prove: self.limits.prove,
             items: self.wanted.items(),
             items_unchanged: self.itemize > 1 || self.verbosity() > 1,
-            plans: false,
             remarks,
             digest,
             mkpath: self.mkpath,
             check_space: !self.policy.dry_run && !self.policy.list_only,
             objects,
-            policy: self.policy,
+            ..self.limits.spec(sources, target, Layout::Rsync { relative }, self.policy)
         };
         Ok((spec, self.wanted, self.cluster))
     }
