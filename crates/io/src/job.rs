@@ -4,6 +4,7 @@
 mod engine;
 mod exec;
 mod http;
+mod nbd;
 mod net;
 mod parts;
 mod priority;
@@ -13,6 +14,7 @@ use super::steady::Steady;
 pub use engine::{Engine, Named, VerifyKind};
 pub use exec::Exec;
 pub use http::{Http, HttpMode, Https, Secret};
+pub use nbd::{NbdExport, NbdServer};
 pub use net::{Net, Protocol};
 pub use parts::{
     Aim, Among, Checks, Clocks, Cpu, Dedupe, ExitWhat, Flow, Least, Logs, MemoryPolicy, Nodes,
@@ -238,6 +240,8 @@ pub struct Job {
     pub exec: Exec,
     /// The server of the engine `http`.
     pub http: Http,
+    /// The export of the engine `nbd` (`uri`).
+    pub nbd: Option<NbdExport>,
     /// Names of files without `filename` (`filename_format`).
     pub name_format: Option<String>,
     /// Work of the engine `cpuio`.
@@ -358,6 +362,7 @@ impl Default for Job {
             in_place: false,
             exec: Exec::default(),
             http: Http::default(),
+            nbd: None,
             name_format: None,
             cpu: Cpu::default(),
             stat: StatCall::default(),

@@ -11,6 +11,7 @@ pub mod content;
 mod engine;
 pub mod job;
 pub mod layout;
+mod nbd;
 pub mod outcome;
 pub mod output;
 pub mod pattern;

@@ -22,6 +22,18 @@ pub fn discard(socket: impl AsFd, bytes_max: usize) -> io::Result<usize> {
     usize::try_from(taken).map_err(|_| io::Error::last_os_error())
 }
 
+/// Waits at most `limit` until a socket has received something or has ended, or, if `writes`, accepts more bytes, or until
+/// a signal arrives: poll(2).
+pub fn wait(socket: impl AsFd, writes: bool, limit: std::time::Duration) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let flags = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+    let limit = limit.try_into().ok();
+    match poll(&mut [PollFd::new(&socket, flags)], limit.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// State of a TCP connection in the kernel: tcp(7), `TCP_INFO`; fields as in linux/tcp.h.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {

@@ -55,6 +55,12 @@ pub const HTTP: Handed = handed("ioengine=http").with(&[
     ),
 ]);
 
+pub const NBD: Handed = handed("ioengine=nbd").with(&[job(
+    "uri",
+    "URI",
+    "the export: nbd://HOST[:PORT][/NAME] or nbd+unix:///[NAME]?socket=PATH",
+)]);
+
 pub const EXEC: Handed = handed("ioengine=exec").with(&[
     job("program", "FILE", "the program to run for the duration of the job"),
     job("arguments", "TEXT", "its arguments; %r is the runtime in seconds, %n the job's name"),

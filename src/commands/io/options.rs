@@ -1,6 +1,6 @@
 //! The options of `hakobu io`: fio's names and meanings, and ours.
 
-use super::engines::{E4DEFRAG, EXEC, HTTP, NET, PRIORITY};
+use super::engines::{E4DEFRAG, EXEC, HTTP, NBD, NET, PRIORITY};
 use super::handed::{Handed, flag, handed, job, mark, stays, value};
 pub use super::handed::{Word, Words};
 use crate::options::{Table, Takes, Typed};
@@ -23,8 +23,8 @@ pub const TABLE: Table<Words> = Table {
             Exit codes: 0 done, 1 a job failed, 2 usage, 130 stopped by a signal (the \
             measurements so far are reported).",
     options: &[
-        &JOBS, &TARGET, &WORK, &PRIORITY, &NET, &HTTP, &EXEC, &E4DEFRAG, &RATE, &CONTENT, &REPORT,
-        &RUN, &SWEEP, &STAYS,
+        &JOBS, &TARGET, &WORK, &PRIORITY, &NET, &HTTP, &NBD, &EXEC, &E4DEFRAG, &RATE, &CONTENT,
+        &REPORT, &RUN, &SWEEP, &STAYS,
     ],
     unbuilt: &[REFUSED],
     abbreviates: false,
@@ -109,7 +109,7 @@ const WORK: Handed = handed("What is done").with(&[
         "ioengine",
         "NAME",
         "sync, psync (default), pvsync2, libaio, io_uring, mmap, page_fault, null, falloc, ftruncate, \
-         filecreate, filestat, filedelete, dircreate, dirstat, dirdelete, net, http, exec, e4defrag, cpuio",
+         filecreate, filestat, filedelete, dircreate, dirstat, dirdelete, net, http, nbd, exec, e4defrag, cpuio",
     ),
     job("blockalign", "SIZE[,SIZE]", "random blocks begin at multiples of SIZE").alias(&["ba"]),
     job("zonemode", "HOW", "none (default), or strided: zone after zone"),

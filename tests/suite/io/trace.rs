@@ -136,6 +136,24 @@ fn direct_is_direct() {
 }
 
 #[test]
+fn files_are_opened_for_the_syncs_that_were_asked_for() {
+    let area = area();
+    for (sync, flag) in [("sync", "O_SYNC"), ("1", "O_SYNC"), ("dsync", "O_DSYNC"), ("none", "")] {
+        let line = format!("--name=a --rw=write --bs=4k --size=64k --sync={sync}");
+        let Some((_, opened)) = traced(area.path(), &line) else { return };
+        let flags = ["O_SYNC", "O_DSYNC"];
+        let of_job: Vec<&str> = opened
+            .iter()
+            .filter(|line| line.contains("a.0.0") && !line.contains("O_CREAT"))
+            .flat_map(|line| line.split(['|', ',', ')']))
+            .filter(|word| flags.contains(&word.trim()))
+            .collect();
+        let wanted: &[&str] = if flag.is_empty() { &[] } else { &[flag] };
+        assert_eq!(of_job, wanted, "--sync={sync}: {opened:?}");
+    }
+}
+
+#[test]
 fn a_flipped_bit_is_found() {
     let area = area();
     let line = "--name=a --size=1m --bs=4k --verify=crc32c --keep";

@@ -39,6 +39,8 @@ pub enum Engine {
     Net,
     /// Objects of a server.
     Http,
+    /// An export of an NBD server.
+    Nbd,
     /// A program.
     Exec,
     /// Blocks change places with those of another file.
@@ -76,7 +78,7 @@ impl Engine {
     pub fn named(self) -> Named {
         match self {
             Engine::Null | Engine::PageFault | Engine::CpuIo | Engine::Exec => Named::Nothing,
-            Engine::Net | Engine::Http => Named::Nothing,
+            Engine::Net | Engine::Http | Engine::Nbd => Named::Nothing,
             Engine::FileCreate => Named::Made { folder: false },
             Engine::DirCreate => Named::Made { folder: true },
             Engine::FileStat => Named::Seen { folder: false },
@@ -89,7 +91,12 @@ impl Engine {
 
     /// Its operations go to another process, which may finish first.
     pub fn has_other_end(self) -> bool {
-        matches!(self, Engine::Net | Engine::Http)
+        matches!(self, Engine::Net | Engine::Http | Engine::Nbd)
+    }
+
+    /// Its names are those of objects and exports of servers.
+    pub fn names_remote(self) -> bool {
+        matches!(self, Engine::Http | Engine::Nbd)
     }
 
     /// It does something else than blocks.

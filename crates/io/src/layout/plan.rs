@@ -41,6 +41,9 @@ pub(super) fn names(job: &Job, clone: u32) -> Result<Vec<PathBuf>, String> {
     if job.engine.has_no_blocks() {
         return Ok(Vec::new());
     }
+    if let Some(export) = job.nbd.as_ref().filter(|_| job.engine == Engine::Nbd) {
+        return Ok(vec![PathBuf::from(&export.uri)]);
+    }
     let count = job.directories.len().max(1);
     let directory = |clone: u32| {
         let own = job.directories.get(clone as usize % count);

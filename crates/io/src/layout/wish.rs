@@ -126,11 +126,11 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
             let (mut files, mut extents) = (Vec::with_capacity(count), Vec::with_capacity(count));
             for (file, path) in names.into_iter().enumerate() {
                 let of_file = |why: String| of_job(format!("{}: {why}", path.display()));
-                let at = place(&mut wishes, &mut known, &path, named).map_err(of_file)?;
+                let at = place(&mut wishes, &mut known, &path, job).map_err(of_file)?;
                 let Some(wish) = wishes.get_mut(at) else { continue };
                 // Files that earlier jobs lay out exist for this one.
                 let planned = Some(wish.need_bytes).filter(|bytes| *bytes > 0);
-                let is_device = matches!(wish.found, Found::Device { .. });
+                let is_device = wish.found.is_fixed();
                 let filled = wish.uses.iter().any(|user| user.fills);
                 let there = match (filled || job.fills) && !is_device {
                     true => Some(plan::FILL_BYTES),
@@ -170,7 +170,7 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
             let mut donor = None;
             if let Some(path) = plan::donor(job) {
                 let of_donor = |why: String| of_job(format!("{}: {why}", path.display()));
-                let at = place(&mut wishes, &mut known, &path, named).map_err(of_donor)?;
+                let at = place(&mut wishes, &mut known, &path, job).map_err(of_donor)?;
                 if files.contains(&at) {
                     return Err(of_donor("gives its blocks to itself (donorname)".to_owned()));
                 }
@@ -192,14 +192,19 @@ fn place(
     wishes: &mut Vec<Wish>,
     known: &mut HashMap<(PathBuf, bool), usize>,
     path: &Path,
-    named: Named,
+    job: &Job,
 ) -> Result<usize, String> {
+    let named = job.engine.named();
     let nothing = named == Named::Nothing;
     let key = (path.to_owned(), nothing);
     if let Some(at) = known.get(&key) {
         return Ok(*at);
     }
-    let found = if nothing { Found::Absent } else { Found::look(path)? };
+    let found = match &job.nbd {
+        Some(export) if job.engine == Engine::Nbd => Found::export(export)?,
+        _ if nothing => Found::Absent,
+        _ => Found::look(path)?,
+    };
     let (need_bytes, must_exist, uses) = (0, false, Vec::new());
     wishes.push(Wish { path: path.to_owned(), found, need_bytes, named, must_exist, uses });
     known.insert(key, wishes.len() - 1);

@@ -80,6 +80,7 @@ pub fn engine_name(job: &Job) -> &'static str {
         Engine::DirDelete => "dirdelete",
         Engine::Net => "net",
         Engine::Http => "http",
+        Engine::Nbd => "nbd",
         Engine::Exec => "exec",
         Engine::E4defrag => "e4defrag",
         Engine::CpuIo => "cpuio",

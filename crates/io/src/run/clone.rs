@@ -12,8 +12,8 @@ use super::meter::Meter;
 use super::peers::Peers;
 use super::place;
 use crate::engine::{
-    Atomic, Calls, Cutting, Defrag, Http, Libaio, Mmap, Names, Net, Null, NullQueue, PageFault,
-    Positioned, Refusal, Seeking, Taking, Trimming, Uring, Vectored, with_threads,
+    Atomic, Calls, Cutting, Defrag, Http, Libaio, Mmap, Names, Nbd, Net, Null, NullQueue,
+    PageFault, Positioned, Refusal, Seeking, Taking, Trimming, Uring, Vectored, with_threads,
 };
 use crate::layout::CloneFiles;
 use crate::outcome::Outcome;
@@ -102,6 +102,12 @@ impl Task<'_> {
                 let is_over = || self.stop.load(Ordering::Relaxed) || self.lane.is_over();
                 let http = Http::new(job, &self.paths, bytes, self.web, &is_over);
                 begin.with(http.map_err(failure)?)
+            }
+            Engine::Nbd => {
+                let is_over = || self.stop.load(Ordering::Relaxed) || self.lane.is_over();
+                let blocks = (job.depth, bytes);
+                let nbd = Nbd::new(job.nbd.as_ref(), blocks, job.trims, &is_over);
+                begin.with(nbd.map_err(failure)?)
             }
             Engine::Net => {
                 let is_over = || self.stop.load(Ordering::Relaxed) || self.lane.is_over();

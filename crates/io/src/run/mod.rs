@@ -23,7 +23,6 @@ mod tests;
 use super::Job;
 use super::layout::Layout;
 use super::outcome::Outcome;
-use crate::Engine;
 use crate::job::{ExitWhat, Named};
 use crate::web::Web;
 use clone::Task;
@@ -87,8 +86,8 @@ pub fn run(
         let tasks: Vec<Task> = clones()
             .filter_map(|files| {
                 let job = jobs.get(files.job)?;
-                // Names of objects are not files.
-                let nothing = job.engine.named() == Named::Nothing && job.engine != Engine::Http;
+                // Names of objects and exports are not files.
+                let nothing = job.engine.named() == Named::Nothing && !job.engine.names_remote();
                 let paths = files.files.iter().filter(|_| !nothing);
                 let paths = paths.filter_map(|file| Some(layout.files.get(*file)?.path.as_path()));
                 let (paths, lane, peers) = (paths.collect(), Lane::default(), &peers);

@@ -69,6 +69,7 @@ pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
 fn is_synchronous(job: &Job) -> bool {
     match job.engine {
         Engine::Libaio | Engine::IoUring | Engine::Null => job.trims,
+        Engine::Nbd => false,
         // Each block in flight has a thread of its own.
         _ => !job.offload || job.trims,
     }
@@ -331,6 +332,10 @@ pub fn can_run(job: &Job) -> Result<(), String> {
         let ends = job.runtime.is_some() || job.cpu.ends_with_others;
         let needs = "ioengine=cpuio needs runtime= or exit_on_io_done=1";
         return if ends { Ok(()) } else { Err(format!("{}: {needs}", job.name)) };
+    }
+    if job.engine == Engine::Nbd {
+        let needs = "ioengine=nbd needs uri=";
+        return if job.nbd.is_some() { Ok(()) } else { Err(format!("{}: {needs}", job.name)) };
     }
     http::can_run(job).map_err(|why| format!("{}: {why}", job.name))?;
     let size = size || job.fills || job.engine.is_of_names();

@@ -3,6 +3,7 @@
 use super::known::{Known, put, value};
 use super::units::Bare;
 use super::{draft, priority, units};
+use crate::job::NbdExport;
 
 /// I/O priorities.
 pub const PRIORITY: &[Known] = &[
@@ -28,6 +29,14 @@ pub const EXEC: &[Known] = &[
     value("grace_time", |d, v| put(&mut d.job.exec.grace, draft::time(v, Bare::Seconds))),
     value("std_redirect", |d, v| put(&mut d.job.exec.redirects, units::truth(v))),
 ];
+
+/// The engine `nbd`.
+pub const NBD: &[Known] = &[value("uri", |d, v| {
+    // A variable that is not set: the job can be read, and does not run.
+    let export = if v.is_empty() { Ok(None) } else { NbdExport::parse(v).map(Some) };
+    put(&mut d.job.nbd, export)
+})
+.commas()];
 
 /// The engine `e4defrag`.
 pub const E4DEFRAG: &[Known] = &[

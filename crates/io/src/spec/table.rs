@@ -28,6 +28,7 @@ pub const OPTIONS: &[&[Known]] = &[
     further::NOTED,
     special::PRIORITY,
     special::EXEC,
+    special::NBD,
     special::E4DEFRAG,
     net::OPTIONS,
     http::OPTIONS,

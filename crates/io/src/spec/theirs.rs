@@ -147,7 +147,6 @@ pub const OPTIONS: &[(&str, &str)] = &[
     ("uncached", NONE),
     ("unique_filename", "it matters to fio's servers only"),
     ("unlink_each_loop", NONE),
-    ("uri", ENGINE),
     ("userspace_reap", NONE),
     ("verb", ENGINE),
     ("verify_offset", VERIFY),

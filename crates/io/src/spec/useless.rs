@@ -59,8 +59,12 @@ const OF_CMDPRIO: &[&str] = &["cmdprio_percentage", "cmdprio_bssplit"];
 const OF_SHARES: &[&str] = &["cmdprio_class", "cmdprio"];
 const OF_LATENCY_LOG: &[&str] = &["log_prio"];
 const OF_FILES: &[&str] = &["direct", "fallocate", "overwrite", "fsync", "fdatasync", "end_fsync"];
+/// The same, of engines with other options of syncs.
+const OF_NBD_FILES: &[&str] = &["direct", "fallocate", "overwrite", "sync", "unlink"];
+const OF_OWN_FILES: &[&str] = &["filename", "directory", "nrfiles", "filename_format"];
 const OF_EXEC: &[&str] = &["program", "arguments", "grace_time", "std_redirect"];
 const OF_E4DEFRAG: &[&str] = &["donorname", "inplace"];
+const OF_NBD: &[&str] = &["uri"];
 const OF_RATE: &[&str] = &["rate_process"];
 const OF_THINKTIME: &[&str] = &["thinktime_blocks"];
 const OF_CPUS: &[&str] = &["cpus_allowed_policy"];
@@ -123,6 +127,9 @@ pub fn options(draft: &Draft) -> Vec<String> {
         (job.engine != Engine::E4defrag, OF_E4DEFRAG, "only e4defrag knows it"),
         (job.engine != Engine::Exec, OF_EXEC, "only exec knows it"),
         (job.engine != Engine::Http, http::OF_HTTP, "only http knows it"),
+        (job.engine != Engine::Nbd, OF_NBD, "only nbd knows it"),
+        (job.engine == Engine::Nbd, OF_OWN_FILES, "uri says what is read and written"),
+        (job.engine == Engine::Nbd, OF_NBD_FILES, "there is no file"),
         (job.engine == Engine::Http, OF_FILES, "there is no file"),
         (job.engine.is_of_names(), OF_BLOCKS, "no content is moved"),
     ] {

@@ -73,6 +73,7 @@ const OURS: &[(&str, Engine)] = &[
     ("e4defrag", Engine::E4defrag),
     ("net", Engine::Net),
     ("http", Engine::Http),
+    ("nbd", Engine::Nbd),
     ("cpuio", Engine::CpuIo),
 ];
 
