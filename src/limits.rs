@@ -1,7 +1,7 @@
 //! Options for concurrency, rates, memory and priority, and for the report about them: shared by several commands.
 
 use crate::jobs;
-use crate::options::{Group, OptArg, Row, flag, parts, put, titled, value};
+use crate::options::{Group, Opt, OptArg, Row, flag, parts, put, titled, value};
 use crate::priority::{self, IoNice};
 use hakobu_core::event::Remarks;
 use hakobu_core::unit::Jobs;
@@ -9,7 +9,7 @@ use hakobu_core::{limit, size};
 use hakobu_sys::process;
 use hakobu_transfer::location::{Location, Sources};
 use hakobu_transfer::policy::Policy;
-use hakobu_transfer::run::{Layout, Objects, Spec};
+use hakobu_transfer::run::{Layout, Objects, Rates, Spec};
 
 /// Upper bound of a plausible rate of operations per second.
 const OPERATIONS_MAX: u64 = 1_000_000_000;
@@ -102,10 +102,16 @@ pub const RPS: Group<Limits> =
     titled("Limits").with(&[value("rps-limit", None, "N", "requests a second in all, with s3://")
         .reads(|limits, arg| put(&mut limits.rps_max, Some(operations(arg)?)))]);
 
+/// Rate of file operations.
+pub const IOPS: Group<Limits> = titled("Limits").with(&[IOPS_LIMIT]);
+
+const IOPS_LIMIT: Opt<Limits> =
+    value("iops-limit", None, "N", "operations on files a second in all, without s3://")
+        .reads(|limits, arg| put(&mut limits.iops_max, Some(operations(arg)?)));
+
 /// Rate of file operations, and job hints.
 pub const STEER: Group<Limits> = titled("Limits").with(&[
-    value("iops-limit", None, "N", "operations on files a second in all, between paths")
-        .reads(|limits, arg| put(&mut limits.iops_max, Some(operations(arg)?))),
+    IOPS_LIMIT,
     value("jobs-per-file", None, "N", "workers that move one file, between paths: N, auto")
         .local("-j is for all files together; --concurrency is for the parts of one")
         .reads(|limits, arg| put(&mut limits.jobs_per_file, jobs::parse_per_file(&arg.value)?)),
@@ -151,6 +157,15 @@ impl Limits {
     /// The minimum that it needs.
     pub fn check_memory(&self, part_bytes: Option<u64>) -> Result<(), String> {
         limit::check_memory(self.memory_bytes_max, true, part_bytes).map_err(|fatal| fatal.message)
+    }
+
+    /// Returns the limits of a walk over trees.
+    ///
+    /// # Errors
+    /// As [`Limits::operations_per_s_max`].
+    pub fn rates(&self) -> Result<Rates, String> {
+        let operations_per_s_max = self.operations_per_s_max(false)?;
+        Ok(Rates { bytes_per_s_max: self.bytes_per_s_max, operations_per_s_max })
     }
 
     /// Returns the limit of operations per second: requests if a side is in S3 (`with_store`), else operations on

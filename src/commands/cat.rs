@@ -10,6 +10,7 @@ use crate::options::{Noted, Opt, Refused, Table, Typed, flag, parts, put, value}
 use crate::show::output;
 use crate::show::progress::{Form, Progress};
 use hakobu_core::error::Cause;
+use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Meter;
 use hakobu_core::unit;
 use hakobu_s3::ops::Range;
@@ -38,6 +39,7 @@ pub const TABLE: Table<Plan> = Table {
         &objects::VERSION,
         &objects::SSE_C,
         &filters::NAMED,
+        &limits::BWLIMIT,
         &limits::PRIORITY,
     ],
     unbuilt: &[objects::UNBUILT],
@@ -192,7 +194,8 @@ fn show(plan: &Plan) -> u8 {
     let form = Form::of(std::io::stdout().is_terminal().then_some(false), false, false);
     let progress = Progress::start(form, |_| {});
     progress.begins(&meter);
-    let mut out = Counted { out: std::io::stdout().lock(), meter: &meter };
+    let limiter = plan.limits.bytes_per_s_max.map(Limiter::new);
+    let mut out = Counted { out: std::io::stdout().lock(), meter: &meter, limiter };
     for (typed, url) in &plan.places {
         let mut keys = match Keys::of(plan, &store, url) {
             Ok(keys) => keys,
@@ -253,10 +256,18 @@ fn shown_name(typed: &OsString, url: &S3Url, key: &[u8]) -> OsString {
 struct Counted<'a> {
     out: StdoutLock<'a>,
     meter: &'a Meter,
+    /// Bytes a second.
+    limiter: Option<Limiter>,
 }
 
 impl Write for Counted<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let mut bytes = bytes;
+        if let Some(limiter) = self.limiter.as_ref().filter(|_| !bytes.is_empty()) {
+            let grant = (bytes.len() as u64).min(limiter.grant_max());
+            limiter.wait(grant, || false);
+            bytes = bytes.get(..grant as usize).unwrap_or(bytes);
+        }
         let count = self.out.write(bytes)?;
         self.meter.lane(0).bytes(count as u64);
         Ok(count)

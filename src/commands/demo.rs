@@ -23,7 +23,7 @@ use hakobu_s3::{Addressing, Keys, Settings};
 use hakobu_testserver::{Conditions, Config, Kind, Server};
 use hakobu_transfer::location::Location;
 use hakobu_transfer::object::JOBS_SEED;
-use hakobu_transfer::run::{Control, Outcome, transfer};
+use hakobu_transfer::run::{Control, Outcome, Rates, transfer};
 use hakobu_transfer::verify::{self, Aspect, Aspects, Counts, ObjectSpec, Times};
 use options::Reading;
 pub(super) use options::TABLE;
@@ -228,7 +228,7 @@ impl Demo<'_> {
         };
         let show = self.show()?;
         let report = |difference: &verify::Difference<'_>| print_difference(difference);
-        let compared = verify_trees(&mut spec, Jobs::Auto, &report, &show);
+        let compared = verify_trees(&mut spec, Jobs::Auto, Rates::default(), &report, &show);
         self.compared(step, &show, compared)
     }
 

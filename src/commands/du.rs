@@ -52,6 +52,7 @@ fn what(typed: Typed) -> Result<What, String> {
 fn plan(typed: Typed) -> Result<Plan, String> {
     let mut plan = TABLE.read(&typed, Plan::default())?;
     TABLE.check_places(&typed, false, false)?;
+    plan.rates = plan.limits.rates()?;
     let options = &mut plan.options;
     if plan.summarize && options.files {
         let message = "-s and -a contradict each other: one line in all, or one for each file";
@@ -72,6 +73,10 @@ fn plan(typed: Typed) -> Result<Plan, String> {
 
 /// Counts the arguments of a plan; returns the exit code.
 fn measure(plan: &Plan) -> u8 {
+    if let Err(message) = plan.limits.priority.apply() {
+        output::message(&message);
+        return exit::FAILURE;
+    }
     let escape = Escape::of_locale();
     let out = Arc::new(Output::stdout());
     let failed = |path: &[u8], operation: hakobu_core::error::Operation, cause: &Cause| {
@@ -91,7 +96,7 @@ fn measure(plan: &Plan) -> u8 {
     let paths: Vec<&Path> = plan.paths.iter().map(Path::new).collect();
     let lines = Arc::clone(&out);
     let progress = Progress::start(Form::of(None, plan.json, false), move |line| lines.write(line));
-    let ((sum, failures), _) = steered(&paths, plan.limits.jobs, |controls, limits| {
+    let ((sum, failures), _) = steered(&paths, plan.limits.jobs, plan.rates, |controls, limits| {
         progress.begins(&controls.meter);
         let meter = Meter::new(plan.options, &tops, controls, limits.open_dirs_max, &failed);
         let mut sum = 0;

@@ -62,7 +62,7 @@ fn what(typed: &Typed) -> Result<What, String> {
 fn plan(typed: &Typed) -> Result<Plan, String> {
     let mut plan = TABLE.read(typed, Plan::new(false))?;
     TABLE.check_places(typed, false, false)?;
-    plan.limits.operations_per_s_max(false)?;
+    plan.rates = plan.limits.rates()?;
     plan.paths.clone_from(&typed.paths);
     if plan.paths.is_empty() && !plan.force {
         return Err("nothing to remove: give at least one path".into());

@@ -15,7 +15,7 @@ use hakobu_core::error::Fatal;
 use hakobu_core::unit::{Jobs, Totals};
 use hakobu_sys::links::Links;
 use hakobu_transfer::location::Location;
-use hakobu_transfer::run::{Outcome, steered};
+use hakobu_transfer::run::{Outcome, Rates, steered};
 use hakobu_transfer::verify::{self, Difference, ObjectSpec, Spec};
 use options::Reading;
 pub(super) use options::TABLE;
@@ -59,6 +59,8 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
     let context = Context { links: Links::Trusted, ..Context::default() };
     let filter = read.filters.build(&context).map_err(|fatal| Refused::Usage(fatal.message))?;
     TABLE.check_places(typed, in_store, false).map_err(Refused::Usage)?;
+    // Requests have no limit here.
+    read.limits.operations_per_s_max(in_store).map_err(Refused::Usage)?;
     let objects = match in_store {
         false => None,
         true => {
@@ -76,6 +78,7 @@ fn plan(typed: &Typed) -> Result<Plan, Refused> {
                 one_way: read.one_way,
                 filter: filter.clone(),
                 jobs: 0,
+                bytes_per_s_max: read.limits.bytes_per_s_max,
             })
         }
     };
@@ -150,7 +153,10 @@ fn compare(mut plan: Plan) -> u8 {
             };
             verify::verify_objects(objects, &report, &control, &show)
         }
-        None => verify_trees(&mut plan.spec, plan.read.limits.jobs, &report, &show),
+        None => match plan.read.limits.rates() {
+            Ok(rates) => verify_trees(&mut plan.spec, plan.read.limits.jobs, rates, &report, &show),
+            Err(message) => Err(Fatal::new(2, message)),
+        },
     };
     let (outcome, fatal) = match compared {
         Ok(outcome) => (outcome, None),
@@ -168,11 +174,12 @@ fn compare(mut plan: Plan) -> u8 {
 pub fn verify_trees(
     spec: &mut Spec,
     jobs: Jobs,
+    rates: Rates,
     report: &(dyn Fn(&Difference<'_>) + Sync),
     show: &Show,
 ) -> Result<verify::Outcome, Fatal> {
     let (source, target) = (spec.source.clone(), spec.target.clone());
-    let (compared, jobs) = steered(&[&source, &target], jobs, |controls, limits| {
+    let (compared, jobs) = steered(&[&source, &target], jobs, rates, |controls, limits| {
         spec.open_dirs_max = limits.open_dirs_max;
         verify::verify(spec, controls, report, show)
     });

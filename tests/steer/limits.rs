@@ -30,7 +30,12 @@ fn what_makes_no_sense_moves_nothing() {
         ("mv --rps-limit=10 SRC/f0 DST", 2, "--rps-limit is for s3:// locations"),
         ("mv --nice=often SRC/f0 DST", 2, "--nice=often"),
         ("rm -r --rps-limit=10 SRC", 2, "--rps-limit is for s3:// locations"),
-        ("rm -r --iops-limit=10 SRC", 2, "unexpected argument '--iops-limit'"),
+        ("rm -r --iops-limit=0 SRC", 2, "--iops-limit=0 is not a whole number"),
+        ("rm -r --iops-limit=5 s3://b/x", 2, "--iops-limit is for"),
+        ("du --iops-limit=5 s3://b/x", 2, "--iops-limit is for"),
+        ("verify --iops-limit=5 SRC s3://b/x", 2, "--iops-limit is for"),
+        ("verify --bwlimit=fast SRC DST", 2, "--bwlimit=fast is not a size"),
+        ("cat --bwlimit=fast s3://b/x", 2, "--bwlimit=fast is not a size"),
         ("verify --nice=x SRC DST", 2, "--nice=x"),
         (
             "cp -r --iops-limit=10 SRC s3://bucket/",

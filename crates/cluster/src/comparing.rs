@@ -11,7 +11,7 @@ use hakobu_core::unit::Jobs;
 use hakobu_transfer::location::Location;
 use hakobu_transfer::object::JOBS_SEED;
 use hakobu_transfer::policy::Symlinks;
-use hakobu_transfer::run::{Spec, steered};
+use hakobu_transfer::run::{Rates, Spec, steered};
 use hakobu_transfer::verify::{
     self, Aspect, Aspects, Difference, Finding, ObjectSpec, Outcome, Times, verify_named,
     verify_named_objects,
@@ -114,10 +114,11 @@ fn compare(
             filter: None,
             open_dirs_max: 0,
         };
-        let (compared, _) = steered(&[from, to], spec.jobs, |controls, limits| {
-            between.open_dirs_max = limits.open_dirs_max;
-            verify_named(&between, names, setup.control, controls, report, log)
-        });
+        let (compared, _) =
+            steered(&[from, to], spec.jobs, Rates::default(), |controls, limits| {
+                between.open_dirs_max = limits.open_dirs_max;
+                verify_named(&between, names, setup.control, controls, report, log)
+            });
         return compared;
     }
     let between = ObjectSpec {
@@ -135,6 +136,7 @@ fn compare(
             Jobs::Auto => JOBS_SEED,
             Jobs::Fixed(jobs) => jobs,
         },
+        bytes_per_s_max: None,
     };
     verify_named_objects(&between, names, report, setup.control, log)
 }

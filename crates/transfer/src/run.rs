@@ -15,7 +15,7 @@ pub use hakobu_core::control::Control;
 pub use hakobu_s3::Requests;
 pub use outcome::Outcome;
 pub use remove::{Removal, RemovalTarget, remove_objects};
-pub use steer::{Findings, steered};
+pub use steer::{Findings, Rates, steered};
 
 use hakobu_core::error::Fatal;
 use hakobu_core::event::Listener;

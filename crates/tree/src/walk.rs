@@ -8,6 +8,8 @@
 //! Each worker records on its lane of the meter its phase and the number of finished names: the signal from which a
 //! tuner sets the gate. Non-directories are found when they are listed and done when they were visited; when nothing
 //! is left that may lead to a directory, the meter learns that all names are found.
+//!
+//! Where operations are limited, each name that a visitor takes, each directory and each first task is one.
 
 use super::handle::Handle;
 use super::names::{ByInode, Cursor, NameList};
@@ -237,6 +239,13 @@ fn has_names(names: &NameList) -> bool {
     !names.is_empty()
 }
 
+/// Waits until the limit allows one more operation.
+fn pace(controls: &Controls, doing: &Doing) {
+    if let Some(limiter) = &controls.operations {
+        limiter.pace(1, doing);
+    }
+}
+
 /// Counts opening or reading a directory as work, like a name, so that workers with directories contribute.
 fn count_call(doing: &Doing) {
     let lane = doing.lane();
@@ -249,6 +258,7 @@ pub struct Names<'a, 'q, V: Visit> {
     dir: &'a Arc<Dir<V::Dir>>,
     side: usize,
     names: Cursor<'a>,
+    controls: &'a Controls,
     doing: &'a Doing,
     queue: &'a Queue<'q, Unit<V>>,
     unlisted: &'a Unlisted,
@@ -272,6 +282,9 @@ impl<'a, V: Visit> Iterator for Names<'a, '_, V> {
         }
         let next = self.names.take();
         self.begun = next.map(|(_, kind)| kind);
+        if next.is_some() {
+            pace(self.controls, self.doing);
+        }
         next
     }
 }
@@ -369,7 +382,10 @@ impl<V: Visit> Work for Walk<'_, V> {
         let visit = self.visit;
         let State { reader, doing, own } = state;
         doing.turn(Phase::Look);
-        let unlisted = &self.unlisted;
+        let (unlisted, controls) = (&self.unlisted, self.controls);
+        if matches!(unit.0, Step::Enter(_) | Step::First(_)) {
+            pace(controls, doing);
+        }
         let at = &mut At { state: own, doing, queue, unlisted };
         match unit.0 {
             Step::Enter(dir) => match visit.open(&dir, at) {
@@ -389,7 +405,8 @@ impl<V: Visit> Work for Walk<'_, V> {
                 let (doing, dir) = (at.doing, &dir);
                 let leads_on = may_lead_on(&names);
                 let names = names.cursor();
-                let names = Names { dir, side, names, doing, queue, unlisted, begun: None };
+                let begun = None;
+                let names = Names { dir, side, names, controls, doing, queue, unlisted, begun };
                 visit.names(dir, side, names, at);
                 if leads_on {
                     self.listed();

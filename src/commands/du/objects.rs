@@ -12,7 +12,7 @@ use crate::commands::tool;
 use crate::exit;
 use crate::objects;
 use crate::options::Typed;
-use crate::show::output::Output;
+use crate::show::output::{self, Output};
 use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::head_object;
 use hakobu_s3::{Error, Kind, Store};
@@ -39,7 +39,9 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
     let places = places.collect::<Result<_, String>>()?;
     TABLE.check_places(typed, true, true)?;
     let read = TABLE.read(typed, super::plan::Plan::default())?;
+    read.limits.operations_per_s_max(true)?;
     let plan = Plan {
+        priority: read.limits.priority,
         objects: read.objects,
         unit: read.unit,
         all: read.options.files,
@@ -88,6 +90,10 @@ impl Plan {
 
 /// Counts the arguments of a plan; returns the exit code.
 pub fn measure(plan: &Plan) -> u8 {
+    if let Err(message) = plan.priority.apply() {
+        output::message(&message);
+        return exit::FAILURE;
+    }
     let store = match tool::open(&plan.objects) {
         Ok(store) => store,
         Err(code) => return code,

@@ -14,7 +14,15 @@ pub const TABLE: Table<Plan> = Table {
     after: "Numbers are KiB unless -h, -b or -m is given; the last of these counts. Lines are \
             sorted by name, directories after their contents.\n\
             Exit codes: 0 done, 1 something could not be counted, 2 usage.",
-    options: &[&OPTIONS, &objects::ONE, &objects::ALL_VERSIONS, &objects::STAT, &filters::NAMED],
+    options: &[
+        &OPTIONS,
+        &objects::ONE,
+        &objects::ALL_VERSIONS,
+        &objects::STAT,
+        &filters::NAMED,
+        &limits::IOPS,
+        &limits::PRIORITY,
+    ],
     unbuilt: &[UNBUILT, objects::UNBUILT],
     abbreviates: true,
 };

@@ -3,6 +3,7 @@
 use crate::filters::Filters;
 use crate::limits::Limits;
 use crate::objects::ObjectArgs;
+use hakobu_transfer::run::Rates;
 use hakobu_tree::usage::Options;
 use std::ffi::OsString;
 
@@ -31,6 +32,7 @@ pub struct Plan {
     pub(super) end: u8,
     pub(super) json: bool,
     pub(super) limits: Limits,
+    pub(super) rates: Rates,
     pub(super) objects: ObjectArgs,
     pub(super) filters: Filters,
     pub(super) paths: Vec<OsString>,
@@ -49,6 +51,7 @@ impl Default for Plan {
             end: b'\n',
             json: false,
             limits: Limits::default(),
+            rates: Rates::default(),
             objects: ObjectArgs::default(),
             filters: Filters::default(),
             paths: Vec::new(),

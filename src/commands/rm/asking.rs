@@ -5,6 +5,7 @@ use super::report::{fail, report_removed};
 use super::tops::Top;
 use crate::show::{Show, confirmed};
 use hakobu_core::error::{Cause, Operation};
+use hakobu_core::limit::Limiter;
 use hakobu_core::unit::{Kind, Totals};
 use hakobu_sys::dir::Reader;
 use hakobu_sys::{AsFd, dir, meta};
@@ -19,11 +20,14 @@ struct Asking<'a> {
     top: &'a CStr,
     /// The empty directory that was confirmed before it was entered.
     asked: Vec<u8>,
+    /// Removals a second.
+    limiter: Option<Limiter>,
 }
 
 /// Removes the tops, with a question before each entry.
 pub fn remove(plan: &Plan, tops: &[Top], show: &Show, totals: &mut Totals) {
-    let mut asking = Asking { plan, show, totals, top: c"", asked: Vec::new() };
+    let limiter = plan.rates.operations_per_s_max.map(Limiter::new);
+    let mut asking = Asking { plan, show, totals, top: c"", asked: Vec::new(), limiter };
     let options = plan.removal();
     for top in tops {
         let path = top.path.to_bytes();
@@ -81,6 +85,9 @@ impl Removal for Asking<'_> {
     }
 
     fn removed(&mut self, entry: &Entry<'_>) {
+        if let Some(limiter) = &self.limiter {
+            limiter.wait(1, || false);
+        }
         self.totals.deleted += 1;
         report_removed(self.plan, self.show, entry.path, entry.kind);
     }

@@ -23,6 +23,7 @@ pub const TABLE: Table<Plan> = Table {
         &objects::STAT,
         &filters::CHOSEN,
         &QUIET,
+        &limits::IOPS,
         &limits::RPS,
         &limits::PRIORITY,
     ],

@@ -45,7 +45,7 @@ pub fn remove(plan: &Plan, tops: &[Top], show: &Show, totals: &mut Totals) -> us
         }
     }
     let shown: Vec<&Path> = paths.iter().map(|path| tool::path(path.to_bytes())).collect();
-    let (removed, jobs) = steered(&shown, plan.limits.jobs, |controls, limits| {
+    let (removed, jobs) = steered(&shown, plan.limits.jobs, plan.rates, |controls, limits| {
         show.event(Event::Begins(&controls.meter));
         let watcher = Watcher { plan, show, question: asks.then(Mutex::default) };
         remove_all(&paths, plan.removal(), controls, limits.open_dirs_max, &watcher)

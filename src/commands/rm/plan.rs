@@ -3,6 +3,7 @@
 use crate::filters::{ArgumentFilters, Filters};
 use crate::limits::Limits;
 use crate::objects::ObjectArgs;
+use hakobu_transfer::run::Rates;
 use hakobu_tree::remove::Options;
 use std::ffi::OsString;
 
@@ -36,6 +37,7 @@ pub struct Plan {
     pub(super) verbose: bool,
     pub(super) json: bool,
     pub(super) limits: Limits,
+    pub(super) rates: Rates,
     pub(super) objects: ObjectArgs,
     pub(super) filters: Filters,
     /// Rules for local arguments: entries that they exclude stay.
@@ -60,6 +62,7 @@ impl Plan {
             verbose: false,
             json: false,
             limits: Limits::default(),
+            rates: Rates::default(),
             objects: ObjectArgs::default(),
             filters: Filters::default(),
             kept: ArgumentFilters::default(),

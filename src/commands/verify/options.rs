@@ -30,6 +30,8 @@ pub const TABLE: Table<Reading> = Table {
         &objects::COMMON,
         &objects::NAMES,
         &objects::SIDES,
+        &limits::BWLIMIT,
+        &limits::IOPS,
         &limits::PRIORITY,
     ],
     unbuilt: &[UNBUILT, objects::UNBUILT],

@@ -4,6 +4,7 @@ mod calls;
 mod deep;
 mod du;
 mod filtered;
+mod limits;
 mod ls;
 mod place;
 mod rm;

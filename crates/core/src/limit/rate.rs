@@ -8,6 +8,7 @@
 //! [`TOLERANCE`]. So with grants of at most [`Limiter::grant_max`] no second has more than
 //! 1 + 0.04 + 0.025 of the rate, and what is left to 1.1 is for threads that wake late.
 
+use crate::meter::{Doing, Phase};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -160,6 +161,20 @@ impl Limiter {
         }
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         granted
+    }
+
+    /// Takes `count` units, in grants of at most [`Limiter::grant_max`], and returns when they may be used; `doing` is in
+    /// [`Phase::Limit`] while it waits.
+    pub fn pace(&self, count: u64, doing: &Doing) {
+        let mut left = count;
+        while left > 0 {
+            let grant = left.min(self.grant_max());
+            if !self.take_now(grant) {
+                let _limited = doing.during(Phase::Limit);
+                self.wait(grant, || false);
+            }
+            left -= grant;
+        }
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {

@@ -89,14 +89,26 @@ impl Terms {
     }
 }
 
-/// Runs `work`, which walks the trees at `paths`, with a tuned number of workers; returns its result, and the number
+/// Limits of a walk, a second in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rates {
+    /// Bytes of content.
+    pub bytes_per_s_max: Option<u64>,
+    /// Operations.
+    pub operations_per_s_max: Option<u64>,
+}
+
+/// Runs `work`, which walks the trees at `paths` within these rates, with a tuned number of workers; returns its result, and the number
 /// that was set for most of the time.
 pub fn steered<T>(
     paths: &[&Path],
     jobs: Jobs,
+    rates: Rates,
     work: impl FnOnce(&Controls, &Limits) -> T,
 ) -> (T, usize) {
-    let terms = Terms { jobs, ..Terms::of_work(Work::Walk, Ends::of_paths(paths)) };
+    let Rates { bytes_per_s_max, operations_per_s_max } = rates;
+    let terms = Terms::of_work(Work::Walk, Ends::of_paths(paths));
+    let terms = Terms { jobs, bytes_per_s_max, operations_per_s_max, ..terms };
     let configuration = Configuration::new(terms, RunHints::default());
     let (controls, limits) = (Arc::clone(&configuration.controls), configuration.limits);
     let controller = configuration.begin(&Arc::default());

@@ -1,6 +1,7 @@
 //! Compares the bytes of two open files, range by range; common holes are not read.
 
-use hakobu_core::meter::Lane;
+use hakobu_core::limit::Limiter;
+use hakobu_core::meter::Doing;
 use hakobu_sys::cache::Ahead;
 use hakobu_sys::{BorrowedFd, file, space};
 use std::io;
@@ -46,7 +47,8 @@ fn skip_holes(source: BorrowedFd<'_>, target: BorrowedFd<'_>, offset: u64, end: 
 
 impl Buffers {
     /// Returns the offset of the first byte in `from..to` that differs, `None` if there is none. A file that ends
-    /// early differs there. `sparse`: both files may have holes. Progress is counted on `lane`.
+    /// early differs there. `sparse`: both files may have holes. Progress is counted on the lane
+    /// of `doing`, and each file is read at most at the rate of `limit`.
     ///
     /// # Errors
     /// The file that could not be read, and the reason.
@@ -56,9 +58,9 @@ impl Buffers {
         target: BorrowedFd<'_>,
         (from, to): (u64, u64),
         sparse: bool,
-        lane: &Lane,
+        (doing, limit): (&Doing, Option<&Limiter>),
     ) -> Result<Option<u64>, (Side, io::Error)> {
-        let mut offset = from;
+        let (mut offset, lane) = (from, doing.lane());
         let mut ahead = [source, target].map(|fd| Ahead::new(fd, (from, to)));
         while offset < to {
             if sparse {
@@ -70,6 +72,9 @@ impl Buffers {
             let len = usize::try_from(to - offset).unwrap_or(usize::MAX).min(BUFFER_BYTES);
             let (a, b) = (self.source.get_mut(..len), self.target.get_mut(..len));
             let (Some(a), Some(b)) = (a, b) else { break };
+            if let Some(limit) = limit {
+                limit.pace(len as u64, doing);
+            }
             let a_len =
                 file::read_full_at(source, a, offset).map_err(|error| (Side::Source, error))?;
             let b_len =
@@ -129,6 +134,7 @@ fn coarse(fd: BorrowedFd<'_>, offset: u64, size: u64) -> io::Result<(u64, u64)> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hakobu_core::meter::{Meter, Phase};
     use hakobu_sys::AsFd;
     use std::fs::File;
     use std::os::unix::fs::FileExt;
@@ -148,10 +154,10 @@ mod tests {
 
     fn compare(a: &File, b: &File, len: u64) -> Option<u64> {
         let mut buffers = Buffers::default();
-        let lane = Lane::default();
+        let doing = Doing::new(Meter::new(1).share(0), Phase::Read);
         let (a, b) = (a.as_fd(), b.as_fd());
-        let plain = buffers.first_difference(a, b, (0, len), false, &lane).unwrap();
-        let sparse = buffers.first_difference(a, b, (0, len), true, &lane).unwrap();
+        let plain = buffers.first_difference(a, b, (0, len), false, (&doing, None)).unwrap();
+        let sparse = buffers.first_difference(a, b, (0, len), true, (&doing, None)).unwrap();
         assert_eq!(plain, sparse);
         plain
     }

@@ -20,7 +20,7 @@ use crate::policy::{Policy, Symlinks};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Class, Fatal};
 use hakobu_core::event::{Event, Listener};
-use hakobu_core::limit::Controls;
+use hakobu_core::limit::{Controls, Limiter};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::{Requests, Settings, Store};
 use hakobu_sys::links::Links;
@@ -60,6 +60,8 @@ pub struct ObjectSpec {
     pub filter: Option<Arc<Filter>>,
     /// Number of concurrent comparisons.
     pub jobs: usize,
+    /// Bytes of content a second.
+    pub bytes_per_s_max: Option<u64>,
 }
 
 type Report<'a> = &'a (dyn Fn(&Difference<'_>) + Sync);
@@ -112,7 +114,8 @@ fn compare(
     // Contents are read through symlinks, also through those that stand for a file next to an object.
     let policy = Policy { symlinks: Symlinks::Follow, ..Policy::default() };
     let options = ObjectOptions::default();
-    let controls = Controls::fixed(spec.jobs);
+    let bytes = spec.bytes_per_s_max.map(|per_s| Arc::new(Limiter::new(per_s)));
+    let controls = Controls { bytes, ..Controls::fixed(spec.jobs) };
     listener.event(Event::Begins(&controls.meter));
     let setup = Setup {
         policy: &policy,

@@ -6,12 +6,14 @@ use super::content::{self, Buffers, Side};
 use super::links::Groups;
 
 use hakobu_core::error::Operation;
+use hakobu_core::limit::Limiter;
 use hakobu_core::meter::{Doing, Phase};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, file};
 use parking_lot::Mutex;
 use std::ffi::CStr;
 use std::io;
+use std::sync::Arc;
 
 /// Minimum size, in bytes, of files that several workers compare.
 const BIG_BYTES_MIN: u64 = 64 << 20;
@@ -40,6 +42,8 @@ pub struct Comparer {
     pub aspects: Aspects,
     pub times: Times,
     pub links: Mutex<Groups>,
+    /// Bytes of content a second.
+    pub limit: Option<Arc<Limiter>>,
 }
 
 /// Buffers of one worker.
@@ -141,7 +145,8 @@ impl Comparer {
         }
         let sparse = a.may_have_holes() && b.may_have_holes();
         let _reading = doing.during(Phase::Read);
-        let first = scratch.buffers.first_difference(one, two, (0, a.size), sparse, doing.lane());
+        let progress = (doing, self.limit.as_deref());
+        let first = scratch.buffers.first_difference(one, two, (0, a.size), sparse, progress);
         found.offset = first.map_err(&read)?;
         found.bytes = found.offset.unwrap_or(a.size);
         if found.offset.is_some() {

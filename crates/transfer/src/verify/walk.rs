@@ -277,6 +277,7 @@ impl<'a> Comparison<'a> {
                 aspects: spec.aspects,
                 times: spec.times,
                 links: Mutex::default(),
+                limit: controls.bytes.clone(),
             },
         }
     }
@@ -475,10 +476,10 @@ impl Comparison<'_> {
                 break;
             }
             let to = big.size.min(from + SHARE_BYTES);
-            let (state, lane) = (&mut *at.state, at.doing.lane());
+            let (state, progress) = (&mut *at.state, (at.doing, self.comparer.limit.as_deref()));
             let (one, two) = (fds.0.as_fd(), fds.1.as_fd());
             let buffers = &mut state.scratch.buffers;
-            match buffers.first_difference(one, two, (from, to), big.sparse, lane) {
+            match buffers.first_difference(one, two, (from, to), big.sparse, progress) {
                 Ok(None) => state.counts.bytes += to - from,
                 Ok(Some(offset)) => {
                     state.counts.bytes += offset - from;

@@ -1,6 +1,7 @@
 //! The parsed command line of `du` for `s3://`.
 
 use crate::commands::du::plan::Unit;
+use crate::limits::Priority;
 use crate::objects::ObjectArgs;
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::policy::filter::Filter;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Plan {
     pub(super) objects: ObjectArgs,
+    pub(super) priority: Priority,
     pub(super) unit: Unit,
     /// Lines for objects, too.
     pub(super) all: bool,
