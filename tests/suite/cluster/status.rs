@@ -1,9 +1,9 @@
 //! What `status` shows: once, as JSON, for Prometheus, and live on a terminal.
 
 use super::{Stage, soon, tree};
-use crate::common::terminal::on_terminal;
 use crate::common::grow::set_mtime;
 use crate::common::have;
+use crate::common::terminal::on_terminal;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 
