@@ -194,7 +194,6 @@ impl Demo<'_> {
     fn verify_stored(&self, step: &'static str, source: &OsStr) -> Result<u64, String> {
         let place = |path| Location::parse(path).map_err(|fatal| fatal.message);
         let spec = ObjectSpec {
-            bytes_per_s_max: None,
             source: place(source)?,
             target: place(OsStr::new(STORED))?,
             source_settings: self.settings.clone(),
@@ -206,6 +205,7 @@ impl Demo<'_> {
             one_way: false,
             filter: None,
             jobs: JOBS_SEED,
+            bytes_per_s_max: None,
         };
         let show = self.show()?;
         let compared = verify::verify_objects(
