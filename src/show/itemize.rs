@@ -17,8 +17,8 @@ pub fn letters(change: &Change, kind: Kind) -> [u8; 11] {
         b'h'
     } else if change.transferred && kind == Kind::File {
         b'>'
-    } else if change.created
-        || change.beside
+    } else if change.beside
+        || change.created
         || (!is_plain && (change.transferred || change.checksum))
     {
         b'c'
@@ -27,7 +27,7 @@ pub fn letters(change: &Change, kind: Kind) -> [u8; 11] {
     };
     let mut out = [b'.'; 11];
     (out[0], out[1]) = (did, letter(kind));
-    if change.created {
+    if change.created && !change.beside {
         out[2..].fill(b'+');
         return out;
     }
@@ -44,7 +44,8 @@ pub fn letters(change: &Change, kind: Kind) -> [u8; 11] {
     out[8] = mark(change.atime, b'u');
     out[9] = mark(change.acl, b'a');
     out[10] = mark(change.xattr, b'x');
-    if (matches!(did, b'.' | b'h') || change.beside) && out[2..].iter().all(|mark| *mark == b'.') {
+    let blank = matches!(did, b'.' | b'h') || did == b'c' && change.beside;
+    if blank && out[2..].iter().all(|mark| *mark == b'.') {
         out[2..].fill(b' ');
     }
     out
@@ -72,7 +73,8 @@ pub fn push_name(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
 /// Appends the target of a link: ` -> TEXT` of a symlink, ` => NAME` of a hard link.
 pub fn push_link(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
     if let Some(link) = item.link.as_deref().filter(|_| !item.change.deleted) {
-        let arrow: &[u8] = if item.change.hard_link { b" => " } else { b" -> " };
+        let is_text = item.kind == Kind::Symlink && item.change.beside;
+        let arrow: &[u8] = if item.change.hard_link && !is_text { b" => " } else { b" -> " };
         out.extend_from_slice(arrow);
         escape.push(link.as_os_str().as_bytes(), out);
     }
@@ -94,6 +96,12 @@ pub fn push_plain(item: &Item<'_>, all: bool, escape: Escape, out: &mut Vec<u8>)
     if change.deleted {
         out.extend_from_slice(b"deleting ");
         push_name(item, escape, out);
+    } else if change.is_as_beside() {
+        if !all {
+            return;
+        }
+        push_name(item, escape, out);
+        out.extend_from_slice(b" is uptodate");
     } else if change.created
         || change.transferred
         || change.hard_link
@@ -102,7 +110,7 @@ pub fn push_plain(item: &Item<'_>, all: bool, escape: Escape, out: &mut Vec<u8>)
     {
         push_name(item, escape, out);
         push_link(item, escape, out);
-    } else if all && !change.any() && (item.kind != Kind::Dir || change.beside) {
+    } else if all && !change.any() && item.kind != Kind::Dir {
         push_name(item, escape, out);
         out.extend_from_slice(b" is uptodate");
     } else {

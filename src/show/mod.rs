@@ -126,8 +126,10 @@ impl Show {
 
     fn item(&self, item: &Item<'_>) {
         let mut out = Vec::with_capacity(128);
+        let is_silent = item.change.is_as_beside() && !self.wanted.unchanged;
         match self.wanted.line {
             Line::None => {}
+            Line::Name { .. } | Line::Itemized | Line::Format if is_silent => {}
             Line::Name { all } => itemize::push_plain(item, all, self.escape, &mut out),
             Line::Itemized => itemize::push_itemized(item, self.escape, &mut out),
             Line::Format => {
@@ -152,7 +154,7 @@ impl Show {
             }
         }
         self.print(&out);
-        if let Some(log) = self.log.as_ref().filter(|_| item.change.any()) {
+        if let Some(log) = self.log.as_ref().filter(|_| item.change.any() && !is_silent) {
             let mut said = Vec::with_capacity(128);
             match &self.wanted.log_format {
                 Some(format) => {

@@ -49,6 +49,8 @@ pub struct Wanted {
     pub resume: &'static str,
     /// The line of an entry.
     pub line: Line,
+    /// Entries that need nothing, or equal those of another tree, have lines as well.
+    pub unchanged: bool,
     /// Only JSON lines on standard output.
     pub json: bool,
     /// Print every problem when it happens (`-v`).

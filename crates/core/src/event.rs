@@ -56,15 +56,22 @@ pub struct Change {
     pub acl: bool,
     /// Extended attributes differ (`x`).
     pub xattr: bool,
-    /// It was created, and is compared with an entry of a tree beside the target (`--link-dest` and its like). Alone it
-    /// is not a difference.
+    /// It is compared with an entry of a tree beside the target (`--link-dest` and its like), or is a hard link already.
+    /// Neither alone is a difference.
     pub beside: bool,
 }
 
 impl Change {
     /// Returns whether anything at all differs.
     pub fn any(&self) -> bool {
-        *self != Change { beside: self.beside, ..Change::default() }
+        let hard_link = self.beside && self.hard_link;
+        *self != Change { beside: self.beside, hard_link, ..Change::default() }
+    }
+
+    /// Returns whether it equals the entry beside the target that it is compared with, or is a hard link already.
+    pub fn is_as_beside(&self) -> bool {
+        let Change { created, hard_link, .. } = *self;
+        *self == Change { beside: true, created, hard_link, ..Change::default() }
     }
 }
 

@@ -32,6 +32,13 @@ fn open_with(
     rustix::fs::openat(dir, name, flags | link | more, Mode::empty())
 }
 
+/// Returns where the end of an open file or device is, in bytes; its position is its beginning then.
+pub fn seek_size(fd: impl AsFd) -> Result<u64> {
+    let end = rustix::fs::seek(&fd, rustix::fs::SeekFrom::End(0))?;
+    rustix::fs::seek(&fd, rustix::fs::SeekFrom::Start(0))?;
+    Ok(end)
+}
+
 /// Opens an existing file for writing in place, not through a symlink. `wait` blocks until a FIFO has a
 /// reader, and makes writes block.
 pub fn open_write(dir: BorrowedFd<'_>, name: &CStr, wait: bool) -> Result<OwnedFd> {

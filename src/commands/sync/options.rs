@@ -111,6 +111,9 @@ const TRANSFERRED: Group<Reading> = titled("What is transferred").with(&[
     flag("copy-unsafe-links", None, "... such symlinks become what they name")
         .local("-L follows all symlinks")
         .sets(|it, on| it.policy.copy_unsafe_links = on),
+    flag("copy-devices", None, "copy the content of devices into files")
+        .local("hakobu cp reads the content of devices")
+        .sets(|it, on| it.policy.copy_devices = on),
     flag("D", Some('D'), "same as --devices --specials")
         .short_only()
         .off(&["no-D"])

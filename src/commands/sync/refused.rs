@@ -4,7 +4,6 @@ const REMOTE: &str = "there is no remote shell and no daemon; SRC and DST are lo
                       file system is one) or s3://";
 const BATCH: &str = "runs cannot be replayed; -n with s3:// prints a file for hakobu run";
 const ICONV: &str = "names are bytes and stay what they are; convmv(1) converts them";
-const DEVICE: &str = "hakobu cp reads the content of devices";
 const VERSION: &str = "the version is an option of hakobu itself: hakobu --version";
 
 /// Grouped by reason.
@@ -16,7 +15,6 @@ pub const UNBUILT: &[(&str, &str)] = &[
     ),
     ("--write-batch --only-write-batch --read-batch", BATCH),
     ("--iconv", ICONV),
-    ("--copy-devices", DEVICE),
     ("--munge-links", "--safe-links leaves out symlinks that point outside the tree"),
     ("--copy-as", "run hakobu as that user: sudo -u USER hakobu sync ..."),
     ("--crtimes -N --N", "Linux cannot set birth times; rsync refuses it there as well"),

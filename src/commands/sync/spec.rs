@@ -141,13 +141,14 @@ impl Reading {
             }
         };
         self.show(concerned);
+        self.wanted.unchanged = self.itemize > 1 || self.verbosity() > 1;
         let (remarks, digest) = (self.remarks(concerned), self.digest(typed, concerned)?);
         let relative = self.relative.unwrap_or(files_from.is_some());
         let spec = Spec {
             files_from,
             operations_per_s_max,
             items: self.wanted.items(),
-            items_unchanged: self.itemize > 1 || self.verbosity() > 1,
+            items_unchanged: self.wanted.unchanged,
             remarks,
             digest,
             mkpath: self.mkpath,

@@ -6,7 +6,6 @@ use crate::cli::arguments::{case, files};
 fn options_that_are_not_built_are_named() {
     for (option, name) in [
         ("--munge-links", "--munge-links"),
-        ("--copy-devices", "--copy-devices"),
         ("--copy-as=x", "--copy-as"),
         ("--crtimes", "--crtimes"),
         ("-M--log-file=x", "--remote-option"),

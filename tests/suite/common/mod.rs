@@ -8,6 +8,7 @@ pub mod case;
 pub mod diff;
 pub mod fuse;
 pub mod grow;
+pub mod loops;
 pub mod mutate;
 pub mod snapshot;
 pub mod terminal;

@@ -1,7 +1,7 @@
 //! Counts agree with those of the kernel.
 
 use crate::common::have_root;
-use crate::io::safety::Loop;
+use crate::common::loops::Loop;
 use crate::io::{area, measured, number};
 
 /// Reads, sectors read, writes, sectors written of a device (Documentation/block/stat.rst).

@@ -1,9 +1,8 @@
 //! Existing files stay as they were, and no new ones are left behind.
 
 use crate::common::area::{Area, Fs, Volume};
-use crate::common::{have_root, must};
+use crate::common::{have_root, loops::Loop, must};
 use crate::io::{area, io, measured, names, number};
-use std::path::Path;
 use std::process::Command;
 
 #[test]
@@ -124,23 +123,6 @@ fn links_lead_nowhere() {
     io(area.path(), "--name=io --rw=write --size=1m").expect(1);
     assert!(std::fs::read(area.join("target")).unwrap() == vec![1u8; 1 << 20]);
     assert_eq!(names(area.path()), ["io.0.0", "target"]);
-}
-
-/// A loop device over a file; detached when dropped.
-pub struct Loop(pub String);
-
-impl Loop {
-    pub fn over(file: &Path, mib: u64) -> Loop {
-        std::fs::File::create(file).unwrap().set_len(mib << 20).unwrap();
-        let out = must(Command::new("losetup").args(["--find", "--show"]).arg(file));
-        Loop(String::from_utf8(out).unwrap().trim().to_owned())
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["--detach", &self.0]).status();
-    }
 }
 
 #[test]

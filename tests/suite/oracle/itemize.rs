@@ -1,9 +1,11 @@
 //! Names in the output are escaped for the terminal like in rsync.
 
-use crate::common::case::case;
+use super::meanings::{T, file};
+use crate::common::case::{Case, Run, case};
 use crate::common::grow::set_mtime;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 const NAMES: &[&[u8]] = &[
@@ -81,5 +83,58 @@ fn list_only_reads_nothing_and_writes_nothing() {
             let (ours, theirs) = (c.run(), c.oracle());
             assert_eq!(ours.ok().sorted(), theirs.ok().sorted(), "{ours}\n{theirs}");
         });
+    }
+}
+
+/// Lines of entries that a tree beside the target has, alike or not, with hard links.
+#[test]
+fn trees_beside_the_target() {
+    for option in ["--link-dest", "--copy-dest", "--compare-dest"] {
+        for rest in ["-aHi", "-aHii", "-aHv", "-aHvv", "-aHin", "-aHiin", "-rli", "-aHiiI"] {
+            for older in [false, true] {
+                case(&format!("sync -j1 {rest} {option}=OLD SRC/ DST/"), |c| {
+                    beside(c, older);
+                    let (ours, theirs) = (c.run(), c.oracle_line(&c.line.replace("-j1 ", "")));
+                    assert_eq!(ours.code, theirs.code, "{ours}\n{theirs}");
+                    let lines = |run: &Run| {
+                        let mut lines = run.sorted();
+                        let starts = ["sent ", "total", "sending ", "created dir", "delta-"];
+                        lines.retain(|line| !starts.iter().any(|start| line.starts_with(start)));
+                        lines
+                    };
+                    assert_eq!(lines(&ours), lines(&theirs), "{ours}\n{theirs}");
+                });
+            }
+        }
+    }
+}
+
+/// Fills the trees of a case. `older`: some entries are at the target.
+fn beside(c: &Case, older: bool) {
+    for root in [c.src(), c.old()] {
+        for name in ["d/x", "linked", "mode", "same", "size", "time"] {
+            file(&root.join(name), name, T);
+        }
+        for (to, name) in [("linked", "z1"), ("mode", "z2"), ("size", "z3")] {
+            std::fs::hard_link(root.join(to), root.join(name)).unwrap();
+        }
+        std::os::unix::fs::symlink("text", root.join("text")).unwrap();
+        std::os::unix::fs::symlink(root.file_name().unwrap(), root.join("texts")).unwrap();
+        set_mtime(&root.join("text"), T, 0);
+        set_mtime(&root.join("texts"), T, 0);
+    }
+    std::fs::set_permissions(c.src().join("mode"), PermissionsExt::from_mode(0o600)).unwrap();
+    file(&c.src().join("new"), "new", T);
+    set_mtime(&c.src().join("time"), T + 9, 0);
+    std::fs::write(c.src().join("size"), "another size").unwrap();
+    set_mtime(&c.src().join("size"), T + 9, 0);
+    for root in [c.src(), c.old()] {
+        set_mtime(&root.join("d"), T, 0);
+        set_mtime(&root, T, 0);
+    }
+    for root in [c.dst(), c.oracle_dst()].iter().filter(|_| older) {
+        for name in ["same", "size"] {
+            file(&root.join(name), "older", T - 9);
+        }
     }
 }

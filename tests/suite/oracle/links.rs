@@ -147,8 +147,10 @@ fn the_trees_of_link_dest() {
     for path in ["HERE/lk", "../lk"] {
         let line = format!("sync -a --link-dest={path} src/ dst/");
         scene.link("old", "lk", OTHER);
-        scene.run(&line).expect(11).says(&["--link-dest", "belongs to user 54321"]);
-        assert!(!scene.has("dst"));
+        // As in rsync it is not used; here that is a failure.
+        scene.run(&line).expect(23).says(&["--link-dest", "is not used", "belongs to user 54321"]);
+        assert!(scene.has("dst") && !linked());
+        scene.clean();
         scene.run(&format!("{line} --insecure-links")).ok();
         assert!(linked());
         scene.clean();
@@ -247,19 +249,29 @@ fn files_of_rules_in_directories() {
     let own = |name: &str| std::fs::write(scene.path(name), "").unwrap();
     for options in ["-F", "'--filter=: .rsync-filter'"] {
         let line = format!("sync -a {options} src/ dst/");
+        // A refused one is not read, as in rsync; here that is a failure, nothing is deleted and no source is removed.
         scene.link("../rules", "src/.rsync-filter", OTHER);
-        scene.run(&line).expect(23).says(&["belongs to user 54321"]);
-        assert!(!scene.path("dst/f").exists());
+        own("dst/own");
+        scene.run(&format!("{line} --remove-source-files")).expect(23);
+        assert!(!scene.path("dst/f").exists() && scene.path("src/f").exists());
+        scene.run(&format!("{line} --delete")).expect(23).says(&["belongs to user 54321"]);
+        assert!(scene.path("dst/f").exists() && scene.path("dst/own").exists());
+        assert!(scene.path("dst/d/g").exists());
+        scene.clean();
         scene.run(&format!("{line} --insecure-links")).ok();
         scene.link("../rules", "src/.rsync-filter", 0);
         scene.run(&line).ok();
         assert!(scene.path("dst/d/g").exists() && !scene.path("dst/f").exists());
         scene.clean();
-        // One directory is left out, the others are copied.
+        // Nothing is deleted below the directory of a refused one.
         std::fs::remove_file(scene.path("src/.rsync-filter")).unwrap();
         scene.link("../../rules", "src/d/.rsync-filter", OTHER);
-        scene.run(&line).expect(23).says(&["belongs to user 54321"]);
-        assert!(scene.path("dst/f").exists() && !scene.path("dst/d/g").exists());
+        std::fs::create_dir(scene.path("dst/d")).unwrap();
+        own("dst/d/own");
+        own("dst/own");
+        scene.run(&format!("{line} --delete")).expect(23).says(&["belongs to user 54321"]);
+        assert!(scene.path("dst/f").exists() && scene.path("dst/d/g").exists());
+        assert!(scene.path("dst/d/own").exists() && !scene.path("dst/own").exists());
         std::fs::remove_file(scene.path("src/d/.rsync-filter")).unwrap();
         scene.clean();
         // In the target: what it may protect stays.

@@ -75,11 +75,54 @@ fn filters_of_extended_attributes() {
         }
         agree(&c, &Fields { dir_times: false, ..Fields::ALL });
     }
-    case("sync -aX -f ': .rules' SRC/ DST", |c| {
-        file(&c.src().join("f"), "", T);
-        file(&c.src().join(".rules"), "-x user.a\n", T);
-        c.run().expect(23).says(&["belong into the options"]);
-    });
+}
+
+/// The modifier `x` in a per-directory file: it concerns what is in the directory, not the directory itself.
+#[test]
+fn filters_of_extended_attributes_in_directories() {
+    for (options, rules) in [
+        ("-f ': .rules'", "-x user.skip*"),
+        ("-f ':n .rules'", "-x user.skip*"),
+        ("-f ': .rules'", "-xs user.skip*"),
+        ("-f ': .rules'", "+x user.skip1\n-x user.skip*"),
+        ("-f ': .rules'", "-x /user.skip*"),
+        ("-f ': .rules'", "-x! user.k*"),
+        ("-f ': .rules'", "-x user.skip*\n!"),
+        ("-f ': .rules' -f '-x user.keep'", "-x user.skip*"),
+    ] {
+        let line = format!("sync -aX {options} -f '-x security.*' -f '-x system.*' SRC/ DST");
+        let areas = [(); 2].map(|()| Area::new(Fs::Ext4, &line));
+        let [Some(from), Some(to)] = areas else { return };
+        let c = Case::new(&line, from, to);
+        for name in ["f", "d/f", "d/e/f"] {
+            file(&c.src().join(name), "same", T);
+        }
+        file(&c.src().join("d/.rules"), rules, T);
+        for path in ["", "f", "d", "d/f", "d/e", "d/e/f"] {
+            for name in ["user.keep", "user.skip1", "user.skip2"] {
+                xattr::set(&c.src().join(path), name, b"new").unwrap();
+            }
+        }
+        agree(&c, &Fields { dir_times: false, ..Fields::ALL });
+        let there = xattr::read_all(&c.dst().join("d/f")).unwrap();
+        assert_eq!(there.contains_key(&b"user.keep"[..]), !options.contains("keep"), "{line}");
+    }
+    // rsync's receiving side does not know the rule, and removes what it excludes.
+    for line in ["sync -aX -f ': .rules' SRC/ DST", "sync -aX -f ': .rules' --delete SRC/ DST"] {
+        let areas = [(); 2].map(|()| Area::new(Fs::Ext4, line));
+        let [Some(from), Some(to)] = areas else { return };
+        let c = Case::new(line, from, to);
+        file(&c.src().join(".rules"), "-x user.mine", T);
+        for root in [c.src(), c.dst()] {
+            file(&root.join("f"), "same", T);
+        }
+        for name in ["user.mine", "user.other"] {
+            xattr::set(&c.dst().join("f"), name, b"").unwrap();
+        }
+        c.run().ok();
+        let there: Vec<_> = xattr::read_all(&c.dst().join("f")).unwrap().into_keys().collect();
+        assert_eq!(there, [b"user.mine"], "{line}");
+    }
 }
 
 /// Partial files of a killed rsync go when the file is complete, and are not part of the tree.

@@ -1,6 +1,7 @@
 //! Comparison with rsync and cp as oracles: the same trees, the same options, the same result.
 
 mod copy;
+mod devices;
 mod fake;
 mod filters;
 mod folders;
@@ -10,6 +11,7 @@ mod layout;
 mod links;
 mod lists;
 mod local;
+mod made;
 mod meanings;
 mod messages;
 mod options;

@@ -35,6 +35,12 @@ impl Refused {
     pub fn is(error: &Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<Refused>())
     }
+
+    /// True if an error is a symlink of another user.
+    pub fn is_foreign(error: &Error) -> bool {
+        let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<Refused>());
+        matches!(refused, Some(Refused::Foreign { .. }))
+    }
 }
 
 impl fmt::Display for Refused {

@@ -6,19 +6,18 @@ use super::context::TargetMode;
 use super::entry::{Decided, Done, Entry};
 use super::failure::{Failure, Stop, c_string};
 use super::removal::{Removal, remove_source};
-use super::report::Report;
+use super::report::{Report, link_path};
 use super::special::Special;
 use super::state::Engine;
 use super::worker::Worker;
-use crate::policy::{Action, Content, Delete, Grain, is_unsafe_link, same_time};
+use crate::policy::{Action, Basis, Content, Delete, Grain, is_unsafe_link, same_time};
 use hakobu_core::error::{Class, Operation};
 use hakobu_core::event::{Change, EntryPaths, Planned};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{dir, errno, meta};
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 
 impl Engine<'_> {
     /// Applies an action to one entry that is not a directory.
@@ -41,19 +40,19 @@ impl Engine<'_> {
             let same = self.context.target_text((dir, name)).is_ok_and(|there| there == *text);
             decided.action = if same { Action::Metadata } else { Action::Update };
         }
-        if !self.context.policy.basis_dirs.is_empty()
-            && self.use_basis(worker, decided, text.as_deref())?
-        {
+        let policy = self.context.policy;
+        // What a tree of `--compare-dest` has replaces nothing.
+        if policy.basis != Basis::Compare || policy.basis_dirs.is_empty() {
+            self.clear(worker, decided)?;
+        }
+        if !policy.basis_dirs.is_empty() && self.use_basis(worker, decided, text.as_deref())? {
             return Ok(());
         }
         if decided.action == Action::Metadata && decided.target.is_some() && entry.target.is_some()
         {
             return self.keep_content(worker, decided, text);
         }
-        if decided.target.is_some_and(|there| there.kind == Kind::Dir) {
-            self.make_way(worker, &entry)?;
-            decided.target = None;
-        }
+        self.clear(worker, decided)?;
         let change = self.change(worker, decided);
         let opened = decided.opened.take();
         let (source, target) = (&decided.source, decided.target.as_ref());
@@ -86,7 +85,11 @@ impl Engine<'_> {
             },
             _ => self.specials.make(worker, &entry, source, target, &Special::Node)?,
         };
-        let (bytes_moved, link) = (done.bytes, text.map(link_path));
+        let (bytes_moved, link) = (done.bytes, text.as_deref().map(link_path));
+        let change = match decided.beside {
+            Some(beside) => Change { created: change.created, ..beside },
+            None => change,
+        };
         let report = Report { change, bytes_moved, link, begun: decided.begun, digest: None };
         self.arrived(worker, decided, report, done);
         Ok(())
@@ -115,12 +118,24 @@ impl Engine<'_> {
 
     /// Returns the differences that an itemized line of a new or replaced entry shows.
     fn change(&self, worker: &Worker<'_>, decided: &Decided<'_>) -> Change {
+        match decided.target.filter(|there| there.kind == decided.source.kind) {
+            Some(there) => self.change_to(worker, decided, &there),
+            None => {
+                let transferred = decided.source.kind == Kind::File;
+                Change { created: true, transferred, ..Change::default() }
+            }
+        }
+    }
+
+    /// Returns the differences to an entry of the same type that the line of a transferred one shows.
+    pub(super) fn change_to(
+        &self,
+        worker: &Worker<'_>,
+        decided: &Decided<'_>,
+        there: &Meta,
+    ) -> Change {
         let Decided { source, compared, .. } = decided;
-        let Some(there) = decided.target.filter(|there| there.kind == source.kind) else {
-            let transferred = source.kind == Kind::File;
-            return Change { created: true, transferred, ..Change::default() };
-        };
-        let mut change = self.time_change(source, &there);
+        let mut change = self.time_change(source, there);
         if source.kind == Kind::File {
             change.transferred = true;
             change.checksum = *compared || self.context.policy.checksum;
@@ -129,7 +144,7 @@ impl Engine<'_> {
             change.checksum = true;
         }
         if self.reports.wants_items() {
-            self.owner_change(worker, decided, &there, &mut change);
+            self.owner_change(worker, decided, there, &mut change);
         }
         change
     }
@@ -194,6 +209,7 @@ impl Engine<'_> {
         let want = worker.attributes.want(source, Some(target), Some(info));
         let ends = (entry.source()?, to);
         let grain = self.grain(entry, source, target);
+        worker.attributes.within(entry.node.rules.as_ref());
         let change = worker.attributes.changes(ends, target, &want, grain)?;
         let mut done = Done::checked(true);
         if change.any() {
@@ -210,7 +226,7 @@ impl Engine<'_> {
         }
         done.unprivileged = worker.attributes.count_unprivileged(source, &want);
         if change.any() || self.reports.wants_unchanged() {
-            let (link, begun) = (text.map(link_path), decided.begun);
+            let (link, begun) = (text.as_deref().map(link_path), decided.begun);
             self.report(entry, source, Report { change, link, begun, ..Report::default() });
         }
         self.finish(worker, decided, done);
@@ -275,13 +291,30 @@ impl Engine<'_> {
         }
     }
 
+    /// Removes a directory at the place of an entry.
+    fn clear(&self, worker: &mut Worker<'_>, decided: &mut Decided<'_>) -> Result<(), Stop> {
+        if decided.target.is_some_and(|there| there.kind == Kind::Dir) {
+            self.make_way(worker, &decided.entry)?;
+            decided.target = None;
+        }
+        Ok(())
+    }
+
     /// Removes a directory at the place of a file: only if it is empty, or if `--force` or `--delete` allows it.
     pub(super) fn make_way(&self, worker: &mut Worker<'_>, entry: &Entry<'_>) -> Result<(), Stop> {
-        if !self.context.is_real() {
-            return Ok(());
-        }
         let Some((dir, name)) = entry.place() else { return Ok(()) };
         let force = self.context.policy.force || self.context.policy.delete != Delete::No;
+        if !self.context.is_real() {
+            let tells = self.context.mode == TargetMode::Told && !self.reports.plans();
+            let mut full = || {
+                let open = dir::open(dir, name, false).map_err(Failure::of(Operation::List))?;
+                self.is_empty(worker, &open).map(|empty| !empty)
+            };
+            return match tells && !force && full()? {
+                true => Err(Failure::code(Operation::Remove, errno::ENOTEMPTY).into()),
+                false => Ok(()),
+            };
+        }
         worker.at.step(Phase::Remove, 1);
         match dir::rmdir(dir, name) {
             Ok(()) => return Ok(()),
@@ -297,9 +330,4 @@ impl Engine<'_> {
             Ok(_) => Err(Failure::code(Operation::Remove, errno::ENOTEMPTY).into()),
         }
     }
-}
-
-/// Converts the text of a symlink to a path.
-fn link_path(text: CString) -> PathBuf {
-    PathBuf::from(OsStr::from_bytes(CStr::to_bytes(&text)))
 }

@@ -4,7 +4,7 @@
 use super::entry::{Decided, Done};
 use super::failure::{Failure, Stop};
 use super::publish::{self, DirName};
-use super::report::Report;
+use super::report::{Report, link_path};
 use super::state::Engine;
 use super::worker::Worker;
 use crate::policy::{Action, Basis, compare};
@@ -20,9 +20,19 @@ use std::ffi::CStr;
 enum Has {
     /// Content and attributes.
     All,
-    /// The content, with other attributes.
-    Content,
+    /// The content, with attributes that differ so.
+    Content(Change),
     Nothing,
+}
+
+impl Has {
+    /// Returns the differences.
+    fn change(self) -> Change {
+        match self {
+            Has::Content(change) => Change { beside: true, ..change },
+            Has::All | Has::Nothing => Change { beside: true, ..Change::default() },
+        }
+    }
 }
 
 impl Engine<'_> {
@@ -55,10 +65,15 @@ impl Engine<'_> {
             if target.is_some_and(|target| target.identity() == there.identity()) {
                 return Ok(false);
             }
-            match (self.compare_basis(worker, decided, (basis, &there), text)?, policy.basis) {
-                (Has::All, Basis::Link) => return self.link_basis(worker, decided, basis),
-                (Has::All, Basis::Compare) => return self.leave_to_basis(worker, decided),
-                (Has::All | Has::Content, Basis::Copy) if decided.source.kind == Kind::File => {
+            let has = self.compare_basis(worker, decided, (basis, &there), text)?;
+            let shows = decided.beside.is_none() || has != Has::Nothing;
+            if target.is_none() && shows && is_kind(&there) {
+                decided.beside = self.change_beside(worker, decided, &there, has);
+            }
+            match (has, policy.basis) {
+                (Has::All, Basis::Link) => return self.link_basis(worker, decided, basis, text),
+                (Has::All, Basis::Compare) => return self.leave_to_basis(worker, decided, text),
+                (Has::All | Has::Content(_), Basis::Copy) if decided.source.kind == Kind::File => {
                     self.read_basis(worker, decided, basis)?;
                     return Ok(false);
                 }
@@ -95,10 +110,53 @@ impl Engine<'_> {
             return Ok(Has::Nothing);
         }
         let want = worker.attributes.want(source, Some(there), entry.target.map(|(_, info)| info));
-        match worker.attributes.changes((from, basis), there, &want, grain)?.any() {
-            true => Ok(Has::Content),
-            false => Ok(Has::All),
+        worker.attributes.within(decided.entry.node.rules.as_ref());
+        let change = worker.attributes.changes((from, basis), there, &want, grain)?;
+        Ok(if change.any() { Has::Content(change) } else { Has::All })
+    }
+
+    /// Returns the difference to an entry beside the target that the line of a new one shows.
+    fn change_beside(
+        &self,
+        worker: &Worker<'_>,
+        decided: &Decided<'_>,
+        there: &Meta,
+        has: Has,
+    ) -> Option<Change> {
+        if !self.reports.wants_items() {
+            return None;
         }
+        Some(match (has, decided.source.kind) {
+            (Has::All | Has::Content(_), Kind::File) => {
+                let policy = self.context.policy;
+                let time_now = policy.basis == Basis::Copy && !policy.preserve.times;
+                Change { time_now, ..has.change() }
+            }
+            (Has::All, _) => has.change(),
+            _ => Change { beside: true, ..self.change_to(worker, decided, there) },
+        })
+    }
+
+    /// Returns how a new name differs from that of a tree beside the target; `None` if none has its content.
+    pub(super) fn beside(
+        &self,
+        worker: &mut Worker<'_>,
+        decided: &Decided<'_>,
+    ) -> Result<Option<Change>, Stop> {
+        let entry = &decided.entry;
+        for basis in &entry.fds.bases {
+            let basis = ((**basis).as_fd(), entry.target_name);
+            let Ok(there) = self.context.target_of(basis, false) else { continue };
+            let text = match decided.source.kind {
+                Kind::Symlink => self.context.source_text(entry.source()?).ok(),
+                _ => None,
+            };
+            match self.compare_basis(worker, decided, (basis, &there), text.as_deref())? {
+                Has::Nothing => {}
+                has => return Ok(Some(has.change())),
+            }
+        }
+        Ok(None)
     }
 
     fn link_basis(
@@ -106,6 +164,7 @@ impl Engine<'_> {
         worker: &mut Worker<'_>,
         decided: &Decided<'_>,
         basis: DirName<'_>,
+        text: Option<&CStr>,
     ) -> Result<bool, Stop> {
         let Decided { entry, source, target, begun, .. } = decided;
         if self.context.is_real() {
@@ -122,16 +181,21 @@ impl Engine<'_> {
         entry.node.touch();
         worker.totals.links_created += 1;
         if self.reports.wants_unchanged() {
-            let change = Change { hard_link: true, ..Change::default() };
-            let begun = *begun;
-            self.report(entry, source, Report { change, begun, ..Report::default() });
+            let change = Change { hard_link: true, beside: true, ..Change::default() };
+            let (link, begun) = (text.map(link_path), *begun);
+            self.report(entry, source, Report { change, link, begun, ..Report::default() });
         }
         self.finish(worker, decided, Done::checked(true));
         Ok(true)
     }
 
     /// Removes the target's own file, because `--compare-dest` has it.
-    fn leave_to_basis(&self, worker: &mut Worker<'_>, decided: &Decided<'_>) -> Result<bool, Stop> {
+    fn leave_to_basis(
+        &self,
+        worker: &mut Worker<'_>,
+        decided: &Decided<'_>,
+        text: Option<&CStr>,
+    ) -> Result<bool, Stop> {
         let Decided { entry, source, target, begun, .. } = decided;
         if let (Some(_), Some((dir, name)), true) = (target, entry.place(), self.context.is_real())
         {
@@ -141,7 +205,8 @@ impl Engine<'_> {
         }
         worker.totals.skipped += 1;
         if self.reports.wants_unchanged() {
-            self.report(entry, source, Report { begun: *begun, ..Report::default() });
+            let (link, begun) = (text.map(link_path), *begun);
+            self.report(entry, source, Report { link, begun, ..Report::default() });
         }
         self.finish(worker, decided, Done::checked(true));
         Ok(true)

@@ -92,6 +92,8 @@ impl Engine<'_> {
         let fds = node.fds().map_err(Failure::of(Operation::SetTimes))?;
         let (Some(to), from) = (fds.target(), fds.source(0)) else { return Ok(()) };
         let from = from.map_err(Failure::of(Operation::Read))?;
+        let above = node.parent.as_ref().and_then(|parent| parent.rules.as_ref());
+        worker.attributes.within(above);
         if !changes {
             return worker.attributes.copy_dir_xattrs(from, to);
         }

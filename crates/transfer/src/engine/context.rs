@@ -3,7 +3,7 @@
 use super::fake::{self, Names};
 use crate::policy::{Chosen, Policy, Symlinks, is_unsafe_link};
 use hakobu_core::control::Control;
-use hakobu_core::unit::{Kind, Meta};
+use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, file, meta};
 use std::ffi::{CStr, CString};
 use std::io;
@@ -118,18 +118,31 @@ impl Context<'_> {
         (dir, name): (BorrowedFd<'_>, &CStr),
         follow: bool,
     ) -> io::Result<Meta> {
-        match self.policy.fake.source {
+        let looked = match self.policy.fake.source {
             true => fake::of(dir, name, follow),
             false => meta::of(dir, name, follow),
+        }?;
+        match self.reads_device(&looked) {
+            true => content_of(looked, file::open_read(dir, name, follow)?),
+            false => Ok(looked),
         }
     }
 
     /// Returns the metadata of an open source.
     pub(super) fn source_of_fd(&self, fd: impl AsFd) -> io::Result<Meta> {
-        match self.policy.fake.source {
+        let looked = match self.policy.fake.source {
             true => fake::of_fd(fd.as_fd()),
-            false => meta::of_fd(fd),
+            false => meta::of_fd(&fd),
+        }?;
+        match self.reads_device(&looked) {
+            true => content_of(looked, fd),
+            false => Ok(looked),
         }
+    }
+
+    /// Returns whether a source is a device that is copied as a file.
+    fn reads_device(&self, source: &Meta) -> bool {
+        self.policy.copy_devices && source.kind.is_device()
     }
 
     /// Returns the metadata of an entry of the target or of a tree beside it; `follow` resolves a symlink.
@@ -177,4 +190,12 @@ impl Context<'_> {
     pub(super) fn target_names(&self) -> Names {
         if self.policy.fake.target { Names::Target } else { Names::Plain }
     }
+}
+
+/// Returns the metadata of a device as that of a file with its content. As in rsync it is of now, because the times of a
+/// node tell nothing of its content; what has no size is empty: it may have no end.
+fn content_of(device: Meta, fd: impl AsFd) -> io::Result<Meta> {
+    let size = file::seek_size(fd)?;
+    let (blocks, mtime) = (size.div_ceil(512), Time::now());
+    Ok(Meta { kind: Kind::File, size, blocks, mtime, rdev: 0, ..device })
 }

@@ -173,7 +173,7 @@ impl Engine<'_> {
         fresh: bool,
     ) -> Result<ControlFlow<Outcome>, Stop> {
         let policy = self.context.policy;
-        let Decided { entry, source, opened: _, target, action, compared, begun } = decided;
+        let Decided { entry, source, target, action, compared, begun, .. } = decided;
         *begun = self.reports.begin();
         *compared = false;
         *target = match entry.place() {
@@ -298,6 +298,8 @@ impl Engine<'_> {
             (Basis::Compare, Some((dir, name))) if self.context.is_real() => {
                 meta::of(dir, name, false).is_ok()
             }
+            // A dry run leaves it to the other tree as well.
+            (Basis::Compare, _) => !decided.beside.is_some_and(|beside| beside.is_as_beside()),
             _ => true,
         };
         let leader = (result.is_ok() && is_there()).then(|| Leader {

@@ -31,7 +31,9 @@ impl Engine<'_> {
         }
         let (dir, name) = entry.source().ok()?;
         let opened = self.context.open_source((dir, name), entry.follow);
-        let read = opened.and_then(|fd| of(fd.as_fd(), digest));
+        // A device without a size may have no end.
+        let limit = if self.context.policy.copy_devices { source.size } else { u64::MAX };
+        let read = opened.and_then(|fd| of(fd.as_fd(), digest, limit));
         if read.is_err() {
             let reason = "its checksum cannot be shown: it cannot be read again";
             let paths = (Some(entry.source_path()), None);
@@ -41,14 +43,19 @@ impl Engine<'_> {
     }
 }
 
-/// Returns the checksum of an open file in hexadecimal, with its most significant byte first.
-fn of(fd: BorrowedFd<'_>, digest: Digest) -> io::Result<String> {
+/// Returns the checksum of an open file, of at most `limit` bytes, in hexadecimal, with its most significant byte first.
+fn of(fd: BorrowedFd<'_>, digest: Digest, limit: u64) -> io::Result<String> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut each = |take: &mut dyn FnMut(&[u8])| -> io::Result<()> {
+        let mut left = limit;
         loop {
-            match file::read(fd, &mut buffer)? {
+            let space = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            match file::read(fd, &mut buffer[..space])? {
                 0 => return Ok(()),
-                got => take(buffer.get(..got).unwrap_or_default()),
+                got => {
+                    left -= got as u64;
+                    take(buffer.get(..got).unwrap_or_default());
+                }
             }
         }
     };

@@ -9,6 +9,7 @@ use super::report::{Begun, Paths};
 use super::unit::{OpenDir, Rest, Unit};
 use crate::policy::Action;
 use hakobu_core::error::Operation;
+use hakobu_core::event::Change;
 use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno};
 use hakobu_tree::pool::Queue;
@@ -115,6 +116,8 @@ pub(super) struct Decided<'a> {
     /// The contents were compared and differ.
     pub compared: bool,
     pub begun: Option<Begun>,
+    /// How it differs from the entry of a tree beside the target that its content is from.
+    pub beside: Option<Change>,
 }
 
 impl<'a> Decided<'a> {
@@ -128,6 +131,7 @@ impl<'a> Decided<'a> {
             action: Action::Create,
             compared: false,
             begun: None,
+            beside: None,
         }
     }
 }

@@ -245,7 +245,8 @@ impl<'a> Files<'a> {
         let attributes = match device {
             true => Ok(()),
             false => {
-                worker.attributes.settle(&worker.at, Some(from.as_fd()), to, &want, have, fresh)
+                let attributes = worker.attributes.within(entry.node.rules.as_ref());
+                attributes.settle(&worker.at, Some(from.as_fd()), to, &want, have, fresh)
             }
         };
         let unprivileged = worker.attributes.count_unprivileged(source, &shape.want);
@@ -330,7 +331,7 @@ impl<'a> Files<'a> {
             let (uid, gid) = (root.then_some(old.uid), root.then_some(old.gid));
             let times = Some((None, Some(old.mtime)));
             let want = Want { mode: old.mode, uid, gid, times, rdev: 0 };
-            worker.attributes.settle(
+            worker.attributes.within(None).settle(
                 &worker.at,
                 Some(from),
                 to,
@@ -369,7 +370,9 @@ fn still_copied(
     let same = now.size == source.size
         && now.mtime == source.mtime
         && (now.ctime == source.ctime || now.nlink != source.nlink);
-    let cause = if !same || bytes != source.size {
+    let cause = if now.kind.is_device() {
+        "it is a device, which is kept"
+    } else if !same || bytes != source.size {
         "it changed while it was copied; it is kept"
     } else if target.size != bytes {
         "its copy does not have its size; it is kept"

@@ -8,7 +8,7 @@ use super::report::Report;
 use super::state::Engine;
 use super::unit::{Chunk, Unit};
 use super::worker::Worker;
-use crate::policy::Action;
+use crate::policy::{Action, Basis};
 use hakobu_core::error::Operation;
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
@@ -39,7 +39,7 @@ impl Engine<'_> {
             let first =
                 meta::of(from, &leader.name, false).map_err(Failure::of(Operation::Link))?;
             if target.is_some_and(|target| target.identity() == first.identity()) {
-                worker.totals.skipped += 1;
+                self.is_linked(worker, decided);
                 self.finish(worker, decided, done);
                 return Ok(());
             }
@@ -58,12 +58,21 @@ impl Engine<'_> {
             && let Some(from) = fds.target()
             && meta::of(from, &leader.name, false).is_ok_and(|m| m.identity() == target.identity())
         {
-            worker.totals.skipped += 1;
+            self.is_linked(worker, decided);
             return Ok(());
         }
         worker.totals.links_created += 1;
         if self.reports.wants_items() {
             let mut change = Change { created: target.is_none(), ..Change::default() };
+            if target.is_none()
+                && let Some(beside) = self.beside(worker, decided)?
+            {
+                // As in rsync: the name of a linked file needs no line, that of a copied one has the difference.
+                let is_link = self.context.policy.basis == Basis::Link;
+                if beside.is_as_beside() || !is_link {
+                    change = Change { beside: is_link, ..beside };
+                }
+            }
             if let Some(there) = target {
                 change = self.time_change(source, there);
                 self.owner_change(worker, decided, there, &mut change);
@@ -76,6 +85,16 @@ impl Engine<'_> {
         }
         self.finish(worker, decided, done);
         Ok(())
+    }
+
+    /// Counts and reports a name that is a link to the first one already.
+    fn is_linked(&self, worker: &mut Worker<'_>, decided: &Decided<'_>) {
+        worker.totals.skipped += 1;
+        if self.reports.wants_unchanged() {
+            let change = Change { hard_link: true, beside: true, ..Change::default() };
+            let report = Report { change, begun: decided.begun, ..Report::default() };
+            self.report(&decided.entry, &decided.source, report);
+        }
     }
 
     /// Queues the names that waited for the first of their group.
@@ -194,7 +213,8 @@ impl Engine<'_> {
         };
         let (opened, action, compared) = (None, Action::Create, false);
         let begun = self.reports.begin();
-        let decided = Decided { entry, source, opened, target, action, compared, begun };
+        let decided =
+            Decided { entry, source, opened, target, action, compared, begun, beside: None };
         self.link_to(worker, &decided, leader)
     }
 }

@@ -3,7 +3,7 @@
 use super::context::Pass;
 use super::failure::Failure;
 use super::node::{Fds, Node, Side, next_id};
-use super::rules::{filter_failure, read_merge_file};
+use super::rules::{SourceFiles, filter_failure, read_merge_file};
 use super::state::Engine;
 use super::target_dir::Opened;
 use super::unit::OpenDir;
@@ -78,18 +78,24 @@ impl Engine<'_> {
             path.push(b'/');
         }
         path.extend_from_slice(target_name.to_bytes());
+        let mut files = SourceFiles::new(self.context.policy);
         let rules = match (&self.context.policy.filter, &parent.rules) {
             (Some(filter), Some(rules)) => {
                 let first = sides.first().map(|side| side.handle.fd());
                 let first = first.transpose().map_err(Failure::of(Operation::List))?;
                 let rules = filter.enter(rules.source(), &path, &mut |name| match &first {
-                    Some(fd) => read_merge_file(&self.context.policy.links, (**fd).as_fd(), name),
+                    Some(fd) => files.read((**fd).as_fd(), name),
                     None => Ok(None),
                 });
                 Some(SidedRules::new(rules.map_err(filter_failure)?))
             }
             _ => None,
         };
+        let incomplete = incomplete || files.refused.is_some();
+        if let Some(error) = files.refused {
+            let failure = Failure { operation: Operation::Filter, error };
+            self.fail(worker, failure, (Some(parent.source_path(*side, name)), None));
+        }
         if self.context.policy.omit_mounts
             && !dir.lists
             && sides.first().is_some_and(|side| side.volume != source.dev)

@@ -7,7 +7,7 @@ use hakobu_core::event::{Change, Event, Item, Listener, Planned, Remark, Remarks
 use hakobu_core::unit::{Kind, Meta, Totals};
 use hakobu_sys::errno;
 use parking_lot::Mutex;
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -21,6 +21,11 @@ pub(super) struct Report {
     pub(super) begun: Option<Begun>,
     /// Checksum of the content, if it is requested.
     pub(super) digest: Option<String>,
+}
+
+/// Converts the text of a symlink to a path.
+pub(super) fn link_path(text: &CStr) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(text.to_bytes()))
 }
 
 /// Time when work on an entry began, if events of entries are requested.

@@ -3,7 +3,7 @@
 use super::context::Pass;
 use super::failure::Failure;
 use super::node::{Base, Node, Selection, Side, TargetDir, next_id};
-use super::rules::{filter_failure, read_merge_file};
+use super::rules::{SourceFiles, filter_failure, read_merge_file};
 use super::state::Engine;
 use super::unit::{Chunk, Listing, OpenDir, Unit};
 use super::worker::Worker;
@@ -11,7 +11,7 @@ use crate::policy::Delete;
 use crate::policy::filter::{Origin, SidedRules};
 use hakobu_core::error::{Class, Operation};
 use hakobu_core::unit::Kind;
-use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
 use hakobu_tree::handle::Handle;
 
 use parking_lot::Mutex;
@@ -24,6 +24,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 /// Maximum `st_size`, in bytes, of a target directory of single arguments that is searched for leftovers: a larger
 /// one would take longer than the copy.
 const PRUNED_BASE_BYTES_MAX: u64 = 256 << 10;
+
+/// Reads a per-directory file of an open directory.
+type ReadTop<'a> = dyn FnMut(BorrowedFd<'_>, &[u8]) -> std::io::Result<Option<Vec<u8>>> + 'a;
 
 /// Maximum number of source devices among which workers are divided; further ones count as the first.
 const VOLUMES_MAX: usize = 8;
@@ -147,7 +150,8 @@ impl Engine<'_> {
             whole,
         };
         let first = sides.first().map(|side: &Side| side.handle.fd()).transpose().map_err(stat())?;
-        let rules = self.base_rules(&mut worker, &known, first.as_deref(), ends.target.as_ref())?;
+        let ends_of = (first.as_deref(), ends.target.as_ref());
+        let (rules, incomplete) = self.base_rules(&mut worker, &known, ends_of)?;
         let pin = |fd, identity| Handle::pin(&self.budget, fd, identity);
         let target = ends.target.zip(target).map(|(fd, info)| (info, pin(fd, info.identity)));
         let basis = |fd| Some((meta::of_fd(&fd).ok()?.identity(), fd));
@@ -173,8 +177,8 @@ impl Engine<'_> {
             creating: Mutex::default(),
             pending: AtomicUsize::new(1),
             listed: AtomicBool::new(false),
-            list_failed: AtomicBool::new(false),
-            incomplete: false,
+            list_failed: AtomicBool::new(incomplete),
+            incomplete,
             needed: AtomicBool::new(false),
             prunes_last: AtomicBool::new(false),
             touched: AtomicBool::new(false),
@@ -187,33 +191,42 @@ impl Engine<'_> {
         Ok(node)
     }
 
-    /// Returns the rules of a base with this first source and target.
+    /// Returns the rules of a base with this first source and target, and whether a file of the source was refused, so
+    /// that nothing may be deleted.
     fn base_rules(
         &self,
         worker: &mut Worker<'_>,
         ends: &Paths<'_>,
-        source: Option<&OwnedFd>,
-        target: Option<&OwnedFd>,
-    ) -> Result<Option<SidedRules>, Failure> {
-        let Some(filter) = &self.context.policy.filter else { return Ok(None) };
-        let rules = |origin: &Origin<'_>, top: Option<&OwnedFd>| {
-            let links = &self.context.policy.links;
+        (source, target): (Option<&OwnedFd>, Option<&OwnedFd>),
+    ) -> Result<(Option<SidedRules>, bool), Failure> {
+        let Some(filter) = &self.context.policy.filter else { return Ok((None, false)) };
+        let links = &self.context.policy.links;
+        let rules = |origin: &Origin<'_>, top: Option<&OwnedFd>, read: &mut ReadTop<'_>| {
             let above = &mut |path: &[u8]| read_merge_file(links, dir::cwd(), path);
             let root = filter.root(origin, above)?;
             let Some(top) = top.filter(|_| ends.whole) else { return Ok(root) };
-            filter.enter(&root, ends.path, &mut |name| read_merge_file(links, top.as_fd(), name))
+            filter.enter(&root, ends.path, &mut |name| read(top.as_fd(), name))
         };
         let origin = Origin { source: &ends.source, target: &ends.target, first: ends.first };
-        let sides = SidedRules::new(rules(&origin, source).map_err(filter_failure)?);
+        let mut files = SourceFiles::new(self.context.policy);
+        let sides = rules(&origin, source, &mut |top, name| files.read(top, name));
+        let sides = SidedRules::new(sides.map_err(filter_failure)?);
+        let refused = files.refused.is_some();
+        if let Some(error) = files.refused {
+            let source = OsStr::from_bytes(&ends.source).into();
+            let failure = Failure { operation: Operation::Filter, error };
+            self.fail(worker, failure, (Some(source), None));
+        }
         if !self.pruning.reads_target_rules() || target.is_none() {
-            return Ok(Some(sides));
+            return Ok((Some(sides), refused));
         }
         let origin = Origin { source: &ends.target, ..origin };
-        let own = rules(&origin, target).map_err(|error| {
+        let own = rules(&origin, target, &mut |top, name| read_merge_file(links, top, name));
+        let own = own.map_err(|error| {
             let target = OsStr::from_bytes(&ends.target).into();
             self.fail(worker, filter_failure(error), (None, Some(target)));
         });
-        Ok(Some(sides.with_target(own.ok())))
+        Ok((Some(sides.with_target(own.ok())), refused))
     }
 
     pub(super) fn report_base(&self, worker: &mut Worker<'_>, node: &Arc<Node>, seen: u64) {
@@ -223,6 +236,7 @@ impl Engine<'_> {
             return self.report_missing_dir(worker, node);
         };
         if self.context.pass == Pass::Transfer && !self.context.policy.prune_empty_dirs {
+            worker.totals.dirs_created += u64::from(info.created);
             let fds = node.fds().ok();
             let own = fds.as_ref().and_then(|fds| fds.target());
             let change = self.dir_change(worker, node, &info, own);

@@ -101,5 +101,6 @@ fn settle(
     }
     let sets_xattrs = worker.attributes.wants_xattrs();
     let (from, have) = (entry.source()?, Have::from(&have));
-    worker.attributes.settle_named(&worker.at, (from, to), kind, &want, have, sets_xattrs)
+    let attributes = worker.attributes.within(entry.node.rules.as_ref());
+    attributes.settle_named(&worker.at, (from, to), kind, &want, have, sets_xattrs)
 }

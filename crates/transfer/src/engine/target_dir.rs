@@ -294,7 +294,12 @@ impl Engine<'_> {
         dir::create(dir_fd, name, mode).map_err(Failure::of(Operation::MakeDir))?;
         parent.touch();
         let fd = dir::open(dir_fd, name, false).map_err(Failure::of(Operation::MakeDir))?;
-        let meta = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
+        let mut meta = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
+        if self.context.policy.preserve.mode && meta.mode & !want.mode & 0o2000 != 0 {
+            // What is made in it must not get its group, as nothing that comes later would.
+            meta.mode &= !0o2000;
+            meta::set_mode_fd(&fd, meta.mode).map_err(Failure::of(Operation::SetMode))?;
+        }
         let mut default_acl = parent_info.is_some_and(|info| info.default_acl);
         if default_acl && worker.attributes.disinherit(fd.as_fd())? {
             default_acl = false;

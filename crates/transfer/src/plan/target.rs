@@ -105,7 +105,8 @@ pub fn place(
             let message = "it is a symlink that leads nowhere";
             return Err(Fatal::new(11, format!("cannot use target {}: {message}", quoted(target))));
         }
-        created = make(target, spec, umask)?;
+        // As in rsync, the attributes of what --mkpath makes are those of an existing folder.
+        created = make(target, spec, umask)? && !spec.mkpath;
     }
     let dir = open(target, &spec.policy).map_err(|error| unusable(target, &error))?;
     Ok(Place { dir: Some(dir), path: target.to_owned(), created, made, name: None })

@@ -17,6 +17,7 @@ pub(crate) use grain::{is_newer, same_time};
 pub use owners::IdMap;
 pub use symlinks::is_unsafe_link;
 
+use self::filter::XattrSides;
 use hakobu_core::error::Fatal;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::links::Links;
@@ -193,32 +194,37 @@ impl Preserve {
 }
 
 impl Policy {
+    /// Returns the options' rules for names of extended attributes.
+    pub fn xattr_rules(&self) -> XattrSides {
+        self.filter.as_ref().map(|filter| filter.xattrs()).unwrap_or_default()
+    }
+
     /// Returns whether a copy takes the extended attribute of that name from the source. Rules with the modifier `x`
     /// replace the limits to namespaces, as in rsync.
-    pub fn copies_xattr(&self, name: &[u8], is_root: bool) -> bool {
-        self.decides_xattr(name, is_root, filter::XattrRules::copies)
+    pub fn copies_xattr(&self, name: &[u8], is_root: bool, rules: &XattrSides) -> bool {
+        self.decides_xattr(name, is_root, rules, XattrSides::copies)
     }
 
     /// Returns whether a copy removes the extended attribute of that name from the target if the source lacks it.
-    pub fn removes_xattr(&self, name: &[u8], is_root: bool) -> bool {
-        self.decides_xattr(name, is_root, filter::XattrRules::removes)
+    pub fn removes_xattr(&self, name: &[u8], is_root: bool, rules: &XattrSides) -> bool {
+        self.decides_xattr(name, is_root, rules, XattrSides::removes)
     }
 
     fn decides_xattr(
         &self,
         name: &[u8],
         is_root: bool,
-        decide: impl Fn(&filter::XattrRules, &[u8]) -> bool,
+        rules: &XattrSides,
+        decide: impl Fn(&XattrSides, &[u8]) -> bool,
     ) -> bool {
         let is_acl = name == b"system.posix_acl_access" || name == b"system.posix_acl_default";
         if self.preserve.hides_reserved && name.starts_with(b"user.rsync.%") {
             return false;
         }
-        match self.filter.as_ref().and_then(|filter| filter.xattrs()) {
-            Some(rules) if self.preserve.xattrs && !(is_acl && self.preserve.acls) => {
-                decide(rules, name)
-            }
-            _ => self.preserve.keeps_xattr(name, is_root),
+        let keeps = || self.preserve.keeps_xattr(name, is_root);
+        match self.preserve.xattrs && !(is_acl && self.preserve.acls) {
+            true => (rules.any() || keeps()) && decide(rules, name),
+            false => keeps(),
         }
     }
 }
@@ -325,6 +331,8 @@ pub struct Policy {
     pub inplace: bool,
     /// Missing data is appended to shorter existing files.
     pub append: Append,
+    /// Devices of the source are read as files (`--copy-devices`).
+    pub copy_devices: bool,
     /// Existing devices receive the content of regular files (`--write-devices`).
     pub write_devices: bool,
     /// Blocks of new files are reserved before they are written (`--preallocate`).

@@ -14,6 +14,7 @@ use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::event::{Event, Listener, Remark};
 use hakobu_core::unit::{Jobs, Totals};
 use hakobu_s3::Requests;
+use hakobu_sys::links::Refused;
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta, process, volume};
 use hakobu_tree::pool;
 use parking_lot::Mutex;
@@ -33,6 +34,8 @@ pub(super) struct Paths<'a> {
     /// The target lies inside a source.
     inside_source: bool,
     umask: Umask,
+    /// Number of basis trees that are refused.
+    bases_failed: u64,
     /// Sources to remove after the last pass.
     removals: Mutex<Vec<Removal>>,
     /// The need for space that is counted beside the transfer.
@@ -67,7 +70,7 @@ impl<'a> Paths<'a> {
         let checks_space = spec.check_space && is_real;
         let space =
             checks_space.then(|| plan::warn_of_space(&place, &arguments, listener)).flatten();
-        check_bases(spec, &place, listener)?;
+        let bases_failed = check_bases(spec, &place, listener)?;
         let mut policy = spec.policy.clone();
         if policy.keep_dirlinks && policy.delete == Delete::During {
             // A kept link may lead to an extraneous directory, which must be removed before anything is written
@@ -87,6 +90,7 @@ impl<'a> Paths<'a> {
             mode,
             inside_source,
             umask,
+            bases_failed,
             removals,
             space: Mutex::new(space),
         })
@@ -139,7 +143,7 @@ impl Job for Paths<'_> {
             backup_dir: self.backup_dir(),
             open_dirs_max: limits.open_dirs_max,
             batch_max: if batches { limits.batch_max } else { 1 },
-            sorts: (spec.items || spec.remarks.of_entries()) && spec.jobs == Jobs::Fixed(1),
+            sorts: spec.jobs == Jobs::Fixed(1),
             jobs_per_file: spec.jobs_per_file,
             segment_bytes_max: spec.memory_bytes_max.map_or(SEGMENT_BYTES_MAX, share),
             umask: self.umask.0,
@@ -179,7 +183,11 @@ impl Job for Paths<'_> {
             true => engine.remove_sources(removals),
             false => *self.removals.lock() = removals,
         }
-        Ok((engine.totals(), engine.take_fatal()))
+        let mut totals = engine.totals();
+        if pass == Pass::Transfer {
+            totals.failed += self.bases_failed;
+        }
+        Ok((totals, engine.take_fatal()))
     }
 
     fn forgets_record(&self) -> bool {
@@ -219,46 +227,61 @@ fn source_arguments(spec: &Spec) -> Result<Vec<Argument>, Fatal> {
     Ok(plan::listed(folder, list, matches!(spec.layout, Layout::Rsync { relative: true })))
 }
 
+/// Opens the folder of temporary files: that of `--temp-dir` or, with `--delay-updates`, of an absolute `--partial-dir`,
+/// which is created.
 fn temp_dir(spec: &Spec, mode: TargetMode) -> Result<Option<(OwnedFd, u64)>, Fatal> {
-    let Some(path) = spec.policy.temp_dir.as_ref().filter(|_| mode == TargetMode::Real) else {
+    let policy = &spec.policy;
+    let kept = policy.partial_dir.as_ref().filter(|dir| policy.delay_updates && dir.is_absolute());
+    let Some(path) = policy.temp_dir.as_ref().or(kept).filter(|_| mode == TargetMode::Real) else {
         return Ok(None);
     };
+    let made = policy.temp_dir.is_none();
+    let option = if made { "--partial-dir" } else { "--temp-dir" };
     let path = match path.is_absolute() {
         true => path.clone(),
         false => spec.target.as_typed().join(path),
     };
     let opened = c_string(path.as_os_str().as_bytes()).and_then(|name| {
+        if made {
+            policy.links.make_dir(&path, 0o700, true)?;
+        }
         let fd = spec.policy.links.open_dir(dir::cwd(), &name)?;
         let dev = meta::of_fd(&fd)?.dev;
         Ok((fd, dev))
     });
     opened.map(Some).map_err(|error| {
         let cause = Cause::System(error);
-        Fatal::new(11, format!("cannot use --temp-dir {}: {cause}", quoted(&path)))
+        Fatal::new(11, format!("cannot use {option} {}: {cause}", quoted(&path)))
     })
 }
 
-/// Checks the trees of `--link-dest` and similar options. A missing one provides nothing, which is reported.
-fn check_bases(spec: &Spec, place: &Place, listener: &dyn Listener) -> Result<(), Fatal> {
+/// Checks the trees of `--link-dest` and similar options. A missing one provides nothing, which is reported; neither does
+/// one behind a symlink of another user, which counts as a failure. Returns the number of failures.
+fn check_bases(spec: &Spec, place: &Place, listener: &dyn Listener) -> Result<u64, Fatal> {
+    let option = spec.policy.basis.option();
+    let mut failed = 0;
     for path in plan::basis_dirs(&spec.policy, place) {
         let name = c_string(path.as_os_str().as_bytes());
         match name.and_then(|name| spec.policy.links.open_dir(dir::cwd(), &name)) {
             Ok(_) => {}
-            Err(error) if [errno::ENOENT, errno::ENOTDIR].iter().any(|e| errno::is(&error, *e)) => {
+            Err(error) if is_absent(&error) || Refused::is_foreign(&error) => {
+                failed += u64::from(!is_absent(&error));
                 let cause = Cause::System(error);
-                let option = spec.policy.basis.option();
                 let message = format!("{option} {} is not used: {cause}", quoted(&path));
                 listener.event(Event::Warning(message));
             }
             Err(error) => {
                 let cause = Cause::System(error);
-                let option = spec.policy.basis.option();
                 let message = format!("cannot use {option} {}: {cause}", quoted(&path));
                 return Err(Fatal::new(11, message));
             }
         }
     }
-    Ok(())
+    Ok(failed)
+}
+
+fn is_absent(error: &std::io::Error) -> bool {
+    [errno::ENOENT, errno::ENOTDIR].iter().any(|code| errno::is(error, *code))
 }
 
 /// Returns whether the target lies inside one of the sources: then its extraneous entries are sources.

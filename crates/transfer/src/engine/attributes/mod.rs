@@ -13,6 +13,7 @@ use super::fake::{self, Place};
 use super::node::TargetDir;
 use super::pace::Station;
 use super::publish::DirName;
+use crate::policy::filter::SidedRules;
 use crate::policy::{Grain, same_time};
 use hakobu_core::error::Operation;
 use hakobu_core::event::Change;
@@ -186,6 +187,16 @@ impl<'a> Attributes<'a> {
     /// Returns the number of attributes that were skipped because this user may not set them, since the last call.
     pub(super) fn take_unprivileged(&mut self) -> u64 {
         std::mem::take(&mut self.unprivileged) + self.xattrs.take_unprivileged()
+    }
+
+    /// Selects the rules for extended attributes: those of the directory `rules` that holds the entries which follow,
+    /// or those of the options.
+    pub(super) fn within(&mut self, rules: Option<&SidedRules>) -> &mut Self {
+        if self.context.policy.preserve.xattrs {
+            let of_options = || self.context.policy.xattr_rules();
+            self.xattrs.rules = rules.map_or_else(of_options, SidedRules::xattrs);
+        }
+        self
     }
 
     /// Returns the attributes that a copy of `source` should have, given the existing target.

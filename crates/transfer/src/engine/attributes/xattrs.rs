@@ -5,6 +5,7 @@ use crate::engine::context::Context;
 use crate::engine::failure::Failure;
 use crate::engine::fake::{self, Names};
 use crate::engine::publish::DirName;
+use crate::policy::filter::XattrSides;
 use hakobu_core::error::Operation;
 use hakobu_sys::{BorrowedFd, errno, file, xattr};
 use std::ffi::CStr;
@@ -118,13 +119,16 @@ fn names(list: &[u8]) -> impl Iterator<Item = &CStr> {
 /// Copies the extended attributes that are kept.
 pub(super) struct Xattrs<'a> {
     context: Context<'a>,
+    /// The rules for names in the directory of the entries that follow.
+    pub rules: XattrSides,
     scratch: Scratch,
     unprivileged: u64,
 }
 
 impl<'a> Xattrs<'a> {
     pub(super) fn new(context: Context<'a>) -> Xattrs<'a> {
-        Xattrs { context, scratch: Scratch::default(), unprivileged: 0 }
+        let rules = XattrSides::default();
+        Xattrs { context, rules, scratch: Scratch::default(), unprivileged: 0 }
     }
 
     /// Returns the number of attributes that were skipped because this user may not set them, since the last call.
@@ -175,6 +179,11 @@ impl<'a> Xattrs<'a> {
     ) -> Result<(bool, bool), Failure> {
         let Scratch { from_list, from_value, to_list, to_value } = scratch;
         let context = self.context;
+        let (policy, rules) = (context.policy, self.rules.clone());
+        let copies =
+            |name: &CStr| policy.copies_xattr(name.to_bytes(), context.reads_as_root(), &rules);
+        let removes =
+            |name: &CStr| policy.removes_xattr(name.to_bytes(), context.is_root(), &rules);
         let (mut acl, mut other) = (false, false);
         let from_list = match from.list(from_list) {
             Ok(list) => list,
@@ -193,14 +202,13 @@ impl<'a> Xattrs<'a> {
             true => acl = true,
             false => other = true,
         };
-        for name in names(from_list).filter(|name| is_copied(context, name)) {
+        for name in names(from_list).filter(|name| copies(name)) {
             let bytes = match from.get(name, from_value) {
                 Ok(value) => value.len(),
                 Err(error) if xattr::is_absent(&error) => continue,
                 Err(error) => return Err(Failure { operation: Operation::Read, error }),
             };
             let Some(value) = from_value.get_mut(..bytes) else { continue };
-            let policy = context.policy;
             if is_acl(name) && policy.maps_ids() {
                 acl::map_ids(value, |id| policy.user_of(id), |id| policy.group_of(id));
             }
@@ -214,8 +222,8 @@ impl<'a> Xattrs<'a> {
                 self.refused(name, error)?;
             }
         }
-        for name in names(to_list).filter(|name| is_removed(context, name)) {
-            if !names(from_list).any(|there| there == name && is_copied(context, name)) {
+        for name in names(to_list).filter(|name| removes(name)) {
+            if !names(from_list).any(|there| there == name && copies(name)) {
                 differs(name);
                 if !only_compare
                     && let Err(error) = to.remove(name)
@@ -267,12 +275,4 @@ pub(super) fn remove_acls(dir: BorrowedFd<'_>) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-fn is_copied(context: Context<'_>, name: &CStr) -> bool {
-    context.policy.copies_xattr(name.to_bytes(), context.reads_as_root())
-}
-
-fn is_removed(context: Context<'_>, name: &CStr) -> bool {
-    context.policy.removes_xattr(name.to_bytes(), context.is_root())
 }

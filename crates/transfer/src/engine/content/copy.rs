@@ -95,6 +95,9 @@ impl Mover<'_> {
         let policy = self.context.policy;
         let real = self.context.mode == TargetMode::Real;
         let size = source.size;
+        if size == 0 && policy.copy_devices && is_device(from)? {
+            return Ok(0);
+        }
         self.pair.begin((source.dev, target_dev));
         if real
             && policy.reflink != Reflink::Never
@@ -288,4 +291,9 @@ impl Mover<'_> {
             && self.context.policy.reflink != Reflink::Never
             && self.context.mode == TargetMode::Real
     }
+}
+
+/// Returns whether a source is a device. One without a size may have no end.
+fn is_device(from: BorrowedFd<'_>) -> Result<bool, Stop> {
+    Ok(hakobu_sys::meta::of_fd(from).map_err(reading)?.kind.is_device())
 }

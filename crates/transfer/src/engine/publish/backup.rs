@@ -225,8 +225,9 @@ impl<'a> Backups<'a> {
                 }
                 let names = xattr::list(source.as_fd(), &mut buffer)?.to_vec();
                 let names = names.split_inclusive(|byte| *byte == 0);
+                let rules = self.policy.xattr_rules();
                 for name in names.filter_map(|name| CStr::from_bytes_with_nul(name).ok()) {
-                    if self.policy.copies_xattr(name.to_bytes(), root) {
+                    if self.policy.copies_xattr(name.to_bytes(), root, &rules) {
                         let value = xattr::get(source.as_fd(), name, &mut buffer)?;
                         xattr::set(target.as_fd(), name, value)?;
                     }

@@ -261,10 +261,6 @@ impl<'a> Loader<'a> {
                 self.forget(&std::mem::take(&mut draft.inherited));
                 draft.items.clear();
             }
-            Directive::Match(rule) if rule.flags.xattr && place.scanned => {
-                let reason = "rules for extended attributes belong into the options";
-                return Err(FilterError::new(text, origin, reason));
-            }
             Directive::Match(rule) => self.push(draft, &rule, place),
             Directive::Cvs { include, flags } => {
                 let options = self.options;

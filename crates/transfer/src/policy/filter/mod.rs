@@ -8,7 +8,8 @@
 //! - rules anchored in a directory whose own name holds wildcard characters work;
 //! - a file that a per-directory file merges is searched for beside it even if its name has no slash;
 //! - a dir-merge rule inside a per-directory file does not search directories above that one;
-//! - rules for names of extended attributes (the modifier `x`) are rejected in per-directory files;
+//! - rules for names of extended attributes (the modifier `x`) in per-directory files of the source concern both sides;
+//!   rsync's receiving side does not know them when it sets attributes;
 //! - in word-split files `- foo` is one rule, as in the manual page; rsync rejects it.
 
 mod builder;
@@ -29,11 +30,12 @@ use std::{io, sync::Arc};
 
 pub use self::{
     builder::FilterBuilder, error::FilterError, origin::Origin, rule::Style, sides::SidedRules,
-    xattrs::XattrRules,
+    xattrs::XattrSides,
 };
 use self::{
     list::{Item, Loader, Options, Place, Visit},
     matcher::{Anchor, Ends, Entry, Rule},
+    xattrs::XattrRules,
 };
 
 /// The decision of the rules for one entry.
@@ -52,8 +54,8 @@ pub type ReadFile<'a> = dyn FnMut(&[u8]) -> io::Result<Option<Vec<u8>>> + 'a;
 #[derive(Debug)]
 pub struct Filter {
     items: Vec<Item>,
-    /// The rules with the modifier `x`.
-    xattrs: XattrRules,
+    /// Those with the modifier `x`.
+    xattrs: Option<Arc<XattrRules>>,
     options: Options,
 }
 
@@ -61,8 +63,10 @@ pub struct Filter {
 #[derive(Debug)]
 pub struct DirRules {
     items: Vec<Item>,
-    /// The same rules in the order in which they are checked.
+    /// The rules for entries in the order in which they are checked.
     order: Vec<Arc<Rule>>,
+    /// The rules with the modifier `x`.
+    xattrs: Option<Arc<XattrRules>>,
     /// Names of the dir-merge rules among the items.
     names: Vec<Vec<u8>>,
     /// Whether `order` lacks the rules of files above the transfer's top. rsync checks a source argument itself
@@ -73,26 +77,28 @@ pub struct DirRules {
 
 impl Filter {
     fn new(items: Vec<Item>, options: Options) -> Self {
-        let (xattrs, items) = XattrRules::split(items);
+        let xattrs = XattrRules::take(&mut flat(&items));
         Self { items, xattrs, options }
     }
 
-    /// Returns the rules for names of extended attributes; `None` if there are none.
+    /// Returns the options' rules for names of extended attributes.
     #[must_use]
-    pub fn xattrs(&self) -> Option<&XattrRules> {
-        (!self.xattrs.is_empty()).then_some(&self.xattrs)
+    pub fn xattrs(&self) -> XattrSides {
+        XattrSides { source: self.xattrs.clone(), ..XattrSides::default() }
     }
 
     /// Returns whether patterns match whole names below the source, regardless of the source's name.
     #[must_use]
     pub fn is_below_source(&self) -> bool {
-        matches!(self.items.first(), Some(Item::Rule(rule)) if rule.whole)
+        let mut rules =
+            self.items.iter().filter(|item| !matches!(item, Item::Rule(rule) if rule.xattr));
+        matches!(rules.next(), Some(Item::Rule(rule)) if rule.whole)
     }
 
     /// Returns whether there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty() && self.xattrs.is_empty()
+        self.items.is_empty()
     }
 
     /// Returns whether [`Self::enter`] and [`Self::root`] can ever read a file.
@@ -142,7 +148,7 @@ impl Filter {
         }
         if rules.arguments_only {
             let own = DirRules::new(self.items.clone(), Arc::clone(&rules.ends));
-            rules.order = own.order;
+            (rules.order, rules.xattrs) = (own.order, own.xattrs);
         }
         Ok(Arc::new(rules))
     }
@@ -214,10 +220,10 @@ impl Filter {
 
 impl DirRules {
     fn new(items: Vec<Item>, ends: Arc<Ends>) -> Self {
-        let mut order = Vec::new();
-        flatten(&items, &mut order);
+        let mut order = flat(&items);
+        let xattrs = XattrRules::take(&mut order);
         let names = list::names(&items);
-        Self { items, order, names, arguments_only: false, ends }
+        Self { items, order, xattrs, names, arguments_only: false, ends }
     }
 
     /// Returns whether the rule that decides for the receiving side is from a per-directory file and protects the
@@ -259,6 +265,12 @@ impl DirRules {
         }
         Decision { hide: hide.unwrap_or(false), protect: protect.unwrap_or(false) }
     }
+}
+
+fn flat(items: &[Item]) -> Vec<Arc<Rule>> {
+    let mut rules = Vec::new();
+    flatten(items, &mut rules);
+    rules
 }
 
 fn flatten(items: &[Item], into: &mut Vec<Arc<Rule>>) {

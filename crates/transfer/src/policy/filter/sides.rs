@@ -1,7 +1,7 @@
 //! The rules of one directory on both sides of a transfer. The source's files exclude entries, the target's own files
 //! protect entries from deletion; the source's files protect as well.
 
-use super::{DirRules, Filter, FilterError, matcher::Entry};
+use super::{DirRules, Filter, FilterError, XattrSides, matcher::Entry};
 use std::sync::Arc;
 
 /// The rules in force in one directory.
@@ -48,6 +48,17 @@ impl SidedRules {
             Target::Own(rules) => Some(rules),
             Target::Unknown => None,
         }
+    }
+
+    /// Returns the rules for extended attributes of the entries in the directory.
+    #[must_use]
+    pub fn xattrs(&self) -> XattrSides {
+        let (target, is_unknown) = match &self.target {
+            Target::AsSource => (None, false),
+            Target::Own(rules) => (rules.xattrs.clone(), false),
+            Target::Unknown => (None, true),
+        };
+        XattrSides { source: self.source.xattrs.clone(), target, is_unknown }
     }
 
     /// Enters the directory `path` that only the target has. `read` loads its per-directory files.

@@ -1,51 +1,61 @@
-//! Rules for names of extended attributes (the modifier `x`). They come from the options and the files that those
-//! merge; the first rule that applies decides, for each side separately.
+//! Rules for names of extended attributes (the modifier `x`). The first rule that applies decides, for each side
+//! separately. Those of a directory's own files concern what is in it.
 
 use std::sync::Arc;
 
-use super::{
-    list::Item,
-    matcher::{Entry, Rule},
-};
+use super::matcher::{Entry, Rule};
 
-/// The rules with the modifier `x`, in the order in which they are checked.
+/// The rules with the modifier `x` of one side, in the order in which they are checked.
 #[derive(Debug, Default)]
-pub struct XattrRules(Vec<Arc<Rule>>);
+pub(super) struct XattrRules(Vec<Arc<Rule>>);
 
 impl XattrRules {
-    /// Separates them from the rules for entries.
-    pub(super) fn split(items: Vec<Item>) -> (XattrRules, Vec<Item>) {
-        let mut found = Vec::new();
-        let mut others = Vec::new();
-        for item in items {
-            match item {
-                Item::Rule(rule) if rule.xattr => found.push(rule),
-                other => others.push(other),
-            }
-        }
-        (XattrRules(found), others)
-    }
-
-    /// Returns whether there are none.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns whether an attribute of the source is copied: neither side excludes its name.
-    #[must_use]
-    pub fn copies(&self, name: &[u8]) -> bool {
-        self.allow(name, |rule| rule.sender) && self.removes(name)
-    }
-
-    /// Returns whether an attribute that only the target has is removed: its side does not exclude the name.
-    #[must_use]
-    pub fn removes(&self, name: &[u8]) -> bool {
-        self.allow(name, |rule| rule.receiver)
+    /// Takes them out of the rules of a directory; `None` if there are none.
+    pub(super) fn take(order: &mut Vec<Arc<Rule>>) -> Option<Arc<XattrRules>> {
+        let found: Vec<_> = order.extract_if(.., |rule| rule.xattr).collect();
+        (!found.is_empty()).then(|| Arc::new(XattrRules(found)))
     }
 
     fn allow(&self, name: &[u8], decides: impl Fn(&Rule) -> bool) -> bool {
         let entry = Entry::new(name, false);
         let mut rules = self.0.iter().filter(|rule| decides(rule));
         rules.find(|rule| rule.applies(entry, b"")).is_none_or(|rule| rule.include)
+    }
+}
+
+/// The rules with the modifier `x` that are in force in one directory.
+#[derive(Clone, Debug, Default)]
+pub struct XattrSides {
+    /// Those of the options and of the source's files.
+    pub(super) source: Option<Arc<XattrRules>>,
+    /// Those of the options and of the target's files, where these are read.
+    pub(super) target: Option<Arc<XattrRules>>,
+    /// One of the target's files could not be read: it may keep any attribute.
+    pub(super) is_unknown: bool,
+}
+
+impl XattrSides {
+    /// Returns whether there are rules: they replace the limits to namespaces, as in rsync.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.source.is_some() || self.target.is_some()
+    }
+
+    /// Returns whether an attribute of the source is copied: neither side excludes its name.
+    #[must_use]
+    pub fn copies(&self, name: &[u8]) -> bool {
+        let sends = |rules: &Arc<XattrRules>| rules.allow(name, |rule| rule.sender);
+        self.source.as_ref().is_none_or(sends) && self.takes(name)
+    }
+
+    /// Returns whether an attribute that only the target has is removed: its side does not exclude the name.
+    #[must_use]
+    pub fn removes(&self, name: &[u8]) -> bool {
+        !self.is_unknown && self.takes(name)
+    }
+
+    fn takes(&self, name: &[u8]) -> bool {
+        let takes = |rules: &Arc<XattrRules>| rules.allow(name, |rule| rule.receiver);
+        [&self.source, &self.target].into_iter().flatten().all(takes)
     }
 }
