@@ -239,7 +239,7 @@ fn all_blocks_of_an_export_are_written_read_and_checked() {
                 --allow-overwrite --fsync=64 --end_fsync=1";
     for go in [Some(1 << 20), None] {
         let server = || Server { go, ..Server::new(512 * KIB) };
-        let socket = area.join(format!("socket {}", go.is_some()).replace(' ', "-"));
+        let socket = area.join(&format!("socket-{}", go.is_some()));
         for (uri, server) in [server().tcp(), server().unix(&socket)] {
             // Without size= it is the whole export.
             let found = measured(area.path(), &format!("{line} --uri={uri}"));

@@ -308,7 +308,7 @@ impl Engine<'_> {
             let tells = self.context.mode == TargetMode::Told && !self.reports.plans();
             let mut full = || {
                 let open = dir::open(dir, name, false).map_err(Failure::of(Operation::List))?;
-                self.is_empty(worker, &open).map(|empty| !empty)
+                self.glance(worker, &open).map(|(empty, _)| !empty)
             };
             return match tells && !force && full()? {
                 true => Err(Failure::code(Operation::Remove, errno::ENOTEMPTY).into()),
