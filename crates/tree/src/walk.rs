@@ -11,8 +11,12 @@
 //!
 //! Where operations are limited, each name that a visitor takes, each directory and each first task is one.
 
+mod visited;
+
+pub use visited::Names;
+
 use super::handle::Handle;
-use super::names::{ByInode, Cursor, NameList};
+use super::names::{ByInode, NameList};
 use super::pool::{self, Queue, Work};
 use hakobu_core::limit::Controls;
 use hakobu_core::meter::{Doing, Phase};
@@ -24,9 +28,8 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use visited::{may_lead_on, pace, push_names};
 
-/// Minimum number of names that is divided between two workers.
-const SPLIT_MIN: usize = 16;
 /// Number of names of a directory sorted together for [`Visit::BY_INODE`]: some megabytes.
 const SORTED_MAX: usize = 64 << 10;
 
@@ -230,20 +233,8 @@ impl Unlisted {
     }
 }
 
-/// Returns whether a directory may be among the names.
-fn may_lead_on(names: &NameList) -> bool {
-    names.kinds().iter().any(|kind| matches!(kind, Kind::Dir | Kind::Unknown))
-}
-
 fn has_names(names: &NameList) -> bool {
     !names.is_empty()
-}
-
-/// Waits until the limit allows one more operation.
-fn pace(controls: &Controls, doing: &Doing) {
-    if let Some(limiter) = &controls.operations {
-        limiter.pace(1, doing);
-    }
 }
 
 /// Counts opening or reading a directory as work, like a name, so that workers with directories contribute.
@@ -251,56 +242,6 @@ fn count_call(doing: &Doing) {
     let lane = doing.lane();
     lane.items(1);
     lane.completions(1);
-}
-
-/// Iterator over the names of one unit. A name counts as finished when the next one is requested.
-pub struct Names<'a, 'q, V: Visit> {
-    dir: &'a Arc<Dir<V::Dir>>,
-    side: usize,
-    names: Cursor<'a>,
-    controls: &'a Controls,
-    doing: &'a Doing,
-    queue: &'a Queue<'q, Unit<V>>,
-    unlisted: &'a Unlisted,
-    /// The type of the current name.
-    begun: Option<Kind>,
-}
-
-impl<'a, V: Visit> Iterator for Names<'a, '_, V> {
-    type Item = (&'a CStr, Kind);
-
-    fn next(&mut self) -> Option<(&'a CStr, Kind)> {
-        if let Some(kind) = self.begun {
-            let lane = self.doing.lane();
-            lane.items(1);
-            lane.completions(1);
-            lane.done(u64::from(kind != Kind::Dir));
-        }
-        if self.names.len() >= SPLIT_MIN && self.queue.lacks_units() {
-            let half = self.names.split_off(self.names.len().div_ceil(2));
-            push_names(self.queue, self.unlisted, self.dir, self.side, half);
-        }
-        let next = self.names.take();
-        self.begun = next.map(|(_, kind)| kind);
-        if next.is_some() {
-            pace(self.controls, self.doing);
-        }
-        next
-    }
-}
-
-fn push_names<V: Visit>(
-    queue: &Queue<'_, Unit<V>>,
-    unlisted: &Unlisted,
-    dir: &Arc<Dir<V::Dir>>,
-    side: usize,
-    names: NameList,
-) {
-    if may_lead_on(&names) {
-        unlisted.add();
-    }
-    dir.pending.fetch_add(1, Ordering::Relaxed);
-    queue.push(Unit(Step::Names(Arc::clone(dir), side, names)));
 }
 
 /// Walks the trees below `tops` (path as typed, data), beginning with `tasks`, on as many workers as the gate admits;

@@ -1,3 +1,5 @@
+//! The short test against the long way, over generated options and metadata.
+
 use super::*;
 use crate::engine::attributes::Attributes;
 use crate::engine::context::{Pass, TargetMode};
