@@ -47,7 +47,7 @@ fn secrets_stay_out_of_the_folder() {
     let key = "0123456789abcdef0123456789abcdef";
     let run = stage
         .go(&format!("cluster plan -r --sse-c AES256 --sse-c-key {key} --run RUN SRC/ BKT/p/"));
-    run.expect(1).says(&["--sse-c is not supported for many machines"]);
+    run.expect(1).says(&["--sse-c is not supported on many machines"]);
     let grep = Command::new("grep").args(["-r", key]).arg(stage.area.path()).output().unwrap();
     assert_eq!(grep.status.code(), Some(1), "a key is in a file");
     // One name is not UTF-8 and is told.
