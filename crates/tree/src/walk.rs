@@ -11,109 +11,28 @@
 //!
 //! Where operations are limited, each name that a visitor takes, each directory and each first task is one.
 
-mod visited;
+mod directory;
 
-pub use visited::Names;
+pub use directory::Dir;
 
 use super::handle::Handle;
-use super::names::{ByInode, NameList};
+use super::names::{ByInode, Cursor, NameList};
 use super::pool::{self, Queue, Work};
 use hakobu_core::limit::Controls;
 use hakobu_core::meter::{Doing, Phase};
 use hakobu_core::unit::Kind;
 use hakobu_sys::dir::Reader;
-use hakobu_sys::{AsFd, OwnedFd, dir, errno};
+use hakobu_sys::{AsFd, dir};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
-use visited::{may_lead_on, pace, push_names};
 
+/// Minimum number of names that is divided between two workers.
+const SPLIT_MIN: usize = 16;
 /// Number of names of a directory sorted together for [`Visit::BY_INODE`]: some megabytes.
 const SORTED_MAX: usize = 64 << 10;
-
-/// A directory of a walk.
-pub struct Dir<D> {
-    /// The directory that contains it; `None` for a top.
-    pub parent: Option<Arc<Dir<D>>>,
-    /// One path component; for a top its path as typed.
-    pub name: CString,
-    /// The visitor's own data.
-    pub data: D,
-    /// Set when it is open, one handle for each side.
-    sides: OnceLock<Vec<Arc<Handle>>>,
-    /// Units and directories in it that are unfinished, and its listing.
-    pending: AtomicUsize,
-}
-
-impl<D> Dir<D> {
-    fn new(parent: Option<Arc<Dir<D>>>, name: CString, data: D) -> Arc<Dir<D>> {
-        let (sides, pending) = (OnceLock::new(), AtomicUsize::new(1));
-        Arc::new(Dir { parent, name, data, sides, pending })
-    }
-
-    /// Returns the handle of one side.
-    ///
-    /// # Errors
-    /// EBADF if it is not open, or has no such side.
-    pub fn handle(&self, side: usize) -> io::Result<&Arc<Handle>> {
-        let handle = self.sides.get().and_then(|sides| sides.get(side));
-        handle.ok_or_else(|| io::Error::from_raw_os_error(errno::EBADF))
-    }
-
-    /// Returns an open descriptor of one side; it stays open as long as the returned value lives.
-    ///
-    /// # Errors
-    /// As [`Dir::handle`] and [`Handle::fd`].
-    pub fn fd(&self, side: usize) -> io::Result<Arc<OwnedFd>> {
-        self.handle(side)?.fd()
-    }
-
-    /// Returns the path of this directory, or of a name in it, starting with the top as typed.
-    pub fn path(&self, name: Option<&CStr>) -> Vec<u8> {
-        let (top, mut names) = self.way(name);
-        names.push(&top.name);
-        join(&names)
-    }
-
-    /// Returns the path of a name in this directory, relative to the top.
-    pub fn path_below(&self, name: &CStr) -> Vec<u8> {
-        join(&self.way(Some(name)).1)
-    }
-
-    /// Returns the top, and the names below it in reverse order.
-    fn way<'a>(&'a self, name: Option<&'a CStr>) -> (&'a Dir<D>, Vec<&'a CStr>) {
-        let mut names: Vec<&CStr> = name.into_iter().collect();
-        let mut here = self;
-        while let Some(parent) = here.parent.as_deref() {
-            names.push(&here.name);
-            here = parent;
-        }
-        (here, names)
-    }
-}
-
-fn join(backwards: &[&CStr]) -> Vec<u8> {
-    let mut path = Vec::new();
-    for name in backwards.iter().rev() {
-        if !path.is_empty() && path.last() != Some(&b'/') {
-            path.push(b'/');
-        }
-        path.extend_from_slice(name.to_bytes());
-    }
-    path
-}
-
-impl<D> Drop for Dir<D> {
-    fn drop(&mut self) {
-        // Iterative: recursion over a chain of 100,000 parents would overflow the stack.
-        let mut parent = self.parent.take();
-        while let Some(mut last) = parent.and_then(Arc::into_inner) {
-            parent = last.parent.take();
-        }
-    }
-}
 
 /// The result of [`Visit::close`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,8 +152,20 @@ impl Unlisted {
     }
 }
 
+/// Returns whether a directory may be among the names.
+fn may_lead_on(names: &NameList) -> bool {
+    names.kinds().iter().any(|kind| matches!(kind, Kind::Dir | Kind::Unknown))
+}
+
 fn has_names(names: &NameList) -> bool {
     !names.is_empty()
+}
+
+/// Waits until the limit allows one more operation.
+fn pace(controls: &Controls, doing: &Doing) {
+    if let Some(limiter) = &controls.operations {
+        limiter.pace(1, doing);
+    }
 }
 
 /// Counts opening or reading a directory as work, like a name, so that workers with directories contribute.
@@ -242,6 +173,56 @@ fn count_call(doing: &Doing) {
     let lane = doing.lane();
     lane.items(1);
     lane.completions(1);
+}
+
+/// Iterator over the names of one unit. A name counts as finished when the next one is requested.
+pub struct Names<'a, 'q, V: Visit> {
+    dir: &'a Arc<Dir<V::Dir>>,
+    side: usize,
+    names: Cursor<'a>,
+    controls: &'a Controls,
+    doing: &'a Doing,
+    queue: &'a Queue<'q, Unit<V>>,
+    unlisted: &'a Unlisted,
+    /// The type of the current name.
+    begun: Option<Kind>,
+}
+
+impl<'a, V: Visit> Iterator for Names<'a, '_, V> {
+    type Item = (&'a CStr, Kind);
+
+    fn next(&mut self) -> Option<(&'a CStr, Kind)> {
+        if let Some(kind) = self.begun {
+            let lane = self.doing.lane();
+            lane.items(1);
+            lane.completions(1);
+            lane.done(u64::from(kind != Kind::Dir));
+        }
+        if self.names.len() >= SPLIT_MIN && self.queue.lacks_units() {
+            let half = self.names.split_off(self.names.len().div_ceil(2));
+            push_names(self.queue, self.unlisted, self.dir, self.side, half);
+        }
+        let next = self.names.take();
+        self.begun = next.map(|(_, kind)| kind);
+        if next.is_some() {
+            pace(self.controls, self.doing);
+        }
+        next
+    }
+}
+
+fn push_names<V: Visit>(
+    queue: &Queue<'_, Unit<V>>,
+    unlisted: &Unlisted,
+    dir: &Arc<Dir<V::Dir>>,
+    side: usize,
+    names: NameList,
+) {
+    if may_lead_on(&names) {
+        unlisted.add();
+    }
+    dir.pending.fetch_add(1, Ordering::Relaxed);
+    queue.push(Unit(Step::Names(Arc::clone(dir), side, names)));
 }
 
 /// Walks the trees below `tops` (path as typed, data), beginning with `tasks`, on as many workers as the gate admits;

@@ -23,12 +23,13 @@ fn traced(folder: &Path, line: &str) -> Option<(Vec<Call>, Vec<String>)> {
         return None;
     }
     let mut command = Command::new("strace");
-    command.args(["-f", "-s", "0", "-o", "trace", "-e", "trace=openat,pread64,pwrite64"]);
+    command.args(["-f", "-s", "0", "-o", "trace", "-e", "trace=open,openat,pread64,pwrite64"]);
     command.arg(program()).arg("io").args(line.split_whitespace()).current_dir(folder);
     Run::new(line.to_owned(), command.output().unwrap()).ok();
     let text = std::fs::read_to_string(folder.join("trace")).unwrap();
     std::fs::remove_file(folder.join("trace")).unwrap();
-    let opened = text.lines().filter(|line| line.contains("openat(")).map(str::to_owned).collect();
+    let opens = |line: &&str| line.contains("openat(") || line.contains("open(");
+    let opened = text.lines().filter(opens).map(str::to_owned).collect();
     Some((calls(&text), opened))
 }
 

@@ -30,7 +30,12 @@ fn entries_are_handled_at_the_rate_of_operations() {
             let run = place.run(line);
             run.expect(code);
             if let Some(du) = du {
-                assert_eq!(run.out(), du);
+                let sorted = |text: &str| {
+                    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+                    lines.sort();
+                    lines
+                };
+                assert_eq!(sorted(&run.out()), sorted(&du));
             }
         });
         assert!(took_s > 1.6, "{took_s} s: {line}");
@@ -63,12 +68,6 @@ fn content_is_read_at_the_rate_of_bytes() {
         assert!(run.ok().stdout == content, "contents differ");
     });
     assert!(took_s > 1.7, "{took_s} s");
-    let from = stage.src().join("big");
-    let line = format!("verify --bwlimit=2m {} s3://bkt/big", from.display());
-    let took_s = took(|| {
-        server.run(&line).ok();
-    });
-    assert!(took_s > 1.5, "{took_s} s");
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn a_page_that_cannot_be_trusted_removes_nothing() {
         ("no IsTruncated", |_, page| page.replace("<IsTruncated>false</IsTruncated>", "")),
         ("IsTruncated 'maybe'", |_, page| page.replace(">false<", ">maybe<")),
         ("IsTruncated ''", |_, page| page.replace(">false<", "><")),
-        ("does not say how", |_, page| page.replace(">false<", ">true<")),
+        ("does not say where", |_, page| page.replace(">false<", ">true<")),
         ("no Size", |_, page| page.replace("<Size>1</Size>", "")),
         ("Size '-1'", |_, page| page.replace("<Size>1<", "<Size>-1<")),
         ("Size '18446744073709551616'", |_, page| {
@@ -299,7 +299,7 @@ fn uploads_that_cannot_be_trusted_are_not_aborted() {
         ("2020-01-01T", "", "Initiated '"),
         ("<IsTruncated>false</IsTruncated>", "", "no IsTruncated"),
         (">false<", ">maybe<", "IsTruncated 'maybe'"),
-        (">false<", ">true<", "does not say how"),
+        (">false<", ">true<", "does not say where"),
     ] {
         let body = whole.replacen(from, to, 1);
         assert!(body != whole, "{from}");

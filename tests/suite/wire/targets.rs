@@ -279,7 +279,7 @@ fn a_dash_is_standard_input_or_output() {
     let bytes = noise(1, LARGE);
     server.run_fed("cp - s3://bkt/in", &bytes).ok();
     assert!(stage.object("in") == Some(bytes.clone()));
-    server.run_fed("cp -n - s3://bkt/in", b"other").ok().says(&["stays"]);
+    server.run_fed("cp -n - s3://bkt/in", b"other").ok().says(&["already exists and is kept"]);
     assert!(stage.object("in") == Some(bytes));
     let lines = stage.area.join("lines");
     fs::write(&lines, "cp s3://bkt/d/x -\n").unwrap();

@@ -72,7 +72,7 @@ fn a_page_of_versions_that_cannot_be_trusted_removes_nothing() {
         (">p/a</Key><VersionId>v1", ">p/c</Key><VersionId>v1", "out of order"),
         ("<IsTruncated>false</IsTruncated>", "", "no IsTruncated"),
         (">false<", ">maybe<", "IsTruncated 'maybe'"),
-        (">false<", ">true<", "does not say how"),
+        (">false<", ">true<", "does not say where"),
         ("ListVersionsResult", "Other", "an unexpected <Other>"),
     ] {
         let body = whole.replace(from, to);

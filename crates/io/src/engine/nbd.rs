@@ -260,6 +260,10 @@ impl Flights for Nbd<'_> {
     fn wait(&mut self, least: u32, _: u32, timeout: Option<Duration>) -> Result<u32> {
         let begun = Instant::now();
         let (mut went, mut heard) = (0, begun);
+        // Nothing is to be received, and after giving up nothing can be.
+        if self.in_flight() == self.done.len() {
+            return Ok(went);
+        }
         loop {
             let (sent, moved) = self.send()?;
             went += sent;
@@ -283,6 +287,7 @@ impl Flights for Nbd<'_> {
                     // They count as begun.
                     went += self.unsent.len() as u32;
                     self.give_up();
+                    return Ok(went);
                 }
                 quiet if quiet >= SILENCE => return Err(ErrorKind::TimedOut.into()),
                 _ => {}

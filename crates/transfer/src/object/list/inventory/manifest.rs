@@ -167,7 +167,7 @@ mod tests {
             ),
             (written("CSV", plain, "00"), "has no MD5 checksum"),
             (written("CSV", plain, &"+1".repeat(16)), "has no MD5 checksum"),
-            ("{}".to_owned(), "no manifest of an S3 Inventory"),
+            ("{}".to_owned(), "not a manifest of an S3 Inventory"),
         ] {
             let refused = parse(text.as_bytes()).unwrap_err();
             assert!(refused.contains(why), "{refused}");
