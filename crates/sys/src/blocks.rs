@@ -58,7 +58,8 @@ pub fn open_synced(path: &Path, write: bool, direct: bool, sync: Sync) -> Result
     flags |= match sync {
         Sync::None => OFlags::empty(),
         Sync::All => OFlags::SYNC,
-        Sync::Data => OFlags::DSYNC,
+        // `OFlags::DSYNC` of rustix 1.1 is O_SYNC on its Linux back end.
+        Sync::Data => OFlags::from_bits_retain(libc::O_DSYNC as u32),
     };
     match rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty()) {
         // O_NOATIME requires ownership.
