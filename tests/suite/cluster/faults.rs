@@ -270,7 +270,7 @@ fn clocks_of_machines_do_not_matter() {
     stage.same(&Fields::ALL);
 }
 
-/// What stands for another machine: its own numbers of processes, and clocks that are ahead.
+/// Stand-in for another machine: its own numbers of processes, and clocks that are ahead.
 fn elsewhere(stage: &Stage, ahead_s: u32) -> Worker {
     let mut unshare = Command::new("unshare");
     unshare.args(["--pid", "--fork", "--mount-proc", "--kill-child", "--time"]);

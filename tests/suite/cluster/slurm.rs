@@ -289,7 +289,7 @@ fn a_node_that_dies_and_a_slot_that_is_put_back() {
     stage.same(&Fields::ALL);
 }
 
-/// What Slurm sends a minute before the time limit, and when it preempts a job.
+/// The signal that Slurm sends a minute before the time limit, and when it preempts a job.
 #[test]
 fn a_slot_that_is_warned_gives_its_shard_back_and_requeues_itself() {
     let Some(slurm) = Slurm::start() else { return };

@@ -1,4 +1,4 @@
-//! What `status` shows: once, as JSON, for Prometheus, and live on a terminal.
+//! Output of `status`: once, as JSON, for Prometheus, and live on a terminal.
 
 use super::{Stage, soon, tree};
 use crate::common::grow::set_mtime;

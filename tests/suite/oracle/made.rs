@@ -57,7 +57,7 @@ fn link_dest_replaces_directories() {
     }
 }
 
-/// What `--mkpath` makes is an existing folder afterwards.
+/// A folder that `--mkpath` made counts as existing afterwards.
 #[test]
 fn folders_of_mkpath_are_as_existing_ones() {
     for options in ["-rt", "-a", "-rt --chmod=D700", "-n -rt"] {
