@@ -1,7 +1,8 @@
-//! Shared by all rooms: units, sizes, errors, events, control, the meter of a run, its limiters and gate, threads for a
-//! list of items, percent-encoding.
+//! Shared by all rooms: units, sizes, errors, events, control, the meter of a run, its limiters and gate, buffers for file
+//! content, threads for a list of items, percent-encoding.
 //! Does no I/O.
 
+pub mod buffer;
 pub mod control;
 pub mod error;
 pub mod event;

@@ -4,6 +4,7 @@
 use super::entry::Entry;
 use super::state::Engine;
 use crate::policy::Digest;
+use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::error::{Class, Operation};
 use hakobu_core::event::Change;
 use hakobu_core::unit::{Kind, Meta};
@@ -45,7 +46,7 @@ impl Engine<'_> {
 
 /// Returns the checksum of an open file, of at most `limit` bytes, in hexadecimal, with its most significant byte first.
 fn of(fd: BorrowedFd<'_>, digest: Digest, limit: u64) -> io::Result<String> {
-    let mut buffer = vec![0; BUFFER_BYTES];
+    let mut buffer = AlignedBytes::zeroed(BUFFER_BYTES);
     let mut each = |take: &mut dyn FnMut(&[u8])| -> io::Result<()> {
         let mut left = limit;
         loop {

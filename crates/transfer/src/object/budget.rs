@@ -2,6 +2,7 @@
 //! of a bandwidth limit.
 
 use bytes::Bytes;
+use hakobu_core::buffer::AlignedBytes;
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -48,7 +49,7 @@ thread_local! {
 }
 
 struct Idle {
-    buffers: Vec<Vec<u8>>,
+    buffers: Vec<AlignedBytes>,
     bytes: usize,
     bytes_max: usize,
 }
@@ -61,7 +62,7 @@ pub(super) fn set_idle_bytes_max(memory_bytes: u64) {
 
 /// A buffer of initialised bytes; returned to the core on which it is dropped.
 pub(super) struct Buffer {
-    bytes: Vec<u8>,
+    bytes: AlignedBytes,
     /// The part that is in use.
     len: usize,
 }
@@ -71,11 +72,11 @@ impl Buffer {
     /// budget first.
     pub fn new(len: usize) -> Buffer {
         if len < POOLED_BYTES_MIN {
-            return Buffer { bytes: vec![0; len], len };
+            return Buffer { bytes: AlignedBytes::zeroed(len), len };
         }
         let found = IDLE.try_with(|idle| idle.borrow_mut().take(len)).ok().flatten();
         // The kernel provides zeroed memory of this size untouched: nothing is written here.
-        let bytes = found.unwrap_or_else(|| vec![0; class(len)]);
+        let bytes = found.unwrap_or_else(|| AlignedBytes::zeroed(class(len)));
         Buffer { bytes, len }
     }
 
@@ -85,11 +86,7 @@ impl Buffer {
     }
 
     /// Converts it to the body of a request. The buffer is returned when the last clone is dropped.
-    pub fn freeze(mut self) -> Bytes {
-        if self.bytes.len() < POOLED_BYTES_MIN {
-            self.bytes.truncate(self.len);
-            return Bytes::from(std::mem::take(&mut self.bytes));
-        }
+    pub fn freeze(self) -> Bytes {
         Bytes::from_owner(self)
     }
 }
@@ -137,7 +134,7 @@ impl Idle {
         Idle { buffers: Vec::new(), bytes: 0, bytes_max: IDLE_BYTES_MAX }
     }
 
-    fn take(&mut self, len: usize) -> Option<Vec<u8>> {
+    fn take(&mut self, len: usize) -> Option<AlignedBytes> {
         let wanted = class(len);
         // The latest one first: its memory may still be in the CPU cache.
         let at = self.buffers.iter().rposition(|buffer| buffer.len() == wanted)?;
@@ -145,7 +142,7 @@ impl Idle {
         Some(self.buffers.swap_remove(at))
     }
 
-    fn put(&mut self, buffer: Vec<u8>) {
+    fn put(&mut self, buffer: AlignedBytes) {
         if buffer.len() > self.bytes_max {
             return;
         }
@@ -201,10 +198,10 @@ mod tests {
     fn idle_bytes_are_bounded() {
         let mut idle = Idle::new();
         for _ in 0..100 {
-            idle.put(vec![0; 1 << 20]);
+            idle.put(AlignedBytes::zeroed(1 << 20));
         }
-        idle.put(vec![0; IDLE_BYTES_MAX + 1]);
+        idle.put(AlignedBytes::zeroed(IDLE_BYTES_MAX + 1));
         assert_eq!(idle.bytes, IDLE_BYTES_MAX);
-        assert_eq!(idle.buffers.iter().map(Vec::len).sum::<usize>(), IDLE_BYTES_MAX);
+        assert_eq!(idle.buffers.iter().map(|buffer| buffer.len()).sum::<usize>(), IDLE_BYTES_MAX);
     }
 }

@@ -1,5 +1,6 @@
 //! Compares the bytes of two open files, range by range; common holes are not read.
 
+use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Doing;
 use hakobu_sys::cache::Ahead;
@@ -20,13 +21,13 @@ pub enum Side {
 
 /// A worker's two buffers.
 pub struct Buffers {
-    source: Box<[u8]>,
-    target: Box<[u8]>,
+    source: AlignedBytes,
+    target: AlignedBytes,
 }
 
 impl Default for Buffers {
     fn default() -> Self {
-        let buffer = || vec![0; BUFFER_BYTES].into_boxed_slice();
+        let buffer = || AlignedBytes::zeroed(BUFFER_BYTES);
         Buffers { source: buffer(), target: buffer() }
     }
 }

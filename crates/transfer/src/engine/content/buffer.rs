@@ -1,24 +1,26 @@
 //! The buffer of a worker.
 
+use hakobu_core::buffer::AlignedBytes;
 use std::cell::OnceCell;
 use std::ops::{Deref, DerefMut};
 
 /// Bytes that a worker reads at once. Larger buffers exceed the second-level cache.
 pub(super) const BUFFER_BYTES: usize = 256 << 10;
 
-/// Has [`BUFFER_BYTES`] unless it is made from other bytes. Allocated at the first use: workers that only compare
+/// Has [`BUFFER_BYTES`] unless it is made with another length. Allocated at the first use: workers that only compare
 /// metadata need none, and clearing it takes longer than starting them.
 #[derive(Default)]
-pub(super) struct Buffer(OnceCell<Box<[u8]>>);
+pub(super) struct Buffer(OnceCell<AlignedBytes>);
 
-impl From<Vec<u8>> for Buffer {
-    fn from(bytes: Vec<u8>) -> Buffer {
-        Buffer(OnceCell::from(bytes.into_boxed_slice()))
+impl Buffer {
+    /// Returns `len` zeroes.
+    pub fn zeroed(len: usize) -> Buffer {
+        Buffer(OnceCell::from(AlignedBytes::zeroed(len)))
     }
 }
 
-fn zeroes() -> Box<[u8]> {
-    vec![0; BUFFER_BYTES].into_boxed_slice()
+fn zeroes() -> AlignedBytes {
+    AlignedBytes::zeroed(BUFFER_BYTES)
 }
 
 impl Deref for Buffer {
@@ -46,6 +48,6 @@ mod tests {
         assert_eq!((read.len(), written.split_at_mut(1).1.len()), (BUFFER_BYTES, BUFFER_BYTES - 1));
         written[7] = 1;
         assert_eq!((written[7], written.len()), (1, BUFFER_BYTES));
-        assert_eq!(Buffer::from(vec![3; 5])[..], [3; 5]);
+        assert_eq!(Buffer::zeroed(5)[..], [0; 5]);
     }
 }

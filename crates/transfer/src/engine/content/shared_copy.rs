@@ -5,6 +5,7 @@
 //! (`content/segments.rs`) until none is left, until they slow each other down, or until the gate excludes them. They
 //! also start the writeback of written data, so that the copying worker does not wait for it.
 
+use super::buffer::Buffer;
 use super::mover::{LARGE_BYTES_MIN, Mover, Way, still_holds, write_without_zeroes};
 use super::segments::{Fds, Segment, Segments};
 use super::waits::Watch;
@@ -308,7 +309,7 @@ impl Mover<'_> {
         let mut buffer = std::mem::take(&mut self.buffer);
         if buffer.len() < len {
             // Keep the buffer: the next file is probably similar.
-            buffer = vec![0; len.max(shared.way.segment)].into();
+            buffer = Buffer::zeroed(len.max(shared.way.segment));
         }
         let space = &mut buffer[..len];
         let moved = (|| {

@@ -8,6 +8,7 @@ use crate::object::Side;
 use crate::object::core::Core;
 use crate::object::failed::Failed;
 use bytes::Bytes;
+use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::meter::Phase;
 use hakobu_s3::ops::Head;
 use hakobu_s3::{Algorithm, Checksum, Hasher, Kind};
@@ -121,7 +122,7 @@ fn part_sums(
     algorithm: Algorithm,
     part: u64,
 ) -> io::Result<Vec<Checksum>> {
-    let mut buffer = vec![0; READ_BYTES];
+    let mut buffer = AlignedBytes::zeroed(READ_BYTES);
     let mut sums = Vec::new();
     let mut offset = 0;
     while offset < size {

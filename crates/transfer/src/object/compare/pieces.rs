@@ -7,6 +7,7 @@ use crate::object::reader::{Object, Reader};
 use crate::object::{Root, Side};
 use crate::policy::Symlinks;
 use bytes::Bytes;
+use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_s3::Error;
@@ -89,13 +90,10 @@ impl<'c, 'a> Stream<'c, 'a> {
             let mut offset = 0;
             while offset < size {
                 let len = usize::try_from(size - offset).unwrap_or(READ_BYTES).min(READ_BYTES);
-                let mut buffer = vec![0; len];
+                let mut buffer = AlignedBytes::zeroed(len);
                 let read = file::read_full_at(fd.as_fd(), &mut buffer, offset);
                 let short = !matches!(read, Ok(got) if got == len);
-                let piece = read.map(|got| {
-                    buffer.truncate(got);
-                    Bytes::from(buffer)
-                });
+                let piece = read.map(|got| Bytes::from_owner(buffer).slice(..got));
                 if sender.blocking_send(piece).is_err() || short {
                     return;
                 }

@@ -1,5 +1,6 @@
 //! Checksums of ranges of files, computed on helper threads.
 
+use hakobu_core::buffer::AlignedBytes;
 use hakobu_s3::{Algorithm, Checksum, Hasher};
 use hakobu_sys::{AsFd, OwnedFd, file};
 use std::io;
@@ -25,7 +26,7 @@ pub(super) fn hash(
     end: u64,
 ) -> io::Result<Checksum> {
     let mut hasher = Hasher::new(algorithm);
-    let mut buffer = vec![0; READ_BYTES];
+    let mut buffer = AlignedBytes::zeroed(READ_BYTES);
     let mut at = start;
     while at < end {
         let wanted = usize::try_from(end - at).unwrap_or(usize::MAX).min(buffer.len());
