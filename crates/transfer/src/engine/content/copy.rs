@@ -7,7 +7,7 @@ use super::shared_copy::Helpers;
 use crate::engine::context::TargetMode;
 use crate::engine::failure::{Stop, reading, writing};
 use crate::engine::pace::Station;
-use crate::engine::publish::names::reserve;
+use crate::engine::publish::names::{reserve, reserve_ahead};
 use crate::policy::{Reflink, Sparse};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Meta;
@@ -151,10 +151,9 @@ impl Mover<'_> {
             way.drains = !self.pair.is_one_disk() || is_cached();
         }
         let is_whole = !(holes || always);
-        // Reserving gains nothing in memory, and would allocate everything before the first byte moves.
-        if is_whole && real && size >= RESERVE_BYTES_MIN && !overwrite && !way.in_memory {
+        if is_whole && real && size >= RESERVE_BYTES_MIN && !overwrite {
             at.step(Phase::Write, 1);
-            reserve(to, size).map_err(writing)?;
+            reserve_ahead(to, size).map_err(writing)?;
         }
         let outcome = self.copy_shared(at, (from, to), size, way, helpers);
         by_helpers.store(outcome.by_helpers, Ordering::Relaxed);

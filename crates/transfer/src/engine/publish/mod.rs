@@ -14,7 +14,7 @@ pub(crate) use direct::{Direct, Scratch};
 pub(super) use draft::{Draft, Publisher};
 pub(super) use names::DirName;
 pub(crate) use names::{
-    back_up, cannot_link, disown, is_node, lacks_unnamed, lease_ended, rename_into_place, reserve,
-    unfinished,
+    back_up, cannot_link, disown, is_node, lacks_unnamed, lease_ended, rename_into_place,
+    reserve_ahead, unfinished,
 };
 pub(crate) use temp::{LEFT_OUT, TempNames};

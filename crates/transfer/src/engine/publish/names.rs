@@ -4,7 +4,7 @@ use crate::engine::failure::{Failure, c_string};
 use crate::policy::Policy;
 use hakobu_core::error::Operation;
 use hakobu_core::unit::{Kind, Time};
-use hakobu_sys::{BorrowedFd, dir, errno, meta, space};
+use hakobu_sys::{BorrowedFd, dir, errno, meta, space, volume};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::path::Path;
@@ -133,4 +133,13 @@ pub(crate) fn reserve(to: BorrowedFd<'_>, size: u64) -> io::Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Reserves blocks for a large file, as [`reserve`] does, before its first byte moves. Not in memory: that would
+/// allocate everything first, which takes a tenth of the time of writing it, and gains nothing.
+///
+/// # Errors
+/// Those of [`reserve`].
+pub(crate) fn reserve_ahead(to: BorrowedFd<'_>, size: u64) -> io::Result<()> {
+    if volume::is_memory(to) { Ok(()) } else { reserve(to, size) }
 }

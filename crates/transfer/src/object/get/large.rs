@@ -114,8 +114,9 @@ pub(super) async fn begin(
         };
         // Reserve the space before the first byte arrives, to detect a full disk.
         let file = begun.draft.share();
-        let reserve =
-            move || publish::reserve(file.as_fd(), cut.size).map_err(failed(Operation::Write));
+        let reserve = move || {
+            publish::reserve_ahead(file.as_fd(), cut.size).map_err(failed(Operation::Write))
+        };
         place::make(place.waits(), reserve).await?;
         cut = begun.cut;
         (draft, checkpoint, done) = (Some(begun.draft), begun.checkpoint, begun.finished);
