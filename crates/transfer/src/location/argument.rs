@@ -47,6 +47,9 @@ impl Location {
         Err(Fatal::new(
             1,
             match rest.starts_with(b"://") {
+                _ if scheme.eq_ignore_ascii_case(b"s3") => {
+                    format!("{shown}: an object is written s3://BUCKET/KEY")
+                }
                 true => {
                     format!("{shown}: {}:// locations are not supported", scheme.escape_ascii())
                 }
@@ -157,6 +160,10 @@ mod tests {
             parse("gs://b/k").err().as_deref(),
             Some("'gs://b/k': gs:// locations are not supported")
         );
+        for mistyped in ["s3:/b/k", "S3://b/k", "s3:b/k"] {
+            let message = format!("'{mistyped}': an object is written s3://BUCKET/KEY");
+            assert_eq!(parse(mistyped), Err(message));
+        }
         assert!(parse("").is_err());
     }
 
