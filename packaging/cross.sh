@@ -1,6 +1,8 @@
 # Sourced: what a target needs beside Rust's own, and the program that runs its programs here.
 # usage: . packaging/cross.sh TARGET
 runner=()
+# What marks an argument for the linker: the C compiler links.
+to_linker=-Wl,
 if type -P rustup >/dev/null && ! rustup target list --installed | grep -qx "$1"; then
   rustup target add "$1"
 fi
@@ -13,6 +15,7 @@ case $1 in
     export CC_aarch64_unknown_linux_musl=aarch64-linux-gnu-gcc
     export CFLAGS_aarch64_unknown_linux_musl="-U_FORTIFY_SOURCE -mno-outline-atomics"
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld
+    to_linker=
     if [[ $(uname -m) != aarch64 ]]; then runner=(qemu-aarch64-static); fi
     ;;
   *)

@@ -8,6 +8,7 @@ kind=${2:-}
 arch=${target%%-*}
 cargo=${CARGO:-cargo}
 features=()
+linker=()
 profile=dist
 bytes_max=25000000
 if [[ $kind == lean ]]; then
@@ -16,11 +17,15 @@ if [[ $kind == lean ]]; then
   # A panic aborts, so nothing reads the tables that unwind the stack.
   name=${target^^}
   export "CARGO_TARGET_${name//-/_}_RUSTFLAGS=-C force-unwind-tables=no"
+  linker=(--no-eh-frame-hdr "-T$PWD/packaging/no-unwind-tables.ld")
+  # Addresses to adjust at the start as a bitmap (DT_RELR), a tenth of the size; musl reads it since 1.2.4.
+  linker+=(-zpack-relative-relocs)
   bytes_max=10000000
 fi
 . packaging/cross.sh "$target"
 
-"$cargo" build --locked --profile "$profile" --target "$target" "${features[@]}"
+"$cargo" rustc --locked --profile "$profile" --target "$target" "${features[@]}" --bin hakobu -- \
+  "${linker[@]/#/-Clink-arg=$to_linker}"
 built=${CARGO_TARGET_DIR:-target}/$target/$profile/hakobu
 bytes=$(stat -c %s "$built")
 if ((bytes > bytes_max)); then

@@ -4,7 +4,7 @@
 use super::screen;
 use hakobu_core::error::without_number;
 use hakobu_sys::links::Links;
-use hakobu_sys::{close, terminal};
+use hakobu_sys::close;
 use parking_lot::Mutex;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -14,30 +14,6 @@ use std::time::{Duration, Instant};
 
 /// Maximum time of a line in the buffer while others come.
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
-
-/// A line of the terminal behind standard error that the next one replaces.
-#[derive(Default)]
-pub struct StatusLine {
-    drawn: bool,
-}
-
-impl StatusLine {
-    /// Shows a text on one line, cut to the terminal's width.
-    pub fn draw(&mut self, text: &str) {
-        let columns = terminal::columns(io::stderr()).unwrap_or(80);
-        let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-        let line: String = plain.take(columns.saturating_sub(1)).collect();
-        error_text(&format!("\r\x1b[K{line}"));
-        self.drawn = true;
-    }
-
-    /// Removes the line.
-    pub fn erase(&mut self) {
-        if std::mem::take(&mut self.drawn) {
-            error_text("\r\x1b[K");
-        }
-    }
-}
 
 /// A stream that many threads write whole lines to.
 pub struct Output {

@@ -1,19 +1,18 @@
 //! Progress of a campaign: one line on a terminal, and a message for each failure, without repetitions.
 
 use crate::number;
-use crate::show::output::{self, StatusLine};
+use crate::show::output;
 use crate::show::progress::{Form, Progress};
+use crate::show::screen;
 use hakobu_lab::campaign::run::Event;
 use hakobu_lab::results::Cell;
 use std::collections::BTreeSet;
-use std::io::{self, IsTerminal};
 
 /// The progress line.
 pub struct Live {
     quiet: bool,
     /// One line shows the progress.
     interactive: bool,
-    line: StatusLine,
     /// Problems already reported.
     reported: BTreeSet<String>,
     /// Duration of the last run.
@@ -27,8 +26,7 @@ impl Live {
     pub fn new(quiet: bool, interactive: Option<bool>) -> Live {
         Live {
             quiet,
-            interactive: interactive.unwrap_or_else(|| io::stderr().is_terminal()),
-            line: StatusLine::default(),
+            interactive: interactive.unwrap_or_else(screen::redraws),
             reported: BTreeSet::new(),
             last: String::new(),
             progress: Progress::start(Form::OnSignal, |_| {}),
@@ -57,13 +55,12 @@ impl Live {
     }
 
     /// Removes the line.
-    pub fn end(&mut self) {
-        self.line.erase();
+    pub fn end(&self) {
+        screen::clear();
     }
 
     fn report(&mut self, message: &str) {
         if !self.quiet && self.reported.insert(message.to_owned()) {
-            self.end();
             output::message(message);
         }
     }
@@ -71,7 +68,7 @@ impl Live {
     fn draw(&mut self, text: &str) {
         self.progress.says(text);
         if !self.quiet && self.interactive {
-            self.line.draw(text);
+            screen::show(text);
         }
     }
 }

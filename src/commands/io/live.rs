@@ -1,12 +1,10 @@
 //! Output while jobs run: fio's status line on a terminal, and interim reports (`--status-interval`).
 
-use crate::show::output::{self, StatusLine};
-use crate::show::progress;
+use crate::show::{output, progress, screen};
 use hakobu_io::layout::Layout;
 use hakobu_io::output::live::{Seen, Whole, line};
 use hakobu_io::run::Progress;
 use hakobu_io::spec::{Eta, Request};
-use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,7 +21,6 @@ pub struct Live<'a> {
     seen: Seen,
     /// The line is drawn.
     has_line: bool,
-    line: StatusLine,
     /// Number of reports so far.
     reports: u32,
     /// Set by SIGUSR1.
@@ -38,7 +35,7 @@ impl<'a> Live<'a> {
             clone.map_or(0, |clone| clone.extents.iter().map(|extent| extent.bytes).sum())
         };
         let has_line = match request.eta {
-            Eta::Auto => io::stderr().is_terminal(),
+            Eta::Auto => screen::redraws(),
             Eta::Always => true,
             Eta::Never => false,
         };
@@ -47,7 +44,6 @@ impl<'a> Live<'a> {
             whole: Whole::of(&request.jobs, clone_bytes),
             seen: Seen::default(),
             has_line,
-            line: StatusLine::default(),
             reports: 0,
             signalled: progress::signal_flag(),
         }
@@ -65,11 +61,8 @@ impl<'a> Live<'a> {
         if self.has_line || signalled {
             let text = line(&self.request.jobs, &self.whole, progress, &mut self.seen);
             match signalled {
-                true => {
-                    self.end();
-                    output::message(text.trim());
-                }
-                false => self.draw(&text),
+                true => output::message(text.trim()),
+                false => screen::show(&text),
             }
         }
         let Some(interval) = self.request.status_interval else { return false };
@@ -83,15 +76,7 @@ impl<'a> Live<'a> {
     }
 
     /// Takes the line away.
-    pub fn end(&mut self) {
-        self.line.erase();
-    }
-
-    fn draw(&mut self, text: &str) {
-        if !io::stderr().is_terminal() {
-            output::error_text(&format!("{text}\n"));
-            return;
-        }
-        self.line.draw(text);
+    pub fn end(&self) {
+        screen::clear();
     }
 }

@@ -2,15 +2,15 @@
 //! each cell.
 
 use crate::number;
-use crate::show::output;
 use crate::show::progress::{Form, Progress};
+use crate::show::{output, screen};
 use hakobu_lab::analysis::median;
 use hakobu_lab::campaign::Plan;
 use hakobu_lab::campaign::run::Event;
 use hakobu_lab::results::Cell;
 use hakobu_sys::terminal;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, IsTerminal};
+use std::io;
 
 /// Widest name of a group that is not cut.
 const NAME_MAX: usize = 28;
@@ -24,9 +24,7 @@ pub struct Table {
     xs: Vec<f64>,
     /// Values by group and place of the swept number.
     values: BTreeMap<(usize, usize), Vec<f64>>,
-    is_terminal: bool,
-    /// Lines that are drawn.
-    drawn: usize,
+    is_drawn: bool,
     told: BTreeSet<String>,
     progress: Progress,
 }
@@ -50,8 +48,7 @@ impl Table {
             groups,
             xs,
             values: BTreeMap::new(),
-            is_terminal: io::stderr().is_terminal(),
-            drawn: 0,
+            is_drawn: screen::redraws(),
             told: BTreeSet::new(),
             progress: Progress::start(Form::OnSignal, |_| {}),
         }
@@ -87,16 +84,12 @@ impl Table {
     }
 
     /// Takes it away.
-    pub fn end(&mut self) {
-        if self.drawn > 0 {
-            output::error_text(&format!("\r\x1b[{}A\x1b[J", self.drawn));
-            self.drawn = 0;
-        }
+    pub fn end(&self) {
+        screen::clear();
     }
 
     fn tell(&mut self, message: &str) {
         if self.told.insert(message.to_owned()) {
-            self.end();
             output::message(message);
         }
     }
@@ -111,15 +104,13 @@ impl Table {
         }
     }
 
-    fn draw(&mut self, state: &str) {
-        if !self.is_terminal {
+    fn draw(&self, state: &str) {
+        if !self.is_drawn {
             return;
         }
         let columns = terminal::columns(io::stderr()).unwrap_or(80);
         let lines = self.lines(columns.saturating_sub(1), state);
-        self.end();
-        output::error_text(&(lines.join("\n") + "\n"));
-        self.drawn = lines.len();
+        screen::show(&lines.join("\n"));
     }
 
     /// The table with what happens at the moment; where it is too wide, the last columns stay.

@@ -1,68 +1,8 @@
-//! The status line while a command runs: the last line of the terminal, protected from the command's output by a
-//! scrolling region above it (DECSTBM; ECMA-48, VT100).
+//! The text of the status line while a command runs.
 
 use crate::number;
 use hakobu_lab::record::Row;
-use hakobu_sys::terminal;
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write};
-use std::time::{Duration, Instant};
-
-/// Minimum interval between two updates.
-const PAUSE: Duration = Duration::from_millis(90);
-/// Minimum number of rows of the terminal.
-const ROWS_MIN: usize = 4;
-
-/// The status line.
-pub struct Live {
-    rows: usize,
-    drawn: Option<Instant>,
-}
-
-impl Live {
-    /// Reserves the last line of the terminal behind standard error; returns `None` if it is not a terminal.
-    pub fn start() -> Option<Live> {
-        if !io::stderr().is_terminal() {
-            return None;
-        }
-        let rows = terminal::rows(io::stderr()).filter(|rows| *rows >= ROWS_MIN)?;
-        write(&reserve(rows));
-        Some(Live { rows, drawn: None })
-    }
-
-    /// Shows an interval, if an update is due.
-    pub fn draw(&mut self, row: &Row) {
-        if self.drawn.is_some_and(|at| at.elapsed() < PAUSE) {
-            return;
-        }
-        self.drawn = Some(Instant::now());
-        let Some(rows) = terminal::rows(io::stderr()).filter(|rows| *rows >= ROWS_MIN) else {
-            return;
-        };
-        if rows != self.rows {
-            self.rows = rows;
-            write(&reserve(rows));
-        }
-        let columns = terminal::columns(io::stderr()).unwrap_or(80);
-        let text: String = words(row).chars().take(columns.saturating_sub(1)).collect();
-        write(&format!("\x1b7\x1b[{rows};1H\x1b[7m{text}\x1b[0m\x1b[K\x1b8"));
-    }
-
-    /// Releases the line.
-    pub fn finish(self) {
-        write(&format!("\x1b7\x1b[r\x1b[{};1H\x1b[2K\x1b8", self.rows));
-    }
-}
-
-/// Returns the sequence that moves the cursor out of the last line, and excludes that line from scrolling.
-fn reserve(rows: usize) -> String {
-    format!("\x1bD\x1b[A\x1b7\x1b[1;{}r\x1b8", rows - 1)
-}
-
-/// Writes in one call, so that it does not mix with the command's output.
-fn write(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
-}
 
 /// Returns an interval in one line, the most important part first.
 pub fn words(row: &Row) -> String {

@@ -1,11 +1,12 @@
 //! The main loop: periodic samples, signals, the end; then the summary and the files.
 
 use super::files::Target;
-use super::live::Live;
+use super::live;
 use super::plan::{Plan, Subject};
 use super::summary;
 use super::view::View;
 use crate::exit;
+use crate::show::screen::reserved::Line;
 use crate::show::{output, verdict};
 use hakobu_core::error::{Cause, cannot};
 use hakobu_explain::command::Observer;
@@ -156,7 +157,7 @@ struct Recording {
     previous: Sample,
     /// Determines the limiting resource of the command or the process.
     observer: Option<Observer>,
-    live: Option<Live>,
+    line: Option<Line>,
     view: Option<View>,
 }
 
@@ -186,7 +187,7 @@ impl Recording {
             csv,
             previous: first,
             observer,
-            live: if watched && plan.live { Live::start() } else { None },
+            line: if watched && plan.live { Line::reserve() } else { None },
             view: (!watched && !plan.quiet).then(|| View::start(plan.interval)),
         }
     }
@@ -259,12 +260,12 @@ impl Recording {
     }
 
     fn show(&mut self, sample: &Sample) {
-        if self.live.is_none() && self.view.is_none() {
+        if self.line.is_none() && self.view.is_none() {
             return;
         }
         let row = Row::between(&self.previous, sample);
-        if let Some(live) = &mut self.live {
-            live.draw(&row);
+        if let Some(line) = &mut self.line {
+            line.show(|| live::words(&row));
         }
         if let Some(view) = &mut self.view {
             view.draw(&row);
@@ -272,8 +273,8 @@ impl Recording {
     }
 
     fn show_nothing_more(&mut self) {
-        if let Some(live) = self.live.take() {
-            live.finish();
+        if let Some(line) = self.line.take() {
+            line.release();
         }
     }
 

@@ -1,7 +1,10 @@
 //! Progress while a command works: a bar on a terminal, a line per second elsewhere, JSON events, and a line for
 //! SIGUSR1. It reads the meters of the current runs, which never wait for it.
 
+mod cost;
 mod pace;
+#[cfg(test)]
+mod simulated;
 mod words;
 
 use super::{json, output, screen};
@@ -45,18 +48,13 @@ impl Form {
         match (wish, std::io::stderr().is_terminal()) {
             (Some(false), _) => Form::OnSignal,
             (_, _) if json => Form::Json,
-            (Some(true), true) if is_dumb() => Form::Lines,
+            (Some(true), true) if screen::is_dumb() => Form::Lines,
             (Some(true), true) => Form::Bar { at_once: true },
             (Some(true), false) => Form::Lines,
-            (None, true) if !lines && !is_dumb() => Form::Bar { at_once: false },
+            (None, true) if !lines && !screen::is_dumb() => Form::Bar { at_once: false },
             (None, _) => Form::OnSignal,
         }
     }
-}
-
-/// Returns whether the terminal cannot redraw a line.
-fn is_dumb() -> bool {
-    std::env::var_os("TERM").is_none_or(|term| term == "dumb")
 }
 
 /// Returns a flag that SIGUSR1 sets from now on.

@@ -1,13 +1,16 @@
 //! Progress, rate and remaining time of a run, from periodic samples of counters. Pure: the time is an argument.
 
+use super::cost::Costs;
 use hakobu_core::meter::Progress;
 use std::time::Duration;
 
 /// Time constant, in seconds, of current rates.
 const NOW_S: f64 = 1.5;
 /// Bounds, in seconds, of the time constant for the remaining time.
-const STEADY_S: (f64, f64) = (3.0, 60.0);
-/// Bytes that an entry counts as in a combined percentage.
+const STEADY_S: (f64, f64) = (1.5, 60.0);
+/// Part of the elapsed time that is the time constant for the remaining time.
+const STEADY_PART: f64 = 2.0;
+/// Bytes that an entry counts as in a combined percentage, which never falls.
 const ENTRY_BYTES: f64 = 16384.0;
 
 /// Completeness of a total of bytes.
@@ -72,8 +75,6 @@ impl Smoothed {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
     elapsed_s: f64,
-    /// Time until something moved: connecting and listing come once, so they are part of no rate.
-    start_s: f64,
     bytes: u64,
     done: u64,
     /// Bytes, finished and found entries at the last sample.
@@ -84,6 +85,7 @@ pub struct Pace {
     done_now: Smoothed,
     bytes_steady: Smoothed,
     done_steady: Smoothed,
+    costs: Costs,
 }
 
 impl Pace {
@@ -92,15 +94,18 @@ impl Pace {
         let elapsed_s = elapsed.as_secs_f64();
         let seconds = elapsed_s - self.elapsed_s;
         if at.bytes == 0 && at.done == 0 {
-            (self.elapsed_s, self.start_s) = (elapsed_s, elapsed_s);
+            // Connecting and listing come once, so they are part of no rate.
+            self.elapsed_s = elapsed_s;
         } else if seconds > 0.0 {
             let bytes = at.bytes.saturating_sub(self.bytes) as f64;
             let done = at.done.saturating_sub(self.done) as f64;
-            let steady = (elapsed_s / 3.0).clamp(STEADY_S.0, STEADY_S.1);
+            let steady = (elapsed_s / STEADY_PART).clamp(STEADY_S.0, STEADY_S.1);
             self.bytes_now.push(bytes, seconds, NOW_S);
             self.done_now.push(done, seconds, NOW_S);
             self.bytes_steady.push(bytes, seconds, steady);
             self.done_steady.push(done, seconds, steady);
+            // What entries and bytes cost changes less than the rate.
+            self.costs.push(done, bytes, seconds, elapsed_s.max(steady));
             (self.elapsed_s, self.bytes, self.done) = (elapsed_s, at.bytes, at.done);
         }
         let seen = (at.bytes, at.done, at.found);
@@ -109,9 +114,7 @@ impl Pace {
         }
         let (bytes_total, known) = total(&at);
         let mean = |count: u64, span_s: f64| if span_s > 0.0 { count as f64 / span_s } else { 0.0 };
-        // Between the ends of two long files the rate of files falls although nothing is slower.
-        let done_mean = mean(at.done, elapsed_s - self.start_s);
-        let rates = (self.bytes_steady.rate(), self.done_steady.rate().max(done_mean));
+        let rates = (self.bytes_steady.rate(), self.done_steady.rate());
         Moment {
             at,
             elapsed,
@@ -122,7 +125,7 @@ impl Pace {
             bytes_per_s_mean: mean(at.bytes, elapsed_s),
             entries_per_s: self.done_now.rate(),
             fraction: at.listed.then(|| fraction(&at, bytes_total)),
-            left: left(&at, bytes_total, rates),
+            left: left(&at, bytes_total, rates, self.costs.entry_bytes()),
             still: elapsed.saturating_sub(self.stirred),
         }
     }
@@ -149,32 +152,40 @@ fn fraction(at: &Progress, bytes_total: u64) -> f64 {
     if all > 0.0 { (work(at.bytes, at.done) / all).min(1.0) } else { 1.0 }
 }
 
-/// Returns the remaining time at these rates (bytes and entries per second): the longer of the bytes' and the
-/// entries' time. Entries in progress are included in the bytes.
+/// Returns the remaining time at these rates (bytes and entries per second), where an entry takes as long as
+/// `entry_bytes` beside its content: files of all sizes count by what they take, in any order. Entries in progress are
+/// included in the bytes.
 fn left(
     at: &Progress,
     bytes_total: u64,
     (bytes_per_s, done_per_s): (f64, f64),
+    entry_bytes: f64,
 ) -> Option<Duration> {
     if !at.listed || (at.done == 0 && at.bytes == 0) {
         return None;
     }
     let bytes = bytes_total.saturating_sub(at.bytes);
     let entries = at.found.saturating_sub(at.done.saturating_add(at.jobs));
-    let time = |rest: u64, rate: f64| match rest {
-        0 => Some(0.0),
-        rest => (rate > 0.0).then(|| rest as f64 / rate),
+    if bytes == 0 && entries == 0 {
+        return Some(Duration::ZERO);
+    }
+    // If bytes remain and none move, the time is unknown.
+    if bytes > 0 && bytes_per_s <= 0.0 {
+        return None;
+    }
+    // Until as many have ended as are in progress, entries give no rate: large files that began together end together.
+    let entry_bytes = if at.done >= at.jobs { entry_bytes } else { 0.0 };
+    let work = |bytes: f64, entries: f64| bytes + entries * entry_bytes;
+    let per_s = work(bytes_per_s, done_per_s);
+    let rest = work(bytes as f64, entries as f64);
+    let left_s = match rest > 0.0 {
+        true => rest / per_s,
+        // Entries that cost nothing, as far as is known.
+        false if at.done >= at.jobs => entries as f64 / done_per_s,
+        false => return None,
     };
-    // If bytes remain and none move, the time is unknown; entries may have to wait for them.
-    let by_bytes = time(bytes, bytes_per_s)?;
-    // Until as many have ended as are in progress, entries give no rate: large files that began together end
-    // together.
-    let has_rate = entries == 0 || at.done >= at.jobs;
-    let by_entries = match (has_rate.then(|| time(entries, done_per_s)).flatten(), bytes) {
-        (None, 0) => return None,
-        (seconds, _) => seconds.unwrap_or(0.0),
-    };
-    Duration::try_from_secs_f64(by_bytes.max(by_entries)).ok()
+    // A rate of zero gives no duration.
+    Duration::try_from_secs_f64(left_s).ok()
 }
 
 #[cfg(test)]

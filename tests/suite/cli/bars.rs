@@ -102,7 +102,45 @@ fn a_report_that_waits_for_its_load_curves() {
     drawn(&run, &["0/1 files", "bytes of "]);
 }
 
-/// These have lines of their own: the state of runs, and fio's.
+/// What a terminal shows in the end: text, `\r`, `\n`, and the sequences that a display uses.
+fn screen(text: &str) -> String {
+    let (mut lines, mut at, mut column) = (vec![Vec::new()], 0, 0);
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\r' => column = 0,
+            '\n' => {
+                at += 1;
+                if at == lines.len() {
+                    lines.push(Vec::new());
+                }
+            }
+            '\x1b' => {
+                assert_eq!(rest.next(), Some('['), "{text:?}");
+                let mut number = String::new();
+                while let Some(digit) = rest.next_if(char::is_ascii_digit) {
+                    number.push(digit);
+                }
+                let count = number.parse().unwrap_or(0);
+                match rest.next() {
+                    Some('A') => at = at.checked_sub(count.max(1)).expect("above the first line"),
+                    Some('K') if count == 2 => lines[at].clear(),
+                    other => panic!("{other:?} in {text:?}"),
+                }
+            }
+            c => {
+                let line: &mut Vec<char> = &mut lines[at];
+                line.resize(line.len().max(column + 1), ' ');
+                line[column] = c;
+                column += 1;
+            }
+        }
+    }
+    let lines = lines.iter().map(|line| line.iter().collect::<String>().trim_end().to_owned());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Runs of `bench` and fio's state are shown where other commands have their bar, and go as it does.
 #[test]
 fn lines_of_bench_and_io() {
     if !have("script", "a terminal") {
@@ -112,11 +150,52 @@ fn lines_of_bench_and_io() {
     let run = script(area.path(), "exec $H bench -w 0 -r 3 -o out 'sleep 0.1' 'sleep 0.2'");
     let text = run.ok().out();
     assert!(text.contains("run 2 of at most ") && text.contains(" left | "), "{run}");
-    let last = text.rsplit("\r\x1b[K").next().unwrap_or_default();
-    assert!(!last.contains(" of at most "), "the line stays: {run}");
+    assert!(!screen(&text).contains(" of at most "), "the line stays: {run}");
+    // A message has a line of its own above, and the next run is shown below it.
+    let run = script(area.path(), "exec $H bench -w 0 -r 2 -i -o bad 'exit 3' 'sleep 0.3'");
+    let (text, shown) = (run.out(), screen(&run.out()));
+    let message = text.find("exit 3: ").unwrap_or_else(|| panic!("no message: {run}"));
+    assert!(text[message..].contains(" of at most "), "{run}");
+    let alone = |line: &str| line.starts_with("hakobu: exit 3: ") && !line.contains(" of at most ");
+    assert!(shown.lines().any(alone) && !shown.contains(" of at most "), "{shown}\n{run}");
     let line =
         "exec $H io --name=a --ioengine=null --rw=read --bs=4k --size=1G --time_based --runtime=2";
     let run = script(area.path(), line);
     let text = run.ok().out();
     assert!(text.contains("Jobs: 1") && text.contains("IOPS][eta 00m:0"), "{run}");
+    assert!(!screen(&text).contains("[eta "), "the line stays: {run}");
+}
+
+/// The table of a sweep has several lines, which all go.
+#[test]
+fn the_table_of_a_sweep() {
+    if !have("script", "a terminal") {
+        return;
+    }
+    let area = Area::tmpfs();
+    let line = "stty cols 60; exec $H io --name=a --ioengine=null --rw=read,randread --bs=4k --size=1M \
+                --numjobs=1,2 --time_based --runtime=1 --repeat=1 --output=out";
+    let run = script(area.path(), line);
+    let (text, shown) = (run.ok().out(), screen(&run.out()));
+    for words in ["run 2 of ", "rw randread ", "iops "] {
+        assert!(text.contains(words), "no {words:?}: {run}");
+    }
+    assert!(!shown.contains(" left: rw "), "{shown}\n{run}");
+}
+
+/// Where lines cannot be redrawn they follow one another, if they are asked for.
+#[test]
+fn lines_of_bench_and_io_in_a_pipe() {
+    let area = Area::tmpfs();
+    let mut bench = Command::new(program());
+    bench.args(["bench", "-w", "0", "-r", "2", "-o", "out", "--style=full", "true"]);
+    let run = crate::common::case::run_fed(bench.current_dir(area.path()), b"");
+    assert!(run.ok().err().lines().any(|line| line.starts_with("run 2 of at most 2 | ")), "{run}");
+    assert!(!run.err().contains(['\r', '\x1b']), "{run}");
+    let mut io = Command::new(program());
+    io.args(["io", "--name=a", "--ioengine=null", "--rw=read", "--bs=4k", "--size=1G"]);
+    io.args(["--time_based", "--runtime=2", "--eta=always"]);
+    let run = crate::common::case::run_fed(io.current_dir(area.path()), b"");
+    assert!(run.ok().err().lines().any(|line| line.starts_with("Jobs: 1")), "{run}");
+    assert!(!run.err().contains(['\r', '\x1b']), "{run}");
 }
