@@ -102,33 +102,35 @@ fn a_report_that_waits_for_its_load_curves() {
     drawn(&run, &["0/1 files", "bytes of "]);
 }
 
-/// What a terminal shows in the end: text, `\r`, `\n`, and the sequences that a display uses.
-fn screen(text: &str) -> String {
+/// What a terminal of so many columns shows in the end: text, `\r`, `\n`, and the sequences that a display uses.
+fn screen(text: &str, columns: usize) -> String {
     let (mut lines, mut at, mut column) = (vec![Vec::new()], 0, 0);
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
+        lines.resize(lines.len().max(at + 1), Vec::new());
         match c {
             '\r' => column = 0,
-            '\n' => {
-                at += 1;
-                if at == lines.len() {
-                    lines.push(Vec::new());
-                }
-            }
+            '\n' => at += 1,
             '\x1b' => {
                 assert_eq!(rest.next(), Some('['), "{text:?}");
                 let mut number = String::new();
-                while let Some(digit) = rest.next_if(char::is_ascii_digit) {
+                while let Some(digit) = rest.next_if(|c| c.is_ascii_digit() || *c == ';') {
                     number.push(digit);
                 }
                 let count = number.parse().unwrap_or(0);
                 match rest.next() {
                     Some('A') => at = at.checked_sub(count.max(1)).expect("above the first line"),
                     Some('K') if count == 2 => lines[at].clear(),
+                    Some('m') => {}
                     other => panic!("{other:?} in {text:?}"),
                 }
             }
             c => {
+                // A full line goes on below, but only when there is more.
+                if column == columns {
+                    (at, column) = (at + 1, 0);
+                }
+                lines.resize(lines.len().max(at + 1), Vec::new());
                 let line: &mut Vec<char> = &mut lines[at];
                 line.resize(line.len().max(column + 1), ' ');
                 line[column] = c;
@@ -150,10 +152,10 @@ fn lines_of_bench_and_io() {
     let run = script(area.path(), "exec $H bench -w 0 -r 3 -o out 'sleep 0.1' 'sleep 0.2'");
     let text = run.ok().out();
     assert!(text.contains("run 2 of at most ") && text.contains(" left | "), "{run}");
-    assert!(!screen(&text).contains(" of at most "), "the line stays: {run}");
+    assert!(!screen(&text, 80).contains(" of at most "), "the line stays: {run}");
     // A message has a line of its own above, and the next run is shown below it.
     let run = script(area.path(), "exec $H bench -w 0 -r 2 -i -o bad 'exit 3' 'sleep 0.3'");
-    let (text, shown) = (run.out(), screen(&run.out()));
+    let (text, shown) = (run.out(), screen(&run.out(), 80));
     let message = text.find("exit 3: ").unwrap_or_else(|| panic!("no message: {run}"));
     assert!(text[message..].contains(" of at most "), "{run}");
     let alone = |line: &str| line.starts_with("hakobu: exit 3: ") && !line.contains(" of at most ");
@@ -163,7 +165,7 @@ fn lines_of_bench_and_io() {
     let run = script(area.path(), line);
     let text = run.ok().out();
     assert!(text.contains("Jobs: 1") && text.contains("IOPS][eta 00m:0"), "{run}");
-    assert!(!screen(&text).contains("[eta "), "the line stays: {run}");
+    assert!(!screen(&text, 80).contains("[eta "), "the line stays: {run}");
 }
 
 /// The table of a sweep has several lines, which all go.
@@ -176,7 +178,7 @@ fn the_table_of_a_sweep() {
     let line = "stty cols 60; exec $H io --name=a --ioengine=null --rw=read,randread --bs=4k --size=1M \
                 --numjobs=1,2 --time_based --runtime=1 --repeat=1 --output=out";
     let run = script(area.path(), line);
-    let (text, shown) = (run.ok().out(), screen(&run.out()));
+    let (text, shown) = (run.ok().out(), screen(&run.out(), 60));
     for words in ["run 2 of ", "rw randread ", "iops "] {
         assert!(text.contains(words), "no {words:?}: {run}");
     }
