@@ -24,32 +24,34 @@ pub use dash::Dash;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    match streamed(&arguments) {
-        Ok(Some(Dash::Out(typed))) => return cat::begin(Ok(typed)),
-        Ok(Some(Dash::In(typed))) => return pipe::begin(Ok(typed)),
-        Ok(None) => {}
-        Err(refused) => return refuse(refused, exit::USAGE),
+    let typed = TABLE.parse(&arguments);
+    match typed.as_ref().map_or(Ok(None), dash::of) {
+        Ok(Some(Dash::Out(typed))) => cat::begin(Ok(typed)),
+        Ok(Some(Dash::In(typed))) => pipe::begin(Ok(typed)),
+        Ok(None) => carry_out(typed, |typed| spec::of(&typed), |(spec, wanted)| copy(spec, wanted)),
+        Err(message) => refuse(Refused::Usage(message), exit::USAGE),
     }
-    let of = |typed| spec::of(&typed);
-    carry_out(TABLE.parse(&arguments), of, |(spec, wanted)| copy(spec, wanted))
 }
 
-/// Returns the standard stream that a command line pairs with an object, if there is one.
+/// What a command line of `cp` with a store on a side asks for.
+pub enum Described {
+    /// One object and a standard stream.
+    Stream(Dash),
+    /// A copy: its options and its spec.
+    Copy(Vec<OptArg>, Box<Spec>, Wanted),
+}
+
+/// Describes a copy with a store on a side.
 ///
 /// # Errors
 /// An invalid command line.
-pub fn streamed(arguments: &[OsString]) -> Result<Option<Dash>, Refused> {
-    dash::of(&TABLE.parse(arguments)?).map_err(Refused::Usage)
-}
-
-/// Describes a copy with a store on a side: its options and its spec.
-///
-/// # Errors
-/// An invalid command line.
-pub fn described(arguments: &[OsString]) -> Result<(Vec<OptArg>, Spec, Wanted), Refused> {
+pub fn described(arguments: &[OsString]) -> Result<Described, Refused> {
     let typed = TABLE.parse(arguments)?;
+    if let Some(stream) = dash::of(&typed).map_err(Refused::Usage)? {
+        return Ok(Described::Stream(stream));
+    }
     let (spec, wanted) = spec::of(&typed).map_err(Refused::Usage)?;
-    Ok((typed.options, spec, wanted))
+    Ok(Described::Copy(typed.options, Box::new(spec), wanted))
 }
 
 /// Copies. Without `-r` non-files are rejected first, which is a failure, unlike in rsync.

@@ -37,7 +37,8 @@ impl<S> Table<S> {
         let arg = |name, on, count, value| OptArg { name, on, count, value };
         let typed =
             |id: &str| matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
-        for option in self.rows() {
+        let rows: Vec<&Row> = self.rows().collect();
+        for option in &rows {
             let name = option.name;
             if let Some(off) = option.off.first().filter(|off| typed(off)) {
                 let last = matches.indices_of(off).and_then(|mut at| at.next_back()).unwrap_or(0);
@@ -90,8 +91,8 @@ impl<S> Table<S> {
         let (mut notes, mut noted) = (Vec::new(), Vec::new());
         let mut options = Vec::with_capacity(found.len());
         for (_, arg) in found {
-            let row = self.rows().find(|row| row.name == arg.name);
-            match row.and_then(|row| Some((row, row.note?))) {
+            let row = rows.iter().find(|row| row.name == arg.name);
+            match row.and_then(|row| Some((*row, row.note?))) {
                 Some((row, why)) => {
                     notes.push((spelling(row, arg.on), why));
                     noted.push(arg);

@@ -143,6 +143,10 @@ pub(super) const PATHS: &str = "PATHS";
 impl<S> Table<S> {
     /// Returns the command for clap.
     pub fn clap(&self) -> Command {
+        self.clap_beside(&self.taken_for_others())
+    }
+
+    fn clap_beside(&self, others: &BTreeSet<&'static str>) -> Command {
         let mut command = Command::new(self.command)
             .about(self.about)
             .override_usage(self.usage)
@@ -183,10 +187,11 @@ impl<S> Table<S> {
             }
         }
         // With abbreviations, a complete option of the model must not be taken for an abbreviation of ours.
-        for name in self.taken_for_others() {
-            command = command.arg(Arg::new(name).long(name).action(ArgAction::SetTrue).hide(true));
-        }
-        command
+        command.args(
+            others
+                .iter()
+                .map(|name| Arg::new(*name).long(*name).action(ArgAction::SetTrue).hide(true)),
+        )
     }
 
     /// Returns the rows of all options.
@@ -241,16 +246,19 @@ impl<S> Table<S> {
     }
 
     /// Returns the unbuilt options that one of ours begins with.
-    fn taken_for_others(&self) -> impl Iterator<Item = &'static str> {
+    fn taken_for_others(&self) -> BTreeSet<&'static str> {
+        if !self.abbreviates {
+            return BTreeSet::new();
+        }
+        let rows: Vec<&Row> = self.rows().collect();
         let built = |name: &str| {
-            self.rows().any(|row| {
+            rows.iter().any(|row| {
                 row.name == name || row.aliases.contains(&name) || row.off.contains(&name)
             })
         };
-        let ours = |name: &str| self.rows().any(|row| row.long && row.name.starts_with(name));
+        let ours = |name: &str| rows.iter().any(|row| row.long && row.name.starts_with(name));
         let names = self.unbuilt().filter_map(|(spelling, _)| spelling.strip_prefix("--"));
-        let taken = names.filter(|name| self.abbreviates && ours(name) && !built(name));
-        taken.collect::<BTreeSet<&str>>().into_iter()
+        names.filter(|name| ours(name) && !built(name)).collect()
     }
 
     pub(super) fn unbuilt(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -275,12 +283,13 @@ impl<S> Table<S> {
     /// # Errors
     /// The mistake in it, or the help if that was requested.
     pub fn parse(&self, arguments: &[OsString]) -> Result<Typed, Refused> {
+        let others = self.taken_for_others();
         let matches = self
-            .clap()
+            .clap_beside(&others)
             .no_binary_name(true)
             .try_get_matches_from(self.with_values(arguments))
             .map_err(|error| self.refuse(&error))?;
-        if let Some(name) = self.taken_for_others().find(|name| matches.get_flag(name)) {
+        if let Some(name) = others.iter().find(|name| matches.get_flag(name)) {
             let message = self.not_built(&format!("--{name}"));
             return Err(Refused::Usage(
                 message.unwrap_or_else(|| format!("--{name} is not supported")),

@@ -97,24 +97,21 @@ impl Groups {
             let key = Key { command: command.to_owned(), options, concerned };
             return self.removal(number, key, removal, wanted);
         }
-        if name == "cp" {
-            match cp::streamed(&arguments).map_err(said)? {
-                None => {}
-                Some(cp::Dash::Out(_)) => {
+        let (options, spec, wanted) = if name == "cp" {
+            match cp::described(&arguments).map_err(said)? {
+                cp::Described::Copy(options, spec, wanted) => (options, *spec, wanted),
+                cp::Described::Stream(cp::Dash::Out(_)) => {
                     let command = command.to_owned();
                     self.others.push(Other { number, command, arguments });
                     return Ok(());
                 }
-                Some(cp::Dash::In(_)) => {
+                cp::Described::Stream(cp::Dash::In(_)) => {
                     return Err("'-': a line of a file has no standard input".to_owned());
                 }
             }
-        }
-        let (options, spec, wanted) = match &*name {
-            "cp" => cp::described(&arguments),
-            _ => mv::described(&arguments),
-        }
-        .map_err(said)?;
+        } else {
+            mv::described(&arguments).map_err(said)?
+        };
         of_the_process(&options)?;
         let concerned = Concerned::of(&spec.sources, &spec.target);
         let key = Key { command: command.to_owned(), options, concerned };
