@@ -2,8 +2,8 @@
 
 use super::{area, io, measured, number};
 use std::io::{Read, Result, Write};
-use std::net::TcpListener;
-use std::os::unix::net::UnixListener;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -58,39 +58,38 @@ impl Server {
     fn tcp(self) -> (String, Arc<Server>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let uri = format!("nbd://{}/disk", listener.local_addr().unwrap());
-        let server = Arc::new(self);
-        let kept = Arc::clone(&server);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let server = Arc::clone(&server);
-                std::thread::spawn(move || server.talk(&stream, &stream, |s| s.try_clone()));
-            }
-        });
-        (uri, kept)
+        (uri, self.serve(move || Ok(listener.accept()?.0), TcpStream::try_clone))
     }
 
     fn unix(self, path: &Path) -> (String, Arc<Server>) {
         let listener = UnixListener::bind(path).unwrap();
         let uri = format!("nbd+unix:///?socket={}", path.display());
+        (uri, self.serve(move || Ok(listener.accept()?.0), UnixStream::try_clone))
+    }
+
+    /// Serves all connections.
+    fn serve<S: Read + Write + Send + 'static>(
+        self,
+        accept: impl Fn() -> Result<S> + Send + 'static,
+        again: fn(&S) -> Result<S>,
+    ) -> Arc<Server> {
         let server = Arc::new(self);
         let kept = Arc::clone(&server);
         std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
+            while let Ok(stream) = accept() {
                 let server = Arc::clone(&server);
-                std::thread::spawn(move || server.talk(&stream, &stream, |s| s.try_clone()));
+                std::thread::spawn(move || server.talk(again(&stream)?, stream));
             }
         });
-        (uri, kept)
+        kept
     }
 
     /// One connection, to its end.
-    fn talk<S: Write + Send + 'static>(
+    fn talk(
         self: &Arc<Server>,
         mut from: impl Read,
-        to: &S,
-        again: impl Fn(&S) -> Result<S>,
+        mut writer: impl Write + Send + 'static,
     ) -> Result<()> {
-        let mut writer = again(to)?;
         self.negotiate(&mut from, &mut writer)?;
         let (tell, told) = mpsc::channel();
         let server = Arc::clone(self);

@@ -163,18 +163,30 @@ impl Limiter {
         granted
     }
 
-    /// Takes `count` units, in grants of at most [`Limiter::grant_max`], and returns when they may be used; `doing` is in
-    /// [`Phase::Limit`] while it waits.
-    pub fn pace(&self, count: u64, doing: &Doing) {
+    /// For threads: takes `count` units, in grants of at most [`Limiter::grant_max`], and returns when they may be used,
+    /// or without the rest soon after `stopped` is true. Calls `waits` before each wait.
+    pub fn take_all(&self, count: u64, stopped: impl Fn() -> bool, mut waits: impl FnMut()) {
         let mut left = count;
-        while left > 0 {
+        while left > 0 && !stopped() {
             let grant = left.min(self.grant_max());
             if !self.take_now(grant) {
-                let _limited = doing.during(Phase::Limit);
-                self.wait(grant, || false);
+                waits();
+                self.wait(grant, &stopped);
             }
             left -= grant;
         }
+    }
+
+    /// As [`Limiter::take_all`] to the end; `doing` is in [`Phase::Limit`] from the first wait on.
+    pub fn pace(&self, count: u64, doing: &Doing) {
+        let mut limited = None;
+        self.take_all(
+            count,
+            || false,
+            || {
+                limited.get_or_insert_with(|| doing.during(Phase::Limit));
+            },
+        );
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {

@@ -2,6 +2,7 @@
 //! trait, and the loop of `run` is compiled anew for each of its implementations, so that nothing is
 //! decided anew for each block.
 
+mod buffers;
 mod calls;
 mod defrag;
 mod fault;

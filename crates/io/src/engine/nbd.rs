@@ -1,11 +1,11 @@
 //! The engine `nbd`: blocks of an export of an NBD server. Requests of all blocks in flight go over one connection, and
 //! their replies come in any order.
 
+use super::buffers::Buffers;
 use super::patience::{Refusal, SILENCE, SLICE};
 use super::{Engine, Flights, Landed, Queued, REFUSED, Transfer, reap};
 use crate::job::NbdExport;
 use crate::nbd::{self, Command, REPLY_BYTES, REQUEST_BYTES, Size};
-use hakobu_sys::memory::Aligned;
 use hakobu_sys::{AsFd, errno, socket};
 use socket2::Socket;
 use std::collections::VecDeque;
@@ -31,9 +31,7 @@ pub(crate) struct Nbd<'a> {
     socket: Socket,
     size: Size,
     trims: bool,
-    buffers: Aligned,
-    /// Bytes of each buffer.
-    bytes: usize,
+    buffers: Buffers,
     /// Requests to be sent, and the bytes of the first that went already, its head included.
     unsent: VecDeque<Request>,
     sent_bytes: usize,
@@ -72,13 +70,13 @@ impl<'a> Nbd<'a> {
             return refuse("the server does not trim".to_owned());
         }
         socket.set_nonblocking(true).map_err(failed)?;
-        let (depth, bytes) = (depth.max(1) as usize, bytes.max(1));
+        let buffers = Buffers::new(depth, bytes).map_err(failed)?;
+        let depth = depth.max(1) as usize;
         Ok(Nbd {
             socket,
             size,
             trims,
-            buffers: Aligned::new(bytes.saturating_mul(depth)).map_err(failed)?,
-            bytes,
+            buffers,
             unsent: VecDeque::with_capacity(depth),
             sent_bytes: 0,
             flying: vec![None; depth],
@@ -102,12 +100,10 @@ impl<'a> Nbd<'a> {
         while let Some(request) = self.unsent.front().copied() {
             let Request { slot, command, begin, bytes, offset } = request;
             let head = nbd::request(command, slot as u64, offset, bytes);
-            let from = slot.saturating_mul(self.bytes).saturating_add(begin);
             let data = match command {
-                Command::Write => self.buffers.get(from..from.saturating_add(bytes as usize)),
-                _ => None,
+                Command::Write => self.buffers.part(slot, begin..begin + bytes as usize),
+                _ => &mut [],
             };
-            let data = data.unwrap_or_default();
             let rest = match self.sent_bytes.checked_sub(REQUEST_BYTES) {
                 None => head.get(self.sent_bytes..).unwrap_or_default(),
                 Some(sent) => data.get(sent..).unwrap_or_default(),
@@ -138,12 +134,12 @@ impl<'a> Nbd<'a> {
         loop {
             let into = match &self.data {
                 Some((request, came)) => {
-                    let begin = request.slot.saturating_mul(self.bytes) + request.begin;
-                    self.buffers.get_mut(begin + came..begin + request.bytes as usize)
+                    let (begin, bytes) = (request.begin, request.bytes as usize);
+                    self.buffers.part(request.slot, begin + came..begin + bytes)
                 }
-                None => self.head.get_mut(self.head_bytes..),
+                None => self.head.get_mut(self.head_bytes..).unwrap_or_default(),
             };
-            let came = match (&self.socket).read(into.unwrap_or_default()) {
+            let came = match (&self.socket).read(into) {
                 Ok(0) => return Err(gone()),
                 Ok(came) => came,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(moved),
@@ -215,13 +211,12 @@ impl Engine for Nbd<'_> {
 
     #[inline(always)]
     fn buffer(&mut self, slot: usize) -> &mut [u8] {
-        let begin = slot.saturating_mul(self.bytes);
-        self.buffers.get_mut(begin..begin.saturating_add(self.bytes)).unwrap_or_default()
+        self.buffers.of(slot)
     }
 
     fn transfer(&mut self, slot: usize, block: Transfer) -> Queued {
         let begin = block.begin as usize;
-        let fits = begin.saturating_add(block.bytes as usize) <= self.bytes;
+        let fits = self.buffers.holds(begin.saturating_add(block.bytes as usize));
         if !fits || block.bytes == 0 || slot >= self.flying.len() {
             return REFUSED;
         }

@@ -1,6 +1,7 @@
 //! The engine `null`: every block goes at once and nowhere. What is left is what the benchmark itself
 //! costs.
 
+use super::buffers::Buffers;
 use super::{Engine, Landed, Queued, REFUSED, Transfer};
 use hakobu_sys::memory::Aligned;
 use std::collections::VecDeque;
@@ -41,8 +42,7 @@ impl Engine for Null {
 /// Several in flight: they are done as soon as they were begun, but not before.
 #[derive(Debug)]
 pub(crate) struct NullQueue {
-    buffers: Aligned,
-    bytes: usize,
+    buffers: Buffers,
     queued: Vec<Landed>,
     done: VecDeque<Landed>,
 }
@@ -50,9 +50,8 @@ pub(crate) struct NullQueue {
 impl NullQueue {
     /// Creates the engine with this many buffers of this many bytes.
     pub(crate) fn new(depth: u32, bytes: usize) -> Result<NullQueue> {
-        let bytes = bytes.max(1);
-        let buffers = Aligned::new(bytes.saturating_mul(depth as usize))?;
-        Ok(NullQueue { buffers, bytes, queued: Vec::new(), done: VecDeque::new() })
+        let buffers = Buffers::new(depth, bytes)?;
+        Ok(NullQueue { buffers, queued: Vec::new(), done: VecDeque::new() })
     }
 }
 
@@ -61,13 +60,12 @@ impl Engine for NullQueue {
 
     #[inline(always)]
     fn buffer(&mut self, slot: usize) -> &mut [u8] {
-        let begin = slot.saturating_mul(self.bytes);
-        self.buffers.get_mut(begin..begin.saturating_add(self.bytes)).unwrap_or_default()
+        self.buffers.of(slot)
     }
 
     #[inline(always)]
     fn transfer(&mut self, slot: usize, block: Transfer) -> Queued {
-        if block.begin as usize + block.bytes as usize > self.bytes {
+        if !self.buffers.holds(block.begin as usize + block.bytes as usize) {
             return REFUSED;
         }
         self.queued.push((slot, i64::from(block.bytes)));

@@ -156,15 +156,7 @@ impl<'a> Station<'a> {
     }
 
     fn wait_for(&self, limiter: &Limiter, count: u64) {
-        let mut left = count;
-        while left > 0 && !self.is_over() {
-            let grant = left.min(limiter.grant_max());
-            if !limiter.take_now(grant) {
-                self.turn(Phase::Limit);
-                limiter.wait(grant, || self.is_over());
-            }
-            left -= grant;
-        }
+        limiter.take_all(count, || self.is_over(), || self.turn(Phase::Limit));
     }
 
     /// Returns the number of bytes to move between two checks of the limit and the signals, at most `most`.
