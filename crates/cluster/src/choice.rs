@@ -18,8 +18,15 @@ const CHOICE: RangeInclusive<usize> = 4..=256;
 /// Unclaimed shards for each other worker that stay when one is claimed ahead of its time: one that they take next, and
 /// one that they may claim ahead themselves.
 const AHEAD_PER_WORKER: usize = 2;
-/// Claims in a row that others were faster with, after which the claims are listed anew.
+/// Claims in a row that others were faster with, after which claims are looked at before the next one.
+const MISSES_LOOK: u32 = 2;
+/// The same, after which all claims are listed anew.
 const MISSES_MAX: u32 = 8;
+/// Pages of claims that are looked at for a shard without one.
+const LOOKS_MAX: usize = 8;
+/// A worker without a free shard lists claims and results again after so many times the duration of the listing before,
+/// so that workers that wait leave the folder to the others.
+const PAUSE: u32 = 8;
 /// Shards without a known result that are looked up one by one; of more of them the results are listed.
 const MISSING_MAX: usize = 64;
 
@@ -40,8 +47,8 @@ pub(crate) struct Choice<'a> {
     claimed: HashMap<u32, u32>,
     done: HashSet<u32>,
     misses: u32,
-    /// Claims were listed.
-    listed: bool,
+    /// All claims were listed: when, and how long that took.
+    listed: Option<(Instant, Duration)>,
     /// Shards before this one in `order` are claimed or done.
     first: usize,
     /// Place in `order` after the shard that was claimed last.
@@ -72,7 +79,7 @@ impl<'a> Choice<'a> {
             claimed: HashMap::new(),
             done: HashSet::new(),
             misses: 0,
-            listed: false,
+            listed: None,
             first: 0,
             next_at: usize::MAX,
             workers: 0,
@@ -97,14 +104,14 @@ impl<'a> Choice<'a> {
     /// The folder's.
     pub fn next(&mut self) -> Result<Option<Claimed>, Trouble> {
         loop {
-            if !self.listed || self.misses >= MISSES_MAX {
-                self.list()?;
-            }
-            if self.free().is_none() {
+            self.refresh()?;
+            let is_due =
+                self.listed.is_none_or(|(when, took)| when.elapsed() >= took.saturating_mul(PAUSE));
+            if self.free().is_none() && is_due {
                 // Claims that were given back are free again.
                 self.list_claims()?;
             }
-            let Some(at) = self.free() else { return self.left() };
+            let Some(at) = self.free() else { return self.left(is_due) };
             if let Some(claimed) = self.claim(at)? {
                 return Ok(Some(claimed));
             }
@@ -117,9 +124,7 @@ impl<'a> Choice<'a> {
     /// # Errors
     /// The folder's.
     pub fn ahead(&mut self, workers: u64) -> Result<Option<Claimed>, Trouble> {
-        if !self.listed || self.misses >= MISSES_MAX {
-            self.list()?;
-        }
+        self.refresh()?;
         let Some(at) = self.free() else { return Ok(None) };
         let workers = usize::try_from(workers).unwrap_or(usize::MAX).max(self.workers);
         let spare = workers.saturating_sub(1).saturating_mul(AHEAD_PER_WORKER);
@@ -171,12 +176,53 @@ impl<'a> Choice<'a> {
     }
 
     fn list_claims(&mut self) -> Result<(), Trouble> {
-        (self.misses, self.listed, self.first) = (0, true, 0);
+        let began = Instant::now();
+        (self.misses, self.first) = (0, 0);
         self.claimed.clear();
         let claims = self.folder.names(&self.phase.claims())?;
-        for (number, generation) in claims.iter().filter_map(|name| claim::parse(name)) {
+        self.note(&claims);
+        self.listed = Some((Instant::now(), began.elapsed()));
+        Ok(())
+    }
+
+    /// Notes claims by their names; the largest number among them.
+    fn note(&mut self, claims: &[String]) -> Option<u32> {
+        let claims = claims.iter().filter_map(|name| claim::parse(name));
+        claims.fold(None, |last, (number, generation)| {
             let latest = self.claimed.entry(number).or_insert(generation);
             *latest = generation.max(*latest);
+            last.max(Some(number))
+        })
+    }
+
+    /// Renews what is known of claims where that led to misses.
+    fn refresh(&mut self) -> Result<(), Trouble> {
+        match self.misses {
+            _ if self.listed.is_none() => self.list(),
+            MISSES_MAX.. => self.list(),
+            MISSES_LOOK.. => self.look(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Finds a shard without a claim: it lists a page of claims from the one of any shard on that seems to have none. That
+    /// costs less than to list all claims, and where most are taken, less than to try one after another.
+    fn look(&mut self) -> Result<(), Trouble> {
+        for _ in 0..LOOKS_MAX {
+            let Some((at, number)) =
+                self.free().and_then(|at| Some((at, self.order.get(at).copied()?)))
+            else {
+                break;
+            };
+            let names = self.folder.names_after(&self.phase.claims(), &number_text(number))?;
+            let last = self.note(&names);
+            // Beyond the last one nothing is known.
+            let known = |at: &usize| self.order.get(*at).copied() <= last.max(Some(number));
+            let mut after = (at..self.order.len()).take_while(known);
+            if let Some(at) = after.find(|at| self.is_free(*at)) {
+                self.next_at = at;
+                break;
+            }
         }
         Ok(())
     }
@@ -185,8 +231,8 @@ impl<'a> Choice<'a> {
         format!("{}/{}.json", self.phase.results(), number_text(number))
     }
 
-    /// Notes results that are there by now.
-    fn look_for_results(&mut self) -> Result<(), Trouble> {
+    /// Notes results that are there by now; whether at most [`MISSING_MAX`] are missing, or `lists` allowed to list them.
+    fn look_for_results(&mut self, lists: bool) -> Result<bool, Trouble> {
         let missing: Vec<u32> =
             self.order.iter().filter(|number| !self.done.contains(number)).copied().collect();
         if missing.len() <= MISSING_MAX {
@@ -197,23 +243,28 @@ impl<'a> Choice<'a> {
                 }
                 self.done.insert(number);
             }
-            return Ok(());
+            return Ok(true);
+        }
+        if !lists {
+            return Ok(false);
         }
         let all = self.order.len();
         for name in self.folder.names(&self.phase.results())? {
             let number = name.strip_suffix(".json").and_then(|number| number.parse().ok());
             self.done.extend(number.filter(|n: &u32| all > *n as usize));
         }
-        Ok(())
+        Ok(true)
     }
 
     fn take(&self, number: u32, generation: u32) -> Result<bool, Trouble> {
         claim::take(self.folder, &self.phase.claims(), number, generation, &self.worker)
     }
 
-    /// Claims a shard anew whose worker is gone.
-    fn left(&mut self) -> Result<Option<Claimed>, Trouble> {
-        self.look_for_results()?;
+    /// Claims a shard anew whose worker is gone. `lists`: results may be listed.
+    fn left(&mut self, lists: bool) -> Result<Option<Claimed>, Trouble> {
+        if !self.look_for_results(lists)? {
+            return Ok(None);
+        }
         let (folder, claims) = (self.folder, self.phase.claims());
         let mut counters: HashMap<String, Option<Beat>> = HashMap::new();
         let claimed = self.claimed.iter().filter(|(number, _)| !self.done.contains(number));

@@ -24,8 +24,8 @@ fn name(claims: &str, number: u32, generation: u32) -> String {
     format!("{claims}/{}.{generation}", number_text(number))
 }
 
-/// Claims a shard in the folder `claims`; whether it is ours now. The claim is read back: it is ours
-/// only with our token.
+/// Claims a shard in the folder `claims`; whether it is ours now. A claim that is there is read: it is ours if it has our
+/// token, because the answer to an earlier try may have been lost.
 ///
 /// # Errors
 /// The folder's.
@@ -38,8 +38,8 @@ pub fn take(
 ) -> Result<bool, Trouble> {
     let claim = Claim { token: format!("{:016x}", fastrand::u64(..)), worker: worker.to_owned() };
     let content = folder::json(&claim)?;
-    folder.create(&name(claims, number, generation), &content)?;
-    Ok(read(folder, claims, number, generation)?.as_ref() == Some(&claim))
+    Ok(folder.create(&name(claims, number, generation), &content)?
+        || read(folder, claims, number, generation)?.as_ref() == Some(&claim))
 }
 
 /// Reads a claim; `None` where it is not there, or not written yet.

@@ -72,6 +72,12 @@ pub trait Folder: Send + Sync {
     /// The folder cannot be listed.
     fn names(&self, folder: &str) -> Result<Vec<String>, Trouble>;
 
+    /// The next names after `after` in byte order, as many as one request returns; all names where that costs as much.
+    ///
+    /// # Errors
+    /// The folder cannot be listed.
+    fn names_after(&self, folder: &str, after: &str) -> Result<Vec<String>, Trouble>;
+
     /// Removes a file; one that is not there is no failure.
     ///
     /// # Errors

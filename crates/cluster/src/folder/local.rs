@@ -139,6 +139,10 @@ impl Folder for Local {
         }
     }
 
+    fn names_after(&self, folder: &str, _: &str) -> Result<Vec<String>, Trouble> {
+        self.names(folder)
+    }
+
     fn remove(&self, name: &str) -> Result<(), Trouble> {
         let path = self.path.join(name);
         match fs::remove_file(&path) {

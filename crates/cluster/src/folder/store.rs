@@ -18,7 +18,8 @@ const BYTES_MAX: u64 = 1 << 30;
 enum Order {
     Put { key: Vec<u8>, content: Vec<u8>, new: bool },
     Get { key: Vec<u8> },
-    List { prefix: Vec<u8> },
+    /// `after`: only the first page of the names after this one.
+    List { prefix: Vec<u8>, after: Option<Vec<u8>> },
     Delete { key: Vec<u8> },
 }
 
@@ -78,6 +79,18 @@ impl Bucket {
         [&self.prefix, name.as_bytes()].concat()
     }
 
+    /// Names in a folder; with `after` those of one page.
+    fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<String>, Trouble> {
+        let key = |name: &str| self.key(&format!("{folder}/{name}"));
+        let order = Order::List { prefix: key(""), after: after.map(key) };
+        match self.ask("list", folder, order)? {
+            Answer::Names(names) => {
+                Ok(names.into_iter().filter_map(|name| String::from_utf8(name).ok()).collect())
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
     fn ask(&self, verb: &str, name: &str, order: Order) -> Result<Answer, Trouble> {
         let (reply, answer) = mpsc::channel();
         let sent = self.orders.send((order, reply)).is_ok();
@@ -114,13 +127,18 @@ async fn obey(client: &Client, bucket: &str, order: Order) -> Result<Answer, Err
             Err(error) if error.kind == Kind::NotFound => Ok(Answer::Content(None)),
             Err(error) => Err(error),
         },
-        Order::List { prefix } => {
-            let query = ListQuery { prefix: prefix.clone(), ..ListQuery::default() };
+        Order::List { prefix, after } => {
+            let one_page = after.is_some();
+            let start_after = after.unwrap_or_default();
+            let query = ListQuery { prefix: prefix.clone(), start_after, ..ListQuery::default() };
             let mut pages = Pages::new(query);
             let mut names = Vec::new();
             while let Some(page) = pages.next(client, bucket).await? {
                 let keys = page.objects.into_iter().map(|object| object.key);
                 names.extend(keys.filter_map(|key| Some(key.strip_prefix(&*prefix)?.to_vec())));
+                if one_page {
+                    break;
+                }
             }
             Ok(Answer::Names(names))
         }
@@ -173,13 +191,11 @@ impl Folder for Bucket {
     }
 
     fn names(&self, folder: &str) -> Result<Vec<String>, Trouble> {
-        let prefix = self.key(&format!("{folder}/"));
-        match self.ask("list", folder, Order::List { prefix })? {
-            Answer::Names(names) => {
-                Ok(names.into_iter().filter_map(|name| String::from_utf8(name).ok()).collect())
-            }
-            _ => Ok(Vec::new()),
-        }
+        self.list(folder, None)
+    }
+
+    fn names_after(&self, folder: &str, after: &str) -> Result<Vec<String>, Trouble> {
+        self.list(folder, Some(after))
     }
 
     fn remove(&self, name: &str) -> Result<(), Trouble> {
