@@ -7,7 +7,6 @@ use crate::common::diff::Fields;
 use crate::common::grow::set_mtime;
 use crate::common::{have, have_root, must};
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -184,7 +183,10 @@ fn fastrand_bytes() -> Vec<u8> {
     bytes
 }
 
-fn slow_tree(stage: &Stage) -> PathBuf {
+/// A run that the nodes have begun; it takes them some seconds.
+fn begun() -> Option<(Slurm, Stage)> {
+    let slurm = Slurm::start()?;
+    let stage = Stage::new();
     for number in 0..10_u8 {
         let path = stage.src().join(format!("f{number}"));
         std::fs::write(&path, vec![number; 1_500_000]).unwrap();
@@ -192,7 +194,10 @@ fn slow_tree(stage: &Stage) -> PathBuf {
     }
     std::fs::create_dir_all(stage.dst()).unwrap();
     std::fs::write(stage.dst().join("extraneous"), b"x").unwrap();
-    stage.run()
+    stage.ok(PLAN);
+    slurm.hakobu(&stage, SUBMIT).ok();
+    assert!(soon(|| stage.run().join("claims").exists()), "{}", slurm.output(&stage));
+    Some((slurm, stage))
 }
 
 /// Slots of the array in a list of jobs, in one state, or in any.
@@ -261,12 +266,7 @@ fn an_array_works_and_a_job_collects() {
 
 #[test]
 fn a_node_that_dies_and_a_slot_that_is_put_back() {
-    let Some(slurm) = Slurm::start() else { return };
-    let stage = Stage::new();
-    let run = slow_tree(&stage);
-    stage.ok(PLAN);
-    slurm.hakobu(&stage, SUBMIT).ok();
-    assert!(soon(|| run.join("claims").exists()), "{}", slurm.output(&stage));
+    let Some((slurm, stage)) = begun() else { return };
     std::thread::sleep(Duration::from_secs(1));
     // A node's daemon is gone; one slot is put back in the queue, another one is cancelled.
     slurm.kill("slurmd-n1", "-KILL");
@@ -279,7 +279,7 @@ fn a_node_that_dies_and_a_slot_that_is_put_back() {
     std::thread::sleep(Duration::from_secs(1));
     slurm.node(1);
     slurm.wait();
-    assert!(run.join("collected.json").exists(), "{}", slurm.output(&stage));
+    assert!(stage.run().join("collected.json").exists(), "{}", slurm.output(&stage));
     stage.same(&Fields::ALL);
     let plan = stage.plan();
     assert!(stage.results().len() <= plan["shards"].as_array().unwrap().len());
@@ -292,12 +292,7 @@ fn a_node_that_dies_and_a_slot_that_is_put_back() {
 /// The signal that Slurm sends a minute before the time limit, and when it preempts a job.
 #[test]
 fn a_slot_that_is_warned_gives_its_shard_back_and_requeues_itself() {
-    let Some(slurm) = Slurm::start() else { return };
-    let stage = Stage::new();
-    let run = slow_tree(&stage);
-    stage.ok(PLAN);
-    slurm.hakobu(&stage, SUBMIT).ok();
-    assert!(soon(|| run.join("claims").exists()), "{}", slurm.output(&stage));
+    let Some((slurm, stage)) = begun() else { return };
     let running = || slots(&slurm.jobs(), " RUNNING").into_iter().next();
     assert!(soon(|| running().is_some()), "{}", slurm.jobs());
     let warned = running().unwrap();
@@ -309,7 +304,7 @@ fn a_slot_that_is_warned_gives_its_shard_back_and_requeues_itself() {
     assert!(soon(restarted), "{}\n{}", slurm.jobs(), slurm.output(&stage));
     slurm.wait();
     assert!(slurm.output(&stage).contains("interrupted: the rest was returned"));
-    assert!(run.join("collected.json").exists(), "{}", slurm.output(&stage));
+    assert!(stage.run().join("collected.json").exists(), "{}", slurm.output(&stage));
     assert!(stage.results().iter().all(|result| result["generation"] == 0), "a shard was redone");
     stage.same(&Fields::ALL);
 }

@@ -1,6 +1,9 @@
-//! Listings of a folder, in byte order of keys, page by page. Metadata are read only for entries of the page.
+//! Listings of a folder, in byte order of keys, page by page. Metadata are read only for entries of the page, and names
+//! once for the pages of version 2.
 
 use super::object::is_absent;
+use super::rests::{self, Found};
+use super::root::Place;
 use super::store::Folder;
 use super::sums::Sidecar;
 use crate::xml::push_encoded;
@@ -13,6 +16,7 @@ use s3s::dto::{
 };
 use s3s::{S3Result, s3_error};
 use std::io;
+use std::time::Instant;
 
 /// Most entries per page.
 const PAGE_MAX: i32 = 1000;
@@ -23,6 +27,8 @@ struct Query<'a> {
     prefix: &'a str,
     delimiter: &'a str,
     after: &'a str,
+    /// Number of the rest that the page continues, see [`rests`].
+    rest: Option<u64>,
     entries_max: usize,
     encodes: bool,
 }
@@ -32,19 +38,17 @@ struct Page {
     objects: Vec<Object>,
     prefixes: Vec<CommonPrefix>,
     next: Option<String>,
+    /// Begin of the listing, and the names that follow the page.
+    rest: (Instant, Found),
 }
 
 /// `GET ?list-type=2`.
 pub fn objects_v2(folder: &Folder, input: ListObjectsV2Input) -> S3Result<ListObjectsV2Output> {
-    let token = input.continuation_token.as_deref().map(|token| {
-        let bytes = URL_SAFE_NO_PAD.decode(token).ok();
-        bytes.and_then(|bytes| String::from_utf8(bytes).ok())
-    });
-    let token = match token {
+    let token = match input.continuation_token.as_deref().map(parse_token) {
         Some(None) => return Err(s3_error!(InvalidArgument, "the continuation token is wrong")),
-        Some(token) => token,
-        None => None,
+        token => token.flatten(),
     };
+    let (rest, after) = token.unzip();
     let entries_max = count(input.max_keys)?;
     let encodes = is_url(input.encoding_type.as_ref());
     let page = page(
@@ -53,11 +57,17 @@ pub fn objects_v2(folder: &Folder, input: ListObjectsV2Input) -> S3Result<ListOb
             bucket: &input.bucket,
             prefix: input.prefix.as_deref().unwrap_or(""),
             delimiter: input.delimiter.as_deref().unwrap_or(""),
-            after: token.as_deref().or(input.start_after.as_deref()).unwrap_or(""),
+            after: after.as_deref().or(input.start_after.as_deref()).unwrap_or(""),
+            rest,
             entries_max,
             encodes,
         },
     )?;
+    let next = page.next.map(|next| {
+        let scope = scope(&input.bucket, input.prefix.as_deref(), input.delimiter.as_deref());
+        let id = folder.rests.keep(scope, page.rest.0, page.rest.1);
+        URL_SAFE_NO_PAD.encode(format!("{id} {next}"))
+    });
     let shown = |text: Option<String>| text.map(|text| encoded(text, encodes));
     Ok(ListObjectsV2Output {
         name: Some(input.bucket),
@@ -65,8 +75,8 @@ pub fn objects_v2(folder: &Folder, input: ListObjectsV2Input) -> S3Result<ListOb
         max_keys: Some(entries_max as i32),
         key_count: Some((page.objects.len() + page.prefixes.len()) as i32),
         continuation_token: input.continuation_token,
-        is_truncated: Some(page.next.is_some()),
-        next_continuation_token: page.next.map(|next| URL_SAFE_NO_PAD.encode(next)),
+        is_truncated: Some(next.is_some()),
+        next_continuation_token: next,
         contents: Some(page.objects),
         common_prefixes: Some(page.prefixes),
         delimiter: shown(input.delimiter.filter(|text| !text.is_empty())),
@@ -87,6 +97,7 @@ pub fn objects(folder: &Folder, input: ListObjectsInput) -> S3Result<ListObjects
             prefix: input.prefix.as_deref().unwrap_or(""),
             delimiter: input.delimiter.as_deref().unwrap_or(""),
             after: input.marker.as_deref().unwrap_or(""),
+            rest: None,
             entries_max,
             encodes,
         },
@@ -105,6 +116,18 @@ pub fn objects(folder: &Folder, input: ListObjectsInput) -> S3Result<ListObjects
         encoding_type: input.encoding_type,
         ..Default::default()
     })
+}
+
+/// Number of the rest and name to continue after in a token.
+fn parse_token(token: &str) -> Option<(u64, String)> {
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
+    let (id, after) = text.split_once(' ')?;
+    Some((id.parse().ok()?, after.to_owned()))
+}
+
+fn scope(bucket: &str, prefix: Option<&str>, delimiter: Option<&str>) -> rests::Scope {
+    let text = |part: Option<&str>| part.unwrap_or_default().to_owned();
+    (bucket.to_owned(), text(prefix), text(delimiter))
 }
 
 /// Number of entries allowed on a page.
@@ -149,55 +172,67 @@ fn page(folder: &Folder, query: &Query<'_>) -> S3Result<Page> {
     folder.bucket(query.bucket)?;
     // A start that is a common prefix skips everything below it.
     let passed = common_prefix_len(query, query.after) == Some(query.after.len());
-    let mut found = Vec::new();
-    walk(folder, query, "", &mut found).map_err(s3s::S3Error::internal_error)?;
-    found.retain(|(key, _)| {
-        key.starts_with(query.prefix)
-            && key.as_str() > query.after
-            && !(passed && key.starts_with(query.after))
-    });
-    found.sort_unstable();
-    // readdir(3) may return a name twice while other requests remove entries (seen on tmpfs).
-    found.dedup();
-    let mut page = Page { objects: Vec::new(), prefixes: Vec::new(), next: None };
-    let mut last = String::new();
-    for (key, path) in found {
+    let scope = scope(query.bucket, Some(query.prefix), Some(query.delimiter));
+    let kept = query.rest.and_then(|id| folder.rests.take(id, &scope, query.after));
+    let (began, mut found) = match kept {
+        Some(kept) => kept,
+        None => (Instant::now(), read(folder, query).map_err(s3s::S3Error::internal_error)?),
+    };
+    let (mut objects, mut prefixes, mut next) = (Vec::new(), Vec::new(), None);
+    let mut last = if passed { query.after.to_owned() } else { String::new() };
+    let mut place = Place::default();
+    while let Some((key, path)) = found.pop_front() {
         let folded = common_prefix_len(query, &key).map(|length| &key[..length]);
         if folded.is_some_and(|prefix| prefix == last) {
             continue;
         }
-        if page.objects.len() + page.prefixes.len() == query.entries_max {
-            page.next = (query.entries_max > 0).then_some(last);
+        if objects.len() + prefixes.len() == query.entries_max {
+            next = (query.entries_max > 0).then_some(last);
+            found.push_front((key, path));
             break;
         }
         match folded {
             Some(prefix) => {
                 last = prefix.to_owned();
                 let prefix = Some(encoded(last.clone(), query.encodes));
-                page.prefixes.push(CommonPrefix { prefix });
+                prefixes.push(CommonPrefix { prefix });
             }
             None => {
                 last = key;
-                let Some(object) = object(folder, query, &last, &path) else { continue };
-                page.objects.push(object);
+                let path = path.as_ref().unwrap_or(&last);
+                let Some(object) = object(folder, query, &last, path, &mut place) else { continue };
+                objects.push(object);
             }
         }
     }
-    Ok(page)
+    Ok(Page { objects, prefixes, next, rest: (began, found) })
+}
+
+/// Names that fit a request, in order.
+fn read(folder: &Folder, query: &Query<'_>) -> io::Result<Found> {
+    let mut found = Vec::new();
+    walk(folder, query, "", &mut found)?;
+    found.sort_unstable();
+    // readdir(3) may return a name twice while other requests remove entries (seen on tmpfs).
+    found.dedup();
+    Ok(found.into())
 }
 
 /// Entry of an object; `None` if it has been deleted.
-fn object(folder: &Folder, query: &Query<'_>, key: &str, path: &str) -> Option<Object> {
+fn object(
+    folder: &Folder,
+    query: &Query<'_>,
+    key: &str,
+    path: &str,
+    place: &mut Place,
+) -> Option<Object> {
     // A link that leads out of the folder is not an object.
-    let meta = folder.root.meta(&format!("{}/{path}", query.bucket)).ok()?;
-    if !meta.is_file() {
-        return None;
-    }
+    let (size, modified) = folder.root.look(&format!("{}/{path}", query.bucket), place).ok()?;
     let etag = Sidecar::of(&folder.root, query.bucket, path).etag();
     Some(Object {
         key: Some(encoded(key.to_owned(), query.encodes)),
-        size: i64::try_from(meta.len()).ok(),
-        last_modified: meta.modified().ok().map(Timestamp::from),
+        size: i64::try_from(size).ok(),
+        last_modified: Some(Timestamp::from(modified)),
         e_tag: etag.map(ETag::Strong),
         storage_class: Some(ObjectStorageClass::from_static(ObjectStorageClass::STANDARD)),
         ..Default::default()
@@ -210,7 +245,7 @@ fn walk(
     folder: &Folder,
     query: &Query<'_>,
     below: &str,
-    found: &mut Vec<(String, String)>,
+    found: &mut Vec<(String, Option<String>)>,
 ) -> io::Result<()> {
     let mut entries = Vec::new();
     let path = format!("{}/{below}", query.bucket);
@@ -237,9 +272,11 @@ fn walk(
                 walk(folder, query, &inside, found)?;
             }
         } else if matches!(kind, Kind::File | Kind::Symlink)
-            && let Some(key) = folder.names.key_of(query.bucket, &path)
+            && let Some(name) = rests::found(&folder.names, query.bucket, path)
+            && name.0.starts_with(query.prefix)
+            && name.0.as_str() > query.after
         {
-            found.push((key, path));
+            found.push(name);
         }
     }
     Ok(())

@@ -8,6 +8,7 @@ mod names;
 mod object;
 mod parts;
 pub mod payload;
+mod rests;
 mod root;
 mod store;
 mod sums;
@@ -18,6 +19,7 @@ use customer_key::customer_key_of;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 use names::Names;
 use object::{blocking, md5_of};
+use rests::Rests;
 use root::{Root, Temporary};
 use s3s::auth::SimpleAuth;
 use s3s::dto::*;
@@ -43,7 +45,7 @@ pub fn service(dir: &Path, access_key: String, secret_key: String) -> io::Result
     };
     let root = Arc::new(Root::open(dir).map_err(|error| wrong(&error))?);
     let names = Names::load(&root).map_err(|error| wrong(&error))?;
-    let mut builder = S3ServiceBuilder::new(Folder { root, names });
+    let mut builder = S3ServiceBuilder::new(Folder { root, names, rests: Rests::default() });
     builder.set_auth(SimpleAuth::from_single(access_key, secret_key));
     Ok(builder.build())
 }

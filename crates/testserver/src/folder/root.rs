@@ -1,9 +1,9 @@
 //! The served folder as an open descriptor. The kernel resolves every path below it at the time of use, so
 //! that `..`, absolute symlinks and concurrent changes cannot lead out.
 
-use hakobu_core::unit::Kind;
+use hakobu_core::unit::{Kind, Time};
 use hakobu_sys::beneath::{self, For};
-use hakobu_sys::{AsFd, OwnedFd, dir, errno, file, process};
+use hakobu_sys::{AsFd, OwnedFd, dir, errno, file, meta, process};
 use std::ffi::{CString, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
@@ -11,6 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Prefix of temporary files, followed by process id, a number and [`END`].
 const START: &str = ".tmp.";
@@ -23,6 +24,13 @@ const SMALL_BYTES_MAX: u64 = 1 << 20;
 pub struct Root {
     fd: OwnedFd,
     count: AtomicU64,
+}
+
+/// Directory of the entry that [`Root::look`] was called for last: the next one is often beside it.
+#[derive(Debug, Default)]
+pub struct Place {
+    path: String,
+    fd: Option<OwnedFd>,
 }
 
 /// A temporary file, removed when dropped before it is published.
@@ -68,6 +76,28 @@ impl Root {
         File::from(self.get(path, For::Looking)?).metadata()
     }
 
+    /// Size and modification time of a regular file, as [`Root::meta`]; one system call for each entry of a directory.
+    ///
+    /// # Errors
+    /// As [`Root::meta`]; NotFound if it has another type.
+    pub fn look(&self, path: &str, place: &mut Place) -> io::Result<(u64, SystemTime)> {
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if place.fd.is_none() || place.path != above {
+            let fd = self.get(above, For::Directory)?;
+            *place = Place { path: above.to_owned(), fd: Some(fd) };
+        }
+        let fd = place.fd.as_ref().ok_or(ErrorKind::NotFound)?;
+        let meta = meta::of(fd.as_fd(), &CString::new(name)?, false)?;
+        match meta.kind {
+            Kind::File => Ok((meta.size, time(meta.mtime))),
+            Kind::Symlink => match self.meta(path)? {
+                meta if meta.is_file() => Ok((meta.len(), meta.modified()?)),
+                _ => Err(ErrorKind::NotFound.into()),
+            },
+            _ => Err(ErrorKind::NotFound.into()),
+        }
+    }
+
     /// True if a directory exists; false on errors.
     pub fn is_dir(&self, path: &str) -> bool {
         self.meta(path).is_ok_and(|meta| meta.is_dir())
@@ -97,8 +127,10 @@ impl Root {
     /// # Errors
     /// As [`Root::file`]; InvalidData if it is too large.
     pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.file(path)?.0.take(SMALL_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        let (file, meta) = self.file(path)?;
+        let size = usize::try_from(meta.len().min(SMALL_BYTES_MAX)).unwrap_or_default();
+        let mut bytes = Vec::with_capacity(size + 1);
+        file.take(SMALL_BYTES_MAX + 1).read_to_end(&mut bytes)?;
         match bytes.len() as u64 > SMALL_BYTES_MAX {
             true => Err(ErrorKind::InvalidData.into()),
             false => Ok(bytes),
@@ -181,6 +213,12 @@ impl Root {
         // Does not follow symlinks, neither below nor at the path itself.
         std::fs::remove_dir_all(self.path().join(name))
     }
+}
+
+fn time(time: Time) -> SystemTime {
+    let whole = Duration::from_secs(time.s.unsigned_abs());
+    let second = if time.s < 0 { UNIX_EPOCH - whole } else { UNIX_EPOCH + whole };
+    second + Duration::from_nanos(u64::from(time.ns))
 }
 
 /// True for a temporary file whose process has ended.

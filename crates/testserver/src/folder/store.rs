@@ -3,6 +3,7 @@
 use super::attributes::Attributes;
 use super::names::Names;
 use super::object::{Stored, is_absent, receive};
+use super::rests::Rests;
 use super::root::{Root, Temporary};
 use super::sums::{Checked, Sidecar, Verdict, taken};
 use bytes::Bytes;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 pub struct Folder {
     pub root: Arc<Root>,
     pub names: Names,
+    pub rests: Rests,
 }
 
 impl Folder {
