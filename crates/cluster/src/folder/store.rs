@@ -16,11 +16,22 @@ const BYTES_MAX: u64 = 1 << 30;
 
 /// Work for the thread that owns the client.
 enum Order {
-    Put { key: Vec<u8>, content: Vec<u8>, new: bool },
-    Get { key: Vec<u8> },
+    Put {
+        key: Vec<u8>,
+        content: Vec<u8>,
+        new: bool,
+    },
+    Get {
+        key: Vec<u8>,
+    },
     /// `after`: only the first page of the names after this one.
-    List { prefix: Vec<u8>, after: Option<Vec<u8>> },
-    Delete { key: Vec<u8> },
+    List {
+        prefix: Vec<u8>,
+        after: Option<Vec<u8>>,
+    },
+    Delete {
+        key: Vec<u8>,
+    },
 }
 
 /// An answer to an [`Order`].

@@ -92,9 +92,8 @@ mod tests {
     fn memory_is_bounded() {
         let rests = Rests::default();
         let many: Found = (0..NAMES_MAX / 2).map(|_| (String::new(), None)).collect();
-        let ids: Vec<u64> = (0..4)
-            .map(|_| rests.keep(Scope::default(), Instant::now(), many.clone()))
-            .collect();
+        let ids: Vec<u64> =
+            (0..4).map(|_| rests.keep(Scope::default(), Instant::now(), many.clone())).collect();
         assert!(rests.kept.lock().iter().map(|rest| rest.id).eq(ids[2..].iter().copied()));
     }
 }
