@@ -2,7 +2,6 @@
 //! monotonic clock.
 
 use std::sync::OnceLock;
-use std::time::Duration;
 
 /// A monotonic clock. Ticks are comparable between threads and clocks of the same process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +14,8 @@ pub struct Clock {
 
 /// Duration of the calibration against the kernel's clock: each reading is accurate to some tens of
 /// nanoseconds, so the rate is accurate to a few millionths.
-const CALIBRATION: Duration = Duration::from_millis(10);
+#[cfg(target_arch = "x86_64")]
+const CALIBRATION: std::time::Duration = std::time::Duration::from_millis(10);
 
 impl Clock {
     /// The best available clock. The first call calibrates the counter for 10 ms.
@@ -118,7 +118,7 @@ pub fn sleep_precisely() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     fn is_right(clock: Clock) {
         let (from, since) = (clock.now(), Instant::now());

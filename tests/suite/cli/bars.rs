@@ -120,6 +120,7 @@ fn screen(text: &str, columns: usize) -> String {
                 let count = number.parse().unwrap_or(0);
                 match rest.next() {
                     Some('A') => at = at.checked_sub(count.max(1)).expect("above the first line"),
+                    Some('B') => at += count.max(1),
                     Some('K') if count == 2 => lines[at].clear(),
                     Some('m') => {}
                     other => panic!("{other:?} in {text:?}"),
@@ -154,7 +155,7 @@ fn lines_of_bench_and_io() {
     assert!(text.contains("run 2 of at most ") && text.contains(" left | "), "{run}");
     assert!(!screen(&text, 80).contains(" of at most "), "the line stays: {run}");
     // A message has a line of its own above, and the next run is shown below it.
-    let run = script(area.path(), "exec $H bench -w 0 -r 2 -i -o bad 'exit 3' 'sleep 0.3'");
+    let run = script(area.path(), "exec $H bench -w 0 -r 2 -o bad 'exit 3' 'sleep 0.3'");
     let (text, shown) = (run.out(), screen(&run.out(), 80));
     let message = text.find("exit 3: ").unwrap_or_else(|| panic!("no message: {run}"));
     assert!(text[message..].contains(" of at most "), "{run}");
@@ -175,10 +176,10 @@ fn the_table_of_a_sweep() {
         return;
     }
     let area = Area::tmpfs();
-    let line = "stty cols 60; exec $H io --name=a --ioengine=null --rw=read,randread --bs=4k --size=1M \
+    let line = "exec $H io --name=a --ioengine=null --rw=read,randread --bs=4k --size=1M \
                 --numjobs=1,2 --time_based --runtime=1 --repeat=1 --output=out";
     let run = script(area.path(), line);
-    let (text, shown) = (run.ok().out(), screen(&run.out(), 60));
+    let (text, shown) = (run.ok().out(), screen(&run.out(), 80));
     for words in ["run 2 of ", "rw randread ", "iops "] {
         assert!(text.contains(words), "no {words:?}: {run}");
     }
