@@ -151,6 +151,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
         .args(["-c", typist])
         .arg(crate::common::program())
         .args(["watch", "--", "sh", "-c", script])
+        .env("TERM", "xterm")
         .stdin(Stdio::null())
         .output()
         .unwrap();
