@@ -18,20 +18,9 @@ pub(super) fn tools(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
     let against = with(words.compared_with, &[name.as_deref().unwrap_or(NONE)]);
     let median = with(words.median, &[words.metric(facts.metric())]);
     let number = |name: &str| format!("#{name}");
-    let heads = [
-        words.tool.to_owned(),
-        words.setting.to_owned(),
-        number(&median),
-        number(&against),
-        number(words.real),
-        number(words.user),
-        number(words.sys),
-        number(words.concurrency),
-        number(words.cpu_gb),
-        number(words.cpu_files),
-        number(words.memory),
-        words.limits.to_owned(),
-    ];
+    let heads =
+        [words.tool.to_owned(), words.setting.to_owned(), number(&median), number(&against)];
+    let heads = [heads.as_slice(), &used_heads(words)].concat();
     let mut table = Table::new(with(words.tools_caption, &[words.group(group)]), &heads);
     for line in facts.lines(group) {
         let best = facts.best(&line.cells).or(line.cells.first().copied());
@@ -45,27 +34,44 @@ pub(super) fn tools(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
         let mut row = vec![line.series.to_owned(), facts.setting(cell)];
         row.push(or_none(of.value.as_ref().map(|value| facts.unit().interval(value))));
         row.push(if is_reference { "1".to_owned() } else { or_none(against) });
-        row.push(or_none(of.wall_s.as_ref().map(|wall| digits(wall.mid))));
-        row.extend(used(of));
-        row.push(limit_text(&of.limiting, words));
+        row.extend(used(of, words));
         table.push_as(row, line.own);
     }
     table.without_empty_columns()
 }
 
-/// Columns user, sys, concurrency, CPU per GB and per 1,000 files, memory.
-fn used(of: &CellSummary) -> [String; 6] {
-    if of.runs == 0 {
-        return [NONE; 6].map(str::to_owned);
-    }
-    [
-        digits(of.user_s),
-        digits(of.sys_s),
-        or_none(of.concurrency.map(digits)),
-        or_none(of.cpu_s_per_gb.map(digits)),
-        or_none(of.cpu_s_per_1000_files.map(digits)),
-        bytes(of.rss_bytes),
-    ]
+/// Heads of the columns of [`used`].
+fn used_heads(words: &Words) -> [String; 8] {
+    let numbers = [
+        words.real,
+        words.user,
+        words.sys,
+        words.concurrency,
+        words.cpu_gb,
+        words.cpu_files,
+        words.memory,
+    ];
+    let [real, user, sys, concurrency, cpu_gb, cpu_files, memory] =
+        numbers.map(|name| format!("#{name}"));
+    [real, user, sys, concurrency, cpu_gb, cpu_files, memory, words.limits.to_owned()]
+}
+
+/// Columns real, user, sys, concurrency, CPU per GB and per 1,000 files, memory, limits.
+fn used(of: &CellSummary, words: &Words) -> [String; 8] {
+    let real = or_none(of.wall_s.as_ref().map(|wall| digits(wall.mid)));
+    let limits = limit_text(&of.limiting, words);
+    let [user, sys, concurrency, cpu_gb, cpu_files, memory] = match of.runs {
+        0 => [NONE; 6].map(str::to_owned),
+        _ => [
+            digits(of.user_s),
+            digits(of.sys_s),
+            or_none(of.concurrency.map(digits)),
+            or_none(of.cpu_s_per_gb.map(digits)),
+            or_none(of.cpu_s_per_1000_files.map(digits)),
+            bytes(of.rss_bytes),
+        ],
+    };
+    [real, user, sys, concurrency, cpu_gb, cpu_files, memory, limits]
 }
 
 /// Table of a sweep: x down, tools across. `None` if nothing is swept.
@@ -189,15 +195,8 @@ pub(super) fn settings(facts: &Facts<'_>, words: &Words) -> Table {
         number(words.most),
         gain_head(facts, words),
         number(words.outliers),
-        number(words.real),
-        number(words.user),
-        number(words.sys),
-        number(words.concurrency),
-        number(words.cpu_gb),
-        number(words.cpu_files),
-        number(words.memory),
-        words.limits.to_owned(),
     ];
+    let heads = [heads.as_slice(), &used_heads(words)].concat();
     let mut table = Table::new(words.cells_caption, &heads);
     for cell in &facts.header().cells {
         let Some(of) = facts.summary(cell.id) else { continue };
@@ -213,10 +212,8 @@ pub(super) fn settings(facts: &Facts<'_>, words: &Words) -> Table {
             or_none(of.max.map(|max| unit.text(max))),
             gain(facts, cell),
             joined(of.outliers.iter().map(u32::to_string)),
-            or_none(of.wall_s.as_ref().map(|wall| digits(wall.mid))),
         ];
-        row.extend(used(of));
-        row.push(limit_text(&of.limiting, words));
+        row.extend(used(of, words));
         table.push_as(row, cell.own);
     }
     table.without_empty_columns()

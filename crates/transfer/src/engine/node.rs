@@ -176,6 +176,36 @@ pub struct Node {
 }
 
 impl Node {
+    /// Makes a node without a name, a parent and a target directory, with one unit below it.
+    pub fn new(
+        sides: Vec<Side>,
+        source: Meta,
+        rules: Option<SidedRules>,
+        incomplete: bool,
+    ) -> Node {
+        Node {
+            id: next_id(),
+            parent: None,
+            target_name: c"".into(),
+            sides,
+            source,
+            base: None,
+            rules,
+            owns_attributes: false,
+            target: Mutex::default(),
+            bases: Vec::new(),
+            creating: Mutex::default(),
+            pending: AtomicUsize::new(1),
+            listed: AtomicBool::new(false),
+            list_failed: AtomicBool::new(incomplete),
+            incomplete,
+            needed: AtomicBool::new(false),
+            prunes_last: AtomicBool::new(false),
+            touched: AtomicBool::new(false),
+            kept_sources: AtomicU64::new(0),
+        }
+    }
+
     /// Returns open descriptors; reopens closed ones.
     ///
     /// # Errors

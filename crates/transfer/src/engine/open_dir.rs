@@ -2,7 +2,7 @@
 
 use super::context::Pass;
 use super::failure::Failure;
-use super::node::{Fds, Node, Side, next_id};
+use super::node::{Fds, Node, Side};
 use super::rules::{SourceFiles, filter_failure, read_merge_file};
 use super::state::Engine;
 use super::target_dir::Opened;
@@ -16,7 +16,6 @@ use hakobu_sys::{AsFd, BorrowedFd, dir, errno};
 use hakobu_tree::handle::Handle;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 /// The source side of a directory being opened.
 struct Sides {
@@ -108,25 +107,10 @@ impl Engine<'_> {
             false => source,
         };
         let mut node = Node {
-            id: next_id(),
             parent: Some(Arc::clone(parent)),
             target_name: target_name.into(),
-            sides,
-            source,
-            base: None,
-            rules,
             owns_attributes: !dir.implied,
-            target: Mutex::new(None),
-            bases: Vec::new(),
-            creating: Mutex::default(),
-            pending: AtomicUsize::new(1),
-            listed: AtomicBool::new(false),
-            list_failed: AtomicBool::new(incomplete),
-            incomplete,
-            needed: AtomicBool::new(false),
-            prunes_last: AtomicBool::new(false),
-            touched: AtomicBool::new(false),
-            kept_sources: AtomicU64::new(0),
+            ..Node::new(sides, source, rules, incomplete)
         };
         match parent_fds.target().zip(parent.target_handle()) {
             Some((dir_fd, above)) => match self.open_target(worker, &node, parent, dir_fd)? {

@@ -2,7 +2,7 @@
 
 use super::context::Pass;
 use super::failure::Failure;
-use super::node::{Base, Node, Selection, Side, TargetDir, next_id};
+use super::node::{Base, Node, Selection, Side, TargetDir};
 use super::rules::{SourceFiles, filter_failure, read_merge_file};
 use super::state::Engine;
 use super::unit::{Chunk, Listing, OpenDir, Unit};
@@ -19,7 +19,7 @@ use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Maximum `st_size`, in bytes, of a target directory of single arguments that is searched for leftovers: a larger
 /// one would take longer than the copy.
@@ -158,11 +158,6 @@ impl Engine<'_> {
         let bases = ends.bases.into_iter().flatten().filter_map(basis);
         let bases = bases.map(|(identity, fd)| pin(fd, identity)).collect();
         let node = Arc::new(Node {
-            id: next_id(),
-            parent: None,
-            target_name: c"".into(),
-            sides,
-            source,
             base: Some(Box::new(Base {
                 sources: paths,
                 target: ends.target_path,
@@ -170,19 +165,10 @@ impl Engine<'_> {
                 provided: ends.provided,
                 owner: ends.owner,
             })),
-            rules,
             owns_attributes: whole,
             target: Mutex::new(target),
             bases,
-            creating: Mutex::default(),
-            pending: AtomicUsize::new(1),
-            listed: AtomicBool::new(false),
-            list_failed: AtomicBool::new(incomplete),
-            incomplete,
-            needed: AtomicBool::new(false),
-            prunes_last: AtomicBool::new(false),
-            touched: AtomicBool::new(false),
-            kept_sources: AtomicU64::new(0),
+            ..Node::new(sides, source, rules, incomplete)
         });
         if whole {
             self.report_base(&mut worker, &node, 1);
