@@ -5,7 +5,7 @@ use crate::common::case::{Case, Run, case};
 use crate::common::grow::set_mtime;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 const NAMES: &[&[u8]] = &[
@@ -135,6 +135,59 @@ fn beside(c: &Case, older: bool) {
     for root in [c.dst(), c.oracle_dst()].iter().filter(|_| older) {
         for name in ["same", "size"] {
             file(&root.join(name), "older", T - 9);
+        }
+    }
+}
+
+/// Lines of hard links whose first name is transferred or made anew although another tree has the others.
+#[test]
+fn links_beside_a_name_that_is_not_from_the_other_tree() {
+    type Fill = fn(&Case);
+    let fills: [(Fill, &[&str]); 3] = [
+        (
+            |c| {
+                file(&c.old().join("a"), "other", T + 9);
+                file(&c.old().join("b"), "same", T);
+            },
+            &["--copy-dest", "--link-dest"],
+        ),
+        (
+            |c| {
+                file(&c.old().join("b"), "same", T);
+                [c.dst(), c.oracle_dst()].iter().for_each(|to| file(&to.join("a"), "other", T + 9));
+            },
+            &["--copy-dest", "--link-dest"],
+        ),
+        (
+            |c| {
+                std::fs::remove_file(c.src().join("a")).unwrap();
+                std::fs::remove_file(c.src().join("b")).unwrap();
+                for root in [c.src(), c.old()] {
+                    symlink("text", root.join("a")).unwrap();
+                    set_mtime(&root.join("a"), T, 0);
+                    std::fs::hard_link(root.join("a"), root.join("b")).unwrap();
+                }
+            },
+            &["--copy-dest"],
+        ),
+    ];
+    for (fill, options) in fills {
+        for option in options {
+            case(&format!("sync -j1 -aHii {option}=OLD SRC/ DST/"), |c| {
+                file(&c.src().join("a"), "same", T);
+                std::fs::hard_link(c.src().join("a"), c.src().join("b")).unwrap();
+                [c.dst(), c.oracle_dst(), c.old()]
+                    .iter()
+                    .for_each(|to| std::fs::create_dir_all(to).unwrap());
+                fill(c);
+                [c.src(), c.dst(), c.oracle_dst(), c.old()]
+                    .iter()
+                    .for_each(|root| set_mtime(root, T, 0));
+                let (ours, theirs) = (c.run(), c.oracle_line(&c.line.replace("-j1 ", "")));
+                assert_eq!((ours.code, theirs.code), (0, 0), "{ours}\n{theirs}");
+                assert!(ours.out().contains("+++++++++ b => a"), "{ours}");
+                assert_eq!(ours.sorted(), theirs.sorted(), "{ours}\n{theirs}");
+            });
         }
     }
 }

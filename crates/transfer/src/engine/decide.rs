@@ -306,6 +306,8 @@ impl Engine<'_> {
             node: Arc::clone(entry.node),
             name: entry.target_name.into(),
             checked: entry.node.kept_sources.load(Ordering::Relaxed) == kept,
+            transferred: decided.action != Action::Metadata
+                && decided.beside.is_none_or(|beside| beside.transferred),
         });
         self.release_waiting(worker, source.identity(), leader, entry.queue);
         result.map(|()| Outcome::Finished)

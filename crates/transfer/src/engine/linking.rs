@@ -64,11 +64,14 @@ impl Engine<'_> {
         worker.totals.links_created += 1;
         if self.reports.wants_items() {
             let mut change = Change { created: target.is_none(), ..Change::default() };
+            let is_link = self.context.policy.basis == Basis::Link;
+            // Symlinks and special files are made anew by `--copy-dest`.
             if target.is_none()
+                && !leader.transferred
+                && (is_link || source.kind == Kind::File)
                 && let Some(beside) = self.beside(worker, decided)?
             {
                 // As in rsync: the name of a linked file needs no line, that of a copied one has the difference.
-                let is_link = self.context.policy.basis == Basis::Link;
                 if beside.is_as_beside() || !is_link {
                     change = Change { beside: is_link, ..beside };
                 }

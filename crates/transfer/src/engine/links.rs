@@ -51,6 +51,8 @@ pub struct Leader {
     pub name: Arc<CStr>,
     /// Its copy is complete and its source unchanged: sources of later names may be removed, too.
     pub checked: bool,
+    /// Its content was transferred: lines of later names show no tree beside the target, as in rsync.
+    pub transferred: bool,
 }
 
 enum State {
