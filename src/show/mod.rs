@@ -13,6 +13,7 @@ pub mod problems;
 pub mod progress;
 pub mod screen;
 pub mod stats;
+mod transferred;
 pub mod verdict;
 mod wanted;
 
@@ -47,6 +48,8 @@ pub struct Show {
     log: Option<Output>,
     joblog: Option<Output>,
     seq: AtomicU64,
+    /// Number of lines of progress of single files.
+    transfers: AtomicU64,
     progress: Progress,
     problems: Mutex<problems::Groups>,
     control: Arc<Control>,
@@ -93,6 +96,7 @@ impl Show {
             log,
             joblog,
             seq: AtomicU64::new(0),
+            transfers: AtomicU64::new(0),
             progress,
             problems: Mutex::new(problems::Groups::new(wanted.command)),
             control,
@@ -152,6 +156,10 @@ impl Show {
                     itemize::push_copied(verb, item.kind, from, to, &mut out);
                 }
             }
+        }
+        if self.wanted.transfers && transferred::has_line(item) {
+            let at = self.progress.position(1 + self.transfers.fetch_add(1, Relaxed));
+            transferred::push(item.bytes, item.took, self.wanted.digits, at, &mut out);
         }
         self.print(&out);
         if let Some(log) = self.log.as_ref().filter(|_| item.change.any() && !is_silent) {

@@ -69,6 +69,8 @@ pub struct Wanted {
     pub totals: bool,
     /// `--progress`, `--no-progress`, or neither.
     pub progress: Option<bool>,
+    /// After the line of each transferred file, rsync's line of its progress.
+    pub transfers: bool,
     /// Time after which the run stops (`--stop-after`, `--stop-at`).
     pub stop_after: Option<Duration>,
     /// Nothing is changed.

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 /// Flags with an effect.
 const BUILT: &str = "NAME       names of what is updated; NAME2: of what is unchanged, too\n\
-                     PROGRESS   progress, as --progress\n\
+                     PROGRESS   progress, as --progress; PROGRESS2: of the whole run only\n\
                      STATS      counts at the end, as --stats\n\
                      BACKUP     entries that are kept as backups (also with -vv)\n\
                      SKIP       entries that an option excludes (also with -vv)\n\
@@ -36,16 +36,21 @@ pub fn set(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
                     without.push("skip2 (as skip)");
                 }
             }
-            "progress" => it.wanted.progress = Some(level > 0),
+            "progress" => {
+                it.wanted.progress = Some(level > 0);
+                it.wanted.transfers = level == 1;
+            }
             "stats" => it.wanted.stats = level > 0,
             "all" => {
                 it.names = Some(level.min(2));
                 (it.backups, it.skips) = (Some(level > 0), Some(level > 0));
                 (it.wanted.stats, it.wanted.progress) = (level > 0, Some(level > 0));
+                it.wanted.transfers = level == 1;
             }
             "none" => {
                 (it.names, it.backups, it.skips) = (Some(0), Some(false), Some(false));
                 (it.wanted.stats, it.wanted.progress) = (false, Some(false));
+                it.wanted.transfers = false;
             }
             other if OTHERS.contains(&other) => without.push(flag),
             _ => {

@@ -371,14 +371,17 @@ const OUTPUT: Group<Reading> = titled("Output").with(&[
     flag(
         "progress",
         None,
-        "show progress: a bar on a terminal (by default after a second), else a line a second",
+        "a bar on a terminal (by default after a second), else a line a second, and rsync's lines on standard output",
     )
     .off(&["no-progress"])
-    .sets(|it, on| it.wanted.progress = Some(on)),
+    .sets(|it, on| (it.wanted.progress, it.wanted.transfers) = (Some(on), on)),
     flag("P", Some('P'), "same as --partial --progress")
         .short_only()
         .local("--progress shows a bar, --resume continues interrupted objects")
-        .sets(|it, _| (it.policy.partial, it.wanted.progress) = (true, Some(true))),
+        .sets(|it, _| {
+            it.policy.partial = true;
+            (it.wanted.progress, it.wanted.transfers) = (Some(true), true);
+        }),
     values(
         "info",
         None,

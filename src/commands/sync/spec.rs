@@ -17,6 +17,7 @@ use hakobu_transfer::object::list::Pattern;
 use hakobu_transfer::policy::{Append, Delete, Digest, FakeSides, Symlinks};
 use hakobu_transfer::run::{Layout, Spec};
 use std::ffi::OsStr;
+use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 
 /// Returns the description of the transfer and of its output.
@@ -217,7 +218,8 @@ impl Reading {
         }
         let of = |asked: Option<bool>| asked.unwrap_or(self.verbose > 1) && !self.wanted.quiet;
         let formats = self.wanted.format.iter().any(|format| format.has(b'i'));
-        let told = self.verbosity() > 0 || self.itemize > 0 || formats;
+        let named = matches!(self.wanted.line, Line::Name { .. });
+        let told = named || self.itemize > 0 || formats;
         let made = told && !self.wanted.quiet && !self.wanted.json && !self.policy.list_only;
         Remarks { backups: of(self.backups), skips: of(self.skips), made }
     }
@@ -240,8 +242,15 @@ impl Reading {
     fn show(&mut self, concerned: Concerned) {
         let verbosity = self.verbosity();
         let wanted = &mut self.wanted;
-        let asked =
-            verbosity > 0 || self.itemize > 0 || self.policy.list_only || wanted.format.is_some();
+        // rsync prints names with `--progress`. On a terminal the bar shows it instead.
+        wanted.transfers &= !(wanted.quiet || wanted.json || self.policy.list_only)
+            && self.names != Some(0)
+            && !std::io::stdout().is_terminal();
+        let asked = verbosity > 0
+            || self.itemize > 0
+            || self.policy.list_only
+            || wanted.format.is_some()
+            || wanted.transfers;
         wanted.line = if wanted.quiet || !asked {
             Line::None
         } else if wanted.json {
@@ -262,6 +271,7 @@ impl Reading {
         wanted.problems = verbosity > 0 && !wanted.quiet;
         wanted.totals = verbosity > 0 || wanted.stats || wanted.progress == Some(true);
         wanted.dry_run = self.policy.dry_run;
+        wanted.transfers &= !wanted.dry_run;
     }
 }
 

@@ -7,6 +7,7 @@ mod pace;
 mod simulated;
 mod words;
 
+use super::transferred::Position;
 use super::{json, output, screen};
 use hakobu_core::meter::{self, Meter};
 use indicatif::ProgressStyle;
@@ -153,6 +154,13 @@ impl Progress {
     pub fn begins(&self, meter: &Arc<Meter>) {
         self.shared.runs.lock().going.push(Arc::clone(meter));
         self.watch();
+    }
+
+    /// Returns how far the runs are, for the line of a file.
+    pub fn position(&self, transferred: u64) -> Position {
+        let at = self.shared.runs.lock().sum();
+        let left = at.found.saturating_sub(at.done);
+        Position { transferred, left, found: at.found, listed: at.listed }
     }
 
     /// Sets the text for SIGUSR1 in place of counters.

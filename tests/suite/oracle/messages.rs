@@ -203,3 +203,47 @@ fn checksums_that_are_not_built_are_refused() {
         });
     }
 }
+
+/// Lines of `--progress`: names, and of the last state of each file its size, percentage and number. Rates, times and
+/// counts of directories are left out.
+fn progress(c: &Case, run: &Run) -> Vec<String> {
+    let text = run.out().replace(c.oracle_dst().to_str().unwrap(), c.dst().to_str().unwrap());
+    let shown = text.lines().filter(|line| *line != "sending incremental file list");
+    shown
+        .map(|line| match line.rsplit_once('\r') {
+            None => line.to_owned(),
+            Some((_, state)) => {
+                let number = state.split_once("(xfr#").map(|(_, rest)| rest.split_once(','));
+                let checks = ["to-chk=", "ir-chk="].iter().any(|word| state.contains(word));
+                format!("{} #{} {checks}", &state[..20], number.flatten().unwrap().0)
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn progress_of_files_is_rsyncs_on_standard_output() {
+    if !have("rsync", "progress beside rsync") {
+        return;
+    }
+    for (line, has_states) in [
+        ("sync -aj1 --progress SRC/ DST", true),
+        ("sync -aPhj1 SRC/ DST", true),
+        ("sync -aij1 --info=progress SRC/ DST", true),
+        ("sync -anj1 --progress SRC/ DST", false),
+        ("sync -aj1 --progress --no-progress SRC/ DST", false),
+        ("sync -aqj1 --progress SRC/ DST", false),
+    ] {
+        case(line, |c| {
+            file(&c.src().join("a"), &"x".repeat(50_000), T);
+            file(&c.src().join("d/empty"), "", T);
+            file(&c.src().join("d/f"), &"x".repeat(1_234_567), T);
+            symlink("a", c.src().join("l")).unwrap();
+            let theirs = c.oracle_line(&line.replace("j1", ""));
+            let ours = c.run();
+            assert_eq!((ours.code, theirs.code), (0, 0), "{ours}\n{theirs}");
+            assert_eq!(progress(c, &ours), progress(c, &theirs), "{ours}\n{theirs}");
+            assert_eq!(ours.out().contains("100%"), has_states, "{ours}");
+        });
+    }
+}

@@ -1,0 +1,78 @@
+//! rsync's line of progress below the name of a transferred file (`--progress`).
+
+use crate::number::Digits;
+use hakobu_core::event::Item;
+use hakobu_core::unit::Kind;
+use std::time::Duration;
+
+/// Position of a file in its run, as rsync counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Position {
+    /// Files transferred so far, with this one.
+    pub transferred: u64,
+    /// Entries found and not finished.
+    pub left: u64,
+    /// Entries found.
+    pub found: u64,
+    /// Everything has been found.
+    pub listed: bool,
+}
+
+/// Returns whether an entry has such a line.
+pub fn has_line(item: &Item<'_>) -> bool {
+    item.kind == Kind::File && item.change.transferred
+}
+
+/// Appends the line. It begins with a carriage return, as rsync's does, because programs that read progress expect it.
+pub fn push(bytes: u64, took: Duration, digits: Digits, at: Position, out: &mut Vec<u8>) {
+    let Position { transferred, left, found, listed } = at;
+    let (size, rate) = (digits.size(bytes), rate(bytes, took));
+    let s = took.as_secs();
+    let clock = format!("{:4}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+    let scan = if listed { "to" } else { "ir" };
+    out.extend_from_slice(
+        format!(
+            "\r{size:>15} 100% {rate} {clock} (xfr#{transferred}, {scan}-chk={left}/{found})\n"
+        )
+        .as_bytes(),
+    );
+}
+
+/// Returns a rate in units of 1024 in a field of rsync's width.
+fn rate(bytes: u64, took: Duration) -> String {
+    let seconds = took.as_secs_f64().max(0.001);
+    let kib = bytes as f64 / 1024.0 / seconds;
+    let (value, unit) = match kib {
+        kib if kib > 1_048_576.0 => (kib / 1_048_576.0, "GB/s"),
+        kib if kib > 1024.0 => (kib / 1024.0, "MB/s"),
+        kib => (kib, "kB/s"),
+    };
+    format!("{value:7.2}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_are_rsyncs() {
+        let line = |bytes, ms, digits, listed| {
+            let at = Position { transferred: 2, left: 2, found: 5, listed };
+            let mut out = Vec::new();
+            push(bytes, Duration::from_millis(ms), digits, at, &mut out);
+            String::from_utf8_lossy(&out).into_owned()
+        };
+        assert_eq!(
+            line(50_000, 1, Digits::Grouped, true),
+            "\r         50,000 100%   47.68MB/s    0:00:00 (xfr#2, to-chk=2/5)\n"
+        );
+        assert_eq!(
+            line(0, 3_723_000, Digits::Grouped, false),
+            "\r              0 100%    0.00kB/s    1:02:03 (xfr#2, ir-chk=2/5)\n"
+        );
+        assert_eq!(
+            line(5_000_000_000, 1_000, Digits::Thousands, true),
+            "\r          5.00G 100%    4.66GB/s    0:00:01 (xfr#2, to-chk=2/5)\n"
+        );
+    }
+}
