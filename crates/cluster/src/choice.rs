@@ -218,9 +218,12 @@ impl<'a> Choice<'a> {
             let last = self.note(&names);
             // Beyond the last one nothing is known.
             let known = |at: &usize| self.order.get(*at).copied() <= last.max(Some(number));
-            let mut after = (at..self.order.len()).take_while(known);
-            if let Some(at) = after.find(|at| self.is_free(*at)) {
-                self.next_at = at;
+            let after = (at..self.order.len()).take_while(known);
+            let free: Vec<usize> = after.filter(|at| self.is_free(*at)).collect();
+            // Another worker goes on where a gap begins.
+            let gap = free.chunk_by(|one, next| one + 1 == *next).max_by_key(|gap| gap.len());
+            if let Some(at) = gap.and_then(|gap| gap.get(gap.len() / 2)) {
+                self.next_at = *at;
                 break;
             }
         }
