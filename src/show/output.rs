@@ -3,8 +3,8 @@
 
 use super::screen;
 use hakobu_core::error::without_number;
-use hakobu_sys::links::Links;
 use hakobu_sys::close;
+use hakobu_sys::links::Links;
 use parking_lot::Mutex;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};

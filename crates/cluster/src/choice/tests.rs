@@ -1,3 +1,5 @@
+//! Choice of shards: by one worker, and by many at once.
+
 use super::*;
 use crate::folder::Local;
 use crate::plan::Shard;

@@ -145,7 +145,7 @@ pub fn parts(
 /// each of its parts are headers.
 ///
 /// # Errors
-/// It holds something else.
+/// It holds something else, or `buffer` is not the whole block.
 pub fn holds(
     buffer: &[u8],
     pattern: &[u8],
@@ -155,7 +155,8 @@ pub fn holds(
     let each = interval_bytes.unwrap_or(block.bytes).max(1) as usize;
     let expected = pattern.iter().cycle();
     let mut bytes = buffer.iter().zip(expected).enumerate();
-    match bytes.all(|(at, (byte, expected))| at % each < skips || byte == expected) {
+    let is_whole = buffer.len() == block.bytes as usize;
+    match is_whole && bytes.all(|(at, (byte, expected))| at % each < skips || byte == expected) {
         true => Ok(()),
         false => Err(Wrong { block: *block, fault: Fault::Content }),
     }

@@ -100,6 +100,8 @@ fn parts_of_a_block_have_their_own_places() {
     assert_eq!((found.len(), parts(&block, None).count()), (2, 1));
     let mut buffer: Vec<u8> = b"abc".iter().copied().cycle().take(1024).collect();
     assert_eq!(holds(&buffer, b"abc", &block, (None, 0)), Ok(()));
+    assert!(holds(&buffer[1..], b"bca", &block, (None, 0)).is_err(), "a part of a block");
+    assert!(holds(&[], b"abc", &block, (None, 0)).is_err());
     buffer[513] = 0;
     assert!(holds(&buffer, b"abc", &block, (None, 100)).is_err());
     assert_eq!(holds(&buffer, b"abc", &block, (Some(512), 100)), Ok(()));
