@@ -10,7 +10,7 @@ use crate::engine::failure::c_string;
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::number;
 use hakobu_core::unit::Kind;
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, meta, volume};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, meta, priority, volume};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 const COUNT_TIME_MAX: Duration = Duration::from_secs(1);
 /// Maximum time for counting before an update, which may have nothing to do.
 const UPDATE_COUNT_TIME_MAX: Duration = Duration::from_millis(2);
+/// Niceness of the thread that counts beside a copy: the lowest priority.
+const NICE: i32 = 19;
 /// Directories below this depth are not counted: those above stay open, and descriptors belong to the transfer.
 const DEPTH_MAX: u32 = 8;
 
@@ -83,6 +85,8 @@ pub fn warn_of_space(
         return None;
     }
     if !trees.iter().any(|(_, there)| there.as_ref().is_some_and(has_content)) {
+        // Nothing of it is there yet, and what the copy brings meanwhile is part of the need.
+        let trees = trees.into_iter().map(|(source, _)| (source, None)).collect();
         return Some(Count { trees, room });
     }
     count(trees, UPDATE_COUNT_TIME_MAX, &AtomicBool::new(false)).warn(&room, listener);
@@ -90,8 +94,11 @@ pub fn warn_of_space(
 }
 
 impl Count {
-    /// Counts until `stop`, for a second at most, and warns if the room does not suffice.
+    /// Counts until `stop`, for a second at most, and warns if the room does not suffice. For a thread of its own, of
+    /// which this lowers the priority: where the CPUs are the limit, the copy has them.
     pub fn warn(self, stop: &AtomicBool, listener: &dyn Listener) {
+        // A higher one only costs time.
+        drop(priority::set_nice(NICE));
         count(self.trees, COUNT_TIME_MAX, stop).warn(&self.room, listener);
     }
 }
