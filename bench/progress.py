@@ -193,11 +193,12 @@ def truths(args, work, raw):
 
 
 def cpu(words, env, terminal):
-    """CPU seconds of a command, whose standard error is a terminal or nothing."""
+    """CPU seconds of a command on a terminal (where `--progress` prints no names), or on nothing."""
     out = subprocess.DEVNULL
     if terminal:
         end, inner = pty.openpty()
-    process = subprocess.Popen(words, env=env, stdout=out, stderr=inner if terminal else out)
+        out = inner
+    process = subprocess.Popen(words, env=env, stdout=out, stderr=out)
     if terminal:
         os.close(inner)
 
