@@ -33,7 +33,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// What a command line of `cp` with a store on a side asks for.
+/// Meaning of a command line of `cp` with a store on a side.
 pub enum Described {
     /// One object and a standard stream.
     Stream(Dash),

@@ -1,6 +1,6 @@
 //! Memory that file content passes through.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
 /// Bytes in a cache line.
 const LINE_BYTES: usize = 64;
@@ -22,21 +22,25 @@ impl AlignedBytes {
         let start = block.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES - 1);
         AlignedBytes { block, start }
     }
+
+    /// Returns where the bytes are in the block.
+    fn range(&self) -> Range<usize> {
+        self.start..self.start + self.block.len().saturating_sub(LINE_BYTES - 1)
+    }
 }
 
 impl Deref for AlignedBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        let end = self.block.len().saturating_sub(LINE_BYTES - 1) + self.start;
-        self.block.get(self.start..end).unwrap_or_default()
+        self.block.get(self.range()).unwrap_or_default()
     }
 }
 
 impl DerefMut for AlignedBytes {
     fn deref_mut(&mut self) -> &mut [u8] {
-        let end = self.block.len().saturating_sub(LINE_BYTES - 1) + self.start;
-        self.block.get_mut(self.start..end).unwrap_or_default()
+        let range = self.range();
+        self.block.get_mut(range).unwrap_or_default()
     }
 }
 
