@@ -158,7 +158,8 @@ sys.exit(os.waitstatus_to_exitcode(status))
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text:?}");
     assert!(text.contains("caught1") && !text.contains("caught2"), "{text:?}");
-    // The status line was shown and removed.
+    // The status line was reserved before the command could write, shown, and removed.
+    assert!(text.find("\x1b[1;23r") < text.find("ready"), "{text:?}");
     assert!(text.contains("\x1b[24;1H\x1b[7m 0.") && text.contains(" | CPU us "), "{text:?}");
     let (line, end) = text.rsplit_once("\x1b[r").unwrap();
     assert!(line.contains("\x1b[1;23r") && end.contains("exit code 1"), "{text:?}");

@@ -26,6 +26,7 @@ use std::time::Instant;
 const NOT_FOUND: u8 = 127;
 /// Exit code of shells for a file that cannot be executed.
 const NOT_RUN: u8 = 126;
+
 /// Events of the loop besides the timer.
 enum Event {
     /// A signal was received; `to_group`: the terminal sent it to the whole group.
@@ -68,18 +69,24 @@ pub fn run(plan: &Plan) -> u8 {
     let mut sampler = Sampler::new(of);
     let start = jiff::Timestamp::now().to_string();
     let first = sampler.read();
-    let mut running = None;
-    match &plan.subject {
-        Subject::Command(words) => match spawn(words, &sender) {
-            Ok(started) => running = Some(started),
-            Err(code) => return code,
-        },
+    // The line is reserved before the command can write to the terminal, or be interrupted: ^C discards output that
+    // the terminal has not shown yet (termios(3), NOFLSH).
+    let mut recording = Recording::begin(plan, sampler, first, files.csv.take());
+    let started = match &plan.subject {
+        Subject::Command(words) => spawn(words, &sender).map(Some),
         Subject::Pid(pid) if process::start_ticks(*pid).is_none() => {
+            recording.show_nothing_more();
             return failed(&format!("there is no process {pid}"));
         }
-        Subject::Pid(_) | Subject::Machine => {}
-    }
-    let mut recording = Recording::begin(plan, sampler, first, files.csv.take());
+        Subject::Pid(_) | Subject::Machine => Ok(None),
+    };
+    let running = match started {
+        Ok(running) => running,
+        Err(code) => {
+            recording.show_nothing_more();
+            return code;
+        }
+    };
     let ended = recording.until_end(plan, &events, running);
     let last = recording.sample();
     recording.show_nothing_more();
