@@ -31,6 +31,11 @@ use show::output;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+/// The allocator of static programs: musl's maps and unmaps memory for each large block.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     match commands::global::parse(arguments) {

@@ -5,9 +5,10 @@ use crate::common::area::{Area, Fs, Volume};
 use crate::common::diff::{Fields, diff};
 use crate::common::grow::age;
 use crate::common::snapshot::{Snapshot, show};
-use crate::common::{case::run_command, program};
+use crate::common::{case::run_command, have, program};
 use std::ffi::OsString;
 use std::path::Path;
+use std::process::Command;
 
 fn sync(line: &[&str], from: &Path, to: &Path) -> crate::common::case::Run {
     let mut words: Vec<OsString> = line.iter().map(OsString::from).collect();
@@ -115,6 +116,39 @@ fn too_little_space_is_foretold() {
     std::fs::remove_file(source.join("a/b/huge")).unwrap();
     std::fs::remove_dir_all(&target).unwrap();
     assert_eq!(sync(&["sync", "-a"], &source, &target).ok().err(), "");
+}
+
+/// The thread that counts beside a copy looks at the source alone: what the copy has just brought is not taken for
+/// what was there before, and the target's directories are not locked for it.
+#[test]
+fn counting_beside_a_copy_leaves_the_target_alone() {
+    if !have("strace", "who looks at what") {
+        return;
+    }
+    let Some(volume) = Volume::new(Fs::Ext4, 64, &[], "free space") else { return };
+    let area = Area::tmpfs();
+    let (source, target) = (area.join("src"), volume.join("dst"));
+    for dir in ["a/b", "c"] {
+        std::fs::create_dir_all(source.join(dir)).unwrap();
+    }
+    // More than there is room for: only then is the tree counted.
+    for (name, mib) in [("f", 1), ("a/f", 1), ("a/b/f", 1), ("c/huge", 100)] {
+        std::fs::write(source.join(name), vec![b'f'; mib << 20]).unwrap();
+    }
+    let log = area.join("log");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-y", "-e", "trace=setpriority,%file,%desc", "-o"]).arg(&log);
+    let (from, to) = (format!("{}/", source.display()), target.display().to_string());
+    strace.arg(program()).args(["sync", "-a", &from, &to]);
+    assert_eq!(strace.output().unwrap().status.code(), Some(11));
+    let log = std::fs::read_to_string(log).unwrap();
+    let counting = log.lines().find(|line| line.contains("setpriority(") && line.contains("19"));
+    let (thread, _) = counting.and_then(|line| line.split_once(' ')).expect("a thread that counts");
+    let own = || log.lines().filter(|line| line.split_once(' ').is_some_and(|of| of.0 == thread));
+    assert!(own().filter(|line| line.contains(&*from)).count() >= 3, "{log}");
+    let begun = own().skip_while(|line| !line.contains("setpriority("));
+    let there: Vec<&str> = begun.filter(|line| line.contains(&to)).collect();
+    assert!(there.is_empty(), "{there:?}");
 }
 
 /// `--partial` keeps what came through, and it does not look finished.
