@@ -1,6 +1,7 @@
 //! `hakobu cluster`: one transfer on many machines that an existing engine schedules.
 
 mod collect;
+mod ending;
 mod engine;
 mod kubernetes;
 mod opened;

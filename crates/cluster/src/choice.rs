@@ -2,7 +2,7 @@
 //! shards that are left. It does not know what workers do with them.
 
 use crate::beat::{self, Beat, State, Watch};
-use crate::claim;
+use crate::claim::{self, Claim};
 use crate::folder::{Folder, Trouble};
 use crate::phase::Phase;
 use crate::plan::{Plan, number_text};
@@ -22,16 +22,22 @@ const AHEAD_PER_WORKER: usize = 2;
 const MISSES_LOOK: u32 = 2;
 /// The same, after which all claims are listed anew.
 const MISSES_MAX: u32 = 8;
-/// Pages of claims that are looked at for a shard without one.
-const LOOKS_MAX: usize = 8;
-/// A worker without a free shard lists claims and results again after so many times the duration of the listing before,
-/// so that workers that wait leave the folder to the others.
+/// A worker without a free shard lists claims or results again after so many times the duration of the listing before, so
+/// that workers that wait leave the folder to the others.
 const PAUSE: u32 = 8;
 /// Shards without a known result that are looked up one by one; of more of them the results are listed.
 const MISSING_MAX: usize = 64;
 
 /// Number of a shard and generation of the claim on it.
 pub(crate) type Claimed = (u32, u32);
+
+/// A listing that was made: its end and its duration.
+type Listing = Option<(Instant, Duration)>;
+
+/// Whether a worker without a free shard makes a listing again.
+fn is_due(listing: Listing) -> bool {
+    listing.is_none_or(|(end, took)| end.elapsed() >= took.saturating_mul(PAUSE))
+}
 
 /// Shards as a worker knows them.
 pub(crate) struct Choice<'a> {
@@ -47,8 +53,10 @@ pub(crate) struct Choice<'a> {
     claimed: HashMap<u32, u32>,
     done: HashSet<u32>,
     misses: u32,
-    /// All claims were listed: when, and how long that took.
-    listed: Option<(Instant, Duration)>,
+    /// Listing of all claims.
+    claims: Listing,
+    /// Listing of all results.
+    results: Listing,
     /// Shards before this one in `order` are claimed or done.
     first: usize,
     /// Place in `order` after the shard that was claimed last.
@@ -79,7 +87,8 @@ impl<'a> Choice<'a> {
             claimed: HashMap::new(),
             done: HashSet::new(),
             misses: 0,
-            listed: None,
+            claims: None,
+            results: None,
             first: 0,
             next_at: usize::MAX,
             workers: 0,
@@ -90,7 +99,12 @@ impl<'a> Choice<'a> {
 
     /// Returns whether all shards are known to be done.
     pub fn is_all_done(&self) -> bool {
-        self.done.len() >= self.order.len()
+        self.missing() == 0
+    }
+
+    /// Number of shards without a known result.
+    fn missing(&self) -> usize {
+        self.order.len().saturating_sub(self.done.len())
     }
 
     /// Notes that a shard is done.
@@ -105,13 +119,11 @@ impl<'a> Choice<'a> {
     pub fn next(&mut self) -> Result<Option<Claimed>, Trouble> {
         loop {
             self.refresh()?;
-            let is_due =
-                self.listed.is_none_or(|(when, took)| when.elapsed() >= took.saturating_mul(PAUSE));
-            if self.free().is_none() && is_due {
-                // Claims that were given back are free again.
+            // Claims that were given back are free again. Of few shards `left` sees that without a listing.
+            if self.free().is_none() && self.missing() > MISSING_MAX && is_due(self.claims) {
                 self.list_claims()?;
             }
-            let Some(at) = self.free() else { return self.left(is_due) };
+            let Some(at) = self.free() else { return self.left() };
             if let Some(claimed) = self.claim(at)? {
                 return Ok(Some(claimed));
             }
@@ -181,7 +193,7 @@ impl<'a> Choice<'a> {
         self.claimed.clear();
         let claims = self.folder.names(&self.phase.claims())?;
         self.note(&claims);
-        self.listed = Some((Instant::now(), began.elapsed()));
+        self.claims = Some((Instant::now(), began.elapsed()));
         Ok(())
     }
 
@@ -198,7 +210,7 @@ impl<'a> Choice<'a> {
     /// Renews what is known of claims where that led to misses.
     fn refresh(&mut self) -> Result<(), Trouble> {
         match self.misses {
-            _ if self.listed.is_none() => self.list(),
+            _ if self.claims.is_none() => self.list(),
             MISSES_MAX.. => self.list(),
             MISSES_LOOK.. => self.look(),
             _ => Ok(()),
@@ -206,26 +218,23 @@ impl<'a> Choice<'a> {
     }
 
     /// Finds a shard without a claim: it lists a page of claims from the one of any shard on that seems to have none. That
-    /// costs less than to list all claims, and where most are taken, less than to try one after another.
+    /// costs less than to list all claims, and where most are taken, less than to try one after another. A page without a
+    /// free shard is a sign that few are left: then all claims are listed, as more pages from other places would take as
+    /// many requests and find the same few.
     fn look(&mut self) -> Result<(), Trouble> {
-        for _ in 0..LOOKS_MAX {
-            let Some((at, number)) =
-                self.free().and_then(|at| Some((at, self.order.get(at).copied()?)))
-            else {
-                break;
-            };
-            let names = self.folder.names_after(&self.phase.claims(), &number_text(number))?;
-            let last = self.note(&names);
-            // Beyond the last one nothing is known.
-            let known = |at: &usize| self.order.get(*at).copied() <= last.max(Some(number));
-            let after = (at..self.order.len()).take_while(known);
-            let free: Vec<usize> = after.filter(|at| self.is_free(*at)).collect();
-            // Another worker goes on where a gap begins.
-            let gap = free.chunk_by(|one, next| one + 1 == *next).max_by_key(|gap| gap.len());
-            if let Some(at) = gap.and_then(|gap| gap.get(gap.len() / 2)) {
-                self.next_at = *at;
-                break;
-            }
+        let Some(at) = self.free() else { return Ok(()) };
+        let Some(number) = self.order.get(at).copied() else { return Ok(()) };
+        let names = self.folder.names_after(&self.phase.claims(), &number_text(number))?;
+        let last = self.note(&names);
+        // Beyond the last one nothing is known.
+        let known = |at: &usize| self.order.get(*at).copied() <= last.max(Some(number));
+        let after = (at..self.order.len()).take_while(known);
+        let free: Vec<usize> = after.filter(|at| self.is_free(*at)).collect();
+        // Another worker goes on where a gap begins.
+        let gap = free.chunk_by(|one, next| one + 1 == *next).max_by_key(|gap| gap.len());
+        match gap.and_then(|gap| gap.get(gap.len() / 2)) {
+            Some(at) => self.next_at = *at,
+            None => self.list_claims()?,
         }
         Ok(())
     }
@@ -234,11 +243,11 @@ impl<'a> Choice<'a> {
         format!("{}/{}.json", self.phase.results(), number_text(number))
     }
 
-    /// Notes results that are there by now; whether at most [`MISSING_MAX`] are missing, or `lists` allowed to list them.
-    fn look_for_results(&mut self, lists: bool) -> Result<bool, Trouble> {
-        let missing: Vec<u32> =
-            self.order.iter().filter(|number| !self.done.contains(number)).copied().collect();
-        if missing.len() <= MISSING_MAX {
+    /// Notes results that are there by now; false where many are missing and it is too early to list them.
+    fn look_for_results(&mut self) -> Result<bool, Trouble> {
+        if self.missing() <= MISSING_MAX {
+            let missing = self.order.iter().filter(|number| !self.done.contains(number));
+            let missing: Vec<u32> = missing.copied().collect();
             // One that is missing is enough to know that the run goes on.
             for number in missing {
                 if self.folder.read(&self.result(number))?.is_none() {
@@ -248,14 +257,15 @@ impl<'a> Choice<'a> {
             }
             return Ok(true);
         }
-        if !lists {
+        if !is_due(self.results) {
             return Ok(false);
         }
-        let all = self.order.len();
+        let (began, all) = (Instant::now(), self.order.len());
         for name in self.folder.names(&self.phase.results())? {
             let number = name.strip_suffix(".json").and_then(|number| number.parse().ok());
             self.done.extend(number.filter(|n: &u32| all > *n as usize));
         }
+        self.results = Some((Instant::now(), began.elapsed()));
         Ok(true)
     }
 
@@ -263,9 +273,9 @@ impl<'a> Choice<'a> {
         claim::take(self.folder, &self.phase.claims(), number, generation, &self.worker)
     }
 
-    /// Claims a shard anew whose worker is gone. `lists`: results may be listed.
-    fn left(&mut self, lists: bool) -> Result<Option<Claimed>, Trouble> {
-        if !self.look_for_results(lists)? {
+    /// Claims a shard anew whose worker is gone or has given it back.
+    fn left(&mut self) -> Result<Option<Claimed>, Trouble> {
+        if !self.look_for_results()? {
             return Ok(None);
         }
         let (folder, claims) = (self.folder, self.phase.claims());
@@ -277,12 +287,18 @@ impl<'a> Choice<'a> {
                 Some(worker) => worker.clone(),
                 None => {
                     let claim = claim::read(folder, &claims, number, generation)?;
-                    let worker = claim.map(|claim| claim.worker);
-                    // One that is not whole yet is read again.
-                    if let Some(worker) = &worker {
-                        self.owners.insert((number, generation), worker.clone());
+                    match claim {
+                        Some(Claim { worker, .. }) => {
+                            self.owners.insert((number, generation), worker.clone());
+                            worker
+                        }
+                        // It was given back.
+                        None if self.take(number, generation)? => {
+                            return Ok(Some((number, generation)));
+                        }
+                        // It is not whole yet, and is read again.
+                        None => String::new(),
                     }
-                    worker.unwrap_or_default()
                 }
             };
             let beat = match counters.get(&worker) {

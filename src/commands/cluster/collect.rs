@@ -1,18 +1,18 @@
 //! `hakobu cluster collect`: the last word, an ordinary sync over both ends, and the report.
 
 use super::super::session::Session;
+use super::ending::{self, Form, Problem};
 use super::opened::{AGAIN, Invocation, Opened, open, parse, unusable};
 use super::prove;
 use crate::exit;
 use crate::number::{Digits, things};
-use crate::show::json::push_line;
 use crate::show::output;
 use hakobu_cluster::phase::{self, Phase};
 use hakobu_cluster::plan::{COLLECTED, REPORT, Unusable};
 use hakobu_cluster::status::{Results, Share, Sums, outlook, owners};
 use hakobu_cluster::verdict::Summed;
 use hakobu_cluster::{Folder, Plan, Trouble, beat, comparing};
-use hakobu_transfer::journal::{self, Owner};
+use hakobu_transfer::journal::Owner;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -93,7 +93,7 @@ fn collect(opened: &Opened, how: How) -> u8 {
     }
     wanted.resume = "collect again to continue";
     wanted.json |= how.json;
-    let (json, quiet) = (wanted.json, wanted.quiet);
+    let form = Form::of(&wanted, how.json);
     let code = match Session::start(wanted, exit::of_sync) {
         Ok(session) => {
             let outcome = session.run(spec);
@@ -105,19 +105,9 @@ fn collect(opened: &Opened, how: How) -> u8 {
     let content = serde_json::to_vec_pretty(&report)
         .map_err(|error| Trouble::lasting(format!("cannot write the report: {error}")));
     let written = content.and_then(|content| folder.replace(REPORT, &content));
-    if let Err(trouble) = &written {
-        output::message(&trouble.message);
-    }
-    if json {
-        let mut line = Vec::new();
-        push_line(&report, &mut line);
-        output::text(&String::from_utf8_lossy(&line));
-    } else if !quiet {
-        report.tell(&results, plan);
-    }
-    match (code, told.and(written)) {
-        (exit::OK, Err(_)) => exit::SYNC_IO,
-        (code, _) => code,
+    match form.end(&report, code, written, || report.tell(plan)) {
+        exit::OK if told.is_err() => exit::SYNC_IO,
+        code => code,
     }
 }
 
@@ -160,7 +150,7 @@ struct Report {
     planned_bytes: u64,
     done: Sums,
     workers: BTreeMap<String, Share>,
-    problems: Vec<(String, u64, String)>,
+    problems: Vec<Problem>,
     damaged: Vec<(u32, String)>,
     verdict: Option<Summed>,
     outlook: Option<String>,
@@ -169,7 +159,6 @@ struct Report {
 
 impl Report {
     fn of(results: &Results, plan: &Plan, exit_code: u8) -> Report {
-        let problems = results.problems.iter();
         Report {
             event: "cluster",
             schema: 1,
@@ -179,9 +168,7 @@ impl Report {
             planned_bytes: plan.bytes,
             done: results.sums,
             workers: results.shares(),
-            problems: problems
-                .map(|(what, (n, first))| (what.clone(), *n, first.clone()))
-                .collect(),
+            problems: ending::problems(results),
             damaged: results.damaged.clone(),
             verdict: results.verdict(),
             outlook: outlook(results, plan.shards.len() as u64),
@@ -190,7 +177,7 @@ impl Report {
     }
 
     /// Tells what the workers did, for a reader.
-    fn tell(&self, results: &Results, plan: &Plan) {
+    fn tell(&self, plan: &Plan) {
         let digits = Digits::default();
         let Sums { shards, files, bytes, redone, changed, .. } = self.done;
         output::message(&format!(
@@ -213,11 +200,7 @@ impl Report {
         for (number, why) in &self.damaged {
             output::message(&format!("shard {number} was left to collect: {why}"));
         }
-        for (what, (count, first)) in &results.problems {
-            let first = journal::bytes(first);
-            let path = String::from_utf8_lossy(&first).into_owned();
-            output::message(&format!("workers: {what}: {} ('{path}')", things(*count, "name")));
-        }
+        ending::tell_problems("workers", &self.problems);
         let slowest = self.workers.values().map(|share| share.to_s).fold(0.0, f64::max);
         let median = median(self.workers.values().map(|share| share.to_s).collect());
         if self.workers.len() > 2 && slowest > 1.5 * median && slowest > median + 1.0 {

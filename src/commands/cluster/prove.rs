@@ -1,18 +1,16 @@
 //! Verification of a run that was collected: what its shards hold is compared at both ends, by
 //! workers, and by collect itself where none takes part.
 
-use super::opened::{AGAIN, NEVER, Opened, unusable};
+use super::ending::{self, Form, Problem};
+use super::opened::{Opened, unusable};
 use super::worker::{Job, one};
 use crate::exit;
 use crate::number::{Digits, things};
-use crate::show::json::push_line;
 use crate::show::output;
 use hakobu_cluster::phase::{self, Phase};
 use hakobu_cluster::plan::{REPORT, Unusable};
 use hakobu_cluster::status::{Results, Share, Sums};
-use hakobu_cluster::work::Ended;
 use hakobu_cluster::{Folder, Trouble};
-use hakobu_transfer::journal;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -57,7 +55,7 @@ struct Proof {
     shards: usize,
     verified: Sums,
     workers: BTreeMap<String, Share>,
-    problems: Vec<(String, u64, String)>,
+    problems: Vec<Problem>,
     damaged: Vec<(u32, String)>,
     exit_code: u8,
 }
@@ -71,27 +69,24 @@ pub fn finish(opened: Opened, stale: Duration, json: bool) -> u8 {
         Ok(begun) => begun,
         Err(why) => return unusable(why),
     };
-    let (plan, quiet) = (opened.plan.clone(), opened.wanted.quiet);
-    let json = json || opened.wanted.json;
+    let plan = opened.plan.clone();
+    let form = Form::of(&opened.wanted, json);
     let at_once = exit::SYNC_INTERRUPTED;
     let job = Job { phase: phase.clone(), stale, workers: 1, command: "cluster collect", at_once };
-    let ended = match one(opened, job) {
-        Ok((ended, _)) => ended,
+    let end = match one(opened, job) {
+        Ok(end) => end,
         Err(message) => {
             output::message(&message);
             return exit::SYNC_IO;
         }
     };
-    let failed = match ended {
-        Ended::Done => None,
-        Ended::Again(why) if why.starts_with("interrupted") => Some((
-            exit::SYNC_INTERRUPTED,
-            "interrupted: collect --verify again to continue".to_owned(),
-        )),
-        Ended::Again(why) => Some((AGAIN, why)),
-        Ended::Never(why) => Some((NEVER, why)),
-    };
-    if let Some((code, why)) = failed {
+    if let Some(why) = end.why {
+        let (code, why) = match why.starts_with("interrupted") {
+            true => {
+                (exit::SYNC_INTERRUPTED, "interrupted: collect --verify again to continue".into())
+            }
+            false => (end.code, why),
+        };
         output::message(&why);
         return code;
     }
@@ -107,7 +102,6 @@ pub fn finish(opened: Opened, stale: Duration, json: bool) -> u8 {
         (exit::OK, false) => exit::SYNC_PARTIAL,
         (code, _) => code,
     };
-    let problems = results.problems.iter();
     let proof = Proof {
         event: "cluster-verify",
         schema: 1,
@@ -115,25 +109,11 @@ pub fn finish(opened: Opened, stale: Duration, json: bool) -> u8 {
         shards: plan.shards.len(),
         verified: sums,
         workers: results.shares(),
-        problems: problems.map(|(what, (n, first))| (what.clone(), *n, first.clone())).collect(),
-        damaged: results.damaged.clone(),
+        problems: ending::problems(&results),
+        damaged: results.damaged,
         exit_code,
     };
-    let written = record(folder, &proof);
-    if let Err(trouble) = &written {
-        output::message(&trouble.message);
-    }
-    if json {
-        let mut line = Vec::new();
-        push_line(&proof, &mut line);
-        output::text(&String::from_utf8_lossy(&line));
-    } else if !quiet {
-        proof.tell();
-    }
-    match (exit_code, written) {
-        (exit::OK, Err(_)) => exit::SYNC_IO,
-        (code, _) => code,
-    }
+    form.end(&proof, exit_code, record(folder, &proof), || proof.tell())
 }
 
 /// Adds the result to the report of the run.
@@ -169,10 +149,7 @@ impl Proof {
             things(files, "name"),
             Digits::default().size(bytes)
         ));
-        for (what, count, first) in &self.problems {
-            let path = String::from_utf8_lossy(&journal::bytes(first)).into_owned();
-            output::message(&format!("verify: {what}: {} ('{path}')", things(*count, "name")));
-        }
+        ending::tell_problems("verify", &self.problems);
         for (number, why) in &self.damaged {
             output::message(&format!("shard {number} was not verified: {why}"));
         }

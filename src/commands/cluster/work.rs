@@ -2,13 +2,12 @@
 
 use super::opened::{AGAIN, Invocation, NEVER, open, parse, unusable};
 use super::prove;
-use super::worker::{Job, one};
+use super::worker::{End, Job, one};
 use crate::exit;
 use crate::show::output;
 use hakobu_cluster::comparing;
 use hakobu_cluster::phase::Phase;
 use hakobu_cluster::plan::Unusable;
-use hakobu_cluster::work::Ended;
 use std::ffi::OsString;
 
 /// Runs the subcommand.
@@ -39,20 +38,15 @@ pub fn run(arguments: &[OsString]) -> u8 {
         command: "cluster work",
         at_once: AGAIN,
     };
-    let (ended, complete) = match one(opened, job) {
-        Ok(ended) => ended,
+    let End { code, why, complete } = match one(opened, job) {
+        Ok(end) => end,
         Err(message) => {
             output::message(&message);
             return NEVER;
         }
     };
-    let (code, message) = match ended {
-        Ended::Done => (exit::OK, None),
-        Ended::Again(why) => (AGAIN, Some(why)),
-        Ended::Never(why) => (NEVER, Some(why)),
-    };
-    if let Some(message) = message {
-        output::message(&message);
+    if let Some(why) = why {
+        output::message(&why);
     }
     if complete || code != exit::OK { code } else { AGAIN }
 }

@@ -23,11 +23,21 @@ pub struct Job {
     pub at_once: u8,
 }
 
-/// Runs a worker to its end; the end, and whether everything could be shown.
+/// End of a worker.
+pub struct End {
+    /// Exit code of `cluster work`.
+    pub code: u8,
+    /// Reason for an end before all was done.
+    pub why: Option<String>,
+    /// Everything could be shown.
+    pub complete: bool,
+}
+
+/// Runs a worker to its end.
 ///
 /// # Errors
 /// A sentence: it cannot run as the plan's options ask for.
-pub fn one(mut opened: Opened, job: Job) -> Result<(Ended, bool), String> {
+pub fn one(mut opened: Opened, job: Job) -> Result<End, String> {
     let control = Arc::new(Control::default());
     if let Err(error) = signals::stop(&control, job.at_once) {
         output::message(&format!("signals will end this run at once: {error}"));
@@ -55,12 +65,11 @@ pub fn one(mut opened: Opened, job: Job) -> Result<(Ended, bool), String> {
         workers: job.workers,
         phase: job.phase,
     };
-    let ended = work(&setup);
-    let code = match &ended {
-        Ended::Done => exit::OK,
-        Ended::Again(_) => AGAIN,
-        Ended::Never(_) => NEVER,
+    let (code, why) = match work(&setup) {
+        Ended::Done => (exit::OK, None),
+        Ended::Again(why) => (AGAIN, Some(why)),
+        Ended::Never(why) => (NEVER, Some(why)),
     };
     let complete = show.finish(&Outcome::default(), code);
-    Ok((ended, complete))
+    Ok(End { code, why, complete })
 }

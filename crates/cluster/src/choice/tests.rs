@@ -110,6 +110,16 @@ struct Store {
 }
 
 impl Store {
+    fn new(inner: Local) -> Store {
+        let zero = AtomicUsize::default;
+        Store { inner, creates: zero(), pages: zero(), reads: zero() }
+    }
+
+    /// Files made, pages listed and files read so far.
+    fn counts(&self) -> [usize; 3] {
+        [&self.creates, &self.pages, &self.reads].map(|count| count.load(Ordering::Relaxed))
+    }
+
     fn page(&self, folder: &str, after: Option<&str>) -> Result<Vec<String>, Trouble> {
         let mut names = self.inner.names(folder)?;
         names.sort_unstable();
@@ -163,8 +173,7 @@ fn claims_of_many_workers_cost_few_requests() {
     const SHARDS: usize = 4000;
     const WORKERS: usize = 16;
     let Run { folder, plan, _place } = Run::new(std::iter::repeat_n(100, SHARDS));
-    let zero = AtomicUsize::default;
-    let store = Store { inner: folder, creates: zero(), pages: zero(), reads: zero() };
+    let store = Store::new(folder);
     let hour = Duration::from_secs(3600);
     let worker = |number: usize| {
         Choice::new(&store, (&plan, &Phase::Transfer), hour, &format!("worker{number}"))
@@ -178,10 +187,54 @@ fn claims_of_many_workers_cost_few_requests() {
             }
         }
     }
-    let [creates, pages, reads] =
-        [&store.creates, &store.pages, &store.reads].map(|count| count.load(Ordering::Relaxed));
+    let [creates, pages, reads] = store.counts();
     let lost = creates - SHARDS;
-    assert!(lost < SHARDS / 10 && pages < SHARDS / 10, "{lost} lost claims, {pages} pages");
+    assert!(lost < SHARDS / 10 && pages < SHARDS / 14, "{lost} lost claims, {pages} pages");
     // Only a lost claim is read; the last ones are by those that wait.
     assert!(reads < SHARDS / 4, "{reads} reads");
+}
+
+#[test]
+fn a_worker_that_waits_sees_claims_that_were_given_back_without_a_listing() {
+    const SHARDS: u32 = 5;
+    let Run { folder, plan, _place } = Run::new(std::iter::repeat_n(100, SHARDS as usize));
+    let store = Store::new(folder);
+    let hour = Duration::from_secs(3600);
+    let worker = |name: &str| Choice::new(&store, (&plan, &Phase::Transfer), hour, name);
+    let all = |worker: &mut Choice<'_>| {
+        let mut claimed: Vec<Claimed> =
+            std::iter::from_fn(|| worker.next().unwrap()).take(SHARDS as usize).collect();
+        claimed.sort_unstable();
+        claimed
+    };
+    let beat = |state: State| {
+        let beat = Beat { worker: "a".to_owned(), state, ..Beat::default() };
+        store.replace("workers/a.json", &crate::folder::json(&beat).unwrap()).unwrap();
+    };
+    let give_back = || {
+        for number in 0..SHARDS {
+            claim::give_back(&store, "claims", number, 0).unwrap();
+        }
+    };
+    let first: Vec<Claimed> = (0..SHARDS).map(|number| (number, 0)).collect();
+    beat(State::Working);
+    let [mut a, mut b, mut c] = ["a", "b", "c"].map(worker);
+    assert_eq!(all(&mut a), first);
+    for waits in [&mut b, &mut c] {
+        waits.list().unwrap();
+    }
+    // This one knows whose the claims are, the other one does not.
+    assert_eq!(b.next().unwrap(), None);
+    let [_, pages, _] = store.counts();
+    for _ in 0..20 {
+        assert_eq!(b.next().unwrap(), None);
+    }
+    give_back();
+    beat(State::Ended);
+    // The first call forgets the worker that it knew.
+    assert_eq!(b.next().unwrap(), None);
+    assert_eq!(all(&mut b), first);
+    give_back();
+    assert_eq!(all(&mut c), first);
+    assert_eq!(store.counts()[1], pages);
 }
