@@ -73,8 +73,7 @@ pub fn push_name(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
 /// Appends the target of a link: ` -> TEXT` of a symlink, ` => NAME` of a hard link.
 pub fn push_link(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
     if let Some(link) = item.link.as_deref().filter(|_| !item.change.deleted) {
-        let is_text = item.kind == Kind::Symlink && item.change.beside;
-        let arrow: &[u8] = if item.change.hard_link && !is_text { b" => " } else { b" -> " };
+        let arrow: &[u8] = if item.change.to_name { b" => " } else { b" -> " };
         out.extend_from_slice(arrow);
         escape.push(link.as_os_str().as_bytes(), out);
     }
@@ -143,6 +142,27 @@ pub fn push_remark(remark: &Remark<'_>, escape: Escape, out: &mut Vec<u8>) {
             out.extend_from_slice(format!("not creating new {kind} \"").as_bytes());
             escape.push(path.as_os_str().as_bytes(), out);
             out.push(b'"');
+        }
+        Remark::Filtered { path, is_dir, at_target, include, pattern, list } => {
+            let done = match (at_target, include) {
+                (false, false) => "[sender] hiding",
+                (false, true) => "[sender] showing",
+                (true, false) => "[generator] protecting",
+                (true, true) => "[generator] risking",
+            };
+            let kind = if *is_dir { "directory" } else { "file" };
+            out.extend_from_slice(format!("{done} {kind} ").as_bytes());
+            escape.push(path.as_os_str().as_bytes(), out);
+            out.extend_from_slice(b" because of pattern ");
+            match pattern {
+                Some(pattern) => escape.push(pattern, out),
+                None => out.extend_from_slice(b"<rule from a file read earlier>"),
+            }
+            if let Some(list) = list {
+                out.extend_from_slice(b" [");
+                escape.push(list, out);
+                out.push(b']');
+            }
         }
         Remark::Skipped { path, why, .. } => {
             escape.push(path.as_os_str().as_bytes(), out);
@@ -278,7 +298,7 @@ pub(super) mod tests {
             (new, Kind::Fifo, "p", None, "cS+++++++++ p\n", "p\n"),
             (new, Kind::CharDevice, "n", None, "cD+++++++++ n\n", "n\n"),
             (
-                Change { hard_link: true, created: true, ..none },
+                Change { hard_link: true, to_name: true, created: true, ..none },
                 Kind::File,
                 "b",
                 Some("a"),
@@ -370,13 +390,31 @@ pub(super) mod tests {
             Remark::Skipped { path, kind: Kind::File, why: Skip::Newer },
             Remark::Skipped { path, kind: Kind::File, why: Skip::TooLarge },
             Remark::Skipped { path: Path::new("x\n"), kind: Kind::File, why: Skip::TooSmall },
+            Remark::Filtered {
+                path,
+                is_dir: false,
+                at_target: false,
+                include: false,
+                pattern: Some(b"a\x01"),
+                list: None,
+            },
+            Remark::Filtered {
+                path: Path::new("d"),
+                is_dir: true,
+                at_target: true,
+                include: true,
+                pattern: None,
+                list: Some(b"per-dir .rules"),
+            },
         ] {
             push_remark(&remark, Escape::Utf8, &mut out);
         }
         let text = "created directory x/d\ncreated 1 directory for d\ncreated 2 directories for x/d\n\
                     backed up d/a to ../old/d/a~\nnot creating new directory \"d/a\"\n\
                     not creating new file \"d/a\"\nd/a exists\nd/a is newer\nd/a is over max-size\n\
-                    x\\#012 is under min-size\n";
+                    x\\#012 is under min-size\n\
+                    [sender] hiding file d/a because of pattern a\\#001\n\
+                    [generator] risking directory d because of pattern <rule from a file read earlier> [per-dir .rules]\n";
         assert_eq!(String::from_utf8_lossy(&out), text);
     }
 

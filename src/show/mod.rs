@@ -83,11 +83,17 @@ impl Show {
         let list = list::List { digits: wanted.digits, escape, links, zone };
         let stdout = Arc::new(Output::stdout());
         let seen = wanted.line != Line::None && stdout.is_terminal();
-        let form = Form::of(wanted.progress, wanted.json, seen);
+        let form = match wanted.whole {
+            true => Form::States(wanted.digits),
+            false => Form::of(wanted.progress, wanted.json, seen),
+        };
         let lines = Arc::clone(&stdout);
-        let progress = Progress::start(form, move |line| {
-            lines.write(line);
-            lines.flush();
+        let progress = Progress::start(form, move |line| match form {
+            Form::States(_) => lines.write_state(line),
+            _ => {
+                lines.write(line);
+                lines.flush();
+            }
         });
         Ok(Show {
             escape,
@@ -185,6 +191,11 @@ impl Show {
     fn remark(&self, remark: &Remark<'_>) {
         let mut text = Vec::with_capacity(128);
         itemize::push_remark(remark, self.escape, &mut text);
+        self.tell(text);
+    }
+
+    /// Prints a line that is a message and not an entry, also to the log.
+    pub fn tell(&self, text: Vec<u8>) {
         if self.wanted.json {
             let mut line = Vec::with_capacity(128);
             let message = String::from_utf8_lossy(text.trim_ascii_end());
@@ -278,6 +289,9 @@ impl Show {
         }
         drop(groups);
         self.print_end(outcome);
+        if self.wanted.whole && outcome.fatal.is_none() {
+            self.print_whole(outcome);
+        }
         if self.wanted.stats {
             let stats = stats::stats(&outcome.totals, self.wanted.digits, self.wanted.dry_run);
             if self.wanted.json {
@@ -285,6 +299,10 @@ impl Show {
             } else {
                 self.stdout.write(stats.as_bytes());
             }
+        }
+        if self.wanted.ending && outcome.fatal.is_none() && !outcome.stopped {
+            let ending = stats::ending(outcome, self.wanted.digits, self.wanted.dry_run);
+            self.stdout.write(ending.as_bytes());
         }
         if self.wanted.stat {
             let text = stats::requests(self.wanted.command, outcome, &used);
@@ -298,10 +316,11 @@ impl Show {
         if watched && !self.wanted.quiet && !is_list && outcome.jobs > 0 {
             let (done, dry_run) = (self.wanted.done, self.wanted.dry_run);
             output::message(&stats::sentence(outcome, &used, done, dry_run));
-            if outcome.totals.unprivileged > 0 {
-                let left_out = number::things(outcome.totals.unprivileged, "attribute");
-                output::message(&format!("skipped, as it requires root: {left_out}"));
-            }
+        }
+        let watched = watched || self.wanted.ending;
+        if watched && !self.wanted.quiet && outcome.totals.unprivileged > 0 {
+            let left_out = number::things(outcome.totals.unprivileged, "attribute");
+            output::message(&format!("skipped, as it requires root: {left_out}"));
         }
         self.print_verdict(outcome, watched && !is_list);
         if self.wanted.json && !self.wanted.own_end {
@@ -311,6 +330,23 @@ impl Show {
             self.stdout.write(&out);
         }
         self.close()
+    }
+
+    /// Writes the last line of `--info=progress2`.
+    fn print_whole(&self, outcome: &Outcome) {
+        let totals = &outcome.totals;
+        let at = self.progress.position(totals.files);
+        let all = !outcome.stopped && totals.failed + totals.vanished == 0 && totals.bytes > 0;
+        let state = transferred::State {
+            bytes: totals.bytes,
+            percent: if all { 100 } else { self.progress.percent() },
+            bytes_per_s: transferred::per_s(totals.bytes, outcome.took),
+            time: outcome.took,
+            at,
+        };
+        let mut line = Vec::with_capacity(128);
+        state.push(self.wanted.digits, &mut line);
+        self.stdout.write_state(&line);
     }
 
     fn print_end(&self, outcome: &Outcome) {

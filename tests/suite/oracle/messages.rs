@@ -204,6 +204,104 @@ fn checksums_that_are_not_built_are_refused() {
     }
 }
 
+/// The last two lines of the output with their numbers as `N`, and the total size.
+fn ending(run: &Run) -> (String, String) {
+    let text = run.out();
+    let lines: Vec<&str> = text.lines().collect();
+    let [.., "", sent, total] = lines[..] else { panic!("no end: {run}") };
+    let size = total.strip_prefix("total size is ").and_then(|rest| rest.split(' ').next());
+    let is_number = |c: char| c.is_ascii_digit() || ".,KMG".contains(c);
+    let words = [sent, total].map(|line| {
+        let word = |word: &str| {
+            let number = word.chars().all(is_number) && word.contains(|c: char| c.is_ascii_digit());
+            if number { "N".to_owned() } else { word.to_owned() }
+        };
+        line.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    });
+    (words.join("\n"), size.unwrap_or_default().to_owned())
+}
+
+#[test]
+fn the_end_is_rsyncs() {
+    if !have("rsync", "totals beside rsync") {
+        return;
+    }
+    for (line, ends) in [
+        ("sync -av SRC/ DST", true),
+        ("sync -avn SRC/ DST", true),
+        ("sync -avh SRC/ DST", true),
+        ("sync -av --no-h SRC/ DST", true),
+        ("sync -avvi --delete SRC/ DST", true),
+        ("sync -a --stats SRC/ DST", true),
+        ("sync -a --info=stats SRC/ DST", true),
+        ("sync -a --stats --info=stats1 SRC/ DST", true),
+        ("sync -av --info=name0 SRC/ DST", true),
+        ("sync -av --list-only SRC/", true),
+        ("sync -av --info=stats0 SRC/ DST", false),
+        ("sync -avq SRC/ DST", false),
+        ("sync -ai SRC/ DST", false),
+        ("sync -a SRC/ DST", false),
+    ] {
+        case(line, |c| {
+            file(&c.src().join("a"), &"x".repeat(50_000), T);
+            file(&c.src().join("d/f"), &"x".repeat(1_234_567), T);
+            file(&c.src().join("same"), "same", T);
+            symlink("there", c.src().join("l")).unwrap();
+            for root in [c.dst(), c.oracle_dst()] {
+                file(&root.join("same"), "same", T);
+                file(&root.join("extra"), "extra", T);
+            }
+            let (ours, theirs) = (c.run(), c.oracle());
+            assert_eq!((ours.code, theirs.code), (0, 0), "{ours}\n{theirs}");
+            for run in [&ours, &theirs] {
+                assert_eq!(run.out().contains("total size is"), ends, "{run}");
+            }
+            assert_eq!(
+                ours.out().contains("Number of files"),
+                theirs.out().contains("Number of files"),
+                "{ours}\n{theirs}"
+            );
+            if ends {
+                assert_eq!(ending(&ours), ending(&theirs), "{ours}\n{theirs}");
+            }
+        });
+    }
+}
+
+/// Names are taken in order where that is asked for; on this file system the directory has them in another one, either
+/// from the first or from the last.
+#[test]
+fn names_in_order_with_one_job() {
+    use crate::common::area::Fs;
+    use crate::common::case::case_on;
+    use std::os::unix::fs::MetadataExt;
+    let in_order = |line: &str, reversed: bool| {
+        let mut is_sorted = false;
+        case_on(Fs::Tmpfs, Fs::Tmpfs, line, |c| {
+            let mut names: Vec<String> = (0..30).map(|n| format!("f{n:02}")).collect();
+            if reversed {
+                names.reverse();
+            }
+            names.iter().for_each(|name| file(&c.src().join(name), "x", T));
+            c.run().ok();
+            names.sort();
+            // Inodes of this file system are numbered as they are made.
+            let inode = |name: &String| c.dst().join(name).metadata().unwrap().ino();
+            is_sorted = names.iter().map(inode).is_sorted();
+        });
+        is_sorted
+    };
+    for reversed in [false, true] {
+        assert!(in_order("sync -a -j1 --no-inc-recursive SRC/ DST", reversed));
+    }
+    let line = "sync -a -j1 SRC/ DST";
+    assert!(!(in_order(line, false) && in_order(line, true)), "the directory is in order anyway");
+    case("sync -a -j2 --no-inc-recursive SRC/ DST", |c| {
+        file(&c.src().join("a"), "x", T);
+        c.run().ok().says(&["--no-inc-recursive (names are in order with -j 1 only)"]);
+    });
+}
+
 /// Lines of `--progress`: names, and of the last state of each file its size, percentage and number. Rates, times and
 /// counts of directories are left out.
 fn progress(c: &Case, run: &Run) -> Vec<String> {
@@ -244,6 +342,60 @@ fn progress_of_files_is_rsyncs_on_standard_output() {
             assert_eq!((ours.code, theirs.code), (0, 0), "{ours}\n{theirs}");
             assert_eq!(progress(c, &ours), progress(c, &theirs), "{ours}\n{theirs}");
             assert_eq!(ours.out().contains("100%"), has_states, "{ours}");
+        });
+    }
+}
+
+/// The last state of `--info=progress2`: size, percentage, number of files and of entries that are left.
+fn state(run: &Run) -> (String, String) {
+    let text = run.out();
+    let line = text.lines().rfind(|line| line.starts_with('\r'));
+    let last = line.and_then(|line| line.rsplit('\r').next()).unwrap_or_default().trim_end();
+    let (start, rest) = last.split_at_checked(20).unwrap_or_default();
+    let position = rest.split_once("(xfr#").and_then(|(_, rest)| rest.split_once('/'));
+    (start.to_owned(), position.unwrap_or_default().0.to_owned())
+}
+
+#[test]
+fn progress_of_the_run_is_rsyncs_on_standard_output() {
+    if !have("rsync", "progress beside rsync") {
+        return;
+    }
+    for (line, first) in [
+        ("sync -aj1 --info=progress2 SRC/ DST", "\r"),
+        ("sync -aj1 --info=progress2 --bwlimit=1m SRC/ DST", "\r"),
+        ("sync -aij1 --info=progress2 SRC/ DST", "cd+++++++++ ./"),
+        ("sync -ahj1 --info=progress2 SRC/ DST", "\r"),
+    ] {
+        case(line, |c| {
+            file(&c.src().join("a"), &"x".repeat(50_000), T);
+            file(&c.src().join("d/empty"), "", T);
+            file(&c.src().join("d/f"), &"x".repeat(1_834_567), T);
+            let theirs = c.oracle_line(&line.replace("j1", ""));
+            let ours = c.run();
+            assert_eq!((ours.code, theirs.code), (0, 0), "{ours}\n{theirs}");
+            assert_eq!(state(&ours), state(&theirs), "{ours}\n{theirs}");
+            assert_eq!(state(&ours).1, "3, to-chk=0", "{ours}");
+            assert!(ours.out().contains(first) && ours.out().ends_with('\n'), "{ours}");
+            // Names stand on lines of their own.
+            let lines = ours.out();
+            assert!(
+                lines.lines().all(|line| !line.contains("+++") || !line.contains('\r')),
+                "{ours}"
+            );
+            let states = lines.matches('\r').count();
+            assert_eq!(states > 1, line.contains("bwlimit"), "{ours}");
+            assert!(!ours.err().contains(" left"), "{ours}");
+        });
+    }
+    for line in [
+        "sync -aq --info=progress2 SRC/ DST",
+        "sync -a --info=progress2 --no-progress SRC/ DST",
+        "sync -a --info=progress2,progress0 SRC/ DST",
+    ] {
+        case(line, |c| {
+            file(&c.src().join("a"), "a", T);
+            assert_eq!(c.run().ok().out(), "");
         });
     }
 }

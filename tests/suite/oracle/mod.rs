@@ -16,6 +16,7 @@ mod meanings;
 mod messages;
 mod options;
 mod random;
+mod rules;
 mod second;
 mod special;
 mod stage;
