@@ -11,6 +11,7 @@ pub mod list;
 pub mod output;
 pub mod problems;
 pub mod progress;
+mod remark;
 pub mod screen;
 pub mod stats;
 mod transferred;
@@ -190,7 +191,7 @@ impl Show {
     /// Prints a message about an entry; as rsync, also in the log.
     fn remark(&self, remark: &Remark<'_>) {
         let mut text = Vec::with_capacity(128);
-        itemize::push_remark(remark, self.escape, &mut text);
+        remark::push(remark, self.escape, &mut text);
         self.tell(text);
     }
 
@@ -290,7 +291,11 @@ impl Show {
         drop(groups);
         self.print_end(outcome);
         if self.wanted.whole && outcome.fatal.is_none() {
-            self.print_whole(outcome);
+            let at = self.progress.position(outcome.totals.files);
+            let state = transferred::State::last(outcome, at, self.progress.percent());
+            let mut line = Vec::with_capacity(128);
+            state.push(self.wanted.digits, &mut line);
+            self.stdout.write_state(&line);
         }
         if self.wanted.stats {
             let stats = stats::stats(&outcome.totals, self.wanted.digits, self.wanted.dry_run);
@@ -330,23 +335,6 @@ impl Show {
             self.stdout.write(&out);
         }
         self.close()
-    }
-
-    /// Writes the last line of `--info=progress2`.
-    fn print_whole(&self, outcome: &Outcome) {
-        let totals = &outcome.totals;
-        let at = self.progress.position(totals.files);
-        let all = !outcome.stopped && totals.failed + totals.vanished == 0 && totals.bytes > 0;
-        let state = transferred::State {
-            bytes: totals.bytes,
-            percent: if all { 100 } else { self.progress.percent() },
-            bytes_per_s: transferred::per_s(totals.bytes, outcome.took),
-            time: outcome.took,
-            at,
-        };
-        let mut line = Vec::with_capacity(128);
-        state.push(self.wanted.digits, &mut line);
-        self.stdout.write_state(&line);
     }
 
     fn print_end(&self, outcome: &Outcome) {

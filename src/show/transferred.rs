@@ -4,6 +4,7 @@
 use crate::number::Digits;
 use hakobu_core::event::Item;
 use hakobu_core::unit::Kind;
+use hakobu_transfer::run::Outcome;
 use std::time::Duration;
 
 /// Position of a file in its run, as rsync counts.
@@ -47,6 +48,19 @@ pub struct State {
 }
 
 impl State {
+    /// Returns the last state of a run. `percent`: the part of the content that moved, where not all of it did.
+    pub fn last(outcome: &Outcome, at: Position, percent: u64) -> State {
+        let totals = &outcome.totals;
+        let all = !outcome.stopped && totals.failed + totals.vanished == 0 && totals.bytes > 0;
+        State {
+            bytes: totals.bytes,
+            percent: if all { 100 } else { percent },
+            bytes_per_s: per_s(totals.bytes, outcome.took),
+            time: outcome.took,
+            at,
+        }
+    }
+
     /// Appends rsync's line, from the carriage return on, without an end.
     pub fn push(&self, digits: Digits, out: &mut Vec<u8>) {
         let Position { transferred, left, found, listed } = self.at;
@@ -62,7 +76,7 @@ impl State {
 }
 
 /// Returns the mean rate of a transfer in bytes per second.
-pub fn per_s(bytes: u64, took: Duration) -> f64 {
+fn per_s(bytes: u64, took: Duration) -> f64 {
     bytes as f64 / took.as_secs_f64().max(0.001)
 }
 

@@ -15,6 +15,7 @@ mod made;
 mod meanings;
 mod messages;
 mod options;
+mod progress;
 mod random;
 mod rules;
 mod second;
