@@ -205,6 +205,7 @@ impl Limits {
             items: false,
             items_unchanged: false,
             plans: false,
+            ordered: false,
             remarks: Remarks::default(),
             digest: None,
             mkpath: false,

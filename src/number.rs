@@ -48,6 +48,20 @@ impl Digits {
         }
     }
 
+    /// Formats a rate or a ratio, with two decimals.
+    pub fn decimal(self, value: f64) -> String {
+        let whole = value as u64;
+        match self {
+            Digits::Plain => format!("{value:.2}"),
+            Digits::Thousands if whole >= 1000 => self.size(whole),
+            Digits::Kibi if whole >= 1024 => self.size(whole),
+            _ => {
+                let hundredths = (value * 100.0).round() as u64;
+                format!("{}.{:02}", grouped(hundredths / 100), hundredths % 100)
+            }
+        }
+    }
+
     /// Formats a count, never with a unit.
     pub fn count(self, n: u64) -> String {
         if self == Digits::Plain { n.to_string() } else { grouped(n) }
@@ -95,6 +109,22 @@ mod tests {
             assert_eq!(Digits::Thousands.size(n), thousands);
             assert_eq!(Digits::Kibi.size(n), kibi);
             assert_eq!(Digits::Kibi.count(n), grouped);
+        }
+    }
+
+    #[test]
+    fn decimals() {
+        for (value, plain, grouped, thousands, kibi) in [
+            (0.0, "0.00", "0.00", "0.00", "0.00"),
+            (616.0, "616.00", "616.00", "616.00", "616.00"),
+            (0.026, "0.03", "0.03", "0.03", "0.03"),
+            (1000.5, "1000.50", "1,000.50", "1.00K", "1,000.50"),
+            (6_917_142.0, "6917142.00", "6,917,142.00", "6.92M", "6.60M"),
+        ] {
+            assert_eq!(Digits::Plain.decimal(value), plain);
+            assert_eq!(Digits::Grouped.decimal(value), grouped);
+            assert_eq!(Digits::Thousands.decimal(value), thousands);
+            assert_eq!(Digits::Kibi.decimal(value), kibi);
         }
     }
 

@@ -32,7 +32,7 @@ pub struct Session {
 
 impl Session {
     /// Starts a session; the error is an exit code, with its message already printed.
-    pub fn start(wanted: Wanted, code_of: fn(&Outcome) -> u8) -> Result<Session, u8> {
+    pub fn start(mut wanted: Wanted, code_of: fn(&Outcome) -> u8) -> Result<Session, u8> {
         let start = Instant::now();
         wanted.priority.apply().map_err(|message| {
             output::message(&message);
@@ -49,10 +49,12 @@ impl Session {
         }
         let is_list = matches!(wanted.line, Line::List { .. });
         wanted.notes.iter().for_each(|note| output::message(note));
+        let told = std::mem::take(&mut wanted.told);
         let show = Show::new(wanted, Arc::clone(&control)).map_err(|message| {
             output::message(&message);
             code_of(&ended(Fatal::new(exit::SYNC_IO, message), start.elapsed()))
         })?;
+        told.into_iter().for_each(|line| show.tell(format!("{line}\n").into_bytes()));
         Ok(Session { control, show, is_list, code_of, start, expired })
     }
 

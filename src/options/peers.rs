@@ -155,11 +155,11 @@ fn options_without_effect_are_noted_once() {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         table("sync").parse(&words).unwrap().note()
     };
-    let note = typed("-avz --zl=3 --timeout=5 --no-inc-recursive --timeout=6 s d").unwrap();
+    let note = typed("-avz --zl=3 --timeout=5 --max-alloc=1g --timeout=6 s d").unwrap();
     assert_eq!(
         note,
         "note: without effect here: -z, --compress-level (no remote shell or daemon, so nothing is \
-         compressed on the way); --no-inc-recursive (there is no file list to build); --timeout (no \
+         compressed on the way); --max-alloc (there is no file list to build); --timeout (no \
          remote shell or daemon)"
     );
     assert_eq!(typed("-av s d"), None);

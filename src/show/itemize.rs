@@ -1,7 +1,7 @@
 //! One line for one entry: rsync's itemized form (`-i`), its plain names (`-v`), cp's arrows.
 
 use super::escape::{Escape, push_quoted};
-use hakobu_core::event::{Change, Item, Remark, Skip};
+use hakobu_core::event::{Change, Item};
 use hakobu_core::unit::Kind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -73,8 +73,7 @@ pub fn push_name(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
 /// Appends the target of a link: ` -> TEXT` of a symlink, ` => NAME` of a hard link.
 pub fn push_link(item: &Item<'_>, escape: Escape, out: &mut Vec<u8>) {
     if let Some(link) = item.link.as_deref().filter(|_| !item.change.deleted) {
-        let is_text = item.kind == Kind::Symlink && item.change.beside;
-        let arrow: &[u8] = if item.change.hard_link && !is_text { b" => " } else { b" -> " };
+        let arrow: &[u8] = if item.change.to_name { b" => " } else { b" -> " };
         out.extend_from_slice(arrow);
         escape.push(link.as_os_str().as_bytes(), out);
     }
@@ -115,45 +114,6 @@ pub fn push_plain(item: &Item<'_>, all: bool, escape: Escape, out: &mut Vec<u8>)
         out.extend_from_slice(b" is uptodate");
     } else {
         return;
-    }
-    out.push(b'\n');
-}
-
-/// Appends a message of rsync's `--info=backup` and `--info=skip`.
-pub fn push_remark(remark: &Remark<'_>, escape: Escape, out: &mut Vec<u8>) {
-    match remark {
-        Remark::BackedUp { path, backup } => {
-            out.extend_from_slice(b"backed up ");
-            escape.push(path.as_os_str().as_bytes(), out);
-            out.extend_from_slice(b" to ");
-            escape.push(backup.as_os_str().as_bytes(), out);
-        }
-        Remark::Made { path, dirs } => {
-            let words = match dirs {
-                None => "created directory ".to_owned(),
-                Some(1) => "created 1 directory for ".to_owned(),
-                Some(dirs) => format!("created {dirs} directories for "),
-            };
-            out.extend_from_slice(words.as_bytes());
-            let path = path.as_os_str().as_bytes();
-            escape.push(path.strip_suffix(b"/").unwrap_or(path), out);
-        }
-        Remark::Skipped { path, kind, why: Skip::NotExisting } => {
-            let kind = if *kind == Kind::Dir { "directory" } else { "file" };
-            out.extend_from_slice(format!("not creating new {kind} \"").as_bytes());
-            escape.push(path.as_os_str().as_bytes(), out);
-            out.push(b'"');
-        }
-        Remark::Skipped { path, why, .. } => {
-            escape.push(path.as_os_str().as_bytes(), out);
-            let words = match why {
-                Skip::NotExisting | Skip::Existing => " exists",
-                Skip::Newer => " is newer",
-                Skip::TooLarge => " is over max-size",
-                Skip::TooSmall => " is under min-size",
-            };
-            out.extend_from_slice(words.as_bytes());
-        }
     }
     out.push(b'\n');
 }
@@ -278,7 +238,7 @@ pub(super) mod tests {
             (new, Kind::Fifo, "p", None, "cS+++++++++ p\n", "p\n"),
             (new, Kind::CharDevice, "n", None, "cD+++++++++ n\n", "n\n"),
             (
-                Change { hard_link: true, created: true, ..none },
+                Change { hard_link: true, to_name: true, created: true, ..none },
                 Kind::File,
                 "b",
                 Some("a"),
@@ -353,31 +313,6 @@ pub(super) mod tests {
             assert_eq!(String::from_utf8_lossy(&lines), itemized);
             assert_eq!(String::from_utf8_lossy(&names), plain);
         }
-    }
-
-    #[test]
-    fn remarks() {
-        let path = Path::new("d/a");
-        let mut out = Vec::new();
-        for remark in [
-            Remark::Made { path: Path::new("x/d/"), dirs: None },
-            Remark::Made { path: Path::new("d"), dirs: Some(1) },
-            Remark::Made { path: Path::new("x/d"), dirs: Some(2) },
-            Remark::BackedUp { path, backup: "../old/d/a~".into() },
-            Remark::Skipped { path, kind: Kind::Dir, why: Skip::NotExisting },
-            Remark::Skipped { path, kind: Kind::File, why: Skip::NotExisting },
-            Remark::Skipped { path, kind: Kind::File, why: Skip::Existing },
-            Remark::Skipped { path, kind: Kind::File, why: Skip::Newer },
-            Remark::Skipped { path, kind: Kind::File, why: Skip::TooLarge },
-            Remark::Skipped { path: Path::new("x\n"), kind: Kind::File, why: Skip::TooSmall },
-        ] {
-            push_remark(&remark, Escape::Utf8, &mut out);
-        }
-        let text = "created directory x/d\ncreated 1 directory for d\ncreated 2 directories for x/d\n\
-                    backed up d/a to ../old/d/a~\nnot creating new directory \"d/a\"\n\
-                    not creating new file \"d/a\"\nd/a exists\nd/a is newer\nd/a is over max-size\n\
-                    x\\#012 is under min-size\n";
-        assert_eq!(String::from_utf8_lossy(&out), text);
     }
 
     #[test]

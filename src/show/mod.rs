@@ -11,6 +11,7 @@ pub mod list;
 pub mod output;
 pub mod problems;
 pub mod progress;
+mod remark;
 pub mod screen;
 pub mod stats;
 mod transferred;
@@ -83,11 +84,17 @@ impl Show {
         let list = list::List { digits: wanted.digits, escape, links, zone };
         let stdout = Arc::new(Output::stdout());
         let seen = wanted.line != Line::None && stdout.is_terminal();
-        let form = Form::of(wanted.progress, wanted.json, seen);
+        let form = match wanted.whole {
+            true => Form::States(wanted.digits),
+            false => Form::of(wanted.progress, wanted.json, seen),
+        };
         let lines = Arc::clone(&stdout);
-        let progress = Progress::start(form, move |line| {
-            lines.write(line);
-            lines.flush();
+        let progress = Progress::start(form, move |line| match form {
+            Form::States(_) => lines.write_state(line),
+            _ => {
+                lines.write(line);
+                lines.flush();
+            }
         });
         Ok(Show {
             escape,
@@ -184,7 +191,12 @@ impl Show {
     /// Prints a message about an entry; as rsync, also in the log.
     fn remark(&self, remark: &Remark<'_>) {
         let mut text = Vec::with_capacity(128);
-        itemize::push_remark(remark, self.escape, &mut text);
+        remark::push(remark, self.escape, &mut text);
+        self.tell(text);
+    }
+
+    /// Prints a line that is a message and not an entry, also to the log.
+    pub fn tell(&self, text: Vec<u8>) {
         if self.wanted.json {
             let mut line = Vec::with_capacity(128);
             let message = String::from_utf8_lossy(text.trim_ascii_end());
@@ -278,6 +290,13 @@ impl Show {
         }
         drop(groups);
         self.print_end(outcome);
+        if self.wanted.whole && outcome.fatal.is_none() {
+            let at = self.progress.position(outcome.totals.files);
+            let state = transferred::State::last(outcome, at, self.progress.percent());
+            let mut line = Vec::with_capacity(128);
+            state.push(self.wanted.digits, &mut line);
+            self.stdout.write_state(&line);
+        }
         if self.wanted.stats {
             let stats = stats::stats(&outcome.totals, self.wanted.digits, self.wanted.dry_run);
             if self.wanted.json {
@@ -285,6 +304,10 @@ impl Show {
             } else {
                 self.stdout.write(stats.as_bytes());
             }
+        }
+        if self.wanted.ending && outcome.fatal.is_none() && !outcome.stopped {
+            let ending = stats::ending(outcome, self.wanted.digits, self.wanted.dry_run);
+            self.stdout.write(ending.as_bytes());
         }
         if self.wanted.stat {
             let text = stats::requests(self.wanted.command, outcome, &used);
@@ -298,10 +321,11 @@ impl Show {
         if watched && !self.wanted.quiet && !is_list && outcome.jobs > 0 {
             let (done, dry_run) = (self.wanted.done, self.wanted.dry_run);
             output::message(&stats::sentence(outcome, &used, done, dry_run));
-            if outcome.totals.unprivileged > 0 {
-                let left_out = number::things(outcome.totals.unprivileged, "attribute");
-                output::message(&format!("skipped, as it requires root: {left_out}"));
-            }
+        }
+        let watched = watched || self.wanted.ending;
+        if watched && !self.wanted.quiet && outcome.totals.unprivileged > 0 {
+            let left_out = number::things(outcome.totals.unprivileged, "attribute");
+            output::message(&format!("skipped, as it requires root: {left_out}"));
         }
         self.print_verdict(outcome, watched && !is_list);
         if self.wanted.json && !self.wanted.own_end {

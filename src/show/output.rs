@@ -25,6 +25,8 @@ struct State {
     writer: Option<BufWriter<File>>,
     flushed: Instant,
     error: Option<io::Error>,
+    /// The last line has no end: the next one replaces it, or begins below it.
+    is_open: bool,
 }
 
 impl Output {
@@ -36,6 +38,7 @@ impl Output {
                 writer: Some(BufWriter::with_capacity(64 * 1024, file)),
                 flushed: Instant::now(),
                 error: None,
+                is_open: false,
             }),
         }
     }
@@ -45,7 +48,12 @@ impl Output {
         match io::stdout().as_fd().try_clone_to_owned() {
             Ok(fd) => Output::new(File::from(fd)),
             Err(_) => Output {
-                state: Mutex::new(State { writer: None, flushed: Instant::now(), error: None }),
+                state: Mutex::new(State {
+                    writer: None,
+                    flushed: Instant::now(),
+                    error: None,
+                    is_open: false,
+                }),
                 is_terminal: false,
             },
         }
@@ -71,14 +79,16 @@ impl Output {
         }
         let mut state = self.state.lock();
         let due = self.is_terminal || state.flushed.elapsed() > FLUSH_AFTER;
-        let Some(writer) = state.writer.as_mut() else { return };
-        let done = writer.write_all(lines).and_then(|()| if due { writer.flush() } else { Ok(()) });
-        if due {
-            state.flushed = Instant::now();
-        }
-        if let Err(error) = done {
-            state.fail(error);
-        }
+        let below: &[u8] = if std::mem::take(&mut state.is_open) { b"\n" } else { b"" };
+        state.write(&[below, lines], due);
+    }
+
+    /// Writes a line that begins with a carriage return and has no end, at once: the next one of its kind replaces it,
+    /// other lines begin below it.
+    pub fn write_state(&self, line: &[u8]) {
+        let mut state = self.state.lock();
+        state.is_open = true;
+        state.write(&[line], true);
     }
 
     /// Writes the buffer, for a reader that waits.
@@ -92,6 +102,9 @@ impl Output {
     /// Writes the buffer and flushes the file. Returns the error that lost lines, if any; a closed pipe is none.
     pub fn finish(&self) -> Option<io::Error> {
         let mut state = self.state.lock();
+        if std::mem::take(&mut state.is_open) {
+            state.write(&[b"\n"], false);
+        }
         let written = state
             .writer
             .as_mut()
@@ -109,6 +122,18 @@ impl Output {
 }
 
 impl State {
+    fn write(&mut self, parts: &[&[u8]], flush: bool) {
+        let Some(writer) = self.writer.as_mut() else { return };
+        let written = parts.iter().try_for_each(|part| writer.write_all(part));
+        let done = written.and_then(|()| if flush { writer.flush() } else { Ok(()) });
+        if flush {
+            self.flushed = Instant::now();
+        }
+        if let Err(error) = done {
+            self.fail(error);
+        }
+    }
+
     fn fail(&mut self, error: io::Error) {
         if let Some(writer) = self.writer.take() {
             // Otherwise dropping the writer would write the buffer again.
@@ -160,6 +185,22 @@ mod tests {
         assert!(output.finish().is_none());
         assert!(output.is_broken());
         output.write(b"b\n");
+        Ok(())
+    }
+
+    #[test]
+    fn lines_begin_below_a_state() -> io::Result<()> {
+        let (mut reader, writer) = io::pipe()?;
+        let output = Output::new(File::from(std::os::fd::OwnedFd::from(writer)));
+        output.write_state(b"\r1");
+        output.write_state(b"\r2");
+        output.write(b"a\nb\n");
+        output.write_state(b"\r3");
+        assert!(output.finish().is_none());
+        drop(output);
+        let mut text = String::new();
+        io::Read::read_to_string(&mut reader, &mut text)?;
+        assert_eq!(text, "\r1\r2\na\nb\n\r3\n");
         Ok(())
     }
 

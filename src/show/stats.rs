@@ -47,6 +47,26 @@ pub fn stats(totals: &Totals, digits: Digits, dry_run: bool) -> String {
     )
 }
 
+/// Returns rsync's last two lines. Without a protocol, the content that was copied counts as sent, and nothing as
+/// received.
+pub fn ending(outcome: &Outcome, digits: Digits, dry_run: bool) -> String {
+    let totals = &outcome.totals;
+    let sent = if dry_run { 0 } else { totals.bytes };
+    let ratio = |whole: u64, part: f64| if part > 0.0 { whole as f64 / part } else { 0.0 };
+    let rate = digits.decimal(ratio(sent, outcome.took.as_secs_f64()));
+    let speedup = match digits {
+        Digits::Plain => digits,
+        _ => Digits::Grouped,
+    }
+    .decimal(ratio(totals.seen_bytes, sent as f64));
+    format!(
+        "\nsent {} bytes  received 0 bytes  {rate} bytes/sec\ntotal size is {}  speedup is {speedup}{}\n",
+        digits.size(sent),
+        digits.size(totals.seen_bytes),
+        if dry_run { " (DRY RUN)" } else { "" },
+    )
+}
+
 /// Returns s5cmd's `--stat`: operations, and resources used.
 pub fn requests(command: &str, outcome: &Outcome, used: &Usage) -> String {
     let totals = &outcome.totals;
@@ -153,6 +173,22 @@ mod tests {
         );
         assert!(stats(&Totals::default(), Digits::Plain, false).contains("created files: 0\n"));
         assert!(stats(&totals(), Digits::Thousands, false).contains("Literal data: 8.19M bytes\n"));
+    }
+
+    #[test]
+    fn rsyncs_last_lines() {
+        let took = Duration::from_millis(250);
+        let outcome = Outcome { totals: totals(), took, ..Outcome::default() };
+        assert_eq!(
+            ending(&outcome, Digits::Grouped, false),
+            "\nsent 8,192,000 bytes  received 0 bytes  32,768,000.00 bytes/sec\n\
+             total size is 9,000,000  speedup is 1.10\n"
+        );
+        assert_eq!(
+            ending(&outcome, Digits::Thousands, true),
+            "\nsent 0 bytes  received 0 bytes  0.00 bytes/sec\n\
+             total size is 9.00M  speedup is 0.00 (DRY RUN)\n"
+        );
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! rsync's line of progress below the name of a transferred file (`--progress`).
+//! rsync's lines of progress: below the name of a transferred file (`--progress`), and of the whole run
+//! (`--info=progress2`).
 
 use crate::number::Digits;
 use hakobu_core::event::Item;
 use hakobu_core::unit::Kind;
+use hakobu_transfer::run::Outcome;
 use std::time::Duration;
 
 /// Position of a file in its run, as rsync counts.
@@ -25,23 +27,62 @@ pub fn has_line(item: &Item<'_>) -> bool {
 
 /// Appends the line. It begins with a carriage return, as rsync's does, because programs that read progress expect it.
 pub fn push(bytes: u64, took: Duration, digits: Digits, at: Position, out: &mut Vec<u8>) {
-    let Position { transferred, left, found, listed } = at;
-    let (size, rate) = (digits.size(bytes), rate(bytes, took));
-    let s = took.as_secs();
-    let clock = format!("{:4}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
-    let scan = if listed { "to" } else { "ir" };
-    out.extend_from_slice(
-        format!(
-            "\r{size:>15} 100% {rate} {clock} (xfr#{transferred}, {scan}-chk={left}/{found})\n"
-        )
-        .as_bytes(),
-    );
+    let state = State { bytes, percent: 100, bytes_per_s: per_s(bytes, took), time: took, at };
+    state.push(digits, out);
+    out.push(b'\n');
+}
+
+/// State of a file or of a run at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct State {
+    /// Content moved, in bytes.
+    pub bytes: u64,
+    /// Part of the content.
+    pub percent: u64,
+    /// Rate in bytes per second.
+    pub bytes_per_s: f64,
+    /// Time that it took, or that is left.
+    pub time: Duration,
+    /// Position in the run.
+    pub at: Position,
+}
+
+impl State {
+    /// Returns the last state of a run. `percent`: the part of the content that moved, where not all of it did.
+    pub fn last(outcome: &Outcome, at: Position, percent: u64) -> State {
+        let totals = &outcome.totals;
+        let all = !outcome.stopped && totals.failed + totals.vanished == 0 && totals.bytes > 0;
+        State {
+            bytes: totals.bytes,
+            percent: if all { 100 } else { percent },
+            bytes_per_s: per_s(totals.bytes, outcome.took),
+            time: outcome.took,
+            at,
+        }
+    }
+
+    /// Appends rsync's line, from the carriage return on, without an end.
+    pub fn push(&self, digits: Digits, out: &mut Vec<u8>) {
+        let Position { transferred, left, found, listed } = self.at;
+        let (size, percent, rate) = (digits.size(self.bytes), self.percent, rate(self.bytes_per_s));
+        let s = self.time.as_secs();
+        let clock = format!("{:4}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+        let scan = if listed { "to" } else { "ir" };
+        let line = format!(
+            "\r{size:>15} {percent:>3}% {rate} {clock} (xfr#{transferred}, {scan}-chk={left}/{found})"
+        );
+        out.extend_from_slice(line.as_bytes());
+    }
+}
+
+/// Returns the mean rate of a transfer in bytes per second.
+fn per_s(bytes: u64, took: Duration) -> f64 {
+    bytes as f64 / took.as_secs_f64().max(0.001)
 }
 
 /// Returns a rate in units of 1024 in a field of rsync's width.
-fn rate(bytes: u64, took: Duration) -> String {
-    let seconds = took.as_secs_f64().max(0.001);
-    let kib = bytes as f64 / 1024.0 / seconds;
+fn rate(bytes_per_s: f64) -> String {
+    let kib = bytes_per_s / 1024.0;
     let (value, unit) = match kib {
         kib if kib > 1_048_576.0 => (kib / 1_048_576.0, "GB/s"),
         kib if kib > 1024.0 => (kib / 1024.0, "MB/s"),

@@ -59,6 +59,8 @@ pub struct Wanted {
     pub quiet: bool,
     /// Print rsync's statistics at the end.
     pub stats: bool,
+    /// Print rsync's last two lines.
+    pub ending: bool,
     /// Print counts of operations and requests at the end (`--stat`).
     pub stat: bool,
     /// CPU and I/O priority.
@@ -71,6 +73,8 @@ pub struct Wanted {
     pub progress: Option<bool>,
     /// After the line of each transferred file, rsync's line of its progress.
     pub transfers: bool,
+    /// rsync's line of progress of the whole run on standard output.
+    pub whole: bool,
     /// Time after which the run stops (`--stop-after`, `--stop-at`).
     pub stop_after: Option<Duration>,
     /// Nothing is changed.
@@ -93,6 +97,8 @@ pub struct Wanted {
     pub log_format: Option<Arc<Format>>,
     /// Messages to print before the start.
     pub notes: Vec<String>,
+    /// Lines on standard output before the start.
+    pub told: Vec<String>,
 }
 
 impl Wanted {

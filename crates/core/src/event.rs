@@ -34,6 +34,8 @@ pub struct Change {
     pub transferred: bool,
     /// It became a hard link to an earlier name (`h`).
     pub hard_link: bool,
+    /// The earlier name is one of the transfer, which `Item::link` names. No difference by itself.
+    pub to_name: bool,
     /// It was removed from the target (`*deleting`).
     pub deleted: bool,
     /// Contents differ (`c`).
@@ -65,13 +67,14 @@ impl Change {
     /// Returns whether anything at all differs.
     pub fn any(&self) -> bool {
         let hard_link = self.beside && self.hard_link;
-        *self != Change { beside: self.beside, hard_link, ..Change::default() }
+        let Change { beside, to_name, .. } = *self;
+        *self != Change { beside, to_name, hard_link, ..Change::default() }
     }
 
     /// Returns whether it equals the entry beside the target that it is compared with, or is a hard link already.
     pub fn is_as_beside(&self) -> bool {
-        let Change { created, hard_link, .. } = *self;
-        *self == Change { beside: true, created, hard_link, ..Change::default() }
+        let Change { created, hard_link, to_name, .. } = *self;
+        *self == Change { beside: true, created, hard_link, to_name, ..Change::default() }
     }
 }
 
@@ -110,8 +113,8 @@ pub struct Item<'a> {
     pub digest: Option<String>,
 }
 
-/// A message about an entry besides its own line (rsync(1), `--info=backup` and `--info=skip`). Paths of entries are paths
-/// in the transfer.
+/// A message about an entry besides its own line (rsync(1), `--info=backup`, `--info=skip` and `--debug=filter`). Paths of
+/// entries are paths in the transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark<'a> {
     /// The old entry of a name is kept under another name.
@@ -137,6 +140,21 @@ pub enum Remark<'a> {
         /// The reason.
         why: Skip,
     },
+    /// A filter rule decides about an entry.
+    Filtered {
+        /// Its path.
+        path: &'a Path,
+        /// It is a directory, or a symlink that is treated as one.
+        is_dir: bool,
+        /// The rule decides whether the target may lose it, instead of whether it is transferred.
+        at_target: bool,
+        /// The rule includes it: it is transferred, or may be deleted.
+        include: bool,
+        /// The rule's pattern; `None` for one that a file contains.
+        pattern: Option<&'a [u8]>,
+        /// The list that has the rule, besides that of the options.
+        list: Option<&'a [u8]>,
+    },
 }
 
 /// Reason for a skipped entry.
@@ -161,6 +179,8 @@ pub struct Remarks {
     pub backups: bool,
     /// `Remark::Skipped`.
     pub skips: bool,
+    /// `Remark::Filtered`.
+    pub filters: bool,
     /// `Remark::Made`.
     pub made: bool,
 }
@@ -168,7 +188,7 @@ pub struct Remarks {
 impl Remarks {
     /// Returns whether any about entries are requested.
     pub fn of_entries(self) -> bool {
-        self.backups || self.skips
+        self.backups || self.skips || self.filters
     }
 }
 

@@ -51,7 +51,7 @@ pub struct Totals {
     pub seen_links: u64,
     /// Entries that were looked at: devices, FIFOs, sockets.
     pub seen_nodes: u64,
-    /// Bytes of all regular files that were looked at.
+    /// Bytes of all regular files that were looked at, and of the texts of symlinks.
     pub seen_bytes: u64,
 }
 

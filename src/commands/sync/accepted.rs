@@ -1,7 +1,7 @@
 //! The options of rsync that have no effect on a copy between local paths or with `s3://`, in rsync as well: accepted
 //! with a note, so that scripts run unchanged.
 
-use crate::options::{Noted, OptArg, Row, flag, value, values};
+use crate::options::{Noted, OptArg, Row, flag, value};
 use hakobu_transfer::policy::Digest;
 
 const COMPRESS: &str = "no remote shell or daemon, so nothing is compressed on the way";
@@ -9,7 +9,6 @@ const NETWORK: &str = "no remote shell or daemon";
 const WHOLE: &str = "files are copied whole between local paths";
 const CONTENT: &str = "-c compares contents";
 const LIST: &str = "there is no file list to build";
-const DEBUG: &str = "there is no protocol to watch";
 const STREAMS: &str = "names go to standard output, errors to standard error, both by the line";
 
 /// All of them.
@@ -85,12 +84,7 @@ const ROWS: &[Row] = &[
     flag("fuzzy", Some('y'), "look for a similar file").off(&["no-fuzzy", "no-y"]).noted(WHOLE),
     value("checksum-choice", None, "NAME", "of checksums").alias(&["cc"]).noted(CONTENT),
     value("checksum-seed", None, "N", "of the checksums on the way").noted(WHOLE),
-    flag("inc-recursive", None, "list while copying")
-        .alias(&["i-r"])
-        .off(&["no-inc-recursive", "no-i-r"])
-        .noted(LIST),
     value("max-alloc", None, "SIZE", "bound of one allocation").off(&["no-max-alloc"]).noted(LIST),
-    values("debug", None, "FLAGS", "messages about the work; 'help' lists the flags").noted(DEBUG),
     value("outbuf", None, "HOW", "N, L or B").noted(STREAMS),
     value("stderr", None, "HOW", "e, a or c").noted(STREAMS),
     flag("msgs2stderr", None, "messages of both sides").off(&["no-msgs2stderr"]).noted(STREAMS),

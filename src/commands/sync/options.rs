@@ -367,20 +367,20 @@ const OUTPUT: Group<Reading> = titled("Output").with(&[
             let digits = if arg.on { Digits::of_level(arg.count) } else { Digits::Plain };
             put(&mut it.wanted.digits, digits)
         }),
-    flag("stats", None, "counts at the end").sets(|it, on| it.wanted.stats = on),
+    flag("stats", None, "counts at the end").sets(|it, on| it.stats = Some(if on { 2 } else { 0 })),
     flag(
         "progress",
         None,
         "a bar on a terminal (by default after a second), else a line a second, and rsync's lines on standard output",
     )
     .off(&["no-progress"])
-    .sets(|it, on| (it.wanted.progress, it.wanted.transfers) = (Some(on), on)),
+    .sets(|it, on| (it.wanted.progress, it.wanted.transfers, it.wanted.whole) = (Some(on), on, false)),
     flag("P", Some('P'), "same as --partial --progress")
         .short_only()
         .local("--progress shows a bar, --resume continues interrupted objects")
         .sets(|it, _| {
             it.policy.partial = true;
-            (it.wanted.progress, it.wanted.transfers) = (Some(true), true);
+            (it.wanted.progress, it.wanted.transfers, it.wanted.whole) = (Some(true), true, false);
         }),
     values(
         "info",
@@ -389,6 +389,12 @@ const OUTPUT: Group<Reading> = titled("Output").with(&[
         "which messages: name, name2, progress, stats, backup, skip, all, none; 'help' lists",
     )
     .reads(super::info::set),
+    values("debug", None, "FLAGS", "filter: which rule decides about an entry; 'help' lists others")
+        .reads(super::info::debug),
+    flag("no-inc-recursive", None, "with -j 1: files in the order of their names")
+        .alias(&["no-i-r"])
+        .off(&["inc-recursive", "i-r"])
+        .sets(|it, on| it.ordered = on),
     value("out-format", None, "FORMAT", "a line for each entry: %i %n%L is -i, %n%L is -v")
         .alias(&["log-format"])
         .reads(|it, arg| put(&mut it.wanted.format, Some(format(arg)?))),

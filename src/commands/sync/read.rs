@@ -25,7 +25,7 @@ pub fn read(arguments: &[OsString]) -> Result<(Spec, Wanted, Args), Refused> {
     if let Some(text) = info::help(arguments, &typed) {
         return Err(Refused::Help(text));
     }
-    let (spec, mut wanted, args) = spec::of(&typed)?;
+    let (spec, mut wanted, args) = spec::of(&mut typed)?;
     if spec.digest.is_some() {
         // `%C` shows what they choose.
         typed.notes.retain(|(option, _)| {

@@ -48,6 +48,14 @@ pub struct Reading {
     pub(super) backups: Option<bool>,
     /// `--info=skip`; without it from `-vv`.
     pub(super) skips: Option<bool>,
+    /// Options without effect, by their values, each with the reason.
+    pub(super) without: Vec<(String, &'static str)>,
+    /// `--no-inc-recursive`.
+    pub(super) ordered: bool,
+    /// `--debug=filter`; without it from `-vv`.
+    pub(super) rules: Option<bool>,
+    /// Level of `--info=stats` (2 for `--stats`); without it 1 with `-v`.
+    pub(super) stats: Option<u8>,
     pub(super) itemize: u8,
     pub(super) objects: ObjectArgs,
     pub(super) trusted: links::Args,

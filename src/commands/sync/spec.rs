@@ -8,23 +8,27 @@ use crate::commands::cluster::options as cluster;
 use crate::filters;
 use crate::objects::Concerned;
 use crate::options::Typed;
+use crate::show::escape::Escape;
 use crate::show::{Line, Wanted};
 use crate::{exit, names};
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_core::event::Remarks;
+use hakobu_core::unit::Jobs;
 use hakobu_transfer::location::{Location, Sources};
 use hakobu_transfer::object::list::Pattern;
+use hakobu_transfer::policy::filter::Doubtful;
 use hakobu_transfer::policy::{Append, Delete, Digest, FakeSides, Symlinks};
 use hakobu_transfer::run::{Layout, Spec};
 use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Returns the description of the transfer and of its output.
 ///
 /// # Errors
 /// An invalid command line or file that it names, with rsync's exit code.
-pub fn of(typed: &Typed) -> Result<(Spec, Wanted, cluster::Args), Fatal> {
+pub fn of(typed: &mut Typed) -> Result<(Spec, Wanted, cluster::Args), Fatal> {
     let mut reading = Reading::default();
     let wanted = &mut reading.wanted;
     (wanted.command, wanted.done) = ("sync", "copied");
@@ -39,10 +43,13 @@ fn usage(message: String) -> Fatal {
 /// Folder in which rsync's `--delay-updates` keeps finished files, in each directory.
 const DELAYED_DIR: &str = ".~tmp~";
 
-const STORED_REMARKS: &str = "note: without effect with s3://: --info=backup, --info=skip";
+const STORED_REMARKS: &str =
+    "note: without effect with s3://: --info=backup, --info=skip, --debug=filter";
+
+const UNORDERED: &str = "names are in order with -j 1 only";
 
 impl Reading {
-    fn finish(mut self, typed: &Typed) -> Result<(Spec, Wanted, cluster::Args), Fatal> {
+    fn finish(mut self, typed: &mut Typed) -> Result<(Spec, Wanted, cluster::Args), Fatal> {
         accepted::check(&typed.noted).map_err(usage)?;
         let (sources, target) = self.paths(typed)?;
         let links = std::mem::take(&mut self.trusted).links().map_err(usage)?;
@@ -134,6 +141,7 @@ impl Reading {
             return Err(usage("--append cannot be used with --whole-file".into()));
         }
         policy.filter = self.filters.build(&context)?;
+        let doubtful = policy.filter.as_ref().map(|filter| filter.doubtful().clone());
         let files_from = match &self.files_from {
             None => None,
             Some(file) => {
@@ -142,10 +150,16 @@ impl Reading {
             }
         };
         self.show(concerned);
+        self.doubt(&doubtful.unwrap_or_default());
         self.wanted.unchanged = self.itemize > 1 || self.verbosity() > 1;
         let (remarks, digest) = (self.remarks(concerned), self.digest(typed, concerned)?);
         let relative = self.relative.unwrap_or(files_from.is_some());
+        if self.ordered && self.limits.jobs != Jobs::Fixed(1) {
+            self.without.push(("--no-inc-recursive".into(), UNORDERED));
+        }
+        typed.notes.append(&mut self.without);
         let spec = Spec {
+            ordered: self.ordered,
             files_from,
             operations_per_s_max,
             items: self.wanted.items(),
@@ -213,7 +227,8 @@ impl Reading {
 
     /// Returns the requested messages besides the lines of entries. rsync has both from `-vv` on.
     fn remarks(&mut self, concerned: Concerned) -> Remarks {
-        if concerned.any() && (self.backups == Some(true) || self.skips == Some(true)) {
+        let asked = [self.backups, self.skips, self.rules].contains(&Some(true));
+        if concerned.any() && asked {
             self.wanted.notes.push(STORED_REMARKS.into());
         }
         let of = |asked: Option<bool>| asked.unwrap_or(self.verbose > 1) && !self.wanted.quiet;
@@ -221,7 +236,23 @@ impl Reading {
         let named = matches!(self.wanted.line, Line::Name { .. });
         let told = named || self.itemize > 0 || formats;
         let made = told && !self.wanted.quiet && !self.wanted.json && !self.policy.list_only;
-        Remarks { backups: of(self.backups), skips: of(self.skips), made }
+        Remarks { backups: of(self.backups), skips: of(self.skips), filters: of(self.rules), made }
+    }
+
+    /// Adds rsync's messages about rules that are probably not meant as they are.
+    fn doubt(&mut self, rules: &Doubtful) {
+        let shown = |rule: &Vec<u8>| Escape::of_locale().path(Path::new(OsStr::from_bytes(rule)));
+        self.wanted.notes.extend(
+            rules
+                .overlong
+                .iter()
+                .map(|rule| format!("discarding over-long filter: {}", shown(rule))),
+        );
+        if self.rules == Some(true) && !self.wanted.quiet {
+            self.wanted.told.extend(rules.spaced.iter().map(|rule| {
+                format!("[client] add_rule({}) -- CAUTION: trailing whitespace!", shown(rule))
+            }));
+        }
     }
 
     /// Returns the kind of checksum that a requested format shows.
@@ -243,9 +274,10 @@ impl Reading {
         let verbosity = self.verbosity();
         let wanted = &mut self.wanted;
         // rsync prints names with `--progress`. On a terminal the bar shows it instead.
-        wanted.transfers &= !(wanted.quiet || wanted.json || self.policy.list_only)
-            && self.names != Some(0)
-            && !std::io::stdout().is_terminal();
+        let hushed = wanted.quiet || wanted.json || self.policy.list_only;
+        let states = !hushed && !std::io::stdout().is_terminal();
+        wanted.transfers &= states && self.names != Some(0);
+        wanted.whole &= states;
         let asked = verbosity > 0
             || self.itemize > 0
             || self.policy.list_only
@@ -269,9 +301,13 @@ impl Reading {
             wanted.line = if wanted.json { Line::Json } else { Line::Mapping("cp") };
         }
         wanted.problems = verbosity > 0 && !wanted.quiet;
-        wanted.totals = verbosity > 0 || wanted.stats || wanted.progress == Some(true);
+        let stats = self.stats.unwrap_or(u8::from(self.verbose > 0));
+        wanted.stats = stats > 1;
+        wanted.ending = stats > 0 && !wanted.quiet && !wanted.json;
+        wanted.totals = wanted.stats || wanted.progress == Some(true);
         wanted.dry_run = self.policy.dry_run;
         wanted.transfers &= !wanted.dry_run;
+        wanted.whole &= !wanted.dry_run;
     }
 }
 

@@ -9,6 +9,7 @@ mod words;
 
 use super::transferred::Position;
 use super::{json, output, screen};
+use crate::number::Digits;
 use hakobu_core::meter::{self, Meter};
 use indicatif::ProgressStyle;
 use pace::{Moment, Pace};
@@ -40,6 +41,8 @@ pub enum Form {
     Lines,
     /// A JSON line per second, written by the caller.
     Json,
+    /// rsync's line of the whole run every second, written by the caller.
+    States(Digits),
 }
 
 impl Form {
@@ -68,7 +71,7 @@ pub fn signal_flag() -> Arc<AtomicBool> {
     flag
 }
 
-/// Writes JSON lines.
+/// Writes JSON lines, or rsync's.
 type Write = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 /// Progress of one command.
@@ -122,7 +125,7 @@ impl Runs {
 }
 
 impl Progress {
-    /// Makes the progress of a command; `write` receives JSON lines. The thread that shows it starts with the first
+    /// Makes the progress of a command; `write` receives JSON lines or rsync's. The thread that shows it starts with the first
     /// run or status: a run first reserves descriptors, and growing their table takes the kernel milliseconds (an RCU
     /// grace period) once a process has several threads. If no thread can be started, nothing is shown.
     pub fn start(form: Form, write: impl Fn(&[u8]) + Send + Sync + 'static) -> Progress {
@@ -161,6 +164,13 @@ impl Progress {
         let at = self.shared.runs.lock().sum();
         let left = at.found.saturating_sub(at.done);
         Position { transferred, left, found: at.found, listed: at.listed }
+    }
+
+    /// Returns the part of the content that moved, in percent.
+    pub fn percent(&self) -> u64 {
+        let at = self.shared.runs.lock().sum();
+        let now = Pace::default().look(at, 0, self.shared.started.elapsed());
+        words::state(&now).percent
     }
 
     /// Sets the text for SIGUSR1 in place of counters.
@@ -210,6 +220,11 @@ impl Shared {
                 Form::Json if due => {
                     let mut out = Vec::with_capacity(512);
                     json::push_line(&words::Line::from(&now), &mut out);
+                    (self.write)(&out);
+                }
+                Form::States(digits) if due => {
+                    let mut out = Vec::with_capacity(128);
+                    words::state(&now).push(digits, &mut out);
                     (self.write)(&out);
                 }
                 _ => {}

@@ -2,6 +2,7 @@
 
 use super::pace::{Known, Moment};
 use crate::number;
+use crate::show::transferred::{Position, State};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -55,6 +56,25 @@ pub fn rates(now: &Moment) -> String {
 /// Returns both in one line, for a pipe and for SIGUSR1.
 pub fn line(now: &Moment) -> String {
     format!("{}, {}", amounts(now), rates(now))
+}
+
+/// Returns the state of a run for rsync's line. The number of transferred files is that of finished entries.
+pub fn state(now: &Moment) -> State {
+    let part = now.at.bytes as f64 / now.bytes_total.max(1) as f64;
+    let Moment { at, bytes_per_s, .. } = *now;
+    State {
+        bytes: at.bytes,
+        // 100 % is shown only at the end.
+        percent: ((part * 100.0) as u64).min(99),
+        bytes_per_s,
+        time: now.left.unwrap_or(now.elapsed),
+        at: Position {
+            transferred: at.done,
+            left: at.found.saturating_sub(at.done),
+            found: at.found,
+            listed: at.listed,
+        },
+    }
 }
 
 fn bytes(now: &Moment) -> Option<String> {

@@ -106,6 +106,7 @@ fn sample(option: &str, value: &str) -> &'static str {
         ("--sparse" | "--reflink", _) => "auto",
         ("--preserve" | "--no-preserve", _) => "mode",
         ("--info", _) => "progress2",
+        ("--debug", _) => "filter",
         ("--filter" | "-f", _) => "-_x",
         ("--suffix" | "-S", _) => "~",
         ("--modify-window" | "-@", _) => "1",

@@ -204,46 +204,100 @@ fn checksums_that_are_not_built_are_refused() {
     }
 }
 
-/// Lines of `--progress`: names, and of the last state of each file its size, percentage and number. Rates, times and
-/// counts of directories are left out.
-fn progress(c: &Case, run: &Run) -> Vec<String> {
-    let text = run.out().replace(c.oracle_dst().to_str().unwrap(), c.dst().to_str().unwrap());
-    let shown = text.lines().filter(|line| *line != "sending incremental file list");
-    shown
-        .map(|line| match line.rsplit_once('\r') {
-            None => line.to_owned(),
-            Some((_, state)) => {
-                let number = state.split_once("(xfr#").map(|(_, rest)| rest.split_once(','));
-                let checks = ["to-chk=", "ir-chk="].iter().any(|word| state.contains(word));
-                format!("{} #{} {checks}", &state[..20], number.flatten().unwrap().0)
-            }
-        })
-        .collect()
+/// The last two lines of the output with their numbers as `N`, and the total size.
+fn ending(run: &Run) -> (String, String) {
+    let text = run.out();
+    let lines: Vec<&str> = text.lines().collect();
+    let [.., "", sent, total] = lines[..] else { panic!("no end: {run}") };
+    let size = total.strip_prefix("total size is ").and_then(|rest| rest.split(' ').next());
+    let is_number = |c: char| c.is_ascii_digit() || ".,KMG".contains(c);
+    let words = [sent, total].map(|line| {
+        let word = |word: &str| {
+            let number = word.chars().all(is_number) && word.contains(|c: char| c.is_ascii_digit());
+            if number { "N".to_owned() } else { word.to_owned() }
+        };
+        line.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    });
+    (words.join("\n"), size.unwrap_or_default().to_owned())
 }
 
 #[test]
-fn progress_of_files_is_rsyncs_on_standard_output() {
-    if !have("rsync", "progress beside rsync") {
+fn the_end_is_rsyncs() {
+    if !have("rsync", "totals beside rsync") {
         return;
     }
-    for (line, has_states) in [
-        ("sync -aj1 --progress SRC/ DST", true),
-        ("sync -aPhj1 SRC/ DST", true),
-        ("sync -aij1 --info=progress SRC/ DST", true),
-        ("sync -anj1 --progress SRC/ DST", false),
-        ("sync -aj1 --progress --no-progress SRC/ DST", false),
-        ("sync -aqj1 --progress SRC/ DST", false),
+    for (line, ends) in [
+        ("sync -av SRC/ DST", true),
+        ("sync -avn SRC/ DST", true),
+        ("sync -avh SRC/ DST", true),
+        ("sync -av --no-h SRC/ DST", true),
+        ("sync -avvi --delete SRC/ DST", true),
+        ("sync -a --stats SRC/ DST", true),
+        ("sync -a --info=stats SRC/ DST", true),
+        ("sync -a --stats --info=stats1 SRC/ DST", true),
+        ("sync -av --info=name0 SRC/ DST", true),
+        ("sync -av --list-only SRC/", true),
+        ("sync -av --info=stats0 SRC/ DST", false),
+        ("sync -avq SRC/ DST", false),
+        ("sync -ai SRC/ DST", false),
+        ("sync -a SRC/ DST", false),
     ] {
         case(line, |c| {
             file(&c.src().join("a"), &"x".repeat(50_000), T);
-            file(&c.src().join("d/empty"), "", T);
             file(&c.src().join("d/f"), &"x".repeat(1_234_567), T);
-            symlink("a", c.src().join("l")).unwrap();
-            let theirs = c.oracle_line(&line.replace("j1", ""));
-            let ours = c.run();
+            file(&c.src().join("same"), "same", T);
+            symlink("there", c.src().join("l")).unwrap();
+            for root in [c.dst(), c.oracle_dst()] {
+                file(&root.join("same"), "same", T);
+                file(&root.join("extra"), "extra", T);
+            }
+            let (ours, theirs) = (c.run(), c.oracle());
             assert_eq!((ours.code, theirs.code), (0, 0), "{ours}\n{theirs}");
-            assert_eq!(progress(c, &ours), progress(c, &theirs), "{ours}\n{theirs}");
-            assert_eq!(ours.out().contains("100%"), has_states, "{ours}");
+            for run in [&ours, &theirs] {
+                assert_eq!(run.out().contains("total size is"), ends, "{run}");
+            }
+            assert_eq!(
+                ours.out().contains("Number of files"),
+                theirs.out().contains("Number of files"),
+                "{ours}\n{theirs}"
+            );
+            if ends {
+                assert_eq!(ending(&ours), ending(&theirs), "{ours}\n{theirs}");
+            }
         });
     }
+}
+
+/// Names are taken in order where that is asked for; on this file system the directory has them in another one, either
+/// from the first or from the last.
+#[test]
+fn names_in_order_with_one_job() {
+    use crate::common::area::Fs;
+    use crate::common::case::case_on;
+    use std::os::unix::fs::MetadataExt;
+    let in_order = |line: &str, reversed: bool| {
+        let mut is_sorted = false;
+        case_on(Fs::Tmpfs, Fs::Tmpfs, line, |c| {
+            let mut names: Vec<String> = (0..30).map(|n| format!("f{n:02}")).collect();
+            if reversed {
+                names.reverse();
+            }
+            names.iter().for_each(|name| file(&c.src().join(name), "x", T));
+            c.run().ok();
+            names.sort();
+            // Inodes of this file system are numbered as they are made.
+            let inode = |name: &String| c.dst().join(name).metadata().unwrap().ino();
+            is_sorted = names.iter().map(inode).is_sorted();
+        });
+        is_sorted
+    };
+    for reversed in [false, true] {
+        assert!(in_order("sync -a -j1 --no-inc-recursive SRC/ DST", reversed));
+    }
+    let line = "sync -a -j1 SRC/ DST";
+    assert!(!(in_order(line, false) && in_order(line, true)), "the directory is in order anyway");
+    case("sync -a -j2 --no-inc-recursive SRC/ DST", |c| {
+        file(&c.src().join("a"), "x", T);
+        c.run().ok().says(&["--no-inc-recursive (names are in order with -j 1 only)"]);
+    });
 }

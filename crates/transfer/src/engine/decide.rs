@@ -457,7 +457,11 @@ fn see(worker: &mut Worker<'_>, source: &Meta) {
             totals.seen_files += 1;
             totals.seen_bytes += source.size;
         }
-        Kind::Symlink => totals.seen_links += 1,
+        // As in rsync, the length of its text.
+        Kind::Symlink => {
+            totals.seen_links += 1;
+            totals.seen_bytes += source.size;
+        }
         _ => totals.seen_nodes += 1,
     }
 }

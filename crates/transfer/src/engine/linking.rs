@@ -81,7 +81,7 @@ impl Engine<'_> {
                 self.owner_change(worker, decided, there, &mut change);
                 change.size = source.kind == Kind::File && source.size != there.size;
             }
-            change.hard_link = true;
+            (change.hard_link, change.to_name) = (true, true);
             let path = leader.node.path_of(&leader.name);
             let link = Some(PathBuf::from(OsStr::from_bytes(&path)));
             self.report(entry, source, Report { change, link, begun: *begun, ..Report::default() });

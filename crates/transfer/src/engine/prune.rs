@@ -177,9 +177,26 @@ impl<'a> Pruning<'a> {
             },
             kind => kind,
         };
+        let is_dir = kind == Kind::Dir;
         let protected =
-            rules.is_some_and(|rules| rules.protects(&worker.path, kind == Kind::Dir, false));
+            rules.is_some_and(|rules| self.is_protected(rules, &worker.path, is_dir, false));
         Ok((!protected).then_some(kind))
+    }
+
+    /// Returns whether the rules protect an entry of the target, and reports the rule if that is requested.
+    fn is_protected(
+        &self,
+        rules: &SidedRules,
+        path: &[u8],
+        is_dir: bool,
+        in_deleted_dir: bool,
+    ) -> bool {
+        if self.reports.wants_rules()
+            && let Some(rule) = rules.receiving(path, is_dir, in_deleted_dir)
+        {
+            self.reports.ruled(path, is_dir, true, rule);
+        }
+        rules.protects(path, is_dir, in_deleted_dir)
     }
 
     /// Returns whether anything but directories is transferred from below a source directory (`--prune-empty-dirs`
@@ -295,7 +312,8 @@ impl Extraneous<'_, '_, '_> {
             return false;
         }
         let rules = self.rules.last().or(self.node.rules.as_ref());
-        rules.is_some_and(|rules| rules.protects(entry.path, entry.kind == Kind::Dir, true))
+        let is_dir = entry.kind == Kind::Dir;
+        rules.is_some_and(|rules| self.pruning.is_protected(rules, entry.path, is_dir, true))
     }
 
     /// Returns whether an entry is on another file system: `-x` applies to the target, too.

@@ -1,6 +1,7 @@
 //! Reports of a run: results and failures of entries.
 
 use super::failure::Failure;
+use crate::policy::filter::Deciding;
 use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem, quoted};
 use hakobu_core::event::{Change, Event, Item, Listener, Planned, Remark, Remarks, Skip};
@@ -163,6 +164,20 @@ impl<'a> Reports<'a> {
             let path = Path::new(OsStr::from_bytes(&path));
             self.listener.event(Event::Remark(&Remark::Skipped { path, kind, why }));
         }
+    }
+
+    /// Returns whether messages about filter rules are requested.
+    pub(super) fn wants_rules(&self) -> bool {
+        self.remarks.filters
+    }
+
+    /// Reports that a filter rule decides about the entry at a path in the transfer: with `at_target` whether it may be
+    /// deleted, else whether it is transferred.
+    pub(super) fn ruled(&self, path: &[u8], is_dir: bool, at_target: bool, rule: Deciding<'_>) {
+        let Deciding { include, pattern, list } = rule;
+        let path = Path::new(OsStr::from_bytes(path));
+        let remark = Remark::Filtered { path, is_dir, at_target, include, pattern, list };
+        self.listener.event(Event::Remark(&remark));
     }
 
     pub(super) fn warn(&self, message: String) {

@@ -337,7 +337,7 @@ impl Engine<'_> {
 
     /// Returns whether the rules exclude an argument.
     pub fn hides(&self, node: &Node, path: &[u8], is_dir: bool) -> bool {
-        node.rules.as_ref().is_some_and(|rules| rules.hides(path, is_dir))
+        node.rules.as_ref().is_some_and(|rules| self.is_hidden(rules, path, is_dir))
     }
 
     /// Returns the unit that removes leftovers from the target directory of single names, unless that directory is

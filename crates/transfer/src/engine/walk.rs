@@ -10,6 +10,7 @@ use super::publish::{LEFT_OUT, TempNames};
 use super::state::Engine;
 use super::unit::{Chunk, Listing, OpenDir, Rest, Unit};
 use super::worker::Worker;
+use crate::policy::filter::SidedRules;
 use crate::policy::{Delete, Symlinks};
 use hakobu_core::error::{Class, Operation};
 use hakobu_core::meter::Phase;
@@ -116,7 +117,7 @@ impl Engine<'_> {
                 let own = || node.path_of(name);
                 let is_dir =
                     kind == Kind::Dir || self.context.is_followed_dir(source_dir, name, kind, own);
-                if rules.hides(path, is_dir) {
+                if self.is_hidden(rules, path, is_dir) {
                     return;
                 }
             }
@@ -183,6 +184,18 @@ impl Engine<'_> {
             worker.at.found(found);
         }
         Ok(more)
+    }
+
+    /// Returns whether the rules exclude an entry of the source, and reports the rule if that is requested.
+    pub(super) fn is_hidden(&self, rules: &SidedRules, path: &[u8], is_dir: bool) -> bool {
+        if !self.reports.wants_rules() || self.context.pass != Pass::Transfer {
+            return rules.hides(path, is_dir);
+        }
+        let rule = rules.sending(path, is_dir);
+        if let Some(rule) = rule {
+            self.reports.ruled(path, is_dir, false, rule);
+        }
+        rule.is_some_and(|rule| !rule.include)
     }
 
     /// Reports that a source has the form of our temporary names and is skipped. A move is incomplete then.

@@ -67,6 +67,8 @@ pub struct Spec {
     pub items_unchanged: bool,
     /// Whether the listener receives a `Planned` event for every change between paths.
     pub plans: bool,
+    /// With one job between paths, entries are taken in the order of their names (`--no-inc-recursive`).
+    pub ordered: bool,
     /// Other messages about entries between paths that the listener receives.
     pub remarks: Remarks,
     /// Kind of the checksums that `Item` events of files between paths contain: of transferred files, with

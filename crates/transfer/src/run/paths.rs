@@ -144,7 +144,8 @@ impl Job for Paths<'_> {
             open_dirs_max: limits.open_dirs_max,
             batch_max: if batches { limits.batch_max } else { 1 },
             // Lines in rsync's order cost the names of a whole directory in memory.
-            sorts: (spec.items || spec.remarks.of_entries()) && spec.jobs == Jobs::Fixed(1),
+            sorts: (spec.items || spec.ordered || spec.remarks.of_entries())
+                && spec.jobs == Jobs::Fixed(1),
             jobs_per_file: spec.jobs_per_file,
             segment_bytes_max: spec.memory_bytes_max.map_or(SEGMENT_BYTES_MAX, share),
             umask: self.umask.0,

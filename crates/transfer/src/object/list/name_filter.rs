@@ -123,14 +123,17 @@ impl NameFilter {
     pub fn all_left_out(&mut self, name: &[u8]) -> String {
         let mut text = "the filter rules leave out everything there".to_owned();
         if let Some(pattern) = self.hiding(name) {
-            let pattern = quoted(OsStr::from_bytes(&pattern));
-            text += &format!(": {} by the pattern {pattern}", quoted(OsStr::from_bytes(name)));
+            let rule = match pattern {
+                Some(pattern) => format!("the pattern {}", quoted(OsStr::from_bytes(&pattern))),
+                None => "a rule of a file".to_owned(),
+            };
+            text += &format!(": {} by {rule}", quoted(OsStr::from_bytes(name)));
         }
         text
     }
 
-    /// Returns the pattern that excludes a name, or a folder above it.
-    fn hiding(&mut self, name: &[u8]) -> Option<Vec<u8>> {
+    /// Returns the pattern of the rule that excludes a name, or a folder above it; inside `None` for one of a file.
+    fn hiding(&mut self, name: &[u8]) -> Option<Option<Vec<u8>>> {
         let inner = name.strip_suffix(b"/").unwrap_or(name);
         self.descend(split(inner).0).ok()?;
         let whole = [&*self.lead, inner].concat();
@@ -138,7 +141,8 @@ impl NameFilter {
         let ends = folders.chain([whole.len()]);
         self.chain.iter().zip(ends).find_map(|(level, end)| {
             let is_dir = end < whole.len() || inner.len() < name.len();
-            self.filter.hiding(&level.rules, whole.get(..end)?, is_dir).map(<[u8]>::to_vec)
+            let rule = self.filter.hiding(&level.rules, whole.get(..end)?, is_dir)?;
+            Some(rule.pattern.map(<[u8]>::to_vec))
         })
     }
 

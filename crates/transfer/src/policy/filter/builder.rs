@@ -181,7 +181,8 @@ impl FilterBuilder {
         for ParsedRule { directive, text, origin } in rules {
             loader.add(&mut draft, directive, &text, &origin, &place, 0)?;
         }
-        Ok(Filter::new(draft.items, options))
+        let doubtful = std::mem::take(&mut loader.doubtful);
+        Ok(Filter::new(draft.items, options, doubtful))
     }
 
     fn add(&mut self, text: &[u8], syntax: Syntax, origin: &str) -> Result<(), FilterError> {

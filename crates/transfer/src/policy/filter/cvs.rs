@@ -12,17 +12,20 @@ pub(super) struct CvsPattern {
     pub pattern: Vec<u8>,
     /// True for the default list only: the user's own names still protect inside directories being deleted.
     pub perishable: bool,
+    /// It is from the user's file.
+    pub in_file: bool,
 }
 
 /// Returns the whole list, in order. A lone `!` in the user's names drops the names before it.
 pub(super) fn patterns(home: Option<&[u8]>, env: Option<&[u8]>) -> Vec<CvsPattern> {
     let mut list = Vec::new();
-    for (source, perishable) in [(Some(DEFAULT), true), (home, false), (env, false)] {
+    let sources = [(Some(DEFAULT), true, false), (home, false, true), (env, false, false)];
+    for (source, perishable, in_file) in sources {
         for (_, word) in split_rules(source.unwrap_or_default(), false, true) {
             if word == b"!" {
                 list.clear();
             } else {
-                list.push(CvsPattern { pattern: word.to_vec(), perishable });
+                list.push(CvsPattern { pattern: word.to_vec(), perishable, in_file });
             }
         }
     }

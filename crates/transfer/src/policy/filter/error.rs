@@ -3,6 +3,7 @@
 //! A message repeats what the command line says, but no line of a file, and no path that only a file names: a rule may
 //! name any file that the user can read, and the messages may be read by others.
 
+use hakobu_sys::errno;
 use std::{error, fmt, io};
 
 /// An invalid rule, or a rule file that cannot be read, with the rule, its origin and the reason.
@@ -22,6 +23,10 @@ impl FilterError {
     /// Returns the error of a file that a rule names. The path is shown only if the rule is (`rule` is not empty).
     pub(super) fn unreadable(rule: &[u8], origin: &str, file: &[u8], cause: io::Error) -> Self {
         let reason = match rule {
+            // rsync's words, for a path that is too long together with its directory.
+            [] if cause.raw_os_error() == Some(errno::ENAMETOOLONG) => {
+                format!("merge-file name overflows: {cause}")
+            }
             [] => format!("cannot read the file that it names: {cause}"),
             _ => format!("cannot read {}: {cause}", file.escape_ascii()),
         };
@@ -72,6 +77,11 @@ pub(super) fn line_of(shown: Option<&[u8]>, named_at: &str, line: usize) -> Stri
             format!("line {line}{NAMED_AT}{first}{EARLIER}")
         }
     }
+}
+
+/// Returns the text that stands for a rule in a file.
+pub(super) fn line_text(origin: &str) -> Vec<u8> {
+    format!("<rule from {origin}>").into_bytes()
 }
 
 impl error::Error for FilterError {

@@ -6,7 +6,8 @@ use std::{borrow::Cow, io, sync::Arc};
 use super::{
     ReadFile,
     cvs::CvsPattern,
-    error::{FilterError, line_of},
+    deciding::{Doubtful, Written},
+    error::{FilterError, line_of, line_text},
     matcher::{Anchor, Rule},
     rule::{self, Directive, Flags, MatchRule, MergeRule},
 };
@@ -36,6 +37,8 @@ pub(super) struct PerDir {
     origin: String,
     /// A file names it.
     from_file: bool,
+    /// See [`Deciding::list`](super::Deciding::list).
+    list: Arc<[u8]>,
 }
 
 /// Options that apply to every file.
@@ -65,6 +68,8 @@ pub(super) struct Loader<'a> {
     /// Names of the dir-merge rules in force: a second rule with the same name is ignored, as in rsync.
     names: Cow<'a, [Vec<u8>]>,
     files: usize,
+    /// Rules for messages.
+    pub doubtful: Doubtful,
 }
 
 /// A list that is being read.
@@ -75,6 +80,8 @@ pub(super) struct Draft {
     pub cleared: bool,
     /// Names of the inherited dir-merge rules.
     inherited: Vec<Vec<u8>>,
+    /// That of the per-directory file whose rules these are.
+    list: Option<Arc<[u8]>>,
 }
 
 /// A directory being entered. Its [`Place`] is only made when a file turns up, because most have none.
@@ -91,7 +98,8 @@ impl<'a> Loader<'a> {
         read: &'a mut ReadFile<'a>,
         names: &'a [Vec<u8>],
     ) -> Self {
-        Self { options, read, names: Cow::Borrowed(names), files: 0 }
+        let names = Cow::Borrowed(names);
+        Self { options, read, names, files: 0, doubtful: Doubtful::default() }
     }
 
     /// Returns the list for a directory below the one that `items` belongs to; `None` if nothing changes. `covers`
@@ -185,6 +193,7 @@ impl<'a> Loader<'a> {
         place: &Place,
         depth: usize,
     ) -> Result<(), FilterError> {
+        draft.list = Some(Arc::clone(&merge.list));
         let shown = [&*place.shown, &*merge.name].concat();
         let shown = Some(&*shown).filter(|_| !merge.from_file);
         self.load(draft, content, &merge.rule, (shown, &merge.origin), place, depth + 1)
@@ -261,26 +270,28 @@ impl<'a> Loader<'a> {
                 self.forget(&std::mem::take(&mut draft.inherited));
                 draft.items.clear();
             }
-            Directive::Match(rule) => self.push(draft, &rule, place),
+            Directive::Match(rule) => {
+                let written = Written { in_file: text.is_empty(), list: draft.list.clone() };
+                self.push(draft, &rule, place, written, origin);
+            }
             Directive::Cvs { include, flags } => {
                 let options = self.options;
-                for CvsPattern { pattern, perishable } in &options.cvs {
+                let list: Arc<[u8]> = Arc::from(&b"global CVS"[..]);
+                for CvsPattern { pattern, perishable, in_file } in &options.cvs {
                     let flags = Flags { perishable: flags.perishable || *perishable, ..flags };
-                    self.push(
-                        draft,
-                        &MatchRule { include, flags, pattern: pattern.clone() },
-                        place,
-                    );
+                    let rule = MatchRule { include, flags, pattern: pattern.clone() };
+                    let written = Written { in_file: *in_file, list: Some(Arc::clone(&list)) };
+                    self.push(draft, &rule, place, written, origin);
                 }
             }
             Directive::Merge(file) => {
                 self.bounded(depth, text, origin)?;
-                self.exclude_self(draft, &file, place);
+                self.exclude_self(draft, &file, place, (text.is_empty(), origin));
                 self.merge(draft, &file, text, origin, place, depth)?;
             }
             Directive::DirMerge(rule) => {
                 self.bounded(depth, text, origin)?;
-                self.exclude_self(draft, &rule, place);
+                self.exclude_self(draft, &rule, place, (text.is_empty(), origin));
                 let split = base_at(&rule.name);
                 let name = rule.name.get(split..).unwrap_or_default().to_vec();
                 if name.is_empty() {
@@ -296,7 +307,12 @@ impl<'a> Loader<'a> {
                 self.names.to_mut().push(name.clone());
                 let scan_from =
                     rule.name.get(..split).filter(|lead| !lead.is_empty()).map(<[u8]>::to_vec);
+                let shown = match text {
+                    [] => Cow::Owned(line_text(origin)),
+                    _ => Cow::Borrowed(&*name),
+                };
                 let merge = Arc::new(PerDir {
+                    list: [b"per-dir ", &*shown].concat().into(),
                     name,
                     scan_from,
                     rule,
@@ -333,24 +349,38 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    fn push(&self, draft: &mut Draft, rule: &MatchRule, place: &Place) {
-        draft.items.push(Item::Rule(Arc::new(Rule::new(
-            rule,
-            &place.anchor,
-            place.scanned,
-            self.options.delete_excluded,
-        ))));
+    fn push(
+        &mut self,
+        draft: &mut Draft,
+        rule: &MatchRule,
+        place: &Place,
+        written: Written,
+        origin: &str,
+    ) {
+        if self.doubtful.check(rule, written.in_file, origin) {
+            draft.items.push(Item::Rule(Arc::new(Rule::new(
+                rule,
+                &place.anchor,
+                place.scanned,
+                self.options.delete_excluded,
+                written,
+            ))));
+        }
     }
 
     /// Applies the modifier `e`: the file's name is excluded, regardless of the rules in it.
-    fn exclude_self(&self, draft: &mut Draft, file: &MergeRule, place: &Place) {
+    fn exclude_self(
+        &mut self,
+        draft: &mut Draft,
+        file: &MergeRule,
+        place: &Place,
+        (in_file, origin): (bool, &str),
+    ) {
         if file.exclude_self {
             let pattern = file.name.get(base_at(&file.name)..).unwrap_or_default().to_vec();
-            self.push(
-                draft,
-                &MatchRule { include: false, flags: Flags::default(), pattern },
-                place,
-            );
+            let rule = MatchRule { include: false, flags: Flags::default(), pattern };
+            let written = Written { in_file, list: draft.list.clone() };
+            self.push(draft, &rule, place, written, origin);
         }
     }
 

@@ -1,6 +1,7 @@
 //! A compiled rule: its pattern, the anchor, and the sides that it decides for.
 
 use super::{
+    deciding::{Deciding, Written},
     glob::Text,
     pattern::Pattern,
     rule::{Flags, MatchRule, Style},
@@ -43,7 +44,8 @@ impl<'a> Entry<'a> {
 pub(super) struct Rule {
     pattern: Pattern,
     /// The pattern as written, for messages.
-    pub text: Box<[u8]>,
+    text: Box<[u8]>,
+    written: Written,
     anchor: Anchor,
     absolute: bool,
     /// The pattern uses only the last component, so neither anchor nor ends.
@@ -65,12 +67,13 @@ pub(super) struct Rule {
 
 impl Rule {
     /// Compiles a parsed rule of a per-directory file (`in_directory`) or of the options. `delete_excluded` makes
-    /// rules without a side the sender's.
+    /// rules without a side the sender's. `written`: where, for messages.
     pub(super) fn new(
         rule: &MatchRule,
         anchor: &Anchor,
         in_directory: bool,
         delete_excluded: bool,
+        written: Written,
     ) -> Self {
         let Flags { absolute, negate, perishable, xattr, sender, receiver, style } = rule.flags;
         let both = !sender && !receiver;
@@ -84,6 +87,7 @@ impl Rule {
         Self {
             pattern,
             text: rule.pattern.as_slice().into(),
+            written,
             anchor,
             absolute: absolute && !name_only,
             name_only,
@@ -95,6 +99,15 @@ impl Rule {
             xattr,
             sender: sender || both,
             receiver: receiver || (both && !delete_excluded),
+        }
+    }
+
+    /// Returns what messages show of it.
+    pub(super) fn shown(&self) -> Deciding<'_> {
+        Deciding {
+            include: self.include,
+            pattern: Some(&*self.text).filter(|_| !self.written.in_file),
+            list: self.written.list.as_deref(),
         }
     }
 

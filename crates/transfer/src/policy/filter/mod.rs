@@ -14,6 +14,7 @@
 
 mod builder;
 mod cvs;
+mod deciding;
 mod error;
 mod glob;
 mod list;
@@ -29,7 +30,12 @@ mod xattrs;
 use std::{io, sync::Arc};
 
 pub use self::{
-    builder::FilterBuilder, error::FilterError, origin::Origin, rule::Style, sides::SidedRules,
+    builder::FilterBuilder,
+    deciding::{Deciding, Doubtful},
+    error::FilterError,
+    origin::Origin,
+    rule::Style,
+    sides::SidedRules,
     xattrs::XattrSides,
 };
 use self::{
@@ -57,6 +63,7 @@ pub struct Filter {
     /// Those with the modifier `x`.
     xattrs: Option<Arc<XattrRules>>,
     options: Options,
+    doubtful: Doubtful,
 }
 
 /// The rules in force in one directory: the filter's own and those of the per-directory files on the path to it.
@@ -76,9 +83,15 @@ pub struct DirRules {
 }
 
 impl Filter {
-    fn new(items: Vec<Item>, options: Options) -> Self {
+    fn new(items: Vec<Item>, options: Options, doubtful: Doubtful) -> Self {
         let xattrs = XattrRules::take(&mut flat(&items));
-        Self { items, xattrs, options }
+        Self { items, xattrs, options, doubtful }
+    }
+
+    /// Returns the rules of the options that deserve a message.
+    #[must_use]
+    pub fn doubtful(&self) -> &Doubtful {
+        &self.doubtful
     }
 
     /// Returns the options' rules for names of extended attributes.
@@ -95,10 +108,10 @@ impl Filter {
         matches!(rules.next(), Some(Item::Rule(rule)) if rule.whole)
     }
 
-    /// Returns whether there are no rules.
+    /// Returns whether there are no rules, and none to tell of.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.items.is_empty() && self.doubtful.overlong.is_empty()
     }
 
     /// Returns whether [`Self::enter`] and [`Self::root`] can ever read a file.
@@ -205,16 +218,10 @@ impl Filter {
         dir.decide(Entry::new(path, is_dir), in_deleted_dir)
     }
 
-    /// Returns the pattern of the rule that excludes the entry `path` from the transfer; see [`Self::check`].
+    /// Returns the rule that excludes the entry `path` from the transfer; see [`Self::check`].
     #[must_use]
-    pub fn hiding<'a>(&self, dir: &'a DirRules, path: &[u8], is_dir: bool) -> Option<&'a [u8]> {
-        let entry = Entry::new(path, is_dir);
-        let applies = |rule: &&Arc<Rule>| {
-            let end: &[u8] = if rule.absolute() { &dir.ends.source } else { b"" };
-            rule.sender && rule.applies(entry, end)
-        };
-        let first = dir.order.iter().find(applies);
-        first.filter(|rule| !rule.include).map(|rule| &*rule.text)
+    pub fn hiding<'a>(&self, dir: &'a DirRules, path: &[u8], is_dir: bool) -> Option<Deciding<'a>> {
+        dir.sending(Entry::new(path, is_dir)).filter(|rule| !rule.include).map(Rule::shown)
     }
 }
 
@@ -226,15 +233,27 @@ impl DirRules {
         Self { items, order, xattrs, names, arguments_only: false, ends }
     }
 
-    /// Returns whether the rule that decides for the receiving side is from a per-directory file and protects the
-    /// entry.
-    fn protects_by_file(&self, entry: Entry<'_>, in_deleted_dir: bool) -> bool {
+    /// Returns the rule that decides for the sending side.
+    fn sending(&self, entry: Entry<'_>) -> Option<&Rule> {
+        let applies = |rule: &&Arc<Rule>| {
+            let end: &[u8] = if rule.absolute() { &self.ends.source } else { b"" };
+            rule.sender && rule.applies(entry, end)
+        };
+        self.order.iter().find(applies).map(|rule| &**rule)
+    }
+
+    /// Returns the rule that decides for the receiving side.
+    fn receiving(&self, entry: Entry<'_>, in_deleted_dir: bool) -> Option<&Rule> {
         let applies = |rule: &&Arc<Rule>| {
             let end: &[u8] = if rule.absolute() { &self.ends.target } else { b"" };
             rule.receiver && !(in_deleted_dir && rule.perishable) && rule.applies(entry, end)
         };
-        let first = self.order.iter().find(applies);
-        first.is_some_and(|rule| rule.in_directory && !rule.include)
+        self.order.iter().find(applies).map(|rule| &**rule)
+    }
+
+    /// Returns the rule that decides for the receiving side, if it is from a per-directory file and protects the entry.
+    fn protecting_file(&self, entry: Entry<'_>, in_deleted_dir: bool) -> Option<&Rule> {
+        self.receiving(entry, in_deleted_dir).filter(|rule| rule.in_directory && !rule.include)
     }
 
     fn decide(&self, entry: Entry<'_>, in_deleted_dir: bool) -> Decision {

@@ -1,7 +1,10 @@
 //! The rules of one directory on both sides of a transfer. The source's files exclude entries, the target's own files
 //! protect entries from deletion; the source's files protect as well.
 
-use super::{DirRules, Filter, FilterError, XattrSides, matcher::Entry};
+use super::{
+    Deciding, DirRules, Filter, FilterError, XattrSides,
+    matcher::{Entry, Rule},
+};
 use std::sync::Arc;
 
 /// The rules in force in one directory.
@@ -87,6 +90,34 @@ impl SidedRules {
         self.source.decide(Entry::new(path, is_dir), false).hide
     }
 
+    /// Returns the rule that decides whether the sending side excludes the entry, for messages.
+    #[must_use]
+    pub fn sending(&self, path: &[u8], is_dir: bool) -> Option<Deciding<'_>> {
+        self.source.sending(Entry::new(path, is_dir)).map(Rule::shown)
+    }
+
+    /// Returns the rule that decides whether the receiving side keeps the entry, for messages; `None` also where that
+    /// is not known. See [`SidedRules::protects`].
+    #[must_use]
+    pub fn receiving(
+        &self,
+        path: &[u8],
+        is_dir: bool,
+        in_deleted_dir: bool,
+    ) -> Option<Deciding<'_>> {
+        let entry = Entry::new(path, is_dir);
+        let found = match &self.target {
+            Target::AsSource => self.source.receiving(entry, in_deleted_dir),
+            Target::Own(target) => {
+                let own = target.receiving(entry, in_deleted_dir);
+                let of_source = || self.source.protecting_file(entry, in_deleted_dir);
+                own.filter(|rule| !rule.include).or_else(of_source).or(own)
+            }
+            Target::Unknown => None,
+        };
+        found.map(Rule::shown)
+    }
+
     /// Returns whether the receiving side keeps the entry: rsync's result, which uses the target's files only, or a
     /// rule of the source's files. See [`Filter::check`].
     #[must_use]
@@ -96,7 +127,7 @@ impl SidedRules {
         match &self.target {
             Target::AsSource => protect(&self.source),
             Target::Own(target) => {
-                protect(target) || self.source.protects_by_file(entry, in_deleted_dir)
+                protect(target) || self.source.protecting_file(entry, in_deleted_dir).is_some()
             }
             Target::Unknown => true,
         }
