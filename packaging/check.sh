@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 servers=()
-trap 'kill "${servers[@]}" 2>/dev/null; rm -rf "$work"' EXIT
+trap '((${#servers[@]} == 0)) || kill "${servers[@]}" || true; rm -rf "$work"' EXIT
 mkdir "$work/home"
 demo=(demo --files 200 --large 0)
 
