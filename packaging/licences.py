@@ -59,7 +59,7 @@ def allowed(expression):
 
 def crates(arguments):
     """Crates of other people that are linked into the program, from cargo metadata."""
-    command = [os.environ.get("CARGO", "cargo"), "metadata", "--format-version=1", "--locked", "--offline"]
+    command = [os.environ.get("CARGO", "cargo"), "metadata", "--format-version=1", "--locked"]
     command += ["--filter-platform", arguments.target]
     if arguments.no_default_features:
         command.append("--no-default-features")

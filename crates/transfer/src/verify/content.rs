@@ -1,6 +1,6 @@
 //! Compares the bytes of two open files, range by range; common holes are not read.
 
-use hakobu_core::buffer::AlignedBytes;
+use hakobu_core::buffer::{AlignedBytes, is_same};
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Doing;
 use hakobu_sys::cache::Ahead;
@@ -80,7 +80,7 @@ impl Buffers {
                 file::read_full_at(source, a, offset).map_err(|error| (Side::Source, error))?;
             let b_len =
                 file::read_full_at(target, b, offset).map_err(|error| (Side::Target, error))?;
-            if a != b || a_len != len || b_len != len {
+            if !is_same(a, b) || a_len != len || b_len != len {
                 let same = a.iter().zip(b.iter()).take_while(|(a, b)| a == b).count();
                 let same = same.min(a_len).min(b_len);
                 // Both may have shrunk equally meanwhile: then there is nothing more to compare.
