@@ -14,6 +14,7 @@ pub use wire::{Look, Wire, WireCounts};
 
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -60,7 +61,9 @@ pub const PHASES: usize = Phase::Room as usize + 1;
 
 /// The counters of one worker. One thread writes, others read.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub struct Lane {
+    // What [`Meter::counts`] reads many times a second is in two cache lines: another CPU has written them.
     bytes: AtomicU64,
     items: AtomicU64,
     completions: AtomicU64,
@@ -69,11 +72,11 @@ pub struct Lane {
     timed_out: AtomicU64,
     slowed: AtomicU64,
     found: AtomicU64,
+    doing: [AtomicU32; PHASES],
     sized: AtomicU64,
     done: AtomicU64,
     bytes_ahead: AtomicU64,
     undrained: AtomicU64,
-    doing: [AtomicU32; PHASES],
     wire: Wire,
 }
 
@@ -198,10 +201,27 @@ impl Lane {
     }
 }
 
+/// The counters of one worker, from [`Meter::share`].
+#[derive(Clone, Debug)]
+pub struct SharedLane {
+    lanes: Arc<[CachePadded<Lane>]>,
+    /// Less than the number of lanes.
+    index: usize,
+}
+
+impl Deref for SharedLane {
+    type Target = Lane;
+
+    fn deref(&self) -> &Lane {
+        &self.lanes[self.index]
+    }
+}
+
 /// The counters of all workers of a run.
 #[derive(Debug)]
 pub struct Meter {
-    lanes: Box<[Arc<CachePadded<Lane>>]>,
+    /// Beside each other: adding them up reads ahead.
+    lanes: Arc<[CachePadded<Lane>]>,
     planned: CachePadded<Planned>,
     /// Everything has been found.
     listed: AtomicBool,
@@ -242,7 +262,7 @@ impl Meter {
     /// Creates the counters of `lanes` workers.
     pub fn new(lanes: usize) -> Meter {
         Meter {
-            lanes: (0..lanes.max(1)).map(|_| Arc::default()).collect(),
+            lanes: (0..lanes.max(1)).map(|_| CachePadded::default()).collect(),
             planned: CachePadded::default(),
             listed: AtomicBool::new(false),
             limit: Mutex::new(None),
@@ -256,9 +276,8 @@ impl Meter {
     }
 
     /// The same, to be kept by what outlives a borrow.
-    pub fn share(&self, index: usize) -> Arc<CachePadded<Lane>> {
-        let last = self.lanes.len() - 1;
-        Arc::clone(&self.lanes[index.min(last)])
+    pub fn share(&self, index: usize) -> SharedLane {
+        SharedLane { lanes: Arc::clone(&self.lanes), index: index.min(self.lanes.len() - 1) }
     }
 
     /// Counters of connections, the sum of all.
@@ -271,7 +290,7 @@ impl Meter {
     /// The sum of all.
     pub fn counts(&self) -> Counts {
         let mut sum = Counts::default();
-        for lane in &self.lanes {
+        for lane in &*self.lanes {
             let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
             sum.bytes += load(&lane.bytes);
             sum.items += load(&lane.items);

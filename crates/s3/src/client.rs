@@ -3,8 +3,7 @@
 use super::pool::Pool;
 use super::store::Store;
 use super::throttle::Throttle;
-use crossbeam_utils::CachePadded;
-use hakobu_core::meter::{Doing, Lane, Phase};
+use hakobu_core::meter::{Doing, Lane, Phase, SharedLane};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -42,7 +41,7 @@ impl Client {
 
     /// Times a TCP handshake with the store in the background and reports it to the lane. Runs on the
     /// `LocalSet` of its core.
-    pub fn shake_hands(&self, lane: &Arc<CachePadded<Lane>>) {
+    pub fn shake_hands(&self, lane: &SharedLane) {
         self.pool.shake_hands(lane);
     }
 

@@ -8,8 +8,7 @@ use super::store::Store;
 use super::stream::{self, DialError};
 use super::throttle::Throttle;
 use super::watch::Watch;
-use crossbeam_utils::CachePadded;
-use hakobu_core::meter::Lane;
+use hakobu_core::meter::{Lane, SharedLane};
 use http::HeaderValue;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -209,12 +208,12 @@ impl Pool {
 
     /// Times a TCP handshake with the last target in the background, and reports it to the lane; failures are
     /// ignored. No request is sent.
-    pub fn shake_hands(self: &Rc<Self>, lane: &Arc<CachePadded<Lane>>) {
+    pub fn shake_hands(self: &Rc<Self>, lane: &SharedLane) {
         let Some(destination) = self.destinations.borrow().last().cloned() else { return };
         if !self.watches.borrow().iter().any(|watch| watch.strong_count() > 0) {
             return;
         }
-        let (store, lane) = (Arc::clone(&self.store), Arc::clone(lane));
+        let (store, lane) = (Arc::clone(&self.store), lane.clone());
         tokio::task::spawn_local(async move {
             if let Some(rtt_us) = stream::handshake_us(&store.addresses, &destination.place).await {
                 lane.wire().shook_hands(rtt_us);

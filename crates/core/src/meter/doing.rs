@@ -1,21 +1,19 @@
 //! The phase of one unit, kept in the lane of its core: always exactly one phase, from its beginning
 //! to its end, however it ends.
 
-use super::{Lane, Phase};
-use crossbeam_utils::CachePadded;
+use super::{Lane, Phase, SharedLane};
 use std::cell::Cell;
-use std::sync::Arc;
 
 /// One unit under way. It stays on the thread that writes the lane.
 #[derive(Debug)]
 pub struct Doing {
-    lane: Arc<CachePadded<Lane>>,
+    lane: SharedLane,
     phase: Cell<Phase>,
 }
 
 impl Doing {
     /// A unit that begins with `phase`.
-    pub fn new(lane: Arc<CachePadded<Lane>>, phase: Phase) -> Doing {
+    pub fn new(lane: SharedLane, phase: Phase) -> Doing {
         lane.enter(phase);
         Doing { lane, phase: Cell::new(phase) }
     }

@@ -73,11 +73,11 @@ impl Meter {
         let mut sum = Progress { listed, limit: *self.limit.lock(), ..Progress::default() };
         // Read done before found, so that done never exceeds found.
         sum.done = load(&planned.done);
-        for lane in &self.lanes {
+        for lane in &*self.lanes {
             sum.done = sum.done.wrapping_add(load(&lane.done));
             sum.bytes = sum.bytes.wrapping_add(load(&lane.bytes));
         }
-        for lane in &self.lanes {
+        for lane in &*self.lanes {
             sum.sized = sum.sized.wrapping_add(load(&lane.sized));
             sum.bytes_ahead = sum.bytes_ahead.wrapping_add(load(&lane.bytes_ahead));
             sum.undrained = sum.undrained.wrapping_add(load(&lane.undrained));

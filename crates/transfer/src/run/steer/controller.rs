@@ -21,7 +21,7 @@ const SAMPLE: Duration = Duration::from_millis(100);
 const SAMPLE_MAX: Duration = Duration::from_secs(1);
 /// Ticks and samples each use at most this fraction (1/n) of a CPU. With hundreds of jobs, each with counters and a
 /// file to read, they become less frequent.
-const SHARE: u32 = 250;
+const SHARE: u32 = 500;
 /// Time of the first sample of the machine: short runs must not pay for it.
 const FIRST_SAMPLE: Duration = Duration::from_millis(500);
 /// Minimum time before experiments begin, when the tuner has found a baseline ...
@@ -240,6 +240,11 @@ impl Controller {
         // Start new means: earlier ones are kept separately.
         self.record = Record::default();
         self.next_sample = now;
+    }
+
+    /// Returns whether the number of jobs is searched.
+    pub fn tunes(&self) -> bool {
+        self.tuner.is_some()
     }
 
     /// Returns whether there will be facts to judge.

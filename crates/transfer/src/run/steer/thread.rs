@@ -15,8 +15,10 @@ use std::time::{Duration, Instant};
 
 /// Minimum interval of ticks ...
 const TICK: Duration = Duration::from_millis(10);
-/// ... and the maximum: the search has windows of 50 ms.
-const TICK_MAX: Duration = Duration::from_millis(30);
+/// ... and the maximum while the number of jobs is searched in windows of 50 ms ...
+const TUNED_TICK_MAX: Duration = Duration::from_millis(30);
+/// ... and where it is fixed.
+const TICK_MAX: Duration = Duration::from_millis(100);
 /// Minimum duration of a run with a verdict.
 const JUDGED_MIN: Duration = Duration::from_secs(2);
 /// Stack size of the thread, in bytes: it reads small files and adds numbers.
@@ -44,11 +46,13 @@ impl Shared {
             }
             let before = task::used().cpu;
             // The lock is held during a tick: the end of the run waits for it, and no tick comes after.
-            self.controller.lock().tick(self.started.elapsed(), &self.controls, &self.subject);
-            drop(over);
+            let mut controller = self.controller.lock();
+            controller.tick(self.started.elapsed(), &self.controls, &self.subject);
+            let tick_max = if controller.tunes() { TUNED_TICK_MAX } else { TICK_MAX };
+            drop((controller, over));
             self.ledger.heartbeat();
             let took = task::used().cpu.saturating_sub(before);
-            pause = controller::pause(took, (TICK, TICK_MAX));
+            pause = controller::pause(took, (TICK, tick_max));
         }
     }
 
