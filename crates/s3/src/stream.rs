@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -22,10 +22,13 @@ const ADDRESSES_MAX: usize = 3;
 /// Longest time to wait for a handshake; the next one starts soon.
 const HANDSHAKE_MAX: Duration = Duration::from_millis(900);
 
+/// Bytes received by one call for TLS, two records: rustls asks for 4 KiB at a time.
+const TLS_READ_BYTES: usize = 32 << 10;
+
 /// A TCP stream, with or without TLS.
 pub(super) enum Stream {
     Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<BufReader<TcpStream>>>),
 }
 
 /// Failure to connect.
@@ -161,6 +164,7 @@ async fn open(
         proxy.open_tunnel(&mut tcp, (&place.host, place.port)).await?;
     }
     let name = ServerName::try_from(place.host.clone()).map_err(io::Error::other)?;
+    let tcp = BufReader::with_capacity(TLS_READ_BYTES, tcp);
     Ok(Stream::Tls(Box::new(tls.connect(name, tcp).await?)))
 }
 
@@ -172,7 +176,7 @@ impl Stream {
     pub fn info(&self) -> io::Result<TcpInfo> {
         match self {
             Stream::Plain(tcp) => tcp_info(tcp),
-            Stream::Tls(tls) => tcp_info(tls.get_ref().0),
+            Stream::Tls(tls) => tcp_info(tls.get_ref().0.get_ref()),
         }
     }
 }
