@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the picture of a report that README.md shows, from a folder of results.
+# Makes the picture of a report that docs/report.md shows, from a folder of results.
 #
 #   bench/picture.sh RESULT [PICTURE]
 #
