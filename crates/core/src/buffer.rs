@@ -11,9 +11,7 @@ const LINE_BYTES: usize = 64;
 pub fn is_same(a: &[u8], b: &[u8]) -> bool {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks(), b.as_chunks());
     let number = |bytes: &[u8; 16]| u128::from_ne_bytes(*bytes);
-    a.len() == b.len()
-        && a_rest == b_rest
-        && a.iter().zip(b).all(|(a, b)| number(a) == number(b))
+    a.len() == b.len() && a_rest == b_rest && a.iter().zip(b).all(|(a, b)| number(a) == number(b))
 }
 
 /// Initialised bytes, the first of which begins a cache line.
