@@ -342,9 +342,9 @@ mod tests {
     #[test]
     fn looks_at_many_threads_come_less_often() {
         let of = |us| pause(Duration::from_micros(us), (SAMPLE, SAMPLE_MAX)).as_micros();
-        assert_eq!((of(0), of(300), of(400)), (100_000, 100_000, 100_000));
-        // Below 1/250 of the time.
-        assert_eq!((of(2000), of(3000)), (500_000, 750_000));
+        assert_eq!((of(0), of(150), of(200)), (100_000, 100_000, 100_000));
+        // Below 1/500 of the time.
+        assert_eq!((of(1000), of(1500)), (500_000, 750_000));
         assert_eq!(of(1_000_000), 1_000_000);
     }
 }
