@@ -3,7 +3,7 @@
 use super::mover::Mover;
 use crate::engine::failure::{Failure, Stop};
 use crate::engine::pace::Station;
-use hakobu_core::buffer::is_same;
+use hakobu_core::buffer;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_sys::cache::Ahead;
@@ -42,14 +42,16 @@ impl Mover<'_> {
             // No more than what there was: a read that finds the end is one call more for each file.
             let len = usize::try_from(size - offset).unwrap_or(usize::MAX).min(half);
             let (Some(left), Some(right)) = (left.get_mut(..len), right.get_mut(..len)) else {
-                break;
+                return Ok(false);
             };
             let got = file::read_full_at(a.as_fd(), left, offset).map_err(read())?;
             let Ok(there) = file::read_full_at(b.as_fd(), right, offset) else {
                 return Ok(false);
             };
-            let (left, right) = (left.get(..got), right.get(..there));
-            if !is_same(left.unwrap_or_default(), right.unwrap_or_default()) {
+            let (Some(left), Some(right)) = (left.get(..got), right.get(..there)) else {
+                return Ok(false);
+            };
+            if !buffer::is_same(left, right) {
                 return Ok(false);
             }
             if got == 0 {
