@@ -21,15 +21,13 @@ pub(crate) fn walk_plain(
     if name != root || empty {
         return None;
     }
-    let first = memchr::memchr(b'<', inside)?;
-    if inside[first..].starts_with(b"</") {
+    if after_space(inside)?.starts_with(b"/") {
         return None; // a root that is a leaf
     }
     open.push(name);
     rest = inside;
     while let Some(parent) = open.last().copied() {
-        let at = memchr::memchr(b'<', rest)?;
-        rest = &rest[at + 1..];
+        rest = after_space(rest)?;
         if let Some(end) = rest.strip_prefix(b"/") {
             rest = end.strip_prefix(parent)?.strip_prefix(b">")?;
             open.pop();
@@ -95,6 +93,12 @@ fn start_inside(text: &[u8]) -> Option<(&[u8], &[u8], bool)> {
         [b'/', b'>', rest @ ..] => Some((name, rest, true)),
         _ => None,
     }
+}
+
+/// What follows the next `<`; `None` if anything but white space stands before it. Text between elements is
+/// no part of a listing, and only the full parser knows whether it is well formed.
+fn after_space(text: &[u8]) -> Option<&[u8]> {
+    text.trim_ascii_start().strip_prefix(b"<")
 }
 
 /// Text with references resolved, borrowed if there are none.
@@ -168,6 +172,10 @@ mod tests {
             "<R><A>1</A>",
             "<S></S>",
             "<R><![CDATA[x]]></R>",
+            "<R>x<A>1</A></R>",
+            "<R><A>1</A>&000;</R>",
+            "<R><A>1</A>&000</R>",
+            "<R><A>x<B>1</B></A></R>",
             "<R><A>&#65;</A></R>",
             "<R xmlns=\"&amp;\"></R>",
             "<R><1/></R>",
