@@ -217,7 +217,7 @@ fn whole(
                     name: &object.key[cut..],
                     size: object.size,
                     mtime: object.mtime,
-                    etag: &object.etag.to_string(),
+                    etag: &object.etag,
                     class: &object.storage_class,
                     is_prefix: false,
                     version: None,

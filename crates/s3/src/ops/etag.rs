@@ -1,81 +1,93 @@
-//! Compact ETags for listings with millions of entries: usual ones need no allocation.
+//! ETags for listings with millions of entries: usual ones need no allocation.
 
-use crate::checksum::hex;
 use crate::header::unquoted;
 use crate::xml::hex_byte;
+use arrayvec::ArrayString;
 use std::fmt;
+use std::ops::Deref;
 
-/// An ETag without quotes.
-#[derive(Clone, PartialEq, Eq, Hash)]
+/// Length of the ETag of an object in 10,000 parts: 32 hexadecimal digits and `-10000`.
+const SHORT_BYTES_MAX: usize = 38;
+
+/// An ETag without quotes; a string.
+#[derive(Clone)]
 pub struct Etag(Form);
 
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 enum Form {
-    /// 32 hexadecimal digits, followed by `-N` if N is not 0.
-    Digest([u8; 16], u32),
-    /// Any other text.
-    Other(Box<str>),
+    Short(ArrayString<SHORT_BYTES_MAX>),
+    Long(Box<str>),
 }
 
 impl Etag {
     /// Parses an ETag with or without quotes.
     pub fn new(text: &str) -> Etag {
         let text = unquoted(text);
-        match digest(text) {
-            Some((value, parts)) => Etag(Form::Digest(value, parts)),
-            None => Etag(Form::Other(text.into())),
-        }
+        Etag(match ArrayString::from(text) {
+            Ok(text) => Form::Short(text),
+            Err(_) => Form::Long(text.into()),
+        })
     }
 
     /// The MD5 value, if it has the form of a single-part object's ETag. It is an MD5 unless the object is
     /// encrypted by KMS or a customer key.
     pub fn md5(&self) -> Option<[u8; 16]> {
-        match self.0 {
-            Form::Digest(value, 0) => Some(value),
-            _ => None,
+        md5(self)
+    }
+}
+
+impl Deref for Etag {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match &self.0 {
+            Form::Short(text) => text,
+            Form::Long(text) => text,
         }
     }
+}
 
-    /// True if the server provided none.
-    pub fn is_empty(&self) -> bool {
-        matches!(&self.0, Form::Other(text) if text.is_empty())
+impl From<&str> for Etag {
+    fn from(text: &str) -> Etag {
+        Etag::new(text)
+    }
+}
+
+impl From<String> for Etag {
+    fn from(text: String) -> Etag {
+        Etag::new(&text)
     }
 }
 
 impl Default for Etag {
     fn default() -> Etag {
-        Etag(Form::Other("".into()))
+        Etag::new("")
     }
 }
 
-/// Only forms that can be reproduced exactly: lower-case letters, a count without leading zeros.
-fn digest(text: &str) -> Option<([u8; 16], u32)> {
-    let (digits, rest) = text.as_bytes().split_at_checked(32)?;
-    let parts = match rest {
-        [] => 0,
-        [b'-', first @ b'1'..=b'9', ..] if rest.len() < 11 => {
-            let _ = first;
-            text.get(33..)?.parse().ok()?
-        }
-        _ => return None,
-    };
-    if digits.iter().any(u8::is_ascii_uppercase) {
+impl PartialEq for Etag {
+    fn eq(&self, other: &Etag) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Etag {}
+
+/// Lower-case digits only: no other text has this value.
+fn md5(text: &str) -> Option<[u8; 16]> {
+    let mut value = [0; 16];
+    if text.len() != 2 * value.len() || text.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return None;
     }
-    let mut value = [0; 16];
-    for (byte, pair) in value.iter_mut().zip(digits.chunks_exact(2)) {
+    for (byte, pair) in value.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
         *byte = hex_byte(Some(pair))?;
     }
-    Some((value, parts))
+    Some(value)
 }
 
 impl fmt::Display for Etag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Form::Digest(value, 0) => f.write_str(&hex(value)),
-            Form::Digest(value, parts) => write!(f, "{}-{parts}", hex(value)),
-            Form::Other(text) => f.write_str(text),
-        }
+        f.write_str(self)
     }
 }
 
@@ -110,6 +122,7 @@ mod tests {
             assert_eq!(Etag::new(text).to_string(), *text);
             assert_eq!(Etag::new(text).md5(), None);
         }
+        assert_eq!(Etag::new(digits), Etag::new(&format!("\"{digits}\"")));
         assert!(Etag::default().is_empty() && Etag::new("\"\"").is_empty());
         assert!(!Etag::new(digits).is_empty());
     }

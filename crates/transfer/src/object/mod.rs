@@ -44,6 +44,7 @@ pub use tasks::run;
 
 use hakobu_core::unit::Meta;
 use hakobu_s3::Algorithm;
+use hakobu_s3::ops::Etag;
 use hakobu_sys::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -104,7 +105,7 @@ pub struct Entry {
     /// Its metadata; for an object kind, size and mtime (LastModified).
     pub meta: Meta,
     /// ETag of an object, without quotes.
-    pub etag: Box<str>,
+    pub etag: Etag,
 }
 
 /// One version of an object, or a delete marker.

@@ -41,7 +41,7 @@ pub fn list(
                     name,
                     size: version.size,
                     mtime: version.mtime,
-                    etag: &version.etag.to_string(),
+                    etag: &version.etag,
                     class: &version.storage_class,
                     is_prefix: false,
                     version: Some(Version {

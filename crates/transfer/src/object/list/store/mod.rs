@@ -193,11 +193,11 @@ fn items(page: ListPage, prefix_len: usize) -> Vec<Item> {
     let mut prefixes = page.prefixes.into_iter().peekable();
     for object in page.objects {
         while let Some(prefix) = prefixes.next_if(|prefix| *prefix < object.key) {
-            items.push(Ok(folder(&prefix, prefix_len)));
+            items.push(Ok(folder(prefix, prefix_len)));
         }
         items.push(Ok(entry(object, prefix_len)));
     }
-    items.extend(prefixes.map(|prefix| Ok(folder(&prefix, prefix_len))));
+    items.extend(prefixes.map(|prefix| Ok(folder(prefix, prefix_len))));
     items
 }
 
@@ -205,19 +205,18 @@ fn entry(object: Listed, prefix_len: usize) -> Entry {
     let Listed { key, size, mtime, etag, .. } = object;
     let marker = size == 0 && key.ends_with(b"/");
     let kind = if marker { Kind::Dir } else { Kind::File };
-    Entry {
-        name: name(&key, prefix_len),
-        meta: Meta::bare(kind, size, mtime),
-        etag: etag.to_string().into(),
-    }
+    Entry { name: name(key, prefix_len), meta: Meta::bare(kind, size, mtime), etag }
 }
 
-fn folder(prefix: &[u8], prefix_len: usize) -> Entry {
+fn folder(prefix: Vec<u8>, prefix_len: usize) -> Entry {
     let meta = Meta::bare(Kind::Dir, 0, Time::default());
     Entry { name: name(prefix, prefix_len), meta, etag: "".into() }
 }
 
 /// Returns the part after the prefix, which every key of a page begins with (see [`list_objects`]).
-fn name(key: &[u8], prefix_len: usize) -> Box<[u8]> {
-    key[prefix_len..].into()
+fn name(key: Vec<u8>, prefix_len: usize) -> Box<[u8]> {
+    match prefix_len {
+        0 => key.into(),
+        _ => key[prefix_len..].into(),
+    }
 }
