@@ -15,6 +15,10 @@ const TASKS_MAX: usize = 4096;
 const SPREAD: usize = 1024;
 
 /// An item for a core.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a worker holds one; a box would be an allocation for each task"
+)]
 pub enum Taken<L: ?Sized> {
     /// A new task.
     Task(Task),
@@ -23,6 +27,10 @@ pub enum Taken<L: ?Sized> {
 }
 
 /// The next step of a worker.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a worker holds one; a box would be an allocation for each task"
+)]
 pub enum Next<L: ?Sized> {
     /// Process this item. A task must be [`Queue::finished`].
     Take(Taken<L>),
