@@ -22,17 +22,20 @@ enum Form {
 impl Etag {
     /// Parses an ETag with or without quotes.
     pub fn new(text: &str) -> Etag {
-        let text = unquoted(text);
-        Etag(match ArrayString::from(text) {
-            Ok(text) => Form::Short(text),
-            Err(_) => Form::Long(text.into()),
-        })
+        unquoted(text).into()
     }
 
     /// The MD5 value, if it has the form of a single-part object's ETag. It is an MD5 unless the object is
-    /// encrypted by KMS or a customer key.
+    /// encrypted by KMS or a customer key. Lower-case digits only: no other text has this value.
     pub fn md5(&self) -> Option<[u8; 16]> {
-        md5(self)
+        let mut value = [0; 16];
+        if self.len() != 2 * value.len() || self.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return None;
+        }
+        for (byte, pair) in value.iter_mut().zip(self.as_bytes().chunks_exact(2)) {
+            *byte = hex_byte(Some(pair))?;
+        }
+        Some(value)
     }
 }
 
@@ -47,21 +50,25 @@ impl Deref for Etag {
     }
 }
 
+/// Takes the text as it is: its quotes have been removed.
 impl From<&str> for Etag {
     fn from(text: &str) -> Etag {
-        Etag::new(text)
+        Etag(match ArrayString::from(text) {
+            Ok(text) => Form::Short(text),
+            Err(_) => Form::Long(text.into()),
+        })
     }
 }
 
 impl From<String> for Etag {
     fn from(text: String) -> Etag {
-        Etag::new(&text)
+        text.as_str().into()
     }
 }
 
 impl Default for Etag {
     fn default() -> Etag {
-        Etag::new("")
+        "".into()
     }
 }
 
@@ -72,18 +79,6 @@ impl PartialEq for Etag {
 }
 
 impl Eq for Etag {}
-
-/// Lower-case digits only: no other text has this value.
-fn md5(text: &str) -> Option<[u8; 16]> {
-    let mut value = [0; 16];
-    if text.len() != 2 * value.len() || text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        return None;
-    }
-    for (byte, pair) in value.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = hex_byte(Some(pair))?;
-    }
-    Some(value)
-}
 
 impl fmt::Display for Etag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -123,6 +118,7 @@ mod tests {
             assert_eq!(Etag::new(text).md5(), None);
         }
         assert_eq!(Etag::new(digits), Etag::new(&format!("\"{digits}\"")));
+        assert_eq!(*Etag::from("W/x"), *"W/x");
         assert!(Etag::default().is_empty() && Etag::new("\"\"").is_empty());
         assert!(!Etag::new(digits).is_empty());
     }

@@ -12,8 +12,8 @@ use std::os::unix::fs::FileExt;
 
 /// Bytes of a run that are read at a time.
 const READ_BYTES: usize = 64 << 10;
-/// Bytes of an entry beside its name and ETag.
-const ENTRY_BYTES: usize = 64;
+/// Bytes of an entry beside its name and an ETag that does not fit inside it.
+const ENTRY_BYTES: usize = size_of::<Entry>();
 
 /// A failure in words: files lie in the folder for temporary ones.
 pub fn message(error: &io::Error) -> String {
