@@ -31,6 +31,8 @@ trap 'stopped=1; kill -TERM $worker 2>/dev/null' TERM
 while :; do
   {work} &
   worker=$!
+  # Warned before there was a worker to pass it on to.
+  [ -z "$stopped" ] || kill -TERM $worker 2>/dev/null
   wait $worker; code=$?
   while kill -0 $worker 2>/dev/null; do wait $worker; code=$?; done
   [ $code -eq 75 ] && [ -z "$stopped" ] && [ $tries -lt {TRIES_MAX} ] || break
@@ -38,6 +40,8 @@ while :; do
   sleep 10 & worker=$!
   wait $worker
 done
+# A worker that the signal met before it handled it (128 + 15) had no shard yet.
+[ $code -ne 143 ] || code=75
 if [ $code -eq 75 ] && [ -n "$stopped" ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt {TRIES_MAX} ] &&
     [ "$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%T)" = RUNNING ]; then
   scontrol requeue "$SLURM_JOB_ID" && sleep 60

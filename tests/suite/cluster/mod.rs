@@ -122,8 +122,19 @@ impl Stage {
 
     /// Results of all shards.
     pub fn results(&self) -> Vec<Value> {
-        let names = std::fs::read_dir(self.run().join("done"));
+        self.records("done")
+    }
+
+    /// The last sign of life of each worker.
+    pub fn beats(&self) -> Vec<Value> {
+        self.records("workers")
+    }
+
+    /// All files of one folder of the run.
+    fn records(&self, folder: &str) -> Vec<Value> {
+        let names = std::fs::read_dir(self.run().join(folder));
         let files = names.into_iter().flatten().map(|entry| entry.unwrap().path());
+        let files = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
         files.map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()).collect()
     }
 

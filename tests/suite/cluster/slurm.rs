@@ -293,9 +293,15 @@ fn a_node_that_dies_and_a_slot_that_is_put_back() {
 #[test]
 fn a_slot_that_is_warned_gives_its_shard_back_and_requeues_itself() {
     let Some((slurm, stage)) = begun() else { return };
-    let running = || slots(&slurm.jobs(), " RUNNING").into_iter().next();
-    assert!(soon(|| running().is_some()), "{}", slurm.jobs());
-    let warned = running().unwrap();
+    // A job is running before its script is: only where each has its worker, the signal meets one.
+    let mut warned = String::new();
+    let meets_one = || {
+        let running = slots(&slurm.jobs(), " RUNNING");
+        let works = stage.beats().iter().filter(|beat| beat["state"] != "ended").count();
+        warned = running.first().cloned().unwrap_or_default();
+        !running.is_empty() && works >= running.len()
+    };
+    assert!(soon(meets_one), "{}", slurm.jobs());
     must(slurm.command("scancel").args(["--batch", "--signal=TERM", &warned]));
     let restarted = || {
         let said = slurm.command("scontrol").args(["show", "job", &warned]).output().unwrap();

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// A tree with everything in it.
 const SAMPLE: &str = r#"
     mkdir -p a/d/e a/empty; cd a
-    echo one > one; echo two > d/two; head -c 300000 /dev/urandom > d/e/big
+    echo one > one; echo two > d/two; yes | head -c 300000 > d/e/big
     truncate -s 4M sparse; printf x | dd of=sparse bs=1 seek=2000000 conv=notrunc status=none
     ln -s one link; ln -s /nowhere d/dangling; mkfifo pipe
     ln one d/hard; ln d/two d/e/hard2
