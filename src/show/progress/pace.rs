@@ -10,6 +10,8 @@ const NOW_S: f64 = 1.5;
 const STEADY_S: (f64, f64) = (1.5, 60.0);
 /// Part of the elapsed time that is the time constant for the remaining time.
 const STEADY_PART: f64 = 2.0;
+/// Time constant, in seconds, of the errors that tell a change of the rate from its fluctuation.
+const ERROR_S: f64 = 1.0;
 /// Bytes that an entry counts as in a combined percentage, which never falls.
 const ENTRY_BYTES: f64 = 16384.0;
 
@@ -85,10 +87,28 @@ pub struct Pace {
     done_now: Smoothed,
     bytes_steady: Smoothed,
     done_steady: Smoothed,
+    error: Smoothed,
+    error_size: Smoothed,
     costs: Costs,
 }
 
 impl Pace {
+    /// Returns the time constant for the remaining time. Rates that fluctuate are smoothed over half of the time so far;
+    /// after a lasting change, when all errors have one sign, the time before it is soon forgotten. The part of the errors
+    /// that do not cancel out is the tracking signal of Trigg and Leach, "Exponential smoothing with an adaptive response
+    /// rate" (1967).
+    fn steady_s(&mut self, bytes: f64, done: f64, seconds: f64, elapsed_s: f64) -> f64 {
+        let steady = (elapsed_s / STEADY_PART).clamp(STEADY_S.0, STEADY_S.1);
+        let entry_bytes = self.costs.entry_bytes();
+        let usual = self.bytes_steady.rate() + self.done_steady.rate() * entry_bytes;
+        let error = bytes + done * entry_bytes - usual * seconds;
+        self.error.push(error, seconds, ERROR_S);
+        self.error_size.push(error.abs(), seconds, ERROR_S);
+        let size = self.error_size.rate();
+        let signal = if size > 0.0 { (self.error.rate() / size).abs() } else { 0.0 };
+        steady + (NOW_S - steady) * signal
+    }
+
     /// Adds a sample of the counters.
     pub fn look(&mut self, at: Progress, failed: u64, elapsed: Duration) -> Moment {
         let elapsed_s = elapsed.as_secs_f64();
@@ -99,7 +119,7 @@ impl Pace {
         } else if seconds > 0.0 {
             let bytes = at.bytes.saturating_sub(self.bytes) as f64;
             let done = at.done.saturating_sub(self.done) as f64;
-            let steady = (elapsed_s / STEADY_PART).clamp(STEADY_S.0, STEADY_S.1);
+            let steady = self.steady_s(bytes, done, seconds, elapsed_s);
             self.bytes_now.push(bytes, seconds, NOW_S);
             self.done_now.push(done, seconds, NOW_S);
             self.bytes_steady.push(bytes, seconds, steady);

@@ -116,3 +116,25 @@ fn one_kind_of_files_at_a_rate_that_changes() {
         wanted(0.9, speed, |seed: &mut u64| sizes(12.0, small, seed));
     }
 }
+
+/// A disk whose cache is full, a network that others use as well: right again soon after the change.
+#[test]
+fn a_rate_that_changes_for_good() {
+    for (small, factor) in [(false, 0.25), (true, 0.25), (false, 3.0), (true, 3.0)] {
+        // The change comes after a quarter; the share of the estimates is of those from a third of the run on.
+        let speed = |at: f64| if at < 6.0 { 1.0 } else { factor };
+        wanted(0.85, speed, |seed: &mut u64| sizes(6.0 + 18.0 * factor, small, seed));
+        // The same with a rate that fluctuates.
+        let speed = |at: f64| speed(at) * (1.0 + 0.5 * (at * 20.0).sin());
+        wanted(0.8, speed, |seed: &mut u64| sizes(6.0 + 18.0 * factor, small, seed));
+    }
+}
+
+/// A machine that others use too: each second has a rate of its own.
+#[test]
+fn a_rate_that_is_another_each_second() {
+    for small in [false, true] {
+        let speed = |at: f64| 0.5 + random(&mut (at as u64));
+        wanted(0.8, speed, |seed: &mut u64| sizes(30.0, small, seed));
+    }
+}
