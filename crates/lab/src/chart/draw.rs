@@ -87,6 +87,8 @@ fn draw_panel(chart: &Chart, panel: &Panel, is_last: bool, area: &Area<'_>) -> O
         .margin_top(30 + rows.min(50) * LEGEND_ROW_HEIGHT)
         .margin_right(WIDTH_PX - PLOT_RIGHT_PX)
         .margin_left(10)
+        // Room for the descenders of the axis' name.
+        .margin_bottom(if is_last { 6 } else { 0 })
         .x_label_area_size(if is_last { 24 + FOOT_HEIGHT } else { 24 })
         .y_label_area_size(PLOT_LEFT_PX - 10)
         .build_cartesian_2d(x_axis, y_axis)?;
