@@ -19,6 +19,7 @@ mod docs;
 mod download;
 mod faults;
 mod io;
+#[cfg(feature = "io")]
 mod io_spec;
 mod merged;
 mod objects;
