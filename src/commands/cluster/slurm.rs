@@ -40,8 +40,8 @@ while :; do
   sleep 10 & worker=$!
   wait $worker
 done
-# A worker that the signal met before it handled it (128 + 15) had no shard yet.
-[ $code -ne 143 ] || code=75
+# A worker that the warning met before it handled it (128 + 15) had no shard yet.
+[ -z "$stopped" ] || [ $code -ne 143 ] || code=75
 if [ $code -eq 75 ] && [ -n "$stopped" ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt {TRIES_MAX} ] &&
     [ "$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%T)" = RUNNING ]; then
   scontrol requeue "$SLURM_JOB_ID" && sleep 60

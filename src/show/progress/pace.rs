@@ -93,7 +93,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Returns the time constant for the remaining time. Rates that fluctuate are smoothed over half of the time so far;
+    /// Adds the errors of a sample, and returns the time constant for the remaining time. Rates that fluctuate are smoothed over half of the time so far;
     /// after a lasting change, when all errors have one sign, the time before it is soon forgotten. The part of the errors
     /// that do not cancel out is the tracking signal of Trigg and Leach, "Exponential smoothing with an adaptive response
     /// rate" (1967).
@@ -104,8 +104,9 @@ impl Pace {
         let error = bytes + done * entry_bytes - usual * seconds;
         self.error.push(error, seconds, ERROR_S);
         self.error_size.push(error.abs(), seconds, ERROR_S);
-        let size = self.error_size.rate();
-        let signal = if size > 0.0 { (self.error.rate() / size).abs() } else { 0.0 };
+        // Both sums have the same weights.
+        let (sum, size) = (self.error.amount, self.error_size.amount);
+        let signal = if size > 0.0 { sum.abs() / size } else { 0.0 };
         steady + (NOW_S - steady) * signal
     }
 

@@ -102,7 +102,7 @@ fn a_report_that_waits_for_its_load_curves() {
     drawn(&run, &["0/1 files", "bytes of "]);
 }
 
-/// What a terminal of so many columns shows in the end: text, `\r`, `\n`, and the sequences that a display uses.
+/// Returns the final content of a terminal of so many columns: text, `\r`, `\n`, and the sequences that a display uses.
 fn screen(text: &str, columns: usize) -> String {
     let (mut lines, mut at, mut column) = (vec![Vec::new()], 0, 0);
     let mut rest = text.chars().peekable();

@@ -95,7 +95,7 @@ fn start_inside(text: &[u8]) -> Option<(&[u8], &[u8], bool)> {
     }
 }
 
-/// What follows the next `<`; `None` if anything but white space stands before it. Text between elements is
+/// Returns the text after the next `<`; `None` if anything but white space stands before it. Text between elements is
 /// no part of a listing, and only the full parser knows whether it is well formed.
 fn after_space(text: &[u8]) -> Option<&[u8]> {
     text.trim_ascii_start().strip_prefix(b"<")
