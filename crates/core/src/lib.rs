@@ -14,3 +14,4 @@ pub mod percent;
 pub mod size;
 pub mod threads;
 pub mod unit;
+pub mod web;

@@ -1,35 +1,24 @@
 //! Signatures and TLS for programs that have connections of their own, such as a benchmark of servers.
 
 use super::sign::{Keys, Signer, sha256_hex};
+use super::time::now_s;
 use super::tls;
+use hakobu_core::web::Unsigned;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use rustls::{ClientConnection, StreamOwned};
 use rustls_pki_types::ServerName;
 use std::io::{Error, Result};
 use std::net::TcpStream;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A request to be signed. Path and query are encoded as Signature Version 4 wants them.
-#[derive(Clone, Copy, Debug)]
-pub struct Plain<'a> {
-    /// HTTP method.
-    pub method: &'a str,
-    /// Value of the Host header.
-    pub host: &'a str,
-    /// Path.
-    pub path: &'a str,
-    /// Other headers.
-    pub headers: &'a [(String, String)],
-    /// Body.
-    pub body: &'a [u8],
-}
-
-/// Headers that sign a request for a region at this time: date, hash of the body, token, signature.
-pub fn signature(keys: &Keys, region: &str, request: &Plain<'_>) -> Vec<(String, String)> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let now_s = i64::try_from(since).unwrap_or(i64::MAX);
+/// Headers that sign a request at this time: date, hash of the body, token, signature.
+pub fn signature(request: &Unsigned<'_>) -> Vec<(String, String)> {
+    let keys = Keys {
+        access_key: request.key_id.to_owned(),
+        secret_key: request.key.to_owned(),
+        session_token: Some(request.session.to_owned()).filter(|token| !token.is_empty()),
+    };
+    let now_s = now_s();
     let mut headers = HeaderMap::new();
     for (name, value) in request.headers {
         let name = HeaderName::from_bytes(name.as_bytes());
@@ -39,8 +28,8 @@ pub fn signature(keys: &Keys, region: &str, request: &Plain<'_>) -> Vec<(String,
     }
     let given = headers.clone();
     let hash = sha256_hex(request.body);
-    let signer = Signer::new(keys, region, now_s);
-    let Plain { method, host, path, .. } = *request;
+    let Unsigned { method, host, path, region, .. } = *request;
+    let signer = Signer::new(&keys, region, now_s);
     signer.sign(method, host, path, "", &mut headers, &hash, now_s);
     let added = headers.iter().filter(|(name, _)| !given.contains_key(*name));
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
@@ -60,7 +49,7 @@ pub fn secure(
 ) -> Result<StreamOwned<ClientConnection, TcpStream>> {
     let config = tls::config(bundle, verify).map_err(Error::other)?;
     let name = ServerName::try_from(host.to_owned()).map_err(Error::other)?;
-    let mut connection = ClientConnection::new(Arc::new(config), name).map_err(Error::other)?;
+    let mut connection = ClientConnection::new(config, name).map_err(Error::other)?;
     while connection.is_handshaking() {
         connection.complete_io(&mut socket)?;
     }
@@ -73,15 +62,18 @@ mod tests {
 
     #[test]
     fn signatures_have_all_that_is_signed() {
-        let keys = Keys {
-            access_key: "AKID".to_owned(),
-            secret_key: "secret".to_owned(),
-            session_token: Some("token".to_owned()),
-        };
         let headers = [("x-amz-storage-class".to_owned(), "STANDARD".to_owned())];
-        let request =
-            Plain { method: "PUT", host: "h:1", path: "/b/k", headers: &headers, body: b"x" };
-        let found = signature(&keys, "eu-x-1", &request);
+        let found = signature(&Unsigned {
+            method: "PUT",
+            host: "h:1",
+            path: "/b/k",
+            headers: &headers,
+            body: b"x",
+            region: "eu-x-1",
+            key_id: "AKID",
+            key: "secret",
+            session: "token",
+        });
         let of =
             |name: &str| found.iter().find(|(known, _)| known == name).map(|(_, v)| v.as_str());
         let hash = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";

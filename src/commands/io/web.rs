@@ -1,7 +1,7 @@
 //! TLS and signatures of the S3 client, lent to `ioengine=http`.
 
 use hakobu_io::web::{Unsigned, Web, Wire};
-use hakobu_s3::{Keys, lend};
+use hakobu_s3::lend;
 use std::io::Result;
 use std::net::TcpStream;
 
@@ -16,12 +16,6 @@ impl Web for Lent {
     }
 
     fn sign(&self, request: &Unsigned<'_>) -> Vec<(String, String)> {
-        let Unsigned { method, host, path, headers, body, .. } = *request;
-        let keys = Keys {
-            access_key: request.key_id.to_owned(),
-            secret_key: request.key.to_owned(),
-            session_token: Some(request.session.to_owned()).filter(|token| !token.is_empty()),
-        };
-        lend::signature(&keys, request.region, &lend::Plain { method, host, path, headers, body })
+        lend::signature(request)
     }
 }
