@@ -63,12 +63,12 @@ impl Addresses {
         };
         let first = list[0];
         let known = Known { list, resolved: Instant::now(), turn: 1 };
-        self.lock().insert((host.to_owned(), port), known);
+        self.hosts.lock().insert((host.to_owned(), port), known);
         Ok(first)
     }
 
     fn known(&self, host: &str, port: u16, now: Instant) -> Option<SocketAddr> {
-        let mut hosts = self.lock();
+        let mut hosts = self.hosts.lock();
         let known = hosts.get_mut(&(host.to_owned(), port))?;
         if known.list.is_empty() || now.duration_since(known.resolved) > TTL {
             return None;
@@ -81,15 +81,10 @@ impl Addresses {
     /// Drops an address that did not respond until the name is resolved again; returns the number of
     /// remaining ones.
     pub fn drop_bad(&self, host: &str, port: u16, bad: SocketAddr) -> usize {
-        let mut hosts = self.lock();
+        let mut hosts = self.hosts.lock();
         let Some(known) = hosts.get_mut(&(host.to_owned(), port)) else { return 0 };
         known.list.retain(|address| *address != bad);
         known.list.len()
-    }
-
-    fn lock(&self) -> parking_lot::MutexGuard<'_, HashMap<(String, u16), Known>> {
-        // A thread that panicked inside can only have left a slightly outdated list.
-        self.hosts.lock()
     }
 }
 
@@ -102,7 +97,7 @@ mod tests {
             (1..=count).map(|n| SocketAddr::from(([127, 0, 0, n], 80))).collect();
         let known = Known { list: list.clone(), resolved: Instant::now(), turn: 0 };
         let addresses = Addresses::default();
-        addresses.lock().insert(("h".into(), 80), known);
+        addresses.hosts.lock().insert(("h".into(), 80), known);
         (addresses, list)
     }
 

@@ -6,7 +6,7 @@
 
 use super::error::{Error, Kind};
 use super::header::{is_checksum, is_checksum_element, unquoted};
-use super::request::Request;
+use super::request::{Reply, Request};
 use super::time::parse_http;
 use super::xml::{Node, XmlError, walk};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -138,12 +138,8 @@ pub(super) fn check_head(
 ///
 /// # Errors
 /// `Corrupt`; the error in the body if it is an error document.
-pub(super) fn check(
-    operation: &'static str,
-    status: StatusCode,
-    headers: &HeaderMap,
-    body: &[u8],
-) -> Result<(), Error> {
+pub(super) fn check(operation: &'static str, reply: &Reply) -> Result<(), Error> {
+    let Reply { status, headers, body } = reply;
     let rule = rule_of(operation)?;
     let wrong = match rule.body {
         Body::Document(root, fields) => fields_of(body, root, fields),
@@ -154,12 +150,10 @@ pub(super) fn check(
     };
     // An error document is more specific than a missing header.
     match wrong {
-        Err(wrong @ XmlError::Root(_)) => {
-            Err(unexpected_document(operation, status, headers, body, wrong))
-        }
+        Err(wrong @ XmlError::Root(_)) => Err(unexpected_document(operation, reply, wrong)),
         wrong => {
-            check_head(operation, status, headers)?;
-            wrong.map_err(|wrong| unexpected_document(operation, status, headers, body, wrong))
+            check_head(operation, *status, headers)?;
+            wrong.map_err(|wrong| unexpected_document(operation, reply, wrong))
         }
     }
 }
@@ -167,14 +161,13 @@ pub(super) fn check(
 /// Error for a document with an unexpected root; an error document becomes the error it describes.
 pub(super) fn unexpected_document(
     operation: &'static str,
-    status: StatusCode,
-    headers: &HeaderMap,
-    body: &[u8],
+    reply: &Reply,
     wrong: XmlError,
 ) -> Error {
+    let Reply { status, headers, body } = reply;
     let what = match wrong {
         XmlError::Root(name) if name == "Error" => {
-            return Error::from_reply(operation, status.as_u16(), headers, body, 1);
+            return Error::from_reply(operation, status.as_u16(), headers, body);
         }
         XmlError::Root(name) => {
             format!("the server answered {operation} with an unexpected <{name}>")
@@ -183,7 +176,7 @@ pub(super) fn unexpected_document(
             format!("the server's answer to {operation} cannot be read: {why}")
         }
     };
-    violation(operation, status, what)
+    violation(operation, *status, what)
 }
 
 /// Error of a refused request. A failed condition that was not part of the request makes the response

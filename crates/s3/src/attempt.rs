@@ -9,7 +9,8 @@ use super::http::Broken;
 use super::outgoing::{Outgoing, Tally};
 use super::pool::Destination;
 use super::reporter::Reporter;
-use super::request::Request;
+use super::request::{Reply, Request};
+use super::settings::Resolved;
 use super::sign;
 use super::time;
 use bytes::{Bytes, BytesMut};
@@ -19,8 +20,8 @@ use http::header::{
     RETRY_AFTER, USER_AGENT,
 };
 use http::uri::PathAndQuery;
-use http::{Method, StatusCode, Uri};
-use hyper::body::Incoming;
+use http::{Method, Uri};
+use http_body::Body as _;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -43,13 +44,8 @@ const AGENT: HeaderValue = HeaderValue::from_static(concat!("hakobu/", env!("CAR
 const BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
 const REQUEST_PAYER: HeaderName = HeaderName::from_static("x-amz-request-payer");
 
-/// A successful response: its whole body, or a handle to read it.
-pub(super) struct Answer {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub body: Bytes,
-    pub rest: Option<Rest>,
-}
+/// A successful response with its whole body, or with an empty one and a handle to read it.
+pub(super) type Answer = (Reply, Option<Rest>);
 
 /// State of the request when an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,45 +86,33 @@ impl Failure {
     }
 }
 
-/// A signed request.
-struct Built {
-    request: http::Request<Outgoing>,
-    keys: u64,
-}
-
 impl Client {
     /// Payload hash of the signature: that of the body, of an empty body, or the marker for an unsigned one,
     /// which is allowed over TLS.
     pub(super) fn payload(&self, request: &Request) -> std::borrow::Cow<'static, str> {
-        let resolved = &self.store().resolved;
+        let Resolved { given, endpoint, .. } = &self.store().resolved;
         if request.body.is_empty() {
             EMPTY.into()
-        } else if resolved.anonymous || resolved.endpoint.tls() || resolved.unsigned_payload {
+        } else if given.no_sign_request || endpoint.tls() || given.unsigned_payload {
             sign::UNSIGNED.into()
         } else {
             let long = request.body.len() >= COMPUTED_BYTES_MIN;
-            let _phase = self.doing().filter(|_| long).map(|doing| doing.during(Phase::Compute));
+            let _phase =
+                self.doing.as_ref().filter(|_| long).map(|doing| doing.during(Phase::Compute));
             sign::sha256_hex(&request.body).into()
         }
     }
 
+    /// A signed request, and the version of the keys.
     fn build(
         &self,
         request: &Request,
         destination: &Destination,
         payload: &str,
         tally: Option<&Rc<Tally>>,
-    ) -> Result<Built, Error> {
+    ) -> Result<(http::Request<Outgoing>, u64), Error> {
         let place = &destination.place;
-        let key_bytes = request.key.as_ref().map_or(0, Vec::len);
-        let mut uri = String::with_capacity(place.prefix.len() + key_bytes + 64);
-        uri.push_str(&place.prefix);
-        if let Some(key) = &request.key {
-            uri.push('/');
-            sign::encode_path(key, &mut uri);
-        } else if uri.is_empty() {
-            uri.push('/');
-        }
+        let mut uri = place.path(request.key.as_deref());
         let path_bytes = uri.len();
         if !request.query.is_empty() {
             uri.push('?');
@@ -141,7 +125,7 @@ impl Client {
         for (name, value) in &request.headers {
             headers.append(name.clone(), value.clone());
         }
-        if self.store().resolved.request_payer {
+        if self.store().resolved.given.request_payer {
             headers.insert(REQUEST_PAYER, HeaderValue::from_static("requester"));
         }
         if let Some(key) = self.store().customer_key() {
@@ -155,7 +139,7 @@ impl Client {
         let now_s = self.store().server_now_s();
         let (path, query) = target.as_str().split_at(path_bytes);
         let query = query.strip_prefix('?').unwrap_or(query);
-        let keys = self.pool().with_signer(&place.region, now_s, |signer| {
+        let keys = self.pool.with_signer(&place.region, now_s, |signer| {
             let method = request.method.as_str();
             signer.sign(method, &place.authority, path, query, &mut headers, payload, now_s);
         });
@@ -175,7 +159,7 @@ impl Client {
             }
         };
         *built.headers_mut() = headers;
-        Ok(Built { request: built, keys })
+        Ok((built, keys))
     }
 
     /// Makes one attempt. Reads a successful response to its end if `whole`; `tally` counts sent bytes.
@@ -191,25 +175,26 @@ impl Client {
         let unsent = |error| Failure::new(error, Sent::Nothing);
         self.store().admit(operation, |phase| self.turn(phase)).await.map_err(unsent)?;
         let destination =
-            self.pool().destination(request.bucket.as_deref(), operation).map_err(unsent)?;
+            self.pool.destination(request.bucket.as_deref(), operation).map_err(unsent)?;
         let patience = self.patience(operation);
         loop {
             let mut share = self.admit_body(request).await.map_err(unsent)?;
-            let mut built = self.build(request, &destination, payload, tally).map_err(unsent)?;
+            let (mut built, keys) =
+                self.build(request, &destination, payload, tally).map_err(unsent)?;
             if !request.body.is_empty()
                 && let Some(share) = share.take()
             {
-                built.request.body_mut().throttle(share);
+                built.body_mut().throttle(share);
             }
-            let pool = self.pool();
             self.turn(Phase::Connect);
-            let mut conn = pool.checkout(&destination, fresh, operation).await.map_err(unsent)?;
+            let conn = self.pool.checkout(&destination, fresh, operation).await;
+            let mut conn = conn.map_err(unsent)?;
             let reused = conn.reused;
             // Under a rate limit little should be received with the head.
-            conn.watch().read_at_most(if share.is_some() { HEAD_BYTES } else { usize::MAX });
+            conn.watch.read_at_most(if share.is_some() { HEAD_BYTES } else { usize::MAX });
             self.count(|lane| lane.operations(1));
-            let reporter = self.doing().map(|doing| Reporter::new(doing, operation));
-            let (head, body) = match conn.exchange(built.request, patience, reporter).await {
+            let reporter = self.doing.as_ref().map(|doing| Reporter::new(doing, operation));
+            let (head, body) = match conn.exchange(built, patience, reporter).await {
                 Ok(response) => response.into_parts(),
                 // The server closed this idle connection: try the next one, finally a new one.
                 Err(Broken::Unsent) if reused => continue,
@@ -217,14 +202,14 @@ impl Client {
                     return Err(broke(broken, reused, &destination, operation, patience));
                 }
             };
-            let promised_bytes = http_body::Body::size_hint(&body).exact();
+            let promised_bytes = body.size_hint().exact();
             let target = Rc::clone(&destination.target);
             let got_bytes = 0;
             let mut rest = Rest { conn, body, target, patience, got_bytes, promised_bytes, share };
             if !head.status.is_success() {
                 let context = Context {
                     region: destination.place.region.clone(),
-                    keys: built.keys,
+                    keys,
                     ..Context::default()
                 };
                 let mut failure = refused(rest, head, context, operation).await;
@@ -238,13 +223,13 @@ impl Client {
             let invalid = |error| Failure::new(error, Sent::Perhaps);
             if !whole {
                 answer::check_head(operation, status, &headers).map_err(invalid)?;
-                return Ok(Answer { status, headers, body: Bytes::new(), rest: Some(rest) });
+                return Ok((Reply { status, headers, body: Bytes::new() }, Some(rest)));
             }
             let read = collect(&mut rest, BODY_MAX_BYTES, operation).await;
-            let body = read.map_err(invalid)?;
+            let reply = Reply { status, headers, body: read.map_err(invalid)? };
             rest.target.checkin(rest.conn).await;
-            answer::check(operation, status, &headers, &body).map_err(invalid)?;
-            return Ok(Answer { status, headers, body, rest: None });
+            answer::check(operation, &reply).map_err(invalid)?;
+            return Ok((reply, None));
         }
     }
 
@@ -271,7 +256,7 @@ impl Client {
                 Err(why) => Err(Error { message: why, ..error.clone() }),
             };
         }
-        if error.is_clock_skew() && !store.resolved.anonymous {
+        if error.is_clock_skew() && !store.resolved.given.no_sign_request {
             let Some(server_s) = context.date_s else { return Ok(false) };
             // A response may be seconds old; a clock that was already corrected is not corrected again.
             let off_s = (server_s - store.server_now_s()).abs();
@@ -283,7 +268,7 @@ impl Client {
         if !matches!(error.status, 301 | 307 | 400) {
             return Ok(false);
         }
-        let new_region = context.bucket_region.clone().or_else(|| error.redirect_region());
+        let new_region = context.bucket_region.clone().or_else(|| error.region.clone());
         let (Some(bucket), Some(region)) = (&request.bucket, new_region) else { return Ok(false) };
         if region == context.region {
             return Ok(false);
@@ -334,7 +319,7 @@ async fn refused(
     };
     let text = |name: HeaderName| head.headers.get(name).and_then(|v| v.to_str().ok());
     let status = head.status.as_u16();
-    let error = Error::from_reply(operation, status, &head.headers, &body, 1);
+    let error = Error::from_reply(operation, status, &head.headers, &body);
     let date = |text: &str| time::parse_http(text).map(|time| time.s);
     context.date_s = text(DATE).and_then(date);
     context.bucket_region = text(BUCKET_REGION).map(str::to_owned);
@@ -358,7 +343,7 @@ async fn collect(rest: &mut Rest, bytes_max: u64, operation: &'static str) -> Re
         return Err(long());
     }
     let Some(first) = rest.piece(operation).await? else { return Ok(Bytes::new()) };
-    if rest.promised_bytes == Some(rest.got_bytes) && is_over(&rest.body) {
+    if rest.promised_bytes == Some(rest.got_bytes) && rest.body.is_end_stream() {
         return Ok(first);
     }
     let mut all = BytesMut::from(first);
@@ -369,8 +354,4 @@ async fn collect(rest: &mut Rest, bytes_max: u64, operation: &'static str) -> Re
         all.extend_from_slice(&piece);
     }
     Ok(all.freeze())
-}
-
-fn is_over(body: &Incoming) -> bool {
-    http_body::Body::is_end_stream(body)
 }

@@ -30,9 +30,7 @@ impl Requests {
             connections: now(&counts.connections),
         }
     }
-}
 
-impl Requests {
     /// Difference to an earlier reading.
     pub fn since(self, before: Requests) -> Requests {
         Requests {

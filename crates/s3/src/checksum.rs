@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crc_fast::{CrcAlgorithm, Digest};
+use hakobu_core::percent::hex;
 use http::HeaderName;
 use md5::Md5;
 use ring::digest;
@@ -46,40 +47,37 @@ impl Algorithm {
         Algorithm::Md5,
     ];
 
+    /// Header, XML element (none for MD5), and length of the value in bytes.
+    fn row(self) -> (&'static str, &'static str, usize) {
+        match self {
+            Algorithm::Crc64Nvme => ("x-amz-checksum-crc64nvme", "ChecksumCRC64NVME", 8),
+            Algorithm::Crc32c => ("x-amz-checksum-crc32c", "ChecksumCRC32C", 4),
+            Algorithm::Crc32 => ("x-amz-checksum-crc32", "ChecksumCRC32", 4),
+            Algorithm::Sha256 => ("x-amz-checksum-sha256", "ChecksumSHA256", 32),
+            Algorithm::Sha1 => ("x-amz-checksum-sha1", "ChecksumSHA1", 20),
+            Algorithm::Md5 => ("content-md5", "", 16),
+        }
+    }
+
     /// Name in `x-amz-checksum-algorithm` (`CRC64NVME`); `MD5` for MD5.
     pub fn name(self) -> &'static str {
-        match self {
-            Algorithm::Crc64Nvme => "CRC64NVME",
-            Algorithm::Crc32c => "CRC32C",
-            Algorithm::Crc32 => "CRC32",
-            Algorithm::Sha256 => "SHA256",
-            Algorithm::Sha1 => "SHA1",
-            Algorithm::Md5 => "MD5",
-        }
+        self.element().strip_prefix("Checksum").unwrap_or("MD5")
     }
 
     /// Header that carries it: `x-amz-checksum-crc64nvme`, …, `content-md5`.
     pub fn header(self) -> HeaderName {
-        HeaderName::from_static(match self {
-            Algorithm::Crc64Nvme => "x-amz-checksum-crc64nvme",
-            Algorithm::Crc32c => "x-amz-checksum-crc32c",
-            Algorithm::Crc32 => "x-amz-checksum-crc32",
-            Algorithm::Sha256 => "x-amz-checksum-sha256",
-            Algorithm::Sha1 => "x-amz-checksum-sha1",
-            Algorithm::Md5 => "content-md5",
-        })
+        HeaderName::from_static(self.row().0)
     }
 
     /// XML element that carries it: `ChecksumCRC64NVME`; empty for MD5, which has none.
     pub(super) fn element(self) -> &'static str {
-        match self {
-            Algorithm::Crc64Nvme => "ChecksumCRC64NVME",
-            Algorithm::Crc32c => "ChecksumCRC32C",
-            Algorithm::Crc32 => "ChecksumCRC32",
-            Algorithm::Sha256 => "ChecksumSHA256",
-            Algorithm::Sha1 => "ChecksumSHA1",
-            Algorithm::Md5 => "",
-        }
+        self.row().1
+    }
+
+    /// Algorithm of an XML element; `None` for other elements.
+    pub(super) fn of_element(name: &[u8]) -> Option<Algorithm> {
+        let known = Algorithm::ALL.into_iter().find(|known| known.element().as_bytes() == name);
+        known.filter(|_| !name.is_empty())
     }
 
     /// Parses `CRC64NVME`, `crc32c`, `SHA256`, `md5` …
@@ -89,13 +87,7 @@ impl Algorithm {
 
     /// Length of its value in bytes.
     pub fn value_bytes(self) -> usize {
-        match self {
-            Algorithm::Crc64Nvme => 8,
-            Algorithm::Crc32c | Algorithm::Crc32 => 4,
-            Algorithm::Sha256 => 32,
-            Algorithm::Sha1 => 20,
-            Algorithm::Md5 => 16,
-        }
+        self.row().2
     }
 }
 
@@ -158,12 +150,14 @@ impl Checksum {
 
     /// S3's form: base64, followed by `-N` for a composite checksum.
     pub fn encode(&self) -> String {
-        let mut text = STANDARD.encode(&self.value);
-        if self.parts > 0 {
-            text.push('-');
-            text.push_str(&self.parts.to_string());
+        self.with_parts(STANDARD.encode(&self.value))
+    }
+
+    fn with_parts(&self, value: String) -> String {
+        match self.parts {
+            0 => value,
+            parts => format!("{value}-{parts}"),
         }
-        text
     }
 
     /// Parses S3's form. `None` if the form or length is wrong.
@@ -193,32 +187,13 @@ impl Checksum {
     /// An MD5 as an ETag without quotes: hexadecimal, followed by `-N` if composite. `None` for other
     /// algorithms.
     pub fn etag(&self) -> Option<String> {
-        if self.algorithm != Algorithm::Md5 {
-            return None;
-        }
-        let mut text = hex(&self.value);
-        if self.parts > 0 {
-            text.push('-');
-            text.push_str(&self.parts.to_string());
-        }
-        Some(text)
+        (self.algorithm == Algorithm::Md5).then(|| self.with_parts(hex(&self.value)))
     }
 }
 
 /// CRC-64/NVME of a concatenation of `first` and `second`, of which `second` is `second_bytes` long.
 pub fn combine_crc64(first: u64, second: u64, second_bytes: u64) -> u64 {
     crc_fast::checksum_combine(CrcAlgorithm::Crc64Nvme, first, second, second_bytes)
-}
-
-/// Lower-case hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text
 }
 
 #[cfg(test)]

@@ -1,19 +1,27 @@
-//! A core's client of a store. `attempt` signs, sends and reads; `retrying` repeats.
+//! A core's client of a store, and its waits for the rate of content. `attempt` signs, sends and reads; `retrying`
+//! repeats.
 
+use super::error::Error;
 use super::pool::Pool;
-use super::store::Store;
-use super::throttle::Throttle;
+use super::request::Request;
+use super::store::{Store, stopped};
+use super::throttle::{Share, Throttle};
 use hakobu_core::meter::{Doing, Lane, Phase, SharedLane};
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// Operations that transfer object content.
+const CONTENT: &[&str] = &["PutObject", "UploadPart", "GetObject"];
 
 /// A core's client. Cheap to clone; must stay on its core (inside a current-thread tokio runtime with a
 /// `LocalSet`).
 #[derive(Clone)]
 pub struct Client {
-    pool: Rc<Pool>,
+    /// Connections of this core.
+    pub(super) pool: Rc<Pool>,
     /// Receives reports of its activity.
-    doing: Option<Rc<Doing>>,
+    pub(super) doing: Option<Rc<Doing>>,
 }
 
 impl Client {
@@ -45,11 +53,6 @@ impl Client {
         self.pool.shake_hands(lane);
     }
 
-    /// Receiver of reports.
-    pub(super) fn doing(&self) -> Option<&Rc<Doing>> {
-        self.doing.as_ref()
-    }
-
     /// Reports the current phase.
     pub(super) fn turn(&self, phase: Phase) {
         if let Some(doing) = &self.doing {
@@ -69,8 +72,66 @@ impl Client {
         &self.pool.store
     }
 
-    /// Connections of this core.
-    pub(super) fn pool(&self) -> &Rc<Pool> {
-        &self.pool
+    /// Waits for a limiter; fails with `Stopped` if the run stops.
+    async fn limited<T>(
+        &self,
+        wait: impl Future<Output = T>,
+        operation: &'static str,
+    ) -> Result<T, Error> {
+        let _phase = self.doing.as_ref().map(|doing| doing.during(Phase::Limit));
+        tokio::select! {
+            done = wait => Ok(done),
+            () = self.store().stopping() => Err(stopped(operation)),
+        }
+    }
+
+    /// Waits for all bytes of a body that is about to be requested, if it is small: much of it arrives with
+    /// its head and cannot be held back. Returns the number of bytes, for
+    /// [`Download::prepaid`](super::Download::prepaid).
+    ///
+    /// # Errors
+    /// `Stopped`.
+    pub async fn prepay(&self, bytes: u64) -> Result<u64, Error> {
+        // In one piece: if many requests waited for small grants, they would all be sent at the same time.
+        match &self.pool.throttle {
+            Some(throttle) if bytes > 0 && throttle.prepays(bytes) => {
+                if !throttle.try_take(bytes) {
+                    self.limited(throttle.take(bytes), "GetObject").await?;
+                }
+                Ok(bytes)
+            }
+            _ => Ok(0),
+        }
+    }
+
+    /// Waits until another body with content may start, and for its first bytes.
+    pub(super) async fn admit_body(&self, request: &Request) -> Result<Option<Share>, Error> {
+        let operation = request.operation;
+        let throttle = self.pool.throttle.as_ref().filter(|_| CONTENT.contains(&operation));
+        let Some(throttle) = throttle else { return Ok(None) };
+        let permit = match Arc::clone(&throttle.bodies).try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => {
+                let permit = Arc::clone(&throttle.bodies).acquire_owned();
+                // The semaphore is never closed.
+                self.limited(permit, operation).await?.map_err(|_| stopped(operation))?
+            }
+        };
+        let mut share = Share::new(throttle, permit);
+        self.granted(&mut share, request.body.len() as u64, operation).await?;
+        Ok(Some(share))
+    }
+
+    /// Waits until some of the `left_bytes` of a body may be moved; fails with `Stopped` if the run stops.
+    pub(super) async fn granted(
+        &self,
+        share: &mut Share,
+        left_bytes: u64,
+        operation: &'static str,
+    ) -> Result<(), Error> {
+        if !share.try_grant(left_bytes) {
+            self.limited(poll_fn(|cx| share.poll_grant(left_bytes, cx)), operation).await?;
+        }
+        Ok(())
     }
 }

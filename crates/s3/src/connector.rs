@@ -56,10 +56,12 @@ impl Connector {
     /// TLS configuration, created on first use.
     ///
     /// # Errors
-    /// As [`super::tls::connector`].
+    /// As [`super::tls::config`].
     pub fn tls(&self) -> Result<&TlsConnector, String> {
         let shared = &self.shared;
-        let make = || super::tls::connector(shared.ca_bundle.as_deref(), shared.verify);
+        let make = || {
+            super::tls::config(shared.ca_bundle.as_deref(), shared.verify).map(TlsConnector::from)
+        };
         shared.tls.get_or_init(make).as_ref().map_err(Clone::clone)
     }
 

@@ -34,14 +34,9 @@ pub(super) struct Vault {
 }
 
 impl Vault {
-    /// No credentials: requests are not signed.
-    pub fn anonymous() -> Vault {
-        Vault::new(None, None)
-    }
-
-    /// Fixed keys.
-    pub fn fixed(keys: Keys) -> Vault {
-        Vault::new(None, Some(keys))
+    /// Fixed keys; without any, requests are not signed.
+    pub fn fixed(keys: Option<Keys>) -> Vault {
+        Vault::new(None, keys)
     }
 
     /// Keys from `provider`; none before the first fetch.
@@ -139,17 +134,18 @@ pub(super) fn open(
     lookup: Lookup<'_>,
     connector: Connector,
 ) -> Result<Vault, String> {
-    if resolved.anonymous {
-        return Ok(Vault::anonymous());
+    if resolved.given.no_sign_request {
+        return Ok(Vault::fixed(None));
     }
-    if let Some(keys) = &resolved.keys {
-        return Ok(Vault::fixed(keys.clone()));
+    if resolved.given.keys.is_some() {
+        return Ok(Vault::fixed(resolved.given.keys.clone()));
     }
     if resolved.profile.is_none() {
         match (lookup("AWS_ACCESS_KEY_ID"), lookup("AWS_SECRET_ACCESS_KEY")) {
             (Some(access_key), Some(secret_key)) => {
                 let session_token = lookup("AWS_SESSION_TOKEN");
-                return Ok(Vault::fixed(Keys { access_key, secret_key, session_token }));
+                let keys = Keys { access_key, secret_key, session_token };
+                return Ok(Vault::fixed(Some(keys)));
             }
             (Some(_), None) => {
                 return Err("AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is not".into());
@@ -173,7 +169,7 @@ pub(super) fn open(
     };
     let mut provider =
         ProfileFileCredentialsProvider::builder().configure(&config).profile_name(profile);
-    if let Some(file) = &resolved.credentials_file {
+    if let Some(file) = &resolved.given.credentials_file {
         if !file.exists() {
             return Err(format!("there is no credentials file {}", quoted(file)));
         }

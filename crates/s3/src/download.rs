@@ -69,15 +69,11 @@ impl Download {
         // Taken out, so that a cancelled call closes the connection.
         let Some(mut rest) = self.rest.take() else { return Ok(None) };
         if let Some(share) = &mut rest.share {
-            let left = rest
+            let left_bytes = rest
                 .promised_bytes
                 .map_or(u64::MAX, |promised| promised.saturating_sub(rest.got_bytes));
-            let bytes = share.wants(left);
-            if bytes > 0 {
-                self.client.take(bytes, self.operation).await?;
-                share.grant(bytes);
-            }
-            rest.conn.watch().read_at_most(share.granted_bytes());
+            self.client.granted(share, left_bytes, self.operation).await?;
+            rest.conn.watch.read_at_most(share.granted_bytes());
         }
         self.client.turn(Phase::Receive);
         match rest.piece(self.operation).await {
@@ -130,17 +126,16 @@ impl Rest {
                 }
                 _ => Ok(None),
             },
-            Err(Broken::TimedOut) => {
-                let what = format!("the body stood still {}", so_far(self));
-                Err(Error::new(Kind::TimedOut, operation, what))
-            }
-            Err(Broken::Failed(why)) => {
-                let what = format!("the body broke {}: {why}", so_far(self));
-                Err(Error::new(Kind::Connection, operation, what))
-            }
-            Err(Broken::Unsent) => {
-                let what = format!("the connection closed {}", so_far(self));
-                Err(Error::new(Kind::Connection, operation, what))
+            Err(broken) => {
+                let so_far = so_far(self);
+                let (kind, what) = match broken {
+                    Broken::TimedOut => (Kind::TimedOut, format!("the body stood still {so_far}")),
+                    Broken::Failed(why) => {
+                        (Kind::Connection, format!("the body broke {so_far}: {why}"))
+                    }
+                    Broken::Unsent => (Kind::Connection, format!("the connection closed {so_far}")),
+                };
+                Err(Error::new(kind, operation, what))
             }
         }
     }

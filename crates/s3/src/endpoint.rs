@@ -2,6 +2,7 @@
 
 use super::access_point::AccessPoint;
 use super::proxy::{Proxies, Proxy};
+use super::sign::encode_path;
 use crate::without_secrets;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -147,7 +148,7 @@ impl Endpoint {
                 host = format!("{bucket}.{host}");
             } else {
                 prefix.push('/');
-                super::sign::encode_path(bucket.as_bytes(), &mut prefix);
+                encode_path(bucket.as_bytes(), &mut prefix);
             }
         }
         let shown = if host.contains(':') { format!("[{host}]") } else { host.clone() };
@@ -161,6 +162,19 @@ impl Place {
     pub fn via_proxy(mut self, proxies: &Proxies) -> Place {
         self.proxy = proxies.on_the_way(self.tls, &self.host, self.port);
         self
+    }
+
+    /// Encoded path of a key, or of the bucket or account, with room for a query.
+    pub fn path(&self, key: Option<&[u8]>) -> String {
+        let mut path = String::with_capacity(self.prefix.len() + key.map_or(0, <[u8]>::len) + 64);
+        path.push_str(&self.prefix);
+        if let Some(key) = key {
+            path.push('/');
+            encode_path(key, &mut path);
+        } else if path.is_empty() {
+            path.push('/');
+        }
+        path
     }
 
     /// Proxy that receives requests with the whole URL.

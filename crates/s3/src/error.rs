@@ -78,8 +78,8 @@ impl Error {
 
     /// True if the same request may succeed later.
     pub fn is_transient(&self) -> bool {
-        let kinds = [Kind::Throttled, Kind::Server, Kind::Connection, Kind::TimedOut];
-        kinds.contains(&self.kind) || self.kind == Kind::Corrupt
+        use Kind::{Connection, Corrupt, Server, Throttled, TimedOut};
+        matches!(self.kind, Throttled | Server | Connection | TimedOut | Corrupt)
     }
 
     /// True if fresh credentials may help.
@@ -93,11 +93,6 @@ impl Error {
     /// True if the server considers our clock wrong, so that signing with its `Date` helps.
     pub fn is_clock_skew(&self) -> bool {
         matches!(self.code.as_str(), "RequestTimeTooSkewed" | "RequestInTheFuture")
-    }
-
-    /// Region to use instead, if the server named one.
-    pub fn redirect_region(&self) -> Option<String> {
-        self.region.clone()
     }
 
     /// True if the server supports the operation but not its checksum.

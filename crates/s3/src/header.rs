@@ -3,9 +3,9 @@
 use super::checksum::{Algorithm, Checksum};
 use super::error::{Error, Kind};
 use super::sign::encode_query;
-use super::xml::hex_byte;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use hakobu_core::percent::hex_byte;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Prefix of metadata headers.
@@ -77,10 +77,7 @@ pub(super) fn is_checksum(name: &HeaderName, value: &HeaderValue) -> Option<bool
 
 /// For a checksum element (`ChecksumCRC32`): whether its value can be parsed; `None` for others.
 pub(super) fn is_checksum_element(name: &[u8], text: &[u8]) -> Option<bool> {
-    let named = |algorithm: &Algorithm| {
-        *algorithm != Algorithm::Md5 && algorithm.element().as_bytes() == name
-    };
-    let algorithm = Algorithm::ALL.into_iter().find(named)?;
+    let algorithm = Algorithm::of_element(name)?;
     let text = std::str::from_utf8(text);
     Some(text.is_ok_and(|text| Checksum::decode(algorithm, text).is_some()))
 }

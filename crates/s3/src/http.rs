@@ -45,7 +45,8 @@ pub(super) struct Conn {
     sender: SendRequest<Outgoing>,
     /// Dropped at the end of the connection: only then does a waiting request get the error.
     driver: Option<Driver>,
-    watch: Rc<Watch>,
+    /// Watch of this connection.
+    pub watch: Rc<Watch>,
     /// True if it has carried a request before.
     pub reused: bool,
 }
@@ -56,16 +57,12 @@ impl Conn {
     /// # Errors
     /// Those of hyper, as a message.
     pub async fn new(stream: Stream) -> Result<Conn, String> {
-        let watch = Watch::new();
+        let watch = Rc::<Watch>::default();
+        watch.read_at_most(usize::MAX);
         let io = TokioIo::new(Watched { stream, watch: Rc::clone(&watch) });
         let made = Builder::new().max_buf_size(READ_MAX).handshake(io).await;
         let (sender, driver) = made.map_err(|e| e.to_string())?;
         Ok(Conn { sender, driver: Some(Box::pin(driver)), watch, reused: false })
-    }
-
-    /// Watch of this connection.
-    pub fn watch(&self) -> &Rc<Watch> {
-        &self.watch
     }
 
     /// Sends a request and waits for the head of its response. The connection may stall for `patience`.
@@ -210,6 +207,14 @@ impl Watched {
             self.watch.look_at(&self.stream);
         }
     }
+
+    fn note_written(&self, done: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(1..)) = done {
+            self.watch.progress();
+            self.watch.wrote.set(true);
+        }
+        done
+    }
 }
 
 impl AsyncRead for Watched {
@@ -243,11 +248,7 @@ impl AsyncWrite for Watched {
     ) -> Poll<io::Result<usize>> {
         self.look_if_asked();
         let done = Pin::new(&mut self.stream).poll_write(cx, buf);
-        if let Poll::Ready(Ok(1..)) = done {
-            self.watch.progress();
-            self.watch.wrote.set(true);
-        }
-        done
+        self.note_written(done)
     }
 
     fn poll_write_vectored(
@@ -257,11 +258,7 @@ impl AsyncWrite for Watched {
     ) -> Poll<io::Result<usize>> {
         self.look_if_asked();
         let done = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        if let Poll::Ready(Ok(1..)) = done {
-            self.watch.progress();
-            self.watch.wrote.set(true);
-        }
-        done
+        self.note_written(done)
     }
 
     fn is_write_vectored(&self) -> bool {

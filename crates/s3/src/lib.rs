@@ -7,7 +7,6 @@
 
 mod access_point;
 mod address;
-mod admission;
 mod answer;
 mod attempt;
 pub mod blocking;
@@ -61,8 +60,7 @@ pub use presign::presign;
 pub use profile::Lookup;
 pub use request::{Reply, Request};
 pub use secrets::without_secrets;
-pub use settings::{ChecksumPolicy, Settings};
+pub use settings::Settings;
 pub use sign::Keys;
 pub use store::Store;
 pub use throttle::Throttle;
-pub use xml::url_decoded;

@@ -59,7 +59,7 @@ impl Outgoing {
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
         let left = self.rest.len().min(FRAME_BYTES);
         let Some(share) = &mut self.share else { return Poll::Ready(left) };
-        let granted = share.poll_grant(self.rest.len(), cx);
+        let granted = share.poll_grant(self.rest.len() as u64, cx);
         if let Some(watch) = &self.watch {
             watch.hold(granted.is_pending());
         }

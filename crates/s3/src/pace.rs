@@ -21,8 +21,8 @@ const GROWTH: f64 = 0.1;
 /// Lowest rate, requests per second.
 const FLOOR_PER_S: f64 = 2.0;
 
-/// State of the rate. All times are relative to the same start.
-#[derive(Debug)]
+/// State of the rate, at first without a limit. All times are relative to the same start.
+#[derive(Debug, Default)]
 pub(super) struct Pace {
     /// Requests per second, if limited.
     limit_per_s: Option<f64>,
@@ -37,17 +37,6 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Creates an unlimited rate.
-    pub fn new() -> Pace {
-        Pace {
-            limit_per_s: None,
-            paid: Duration::ZERO,
-            grown: Duration::ZERO,
-            complained: Duration::ZERO,
-            window: (Duration::ZERO, 0, 0),
-        }
-    }
-
     /// Records the number of successful requests; call about once per second.
     pub fn tick(&mut self, now: Duration, succeeded: u64) {
         if now.saturating_sub(self.window.0) >= Duration::from_secs(1) {
@@ -118,7 +107,7 @@ mod tests {
     /// Simulates `seconds` with `jobs` requests of 10 ms in flight; the server handles at most `cap_per_s`,
     /// of which the share `error_rate` fails. Returns successes.
     fn run(seconds: u64, jobs: u32, cap_per_s: u32, error_rate: f64) -> (Pace, Vec<u64>) {
-        let (mut pace, mut random) = (Pace::new(), fastrand::Rng::with_seed(1));
+        let (mut pace, mut random) = (Pace::default(), fastrand::Rng::with_seed(1));
         let mut per_s = vec![0; usize::try_from(seconds).unwrap()];
         let (mut succeeded, mut served) = (0, (0, 0));
         let mut ends: std::collections::BinaryHeap<_> =
@@ -145,7 +134,7 @@ mod tests {
 
     #[test]
     fn it_costs_nothing_before_the_first_complaint() {
-        let mut pace = Pace::new();
+        let mut pace = Pace::default();
         assert!((0..1000).all(|_| pace.take(Duration::from_secs(1)).is_zero()));
         assert!(!pace.is_limited());
     }
@@ -169,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_server_that_refuses_everything_is_asked_less_and_less() {
-        let mut pace = Pace::new();
+        let mut pace = Pace::default();
         pace.tick(Duration::ZERO, 0);
         for second in 1..20 {
             pace.throttled(Duration::from_secs(second), 0);
@@ -181,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_quiet_time_lifts_the_limit() {
-        let mut pace = Pace::new();
+        let mut pace = Pace::default();
         for _ in 0..200 {
             pace.throttled(Duration::from_secs(1), 100);
         }
@@ -192,7 +181,7 @@ mod tests {
 
     #[test]
     fn one_episode_is_one_cut() {
-        let mut pace = Pace::new();
+        let mut pace = Pace::default();
         let slowed = (0..200).filter(|_| pace.throttled(Duration::from_secs(1), 1000)).count();
         assert_eq!(slowed, 1);
         let limit = pace.limit_per_s;

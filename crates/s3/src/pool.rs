@@ -45,7 +45,7 @@ pub(super) struct Destination {
 struct Identity {
     version: u64,
     keys: Option<Arc<Keys>>,
-    signers: Vec<(String, Signer)>,
+    signers: Vec<Signer>,
 }
 
 /// Connections and caches of a core.
@@ -133,21 +133,20 @@ impl Pool {
         let version = self.store.vault.version();
         let mut identity = self.identity.borrow_mut();
         if identity.as_ref().is_none_or(|identity| identity.version != version) {
-            let keys = self.store.keys();
+            let keys = self.store.vault.keys();
             *identity = Some(Identity { version, keys, signers: Vec::new() });
         }
         let Some(Identity { keys: Some(keys), signers, .. }) = &mut *identity else {
             return version;
         };
-        let known = signers.iter().position(|(of, _)| of == region);
+        let known = signers.iter().position(|signer| signer.is_for(region, now_s));
         let at = known.unwrap_or_else(|| {
-            signers.push((region.to_owned(), Signer::new(keys, region, now_s)));
+            // That of another day is not needed again.
+            signers.retain(|signer| signer.region != region);
+            signers.push(Signer::new(keys, region, now_s));
             signers.len() - 1
         });
-        if !signers[at].1.is_for(region, now_s) {
-            signers[at].1 = Signer::new(keys, region, now_s);
-        }
-        sign(&signers[at].1);
+        sign(&signers[at]);
         version
     }
 
@@ -166,7 +165,11 @@ impl Pool {
         }
         let store = &self.store;
         let settings = |what| Error::new(Kind::Settings, operation, what);
-        let tls = if destination.place.tls { Some(store.tls().map_err(settings)?) } else { None };
+        let tls = if destination.place.tls {
+            Some(store.connector.tls().map_err(settings)?)
+        } else {
+            None
+        };
         let timeout = store.resolved.connect_timeout;
         let throttle = self.throttle.as_ref();
         let ahead_bytes = throttle.and_then(|throttle| throttle.ahead(store.addresses.rtt()));
@@ -180,7 +183,7 @@ impl Pool {
         store.counts.connections.fetch_add(1, Ordering::Relaxed);
         let conn = Conn::new(stream).await;
         let conn = conn.map_err(|what| Error::new(Kind::Connection, operation, what))?;
-        self.watches.borrow_mut().push(Rc::downgrade(conn.watch()));
+        self.watches.borrow_mut().push(Rc::downgrade(&conn.watch));
         if !self.ticking.replace(true) {
             tokio::task::spawn_local(tick(Rc::downgrade(self), store.resolved.read_timeout));
         }

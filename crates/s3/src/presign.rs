@@ -22,23 +22,16 @@ pub async fn presign(store: &Store, request: &Request, expires: Duration) -> Res
     if store.vault.claims_refresh(now_s) {
         store.vault.refresh_ahead(now_s).await;
     }
-    let Some(keys) = store.keys() else {
+    let Some(keys) = store.vault.keys() else {
         return wrong(Kind::Credentials, "a presigned URL needs credentials to sign with");
     };
     let place = store.place(request.bucket.as_deref());
-    let mut path = place.prefix.clone();
-    if let Some(key) = &request.key {
-        path.push('/');
-        sign::encode_path(key, &mut path);
-    } else if path.is_empty() {
-        path.push('/');
-    }
     Ok(sign::presigned_url(
         &Signer::new(&keys, &place.region, now_s),
         request.method.as_str(),
         if place.tls { "https" } else { "http" },
         &place.authority,
-        &path,
+        &place.path(request.key.as_deref()),
         &request.query,
         expires_s,
         now_s,

@@ -2,10 +2,10 @@
 //! needs no tunnel: requests then contain the whole URL (RFC 9112, 3.2.2).
 
 use super::profile::Lookup;
-use super::xml::url_decoded;
 use crate::without_secrets;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use hakobu_core::percent;
 use http::{HeaderValue, Uri};
 use std::io;
 use std::net::IpAddr;
@@ -133,8 +133,7 @@ impl Proxy {
             return Err(shape());
         }
         let authorization = user.map(|user| {
-            // A plus sign is literal here.
-            let plain = url_decoded(user.replace('+', "%2B").as_bytes());
+            let plain = percent::decode(user.as_bytes(), false);
             let value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(plain)));
             value.map_err(|_| wrong("its user or password cannot be sent"))
         });

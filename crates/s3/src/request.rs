@@ -52,6 +52,14 @@ impl Request {
         self
     }
 
+    /// Adds a query parameter, if it has a value.
+    pub(super) fn query_if(self, name: &'static str, value: Option<impl Into<String>>) -> Request {
+        match value {
+            Some(value) => self.query(name, value),
+            None => self,
+        }
+    }
+
     /// Adds a header.
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Request {
         self.headers.push((name, value));
@@ -74,4 +82,12 @@ pub struct Reply {
     pub headers: HeaderMap,
     /// Body.
     pub body: Bytes,
+}
+
+#[cfg(any(test, fuzzing))]
+impl Reply {
+    /// 200 with this body and without headers.
+    pub(crate) fn of(body: impl Into<Bytes>) -> Reply {
+        Reply { status: StatusCode::OK, headers: HeaderMap::new(), body: body.into() }
+    }
 }

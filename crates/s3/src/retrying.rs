@@ -26,8 +26,7 @@ impl Client {
     /// # Errors
     /// The last failure.
     pub async fn send(&self, request: &Request) -> Result<Reply, Error> {
-        let answer = self.insist(request, true).await?;
-        Ok(Reply { status: answer.status, headers: answer.headers, body: answer.body })
+        Ok(self.insist(request, true).await?.0)
     }
 
     /// As [`Client::send`], but returns the body as a stream. Retries cover everything up to the headers; the
@@ -36,7 +35,7 @@ impl Client {
     /// # Errors
     /// The last failure.
     pub async fn download(&self, request: &Request) -> Result<Download, Error> {
-        let Answer { status, headers, rest, .. } = self.insist(request, false).await?;
+        let (Reply { status, headers, .. }, rest) = self.insist(request, false).await?;
         let (client, operation) = (self.clone(), request.operation);
         Ok(Download { status, headers, rest, client, operation, size: 0 })
     }
@@ -82,7 +81,7 @@ impl Client {
         let (mut tries, mut repairs, mut paid, mut fresh) = (1, 0, 0, false);
         let mut unsure = false;
         let tally = match UPLOADS.contains(&request.operation) {
-            true => self.doing().map(Tally::new),
+            true => self.doing.as_ref().map(Tally::new),
             false => None,
         };
         loop {

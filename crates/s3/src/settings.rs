@@ -11,16 +11,6 @@ use super::sign::Keys;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// AWS's `request_checksum_calculation` and `response_checksum_validation`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum ChecksumPolicy {
-    /// Whenever the operation supports one.
-    #[default]
-    WhenSupported,
-    /// Only if the operation requires one.
-    WhenRequired,
-}
-
 /// Settings of an endpoint and account from the command line; `None` to use the environment and the profile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
@@ -51,12 +41,8 @@ pub struct Settings {
     pub addressing: Addressing,
     /// `--sse-c-key`: encrypts and decrypts all objects of this store.
     pub customer_key: Option<CustomerKey>,
-    /// `--checksum-algorithm`; default CRC64NVME.
+    /// `--checksum-algorithm`; default CRC64NVME, or none by `AWS_REQUEST_CHECKSUM_CALCULATION`.
     pub algorithm: Option<Algorithm>,
-    /// `AWS_REQUEST_CHECKSUM_CALCULATION`, overridden by `algorithm`.
-    pub request_checksums: Option<ChecksumPolicy>,
-    /// `AWS_RESPONSE_CHECKSUM_VALIDATION`.
-    pub response_checksums: Option<ChecksumPolicy>,
     /// Attempts per request, including the first (`AWS_MAX_ATTEMPTS`; default 5, or 10 while the server
     /// throttles).
     pub attempts_max: Option<u32>,
@@ -75,27 +61,19 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Settings combined with environment and profile.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Resolved {
+    /// The settings themselves; those that have fields below are read there.
+    pub given: Settings,
     pub endpoint: Endpoint,
     pub region: String,
     /// Profile selected by an option; it takes precedence over keys in the environment.
     pub profile: Option<String>,
-    /// File of credentials selected by an option.
-    pub credentials_file: Option<PathBuf>,
-    /// Explicit keys.
-    pub keys: Option<Keys>,
-    pub anonymous: bool,
-    pub request_payer: bool,
-    pub list_objects_v1: bool,
-    pub verify_tls: bool,
     pub ca_bundle: Option<PathBuf>,
     pub addressing: Addressing,
-    pub customer_key: Option<CustomerKey>,
     pub algorithm: Option<Algorithm>,
     pub checks_downloads: bool,
     pub attempts: Attempts,
-    pub unsigned_payload: bool,
     pub connect_timeout: Duration,
     pub read_timeout: Duration,
     /// Proxies.
@@ -118,11 +96,8 @@ impl Settings {
             None => Profile::load(self.profile.as_deref(), lookup)?,
         };
         let from = Sources { lookup, profile: profile.as_ref() };
-        let endpoint = match self
-            .endpoint_url
-            .clone()
-            .map_or_else(|| from.endpoint_url(), |url| Ok(Some(url)))?
-        {
+        let url = self.endpoint_url.clone().map_or_else(|| from.endpoint_url(), |it| Ok(Some(it)));
+        let endpoint = match url? {
             Some(url) => Endpoint::parse(&url)?,
             None => Endpoint::Aws {
                 dualstack: from.flag("AWS_USE_DUALSTACK_ENDPOINT", "use_dualstack_endpoint")?,
@@ -154,54 +129,39 @@ impl Settings {
             None => from.parse("AWS_MAX_ATTEMPTS", "max_attempts", positive)?,
             said => said,
         };
-        let request_checksums = match self.request_checksums {
-            None => from.parse(
-                "AWS_REQUEST_CHECKSUM_CALCULATION",
-                "request_checksum_calculation",
-                ChecksumPolicy::parse,
-            )?,
-            said => said,
+        let when_supported = |variable: &str, key: &str| {
+            let policy = from.parse(variable, key, |policy| match policy {
+                "when_supported" => Some(true),
+                "when_required" => Some(false),
+                _ => None,
+            });
+            policy.map(|policy| policy.unwrap_or(true))
         };
-        let response_checksums = match self.response_checksums {
-            None => from.parse(
-                "AWS_RESPONSE_CHECKSUM_VALIDATION",
-                "response_checksum_validation",
-                ChecksumPolicy::parse,
-            )?,
-            said => said,
-        };
-        let by_default = (request_checksums != Some(ChecksumPolicy::WhenRequired))
-            .then_some(Algorithm::Crc64Nvme);
+        let sends_checksums =
+            when_supported("AWS_REQUEST_CHECKSUM_CALCULATION", "request_checksum_calculation")?;
+        let checks_downloads =
+            when_supported("AWS_RESPONSE_CHECKSUM_VALIDATION", "response_checksum_validation")?;
         Ok(Resolved {
             endpoint,
             region,
-            profile: self.profile.clone().or_else(|| self.profile_of_file(lookup)),
-            credentials_file: self.credentials_file.clone(),
-            keys: self.keys.clone(),
-            anonymous: self.no_sign_request,
-            request_payer: self.request_payer,
-            list_objects_v1: self.list_objects_v1,
-            verify_tls: !self.no_verify_ssl,
+            profile: self.profile.clone().or_else(|| {
+                // A file of credentials is used even if no profile of it is named.
+                self.credentials_file.as_ref()?;
+                Some(lookup("AWS_PROFILE").unwrap_or_else(|| "default".to_owned()))
+            }),
             ca_bundle: self
                 .ca_bundle
                 .clone()
                 .or_else(|| from.text("AWS_CA_BUNDLE", "ca_bundle").map(PathBuf::from)),
             addressing: self.addressing(&from)?,
-            customer_key: self.customer_key.clone(),
-            algorithm: self.algorithm.or(by_default),
-            checks_downloads: response_checksums != Some(ChecksumPolicy::WhenRequired),
+            algorithm: self.algorithm.or(sends_checksums.then_some(Algorithm::Crc64Nvme)),
+            checks_downloads,
             attempts: attempts_max.map_or_else(Attempts::default, Attempts::exactly),
-            unsigned_payload: self.unsigned_payload,
             connect_timeout: self.connect_timeout.unwrap_or(CONNECT_TIMEOUT),
             read_timeout: self.read_timeout.unwrap_or(READ_TIMEOUT),
             proxies: Proxies::of_environment(lookup)?,
+            given: self.clone(),
         })
-    }
-
-    /// Profile to use in `--credentials-file` if none is named.
-    fn profile_of_file(&self, lookup: Lookup<'_>) -> Option<String> {
-        self.credentials_file.as_ref()?;
-        Some(lookup("AWS_PROFILE").unwrap_or_else(|| "default".to_owned()))
     }
 
     fn addressing(&self, from: &Sources<'_>) -> Result<Addressing, String> {
@@ -218,17 +178,6 @@ impl Settings {
     }
 }
 
-impl ChecksumPolicy {
-    /// Parses AWS's values, case-insensitively.
-    pub fn parse(text: &str) -> Option<ChecksumPolicy> {
-        match text.to_ascii_lowercase().as_str() {
-            "when_supported" => Some(ChecksumPolicy::WhenSupported),
-            "when_required" => Some(ChecksumPolicy::WhenRequired),
-            _ => None,
-        }
-    }
-}
-
 /// Looks up the environment first, then the profile.
 struct Sources<'a> {
     lookup: Lookup<'a>,
@@ -240,6 +189,7 @@ impl Sources<'_> {
         (self.lookup)(variable).or_else(|| self.profile?.get(key))
     }
 
+    /// Value in small letters, parsed.
     fn parse<T>(
         &self,
         variable: &str,

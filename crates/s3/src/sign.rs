@@ -1,9 +1,8 @@
 //! Signature Version 4 (Amazon S3 API Reference, "Authenticating Requests (AWS Signature Version 4)"). Pure:
 //! the caller supplies the time.
 
-use super::checksum::hex;
 use super::time;
-use hakobu_core::percent::encode;
+use hakobu_core::percent::{encode, hex};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use ring::{digest, hmac};
 use std::fmt;
@@ -39,7 +38,7 @@ impl fmt::Debug for Keys {
 pub(super) struct Signer {
     access_key: String,
     session_token: Option<HeaderValue>,
-    region: String,
+    pub(super) region: String,
     /// Days since 1970.
     day: i64,
     /// `20130524`.

@@ -11,16 +11,14 @@ use super::pace::Pace;
 use super::profile::Lookup;
 use super::retry::{Budget, Class};
 use super::settings::{Resolved, Settings};
-use super::sign::Keys;
 use super::time::now_s;
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Phase;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use tokio_rustls::TlsConnector;
 
 /// Interval of checks for a stop during waits.
 const STEP: Duration = Duration::from_millis(50);
@@ -47,7 +45,7 @@ pub struct Store {
     pub(super) addresses: Addresses,
     pub(super) vault: Vault,
     pub(super) budget: Budget,
-    connector: Connector,
+    pub(super) connector: Connector,
     /// Requests per second, if limited by the user.
     operations: OnceLock<Arc<Limiter>>,
     pace: Mutex<Pace>,
@@ -81,8 +79,8 @@ impl Store {
     pub fn open_with(settings: &Settings, lookup: Lookup<'_>) -> Result<Arc<Store>, Error> {
         let unusable = |what: String| Error::new(Kind::Settings, "", what);
         let resolved = settings.resolve(lookup).map_err(unusable)?;
-        let proxies = resolved.proxies.clone();
-        let connector = Connector::new(resolved.ca_bundle.clone(), resolved.verify_tls, proxies);
+        let (bundle, proxies) = (resolved.ca_bundle.clone(), resolved.proxies.clone());
+        let connector = Connector::new(bundle, !settings.no_verify_ssl, proxies);
         if resolved.endpoint.tls() {
             connector.tls().map_err(unusable)?;
         }
@@ -94,13 +92,13 @@ impl Store {
             budget: Budget::new(),
             connector,
             operations: OnceLock::new(),
-            pace: Mutex::new(Pace::new()),
-            paced: AtomicBool::new(false),
+            pace: Mutex::default(),
+            paced: AtomicBool::default(),
             started: Instant::now(),
-            skew_s: AtomicI64::new(0),
+            skew_s: AtomicI64::default(),
             ahead_s: OnceLock::new(),
-            regions: Mutex::new(HashMap::new()),
-            regions_version: AtomicU64::new(0),
+            regions: Mutex::default(),
+            regions_version: AtomicU64::default(),
             stop: OnceLock::new(),
             resolved,
             vault,
@@ -115,19 +113,9 @@ impl Store {
         Ok(store)
     }
 
-    /// Region in which buckets are created.
-    pub fn region(&self) -> String {
-        self.resolved.region.clone()
-    }
-
     /// Checksum for uploads: CRC64NVME, another one on request, none for `when_required`.
     pub fn upload_checksum(&self) -> Option<Algorithm> {
         self.resolved.algorithm
-    }
-
-    /// True to list objects by version 1 of the operation.
-    pub(crate) fn list_objects_v1(&self) -> bool {
-        self.resolved.list_objects_v1
     }
 
     /// True to verify downloads.
@@ -143,7 +131,7 @@ impl Store {
 
     /// True if two stores have the same endpoint and account, so that the server can copy between them.
     pub fn same_account(&self, other: &Store) -> bool {
-        let access_key = |store: &Store| store.keys().map(|keys| keys.access_key.clone());
+        let access_key = |store: &Store| store.vault.keys().map(|keys| keys.access_key.clone());
         self.resolved.endpoint == other.resolved.endpoint && access_key(self) == access_key(other)
     }
 
@@ -162,7 +150,7 @@ impl Store {
 
     /// The key that encrypts its objects, if the caller has one.
     pub fn customer_key(&self) -> Option<&CustomerKey> {
-        self.resolved.customer_key.as_ref()
+        self.resolved.given.customer_key.as_ref()
     }
 
     /// True if the run was asked to stop.
@@ -172,36 +160,21 @@ impl Store {
 
     /// Target of requests for a bucket, in its known region.
     pub(super) fn place(&self, bucket: Option<&str>) -> Place {
-        let region = bucket.and_then(|bucket| self.regions().get(bucket).cloned());
+        let region = bucket.and_then(|bucket| self.regions.lock().get(bucket).cloned());
         let region = region.as_deref().unwrap_or(&self.resolved.region);
         let place = self.resolved.endpoint.place(bucket, region, self.resolved.addressing);
         place.via_proxy(&self.resolved.proxies)
     }
 
-    /// Current keys for signing; `None` for anonymous requests.
-    pub(super) fn keys(&self) -> Option<Arc<Keys>> {
-        self.vault.keys()
-    }
-
-    /// TLS configuration.
-    pub(super) fn tls(&self) -> Result<&TlsConnector, String> {
-        self.connector.tls()
-    }
-
     /// Stores a bucket's region.
     pub(super) fn set_region(&self, bucket: &str, region: &str) {
-        self.regions().insert(bucket.to_owned(), region.to_owned());
+        self.regions.lock().insert(bucket.to_owned(), region.to_owned());
         self.regions_version.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Changes with each [`Store::set_region`].
     pub(super) fn regions_version(&self) -> u64 {
         self.regions_version.load(Ordering::Acquire)
-    }
-
-    fn regions(&self) -> MutexGuard<'_, HashMap<String, String>> {
-        // An insert is atomic, so the map is valid even after a panic.
-        self.regions.lock()
     }
 
     /// Learns the server's clock from a response; only the first one counts.
@@ -250,7 +223,7 @@ impl Store {
         let mut wait = operations.map_or(Duration::ZERO, take);
         let mut phase = Phase::Limit;
         if self.paced.load(Ordering::Relaxed) {
-            let mut pace = self.pace();
+            let mut pace = self.pace.lock();
             let pause = pace.take(now);
             if pause > wait {
                 (wait, phase) = (pause, Phase::Pause);
@@ -268,7 +241,7 @@ impl Store {
     pub(super) fn throttled(&self) -> bool {
         self.counts.throttled.fetch_add(1, Ordering::Relaxed);
         let succeeded = self.counts.requests.load(Ordering::Relaxed);
-        let mut pace = self.pace();
+        let mut pace = self.pace.lock();
         let slowed = pace.throttled(self.started.elapsed(), succeeded);
         self.paced.store(true, Ordering::Relaxed);
         slowed
@@ -283,12 +256,7 @@ impl Store {
     /// Call about once per second while requests are in flight.
     pub(super) fn tick(&self) {
         let succeeded = self.counts.requests.load(Ordering::Relaxed);
-        self.pace().tick(self.started.elapsed(), succeeded);
-    }
-
-    fn pace(&self) -> MutexGuard<'_, Pace> {
-        // Plain numbers, valid even after a panic.
-        self.pace.lock()
+        self.pace.lock().tick(self.started.elapsed(), succeeded);
     }
 
     /// Resolves soon after a request to stop.

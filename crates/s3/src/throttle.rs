@@ -1,6 +1,6 @@
 //! Content rate limit of the user (`--bwlimit`), applied to request bodies: each takes small grants
 //! repeatedly, so that the rate holds in every second. All constants are here; the modules that move bytes
-//! (`admission`, `outgoing`, `download`, `pool`) only ask.
+//! (`client`, `outgoing`, `download`, `pool`) only ask.
 
 use futures_util::future::LocalBoxFuture;
 use hakobu_core::limit::Limiter;
@@ -37,7 +37,7 @@ pub struct Throttle {
     /// The limiter whose rate is copied, if it is another one.
     follows: Option<Arc<Limiter>>,
     /// Bodies that may be in flight, over both sides.
-    bodies: Arc<Semaphore>,
+    pub(super) bodies: Arc<Semaphore>,
     /// Queue for grants: the holder is next, others wait in order.
     line: Arc<Mutex<()>>,
     /// Active units over all cores.
@@ -82,13 +82,8 @@ impl Throttle {
         self.jobs.store(jobs.max(1), Ordering::Relaxed);
     }
 
-    /// Bodies that may be in flight.
-    pub(super) fn bodies(&self) -> &Arc<Semaphore> {
-        &self.bodies
-    }
-
     /// Size of a grant for a body with `left_bytes` left.
-    pub(super) fn grant_bytes(&self, left_bytes: u64) -> u64 {
+    fn grant_bytes(&self, left_bytes: u64) -> u64 {
         if let Some(other) = &self.follows
             && other.per_s() != self.limiter.per_s()
         {
@@ -152,14 +147,10 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// A body whose first bytes have been granted.
-    pub fn new(
-        throttle: &Arc<Throttle>,
-        granted_bytes: u64,
-        permit: OwnedSemaphorePermit,
-    ) -> Share {
-        let granted_bytes = usize::try_from(granted_bytes).unwrap_or(usize::MAX);
-        Share { throttle: Arc::clone(throttle), granted_bytes, wait: None, permit: Some(permit) }
+    /// A body that may begin; none of its bytes has been granted.
+    pub fn new(throttle: &Arc<Throttle>, permit: OwnedSemaphorePermit) -> Share {
+        let throttle = Arc::clone(throttle);
+        Share { throttle, granted_bytes: 0, wait: None, permit: Some(permit) }
     }
 
     /// Bytes that may be moved now.
@@ -171,11 +162,6 @@ impl Share {
     pub fn grant(&mut self, bytes: u64) {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.granted_bytes = self.granted_bytes.saturating_add(bytes);
-    }
-
-    /// Bytes to be granted before reading more of a body with `left_bytes` left; 0 if some are granted.
-    pub fn wants(&self, left_bytes: u64) -> u64 {
-        if self.granted_bytes > 0 { 0 } else { self.throttle.grant_bytes(left_bytes) }
     }
 
     /// Records received bytes. Those beyond the grant, received with the head, are charged later.
@@ -195,17 +181,24 @@ impl Share {
         }
     }
 
-    /// Waits until some of `left` bytes may be sent; returns their number.
-    pub fn poll_grant(&mut self, left: usize, cx: &mut Context<'_>) -> Poll<usize> {
-        if self.granted_bytes == 0 && self.wait.is_none() {
-            let bytes = self.throttle.grant_bytes(left as u64);
+    /// Takes a grant for a body with `left_bytes` left, unless some are granted; false if it has to be waited for.
+    pub fn try_grant(&mut self, left_bytes: u64) -> bool {
+        if self.granted_bytes == 0 && self.wait.is_none() && left_bytes > 0 {
+            let bytes = self.throttle.grant_bytes(left_bytes);
             let len = usize::try_from(bytes).unwrap_or(usize::MAX);
             match self.throttle.try_take(bytes) {
                 true => self.granted_bytes = len,
                 false => self.wait = Some((len, Box::pin(self.throttle.take(bytes)))),
             }
         }
-        if let Some((len, wait)) = &mut self.wait {
+        self.wait.is_none()
+    }
+
+    /// Waits until some of `left_bytes` may be moved; returns their number.
+    pub fn poll_grant(&mut self, left_bytes: u64, cx: &mut Context<'_>) -> Poll<usize> {
+        if !self.try_grant(left_bytes)
+            && let Some((len, wait)) = &mut self.wait
+        {
             ready!(wait.as_mut().poll(cx));
             self.granted_bytes = *len;
             self.wait = None;

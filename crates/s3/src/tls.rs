@@ -7,22 +7,13 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use std::path::Path;
 use std::sync::Arc;
-use tokio_rustls::TlsConnector;
 
-/// Creates a TLS connector: HTTP/1.1 by ALPN, certificates verified against `bundle` (PEM) or the system's,
+/// Creates a configuration: HTTP/1.1 by ALPN, certificates verified against `bundle` (PEM) or the system's,
 /// or not at all if `verify` is false. Reads files.
 ///
 /// # Errors
 /// A message: the bundle cannot be read or contains no certificate; the system has none.
-pub(super) fn connector(bundle: Option<&Path>, verify: bool) -> Result<TlsConnector, String> {
-    config(bundle, verify).map(|config| TlsConnector::from(Arc::new(config)))
-}
-
-/// The settings of such a connector.
-///
-/// # Errors
-/// As there.
-pub(super) fn config(bundle: Option<&Path>, verify: bool) -> Result<ClientConfig, String> {
+pub(super) fn config(bundle: Option<&Path>, verify: bool) -> Result<Arc<ClientConfig>, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -34,7 +25,7 @@ pub(super) fn config(bundle: Option<&Path>, verify: bool) -> Result<ClientConfig
         builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
+    Ok(Arc::new(config))
 }
 
 fn roots(bundle: Option<&Path>) -> Result<RootCertStore, String> {

@@ -5,7 +5,6 @@ use hakobu_core::meter::Look;
 use hakobu_sys::socket::TcpInfo;
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::rc::Rc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
@@ -16,11 +15,12 @@ pub(super) const READ_MAX: usize = 512 * 1024;
 pub(super) const HEAD_MAX: usize = 4 * READ_MAX;
 
 /// Progress of a connection, checked periodically by [`Watch::look`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Watch {
     moved: Cell<u64>,
     seen: Cell<u64>,
-    since: Cell<Instant>,
+    /// Time of the last check that saw progress.
+    since: Cell<Option<Instant>>,
     /// Time limit without progress; zero while no task waits.
     patience: Cell<Duration>,
     pub cut: Cell<bool>,
@@ -32,7 +32,7 @@ pub(super) struct Watch {
     pub sent: Cell<bool>,
     /// True while we hold the connection ourselves, which is not a stall.
     held: Cell<bool>,
-    /// Most bytes per read.
+    /// Most bytes per read, see [`Watch::read_at_most`].
     pub read_max: Cell<usize>,
     /// Bytes that may be read before the head of the response is complete; `None` in its body. Bytes before
     /// it are not progress: a server can send interim responses for ever.
@@ -45,34 +45,15 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub fn new() -> Rc<Watch> {
-        Rc::new(Watch {
-            moved: Cell::new(0),
-            seen: Cell::new(0),
-            since: Cell::new(Instant::now()),
-            patience: Cell::new(Duration::ZERO),
-            cut: Cell::new(false),
-            waker: RefCell::new(None),
-            body_over: Cell::new(false),
-            wrote: Cell::new(false),
-            sent: Cell::new(false),
-            held: Cell::new(false),
-            read_max: Cell::new(usize::MAX),
-            head_bytes: Cell::new(None),
-            asked: Cell::new(false),
-            look: Cell::new(None),
-            counted: Cell::default(),
-        })
-    }
-
     /// Aborts the connection if it has stalled beyond its limit; `patience_max` lowers the limit of all.
     pub fn look(&self, now: Instant, patience_max: Duration) {
         if self.patience.get().is_zero() {
             return;
         }
+        let patience = self.patience.get().min(patience_max);
         if self.seen.replace(self.moved.get()) != self.moved.get() || self.held.get() {
-            self.since.set(now);
-        } else if now.duration_since(self.since.get()) >= self.patience.get().min(patience_max) {
+            self.since.set(Some(now));
+        } else if self.since.get().is_some_and(|since| now.duration_since(since) >= patience) {
             self.cut.set(true);
             if let Some(waker) = self.waker.take() {
                 waker.wake();

@@ -1,5 +1,4 @@
-//! Streaming XML parser for S3 documents: builds no tree, passes each leaf on once. And decoding of
-//! URL-encoded names, which XML could not represent otherwise.
+//! Streaming XML parser for S3 documents: builds no tree, passes each leaf on once.
 
 mod fast;
 
@@ -133,41 +132,6 @@ fn entity(reference: &BytesRef<'_>) -> Option<String> {
     }
 }
 
-/// Decodes `%XX` and `+` (a space), S3's `encoding-type=url`. Invalid encodings stay as they are.
-pub fn url_decoded(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(byte) = text.get(at) {
-        let code = if *byte == b'%' { hex_byte(text.get(at + 1..at + 3)) } else { None };
-        out.push(match byte {
-            b'+' => b' ',
-            _ => code.unwrap_or(*byte),
-        });
-        at += if code.is_some() { 3 } else { 1 };
-    }
-    out
-}
-
-/// Values of hexadecimal digits; 255 for other bytes. A listing contains 32,000 of them.
-static VALUES: [u8; 256] = {
-    let mut values = [255; 256];
-    let mut value = 0;
-    while value < 16 {
-        let digit = b"0123456789abcdef"[value];
-        values[digit as usize] = value as u8;
-        values[digit.to_ascii_uppercase() as usize] = value as u8;
-        value += 1;
-    }
-    values
-};
-
-/// Two hexadecimal digits.
-pub(super) fn hex_byte(digits: Option<&[u8]>) -> Option<u8> {
-    let [high, low] = *digits? else { return None };
-    let (high, low) = (VALUES[usize::from(high)], VALUES[usize::from(low)]);
-    (high < 16 && low < 16).then_some(high << 4 | low)
-}
-
 /// Escapes text for element content, including whitespace that a parser would change. `None` for text that
 /// XML 1.0 cannot represent: control characters, U+FFFE, U+FFFF, invalid UTF-8.
 pub(super) fn escaped(bytes: &[u8]) -> Option<String> {
@@ -251,8 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_decoded() {
-        assert_eq!(url_decoded(b"a+b%2Bc%zz%4%e3%81%FF%"), b"a b+c%zz%4\xe3\x81\xff%");
+    fn what_xml_cannot_carry_is_not_escaped() {
         assert_eq!(escaped(b"\x01"), None);
         assert_eq!(escaped(b"\xff"), None);
         assert_eq!(escaped("\u{ffff}".as_bytes()), None);
@@ -262,7 +225,6 @@ mod tests {
         #[test]
         fn no_bytes_upset_the_reader(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = leaves(&bytes);
-            url_decoded(&bytes);
         }
 
         #[test]

@@ -217,7 +217,7 @@ fn lengths_have_to_be_numbers() {
 
 #[test]
 fn an_operation_without_a_row_is_refused() {
-    let error = check("NoSuch", StatusCode::OK, &HeaderMap::new(), b"").unwrap_err();
+    let error = check("NoSuch", &Reply::of("")).unwrap_err();
     assert_eq!(error.kind, Kind::Invalid);
     let names: std::collections::HashSet<_> = RULES.iter().map(|rule| rule.operation).collect();
     assert_eq!(names.len(), RULES.len());

@@ -180,7 +180,7 @@ fn a_container_hands_out_keys_over_http() {
         return;
     }
     let store = Store::open(&Settings::default()).unwrap();
-    assert_eq!(store.keys().unwrap().access_key, "AKC");
+    assert_eq!(store.vault.keys().unwrap().access_key, "AKC");
 }
 
 #[test]

@@ -22,7 +22,6 @@ impl Error {
         status: u16,
         headers: &HeaderMap,
         body: &[u8],
-        tries: u32,
     ) -> Error {
         let mut document = document(body);
         if let Some(region) = headers.get("x-amz-bucket-region").and_then(|v| v.to_str().ok()) {
@@ -34,16 +33,7 @@ impl Error {
         let message = sentence_of(kind, sentence, &document);
         let told_region = !document.region.is_empty() && kind == Kind::Region;
         let region = told_region.then_some(document.region);
-        Error {
-            kind,
-            operation,
-            status,
-            code: document.code,
-            message,
-            tries,
-            region,
-            unsure: false,
-        }
+        Error { status, code: document.code, region, ..Error::new(kind, operation, message) }
     }
 
     /// Error for one key of a successful request (DeleteObjects).
@@ -74,7 +64,7 @@ fn document(body: &[u8]) -> ErrorDocument {
 }
 
 /// Makes the server's message printable: one line of bounded length without control characters.
-pub(super) fn one_line(text: &[u8]) -> String {
+fn one_line(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let mut line = String::new();
@@ -122,158 +112,90 @@ fn says_more(kind: Kind) -> bool {
     matches!(kind, Kind::Invalid | Kind::AccessDenied | Kind::NotImplemented | Kind::Server)
 }
 
-/// Kind and sentence of a code.
-fn meaning(code: &str) -> Option<(Kind, &'static str)> {
-    Some(match code {
-        "NoSuchBucket" => (Kind::NoSuchBucket, "the bucket does not exist: check its name"),
-        "NoSuchKey" => (Kind::NotFound, "there is no such object"),
-        "NoSuchVersion" => (Kind::NotFound, "there is no such version of the object"),
-        "NoSuchUpload" => (
-            Kind::NotFound,
-            "there is no such upload: it was completed, given up, or removed by a lifecycle rule",
-        ),
-        "AccessDenied" | "AllAccessDisabled" | "AccountProblem" | "UnauthorizedAccess" => {
-            (Kind::AccessDenied, "the account may not do this: check its policy and the bucket's")
+/// Makes a function of rows: kind, codes, and the sentence that explains them.
+macro_rules! meanings {
+    ($($kind:ident: $($code:pat_param)|+ => $sentence:literal;)*) => {
+        /// Kind and sentence of a code.
+        fn meaning(code: &str) -> Option<(Kind, &'static str)> {
+            match code {
+                $($($code)|+ => Some((Kind::$kind, $sentence)),)*
+                _ => None,
+            }
         }
-        "Forbidden" => (Kind::AccessDenied, "the account may not do this"),
-        super::ARCHIVED => (
-            Kind::AccessDenied,
-            "the object is in an archive (Glacier): restore it first, then read it",
-        ),
-        _ => return credentials(code).or_else(|| passing(code)).or_else(|| request(code)),
-    })
+    };
 }
 
-/// Codes about credentials, clocks and regions.
-fn credentials(code: &str) -> Option<(Kind, &'static str)> {
-    Some(match code {
-        // The second one is versitygw's.
-        "InvalidAccessKeyId" | "XAdminUserNotFound" => (
-            Kind::Credentials,
-            "the server does not know this access key: check the credentials, profile and endpoint",
-        ),
-        "SignatureDoesNotMatch" => (
-            Kind::Credentials,
-            "the secret key does not fit the access key: check the credentials (or a proxy changed \
-             the request)",
-        ),
-        "ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired" | "RequestExpired" => {
-            (Kind::Credentials, "the credentials have expired: log in again or renew them")
-        }
-        "InvalidToken" => (
-            Kind::Credentials,
-            "the session token does not fit the access key: unset AWS_SESSION_TOKEN or renew it",
-        ),
-        "RequestTimeTooSkewed" | "RequestInTheFuture" => (
-            Kind::Credentials,
-            "this machine's clock is more than 15 minutes off the server's: set it right",
-        ),
-        "CredentialsNotSupported" | "InvalidSecurity" | "NotSignedUp" => {
-            (Kind::Credentials, "the server does not take these credentials")
-        }
-        "AuthorizationHeaderMalformed" | "AuthorizationQueryParametersError" => (
-            Kind::Region,
-            "the request was signed for another region than the bucket's: set --region",
-        ),
-        "PermanentRedirect" | "TemporaryRedirect" | "Redirect" | "301" | "307" => (
-            Kind::Region,
-            "the bucket is in another region: set --region or --endpoint-url to where it is",
-        ),
-        "IllegalLocationConstraintException" | "InvalidRegionName" => (
-            Kind::Region,
-            "the endpoint is of another region than the one that was named: set --region",
-        ),
-        _ => return None,
-    })
-}
+meanings! {
+    NoSuchBucket: "NoSuchBucket" => "the bucket does not exist: check its name";
+    NotFound: "NoSuchKey" => "there is no such object";
+    NotFound: "NoSuchVersion" => "there is no such version of the object";
+    NotFound: "NoSuchUpload" =>
+        "there is no such upload: it was completed, given up, or removed by a lifecycle rule";
+    AccessDenied: "AccessDenied" | "AllAccessDisabled" | "AccountProblem" | "UnauthorizedAccess" =>
+        "the account may not do this: check its policy and the bucket's";
+    AccessDenied: "Forbidden" => "the account may not do this";
+    AccessDenied: super::ARCHIVED =>
+        "the object is in an archive (Glacier): restore it first, then read it";
 
-/// Temporary failures.
-fn passing(code: &str) -> Option<(Kind, &'static str)> {
-    Some(match code {
-        "SlowDown"
-        | "ServiceUnavailable"
-        | "TooManyRequests"
-        | "Throttling"
-        | "ThrottlingException"
-        | "RequestLimitExceeded"
-        | "BandwidthLimitExceeded"
-        | "ServerBusy"
-        | "503 SlowDown" => (
-            Kind::Throttled,
-            "the server asks to slow down: use fewer requests (--jobs) or try later",
-        ),
-        "RequestTimeout" => (Kind::TimedOut, "the server waited too long for the request's body"),
-        "InternalError" | "InternalServerError" | "InternalFailure" => {
-            (Kind::Server, "the server failed")
-        }
-        "BadDigest"
-        | "XAmzContentSHA256Mismatch"
-        | "XAmzContentChecksumMismatch"
-        | "IncompleteBody" => {
-            (Kind::Corrupt, "the body arrived damaged: its checksum or length is not what was sent")
-        }
-        "PreconditionFailed" | "NotModified" => {
-            (Kind::Precondition, "the object is another one than the condition allows")
-        }
-        "ConditionalRequestConflict" | "OperationAborted" => (
-            Kind::Precondition,
-            "another request changed the same object or bucket at the same time: try again",
-        ),
-        "InvalidRange" => {
-            (Kind::Precondition, "the object is shorter than it was when it was listed")
-        }
-        _ => return None,
-    })
-}
+    // Credentials, clocks and regions. The second code is versitygw's.
+    Credentials: "InvalidAccessKeyId" | "XAdminUserNotFound" =>
+        "the server does not know this access key: check the credentials, profile and endpoint";
+    Credentials: "SignatureDoesNotMatch" =>
+        "the secret key does not fit the access key: check the credentials (or a proxy changed \
+         the request)";
+    Credentials: "ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired" | "RequestExpired" =>
+        "the credentials have expired: log in again or renew them";
+    Credentials: "InvalidToken" =>
+        "the session token does not fit the access key: unset AWS_SESSION_TOKEN or renew it";
+    Credentials: "RequestTimeTooSkewed" | "RequestInTheFuture" =>
+        "this machine's clock is more than 15 minutes off the server's: set it right";
+    Credentials: "CredentialsNotSupported" | "InvalidSecurity" | "NotSignedUp" =>
+        "the server does not take these credentials";
+    Region: "AuthorizationHeaderMalformed" | "AuthorizationQueryParametersError" =>
+        "the request was signed for another region than the bucket's: set --region";
+    Region: "PermanentRedirect" | "TemporaryRedirect" | "Redirect" | "301" | "307" =>
+        "the bucket is in another region: set --region or --endpoint-url to where it is";
+    Region: "IllegalLocationConstraintException" | "InvalidRegionName" =>
+        "the endpoint is of another region than the one that was named: set --region";
 
-/// Codes about the request itself.
-fn request(code: &str) -> Option<(Kind, &'static str)> {
-    Some(match code {
-        "NotImplemented" => (Kind::NotImplemented, "the server does not know this operation"),
-        "InvalidPart" | "InvalidPartOrder" => {
-            (Kind::Invalid, "a part of the upload is missing or is not the one that was sent")
-        }
-        "EntityTooLarge" => {
-            (Kind::Invalid, "the object is larger than the server takes in this way")
-        }
-        "EntityTooSmall" => {
-            (Kind::Invalid, "a part is smaller than the server takes: use a larger --part-size")
-        }
-        "BucketAlreadyExists" => (
-            Kind::Invalid,
-            "the bucket belongs to somebody else: names are shared by all accounts, take another",
-        ),
-        "BucketAlreadyOwnedByYou" => (Kind::Invalid, "the bucket already exists and is yours"),
-        "BucketNotEmpty" => (Kind::Invalid, "the bucket is not empty: remove its objects first"),
-        "InvalidBucketName" => (
-            Kind::Invalid,
-            "no bucket can have this name: 3 to 63 small letters, digits, dots, hyphens",
-        ),
-        "TooManyBuckets" => (Kind::Invalid, "the account has as many buckets as it may have"),
-        "KeyTooLongError" | "KeyTooLong" => {
-            (Kind::Invalid, "the key is too long: S3 takes at most 1,024 bytes")
-        }
-        "InvalidURI" => (
-            Kind::Invalid,
-            "the server cannot read the key: S3 takes UTF-8 only, and some servers less",
-        ),
-        "MetadataTooLarge" => {
-            (Kind::Invalid, "the metadata is too large: S3 takes at most 2 KB of it")
-        }
-        "QuotaExceeded"
-        | "XMinioStorageFull"
-        | "InsufficientStorage"
-        | "StorageFull"
-        | "ServiceQuotaExceededException" => {
-            (Kind::Invalid, "the server has no room left, or the account's quota is used up")
-        }
-        "InvalidStorageClass" => (Kind::Invalid, "the server does not have this storage class"),
-        "MethodNotAllowed" => {
-            (Kind::Invalid, "the server does not allow this on that object (a delete marker?)")
-        }
-        "InvalidDigest" => (Kind::Invalid, "the server cannot read the checksum"),
-        _ => return None,
-    })
+    // Temporary failures.
+    Throttled: "SlowDown" | "ServiceUnavailable" | "TooManyRequests" | "Throttling" | "ThrottlingException"
+        | "RequestLimitExceeded" | "BandwidthLimitExceeded" | "ServerBusy" | "503 SlowDown" =>
+        "the server asks to slow down: use fewer requests (--jobs) or try later";
+    TimedOut: "RequestTimeout" => "the server waited too long for the request's body";
+    Server: "InternalError" | "InternalServerError" | "InternalFailure" => "the server failed";
+    Corrupt: "BadDigest" | "XAmzContentSHA256Mismatch" | "XAmzContentChecksumMismatch" | "IncompleteBody" =>
+        "the body arrived damaged: its checksum or length is not what was sent";
+    Precondition: "PreconditionFailed" | "NotModified" =>
+        "the object is another one than the condition allows";
+    Precondition: "ConditionalRequestConflict" | "OperationAborted" =>
+        "another request changed the same object or bucket at the same time: try again";
+    Precondition: "InvalidRange" => "the object is shorter than it was when it was listed";
+
+    // The request itself.
+    NotImplemented: "NotImplemented" => "the server does not know this operation";
+    Invalid: "InvalidPart" | "InvalidPartOrder" =>
+        "a part of the upload is missing or is not the one that was sent";
+    Invalid: "EntityTooLarge" => "the object is larger than the server takes in this way";
+    Invalid: "EntityTooSmall" => "a part is smaller than the server takes: use a larger --part-size";
+    Invalid: "BucketAlreadyExists" =>
+        "the bucket belongs to somebody else: names are shared by all accounts, take another";
+    Invalid: "BucketAlreadyOwnedByYou" => "the bucket already exists and is yours";
+    Invalid: "BucketNotEmpty" => "the bucket is not empty: remove its objects first";
+    Invalid: "InvalidBucketName" =>
+        "no bucket can have this name: 3 to 63 small letters, digits, dots, hyphens";
+    Invalid: "TooManyBuckets" => "the account has as many buckets as it may have";
+    Invalid: "KeyTooLongError" | "KeyTooLong" => "the key is too long: S3 takes at most 1,024 bytes";
+    Invalid: "InvalidURI" =>
+        "the server cannot read the key: S3 takes UTF-8 only, and some servers less";
+    Invalid: "MetadataTooLarge" => "the metadata is too large: S3 takes at most 2 KB of it";
+    Invalid: "QuotaExceeded" | "XMinioStorageFull" | "InsufficientStorage" | "StorageFull"
+        | "ServiceQuotaExceededException" =>
+        "the server has no room left, or the account's quota is used up";
+    Invalid: "InvalidStorageClass" => "the server does not have this storage class";
+    Invalid: "MethodNotAllowed" =>
+        "the server does not allow this on that object (a delete marker?)";
+    Invalid: "InvalidDigest" => "the server cannot read the checksum";
 }
 
 /// Responses to HEAD have no body, so that the operation determines what was not found.
@@ -324,7 +246,7 @@ mod tests {
 
     fn error(status: u16, code: &str, rest: &str) -> Error {
         let body = format!("<?xml version=\"1.0\"?>\n<Error><Code>{code}</Code>{rest}</Error>");
-        Error::from_reply("PutObject", status, &HeaderMap::new(), body.as_bytes(), 2)
+        Error::from_reply("PutObject", status, &HeaderMap::new(), body.as_bytes())
     }
 
     #[test]
@@ -351,7 +273,7 @@ mod tests {
             let error = error(status, code, "");
             assert_eq!((error.kind, error.status, error.code.as_str()), (kind, status, code));
             assert_eq!(error.is_archived(), code == "InvalidObjectState");
-            assert!(!error.message.is_empty() && error.tries == 2, "{code}");
+            assert!(!error.message.is_empty(), "{code}");
         }
     }
 
@@ -373,19 +295,19 @@ mod tests {
         assert_eq!(by_document.region.as_deref(), Some("eu-west-1"));
         let mut headers = HeaderMap::new();
         headers.insert("x-amz-bucket-region", HeaderValue::from_static("eu-west-2"));
-        let by_header = Error::from_reply("HeadBucket", 301, &headers, b"", 1);
+        let by_header = Error::from_reply("HeadBucket", 301, &headers, b"");
         assert_eq!(
             (by_header.kind, by_header.region.as_deref()),
             (Kind::Region, Some("eu-west-2"))
         );
-        let other = Error::from_reply("HeadObject", 404, &headers, b"", 1);
+        let other = Error::from_reply("HeadObject", 404, &headers, b"");
         assert_eq!((other.kind, other.region), (Kind::NotFound, None));
     }
 
     #[test]
     fn answers_without_a_document_are_judged_by_status() {
         let of = |operation, status, body: &str| {
-            Error::from_reply(operation, status, &HeaderMap::new(), body.as_bytes(), 1).kind
+            Error::from_reply(operation, status, &HeaderMap::new(), body.as_bytes()).kind
         };
         assert_eq!(of("HeadObject", 404, ""), Kind::NotFound);
         assert_eq!(of("HeadBucket", 404, ""), Kind::NoSuchBucket);

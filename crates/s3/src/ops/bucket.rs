@@ -29,10 +29,8 @@ pub async fn list_buckets(client: &Client) -> Result<Vec<Bucket>, Error> {
     let mut buckets = Vec::new();
     let mut token: Option<String> = None;
     loop {
-        let mut request = Request::new(LIST, Method::GET, None);
-        if let Some(token) = &token {
-            request = request.query("continuation-token", token);
-        }
+        let request =
+            Request::new(LIST, Method::GET, None).query_if("continuation-token", token.as_deref());
         let (page, next) = ask(client, &request, |reply| buckets_of(reply, &token)).await?;
         buckets.extend(page);
         if next.is_none() {
@@ -88,7 +86,7 @@ pub async fn head_bucket(client: &Client, bucket: &str) -> Result<(), Error> {
 /// # Errors
 /// `Invalid` if the name is taken; those of the request.
 pub async fn create_bucket(client: &Client, bucket: &str) -> Result<(), Error> {
-    let request = create(bucket, &client.store().region())?;
+    let request = create(bucket, &client.store().resolved.region)?;
     client.send(&request).await.map(|_| ())
 }
 
@@ -121,18 +119,13 @@ pub async fn delete_bucket(client: &Client, bucket: &str) -> Result<(), Error> {
 mod tests {
     use super::*;
     use crate::Kind;
-    use bytes::Bytes;
-    use http::{HeaderMap, StatusCode};
 
     #[test]
     fn buckets_are_read() {
         let body = "<ListAllMyBucketsResult><Owner><ID>o</ID><Name>x</Name></Owner><Buckets>\
             <Bucket><Name>b</Name><CreationDate>2013-05-24T00:00:00.000Z</CreationDate></Bucket>\
             <Bucket><Name>c</Name></Bucket></Buckets></ListAllMyBucketsResult>";
-        let of = |body: &str| {
-            let body = Bytes::from(body.to_owned());
-            buckets_of(&Reply { status: StatusCode::OK, headers: HeaderMap::new(), body }, &None)
-        };
+        let of = |body: &str| buckets_of(&Reply::of(body.to_owned()), &None);
         let (buckets, next) = of(body).unwrap();
         let names: Vec<_> = buckets.iter().map(|bucket| bucket.name.as_str()).collect();
         assert_eq!((names, next), (vec!["b", "c"], None));

@@ -124,21 +124,15 @@ fn result(
 
 /// Checksum in an element such as `ChecksumCRC32`.
 pub(super) fn element(name: &[u8], text: &[u8]) -> Option<Checksum> {
-    let of = |algorithm: &Algorithm| algorithm.element().as_bytes() == name;
-    let algorithm = Algorithm::ALL.into_iter().find(of)?;
-    Checksum::decode(algorithm, std::str::from_utf8(text).ok()?)
+    Checksum::decode(Algorithm::of_element(name)?, std::str::from_utf8(text).ok()?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
-    use http::{HeaderMap, StatusCode};
 
     fn of(body: &str) -> Result<(String, Option<Checksum>), Error> {
-        let body = Bytes::from(body.to_owned());
-        let reply = Reply { status: StatusCode::OK, headers: HeaderMap::new(), body };
-        result("CopyObject", &reply, b"CopyObjectResult")
+        result("CopyObject", &Reply::of(body.to_owned()), b"CopyObjectResult")
     }
 
     #[test]

@@ -1,15 +1,17 @@
-//! DeleteObject and DeleteObjects.
+//! DeleteObject, also with a condition, and DeleteObjects.
 
-use super::put::with_checksum;
+use super::head::{check_version, head_object};
+use super::put::with_document;
 use super::{read, send_and_read, string};
-use crate::header::{plain, some};
+use crate::header::quoted;
 use crate::xml::{Node, escaped};
-use crate::{Algorithm, Checksum, Client, Error, Kind, Reply, Request};
+use crate::{Client, Error, Kind, Reply, Request};
 use futures_util::stream::{self, StreamExt};
 use http::Method;
-use http::header::CONTENT_TYPE;
+use http::header::IF_MATCH;
 use std::collections::HashMap;
 
+const ONE: &str = "DeleteObject";
 const NAME: &str = "DeleteObjects";
 /// Most keys that are deleted individually at the same time.
 const ALONE_MAX: usize = 8;
@@ -36,20 +38,38 @@ pub async fn delete_object(
     key: &[u8],
     version: Option<&str>,
 ) -> Result<(), Error> {
-    let mut request = Request::new("DeleteObject", Method::DELETE, Some(bucket)).key(key);
-    if let Some(version) = version {
-        request = request.query("versionId", version);
-    }
-    match client.send(&request).await {
+    let request = Request::new(ONE, Method::DELETE, Some(bucket)).key(key);
+    match client.send(&request.query_if("versionId", version)).await {
         Err(error) if error.code == "NoSuchKey" => Ok(()), // sent by some servers
         Err(error) => Err(error),
-        Ok(reply) => match (version, some(&reply.headers, "x-amz-version-id")) {
-            (Some(asked), Some(told)) if asked != told => {
-                let what = format!("the server deleted version {told} instead of {asked}");
-                Err(Error::new(Kind::Corrupt, "DeleteObject", what))
+        Ok(reply) => check_version(ONE, "deleted", version, &reply.headers),
+    }
+}
+
+/// Deletes an object if its ETag (without quotes) is unchanged (API reference, DeleteObject, `If-Match`). A
+/// missing object, or one deleted by an earlier attempt of this request, is not an error. Servers without support
+/// reject the condition or ignore it, so a caller that depends on it must check first.
+///
+/// # Errors
+/// `Precondition` if the object has changed; `NotImplemented`; those of the request.
+pub async fn delete_object_if(
+    client: &Client,
+    bucket: &str,
+    key: &[u8],
+    etag: &str,
+) -> Result<(), Error> {
+    let request = Request::new(ONE, Method::DELETE, Some(bucket))
+        .key(key)
+        .header(IF_MATCH, quoted(ONE, etag)?);
+    match client.send(&request).await {
+        Err(error) if error.code == "NoSuchKey" => Ok(()),
+        Err(error) if error.kind == Kind::Precondition && error.unsure => {
+            match head_object(client, bucket, key, None).await {
+                Err(gone) if gone.kind == Kind::NotFound => Ok(()),
+                _ => Err(error),
             }
-            _ => Ok(()),
-        },
+        }
+        result => result.map(|_| ()),
     }
 }
 
@@ -105,15 +125,8 @@ fn batch(bucket: &str, objects: &[ObjectId]) -> Batch {
     }
     // Not quiet: missing results would count as deletions.
     body.push_str("</Delete>");
-    // Newer servers require any checksum, older ones an MD5.
-    let md5 = Checksum::of(Algorithm::Md5, body.as_bytes());
-    let crc = Checksum::of(Algorithm::Crc32, body.as_bytes());
-    let request = Request::new(NAME, Method::POST, Some(bucket))
-        .query("delete", "")
-        .header(CONTENT_TYPE, plain("application/xml"))
-        .body(body);
-    let request = with_checksum(with_checksum(request, Some(&md5)), Some(&crc));
-    Batch { request, sent }
+    let request = Request::new(NAME, Method::POST, Some(bucket)).query("delete", "");
+    Batch { request: with_document(request, body), sent }
 }
 
 /// A result in the response.
@@ -199,12 +212,10 @@ fn unnamed(key: &[u8], version: Option<&str>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
-    use http::{HeaderMap, StatusCode};
+    use crate::{Algorithm, Checksum};
 
     fn reply(body: &str) -> Reply {
-        let body = Bytes::from(body.to_owned());
-        Reply { status: StatusCode::OK, headers: HeaderMap::new(), body }
+        Reply::of(body.to_owned())
     }
 
     fn object(key: &[u8], version: Option<&str>) -> ObjectId {

@@ -1,8 +1,8 @@
 //! ETags for listings with millions of entries: usual ones need no allocation.
 
 use crate::header::unquoted;
-use crate::xml::hex_byte;
 use arrayvec::ArrayString;
+use hakobu_core::percent::hex_byte;
 use std::fmt;
 use std::ops::Deref;
 

@@ -1,6 +1,6 @@
 //! GetObject, with a check of the response against the request.
 
-use super::head::{content_range, head_object, looked_at, other_size};
+use super::head::{check_version, content_range, head_object, looked_at, other_size};
 use crate::header::{etag, plain, quoted, some, unquoted};
 use crate::{Client, Download, Error, Kind, Request};
 use http::header::{IF_MATCH, RANGE};
@@ -57,8 +57,8 @@ pub async fn get_object(
     loop {
         let mut download = client.download(&request).await?;
         let length = match stretch(download.status, &download.headers, wanted) {
-            Ok(Stretch { bytes: Some(bytes), size: Some(size) }) => Ok((bytes, size)),
-            Ok(_) => length_of(client, bucket, key, wanted, &etag(&download.headers)).await,
+            Ok(Some(known)) => Ok(known),
+            Ok(None) => length_of(client, bucket, key, wanted, &etag(&download.headers)).await,
             Err(error) => Err(Error { status: download.status.as_u16(), ..error }),
         };
         match length {
@@ -85,7 +85,7 @@ async fn length_of(
     key: &[u8],
     wanted: &Wanted<'_>,
     etag: &str,
-) -> Result<(u64, u64), Error> {
+) -> Result<Stretch, Error> {
     let head = head_object(client, bucket, key, wanted.version).await?;
     match head.etag == etag {
         true => Ok((head.size, head.size)),
@@ -93,15 +93,15 @@ async fn length_of(
     }
 }
 
-/// Length of a body, and size of the whole object. `None` if unknown to server and caller.
-#[derive(Debug, PartialEq, Eq)]
-struct Stretch {
-    bytes: Option<u64>,
-    size: Option<u64>,
-}
+/// Length of a body, and size of the whole object, in bytes.
+type Stretch = (u64, u64);
 
-/// Checks the head of a response against the request.
-fn stretch(status: StatusCode, headers: &HeaderMap, wanted: &Wanted<'_>) -> Result<Stretch, Error> {
+/// Checks the head of a response against the request. `None` if server and caller do not know the length.
+fn stretch(
+    status: StatusCode,
+    headers: &HeaderMap,
+    wanted: &Wanted<'_>,
+) -> Result<Option<Stretch>, Error> {
     let corrupt = |what: String| Err(Error::new(Kind::Corrupt, NAME, what));
     if let Some(asked) = wanted.etag {
         let found = etag(headers);
@@ -109,11 +109,7 @@ fn stretch(status: StatusCode, headers: &HeaderMap, wanted: &Wanted<'_>) -> Resu
             return Err(other_object(&found, asked));
         }
     }
-    if let (Some(asked), Some(found)) = (wanted.version, some(headers, "x-amz-version-id"))
-        && asked != found
-    {
-        return corrupt(format!("the server sent version {found} instead of {asked}"));
-    }
+    check_version(NAME, "sent", wanted.version, headers)?;
     let length = match some(headers, "content-length") {
         None => None,
         Some(text) => match text.trim().parse() {
@@ -129,7 +125,7 @@ fn stretch(status: StatusCode, headers: &HeaderMap, wanted: &Wanted<'_>) -> Resu
     let range_text = some(headers, "content-range");
     // Some servers send a range with status 200. Its length tells it from a whole object.
     let is_part = status == StatusCode::PARTIAL_CONTENT || range_text.is_some() && length.is_some();
-    let (bytes, size) = match (status, wanted.range) {
+    let found = match (status, wanted.range) {
         (_, Some(range)) if is_part => {
             let Some(sent) = range_text.as_deref().and_then(content_range) else {
                 return corrupt("the server sent a part without a readable Content-Range".into());
@@ -142,7 +138,7 @@ fn stretch(status: StatusCode, headers: &HeaderMap, wanted: &Wanted<'_>) -> Resu
                     "the server sent {range_text} where {start} to {end} was asked"
                 ));
             }
-            (Some(sent.end - sent.start), Some(sent.size))
+            Some((sent.end - sent.start, sent.size))
         }
         (StatusCode::PARTIAL_CONTENT, None) => {
             return corrupt("the server sent a part of the object instead of the whole".into());
@@ -151,21 +147,18 @@ fn stretch(status: StatusCode, headers: &HeaderMap, wanted: &Wanted<'_>) -> Resu
             let why = "the server does not answer requests for ranges with ranges";
             return Err(Error::new(Kind::NotImplemented, NAME, why));
         }
-        _ => {
-            let size = length.or(wanted.size);
-            (size, size)
-        }
+        _ => length.or(wanted.size).map(|size| (size, size)),
     };
-    if let (Some(known), Some(found)) = (wanted.size, size)
-        && known != found
+    if let (Some(known), Some((_, size))) = (wanted.size, found)
+        && known != size
     {
-        return Err(other_size(wanted.etag, known, found));
+        return Err(other_size(wanted.etag, known, size));
     }
-    match (bytes, length) {
-        (Some(bytes), Some(length)) if bytes != length => {
+    match (found, length) {
+        (Some((bytes, _)), Some(length)) if bytes != length => {
             corrupt(format!("the server sends {length} bytes as {bytes}"))
         }
-        _ => Ok(Stretch { bytes, size }),
+        _ => Ok(found),
     }
 }
 
@@ -225,7 +218,7 @@ mod tests {
         let of = |status, pairs: &[(&str, &str)]| {
             stretch(status, &answer(pairs), &wanted).map_err(|error| error.kind)
         };
-        let whole = Ok(Stretch { bytes: Some(14), size: Some(14) });
+        let whole = Ok(Some((14, 14)));
         assert_eq!(of(WHOLE, &[("etag", "\"e\""), ("content-length", "14")]), whole);
         // A body without a length must have the known one.
         assert_eq!(of(WHOLE, &[("etag", "W/\"e\"")]), whole);
@@ -237,7 +230,7 @@ mod tests {
             [("etag", "\"e\""), ("content-range", "bytes 0-13/14"), ("content-length", "14")];
         assert_eq!(of(PART, &part), Err(Kind::Corrupt));
         let unknown = stretch(WHOLE, &answer(&[("etag", "e")]), &Wanted::default());
-        assert_eq!(unknown.unwrap(), Stretch { bytes: None, size: None });
+        assert_eq!(unknown.unwrap(), None);
     }
 
     #[test]
@@ -248,7 +241,7 @@ mod tests {
             let headers = answer(&[("etag", "\"e\""), ("content-range", range_text)]);
             stretch(PART, &headers, wanted).map_err(|error| error.kind)
         };
-        let good = Ok(Stretch { bytes: Some(5), size: Some(443) });
+        let good = Ok(Some((5, 443)));
         assert_eq!(of("bytes 5-9/443", &wanted), good);
         for wrong in [
             "bytes 4-9/443",
@@ -269,7 +262,7 @@ mod tests {
         assert_eq!(stretch(WHOLE, &whole, &wanted).unwrap_err().kind, Kind::NotImplemented);
         let open = Range { start: 5, end: u64::MAX };
         let open = Wanted { range: Some(open), ..Wanted::default() };
-        let rest = Ok(Stretch { bytes: Some(438), size: Some(443) });
+        let rest = Ok(Some((438, 443)));
         assert_eq!(of("bytes 5-442/443", &open), rest);
         assert_eq!(of("bytes 5-441/443", &open), Err(Kind::Corrupt));
     }
@@ -288,7 +281,7 @@ mod tests {
             if let Ok(found) = stretch(PART, &headers, &wanted) {
                 prop_assert_eq!((first, last + 1), (start, range.end.min(size)));
                 prop_assert!(known.is_none_or(|known| known == size) && last < size);
-                prop_assert_eq!(found, Stretch { bytes: Some(length), size: Some(size) });
+                prop_assert_eq!(found, Some((length, size)));
             }
         }
     }

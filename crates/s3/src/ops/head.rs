@@ -83,14 +83,31 @@ pub(super) fn other_size(etag: Option<&str>, known: u64, found: u64) -> Error {
 }
 
 /// Adds the parameters common to GetObject and HeadObject.
-pub(super) fn looked_at(mut request: Request, version: Option<&str>, checked: bool) -> Request {
-    if let Some(version) = version {
-        request = request.query("versionId", version);
+pub(super) fn looked_at(request: Request, version: Option<&str>, checked: bool) -> Request {
+    let request = request.query_if("versionId", version);
+    match checked {
+        true => request.header(CHECKSUM_MODE, HeaderValue::from_static("ENABLED")),
+        false => request,
     }
-    if checked {
-        request = request.header(CHECKSUM_MODE, HeaderValue::from_static("ENABLED"));
+}
+
+/// Checks that the server acted on the requested version; `did` says what it did.
+///
+/// # Errors
+/// `Corrupt` if it names another one.
+pub(super) fn check_version(
+    operation: &'static str,
+    did: &str,
+    asked: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<(), Error> {
+    match (asked, some(headers, "x-amz-version-id")) {
+        (Some(asked), Some(found)) if asked != found => {
+            let what = format!("the server {did} version {found} instead of {asked}");
+            Err(Error::new(Kind::Corrupt, operation, what))
+        }
+        _ => Ok(()),
     }
-    request
 }
 
 impl Head {
@@ -122,14 +139,8 @@ pub async fn head_object(
 ) -> Result<Head, Error> {
     let head = Request::new("HeadObject", Method::HEAD, Some(bucket)).key(key);
     let reply = client.send(&looked_at(head, version, true)).await?;
-    let head = head_of(&reply.headers);
-    match (version, &head.version) {
-        (Some(asked), Some(found)) if asked != found => {
-            let what = format!("the server returned version {found} instead of {asked}");
-            Err(Error::new(Kind::Corrupt, "HeadObject", what))
-        }
-        _ => Ok(head),
-    }
+    check_version("HeadObject", "returned", version, &reply.headers)?;
+    Ok(head_of(&reply.headers))
 }
 
 #[cfg(test)]

@@ -1,17 +1,15 @@
-//! ListObjectsV2 and ListObjects: pages checked against the request.
+//! ListObjectsV2 and ListObjects: pages checked against the request and against each other.
 
 mod page;
-mod pages;
 mod types;
 
-use super::trust::ask;
-use super::utf8;
+use super::query_key;
+use super::trust::{ask, out_of_order, untrusted};
 use crate::xml::walk_plain;
 use crate::{Client, Error, Reply, Request};
 use http::Method;
 
 pub(super) use page::{Fields, Names, name_violation};
-pub use pages::Pages;
 pub(super) use types::Version;
 pub use types::{ListPage, ListQuery, Listed};
 
@@ -32,37 +30,20 @@ pub async fn list_objects(
 }
 
 fn request(bucket: &str, query: &ListQuery, version: Version) -> Result<Request, Error> {
-    let operation = version.operation();
-    let mut request = Request::new(operation, Method::GET, Some(bucket));
+    let mut request = Request::new(version.operation(), Method::GET, Some(bucket));
     if version == Version::Two {
         request = request.query("list-type", "2");
     }
-    request = request.query("encoding-type", "url");
-    if !query.prefix.is_empty() {
-        request = request.query("prefix", utf8(operation, &query.prefix)?);
-    }
-    if let Some(delimiter) = query.delimiter {
-        request = request.query("delimiter", utf8(operation, &[delimiter])?);
-    }
-    let start_after = utf8(operation, &query.start_after)?;
-    match (version, &query.continuation) {
+    request = query_key(request.query("encoding-type", "url"), "prefix", &query.prefix)?;
+    request = query_key(request, "delimiter", query.delimiter.as_slice())?;
+    request = match (version, query.continuation.as_deref()) {
         // A marker is both the start of the listing and the link between pages.
-        (Version::One, Some(marker)) => request = request.query("marker", marker),
-        (Version::One, None) if !start_after.is_empty() => {
-            request = request.query("marker", start_after);
-        }
-        (Version::Two, _) if !start_after.is_empty() => {
-            request = request.query("start-after", start_after);
-        }
-        _ => {}
-    }
-    if let (Version::Two, Some(token)) = (version, &query.continuation) {
-        request = request.query("continuation-token", token);
-    }
-    if let Some(keys) = query.max_keys {
-        request = request.query("max-keys", keys.to_string());
-    }
-    Ok(request)
+        (Version::One, Some(marker)) => request.query("marker", marker),
+        (Version::One, None) => query_key(request, "marker", &query.start_after)?,
+        (Version::Two, token) => query_key(request, "start-after", &query.start_after)?
+            .query_if("continuation-token", token),
+    };
+    Ok(request.query_if("max-keys", query.max_keys.map(|keys| keys.to_string())))
 }
 
 pub(super) fn page_of(
@@ -79,10 +60,63 @@ pub(super) fn page_of(
     reader.page(asked, version)
 }
 
+/// A listing that is read page by page; names are in ascending order, also across pages.
+pub struct Pages {
+    query: ListQuery,
+    /// Last key and last common prefix so far.
+    last: (Vec<u8>, Vec<u8>),
+    over: bool,
+}
+
+impl Pages {
+    /// Starts with the page that the query describes.
+    pub fn new(query: ListQuery) -> Pages {
+        Pages { query, last: Default::default(), over: false }
+    }
+
+    /// Reads the next page; `None` after the last one. A page may be empty without being the last one.
+    ///
+    /// # Errors
+    /// As [`list_objects`]; `Corrupt` for names out of order.
+    pub async fn next(&mut self, client: &Client, bucket: &str) -> Result<Option<ListPage>, Error> {
+        if self.over {
+            return Ok(None);
+        }
+        let page = list_objects(client, bucket, &self.query).await?;
+        self.follow(&page).map_err(|why| untrusted(Version::of(client).operation(), &why))?;
+        self.query.continuation.clone_from(&page.next);
+        self.over = page.next.is_none();
+        Ok(Some(page))
+    }
+
+    /// Checks that a page follows the previous ones; returns the reason if not.
+    fn follow(&mut self, page: &ListPage) -> Result<(), String> {
+        let keys = page.objects.iter().map(|object| &object.key);
+        ascend(&mut self.last.0, keys)?;
+        ascend(&mut self.last.1, page.prefixes.iter())
+    }
+}
+
+/// Checks that names ascend from `last` on, and sets `last` to the last name.
+fn ascend<'n>(last: &mut Vec<u8>, names: impl Iterator<Item = &'n Vec<u8>>) -> Result<(), String> {
+    let mut before = &*last;
+    for name in names {
+        // Names are never empty.
+        if name <= before {
+            return Err(out_of_order(name, before));
+        }
+        before = name;
+    }
+    let before = before.clone();
+    *last = before;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Kind;
+    use hakobu_core::unit::Time;
 
     #[test]
     fn a_query_asks_for_encoded_keys() {
@@ -111,5 +145,31 @@ mod tests {
         assert_eq!(pairs(Version::One), first);
         let bad = ListQuery { prefix: b"\xff".to_vec(), ..ListQuery::default() };
         assert_eq!(request("b", &bad, Version::Two).unwrap_err().kind, Kind::Invalid);
+    }
+
+    fn page(keys: &[&str], prefixes: &[&str]) -> ListPage {
+        let object = |key: &&str| Listed {
+            key: key.as_bytes().to_vec(),
+            size: 0,
+            mtime: Time::default(),
+            etag: Default::default(),
+            storage_class: "".into(),
+        };
+        let prefixes = prefixes.iter().map(|prefix| prefix.as_bytes().to_vec()).collect();
+        ListPage { objects: keys.iter().map(object).collect(), prefixes, next: None }
+    }
+
+    #[test]
+    fn each_page_comes_after_the_one_before() {
+        let mut pages = Pages::new(ListQuery::default());
+        for fine in [page(&[], &[]), page(&["b", "d"], &["c/"]), page(&[], &[]), page(&[], &["e/"])]
+        {
+            pages.follow(&fine).unwrap();
+        }
+        for bad in
+            [page(&["d"], &[]), page(&["g", "f"], &[]), page(&[], &["a/"]), page(&[], &["e/"])]
+        {
+            assert!(pages.follow(&bad).unwrap_err().contains("out of order"), "{bad:?}");
+        }
     }
 }

@@ -3,7 +3,6 @@
 mod bucket;
 mod copy;
 mod delete;
-mod delete_if;
 mod etag;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
@@ -20,8 +19,7 @@ mod versions;
 
 pub use bucket::{Bucket, create_bucket, delete_bucket, head_bucket, list_buckets};
 pub use copy::{Copied, CopySource, copy_object, upload_part_copy};
-pub use delete::{Deleted, ObjectId, delete_object, delete_objects};
-pub use delete_if::delete_object_if;
+pub use delete::{Deleted, ObjectId, delete_object, delete_object_if, delete_objects};
 pub use etag::Etag;
 pub use get::{Range, Wanted, get_object};
 pub use head::{Head, head_object, head_of};
@@ -49,9 +47,7 @@ fn read(
     root: &[u8],
     visit: impl FnMut(Node<'_>),
 ) -> Result<(), Error> {
-    let Reply { status, headers, body } = reply;
-    walk(body, root, visit)
-        .map_err(|wrong| unexpected_document(operation, *status, headers, body, wrong))
+    walk(&reply.body, root, visit).map_err(|wrong| unexpected_document(operation, reply, wrong))
 }
 
 /// Sends a request whose 2xx response may contain an error, and retries in that case as well.
@@ -81,10 +77,14 @@ fn string(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// A query parameter that must be UTF-8, as S3 requires of keys.
-fn utf8(operation: &'static str, bytes: &[u8]) -> Result<String, Error> {
-    String::from_utf8(bytes.to_vec()).map_err(|_| {
-        let name = String::from_utf8_lossy(bytes);
-        Error::new(Kind::Invalid, operation, format!("'{name}' is not UTF-8, as keys of S3 are"))
-    })
+/// Adds a query parameter with (a part of) a key, unless it is empty. It must be UTF-8, as S3 requires of keys.
+fn query_key(request: Request, name: &'static str, bytes: &[u8]) -> Result<Request, Error> {
+    match std::str::from_utf8(bytes) {
+        Ok("") => Ok(request),
+        Ok(text) => Ok(request.query(name, text)),
+        Err(_) => {
+            let what = format!("'{}' is not UTF-8, as keys of S3 are", string(bytes));
+            Err(Error::new(Kind::Invalid, request.operation, what))
+        }
+    }
 }

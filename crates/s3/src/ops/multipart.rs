@@ -147,7 +147,6 @@ pub async fn abort_upload(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{HeaderMap, StatusCode};
 
     #[test]
     fn a_checksum_says_what_it_is_made_of() {
@@ -164,10 +163,7 @@ mod tests {
 
     #[test]
     fn an_upload_has_an_id() {
-        let of = |body: &str| {
-            let body = Bytes::from(body.to_owned());
-            id_of(&Reply { status: StatusCode::OK, headers: HeaderMap::new(), body })
-        };
+        let of = |body: &str| id_of(&Reply::of(body.to_owned()));
         let body = "<InitiateMultipartUploadResult><Bucket>b</Bucket><UploadId>i&amp;d</UploadId>\
             </InitiateMultipartUploadResult>";
         assert_eq!(of(body).unwrap(), "i&d");

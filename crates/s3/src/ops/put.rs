@@ -1,11 +1,12 @@
 //! PutObject.
 
-use super::Headers;
 use super::head::head_object;
+use super::{Headers, send_and_read};
 use crate::customer_key::is_encrypted;
 use crate::header::{checksums, etag, plain, some};
 use crate::{Algorithm, Checksum, Client, Error, Kind, Reply, Request};
 use bytes::Bytes;
+use http::header::CONTENT_TYPE;
 use http::{HeaderName, Method};
 
 const SDK_ALGORITHM: HeaderName = HeaderName::from_static("x-amz-sdk-checksum-algorithm");
@@ -50,19 +51,16 @@ pub(super) async fn send_checked(
 ) -> Result<Put, Error> {
     // A second attempt with this condition would fail because of the first one.
     let once = request.headers.iter().any(|(name, _)| *name == http::header::IF_NONE_MATCH);
-    let mut tries = 1;
-    loop {
-        let reply = match client.send(request).await {
-            Ok(reply) => reply,
-            Err(error) if error.kind == Kind::Precondition && error.unsure => {
-                return stored_before(client, request, checksum, error).await;
-            }
-            Err(error) => return Err(error),
-        };
-        match put_of(request.operation, &reply, checksum) {
-            Err(error) if !once && client.may_retry(tries, &error).await => tries += 1,
-            ended => return ended,
+    let read = |reply: &Reply| put_of(request.operation, reply, checksum);
+    let ended = match once {
+        true => client.send(request).await.and_then(|reply| read(&reply)),
+        false => send_and_read(client, request, read).await,
+    };
+    match ended {
+        Err(error) if error.kind == Kind::Precondition && error.unsure => {
+            stored_before(client, request, checksum, error).await
         }
+        ended => ended,
     }
 }
 
@@ -118,12 +116,15 @@ pub(super) fn with_checksum(request: Request, checksum: Option<&Checksum>) -> Re
     }
 }
 
+/// Adds a document and its checksums to a request: newer servers require any checksum, older ones an MD5.
+pub(super) fn with_document(request: Request, body: String) -> Request {
+    let sums = [Algorithm::Md5, Algorithm::Crc32].map(|of| Checksum::of(of, body.as_bytes()));
+    let request = request.header(CONTENT_TYPE, plain("application/xml")).body(body);
+    sums.iter().fold(request, |request, sum| with_checksum(request, Some(sum)))
+}
+
 /// Parses the headers of a response to an upload, and compares the stored object with the sent content.
-pub(super) fn put_of(
-    operation: &'static str,
-    reply: &Reply,
-    sent: Option<&Checksum>,
-) -> Result<Put, Error> {
+fn put_of(operation: &'static str, reply: &Reply, sent: Option<&Checksum>) -> Result<Put, Error> {
     let headers = &reply.headers;
     let mut stored = checksums(headers);
     let etag = etag(headers);

@@ -15,11 +15,10 @@ pub async fn get_tags(
     key: &[u8],
     version: Option<&str>,
 ) -> Result<String, Error> {
-    let mut request = Request::new(OPERATION, Method::GET, Some(bucket)).key(key);
-    request = request.query("tagging", "");
-    if let Some(version) = version {
-        request = request.query("versionId", version);
-    }
+    let request = Request::new(OPERATION, Method::GET, Some(bucket))
+        .key(key)
+        .query("tagging", "")
+        .query_if("versionId", version);
     query_of(&client.send(&request).await?.body)
 }
 

@@ -5,7 +5,7 @@
 //! because of it.
 
 use super::super::store::stopped;
-use super::send_and_read;
+use super::{query_key, send_and_read};
 use crate::time::parse_iso;
 use crate::{Client, Error, Kind, Reply, Request};
 use hakobu_core::error::quoted;
@@ -22,6 +22,11 @@ impl PageCheck {
     /// Records a reason, unless there is one.
     pub fn add(&mut self, why: impl FnOnce() -> String) {
         self.0.get_or_insert_with(why);
+    }
+
+    /// Records a reason if there is one.
+    pub fn add_some(&mut self, why: Option<String>) {
+        self.0 = self.0.take().or(why);
     }
 
     /// Sets a field from its text; duplicates and invalid values are reasons.
@@ -43,12 +48,48 @@ impl PageCheck {
         field
     }
 
+    /// Position of the page that follows one after `from`, by fields of the root. It has to be there if the page is
+    /// truncated, and to be beyond `from`.
+    pub fn successor(
+        &mut self,
+        truncated: Option<bool>,
+        (key, id): (Option<Vec<u8>>, Option<String>),
+        from: &Marker,
+    ) -> Option<Marker> {
+        let truncated = self.need(truncated, "IsTruncated", "it") == Some(true);
+        let key = key.filter(|_| truncated);
+        let next = key.map(|key| Marker { key, id: id.unwrap_or_default() });
+        match &next {
+            None if truncated => self.add(|| NO_SUCCESSOR.to_owned()),
+            Some(next) if next == from || next.key < from.key => {
+                self.add(|| NO_PROGRESS.to_owned());
+            }
+            _ => {}
+        }
+        next
+    }
+
     /// Ends the check of a page.
     ///
     /// # Errors
     /// `Corrupt` with the first reason.
     pub fn finish(self, operation: &'static str) -> Result<(), Error> {
         self.0.map_or(Ok(()), |why| Err(untrusted(operation, &why)))
+    }
+}
+
+/// Position after which a page begins: a key, and a version or an upload of it (empty for all).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Marker {
+    pub key: Vec<u8>,
+    pub id: String,
+}
+
+impl Marker {
+    /// Adds it to a request; `id` is the name of its second parameter.
+    pub fn query(&self, request: Request, id: &'static str) -> Result<Request, Error> {
+        let some = Some(&self.id).filter(|id| !id.is_empty());
+        Ok(query_key(request, "key-marker", &self.key)?.query_if(id, some))
     }
 }
 

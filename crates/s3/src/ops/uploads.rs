@@ -1,15 +1,16 @@
 //! ListParts and ListMultipartUploads: unfinished uploads and their parts.
 
 use super::copy::element;
-use super::list::Names;
+use super::list::{Names, name_violation};
 use super::trust::{
-    NO_PROGRESS, NO_SUCCESSOR, PageCheck, ask, flag, number, out_of_order, shown, time, untrusted,
+    Marker, NO_PROGRESS, NO_SUCCESSOR, PageCheck, ask, flag, number, out_of_order, time, untrusted,
     words,
 };
-use super::{Part, read, send_and_read, utf8};
+use super::{Part, query_key, read, send_and_read};
 use crate::header::unquoted;
-use crate::xml::{Node, url_decoded};
+use crate::xml::Node;
 use crate::{Checksum, Client, Error, Kind, Reply, Request};
+use hakobu_core::percent;
 use hakobu_core::unit::Time;
 use http::Method;
 
@@ -44,10 +45,8 @@ pub async fn list_parts(
     let mut parts = Vec::new();
     let mut marker = 0;
     loop {
-        let mut request = parts_request(bucket, key, upload);
-        if marker > 0 {
-            request = request.query("part-number-marker", marker.to_string());
-        }
+        let after = (marker > 0).then(|| marker.to_string());
+        let request = parts_request(bucket, key, upload).query_if("part-number-marker", after);
         let page = |reply: &Reply| parts_of(reply, marker);
         let (page, next) = send_and_read(client, &request, page).await?;
         parts.extend(page);
@@ -149,9 +148,6 @@ fn parts_of(reply: &Reply, marker: u64) -> Result<(Vec<Part>, Option<u64>), Erro
     Ok((parts, next))
 }
 
-/// Position in a listing of uploads: a key, and an upload of it (empty for all).
-type Marker = (Vec<u8>, String);
-
 /// All unfinished uploads of keys with a prefix, over all pages.
 ///
 /// # Errors
@@ -165,18 +161,10 @@ pub async fn list_uploads(
     let mut uploads: Vec<Upload> = Vec::new();
     let mut from = Marker::default();
     loop {
-        let mut request = Request::new(UPLOADS, Method::GET, Some(bucket))
+        let request = Request::new(UPLOADS, Method::GET, Some(bucket))
             .query("uploads", "")
             .query("encoding-type", "url");
-        if !prefix.is_empty() {
-            request = request.query("prefix", utf8(UPLOADS, prefix)?);
-        }
-        if !from.0.is_empty() {
-            request = request.query("key-marker", utf8(UPLOADS, &from.0)?);
-        }
-        if !from.1.is_empty() {
-            request = request.query("upload-id-marker", &from.1);
-        }
+        let request = from.query(query_key(request, "prefix", prefix)?, "upload-id-marker")?;
         let page = |reply: &Reply| uploads_of(reply, prefix, &from);
         let (page, next) = ask(client, &request, page).await?;
         if let (Some(last), Some(first)) = (uploads.last(), page.first())
@@ -252,24 +240,14 @@ fn uploads_of(
     if names.are_encoded() {
         let keys = uploads.iter_mut().map(|upload| &mut upload.key);
         for name in keys.chain(&mut next_key) {
-            *name = url_decoded(name);
+            *name = percent::decode(name, true);
         }
     }
-    let truncated = check.need(truncated, "IsTruncated", "it") == Some(true);
-    // Without an id all uploads of the key have been listed.
-    let next = next_key.filter(|_| truncated).map(|key| (key, next_id.unwrap_or_default()));
-    match &next {
-        None if truncated => check.add(|| NO_SUCCESSOR.to_owned()),
-        Some(next) if next == from || next.0 < from.0 => check.add(|| NO_PROGRESS.to_owned()),
-        _ => {}
-    }
-    if let Some(upload) = uploads.iter().find(|upload| !upload.key.starts_with(prefix)) {
-        let (name, prefix) = (shown(&upload.key), shown(prefix));
-        check.add(|| format!("it lists {name}, which does not begin with the prefix {prefix}"));
-    }
-    if let Some(pair) = uploads.windows(2).find(|pair| pair[1].key < pair[0].key) {
-        check.add(|| out_of_order(&pair[1].key, &pair[0].key));
-    }
+    let next = check.successor(truncated, (next_key, next_id), from);
+    let keys = || uploads.iter().map(|upload| upload.key.as_slice());
+    check.add_some(name_violation(keys, std::iter::empty, prefix, None));
+    let fallen = uploads.windows(2).find(|pair| pair[1].key < pair[0].key);
+    check.add_some(fallen.map(|pair| out_of_order(&pair[1].key, &pair[0].key)));
     check.finish(UPLOADS)?;
     Ok((uploads, next))
 }
@@ -277,12 +255,9 @@ fn uploads_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
-    use http::{HeaderMap, StatusCode};
 
     fn reply(body: &str) -> Reply {
-        let body = Bytes::from(body.to_owned());
-        Reply { status: StatusCode::OK, headers: HeaderMap::new(), body }
+        Reply::of(body.to_owned())
     }
 
     #[test]
@@ -329,13 +304,13 @@ mod tests {
             </NextKeyMarker><NextUploadIdMarker>u</NextUploadIdMarker><IsTruncated>true</IsTruncated>\
             <Upload><Key>%C3%A9</Key><UploadId>i</UploadId><Owner><ID>k</ID></Owner><Initiated>\
             2013-05-24T00:00:00.000Z</Initiated></Upload></ListMultipartUploadsResult>";
-        let from = ("é".as_bytes().to_vec(), "a".to_owned());
+        let from = Marker { key: "é".as_bytes().to_vec(), id: "a".to_owned() };
         let of = |body: &str| uploads_of(&reply(body), "é".as_bytes(), &from);
         let (uploads, next) = of(body).unwrap();
         let begun = Time { s: 1_369_353_600, ns: 0 };
         let expected = Upload { key: "é".as_bytes().to_vec(), id: "i".to_owned(), begun };
         assert_eq!(uploads, [expected]);
-        assert_eq!(next, Some(("é ".as_bytes().to_vec(), "u".to_owned())));
+        assert_eq!(next, Some(Marker { key: "é ".as_bytes().to_vec(), id: "u".to_owned() }));
         let second = "<Upload><Key>%C3%A9/</Key><UploadId>i</UploadId><Initiated>\
             2013-05-24T00:00:00.000Z</Initiated></Upload><Upload>";
         for (from, to) in [

@@ -1,13 +1,11 @@
 //! GetBucketVersioning and PutBucketVersioning.
 
-use super::put::with_checksum;
+use super::put::with_document;
 use super::read;
 use super::trust::PageCheck;
-use crate::header::plain;
 use crate::xml::Node;
-use crate::{Algorithm, Checksum, Client, Error, Reply, Request};
+use crate::{Client, Error, Reply, Request};
 use http::Method;
-use http::header::CONTENT_TYPE;
 
 const GET: &str = "GetBucketVersioning";
 const PUT: &str = "PutBucketVersioning";
@@ -79,29 +77,19 @@ fn put_request(bucket: &str, versioning: Versioning) -> Request {
          </VersioningConfiguration>",
         versioning.word()
     );
-    // AWS requires a checksum, older servers an MD5.
-    let md5 = Checksum::of(Algorithm::Md5, body.as_bytes());
-    let crc = Checksum::of(Algorithm::Crc32, body.as_bytes());
-    let request = Request::new(PUT, Method::PUT, Some(bucket))
-        .query("versioning", "")
-        .header(CONTENT_TYPE, plain("application/xml"))
-        .body(body);
-    with_checksum(with_checksum(request, Some(&md5)), Some(&crc))
+    with_document(Request::new(PUT, Method::PUT, Some(bucket)).query("versioning", ""), body)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Kind;
-    use bytes::Bytes;
-    use http::{HeaderMap, StatusCode};
 
     #[test]
     fn states_are_read() {
         let of = |inner: &str| {
             let body = format!("<VersioningConfiguration>{inner}</VersioningConfiguration>");
-            let body = Bytes::from(body);
-            versioning_of(&Reply { status: StatusCode::OK, headers: HeaderMap::new(), body })
+            versioning_of(&Reply::of(body))
         };
         assert_eq!(of("").unwrap(), None);
         assert_eq!(of("<Status></Status>").unwrap(), None);

@@ -5,14 +5,12 @@ mod types;
 
 pub use types::{ObjectVersion, VersionPage, VersionQuery};
 
-use super::read;
-use super::trust::{NO_PROGRESS, ask, out_of_order, shown, untrusted};
-use super::utf8;
+use super::trust::{Marker, NO_PROGRESS, ask, out_of_order, shown, untrusted};
+use super::{query_key, read};
 use crate::{Client, Error, Reply, Request};
 use http::Method;
 use page::{OPERATION, OTHER_ROOT, ROOT};
 use std::collections::HashSet;
-use types::Marker;
 
 /// A listing of versions that is read page by page.
 pub struct VersionPages {
@@ -111,22 +109,12 @@ impl VersionPages {
 }
 
 fn request(bucket: &str, query: &VersionQuery, from: &Marker) -> Result<Request, Error> {
-    let mut request = Request::new(OPERATION, Method::GET, Some(bucket))
+    let request = Request::new(OPERATION, Method::GET, Some(bucket))
         .query("versions", "")
         .query("encoding-type", "url");
-    if !query.prefix.is_empty() {
-        request = request.query("prefix", utf8(OPERATION, &query.prefix)?);
-    }
-    if let Some(delimiter) = query.delimiter {
-        request = request.query("delimiter", utf8(OPERATION, &[delimiter])?);
-    }
-    if !from.key.is_empty() {
-        request = request.query("key-marker", utf8(OPERATION, &from.key)?);
-        if !from.id.is_empty() {
-            request = request.query("version-id-marker", &from.id);
-        }
-    }
-    Ok(request)
+    let request = query_key(request, "prefix", &query.prefix)?;
+    let request = query_key(request, "delimiter", query.delimiter.as_slice())?;
+    from.query(request, "version-id-marker")
 }
 
 fn page_of(reply: &Reply, asked: &VersionQuery, from: &Marker) -> Result<VersionPage, Error> {

@@ -142,8 +142,7 @@ fn a_server_without_tls_and_a_bundle_without_certificates_are_named() {
     let error = block_on(client.send(&put())).unwrap_err();
     assert_eq!(error.kind, Kind::Connection);
     assert!(error.message.starts_with("cannot connect to https://"), "{}", error.message);
-    let bundle =
-        |path: &str| super::connector(Some(Path::new(path)), true).map(|_| ()).unwrap_err();
+    let bundle = |path: &str| super::config(Some(Path::new(path)), true).map(|_| ()).unwrap_err();
     assert!(bundle("/dev/null").contains("no certificate in PEM form"));
     assert!(bundle("/nowhere.pem").contains("/nowhere.pem"));
 }

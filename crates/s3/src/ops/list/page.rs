@@ -4,7 +4,8 @@ use super::types::{ListPage, ListQuery, Listed, Version};
 use crate::Error;
 use crate::ops::etag::Etag;
 use crate::ops::trust::{NO_PROGRESS, NO_SUCCESSOR, PageCheck, flag, number, shown, time, words};
-use crate::xml::{Node, url_decoded};
+use crate::xml::Node;
+use hakobu_core::percent;
 use hakobu_core::unit::Time;
 use std::borrow::Cow;
 
@@ -180,7 +181,7 @@ impl Reader {
         if self.names.are_encoded() {
             let keys = self.page.objects.iter_mut().map(|object| &mut object.key);
             for name in keys.chain(&mut self.page.prefixes).chain(&mut self.marker) {
-                *name = url_decoded(name);
+                *name = percent::decode(name, true);
             }
         }
         let truncated = self.check.need(self.truncated, "IsTruncated", "it");
@@ -205,9 +206,7 @@ impl Reader {
         }
         let keys = || self.page.objects.iter().map(|object| object.key.as_slice());
         let prefixes = || self.page.prefixes.iter().map(Vec::as_slice);
-        if let Some(why) = name_violation(keys, prefixes, &asked.prefix, asked.delimiter) {
-            self.check.add(|| why);
-        }
+        self.check.add_some(name_violation(keys, prefixes, &asked.prefix, asked.delimiter));
         self.check.finish(version.operation())?;
         Ok(self.page)
     }

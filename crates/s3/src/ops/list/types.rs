@@ -18,7 +18,7 @@ pub(crate) enum Version {
 impl Version {
     /// Version according to the settings of a client.
     pub fn of(client: &Client) -> Version {
-        if client.store().list_objects_v1() { Version::One } else { Version::Two }
+        if client.store().resolved.given.list_objects_v1 { Version::One } else { Version::Two }
     }
 
     /// Name of the operation.
@@ -63,7 +63,7 @@ pub struct Listed {
 /// A page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListPage {
-    /// Objects in the server's order, which [`Pages`] and the parallel listing check.
+    /// Objects in the server's order, which [`Pages`](super::Pages) and the parallel listing check.
     pub objects: Vec<Listed>,
     /// Common prefixes, decoded, in the server's order.
     pub prefixes: Vec<Vec<u8>>,

@@ -196,8 +196,6 @@ fn put_of(reply: &Reply, whole: Option<&Checksum>) -> Result<Put, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
-    use http::{HeaderMap, StatusCode};
 
     fn part(number: u32, bytes: &[u8]) -> Part {
         Part {
@@ -209,8 +207,7 @@ mod tests {
     }
 
     fn reply(body: &str) -> Reply {
-        let body = Bytes::from(body.to_owned());
-        Reply { status: StatusCode::OK, headers: HeaderMap::new(), body }
+        Reply::of(body.to_owned())
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Builds a page of versions from its document.
 
-use super::types::{Marker, ObjectVersion, VersionPage, VersionQuery};
+use super::types::{ObjectVersion, VersionPage, VersionQuery};
 use crate::Error;
 use crate::ops::list::{self, Names, name_violation};
-use crate::ops::trust::{NO_PROGRESS, NO_SUCCESSOR, PageCheck, flag, out_of_order, words};
-use crate::xml::{Node, url_decoded};
+use crate::ops::trust::{Marker, PageCheck, flag, out_of_order, words};
+use crate::xml::Node;
+use hakobu_core::percent;
 use std::borrow::Cow;
 
 pub(super) const OPERATION: &str = "ListObjectVersions";
@@ -124,30 +125,16 @@ impl Reader {
         if self.names.are_encoded() {
             let keys = self.page.versions.iter_mut().map(|version| &mut version.key);
             for name in keys.chain(&mut self.page.prefixes).chain(&mut self.next_key) {
-                *name = url_decoded(name);
+                *name = percent::decode(name, true);
             }
         }
-        let truncated = self.check.need(self.truncated, "IsTruncated", "it") == Some(true);
-        // Without an ID all versions of the key have been listed.
-        let next = self.next_key.take().filter(|_| truncated);
-        self.page.next = next.map(|key| Marker { key, id: self.next_id.unwrap_or_default() });
-        match &self.page.next {
-            None if truncated => self.check.add(|| NO_SUCCESSOR.to_owned()),
-            Some(next) if next == from || next.key < from.key => {
-                self.check.add(|| NO_PROGRESS.to_owned());
-            }
-            _ => {}
-        }
+        let next = (self.next_key, self.next_id);
+        self.page.next = self.check.successor(self.truncated, next, from);
         let keys = || self.page.versions.iter().map(|version| version.key.as_slice());
         let prefixes = || self.page.prefixes.iter().map(Vec::as_slice);
-        if let Some(why) = name_violation(keys, prefixes, &asked.prefix, asked.delimiter) {
-            self.check.add(|| why);
-        }
-        for delete_markers in [false, true] {
-            if let Some(why) = disorder(&self.page.versions, delete_markers) {
-                self.check.add(|| why);
-            }
-        }
+        self.check.add_some(name_violation(keys, prefixes, &asked.prefix, asked.delimiter));
+        self.check.add_some(disorder(&self.page.versions, false));
+        self.check.add_some(disorder(&self.page.versions, true));
         self.check.finish(OPERATION)?;
         // Some servers list delete markers before or after the versions instead of between them.
         self.page.versions.sort_by(|a, b| a.key.cmp(&b.key));

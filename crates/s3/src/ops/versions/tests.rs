@@ -2,12 +2,9 @@
 
 use super::*;
 use crate::Kind;
-use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
 
 fn reply(body: &str) -> Reply {
-    let body = Bytes::from(body.to_owned());
-    Reply { status: StatusCode::OK, headers: HeaderMap::new(), body }
+    Reply::of(body.to_owned())
 }
 
 fn version(element: &str, key: &str, id: &str) -> String {

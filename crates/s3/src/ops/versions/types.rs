@@ -1,6 +1,7 @@
-//! Versions, their pages, and the position of a page.
+//! Versions and their pages.
 
 use crate::ops::etag::Etag;
+use crate::ops::trust::Marker;
 use hakobu_core::unit::Time;
 use std::borrow::Cow;
 
@@ -43,11 +44,4 @@ pub struct VersionQuery {
     pub prefix: Vec<u8>,
     /// Keys with a common part up to the first delimiter after the prefix are grouped.
     pub delimiter: Option<u8>,
-}
-
-/// Position after which a page begins: a key, and a version of it (empty for all).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Marker {
-    pub key: Vec<u8>,
-    pub id: String,
 }

@@ -4,8 +4,6 @@ use crate::ops::list::{ListPage, ListQuery, Version, page_of};
 use crate::sign::encode_path;
 use crate::xml::escaped;
 use crate::{Error, Kind, Reply};
-use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
 use proptest::prelude::*;
 
 fn page(body: &str, asked: &ListQuery) -> Result<ListPage, Error> {
@@ -13,8 +11,7 @@ fn page(body: &str, asked: &ListQuery) -> Result<ListPage, Error> {
 }
 
 fn page_by(version: Version, body: &str, asked: &ListQuery) -> Result<ListPage, Error> {
-    let body = Bytes::from(body.to_owned());
-    page_of(&Reply { status: StatusCode::OK, headers: HeaderMap::new(), body }, asked, version)
+    page_of(&Reply::of(body.to_owned()), asked, version)
 }
 
 fn all() -> ListQuery {
@@ -240,8 +237,7 @@ proptest! {
             *place = byte;
         }
         bytes.truncate(cut.max(1));
-        let body = Bytes::from(bytes);
-        let reply = Reply { status: StatusCode::OK, headers: HeaderMap::new(), body };
+        let reply = Reply::of(bytes);
         let _ = page_of(&reply, &all(), Version::Two);
     }
 }

@@ -5,8 +5,8 @@ use super::sorted::{self, Sorter};
 use crate::object::Entry;
 use csv::{ByteRecord, ReaderBuilder};
 use flate2::bufread::MultiGzDecoder;
+use hakobu_core::percent;
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_s3::url_decoded;
 use std::fs::File;
 use std::io::{BufReader, Read};
 
@@ -103,7 +103,7 @@ impl Wanted<'_> {
         if !flag(latest, true)? || flag(marker, false)? {
             return Ok(Row::Old);
         }
-        let decoded = url_decoded(field(key));
+        let decoded = percent::decode(field(key), true);
         if decoded.is_empty() || decoded.len() > KEY_BYTES_MAX {
             return Err(format!("a key has {} bytes", decoded.len()));
         }
