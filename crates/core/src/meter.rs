@@ -3,12 +3,10 @@
 //! of operations under way (Little's law), and the distribution of time from frequent samples of all workers.
 
 mod doing;
-mod planned;
 mod progress;
 mod wire;
 
 pub use doing::{Doing, During};
-use planned::Planned;
 pub use progress::{Entries, Progress};
 pub use wire::{Look, Wire, WireCounts};
 
@@ -84,6 +82,14 @@ pub struct Lane {
 fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
 }
+
+/// Adds counters to the fields of a sum that have their names.
+macro_rules! add_up {
+    ($from:expr => $sum:expr, $($field:ident)*) => {
+        $($sum.$field = $sum.$field.wrapping_add($from.$field.load(Ordering::Relaxed));)*
+    };
+}
+use add_up;
 
 impl Lane {
     /// Content moved, in bytes, as it moves.
@@ -217,6 +223,14 @@ impl Deref for SharedLane {
     }
 }
 
+/// Entries and bytes that were counted by threads that plan work for others.
+#[derive(Debug, Default)]
+struct Planned {
+    found: AtomicU64,
+    done: AtomicU64,
+    bytes_ahead: AtomicU64,
+}
+
 /// The counters of all workers of a run.
 #[derive(Debug)]
 pub struct Meter {
@@ -264,15 +278,14 @@ impl Meter {
         Meter {
             lanes: (0..lanes.max(1)).map(|_| CachePadded::default()).collect(),
             planned: CachePadded::default(),
-            listed: AtomicBool::new(false),
-            limit: Mutex::new(None),
+            listed: AtomicBool::default(),
+            limit: Mutex::default(),
         }
     }
 
     /// Returns the counters of a worker; those of the last one if `index` is too large.
     pub fn lane(&self, index: usize) -> &Lane {
-        let last = self.lanes.len() - 1;
-        &self.lanes[index.min(last)]
+        &self.lanes[index.min(self.lanes.len() - 1)]
     }
 
     /// The same, to be kept by what outlives a borrow.
@@ -291,14 +304,7 @@ impl Meter {
     pub fn counts(&self) -> Counts {
         let mut sum = Counts::default();
         for lane in &*self.lanes {
-            let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-            sum.bytes += load(&lane.bytes);
-            sum.items += load(&lane.items);
-            sum.completions += load(&lane.completions);
-            sum.operations += load(&lane.operations);
-            sum.throttled += load(&lane.throttled);
-            sum.timed_out += load(&lane.timed_out);
-            sum.slowed += load(&lane.slowed);
+            add_up!(lane => sum, bytes items completions operations throttled timed_out slowed);
             for (total, count) in sum.doing.iter_mut().zip(&lane.doing) {
                 // Leaving is seen before entering at times: never below zero for long.
                 let count = count.load(Ordering::Relaxed);

@@ -102,7 +102,7 @@ impl Limits {
 
 /// The least `--memory` that a transfer can do with, in bytes: with a store on a side, that of one
 /// part, `part_bytes` where the user said so.
-pub fn memory_bytes_min(with_store: bool, part_bytes: Option<u64>) -> u64 {
+fn memory_bytes_min(with_store: bool, part_bytes: Option<u64>) -> u64 {
     match with_store {
         true => STORES_BYTES_MIN.max(part_bytes.unwrap_or(0)),
         false => PATHS_BYTES_MIN,

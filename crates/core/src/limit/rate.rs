@@ -9,7 +9,7 @@
 //! 1 + 0.04 + 0.025 of the rate, and what is left to 1.1 is for threads that wake late.
 
 use crate::meter::{Doing, Phase};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::Thread;
@@ -126,7 +126,7 @@ impl Limiter {
 
     /// Takes `count` units, at most [`Limiter::grant_max`], if they may be used now and no
     /// thread waits.
-    pub fn take_now(&self, count: u64) -> bool {
+    fn take_now(&self, count: u64) -> bool {
         self.waiting.load(Ordering::Relaxed) == 0 && self.try_take(count, self.elapsed()).is_ok()
     }
 
@@ -135,14 +135,14 @@ impl Limiter {
     /// the first sleeps by the clock.
     pub fn wait(&self, count: u64, stopped: impl Fn() -> bool) -> bool {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        let mut line = self.line();
+        let mut line = self.line.lock();
         let ticket = line.next;
         line.next += 1;
         line.threads.push_back((ticket, std::thread::current()));
         while line.threads.front().is_some_and(|(first, _)| *first != ticket) {
             drop(line);
             std::thread::park();
-            line = self.line();
+            line = self.line.lock();
         }
         drop(line);
         let granted = loop {
@@ -154,7 +154,7 @@ impl Limiter {
                 Err(wait) => std::thread::sleep(wait.clamp(SLEEP_MIN, SLEEP_MAX)),
             }
         };
-        let mut line = self.line();
+        let mut line = self.line.lock();
         line.threads.pop_front();
         if let Some((_, next)) = line.threads.front() {
             next.unpark();
@@ -187,10 +187,6 @@ impl Limiter {
                 limited.get_or_insert_with(|| doing.during(Phase::Limit));
             },
         );
-    }
-
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock()
     }
 
     /// The largest grant that keeps the rate smooth: what is due in 25 ms, at least one unit.

@@ -3,7 +3,7 @@
 //! A worker that finds, looks at and finishes entries counts them on its own lane. A thread that plans work for
 //! others counts batches on a line that planners share.
 
-use super::{Meter, Phase};
+use super::{Meter, Phase, add_up};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A batch of entries that a planner found, with their sizes.
@@ -74,14 +74,10 @@ impl Meter {
         // Read done before found, so that done never exceeds found.
         sum.done = load(&planned.done);
         for lane in &*self.lanes {
-            sum.done = sum.done.wrapping_add(load(&lane.done));
-            sum.bytes = sum.bytes.wrapping_add(load(&lane.bytes));
+            add_up!(lane => sum, done bytes);
         }
         for lane in &*self.lanes {
-            sum.sized = sum.sized.wrapping_add(load(&lane.sized));
-            sum.bytes_ahead = sum.bytes_ahead.wrapping_add(load(&lane.bytes_ahead));
-            sum.undrained = sum.undrained.wrapping_add(load(&lane.undrained));
-            sum.found = sum.found.wrapping_add(load(&lane.found));
+            add_up!(lane => sum, sized bytes_ahead undrained found);
             for (phase, count) in lane.doing.iter().enumerate() {
                 let count = count.load(Ordering::Relaxed);
                 if phase != Phase::Idle as usize && count <= u32::MAX / 2 {

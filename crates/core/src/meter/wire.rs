@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The counters of one core. One thread writes, others read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Wire {
     answers: AtomicU64,
     answer_us: AtomicU64,
@@ -20,28 +20,6 @@ pub struct Wire {
     receiver_us: AtomicU64,
     buffer_us: AtomicU64,
     retransmits: AtomicU64,
-}
-
-impl Default for Wire {
-    fn default() -> Wire {
-        let zero = AtomicU64::default;
-        Wire {
-            answers: zero(),
-            answer_us: zero(),
-            answer_least_us: AtomicU64::new(u64::MAX),
-            handshakes: zero(),
-            handshake_us: zero(),
-            looks: zero(),
-            rtt_us: zero(),
-            rtt_least_us: AtomicU64::new(u64::MAX),
-            unsent: zero(),
-            delivery_bytes_per_s: zero(),
-            busy_us: zero(),
-            receiver_us: zero(),
-            buffer_us: zero(),
-            retransmits: zero(),
-        }
-    }
 }
 
 /// One look at a busy connection: states of now, and what grew since the look before.
@@ -137,36 +115,23 @@ impl Wire {
 
     pub(super) fn add_to(&self, sum: &mut WireCounts) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        sum.answers += load(&self.answers);
-        sum.answer_us += load(&self.answer_us);
-        sum.handshakes += load(&self.handshakes);
-        sum.handshake_us += load(&self.handshake_us);
-        sum.looks += load(&self.looks);
-        sum.rtt_us += load(&self.rtt_us);
-        sum.unsent += load(&self.unsent);
-        sum.delivery_bytes_per_s += load(&self.delivery_bytes_per_s);
-        sum.busy_us += load(&self.busy_us);
-        sum.receiver_us += load(&self.receiver_us);
-        sum.buffer_us += load(&self.buffer_us);
-        sum.retransmits += load(&self.retransmits);
+        super::add_up!(self => sum, answers answer_us handshakes handshake_us looks rtt_us unsent
+            delivery_bytes_per_s busy_us receiver_us buffer_us retransmits);
         sum.answer_least_us = least(sum.answer_least_us, load(&self.answer_least_us));
         sum.rtt_least_us = least(sum.rtt_least_us, load(&self.rtt_least_us));
     }
 }
 
-/// Keeps the lower one. Only the owner writes.
+/// Keeps the lower one. Only the owner writes. Complements are kept, so that the zero of the beginning means none.
 fn lower(least: &AtomicU64, us: u64) {
-    if us < least.load(Ordering::Relaxed) {
-        least.store(us, Ordering::Relaxed);
+    if !us > least.load(Ordering::Relaxed) {
+        least.store(!us, Ordering::Relaxed);
     }
 }
 
-/// The smallest known value; `u64::MAX` means none.
-fn least(known: Option<u64>, other: u64) -> Option<u64> {
-    match other {
-        u64::MAX => known,
-        _ => Some(known.map_or(other, |known| known.min(other))),
-    }
+/// The smallest known value, of one that [`lower`] kept, too.
+fn least(known: Option<u64>, kept: u64) -> Option<u64> {
+    known.into_iter().chain((kept > 0).then_some(!kept)).min()
 }
 
 #[cfg(test)]
