@@ -17,29 +17,10 @@ use tokio::time::{Sleep, sleep};
 /// Time for sent bytes to leave before a connection is reset: a reset at once would overtake them.
 const FLUSH: Duration = Duration::from_millis(30);
 
-/// Change of a body by a fault.
-#[derive(Clone, Debug)]
-enum Change {
-    Nothing,
-    /// Ends after this number of bytes, by a reset or an orderly close.
-    Cut {
-        after: u64,
-        resets: bool,
-    },
-    /// Changes the byte at this offset.
-    Corrupt {
-        at: u64,
-    },
-    /// Limits the bytes per second.
-    Slow {
-        rate: u64,
-    },
-}
-
 /// A wrapped body; `T` is kept alive with it.
 pub struct Passing<B, T> {
     inner: B,
-    change: Change,
+    fault: Option<Effect>,
     fuse: Fuse,
     /// Bytes passed on so far.
     passed: Arc<AtomicU64>,
@@ -52,7 +33,7 @@ pub struct Passing<B, T> {
 }
 
 impl<B, T> Passing<B, T> {
-    /// Wraps a body with `fault`.
+    /// Wraps a body with `fault`, if it is one of bodies.
     pub fn new(
         inner: B,
         fault: Option<&Effect>,
@@ -60,16 +41,9 @@ impl<B, T> Passing<B, T> {
         passed: Arc<AtomicU64>,
         companion: T,
     ) -> Passing<B, T> {
-        let change = match fault {
-            Some(Effect::Reset { after, .. }) => Change::Cut { after: *after, resets: true },
-            Some(Effect::Truncate { after }) => Change::Cut { after: *after, resets: false },
-            Some(Effect::Corrupt { at, .. }) => Change::Corrupt { at: *at },
-            Some(Effect::Slow { rate, .. }) => Change::Slow { rate: *rate },
-            _ => Change::Nothing,
-        };
         Passing {
             inner,
-            change,
+            fault: fault.cloned(),
             fuse,
             passed,
             rest: Bytes::new(),
@@ -79,9 +53,18 @@ impl<B, T> Passing<B, T> {
         }
     }
 
+    /// Number of bytes after which it ends, and whether by a reset instead of an orderly close.
+    fn end(&self) -> Option<(u64, bool)> {
+        match self.fault {
+            Some(Effect::Reset { after, .. }) => Some((after, true)),
+            Some(Effect::Truncate { after }) => Some((after, false)),
+            _ => None,
+        }
+    }
+
     /// Ends a body at its cut.
     fn cut(&mut self) -> Option<&'static str> {
-        let Change::Cut { after, resets } = self.change else { return None };
+        let (after, resets) = self.end()?;
         if self.passed.load(Ordering::Relaxed) < after {
             return None;
         }
@@ -99,12 +82,11 @@ impl<B, T> Passing<B, T> {
     /// Takes as much of a piece as may pass now, with changes applied; keeps the rest.
     fn pass(&mut self, mut piece: Bytes) -> Bytes {
         let passed = self.passed.load(Ordering::Relaxed);
-        match self.change {
-            Change::Nothing => {}
-            Change::Cut { after, .. } => {
+        match self.fault {
+            Some(Effect::Reset { after, .. } | Effect::Truncate { after }) => {
                 piece.truncate(usize::try_from(after - passed).unwrap_or(usize::MAX));
             }
-            Change::Corrupt { at } => {
+            Some(Effect::Corrupt { at, .. }) => {
                 let place = at.checked_sub(passed).and_then(|place| usize::try_from(place).ok());
                 if let Some(place) = place.filter(|place| *place < piece.len()) {
                     let mut changed = BytesMut::from(piece.as_ref());
@@ -112,12 +94,13 @@ impl<B, T> Passing<B, T> {
                     piece = changed.freeze();
                 }
             }
-            Change::Slow { rate } => {
+            Some(Effect::Slow { rate, .. }) => {
                 let step = (rate / 20).max(1);
                 self.rest = piece.split_off(piece.len().min(step as usize));
                 let took = piece.len() as f64 / rate as f64;
                 self.pause = Some(Box::pin(sleep(Duration::from_secs_f64(took))));
             }
+            _ => {}
         }
         self.passed.fetch_add(piece.len() as u64, Ordering::Relaxed);
         piece
@@ -166,15 +149,12 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        let cuts = matches!(self.change, Change::Cut { .. });
-        self.rest.is_empty() && !cuts && self.inner.is_end_stream()
+        self.rest.is_empty() && self.end().is_none() && self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self.change {
-            Change::Nothing | Change::Corrupt { .. } if self.rest.is_empty() => {
-                self.inner.size_hint()
-            }
+        match self.fault {
+            None | Some(Effect::Corrupt { .. }) if self.rest.is_empty() => self.inner.size_hint(),
             _ => SizeHint::default(),
         }
     }

@@ -19,7 +19,8 @@
 //! `in` is `request` or `response`; by default the side that carries the object. `error` takes `late=yes` to
 //! execute the request before failing, and `region` for redirects.
 
-use super::operation::{Operation, decode, parameter, split};
+use super::operation::{Operation, parameter, split};
+use hakobu_core::percent;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Affected body.
@@ -178,12 +179,14 @@ impl Fault {
     fn fits(&self, request: &Request<'_>) -> bool {
         let is = |name: &String| {
             name.eq_ignore_ascii_case(request.method)
-                || name.eq_ignore_ascii_case(&request.operation.name())
+                || name.eq_ignore_ascii_case(request.operation.name())
         };
         let lists = matches!(request.operation, Operation::ListObjects | Operation::ListObjectsV2);
         let key = || match lists {
-            true => decode(parameter(request.query, "prefix").unwrap_or(""), true),
-            false => decode(split(request.path).1, false),
+            true => {
+                percent::decode(parameter(request.query, "prefix").unwrap_or("").as_bytes(), true)
+            }
+            false => percent::decode(split(request.path).1.as_bytes(), false),
         };
         let has = |part: &String| String::from_utf8_lossy(&key()).contains(part.as_str());
         (lists || !matches!(self.effect, Effect::List { .. }))
@@ -264,7 +267,7 @@ impl Fields {
         for pair in text.split(',').filter(|pair| !pair.is_empty()) {
             let (name, value) =
                 pair.split_once('=').ok_or_else(|| format!("'{pair}' is not key=value"))?;
-            let value = String::from_utf8(decode(value, false))
+            let value = String::from_utf8(percent::decode(value.as_bytes(), false))
                 .map_err(|_| format!("'{pair}' is not valid UTF-8"))?;
             if fields.pairs.iter().any(|(known, _)| known == name) {
                 return Err(format!("{name} is given twice"));

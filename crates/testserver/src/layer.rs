@@ -8,8 +8,7 @@ use super::fault::{self, Effect, Fault, Side, pick};
 use super::log::{Entry, Log};
 use super::operation::Operation;
 use super::wire::{Fuse, Wire};
-use super::xml::{self, REQUEST_ID};
-use super::{folder, listing, null};
+use super::{folder, listing, null, xml};
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -121,7 +120,10 @@ impl Layer {
         let body = Passing::new(incoming, on(Side::Request), fuse.clone(), received, ());
         let body = Body::http_body_unsync(body);
         let path = path.to_owned();
-        let error = |status, code: &str, region: Option<&str>| error(status, code, &path, region);
+        let error = |status, code: &str, region: Option<&str>| {
+            let message = "this error was asked for on the server's command line";
+            xml::refusal(StatusCode::from_u16(status)?, code, message, &path, region)
+        };
         let mut response = match (verdict, fault) {
             (Some((status, code)), _) => {
                 drain(body).await?;
@@ -190,26 +192,6 @@ async fn drain(mut body: Body) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Response with an S3 error.
-fn error(
-    status: u16,
-    code: &str,
-    path: &str,
-    region: Option<&str>,
-) -> Result<Response<Body>, Failure> {
-    let region_element = region.map(|region| ("Region", region));
-    let message = "this error was asked for on the server's command line";
-    let text = xml::error(code, message, path, region_element.as_slice());
-    let mut response = Response::builder()
-        .status(StatusCode::from_u16(status)?)
-        .header(header::CONTENT_TYPE, "application/xml")
-        .header("x-amz-request-id", REQUEST_ID);
-    if let Some(region) = region {
-        response = response.header("x-amz-bucket-region", region);
-    }
-    Ok(response.body(Body::from(text))?)
-}
-
 /// Changes the checksums of a response to wrong but well-formed ones.
 fn falsify_checksums(response: &mut Response<Body>) {
     for (name, value) in response.headers_mut() {
@@ -275,7 +257,7 @@ impl Drop for Note {
             status: self.status,
             received_bytes,
             sent_bytes,
-            took: self.start.elapsed(),
+            took_s: self.start.elapsed().as_secs_f64(),
             fault: self.fault,
         });
     }

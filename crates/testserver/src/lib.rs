@@ -5,7 +5,6 @@ mod conditions;
 mod counts;
 mod fault;
 mod folder;
-mod front;
 mod layer;
 mod listing;
 mod log;
@@ -20,13 +19,13 @@ pub use conditions::Conditions;
 use counts::Counts;
 pub use counts::Totals;
 pub use fault::Fault;
-use front::Front;
 use layer::{Backend, Layer};
 use log::Log;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
+use workers::{Front, Workers};
 
 /// Kind of server.
 #[derive(Clone, Debug)]
@@ -68,7 +67,7 @@ pub struct Config {
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
-    workers: workers::Workers,
+    workers: Workers,
     counts: Arc<Counts>,
 }
 
@@ -96,13 +95,8 @@ impl Server {
             Kind::Null { keys, object_bytes } => {
                 let store = null::Store::new(keys, object_bytes);
                 if conditions.is_plain() {
-                    let latency = conditions.latency;
-                    Front::Null(Arc::new(null::Null {
-                        store,
-                        latency,
-                        log,
-                        counts: Arc::clone(&counts),
-                    }))
+                    let (latency, counts) = (conditions.latency, Arc::clone(&counts));
+                    Front::Null(Arc::new(null::Null { store, latency, log, counts }))
                 } else {
                     layered(Backend::Null(Arc::new(store)), conditions, log)
                 }
@@ -112,7 +106,7 @@ impl Server {
                 layered(Backend::Folder(service), conditions, log)
             }
         };
-        let workers = workers::Workers::start(listener, threads, front)?;
+        let workers = Workers::start(listener, threads, front)?;
         Ok(Server { address, workers, counts })
     }
 
@@ -128,6 +122,6 @@ impl Server {
 
     /// Stops the server, closing connections. Returns when all its threads have ended.
     pub fn stop(self) {
-        self.workers.stop();
+        drop(self.workers);
     }
 }

@@ -1,33 +1,28 @@
 //! S3 operation of a request by method, path and query (Amazon S3 API reference, path-style addresses).
 
-/// An S3 operation, or a group that these servers do not distinguish.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are those of the Amazon S3 API reference")]
-pub enum Operation {
-    ListBuckets,
-    CreateBucket,
-    DeleteBucket,
-    HeadBucket,
-    GetBucketLocation,
-    ListObjects,
-    ListObjectsV2,
-    ListObjectVersions,
-    ListMultipartUploads,
-    DeleteObjects,
-    GetObject,
-    HeadObject,
-    PutObject,
-    CopyObject,
-    DeleteObject,
-    CreateMultipartUpload,
-    UploadPart,
-    UploadPartCopy,
-    CompleteMultipartUpload,
-    AbortMultipartUpload,
-    ListParts,
-    /// Anything else.
-    Other,
+/// Declares the operations with their names.
+macro_rules! operations {
+    ($($name:ident)*) => {
+        /// An S3 operation, or `Other` for all that these servers do not distinguish.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "the names are those of the Amazon S3 API reference")]
+        pub enum Operation { $($name,)* }
+
+        impl Operation {
+            /// All operations.
+            pub const ALL: &[Operation] = &[$(Operation::$name,)*];
+
+            /// Name in the API reference; `Other` for operations that are not distinguished.
+            pub fn name(self) -> &'static str {
+                match self { $(Operation::$name => stringify!($name),)* }
+            }
+        }
+    };
 }
+operations!(ListBuckets CreateBucket DeleteBucket HeadBucket GetBucketLocation ListObjects ListObjectsV2
+    ListObjectVersions ListMultipartUploads DeleteObjects GetObject HeadObject PutObject CopyObject
+    DeleteObject CreateMultipartUpload UploadPart UploadPartCopy CompleteMultipartUpload
+    AbortMultipartUpload ListParts Other);
 
 /// Query parameters that address a property of a bucket or object instead of the object.
 const PROPERTIES: &[&str] = &[
@@ -61,32 +56,6 @@ const PROPERTIES: &[&str] = &[
 ];
 
 impl Operation {
-    /// All operations.
-    pub const ALL: [Operation; 22] = [
-        Operation::ListBuckets,
-        Operation::CreateBucket,
-        Operation::DeleteBucket,
-        Operation::HeadBucket,
-        Operation::GetBucketLocation,
-        Operation::ListObjects,
-        Operation::ListObjectsV2,
-        Operation::ListObjectVersions,
-        Operation::ListMultipartUploads,
-        Operation::DeleteObjects,
-        Operation::GetObject,
-        Operation::HeadObject,
-        Operation::PutObject,
-        Operation::CopyObject,
-        Operation::DeleteObject,
-        Operation::CreateMultipartUpload,
-        Operation::UploadPart,
-        Operation::UploadPartCopy,
-        Operation::CompleteMultipartUpload,
-        Operation::AbortMultipartUpload,
-        Operation::ListParts,
-        Operation::Other,
-    ];
-
     /// Operation of a request; `path` and `query` as sent, `copies` if it has an `x-amz-copy-source` header.
     pub fn of(method: &str, path: &str, query: &str, copies: bool) -> Operation {
         use Operation::*;
@@ -123,11 +92,6 @@ impl Operation {
         }
     }
 
-    /// Name in the API reference; `Other` for operations that are not distinguished.
-    pub fn name(self) -> String {
-        format!("{self:?}")
-    }
-
     /// True if the payload is in the request.
     pub fn sends_payload(self) -> bool {
         matches!(self, Operation::PutObject | Operation::UploadPart)
@@ -146,27 +110,6 @@ pub fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         (key == name).then_some(value)
     })
-}
-
-/// Decodes percent-encoding, and `+` as a space if requested (in queries). Invalid escapes stay as they are.
-pub fn decode(text: &str, plus_is_space: bool) -> Vec<u8> {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let hex = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
-        let hex = hex.filter(|hex| hex.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        match (byte, hex.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
-            (b'%', Some(escaped)) => {
-                out.push(escaped);
-                at += 2;
-            }
-            (b'+', _) if plus_is_space => out.push(b' '),
-            _ => out.push(byte),
-        }
-        at += 1;
-    }
-    out
 }
 
 #[cfg(test)]
@@ -214,26 +157,10 @@ mod tests {
         assert_eq!(copied, Operation::UploadPartCopy);
     }
 
-    #[test]
-    fn escapes() {
-        for (text, plus, expected) in [
-            ("a%20b", false, "a b"),
-            ("a+b", true, "a b"),
-            ("a+b%2B", false, "a+b+"),
-            ("%", false, "%"),
-            ("%4", false, "%4"),
-            ("%zz%41", false, "%zzA"),
-            ("%+1", false, "%+1"),
-        ] {
-            assert_eq!(decode(text, plus), expected.as_bytes(), "{text}");
-        }
-    }
-
     proptest::proptest! {
         #[test]
         fn any_request_has_an_operation(method in "[A-Z]{0,7}", path: String, query: String) {
             Operation::of(&method, &path, &query, false);
-            proptest::prop_assert!(decode(&path, true).len() <= path.len());
         }
     }
 }

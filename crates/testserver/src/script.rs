@@ -133,26 +133,19 @@ fn serve(
                 }
                 return;
             }
-            Act::Reset => {
-                // Unread data makes the kernel send RST on close.
-                let socket = socket_reset(stream);
-                drop(socket);
-                return;
-            }
+            Act::Reset => return reset(stream),
         }
     }
 }
 
-/// Sending RST on close needs a zero SO_LINGER, which tokio's sockets can set.
-fn socket_reset(stream: TcpStream) -> Option<tokio::net::TcpStream> {
+/// Closes by RST, which needs a zero SO_LINGER: tokio's sockets can set it.
+fn reset(stream: TcpStream) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     runtime.block_on(async {
         stream.set_nonblocking(true).unwrap();
         let stream = tokio::net::TcpStream::from_std(stream).unwrap();
         stream.set_zero_linger().unwrap();
-        drop(stream);
-        None
-    })
+    });
 }
 
 fn next(

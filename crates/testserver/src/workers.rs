@@ -1,14 +1,43 @@
 //! Worker threads with a runtime each. The first one accepts and distributes connections round-robin, because
 //! separate listeners would distribute them randomly.
 
-use super::front::Front;
+use super::layer::Layer;
+use super::null;
 use std::io::{self, ErrorKind};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
+
+/// Server of the connections.
+#[derive(Clone)]
+pub enum Front {
+    Null(Arc<null::Null>),
+    Layered(Arc<Layer>),
+}
+
+impl Front {
+    /// True for a measuring instrument, whose threads leave the CPU to a local client until it waits.
+    /// Otherwise each request preempts the client that sent it.
+    pub fn is_instrument(&self) -> bool {
+        matches!(self, Front::Null(_))
+    }
+
+    /// Serves a connection to its end. Failures concern only this client.
+    pub async fn serve(self, stream: tokio::net::TcpStream) {
+        // Answers are written whole, so delaying them has no benefit.
+        let _ = stream.set_nodelay(true);
+        match self {
+            Front::Null(null) => {
+                let _ = null::serve(stream, null).await;
+            }
+            Front::Layered(layer) => layer.serve(stream).await,
+        }
+    }
+}
 
 /// Threads of a server, ended when dropped.
 #[derive(Debug)]
@@ -57,11 +86,6 @@ impl Workers {
             runtime.shutdown_timeout(Duration::from_secs(1));
         })?);
         Ok(())
-    }
-
-    /// Ends the threads and waits for them.
-    pub fn stop(self) {
-        drop(self);
     }
 }
 

@@ -1,7 +1,12 @@
-//! XML written by hand: escaped text and S3's error document.
+//! XML written by hand: escaped text, and S3's errors.
+
+use hakobu_core::percent;
+use http::{Response, StatusCode, header};
+use s3s::Body;
 
 /// Request id of every response.
 pub const REQUEST_ID: &str = "HAKOBU0000000000";
+
 /// Appends text with the five special characters of XML escaped, and control characters (invalid in XML 1.0)
 /// as references, like S3.
 pub fn push_escaped(text: &[u8], out: &mut Vec<u8>) {
@@ -19,15 +24,11 @@ pub fn push_escaped(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends text percent-encoded like S3 for `encoding-type=url`: letters, digits, `-._~*/` stay.
-pub fn push_encoded(text: &[u8], out: &mut Vec<u8>) {
-    for &byte in text {
-        if byte.is_ascii_alphanumeric() || b"-._~*/".contains(&byte) {
-            out.push(byte);
-        } else {
-            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
-        }
-    }
+/// Text percent-encoded like S3 for `encoding-type=url`: unreserved characters, slashes and asterisks stay.
+pub fn encoded(text: &[u8]) -> String {
+    let mut out = String::new();
+    percent::encode(text, true, &mut out);
+    out.replace("%2A", "*")
 }
 
 /// Appends `<name>text</name>` with the text escaped.
@@ -38,18 +39,36 @@ pub fn push_element(name: &str, text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Body of an error (Amazon S3 API reference, "REST error responses").
-pub fn error(code: &str, message: &str, resource: &str, more: &[(&str, &str)]) -> Vec<u8> {
+pub fn error(code: &str, message: &str, resource: &str, region: Option<&str>) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
     out.extend_from_slice(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error>");
     push_element("Code", code.as_bytes(), &mut out);
     push_element("Message", message.as_bytes(), &mut out);
-    for (name, text) in more {
-        push_element(name, text.as_bytes(), &mut out);
+    if let Some(region) = region {
+        push_element("Region", region.as_bytes(), &mut out);
     }
     push_element("Resource", resource.as_bytes(), &mut out);
     push_element("RequestId", REQUEST_ID.as_bytes(), &mut out);
     out.extend_from_slice(b"</Error>");
     out
+}
+
+/// Response with an error; `region` is that of the bucket, if another one is named.
+pub fn refusal(
+    status: StatusCode,
+    code: &str,
+    message: &str,
+    resource: &str,
+    region: Option<&str>,
+) -> http::Result<Response<Body>> {
+    let mut response = Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, "application/xml")
+        .header("x-amz-request-id", REQUEST_ID);
+    if let Some(region) = region {
+        response = response.header("x-amz-bucket-region", region);
+    }
+    response.body(Body::from(error(code, message, resource, region)))
 }
 
 /// Raw texts of all elements with a name, which must have neither attributes nor child elements.
@@ -97,7 +116,7 @@ mod tests {
 
     #[test]
     fn errors() {
-        let body = error("NoSuchKey", "a < b", "/b/k&k", &[("Region", "eu-west-1")]);
+        let body = error("NoSuchKey", "a < b", "/b/k&k", Some("eu-west-1"));
         let body = String::from_utf8(body).unwrap();
         let all: Vec<&str> = texts(&body, "Message").collect();
         assert_eq!(all, ["a &lt; b"]);
@@ -122,10 +141,7 @@ mod tests {
 
         #[test]
         fn what_is_encoded_comes_back(text: Vec<u8>) {
-            let mut encoded = Vec::new();
-            push_encoded(&text, &mut encoded);
-            let encoded = String::from_utf8(encoded).unwrap();
-            proptest::prop_assert_eq!(crate::operation::decode(&encoded, true), text);
+            proptest::prop_assert_eq!(percent::decode(encoded(&text).as_bytes(), true), text);
         }
     }
 }

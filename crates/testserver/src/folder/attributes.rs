@@ -58,9 +58,7 @@ macro_rules! add_attributes {
         $output.content_language = attributes.content_language;
         $output.cache_control = attributes.cache_control;
         $output.website_redirect_location = attributes.website_redirect_location;
-        $output.sse_customer_algorithm =
-            attributes.customer_key_md5.as_ref().map(|_| "AES256".to_owned());
-        $output.sse_customer_key_md5 = attributes.customer_key_md5;
+        $crate::folder::customer_key::add_customer_key!($output, attributes.customer_key_md5);
     };
 }
 pub(super) use add_attributes;

@@ -9,7 +9,7 @@ use s3s::{S3Result, s3_error};
 /// Headers of a request: algorithm, key, and MD5 of the key.
 pub type Sent = (Option<String>, Option<String>, Option<String>);
 
-/// Takes the headers of a request.
+/// Takes the headers of a request, and checks them.
 macro_rules! customer_key_of {
     ($input:expr) => {
         $crate::folder::customer_key::check((
@@ -20,6 +20,16 @@ macro_rules! customer_key_of {
     };
 }
 pub(super) use customer_key_of;
+
+/// Adds the MD5 of a key to a response, if there is one.
+macro_rules! add_customer_key {
+    ($output:expr, $md5:expr) => {
+        let md5: Option<String> = $md5;
+        $output.sse_customer_algorithm = md5.as_ref().map(|_| "AES256".to_owned());
+        $output.sse_customer_key_md5 = md5;
+    };
+}
+pub(super) use add_customer_key;
 
 /// Returns the MD5 of a sent key, if there is one.
 pub fn check(sent: Sent) -> S3Result<Option<String>> {

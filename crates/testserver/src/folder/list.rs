@@ -6,7 +6,7 @@ use super::rests::{self, Found};
 use super::root::Place;
 use super::store::Folder;
 use super::sums::Sidecar;
-use crate::xml::push_encoded;
+use crate::xml;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hakobu_core::unit::Kind;
@@ -33,6 +33,21 @@ struct Query<'a> {
     encodes: bool,
 }
 
+/// Reads the fields that both versions of the operation have.
+macro_rules! query_of {
+    ($input:expr, $after:expr, $rest:expr) => {
+        Query {
+            bucket: &$input.bucket,
+            prefix: $input.prefix.as_deref().unwrap_or(""),
+            delimiter: $input.delimiter.as_deref().unwrap_or(""),
+            after: $after.unwrap_or(""),
+            rest: $rest,
+            entries_max: count($input.max_keys)?,
+            encodes: is_url($input.encoding_type.as_ref()),
+        }
+    };
+}
+
 /// A page, with the name to continue after if it is truncated.
 struct Page {
     objects: Vec<Object>,
@@ -49,23 +64,10 @@ pub fn objects_v2(folder: &Folder, input: ListObjectsV2Input) -> S3Result<ListOb
         token => token.flatten(),
     };
     let (rest, after) = token.unzip();
-    let entries_max = count(input.max_keys)?;
-    let encodes = is_url(input.encoding_type.as_ref());
-    let page = page(
-        folder,
-        &Query {
-            bucket: &input.bucket,
-            prefix: input.prefix.as_deref().unwrap_or(""),
-            delimiter: input.delimiter.as_deref().unwrap_or(""),
-            after: after.as_deref().or(input.start_after.as_deref()).unwrap_or(""),
-            rest,
-            entries_max,
-            encodes,
-        },
-    )?;
+    let query = query_of!(input, after.as_deref().or(input.start_after.as_deref()), rest);
+    let (page, entries_max, encodes) = (page(folder, &query)?, query.entries_max, query.encodes);
     let next = page.next.map(|next| {
-        let scope = scope(&input.bucket, input.prefix.as_deref(), input.delimiter.as_deref());
-        let id = folder.rests.keep(scope, page.rest.0, page.rest.1);
+        let id = folder.rests.keep(query.scope(), page.rest.0, page.rest.1);
         URL_SAFE_NO_PAD.encode(format!("{id} {next}"))
     });
     let shown = |text: Option<String>| text.map(|text| encoded(text, encodes));
@@ -88,20 +90,8 @@ pub fn objects_v2(folder: &Folder, input: ListObjectsV2Input) -> S3Result<ListOb
 
 /// `GET` of a bucket, version 1.
 pub fn objects(folder: &Folder, input: ListObjectsInput) -> S3Result<ListObjectsOutput> {
-    let entries_max = count(input.max_keys)?;
-    let encodes = is_url(input.encoding_type.as_ref());
-    let page = page(
-        folder,
-        &Query {
-            bucket: &input.bucket,
-            prefix: input.prefix.as_deref().unwrap_or(""),
-            delimiter: input.delimiter.as_deref().unwrap_or(""),
-            after: input.marker.as_deref().unwrap_or(""),
-            rest: None,
-            entries_max,
-            encodes,
-        },
-    )?;
+    let query = query_of!(input, input.marker.as_deref(), None);
+    let (page, entries_max, encodes) = (page(folder, &query)?, query.entries_max, query.encodes);
     let shown = |text: Option<String>| text.map(|text| encoded(text, encodes));
     Ok(ListObjectsOutput {
         name: Some(input.bucket),
@@ -125,11 +115,6 @@ fn parse_token(token: &str) -> Option<(u64, String)> {
     Some((id.parse().ok()?, after.to_owned()))
 }
 
-fn scope(bucket: &str, prefix: Option<&str>, delimiter: Option<&str>) -> rests::Scope {
-    let text = |part: Option<&str>| part.unwrap_or_default().to_owned();
-    (bucket.to_owned(), text(prefix), text(delimiter))
-}
-
 /// Number of entries allowed on a page.
 fn count(requested: Option<i32>) -> S3Result<usize> {
     let requested = requested.unwrap_or(PAGE_MAX);
@@ -142,18 +127,19 @@ pub fn is_url(encoding: Option<&EncodingType>) -> bool {
 }
 
 pub fn encoded(text: String, encodes: bool) -> String {
-    if !encodes {
-        return text;
-    }
-    let mut out = Vec::with_capacity(text.len());
-    push_encoded(text.as_bytes(), &mut out);
-    String::from_utf8_lossy(&out).into_owned()
+    if encodes { xml::encoded(text.as_bytes()) } else { text }
 }
 
-/// Length of the common prefix that a key is grouped under.
-fn common_prefix_len(query: &Query<'_>, key: &str) -> Option<usize> {
-    let rest = key.strip_prefix(query.prefix).filter(|_| !query.delimiter.is_empty())?;
-    Some(query.prefix.len() + rest.find(query.delimiter)? + query.delimiter.len())
+impl Query<'_> {
+    fn scope(&self) -> rests::Scope {
+        (self.bucket.to_owned(), self.prefix.to_owned(), self.delimiter.to_owned())
+    }
+
+    /// Length of the common prefix that a key is grouped under.
+    fn common_prefix_len(&self, key: &str) -> Option<usize> {
+        let rest = key.strip_prefix(self.prefix).filter(|_| !self.delimiter.is_empty())?;
+        Some(self.prefix.len() + rest.find(self.delimiter)? + self.delimiter.len())
+    }
 }
 
 impl Folder {
@@ -171,9 +157,8 @@ impl Folder {
 fn page(folder: &Folder, query: &Query<'_>) -> S3Result<Page> {
     folder.bucket(query.bucket)?;
     // A start that is a common prefix skips everything below it.
-    let passed = common_prefix_len(query, query.after) == Some(query.after.len());
-    let scope = scope(query.bucket, Some(query.prefix), Some(query.delimiter));
-    let kept = query.rest.and_then(|id| folder.rests.take(id, &scope, query.after));
+    let passed = query.common_prefix_len(query.after) == Some(query.after.len());
+    let kept = query.rest.and_then(|id| folder.rests.take(id, &query.scope(), query.after));
     let (began, mut found) = match kept {
         Some(kept) => kept,
         None => (Instant::now(), read(folder, query).map_err(s3s::S3Error::internal_error)?),
@@ -182,7 +167,7 @@ fn page(folder: &Folder, query: &Query<'_>) -> S3Result<Page> {
     let mut last = if passed { query.after.to_owned() } else { String::new() };
     let mut place = Place::default();
     while let Some((key, path)) = found.pop_front() {
-        let folded = common_prefix_len(query, &key).map(|length| &key[..length]);
+        let folded = query.common_prefix_len(&key).map(|length| &key[..length]);
         if folded.is_some_and(|prefix| prefix == last) {
             continue;
         }

@@ -15,7 +15,8 @@ mod sums;
 mod versions;
 
 use attributes::{Attributes, add_attributes, attributes_of};
-use customer_key::customer_key_of;
+use customer_key::{add_customer_key, customer_key_of};
+use hakobu_core::percent::hex;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 use names::Names;
 use object::{blocking, md5_of};
@@ -30,10 +31,13 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 use store::{
-    Folder, add_checksums, check_copy, check_read, checked_body, condition_of, full_object, source,
-    span, type_of,
+    Folder, add_checksums, check_copy, check_read, checked_body, condition_of, full_object,
+    source_of, span, type_of,
 };
 use sums::Sidecar;
+
+/// Response to an operation.
+type Answer<T> = S3Result<S3Response<T>>;
 
 /// Creates the service on an existing folder.
 ///
@@ -52,10 +56,7 @@ pub fn service(dir: &Path, access_key: String, secret_key: String) -> io::Result
 
 #[async_trait::async_trait]
 impl S3 for Folder {
-    async fn create_bucket(
-        &self,
-        req: S3Request<CreateBucketInput>,
-    ) -> S3Result<S3Response<CreateBucketOutput>> {
+    async fn create_bucket(&self, req: S3Request<CreateBucketInput>) -> Answer<CreateBucketOutput> {
         match self.root.make_dir(&req.input.bucket) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 Err(s3_error!(BucketAlreadyExists, "there is such a bucket"))
@@ -66,10 +67,7 @@ impl S3 for Folder {
         }
     }
 
-    async fn delete_bucket(
-        &self,
-        req: S3Request<DeleteBucketInput>,
-    ) -> S3Result<S3Response<DeleteBucketOutput>> {
+    async fn delete_bucket(&self, req: S3Request<DeleteBucketInput>) -> Answer<DeleteBucketOutput> {
         self.bucket(&req.input.bucket)?;
         if self.has_objects(&req.input.bucket)? {
             return Err(s3_error!(BucketNotEmpty, "there are objects in it"));
@@ -78,18 +76,12 @@ impl S3 for Folder {
         Ok(S3Response::new(DeleteBucketOutput {}))
     }
 
-    async fn head_bucket(
-        &self,
-        req: S3Request<HeadBucketInput>,
-    ) -> S3Result<S3Response<HeadBucketOutput>> {
+    async fn head_bucket(&self, req: S3Request<HeadBucketInput>) -> Answer<HeadBucketOutput> {
         self.bucket(&req.input.bucket)?;
         Ok(S3Response::new(HeadBucketOutput::default()))
     }
 
-    async fn list_buckets(
-        &self,
-        _: S3Request<ListBucketsInput>,
-    ) -> S3Result<S3Response<ListBucketsOutput>> {
+    async fn list_buckets(&self, _: S3Request<ListBucketsInput>) -> Answer<ListBucketsOutput> {
         let mut names = Vec::new();
         let read = self.root.each("", |name, _| names.push(name.to_owned()));
         read.map_err(S3Error::internal_error)?;
@@ -111,53 +103,44 @@ impl S3 for Folder {
     async fn get_bucket_location(
         &self,
         req: S3Request<GetBucketLocationInput>,
-    ) -> S3Result<S3Response<GetBucketLocationOutput>> {
+    ) -> Answer<GetBucketLocationOutput> {
         self.bucket(&req.input.bucket)?;
         Ok(S3Response::new(GetBucketLocationOutput::default()))
     }
 
-    async fn list_objects(
-        &self,
-        req: S3Request<ListObjectsInput>,
-    ) -> S3Result<S3Response<ListObjectsOutput>> {
+    async fn list_objects(&self, req: S3Request<ListObjectsInput>) -> Answer<ListObjectsOutput> {
         list::objects(self, req.input).map(S3Response::new)
     }
 
     async fn list_objects_v2(
         &self,
         req: S3Request<ListObjectsV2Input>,
-    ) -> S3Result<S3Response<ListObjectsV2Output>> {
+    ) -> Answer<ListObjectsV2Output> {
         list::objects_v2(self, req.input).map(S3Response::new)
     }
 
     async fn list_object_versions(
         &self,
         req: S3Request<ListObjectVersionsInput>,
-    ) -> S3Result<S3Response<ListObjectVersionsOutput>> {
+    ) -> Answer<ListObjectVersionsOutput> {
         versions::list(self, req.input).map(S3Response::new)
     }
 
     async fn get_bucket_versioning(
         &self,
         req: S3Request<GetBucketVersioningInput>,
-    ) -> S3Result<S3Response<GetBucketVersioningOutput>> {
+    ) -> Answer<GetBucketVersioningOutput> {
         self.bucket(&req.input.bucket)?;
         Ok(S3Response::new(GetBucketVersioningOutput::default()))
     }
 
-    async fn get_object(
-        &self,
-        req: S3Request<GetObjectInput>,
-    ) -> S3Result<S3Response<GetObjectOutput>> {
+    async fn get_object(&self, req: S3Request<GetObjectInput>) -> Answer<GetObjectOutput> {
         let mut input = req.input;
         versions::check(input.version_id.as_deref())?;
         let key = customer_key_of!(input);
-        let name = self.find(&input.bucket, &input.key)?;
-        let stored = self.stored(&input.bucket, &name).await?;
-        let attributes = Sidecar::of_metadata(&self.root, &input.bucket, &name).attributes();
-        customer_key::fits(attributes.customer_key_md5.as_deref(), key.as_deref())?;
+        let (stored, attributes) = self.read(&input.bucket, &input.key, key.as_deref()).await?;
         let etag = ETag::Strong(stored.etag.clone());
-        check_read(input.if_match.as_ref(), input.if_none_match.as_ref(), Some(&etag))?;
+        check_read(input.if_match.as_ref(), input.if_none_match.as_ref(), &etag)?;
         let length = stored.meta.len();
         let span = match input.range {
             Some(range) => range.check(length)?,
@@ -183,19 +166,13 @@ impl S3 for Folder {
         Ok(S3Response::new(output))
     }
 
-    async fn head_object(
-        &self,
-        req: S3Request<HeadObjectInput>,
-    ) -> S3Result<S3Response<HeadObjectOutput>> {
+    async fn head_object(&self, req: S3Request<HeadObjectInput>) -> Answer<HeadObjectOutput> {
         let mut input = req.input;
         versions::check(input.version_id.as_deref())?;
         let key = customer_key_of!(input);
-        let name = self.find(&input.bucket, &input.key)?;
-        let stored = self.stored(&input.bucket, &name).await?;
-        let attributes = Sidecar::of_metadata(&self.root, &input.bucket, &name).attributes();
-        customer_key::fits(attributes.customer_key_md5.as_deref(), key.as_deref())?;
+        let (stored, attributes) = self.read(&input.bucket, &input.key, key.as_deref()).await?;
         let etag = ETag::Strong(stored.etag.clone());
-        check_read(input.if_match.as_ref(), input.if_none_match.as_ref(), Some(&etag))?;
+        check_read(input.if_match.as_ref(), input.if_none_match.as_ref(), &etag)?;
         let mut output = HeadObjectOutput {
             content_length: i64::try_from(stored.meta.len()).ok(),
             last_modified: stored.modified(),
@@ -209,10 +186,7 @@ impl S3 for Folder {
         Ok(S3Response::new(output))
     }
 
-    async fn put_object(
-        &self,
-        mut req: S3Request<PutObjectInput>,
-    ) -> S3Result<S3Response<PutObjectOutput>> {
+    async fn put_object(&self, mut req: S3Request<PutObjectInput>) -> Answer<PutObjectOutput> {
         let classes = ["STANDARD", "REDUCED_REDUNDANCY"];
         if req.input.storage_class.as_ref().is_some_and(|c| !classes.contains(&c.as_str())) {
             return Err(s3_error!(InvalidStorageClass, "there is no such class here"));
@@ -230,30 +204,16 @@ impl S3 for Folder {
         let attributes = Attributes { customer_key_md5: key, ..attributes_of!(req.input) };
         self.keep(temporary, &bucket, &name, is_new, &attributes, &etag, &verdict.sums)?;
         let mut output = PutObjectOutput { e_tag: Some(ETag::Strong(etag)), ..Default::default() };
-        output.sse_customer_algorithm =
-            attributes.customer_key_md5.as_ref().map(|_| "AES256".to_owned());
-        output.sse_customer_key_md5 = attributes.customer_key_md5;
+        add_customer_key!(output, attributes.customer_key_md5);
         add_checksums!(output, verdict.sums);
         output.checksum_type = full_object();
         Ok(S3Response::new(output))
     }
 
-    async fn copy_object(
-        &self,
-        mut req: S3Request<CopyObjectInput>,
-    ) -> S3Result<S3Response<CopyObjectOutput>> {
+    async fn copy_object(&self, mut req: S3Request<CopyObjectInput>) -> Answer<CopyObjectOutput> {
         let input = &mut req.input;
         let target_key = customer_key_of!(input);
-        let source_key = customer_key::check((
-            input.copy_source_sse_customer_algorithm.take(),
-            input.copy_source_sse_customer_key.take(),
-            input.copy_source_sse_customer_key_md5.take(),
-        ))?;
-        let (from, key) = source(&input.copy_source)?;
-        let from_name = self.find(from, key)?;
-        let stored = self.stored(from, &from_name).await?;
-        let kept = Sidecar::of_metadata(&self.root, from, &from_name).attributes();
-        customer_key::fits(kept.customer_key_md5.as_deref(), source_key.as_deref())?;
+        let (stored, kept) = source_of!(self, input);
         let etag = ETag::Strong(stored.etag.clone());
         check_copy(input, &etag, stored.modified())?;
         let name = self.make(&input.bucket, &input.key)?;
@@ -291,10 +251,7 @@ impl S3 for Folder {
         Ok(S3Response::new(output))
     }
 
-    async fn delete_object(
-        &self,
-        req: S3Request<DeleteObjectInput>,
-    ) -> S3Result<S3Response<DeleteObjectOutput>> {
+    async fn delete_object(&self, req: S3Request<DeleteObjectInput>) -> Answer<DeleteObjectOutput> {
         self.bucket(&req.input.bucket)?;
         versions::check(req.input.version_id.as_deref())?;
         self.delete(&req.input.bucket, &req.input.key)?;
@@ -305,7 +262,7 @@ impl S3 for Folder {
     async fn delete_objects(
         &self,
         req: S3Request<DeleteObjectsInput>,
-    ) -> S3Result<S3Response<DeleteObjectsOutput>> {
+    ) -> Answer<DeleteObjectsOutput> {
         self.bucket(&req.input.bucket)?;
         let quiet = req.input.delete.quiet == Some(true);
         let (mut deleted, mut errors) = (Vec::new(), Vec::new());
@@ -335,7 +292,7 @@ impl S3 for Folder {
     async fn create_multipart_upload(
         &self,
         mut req: S3Request<CreateMultipartUploadInput>,
-    ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
+    ) -> Answer<CreateMultipartUploadOutput> {
         let input = &mut req.input;
         let key = customer_key_of!(input);
         let name = self.make(&input.bucket, &input.key)?;
@@ -349,10 +306,7 @@ impl S3 for Folder {
         }))
     }
 
-    async fn upload_part(
-        &self,
-        mut req: S3Request<UploadPartInput>,
-    ) -> S3Result<S3Response<UploadPartOutput>> {
+    async fn upload_part(&self, mut req: S3Request<UploadPartInput>) -> Answer<UploadPartOutput> {
         let (upload, number) = (req.input.upload_id.clone(), req.input.part_number);
         parts::check_upload(self, &upload)?;
         parts::check_number(number)?;
@@ -366,38 +320,27 @@ impl S3 for Folder {
             .and_then(|()| Sidecar::of_part(&self.root, &upload, number).write(&md5, &verdict.sums))
             .map_err(S3Error::internal_error)?;
         let mut output = UploadPartOutput { e_tag: Some(ETag::Strong(md5)), ..Default::default() };
-        output.sse_customer_algorithm = key.as_ref().map(|_| "AES256".to_owned());
-        output.sse_customer_key_md5 = key;
+        add_customer_key!(output, key);
         add_checksums!(output, verdict.sums);
         Ok(S3Response::new(output))
     }
 
     async fn upload_part_copy(
         &self,
-        req: S3Request<UploadPartCopyInput>,
-    ) -> S3Result<S3Response<UploadPartCopyOutput>> {
-        let mut req = req;
+        mut req: S3Request<UploadPartCopyInput>,
+    ) -> Answer<UploadPartCopyOutput> {
         let (upload, number) = (req.input.upload_id.clone(), req.input.part_number);
         parts::check_upload(self, &upload)?;
         parts::check_number(number)?;
         let target_key = customer_key_of!(req.input);
         let target = self.make(&req.input.bucket, &req.input.key)?;
         parts::check_key(self, &req.input.bucket, &target, &upload, target_key.as_deref())?;
-        let source_key = customer_key::check((
-            req.input.copy_source_sse_customer_algorithm.take(),
-            req.input.copy_source_sse_customer_key.take(),
-            req.input.copy_source_sse_customer_key_md5.take(),
-        ))?;
-        let (from, key) = source(&req.input.copy_source)?;
-        let name = self.find(from, key)?;
-        let kept = Sidecar::of_metadata(&self.root, from, &name).attributes();
-        customer_key::fits(kept.customer_key_md5.as_deref(), source_key.as_deref())?;
-        let stored = self.stored(from, &name).await?;
+        let (stored, _) = source_of!(self, req.input);
         let span = span(req.input.copy_source_range.as_deref(), stored.meta.len())?;
         let mut temporary = Temporary::new(&self.root).map_err(S3Error::internal_error)?;
         let copied = blocking(move || {
-            let (md5, _) = md5_of(&stored.file, span, &mut temporary.file)?;
-            Ok::<_, io::Error>((temporary, md5))
+            let md5 = md5_of(&stored.file, span, &mut temporary.file)?;
+            Ok::<_, io::Error>((temporary, hex(&md5)))
         });
         let (mut temporary, md5) = copied.await?.map_err(S3Error::internal_error)?;
         let published = temporary.publish(&parts::part_path(&upload, number), false);
@@ -413,7 +356,7 @@ impl S3 for Folder {
     async fn complete_multipart_upload(
         &self,
         req: S3Request<CompleteMultipartUploadInput>,
-    ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
+    ) -> Answer<CompleteMultipartUploadOutput> {
         let name = self.make(&req.input.bucket, &req.input.key)?;
         parts::complete(self, req, name).await
     }
@@ -421,7 +364,7 @@ impl S3 for Folder {
     async fn abort_multipart_upload(
         &self,
         req: S3Request<AbortMultipartUploadInput>,
-    ) -> S3Result<S3Response<AbortMultipartUploadOutput>> {
+    ) -> Answer<AbortMultipartUploadOutput> {
         let upload = &req.input.upload_id;
         parts::check_upload(self, upload)?;
         let name = self.make(&req.input.bucket, &req.input.key)?;
@@ -432,17 +375,14 @@ impl S3 for Folder {
         Ok(S3Response::new(AbortMultipartUploadOutput::default()))
     }
 
-    async fn list_parts(
-        &self,
-        req: S3Request<ListPartsInput>,
-    ) -> S3Result<S3Response<ListPartsOutput>> {
+    async fn list_parts(&self, req: S3Request<ListPartsInput>) -> Answer<ListPartsOutput> {
         parts::parts(self, req.input).map(S3Response::new)
     }
 
     async fn list_multipart_uploads(
         &self,
         req: S3Request<ListMultipartUploadsInput>,
-    ) -> S3Result<S3Response<ListMultipartUploadsOutput>> {
+    ) -> Answer<ListMultipartUploadsOutput> {
         parts::uploads(self, req.input).map(S3Response::new)
     }
 }

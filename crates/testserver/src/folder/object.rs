@@ -3,6 +3,7 @@
 use super::root::{Root, Temporary};
 use super::sums::Sidecar;
 use bytes::Bytes;
+use hakobu_core::percent::hex;
 use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use s3s::crypto::{Checksum as _, Md5};
@@ -47,7 +48,7 @@ impl Stored {
                     (file, read)
                 })
                 .await?;
-                (file, read.map_err(S3Error::internal_error)?.0)
+                (file, hex(&read.map_err(S3Error::internal_error)?))
             }
         };
         Ok(Some(Stored { file, meta, etag, sums }))
@@ -76,8 +77,8 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
     spawn_blocking(work).await.map_err(S3Error::internal_error)
 }
 
-/// Copies a range of a file; returns its MD5, hexadecimal, and its length.
-pub fn md5_of(from: &File, range: Range<u64>, to: &mut dyn Write) -> io::Result<(String, u64)> {
+/// Copies a range of a file; returns its MD5.
+pub fn md5_of(from: &File, range: Range<u64>, to: &mut dyn Write) -> io::Result<[u8; 16]> {
     let (mut md5, mut at) = (Md5::new(), range.start);
     let mut buffer = vec![0; PIECE_BYTES];
     while at < range.end {
@@ -95,11 +96,7 @@ pub fn md5_of(from: &File, range: Range<u64>, to: &mut dyn Write) -> io::Result<
             Err(error) => return Err(error),
         }
     }
-    Ok((hex(&md5.finalize()), at - range.start))
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    Ok(md5.finalize())
 }
 
 /// Receives a body into a temporary file; also returns its MD5, hexadecimal.

@@ -4,18 +4,19 @@
 use super::attributes::Attributes;
 use super::customer_key;
 use super::list::{encoded, is_url};
-use super::object::{blocking, hex, md5_of};
+use super::object::{blocking, md5_of};
 use super::root::{Root, Temporary};
-use super::store::Folder;
+use super::store::{Folder, add_checksums, checksums_of, full_object};
 use super::sums::{self, Sidecar};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hakobu_core::percent::hex;
 use s3s::checksum::ChecksumHasher;
 use s3s::crypto::{Checksum as _, Md5};
 use s3s::dto::{
-    Checksum, ChecksumType, CompleteMultipartUploadInput, CompleteMultipartUploadOutput,
-    CompletedPart, ETag, ETagCondition, ListMultipartUploadsInput, ListMultipartUploadsOutput,
-    ListPartsInput, ListPartsOutput, MultipartUpload, Part, Timestamp,
+    Checksum, CompleteMultipartUploadInput, CompleteMultipartUploadOutput, CompletedPart, ETag,
+    ETagCondition, ListMultipartUploadsInput, ListMultipartUploadsOutput, ListPartsInput,
+    ListPartsOutput, MultipartUpload, Part, Timestamp,
 };
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use std::io::{self, Write};
@@ -120,10 +121,7 @@ fn join(
     let mut to = Hashing { file: &mut temporary.file, hasher };
     for number in numbers {
         let (part, _) = root.file(&part_path(upload, *number))?;
-        let (sum, _) = md5_of(&part, 0..u64::MAX, &mut to)?;
-        let pair = |at: usize| u8::from_str_radix(sum.get(at..at + 2).unwrap_or_default(), 16);
-        let bytes: Result<Vec<u8>, _> = (0..sum.len()).step_by(2).map(pair).collect();
-        md5.update(&bytes.map_err(io::Error::other)?);
+        md5.update(&md5_of(&part, 0..u64::MAX, &mut to)?);
     }
     let sums = to.hasher.finalize();
     Ok((temporary, format!("{}-{}", hex(&md5.finalize()), numbers.len()), sums))
@@ -153,7 +151,7 @@ pub async fn complete(
     req: S3Request<CompleteMultipartUploadInput>,
     name: String,
 ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
-    let input = req.input;
+    let mut input = req.input;
     let upload = input.upload_id.clone();
     check_upload(folder, &upload)?;
     let parts = input.multipart_upload.as_ref().and_then(|upload| upload.parts.clone());
@@ -162,14 +160,7 @@ pub async fn complete(
     let (matches, none_match) = (input.if_match.as_ref(), input.if_none_match.as_ref());
     folder.check_write(&bucket, &name, matches, none_match).await?;
     let is_new = none_match.is_some_and(ETagCondition::is_any);
-    let mut sent = Checksum {
-        checksum_crc32: input.checksum_crc32.clone(),
-        checksum_crc32c: input.checksum_crc32c.clone(),
-        checksum_crc64nvme: input.checksum_crc64nvme.clone(),
-        checksum_sha1: input.checksum_sha1.clone(),
-        checksum_sha256: input.checksum_sha256.clone(),
-        ..Checksum::default()
-    };
+    let mut sent = checksums_of!(input);
     let (root, of, hasher) = (Arc::clone(&folder.root), upload.clone(), sums::hasher(&mut sent));
     let joined = blocking(move || join(&root, &of, &numbers, hasher)).await?;
     let (temporary, etag, mut sums) = joined.map_err(S3Error::internal_error)?;
@@ -180,19 +171,16 @@ pub async fn complete(
     let attributes = begun.attributes();
     folder.keep(temporary, &bucket, &name, is_new, &attributes, &etag, &sums)?;
     begun.remove().and_then(|()| forget(folder, &upload)).map_err(S3Error::internal_error)?;
-    Ok(S3Response::new(CompleteMultipartUploadOutput {
+    let mut output = CompleteMultipartUploadOutput {
         key: Some(key),
         location: Some(format!("/{bucket}")),
         bucket: Some(bucket),
         e_tag: Some(ETag::Strong(etag)),
-        checksum_crc32: sums.checksum_crc32,
-        checksum_crc32c: sums.checksum_crc32c,
-        checksum_crc64nvme: sums.checksum_crc64nvme,
-        checksum_sha1: sums.checksum_sha1,
-        checksum_sha256: sums.checksum_sha256,
-        checksum_type: Some(ChecksumType::from_static(ChecksumType::FULL_OBJECT)),
+        checksum_type: full_object(),
         ..Default::default()
-    }))
+    };
+    add_checksums!(output, sums);
+    Ok(S3Response::new(output))
 }
 
 /// Removes an aborted or completed upload: its marker first, then its parts.
@@ -224,18 +212,15 @@ pub fn parts(folder: &Folder, input: ListPartsInput) -> S3Result<ListPartsOutput
         // A part deleted meanwhile is not listed.
         let meta = folder.root.meta(&part_path(&input.upload_id, *number)).ok()?;
         let sidecar = Sidecar::of_part(&folder.root, &input.upload_id, *number);
-        let sums = sidecar.sums();
-        Some(Part {
+        let mut part = Part {
             part_number: Some(*number),
             size: i64::try_from(meta.len()).ok(),
             last_modified: meta.modified().ok().map(Timestamp::from),
             e_tag: sidecar.etag().map(ETag::Strong),
-            checksum_crc32: sums.checksum_crc32,
-            checksum_crc32c: sums.checksum_crc32c,
-            checksum_crc64nvme: sums.checksum_crc64nvme,
-            checksum_sha1: sums.checksum_sha1,
-            checksum_sha256: sums.checksum_sha256,
-        })
+            ..Default::default()
+        };
+        add_checksums!(part, sidecar.sums());
+        Some(part)
     };
     Ok(ListPartsOutput {
         parts: Some(numbers.iter().filter_map(part).collect()),

@@ -3,8 +3,8 @@
 
 use super::object::MISMATCH;
 use crate::xml;
-use crate::xml::REQUEST_ID;
-use http::{Method, Request, Response, StatusCode, header};
+use hakobu_core::percent::hex;
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use s3s::Body;
 use s3s::service::S3Service;
@@ -35,16 +35,12 @@ pub async fn respond(
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
     let body = Limited::new(body, BYTES_MAX).collect().await?.to_bytes();
-    let sum: String = Sha256::digest(&body).iter().map(|byte| format!("{byte:02x}")).collect();
+    let sum = hex(&Sha256::digest(&body));
     // Like S3, check the signature first.
     let answer = service.call(Request::from_parts(parts, Body::from(body))).await?;
     if sum == said || answer.status() != StatusCode::INTERNAL_SERVER_ERROR {
         return Ok(answer);
     }
     let (code, message) = MISMATCH;
-    let answer = Response::builder()
-        .status(StatusCode::BAD_REQUEST)
-        .header(header::CONTENT_TYPE, "application/xml")
-        .header("x-amz-request-id", REQUEST_ID);
-    Ok(answer.body(Body::from(xml::error(code, message, &path, &[])))?)
+    Ok(xml::refusal(StatusCode::BAD_REQUEST, code, message, &path, None)?)
 }

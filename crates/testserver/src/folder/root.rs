@@ -59,11 +59,6 @@ impl Root {
         Ok(root)
     }
 
-    /// Path of the folder that survives a rename.
-    fn path(&self) -> PathBuf {
-        PathBuf::from(OsString::from_vec(file::proc_path(&self.fd).into_bytes()))
-    }
-
     fn get(&self, path: &str, purpose: For) -> io::Result<OwnedFd> {
         beneath::open(self.fd.as_fd(), &CString::new(path)?, purpose)
     }
@@ -220,8 +215,10 @@ impl Root {
     /// # Errors
     /// The first failed removal.
     pub fn remove_tree(&self, name: &str) -> io::Result<()> {
+        // This path of the folder survives a rename.
+        let folder = PathBuf::from(OsString::from_vec(file::proc_path(&self.fd).into_bytes()));
         // Does not follow symlinks, neither below nor at the path itself.
-        std::fs::remove_dir_all(self.path().join(name))
+        std::fs::remove_dir_all(folder.join(name))
     }
 }
 

@@ -1,19 +1,20 @@
 //! The folder as a store: files of objects, conditions of reads, writes and copies, and receiving of bodies.
 
 use super::attributes::Attributes;
+use super::customer_key;
 use super::names::Names;
 use super::object::{Stored, is_absent, receive};
 use super::rests::Rests;
 use super::root::{Root, Temporary};
 use super::sums::{Checked, Sidecar, Verdict, taken};
 use bytes::Bytes;
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 use s3s::dto::{
     Checksum, ChecksumType, CopyObjectInput, CopySource, ETag, ETagCondition, StreamingBlob,
     Timestamp,
 };
 use s3s::path::check_bucket_name;
-use s3s::{Body, S3Error, S3Request, S3Result, TrailingHeaders, s3_error};
+use s3s::{Body, S3Error, S3Result, TrailingHeaders, s3_error};
 use std::io::ErrorKind;
 use std::ops::Range as Span;
 use std::sync::Arc;
@@ -47,9 +48,18 @@ impl Folder {
         self.names.make(bucket, key).map_err(S3Error::internal_error)
     }
 
-    /// Opens an object that must exist.
-    pub async fn stored(&self, bucket: &str, name: &str) -> S3Result<Stored> {
-        Stored::open(&self.root, bucket, name).await?.ok_or_else(no_such_key)
+    /// Opens an object that must exist, whose key of the caller has this MD5. Also returns its attributes.
+    pub async fn read(
+        &self,
+        bucket: &str,
+        key: &str,
+        key_md5: Option<&str>,
+    ) -> S3Result<(Stored, Attributes)> {
+        let name = self.find(bucket, key)?;
+        let stored = Stored::open(&self.root, bucket, &name).await?.ok_or_else(no_such_key)?;
+        let attributes = Sidecar::of_metadata(&self.root, bucket, &name).attributes();
+        customer_key::fits(attributes.customer_key_md5.as_deref(), key_md5)?;
+        Ok((stored, attributes))
     }
 
     /// Publishes a received file, and stores its metadata.
@@ -120,24 +130,28 @@ impl Folder {
         }
         let there = Stored::open(&self.root, bucket, name).await?;
         let etag = there.map(|there| ETag::Strong(there.etag));
-        if matches.is_some_and(|condition| etag.is_none() || !is_it(condition, etag.as_ref())) {
+        let is = |condition| etag.as_ref().is_some_and(|etag| is_it(condition, etag));
+        if matches.is_some_and(|condition| !is(condition)) {
             return Err(s3_error!(PreconditionFailed, "the object is another one, or none"));
         }
-        if none_match.is_some_and(|condition| etag.is_some() && is_it(condition, etag.as_ref())) {
+        if none_match.is_some_and(is) {
             return Err(s3_error!(PreconditionFailed, "the object exists"));
         }
         Ok(())
     }
 
-    /// Receives a body and checks it.
+    /// Receives a body, an empty one if missing, and checks it.
     pub async fn received(
         &self,
-        body: StreamingBlob,
+        body: Option<StreamingBlob>,
         sent: Checksum,
         md5: Option<String>,
-        trailer: &str,
+        headers: &HeaderMap,
         trailers: Option<TrailingHeaders>,
     ) -> S3Result<(Temporary, String, Verdict)> {
+        let body = body.unwrap_or_else(|| StreamingBlob::from(Body::from(Bytes::new())));
+        let trailer = headers.get("x-amz-trailer").and_then(|value| value.to_str().ok());
+        let trailer = trailer.unwrap_or_default();
         let (body, verdict) = Checked::wrap(body, sent, md5, trailer, trailers);
         let received = receive(&self.root, body).await;
         let verdict = taken(&verdict);
@@ -175,34 +189,44 @@ pub fn span(text: Option<&str>, length: u64) -> S3Result<Span<u64>> {
     }
 }
 
-/// The `x-amz-trailer` header.
-pub fn trailer<T>(req: &S3Request<T>) -> String {
-    let value = req.headers.get("x-amz-trailer").and_then(|value| value.to_str().ok());
-    value.unwrap_or_default().to_owned()
+/// Takes the checksums of a request.
+macro_rules! checksums_of {
+    ($input:expr) => {
+        s3s::dto::Checksum {
+            checksum_crc32: $input.checksum_crc32.take(),
+            checksum_crc32c: $input.checksum_crc32c.take(),
+            checksum_crc64nvme: $input.checksum_crc64nvme.take(),
+            checksum_sha1: $input.checksum_sha1.take(),
+            checksum_sha256: $input.checksum_sha256.take(),
+            ..Default::default()
+        }
+    };
 }
-
-/// The request body; an empty one if missing.
-pub fn body(sent: Option<StreamingBlob>) -> StreamingBlob {
-    sent.unwrap_or_else(|| StreamingBlob::from(Body::from(Bytes::new())))
-}
+pub(super) use checksums_of;
 
 /// Receives the body of a request with checksums.
 macro_rules! checked_body {
     ($folder:expr, $req:expr) => {{
-        let sent = s3s::dto::Checksum {
-            checksum_crc32: $req.input.checksum_crc32.take(),
-            checksum_crc32c: $req.input.checksum_crc32c.take(),
-            checksum_crc64nvme: $req.input.checksum_crc64nvme.take(),
-            checksum_sha1: $req.input.checksum_sha1.take(),
-            checksum_sha256: $req.input.checksum_sha256.take(),
-            ..Default::default()
-        };
-        let (md5, trailer) = ($req.input.content_md5.take(), $crate::folder::store::trailer(&$req));
-        let body = $crate::folder::store::body($req.input.body.take());
-        $folder.received(body, sent, md5, &trailer, $req.trailing_headers.take()).await?
+        let sent = $crate::folder::store::checksums_of!($req.input);
+        let (body, md5) = ($req.input.body.take(), $req.input.content_md5.take());
+        $folder.received(body, sent, md5, &$req.headers, $req.trailing_headers.take()).await?
     }};
 }
 pub(super) use checked_body;
+
+/// Opens the source of a copy, as [`Folder::read`].
+macro_rules! source_of {
+    ($folder:expr, $input:expr) => {{
+        let key_md5 = $crate::folder::customer_key::check((
+            $input.copy_source_sse_customer_algorithm.take(),
+            $input.copy_source_sse_customer_key.take(),
+            $input.copy_source_sse_customer_key_md5.take(),
+        ))?;
+        let (bucket, key) = $crate::folder::store::source(&$input.copy_source)?;
+        $folder.read(bucket, key, key_md5.as_deref()).await?
+    }};
+}
+pub(super) use source_of;
 
 /// Adds checksums to a response.
 macro_rules! add_checksums {
@@ -218,8 +242,8 @@ macro_rules! add_checksums {
 pub(super) use add_checksums;
 
 /// True if an object matches an ETag condition.
-fn is_it(condition: &ETagCondition, etag: Option<&ETag>) -> bool {
-    condition.as_etag().is_none_or(|wanted| etag.is_some_and(|etag| etag.weak_cmp(wanted)))
+fn is_it(condition: &ETagCondition, etag: &ETag) -> bool {
+    condition.as_etag().is_none_or(|wanted| etag.weak_cmp(wanted))
 }
 
 /// Returns the condition in a header.
@@ -235,7 +259,7 @@ pub fn condition_of(value: Option<&HeaderValue>) -> S3Result<Option<ETagConditio
 pub fn check_read(
     matches: Option<&ETagCondition>,
     none_match: Option<&ETagCondition>,
-    etag: Option<&ETag>,
+    etag: &ETag,
 ) -> S3Result<()> {
     if matches.is_some_and(|condition| !is_it(condition, etag)) {
         return Err(s3_error!(PreconditionFailed, "the object is another one"));
@@ -268,11 +292,11 @@ pub fn check_copy(
         than.as_ref().zip(modified.as_ref()).map(|(than, modified)| modified > than)
     };
     let holds = match &input.copy_source_if_match {
-        Some(condition) => is_it(condition, Some(etag)),
+        Some(condition) => is_it(condition, etag),
         None => is_later(&input.copy_source_if_unmodified_since) != Some(true),
     };
     let is_new = match &input.copy_source_if_none_match {
-        Some(condition) => !is_it(condition, Some(etag)),
+        Some(condition) => !is_it(condition, etag),
         None => is_later(&input.copy_source_if_modified_since) != Some(false),
     };
     match holds && is_new {

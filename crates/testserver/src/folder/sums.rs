@@ -14,7 +14,7 @@ use s3s::dto::{Checksum, StreamingBlob};
 use s3s::{Body, TrailingHeaders};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -272,10 +272,7 @@ impl<'r> Sidecar<'r> {
     /// # Errors
     /// Those of unlink(2).
     pub fn remove(&self) -> io::Result<()> {
-        match self.root.remove(&self.path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            other => other,
-        }
+        self.root.remove(&self.path)
     }
 }
 

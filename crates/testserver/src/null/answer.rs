@@ -6,6 +6,7 @@ use super::payload::Payload;
 use super::space::Space;
 use crate::operation::{Operation, split};
 use crate::xml;
+use hakobu_core::percent;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
@@ -97,7 +98,7 @@ impl Answer {
     pub fn error(&mut self, status: u16, code: &str, message: &str, resource: &str) {
         *self = Answer { status, ..Answer::default() };
         self.line("Content-Type", "application/xml");
-        self.text = xml::error(code, message, resource, &[]);
+        self.text = xml::error(code, message, resource, None);
     }
 }
 
@@ -278,7 +279,7 @@ impl Store {
 /// A key or path as sent, escaped for XML.
 fn name(encoded: &str) -> String {
     let mut out = Vec::new();
-    xml::push_escaped(&crate::operation::decode(encoded, false), &mut out);
+    xml::push_escaped(&percent::decode(encoded.as_bytes(), false), &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 

@@ -2,8 +2,9 @@
 //! only on the page.
 
 use super::space::Space;
-use crate::operation::{decode, parameter};
-use crate::xml::{push_element, push_encoded, push_escaped};
+use crate::operation::parameter;
+use crate::xml::{encoded, push_element, push_escaped};
+use hakobu_core::percent;
 
 /// ETag of every object, in the form of a multipart upload, so that no client takes it for an MD5.
 pub const ETAG: &str = "0123456789abcdef0123456789abcdef-1";
@@ -34,7 +35,7 @@ impl Query {
     /// # Errors
     /// Name of the invalid parameter.
     pub fn parse(query: &str, v2: bool) -> Result<Query, &'static str> {
-        let text = |name| parameter(query, name).map(|text| decode(text, true));
+        let text = |name| parameter(query, name).map(|text| percent::decode(text.as_bytes(), true));
         let number =
             |text: Vec<u8>| String::from_utf8(text).ok().and_then(|text| text.parse().ok());
         let entries_max: u64 = match text("max-keys").filter(|text| !text.is_empty()) {
@@ -111,15 +112,9 @@ fn page(query: &Query, space: &Space) -> (Vec<Entry>, Option<u64>) {
 /// Appends the XML of a page; `bytes` is the size of every object.
 pub fn push(query: &Query, space: &Space, bucket: &str, bytes: u64, out: &mut Vec<u8>) {
     let (entries, next) = page(query, space);
-    let text = |name, text: &[u8], out: &mut Vec<u8>| {
-        let mut encoded = Vec::new();
-        let text = if query.encodes {
-            push_encoded(text, &mut encoded);
-            &encoded
-        } else {
-            text
-        };
-        push_element(name, text, out);
+    let text = |name, text: &[u8], out: &mut Vec<u8>| match query.encodes {
+        true => push_element(name, encoded(text).as_bytes(), out),
+        false => push_element(name, text, out),
     };
     out.extend_from_slice(
         b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\

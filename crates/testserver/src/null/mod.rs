@@ -154,7 +154,7 @@ impl Connection {
                 status: self.answer.status,
                 received_bytes: taken.bytes,
                 sent_bytes: self.answer.body_bytes(),
-                took: start.elapsed(),
+                took_s: start.elapsed().as_secs_f64(),
                 fault: None,
             });
         }
