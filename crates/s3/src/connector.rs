@@ -2,10 +2,10 @@
 //! containers) use the same streams and TLS as everything else.
 
 use super::address::Addresses;
-use super::endpoint::Addressing;
-use super::endpoint::{Endpoint, Place};
+use super::endpoint::{Addressing, Endpoint, Place};
+use super::error::Kind;
 use super::proxy::Proxies;
-use super::stream::{self, DialError};
+use super::stream;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
 };
@@ -114,10 +114,10 @@ impl Connector {
         };
         let dialled =
             stream::dial(&self.shared.addresses, place, tls, self.connect_timeout, None).await;
-        let stream = dialled.map_err(|e| match e {
-            DialError::Failed(what) => ConnectorError::io(what.into()),
-            DialError::TimedOut(what) => ConnectorError::timeout(what.into()),
-            DialError::Certificate(what) => ConnectorError::user(what.into()),
+        let stream = dialled.map_err(|(kind, what)| match kind {
+            Kind::Settings => ConnectorError::user(what.into()),
+            Kind::TimedOut => ConnectorError::timeout(what.into()),
+            _ => ConnectorError::io(what.into()),
         })?;
         let (mut sender, connection) =
             http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await.map_err(io)?;

@@ -5,7 +5,7 @@ use super::error::{Error, Kind};
 use super::http::Conn;
 use super::sign::{Keys, Signer};
 use super::store::Store;
-use super::stream::{self, DialError};
+use super::stream;
 use super::throttle::Throttle;
 use super::watch::Watch;
 use hakobu_core::meter::{Lane, SharedLane};
@@ -175,11 +175,7 @@ impl Pool {
         let ahead_bytes = throttle.and_then(|throttle| throttle.ahead(store.addresses.rtt()));
         let dialled =
             stream::dial(&store.addresses, &destination.place, tls, timeout, ahead_bytes).await;
-        let stream = dialled.map_err(|e| match e {
-            DialError::Failed(what) => Error::new(Kind::Connection, operation, what),
-            DialError::TimedOut(what) => Error::new(Kind::TimedOut, operation, what),
-            DialError::Certificate(what) => settings(what),
-        })?;
+        let stream = dialled.map_err(|(kind, what)| Error::new(kind, operation, what))?;
         store.counts.connections.fetch_add(1, Ordering::Relaxed);
         let conn = Conn::new(stream).await;
         let conn = conn.map_err(|what| Error::new(Kind::Connection, operation, what))?;

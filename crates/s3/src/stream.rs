@@ -2,6 +2,7 @@
 
 use super::address::Addresses;
 use super::endpoint::Place;
+use super::error::Kind;
 use hakobu_core::error::without_number;
 use hakobu_sys::socket::{TcpInfo, tcp_info};
 use rustls::CertificateError;
@@ -31,29 +32,18 @@ pub(super) enum Stream {
     Tls(Box<TlsStream<BufReader<TcpStream>>>),
 }
 
-/// Failure to connect.
-#[derive(Debug)]
-pub(super) enum DialError {
-    /// May succeed later: a message.
-    Failed(String),
-    /// Timed out: a message.
-    TimedOut(String),
-    /// Untrusted certificate: a message.
-    Certificate(String),
-}
-
 /// Opens a connection to a place, rotating through its addresses. The kernel's receive buffer is limited to
 /// `ahead_bytes`.
 ///
 /// # Errors
-/// [`DialError`]; messages name the endpoint.
+/// `Connection`, `TimedOut`, or `Settings` for an untrusted certificate, with a message that names the endpoint.
 pub(super) async fn dial(
     addresses: &Addresses,
     place: &Place,
     tls: Option<&TlsConnector>,
     timeout: Duration,
     ahead_bytes: Option<u32>,
-) -> Result<Stream, DialError> {
+) -> Result<Stream, (Kind, String)> {
     let (host, port) = first_hop(place);
     let through = place.proxy.as_ref().map_or(String::new(), |proxy| {
         format!(" by way of the proxy {}:{}", proxy.host, proxy.port)
@@ -62,7 +52,7 @@ pub(super) async fn dial(
     let mut last = String::new();
     for _ in 0..ADDRESSES_MAX {
         let address =
-            addresses.next(host, port).await.map_err(|why| DialError::Failed(cannot(&why)))?;
+            addresses.next(host, port).await.map_err(|why| (Kind::Connection, cannot(&why)))?;
         match tokio::time::timeout(timeout, open(addresses, address, place, tls, ahead_bytes)).await
         {
             Ok(Ok(stream)) => return Ok(stream),
@@ -70,17 +60,18 @@ pub(super) async fn dial(
                 if let Some(tls) = e.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>())
                     && let rustls::Error::InvalidCertificate(why) = tls
                 {
-                    return Err(DialError::Certificate(cannot(&format!(
+                    let why = format!(
                         "its certificate is not trusted ({}); --ca-bundle names one to \
                          trust, --no-verify-ssl trusts all",
                         refusal(why)
-                    ))));
+                    );
+                    return Err((Kind::Settings, cannot(&why)));
                 }
                 last = describe(&e, address);
             }
             Err(_) if addresses.drop_bad(host, port, address) == 0 => {
                 let why = format!("no answer from {address} within {} s", timeout.as_secs_f64());
-                return Err(DialError::TimedOut(cannot(&why)));
+                return Err((Kind::TimedOut, cannot(&why)));
             }
             Err(_) => continue,
         }
@@ -88,7 +79,7 @@ pub(super) async fn dial(
             break;
         }
     }
-    Err(DialError::Failed(cannot(&last)))
+    Err((Kind::Connection, cannot(&last)))
 }
 
 /// Duration of a TCP handshake with a place, microseconds: opens and closes a connection. The kernel measures

@@ -1,6 +1,6 @@
 //! CopyObject and UploadPartCopy: server-side copies.
 
-use super::{Headers, Part, Range, read, send_and_read, string};
+use super::{Headers, Part, Put, Range, read, send_and_read, string};
 use crate::header::{plain, quoted, some, unquoted};
 use crate::sign::{encode_path, encode_query};
 use crate::xml::Node;
@@ -26,15 +26,6 @@ pub struct CopySource<'a> {
     pub etag: Option<&'a str>,
 }
 
-/// Result of a copy.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Copied {
-    /// ETag without quotes.
-    pub etag: String,
-    /// `x-amz-version-id` of the target.
-    pub version: Option<String>,
-}
-
 /// Copies an object of at most 5 GiB. An error in the body of a 200 response is treated and retried as an
 /// error. `headers` contains `x-amz-metadata-directive` and related headers.
 ///
@@ -46,13 +37,13 @@ pub async fn copy_object(
     bucket: &str,
     key: &[u8],
     headers: &Headers,
-) -> Result<Copied, Error> {
+) -> Result<Put, Error> {
     let mut request = Request::new("CopyObject", Method::PUT, Some(bucket)).key(key);
     request.headers = headers.clone();
     let request = from(request, source)?;
     send_and_read(client, &request, |reply| {
-        let (etag, _) = result(request.operation, reply, b"CopyObjectResult")?;
-        Ok(Copied { etag, version: some(&reply.headers, "x-amz-version-id") })
+        let (etag, checksum) = result(request.operation, reply, b"CopyObjectResult")?;
+        Ok(Put { etag, version: some(&reply.headers, "x-amz-version-id"), checksum })
     })
     .await
 }

@@ -18,7 +18,7 @@ mod versioning;
 mod versions;
 
 pub use bucket::{Bucket, create_bucket, delete_bucket, head_bucket, list_buckets};
-pub use copy::{Copied, CopySource, copy_object, upload_part_copy};
+pub use copy::{CopySource, copy_object, upload_part_copy};
 pub use delete::{Deleted, ObjectId, delete_object, delete_object_if, delete_objects};
 pub use etag::Etag;
 pub use get::{Range, Wanted, get_object};

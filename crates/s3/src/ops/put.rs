@@ -11,7 +11,7 @@ use http::{HeaderName, Method};
 
 const SDK_ALGORITHM: HeaderName = HeaderName::from_static("x-amz-sdk-checksum-algorithm");
 
-/// Result of an upload.
+/// Result of an upload or a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Put {
     /// ETag without quotes.

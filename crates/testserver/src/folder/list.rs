@@ -257,11 +257,12 @@ fn walk(
                 walk(folder, query, &inside, found)?;
             }
         } else if matches!(kind, Kind::File | Kind::Symlink)
-            && let Some(name) = rests::found(&folder.names, query.bucket, path)
-            && name.0.starts_with(query.prefix)
-            && name.0.as_str() > query.after
+            && let Some(key) = folder.names.key_of(query.bucket, &path)
+            && key.starts_with(query.prefix)
+            && key.as_str() > query.after
         {
-            found.push(name);
+            let other = (key != path).then_some(path);
+            found.push((key, other));
         }
     }
     Ok(())

@@ -133,7 +133,9 @@ pub async fn receive(root: &Arc<Root>, body: StreamingBlob) -> S3Result<(Tempora
 /// so their texts are compared.
 fn wrong_body(error: &str) -> S3Error {
     if error.contains("Sha256Mismatch") {
-        return sha256_mismatch();
+        let mut error = S3Error::with_message(S3ErrorCode::Custom(MISMATCH.0.into()), MISMATCH.1);
+        error.set_status_code(http::StatusCode::BAD_REQUEST);
+        return error;
     }
     if error.contains("SignatureMismatch") {
         return s3_error!(SignatureDoesNotMatch, "a piece of the body is not what was signed");
@@ -146,12 +148,6 @@ pub const MISMATCH: (&str, &str) = (
     "XAmzContentSHA256Mismatch",
     "The provided 'x-amz-content-sha256' header does not match what was computed.",
 );
-
-fn sha256_mismatch() -> S3Error {
-    let mut error = S3Error::with_message(S3ErrorCode::Custom(MISMATCH.0.into()), MISMATCH.1);
-    error.set_status_code(http::StatusCode::BAD_REQUEST);
-    error
-}
 
 /// Content of a file, read in pieces on other threads.
 struct FileBody {

@@ -1,7 +1,6 @@
 //! Rests of listings: the names that later pages return, so that a page costs its own entries and not those of the folder.
 //! A listing sees what was there when it began. A rest is kept for seconds; without it the next page reads the folder.
 
-use super::names::Names;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -56,13 +55,6 @@ impl Rests {
         let continues = found.front().is_none_or(|(key, _)| key.as_str() > after);
         (of == *scope && continues && began.elapsed() <= AGE_MAX).then_some((began, found))
     }
-}
-
-/// Key and path of a name within its bucket, as a listing keeps them.
-pub fn found(names: &Names, bucket: &str, path: String) -> Option<(String, Option<String>)> {
-    let key = names.key_of(bucket, &path)?;
-    let other = (key != path).then_some(path);
-    Some((key, other))
 }
 
 #[cfg(test)]
