@@ -108,10 +108,8 @@ impl Connector {
         request: http::Request<Full<Bytes>>,
     ) -> Result<HttpResponse, ConnectorError> {
         let io = |e: hyper::Error| ConnectorError::io(e.into());
-        let tls = match place.tls {
-            true => Some(self.tls().map_err(|e| ConnectorError::user(e.into()))?),
-            false => None,
-        };
+        let tls = place.tls.then(|| self.tls()).transpose();
+        let tls = tls.map_err(|e| ConnectorError::user(e.into()))?;
         let dialled =
             stream::dial(&self.shared.addresses, place, tls, self.connect_timeout, None).await;
         let stream = dialled.map_err(|(kind, what)| match kind {

@@ -164,12 +164,8 @@ impl Pool {
             return Ok(conn);
         }
         let store = &self.store;
-        let settings = |what| Error::new(Kind::Settings, operation, what);
-        let tls = if destination.place.tls {
-            Some(store.connector.tls().map_err(settings)?)
-        } else {
-            None
-        };
+        let tls = destination.place.tls.then(|| store.connector.tls()).transpose();
+        let tls = tls.map_err(|what| Error::new(Kind::Settings, operation, what))?;
         let timeout = store.resolved.connect_timeout;
         let throttle = self.throttle.as_ref();
         let ahead_bytes = throttle.and_then(|throttle| throttle.ahead(store.addresses.rtt()));

@@ -98,23 +98,16 @@ impl Folder {
         written.map_err(S3Error::internal_error)
     }
 
-    /// Removes an object and its metadata, if they exist.
-    pub fn remove(&self, bucket: &str, name: &str) -> S3Result<()> {
+    /// Removes the object of a key with its metadata, if there is one.
+    pub fn delete(&self, bucket: &str, key: &str) -> S3Result<()> {
+        // A link that leads out of the folder is not an object.
+        let Ok(name) = self.find(bucket, key) else { return Ok(()) };
         let removed = self
             .root
             .remove(&format!("{bucket}/{name}"))
-            .and_then(|()| Sidecar::of(&self.root, bucket, name).remove())
-            .and_then(|()| Sidecar::of_metadata(&self.root, bucket, name).remove());
+            .and_then(|()| Sidecar::of(&self.root, bucket, &name).remove())
+            .and_then(|()| Sidecar::of_metadata(&self.root, bucket, &name).remove());
         removed.map_err(S3Error::internal_error)
-    }
-
-    /// Removes the object of a key, if there is one.
-    pub fn delete(&self, bucket: &str, key: &str) -> S3Result<()> {
-        match self.find(bucket, key) {
-            Ok(name) => self.remove(bucket, &name),
-            // A link that leads out of the folder is not an object.
-            Err(_) => Ok(()),
-        }
     }
 
     /// Checks the conditions of a write.
