@@ -1,7 +1,7 @@
 //! Directories: opening them safely, reading them, and calls that add, move and remove names.
 
 use crate::meta::Kind;
-use crate::{AsFd, BorrowedFd, OwnedFd};
+use crate::{BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
 use std::ffi::{CStr, CString};
 use std::io::Result;
@@ -30,27 +30,7 @@ pub fn open(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<OwnedFd> {
 /// Opens a directory several components below `dir`, without symlinks and without leaving `dir`:
 /// `openat2(2)`, or component by component if that call is missing or forbidden.
 pub fn open_below(dir: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    match rustix::fs::openat2(dir, path, DIR, Mode::empty(), resolve) {
-        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => open_each(dir, path),
-        other => Ok(other?),
-    }
-}
-
-fn open_each(dir: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd> {
-    // Intermediate directories need not be readable.
-    let between = DIR.union(OFlags::PATH).union(OFlags::NOFOLLOW);
-    let mut names = path.to_bytes().split(|&byte| byte == b'/').peekable();
-    let mut above: Option<OwnedFd> = None;
-    while let Some(name) = names.next() {
-        let name = CString::new(name)?;
-        let here = above.as_ref().map_or(dir, AsFd::as_fd);
-        if names.peek().is_none() {
-            return open(here, &name, false);
-        }
-        above = Some(rustix::fs::openat(here, &name, between, Mode::empty())?);
-    }
-    Err(std::io::Error::from_raw_os_error(libc::ENOENT))
+    crate::beneath::open_with(dir, path, DIR, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
 /// True if this process may write to `name`, faccessat(2) for the effective user.
