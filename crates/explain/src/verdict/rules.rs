@@ -6,7 +6,7 @@ use super::thresholds::{
     BACKLOG_BYTES, BLOCKED, IOWAIT, LOCKED, PRESSURE, QUOTA, RUN_DELAY, THROTTLED,
 };
 use super::view::{CPU_FULL, CPU_NEED, CPU_PART, FLAT, REACHED, READS, View, WRITES};
-use super::{About, Direction, DiskFacts, Evidence, Level, Resource, Side};
+use super::{About, Direction, DiskFacts, Evidence, Level, OwnVerdict, Resource, Side};
 use hakobu_core::meter::Phase;
 
 /// A resource named by the signals.
@@ -30,8 +30,7 @@ fn claim<const N: usize>(
 pub(super) fn claims(v: &View<'_>) -> Vec<Claim> {
     // The measured program knows more than the machine's counters show.
     if let Some(own_verdict) = &v.f.own_verdict {
-        let (resource, level, evidence) =
-            (own_verdict.resource, own_verdict.level, own_verdict.evidence.clone());
+        let OwnVerdict { resource, level, evidence } = own_verdict.clone();
         return vec![Claim { resource, level, evidence }];
     }
     let mut found: Vec<Claim> = [user_limit_(v), cpu(v), thread(v)].into_iter().flatten().collect();
