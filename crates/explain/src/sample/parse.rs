@@ -1,7 +1,7 @@
 //! Parsers for the texts of proc(5): pure functions over arbitrary bytes. Missing columns and lines yield
 //! zero or `None`; unknown ones are ignored.
 
-use super::{CpuTimes, Disk, Memory, Sample, Tcp};
+use super::{CpuTimes, Disk, Link, Memory, Sample, Tcp};
 
 /// Lines without line ends.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -189,29 +189,21 @@ fn disk(line: &[u8]) -> Option<Disk> {
     })
 }
 
-/// A line of /proc/net/dev.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkLine<'a> {
-    /// Name of the interface.
-    pub name: &'a str,
-    /// Bytes received.
-    pub rx_bytes: u64,
-    /// Bytes sent.
-    pub tx_bytes: u64,
-    /// Packets dropped in either direction.
-    pub drops: u64,
-}
-
-/// /proc/net/dev (proc_pid_net(5)); its two header lines contain no colon.
-pub fn links(text: &[u8]) -> impl Iterator<Item = LinkLine<'_>> {
+/// /proc/net/dev (proc_pid_net(5)), without link speeds; its two header lines contain no colon.
+pub fn links(text: &[u8]) -> impl Iterator<Item = Link> {
     lines(text).filter_map(|line| {
         // The numbers may follow the colon without a blank.
         let colon = memchr::memrchr(b':', line)?;
         let name = std::str::from_utf8(&line[..colon]).ok()?.trim();
         let (values, count) = numbers::<16>(&line[colon + 1..]);
         let whole = count >= 12 && !name.is_empty();
-        let drops = values[3].saturating_add(values[11]);
-        whole.then_some(LinkLine { name, rx_bytes: values[0], tx_bytes: values[8], drops })
+        whole.then(|| Link {
+            name: name.to_owned(),
+            rx_bytes: values[0],
+            tx_bytes: values[8],
+            drops: values[3].saturating_add(values[11]),
+            bits_per_s: None,
+        })
     })
 }
 

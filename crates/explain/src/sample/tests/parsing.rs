@@ -93,7 +93,8 @@ fn network_of_a_machine() {
         cut: 1 2 3\n";
     let found: Vec<_> = links(text).collect();
     assert_eq!(found.len(), 2);
-    let eth0 = LinkLine { name: "eth0", rx_bytes: 252_765_362, tx_bytes: 772_997, drops: 5 };
+    let (name, bits_per_s) = ("eth0".to_owned(), None);
+    let eth0 = Link { name, rx_bytes: 252_765_362, tx_bytes: 772_997, drops: 5, bits_per_s };
     assert_eq!(found[1], eth0);
     let snmp = b"Ip: Forwarding DefaultTTL\nIp: 2 64\n\
         Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens InSegs OutSegs RetransSegs InErrs\n\
