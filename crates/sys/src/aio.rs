@@ -5,9 +5,9 @@ mod records;
 #[cfg(test)]
 mod tests;
 
-use crate::OwnedFd;
 use crate::blocks::{RWF_ATOMIC, Transfer};
 use crate::slots::Slots;
+use crate::{OwnedFd, errno};
 use records::{Event, HAS_PRIORITY, Iocb, PREAD, PWRITE, key_and_flags};
 use rustix::fd::AsRawFd;
 use std::collections::VecDeque;
@@ -44,9 +44,7 @@ impl<'f> Context<'f> {
         let slots = Slots::new(count, buffer_bytes)?;
         let mut number: libc::c_ulong = 0;
         // SAFETY: fills one number, which has to be zero before.
-        if unsafe { libc::syscall(libc::SYS_io_setup, count, &raw mut number) } != 0 {
-            return Err(Error::last_os_error());
-        }
+        errno::check(unsafe { libc::syscall(libc::SYS_io_setup, count, &raw mut number) })?;
         Ok(Context {
             number,
             slots,

@@ -44,12 +44,8 @@ pub fn cached_bytes(fd: BorrowedFd<'_>) -> Option<u64> {
 /// True if a file of this size would evict everything else from the page cache: more than half of the
 /// available memory.
 pub fn is_too_large(bytes: u64) -> bool {
-    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return false };
-    let available_kib = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))
-        .and_then(|rest| rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-    available_kib.is_some_and(|kib| bytes > kib * 512)
+    let available = crate::counters::kib_field("/proc/meminfo", "MemAvailable:");
+    available.is_some_and(|available| bytes > available / 2)
 }
 
 /// Resident and total pages of a file, by mincore(2) over a mapping of it. For a file that this user neither

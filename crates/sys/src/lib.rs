@@ -45,6 +45,7 @@ pub mod start;
 pub mod strings;
 pub mod task;
 pub mod terminal;
+pub mod usage;
 pub mod user;
 pub mod volume;
 pub mod xattr;
@@ -63,6 +64,11 @@ pub mod errno {
     /// errno of an error; EIO if it has none, so that no error looks like success.
     pub fn of(error: &std::io::Error) -> i32 {
         error.raw_os_error().unwrap_or(EIO)
+    }
+
+    /// Result of a system call that returns zero on success.
+    pub(crate) fn check(done: impl Into<i64>) -> std::io::Result<()> {
+        if done.into() == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
     }
 
     /// True if `error` has the given errno.

@@ -1,5 +1,6 @@
 //! Page-aligned memory for O_DIRECT and registered I/O, and mapped files, mmap(2).
 
+use crate::errno;
 use rustix::fd::AsRawFd;
 use std::io::{Error, Result};
 use std::ops::{Deref, DerefMut};
@@ -142,11 +143,10 @@ impl MappedFile {
         let end = at.saturating_add(bytes).min(self.memory.bytes);
         let begin = at.min(end) / page * page;
         // SAFETY: the range is inside the mapping and page-aligned; nothing is modified.
-        let done = unsafe {
+        errno::check(unsafe {
             let start = self.memory.start.as_ptr().add(begin);
             libc::msync(start.cast(), end - begin, libc::MS_SYNC)
-        };
-        if done == 0 { Ok(()) } else { Err(Error::last_os_error()) }
+        })
     }
 }
 

@@ -89,12 +89,8 @@ pub fn size_bytes(fd: BorrowedFd<'_>) -> Result<Option<u64>> {
 /// # Errors
 /// ENOSPC; EOPNOTSUPP if the file system does not support it.
 pub fn allocate(fd: impl AsFd, bytes: u64) -> Result<()> {
-    loop {
-        match rustix::fs::fallocate(fd.as_fd(), FallocateFlags::empty(), 0, bytes) {
-            Err(rustix::io::Errno::INTR) => {}
-            other => return Ok(other?),
-        }
-    }
+    let allocate = || rustix::fs::fallocate(fd.as_fd(), FallocateFlags::empty(), 0, bytes);
+    Ok(rustix::io::retry_on_intr(allocate)?)
 }
 
 #[cfg(test)]

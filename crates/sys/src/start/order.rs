@@ -1,7 +1,7 @@
 //! Data for the process that becomes a command, in shared pages: the only memory of this process that it has.
 
 use super::command::Command;
-use crate::child::Used;
+use crate::usage::Used;
 use std::ffi::{CString, OsStr, c_char};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -146,7 +146,7 @@ impl Order {
     /// Usage of the process before exec(2).
     pub fn used_before(&self) -> Used {
         // SAFETY: as above; the process left these pages by exec(2).
-        Used::from_usage(&unsafe { (&raw const (*self.fixed()).before).read_volatile() })
+        Used::from(&unsafe { (&raw const (*self.fixed()).before).read_volatile() })
     }
 }
 
