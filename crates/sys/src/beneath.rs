@@ -2,8 +2,9 @@
 //! long as they stay below. If the call is missing or forbidden, components are opened one by one, without
 //! following links.
 
+use crate::meta::{self, Kind};
 use crate::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 use rustix::path::Arg;
 use std::ffi::CStr;
@@ -97,16 +98,12 @@ pub(crate) fn open_each(
         let last = openat(here, name, flags | OFlags::NOFOLLOW, mode)?;
         // O_PATH opens a symlink itself instead of failing, unless that was asked for.
         let links = !flags.contains(OFlags::PATH) || flags.contains(OFlags::NOFOLLOW);
-        return match links || !is_symlink(&last)? {
+        return match links || meta::of_fd(&last)?.kind != Kind::Symlink {
             true => Ok(last),
             false => Err(Errno::LOOP.into()),
         };
     }
     Err(Errno::NOENT.into())
-}
-
-fn is_symlink(fd: &OwnedFd) -> Result<bool> {
-    Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode) == FileType::Symlink)
 }
 
 #[cfg(test)]

@@ -123,11 +123,23 @@ pub fn read_full_at(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Resul
 ///
 /// # Errors
 /// Those of `write(2)`; ENOSPC if a write makes no progress.
-pub fn write_all(fd: BorrowedFd<'_>, mut buffer: &[u8]) -> Result<()> {
-    while !buffer.is_empty() {
-        match rustix::io::write(fd, buffer) {
+pub fn write_all(fd: BorrowedFd<'_>, buffer: &[u8]) -> Result<()> {
+    repeat(buffer, |rest, _| rustix::io::write(fd, rest))
+}
+
+/// Repeats `call` until everything is written; it gets the rest and the bytes done.
+#[inline]
+fn repeat(
+    buffer: &[u8],
+    mut call: impl FnMut(&[u8], u64) -> rustix::io::Result<usize>,
+) -> Result<()> {
+    let mut done = 0;
+    while let Some(rest) = buffer.get(done..)
+        && !rest.is_empty()
+    {
+        match call(rest, done as u64) {
             Ok(0) => return Err(std::io::Error::from_raw_os_error(libc::ENOSPC)),
-            Ok(n) => buffer = &buffer[n..],
+            Ok(wrote) => done += wrote,
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -140,31 +152,13 @@ pub fn write_all(fd: BorrowedFd<'_>, mut buffer: &[u8]) -> Result<()> {
 ///
 /// # Errors
 /// As [`write_all`]; EOPNOTSUPP, with nothing written, if the file system does not support uncached writes.
-pub fn write_all_at(
-    fd: BorrowedFd<'_>,
-    mut buffer: &[u8],
-    mut offset: u64,
-    uncached: bool,
-) -> Result<()> {
+pub fn write_all_at(fd: BorrowedFd<'_>, buffer: &[u8], offset: u64, uncached: bool) -> Result<()> {
     /// RWF_DONTCACHE of linux/fs.h.
     const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
-    while !buffer.is_empty() {
-        let wrote = if uncached {
-            rustix::io::pwritev2(fd, &[IoSlice::new(buffer)], offset, DONTCACHE)
-        } else {
-            rustix::io::pwrite(fd, buffer, offset)
-        };
-        match wrote {
-            Ok(0) => return Err(std::io::Error::from_raw_os_error(libc::ENOSPC)),
-            Ok(n) => {
-                buffer = &buffer[n..];
-                offset += n as u64;
-            }
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
+    repeat(buffer, |rest, done| match uncached {
+        true => rustix::io::pwritev2(fd, &[IoSlice::new(rest)], offset + done, DONTCACHE),
+        false => rustix::io::pwrite(fd, rest, offset + done),
+    })
 }
 
 /// Shares the source's extents with the target (`FICLONE`).
@@ -193,7 +187,7 @@ pub fn set_len(fd: BorrowedFd<'_>, len: u64) -> Result<()> {
     Ok(rustix::fs::ftruncate(fd, len)?)
 }
 
-/// `fsync(2)`.
+/// `fsync(2)`; of a directory, its names survive a power loss.
 pub fn sync(fd: BorrowedFd<'_>) -> Result<()> {
     Ok(rustix::fs::fsync(fd)?)
 }

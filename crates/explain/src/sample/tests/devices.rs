@@ -36,7 +36,7 @@ impl Loop {
 
     fn dev(&self) -> (u32, u32) {
         use std::os::unix::fs::MetadataExt;
-        hakobu_sys::disk::numbers(std::fs::metadata(&self.device).unwrap().rdev())
+        hakobu_sys::meta::device_numbers(std::fs::metadata(&self.device).unwrap().rdev())
     }
 
     fn dd(&self, args: &[&str]) {
