@@ -4,7 +4,7 @@
 use super::{Engine, Queued, REFUSED, Transfer, part, sync_file};
 use hakobu_sys::memory::Aligned;
 use hakobu_sys::ranges::{self, Take};
-use hakobu_sys::{OwnedFd, errno, ranges};
+use hakobu_sys::{OwnedFd, errno};
 use std::io::Result;
 
 /// Files, and the one that gives blocks.
