@@ -1,6 +1,5 @@
 """The rows of bench/auto.sh: fixed numbers of jobs in a sweep, then the best of them against `-j auto`."""
 
-import argparse
 import json
 import os
 import random
@@ -10,6 +9,7 @@ import tempfile
 
 import cells
 from cells import Cold, Flat, Get, Local, Nested, Put
+from measure import open_table, read_arguments
 
 LOCAL = [1, 2, 4, 8]
 READS = [1, 2, 4, 8, 16, 32, 64]
@@ -48,10 +48,8 @@ class Bench:
         self.results, self.rounds, self.scale = args.results, args.rounds, args.scale
         self.sweeps = 1 if args.quick else 3
         self.disk_parent = args.disk or args.results
-        os.makedirs(args.results, exist_ok=True)
-        self.raw = open(os.path.join(args.results, "auto.tsv"), "a", buffering=1)
-        if self.raw.tell() == 0:
-            self.raw.write("row\tlength\tseries\tround\tcontender\tfiles\tcode\twall_s\tuser_s\tsys_s\trss_kib\tjobs_end\n")
+        head = "row length series round contender files code wall_s user_s sys_s rss_kib jobs_end"
+        self.raw = open_table(args.results, "auto.tsv", head)
 
     def disk(self):
         """A folder on the disk; auto.sh removes it."""
@@ -166,24 +164,11 @@ HEAD = "| what | against | goal | rate against it, median (least … most) | met
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--work")
-    parser.add_argument("--hakobu")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int)
-    parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--disk")
-    parser.add_argument("--rows")
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("results", nargs="?")
-    args = parser.parse_args()
-    if args.list:
-        print("\n".join(ROWS))
-        return
+    args = read_arguments(ROWS, rounds=int, scale=1.0, disk=str)
     args.rounds = args.rounds or (3 if args.quick else 7)
     bench = Bench(args)
     goals, points = [], []
-    for name in args.rows.split(",") if args.rows else ROWS:
+    for name in args.rows:
         print(f"row {name}", flush=True)
         cell = ROWS[name](bench)
         try:

@@ -4,7 +4,6 @@ What is compared is what both say of themselves: blocks a second, and the percen
 which the JSON of both has under the same names. Ratios are taken inside each round.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -14,7 +13,7 @@ import statistics
 import subprocess
 import time
 
-from measure import GOALS_HEAD, Contender, ratio, verdict
+from measure import GOALS_HEAD, Contender, open_table, ratio, read_arguments, verdict
 
 MIB = 1 << 20
 FIELDS = ["iops", "p50_ns", "p99_ns", "user_s", "system_s", "rss_kib"]
@@ -35,11 +34,8 @@ class Io:
         self.work, self.hakobu, self.disk, self.pin = args.work, os.path.abspath(args.hakobu), args.disk, args.pin
         self.rounds = args.rounds or (3 if args.quick else 7)
         self.seconds = args.seconds or (1 if args.quick else 3)
-        os.makedirs(args.results, exist_ok=True)
         self.errors = os.path.join(args.results, "stderr.log")
-        self.raw = open(os.path.join(args.results, "io.tsv"), "a", buffering=1)
-        if self.raw.tell() == 0:
-            self.raw.write("\t".join(["row", "round", "place", "contender", *FIELDS]) + "\n")
+        self.raw = open_table(args.results, "io.tsv", " ".join(["row round place contender", *FIELDS]))
         self.lines = []
         self.written = os.path.join(args.results, "io.md")
 
@@ -288,33 +284,12 @@ def rows():
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--work")
-    parser.add_argument("--hakobu")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int)
-    parser.add_argument("--seconds", type=int)
-    parser.add_argument("--rows", help="names or beginnings of names, separated by commas")
-    parser.add_argument("--disk")
-    parser.add_argument("--pin", type=int)
-    parser.add_argument("results", nargs="?")
-    args = parser.parse_args()
-    if args.list:
-        print("\n".join(rows()))
-        return
-    for name in ("work", "hakobu", "results"):
-        if not getattr(args, name):
-            parser.error(f"{name.upper()} is missing")
-    wanted = (args.rows or "").split(",")
-    for want in wanted:
-        if not any(name.startswith(want) for name in rows()):
-            parser.error(f"no row begins with '{want}' (--list names them)")
+    args = read_arguments(rows(), begin=True, rounds=int, seconds=int, disk=str, pin=int)
     io = Io(args)
     print(GOALS_HEAD, flush=True)
     for name, row in rows().items():
         # A whole name means that row alone: "null" is not "null-gtod".
-        if any(name == want or want not in rows() and name.startswith(want) for want in wanted):
+        if any(name == want or want not in rows() and name.startswith(want) for want in args.rows):
             row(io, name)
 
 

@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import time
 
-from measure import spread
+from measure import open_table, spread
 
 # The same command under two names, and the campaign's own control: three twins of each.
 CAMPAIGN = """
@@ -44,9 +44,7 @@ WORK = {
 class Lab:
     def __init__(self, options):
         self.work, self.hakobu = options.work, options.hakobu
-        self.raw = open(os.path.join(options.results, "lab.tsv"), "a", buffering=1)
-        if self.raw.tell() == 0:
-            self.raw.write("row\tname\tseed\twhat\tvalue\tlow\thigh\tclaim\n")
+        self.raw = open_table(options.results, "lab.tsv", "row name seed what value low high claim")
         self.options = options
 
     def note(self, *fields):

@@ -2,12 +2,12 @@
 kernel says that the process has written (room on the target would not do, it is reserved beforehand), or the
 bytes that passed the loopback (of a network namespace that limits.sh makes, where nobody else is)."""
 
-import argparse
 import os
 import subprocess
 import time
 
 from cells import Parts, Server, Target
+from measure import open_table, read_arguments
 from trees import write
 
 HEAD = (
@@ -126,25 +126,11 @@ ROWS = {
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--work")
-    parser.add_argument("--hakobu")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--rows")
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("results", nargs="?")
-    args = parser.parse_args()
-    if args.list:
-        print("\n".join(ROWS))
-        return
+    args = read_arguments(ROWS, scale=1.0)
     args.hakobu = os.path.abspath(args.hakobu)
-    os.makedirs(args.results, exist_ok=True)
-    raw = open(os.path.join(args.results, "limits.tsv"), "a", buffering=1)
-    if raw.tell() == 0:
-        raw.write("row\tround\tlimit\tbytes\twall_s\tcpu_s\tbest_second\tworst_second\n")
+    raw = open_table(args.results, "limits.tsv", "row round limit bytes wall_s cpu_s best_second worst_second")
     lines = []
-    for name in args.rows.split(",") if args.rows else ROWS:
+    for name in args.rows:
         row = ROWS[name]
         runs = []
         for number in range(1 if args.quick else 3):

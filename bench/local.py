@@ -1,12 +1,11 @@
 """The rows of BENCHMARKS.md that need no network. Started by local.sh, which builds the tools and cleans up."""
 
-import argparse
 import os
 import platform
 import shutil
 
 import trees
-from measure import GOALS_HEAD, Bench, Contender, ratio, runs_table, verdict
+from measure import GOALS_HEAD, Bench, Contender, ratio, read_arguments, runs_table, verdict
 from volumes import Volumes, sh
 
 CORES = len(os.sched_getaffinity(0))
@@ -257,30 +256,11 @@ def rows(local):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--work")
-    parser.add_argument("--hakobu")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int)
-    parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--rows", help="names or beginnings of names, separated by commas")
-    parser.add_argument("results", nargs="?")
-    args = parser.parse_args()
-    if args.list:
-        print("\n".join(rows(None)))
-        return
-    for name in ("work", "hakobu", "results"):
-        if not getattr(args, name):
-            parser.error(f"{name.upper()} is missing")
-    wanted = (args.rows or "").split(",")
-    for want in wanted:
-        if not any(name.startswith(want) for name in rows(None)):
-            parser.error(f"no row begins with '{want}' (--list names them)")
+    args = read_arguments(rows(None), begin=True, rounds=int, scale=1.0)
     args.rounds = args.rounds or (3 if args.quick else 9)
     local = Local(args)
     for name, row in rows(local).items():
-        if any(name.startswith(want) for want in wanted):
+        if any(name.startswith(want) for want in args.rows):
             row()
     report = os.path.join(args.results, "report.md")
     with open(report, "w") as out:

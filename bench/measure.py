@@ -4,11 +4,49 @@ Runs of different contenders are interleaved (A B C, B C A, …), so that a mach
 of them. Ratios are taken inside each round and their median is reported with a bootstrap interval.
 """
 
+import argparse
 import os
 import random
 import shutil
 import statistics
 import subprocess
+import sys
+
+
+def read_arguments(rows, begin=False, **options):
+    """Reads the arguments of a benchmark with rows; --list prints the names of the rows and ends it. `options` are further
+    ones with their types or defaults. With `begin` the beginning of a name stands for all rows that begin with it."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--work")
+    parser.add_argument("--hakobu")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rows", help=f"names {'or beginnings of names' if begin else 'of rows'}, separated by commas")
+    for name, kind in options.items():
+        is_type = isinstance(kind, type)
+        parser.add_argument(f"--{name}", type=kind if is_type else type(kind), default=None if is_type else kind)
+    parser.add_argument("results", nargs="?")
+    args = parser.parse_args()
+    if args.list:
+        print("\n".join(rows))
+        sys.exit()
+    for name in ("work", "hakobu", "results"):
+        if not getattr(args, name):
+            parser.error(f"{name.upper()} is missing")
+    args.rows = args.rows.split(",") if args.rows else [""] if begin else list(rows)
+    for want in args.rows:
+        if not any(name.startswith(want) if begin else name == want for name in rows):
+            parser.error(f"no row {'begins with' if begin else 'is'} '{want}' (--list names them)")
+    return args
+
+
+def open_table(folder, name, head):
+    """Opens a table of raw numbers to which rows are appended; a new one begins with `head`."""
+    os.makedirs(folder, exist_ok=True)
+    table = open(os.path.join(folder, name), "a", buffering=1)
+    if table.tell() == 0:
+        table.write("\t".join(head.split()) + "\n")
+    return table
 
 
 class Run:
@@ -38,11 +76,9 @@ class Bench:
 
     def __init__(self, work, results, rounds, scale):
         self.work, self.rounds, self.scale = work, rounds, scale
-        os.makedirs(results, exist_ok=True)
         self.results = results
-        self.raw = open(os.path.join(results, "raw.tsv"), "a", buffering=1)
-        if self.raw.tell() == 0:
-            self.raw.write("series\tround\tplace\tcontender\tcode\twall_s\tflushed_s\tuser_s\tsys_s\trss_kib\n")
+        head = "series round place contender code wall_s flushed_s user_s sys_s rss_kib"
+        self.raw = open_table(results, "raw.tsv", head)
 
     def run(self, words, flush=None):
         report = os.path.join(self.work, "report")

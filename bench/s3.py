@@ -1,6 +1,5 @@
 """The rows of bench/s3.sh: what is moved, against which server, by whom, and what has to come out."""
 
-import argparse
 import os
 import shutil
 import signal
@@ -10,7 +9,7 @@ import time
 
 import measure
 import trees
-from measure import Bench, Contender, ratio, runs_table, verdict
+from measure import Bench, Contender, ratio, read_arguments, runs_table, verdict
 
 KEY, SECRET = os.environ.get("AWS_ACCESS_KEY_ID", ""), os.environ.get("AWS_SECRET_ACCESS_KEY", "")
 BUCKET = "bench"
@@ -319,25 +318,13 @@ ROWS = {
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--work")
-    parser.add_argument("--hakobu")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int)
-    parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--rows")
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("results", nargs="?")
-    options = parser.parse_args()
-    if options.list:
-        print("\n".join(ROWS))
-        return
+    options = read_arguments(ROWS, rounds=int, scale=1.0)
     rounds = options.rounds or (3 if options.quick else 7)
     bench = Bench(options.work, options.results, rounds, options.scale)
     bench.hakobu = os.path.abspath(options.hakobu)
     bench.sized = lambda number: max(1, round(number * options.scale))
     report = Report()
-    for name in options.rows.split(",") if options.rows else ROWS:
+    for name in options.rows:
         print(f"row {name}", flush=True)
         ROWS[name](bench, report)
         with open(os.path.join(options.results, "report.md"), "w") as file:

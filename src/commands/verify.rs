@@ -189,7 +189,7 @@ pub fn verify_trees(
 fn end(plan: &Plan, show: &Show, outcome: &verify::Outcome, fatal: Option<Fatal>, code: u8) -> u8 {
     show.end_progress();
     let counts = &outcome.counts;
-    let used = hakobu_sys::process::usage();
+    let used = hakobu_sys::usage::Used::of_program();
     let mut rest = Vec::new();
     if plan.read.json {
         forms::push_summary(outcome, &used, code, &mut rest);

@@ -6,7 +6,7 @@ use hakobu_core::error::{Cause, Class, Operation, Problem};
 use hakobu_core::event::Change;
 use hakobu_core::event::Item;
 use hakobu_core::unit::Kind;
-use hakobu_sys::process::Usage;
+use hakobu_sys::usage::Used;
 use hakobu_transfer::run::{Findings, Outcome};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -256,7 +256,7 @@ impl Steered {
 
 impl Summary {
     /// Makes the summary of a run that ended with `exit_code`.
-    pub fn new(command: &'static str, outcome: &Outcome, used: &Usage, exit_code: u8) -> Summary {
+    pub fn new(command: &'static str, outcome: &Outcome, used: &Used, exit_code: u8) -> Summary {
         let totals = &outcome.totals;
         Summary {
             event: "summary",
@@ -301,7 +301,7 @@ mod tests {
             ..Outcome::default()
         };
         let mut out = Vec::new();
-        push_line(&Summary::new("sync", &outcome, &Usage::default(), 23), &mut out);
+        push_line(&Summary::new("sync", &outcome, &Used::default(), 23), &mut out);
         assert_eq!(
             String::from_utf8_lossy(&out),
             "{\"event\":\"summary\",\"schema\":1,\"command\":\"sync\",\"files\":1,\"bytes\":2,\

@@ -108,8 +108,7 @@ pub fn is_collected(folder: &dyn Folder) -> Result<bool, Trouble> {
 pub fn read_all(folder: &dyn Folder) -> Result<Vec<Beat>, Trouble> {
     let mut beats: Vec<Beat> = Vec::new();
     for name in folder.names("workers")? {
-        let content = folder.read(&format!("workers/{name}"))?.unwrap_or_default();
-        beats.extend(serde_json::from_slice::<Beat>(&content).ok());
+        beats.extend(folder::parsed::<Beat>(folder, &format!("workers/{name}"))?);
     }
     beats.sort_by(|a, b| (&a.host, &a.worker).cmp(&(&b.host, &b.worker)));
     Ok(beats)
@@ -120,8 +119,7 @@ pub fn read_all(folder: &dyn Folder) -> Result<Vec<Beat>, Trouble> {
 /// # Errors
 /// The folder's.
 pub fn read(folder: &dyn Folder, worker: &str) -> Result<Option<Beat>, Trouble> {
-    let content = folder.read(&format!("workers/{worker}.json"))?.unwrap_or_default();
-    Ok(serde_json::from_slice(&content).ok())
+    folder::parsed(folder, &format!("workers/{worker}.json"))
 }
 
 /// Whether the process of a beat is known to be gone: it ended on this machine.

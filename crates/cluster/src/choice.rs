@@ -2,11 +2,12 @@
 //! shards that are left. It does not know what workers do with them.
 
 use crate::beat::{self, Beat, State, Watch};
-use crate::claim::{self, Claim};
+use crate::claim::{self, Claim, Claimed};
 use crate::folder::{Folder, Trouble};
 use crate::phase::Phase;
 use crate::plan::{Plan, number_text};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::collections::hash_map::{Entry, HashMap};
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
@@ -27,9 +28,6 @@ const MISSES_MAX: u32 = 8;
 const PAUSE: u32 = 8;
 /// Shards without a known result that are looked up one by one; of more of them the results are listed.
 const MISSING_MAX: usize = 64;
-
-/// Number of a shard and generation of the claim on it.
-pub(crate) type Claimed = (u32, u32);
 
 /// A listing that was made: its end and its duration.
 type Listing = Option<(Instant, Duration)>;
@@ -149,7 +147,7 @@ impl<'a> Choice<'a> {
     /// Claims the shard at a place in the order; `None` where another worker was faster.
     fn claim(&mut self, at: usize) -> Result<Option<Claimed>, Trouble> {
         let Some(number) = self.order.get(at).copied() else { return Ok(None) };
-        let ours = self.take(number, 0)?;
+        let ours = self.take((number, 0))?;
         self.claimed.insert(number, 0);
         (self.misses, self.next_at) =
             if ours { (0, at + 1) } else { (self.misses + 1, usize::MAX) };
@@ -269,8 +267,8 @@ impl<'a> Choice<'a> {
         Ok(true)
     }
 
-    fn take(&self, number: u32, generation: u32) -> Result<bool, Trouble> {
-        claim::take(self.folder, &self.phase.claims(), number, generation, &self.worker)
+    fn take(&self, claimed: Claimed) -> Result<bool, Trouble> {
+        claim::take(self.folder, &self.phase.claims(), claimed, &self.worker)
     }
 
     /// Claims a shard anew whose worker is gone or has given it back.
@@ -282,32 +280,23 @@ impl<'a> Choice<'a> {
         let mut counters: HashMap<String, Option<Beat>> = HashMap::new();
         let claimed = self.claimed.iter().filter(|(number, _)| !self.done.contains(number));
         let claimed: Vec<Claimed> = claimed.map(|(n, generation)| (*n, *generation)).collect();
-        for (number, generation) in claimed {
-            let worker = match self.owners.get(&(number, generation)) {
+        for claimed @ (number, generation) in claimed {
+            let worker = match self.owners.get(&claimed) {
                 Some(worker) => worker.clone(),
-                None => {
-                    let claim = claim::read(folder, &claims, number, generation)?;
-                    match claim {
-                        Some(Claim { worker, .. }) => {
-                            self.owners.insert((number, generation), worker.clone());
-                            worker
-                        }
-                        // It was given back.
-                        None if self.take(number, generation)? => {
-                            return Ok(Some((number, generation)));
-                        }
-                        // It is not whole yet, and is read again.
-                        None => String::new(),
+                None => match claim::read(folder, &claims, claimed)? {
+                    Some(Claim { worker, .. }) => {
+                        self.owners.insert(claimed, worker.clone());
+                        worker
                     }
-                }
+                    // It was given back.
+                    None if self.take(claimed)? => return Ok(Some(claimed)),
+                    // It is not whole yet, and is read again.
+                    None => String::new(),
+                },
             };
-            let beat = match counters.get(&worker) {
-                Some(known) => known.clone(),
-                None => {
-                    let read = beat::read(folder, &worker)?;
-                    counters.insert(worker.clone(), read.clone());
-                    read
-                }
+            let beat = match counters.entry(worker.clone()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => place.insert(beat::read(folder, &worker)?),
             };
             let beat = beat.as_ref();
             let gone = beat.is_some_and(|beat| beat.state == State::Ended || beat::is_dead(beat));
@@ -319,9 +308,9 @@ impl<'a> Choice<'a> {
                 continue;
             }
             // It may have been given back, and claimed by another one.
-            let claim = claim::read(folder, &claims, number, generation)?;
+            let claim = claim::read(folder, &claims, claimed)?;
             if claim.map(|claim| claim.worker).unwrap_or_default() != worker {
-                self.owners.remove(&(number, generation));
+                self.owners.remove(&claimed);
                 continue;
             }
             // It may have ended after the results were looked for: they are written before that.
@@ -329,11 +318,11 @@ impl<'a> Choice<'a> {
                 self.done.insert(number);
                 continue;
             }
-            let next = generation + 1;
-            let ours = self.take(number, next)?;
-            self.claimed.insert(number, next);
+            let next = (number, generation + 1);
+            let ours = self.take(next)?;
+            self.claimed.insert(number, next.1);
             if ours {
-                return Ok(Some((number, next)));
+                return Ok(Some(next));
             }
         }
         Ok(None)

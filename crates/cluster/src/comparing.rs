@@ -1,11 +1,11 @@
 //! Verifies the entries of a shard: types, sizes, contents and texts of symlinks at both ends. What
 //! an ordinary sync is told to do with attributes, and whether it could, is its own to say.
 
-use crate::done::{Done, Ended};
+use crate::folder::Trouble;
 use crate::moving::folder_of;
 use crate::problems::{Meters, ProblemLog};
-use crate::setup::Setup;
 use crate::shard::Entry;
+use crate::worker::{Done, Setup, interrupted};
 use hakobu_core::error::Fatal;
 use hakobu_core::unit::Jobs;
 use hakobu_transfer::location::Location;
@@ -43,25 +43,26 @@ pub fn refuse_unfit(spec: &Spec) -> Result<(), Fatal> {
     }
 }
 
-/// Compares the entries of one root. An end is returned where that could not go on.
+/// Compares the entries of one root.
+///
+/// # Errors
+/// That could not go on.
 pub(crate) fn entries(
     setup: &Setup<'_>,
     meter: &Meters,
     root: Vec<u8>,
     entries: &[Entry],
     done: &mut Done,
-) -> Option<Ended> {
-    let source = match folder_of(root) {
-        Ok(source) => source,
-        Err(fatal) => return Some(Ended::Never(fatal.message)),
-    };
+) -> Result<(), Trouble> {
+    let source = folder_of(root)?;
     let names: Vec<Vec<u8>> = entries.iter().map(|entry| entry.name.clone()).collect();
     let log = ProblemLog::new(setup.listener, meter);
     let below = source.as_typed();
-    let report = |difference: &Difference<'_>| log.add(words(difference), path(&below, difference));
+    let report =
+        |difference: &Difference<'_>| log.add(&words(difference), &path(&below, difference));
     let compared = compare(setup, &source, &names, &report, &log);
     if setup.control.is_stopped() {
-        return Some(Ended::Again("interrupted: the rest was returned".into()));
+        return Err(interrupted());
     }
     match compared {
         Ok(Outcome { counts, .. }) => {
@@ -72,11 +73,11 @@ pub(crate) fn entries(
         }
         Err(fatal) => {
             done.failed += entries.len() as u64;
-            log.add(fatal.message, below.clone());
+            log.add(&fatal.message, &below);
         }
     }
     log.into_problems(done);
-    None
+    Ok(())
 }
 
 fn words(difference: &Difference<'_>) -> String {

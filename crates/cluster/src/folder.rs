@@ -11,14 +11,15 @@ use hakobu_core::error::Fatal;
 use hakobu_s3::Settings;
 use hakobu_transfer::location::Location;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::ffi::OsStr;
 use std::fmt;
 use std::sync::Arc;
 
-/// Failure of an operation on the run folder.
+/// Failure of an operation on the run folder, or reason why a worker ended early or a plan cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// The same operation may succeed later: the folder is full, or its server is away.
+    /// Another try may succeed later: the folder is full, or its server is away.
     pub again: bool,
     /// A sentence without a full stop.
     pub message: String,
@@ -28,6 +29,11 @@ impl Trouble {
     /// Trouble that stays.
     pub fn lasting(message: impl Into<String>) -> Trouble {
         Trouble { again: false, message: message.into() }
+    }
+
+    /// Trouble that may be over at the next try.
+    pub fn passing(message: impl Into<String>) -> Trouble {
+        Trouble { again: true, message: message.into() }
     }
 }
 
@@ -44,6 +50,15 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
+}
+
+/// Reads a file of the folder; `None` where it is not there, or not whole.
+///
+/// # Errors
+/// The folder's.
+pub fn parsed<T: DeserializeOwned>(folder: &dyn Folder, name: &str) -> Result<Option<T>, Trouble> {
+    let content = folder.read(name)?.unwrap_or_default();
+    Ok(serde_json::from_slice(&content).ok())
 }
 
 /// A run folder. Names are relative, with at most one slash.

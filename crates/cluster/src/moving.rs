@@ -1,9 +1,9 @@
 //! Transfers the entries of a shard with the ordinary engine.
 
-use crate::done::{Done, Ended};
+use crate::folder::Trouble;
 use crate::problems::{Meters, ProblemLog};
-use crate::setup::Setup;
 use crate::shard::Entry;
+use crate::worker::{Done, Setup, interrupted};
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_core::unit::Totals;
 use hakobu_transfer::location::{Location, Sources};
@@ -15,26 +15,27 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::sync::Arc;
 
-/// Transfers entries of one root. `jobs`: number of jobs of the transfer before. An end is returned where the transfer could not go on.
+/// Transfers entries of one root. `jobs`: number of jobs of the transfer before.
+///
+/// # Errors
+/// The transfer could not go on.
 pub(crate) fn entries(
     setup: &Setup<'_>,
     (meter, jobs): (&Meters, &Cell<Option<usize>>),
     root: Vec<u8>,
     entries: Vec<Entry>,
     done: &mut Done,
-) -> Option<Ended> {
+) -> Result<(), Trouble> {
     let (plan, control) = (setup.plan, setup.control);
     let mut spec = setup.spec.clone();
     // The first shard reads and teaches hints; for the others that would be most of their start.
     spec.jobs_before = jobs.get();
     let log = ProblemLog::new(setup.listener, meter);
-    if let Err(fatal) = for_names(&mut spec, root, entries, plan.local) {
-        return Some(Ended::Never(fatal.message));
-    }
+    for_names(&mut spec, root, entries, plan.local)?;
     if let [folder] = spec.sources.paths()
         && let Err(error) = std::fs::metadata(folder)
     {
-        return Some(Ended::Never(format!("cannot read {}: {error}", quoted(folder))));
+        return Err(Trouble::lasting(format!("cannot read {}: {error}", quoted(folder))));
     }
     if let Some(target) = spec.target.local() {
         // Another worker may make it at the same time.
@@ -43,17 +44,16 @@ pub(crate) fn entries(
             false => std::fs::create_dir(target),
         });
     }
-    let outcome = match transfer(&spec, control, &log) {
-        Ok(outcome) => outcome,
+    let outcome = transfer(&spec, control, &log).map_err(|fatal| Trouble {
         // The store is away.
-        Err(fatal) if !plan.local && fatal.code == 11 => return Some(Ended::Again(fatal.message)),
-        Err(fatal) => return Some(Ended::Never(fatal.message)),
-    };
+        again: !plan.local && fatal.code == 11,
+        message: fatal.message,
+    })?;
     if !plan.local && outcome.totals.failed > 0 && outcome.requests.answered == 0 {
         // The same would come of every shard, and collect would have all of them to do.
         let first = log.first().map(|what| format!(" ({what})")).unwrap_or_default();
         let why = format!("no request to the store succeeded{first}: the rest was returned");
-        return Some(Ended::Again(why));
+        return Err(Trouble::passing(why));
     }
     let Totals { files, bytes, skipped, failed, vanished, .. } = outcome.totals;
     done.files += files;
@@ -66,24 +66,29 @@ pub(crate) fn entries(
     jobs.set(Some(outcome.jobs).filter(|jobs| *jobs > 0));
     done.judge(&outcome);
     log.into_problems(done);
-    let fatal = outcome.fatal.map(|fatal| Ended::Again(fatal.message));
-    let stopped = (outcome.stopped && fatal.is_none())
-        .then(|| Ended::Again("interrupted: the rest was returned".into()));
-    fatal.or(stopped)
+    match outcome.fatal {
+        Some(fatal) => Err(Trouble::passing(fatal.message)),
+        None if outcome.stopped => Err(interrupted()),
+        None => Ok(()),
+    }
 }
 
 /// The folder that a root of the plan stands for.
 ///
 /// # Errors
 /// It names no bucket.
-pub(crate) fn folder_of(mut root: Vec<u8>) -> Result<Location, Fatal> {
+pub(crate) fn folder_of(mut root: Vec<u8>) -> Result<Location, Trouble> {
     if root.is_empty() {
         root.push(b'.');
     }
     if root.last() != Some(&b'/') {
         root.push(b'/');
     }
-    Location::parse_listed(&OsString::from_vec(root))
+    Location::parse_listed(&OsString::from_vec(root)).map_err(unfit)
+}
+
+fn unfit(fatal: Fatal) -> Trouble {
+    Trouble::lasting(fatal.message)
 }
 
 /// The transfer of single names below a root: without deletions, and without the attributes of
@@ -96,8 +101,8 @@ fn for_names(
     root: Vec<u8>,
     entries: Vec<Entry>,
     local: bool,
-) -> Result<(), Fatal> {
-    spec.sources = Sources::of(vec![folder_of(root)?])?;
+) -> Result<(), Trouble> {
+    spec.sources = Sources::of(vec![folder_of(root)?]).map_err(unfit)?;
     if local {
         let mut chosen = Chosen::default();
         for Entry { kind, size, mtime, name, .. } in entries {

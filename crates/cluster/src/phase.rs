@@ -59,8 +59,7 @@ impl Phase {
 /// # Errors
 /// The folder's.
 pub fn current(folder: &dyn Folder) -> Result<Option<Phase>, Trouble> {
-    let content = folder.read(VERIFYING)?.unwrap_or_default();
-    let mark: Option<Mark> = serde_json::from_slice(&content).ok();
+    let mark = folder::parsed::<Mark>(folder, VERIFYING)?;
     Ok(mark.map(|mark| Phase::Verify(mark.id)))
 }
 

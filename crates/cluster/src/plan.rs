@@ -79,40 +79,22 @@ pub struct Piece {
     pub crc64: String,
 }
 
-/// Reason for not working on a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unusable {
-    /// It may be usable later: its folder cannot be read now.
-    Later(String),
-    /// It never will be.
-    Never(String),
-}
-
-impl From<Trouble> for Unusable {
-    fn from(trouble: Trouble) -> Unusable {
-        match trouble.again {
-            true => Unusable::Later(trouble.message),
-            false => Unusable::Never(trouble.message),
-        }
-    }
-}
-
 impl Plan {
     /// Reads and checks the plan of a folder.
     ///
     /// # Errors
     /// There is none, it is damaged, or another version of the program made it.
-    pub fn read(folder: &dyn Folder, version: &str) -> Result<Plan, Unusable> {
+    pub fn read(folder: &dyn Folder, version: &str) -> Result<Plan, Trouble> {
         let shown = folder.shown();
         let Some(content) = folder.read(PLAN)? else {
             let why = match folder.read(BEGUN)? {
                 Some(_) => "its plan was not finished",
                 None => "it holds no plan",
             };
-            return Err(Unusable::Never(format!("cannot use run folder {shown}: {why}")));
+            return Err(Trouble::lasting(format!("cannot use run folder {shown}: {why}")));
         };
         let damaged = |why: String| {
-            Unusable::Never(format!("cannot use the plan in {shown}: {why}\nhint: plan again"))
+            Trouble::lasting(format!("cannot use the plan in {shown}: {why}\nhint: plan again"))
         };
         /// The part that every version of the program can read.
         #[derive(Deserialize)]
@@ -122,7 +104,7 @@ impl Plan {
         }
         let head: Head = serde_json::from_slice(&content).map_err(|e| damaged(e.to_string()))?;
         if head.version != version || head.format != FORMAT {
-            return Err(Unusable::Never(format!(
+            return Err(Trouble::lasting(format!(
                 "cannot use the plan in {shown}: hakobu {} made it, and this is hakobu {version}\n\
                  hint: use the same version on all machines",
                 head.version

@@ -3,9 +3,9 @@
 
 mod filling;
 
-use crate::folder::{Folder, Trouble};
+use crate::folder::{self, Folder, Trouble};
 use crate::plan::{BEGUN, End, FORMAT, PLAN, Plan, Shard};
-use filling::{COST_MAX, Planner};
+use filling::Planner;
 use hakobu_core::control::Control;
 use hakobu_core::error::Fatal;
 use hakobu_core::event::Listener;
@@ -32,16 +32,6 @@ pub struct Request<'a> {
     pub ends: Vec<End>,
     /// Both ends are local paths.
     pub local: bool,
-}
-
-/// Cost of an operation in bytes, and the least cost of a shard.
-fn costs(local: bool) -> (u64, u64) {
-    match local {
-        // 60 µs at 1 GB/s; a shard of 8,000 small files takes about half a second.
-        true => (64 << 10, 512 << 20),
-        // 20 ms at 50 MB/s; a shard of small objects takes one worker about a tenth of a second.
-        false => (1 << 20, 128 << 20),
-    }
 }
 
 /// Refuses options that two workers on one shard would make unsafe, and those that are not for one
@@ -98,13 +88,9 @@ pub fn plan(
         let message = format!("cannot plan into {}: it holds {what}\n{hint}", folder.shown());
         return Err(Fatal::new(1, message));
     }
-    let (operation_cost, cost_min) = costs(request.local);
-    let cost_min = request.shard_bytes.unwrap_or(cost_min).min(COST_MAX);
-    let mut planner = Planner::new((folder, control, listener), request.spec.policy.hard_links);
-    (planner.operation_cost, planner.cost_min) = (operation_cost, cost_min);
-    planner.workers = request.workers.max(1);
-    planner.same_names = !request.spec.objects.options.encode_names;
-    planner.local = request.local;
+    let Request { spec, workers, shard_bytes, local, .. } = &request;
+    let sizes = (*workers, *shard_bytes);
+    let planner = Planner::new((folder, control, listener), spec, sizes, *local);
     let made = make(&planner, request, id, control);
     if made.is_err() {
         // Report the failure that led here.
@@ -126,7 +112,7 @@ fn make(
     spec.check_space = false;
     (spec.items, spec.items_unchanged, spec.plans) = (false, false, true);
     let outcome = transfer(&spec, control, planner);
-    if let Some(trouble) = planner.take_failure() {
+    if let Some(trouble) = planner.failed.lock().take() {
         return Err(Fatal::new(11, trouble.message));
     }
     let mut outcome = outcome?;
@@ -150,12 +136,11 @@ fn make(
         local,
         entries: sum(|shard| shard.entries),
         bytes: sum(|shard| shard.bytes),
-        roots: planner.roots().iter().map(|root| journal::text(root)).collect(),
+        roots: planner.roots.lock().iter().map(|root| journal::text(root)).collect(),
         problems: outcome.totals.failed + outcome.totals.vanished,
         shards,
     };
-    let content = serde_json::to_vec(&plan);
-    let content = content.map_err(|error| Fatal::new(11, format!("cannot write: {error}")))?;
+    let content = folder::json(&plan).map_err(failed)?;
     match planner.folder.create(PLAN, &content).map_err(failed)? {
         true => Ok((plan, outcome)),
         false => Err(Fatal::new(1, format!("{} holds a plan already", planner.folder.shown()))),

@@ -1,6 +1,6 @@
 //! Listener of the transfer of a shard: collects problems, passes events on.
 
-use crate::done::Done;
+use crate::worker::Done;
 use hakobu_core::error::{Cause, Class, Problem};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::meter::Meter;
@@ -9,21 +9,36 @@ use hakobu_transfer::plan::NOT_AS_PLANNED;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Kinds of problems that a result names.
+/// Kinds of problems that are kept.
 const PROBLEMS_MAX: usize = 64;
 
 /// The meter of the shard in hand, for signs of life.
 pub(crate) type Meters = Mutex<Option<Arc<Meter>>>;
 
-/// Collected problems: number and first path of each kind.
+/// Problems by their kinds: how many, and the first one's path.
+pub(crate) type Problems = BTreeMap<String, (u64, String)>;
+
+/// Adds problems of one kind; one of a further kind than the most is left out.
+pub(crate) fn count(problems: &mut Problems, what: &str, more: u64, path: impl FnOnce() -> String) {
+    let known = problems.len();
+    match problems.get_mut(what) {
+        Some((count, _)) => *count += more,
+        None if known < PROBLEMS_MAX => {
+            problems.insert(what.to_owned(), (more, path()));
+        }
+        None => {}
+    }
+}
+
+/// Problems of one transfer.
 pub(crate) struct ProblemLog<'a> {
     listener: &'a dyn Listener,
     meter: &'a Meters,
-    problems: Mutex<BTreeMap<String, (u64, String)>>,
+    problems: Mutex<Problems>,
     changed: AtomicU64,
 }
 
@@ -34,17 +49,9 @@ impl<'a> ProblemLog<'a> {
     }
 
     /// Adds a problem: its kind, and the path that has it.
-    pub fn add(&self, what: String, path: PathBuf) {
-        let mut problems = self.problems.lock();
-        let known = problems.len();
-        match problems.get_mut(&what) {
-            Some((count, _)) => *count += 1,
-            None if known < PROBLEMS_MAX => {
-                let path = journal::text(path.as_os_str().as_bytes());
-                problems.insert(what, (1, path));
-            }
-            None => {}
-        }
+    pub fn add(&self, what: &str, path: &Path) {
+        let text = || journal::text(path.as_os_str().as_bytes());
+        count(&mut self.problems.lock(), what, 1, text);
     }
 
     /// Entries that were not what the plan saw, and were left alone.
@@ -71,11 +78,10 @@ impl Listener for ProblemLog<'_> {
                 let Problem { operation, source, target, cause, class } = problem;
                 if matches!((cause, class), (Cause::Reason(NOT_AS_PLANNED), Class::Notice)) {
                     self.changed.fetch_add(1, Ordering::Relaxed);
-                    let path = source.clone().unwrap_or_default();
-                    return self.add(NOT_AS_PLANNED.to_owned(), path);
+                    return self.add(NOT_AS_PLANNED, source.as_deref().unwrap_or(Path::new("")));
                 }
-                let path = target.clone().or_else(|| source.clone()).unwrap_or_default();
-                self.add(format!("cannot {}: {cause}", operation.words()), path);
+                let path = target.as_deref().or(source.as_deref()).unwrap_or(Path::new(""));
+                self.add(&format!("cannot {}: {cause}", operation.words()), path);
             }
             Event::Begins(meter) => *self.meter.lock() = Some(Arc::clone(meter)),
             _ => {}

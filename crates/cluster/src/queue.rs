@@ -1,13 +1,12 @@
 //! The shards of a worker on their way: claimed and read before the work on them, and their results written after it.
 //! All of this waits for the run folder, so most of it happens in a thread beside the work on another shard.
 
-use crate::choice::{Choice, Claimed};
-use crate::claim;
-use crate::done::Done;
+use crate::choice::Choice;
+use crate::claim::{self, Claimed};
 use crate::folder::{self, Trouble};
 use crate::plan::number_text;
-use crate::setup::Setup;
 use crate::shard::{self, Broken, Entry};
+use crate::worker::{Done, Setup};
 use std::collections::BTreeMap;
 
 /// A shard that this worker claimed, as it was read.
@@ -110,6 +109,6 @@ impl<'a> Queue<'a> {
 }
 
 /// Gives a shard back. One that cannot be given back is redone when this worker counts as gone.
-pub(crate) fn give_back(setup: &Setup<'_>, (number, generation): Claimed) {
-    drop(claim::give_back(setup.folder, &setup.phase.claims(), number, generation));
+pub(crate) fn give_back(setup: &Setup<'_>, claimed: Claimed) {
+    drop(claim::give_back(setup.folder, &setup.phase.claims(), claimed));
 }

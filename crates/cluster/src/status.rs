@@ -1,18 +1,16 @@
 //! Progress of a run, read from its folder: what each worker does, what was done, what failed.
 
 use crate::beat::{self, Beat, State, Watch};
-use crate::folder::{Folder, Trouble};
+use crate::folder::{self, Folder, Trouble};
 use crate::phase::Phase;
 use crate::plan::Plan;
+use crate::problems::{self, Problems};
 use crate::verdict::{self, Judged, Summed};
-use crate::work::Done;
+use crate::worker::Done;
 use hakobu_transfer::journal::Owner;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
-
-/// Kinds of problems that are kept.
-const PROBLEMS_MAX: usize = 64;
 
 /// Sums over shards; of a verification `files` and `bytes` are those that were compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -69,7 +67,7 @@ pub struct Results {
     /// Sums over all of them.
     pub sums: Sums,
     /// Problems: how many, and the first one's path.
-    pub problems: BTreeMap<String, (u64, String)>,
+    pub problems: Problems,
     /// Shards that could not be read, and why.
     pub damaged: Vec<(u32, String)>,
     watch: Watch,
@@ -91,11 +89,11 @@ impl Results {
             if self.seen.contains(&name) {
                 continue;
             }
-            let content = folder.read(&format!("{results}/{name}"))?.unwrap_or_default();
             // One that is not whole yet is read the next time.
-            let Ok(done) = serde_json::from_slice::<Done>(&content) else { continue };
-            self.seen.insert(name);
-            self.add(done, plan);
+            if let Some(done) = folder::parsed::<Done>(folder, &format!("{results}/{name}"))? {
+                self.seen.insert(name);
+                self.add(done, plan);
+            }
         }
         Ok(())
     }
@@ -104,14 +102,7 @@ impl Results {
         let planned = plan.shards.get(done.shard as usize).cloned().unwrap_or_default();
         add(&mut self.sums, &done, planned.bytes, planned.cost);
         for (what, count, first) in &done.problems {
-            let known = self.problems.len();
-            match self.problems.get_mut(what) {
-                Some((sum, _)) => *sum += count,
-                None if known < PROBLEMS_MAX => {
-                    self.problems.insert(what.clone(), (*count, first.clone()));
-                }
-                None => {}
-            }
+            problems::count(&mut self.problems, what, *count, || first.clone());
         }
         if let Some(why) = &done.damaged {
             self.damaged.push((done.shard, why.clone()));

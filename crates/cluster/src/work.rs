@@ -2,13 +2,13 @@
 //! takes the next. Everything it does may be done twice.
 
 use crate::beat::{self, Beat, State};
-pub use crate::done::{Done, Ended};
 use crate::folder::Trouble;
 use crate::phase::Phase;
 use crate::problems::Meters;
 use crate::queue::{Loaded, Queue, give_back};
-pub use crate::setup::Setup;
 use crate::shard::Entry;
+pub use crate::worker::Setup;
+use crate::worker::{Done, interrupted};
 use crate::{comparing, moving};
 use hakobu_sys::host;
 use hakobu_transfer::journal::{self, Owner};
@@ -40,8 +40,11 @@ struct Worker<'a> {
     jobs: Cell<Option<usize>>,
 }
 
-/// Works until nothing is left, something goes wrong, or `control` stops it.
-pub fn work(setup: &Setup<'_>) -> Ended {
+/// Works until nothing is left.
+///
+/// # Errors
+/// Something went wrong, or `control` stopped it.
+pub fn work(setup: &Setup<'_>) -> Result<(), Trouble> {
     let (folder, control) = (setup.folder, setup.control);
     let began = Instant::now();
     let name = format!("{:016x}", fastrand::u64(..));
@@ -49,15 +52,12 @@ pub fn work(setup: &Setup<'_>) -> Ended {
     let stale_s = setup.stale.as_secs_f64();
     let verifies = setup.phase != Phase::Transfer;
     let beat = Beat { worker: name.clone(), host, owner, stale_s, verifies, ..Beat::default() };
-    match (setup.phase.over(folder), &setup.phase) {
-        (Ok(None), _) => {}
-        (Ok(Some(_)), Phase::Transfer) => return Ended::Done,
-        (Ok(Some(why)), Phase::Verify(_)) => return Ended::Again(why.to_owned()),
-        (Err(trouble), _) => return trouble.into(),
+    match (setup.phase.over(folder)?, &setup.phase) {
+        (None, _) => {}
+        (Some(_), Phase::Transfer) => return Ok(()),
+        (Some(why), Phase::Verify(_)) => return Err(Trouble::passing(why)),
     }
-    if let Err(trouble) = beat::write(folder, &beat, control, setup.stale) {
-        return trouble.into();
-    }
+    beat::write(folder, &beat, control, setup.stale)?;
     let shared = Shared {
         beat: Mutex::new(beat),
         meter: Mutex::default(),
@@ -73,24 +73,23 @@ pub fn work(setup: &Setup<'_>) -> Ended {
         let started = beats.spawn_scoped(scope, || keep_beating(setup, &shared, began));
         let ended = match started {
             Ok(_) => worker.run(queue),
-            Err(error) => Ended::Again(format!("cannot start a thread: {error}")),
+            Err(error) => Err(Trouble::passing(format!("cannot start a thread: {error}"))),
         };
         *shared.over.lock() = true;
         shared.wakes.notify_all();
         ended
     });
-    if let (Ended::Again(_), Some(trouble)) = (&ended, shared.trouble.lock().take()) {
-        ended = trouble.into();
+    if let (Err(Trouble { again: true, .. }), Some(trouble)) =
+        (&ended, shared.trouble.lock().take())
+    {
+        ended = Err(trouble);
     }
     let mut last = shared.beat.lock().clone();
     last.state = State::Ended;
     last.shard = None;
     last.counter += 1;
     last.up_s = began.elapsed().as_secs_f64();
-    last.message = match &ended {
-        Ended::Done => None,
-        Ended::Again(why) | Ended::Never(why) => Some(why.clone()),
-    };
+    last.message = ended.as_ref().err().map(|trouble| trouble.message.clone());
     // Without it others wait until the counter has stood still for long enough.
     drop(beat::write(folder, &last, control, setup.stale));
     ended
@@ -118,7 +117,7 @@ fn keep_beating(setup: &Setup<'_>, shared: &Shared, began: Instant) {
         let beaten = setup.phase.over(setup.folder).and_then(|over| match over {
             Some(why) => {
                 ends = true;
-                Err(Trouble { again: true, message: why.to_owned() })
+                Err(Trouble::passing(why))
             }
             None => beat::write(setup.folder, &beat, setup.control, setup.stale),
         });
@@ -137,34 +136,26 @@ fn keep_beating(setup: &Setup<'_>, shared: &Shared, began: Instant) {
 }
 
 impl Worker<'_> {
-    fn run(&mut self, mut queue: Queue<'_>) -> Ended {
+    fn run(&mut self, mut queue: Queue<'_>) -> Result<(), Trouble> {
         let mut ahead = None;
         let ended = loop {
             if self.setup.control.is_stopped() {
-                break Ended::Again("interrupted: the rest was returned".into());
+                break Err(interrupted());
             }
             match self.step(&mut queue, &mut ahead) {
-                Ok(Some(ended)) => break ended,
-                Ok(None) => {}
-                Err(trouble) => break trouble.into(),
+                Ok(true) => {}
+                ended => break ended.map(drop),
             }
         };
         if let Some(Loaded { claimed, .. }) = ahead {
             give_back(self.setup, claimed);
         }
-        match (queue.record(), ended) {
-            (Err(trouble), Ended::Done) => trouble.into(),
-            (_, ended) => ended,
-        }
+        ended.and(queue.record())
     }
 
-    /// Does one shard, or waits for a moment; the end where nothing is left. `ahead`: the shard that was claimed and
-    /// read while the one before was in hand.
-    fn step(
-        &mut self,
-        queue: &mut Queue<'_>,
-        ahead: &mut Option<Loaded>,
-    ) -> Result<Option<Ended>, Trouble> {
+    /// Does one shard, or waits for a moment; false where nothing is left. `ahead`: the shard that was claimed and read
+    /// while the one before was in hand.
+    fn step(&mut self, queue: &mut Queue<'_>, ahead: &mut Option<Loaded>) -> Result<bool, Trouble> {
         let next = match ahead.take() {
             Some(loaded) => Some(loaded),
             None => queue.next()?,
@@ -185,15 +176,15 @@ impl Worker<'_> {
             if let Some(done) = done {
                 queue.finished(done);
             }
-            if ended.is_some() {
+            if ended.is_err() {
                 *ahead = next.ok().flatten();
-                return Ok(ended);
+                return ended.map(|()| false);
             }
             *ahead = next?;
-            return Ok(None);
+            return Ok(true);
         }
         if queue.is_all_done() {
-            return Ok(Some(Ended::Done));
+            return Ok(false);
         }
         self.state(State::Waiting, None);
         // The end of the others is seen late by a quarter of the wait at most.
@@ -201,7 +192,7 @@ impl Worker<'_> {
         let gap = (waited / 4).clamp(WAIT_MIN, beat::interval(self.setup.stale));
         let mut over = self.shared.over.lock();
         self.shared.wakes.wait_for(&mut over, gap);
-        Ok(None)
+        Ok(true)
     }
 
     fn state(&self, state: State, shard: Option<u32>) {
@@ -209,9 +200,9 @@ impl Worker<'_> {
         (beat.state, beat.shard) = (state, shard);
     }
 
-    /// Does a shard that is ours: its result, and the end where the work cannot go on. Without a result it was given
+    /// Does a shard that is ours: its result, and trouble where the work cannot go on. Without a result it was given
     /// back.
-    fn shard(&self, loaded: Loaded) -> (Option<Done>, Option<Ended>) {
+    fn shard(&self, loaded: Loaded) -> (Option<Done>, Result<(), Trouble>) {
         let Loaded { claimed: (number, generation), planned, entries } = loaded;
         let mut done = Done {
             shard: number,
@@ -222,16 +213,16 @@ impl Worker<'_> {
             from_s: self.began.elapsed().as_secs_f64(),
             ..Done::default()
         };
-        let mut ended = None;
+        let mut ended = Ok(());
         match entries {
             Ok(by_root) => {
                 for (root, entries) in by_root {
-                    ended = ended.or(self.entries(root, entries, &mut done));
+                    ended = ended.and(self.entries(root, entries, &mut done));
                 }
             }
             Err(why) => done.damaged = Some(why),
         }
-        if ended.is_some() || self.setup.control.is_stopped() {
+        if ended.is_err() || self.setup.control.is_stopped() {
             give_back(self.setup, (number, generation));
             return (None, ended);
         }
@@ -244,21 +235,22 @@ impl Worker<'_> {
             beat.bytes += done.bytes;
             beat.failed += done.failed + done.differences;
         }
-        // A verification reports it in its result and continues.
-        let damaged = done.damaged.as_ref().filter(|_| self.setup.phase == Phase::Transfer);
-        let damaged = damaged.map(|why| {
-            let message = format!("cannot use shard {number}: {why}");
-            Ended::Never(format!("{message}\nhint: collect transfers its entries"))
-        });
-        (Some(done), damaged)
+        let ended = match &done.damaged {
+            Some(why) if self.setup.phase == Phase::Transfer => Err(Trouble::lasting(format!(
+                "cannot use shard {number}: {why}\nhint: collect transfers its entries"
+            ))),
+            // A verification reports it in its result and continues.
+            _ => Ok(()),
+        };
+        (Some(done), ended)
     }
 
-    /// Does the entries of one root. An end is returned where that could not go on.
-    fn entries(&self, root: u32, entries: Vec<Entry>, done: &mut Done) -> Option<Ended> {
+    /// Does the entries of one root.
+    fn entries(&self, root: u32, entries: Vec<Entry>, done: &mut Done) -> Result<(), Trouble> {
         let text = self.setup.plan.roots.get(root as usize).map(|root| journal::bytes(root));
         let Some(root) = text else {
             done.damaged = Some("it names a root that the plan does not have".into());
-            return None;
+            return Ok(());
         };
         let meter = &self.shared.meter;
         match self.setup.phase {

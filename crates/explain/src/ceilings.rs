@@ -12,7 +12,8 @@ pub type Served = Vec<Option<u64>>;
 /// The ceilings of one process.
 #[derive(Debug, Default)]
 pub struct Ceilings {
-    limits: Option<Limits>,
+    /// Limits of the process.
+    pub limits: Limits,
     /// Disk ceilings with the device number of the disk.
     found: Vec<((u32, u32), IoCeiling)>,
 }
@@ -38,34 +39,13 @@ impl Ceilings {
             limits.io_ceilings(dev).into_iter().map(move |ceiling| (dev, ceiling))
         };
         let found = disks.flat_map(each).collect();
-        Ceilings { limits: Some(limits), found }
-    }
-
-    /// CPUs allowed by the quota.
-    pub fn quota_cpus(&self) -> Option<f64> {
-        self.limits.as_ref()?.quota_cpus
-    }
-
-    /// Periods of the quota so far, and throttled ones.
-    pub fn quota_periods(&self) -> Option<(u64, u64)> {
-        self.limits.as_ref()?.quota_periods()
-    }
-
-    /// CPUs that this process may use.
-    pub fn cpus(&self) -> Option<f64> {
-        self.limits.as_ref().map(Limits::cpus)
-    }
-
-    /// The CPUs that it may run on, by number.
-    pub fn affinity(&self) -> &[u32] {
-        self.limits.as_ref().map_or(&[], |limits| &limits.affinity)
+        Ceilings { limits, found }
     }
 
     /// Limits as texts: CPUs, memory, and rates of each disk.
     pub fn words(&self) -> Vec<String> {
-        let Some(limits) = &self.limits else { return Vec::new() };
-        let mut words = vec![format!("CPUs {:.2}", limits.cpus())];
-        words.extend(limits.memory_bytes.map(|bytes| format!("memory limit {bytes}")));
+        let mut words = vec![format!("CPUs {:.2}", self.limits.cpus())];
+        words.extend(self.limits.memory_bytes.map(|bytes| format!("memory limit {bytes}")));
         let mut disks: Vec<String> = self
             .found
             .iter()
@@ -83,9 +63,8 @@ impl Ceilings {
 
     /// Amounts used so far.
     pub fn served(&self) -> Served {
-        let Some(limits) = &self.limits else { return Served::new() };
         let each = self.found.iter().map(|(dev, ceiling)| {
-            let served = limits.io_served_below(*dev, ceiling)?;
+            let served = self.limits.io_served_below(*dev, ceiling)?;
             Some(match (ceiling.operations, ceiling.writes) {
                 (true, false) => served.read_ops,
                 (true, true) => served.write_ops,

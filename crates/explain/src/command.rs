@@ -3,9 +3,9 @@
 //! or in a cgroup of its own.
 
 use crate::ceilings::{Ceilings, Served};
-use crate::sample::{DiskRates, Limits, LinkRates, Rates, Sample, Thread};
+use crate::sample::{DiskRates, Limits, LinkRates, Rates, Sample, Thread, usable_cpus};
 use crate::verdict::{About, Ceiling, DiskFacts, Facts, NetworkFacts, ThreadFacts};
-use hakobu_sys::{cgroup, process, task};
+use hakobu_sys::{cgroup, task};
 
 /// Time in nanoseconds, and the amounts used until then.
 type At = (u64, Served);
@@ -136,19 +136,15 @@ impl Observer {
         let rates = Rates::between(first, last);
         let span_ns = last.at_ns.saturating_sub(first.at_ns);
         let allowed = self.allowed();
-        let by_affinity = match allowed.len() {
-            0 => process::cpus() as f64,
-            count => count as f64,
-        };
         // Counters of a group that most of the command ran outside of are meaningless.
         let group = self.group.as_ref().filter(|group| 2 * (last.at_ns - group.since_ns) > span_ns);
-        let quota = group.and_then(|group| group.ceilings.quota_cpus());
+        let quota = group.and_then(|group| group.ceilings.limits.quota_cpus);
         let all_ns = self.ran_ns.saturating_add(self.waited_ns);
         let samples = f64::from(self.samples.max(1));
         Facts {
             about,
             span_s: rates.span_s,
-            cpus: quota.map_or(by_affinity, |quota| quota.clamp(0.01, by_affinity.max(0.01))),
+            cpus: usable_cpus(&allowed, quota),
             cpu_used: rates.process.cpu(),
             thread_used: (span_ns > 0).then(|| self.busiest_ns as f64 / span_ns as f64),
             run_delay: (all_ns > 0).then(|| self.waited_ns as f64 / all_ns as f64),
@@ -168,7 +164,7 @@ impl Group {
     fn new(name: Vec<u8>, sample: &Sample) -> Group {
         let limits = Limits::of_groups(&name, Vec::new());
         let ceilings = Ceilings::of_disks(limits, sample.disks.iter().map(|disk| disk.dev));
-        let periods = ceilings.quota_periods();
+        let periods = ceilings.limits.quota_periods();
         let since_ns = sample.at_ns;
         let served = vec![(since_ns, ceilings.served())];
         let (stride, skipped, periods_last) = (1, 0, periods);
@@ -176,7 +172,7 @@ impl Group {
     }
 
     fn look(&mut self, now_ns: u64) {
-        self.periods_last = self.ceilings.quota_periods();
+        self.periods_last = self.ceilings.limits.quota_periods();
         self.skipped += 1;
         if self.skipped < self.stride {
             return;

@@ -35,7 +35,7 @@ pub struct Mount {
 
 /// Looks up the file system that holds a path; `None` if it is not in the table of mounts.
 pub fn mount(path: &Path) -> Option<Mount> {
-    let dev = crate::disk::numbers(std::fs::metadata(path).ok()?.dev());
+    let dev = crate::meta::device_numbers(std::fs::metadata(path).ok()?.dev());
     let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     mount_of(&table, dev).or_else(|| {
         // Device numbers of btrfs and overlays match no mount: use the longest mount point above the path.
@@ -129,7 +129,7 @@ pub fn disk(path: &Path) -> Option<DiskKind> {
     Some(DiskKind {
         model: read("device/model"),
         scheduler: read("queue/scheduler").map(|list| chosen(&list).to_owned()),
-        rotational: crate::volume::is_rotational(dev),
+        rotational: crate::disk::is_rotational(dev),
         name: disk.name,
     })
 }

@@ -2,13 +2,16 @@
 //! long as they stay below. If the call is missing or forbidden, components are opened one by one, without
 //! following links.
 
-use crate::{AsFd, BorrowedFd, OwnedFd, errno};
+use crate::meta::{self, Kind};
+use crate::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
-use std::ffi::{CStr, CString};
-use std::io::{Error, Result};
+use rustix::io::Errno;
+use rustix::path::Arg;
+use std::ffi::CStr;
+use std::io::Result;
 
-/// Most retries if names changed while the kernel resolved a path.
-const TRIES_MAX: usize = 16;
+/// Most tries if a concurrent rename keeps the kernel from resolving a path with `..` (EAGAIN, openat2(2)).
+const TRIES_MAX: usize = 100;
 
 /// Purpose of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,41 +52,58 @@ pub fn open(dir: BorrowedFd<'_>, path: &CStr, purpose: For) -> Result<OwnedFd> {
         For::Appending => Mode::from_raw_mode(0o644),
         _ => Mode::empty(),
     };
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    open_with(dir, path, purpose.flags(), mode, ResolveFlags::NO_MAGICLINKS)
+}
+
+/// Opens a relative path that must stay below a directory, with further conditions on the way. Without
+/// openat2(2) it cannot be verified where a symlink leads: none is followed.
+pub(crate) fn open_with<P: Arg + Copy>(
+    dir: BorrowedFd<'_>,
+    path: P,
+    flags: OFlags,
+    mode: Mode,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd> {
     for _ in 0..TRIES_MAX {
-        match openat2(dir, path, purpose.flags(), mode, resolve) {
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
-                return open_each(dir, path, purpose, mode);
+        match openat2(dir, path, flags, mode, ResolveFlags::BENEATH | resolve) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(Errno::NOSYS | Errno::PERM) => {
+                return open_each(dir, path.as_cow_c_str()?.to_bytes(), flags, mode);
             }
             other => return Ok(other?),
         }
     }
-    Err(Error::from_raw_os_error(errno::EAGAIN))
+    Err(Errno::AGAIN.into())
 }
 
-fn open_each(dir: BorrowedFd<'_>, path: &CStr, purpose: For, mode: Mode) -> Result<OwnedFd> {
-    let bytes = path.to_bytes();
-    let mut names = bytes.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).peekable();
-    if bytes.starts_with(b"/") || names.clone().any(|name| name == b"..") {
-        return Err(Error::from_raw_os_error(errno::EXDEV));
+/// As [`open_with`], component by component. Directories on the way need not be readable.
+pub(crate) fn open_each(
+    dir: BorrowedFd<'_>,
+    path: &[u8],
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd> {
+    let mut names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).peekable();
+    if path.starts_with(b"/") || names.clone().any(|name| name == b"..") {
+        return Err(Errno::XDEV.into());
     }
     let between = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mut above: Option<OwnedFd> = None;
     while let Some(name) = names.next() {
-        let name = CString::new(name)?;
         let here = above.as_ref().map_or(dir, AsFd::as_fd);
-        if names.peek().is_none() {
-            let last = openat(here, &name, purpose.flags() | OFlags::NOFOLLOW, mode)?;
-            // O_PATH opens a symlink itself instead of failing.
-            return match rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&last)?.st_mode) {
-                rustix::fs::FileType::Symlink => Err(Error::from_raw_os_error(errno::ELOOP)),
-                _ => Ok(last),
-            };
+        if names.peek().is_some() {
+            above = Some(openat(here, name, between, Mode::empty())?);
+            continue;
         }
-        above = Some(openat(here, &name, between, Mode::empty())?);
+        let last = openat(here, name, flags | OFlags::NOFOLLOW, mode)?;
+        // O_PATH opens a symlink itself instead of failing, unless that was asked for.
+        let links = !flags.contains(OFlags::PATH) || flags.contains(OFlags::NOFOLLOW);
+        return match links || meta::of_fd(&last)?.kind != Kind::Symlink {
+            true => Ok(last),
+            false => Err(Errno::LOOP.into()),
+        };
     }
-    Err(Error::from_raw_os_error(errno::ENOENT))
+    Err(Errno::NOENT.into())
 }
 
 #[cfg(test)]
@@ -129,7 +149,9 @@ mod tests {
             assert!(how(c"a/b/f", For::Directory).is_err() && how(c"no", For::Looking).is_err());
         };
         open_all(&|path, purpose| open(root.as_fd(), path, purpose));
-        open_all(&|path, purpose| open_each(root.as_fd(), path, purpose, Mode::empty()));
+        open_all(&|path, purpose| {
+            open_each(root.as_fd(), path.to_bytes(), purpose.flags(), Mode::empty())
+        });
         assert!(open(root.as_fd(), c"inside/f", For::Reading).is_ok());
         assert!(open(root.as_fd(), c"", For::Directory).is_ok());
         assert_eq!(std::fs::read(dir.join("secret")).unwrap(), b"secret");

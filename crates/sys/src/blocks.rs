@@ -145,8 +145,23 @@ fn result(mut call: impl FnMut() -> rustix::io::Result<usize>) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use std::path::PathBuf;
+
+    /// A file of 64 blocks of 4096 bytes, each filled with its number.
+    pub(crate) fn numbered(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("hakobu-{name}-{}", std::process::id()));
+        let content: Vec<u8> = (0..64u8).flat_map(|block| [block; 4096]).collect();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// A transfer of one of its blocks.
+    pub(crate) fn block(number: u32, write: bool) -> Transfer {
+        let offset = 4096 * u64::from(number);
+        Transfer { file: 0, write, begin: 0, bytes: 4096, offset, priority: 0 }
+    }
 
     #[test]
     fn every_call_moves_its_bytes_and_says_its_errno() {

@@ -1,6 +1,7 @@
 //! The page cache of a file: cached and dirty pages, eviction and read-ahead.
 
 use crate::BorrowedFd;
+use crate::memory::MappedFile;
 use rustix::fd::AsRawFd;
 
 const CACHESTAT: libc::c_long = 451;
@@ -44,12 +45,8 @@ pub fn cached_bytes(fd: BorrowedFd<'_>) -> Option<u64> {
 /// True if a file of this size would evict everything else from the page cache: more than half of the
 /// available memory.
 pub fn is_too_large(bytes: u64) -> bool {
-    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return false };
-    let available_kib = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))
-        .and_then(|rest| rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-    available_kib.is_some_and(|kib| bytes > kib * 512)
+    let available = crate::counters::kib_field("/proc/meminfo", "MemAvailable:");
+    available.is_some_and(|available| bytes > available / 2)
 }
 
 /// Resident and total pages of a file, by mincore(2) over a mapping of it. For a file that this user neither
@@ -61,33 +58,12 @@ pub fn resident_pages(fd: BorrowedFd<'_>) -> std::io::Result<(u64, u64)> {
     /// Bytes mapped at a time, a multiple of any page size.
     const WINDOW: u64 = 1 << 30;
     let size = rustix::fs::fstat(fd)?.st_size as u64;
-    let page = rustix::param::page_size() as u64;
     let (mut there, mut all) = (0, 0);
     let mut offset = 0;
     while offset < size {
         let length = (size - offset).min(WINDOW);
-        let mut pages = vec![0u8; length.div_ceil(page) as usize];
-        // SAFETY: the shared mapping is never read, so truncation of the file is harmless; it is new memory,
-        // unmapped below, and its address is not kept; mincore(2) fills one byte per page, the length of the
-        // vector.
-        let done = unsafe {
-            let start = libc::mmap(
-                std::ptr::null_mut(),
-                length as usize,
-                libc::PROT_READ,
-                libc::MAP_SHARED,
-                fd.as_raw_fd(),
-                offset as libc::off_t,
-            );
-            if start == libc::MAP_FAILED {
-                return Err(std::io::Error::last_os_error());
-            }
-            let done = libc::mincore(start, length as usize, pages.as_mut_ptr());
-            let error = std::io::Error::last_os_error();
-            libc::munmap(start, length as usize);
-            if done == 0 { Ok(()) } else { Err(error) }
-        };
-        done?;
+        // The mapping is never read, so truncation of the file is harmless.
+        let pages = MappedFile::new(fd, offset, length as usize, false)?.pages()?;
         // Only the lowest bit is defined.
         there += pages.iter().filter(|page| **page & 1 != 0).count() as u64;
         all += pages.len() as u64;

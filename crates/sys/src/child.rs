@@ -1,73 +1,9 @@
 //! Child processes: end, resource usage, and signals.
 
+use crate::errno;
+use crate::usage::Used;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::time::Duration;
-
-/// Inaccuracy of the kernel's counter of resident memory.
-const RSS_SLACK_BYTES: u64 = 256 * 1024;
-
-/// Resource usage of a process and all its waited-for descendants, wait4(2) and getrusage(2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
-    /// CPU time in user space.
-    pub user: Duration,
-    /// CPU time in the kernel.
-    pub sys: Duration,
-    /// Peak resident memory of the largest of these processes, bytes. It survives exec(2), so it is at least
-    /// that of the process before it became the command.
-    pub rss_bytes_max: u64,
-    /// True if it equals the value before exec(2) and is an upper bound only.
-    pub rss_is_bound: bool,
-    /// Minor page faults.
-    pub minor_faults: u64,
-    /// Major page faults.
-    pub major_faults: u64,
-    /// Voluntary context switches.
-    pub voluntary_switches: u64,
-    /// Involuntary context switches.
-    pub involuntary_switches: u64,
-    /// Bytes read from devices (in units of 512).
-    pub device_read_bytes: u64,
-    /// Bytes made dirty, to be written to devices (in units of 512).
-    pub device_write_bytes: u64,
-}
-
-impl Used {
-    pub(crate) fn from_usage(usage: &libc::rusage) -> Used {
-        let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
-        Used {
-            user: time(usage.ru_utime),
-            sys: time(usage.ru_stime),
-            rss_bytes_max: usage.ru_maxrss as u64 * 1024,
-            rss_is_bound: false,
-            minor_faults: usage.ru_minflt as u64,
-            major_faults: usage.ru_majflt as u64,
-            voluntary_switches: usage.ru_nvcsw as u64,
-            involuntary_switches: usage.ru_nivcsw as u64,
-            device_read_bytes: usage.ru_inblock as u64 * 512,
-            device_write_bytes: usage.ru_oublock as u64 * 512,
-        }
-    }
-
-    /// Usage since an earlier reading, taken before the process became the command.
-    pub(crate) fn since(self, before: &Used) -> Used {
-        Used {
-            user: self.user.saturating_sub(before.user),
-            sys: self.sys.saturating_sub(before.sys),
-            rss_bytes_max: self.rss_bytes_max,
-            rss_is_bound: self.rss_bytes_max <= before.rss_bytes_max + RSS_SLACK_BYTES,
-            minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
-            major_faults: self.major_faults.saturating_sub(before.major_faults),
-            voluntary_switches: self.voluntary_switches.saturating_sub(before.voluntary_switches),
-            involuntary_switches: self
-                .involuntary_switches
-                .saturating_sub(before.involuntary_switches),
-            device_read_bytes: self.device_read_bytes.saturating_sub(before.device_read_bytes),
-            device_write_bytes: self.device_write_bytes.saturating_sub(before.device_write_bytes),
-        }
-    }
-}
 
 /// End of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,13 +21,9 @@ pub enum End {
 pub fn wait_for_end(pid: u32) -> io::Result<()> {
     use rustix::process::{WaitId, WaitIdOptions, waitid};
     let pid = number(pid)?;
-    loop {
-        match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
-            Ok(_) => return Ok(()),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options))?;
+    Ok(())
 }
 
 /// Reaps a child, waiting for its end if necessary; returns how it ended and what it and its descendants
@@ -122,8 +54,7 @@ pub fn collect(pid: u32) -> io::Result<(End, Used)> {
     } else {
         End::Exited(libc::WEXITSTATUS(status))
     };
-    let used = Used::from_usage(&usage);
-    Ok((end, used))
+    Ok((end, Used::from(&usage)))
 }
 
 /// Sends a signal to a process, kill(2).
@@ -133,10 +64,7 @@ pub fn collect(pid: u32) -> io::Result<(End, Used)> {
 pub fn send(pid: u32, signal: i32) -> io::Result<()> {
     let pid = number(pid)?.as_raw_nonzero().get();
     // SAFETY: the call takes two integers and no pointers.
-    match unsafe { libc::kill(pid, signal) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    errno::check(unsafe { libc::kill(pid, signal) })
 }
 
 /// Sends a signal to all processes of a group, kill(2).
@@ -150,10 +78,7 @@ pub fn send_to_group(group: u32, signal: i32) -> io::Result<()> {
         return Err(io::Error::from_raw_os_error(libc::EPERM));
     }
     // SAFETY: the call takes two integers and no pointers.
-    match unsafe { libc::kill(-group, signal) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    errno::check(unsafe { libc::kill(-group, signal) })
 }
 
 /// Handles each of `signals` by writing two bytes to `pipe`: its number, and 1 if the kernel sent it

@@ -29,11 +29,6 @@ impl Clock {
         Clock { counter: false, scale: 1 << 32 }
     }
 
-    /// True if this is the CPU's counter.
-    pub fn is_counter(&self) -> bool {
-        self.counter
-    }
-
     /// Current time, ticks.
     #[inline(always)]
     pub fn now(&self) -> u64 {
@@ -135,7 +130,7 @@ mod tests {
     fn clocks_agree_with_the_standard_library() {
         is_right(Clock::best());
         is_right(Clock::kernel());
-        assert!(!Clock::kernel().is_counter());
+        assert!(!Clock::kernel().counter);
         assert_eq!(Clock::best(), Clock::best());
     }
 

@@ -13,8 +13,7 @@ use std::io::Result;
 pub fn close(fd: impl Into<OwnedFd>) -> Result<()> {
     let fd = fd.into().into_raw_fd();
     // SAFETY: the descriptor was owned by the argument, which has released it, so nothing else closes it.
-    let done = unsafe { libc::close(fd) };
-    if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    crate::errno::check(unsafe { libc::close(fd) })
 }
 
 /// Makes the file system flush the file as close(2) does, by closing a duplicate of the descriptor. An

@@ -170,52 +170,9 @@ pub fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Exact usage from getrusage(2); `stat` files have the resolution of ticks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
-    /// CPU time in user space.
-    pub user_ns: u64,
-    /// CPU time in the kernel.
-    pub system_ns: u64,
-    /// Minor page faults.
-    pub minor_faults: u64,
-    /// Major page faults.
-    pub major_faults: u64,
-    /// Voluntary context switches.
-    pub voluntary_switches: u64,
-    /// Involuntary context switches.
-    pub involuntary_switches: u64,
-}
-
-/// Usage of all threads of this process, including ended ones.
-pub fn used() -> Used {
-    used_by(libc::RUSAGE_SELF)
-}
-
-/// Usage of the waited-for children of this process and their descendants.
-pub fn used_by_children() -> Used {
-    used_by(libc::RUSAGE_CHILDREN)
-}
-
-/// Usage of the calling thread.
-pub fn used_by_thread() -> Used {
-    used_by(libc::RUSAGE_THREAD)
-}
-
-fn used_by(whom: libc::c_int) -> Used {
-    // SAFETY: rusage consists of integers, so all zeros is valid; the call only fills it in.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(whom, &mut usage);
-        usage
-    };
-    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
-    Used {
-        user_ns: ns(usage.ru_utime),
-        system_ns: ns(usage.ru_stime),
-        minor_faults: usage.ru_minflt as u64,
-        major_faults: usage.ru_majflt as u64,
-        voluntary_switches: usage.ru_nvcsw as u64,
-        involuntary_switches: usage.ru_nivcsw as u64,
-    }
+/// Bytes in a line of a file below /proc whose unit is kB: `VmHWM:`, `MemTotal:`.
+pub(crate) fn kib_field(path: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }

@@ -3,10 +3,12 @@
 use crate::meta::Kind;
 use crate::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::io::Result;
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 const DIR: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
@@ -30,27 +32,7 @@ pub fn open(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<OwnedFd> {
 /// Opens a directory several components below `dir`, without symlinks and without leaving `dir`:
 /// `openat2(2)`, or component by component if that call is missing or forbidden.
 pub fn open_below(dir: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    match rustix::fs::openat2(dir, path, DIR, Mode::empty(), resolve) {
-        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => open_each(dir, path),
-        other => Ok(other?),
-    }
-}
-
-fn open_each(dir: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd> {
-    // Intermediate directories need not be readable.
-    let between = DIR.union(OFlags::PATH).union(OFlags::NOFOLLOW);
-    let mut names = path.to_bytes().split(|&byte| byte == b'/').peekable();
-    let mut above: Option<OwnedFd> = None;
-    while let Some(name) = names.next() {
-        let name = CString::new(name)?;
-        let here = above.as_ref().map_or(dir, AsFd::as_fd);
-        if names.peek().is_none() {
-            return open(here, &name, false);
-        }
-        above = Some(rustix::fs::openat(here, &name, between, Mode::empty())?);
-    }
-    Err(std::io::Error::from_raw_os_error(libc::ENOENT))
+    crate::beneath::open_with(dir, path, DIR, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
 /// True if this process may write to `name`, faccessat(2) for the effective user.
@@ -115,24 +97,13 @@ pub fn make_node(dir: BorrowedFd<'_>, name: &CStr, kind: Kind, mode: u32, rdev: 
     Ok(rustix::fs::mknodat(dir, name, kind, Mode::from_raw_mode(mode), rdev)?)
 }
 
-/// `fsync(2)` of a directory: its names survive a power loss.
-pub fn sync(dir: BorrowedFd<'_>) -> Result<()> {
-    Ok(rustix::fs::fsync(dir)?)
-}
-
-/// Moves the read position of a directory back to its start.
-pub fn rewind(dir: BorrowedFd<'_>) -> Result<()> {
-    rustix::fs::seek(dir, rustix::fs::SeekFrom::Start(0))?;
-    Ok(())
-}
-
 /// Read position of a directory: an opaque value for [`seek`], valid for other descriptors of the same
 /// directory.
 pub fn position(dir: BorrowedFd<'_>) -> Result<u64> {
     Ok(rustix::fs::seek(dir, rustix::fs::SeekFrom::Current(0))?)
 }
 
-/// Sets the read position of a directory to a value of [`position`] or [`Reader::read_until`].
+/// Sets the read position of a directory to a value of [`position`] or [`Reader::read_until`]; 0 is its start.
 pub fn seek(dir: BorrowedFd<'_>, position: u64) -> Result<()> {
     rustix::fs::seek(dir, rustix::fs::SeekFrom::Start(position))?;
     Ok(())
@@ -213,5 +184,34 @@ impl Reader {
     ) -> Result<()> {
         while self.next_batch(dir, &mut each)? {}
         Ok(())
+    }
+}
+
+/// Paths of at most `most` entries of a folder, unordered. Unlike the standard library's iterator, which
+/// panics, it survives a failing close(2).
+///
+/// # Errors
+/// The folder cannot be opened or read.
+pub fn paths_in(folder: &Path, most: usize) -> Result<Vec<PathBuf>> {
+    let fd = open(cwd(), &CString::new(folder.as_os_str().as_bytes())?, true)?;
+    let mut paths = Vec::new();
+    Reader::default().read_until(fd.as_fd(), |name, _, _| {
+        paths.push(folder.join(OsStr::from_bytes(name.to_bytes())));
+        if paths.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_a_folder() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let all = paths_in(&folder, usize::MAX).unwrap();
+        assert!(all.contains(&folder.join("dir.rs")) && all.len() > 20);
+        assert_eq!(paths_in(&folder, 3).unwrap().len(), 3);
+        assert!(paths_in(&folder.join("none"), 3).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! Block devices and network interfaces in `/sys`: the disk of a file system, relations between devices, link
 //! speed.
 
+use crate::meta::device_numbers;
 use std::path::{Path, PathBuf};
 
 /// A block device.
@@ -12,19 +13,14 @@ pub struct BlockDevice {
     pub dev: (u32, u32),
 }
 
-/// Splits a device number (`st_dev`) into major and minor.
-pub fn numbers(dev: u64) -> (u32, u32) {
-    (rustix::fs::major(dev), rustix::fs::minor(dev))
-}
-
 /// Whole disk of a file system with device number `dev` (`st_dev`); for a partition the disk that contains
 /// it. `None` for file systems without a disk (tmpfs, NFS, overlay).
 pub fn below(dev: u64) -> Option<BlockDevice> {
-    let dev = numbers(dev);
+    let dev = device_numbers(dev);
     match folder(dev) {
         Some(found) => device(&whole(found)),
         // Btrfs and other file systems over several disks have device numbers of their own.
-        None => device(&whole(folder(numbers(mounted_from(dev)?))?)),
+        None => device(&whole(folder(device_numbers(mounted_from(dev)?))?)),
     }
 }
 
@@ -52,9 +48,38 @@ pub fn is_stacked(dev: (u32, u32)) -> bool {
     if !made_of(dev).is_empty() {
         return true;
     }
-    let Some(folder) = folder(dev) else { return false };
-    let Ok(file) = std::fs::read_to_string(folder.join("loop/backing_file")) else { return false };
-    below_path(Path::new(file.trim_end())).is_some()
+    folder(dev).and_then(|folder| below_path(&backing_file(&folder)?)).is_some()
+}
+
+/// File below a loop device.
+fn backing_file(folder: &Path) -> Option<PathBuf> {
+    let file = std::fs::read_to_string(folder.join("loop/backing_file")).ok()?;
+    Some(file.trim_end().into())
+}
+
+/// True if a device number belongs to a spinning disk; `None` if unknown: file systems without a disk (tmpfs,
+/// NFS, overlay) and virtual disks, which report as rotational regardless of their backing. For a loop
+/// device, the disk of its file counts.
+pub fn is_rotational(dev: u64) -> Option<bool> {
+    let mut dev = dev;
+    // Most nested loop devices that are followed.
+    for _ in 0..4 {
+        let folder = folder(device_numbers(dev))?;
+        let Some(file) = backing_file(&folder) else {
+            // The queue of a partition is in the folder of its disk.
+            let disk = whole(folder);
+            let text = std::fs::read_to_string(disk.join("queue/rotational")).ok()?;
+            let name = disk.file_name()?.to_str()?;
+            let is_virtual = ["vd", "xvd", "nbd"].iter().any(|prefix| name.starts_with(prefix));
+            return match text.trim() {
+                "0" => Some(false),
+                "1" if !is_virtual => Some(true),
+                _ => None,
+            };
+        };
+        dev = std::os::unix::fs::MetadataExt::dev(&std::fs::metadata(file).ok()?);
+    }
+    None
 }
 
 /// Users of a block device with number `dev` (`st_rdev`): `mounted at /x`, `swap`; also of its partitions,
@@ -64,11 +89,11 @@ pub fn is_stacked(dev: (u32, u32)) -> bool {
 /// # Errors
 /// The list of mounts cannot be read, so any device may be mounted.
 pub fn users(dev: u64) -> std::io::Result<Vec<String>> {
-    let family = family(numbers(dev));
+    let family = family(device_numbers(dev));
     let is_one = |dev: Option<(u32, u32)>| dev.is_some_and(|dev| family.contains(&dev));
     let named = |path: &str| {
         let entry = path.starts_with("/dev/").then(|| std::fs::metadata(path).ok())??;
-        Some(numbers(std::os::unix::fs::MetadataExt::rdev(&entry)))
+        Some(device_numbers(std::os::unix::fs::MetadataExt::rdev(&entry)))
     };
     let mut users = Vec::new();
     let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;

@@ -1,9 +1,9 @@
 //! Regular files: opening, creating, reading, writing, cloning.
 
-use crate::{AsFd, BorrowedFd, OwnedFd};
+use crate::{AsFd, BorrowedFd, OwnedFd, errno};
 use rustix::fd::AsRawFd;
 use rustix::fs::{AtFlags, Mode, OFlags};
-use rustix::io::ReadWriteFlags;
+use rustix::io::{ReadWriteFlags, retry_on_intr};
 use std::ffi::{CStr, CString};
 use std::io::{IoSlice, Result};
 
@@ -52,12 +52,8 @@ pub fn open_write(dir: BorrowedFd<'_>, name: &CStr, wait: bool) -> Result<OwnedF
 /// Waits at most `ms` milliseconds until a non-blocking descriptor accepts more bytes, or a signal arrives:
 /// poll(2).
 pub fn wait_writable(file: BorrowedFd<'_>, ms: u32) -> Result<()> {
-    use rustix::event::{PollFd, PollFlags, poll};
-    let limit = std::time::Duration::from_millis(ms.into()).try_into().ok();
-    match poll(&mut [PollFd::new(&file, PollFlags::OUT)], limit.as_ref()) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    let limit = std::time::Duration::from_millis(ms.into());
+    crate::socket::poll_for(file, rustix::event::PollFlags::OUT, limit)
 }
 
 /// Opens an entry of any type without access to its content (`O_PATH`).
@@ -101,22 +97,12 @@ pub fn proc_path(fd: impl AsFd) -> CString {
 
 /// Reads into the initialised buffer at the file's position; 0 at the end. EINTR is retried.
 pub fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize> {
-    loop {
-        match rustix::io::read(fd, &mut *buffer) {
-            Err(rustix::io::Errno::INTR) => {}
-            other => return Ok(other?),
-        }
-    }
+    Ok(retry_on_intr(|| rustix::io::read(fd, &mut *buffer))?)
 }
 
 /// `pread(2)`, EINTR retried.
 pub fn read_at(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
-    loop {
-        match rustix::io::pread(fd, &mut *buffer, offset) {
-            Err(rustix::io::Errno::INTR) => {}
-            other => return Ok(other?),
-        }
-    }
+    Ok(retry_on_intr(|| rustix::io::pread(fd, &mut *buffer, offset))?)
 }
 
 /// Reads at an offset until the buffer is full or the file ends; returns the bytes read.
@@ -137,11 +123,23 @@ pub fn read_full_at(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Resul
 ///
 /// # Errors
 /// Those of `write(2)`; ENOSPC if a write makes no progress.
-pub fn write_all(fd: BorrowedFd<'_>, mut buffer: &[u8]) -> Result<()> {
-    while !buffer.is_empty() {
-        match rustix::io::write(fd, buffer) {
+pub fn write_all(fd: BorrowedFd<'_>, buffer: &[u8]) -> Result<()> {
+    repeat(buffer, |rest, _| rustix::io::write(fd, rest))
+}
+
+/// Repeats `call` until everything is written; it gets the rest and the bytes done.
+#[inline]
+fn repeat(
+    buffer: &[u8],
+    mut call: impl FnMut(&[u8], u64) -> rustix::io::Result<usize>,
+) -> Result<()> {
+    let mut done = 0;
+    while let Some(rest) = buffer.get(done..)
+        && !rest.is_empty()
+    {
+        match call(rest, done as u64) {
             Ok(0) => return Err(std::io::Error::from_raw_os_error(libc::ENOSPC)),
-            Ok(n) => buffer = &buffer[n..],
+            Ok(wrote) => done += wrote,
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -154,31 +152,13 @@ pub fn write_all(fd: BorrowedFd<'_>, mut buffer: &[u8]) -> Result<()> {
 ///
 /// # Errors
 /// As [`write_all`]; EOPNOTSUPP, with nothing written, if the file system does not support uncached writes.
-pub fn write_all_at(
-    fd: BorrowedFd<'_>,
-    mut buffer: &[u8],
-    mut offset: u64,
-    uncached: bool,
-) -> Result<()> {
+pub fn write_all_at(fd: BorrowedFd<'_>, buffer: &[u8], offset: u64, uncached: bool) -> Result<()> {
     /// RWF_DONTCACHE of linux/fs.h.
     const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
-    while !buffer.is_empty() {
-        let wrote = if uncached {
-            rustix::io::pwritev2(fd, &[IoSlice::new(buffer)], offset, DONTCACHE)
-        } else {
-            rustix::io::pwrite(fd, buffer, offset)
-        };
-        match wrote {
-            Ok(0) => return Err(std::io::Error::from_raw_os_error(libc::ENOSPC)),
-            Ok(n) => {
-                buffer = &buffer[n..];
-                offset += n as u64;
-            }
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
+    repeat(buffer, |rest, done| match uncached {
+        true => rustix::io::pwritev2(fd, &[IoSlice::new(rest)], offset + done, DONTCACHE),
+        false => rustix::io::pwrite(fd, rest, offset + done),
+    })
 }
 
 /// Shares the source's extents with the target (`FICLONE`).
@@ -197,12 +177,9 @@ pub fn copy_range(
     len: usize,
 ) -> Result<usize> {
     let (mut at_from, mut at_to) = (offset, offset);
-    loop {
-        match rustix::fs::copy_file_range(from, Some(&mut at_from), to, Some(&mut at_to), len) {
-            Err(rustix::io::Errno::INTR) => {}
-            other => return Ok(other?),
-        }
-    }
+    Ok(retry_on_intr(|| {
+        rustix::fs::copy_file_range(from, Some(&mut at_from), to, Some(&mut at_to), len)
+    })?)
 }
 
 /// `ftruncate(2)`.
@@ -210,7 +187,7 @@ pub fn set_len(fd: BorrowedFd<'_>, len: u64) -> Result<()> {
     Ok(rustix::fs::ftruncate(fd, len)?)
 }
 
-/// `fsync(2)`.
+/// `fsync(2)`; of a directory, its names survive a power loss.
 pub fn sync(fd: BorrowedFd<'_>) -> Result<()> {
     Ok(rustix::fs::fsync(fd)?)
 }
@@ -218,13 +195,12 @@ pub fn sync(fd: BorrowedFd<'_>) -> Result<()> {
 /// Starts writing dirty pages of a range without waiting (`sync_file_range(2)`, WRITE).
 pub fn start_writeback(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {
     // SAFETY: the call takes integers and no pointers.
-    let done = unsafe {
+    errno::check(unsafe {
         libc::sync_file_range(
             fd.as_raw_fd(),
             offset as libc::off64_t,
             len as libc::off64_t,
             libc::SYNC_FILE_RANGE_WRITE,
         )
-    };
-    if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    })
 }

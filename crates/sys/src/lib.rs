@@ -10,7 +10,6 @@ pub mod about;
 pub mod aio;
 pub mod below;
 pub mod beneath;
-pub mod birth;
 pub mod blocks;
 pub mod cache;
 pub mod cgroup;
@@ -21,15 +20,12 @@ pub mod connections;
 pub mod counters;
 pub mod dir;
 pub mod disk;
-pub mod extents;
 pub mod file;
 pub mod gather;
 pub mod host;
-pub mod kind;
 pub mod links;
 pub mod memory;
 pub mod meta;
-pub mod names;
 pub mod nodes;
 pub mod open;
 pub mod priority;
@@ -45,6 +41,7 @@ pub mod start;
 pub mod strings;
 pub mod task;
 pub mod terminal;
+pub mod usage;
 pub mod user;
 pub mod volume;
 pub mod xattr;
@@ -63,6 +60,11 @@ pub mod errno {
     /// errno of an error; EIO if it has none, so that no error looks like success.
     pub fn of(error: &std::io::Error) -> i32 {
         error.raw_os_error().unwrap_or(EIO)
+    }
+
+    /// Result of a system call that returns zero on success.
+    pub(crate) fn check(done: impl Into<i64>) -> std::io::Result<()> {
+        if done.into() == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
     }
 
     /// True if `error` has the given errno.

@@ -7,9 +7,10 @@ mod walk;
 
 pub use kinds::{Links, Refused};
 
+use crate::meta::{self, Kind};
 use crate::{BorrowedFd, OwnedFd, errno};
 use kinds::os;
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags};
 use std::ffi::{CStr, CString, OsStr};
 use std::io::Result;
 use std::os::unix::ffi::OsStrExt;
@@ -64,9 +65,9 @@ impl Links {
         if *self == Links::Any {
             return Ok(());
         }
-        let stat = rustix::fs::statat(at, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Symlink => self.check_owner(name.to_bytes(), stat.st_uid),
+        let meta = meta::of(at, name, false)?;
+        match meta.kind {
+            Kind::Symlink => self.check_owner(name.to_bytes(), meta.uid),
             _ => Ok(()),
         }
     }
@@ -117,8 +118,8 @@ impl Links {
                 Err(error) => Err(error.into()),
             };
         };
-        match FileType::from_raw_mode(rustix::fs::fstat(entry)?.st_mode) {
-            FileType::Directory => Ok(false),
+        match meta::of_fd(entry)?.kind {
+            Kind::Dir => Ok(false),
             _ => Err(os(errno::EEXIST)),
         }
     }

@@ -1,5 +1,6 @@
 //! Page-aligned memory for O_DIRECT and registered I/O, and mapped files, mmap(2).
 
+use crate::errno;
 use rustix::fd::AsRawFd;
 use std::io::{Error, Result};
 use std::ops::{Deref, DerefMut};
@@ -24,19 +25,30 @@ impl Aligned {
     /// # Errors
     /// ENOMEM; EINVAL for 0 bytes.
     pub fn new(bytes: usize) -> Result<Aligned> {
-        // SAFETY: a new anonymous mapping at an address chosen by the kernel overlaps no existing memory; the
-        // result is checked.
+        Aligned::map(bytes, true, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, (-1, 0))
+    }
+
+    /// As [`Aligned::new`], shared with processes that are forked later.
+    pub(crate) fn shared(bytes: usize) -> Result<Aligned> {
+        Aligned::map(bytes, true, libc::MAP_SHARED | libc::MAP_ANONYMOUS, (-1, 0))
+    }
+
+    /// Maps memory without MAP_FIXED, or a part of a file.
+    fn map(bytes: usize, write: bool, flags: i32, (file, offset): (i32, u64)) -> Result<Aligned> {
+        let protection = libc::PROT_READ | if write { libc::PROT_WRITE } else { 0 };
+        // SAFETY: a new mapping at an address chosen by the kernel overlaps no existing memory; the result is
+        // checked.
         let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
+            let offset = offset as libc::off_t;
+            libc::mmap(std::ptr::null_mut(), bytes, protection, flags, file, offset)
         };
-        owned(start, bytes)
+        if start == libc::MAP_FAILED {
+            return Err(Error::last_os_error());
+        }
+        match NonNull::new(start.cast::<u8>()) {
+            Some(start) => Ok(Aligned { start, bytes }),
+            None => Err(Error::from_raw_os_error(libc::ENOMEM)),
+        }
     }
 
     /// Start address, valid for [`len`](slice::len) bytes for the lifetime of this value.
@@ -69,16 +81,6 @@ impl Drop for Aligned {
     }
 }
 
-fn owned(start: *mut libc::c_void, bytes: usize) -> Result<Aligned> {
-    if start == libc::MAP_FAILED {
-        return Err(Error::last_os_error());
-    }
-    match NonNull::new(start.cast::<u8>()) {
-        Some(start) => Ok(Aligned { start, bytes }),
-        None => Err(Error::from_raw_os_error(libc::ENOMEM)),
-    }
-}
-
 /// A mapped part of a file, shared with other users of the file. Bytes are copied in and out, never
 /// referenced, because others may change them.
 ///
@@ -95,20 +97,20 @@ impl MappedFile {
     /// # Errors
     /// Those of mmap(2): EACCES if the file was not opened for reading and, for `write`, writing.
     pub fn new(fd: impl crate::AsFd, offset: u64, bytes: usize, write: bool) -> Result<MappedFile> {
-        let protection = libc::PROT_READ | if write { libc::PROT_WRITE } else { 0 };
-        // SAFETY: a new mapping at an address chosen by the kernel; the result is checked. No reference to
-        // its content is ever created.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                protection,
-                libc::MAP_SHARED,
-                fd.as_fd().as_raw_fd(),
-                offset as libc::off_t,
-            )
-        };
-        Ok(MappedFile { memory: owned(start, bytes)?, writable: write })
+        let part = (fd.as_fd().as_raw_fd(), offset);
+        // No reference to its content is ever created.
+        let memory = Aligned::map(bytes, write, libc::MAP_SHARED, part)?;
+        Ok(MappedFile { memory, writable: write })
+    }
+
+    /// One byte for each page, of which the lowest bit is set if the page is in memory: mincore(2).
+    pub(crate) fn pages(&self) -> Result<Vec<u8>> {
+        let mut pages = vec![0; self.memory.bytes.div_ceil(rustix::param::page_size())];
+        // SAFETY: fills one byte for each page of the mapping, the length of the vector.
+        errno::check(unsafe {
+            libc::mincore(self.memory.as_ptr().cast(), self.memory.bytes, pages.as_mut_ptr())
+        })?;
+        Ok(pages)
     }
 
     /// Copies bytes at `at` into the buffer; returns the number available.
@@ -142,11 +144,10 @@ impl MappedFile {
         let end = at.saturating_add(bytes).min(self.memory.bytes);
         let begin = at.min(end) / page * page;
         // SAFETY: the range is inside the mapping and page-aligned; nothing is modified.
-        let done = unsafe {
+        errno::check(unsafe {
             let start = self.memory.start.as_ptr().add(begin);
             libc::msync(start.cast(), end - begin, libc::MS_SYNC)
-        };
-        if done == 0 { Ok(()) } else { Err(Error::last_os_error()) }
+        })
     }
 }
 

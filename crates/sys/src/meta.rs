@@ -1,11 +1,77 @@
-//! Metadata of a file (`stat`), and calls that change mode, owner and times.
+//! Metadata of a file (`stat`): types, time stamps, and calls that change mode, owner and times.
 
-pub use crate::kind::{Kind, Time};
 use crate::{AsFd, BorrowedFd};
-use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, Timespec, Timestamps, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, StatxFlags, Timespec, Timestamps, Uid};
 use std::ffi::CStr;
 use std::io::Result;
 use std::path::Path;
+
+/// The type of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Dir,
+    /// A symbolic link.
+    Symlink,
+    /// A named pipe.
+    Fifo,
+    /// A socket.
+    Socket,
+    /// A character device.
+    CharDevice,
+    /// A block device.
+    BlockDevice,
+    /// Not reported (some file systems leave `d_type` empty): use `stat`.
+    Unknown,
+}
+
+impl Kind {
+    /// True for a device node.
+    pub fn is_device(self) -> bool {
+        matches!(self, Kind::CharDevice | Kind::BlockDevice)
+    }
+
+    /// True for a FIFO or socket, which rsync calls special files.
+    pub fn is_special(self) -> bool {
+        matches!(self, Kind::Fifo | Kind::Socket)
+    }
+
+    pub(crate) fn from_type(kind: FileType) -> Kind {
+        match kind {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Dir,
+            FileType::Symlink => Kind::Symlink,
+            FileType::Fifo => Kind::Fifo,
+            FileType::Socket => Kind::Socket,
+            FileType::CharacterDevice => Kind::CharDevice,
+            FileType::BlockDevice => Kind::BlockDevice,
+            FileType::Unknown => Kind::Unknown,
+        }
+    }
+}
+
+/// Seconds and nanoseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Time {
+    /// Whole seconds, negative before 1970.
+    pub s: i64,
+    /// Nanoseconds, 0 to 999,999,999.
+    pub ns: u32,
+}
+
+impl Time {
+    /// Current time by the clock of file time stamps.
+    pub fn now() -> Time {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+        Time { s: now.tv_sec, ns: now.tv_nsec as u32 }
+    }
+
+    pub(crate) fn timespec(self) -> Timespec {
+        Timespec { tv_sec: self.s, tv_nsec: self.ns.into() }
+    }
+}
 
 /// Metadata of one entry, from `stat`.
 #[derive(Clone, Copy, Debug)]
@@ -99,9 +165,16 @@ pub fn of(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<Meta> {
     Ok(Meta::from_stat(&rustix::fs::statat(dir, name, flags)?))
 }
 
+/// Creation time of an entry; `None` if the file system does not record it (NFS before 4.2, most FUSE file
+/// systems). Symlinks are not followed.
+pub fn born(dir: BorrowedFd<'_>, name: &CStr) -> Result<Option<Time>> {
+    let found = rustix::fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME)?;
+    let known = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
+    Ok(known.then_some(Time { s: found.stx_btime.tv_sec, ns: found.stx_btime.tv_nsec }))
+}
+
 /// `statx(2)` of a name in a directory, through a symlink: whether it can be looked at.
 pub fn look(dir: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-    use rustix::fs::StatxFlags;
     rustix::fs::statx(dir, name, AtFlags::empty(), StatxFlags::BASIC_STATS)?;
     Ok(())
 }

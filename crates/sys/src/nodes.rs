@@ -1,6 +1,7 @@
 //! Nodes of memory and CPUs (NUMA): sysfs, set_mempolicy(2).
 
-use std::io::{Error, ErrorKind, Result};
+use crate::errno;
+use std::io::{ErrorKind, Result};
 
 /// Memory policy of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +68,7 @@ pub fn set_policy(policy: Policy, nodes: &[u32]) -> Result<()> {
     let start = if nodes.is_empty() { std::ptr::null() } else { mask.as_ptr() };
     // SAFETY: the call reads `bits` bits from `start`, which outlives it; with none it reads nothing. The last bit
     // is not read.
-    let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, start, bits) };
-    if done == 0 { Ok(()) } else { Err(Error::last_os_error()) }
+    errno::check(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, start, bits) })
 }
 
 #[cfg(test)]

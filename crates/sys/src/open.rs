@@ -1,7 +1,8 @@
 //! Files and devices to measure: open flags, O_DIRECT alignment, size and allocation.
 
+use crate::meta::{self, Kind};
 use crate::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, StatxFlags};
 use std::io::Result;
 use std::path::Path;
 
@@ -72,14 +73,10 @@ pub fn direct_alignment(fd: BorrowedFd<'_>) -> Option<Alignment> {
 /// # Errors
 /// Those of fstat(2) or lseek(2).
 pub fn size_bytes(fd: BorrowedFd<'_>) -> Result<Option<u64>> {
-    let stat = rustix::fs::fstat(fd)?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Ok(Some(stat.st_size as u64)),
-        FileType::BlockDevice => {
-            let end = rustix::fs::seek(fd, SeekFrom::End(0))?;
-            rustix::fs::seek(fd, SeekFrom::Start(0))?;
-            Ok((end > 0).then_some(end))
-        }
+    let meta = meta::of_fd(fd)?;
+    match meta.kind {
+        Kind::File => Ok(Some(meta.size)),
+        Kind::BlockDevice => Ok(Some(crate::file::seek_size(fd)?).filter(|end| *end > 0)),
         _ => Ok(None),
     }
 }
@@ -89,12 +86,8 @@ pub fn size_bytes(fd: BorrowedFd<'_>) -> Result<Option<u64>> {
 /// # Errors
 /// ENOSPC; EOPNOTSUPP if the file system does not support it.
 pub fn allocate(fd: impl AsFd, bytes: u64) -> Result<()> {
-    loop {
-        match rustix::fs::fallocate(fd.as_fd(), FallocateFlags::empty(), 0, bytes) {
-            Err(rustix::io::Errno::INTR) => {}
-            other => return Ok(other?),
-        }
-    }
+    let allocate = || rustix::fs::fallocate(fd.as_fd(), FallocateFlags::empty(), 0, bytes);
+    Ok(rustix::io::retry_on_intr(allocate)?)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! ioprio_set(2)): these calls change the calling thread, and threads created later inherit the value. So
 //! call them before starting threads.
 
+use crate::errno;
 use std::io;
 
 /// IOPRIO_WHO_PROCESS of linux/ioprio.h.
@@ -73,8 +74,7 @@ pub fn set_io_priority(class: IoClass, level: u8) -> io::Result<()> {
     const CLASS_SHIFT: i32 = 13;
     let priority = class.number() << CLASS_SHIFT | i32::from(level);
     // SAFETY: the call takes integers and no pointers; 0 is the calling thread.
-    let done = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, priority) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    errno::check(unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, priority) })
 }
 
 /// Sets the scheduling policy SCHED_BATCH (sched(7)): a thread that wakes up does not preempt others. Its
@@ -85,11 +85,10 @@ pub fn set_io_priority(class: IoClass, level: u8) -> io::Result<()> {
 pub fn set_batch() -> io::Result<()> {
     // SAFETY: sched_param consists of integers, so all zeros is valid; the call only reads it, and 0 is the
     // calling thread.
-    let done = unsafe {
+    errno::check(unsafe {
         let parameters: libc::sched_param = std::mem::zeroed();
         libc::sched_setscheduler(0, libc::SCHED_BATCH, &parameters)
-    };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    })
 }
 
 #[cfg(test)]

@@ -1,41 +1,6 @@
-//! This process: resource usage, limits, user, umask.
+//! This process: limits, user, umask.
 
 use std::sync::LazyLock;
-use std::time::Duration;
-
-/// Usage of a process so far, getrusage(2).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Usage {
-    /// CPU time in user space.
-    pub user: Duration,
-    /// CPU time in the kernel.
-    pub sys: Duration,
-    /// Peak resident memory in bytes.
-    pub rss_bytes_max: u64,
-}
-
-/// Usage of this process, all threads.
-pub fn usage() -> Usage {
-    // SAFETY: rusage consists of integers, so all zeros is valid; the call only fills it in.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
-        usage
-    };
-    let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
-    Usage {
-        user: time(usage.ru_utime),
-        sys: time(usage.ru_stime),
-        rss_bytes_max: rss_bytes_max().unwrap_or(usage.ru_maxrss as u64 * 1024),
-    }
-}
-
-/// Peak resident memory of this program. `ru_maxrss` survives exec(2): a large parent would inflate it.
-fn rss_bytes_max() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
-}
 
 /// Sets the file mode mask and returns the old one, umask(2).
 pub fn set_umask(mask: u32) -> u32 {

@@ -2,6 +2,7 @@
 //! remaining amount.
 
 use crate::cgroup;
+use crate::counters::kib_field;
 use rustix::process::{Resource, getrlimit};
 use std::path::Path;
 
@@ -52,11 +53,11 @@ pub fn left() -> Vec<Room> {
     let maps = maps.map_or(0, |text| text.iter().filter(|byte| **byte == b'\n').count() as u64);
     let most = number("/proc/sys/vm/max_map_count");
     add(Of::Mappings, "vm.max_map_count", most.map(|most| most.saturating_sub(maps)));
-    let used = field("/proc/self/status", "VmSize:").unwrap_or(0);
+    let used = kib_field("/proc/self/status", "VmSize:").unwrap_or(0);
     let addresses = limit(Resource::As).map(|most| most.saturating_sub(used));
     add(Of::Addresses, "RLIMIT_AS", addresses);
-    let available = field("/proc/meminfo", "MemAvailable:");
-    let swap = field("/proc/meminfo", "SwapFree:").unwrap_or(0);
+    let available = kib_field("/proc/meminfo", "MemAvailable:");
+    let swap = kib_field("/proc/meminfo", "SwapFree:").unwrap_or(0);
     add(Of::Memory, "MemAvailable", available.map(|bytes| bytes.saturating_add(swap)));
     for hierarchy in cgroup::hierarchies() {
         let unified = hierarchy.controllers.is_none();
@@ -98,14 +99,7 @@ fn of_group(group: &Path, file: &str) -> Option<u64> {
 
 /// Memory of the machine, bytes.
 pub fn memory_bytes() -> Option<u64> {
-    field("/proc/meminfo", "MemTotal:")
-}
-
-/// Value of a line in kilobytes, converted to bytes.
-fn field(path: &str, name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+    kib_field("/proc/meminfo", "MemTotal:")
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Socket calls that the standard library lacks.
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, AsRawFd};
 use std::io;
+use std::time::Duration;
 
 /// Discards up to `bytes_max` received bytes of a TCP socket inside the kernel, without copying them: recv(2)
 /// with `MSG_TRUNC`, tcp(7). Returns their number; 0 at the end of the stream.
@@ -24,11 +26,14 @@ pub fn discard(socket: impl AsFd, bytes_max: usize) -> io::Result<usize> {
 
 /// Waits at most `limit` until a socket has received something or has ended, or, if `writes`, accepts more bytes, or until
 /// a signal arrives: poll(2).
-pub fn wait(socket: impl AsFd, writes: bool, limit: std::time::Duration) -> io::Result<()> {
-    use rustix::event::{PollFd, PollFlags, poll};
-    let flags = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+pub fn wait(socket: impl AsFd, writes: bool, limit: Duration) -> io::Result<()> {
+    poll_for(socket, if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }, limit)
+}
+
+/// Waits at most `limit` until a descriptor has one of these states, or a signal arrives: poll(2).
+pub(crate) fn poll_for(fd: impl AsFd, states: PollFlags, limit: Duration) -> io::Result<()> {
     let limit = limit.try_into().ok();
-    match poll(&mut [PollFd::new(&socket, flags)], limit.as_ref()) {
+    match poll(&mut [PollFd::new(&fd, states)], limit.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -1,7 +1,8 @@
 //! Sources several components below an open directory: opening in one call, and reading from the page cache
 //! without waiting for a device.
 
-use crate::{AsFd, BorrowedFd, OwnedFd};
+use crate::beneath::open_with;
+use crate::{BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::ffi::CString;
@@ -29,58 +30,26 @@ pub enum Through {
 /// # Errors
 /// ELOOP for a symlink that must not be followed, EXDEV for one that leads out.
 pub fn open(dir: BorrowedFd<'_>, path: &[u8], through: Through) -> Result<OwnedFd> {
-    let resolve = match through {
+    match through {
         Through::Nothing if !path.contains(&b'/') => {
             let flags = READ.union(OFlags::NOFOLLOW);
-            return Ok(rustix::fs::openat(dir, path, flags, Mode::empty())?);
+            Ok(rustix::fs::openat(dir, path, flags, Mode::empty())?)
         }
-        Through::Nothing => ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
-        Through::Inside => ResolveFlags::BENEATH,
-        Through::Anything => return Ok(rustix::fs::openat(dir, path, READ, Mode::empty())?),
-    };
-    // A concurrent rename can make the kernel fail with EAGAIN for a path with `..` (openat2(2)).
-    for _ in 0..100 {
-        match rustix::fs::openat2(dir, path, READ, Mode::empty(), resolve) {
-            Err(Errno::AGAIN) => {}
-            // Without the call it cannot be verified where a symlink leads: none is followed.
-            Err(Errno::NOSYS | Errno::PERM) => return open_each(dir, path, READ),
-            other => return Ok(other?),
-        }
+        Through::Nothing => open_with(dir, path, READ, Mode::empty(), ResolveFlags::NO_SYMLINKS),
+        Through::Inside => open_with(dir, path, READ, Mode::empty(), ResolveFlags::empty()),
+        Through::Anything => Ok(rustix::fs::openat(dir, path, READ, Mode::empty())?),
     }
-    Err(Errno::AGAIN.into())
 }
 
 /// Opens an entry, usually a symlink, without access to its content (`O_PATH`), by a relative path below
 /// `dir` without symlinks.
 pub fn open_name(dir: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    match rustix::fs::openat2(dir, path, NAME, Mode::empty(), resolve) {
-        Err(Errno::NOSYS | Errno::PERM) => open_each(dir, path, NAME),
-        other => Ok(other?),
-    }
+    open_with(dir, path, NAME, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
 /// Target of the symlink opened by [`open_name`].
 pub fn link_text(link: BorrowedFd<'_>) -> Result<CString> {
     crate::dir::read_link(link, c"")
-}
-
-fn open_each(dir: BorrowedFd<'_>, path: &[u8], last: OFlags) -> Result<OwnedFd> {
-    let between = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let mut names = path.split(|&byte| byte == b'/').peekable();
-    let mut above: Option<OwnedFd> = None;
-    while let Some(name) = names.next() {
-        if name.is_empty() || name == b".." {
-            break;
-        }
-        let here = above.as_ref().map_or(dir, AsFd::as_fd);
-        if names.peek().is_none() {
-            let flags = last | OFlags::NOFOLLOW;
-            return Ok(rustix::fs::openat(here, name, flags, Mode::empty())?);
-        }
-        above = Some(rustix::fs::openat(here, name, between, Mode::empty())?);
-    }
-    Err(std::io::Error::from_raw_os_error(libc::ENOENT))
 }
 
 /// Result of [`read_cached`].
@@ -111,6 +80,8 @@ pub fn read_cached(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::AsFd;
+    use crate::beneath::open_each;
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -143,13 +114,14 @@ mod tests {
             assert_eq!(read(path, Nothing).is_some(), nothing, "{path}");
             assert_eq!(read(path, Inside).is_some(), inside, "{path}");
             assert_eq!(read(path, Anything).is_some(), anything, "{path}");
-            assert_eq!(open_each(dir.as_fd(), path.as_bytes(), READ).is_ok(), nothing, "{path}");
+            let each = open_each(dir.as_fd(), path.as_bytes(), READ, Mode::empty());
+            assert_eq!(each.is_ok(), nothing, "{path}");
         }
         assert_eq!(read("away", Anything).as_deref(), Some("outside"));
         let link = open_name(dir.as_fd(), b"a/here").unwrap();
         assert_eq!(link_text(link.as_fd()).unwrap().as_bytes(), b"b/f");
         assert!(open_name(dir.as_fd(), b"dir/here").is_err());
-        let link = open_each(dir.as_fd(), b"a/here", NAME).unwrap();
+        let link = open_each(dir.as_fd(), b"a/here", NAME, Mode::empty()).unwrap();
         assert_eq!(link_text(link.as_fd()).unwrap().as_bytes(), b"b/f");
         fs::remove_dir_all(&top).unwrap();
     }

@@ -46,29 +46,6 @@ pub fn own_thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
 }
 
-/// Usage of the calling thread so far, getrusage(2).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Used {
-    /// CPU time, in user space and in the kernel.
-    pub cpu: std::time::Duration,
-    /// Voluntary context switches.
-    pub waits: u64,
-}
-
-/// Usage of the calling thread so far.
-pub fn used() -> Used {
-    // SAFETY: rusage consists of integers, so all zeros is valid; the call only fills it in.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
-        usage
-    };
-    let time = |t: libc::timeval| {
-        std::time::Duration::new(t.tv_sec as u64, (t.tv_usec as u32).saturating_mul(1000))
-    };
-    Used { cpu: time(usage.ru_utime) + time(usage.ru_stime), waits: usage.ru_nvcsw as u64 }
-}
-
 /// State of a thread of this process: `R` runnable, `S` sleeping, `D` in an uninterruptible wait (a disk, a
 /// kernel lock); `None` if it has ended.
 pub fn state(tid: u32) -> Option<char> {

@@ -79,38 +79,7 @@ pub fn preferred_bytes(fd: BorrowedFd<'_>) -> u64 {
 
 /// Read-ahead window of the file system `dev`, bytes (`/sys/class/bdi`); `None` if unknown.
 pub fn read_ahead_bytes(dev: u64) -> Option<u64> {
-    let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
+    let (major, minor) = crate::meta::device_numbers(dev);
     let text = std::fs::read_to_string(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"));
     text.ok()?.trim().parse::<u64>().ok().map(|kib| kib << 10)
-}
-
-/// True if a device number belongs to a spinning disk; `None` if unknown: file systems without a disk (tmpfs,
-/// NFS, overlay) and virtual disks, which report as rotational regardless of their backing. For a loop
-/// device, the disk of its file counts.
-pub fn is_rotational(dev: u64) -> Option<bool> {
-    let mut dev = dev;
-    // Most nested loop devices that are followed.
-    for _ in 0..4 {
-        let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
-        let disk = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
-        let Ok(file) = std::fs::read_to_string(disk.join("loop/backing_file")) else {
-            return rotational_disk(&disk);
-        };
-        dev = std::os::unix::fs::MetadataExt::dev(&std::fs::metadata(file.trim_end()).ok()?);
-    }
-    None
-}
-
-fn rotational_disk(disk: &std::path::Path) -> Option<bool> {
-    // The queue of a partition is in its parent's folder.
-    let holder = [Some(disk), disk.parent()].into_iter().flatten();
-    let disk = holder.into_iter().find(|dir| dir.join("queue").exists())?;
-    let text = std::fs::read_to_string(disk.join("queue/rotational")).ok()?;
-    let name = disk.file_name()?.to_str()?;
-    let is_virtual = ["vd", "xvd", "nbd"].iter().any(|prefix| name.starts_with(prefix));
-    match text.trim() {
-        "0" => Some(false),
-        "1" if !is_virtual => Some(true),
-        _ => None,
-    }
 }

@@ -10,22 +10,20 @@ pub const ACL_ACCESS: &CStr = c"system.posix_acl_access";
 /// Default ACL, inherited by new entries of a directory.
 pub const ACL_DEFAULT: &CStr = c"system.posix_acl_default";
 
-fn grow<T>(
+/// What `call` puts into `buffer`, which grows as needed.
+fn filled(
     buffer: &mut Vec<u8>,
-    mut call: impl FnMut(&mut [u8]) -> rustix::io::Result<T>,
-) -> rustix::io::Result<T> {
+    mut call: impl FnMut(&mut [u8]) -> rustix::io::Result<usize>,
+) -> Result<&[u8]> {
+    if buffer.len() < 1024 {
+        buffer.resize(1024, 0);
+    }
     loop {
         match call(buffer.as_mut_slice()) {
             // The kernel's limit is 64 KiB for a list and for a value.
             Err(rustix::io::Errno::RANGE) if buffer.len() < 65536 => buffer.resize(65536, 0),
-            other => return other,
+            length => return Ok(&buffer[..length?]),
         }
-    }
-}
-
-fn ready(buffer: &mut Vec<u8>) {
-    if buffer.len() < 1024 {
-        buffer.resize(1024, 0);
     }
 }
 
@@ -34,16 +32,12 @@ fn ready(buffer: &mut Vec<u8>) {
 /// # Errors
 /// EOPNOTSUPP if the file system has no attributes.
 pub fn list<'a>(fd: BorrowedFd<'_>, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
-    ready(buffer);
-    let len = grow(buffer, |space| rustix::fs::flistxattr(fd, space))?;
-    Ok(&buffer[..len])
+    filled(buffer, |space| rustix::fs::flistxattr(fd, space))
 }
 
 /// Value of an attribute; ENODATA if absent.
 pub fn get<'a>(fd: BorrowedFd<'_>, name: &CStr, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
-    ready(buffer);
-    let len = grow(buffer, |space| rustix::fs::fgetxattr(fd, name, space))?;
-    Ok(&buffer[..len])
+    filled(buffer, |space| rustix::fs::fgetxattr(fd, name, space))
 }
 
 /// Sets an attribute of an open file.
@@ -76,16 +70,12 @@ impl Named {
 
     /// As [`list`].
     pub fn list<'a>(&self, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
-        ready(buffer);
-        let len = grow(buffer, |space| rustix::fs::listxattr(self.path.as_c_str(), space))?;
-        Ok(&buffer[..len])
+        filled(buffer, |space| rustix::fs::listxattr(self.path.as_c_str(), space))
     }
 
     /// As [`get`].
     pub fn get<'a>(&self, name: &CStr, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
-        ready(buffer);
-        let len = grow(buffer, |space| rustix::fs::getxattr(self.path.as_c_str(), name, space))?;
-        Ok(&buffer[..len])
+        filled(buffer, |space| rustix::fs::getxattr(self.path.as_c_str(), name, space))
     }
 
     /// As [`set`].

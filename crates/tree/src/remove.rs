@@ -371,7 +371,7 @@ impl<R: Removal + ?Sized> Descent<'_, R> {
                 Err(error) if is_gone(&error) => {}
                 Err(error) if is_not_empty(&error) && frame.passes < PASSES_MAX => {
                     if let Some(fd) = frame.fd.as_ref()
-                        && dir::rewind(fd.as_fd()).is_ok()
+                        && dir::seek(fd.as_fd(), 0).is_ok()
                     {
                         self.removal.enter(&entry, fd.as_fd());
                         let passes = frame.passes + 1;

@@ -8,7 +8,7 @@ use crate::exit;
 use crate::number::{Digits, things};
 use crate::show::output;
 use hakobu_cluster::phase::{self, Phase};
-use hakobu_cluster::plan::{COLLECTED, REPORT, Unusable};
+use hakobu_cluster::plan::{COLLECTED, REPORT};
 use hakobu_cluster::status::{Results, Share, Sums, outlook, owners};
 use hakobu_cluster::verdict::Summed;
 use hakobu_cluster::{Folder, Plan, Trouble, beat, comparing};
@@ -58,7 +58,7 @@ pub fn finish(opened: Opened, how: How) -> u8 {
     let code = match begun {
         Ok(Some(_)) => exit::OK,
         Ok(None) => collect(&opened, how),
-        Err(trouble) => return unusable(Unusable::from(trouble)),
+        Err(trouble) => return unusable(trouble),
     };
     match prove::is_collected(code) {
         true => prove::finish(opened, how.stale, how.json),
@@ -85,7 +85,7 @@ fn collect(opened: &Opened, how: How) -> u8 {
             let me = Owner::me();
             Owner::give_up(owners.into_iter().filter(|owner| *owner != me).collect());
         }
-        Err(trouble) => return unusable(Unusable::from(trouble)),
+        Err(trouble) => return unusable(trouble),
     }
     let told = results.update(folder, plan, &Phase::Transfer);
     if let Err(trouble) = &told {
@@ -122,7 +122,7 @@ fn wait_for_workers(
     let mut first = BTreeMap::new();
     loop {
         let alive = results.alive(folder, stale);
-        let alive = alive.map_err(|trouble: Trouble| unusable(Unusable::from(trouble)))?;
+        let alive = alive.map_err(unusable)?;
         if alive.is_empty() {
             return Ok(());
         }

@@ -5,8 +5,8 @@ use crate::commands::line::refuse;
 use crate::commands::sync::read::prepare;
 use crate::options::Refused;
 use crate::show::{Wanted, output};
-use hakobu_cluster::plan::{End, Unusable};
-use hakobu_cluster::{Folder, Plan, folder};
+use hakobu_cluster::plan::End;
+use hakobu_cluster::{Folder, Plan, Trouble, folder};
 use hakobu_core::error::quoted;
 use hakobu_s3::Settings;
 use hakobu_transfer::journal;
@@ -73,7 +73,7 @@ pub struct Opened {
 }
 
 /// Opens a run, goes to the folder of its paths, and reads its words.
-pub fn open(run: &OsStr, settings: &Settings) -> Result<Opened, Unusable> {
+pub fn open(run: &OsStr, settings: &Settings) -> Result<Opened, Trouble> {
     let folder = folder::open(run, settings, false)?;
     let plan = Plan::read(&*folder, VERSION)?;
     let entered = std::env::set_current_dir(decoded(&plan.folder));
@@ -81,16 +81,18 @@ pub fn open(run: &OsStr, settings: &Settings) -> Result<Opened, Unusable> {
     let (spec, wanted) = match prepare(&words) {
         Ok(read) => read,
         Err(Refused::Usage(message) | Refused::Failed { message, .. }) => {
-            return Err(Unusable::Never(format!("cannot read the plan's command line: {message}")));
+            return Err(Trouble::lasting(format!(
+                "cannot read the plan's command line: {message}"
+            )));
         }
-        Err(Refused::Help(_)) => return Err(Unusable::Never("the plan asks for help".into())),
+        Err(Refused::Help(_)) => return Err(Trouble::lasting("the plan asks for help")),
     };
     if let Err(error) = entered
         && paths(&spec).any(Path::is_relative)
     {
         let shown = quoted(decoded(&plan.folder));
         let hint = "hint: relative paths begin there; plan with absolute ones";
-        return Err(Unusable::Never(format!("cannot enter {shown}: {error}\n{hint}")));
+        return Err(Trouble::lasting(format!("cannot enter {shown}: {error}\n{hint}")));
     }
     check_ends(&plan)?;
     Ok(Opened { folder, plan, spec, wanted })
@@ -116,7 +118,7 @@ pub fn ends(spec: &Spec) -> Vec<End> {
 
 /// Compares the directories at both ends with those that the plan saw. A file system that is not
 /// mounted leaves an empty directory in its place, and everything would seem to be gone.
-fn check_ends(plan: &Plan) -> Result<(), Unusable> {
+fn check_ends(plan: &Plan) -> Result<(), Trouble> {
     for End { path, ino } in &plan.ends {
         let path = decoded(path);
         let there = std::fs::metadata(&path).map(|meta| meta.ino());
@@ -126,17 +128,18 @@ fn check_ends(plan: &Plan) -> Result<(), Unusable> {
             Err(error) => error.to_string(),
         };
         let hint = "hint: every machine has to see both ends under the same paths";
-        return Err(Unusable::Never(format!("cannot use {}: {why}\n{hint}", quoted(path))));
+        return Err(Trouble::lasting(format!("cannot use {}: {why}\n{hint}", quoted(path))));
     }
     Ok(())
 }
 
 /// Tells why a run cannot be used; the exit code.
-pub fn unusable(why: Unusable) -> u8 {
-    let (message, code) = match why {
-        Unusable::Later(message) => (message, AGAIN),
-        Unusable::Never(message) => (message, NEVER),
-    };
-    output::message(&message);
-    code
+pub fn unusable(why: Trouble) -> u8 {
+    output::message(&why.message);
+    code_of(&why)
+}
+
+/// The exit code of a worker that ended early.
+pub fn code_of(why: &Trouble) -> u8 {
+    if why.again { AGAIN } else { NEVER }
 }

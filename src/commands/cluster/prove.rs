@@ -8,7 +8,7 @@ use crate::exit;
 use crate::number::{Digits, things};
 use crate::show::output;
 use hakobu_cluster::phase::{self, Phase};
-use hakobu_cluster::plan::{REPORT, Unusable};
+use hakobu_cluster::plan::REPORT;
 use hakobu_cluster::status::{Results, Share, Sums};
 use hakobu_cluster::{Folder, Trouble};
 use serde::Serialize;
@@ -30,8 +30,8 @@ pub fn is_collected(code: u8) -> bool {
 ///
 /// # Errors
 /// The run was not collected, or not to its end; the folder's.
-pub fn verification(folder: &dyn Folder) -> Result<(Phase, u8), Unusable> {
-    let later = |why: &str| Unusable::Later(format!("cannot verify {}: {why}", folder.shown()));
+pub fn verification(folder: &dyn Folder) -> Result<(Phase, u8), Trouble> {
+    let later = |why: &str| Trouble::passing(format!("cannot verify {}: {why}", folder.shown()));
     let Some(report) = folder.read(REPORT)? else {
         return Err(later("the run was not collected yet"));
     };
@@ -92,7 +92,7 @@ pub fn finish(opened: Opened, stale: Duration, json: bool) -> u8 {
     }
     let mut results = Results::default();
     if let Err(trouble) = results.update(folder, &plan, &phase) {
-        return unusable(Unusable::from(trouble));
+        return unusable(trouble);
     }
     let sums = results.sums;
     let whole = sums.shards as usize == plan.shards.len()

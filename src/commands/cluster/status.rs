@@ -7,10 +7,10 @@ use crate::show::json::push_line;
 use crate::show::output;
 use hakobu_cluster::beat::{self, Beat, State};
 use hakobu_cluster::phase::{self, Phase};
-use hakobu_cluster::plan::{COLLECTED, Unusable};
+use hakobu_cluster::plan::COLLECTED;
 use hakobu_cluster::status::{Results, Sums};
 use hakobu_cluster::verdict::Summed;
-use hakobu_cluster::{Folder, Plan, folder};
+use hakobu_cluster::{Folder, Plan, Trouble, folder};
 use hakobu_core::error::quoted;
 use hakobu_transfer::journal;
 use serde::Serialize;
@@ -31,7 +31,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
         Ok(parsed) => parsed,
         Err(code) => return code,
     };
-    let opened = folder::open(&run, &args.settings(), false).map_err(Unusable::from);
+    let opened = folder::open(&run, &args.settings(), false);
     let read = opened.and_then(|folder| Ok((Plan::read(&*folder, VERSION)?, folder)));
     let (plan, folder) = match read {
         Ok(read) => read,
@@ -113,7 +113,7 @@ fn look(
     plan: &Plan,
     results: &mut Results,
     proven: &mut Results,
-) -> Result<Now, Unusable> {
+) -> Result<Now, Trouble> {
     results.update(folder, plan, &Phase::Transfer)?;
     let verifying = phase::current(folder)?;
     if let Some(phase) = &verifying {

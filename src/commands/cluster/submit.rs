@@ -6,7 +6,7 @@ use super::order::{Order, ending, shell};
 use super::{kubernetes, slurm};
 use crate::exit;
 use crate::show::output;
-use hakobu_cluster::plan::{REPORT, Unusable};
+use hakobu_cluster::plan::REPORT;
 use hakobu_cluster::{Plan, folder};
 use hakobu_core::error::quoted;
 use std::ffi::{OsStr, OsString};
@@ -34,7 +34,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
         },
         (_, None) => return usage("say how many workers to start: --nodes N"),
     };
-    let opened = folder::open(&run, &args.settings(), false).map_err(Unusable::from);
+    let opened = folder::open(&run, &args.settings(), false);
     let read = opened.and_then(|folder| {
         Plan::read(&*folder, VERSION)?;
         Ok(folder.read(REPORT)?.is_some())

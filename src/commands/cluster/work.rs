@@ -5,9 +5,8 @@ use super::prove;
 use super::worker::{End, Job, one};
 use crate::exit;
 use crate::show::output;
-use hakobu_cluster::comparing;
 use hakobu_cluster::phase::Phase;
-use hakobu_cluster::plan::Unusable;
+use hakobu_cluster::{Trouble, comparing};
 use std::ffi::OsString;
 
 /// Runs the subcommand.
@@ -24,7 +23,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
         false => Ok(Phase::Transfer),
         true => match comparing::refuse_unfit(&opened.spec) {
             Ok(()) => prove::verification(&*opened.folder).map(|(phase, _)| phase),
-            Err(fatal) => Err(Unusable::Never(fatal.message)),
+            Err(fatal) => Err(Trouble::lasting(fatal.message)),
         },
     };
     let phase = match phase {

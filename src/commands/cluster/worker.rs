@@ -1,10 +1,10 @@
 //! One worker in this process: of `cluster work`, and of a collect that verifies.
 
-use super::opened::{AGAIN, NEVER, Opened};
+use super::opened::{Opened, code_of};
 use crate::show::{Show, Wanted, output};
 use crate::{exit, signals};
 use hakobu_cluster::phase::Phase;
-use hakobu_cluster::work::{Ended, Setup, work};
+use hakobu_cluster::work::{Setup, work};
 use hakobu_transfer::run::{Control, Outcome};
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,9 +66,8 @@ pub fn one(mut opened: Opened, job: Job) -> Result<End, String> {
         phase: job.phase,
     };
     let (code, why) = match work(&setup) {
-        Ended::Done => (exit::OK, None),
-        Ended::Again(why) => (AGAIN, Some(why)),
-        Ended::Never(why) => (NEVER, Some(why)),
+        Ok(()) => (exit::OK, None),
+        Err(trouble) => (code_of(&trouble), Some(trouble.message)),
     };
     let complete = show.finish(&Outcome::default(), code);
     Ok(End { code, why, complete })

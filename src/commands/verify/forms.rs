@@ -5,7 +5,7 @@ use crate::number::{bytes, grouped, things};
 use crate::show::escape::Escape;
 use crate::show::json::{Paths, kind_word, push_line};
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_sys::process::Usage;
+use hakobu_sys::usage::Used;
 use hakobu_transfer::verify::{Aspect, Counts, Difference, Finding, Outcome};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -128,7 +128,7 @@ pub fn push_json(difference: &Difference<'_>, out: &mut Vec<u8>) {
 }
 
 /// Appends the JSON line that ends a comparison.
-pub fn push_summary(outcome: &Outcome, used: &Usage, exit_code: u8, out: &mut Vec<u8>) {
+pub fn push_summary(outcome: &Outcome, used: &Used, exit_code: u8, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct Summary {
         event: &'static str,
@@ -196,7 +196,7 @@ pub fn stats(counts: &Counts) -> String {
 }
 
 /// Returns the amount compared and the resources used, as one line.
-pub fn sentence(outcome: &Outcome, used: &Usage) -> String {
+pub fn sentence(outcome: &Outcome, used: &Used) -> String {
     let counts = &outcome.counts;
     let seconds = outcome.took.as_secs_f64();
     let verdict = match (counts.differences, counts.failed) {

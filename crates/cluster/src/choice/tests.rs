@@ -213,7 +213,7 @@ fn a_worker_that_waits_sees_claims_that_were_given_back_without_a_listing() {
     };
     let give_back = || {
         for number in 0..SHARDS {
-            claim::give_back(&store, "claims", number, 0).unwrap();
+            claim::give_back(&store, "claims", (number, 0)).unwrap();
         }
     };
     let first: Vec<Claimed> = (0..SHARDS).map(|number| (number, 0)).collect();

@@ -9,39 +9,15 @@ use hakobu_s3::{Checksum, Client, Error, Kind, Settings, Store};
 use hakobu_transfer::location::S3Url;
 use http::HeaderValue;
 use http::header::IF_NONE_MATCH;
+use std::pin::Pin;
 use std::sync::mpsc;
 
 /// The largest file that is read: a plan of a million shards takes less.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Work for the thread that owns the client.
-enum Order {
-    Put {
-        key: Vec<u8>,
-        content: Vec<u8>,
-        new: bool,
-    },
-    Get {
-        key: Vec<u8>,
-    },
-    /// `after`: only the first page of the names after this one.
-    List {
-        prefix: Vec<u8>,
-        after: Option<Vec<u8>>,
-    },
-    Delete {
-        key: Vec<u8>,
-    },
-}
-
-/// An answer to an [`Order`].
-enum Answer {
-    Done(bool),
-    Content(Option<Vec<u8>>),
-    Names(Vec<Vec<u8>>),
-}
-
-type Job = (Order, mpsc::Sender<Result<Answer, Error>>);
+/// Work for the thread that owns the client; it sends its result itself.
+type Job = Box<dyn for<'c> FnOnce(&'c Client, &'c str) -> Working<'c> + Send>;
+type Working<'c> = Pin<Box<dyn Future<Output = ()> + 'c>>;
 
 /// See the module. One thread owns client and connections; orders wait for it.
 pub struct Bucket {
@@ -70,8 +46,8 @@ impl Bucket {
         let shown = format!("'s3://{}/{}'", bucket, String::from_utf8_lossy(&prefix));
         let serve = move || {
             let served = with_store(&store, async |client| {
-                while let Ok((order, reply)) = inbox.recv() {
-                    drop(reply.send(obey(&client, &bucket, order).await));
+                while let Ok(job) = inbox.recv() {
+                    job(&client, &bucket).await;
                 }
                 Ok(())
             });
@@ -79,10 +55,7 @@ impl Bucket {
             drop(served);
         };
         let started = std::thread::Builder::new().name("run-folder".into()).spawn(serve);
-        started.map_err(|error| Trouble {
-            again: true,
-            message: format!("cannot start a thread: {error}"),
-        })?;
+        started.map_err(|error| Trouble::passing(format!("cannot start a thread: {error}")))?;
         Ok(Bucket { shown, prefix, orders })
     }
 
@@ -90,21 +63,55 @@ impl Bucket {
         [&self.prefix, name.as_bytes()].concat()
     }
 
+    /// Writes an object, with `new` only where there is none; whether it was written.
+    fn put(&self, verb: &str, name: &str, content: &[u8], new: bool) -> Result<bool, Trouble> {
+        let (key, body) = (self.key(name), Bytes::copy_from_slice(content));
+        self.ask(verb, name, async move |client, bucket| {
+            let algorithm = client.store().upload_checksum();
+            let checksum = algorithm.map(|algorithm| Checksum::of(algorithm, &body));
+            let condition = (IF_NONE_MATCH, HeaderValue::from_static("*"));
+            let headers = if new { vec![condition] } else { Vec::new() };
+            match put_object(client, bucket, &key, body, checksum.as_ref(), &headers).await {
+                Ok(_) => Ok(true),
+                Err(error) if new && error.kind == Kind::Precondition => Ok(false),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
     /// Names in a folder; with `after` those of one page.
     fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<String>, Trouble> {
         let key = |name: &str| self.key(&format!("{folder}/{name}"));
-        let order = Order::List { prefix: key(""), after: after.map(key) };
-        match self.ask("list", folder, order)? {
-            Answer::Names(names) => {
-                Ok(names.into_iter().filter_map(|name| String::from_utf8(name).ok()).collect())
+        let (prefix, after) = (key(""), after.map(key));
+        self.ask("list", folder, async move |client, bucket| {
+            let one_page = after.is_some();
+            let start_after = after.unwrap_or_default();
+            let query = ListQuery { prefix: prefix.clone(), start_after, ..ListQuery::default() };
+            let mut pages = Pages::new(query);
+            let mut names = Vec::new();
+            while let Some(page) = pages.next(client, bucket).await? {
+                let keys =
+                    page.objects.iter().filter_map(|object| object.key.strip_prefix(&*prefix));
+                names.extend(keys.filter_map(|name| String::from_utf8(name.to_vec()).ok()));
+                if one_page {
+                    break;
+                }
             }
-            _ => Ok(Vec::new()),
-        }
+            Ok(names)
+        })
     }
 
-    fn ask(&self, verb: &str, name: &str, order: Order) -> Result<Answer, Trouble> {
+    fn ask<T: Send + 'static>(
+        &self,
+        verb: &str,
+        name: &str,
+        order: impl AsyncFnOnce(&Client, &str) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Trouble> {
         let (reply, answer) = mpsc::channel();
-        let sent = self.orders.send((order, reply)).is_ok();
+        let job: Job = Box::new(|client, bucket| {
+            Box::pin(async move { drop(reply.send(order(client, bucket).await)) })
+        });
+        let sent = self.orders.send(job).is_ok();
         let answer = answer.recv().ok().filter(|_| sent);
         let gone = || Error::new(Kind::Connection, "", "its client has ended");
         answer.unwrap_or_else(|| Err(gone())).map_err(|error| {
@@ -115,47 +122,6 @@ impl Bucket {
                 message: format!("cannot {verb} {name} in {}: {error}", self.shown),
             }
         })
-    }
-}
-
-async fn obey(client: &Client, bucket: &str, order: Order) -> Result<Answer, Error> {
-    match order {
-        Order::Put { key, content, new } => {
-            let body = Bytes::from(content);
-            let algorithm = client.store().upload_checksum();
-            let checksum = algorithm.map(|algorithm| Checksum::of(algorithm, &body));
-            let condition = (IF_NONE_MATCH, HeaderValue::from_static("*"));
-            let headers = if new { vec![condition] } else { Vec::new() };
-            let put = put_object(client, bucket, &key, body, checksum.as_ref(), &headers).await;
-            match put {
-                Ok(_) => Ok(Answer::Done(true)),
-                Err(error) if new && error.kind == Kind::Precondition => Ok(Answer::Done(false)),
-                Err(error) => Err(error),
-            }
-        }
-        Order::Get { key } => match get(client, bucket, &key).await {
-            Ok(content) => Ok(Answer::Content(Some(content))),
-            Err(error) if error.kind == Kind::NotFound => Ok(Answer::Content(None)),
-            Err(error) => Err(error),
-        },
-        Order::List { prefix, after } => {
-            let one_page = after.is_some();
-            let start_after = after.unwrap_or_default();
-            let query = ListQuery { prefix: prefix.clone(), start_after, ..ListQuery::default() };
-            let mut pages = Pages::new(query);
-            let mut names = Vec::new();
-            while let Some(page) = pages.next(client, bucket).await? {
-                let keys = page.objects.into_iter().map(|object| object.key);
-                names.extend(keys.filter_map(|key| Some(key.strip_prefix(&*prefix)?.to_vec())));
-                if one_page {
-                    break;
-                }
-            }
-            Ok(Answer::Names(names))
-        }
-        Order::Delete { key } => {
-            delete_object(client, bucket, &key, None).await.map(|_| Answer::Done(true))
-        }
     }
 }
 
@@ -184,21 +150,20 @@ async fn get(client: &Client, bucket: &str, key: &[u8]) -> Result<Vec<u8>, Error
 
 impl Folder for Bucket {
     fn create(&self, name: &str, content: &[u8]) -> Result<bool, Trouble> {
-        let order = Order::Put { key: self.key(name), content: content.to_vec(), new: true };
-        let made = self.ask("create", name, order)?;
-        Ok(matches!(made, Answer::Done(true)))
+        self.put("create", name, content, true)
     }
 
     fn replace(&self, name: &str, content: &[u8]) -> Result<(), Trouble> {
-        let order = Order::Put { key: self.key(name), content: content.to_vec(), new: false };
-        self.ask("write", name, order).map(drop)
+        self.put("write", name, content, false).map(drop)
     }
 
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Trouble> {
-        match self.ask("read", name, Order::Get { key: self.key(name) })? {
-            Answer::Content(content) => Ok(content),
-            _ => Ok(None),
-        }
+        let key = self.key(name);
+        self.ask("read", name, async move |client, bucket| match get(client, bucket, &key).await {
+            Ok(content) => Ok(Some(content)),
+            Err(error) if error.kind == Kind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        })
     }
 
     fn names(&self, folder: &str) -> Result<Vec<String>, Trouble> {
@@ -210,7 +175,10 @@ impl Folder for Bucket {
     }
 
     fn remove(&self, name: &str) -> Result<(), Trouble> {
-        self.ask("remove", name, Order::Delete { key: self.key(name) }).map(drop)
+        let key = self.key(name);
+        self.ask("remove", name, async move |client, bucket| {
+            delete_object(client, bucket, &key, None).await.map(drop)
+        })
     }
 
     fn shown(&self) -> String {

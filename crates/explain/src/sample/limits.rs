@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const UNLIMITED: u64 = 1 << 60;
 
 /// Limits of this process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Limits {
     /// Numbers of the CPUs in the affinity of the calling thread.
     pub affinity: Vec<u32>,
@@ -63,11 +63,12 @@ struct IoGroup {
     served: [Option<Counters>; 2],
 }
 
-const THROTTLES: [(&str, bool, bool); 4] = [
-    ("blkio.throttle.read_iops_device", true, false),
-    ("blkio.throttle.write_iops_device", true, true),
-    ("blkio.throttle.read_bps_device", false, false),
-    ("blkio.throttle.write_bps_device", false, true),
+/// Ceilings of a group: key in `io.max`, file of version 1, [`IoCeiling::operations`] and [`IoCeiling::writes`].
+const CEILINGS: [(&str, &str, bool, bool); 4] = [
+    ("riops=", "blkio.throttle.read_iops_device", true, false),
+    ("wiops=", "blkio.throttle.write_iops_device", true, true),
+    ("rbps=", "blkio.throttle.read_bps_device", false, false),
+    ("wbps=", "blkio.throttle.write_bps_device", false, true),
 ];
 
 impl Limits {
@@ -82,13 +83,7 @@ impl Limits {
     }
 
     pub(super) fn of(hierarchies: &[Hierarchy], affinity: Vec<u32>) -> Limits {
-        let mut limits = Limits {
-            affinity,
-            quota_cpus: None,
-            memory_bytes: None,
-            quota_group: None,
-            io: Vec::new(),
-        };
+        let mut limits = Limits { affinity, ..Limits::default() };
         for hierarchy in hierarchies {
             let unified = hierarchy.controllers.is_none();
             for folder in hierarchy.upwards() {
@@ -99,7 +94,7 @@ impl Limits {
                     let name = if unified { "memory.max" } else { "memory.limit_in_bytes" };
                     let bytes = read(folder, name).and_then(|text| number(text.trim_ascii()));
                     let bytes = bytes.filter(|bytes| *bytes < UNLIMITED);
-                    limits.memory_bytes = least(limits.memory_bytes, bytes);
+                    limits.memory_bytes = limits.memory_bytes.into_iter().chain(bytes).min();
                 }
                 // In version 1 only the own group's throttle applies, and the root's for writeback, because
                 // the kernel does not know who dirtied the pages.
@@ -122,11 +117,7 @@ impl Limits {
 
     /// CPUs that this process may use, by affinity and quota; at least 0.01.
     pub fn cpus(&self) -> f64 {
-        let by_affinity = match self.affinity.len() {
-            0 => hakobu_sys::process::cpus() as f64,
-            count => count as f64,
-        };
-        self.quota_cpus.map_or(by_affinity, |quota| quota.clamp(0.01, by_affinity))
+        usable_cpus(&self.affinity, self.quota_cpus)
     }
 
     /// Periods of the quota so far, and throttled ones.
@@ -145,25 +136,19 @@ impl Limits {
         each.flat_map(|(index, group)| group.ceilings(dev, index)).collect()
     }
 
-    /// I/O on a disk of the groups to which this process's I/O is charged: the sum of its own and the root
-    /// (version 1, where groups count separately), or its own (version 2, which includes descendants). `None`
-    /// if no group counts this disk.
-    pub fn io_served(&self, dev: (u32, u32)) -> Option<Served> {
-        let (unified, single): (Vec<_>, Vec<_>) = self.io.iter().partition(|group| group.unified);
-        let of_v1 = single.iter().filter_map(|group| group.served(dev));
-        let sum = of_v1.reduce(|a, b| Served {
-            read_ops: a.read_ops.saturating_add(b.read_ops),
-            write_ops: a.write_ops.saturating_add(b.write_ops),
-            read_bytes: a.read_bytes.saturating_add(b.read_bytes),
-            write_bytes: a.write_bytes.saturating_add(b.write_bytes),
-        });
-        sum.or_else(|| unified.iter().find_map(|group| group.served(dev)))
-    }
-
     /// I/O on a disk of the group of a ceiling, to compare with the ceiling.
     pub fn io_served_below(&self, dev: (u32, u32), ceiling: &IoCeiling) -> Option<Served> {
         self.io.get(ceiling.group)?.served(dev)
     }
+}
+
+/// Number of CPUs that may be used, by affinity (of this process if empty) and quota; at least 0.01.
+pub fn usable_cpus(affinity: &[u32], quota: Option<f64>) -> f64 {
+    let by_affinity = match affinity.len() {
+        0 => hakobu_sys::process::cpus() as f64,
+        count => count as f64,
+    };
+    quota.map_or(by_affinity, |quota| quota.clamp(0.01, by_affinity))
 }
 
 impl IoGroup {
@@ -178,25 +163,14 @@ impl IoGroup {
     }
 
     fn ceilings(&self, dev: (u32, u32), group: usize) -> Vec<IoCeiling> {
-        let ceiling =
-            |from, operations, writes, per_s| IoCeiling { operations, writes, per_s, from, group };
-        if self.unified {
-            let text = read(&self.folder, "io.max").unwrap_or_default();
-            let set = |key: &[u8]| keyed(&text, dev, key).filter(|limit| *limit < UNLIMITED);
-            let keys: [(&[u8], bool, bool); 4] = [
-                (b"riops=", true, false),
-                (b"wiops=", true, true),
-                (b"rbps=", false, false),
-                (b"wbps=", false, true),
-            ];
-            let found = keys.into_iter().filter_map(|(key, operations, writes)| {
-                Some(ceiling("io.max", operations, writes, set(key)?))
-            });
-            return found.collect();
-        }
-        let found = THROTTLES.into_iter().filter_map(|(name, operations, writes)| {
-            let limit = throttle(&read(&self.folder, name)?, dev)?;
-            Some(ceiling(name, operations, writes, limit))
+        let all = if self.unified { read(&self.folder, "io.max") } else { None };
+        let found = CEILINGS.into_iter().filter_map(|(key, file, operations, writes)| {
+            let (from, limit) = match self.unified {
+                true => ("io.max", keyed(all.as_ref()?, dev, key.as_bytes())?),
+                false => (file, throttle(&read(&self.folder, file)?, dev)?),
+            };
+            let ceiling = IoCeiling { operations, writes, per_s: limit, from, group };
+            (limit < UNLIMITED).then_some(ceiling)
         });
         found.collect()
     }
@@ -222,10 +196,6 @@ impl IoGroup {
 
 fn read(folder: &Path, name: &str) -> Option<Vec<u8>> {
     std::fs::read(folder.join(name)).ok()
-}
-
-fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
-    a.into_iter().chain(b).min()
 }
 
 /// CPUs allowed by a group's quota.
@@ -268,7 +238,7 @@ pub(super) fn keyed(text: &[u8], dev: (u32, u32), key: &[u8]) -> Option<u64> {
 
 /// Limit in `blkio.throttle.*_device`: `8:0 3000`.
 pub(super) fn throttle(text: &[u8], dev: (u32, u32)) -> Option<u64> {
-    fields(of_device(text, dev).next()?).next().and_then(number).filter(|limit| *limit < UNLIMITED)
+    fields(of_device(text, dev).next()?).next().and_then(number)
 }
 
 /// Reads and writes in `blkio.throttle.io_serviced` or `io_service_bytes`: `8:0 Read 17`.

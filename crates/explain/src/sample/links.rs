@@ -33,27 +33,20 @@ impl Known {
 
     /// Interfaces that are up.
     pub fn links(&mut self, text: &[u8]) -> Vec<Link> {
-        let mut found = Vec::new();
-        for line in parse::links(text) {
-            let known = match self.links.iter().find(|(name, _)| name == line.name) {
+        let mut found: Vec<Link> = parse::links(text).collect();
+        found.retain_mut(|link| {
+            let known = match self.links.iter().find(|(name, _)| *name == link.name) {
                 Some((_, known)) => *known,
                 None => {
-                    let known = disk::interface(line.name);
-                    self.links.push((line.name.to_owned(), known));
+                    let known = disk::interface(&link.name);
+                    self.links.push((link.name.clone(), known));
                     known
                 }
             };
+            link.bits_per_s = known.bits_per_s;
             // Without /sys the state is unknown: an interface with traffic is up.
-            if known.up || line.rx_bytes > 0 || line.tx_bytes > 0 {
-                found.push(Link {
-                    name: line.name.to_owned(),
-                    rx_bytes: line.rx_bytes,
-                    tx_bytes: line.tx_bytes,
-                    drops: line.drops,
-                    bits_per_s: known.bits_per_s,
-                });
-            }
-        }
+            known.up || link.rx_bytes > 0 || link.tx_bytes > 0
+        });
         found
     }
 

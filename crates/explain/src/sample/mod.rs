@@ -15,7 +15,7 @@ mod tree;
 mod tests;
 
 pub use idle::IdleTime;
-pub use limits::{IoCeiling, Limits, Served};
+pub use limits::{IoCeiling, Limits, Served, usable_cpus};
 pub use rates::{CpuRates, DiskRates, LinkRates, PressureRates, ProcessRates, Rates};
 pub use sampler::{Sampler, Watched};
 

@@ -1,7 +1,7 @@
 //! Parsers for the texts of proc(5): pure functions over arbitrary bytes. Missing columns and lines yield
 //! zero or `None`; unknown ones are ignored.
 
-use super::{CpuTimes, Disk, Memory, Sample, Tcp};
+use super::{CpuTimes, Disk, Link, Memory, Sample, Tcp};
 
 /// Lines without line ends.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -117,42 +117,30 @@ pub fn memory(text: &[u8]) -> Memory {
     memory
 }
 
-/// Counters from proc_vmstat(5), in pages unless noted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Paging {
-    /// Dirty pages at which writers are throttled.
-    pub dirty_threshold: Option<u64>,
-    /// Pages swapped in since boot.
-    pub swapped_in: u64,
-    /// Pages swapped out since boot.
-    pub swapped_out: u64,
-    /// KiB requested from block devices for reading since boot.
-    pub in_kib: u64,
-    /// KiB requested for writing since boot.
-    pub out_kib: u64,
-}
-
-/// proc_vmstat(5).
-pub fn paging(text: &[u8]) -> Paging {
-    let mut paging = Paging::default();
+/// proc_vmstat(5): fills in swapping, paging and the threshold of dirty pages.
+pub fn paging(text: &[u8], page_bytes: u64, sample: &mut Sample) {
     for line in lines(text) {
-        let value = |key: &[u8]| number(line.strip_prefix(key)?);
+        let value =
+            |key: &[u8], unit: u64| Some(number(line.strip_prefix(key)?)?.saturating_mul(unit));
+        let set = |place: &mut u64, key: &[u8], unit: u64| {
+            *place = value(key, unit).unwrap_or(*place);
+        };
         // Cheap filter: five of about two hundred lines are needed.
         match line.first() {
             Some(b'n') => {
-                let threshold = value(b"nr_dirty_threshold ");
-                paging.dirty_threshold = threshold.or(paging.dirty_threshold);
+                let threshold = value(b"nr_dirty_threshold ", page_bytes);
+                let known = &mut sample.memory.dirty_threshold_bytes;
+                *known = threshold.or(*known);
             }
             Some(b'p') => {
-                paging.swapped_in = value(b"pswpin ").unwrap_or(paging.swapped_in);
-                paging.swapped_out = value(b"pswpout ").unwrap_or(paging.swapped_out);
-                paging.in_kib = value(b"pgpgin ").unwrap_or(paging.in_kib);
-                paging.out_kib = value(b"pgpgout ").unwrap_or(paging.out_kib);
+                set(&mut sample.swapped_bytes.0, b"pswpin ", page_bytes);
+                set(&mut sample.swapped_bytes.1, b"pswpout ", page_bytes);
+                set(&mut sample.paged_bytes.0, b"pgpgin ", 1024);
+                set(&mut sample.paged_bytes.1, b"pgpgout ", 1024);
             }
             _ => {}
         }
     }
-    paging
 }
 
 /// proc_diskstats(5): devices with any I/O so far, including partitions. A sector is 512 bytes regardless of
@@ -189,29 +177,21 @@ fn disk(line: &[u8]) -> Option<Disk> {
     })
 }
 
-/// A line of /proc/net/dev.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkLine<'a> {
-    /// Name of the interface.
-    pub name: &'a str,
-    /// Bytes received.
-    pub rx_bytes: u64,
-    /// Bytes sent.
-    pub tx_bytes: u64,
-    /// Packets dropped in either direction.
-    pub drops: u64,
-}
-
-/// /proc/net/dev (proc_pid_net(5)); its two header lines contain no colon.
-pub fn links(text: &[u8]) -> impl Iterator<Item = LinkLine<'_>> {
+/// /proc/net/dev (proc_pid_net(5)), without link speeds; its two header lines contain no colon.
+pub fn links(text: &[u8]) -> impl Iterator<Item = Link> {
     lines(text).filter_map(|line| {
         // The numbers may follow the colon without a blank.
         let colon = memchr::memrchr(b':', line)?;
         let name = std::str::from_utf8(&line[..colon]).ok()?.trim();
         let (values, count) = numbers::<16>(&line[colon + 1..]);
         let whole = count >= 12 && !name.is_empty();
-        let drops = values[3].saturating_add(values[11]);
-        whole.then_some(LinkLine { name, rx_bytes: values[0], tx_bytes: values[8], drops })
+        whole.then(|| Link {
+            name: name.to_owned(),
+            rx_bytes: values[0],
+            tx_bytes: values[8],
+            drops: values[3].saturating_add(values[11]),
+            bits_per_s: None,
+        })
     })
 }
 

@@ -3,7 +3,9 @@
 
 use super::{Process, Thread, parse};
 use hakobu_sys::counters::{self, Counters, ProcessDir};
+use hakobu_sys::usage::Used;
 use std::ffi::CString;
+use std::time::Duration;
 
 /// Most threads whose files are kept open; others are opened for each sample.
 const OPEN_MAX: usize = 256;
@@ -28,7 +30,7 @@ impl Own {
 
     /// Reads the counters.
     pub fn read(&mut self, buffer: &mut Vec<u8>) -> Process {
-        let used = counters::used();
+        let used = Used::of_process();
         let short = |file: &Option<Counters>, buffer: &mut Vec<u8>| {
             Some(file.as_ref()?.read_short(buffer)?.to_owned())
         };
@@ -36,8 +38,8 @@ impl Own {
         let io = short(&self.io, buffer).and_then(|text| parse::process_io(&text));
         let threads = self.threads(buffer);
         Process {
-            user_ns: used.user_ns,
-            system_ns: used.system_ns,
+            user_ns: ns(used.user),
+            system_ns: ns(used.sys),
             processes: 1,
             thread_count: self.tids.len() as u32,
             threads,
@@ -80,6 +82,11 @@ impl Own {
         }
         found
     }
+}
+
+/// Nanoseconds of a CPU time.
+pub fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Opens the scheduler counters of a thread.

@@ -1,7 +1,7 @@
 //! Rates between two samples, per second or as shares of time. A counter that decreased (a recreated
 //! interface or disk) counts as zero.
 
-use super::{CpuTimes, Disk, Link, Memory, Process, Sample};
+use super::{CpuTimes, Disk, Memory, Process, Sample};
 
 /// All rates between two samples.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -174,6 +174,7 @@ impl Rates {
             .map(|(from, to)| (to.0, cpu(&from.1, &to.1)))
             .collect();
         let (before, after) = (&from.pressure, &to.pressure);
+        let tcp = from.tcp.zip(to.tcp);
         Rates {
             span_s,
             cpu: cpus.iter().fold(CpuRates::default(), |sum, (_, cpu)| CpuRates {
@@ -203,17 +204,17 @@ impl Rates {
                 .filter_map(|(from, to)| disk(from, to, span_s))
                 .collect(),
             links: paired(&from.links, &to.links, |link| link.name.clone())
-                .map(|(from, to)| link(from, to, span_s))
+                .map(|(from, to)| LinkRates {
+                    name: to.name.clone(),
+                    rx_bytes_per_s: per_s(from.rx_bytes, to.rx_bytes),
+                    tx_bytes_per_s: per_s(from.tx_bytes, to.tx_bytes),
+                    drops_per_s: per_s(from.drops, to.drops),
+                    bits_per_s: to.bits_per_s,
+                })
                 .collect(),
-            segments_per_s: from
-                .tcp
-                .zip(to.tcp)
-                .map(|(from, to)| per_s(from.segments_out, to.segments_out)),
-            retransmits_per_s: from
-                .tcp
-                .zip(to.tcp)
-                .map(|(from, to)| per_s(from.retransmits, to.retransmits)),
-            retransmits: from.tcp.zip(to.tcp).and_then(|(from, to)| {
+            segments_per_s: tcp.map(|(from, to)| per_s(from.segments_out, to.segments_out)),
+            retransmits_per_s: tcp.map(|(from, to)| per_s(from.retransmits, to.retransmits)),
+            retransmits: tcp.and_then(|(from, to)| {
                 let again = to.retransmits.saturating_sub(from.retransmits);
                 ratio(again, to.segments_out.saturating_sub(from.segments_out))
             }),
@@ -252,22 +253,19 @@ fn paired<'a, T, K: PartialEq>(
 fn cpu(from: &CpuTimes, to: &CpuTimes) -> CpuRates {
     // Idle and iowait may decrease slightly.
     let grown = |from: u64, to: u64| to.saturating_sub(from) as f64;
-    let user = grown(from.user_ns, to.user_ns);
-    let system = grown(from.system_ns, to.system_ns);
-    let iowait = grown(from.iowait_ns, to.iowait_ns);
-    let idle = grown(from.idle_ns, to.idle_ns);
-    let steal = grown(from.steal_ns, to.steal_ns);
-    let all = user + system + iowait + idle + steal;
+    let grown = [
+        grown(from.user_ns, to.user_ns),
+        grown(from.system_ns, to.system_ns),
+        grown(from.iowait_ns, to.iowait_ns),
+        grown(from.idle_ns, to.idle_ns),
+        grown(from.steal_ns, to.steal_ns),
+    ];
+    let all: f64 = grown.iter().sum();
     if all == 0.0 {
         return CpuRates::default();
     }
-    CpuRates {
-        user: user / all,
-        system: system / all,
-        iowait: iowait / all,
-        idle: idle / all,
-        steal: steal / all,
-    }
+    let [user, system, iowait, idle, steal] = grown.map(|part| part / all);
+    CpuRates { user, system, iowait, idle, steal }
 }
 
 /// `None` for a disk that was recreated.
@@ -304,17 +302,6 @@ fn wrapping(from: u64, to: u64) -> f64 {
     };
     // More than half of the range is a decrease, not a wrap.
     if to < from && grown > wrapped / 2 { 0.0 } else { grown as f64 }
-}
-
-fn link(from: &Link, to: &Link, span_s: f64) -> LinkRates {
-    let per_s = |from: u64, to: u64| to.saturating_sub(from) as f64 / span_s;
-    LinkRates {
-        name: to.name.clone(),
-        rx_bytes_per_s: per_s(from.rx_bytes, to.rx_bytes),
-        tx_bytes_per_s: per_s(from.tx_bytes, to.tx_bytes),
-        drops_per_s: per_s(from.drops, to.drops),
-        bits_per_s: to.bits_per_s,
-    }
 }
 
 fn process(from: &Process, to: &Process, span_ns: u64) -> ProcessRates {

@@ -93,12 +93,7 @@ impl Sampler {
         }
         sample.memory = read(&self.memory, buffer).map_or_else(Memory::default, parse::memory);
         if let Some(text) = read(&self.paging, buffer) {
-            let paging = parse::paging(text);
-            let bytes = |pages: u64| pages.saturating_mul(counters::page_bytes());
-            sample.memory.dirty_threshold_bytes = paging.dirty_threshold.map(bytes);
-            sample.swapped_bytes = (bytes(paging.swapped_in), bytes(paging.swapped_out));
-            let kib = |kib: u64| kib.saturating_mul(1024);
-            sample.paged_bytes = (kib(paging.in_kib), kib(paging.out_kib));
+            parse::paging(text, counters::page_bytes(), sample);
         }
         if let Some(text) = read(&self.disks, buffer) {
             sample.disks = self.known.disks(text);

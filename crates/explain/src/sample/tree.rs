@@ -6,11 +6,11 @@
 //! is kept. The two cases are distinguished by the parent's count of its children's page faults, since every
 //! process causes some.
 
-use super::process::{open_thread, thread};
+use super::process::{ns, open_thread, thread};
 use super::{Process, Thread, parse};
 use hakobu_sys::connections;
 use hakobu_sys::counters::{self, Counters, ProcessDir};
-
+use hakobu_sys::usage::Used;
 use std::ffi::CString;
 
 /// Most processes whose folders are kept open; others are counted once they were waited for.
@@ -90,7 +90,7 @@ impl Tree {
             gone_switches: (0, 0),
             waited_faults: match root {
                 Some(_) => 0,
-                None => counters::used_by_children().minor_faults,
+                None => Used::of_children().minor_faults,
             },
             lists_children: own.and_then(listed).is_some(),
             asked: 0,
@@ -117,10 +117,10 @@ impl Tree {
         self.sum(waited, buffer)
     }
 
-    fn own_waited(&self) -> counters::Used {
+    fn own_waited(&self) -> Used {
         match self.root {
-            None => counters::used_by_children(),
-            Some(_) => counters::Used::default(),
+            None => Used::of_children(),
+            Some(_) => Used::default(),
         }
     }
 
@@ -225,7 +225,7 @@ impl Tree {
         self.connected
     }
 
-    fn sum(&mut self, waited: counters::Used, buffer: &mut Vec<u8>) -> Process {
+    fn sum(&mut self, waited: Used, buffer: &mut Vec<u8>) -> Process {
         let mut totals = self.gone;
         let mut switches = self.gone_switches;
         let mut process = Process::default();
@@ -245,8 +245,8 @@ impl Tree {
         }
         process.awaits_peer = asleep && process.processes > 0 && self.is_connected();
         let tick_ns = 1_000_000_000 / counters::ticks_per_s().max(1);
-        process.user_ns = totals.user_ticks.saturating_mul(tick_ns) + waited.user_ns;
-        process.system_ns = totals.system_ticks.saturating_mul(tick_ns) + waited.system_ns;
+        process.user_ns = totals.user_ticks.saturating_mul(tick_ns) + ns(waited.user);
+        process.system_ns = totals.system_ticks.saturating_mul(tick_ns) + ns(waited.sys);
         process.minor_faults = totals.minor_faults + waited.minor_faults;
         process.major_faults = totals.major_faults + waited.major_faults;
         process.device_read_bytes = totals.io.map(|io| io.0);

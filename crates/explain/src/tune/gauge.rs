@@ -63,12 +63,14 @@ pub(super) struct Gauge {
     /// Setting of the current window.
     limit: Option<usize>,
     begun: bool,
-    elapsed_s: f64,
+    /// Seconds since the start of the window.
+    pub elapsed_s: f64,
     goodput: f64,
     cpu_s: f64,
     /// Idle time at the start of the window, and when it was read.
     idle_from: Option<(Duration, Duration)>,
-    completions: u64,
+    /// Pieces of work finished in the window.
+    pub completions: u64,
     unit_s: f64,
     readings: u64,
     used: u64,
@@ -131,21 +133,10 @@ impl Gauge {
         self.unit_s / self.completions.max(1) as f64
     }
 
-    /// Seconds since the start of the window.
-    pub fn elapsed_s(&self) -> f64 {
-        self.elapsed_s
-    }
-
-    /// Pieces of work finished in the window.
-    pub fn completions(&self) -> u64 {
-        self.completions
-    }
-
     /// True if the window is complete: 50 ms, two service times and 16 completions.
     pub fn is_full(&self) -> bool {
         let wanted_s = (2.0 * self.service_s()).max(WINDOW_S_MIN);
-        self.elapsed_s >= WINDOW_S_MAX
-            || self.elapsed_s >= wanted_s && self.completions >= COMPLETIONS_MIN
+        self.is_overdue() || self.elapsed_s >= wanted_s && self.completions >= COMPLETIONS_MIN
     }
 
     /// True if the window has its maximum length, at which its rate is used as it is.

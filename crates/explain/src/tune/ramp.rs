@@ -20,7 +20,7 @@ const COMPLETIONS_MIN: u64 = 4;
 
 /// History of the rounds. A round lasts until as many units have completed as it allows; from 50 ms on each
 /// completion allows one more unit.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ramp {
     /// Value at the start of the round.
     pub round: usize,
@@ -69,15 +69,7 @@ pub(super) struct Plateau {
 impl Ramp {
     /// Starts with this value; `below` is known to be worse (0 if unknown).
     pub fn new(round: usize, below: usize) -> Ramp {
-        Ramp {
-            round,
-            grown: 0,
-            flowing: false,
-            doubted: None,
-            gained: Vec::new(),
-            below,
-            down: false,
-        }
+        Ramp { round, below, ..Ramp::default() }
     }
 
     /// Completions that end a round of this value.

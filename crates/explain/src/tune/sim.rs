@@ -217,12 +217,12 @@ pub struct Score {
     pub ten: f64,
 }
 
-/// Goodput of a fixed number of jobs in the first 2 and 10 s, without noise.
-fn fixed(world: &World, jobs: usize) -> (f64, f64) {
+/// Goodput in the first 2 and 10 s, without noise, of the number of jobs that `jobs` returns for a time in seconds.
+fn sums(world: &World, jobs: impl Fn(f64) -> usize) -> (f64, f64) {
     let mut run = Run::new(world, 0.0, 0);
     let mut sums = (0.0, 0.0);
     for tick in 0..1000 {
-        let moved = run.tick(jobs);
+        let moved = run.tick(jobs(run.now_s));
         sums.1 += moved;
         if tick < 200 {
             sums.0 += moved;
@@ -234,26 +234,19 @@ fn fixed(world: &World, jobs: usize) -> (f64, f64) {
 /// Goodput of the best fixed number of jobs in the first 2 and 10 s.
 pub fn best_fixed(world: &World, jobs_max: usize) -> (f64, f64) {
     let grid = (0..=32).map(|step| 2_f64.powf(f64::from(step) / 4.0).round() as usize);
-    let sums = grid.filter(|jobs| *jobs <= jobs_max).map(|jobs| fixed(world, jobs));
+    let sums = grid.filter(|jobs| *jobs <= jobs_max).map(|jobs| sums(world, |_| jobs));
     sums.fold((0.0, 0.0), |best, sum| (sum.0.max(best.0), sum.1.max(best.1)))
 }
 
 /// Upper bound of the first 2 and 10 s, relative to `best`: the best number is known, and reached from the
 /// seed by doubling per service time.
 pub fn ramp_bound(world: &World, seed: usize, jobs_max: usize, best: (f64, f64)) -> (f64, f64) {
-    let mut run = Run::new(world, 0.0, 0);
-    let mut sums = (0.0, 0.0);
-    for tick in 0..1000 {
-        let target = world.knee(run.now_s, jobs_max, 1.0).0;
-        let doublings = (run.now_s / world.service_s).min(60.0).floor();
+    let sums = sums(world, |now_s| {
+        let target = world.knee(now_s, jobs_max, 1.0).0;
+        let doublings = (now_s / world.service_s).min(60.0).floor();
         let grown = (seed as f64 * doublings.exp2()).min(target as f64) as usize;
-        let jobs = if target < seed { target } else { grown };
-        let moved = run.tick(jobs);
-        sums.1 += moved;
-        if tick < 200 {
-            sums.0 += moved;
-        }
-    }
+        if target < seed { target } else { grown }
+    });
     (sums.0 / best.0, sums.1 / best.1)
 }
 

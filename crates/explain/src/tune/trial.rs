@@ -76,10 +76,8 @@ pub(super) struct Trial {
 /// Result after a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Outcome {
-    /// The next window uses the other setting.
-    Swap,
-    /// Repeat the window.
-    Again,
+    /// The next window uses [`Trial::value`].
+    Next,
     /// B is taken or not; logarithm of its ratio to A.
     Decided(bool, f64),
     /// No work was waiting, so no conclusion is possible.
@@ -101,7 +99,7 @@ impl Trial {
     /// Records a window that does not count.
     pub fn missed(&mut self) -> Outcome {
         self.misses += 1;
-        if self.misses < MISSES_MAX { Outcome::Again } else { Outcome::GivenUp }
+        if self.misses < MISSES_MAX { Outcome::Next } else { Outcome::GivenUp }
     }
 
     /// Adds a window that counts, with the logarithm of its rate.
@@ -109,15 +107,14 @@ impl Trial {
         if self.on_b {
             self.b_ln = rate_ln;
             self.on_b = false;
-            return Outcome::Swap;
+            return Outcome::Next;
         }
         let (before_ln, after_ln) = (self.before_ln, rate_ln);
         self.before_ln = after_ln;
         self.on_b = true;
         let deviation = noise.deviation();
         if (after_ln - before_ln).abs() > DRIFT_LN_MAX.max(4.0 * deviation) {
-            self.misses += 1;
-            return if self.misses < MISSES_MAX { Outcome::Swap } else { Outcome::GivenUp };
+            return self.missed();
         }
         let ratio = self.b_ln - (before_ln + after_ln) / 2.0;
         self.ratios_ln.push(ratio.clamp(-RATIO_LN_MAX, RATIO_LN_MAX));
@@ -136,6 +133,6 @@ impl Trial {
             let doubt = if self.threshold_ln > 0.0 { UP_DOUBT } else { 0.0 };
             return Outcome::Decided(distance > doubt * error, mean);
         }
-        Outcome::Swap
+        Outcome::Next
     }
 }

@@ -150,7 +150,7 @@ impl Tuner {
         let most = self.most();
         let Stage::Ramp(ramp) = &mut self.stage else { return };
         let value = ramp.round;
-        let enough = self.gauge.elapsed_s() >= WINDOW_S_MIN;
+        let enough = self.gauge.elapsed_s >= WINDOW_S_MIN;
         if !ramp.flowing && completions > 0 {
             // Nothing can complete before the first completion, so the time until then is not slowness. If all
             // complete at once, this is their service time.
@@ -161,7 +161,7 @@ impl Tuner {
                 return;
             }
         }
-        let done = self.gauge.completions() >= Ramp::wanted(value);
+        let done = self.gauge.completions >= Ramp::wanted(value);
         if !(enough && done || self.gauge.is_overdue()) {
             if enough && ramp.doubted.is_none() {
                 ramp.grown = ramp.grown.saturating_add(completions);
@@ -177,19 +177,15 @@ impl Tuner {
             ramp.grown = 0;
             return self.apply(round);
         }
-        let verdict = ramp.judge(window.rate);
         self.record(&window, round);
-        match verdict {
+        let Stage::Ramp(ramp) = &mut self.stage else { return };
+        match ramp.judge(window.rate) {
             Verdict::Up => {
-                let next = round.saturating_mul(2).min(self.most());
-                let is_full = window.is_full;
-                if next <= round || is_full {
-                    let Stage::Ramp(ramp) = &self.stage else { return };
-                    let plateau = ramp.plateau();
-                    self.level_off(Plateau { lost: is_full, ..plateau });
-                    return;
+                let next = round.saturating_mul(2).min(most);
+                if next <= round || window.is_full {
+                    let plateau = Plateau { lost: window.is_full, ..ramp.plateau() };
+                    return self.level_off(plateau);
                 }
-                let Stage::Ramp(ramp) = &mut self.stage else { return };
                 (ramp.round, ramp.grown) = (next, 0);
                 self.jobs = next;
                 self.trace.set(self.now, next);
@@ -197,7 +193,6 @@ impl Tuner {
                 self.gauge.open(self.now, next, false);
             }
             Verdict::Down => {
-                let Stage::Ramp(ramp) = &mut self.stage else { return };
                 let value = ramp.round;
                 if value <= 1 {
                     let plateau = Plateau { lost: true, ..ramp.plateau() };
@@ -261,7 +256,7 @@ impl Tuner {
                 false => trial.missed(),
             };
             match outcome {
-                Outcome::Swap | Outcome::Again => {
+                Outcome::Next => {
                     self.apply(trial.value());
                     self.trial = Some(trial);
                 }

@@ -6,15 +6,7 @@ use super::{About, Level, Resource, UserLimit};
 
 /// Advice for a named resource, one or two sentences.
 pub(super) fn advice(v: &View<'_>, resource: Resource, level: Level) -> String {
-    let mut text = helps(v, resource, level);
-    let idle = idle(v, resource);
-    if !idle.is_empty() {
-        text.push_str("; ");
-        text.push_str(&listed(&idle, "and"));
-        text.push_str(" would change nothing");
-    }
-    text.push('.');
-    text
+    format!("{}{}.", helps(v, resource, level), useless(v, resource))
 }
 
 /// Name of a resource in a sentence, depending on the kind of facts.
@@ -28,24 +20,26 @@ pub(super) fn named(v: &View<'_>, resource: Resource) -> &'static str {
 
 /// Advice if no resource or several could be named.
 pub(super) fn undetermined(v: &View<'_>, open: &[Resource]) -> String {
-    let mut text = match open {
+    let text = match open {
         [] => "The signals do not determine the limit".to_owned(),
         _ => {
             let words: Vec<&str> = open.iter().map(|resource| named(v, *resource)).collect();
             format!("The signals disagree: it may be {}", listed(&words, "or"))
         }
     };
-    let idle = idle(v, Resource::None);
-    if !idle.is_empty() {
-        text.push_str("; ");
-        text.push_str(&listed(&idle, "and"));
-        text.push_str(" would change nothing");
+    let test = match v.f.experiments.is_empty() && v.f.about == About::Transfer {
+        true => " --prove would test it.",
+        false => "",
+    };
+    format!("{text}{}.{test}", useless(v, Resource::None))
+}
+
+/// Changes without effect, as the end of a sentence.
+fn useless(v: &View<'_>, resource: Resource) -> String {
+    match &*idle(v, resource) {
+        [] => String::new(),
+        idle => format!("; {} would change nothing", listed(idle, "and")),
     }
-    text.push('.');
-    if v.f.experiments.is_empty() && v.f.about == About::Transfer {
-        text.push_str(" --prove would test it.");
-    }
-    text
 }
 
 fn helps(v: &View<'_>, resource: Resource, level: Level) -> String {

@@ -126,7 +126,7 @@ fn hints(v: &View<'_>) -> Vec<Evidence> {
     let mut evidence: Vec<Evidence> =
         Some(v.cpu_used()).filter(|_| v.f.cpus > 0.0).into_iter().collect();
     evidence.extend(v.machine_used());
-    let mut phases = v.phases(&signals::PHASES);
+    let mut phases = v.all_phases();
     phases.truncate(2);
     evidence.extend(phases);
     evidence.extend(v.blocked_share());

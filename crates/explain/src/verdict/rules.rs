@@ -6,7 +6,7 @@ use super::thresholds::{
     BACKLOG_BYTES, BLOCKED, IOWAIT, LOCKED, PRESSURE, QUOTA, RUN_DELAY, THROTTLED,
 };
 use super::view::{CPU_FULL, CPU_NEED, CPU_PART, FLAT, REACHED, READS, View, WRITES};
-use super::{About, Direction, DiskFacts, Evidence, Level, Resource, Side};
+use super::{About, Direction, DiskFacts, Evidence, Level, OwnVerdict, Resource, Side};
 use hakobu_core::meter::Phase;
 
 /// A resource named by the signals.
@@ -30,8 +30,7 @@ fn claim<const N: usize>(
 pub(super) fn claims(v: &View<'_>) -> Vec<Claim> {
     // The measured program knows more than the machine's counters show.
     if let Some(own_verdict) = &v.f.own_verdict {
-        let (resource, level, evidence) =
-            (own_verdict.resource, own_verdict.level, own_verdict.evidence.clone());
+        let OwnVerdict { resource, level, evidence } = own_verdict.clone();
         return vec![Claim { resource, level, evidence }];
     }
     let mut found: Vec<Claim> = [user_limit_(v), cpu(v), thread(v)].into_iter().flatten().collect();
@@ -145,10 +144,9 @@ fn thread_of_runs(v: &View<'_>) -> Option<Claim> {
     if !(CPU_FULL..=1.15).contains(&used) || !full && !stuck {
         return None;
     }
-    let mut evidence = vec![v.cpu_used()];
-    evidence.extend(v.busiest_cpu().filter(|_| full));
-    evidence.extend(v.jobs_elasticity().filter(|_| v.is_flat()));
-    Some(Claim { resource: Resource::Thread, level: Level::Consistent, evidence })
+    let busiest = v.busiest_cpu().filter(|_| full);
+    let flat = v.jobs_elasticity().filter(|_| v.is_flat());
+    claim(Resource::Thread, Level::Consistent, [Some(v.cpu_used()), busiest, flat])
 }
 
 /// A disk is at a known ceiling, or saturated, and threads wait for it.
@@ -284,11 +282,8 @@ fn link(v: &View<'_>) -> Option<Claim> {
     if !waits || !v.cpu_free() || !v.is_link_full() {
         return None;
     }
-    let mut evidence: Vec<Evidence> = v.link().into_iter().collect();
-    evidence.push(v.cpu_used());
-    evidence.extend(v.disks_busy());
-    evidence.extend(v.jobs_elasticity());
-    Some(Claim { resource: Resource::Network, level: Level::AtLimit, evidence })
+    let evidence = [v.link(), Some(v.cpu_used()), v.disks_busy(), v.jobs_elasticity()];
+    claim(Resource::Network, Level::AtLimit, evidence)
 }
 
 /// A command that sleeps on a connection while bytes move over the network, and does nothing else. From

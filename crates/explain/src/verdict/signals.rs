@@ -5,24 +5,64 @@ use super::thresholds::{
     TRAFFIC_BYTES_PER_S,
 };
 use super::view::{CPU_FULL, FLAT, REACHED, View};
-use super::{About, Ceiling, Direction, DiskFacts, Evidence, Experiment, Signal, UserLimit};
+use super::{
+    About, Ceiling, Direction, DiskFacts, Evidence, Experiment, NetworkFacts, Signal, UserLimit,
+};
 use hakobu_core::meter::Phase;
 
 fn evidence(signal: &'static str, value: f64, limit: f64) -> Evidence {
     Evidence { signal: signal.into(), of: String::new(), value, limit }
 }
 
+/// Signals that may be missing: name of the function, name of the signal, value and reference.
+macro_rules! signals {
+    ($($(#[$doc:meta])* $function:ident, $signal:literal, |$v:ident| $value:expr, $limit:expr;)*) => {
+        impl View<'_> {
+            $($(#[$doc])*
+            pub(super) fn $function(&self) -> Option<Evidence> {
+                let $v = self;
+                Some(evidence($signal, $value, $limit))
+            })*
+        }
+    };
+}
+
+signals! {
+    machine_used, "machine_used_cpus", |v| v.f.machine_used?, v.allowed();
+    stolen, "stolen_cpus", |v| v.f.stolen?, STOLEN * v.f.cpus;
+    cpu_pressure, "cpu_pressure_share", |v| v.f.pressure.cpu?, PRESSURE;
+    quota, "quota_throttled_share", |v| v.f.quota_throttled?, QUOTA;
+    thread_used, "thread_used_cpus", |v| v.f.thread_used?, 1.0;
+    blocked_share, "blocked_share", |v| v.blocked()?, BLOCKED;
+    io_pressure, "io_pressure_share", |v| v.f.pressure.io?, PRESSURE;
+    tasks_blocked, "io_blocked_tasks", |v| v.f.blocked?, 1.0;
+    iowait, "iowait_share", |v| v.iowait_share()?, IOWAIT;
+    memory_pressure, "memory_pressure_share", |v| v.f.pressure.memory?, PRESSURE;
+    peer_waits, "peer_wait_share", |v| v.f.threads?.waiting_for_peer?, 0.6;
+    /// Bytes over the machine's busiest interface during a command.
+    traffic, "traffic_bytes_per_s",
+        |v| v.network().filter(|_| v.f.about == About::Command)?.bytes_per_s, TRAFFIC_BYTES_PER_S;
+    lock_waits, "lock_waits_share", |v| v.f.lock_waits?, LOCKED;
+    /// From outside: busiest of all disks, used by any process.
+    disks_busy, "disks_busy_share",
+        |v| v.disk_busy().filter(|_| v.f.about != About::Transfer)?, 0.9;
+    link, "link_bytes_per_s", |v| v.network()?.bytes_per_s, v.network()?.link_bytes_per_s?;
+    retransmits, "retransmits_share", |v| v.network()?.retransmits?, 0.005;
+    send_queue, "send_queue_full_share", |v| v.network()?.send_queue_full?, 0.3;
+    peer_window, "peer_window_full_share", |v| v.network()?.peer_window_full?, 0.5;
+    backlog, "backlog_bytes", |v| v.network()?.backlog_bytes?, BACKLOG_BYTES;
+    answer, "answer_ms", |v| v.answer_ms()?, v.f.answer_min_ms?;
+    jobs_wait, "jobs_waiting_share", |v| v.jobs_waiting()?, 0.4;
+    jobs_elasticity, "jobs_elasticity", |v| v.elasticity()?, FLAT;
+}
+
 impl View<'_> {
+    fn network(&self) -> Option<&NetworkFacts> {
+        self.f.network.as_ref()
+    }
+
     pub(super) fn cpu_used(&self) -> Evidence {
         evidence("cpu_used_cpus", self.f.cpu_used, self.f.cpus)
-    }
-
-    pub(super) fn machine_used(&self) -> Option<Evidence> {
-        Some(evidence("machine_used_cpus", self.f.machine_used?, self.allowed()))
-    }
-
-    pub(super) fn stolen(&self) -> Option<Evidence> {
-        Some(evidence("stolen_cpus", self.f.stolen?, STOLEN * self.f.cpus))
     }
 
     /// CPU use by this process and by all.
@@ -49,68 +89,15 @@ impl View<'_> {
         Some(Evidence { of, ..evidence("run_delay_share", self.f.run_delay?, RUN_DELAY) })
     }
 
-    pub(super) fn iowait(&self) -> Option<Evidence> {
-        Some(evidence("iowait_share", self.iowait_share()?, IOWAIT))
-    }
-
-    pub(super) fn jobs_wait(&self) -> Option<Evidence> {
-        Some(evidence("jobs_waiting_share", self.jobs_waiting()?, 0.4))
-    }
-
-    /// From outside: busiest of all disks, used by any process.
-    pub(super) fn disks_busy(&self) -> Option<Evidence> {
-        let busy = self.disk_busy().filter(|_| self.f.about != About::Transfer)?;
-        Some(evidence("disks_busy_share", busy, 0.9))
-    }
-
-    pub(super) fn peer_waits(&self) -> Option<Evidence> {
-        Some(evidence("peer_wait_share", self.f.threads?.waiting_for_peer?, 0.6))
-    }
-
-    /// Bytes over the machine's busiest interface during a command.
-    pub(super) fn traffic(&self) -> Option<Evidence> {
-        let network = self.f.network.as_ref().filter(|_| self.f.about == About::Command)?;
-        Some(evidence("traffic_bytes_per_s", network.bytes_per_s, TRAFFIC_BYTES_PER_S))
-    }
-
-    pub(super) fn memory_pressure(&self) -> Option<Evidence> {
-        Some(evidence("memory_pressure_share", self.f.pressure.memory?, PRESSURE))
-    }
-
-    pub(super) fn cpu_pressure(&self) -> Option<Evidence> {
-        Some(evidence("cpu_pressure_share", self.f.pressure.cpu?, PRESSURE))
-    }
-
-    pub(super) fn quota(&self) -> Option<Evidence> {
-        Some(evidence("quota_throttled_share", self.f.quota_throttled?, QUOTA))
-    }
-
-    pub(super) fn thread_used(&self) -> Option<Evidence> {
-        Some(evidence("thread_used_cpus", self.f.thread_used?, 1.0))
-    }
-
-    pub(super) fn io_pressure(&self) -> Option<Evidence> {
-        Some(evidence("io_pressure_share", self.f.pressure.io?, PRESSURE))
-    }
-
-    pub(super) fn tasks_blocked(&self) -> Option<Evidence> {
-        Some(evidence("io_blocked_tasks", self.f.blocked?, 1.0))
-    }
-
-    pub(super) fn blocked_share(&self) -> Option<Evidence> {
-        Some(evidence("blocked_share", self.blocked()?, BLOCKED))
-    }
-
     /// Share of the active units' time in a phase.
     pub(super) fn phase(&self, phase: Phase) -> Evidence {
-        match phase {
-            Phase::Idle => evidence(phase_signal(phase), self.idle_share(), 0.5),
-            Phase::Room | Phase::Limit => {
-                let limit = if phase == Phase::Limit { 0.3 } else { 0.5 };
-                evidence(phase_signal(phase), self.busy_share(phase), limit)
-            }
-            _ => evidence(phase_signal(phase), self.share(&[phase]), 0.5),
-        }
+        let (value, limit) = match phase {
+            Phase::Idle => (self.idle_share(), 0.5),
+            Phase::Limit => (self.busy_share(phase), 0.3),
+            Phase::Room => (self.busy_share(phase), 0.5),
+            _ => (self.share(&[phase]), 0.5),
+        };
+        evidence(PHASES[phase as usize].1, value, limit)
     }
 
     /// Those of these phases with at least a tenth of the time, longest first.
@@ -121,52 +108,23 @@ impl View<'_> {
         all
     }
 
-    pub(super) fn jobs_elasticity(&self) -> Option<Evidence> {
-        Some(evidence("jobs_elasticity", self.elasticity()?, FLAT))
-    }
-
-    pub(super) fn answer(&self) -> Option<Evidence> {
-        Some(evidence("answer_ms", self.answer_ms()?, self.f.answer_min_ms?))
+    /// [`View::phases`] of all phases.
+    pub(super) fn all_phases(&self) -> Vec<Evidence> {
+        self.phases(&PHASES.map(|(phase, _)| phase))
     }
 
     pub(super) fn throttled(&self) -> Option<Evidence> {
         self.has_store().then(|| evidence("throttled_share", self.throttled_share(), THROTTLED))
     }
 
-    pub(super) fn lock_waits(&self) -> Option<Evidence> {
-        Some(evidence("lock_waits_share", self.f.lock_waits?, LOCKED))
-    }
-
     /// Round-trip time: of handshakes if there were any.
     pub(super) fn round_trip(&self) -> Option<Evidence> {
-        let network = self.f.network.as_ref()?;
+        let network = self.network()?;
         let least = network.rtt_min_ms?;
         match network.handshake_ms {
             Some(ms) => Some(evidence("handshake_ms", ms, least)),
             None => Some(evidence("rtt_ms", network.rtt_ms?, least)),
         }
-    }
-
-    pub(super) fn retransmits(&self) -> Option<Evidence> {
-        Some(evidence("retransmits_share", self.f.network.as_ref()?.retransmits?, 0.005))
-    }
-
-    pub(super) fn send_queue(&self) -> Option<Evidence> {
-        Some(evidence("send_queue_full_share", self.f.network.as_ref()?.send_queue_full?, 0.3))
-    }
-
-    pub(super) fn peer_window(&self) -> Option<Evidence> {
-        Some(evidence("peer_window_full_share", self.f.network.as_ref()?.peer_window_full?, 0.5))
-    }
-
-    pub(super) fn backlog(&self) -> Option<Evidence> {
-        let bytes = self.f.network.as_ref()?.backlog_bytes?;
-        Some(evidence("backlog_bytes", bytes, BACKLOG_BYTES))
-    }
-
-    pub(super) fn link(&self) -> Option<Evidence> {
-        let network = self.f.network.as_ref()?;
-        Some(evidence("link_bytes_per_s", network.bytes_per_s, network.link_bytes_per_s?))
     }
 
     /// All signals with their meaning.
@@ -179,7 +137,7 @@ impl View<'_> {
         all.extend(self.quota());
         all.extend(self.stolen());
         all.extend(self.thread_used());
-        all.extend(self.phases(&PHASES));
+        all.extend(self.all_phases());
         all.extend(self.blocked_share());
         all.extend(self.io_pressure());
         all.extend(self.tasks_blocked());
@@ -210,46 +168,25 @@ impl View<'_> {
     }
 }
 
-/// All phases.
-pub(super) const PHASES: [Phase; 16] = [
-    Phase::Idle,
-    Phase::List,
-    Phase::Look,
-    Phase::Read,
-    Phase::Create,
-    Phase::Write,
-    Phase::Settle,
-    Phase::Remove,
-    Phase::Compute,
-    Phase::Connect,
-    Phase::Send,
-    Phase::Answer,
-    Phase::Receive,
-    Phase::Limit,
-    Phase::Pause,
-    Phase::Room,
+/// All phases in their order, with the names of their signals.
+const PHASES: [(Phase, &str); 16] = [
+    (Phase::Idle, "phase_idle_share"),
+    (Phase::List, "phase_list_share"),
+    (Phase::Look, "phase_look_share"),
+    (Phase::Read, "phase_read_share"),
+    (Phase::Create, "phase_create_share"),
+    (Phase::Write, "phase_write_share"),
+    (Phase::Settle, "phase_settle_share"),
+    (Phase::Remove, "phase_remove_share"),
+    (Phase::Compute, "phase_compute_share"),
+    (Phase::Connect, "phase_connect_share"),
+    (Phase::Send, "phase_send_share"),
+    (Phase::Answer, "phase_answer_share"),
+    (Phase::Receive, "phase_receive_share"),
+    (Phase::Limit, "phase_limit_share"),
+    (Phase::Pause, "phase_pause_share"),
+    (Phase::Room, "phase_room_share"),
 ];
-
-fn phase_signal(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Idle => "phase_idle_share",
-        Phase::List => "phase_list_share",
-        Phase::Look => "phase_look_share",
-        Phase::Read => "phase_read_share",
-        Phase::Create => "phase_create_share",
-        Phase::Write => "phase_write_share",
-        Phase::Settle => "phase_settle_share",
-        Phase::Remove => "phase_remove_share",
-        Phase::Compute => "phase_compute_share",
-        Phase::Connect => "phase_connect_share",
-        Phase::Send => "phase_send_share",
-        Phase::Answer => "phase_answer_share",
-        Phase::Receive => "phase_receive_share",
-        Phase::Limit => "phase_limit_share",
-        Phase::Pause => "phase_pause_share",
-        Phase::Room => "phase_room_share",
-    }
-}
 
 /// A disk's ceiling, and the rate reached.
 pub(super) fn ceiling(disk: &DiskFacts, of: &Ceiling) -> Evidence {

@@ -4,7 +4,7 @@
 use super::{Engine, Queued, REFUSED, Transfer, part, sync_file};
 use hakobu_sys::memory::Aligned;
 use hakobu_sys::ranges::{self, Take};
-use hakobu_sys::{OwnedFd, errno, extents};
+use hakobu_sys::{OwnedFd, errno};
 use std::io::Result;
 
 /// Files, and the one that gives blocks.
@@ -30,7 +30,7 @@ impl<'f> Defrag<'f> {
         in_place: bool,
         bytes: usize,
     ) -> Result<Defrag<'f>> {
-        let unit_bytes = extents::block_bytes(&donor)?.max(1);
+        let unit_bytes = ranges::block_bytes(&donor)?.max(1);
         Ok(Defrag { files, donor, unit_bytes, in_place, buffer: Aligned::new(bytes.max(1))? })
     }
 
@@ -46,7 +46,7 @@ impl<'f> Defrag<'f> {
             }
         }
         let (start, blocks) = (offset / self.unit_bytes, bytes / self.unit_bytes);
-        let moved = extents::exchange(file, &self.donor, start, blocks);
+        let moved = ranges::exchange(file, &self.donor, start, blocks);
         if self.in_place {
             let given = ranges::take(&self.donor, Take::Punch, offset, bytes);
             if given < 0 && moved >= 0 {

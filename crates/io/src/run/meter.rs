@@ -12,7 +12,7 @@ use crate::outcome::{Depths, Entry, Side};
 use crate::stats::Histogram;
 use crate::{Clocks, Job};
 use hakobu_sys::clock::Clock;
-use hakobu_sys::counters::{self, Used};
+use hakobu_sys::usage::Used;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -149,7 +149,7 @@ impl<'a> Meter<'a> {
     /// Begins to count.
     fn count_from(&mut self, now: u64) {
         self.counted = now;
-        self.used = counters::used_by_thread();
+        self.used = Used::of_thread();
         self.before = [(0, 0); 2];
         (self.sampled, self.logged) = (now, now);
         if self.clocks.bandwidth {

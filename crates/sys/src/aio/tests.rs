@@ -2,13 +2,12 @@
 
 use super::*;
 use crate::blocks;
+use crate::blocks::tests::{block, numbered};
 use std::path::PathBuf;
 
-/// A file of 64 blocks of 4096 bytes, each filled with its number.
+/// A file of numbered blocks.
 fn file(name: &str, write: bool) -> (PathBuf, [OwnedFd; 1]) {
-    let path = std::env::temp_dir().join(format!("hakobu-aio-{name}-{}", std::process::id()));
-    let content: Vec<u8> = (0..64u8).flat_map(|block| [block; 4096]).collect();
-    std::fs::write(&path, content).unwrap();
+    let path = numbered(&format!("aio-{name}"));
     let open = blocks::open(&path, write, false).unwrap();
     (path, [open])
 }
@@ -19,11 +18,6 @@ fn context(files: &[OwnedFd]) -> Option<Context<'_>> {
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => None,
         other => Some(other.unwrap()),
     }
-}
-
-fn block(number: u32, write: bool) -> Transfer {
-    let offset = 4096 * u64::from(number);
-    Transfer { file: 0, write, begin: 0, bytes: 4096, offset, priority: 0 }
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The walk along one path.
 
 use super::kinds::{Links, Refused, os};
+use crate::meta::{self, Kind};
 use crate::{AsFd, BorrowedFd, OwnedFd, errno};
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags};
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString};
 use std::io::{Error, Result};
@@ -40,6 +41,9 @@ impl Links {
         let open = |at: BorrowedFd<'_>, name: &[u8], flags| -> Result<OwnedFd> {
             Ok(rustix::fs::openat(at, name, flags, Mode::empty())?)
         };
+        let end = |dir, name: &[u8], entry, magic| -> Result<End> {
+            Ok(End { dir, name: CString::new(name)?, entry, magic })
+        };
         let start = |at: BorrowedFd<'_>, path: &[u8]| match path.first() {
             None => Err(os(errno::ENOENT)),
             Some(b'/') => open(CWD, b"/", DIR),
@@ -58,27 +62,21 @@ impl Links {
                 continue;
             }
             let last = names.is_empty();
-            let c_name = || CString::new(name.clone()).map_err(Error::from);
             let entry = match open(here.as_fd(), &name, NAME) {
                 Err(error) if last && errno::is(&error, errno::ENOENT) => {
-                    return Ok(End { dir: here, name: c_name()?, entry: None, magic: false });
+                    return end(here, &name, None, false);
                 }
                 other => other?,
             };
-            let stat = rustix::fs::fstat(&entry)?;
-            if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
+            let meta = meta::of_fd(&entry)?;
+            if meta.kind != Kind::Symlink {
                 if last {
-                    return Ok(End {
-                        dir: here,
-                        name: c_name()?,
-                        entry: Some(entry),
-                        magic: false,
-                    });
+                    return end(here, &name, Some(entry), false);
                 }
                 here = entry;
                 continue;
             }
-            self.check_owner(&name, stat.st_uid)?;
+            self.check_owner(&name, meta.uid)?;
             links += 1;
             if links > LINKS_MAX {
                 return Err(os(errno::ELOOP));
@@ -87,7 +85,7 @@ impl Links {
                 // The text of a magic link is not a path ("pipe:[123]").
                 let entry = open(here.as_fd(), &name, OFlags::PATH | OFlags::CLOEXEC)?;
                 if last {
-                    return Ok(End { dir: here, name: c_name()?, entry: Some(entry), magic: true });
+                    return end(here, &name, Some(entry), true);
                 }
                 here = entry;
                 continue;
@@ -99,16 +97,13 @@ impl Links {
             }
         }
         let entry = Some(open(here.as_fd(), b".", DIR)?);
-        Ok(End { dir: here, name: c".".to_owned(), entry, magic: false })
+        end(here, b".", entry, false)
     }
 }
 
 /// True if a path ends in a directory or below it, according to its parent directories.
 fn is_below(end: &End, root: &Path) -> Result<bool> {
-    let identity = |fd: BorrowedFd<'_>| -> Result<(u64, u64)> {
-        let stat = rustix::fs::fstat(fd)?;
-        Ok((stat.st_dev, stat.st_ino))
-    };
+    let identity = |fd: BorrowedFd<'_>| Ok::<_, Error>(meta::of_fd(fd)?.identity());
     let root = match rustix::fs::openat(CWD, root, DIR, Mode::empty()) {
         // Nothing is below a directory that does not exist.
         Err(rustix::io::Errno::NOENT) => return Ok(false),
@@ -128,14 +123,9 @@ fn is_below(end: &End, root: &Path) -> Result<bool> {
         }
     };
     match &end.entry {
-        Some(entry) if is_dir(entry)? => within(entry.as_fd()),
+        Some(entry) if meta::of_fd(entry)?.kind == Kind::Dir => within(entry.as_fd()),
         _ => within(end.dir.as_fd()),
     }
-}
-
-fn is_dir(fd: &OwnedFd) -> Result<bool> {
-    let stat = rustix::fs::fstat(fd)?;
-    Ok(FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
 fn is_proc(dir: BorrowedFd<'_>) -> Result<bool> {

@@ -1,10 +1,10 @@
 //! Creates a ring with the best features that this kernel supports.
 
 use crate::OwnedFd;
+use crate::meta::{self, Kind};
 use io_uring::IoUring;
 use io_uring::squeue::Flags;
 use rustix::fd::AsRawFd;
-use rustix::fs::FileType;
 use rustix::io::{Errno, ReadWriteFlags};
 use std::io::{Error, IoSliceMut, Result};
 use std::os::fd::RawFd;
@@ -106,10 +106,8 @@ pub(super) fn has_worker(files: &[OwnedFd]) -> bool {
 
 /// True if a file or device does not support non-blocking I/O (RWF_NOWAIT, preadv2(2)).
 fn always_waits(file: &OwnedFd) -> bool {
-    let is_file = rustix::fs::fstat(file).is_ok_and(|stat| {
-        let kind = FileType::from_raw_mode(stat.st_mode);
-        kind.is_file() || kind.is_block_device()
-    });
+    let is_file =
+        meta::of_fd(file).is_ok_and(|meta| matches!(meta.kind, Kind::File | Kind::BlockDevice));
     let read = || {
         let mut byte = [0];
         rustix::io::preadv2(file, &mut [IoSliceMut::new(&mut byte)], 0, ReadWriteFlags::NOWAIT)

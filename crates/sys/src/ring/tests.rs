@@ -2,14 +2,13 @@
 
 use super::*;
 use crate::blocks;
+use crate::blocks::tests::{block, numbered};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A file of 64 blocks of 4096 bytes, each filled with its number.
+/// A file of numbered blocks.
 pub(super) fn file(name: &str) -> (PathBuf, OwnedFd) {
-    let path = std::env::temp_dir().join(format!("hakobu-ring-{name}-{}", std::process::id()));
-    let content: Vec<u8> = (0..64u8).flat_map(|block| [block; 4096]).collect();
-    std::fs::write(&path, content).unwrap();
+    let path = numbered(&format!("ring-{name}"));
     let open = blocks::open(&path, true, false).unwrap();
     (path, open)
 }
@@ -22,11 +21,6 @@ fn ring(files: &[OwnedFd], fixed_buffers: bool, register_files: bool) -> Option<
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => None,
         other => Some(other.unwrap()),
     }
-}
-
-fn block(number: u32, write: bool) -> Transfer {
-    let offset = 4096 * u64::from(number);
-    Transfer { file: 0, write, begin: 0, bytes: 4096, offset, priority: 0 }
 }
 
 #[test]

@@ -11,7 +11,8 @@ mod stage;
 
 pub use command::Command;
 
-use crate::child::{self, End, Used};
+use crate::child::{self, End};
+use crate::usage::Used;
 use order::Order;
 use std::io;
 use std::time::Instant;

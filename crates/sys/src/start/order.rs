@@ -1,11 +1,12 @@
 //! Data for the process that becomes a command, in shared pages: the only memory of this process that it has.
 
 use super::command::Command;
-use crate::child::Used;
+use crate::memory::Aligned;
+use crate::usage::Used;
 use std::ffi::{CString, OsStr, c_char};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::ptr::{null, null_mut};
+use std::ptr::null;
 
 /// Stack of the process between clone(2) and exec(2), bytes.
 const STACK_BYTES: usize = 64 << 10;
@@ -36,10 +37,9 @@ pub(super) struct Fixed {
     pub cpus_bytes: usize,
 }
 
-/// The shared pages, unmapped when dropped.
+/// The shared pages.
 pub(super) struct Order {
-    start: *mut u8,
-    bytes: usize,
+    pages: Aligned,
     used_bytes: usize,
 }
 
@@ -62,8 +62,9 @@ impl Order {
         }
         let cpus = mask(&command.cpus);
         let others = size_of::<Fixed>() + cpus.len() + 8 * ALIGNMENT + 3 * size_of::<usize>();
-        let mut order = Order::map((text_bytes + others).next_multiple_of(4096) + STACK_BYTES)?;
-        order.used_bytes = size_of::<Fixed>().next_multiple_of(ALIGNMENT);
+        let pages = Aligned::shared((text_bytes + others).next_multiple_of(4096) + STACK_BYTES)?;
+        let used_bytes = size_of::<Fixed>().next_multiple_of(ALIGNMENT);
+        let mut order = Order { pages, used_bytes };
         let [programs, argv, env] = lists.map(|list| order.list(list));
         let dir = match &command.dir {
             Some(dir) => order.put(dir.as_bytes_with_nul())?.cast(),
@@ -89,28 +90,17 @@ impl Order {
         Ok(order)
     }
 
-    fn map(bytes: usize) -> io::Result<Order> {
-        let (protection, flags) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping, to which no reference exists yet.
-        let start = unsafe { libc::mmap(null_mut(), bytes, protection, flags, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Order { start: start.cast(), bytes, used_bytes: 0 })
-    }
-
     /// Copies bytes into the pages; returns their address.
     fn put(&mut self, bytes: &[u8]) -> io::Result<*const u8> {
         let at = self.used_bytes.next_multiple_of(ALIGNMENT);
         let end = at + bytes.len();
-        if end > self.bytes - STACK_BYTES {
+        if end > self.pages.len() - STACK_BYTES {
             return Err(io::Error::from_raw_os_error(libc::E2BIG));
         }
         self.used_bytes = end;
         // SAFETY: the range is inside the mapping, and `bytes` cannot overlap the range just reserved.
         unsafe {
-            let place = self.start.add(at);
+            let place = self.pages.as_ptr().add(at);
             place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
             Ok(place)
         }
@@ -128,13 +118,13 @@ impl Order {
 
     /// The fixed part.
     pub fn fixed(&self) -> *mut Fixed {
-        self.start.cast()
+        self.pages.as_ptr().cast()
     }
 
     /// Start of a stack that grows down from the end of the pages.
     pub fn stack(&self) -> *mut libc::c_void {
         // SAFETY: one past the end of the mapping.
-        unsafe { self.start.add(self.bytes) }.cast()
+        unsafe { self.pages.as_ptr().add(self.pages.len()) }.cast()
     }
 
     /// Process id, or a negative errno.
@@ -146,14 +136,7 @@ impl Order {
     /// Usage of the process before exec(2).
     pub fn used_before(&self) -> Used {
         // SAFETY: as above; the process left these pages by exec(2).
-        Used::from_usage(&unsafe { (&raw const (*self.fixed()).before).read_volatile() })
-    }
-}
-
-impl Drop for Order {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no pointer into it remains in this process.
-        unsafe { libc::munmap(self.start.cast(), self.bytes) };
+        Used::from(&unsafe { (&raw const (*self.fixed()).before).read_volatile() })
     }
 }
 

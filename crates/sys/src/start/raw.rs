@@ -30,10 +30,7 @@ unsafe fn call(number: i64, a: usize, b: usize, c: usize, d: usize) -> isize {
     answer
 }
 
-/// Makes a system call; returns a negative errno on failure.
-///
-/// # Safety
-/// As required by the call.
+/// The same on another architecture.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 unsafe fn call(number: i64, a: usize, b: usize, c: usize, d: usize) -> isize {
@@ -51,16 +48,13 @@ unsafe fn call(number: i64, a: usize, b: usize, c: usize, d: usize) -> isize {
     answer
 }
 
-/// Makes a system call; returns a negative errno on failure.
-///
-/// # Safety
-/// As required by the call.
+/// The same on another architecture.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[inline(always)]
 unsafe fn call(number: i64, a: usize, b: usize, c: usize, d: usize) -> isize {
     // SAFETY: guaranteed by the caller.
     match unsafe { libc::syscall(number as libc::c_long, a, b, c, d) } {
-        -1 => -(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) as isize),
+        -1 => -(crate::errno::of(&std::io::Error::last_os_error()) as isize),
         answer => answer as isize,
     }
 }
@@ -95,11 +89,7 @@ pub(super) unsafe fn clone(stack: *mut c_void, flags: c_int, fixed: *mut c_void)
     answer
 }
 
-/// Creates the process, which continues in [`begin`]; returns its id, or a negative errno. libc's clone(2)
-/// cannot be used: musl's child writes to data of libc, which it does not inherit here.
-///
-/// # Safety
-/// `stack` is the end of a stack, `fixed` is complete; both are in shared pages.
+/// The same on another architecture.
 #[cfg(target_arch = "aarch64")]
 pub(super) unsafe fn clone(stack: *mut c_void, flags: c_int, fixed: *mut c_void) -> isize {
     let begin: extern "C" fn(*mut c_void) -> c_int = begin;
@@ -124,15 +114,12 @@ pub(super) unsafe fn clone(stack: *mut c_void, flags: c_int, fixed: *mut c_void)
     answer
 }
 
-/// Creates the process, which continues in [`begin`]; returns its id, or a negative errno.
-///
-/// # Safety
-/// `stack` is the end of a stack, `fixed` is complete; both are in shared pages.
+/// The same on another architecture.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) unsafe fn clone(stack: *mut c_void, flags: c_int, fixed: *mut c_void) -> isize {
     // SAFETY: guaranteed by the caller; the child inherits all memory.
     match unsafe { libc::clone(begin, stack, flags, fixed) } {
-        -1 => -(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) as isize),
+        -1 => -(crate::errno::of(&std::io::Error::last_os_error()) as isize),
         pid => pid as isize,
     }
 }

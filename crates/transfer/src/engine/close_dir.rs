@@ -9,7 +9,7 @@ use super::worker::Worker;
 use crate::policy::Delete;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
-use hakobu_sys::{dir, errno, meta};
+use hakobu_sys::{dir, errno, file, meta};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -101,7 +101,7 @@ impl Engine<'_> {
         worker.attributes.settle(&worker.at, Some(from), to, &want, have, fresh)?;
         if self.context.policy.fsync {
             worker.at.step(Phase::Settle, 1);
-            dir::sync(to).map_err(Failure::of(Operation::Sync))?;
+            file::sync(to).map_err(Failure::of(Operation::Sync))?;
         }
         if worker.attributes.count_unprivileged(&node.source, &want) {
             return Err(Failure::code(Operation::SetOwner, errno::EPERM));

@@ -84,7 +84,7 @@ impl<'a> Pruning<'a> {
         let fds = node.fds().map_err(Failure::of(Operation::List))?;
         let Some(target_dir) = fds.target() else { return Ok(()) };
         let deletes = self.deletes_now(node) && !worker.at.is_over();
-        dir::rewind(target_dir).map_err(Failure::of(Operation::List))?;
+        dir::seek(target_dir, 0).map_err(Failure::of(Operation::List))?;
         let mut removals = Vec::new();
         loop {
             worker.at.step(Phase::List, 1);

@@ -16,8 +16,8 @@ mod scope;
 use super::{Journal, Life, Owner, text};
 use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_sys::below::Below;
-use hakobu_sys::names::paths_in;
-use hakobu_sys::{AsFd, BorrowedFd, birth, dir, meta};
+use hakobu_sys::dir::paths_in;
+use hakobu_sys::{AsFd, BorrowedFd, dir, meta};
 use parking_lot::{Mutex, MutexGuard};
 use past::{Past, Stored};
 use scope::path_of;
@@ -156,7 +156,7 @@ impl Ledger {
         }
         let others = self.others();
         let Some((_, others)) = &*others else { return false };
-        let born = birth::of(dir, name).unwrap_or(None);
+        let born = meta::born(dir, name).unwrap_or(None);
         let path = path_of(dir).ok();
         let made = |run: &&Past| run.made(source, target, born);
         others.iter().filter(made).any(|run| holds(run, dir, path.as_deref()))

@@ -16,7 +16,7 @@ pub use ledger::{Ledger, Scope, Target};
 pub use owner::{Life, Owner, digits};
 pub use record::{Checked, Identity, Part, Place, Record, Source, bytes, text};
 
-use hakobu_sys::names::paths_in;
+use hakobu_sys::dir::paths_in;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};

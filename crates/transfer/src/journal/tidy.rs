@@ -1,7 +1,7 @@
 //! Removes obsolete files: records of work that ended without removing them, and locks without a record.
 
 use super::{Identity, Journal, Record, is_at};
-use hakobu_sys::names::paths_in;
+use hakobu_sys::dir::paths_in;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::Path;

@@ -129,7 +129,7 @@ impl Need {
 fn has_content(fd: &OwnedFd) -> bool {
     let mut any = false;
     let listed = dir::Reader::default().next_batch(fd.as_fd(), |_, _, _| any = true);
-    let rewound = dir::rewind(fd.as_fd());
+    let rewound = dir::seek(fd.as_fd(), 0);
     any || listed.is_err() || rewound.is_err()
 }
 

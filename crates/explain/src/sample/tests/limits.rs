@@ -59,8 +59,8 @@ fn version_2_counts_all_groups_above() {
     let ops = |at: usize| limits.io_served_below((8, 0), &ceilings[at]).unwrap().write_ops;
     assert_eq!((ops(0), ops(1)), (4, 40));
     let own = Served { read_ops: 3, write_ops: 4, read_bytes: 1, write_bytes: 2 };
-    assert_eq!(limits.io_served((8, 0)), Some(own));
-    assert_eq!(limits.io_served((8, 2)), None);
+    assert_eq!(limits.io_served_below((8, 0), &ceilings[0]), Some(own));
+    assert_eq!(limits.io_served_below((8, 2), &ceilings[0]), None);
 }
 
 #[test]
@@ -95,8 +95,10 @@ fn version_1_charges_the_own_group_and_the_root() {
             ("blkio.throttle.write_iops_device", 3000),
         ]
     );
-    let sum = Served { read_ops: 11, write_ops: 22, read_bytes: 100, write_bytes: 200 };
-    assert_eq!(limits.io_served((8, 0)), Some(sum));
+    let own = Served { read_ops: 1, write_ops: 2, ..Served::default() };
+    assert_eq!(limits.io_served_below((8, 0), &ceilings[0]), Some(own));
+    let root = Served { read_ops: 10, write_ops: 20, read_bytes: 100, write_bytes: 200 };
+    assert_eq!(limits.io_served_below((8, 0), &ceilings[1]), Some(root));
 }
 
 #[test]
@@ -105,7 +107,6 @@ fn nothing_set_is_no_limit() {
     let limits = Limits::of(&[groups.hierarchy(None, "")], vec![5]);
     assert_eq!((limits.quota_cpus, limits.memory_bytes, limits.cpus()), (None, None, 1.0));
     assert_eq!(limits.io_ceilings((8, 0)), []);
-    assert_eq!(limits.io_served((8, 0)), None);
     let none = Limits::of(&[], Vec::new());
     assert!(none.cpus() >= 1.0 && none.quota_counters().is_none());
     assert!(Limits::read().cpus() > 0.0);

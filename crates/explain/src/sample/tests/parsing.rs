@@ -53,15 +53,14 @@ fn memory_of_a_machine() {
 fn paging_of_a_machine() {
     let text = b"nr_free_pages 1\nnr_dirty 18007\nnr_dirty_threshold 1071432\n\
         nr_dirty_background_threshold 535062\npgpgin 5\npswpin 3\npswpout 4\n";
-    let expected = Paging {
-        dirty_threshold: Some(1_071_432),
-        swapped_in: 3,
-        swapped_out: 4,
-        in_kib: 5,
-        out_kib: 0,
-    };
-    assert_eq!(paging(text), expected);
-    assert_eq!(paging(b"nr_dirty_threshold \npswpin x"), Paging::default());
+    let mut sample = Sample::default();
+    paging(text, 4096, &mut sample);
+    assert_eq!(sample.memory.dirty_threshold_bytes, Some(1_071_432 * 4096));
+    assert_eq!(sample.swapped_bytes, (3 * 4096, 4 * 4096));
+    assert_eq!(sample.paged_bytes, (5 * 1024, 0));
+    let mut sample = Sample::default();
+    paging(b"nr_dirty_threshold \npswpin x", 4096, &mut sample);
+    assert_eq!(sample, Sample::default());
 }
 
 #[test]
@@ -93,7 +92,8 @@ fn network_of_a_machine() {
         cut: 1 2 3\n";
     let found: Vec<_> = links(text).collect();
     assert_eq!(found.len(), 2);
-    let eth0 = LinkLine { name: "eth0", rx_bytes: 252_765_362, tx_bytes: 772_997, drops: 5 };
+    let (name, bits_per_s) = ("eth0".to_owned(), None);
+    let eth0 = Link { name, rx_bytes: 252_765_362, tx_bytes: 772_997, drops: 5, bits_per_s };
     assert_eq!(found[1], eth0);
     let snmp = b"Ip: Forwarding DefaultTTL\nIp: 2 64\n\
         Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens InSegs OutSegs RetransSegs InErrs\n\
@@ -160,7 +160,7 @@ proptest::proptest! {
             let mut sample = Sample::default();
             stat(text, 100, &mut sample);
             memory(text);
-            paging(text);
+            paging(text, 4096, &mut sample);
             disks(text);
             proptest::prop_assert!(links(text).count() <= text.len());
             tcp(text);

@@ -187,7 +187,7 @@ impl Prover {
             Some(Experiment { resource, factor, elasticity, pairs, says })
         };
         // Repeated testing finds effects by chance: an early end requires a higher confidence.
-        let clear = of(Confidence::Percent99).is_some_and(|made| {
+        let clear = of(PERCENT_99).is_some_and(|made| {
             let (_, low, high) = made.elasticity;
             made.says != Says::Unclear || high - low <= 2.0 * TIGHT
         });
@@ -195,7 +195,7 @@ impl Prover {
             return;
         }
         if found.len() >= PAIRS_MIN {
-            self.results.extend(of(Confidence::Percent95));
+            self.results.extend(of(PERCENT_95));
         }
         self.candidates.pop();
         self.begin(now);
@@ -206,33 +206,22 @@ impl Prover {
 fn candidates(facts: &Facts, jobs: usize) -> Vec<Candidate> {
     let v = View::new(facts);
     let mut found = Vec::new();
-    // More jobs, if units wait and CPUs are available.
+    let mut add = |resource, factor, trial| found.push(Candidate { resource, factor, trial });
+    // More jobs if possible, else fewer, if units wait and CPUs are available.
     let more = (jobs + jobs.div_ceil(2)).min(facts.jobs_max);
-    if v.cpu_free() && jobs > 0 && more as f64 >= 1.2 * jobs as f64 {
-        found.push(Candidate {
-            resource: Resource::Latency,
-            factor: more as f64 / jobs as f64,
-            trial: Trial::Jobs(more),
-        });
-    } else if v.cpu_free() && jobs >= 2 {
-        let trial = Trial::Jobs(jobs / 2);
-        let factor = (jobs / 2) as f64 / jobs as f64;
-        found.push(Candidate { resource: Resource::Latency, factor, trial });
+    let other = if more as f64 >= 1.2 * jobs as f64 { more } else { jobs / 2 };
+    if v.cpu_free() && jobs > 0 && other > 0 {
+        add(Resource::Latency, other as f64 / jobs as f64, Trial::Jobs(other));
     }
     if facts.limits.iter().any(|limit| limit.reached >= 0.9 * limit.limit) {
-        let trial = Trial::Limits(0.5);
-        found.push(Candidate { resource: Resource::UserLimit, factor: 0.5, trial });
+        add(Resource::UserLimit, 0.5, Trial::Limits(0.5));
     }
     let cpus = v.allowed() as usize;
     let used = v.own_cpus().max(v.machine_cpus().unwrap_or(0.0));
     // A quota below the affinity would hide the loss of CPUs.
     let quota = facts.cpus < v.allowed() - 0.05;
     if cpus >= 2 && used >= 0.5 && !quota {
-        found.push(Candidate {
-            resource: Resource::Cpu,
-            factor: (cpus / 2) as f64 / cpus as f64,
-            trial: Trial::Cpus(cpus / 2),
-        });
+        add(Resource::Cpu, (cpus / 2) as f64 / cpus as f64, Trial::Cpus(cpus / 2));
     }
     found
 }
@@ -250,16 +239,13 @@ fn elasticities(rates: &[f64], factor: f64) -> Vec<f64> {
     ratios.collect()
 }
 
-#[derive(Clone, Copy)]
-enum Confidence {
-    /// 95 %.
-    Percent95,
-    /// 99 %.
-    Percent99,
-}
+/// Student's t for degrees of freedom from 4 on, within a few percent and never too small: coefficients of 1, 1 ÷ freedom
+/// and 1 ÷ freedom².
+const PERCENT_95: [f64; 3] = [1.96, 2.5, 3.0];
+const PERCENT_99: [f64; 3] = [2.576, 6.0, 10.0];
 
 /// Mean with its t interval.
-fn interval(values: &[f64], confidence: Confidence) -> Option<(f64, f64, f64)> {
+fn interval(values: &[f64], [one, linear, square]: [f64; 3]) -> Option<(f64, f64, f64)> {
     let count = values.len() as f64;
     let freedom = count - 1.0;
     if freedom < 1.0 {
@@ -267,11 +253,7 @@ fn interval(values: &[f64], confidence: Confidence) -> Option<(f64, f64, f64)> {
     }
     let mean = values.iter().sum::<f64>() / count;
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / freedom;
-    // Student's t by degrees of freedom from 4 on, within a few percent and never too small.
-    let t = match confidence {
-        Confidence::Percent95 => 1.96 + 2.5 / freedom + 3.0 / freedom.powi(2),
-        Confidence::Percent99 => 2.576 + 6.0 / freedom + 10.0 / freedom.powi(2),
-    };
+    let t = one + linear / freedom + square / freedom.powi(2);
     let half = t * (variance / count).sqrt();
     Some((mean, mean - half, mean + half))
 }

@@ -3,7 +3,7 @@
 use super::Meter;
 use crate::outcome::{Depths, Outcome, Side};
 use crate::stats::Histogram;
-use hakobu_sys::counters::{self, Used};
+use hakobu_sys::usage::Used;
 
 /// Counts of blocks and syncs.
 type Counted = ([Side; 2], Histogram, Depths);
@@ -37,16 +37,12 @@ impl Meter<'_> {
 
     /// Fills in the counters so far, without logs.
     fn measured(&self, now: u64, counted: Counted, outcome: &mut Outcome) {
-        let used = counters::used_by_thread();
+        let used = Used::of_thread().since(&self.used);
         outcome.runtime_ns = self.clock.between_ns(self.counted, now);
-        outcome.user_ns = used.user_ns - self.used.user_ns;
-        outcome.sys_ns = used.system_ns - self.used.system_ns;
-        let switches = |used: &Used| used.voluntary_switches + used.involuntary_switches;
-        outcome.switches = switches(&used) - switches(&self.used);
-        outcome.faults = [
-            used.major_faults - self.used.major_faults,
-            used.minor_faults - self.used.minor_faults,
-        ];
+        outcome.user_ns = used.user.as_nanos() as u64;
+        outcome.sys_ns = used.sys.as_nanos() as u64;
+        outcome.switches = used.voluntary_switches + used.involuntary_switches;
+        outcome.faults = [used.major_faults, used.minor_faults];
         (outcome.sides, outcome.sync, outcome.depths) = counted;
         for side in &mut outcome.sides {
             if !self.apart {

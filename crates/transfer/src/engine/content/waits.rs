@@ -4,7 +4,7 @@
 //! writes has no meaning here: writes to one file are serialised by the lock of its inode anyway. A worker that waits
 //! longer for its turn to write than it reads is one too many.
 
-use hakobu_sys::task::{self, Used};
+use hakobu_sys::usage::Used;
 use std::time::{Duration, Instant};
 
 /// Number of segments after which a worker decides.
@@ -40,7 +40,7 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn new() -> Watch {
-        Watch { spent: Spent::default(), used: task::used() }
+        Watch { spent: Spent::default(), used: Used::of_thread() }
     }
 
     /// Records a read that began at `begun`.
@@ -59,9 +59,9 @@ impl Watch {
         if self.spent.segments < SEGMENTS {
             return None;
         }
-        let used = task::used();
-        self.spent.cpu = used.cpu.saturating_sub(self.used.cpu);
-        self.spent.waits = used.waits.saturating_sub(self.used.waits);
+        let used = Used::of_thread();
+        let more = used.since(&self.used);
+        (self.spent.cpu, self.spent.waits) = (more.cpu(), more.voluntary_switches);
         self.used = used;
         Some(std::mem::take(&mut self.spent).wants_more())
     }

@@ -11,6 +11,7 @@ use hakobu_explain::ceilings::Ceilings;
 use hakobu_explain::sample::{IdleTime, Sampler, Watched, is_directory_lock};
 use hakobu_explain::tune::{ENTRY_CREDIT_BYTES, Reading, Step, Tuner};
 use hakobu_explain::verdict::{Experiment, Facts, Progress, judge};
+use hakobu_sys::usage::Used;
 use hakobu_sys::{process, task};
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,9 +79,9 @@ impl Cpus {
     /// Returns the idle time for the tuner, read again if that is due.
     fn idle(&mut self, now: Duration) -> Option<(Duration, Duration)> {
         if now >= self.next {
-            let before = task::used().cpu;
+            let before = Used::of_thread().cpu();
             self.last = self.idle.read().map(|idle| (now, idle));
-            let took = task::used().cpu.saturating_sub(before);
+            let took = Used::of_thread().cpu().saturating_sub(before);
             self.next = now + pause(took, (IDLE, IDLE_MAX));
         }
         self.last
@@ -146,9 +147,9 @@ impl Controller {
             controls.gate.set(tuner.step(now - self.pause.took, &reading));
         }
         if now >= self.next_sample {
-            let before = task::used().cpu;
+            let before = Used::of_thread().cpu();
             self.sample(now, counts, controls, subject);
-            let took = task::used().cpu.saturating_sub(before);
+            let took = Used::of_thread().cpu().saturating_sub(before);
             self.next_sample = now + pause(took, (SAMPLE, SAMPLE_MAX));
             self.prove(now, &counts, controls, subject);
             if self.interim.is_due(now) {
@@ -220,7 +221,7 @@ impl Controller {
             return;
         }
         let facts = self.facts(controls, subject);
-        let proof = Proof::begin(&facts, controls, self.ceilings.affinity());
+        let proof = Proof::begin(&facts, controls, &self.ceilings.limits.affinity);
         self.before = Some(facts);
         self.pause = Pause { began: now, at: *counts, ..Pause::default() };
         self.proving = Proving::Goes(Box::new(proof));
@@ -315,8 +316,7 @@ pub(super) fn pause(took: Duration, (min, max): (Duration, Duration)) -> Duratio
 
 /// Makes a reading for the tuner, without the counts `apart`.
 fn reading(counts: &Counts, apart: &Counts, cpus: u32) -> Reading {
-    let usage = process::usage();
-    let cpu = (usage.user + usage.sys) / cpus.max(1);
+    let cpu = Used::of_process().cpu() / cpus.max(1);
     Reading {
         bytes: counts.bytes.saturating_sub(apart.bytes),
         items: counts.items.saturating_sub(apart.items),

@@ -6,7 +6,7 @@ use crate::plan::objects::Stores;
 use hakobu_explain::tune::Medium;
 use hakobu_explain::verdict::Side;
 use hakobu_s3::Store;
-use hakobu_sys::volume;
+use hakobu_sys::{disk, volume};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -97,7 +97,7 @@ fn local(side: Side, path: &Path) -> Option<End> {
     let places = [path, parent.unwrap_or(Path::new("."))];
     let (place, meta) = places.iter().find_map(|place| Some((*place, place.metadata().ok()?)))?;
     let dev = meta.dev();
-    let (medium, kind) = match volume::is_rotational(dev) {
+    let (medium, kind) = match disk::is_rotational(dev) {
         _ if volume::is_foreign(place) => (Medium::Foreign, "foreign"),
         Some(true) => (Medium::Rotating, "rotating"),
         Some(false) => (Medium::Solid, "solid"),

@@ -9,7 +9,6 @@ use hakobu_explain::sample::Rates;
 use hakobu_explain::tune::Medium;
 use hakobu_explain::verdict::{DiskFacts, Facts, NetworkFacts, Point, Side, UserLimit};
 use hakobu_sys::disk::{self, BlockDevice};
-use hakobu_sys::process;
 
 /// The constant facts of a run.
 #[derive(Clone, Debug)]
@@ -45,12 +44,12 @@ pub(super) fn facts(
     }
     let looks = to.sums.looks.saturating_sub(from.sums.looks);
     let locked = to.sums.locked.saturating_sub(from.sums.locked);
-    let allowed = ceilings.affinity();
+    let allowed = &*ceilings.limits.affinity;
     let operations_per_s = per_s(before.operations, after.operations);
     let bytes_per_s = per_s(before.bytes, after.bytes);
     Facts {
         span_s,
-        cpus: ceilings.cpus().unwrap_or(process::cpus() as f64),
+        cpus: ceilings.limits.cpus(),
         cpu_used: rates.process.cpu(),
         blocked: Some(to.sums.blocked.saturating_sub(from.sums.blocked) as f64 / samples),
         thread_used: rates.process.busiest.map(|(_, used)| used),

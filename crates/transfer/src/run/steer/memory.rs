@@ -9,7 +9,7 @@ use hakobu_core::error::Fatal;
 use hakobu_core::meter::Counts;
 use hakobu_core::unit::Jobs;
 use hakobu_explain::verdict::Side;
-use hakobu_sys::names::paths_in;
+use hakobu_sys::dir::paths_in;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 

@@ -8,7 +8,7 @@ use super::memory::RunHints;
 use crate::journal::Ledger;
 use hakobu_core::limit::Controls;
 use hakobu_explain::verdict;
-use hakobu_sys::task;
+use hakobu_sys::usage::Used;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,14 +44,14 @@ impl Shared {
             if *over {
                 return;
             }
-            let before = task::used().cpu;
+            let before = Used::of_thread().cpu();
             // The lock is held during a tick: the end of the run waits for it, and no tick comes after.
             let mut controller = self.controller.lock();
             controller.tick(self.started.elapsed(), &self.controls, &self.subject);
             let tick_max = if controller.tunes() { TUNED_TICK_MAX } else { TICK_MAX };
             drop((controller, over));
             self.ledger.heartbeat();
-            let took = task::used().cpu.saturating_sub(before);
+            let took = Used::of_thread().cpu().saturating_sub(before);
             pause = controller::pause(took, (TICK, tick_max));
         }
     }

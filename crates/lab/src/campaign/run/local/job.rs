@@ -9,6 +9,7 @@ use crate::campaign::{Launch, Sink};
 use crate::results::Run;
 use hakobu_core::error::{Cause, cannot, quoted};
 use hakobu_sys::start::{self, Command};
+use hakobu_sys::usage::Used;
 use hakobu_sys::{OwnedFd, child, counters, task};
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -85,7 +86,7 @@ impl<'a> Job<'a> {
             let watching = watching.map_err(failed)?;
             // From here until the command ends the lab starts nothing.
             let _ = is_ready.recv();
-            let own_before = counters::used();
+            let own_before = Used::of_process();
             let started_before = counters::started();
             let started = command.start().map_err(failed)?;
             let (pid, began) = (started.pid, started.began);
@@ -96,7 +97,7 @@ impl<'a> Job<'a> {
             let waited = child::wait_for_end(pid);
             let ended = Instant::now();
             // The command has ended: further work does not disturb it.
-            let own_after = counters::used();
+            let own_after = Used::of_process();
             let started_after = counters::started();
             // The process id stays reserved until it is reaped, so a kill cannot hit another process.
             let _ = sender.send(Message::Ended);
@@ -110,7 +111,6 @@ impl<'a> Job<'a> {
             })?;
             // Without the watching thread a timeout would go unnoticed.
             let watched = watched.map_err(|_| "the thread that watched the command panicked")?;
-            let cpu_ns = |used: counters::Used| used.user_ns + used.system_ns;
             let (load, curves) = watched.load;
             Ok(Measured {
                 ending: match end {
@@ -138,7 +138,7 @@ impl<'a> Job<'a> {
                 stdout: all_of(stdout),
                 stderr: all_of(stderr),
                 curves,
-                lab_cpu_s: cpu_ns(own_after).saturating_sub(cpu_ns(own_before)) as f64 / 1e9,
+                lab_cpu_s: own_after.since(&own_before).cpu().as_secs_f64(),
             })
         })
     }

@@ -1,10 +1,34 @@
-//! Results of a worker: of each shard, and of itself when it ends.
+//! Setup of a worker, and its results: shared by the loop over shards and by the work on each shard.
 
-use crate::folder::Trouble;
+use crate::folder::{Folder, Trouble};
+use crate::phase::Phase;
+use crate::plan::Plan;
 use crate::verdict::Judged;
-use hakobu_transfer::run::Outcome;
+use hakobu_core::control::Control;
+use hakobu_core::event::Listener;
+use hakobu_transfer::run::{Outcome, Spec};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+/// Setup of a worker.
+pub struct Setup<'a> {
+    /// The run folder.
+    pub folder: &'a dyn Folder,
+    /// Its plan.
+    pub plan: &'a Plan,
+    /// The transfer as the plan's command line has it.
+    pub spec: Spec,
+    /// Stops the worker.
+    pub control: &'a Control,
+    /// Hears of problems and progress.
+    pub listener: &'a dyn Listener,
+    /// A worker whose counter stands still for so long counts as gone.
+    pub stale: Duration,
+    /// Workers that are expected, this one included.
+    pub workers: u64,
+    /// Work on the shards.
+    pub phase: Phase,
+}
 
 /// Result of a shard that was worked on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -64,22 +88,7 @@ impl Done {
     }
 }
 
-/// End of a worker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Nothing is left to do.
-    Done,
-    /// Another try may succeed.
-    Again(String),
-    /// No try will.
-    Never(String),
-}
-
-impl From<Trouble> for Ended {
-    fn from(trouble: Trouble) -> Ended {
-        match trouble.again {
-            true => Ended::Again(trouble.message),
-            false => Ended::Never(trouble.message),
-        }
-    }
+/// Reason why a worker ended that was stopped.
+pub(crate) fn interrupted() -> Trouble {
+    Trouble::passing("interrupted: the rest was returned")
 }
