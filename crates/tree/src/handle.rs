@@ -255,22 +255,6 @@ impl Handle {
     pub fn identity(&self) -> (u64, u64) {
         self.identity
     }
-
-    /// Appends the path below the top, without the top's own name; nothing for the top itself.
-    pub fn push_path(&self, path: &mut Vec<u8>) {
-        let mut names = Vec::new();
-        let mut here = self;
-        while let Some(parent) = here.parent.as_deref() {
-            names.push(&*here.name);
-            here = parent;
-        }
-        for name in names.iter().rev() {
-            if !path.is_empty() && path.last() != Some(&b'/') {
-                path.push(b'/');
-            }
-            path.extend_from_slice(name.to_bytes());
-        }
-    }
 }
 
 impl Drop for Handle {

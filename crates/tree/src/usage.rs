@@ -3,7 +3,7 @@
 mod lines;
 
 use super::handle::{Budget, Handle};
-use super::walk::{At, Closed, Dir, Names, Visit, walk_part};
+use super::walk::{At, Closed, Dir, Names, Visit, walk};
 use hakobu_core::error::{Cause, Operation};
 use hakobu_core::limit::Controls;
 use hakobu_core::unit::{Kind, Meta};
@@ -123,7 +123,7 @@ impl<'a> Meter<'a> {
         if meta.kind == Kind::Dir {
             let (device, line, bytes) = (meta.dev, Some(line), AtomicU64::new(bytes));
             let sum = Arc::new(Sum { depth: 0, device, line, bytes });
-            walk_part(shared, shared.controls, (top.to_owned(), Arc::clone(&sum)));
+            walk(shared, shared.controls, [(top.to_owned(), Arc::clone(&sum))], []);
             total = sum.bytes.load(Ordering::Relaxed);
         }
         let lines = std::mem::take(&mut *shared.lines.lock());
@@ -168,8 +168,7 @@ impl Visit for Shared<'_> {
     type Dir = Arc<Sum>;
     type Task = Infallible;
     type State = ();
-
-    fn start(&self, _: usize) {}
+    const IS_PART: bool = true;
 
     fn open(&self, dir: &Arc<Dir<Arc<Sum>>>, _: &mut At<'_, '_, Self>) -> Option<Vec<Arc<Handle>>> {
         let opened = match &dir.parent {

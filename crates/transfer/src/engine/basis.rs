@@ -180,7 +180,7 @@ impl Engine<'_> {
         }
         entry.node.touch();
         worker.totals.links_created += 1;
-        if self.reports.wants_unchanged() {
+        if self.reports.items_unchanged {
             let change = Change { hard_link: true, beside: true, ..Change::default() };
             let (link, begun) = (text.map(link_path), *begun);
             self.report(entry, source, Report { change, link, begun, ..Report::default() });
@@ -204,7 +204,7 @@ impl Engine<'_> {
             entry.node.touch();
         }
         worker.totals.skipped += 1;
-        if self.reports.wants_unchanged() {
+        if self.reports.items_unchanged {
             let (link, begun) = (text.map(link_path), *begun);
             self.report(entry, source, Report { link, begun, ..Report::default() });
         }

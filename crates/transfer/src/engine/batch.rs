@@ -112,7 +112,8 @@ impl Engine<'_> {
             match copying.and_then(|copying| copying.ok_or_else(missing)).map_err(Stop::from) {
                 Ok(copying) => match self.fill(worker, copying) {
                     Ok((copying, done)) if copying.is_public() => {
-                        self.publish(worker, decided, copying, done);
+                        let result = self.files.publish(copying);
+                        self.published(worker, &mut decided, result, done);
                     }
                     Ok((copying, done)) => filled.push((decided, copying, done)),
                     Err(stop) => self.again(worker, &mut decided, stop),
@@ -149,17 +150,6 @@ impl Engine<'_> {
             Ok(done) => Ok((copying, done)),
             Err(stop) => Err(self.files.give_up(copying, stop)),
         }
-    }
-
-    fn publish(
-        &self,
-        worker: &mut Worker<'_>,
-        mut decided: Decided<'_>,
-        copying: Copying<'_>,
-        done: Done,
-    ) {
-        let result = self.files.publish(copying);
-        self.published(worker, &mut decided, result, done);
     }
 
     fn published(

@@ -71,7 +71,7 @@ impl Engine<'_> {
                 // Created with all bits that umask or default ACL allow.
                 let bits = worker.attributes.bits(&node.source) & 0o777;
                 want.mode = want.mode & 0o7000 | bits & (info.meta.mode | 0o700);
-            } else if info.default_acl {
+            } else if info.default_bits.is_some() {
                 want.mode = info.meta.mode & !0o700 | want.mode & 0o700;
             }
         }
@@ -97,7 +97,7 @@ impl Engine<'_> {
         if !changes {
             return worker.attributes.copy_dir_xattrs(from, to);
         }
-        let fresh = info.created && !info.default_acl;
+        let fresh = info.created && info.default_bits.is_none();
         worker.attributes.settle(&worker.at, Some(from), to, &want, have, fresh)?;
         if self.context.policy.fsync {
             worker.at.step(Phase::Settle, 1);

@@ -1,6 +1,6 @@
 //! The parameters of a run that every part of the engine uses.
 
-use super::fake::{self, Names};
+use super::fake::{self, Names, Place};
 use crate::policy::{Chosen, Policy, Symlinks, is_unsafe_link};
 use hakobu_core::control::Control;
 use hakobu_core::unit::{Kind, Meta, Time};
@@ -131,7 +131,7 @@ impl Context<'_> {
     /// Returns the metadata of an open source.
     pub(super) fn source_of_fd(&self, fd: impl AsFd) -> io::Result<Meta> {
         let looked = match self.policy.fake.source {
-            true => fake::of_fd(fd.as_fd()),
+            true => Place::Open(fd.as_fd()).meta(),
             false => meta::of_fd(&fd),
         }?;
         match self.reads_device(&looked) {
@@ -160,7 +160,7 @@ impl Context<'_> {
     /// Returns the metadata of an open entry of the target.
     pub(super) fn target_of_fd(&self, fd: impl AsFd) -> io::Result<Meta> {
         match self.policy.fake.target {
-            true => fake::of_fd(fd.as_fd()),
+            true => Place::Open(fd.as_fd()).meta(),
             false => meta::of_fd(fd),
         }
     }

@@ -14,6 +14,7 @@ use hakobu_core::meter::Phase;
 use hakobu_core::unit::Meta;
 use hakobu_sys::{AsFd, BorrowedFd, dir, errno};
 use hakobu_tree::handle::Handle;
+use hakobu_tree::names::push_name;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -73,10 +74,7 @@ impl Engine<'_> {
         let mut path = std::mem::take(&mut worker.path);
         path.clear();
         parent.push_path(&mut path);
-        if !path.is_empty() {
-            path.push(b'/');
-        }
-        path.extend_from_slice(target_name.to_bytes());
+        push_name(&mut path, target_name.to_bytes());
         let mut files = SourceFiles::new(self.context.policy);
         let rules = match (&self.context.policy.filter, &parent.rules) {
             (Some(filter), Some(rules)) => {
@@ -118,7 +116,7 @@ impl Engine<'_> {
                     if self.pruning.reads_target_rules() && !info.fresh {
                         node.rules = self.target_rules(worker, &node, parent, &path, fd.as_fd());
                     }
-                    let handle = above.join(target_name, fd, info.identity, info.follow);
+                    let handle = above.join(target_name, fd, info.meta.identity(), info.follow);
                     node.target = Mutex::new(Some((info, handle)));
                 }
                 Opened::Later => {}

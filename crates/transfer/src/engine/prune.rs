@@ -17,6 +17,7 @@ use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta};
+use hakobu_tree::names::push_name;
 use hakobu_tree::remove::{self, Left, Removal, remove_tree};
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -139,7 +140,7 @@ impl<'a> Pruning<'a> {
         let policy = self.context.policy;
         if rules.is_some() || policy.prune_empty_dirs || policy.copy_unsafe_links {
             node.push_path(&mut worker.path);
-            push_name(&mut worker.path, name);
+            push_name(&mut worker.path, name.to_bytes());
         }
         for side in (0..fds.sources.len()).filter(|side| node.selects(*side, name)) {
             let source_dir = fds.source(side).map_err(Failure::of(Operation::Stat))?;
@@ -191,7 +192,7 @@ impl<'a> Pruning<'a> {
         is_dir: bool,
         in_deleted_dir: bool,
     ) -> bool {
-        if self.reports.wants_rules()
+        if self.reports.remarks.filters
             && let Some(rule) = rules.receiving(path, is_dir, in_deleted_dir)
         {
             self.reports.ruled(path, is_dir, true, rule);
@@ -229,7 +230,7 @@ impl<'a> Pruning<'a> {
             let mut found = false;
             let listed = reader.for_each(fd.as_fd(), |name, kind, _| {
                 let mut path = path.clone();
-                push_name(&mut path, name);
+                push_name(&mut path, name.to_bytes());
                 let is_dir = kind == Kind::Dir
                     || self.context.is_followed_dir(fd.as_fd(), name, kind, || path.clone());
                 let hidden = filter
@@ -270,9 +271,7 @@ impl<'a> Pruning<'a> {
         kind: Kind,
     ) {
         let Some(target_dir) = fds.target() else { return };
-        let mut path = Vec::new();
-        node.push_path(&mut path);
-        push_name(&mut path, name);
+        let path = node.path_of(name);
         let options = remove::Options {
             dry_run: !self.context.is_real(),
             make_writable: self.context.is_real(),
@@ -448,11 +447,4 @@ impl Removal for Extraneous<'_, '_, '_> {
     fn is_stopped(&self) -> bool {
         self.worker.at.is_over()
     }
-}
-
-fn push_name(path: &mut Vec<u8>, name: &CStr) {
-    if !path.is_empty() {
-        path.push(b'/');
-    }
-    path.extend_from_slice(name.to_bytes());
 }

@@ -123,22 +123,11 @@ impl Engine<'_> {
                 if ends.created && worker.attributes.disinherit(fd.as_fd())? {
                     default_bits = None;
                 }
-                let (default_acl, default_bits) =
-                    (default_bits.is_some(), default_bits.unwrap_or(0o777));
-                let (identity, created) = (meta.identity(), ends.created);
+                let (created, follow) = (ends.created, true);
                 if !fresh && !created {
                     self.groups.park();
                 }
-                Some(TargetDir {
-                    identity,
-                    fresh,
-                    swept,
-                    created,
-                    meta,
-                    default_acl,
-                    default_bits,
-                    follow: true,
-                })
+                Some(TargetDir { fresh, swept, created, meta, default_bits, follow })
             }
             None => None,
         };
@@ -153,7 +142,8 @@ impl Engine<'_> {
         let ends_of = (first.as_deref(), ends.target.as_ref());
         let (rules, incomplete) = self.base_rules(&mut worker, &known, ends_of)?;
         let pin = |fd, identity| Handle::pin(&self.budget, fd, identity);
-        let target = ends.target.zip(target).map(|(fd, info)| (info, pin(fd, info.identity)));
+        let target =
+            ends.target.zip(target).map(|(fd, info)| (info, pin(fd, info.meta.identity())));
         let basis = |fd| Some((meta::of_fd(&fd).ok()?.identity(), fd));
         let bases = ends.bases.into_iter().flatten().filter_map(basis);
         let bases = bases.map(|(identity, fd)| pin(fd, identity)).collect();
@@ -260,6 +250,23 @@ impl Engine<'_> {
         if self.context.pass == Pass::Transfer {
             self.found_before(1);
         }
+        self.add(units, node, (name, Kind::Unknown), target_name, (follow, true));
+    }
+
+    /// Adds a name of a base whose type is known. Consecutive names of one directory share a chunk.
+    pub fn add_known(&self, units: &mut Vec<Unit>, node: &Arc<Node>, name: &CStr, kind: Kind) {
+        self.found_before(1);
+        self.add(units, node, (name, kind), None, (self.context.policy.follow_args, false));
+    }
+
+    fn add(
+        &self,
+        units: &mut Vec<Unit>,
+        node: &Arc<Node>,
+        (name, kind): (&CStr, Kind),
+        target_name: Option<&CStr>,
+        (follow, is_root): (bool, bool),
+    ) {
         if let Some(Unit::Chunk(chunk)) = units.last_mut()
             && Arc::ptr_eq(&chunk.node, node)
             && chunk.target_name.is_none()
@@ -267,39 +274,15 @@ impl Engine<'_> {
             && chunk.follow == follow
             && !chunk.names.is_full()
         {
-            chunk.names.push(name, Kind::Unknown);
-            return;
-        }
-        node.hold();
-        let mut chunk = Chunk::new(node, 0);
-        chunk.names.push(name, Kind::Unknown);
-        chunk.target_name = target_name.map(Into::into);
-        chunk.follow = follow;
-        chunk.is_root = true;
-        self.unlisted.fetch_add(1, Ordering::Relaxed);
-        units.push(Unit::Chunk(chunk));
-    }
-
-    /// Adds a name of a base whose type is known. Consecutive names of one directory share a chunk.
-    pub fn add_known(&self, units: &mut Vec<Unit>, node: &Arc<Node>, name: &CStr, kind: Kind) {
-        self.found_before(1);
-        if let Some(Unit::Chunk(chunk)) = units.last_mut()
-            && Arc::ptr_eq(&chunk.node, node)
-            && !chunk.names.is_full()
-        {
             chunk.names.push(name, kind);
             return;
         }
         node.hold();
-        let mut chunk = Chunk::new(node, 0);
+        let target_name = target_name.map(Into::into);
+        let mut chunk = Chunk { target_name, follow, is_root, ..Chunk::new(node, 0) };
         chunk.names.push(name, kind);
-        chunk.follow = self.context.policy.follow_args;
+        self.unlisted.fetch_add(usize::from(is_root), Ordering::Relaxed);
         units.push(Unit::Chunk(chunk));
-    }
-
-    /// Records that all names were added by [`Engine::add_known`].
-    pub fn all_known(&self) {
-        self.all_found();
     }
 
     /// Removes a target name whose argument does not exist (`--delete-missing-args`). A non-empty directory is kept

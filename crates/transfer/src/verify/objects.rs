@@ -209,11 +209,8 @@ impl Feed<'_> {
         stores: (Option<&Arc<Store>>, Option<&Arc<Store>>),
         asked: &Checking,
     ) {
-        let pair = Arc::new(Pair {
-            source: place::again(&from.root),
-            target: place::again(&to.root),
-            lead: Vec::new(),
-        });
+        let (source, target) = (from.root.clone(), to.root.clone());
+        let pair = Arc::new(Pair { source, target, lead: Vec::new() });
         let mut name_filter = match self.name_filter(from) {
             Ok(name_filter) => name_filter,
             Err(fatal) => {
@@ -346,11 +343,7 @@ impl Feed<'_> {
     }
 
     fn only(&mut self, finding: Finding, path: &[u8], a: Option<&Meta>, b: Option<&Meta>) {
-        self.counts.differences += 1;
-        match finding {
-            Finding::Missing => self.counts.missing += 1,
-            _ => self.counts.extra += 1,
-        }
+        self.counts.note(finding);
         (self.report)(&Difference { path, finding, source: a, target: b, offset: None });
     }
 
@@ -387,13 +380,8 @@ fn report_pair(
     (a, b): (&Meta, &Meta),
     offset: Option<u64>,
 ) {
-    counts.differences += 1;
-    for aspect in set.iter() {
-        if let Some(count) = counts.by_aspect.get_mut(aspect as usize) {
-            *count += 1;
-        }
-    }
     let finding = Finding::Differs(set);
+    counts.note(finding);
     report(&Difference { path, finding, source: Some(a), target: Some(b), offset });
 }
 

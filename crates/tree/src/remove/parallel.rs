@@ -135,8 +135,6 @@ impl<'a> Visit for Remover<'a> {
     /// Each removal changes the block of an inode: 100,000 files of one directory of ext4 take 0.7 of the time.
     const BY_INODE: bool = true;
 
-    fn start(&self, _: usize) {}
-
     fn task(&self, Top(path): Top<'a>, at: &mut At<'_, '_, Self>) {
         let mut place = Place { dir: dir::cwd(), name: path, kind: Kind::Unknown, parent: None };
         match meta::of(dir::cwd(), path, false) {

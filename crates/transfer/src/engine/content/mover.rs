@@ -51,7 +51,7 @@ pub(in crate::engine) struct Mover<'a> {
     /// Bytes of a large file that this worker may buffer.
     pub(super) segment_bytes_max: u64,
     pub(super) buffer: Buffer,
-    pub(super) pair: Pair,
+    pub(in crate::engine) pair: Pair,
 }
 
 impl<'a> Mover<'a> {
@@ -64,11 +64,6 @@ impl<'a> Mover<'a> {
         let (buffer, pair) = (Buffer::default(), Pair::default());
         let segment_bytes_max = segment_bytes_max.max(BUFFER_BYTES as u64);
         Mover { context, jobs_per_file, segment_bytes_max, buffer, pair }
-    }
-
-    /// Returns whether the target's file system may report failed writes at close(2).
-    pub(in crate::engine) fn reports_late(&mut self, to: BorrowedFd<'_>) -> bool {
-        self.pair.reports_late(to)
     }
 }
 

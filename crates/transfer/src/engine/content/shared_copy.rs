@@ -138,16 +138,12 @@ impl Participant<'_> {
     }
 }
 
-/// Result of moving the content of a file.
-pub(super) struct SharedOutcome {
-    /// On an early end, the target holds a prefix of the source.
-    pub result: Result<(), Stop>,
-    /// Bytes that helpers moved or found to be holes, as counted on their lanes.
-    pub by_helpers: u64,
-}
-
 impl Mover<'_> {
-    /// Moves the content of a file of `size` bytes in segments.
+    /// Moves the content of a file of `size` bytes in segments. Sets `by_helpers` to the bytes that others moved or
+    /// found to be holes, as counted on their lanes.
+    ///
+    /// # Errors
+    /// [`Stop`]; the target then holds a prefix of the source.
     pub(super) fn copy_shared(
         &mut self,
         at: &Station<'_>,
@@ -155,7 +151,8 @@ impl Mover<'_> {
         size: u64,
         way: Way,
         helpers: Option<&dyn Helpers>,
-    ) -> SharedOutcome {
+        by_helpers: &mut u64,
+    ) -> Result<(), Stop> {
         let (workers_max, measured) = match self.jobs_per_file {
             Jobs::Fixed(jobs) => (jobs, false),
             Jobs::Auto => ((HELD_BYTES_MAX / way.segment.max(1)).max(2), true),
@@ -164,7 +161,7 @@ impl Mover<'_> {
             segments: Segments::new(size),
             size,
             large: size >= LARGE_BYTES_MIN,
-            devices: self.pair.devices(),
+            devices: self.pair.devices,
             in_kernel: AtomicBool::new(way.in_kernel),
             uncached: AtomicBool::new(way.uncached),
             pays: AtomicBool::new(!measured || way.read_ahead.is_some()),
@@ -185,16 +182,17 @@ impl Mover<'_> {
         let (fds, stop) = shared.segments.close();
         // Only closing this duplicate of the target may report a failed write.
         let closed = fds.map_or(Ok(()), |fds| close::close(fds.to));
-        let result = stop.map_or(Ok(()), Err).and_then(|()| {
-            closed.map_err(writing)?;
-            // Possibly no helper came for the last step.
-            self.flush_rest(at, &participant);
-            match shared.way.in_kernel {
-                true => still_holds(from, size),
-                false => Ok(()),
-            }
-        });
-        SharedOutcome { result, by_helpers: shared.by_helpers.load(Relaxed) }
+        *by_helpers = shared.by_helpers.load(Relaxed);
+        if let Some(stop) = stop {
+            return Err(stop);
+        }
+        closed.map_err(writing)?;
+        // Possibly no helper came for the last step.
+        self.flush_rest(at, &participant);
+        match shared.way.in_kernel {
+            true => still_holds(from, size),
+            false => Ok(()),
+        }
     }
 
     /// Helps with a file: starts the requested writeback, then moves segments.
@@ -364,7 +362,7 @@ impl Mover<'_> {
         match file::write_all_at(*to, content, offset, uncached) {
             Err(error) if uncached && errno::is(&error, errno::EOPNOTSUPP) => {
                 shared.uncached.store(false, Relaxed);
-                self.pair.lacks_uncached();
+                self.pair.no_uncached = true;
                 file::write_all_at(*to, content, offset, false).map_err(writing)
             }
             other => other.map_err(writing),
@@ -390,7 +388,7 @@ impl Mover<'_> {
                 // The copy went through this machine's cache, so the file system reads and writes locally, in small
                 // sequential steps. A server-side copy caches nothing.
                 if cache::cached_bytes(*to).is_some_and(|bytes| bytes >= segment.len / 2) {
-                    self.pair.lacks_range();
+                    self.pair.no_range = true;
                     shared.in_kernel.store(false, Relaxed);
                 }
             }
@@ -421,7 +419,7 @@ impl Mover<'_> {
                         return Err(writing(error));
                     }
                     _ => {
-                        self.pair.lacks_range();
+                        self.pair.no_range = true;
                         shared.in_kernel.store(false, Relaxed);
                     }
                 },
@@ -450,14 +448,15 @@ impl Mover<'_> {
 
     /// Records a hole in the source, in bytes.
     fn passed_hole(&self, at: &Station<'_>, participant: &Participant<'_>, bytes: u64) {
-        at.skipped_hole(bytes);
+        at.lane.settle(bytes, 0);
         participant.count(bytes);
     }
 
     /// Records `bytes` more in place, up to `reached`: reports them and requests writeback.
     fn has_moved(&self, at: &Station<'_>, participant: &Participant<'_>, reached: u64, bytes: u64) {
         let Participant { shared, to, .. } = participant;
-        at.moved_segment(bytes);
+        at.lane.bytes(bytes);
+        at.lane.completions(1);
         participant.count(bytes);
         if !shared.large {
             return;
@@ -471,7 +470,7 @@ impl Mover<'_> {
         // On the owner's lane, which is cleared at the end of the file.
         if participant.owns && on_disk {
             let undrained = progress.undrained(*to).unwrap_or(0);
-            at.undrained(undrained);
+            at.lane.undrained(undrained);
         }
         if !on_disk || shared.uncached.load(Relaxed) || !shared.way.drains {
             return;

@@ -47,9 +47,7 @@ impl Place {
             _ => list::memory(Vec::new(), false),
         }
     }
-}
 
-impl Place {
     /// Lists those of the names that exist.
     pub fn list_names(
         &self,
@@ -89,17 +87,6 @@ pub(super) fn folder(location: &Location) -> Result<Place, Fatal> {
         }
     };
     Ok(Place { root, what: What::Tree })
-}
-
-/// Returns another handle of the same root.
-pub(super) fn again(root: &Root) -> Root {
-    match root {
-        Root::Local { dir, shown } => Root::Local { dir: Arc::clone(dir), shown: shown.clone() },
-        Root::Store { bucket, prefix } => {
-            Root::Store { bucket: bucket.clone(), prefix: prefix.clone() }
-        }
-        Root::Null => Root::Null,
-    }
 }
 
 /// Returns an argument as the user typed it, for messages.
