@@ -134,7 +134,12 @@ impl<'a> Meter<'a> {
 
 impl Shared<'_> {
     fn bytes_of(&self, meta: &Meta) -> u64 {
-        if self.options.apparent { apparent_bytes(meta) } else { meta.allocated_bytes() }
+        match meta.kind {
+            _ if !self.options.apparent => meta.allocated_bytes(),
+            // As coreutils 9.1 counts: a directory has its `st_size`.
+            Kind::File | Kind::Symlink | Kind::Dir => meta.size,
+            _ => 0,
+        }
     }
 
     /// Returns whether the entry was counted before, and records it.
@@ -153,14 +158,6 @@ impl Shared<'_> {
     fn fail(&self, path: &[u8], operation: Operation, error: io::Error) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         (self.failed)(path, operation, &Cause::System(error));
-    }
-}
-
-/// Returns the apparent bytes of an entry as coreutils 9.1 counts them: a directory has its `st_size`.
-fn apparent_bytes(meta: &Meta) -> u64 {
-    match meta.kind {
-        Kind::File | Kind::Symlink | Kind::Dir => meta.size,
-        _ => 0,
     }
 }
 

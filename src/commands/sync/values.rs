@@ -47,7 +47,7 @@ pub fn set_owner(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
         (owner.uid.is_some(), &it.policy.users, "--usermap"),
         (owner.gid.is_some(), &it.policy.groups, "--groupmap"),
     ];
-    if let Some((_, _, map)) = maps.iter().find(|(on, map, _)| *on && **map != IdMap::default()) {
+    if let Some((_, _, map)) = maps.iter().find(|(on, map, _)| *on && !map.is_empty()) {
         return Err(format!("--chown conflicts with {map}"));
     }
     (it.policy.chown_uid, it.policy.chown_gid) = (owner.uid, owner.gid);

@@ -109,15 +109,14 @@ impl Engine<'_> {
         let mut filled = Vec::new();
         for (mut decided, copying) in created {
             let missing = || Failure::code(Operation::MakeDir, errno::ENOENT);
-            match copying.and_then(|copying| copying.ok_or_else(missing)).map_err(Stop::from) {
-                Ok(copying) => match self.fill(worker, copying) {
-                    Ok((copying, done)) if copying.is_public() => {
-                        let result = self.files.publish(copying);
-                        self.published(worker, &mut decided, result, done);
-                    }
-                    Ok((copying, done)) => filled.push((decided, copying, done)),
-                    Err(stop) => self.again(worker, &mut decided, stop),
-                },
+            let copying = copying.and_then(|copying| copying.ok_or_else(missing));
+            let copied = copying.map_err(Stop::from).and_then(|it| self.fill(worker, it));
+            match copied {
+                Ok((copying, done)) if copying.is_public() => {
+                    let result = self.files.publish(copying);
+                    self.published(worker, &mut decided, result, done);
+                }
+                Ok((copying, done)) => filled.push((decided, copying, done)),
                 Err(stop) => self.again(worker, &mut decided, stop),
             }
         }

@@ -214,7 +214,7 @@ impl Engine<'_> {
         follow: bool,
     ) -> Result<(OwnedFd, TargetDir), Failure> {
         let (fresh, swept) = self.glance(worker, &fd)?;
-        let default_bits = worker.attributes.default_bits(fd.as_fd())?;
+        let default_bits = worker.attributes.xattrs.default_bits(fd.as_fd())?;
         let meta = there;
         Ok((fd, TargetDir { fresh, swept, created: false, meta, default_bits, follow }))
     }

@@ -3,6 +3,7 @@
 //! or written is not an error; a damaged file is one, reported before anything moves, as it may hold useful data.
 
 use super::Journal;
+use super::record::of_schema;
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
@@ -84,12 +85,6 @@ struct Entry {
 struct Stored {
     schema: u32,
     seeds: Vec<Entry>,
-}
-
-/// Only the version: the rest may have another form.
-#[derive(Deserialize)]
-struct Versioned {
-    schema: u32,
 }
 
 enum Found {
@@ -272,14 +267,8 @@ fn read(path: &Path) -> Result<Found, Damaged> {
     if text.len() as u64 > FILE_BYTES_MAX {
         return Err(damaged("it is too large".into()));
     }
-    let versioned: Versioned =
-        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-    if versioned.schema != SCHEMA {
-        return Ok(Found::Foreign);
-    }
-    let stored: Stored =
-        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-    Ok(Found::Entries(stored.seeds))
+    let stored = of_schema(&text, SCHEMA).map_err(|error| damaged(error.to_string()))?;
+    Ok(stored.map_or(Found::Foreign, |stored: Stored| Found::Entries(stored.seeds)))
 }
 
 #[cfg(test)]

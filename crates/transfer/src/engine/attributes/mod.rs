@@ -186,7 +186,7 @@ fn executable_as(source: u32, target: u32) -> u32 {
 /// Computes and sets the attributes of entries. One instance per worker.
 pub(super) struct Attributes<'a> {
     context: Context<'a>,
-    xattrs: Xattrs<'a>,
+    pub(super) xattrs: Xattrs<'a>,
     /// Number of owners and groups that this user may not set, since the last query.
     unprivileged: u64,
 }
@@ -394,21 +394,6 @@ impl<'a> Attributes<'a> {
             (change.acl, change.xattr) = self.xattrs.compare(from, to)?;
         }
         Ok(change)
-    }
-
-    /// Copies the kept extended attributes of one directory to another.
-    pub(super) fn copy_dir_xattrs(
-        &mut self,
-        from: BorrowedFd<'_>,
-        to: BorrowedFd<'_>,
-    ) -> Result<(), Failure> {
-        self.xattrs.copy(Place::Open(from), Place::Open(to), false).map(drop)
-    }
-
-    /// Returns the permission bits that the default ACL of an open directory leaves to new entries; `None` if it has
-    /// none.
-    pub(super) fn default_bits(&mut self, dir: BorrowedFd<'_>) -> Result<Option<u32>, Failure> {
-        self.xattrs.default_bits(dir)
     }
 
     /// Removes the ACLs inherited by a new directory if those of its source are kept and its mode is not: a mode

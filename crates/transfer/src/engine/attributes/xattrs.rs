@@ -73,7 +73,7 @@ fn names(list: &[u8]) -> impl Iterator<Item = &CStr> {
 }
 
 /// Copies the extended attributes that are kept.
-pub(super) struct Xattrs<'a> {
+pub(in crate::engine) struct Xattrs<'a> {
     context: Context<'a>,
     /// The rules for names in the directory of the entries that follow.
     pub rules: XattrSides,
@@ -94,7 +94,7 @@ impl<'a> Xattrs<'a> {
 
     /// Makes the kept attributes of `to` equal to those of `from`; `fresh`: `to` has none. Returns whether ACLs and
     /// whether xattrs differed.
-    pub(super) fn copy(
+    pub(in crate::engine) fn copy(
         &mut self,
         from: Place<'_>,
         to: Place<'_>,
@@ -208,8 +208,12 @@ impl<'a> Xattrs<'a> {
         Err(Failure { operation, error })
     }
 
-    /// See [`super::Attributes::default_bits`].
-    pub(super) fn default_bits(&mut self, dir: BorrowedFd<'_>) -> Result<Option<u32>, Failure> {
+    /// Returns the permission bits that the default ACL of an open directory leaves to new entries; `None` if it has
+    /// none.
+    pub(in crate::engine) fn default_bits(
+        &mut self,
+        dir: BorrowedFd<'_>,
+    ) -> Result<Option<u32>, Failure> {
         match xattr::get(dir, xattr::ACL_DEFAULT, &mut self.scratch.to_value) {
             Ok(value) => Ok(Some(acl::mode_bits(value))),
             Err(error) if xattr::is_absent(&error) || xattr::is_unsupported(&error) => Ok(None),

@@ -197,7 +197,7 @@ impl FilterBuilder {
         nul: bool,
         syntax: Syntax,
     ) -> Result<(), FilterError> {
-        for (line, _, parsed) in rule::parse_all(content, nul, false, syntax, Flags::default()) {
+        for (line, parsed) in rule::parse_all(content, nul, false, syntax, Flags::default()) {
             let origin = line_of(Some(origin.as_bytes()), "", line);
             let parsed =
                 parsed.map_err(|refused| FilterError::new(&[], &origin, refused.reason()))?;

@@ -240,10 +240,8 @@ impl<'a> Loader<'a> {
         depth: usize,
     ) -> Result<(), FilterError> {
         let origin = |line| line_of(shown, named_at, line);
-        for entry in
-            rule::parse_all(content, self.options.from0, file.words, file.syntax, file.flags)
-        {
-            let (line, _, parsed) = entry;
+        let MergeRule { words, syntax, flags, .. } = *file;
+        for (line, parsed) in rule::parse_all(content, self.options.from0, words, syntax, flags) {
             let parsed =
                 parsed.map_err(|refused| FilterError::new(&[], &origin(line), refused.reason()))?;
             if let Some(directive) = parsed {
