@@ -15,7 +15,7 @@ use hakobu_core::event::{Change, EntryPaths, Planned};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{dir, errno, meta};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
 
 impl Engine<'_> {
@@ -227,6 +227,20 @@ impl Engine<'_> {
         }
         self.finish(worker, decided, done);
         Ok(())
+    }
+
+    /// Reports an entry whose target got nothing new, if such events are requested.
+    pub(super) fn report_unchanged(
+        &self,
+        decided: &Decided<'_>,
+        change: Change,
+        text: Option<&CStr>,
+    ) {
+        if self.reports.items_unchanged {
+            let (link, begun) = (text.map(link_path), decided.begun);
+            let report = Report { change, link, begun, ..Report::default() };
+            self.report(&decided.entry, &decided.source, report);
+        }
     }
 
     /// Reports an entry, if events of entries are requested.

@@ -93,11 +93,8 @@ impl Engine<'_> {
     /// Counts and reports a name that is a link to the first one already.
     fn is_linked(&self, worker: &mut Worker<'_>, decided: &Decided<'_>) {
         worker.totals.skipped += 1;
-        if self.reports.items_unchanged {
-            let change = Change { hard_link: true, beside: true, ..Change::default() };
-            let report = Report { change, begun: decided.begun, ..Report::default() };
-            self.report(&decided.entry, &decided.source, report);
-        }
+        let change = Change { hard_link: true, beside: true, ..Change::default() };
+        self.report_unchanged(decided, change, None);
     }
 
     /// Queues the names that waited for the first of their group.

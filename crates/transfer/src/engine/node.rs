@@ -298,27 +298,27 @@ impl Node {
         self.target.lock().as_ref().map(|(_, handle)| Arc::clone(handle))
     }
 
+    fn selection(&self, side: usize) -> Option<&Selection> {
+        self.sides.get(side)?.selection.as_deref()
+    }
+
     /// Returns whether `name` is transferred from side `side`.
     pub fn selects(&self, side: usize, name: &CStr) -> bool {
-        let selection = self.sides.get(side).and_then(|side| side.selection.as_deref());
-        selection.is_none_or(|selection| selection.names.contains_key(name))
+        self.selection(side).is_none_or(|selection| selection.names.contains_key(name))
     }
 
     /// Returns whether `name` in side `side` may be a symlink that an argument follows.
     pub fn selects_followed(&self, side: usize, name: &CStr) -> bool {
-        let selection = self.sides.get(side).and_then(|side| side.selection.as_deref());
-        selection
-            .and_then(|selection| selection.names.get(name))
-            .is_some_and(|selected| selected.follow)
+        let selected = self.selection(side).and_then(|selection| selection.names.get(name));
+        selected.is_some_and(|selected| selected.follow)
     }
 
     /// Returns the part of the directory `name` in side `side` that is transferred; `None` means everything.
     pub fn selection_below(&self, side: usize, name: &CStr) -> Option<Arc<Selection>> {
-        let selection = self.sides.get(side).and_then(|side| side.selection.as_deref())?;
-        selection
-            .names
-            .get(name)
-            .map_or_else(|| Some(Arc::default()), |selected| selected.below.clone())
+        match self.selection(side)?.names.get(name) {
+            Some(selected) => selected.below.clone(),
+            None => Some(Arc::default()),
+        }
     }
 
     /// Returns the device that `-x` stays on in the directory `name` of side `side`: an argument's own.

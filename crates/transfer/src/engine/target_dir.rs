@@ -6,6 +6,7 @@ use super::decide::LOOKS_MAX;
 use super::failure::Failure;
 use super::node::{Node, TargetDir};
 use super::publish::TempNames;
+use super::publish::names::unlink_any;
 use super::report::Report;
 use super::state::Engine;
 use super::worker::Worker;
@@ -161,15 +162,9 @@ impl Engine<'_> {
         name: &CStr,
     ) -> Result<(), Failure> {
         self.publisher.back_up((dir_fd, name), parent)?;
-        match dir::unlink(dir_fd, name) {
-            Err(error) if !errno::is(&error, errno::ENOENT) => {
-                Err(Failure { operation: Operation::Remove, error })
-            }
-            _ => {
-                parent.touch();
-                Ok(())
-            }
-        }
+        unlink_any(dir_fd, name).map_err(Failure::of(Operation::Remove))?;
+        parent.touch();
+        Ok(())
     }
 
     /// Returns whether a directory needs more permissions while we work in it.

@@ -10,7 +10,7 @@ mod ledger;
 mod owner;
 mod record;
 
-pub use job_hints::{Damaged, JobHint, JobHints, Key};
+pub use job_hints::{Damaged, JobHints, Key};
 pub use ledger::{Ledger, Scope, Target};
 pub use owner::{Life, Owner, digits};
 pub use record::{Checked, Identity, Part, Place, Record, Source, bytes, text};

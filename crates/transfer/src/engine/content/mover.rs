@@ -86,14 +86,11 @@ pub(super) fn write_without_zeroes(
     let is_zero = |block: &[u8]| block.iter().all(|byte| *byte == 0);
     let put = |from: usize, piece: &[u8], zero: bool| {
         let begins = offset + from as u64;
-        if !zero {
-            return file::write_all_at(to, piece, begins, false);
+        // Where holes cannot be punched, zeroes have to be written.
+        match zero && (!punches || space::punch(to, begins, piece.len() as u64).is_ok()) {
+            true => Ok(()),
+            false => file::write_all_at(to, piece, begins, false),
         }
-        if punches && space::punch(to, begins, piece.len() as u64).is_err() {
-            // Holes are unsupported, so zeroes have to be written.
-            return file::write_all_at(to, piece, begins, false);
-        }
-        Ok(())
     };
     let (mut from, mut at, mut zero) = (0, 0, false);
     for block in content.chunks(HOLE_BYTES) {

@@ -22,13 +22,14 @@ const STAT: &CStr = c"user.rsync.%stat";
 /// Maximum length of a symlink's text, in bytes (`PATH_MAX`).
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// Returns what an entry stands for; `follow` resolves a (real) symlink.
+/// Returns the metadata of an entry, with `fakes` of what it stands for; `follow` resolves a (real) symlink.
 ///
 /// # Errors
 /// Those of examining it, and an attribute that is not in rsync's format.
-pub(super) fn of(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<Meta> {
+pub(super) fn of(fakes: bool, (dir, name): (BorrowedFd<'_>, &CStr), follow: bool) -> Result<Meta> {
     let real = meta::of(dir, name, follow)?;
     match real.kind {
+        _ if !fakes => Ok(real),
         Kind::File | Kind::Dir if follow => {
             let fd = file::open_read(dir, name, true)?;
             Place::Open(fd.as_fd()).over(real)
@@ -38,13 +39,18 @@ pub(super) fn of(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<Meta>
     }
 }
 
-/// Returns the text of a symlink, which may be a regular file that stands for one.
+/// As [`of`], for an open entry.
+pub(super) fn of_fd(fakes: bool, fd: BorrowedFd<'_>) -> Result<Meta> {
+    if fakes { Place::Open(fd).meta() } else { meta::of_fd(fd) }
+}
+
+/// Returns the text of a symlink, which with `fakes` may be a regular file that stands for one.
 ///
 /// # Errors
 /// Those of reading it; ENAMETOOLONG.
-pub(super) fn link_text(dir: BorrowedFd<'_>, name: &CStr) -> Result<CString> {
+pub(super) fn link_text(fakes: bool, (dir, name): (BorrowedFd<'_>, &CStr)) -> Result<CString> {
     match dir::read_link(dir, name) {
-        Err(error) if errno::is(&error, errno::EINVAL) => {}
+        Err(error) if fakes && errno::is(&error, errno::EINVAL) => {}
         other => return other,
     }
     let fd = file::open_read(dir, name, false)?;
