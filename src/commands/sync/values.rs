@@ -5,7 +5,7 @@ use crate::options::OptArg;
 use crate::owner;
 use crate::show::format::Format;
 use hakobu_sys::process;
-use hakobu_transfer::policy::{Basis, ChmodRules, IdMap};
+use hakobu_transfer::policy::{Basis, ChmodRules};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
