@@ -9,7 +9,7 @@ use crate::show::json::push_line;
 use crate::show::{Show, Wanted, output};
 use hakobu_s3::ops::{abort_upload, create_bucket, delete_bucket, list_uploads};
 use hakobu_s3::{Client, Error, Store};
-use hakobu_transfer::run::{Control, Removal, RemovalTarget, remove_objects};
+use hakobu_transfer::run::{Control, Keys, Removal, RemovalTarget, remove_objects};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -144,7 +144,7 @@ fn empty(plan: &Plan, store: &Arc<Store>, bucket: &str) -> Result<(), u8> {
         output::message(&message);
         exit::FAILURE
     })?;
-    let all = RemovalTarget::Below { bucket: bucket.to_owned(), prefix: Vec::new() };
+    let all = RemovalTarget { bucket: bucket.to_owned(), keys: Keys::Below(Vec::new()) };
     let removal = Removal {
         all_versions: plan.objects.all_versions(),
         ..Removal::new(plan.objects.settings(), vec![all])

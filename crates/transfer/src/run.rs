@@ -13,9 +13,9 @@ pub use crate::plan::{Layout, Objects, Spec};
 pub use batch::transfer_each;
 pub use hakobu_core::control::Control;
 pub use hakobu_s3::Requests;
-pub use outcome::Outcome;
-pub use remove::{Removal, RemovalTarget, remove_objects};
-pub use steer::{Findings, Rates, steered};
+pub use outcome::{Findings, Outcome};
+pub use remove::{Keys, Removal, RemovalTarget, remove_objects};
+pub use steer::{Rates, steered};
 
 use hakobu_core::error::Fatal;
 use hakobu_core::event::Listener;

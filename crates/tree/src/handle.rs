@@ -146,11 +146,10 @@ impl Handle {
     /// # Errors
     /// Those of opening; ESTALE if another directory is there now.
     pub fn fd(self: &Arc<Self>) -> io::Result<Arc<OwnedFd>> {
-        if let Some(fd) = self.fd.lock().as_ref() {
-            return Ok(Arc::clone(fd));
+        match self.opened() {
+            Some(fd) => Ok(fd),
+            None => self.keep(self.reopen()?),
         }
-        let fd = self.reopen()?;
-        self.keep(fd)
     }
 
     /// Like [`Handle::fd`], but reopens by one `..` step from the open descriptor of a direct subdirectory.
@@ -158,8 +157,8 @@ impl Handle {
     /// # Errors
     /// As [`Handle::fd`].
     pub fn fd_from_below(self: &Arc<Self>, below: &OwnedFd) -> io::Result<Arc<OwnedFd>> {
-        if let Some(fd) = self.fd.lock().as_ref() {
-            return Ok(Arc::clone(fd));
+        if let Some(fd) = self.opened() {
+            return Ok(fd);
         }
         match dir::open(below.as_fd(), c"..", false) {
             Ok(fd) if meta::of_fd(&fd)?.identity() == self.identity => self.keep(fd),
@@ -185,8 +184,8 @@ impl Handle {
         let mut parent = self.parent.as_deref();
         let mut fd = loop {
             let Some(above) = parent else { break None };
-            if let Some(fd) = above.fd.lock().as_ref() {
-                break Some(Arc::clone(fd));
+            if let Some(fd) = above.opened() {
+                break Some(fd);
             }
             closed.push(above);
             parent = above.parent.as_deref();
@@ -221,8 +220,7 @@ impl Handle {
 
     /// Closes the descriptor of a finished directory. `above`: its parent, which is needed next.
     pub fn close_below(&self, above: Option<&Arc<Handle>>) {
-        let own = self.fd.lock().clone();
-        if let (Some(above), Some(own)) = (above, own)
+        if let (Some(above), Some(own)) = (above, self.opened())
             && !above.is_open()
         {
             // On failure, `above` is reopened from the top later.
@@ -246,6 +244,10 @@ impl Handle {
         self.fd.lock().is_some()
     }
 
+    fn opened(&self) -> Option<Arc<OwnedFd>> {
+        self.fd.lock().clone()
+    }
+
     /// Returns the budget of this handle.
     pub fn budget(&self) -> &Arc<Budget> {
         &self.budget
@@ -254,22 +256,6 @@ impl Handle {
     /// Returns device and inode.
     pub fn identity(&self) -> (u64, u64) {
         self.identity
-    }
-
-    /// Appends the path below the top, without the top's own name; nothing for the top itself.
-    pub fn push_path(&self, path: &mut Vec<u8>) {
-        let mut names = Vec::new();
-        let mut here = self;
-        while let Some(parent) = here.parent.as_deref() {
-            names.push(&*here.name);
-            here = parent;
-        }
-        for name in names.iter().rev() {
-            if !path.is_empty() && path.last() != Some(&b'/') {
-                path.push(b'/');
-            }
-            path.extend_from_slice(name.to_bytes());
-        }
     }
 }
 

@@ -13,6 +13,14 @@ pub const NAMES_MAX: usize = 64;
 /// Room for a usual name and its terminator, in bytes.
 const NAME_BYTES: usize = 15;
 
+/// Appends a name to a path: behind a slash, unless the path is empty or ends in one.
+pub fn push_name(path: &mut Vec<u8>, name: &[u8]) {
+    if !path.is_empty() && path.last() != Some(&b'/') {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+}
+
 /// Names with the types that a listing returned (`Unknown` if it had none).
 #[derive(Clone, Debug, Default)]
 pub struct NameList {

@@ -80,11 +80,6 @@ struct Shared<'g, U> {
     unstarted: Mutex<std::vec::IntoIter<Worker<U>>>,
 }
 
-/// Starts one more worker.
-trait Recruit {
-    fn recruit(&self);
-}
-
 /// A worker's access to the pool.
 pub struct Queue<'a, U> {
     own: Worker<U>,
@@ -94,7 +89,8 @@ pub struct Queue<'a, U> {
     /// The place of the current unit.
     here: Cell<usize>,
     shared: &'a Shared<'a, U>,
-    crew: &'a dyn Recruit,
+    /// Starts one more worker.
+    recruit: &'a dyn Fn(),
 }
 
 /// The next step of a worker.
@@ -151,7 +147,7 @@ impl<U> Queue<'_, U> {
 
     fn recruit(&self) {
         if self.shared.lacks_workers() {
-            self.crew.recruit();
+            (self.recruit)();
         }
     }
 
@@ -303,7 +299,8 @@ impl<W: Work> Crew<'_, '_, W> {
     fn serve(self, index: usize, own: Worker<W::Unit>) {
         let Crew { work, shared, .. } = self;
         let home = index % shared.common.len();
-        let queue = Queue { own, index, home, here: Cell::new(home), shared, crew: &self };
+        let recruit = &|| self.recruit();
+        let queue = Queue { own, index, home, here: Cell::new(home), shared, recruit };
         let mut state = None;
         loop {
             if shared.shuts_out(index) {
@@ -328,9 +325,8 @@ impl<W: Work> Crew<'_, '_, W> {
         }
         self.states.lock().extend(state);
     }
-}
 
-impl<W: Work> Recruit for Crew<'_, '_, W> {
+    /// Starts one more worker.
     fn recruit(&self) {
         let shared = self.shared;
         let mut unstarted = shared.unstarted.lock();

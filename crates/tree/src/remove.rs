@@ -324,18 +324,13 @@ impl<R: Removal + ?Sized> Descent<'_, R> {
             Ok(true) => {}
             Ok(false) => frame.ended = true,
             Err(error) => {
+                // Named as `.`: the descriptor of its parent may be closed.
+                let entry = Entry { dir: fd, name: c".", path, kind: Kind::Dir };
+                removal.failed(&entry, Operation::List, Cause::System(error));
                 frame.ended = true;
                 frame.left = Left::Failed;
-                self.list_failed(error);
             }
         }
-    }
-
-    fn list_failed(&mut self, error: io::Error) {
-        // Named as `.`: the descriptor of its parent may be closed.
-        let dir = deepest(&self.frames, self.top);
-        let entry = Entry { dir, name: c".", path: &self.path, kind: Kind::Dir };
-        self.removal.failed(&entry, Operation::List, Cause::System(error));
     }
 
     /// Removes the deepest directory, which is empty now, and steps up. Returns the result of the top if that was it.
@@ -369,8 +364,10 @@ impl<R: Removal + ?Sized> Descent<'_, R> {
             match dir::rmdir(dir, &name) {
                 Ok(()) => {}
                 Err(error) if is_gone(&error) => {}
-                Err(error) if is_not_empty(&error) && frame.passes < PASSES_MAX => {
-                    if let Some(fd) = frame.fd.as_ref()
+                Err(error) => {
+                    if is_not_empty(&error)
+                        && frame.passes < PASSES_MAX
+                        && let Some(fd) = frame.fd.as_ref()
                         && dir::seek(fd.as_fd(), 0).is_ok()
                     {
                         self.removal.enter(&entry, fd.as_fd());
@@ -378,10 +375,6 @@ impl<R: Removal + ?Sized> Descent<'_, R> {
                         self.frames.push(Frame { ended: false, passes, ..frame });
                         return None;
                     }
-                    left = Left::Failed;
-                    self.removal.failed(&entry, Operation::Remove, Cause::System(error));
-                }
-                Err(error) => {
                     left = Left::Failed;
                     self.removal.failed(&entry, Operation::Remove, Cause::System(error));
                 }

@@ -3,7 +3,7 @@
 mod lines;
 
 use super::handle::{Budget, Handle};
-use super::walk::{At, Closed, Dir, Names, Visit, walk_part};
+use super::walk::{At, Closed, Dir, Names, Visit, walk};
 use hakobu_core::error::{Cause, Operation};
 use hakobu_core::limit::Controls;
 use hakobu_core::unit::{Kind, Meta};
@@ -123,7 +123,7 @@ impl<'a> Meter<'a> {
         if meta.kind == Kind::Dir {
             let (device, line, bytes) = (meta.dev, Some(line), AtomicU64::new(bytes));
             let sum = Arc::new(Sum { depth: 0, device, line, bytes });
-            walk_part(shared, shared.controls, (top.to_owned(), Arc::clone(&sum)));
+            walk(shared, shared.controls, [(top.to_owned(), Arc::clone(&sum))], []);
             total = sum.bytes.load(Ordering::Relaxed);
         }
         let lines = std::mem::take(&mut *shared.lines.lock());
@@ -134,7 +134,12 @@ impl<'a> Meter<'a> {
 
 impl Shared<'_> {
     fn bytes_of(&self, meta: &Meta) -> u64 {
-        if self.options.apparent { apparent_bytes(meta) } else { meta.allocated_bytes() }
+        match meta.kind {
+            _ if !self.options.apparent => meta.allocated_bytes(),
+            // As coreutils 9.1 counts: a directory has its `st_size`.
+            Kind::File | Kind::Symlink | Kind::Dir => meta.size,
+            _ => 0,
+        }
     }
 
     /// Returns whether the entry was counted before, and records it.
@@ -156,20 +161,11 @@ impl Shared<'_> {
     }
 }
 
-/// Returns the apparent bytes of an entry as coreutils 9.1 counts them: a directory has its `st_size`.
-fn apparent_bytes(meta: &Meta) -> u64 {
-    match meta.kind {
-        Kind::File | Kind::Symlink | Kind::Dir => meta.size,
-        _ => 0,
-    }
-}
-
 impl Visit for Shared<'_> {
     type Dir = Arc<Sum>;
     type Task = Infallible;
     type State = ();
-
-    fn start(&self, _: usize) {}
+    const IS_PART: bool = true;
 
     fn open(&self, dir: &Arc<Dir<Arc<Sum>>>, _: &mut At<'_, '_, Self>) -> Option<Vec<Arc<Handle>>> {
         let opened = match &dir.parent {

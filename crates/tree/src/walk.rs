@@ -50,12 +50,11 @@ pub trait Visit: Sync + Sized {
     /// Units of the visitor.
     type Task: Send;
     /// Data of each worker.
-    type State: Send;
+    type State: Send + Default;
+    /// Whether the walk is one of several of a run: the end of its listings does not end the run's.
+    const IS_PART: bool = false;
     /// Whether names come in inode order (groups of 64 Ki): ext4 lists by hash, with neighbours in distant blocks.
     const BY_INODE: bool = false;
-
-    /// Creates the state of worker `index`.
-    fn start(&self, index: usize) -> Self::State;
 
     /// Opens a directory: returns a handle for each side, or `None` if there is nothing to list (the visitor has
     /// reported the reason). [`Visit::close`] is called in any case.
@@ -111,13 +110,13 @@ impl<V: Visit> At<'_, '_, V> {
     pub fn enter(&self, parent: &Arc<Dir<V::Dir>>, name: CString, data: V::Dir) {
         parent.pending.fetch_add(1, Ordering::Relaxed);
         self.unlisted.add();
-        self.queue.push(Unit(Step::Enter(Dir::new(Some(Arc::clone(parent)), name, data))));
+        self.queue.push(Unit::Enter(Dir::new(Some(Arc::clone(parent)), name, data)));
     }
 
     /// Walks one more tree.
     pub fn enter_top(&self, path: CString, data: V::Dir) {
         self.unlisted.add();
-        self.queue.push(Unit(Step::Enter(Dir::new(None, path, data))));
+        self.queue.push(Unit::Enter(Dir::new(None, path, data)));
     }
 
     /// Counts a finished name that no listing found: an argument.
@@ -134,7 +133,7 @@ impl<V: Visit> At<'_, '_, V> {
 
     /// Queues a task for any worker. No directory waits for it.
     pub fn push(&self, task: V::Task) {
-        self.queue.push(Unit(Step::Task(task)));
+        self.queue.push(Unit::Task(task));
     }
 }
 
@@ -222,7 +221,7 @@ fn push_names<V: Visit>(
         unlisted.add();
     }
     dir.pending.fetch_add(1, Ordering::Relaxed);
-    queue.push(Unit(Step::Names(Arc::clone(dir), side, names)));
+    queue.push(Unit::Names(Arc::clone(dir), side, names));
 }
 
 /// Walks the trees below `tops` (path as typed, data), beginning with `tasks`, on as many workers as the gate admits;
@@ -233,41 +232,15 @@ pub fn walk<V: Visit>(
     tops: impl IntoIterator<Item = (CString, V::Dir)>,
     tasks: impl IntoIterator<Item = V::Task>,
 ) -> Vec<V::State> {
-    run(visit, controls, first(tops, tasks), false)
-}
-
-/// As [`walk`], for one of several walks of a run: the end of its listings does not end the run's.
-pub fn walk_part<V: Visit>(
-    visit: &V,
-    controls: &Controls,
-    top: (CString, V::Dir),
-) -> Vec<V::State> {
-    run(visit, controls, first([top], []), true)
-}
-
-fn first<V: Visit>(
-    tops: impl IntoIterator<Item = (CString, V::Dir)>,
-    tasks: impl IntoIterator<Item = V::Task>,
-) -> Vec<Unit<V>> {
-    let tasks = tasks.into_iter().map(|task| Unit(Step::First(task)));
-    let tops = tops.into_iter().map(|(path, data)| Unit(Step::Enter(Dir::new(None, path, data))));
-    tasks.chain(tops).collect()
-}
-
-fn run<V: Visit>(
-    visit: &V,
-    controls: &Controls,
-    first: Vec<Unit<V>>,
-    is_part: bool,
-) -> Vec<V::State> {
-    let unlisted = Unlisted(AtomicUsize::new(first.len() + usize::from(is_part)));
+    let tasks = tasks.into_iter().map(|task| Unit::First(task));
+    let tops = tops.into_iter().map(|(path, data)| Unit::Enter(Dir::new(None, path, data)));
+    let first: Vec<Unit<V>> = tasks.chain(tops).collect();
+    let unlisted = Unlisted(AtomicUsize::new(first.len() + usize::from(V::IS_PART)));
     let states = pool::run(&Walk { visit, controls, unlisted }, &controls.gate, first);
     states.into_iter().map(|state| state.own).collect()
 }
 
-struct Unit<V: Visit>(Step<V>);
-
-enum Step<V: Visit> {
+enum Unit<V: Visit> {
     /// A directory to open.
     Enter(Arc<Dir<V::Dir>>),
     /// The listing of a side, from a position.
@@ -297,7 +270,7 @@ impl<V: Visit> Work for Walk<'_, V> {
 
     fn start(&self, index: usize) -> Self::State {
         let doing = Doing::new(self.controls.meter.share(index), Phase::Idle);
-        State { reader: Reader::default(), doing, own: self.visit.start(index) }
+        State { reader: Reader::default(), doing, own: V::State::default() }
     }
 
     fn run(&self, unit: Unit<V>, state: &mut Self::State, queue: &Queue<'_, Unit<V>>) {
@@ -305,12 +278,12 @@ impl<V: Visit> Work for Walk<'_, V> {
         let State { reader, doing, own } = state;
         doing.turn(Phase::Look);
         let (unlisted, controls) = (&self.unlisted, self.controls);
-        if matches!(unit.0, Step::Enter(_) | Step::First(_)) {
+        if matches!(unit, Unit::Enter(_) | Unit::First(_)) {
             pace(controls, doing);
         }
         let at = &mut At { state: own, doing, queue, unlisted };
-        match unit.0 {
-            Step::Enter(dir) => match visit.open(&dir, at) {
+        match unit {
+            Unit::Enter(dir) => match visit.open(&dir, at) {
                 Some(sides) => {
                     count_call(at.doing);
                     // Set once: a directory is entered once.
@@ -322,8 +295,8 @@ impl<V: Visit> Work for Walk<'_, V> {
                     self.finish(dir, at);
                 }
             },
-            Step::List(dir, side, position) => self.list(dir, side, position, reader, at),
-            Step::Names(dir, side, names) => {
+            Unit::List(dir, side, position) => self.list(dir, side, position, reader, at),
+            Unit::Names(dir, side, names) => {
                 let (doing, dir) = (at.doing, &dir);
                 let leads_on = may_lead_on(&names);
                 let names = names.cursor();
@@ -335,11 +308,11 @@ impl<V: Visit> Work for Walk<'_, V> {
                 }
                 self.finish(Arc::clone(dir), at);
             }
-            Step::First(task) => {
+            Unit::First(task) => {
                 visit.task(task, at);
                 self.listed();
             }
-            Step::Task(task) => visit.task(task, at),
+            Unit::Task(task) => visit.task(task, at),
         }
         doing.turn(Phase::Idle);
     }
@@ -366,7 +339,7 @@ impl<V: Visit> Walk<'_, V> {
         while dir.handle(side).is_ok() {
             match self.list_side(&dir, side, position, reader, at) {
                 Ok(Some(position)) => {
-                    return at.queue.put_aside(Unit(Step::List(dir, side, position)));
+                    return at.queue.put_aside(Unit::List(dir, side, position));
                 }
                 Ok(None) => {}
                 Err(error) => self.visit.list_failed(&dir, side, error, at),
@@ -417,7 +390,7 @@ impl<V: Visit> Walk<'_, V> {
             if self.visit.close(&dir, at) == Closed::Again {
                 dir.pending.store(1, Ordering::Relaxed);
                 self.unlisted.add();
-                return at.queue.push(Unit(Step::List(dir, 0, 0)));
+                return at.queue.push(Unit::List(dir, 0, 0));
             }
             let Some(parent) = dir.parent.clone() else { return };
             dir = parent;

@@ -14,7 +14,7 @@ use hakobu_s3::blocking::with_client;
 use hakobu_s3::ops::delete_object;
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::Pattern;
-use hakobu_transfer::run::{Removal, RemovalTarget};
+use hakobu_transfer::run::{Keys, Removal, RemovalTarget};
 use std::ffi::OsString;
 
 /// The parsed command line.
@@ -105,21 +105,19 @@ fn add_targets(
         return Err("s3:// means all buckets; hakobu rb removes one".into());
     }
     if let Some(pattern) = Pattern::parse(&key).filter(|_| !raw) {
-        targets.push(RemovalTarget::Matching { bucket, pattern });
+        targets.push(RemovalTarget { bucket, keys: Keys::Matching(pattern) });
         return Ok(());
     }
     let folder = key.is_empty() || key.ends_with(b"/");
     if folder && !recursive {
         return Err(format!("{} is a prefix, and -r is not given", quoted(typed)));
     }
-    if !folder && !recursive {
-        targets.push(RemovalTarget::Key { bucket, key });
-        return Ok(());
-    }
-    targets.push(match folder {
-        true => RemovalTarget::Below { bucket, prefix: key },
-        false => RemovalTarget::Tree { bucket, key },
-    });
+    let keys = match (folder, recursive) {
+        (false, false) => Keys::One(key),
+        (false, true) => Keys::Tree(key),
+        (true, _) => Keys::Below(key),
+    };
+    targets.push(RemovalTarget { bucket, keys });
     Ok(())
 }
 
@@ -203,7 +201,7 @@ mod tests {
     #[test]
     fn a_prefix_ends_where_it_ends() {
         let plan = planned("-rf s3://abc/logs").unwrap();
-        let expected = RemovalTarget::Tree { bucket: "abc".into(), key: b"logs".to_vec() };
+        let expected = RemovalTarget { bucket: "abc".into(), keys: Keys::Tree(b"logs".to_vec()) };
         assert_eq!(plan.removal.targets, [expected]);
         assert!(!plan.removal.must_exist);
     }

@@ -11,7 +11,7 @@ use hakobu_core::error::Class;
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::unit::Jobs;
 use hakobu_transfer::location::s3_path;
-use hakobu_transfer::run::{Outcome, Removal, RemovalTarget, Spec, remove_objects, transfer_each};
+use hakobu_transfer::run::{Keys, Outcome, Removal, Spec, remove_objects, transfer_each};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -92,7 +92,7 @@ impl Groups {
             };
             // A missing key counts as removed, as in s5cmd; a wildcard must match.
             removal.must_exist &=
-                !removal.targets.iter().all(|target| matches!(target, RemovalTarget::Key { .. }));
+                !removal.targets.iter().all(|target| matches!(target.keys, Keys::One(_)));
             let concerned = Concerned { source: false, target: true };
             let key = Key { command: command.to_owned(), options, concerned };
             return self.removal(number, key, removal, wanted);
@@ -234,13 +234,11 @@ impl Index {
             }
             Work::Removal(removal) => {
                 for (target, number) in removal.targets.iter().zip(&group.numbers) {
-                    let (bucket, key) = match target {
-                        RemovalTarget::Key { bucket, key }
-                        | RemovalTarget::Tree { bucket, key } => (bucket, &**key),
-                        RemovalTarget::Below { bucket, prefix } => (bucket, &**prefix),
-                        RemovalTarget::Matching { bucket, pattern } => (bucket, pattern.literal()),
+                    let key = match &target.keys {
+                        Keys::One(key) | Keys::Tree(key) | Keys::Below(key) => key,
+                        Keys::Matching(pattern) => pattern.literal(),
                     };
-                    index.add(s3_path(bucket, &[key]).as_os_str().as_bytes(), *number);
+                    index.add(s3_path(&target.bucket, &[key]).as_os_str().as_bytes(), *number);
                 }
             }
         }

@@ -5,7 +5,7 @@ use crate::options::OptArg;
 use crate::owner;
 use crate::show::format::Format;
 use hakobu_sys::process;
-use hakobu_transfer::policy::{Basis, ChmodRules, IdMap};
+use hakobu_transfer::policy::{Basis, ChmodRules};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub fn set_owner(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
         (owner.uid.is_some(), &it.policy.users, "--usermap"),
         (owner.gid.is_some(), &it.policy.groups, "--groupmap"),
     ];
-    if let Some((_, _, map)) = maps.iter().find(|(on, map, _)| *on && **map != IdMap::default()) {
+    if let Some((_, _, map)) = maps.iter().find(|(on, map, _)| *on && !map.is_empty()) {
         return Err(format!("--chown conflicts with {map}"));
     }
     (it.policy.chown_uid, it.policy.chown_gid) = (owner.uid, owner.gid);

@@ -65,13 +65,7 @@ pub(super) fn map_ids(value: &mut [u8], user: impl Fn(u32) -> u32, group: impl F
     }
     // IDs of the other tags have no meaning and are all equal.
     all.sort_by_key(|entry| (entry.tag, entry.id));
-    let places = value.get_mut(HEAD_BYTES..).unwrap_or_default().chunks_exact_mut(ENTRY_BYTES);
-    for (place, entry) in places.zip(&all) {
-        let (tag, bits, id) =
-            (entry.tag.to_le_bytes(), entry.bits.to_le_bytes(), entry.id.to_le_bytes());
-        let bytes = tag.into_iter().chain(bits).chain(id);
-        place.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
-    }
+    value.iter_mut().zip(value_of(&all)).skip(HEAD_BYTES).for_each(|(to, from)| *to = from);
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use super::entry::{Decided, Done, Entry};
 use super::failure::{Failure, Stop, c_string};
 use super::removal::{Removal, remove_source};
 use super::report::{Report, link_path};
-use super::special::Special;
 use super::state::Engine;
 use super::worker::Worker;
 use crate::policy::{Action, Basis, Content, Delete, Grain, is_unsafe_link, same_time};
@@ -16,7 +15,7 @@ use hakobu_core::event::{Change, EntryPaths, Planned};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{dir, errno, meta};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
 
 impl Engine<'_> {
@@ -58,9 +57,7 @@ impl Engine<'_> {
         let (source, target) = (&decided.source, decided.target.as_ref());
         let done = match (&text, source.kind) {
             _ if self.context.mode == TargetMode::Told => Done::content(source.size),
-            (Some(text), _) => {
-                self.specials.make(worker, &entry, source, target, &Special::Symlink(text))?
-            }
+            (Some(text), _) => self.specials.make(worker, &entry, source, target, Some(text))?,
             (None, Kind::File) => match self.context.policy.content {
                 Content::Copy => self.files.copy(worker, &entry, opened, source, target)?,
                 Content::HardLink => {
@@ -80,10 +77,10 @@ impl Engine<'_> {
                     let path = std::path::absolute(entry.source_path())
                         .and_then(|path| c_string(path.as_os_str().as_bytes()))
                         .map_err(Failure::of(Operation::Create))?;
-                    self.specials.make(worker, &entry, source, target, &Special::Symlink(&path))?
+                    self.specials.make(worker, &entry, source, target, Some(&path))?
                 }
             },
-            _ => self.specials.make(worker, &entry, source, target, &Special::Node)?,
+            _ => self.specials.make(worker, &entry, source, target, None)?,
         };
         let (bytes_moved, link) = (done.bytes, text.as_deref().map(link_path));
         let change = match decided.beside {
@@ -159,9 +156,8 @@ impl Engine<'_> {
     ) {
         let dir_info = decided.entry.target.map(|(_, info)| info);
         let want = worker.attributes.want(&decided.source, Some(there), dir_info);
-        change.mode = there.kind != Kind::Symlink && want.mode != there.mode;
-        change.owner = want.uid.is_some_and(|uid| uid != there.uid);
-        change.group = want.gid.is_some_and(|gid| gid != there.gid);
+        let Change { mode, owner, group, .. } = want.change_of(there);
+        (change.mode, change.owner, change.group) = (mode, owner, group);
     }
 
     /// Returns the difference in time of a newly created entry.
@@ -225,7 +221,7 @@ impl Engine<'_> {
             worker.count_unchanged(source);
         }
         done.unprivileged = worker.attributes.count_unprivileged(source, &want);
-        if change.any() || self.reports.wants_unchanged() {
+        if change.any() || self.reports.items_unchanged {
             let (link, begun) = (text.as_deref().map(link_path), decided.begun);
             self.report(entry, source, Report { change, link, begun, ..Report::default() });
         }
@@ -233,9 +229,23 @@ impl Engine<'_> {
         Ok(())
     }
 
+    /// Reports an entry whose target got nothing new, if such events are requested.
+    pub(super) fn report_unchanged(
+        &self,
+        decided: &Decided<'_>,
+        change: Change,
+        text: Option<&CStr>,
+    ) {
+        if self.reports.items_unchanged {
+            let (link, begun) = (text.map(link_path), decided.begun);
+            let report = Report { change, link, begun, ..Report::default() };
+            self.report(&decided.entry, &decided.source, report);
+        }
+    }
+
     /// Reports an entry, if events of entries are requested.
     pub(super) fn report(&self, entry: &Entry<'_>, source: &Meta, mut report: Report) {
-        if self.reports.plans() {
+        if self.reports.plans {
             self.reports.planned(&Planned {
                 change: report.change,
                 meta: source,
@@ -305,7 +315,7 @@ impl Engine<'_> {
         let Some((dir, name)) = entry.place() else { return Ok(()) };
         let force = self.context.policy.force || self.context.policy.delete != Delete::No;
         if !self.context.is_real() {
-            let tells = self.context.mode == TargetMode::Told && !self.reports.plans();
+            let tells = self.context.mode == TargetMode::Told && !self.reports.plans;
             let mut full = || {
                 let open = dir::open(dir, name, false).map_err(Failure::of(Operation::List))?;
                 self.glance(worker, &open).map(|(empty, _)| !empty)

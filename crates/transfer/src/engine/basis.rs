@@ -4,7 +4,6 @@
 use super::entry::{Decided, Done};
 use super::failure::{Failure, Stop};
 use super::publish::{self, DirName};
-use super::report::{Report, link_path};
 use super::state::Engine;
 use super::worker::Worker;
 use crate::policy::{Action, Basis, compare};
@@ -166,7 +165,7 @@ impl Engine<'_> {
         basis: DirName<'_>,
         text: Option<&CStr>,
     ) -> Result<bool, Stop> {
-        let Decided { entry, source, target, begun, .. } = decided;
+        let Decided { entry, target, .. } = decided;
         if self.context.is_real() {
             let Some(place) = entry.place() else { return Ok(false) };
             // A target that equals the source needs no backup.
@@ -180,11 +179,8 @@ impl Engine<'_> {
         }
         entry.node.touch();
         worker.totals.links_created += 1;
-        if self.reports.wants_unchanged() {
-            let change = Change { hard_link: true, beside: true, ..Change::default() };
-            let (link, begun) = (text.map(link_path), *begun);
-            self.report(entry, source, Report { change, link, begun, ..Report::default() });
-        }
+        let change = Change { hard_link: true, beside: true, ..Change::default() };
+        self.report_unchanged(decided, change, text);
         self.finish(worker, decided, Done::checked(true));
         Ok(true)
     }
@@ -196,7 +192,7 @@ impl Engine<'_> {
         decided: &Decided<'_>,
         text: Option<&CStr>,
     ) -> Result<bool, Stop> {
-        let Decided { entry, source, target, begun, .. } = decided;
+        let Decided { entry, target, .. } = decided;
         if let (Some(_), Some((dir, name)), true) = (target, entry.place(), self.context.is_real())
         {
             worker.at.step(Phase::Remove, 1);
@@ -204,10 +200,7 @@ impl Engine<'_> {
             entry.node.touch();
         }
         worker.totals.skipped += 1;
-        if self.reports.wants_unchanged() {
-            let (link, begun) = (text.map(link_path), *begun);
-            self.report(entry, source, Report { link, begun, ..Report::default() });
-        }
+        self.report_unchanged(decided, Change::default(), text);
         self.finish(worker, decided, Done::checked(true));
         Ok(true)
     }

@@ -109,14 +109,14 @@ impl Engine<'_> {
         let mut filled = Vec::new();
         for (mut decided, copying) in created {
             let missing = || Failure::code(Operation::MakeDir, errno::ENOENT);
-            match copying.and_then(|copying| copying.ok_or_else(missing)).map_err(Stop::from) {
-                Ok(copying) => match self.fill(worker, copying) {
-                    Ok((copying, done)) if copying.is_public() => {
-                        self.publish(worker, decided, copying, done);
-                    }
-                    Ok((copying, done)) => filled.push((decided, copying, done)),
-                    Err(stop) => self.again(worker, &mut decided, stop),
-                },
+            let copying = copying.and_then(|copying| copying.ok_or_else(missing));
+            let copied = copying.map_err(Stop::from).and_then(|it| self.fill(worker, it));
+            match copied {
+                Ok((copying, done)) if copying.is_public() => {
+                    let result = self.files.publish(copying);
+                    self.published(worker, &mut decided, result, done);
+                }
+                Ok((copying, done)) => filled.push((decided, copying, done)),
                 Err(stop) => self.again(worker, &mut decided, stop),
             }
         }
@@ -149,17 +149,6 @@ impl Engine<'_> {
             Ok(done) => Ok((copying, done)),
             Err(stop) => Err(self.files.give_up(copying, stop)),
         }
-    }
-
-    fn publish(
-        &self,
-        worker: &mut Worker<'_>,
-        mut decided: Decided<'_>,
-        copying: Copying<'_>,
-        done: Done,
-    ) {
-        let result = self.files.publish(copying);
-        self.published(worker, &mut decided, result, done);
     }
 
     fn published(

@@ -3,6 +3,7 @@
 use super::attributes::Have;
 use super::context::Pass;
 use super::failure::Failure;
+use super::fake::Place;
 use super::node::{Node, TargetDir};
 use super::state::Engine;
 use super::worker::Worker;
@@ -71,7 +72,7 @@ impl Engine<'_> {
                 // Created with all bits that umask or default ACL allow.
                 let bits = worker.attributes.bits(&node.source) & 0o777;
                 want.mode = want.mode & 0o7000 | bits & (info.meta.mode | 0o700);
-            } else if info.default_acl {
+            } else if info.default_bits.is_some() {
                 want.mode = info.meta.mode & !0o700 | want.mode & 0o700;
             }
         }
@@ -95,9 +96,10 @@ impl Engine<'_> {
         let above = node.parent.as_ref().and_then(|parent| parent.rules.as_ref());
         worker.attributes.within(above);
         if !changes {
-            return worker.attributes.copy_dir_xattrs(from, to);
+            let (from, to) = (Place::Open(from), Place::Open(to));
+            return worker.attributes.xattrs.copy(from, to, false).map(drop);
         }
-        let fresh = info.created && !info.default_acl;
+        let fresh = info.created && info.default_bits.is_none();
         worker.attributes.settle(&worker.at, Some(from), to, &want, have, fresh)?;
         if self.context.policy.fsync {
             worker.at.step(Phase::Settle, 1);
@@ -127,29 +129,18 @@ impl Engine<'_> {
     /// Removes a source directory of `mv` across file systems once it is empty.
     fn remove_source_dir(&self, worker: &mut Worker<'_>, node: &Arc<Node>) {
         let Some(parent) = &node.parent else { return };
-        let kept = node.kept_sources.load(Ordering::Relaxed) > 0 || self.is_over();
+        if node.kept_sources.load(Ordering::Relaxed) > 0 || self.is_over() {
+            return parent.keep_source();
+        }
         let removed = || {
             let fds = parent.fds()?;
             let Some(side) = node.sides.first() else { return Ok(()) };
             dir::rmdir(fds.source(side.parent_side)?, &side.name)
         };
-        let result = match kept {
-            true => Ok(()),
-            false => {
-                worker.at.step(Phase::Remove, 1);
-                removed()
-            }
-        };
-        if let Err(error) = &result {
-            let failure = Failure {
-                operation: Operation::Remove,
-                error: std::io::Error::from_raw_os_error(
-                    error.raw_os_error().unwrap_or(errno::EIO),
-                ),
-            };
+        worker.at.step(Phase::Remove, 1);
+        if let Err(error) = removed() {
+            let failure = Failure { operation: Operation::Remove, error };
             self.fail(worker, failure, (Some(node.source_path(0, c"")), None));
-        }
-        if kept || result.is_err() {
             parent.keep_source();
         }
     }

@@ -118,10 +118,7 @@ impl Context<'_> {
         (dir, name): (BorrowedFd<'_>, &CStr),
         follow: bool,
     ) -> io::Result<Meta> {
-        let looked = match self.policy.fake.source {
-            true => fake::of(dir, name, follow),
-            false => meta::of(dir, name, follow),
-        }?;
+        let looked = fake::of(self.policy.fake.source, (dir, name), follow)?;
         match self.reads_device(&looked) {
             true => content_of(looked, file::open_read(dir, name, follow)?),
             false => Ok(looked),
@@ -130,10 +127,7 @@ impl Context<'_> {
 
     /// Returns the metadata of an open source.
     pub(super) fn source_of_fd(&self, fd: impl AsFd) -> io::Result<Meta> {
-        let looked = match self.policy.fake.source {
-            true => fake::of_fd(fd.as_fd()),
-            false => meta::of_fd(&fd),
-        }?;
+        let looked = fake::of_fd(self.policy.fake.source, fd.as_fd())?;
         match self.reads_device(&looked) {
             true => content_of(looked, fd),
             false => Ok(looked),
@@ -148,37 +142,25 @@ impl Context<'_> {
     /// Returns the metadata of an entry of the target or of a tree beside it; `follow` resolves a symlink.
     pub(super) fn target_of(
         &self,
-        (dir, name): (BorrowedFd<'_>, &CStr),
+        place: (BorrowedFd<'_>, &CStr),
         follow: bool,
     ) -> io::Result<Meta> {
-        match self.policy.fake.target {
-            true => fake::of(dir, name, follow),
-            false => meta::of(dir, name, follow),
-        }
+        fake::of(self.policy.fake.target, place, follow)
     }
 
     /// Returns the metadata of an open entry of the target.
     pub(super) fn target_of_fd(&self, fd: impl AsFd) -> io::Result<Meta> {
-        match self.policy.fake.target {
-            true => fake::of_fd(fd.as_fd()),
-            false => meta::of_fd(fd),
-        }
+        fake::of_fd(self.policy.fake.target, fd.as_fd())
     }
 
     /// Returns the text of a symlink of a source.
-    pub(super) fn source_text(&self, (dir, name): (BorrowedFd<'_>, &CStr)) -> io::Result<CString> {
-        match self.policy.fake.source {
-            true => fake::link_text(dir, name),
-            false => dir::read_link(dir, name),
-        }
+    pub(super) fn source_text(&self, place: (BorrowedFd<'_>, &CStr)) -> io::Result<CString> {
+        fake::link_text(self.policy.fake.source, place)
     }
 
     /// Returns the text of a symlink of the target or of a tree beside it.
-    pub(super) fn target_text(&self, (dir, name): (BorrowedFd<'_>, &CStr)) -> io::Result<CString> {
-        match self.policy.fake.target {
-            true => fake::link_text(dir, name),
-            false => dir::read_link(dir, name),
-        }
+    pub(super) fn target_text(&self, place: (BorrowedFd<'_>, &CStr)) -> io::Result<CString> {
+        fake::link_text(self.policy.fake.target, place)
     }
 
     /// Returns how the extended attributes of the sources are named.

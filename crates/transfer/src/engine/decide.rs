@@ -412,7 +412,7 @@ impl Engine<'_> {
             self.reports.notice(Operation::Read, paths, reason, class);
             return Outcome::Finished;
         }
-        worker.at.lost();
+        worker.at.lane.lost();
         self.push_open_dir(entry.queue, entry.as_dir());
         Outcome::HandedOn
     }
@@ -450,7 +450,7 @@ fn no_referent(entry: &Entry<'_>, error: std::io::Error) -> Failure {
 
 /// Counts a source that was examined.
 fn see(worker: &mut Worker<'_>, source: &Meta) {
-    worker.at.sized();
+    worker.at.lane.sized();
     let totals = &mut worker.totals;
     match source.kind {
         Kind::File => {

@@ -153,7 +153,7 @@ impl<'a> Files<'a> {
             return Ok(None);
         };
         let shape = self.shape(worker, dir_info, source, existing);
-        let dev = dir_info.identity.0;
+        let dev = dir_info.meta.dev;
         let draft = self.publisher.open(place, dev, source, existing, shape.mode)?;
         let (entry, source, existing) = (*entry, *source, existing.copied());
         Ok(Some(Copying { entry, from, source, existing, dir_info, shape, draft }))
@@ -177,9 +177,9 @@ impl<'a> Files<'a> {
         let simple = same_owner
             && want.mode & 0o6000 == 0
             && (want.mode & 0o200 != 0 || !worker.attributes.lends_write())
-            && !dir_info.default_acl
+            && dir_info.default_bits.is_none()
             && !self.context.policy.preserve.acls;
-        let inherits = dir_info.default_acl && !self.context.policy.preserve.mode;
+        let inherits = dir_info.default_bits.is_some() && !self.context.policy.preserve.mode;
         let mode = if simple || inherits { want.mode } else { 0o600 };
         Shape { want, own, mode, inherits }
     }
@@ -199,7 +199,7 @@ impl<'a> Files<'a> {
             (true, false) => Onto::Existing,
             (false, false) => Onto::New,
         };
-        let (target_dev, helpers) = (dir_info.identity.0, entry.helpers());
+        let (target_dev, helpers) = (dir_info.meta.dev, entry.helpers());
         let content = Content { from: from.as_fd(), to, source, target_dev, onto, helpers };
         let start = existing
             .as_ref()
@@ -220,12 +220,12 @@ impl<'a> Files<'a> {
         }
         // Before setting the times: without them no later run takes the file for finished, and setting them could
         // receive the error of a write and hide it from close(2).
-        if !device && worker.mover.reports_late(to) {
+        if !device && worker.mover.pair.reports_late(to) {
             worker.at.step(Phase::Write, 1);
             close::flush(to).map_err(Failure::of(Operation::Write))?;
         }
         let mut want = shape.want;
-        let mut fresh = !dir_info.default_acl && !overwrite;
+        let mut fresh = dir_info.default_bits.is_none() && !overwrite;
         let mut have = match existing {
             Some(there) if overwrite => Have::from(there),
             // With a default ACL the kernel has set the mode already.
@@ -324,7 +324,7 @@ impl<'a> Files<'a> {
             let (source, target_dev, onto) = (&old, made.dev, Onto::New);
             let content = Content { from, to, source, target_dev, onto, helpers: None };
             worker.mover.copy(&worker.at, content)?;
-            if worker.mover.reports_late(to) {
+            if worker.mover.pair.reports_late(to) {
                 close::flush(to).map_err(Failure::of(Operation::Write))?;
             }
             let root = self.context.is_root();

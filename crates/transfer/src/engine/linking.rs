@@ -8,7 +8,7 @@ use super::report::Report;
 use super::state::Engine;
 use super::unit::{Chunk, Unit};
 use super::worker::Worker;
-use crate::policy::{Action, Basis};
+use crate::policy::Basis;
 use hakobu_core::error::Operation;
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
@@ -93,11 +93,8 @@ impl Engine<'_> {
     /// Counts and reports a name that is a link to the first one already.
     fn is_linked(&self, worker: &mut Worker<'_>, decided: &Decided<'_>) {
         worker.totals.skipped += 1;
-        if self.reports.wants_unchanged() {
-            let change = Change { hard_link: true, beside: true, ..Change::default() };
-            let report = Report { change, begun: decided.begun, ..Report::default() };
-            self.report(&decided.entry, &decided.source, report);
-        }
+        let change = Change { hard_link: true, beside: true, ..Change::default() };
+        self.report_unchanged(decided, change, None);
     }
 
     /// Queues the names that waited for the first of their group.
@@ -181,7 +178,7 @@ impl Engine<'_> {
                 let target = node.target_path(member.at_target());
                 let failure = Failure { operation: Operation::Link, error };
                 self.fail(worker, failure, (Some(source), Some(target)));
-                worker.at.passed(1);
+                worker.at.lane.done(1);
             }
         }
         self.release(worker, &node);
@@ -214,10 +211,8 @@ impl Engine<'_> {
             Some(place) => there(self.context.target_of(place, false))?,
             None => None,
         };
-        let (opened, action, compared) = (None, Action::Create, false);
         let begun = self.reports.begin();
-        let decided =
-            Decided { entry, source, opened, target, action, compared, begun, beside: None };
+        let decided = Decided { source, target, begun, ..Decided::new(entry) };
         self.link_to(worker, &decided, leader)
     }
 }

@@ -135,11 +135,7 @@ impl Groups {
                 group.state = State::Copying(all);
                 Role::Leads(first)
             }
-            State::Parked(waiting) => {
-                waiting.push(member());
-                Role::Waits
-            }
-            State::Copying(waiting) => {
+            State::Parked(waiting) | State::Copying(waiting) => {
                 waiting.push(member());
                 Role::Waits
             }

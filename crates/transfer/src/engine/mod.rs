@@ -51,7 +51,7 @@ mod unit;
 mod walk;
 mod worker;
 
-pub(crate) use content::SEGMENT_BYTES_MAX;
+pub(crate) use content::{SEGMENT_BYTES_MAX, Side, first_difference};
 pub use context::{Pass, TargetMode};
 pub use removal::Removal;
 pub use roots::Ends;

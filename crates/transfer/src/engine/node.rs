@@ -7,6 +7,7 @@ use crate::policy::filter::SidedRules;
 use hakobu_core::unit::Meta;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno};
 use hakobu_tree::handle::Handle;
+use hakobu_tree::names::push_name;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
@@ -88,20 +89,16 @@ impl Selection {
 /// A target directory that was opened.
 #[derive(Clone, Copy)]
 pub struct TargetDir {
-    /// Device and inode.
-    pub identity: (u64, u64),
     /// Created by us or found empty: nothing in it needs to be examined.
     pub fresh: bool,
     /// Read to its end when it was opened: there are no leftovers of killed runs.
     pub swept: bool,
     /// Created in this run.
     pub created: bool,
-    /// Current mode and owner.
+    /// Device, inode, and current mode and owner.
     pub meta: Meta,
-    /// New entries inherit an ACL.
-    pub default_acl: bool,
-    /// The permission bits that the default ACL leaves to new entries; all if there is none.
-    pub default_bits: u32,
+    /// The permission bits that the default ACL leaves to new entries, which inherit an ACL; `None` without one.
+    pub default_bits: Option<u32>,
     /// Reached through a symlink (`-K`).
     pub follow: bool,
 }
@@ -233,23 +230,31 @@ impl Node {
         self.bases.iter().for_each(|handle| handle.close_below(None));
     }
 
+    /// Calls `each` with this node and those that it is in, but for the one without a parent, which is returned.
+    fn climb<'n>(&'n self, mut each: impl FnMut(&'n Node)) -> &'n Node {
+        let mut node = self;
+        while let Some(parent) = &node.parent {
+            each(node);
+            node = parent;
+        }
+        node
+    }
+
     /// Appends the path in the transfer, without a slash at the end; nothing for the top.
     pub fn push_path(&self, path: &mut Vec<u8>) {
         let mut chain = Vec::new();
-        let mut node = self;
-        while let Some(parent) = &node.parent {
-            chain.push(node.target_name.to_bytes());
-            node = parent;
-        }
-        if let Some(base) = &node.base {
+        let top = self.climb(|node| chain.push(node.target_name.to_bytes()));
+        if let Some(base) = &top.base {
             path.extend_from_slice(&base.path);
         }
-        for name in chain.iter().rev() {
-            if !path.is_empty() {
-                path.push(b'/');
-            }
-            path.extend_from_slice(name);
-        }
+        chain.iter().rev().for_each(|name| push_name(path, name));
+    }
+
+    /// Returns the path in the transfer, as [`Node::push_path`] does.
+    pub fn path(&self) -> Vec<u8> {
+        let mut path = Vec::new();
+        self.push_path(&mut path);
+        path
     }
 
     /// Returns the source path of `name` in side `side`, starting as the user typed it.
@@ -269,26 +274,18 @@ impl Node {
     /// Returns the target path of `name`, starting as the user typed it.
     pub fn target_path(&self, name: &CStr) -> PathBuf {
         let mut chain = vec![name.to_bytes()];
-        let mut node = self;
-        while let Some(parent) = &node.parent {
-            chain.push(node.target_name.to_bytes());
-            node = parent;
-        }
-        join(node.base.as_ref().map(|base| base.target.clone()).unwrap_or_default(), &chain)
+        let top = self.climb(|node| chain.push(node.target_name.to_bytes()));
+        join(top.base.as_ref().map(|base| base.target.clone()).unwrap_or_default(), &chain)
     }
 
     /// Returns the node without a parent that this one descends from.
     pub fn top(&self) -> &Node {
-        let mut node = self;
-        while let Some(parent) = &node.parent {
-            node = parent;
-        }
-        node
+        self.climb(|_| {})
     }
 
     /// Returns the device of the target directory, if there is one.
     pub fn target_dev(&self) -> Option<u64> {
-        self.target_dir().map(|info| info.identity.0)
+        self.target_dir().map(|info| info.meta.dev)
     }
 
     /// Returns the target directory, if it is known.
@@ -301,27 +298,27 @@ impl Node {
         self.target.lock().as_ref().map(|(_, handle)| Arc::clone(handle))
     }
 
+    fn selection(&self, side: usize) -> Option<&Selection> {
+        self.sides.get(side)?.selection.as_deref()
+    }
+
     /// Returns whether `name` is transferred from side `side`.
     pub fn selects(&self, side: usize, name: &CStr) -> bool {
-        let selection = self.sides.get(side).and_then(|side| side.selection.as_deref());
-        selection.is_none_or(|selection| selection.names.contains_key(name))
+        self.selection(side).is_none_or(|selection| selection.names.contains_key(name))
     }
 
     /// Returns whether `name` in side `side` may be a symlink that an argument follows.
     pub fn selects_followed(&self, side: usize, name: &CStr) -> bool {
-        let selection = self.sides.get(side).and_then(|side| side.selection.as_deref());
-        selection
-            .and_then(|selection| selection.names.get(name))
-            .is_some_and(|selected| selected.follow)
+        let selected = self.selection(side).and_then(|selection| selection.names.get(name));
+        selected.is_some_and(|selected| selected.follow)
     }
 
     /// Returns the part of the directory `name` in side `side` that is transferred; `None` means everything.
     pub fn selection_below(&self, side: usize, name: &CStr) -> Option<Arc<Selection>> {
-        let selection = self.sides.get(side).and_then(|side| side.selection.as_deref())?;
-        selection
-            .names
-            .get(name)
-            .map_or_else(|| Some(Arc::default()), |selected| selected.below.clone())
+        match self.selection(side)?.names.get(name) {
+            Some(selected) => selected.below.clone(),
+            None => Some(Arc::default()),
+        }
     }
 
     /// Returns the device that `-x` stays on in the directory `name` of side `side`: an argument's own.
@@ -332,12 +329,8 @@ impl Node {
 
     /// Returns the path in the transfer of a name in it.
     pub fn path_of(&self, name: &CStr) -> Vec<u8> {
-        let mut path = Vec::new();
-        self.push_path(&mut path);
-        if !path.is_empty() {
-            path.push(b'/');
-        }
-        path.extend_from_slice(name.to_bytes());
+        let mut path = self.path();
+        push_name(&mut path, name.to_bytes());
         path
     }
 
@@ -361,24 +354,15 @@ impl Node {
     /// Returns whether this node or one above it has the source identity `identity`: following a symlink to it would
     /// loop.
     pub fn is_inside(&self, identity: (u64, u64)) -> bool {
-        let mut node = Some(self);
-        while let Some(here) = node {
-            if here.sides.iter().any(|side| side.handle.identity() == identity) {
-                return true;
-            }
-            node = here.parent.as_deref();
-        }
-        false
+        let is_here =
+            |node: &Node| node.sides.iter().any(|side| side.handle.identity() == identity);
+        std::iter::successors(Some(self), |node| node.parent.as_deref()).any(is_here)
     }
 }
 
 fn join(base: PathBuf, chain: &[&[u8]]) -> PathBuf {
     let mut bytes = base.into_os_string().into_vec();
-    for name in chain.iter().rev().filter(|name| !name.is_empty()) {
-        if !bytes.is_empty() && bytes.last() != Some(&b'/') {
-            bytes.push(b'/');
-        }
-        bytes.extend_from_slice(name);
-    }
+    let names = chain.iter().rev().filter(|name| !name.is_empty());
+    names.for_each(|name| push_name(&mut bytes, name));
     PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }

@@ -14,16 +14,9 @@ use hakobu_core::meter::Phase;
 use hakobu_core::unit::Meta;
 use hakobu_sys::{AsFd, BorrowedFd, dir, errno};
 use hakobu_tree::handle::Handle;
+use hakobu_tree::names::push_name;
 use parking_lot::Mutex;
 use std::sync::Arc;
-
-/// The source side of a directory being opened.
-struct Sides {
-    sides: Vec<Side>,
-    source: Meta,
-    /// See [`Node::incomplete`].
-    incomplete: bool,
-}
 
 impl Engine<'_> {
     /// Opens a directory on both sides. On failure, or if it is skipped, releases its unit's hold on the parent;
@@ -53,8 +46,7 @@ impl Engine<'_> {
         let OpenDir { parent, side, name, follow, .. } = dir;
         let target_name = dir.target_name.as_deref().unwrap_or(name);
         let parent_fds = parent.fds().map_err(Failure::of(Operation::List))?;
-        let Sides { sides, source, incomplete } =
-            self.open_sides(worker, parent, &parent_fds, dir)?;
+        let (sides, source, incomplete) = self.open_sides(worker, parent, &parent_fds, dir)?;
         let left_out = |reason| {
             let source = Some(parent.source_path(*side, name));
             let target = Some(parent.target_path(target_name));
@@ -73,10 +65,7 @@ impl Engine<'_> {
         let mut path = std::mem::take(&mut worker.path);
         path.clear();
         parent.push_path(&mut path);
-        if !path.is_empty() {
-            path.push(b'/');
-        }
-        path.extend_from_slice(target_name.to_bytes());
+        push_name(&mut path, target_name.to_bytes());
         let mut files = SourceFiles::new(self.context.policy);
         let rules = match (&self.context.policy.filter, &parent.rules) {
             (Some(filter), Some(rules)) => {
@@ -118,7 +107,7 @@ impl Engine<'_> {
                     if self.pruning.reads_target_rules() && !info.fresh {
                         node.rules = self.target_rules(worker, &node, parent, &path, fd.as_fd());
                     }
-                    let handle = above.join(target_name, fd, info.identity, info.follow);
+                    let handle = above.join(target_name, fd, info.meta.identity(), info.follow);
                     node.target = Mutex::new(Some((info, handle)));
                 }
                 Opened::Later => {}
@@ -168,14 +157,15 @@ impl Engine<'_> {
             && self.context.policy.remove_source_files
     }
 
-    /// Opens the directory in the source it was found in, and in later sources that have it.
+    /// Opens the directory in the source it was found in, and in later sources that have it. Returns these sides, the
+    /// metadata of the first one, and [`Node::incomplete`].
     fn open_sides(
         &self,
         worker: &mut Worker<'_>,
         parent: &Node,
         parent_fds: &Fds,
         dir: &OpenDir,
-    ) -> Result<Sides, Failure> {
+    ) -> Result<(Vec<Side>, Meta, bool), Failure> {
         let OpenDir { side: first, name, follow, .. } = dir;
         let open = |side: usize, follow: bool| -> std::io::Result<(Side, Meta)> {
             let fd = dir::open(parent_fds.source(side)?, name, follow)?;
@@ -193,7 +183,7 @@ impl Engine<'_> {
         };
         worker.at.step(Phase::Look, 1);
         let (side, source) = open(*first, *follow).map_err(Failure::of(Operation::Read))?;
-        let mut all = Sides { sides: vec![side], source, incomplete: parent.incomplete };
+        let (mut sides, mut incomplete) = (vec![side], parent.incomplete);
         let follows = *follow
             || self.context.policy.copy_dirlinks
             || self.context.policy.symlinks == crate::policy::Symlinks::Follow;
@@ -207,21 +197,21 @@ impl Engine<'_> {
                 Ok((side, meta)) => {
                     let crosses = self.context.policy.one_file_system && side.volume != meta.dev;
                     if crosses || (follows && parent.is_inside(meta.identity())) {
-                        all.incomplete = true;
+                        incomplete = true;
                         continue;
                     }
-                    all.sides.push(side);
+                    sides.push(side);
                 }
                 Err(error) if errno::is_gone(&error) || errno::is_no_dir(&error) => {}
                 // Its content is unknown, which is not the same as empty.
                 Err(error) => {
-                    all.incomplete = true;
+                    incomplete = true;
                     parent.keep_source();
                     let failure = Failure { operation: Operation::List, error };
                     self.fail(worker, failure, (Some(parent.source_path(later, name)), None));
                 }
             }
         }
-        Ok(all)
+        Ok((sides, source, incomplete))
     }
 }

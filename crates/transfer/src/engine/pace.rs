@@ -15,7 +15,8 @@ use std::cell::Cell;
 pub(super) struct Station<'a> {
     controls: &'a Controls,
     control: &'a Control,
-    lane: &'a Lane,
+    /// Its counters.
+    pub(super) lane: &'a Lane,
     /// The phase; `None` between units and while the first units are made.
     phase: Cell<Option<Phase>>,
 }
@@ -76,65 +77,9 @@ impl<'a> Station<'a> {
         self.lane.operations(operations);
     }
 
-    /// Counts content moved, in bytes.
-    pub(super) fn moved(&self, bytes: u64) {
-        self.lane.bytes(bytes);
-    }
-
-    /// Counts content moved of a file that takes several segments, in bytes.
-    pub(super) fn moved_segment(&self, bytes: u64) {
-        self.moved(bytes);
-        self.lane.completions(1);
-    }
-
-    /// Announces the content of a file, in bytes; the result is for [`Station::moved_all`].
-    pub(super) fn expect(&self, bytes: u64) -> u64 {
-        let lane = self.lane;
-        let outstanding = lane.outstanding();
-        lane.ahead(bytes);
-        outstanding
-    }
-
-    /// Records that no more of that file will be moved.
-    pub(super) fn moved_all(&self, outstanding: u64) {
-        let lane = self.lane;
-        lane.settle_to(outstanding);
-        lane.undrained(0);
-    }
-
-    /// Records that this many of the expected bytes are a hole.
-    pub(super) fn skipped_hole(&self, bytes: u64) {
-        self.lane.settle(bytes, 0);
-    }
-
-    /// Records the bytes of the current file that are written but not on the device.
-    pub(super) fn undrained(&self, bytes: u64) {
-        self.lane.undrained(bytes);
-    }
-
-    /// Counts names found that are not directories.
-    pub(super) fn found(&self, entries: u64) {
-        self.lane.found(entries);
-    }
-
-    /// Takes back one found name, which turned out to be a directory.
-    pub(super) fn lost(&self) {
-        self.lane.lost();
-    }
-
-    /// Counts an entry that was examined.
-    pub(super) fn sized(&self) {
-        self.lane.sized();
-    }
-
-    /// Counts names that are finished without being examined.
-    pub(super) fn passed(&self, entries: u64) {
-        self.lane.done(entries);
-    }
-
     /// Counts a found name as finished, whatever the result.
     pub(super) fn finished_name(&self) {
-        self.passed(1);
+        self.lane.done(1);
         self.finished();
     }
 

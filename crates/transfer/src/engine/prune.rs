@@ -7,7 +7,7 @@ use super::context::{Context, Pass};
 use super::failure::Failure;
 use super::node::{Base, Fds, Node};
 use super::publish::{LEFT_OUT, Publisher, TempNames};
-use super::report::{Report, Reports};
+use super::report::{Paths, Report, Reports};
 use super::rules::{filter_failure, read_merge_file};
 use super::worker::Worker;
 use crate::policy::Delete;
@@ -17,10 +17,10 @@ use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta};
+use hakobu_tree::names::push_name;
 use hakobu_tree::remove::{self, Left, Removal, remove_tree};
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -139,7 +139,7 @@ impl<'a> Pruning<'a> {
         let policy = self.context.policy;
         if rules.is_some() || policy.prune_empty_dirs || policy.copy_unsafe_links {
             node.push_path(&mut worker.path);
-            push_name(&mut worker.path, name);
+            push_name(&mut worker.path, name.to_bytes());
         }
         for side in (0..fds.sources.len()).filter(|side| node.selects(*side, name)) {
             let source_dir = fds.source(side).map_err(Failure::of(Operation::Stat))?;
@@ -191,7 +191,7 @@ impl<'a> Pruning<'a> {
         is_dir: bool,
         in_deleted_dir: bool,
     ) -> bool {
-        if self.reports.wants_rules()
+        if self.reports.remarks.filters
             && let Some(rule) = rules.receiving(path, is_dir, in_deleted_dir)
         {
             self.reports.ruled(path, is_dir, true, rule);
@@ -229,7 +229,7 @@ impl<'a> Pruning<'a> {
             let mut found = false;
             let listed = reader.for_each(fd.as_fd(), |name, kind, _| {
                 let mut path = path.clone();
-                push_name(&mut path, name);
+                push_name(&mut path, name.to_bytes());
                 let is_dir = kind == Kind::Dir
                     || self.context.is_followed_dir(fd.as_fd(), name, kind, || path.clone());
                 let hidden = filter
@@ -270,9 +270,7 @@ impl<'a> Pruning<'a> {
         kind: Kind,
     ) {
         let Some(target_dir) = fds.target() else { return };
-        let mut path = Vec::new();
-        node.push_path(&mut path);
-        push_name(&mut path, name);
+        let path = node.path_of(name);
         let options = remove::Options {
             dry_run: !self.context.is_real(),
             make_writable: self.context.is_real(),
@@ -300,10 +298,11 @@ struct Extraneous<'e, 'w, 'p> {
 }
 
 impl Extraneous<'_, '_, '_> {
-    fn target_path(&self, path: &[u8]) -> PathBuf {
+    /// Returns the target path of an entry, for reports.
+    fn paths(&self, entry: &remove::Entry<'_>) -> Paths {
         let mut full = self.node.target_path(self.name).into_os_string();
-        full.push(OsStr::from_bytes(path.get(self.prefix..).unwrap_or_default()));
-        full.into()
+        full.push(OsStr::from_bytes(entry.path.get(self.prefix..).unwrap_or_default()));
+        (None, Some(full.into()))
     }
 
     fn is_protected(&self, entry: &remove::Entry<'_>) -> bool {
@@ -356,10 +355,8 @@ impl Extraneous<'_, '_, '_> {
         if pruning.reports.wants_items() {
             let meta = Meta { kind: entry.kind, ..self.node.source };
             let change = Change { deleted: true, ..Change::default() };
-            let paths = (None, Some(self.target_path(entry.path)));
-            let begun = pruning.reports.begin();
-            let report = Report { change, begun, ..Report::default() };
-            pruning.reports.item(entry.path, &meta, paths, report);
+            let report = Report { change, begun: pruning.reports.begin(), ..Report::default() };
+            pruning.reports.item(entry.path, &meta, self.paths(entry), report);
         }
     }
 }
@@ -408,8 +405,7 @@ impl Removal for Extraneous<'_, '_, '_> {
         let (rules, done) = above.enter_target(filter, entry.path, read);
         self.rules.push(rules);
         if let Err(error) = done {
-            let failure = filter_failure(error);
-            let paths = (None, Some(self.target_path(entry.path)));
+            let (failure, paths) = (filter_failure(error), self.paths(entry));
             self.pruning.reports.fail(&mut self.worker.totals, failure, paths);
         }
     }
@@ -426,13 +422,13 @@ impl Removal for Extraneous<'_, '_, '_> {
         self.pruning.deletes_left.fetch_add(1, Ordering::Relaxed);
         if left == Left::Kept {
             let reason = "something in it is kept";
-            let paths = (None, Some(self.target_path(entry.path)));
-            self.pruning.reports.notice(Operation::Remove, paths, reason, Class::Notice);
+            let (operation, paths) = (Operation::Remove, self.paths(entry));
+            self.pruning.reports.notice(operation, paths, reason, Class::Notice);
         }
     }
 
     fn failed(&mut self, entry: &remove::Entry<'_>, operation: Operation, cause: Cause) {
-        let paths = (None, Some(self.target_path(entry.path)));
+        let paths = self.paths(entry);
         let (reports, totals) = (&self.pruning.reports, &mut self.worker.totals);
         match cause {
             Cause::System(error) => reports.fail(totals, Failure { operation, error }, paths),
@@ -448,11 +444,4 @@ impl Removal for Extraneous<'_, '_, '_> {
     fn is_stopped(&self) -> bool {
         self.worker.at.is_over()
     }
-}
-
-fn push_name(path: &mut Vec<u8>, name: &CStr) {
-    if !path.is_empty() {
-        path.push(b'/');
-    }
-    path.extend_from_slice(name.to_bytes());
 }

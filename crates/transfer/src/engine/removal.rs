@@ -15,42 +15,48 @@ pub struct Removal {
 }
 
 impl Removal {
+    /// Calls `call` with directory and name of the source.
+    fn at<T>(
+        &self,
+        operation: Operation,
+        call: impl FnOnce(DirName<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let fds = self.member.node.fds().map_err(Failure::of(operation))?;
+        let dir = fds.source(self.member.side).map_err(Failure::of(operation))?;
+        call((dir, &self.member.name))
+    }
+
     pub(super) fn is_link(&self) -> bool {
-        let fds = self.member.node.fds();
-        let dir = fds.as_ref().ok().and_then(|fds| fds.source(self.member.side).ok());
-        self.follow
-            && dir.is_some_and(|dir| {
-                meta::of(dir, &self.member.name, false).is_ok_and(|own| own.kind == Kind::Symlink)
-            })
+        let stat = Operation::Stat;
+        let look = |(dir, name): DirName<'_>| meta::of(dir, name, false).map_err(Failure::of(stat));
+        self.follow && self.at(stat, look).is_ok_and(|own| own.kind == Kind::Symlink)
     }
 
     /// Checks that a symlink still leads to the copied entry.
     pub(super) fn look(&self) -> Result<(), Failure> {
-        let fds = self.member.node.fds().map_err(Failure::of(Operation::Stat))?;
-        let dir = fds.source(self.member.side).map_err(Failure::of(Operation::Stat))?;
-        check_copied((dir, &self.member.name), true, &self.source)
+        self.at(Operation::Stat, |place| check_copied(place, true, &self.source))
     }
 
     pub(super) fn unlink(&self) -> Result<(), Failure> {
-        let fds = self.member.node.fds().map_err(Failure::of(Operation::Remove))?;
-        let dir = fds.source(self.member.side).map_err(Failure::of(Operation::Remove))?;
-        dir::unlink(dir, &self.member.name).map_err(Failure::of(Operation::Remove))
+        self.at(Operation::Remove, unlink)
     }
 
     pub(super) fn remove(&self) -> Result<(), Failure> {
-        let fds = self.member.node.fds().map_err(Failure::of(Operation::Remove))?;
-        let dir = fds.source(self.member.side).map_err(Failure::of(Operation::Remove))?;
-        remove_source((dir, &self.member.name), self.follow, &self.source)
+        self.at(Operation::Remove, |place| remove_source(place, self.follow, &self.source))
     }
 }
 
 /// Removes a source, if it is still the copied entry.
 pub(super) fn remove_source(
-    (dir, name): DirName<'_>,
+    place: DirName<'_>,
     follow: bool,
     source: &Meta,
 ) -> Result<(), Failure> {
-    check_copied((dir, name), follow, source)?;
+    check_copied(place, follow, source)?;
+    unlink(place)
+}
+
+fn unlink((dir, name): DirName<'_>) -> Result<(), Failure> {
     dir::unlink(dir, name).map_err(Failure::of(Operation::Remove))
 }
 

@@ -44,9 +44,12 @@ pub(super) struct Reports<'a> {
     listener: &'a dyn Listener,
     control: &'a Control,
     items: bool,
-    items_unchanged: bool,
-    plans: bool,
-    remarks: Remarks,
+    /// Events of unchanged entries are requested.
+    pub(super) items_unchanged: bool,
+    /// Events of entries are requested for a plan.
+    pub(super) plans: bool,
+    /// Other messages about entries.
+    pub(super) remarks: Remarks,
     fatal: Mutex<Option<Fatal>>,
 }
 
@@ -73,16 +76,6 @@ impl<'a> Reports<'a> {
     /// Returns whether events of entries are requested.
     pub(super) fn wants_items(&self) -> bool {
         self.items || self.plans
-    }
-
-    /// Returns whether events of entries are requested for a plan.
-    pub(super) fn plans(&self) -> bool {
-        self.plans
-    }
-
-    /// Returns whether events of unchanged entries are requested.
-    pub(super) fn wants_unchanged(&self) -> bool {
-        self.items_unchanged
     }
 
     /// Counts and reports a failure of one entry. An error after which nothing can succeed ends the run.
@@ -164,11 +157,6 @@ impl<'a> Reports<'a> {
             let path = Path::new(OsStr::from_bytes(&path));
             self.listener.event(Event::Remark(&Remark::Skipped { path, kind, why }));
         }
-    }
-
-    /// Returns whether messages about filter rules are requested.
-    pub(super) fn wants_rules(&self) -> bool {
-        self.remarks.filters
     }
 
     /// Reports that a filter rule decides about the entry at a path in the transfer: with `at_target` whether it may be

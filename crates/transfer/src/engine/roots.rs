@@ -54,20 +54,6 @@ pub struct Ends {
     pub bases: Vec<Option<OwnedFd>>,
 }
 
-/// Paths of a base, for rules that refer to places outside of the transfer.
-struct Paths<'a> {
-    /// Absolute path of the first source.
-    source: Vec<u8>,
-    /// Absolute path of the target.
-    target: Vec<u8>,
-    /// See [`Ends::first`].
-    first: &'a [u8],
-    /// See [`Ends::path`].
-    path: &'a [u8],
-    /// The directories are copied as a whole.
-    whole: bool,
-}
-
 /// Returns the path from the root, as bytes, without accessing the file system. An empty path is the working
 /// directory.
 ///
@@ -119,41 +105,27 @@ impl Engine<'_> {
                     true => self.glance(&mut worker, fd)?,
                     false => (whole, whole),
                 };
-                let mut default_bits = worker.attributes.default_bits(fd.as_fd())?;
+                let mut default_bits = worker.attributes.xattrs.default_bits(fd.as_fd())?;
                 if ends.created && worker.attributes.disinherit(fd.as_fd())? {
                     default_bits = None;
                 }
-                let (default_acl, default_bits) =
-                    (default_bits.is_some(), default_bits.unwrap_or(0o777));
-                let (identity, created) = (meta.identity(), ends.created);
+                let (created, follow) = (ends.created, true);
                 if !fresh && !created {
                     self.groups.park();
                 }
-                Some(TargetDir {
-                    identity,
-                    fresh,
-                    swept,
-                    created,
-                    meta,
-                    default_acl,
-                    default_bits,
-                    follow: true,
-                })
+                Some(TargetDir { fresh, swept, created, meta, default_bits, follow })
             }
             None => None,
         };
-        let known = Paths {
-            source: absolute(paths.first())?,
-            target: absolute(Some(&ends.target_path))?,
-            first: &ends.first,
-            path: &ends.path,
-            whole,
-        };
+        let (from, to) = (absolute(paths.first())?, absolute(Some(&ends.target_path))?);
+        let origin = Origin { source: &from, target: &to, first: &ends.first };
         let first = sides.first().map(|side: &Side| side.handle.fd()).transpose().map_err(stat())?;
         let ends_of = (first.as_deref(), ends.target.as_ref());
-        let (rules, incomplete) = self.base_rules(&mut worker, &known, ends_of)?;
+        let inside = whole.then_some(&*ends.path);
+        let (rules, incomplete) = self.base_rules(&mut worker, &origin, inside, ends_of)?;
         let pin = |fd, identity| Handle::pin(&self.budget, fd, identity);
-        let target = ends.target.zip(target).map(|(fd, info)| (info, pin(fd, info.identity)));
+        let target =
+            ends.target.zip(target).map(|(fd, info)| (info, pin(fd, info.meta.identity())));
         let basis = |fd| Some((meta::of_fd(&fd).ok()?.identity(), fd));
         let bases = ends.bases.into_iter().flatten().filter_map(basis);
         let bases = bases.map(|(identity, fd)| pin(fd, identity)).collect();
@@ -178,11 +150,12 @@ impl Engine<'_> {
     }
 
     /// Returns the rules of a base with this first source and target, and whether a file of the source was refused, so
-    /// that nothing may be deleted.
+    /// that nothing may be deleted. `inside`: its path in the transfer, if the directories are copied as a whole.
     fn base_rules(
         &self,
         worker: &mut Worker<'_>,
-        ends: &Paths<'_>,
+        origin: &Origin<'_>,
+        inside: Option<&[u8]>,
         (source, target): (Option<&OwnedFd>, Option<&OwnedFd>),
     ) -> Result<(Option<SidedRules>, bool), Failure> {
         let Some(filter) = &self.context.policy.filter else { return Ok((None, false)) };
@@ -190,26 +163,25 @@ impl Engine<'_> {
         let rules = |origin: &Origin<'_>, top: Option<&OwnedFd>, read: &mut ReadTop<'_>| {
             let above = &mut |path: &[u8]| read_merge_file(links, dir::cwd(), path);
             let root = filter.root(origin, above)?;
-            let Some(top) = top.filter(|_| ends.whole) else { return Ok(root) };
-            filter.enter(&root, ends.path, &mut |name| read(top.as_fd(), name))
+            let Some((top, path)) = top.zip(inside) else { return Ok(root) };
+            filter.enter(&root, path, &mut |name| read(top.as_fd(), name))
         };
-        let origin = Origin { source: &ends.source, target: &ends.target, first: ends.first };
         let mut files = SourceFiles::new(self.context.policy);
-        let sides = rules(&origin, source, &mut |top, name| files.read(top, name));
+        let sides = rules(origin, source, &mut |top, name| files.read(top, name));
         let sides = SidedRules::new(sides.map_err(filter_failure)?);
         let refused = files.refused.is_some();
         if let Some(error) = files.refused {
-            let source = OsStr::from_bytes(&ends.source).into();
+            let source = OsStr::from_bytes(origin.source).into();
             let failure = Failure { operation: Operation::Filter, error };
             self.fail(worker, failure, (Some(source), None));
         }
         if !self.pruning.reads_target_rules() || target.is_none() {
             return Ok((Some(sides), refused));
         }
-        let origin = Origin { source: &ends.target, ..origin };
-        let own = rules(&origin, target, &mut |top, name| read_merge_file(links, top, name));
+        let at_target = Origin { source: origin.target, ..*origin };
+        let own = rules(&at_target, target, &mut |top, name| read_merge_file(links, top, name));
         let own = own.map_err(|error| {
-            let target = OsStr::from_bytes(&ends.target).into();
+            let target = OsStr::from_bytes(origin.target).into();
             self.fail(worker, filter_failure(error), (None, Some(target)));
         });
         Ok((Some(sides.with_target(own.ok())), refused))
@@ -260,6 +232,23 @@ impl Engine<'_> {
         if self.context.pass == Pass::Transfer {
             self.found_before(1);
         }
+        self.add(units, node, (name, Kind::Unknown), target_name, (follow, true));
+    }
+
+    /// Adds a name of a base whose type is known. Consecutive names of one directory share a chunk.
+    pub fn add_known(&self, units: &mut Vec<Unit>, node: &Arc<Node>, name: &CStr, kind: Kind) {
+        self.found_before(1);
+        self.add(units, node, (name, kind), None, (self.context.policy.follow_args, false));
+    }
+
+    fn add(
+        &self,
+        units: &mut Vec<Unit>,
+        node: &Arc<Node>,
+        (name, kind): (&CStr, Kind),
+        target_name: Option<&CStr>,
+        (follow, is_root): (bool, bool),
+    ) {
         if let Some(Unit::Chunk(chunk)) = units.last_mut()
             && Arc::ptr_eq(&chunk.node, node)
             && chunk.target_name.is_none()
@@ -267,39 +256,15 @@ impl Engine<'_> {
             && chunk.follow == follow
             && !chunk.names.is_full()
         {
-            chunk.names.push(name, Kind::Unknown);
-            return;
-        }
-        node.hold();
-        let mut chunk = Chunk::new(node, 0);
-        chunk.names.push(name, Kind::Unknown);
-        chunk.target_name = target_name.map(Into::into);
-        chunk.follow = follow;
-        chunk.is_root = true;
-        self.unlisted.fetch_add(1, Ordering::Relaxed);
-        units.push(Unit::Chunk(chunk));
-    }
-
-    /// Adds a name of a base whose type is known. Consecutive names of one directory share a chunk.
-    pub fn add_known(&self, units: &mut Vec<Unit>, node: &Arc<Node>, name: &CStr, kind: Kind) {
-        self.found_before(1);
-        if let Some(Unit::Chunk(chunk)) = units.last_mut()
-            && Arc::ptr_eq(&chunk.node, node)
-            && !chunk.names.is_full()
-        {
             chunk.names.push(name, kind);
             return;
         }
         node.hold();
-        let mut chunk = Chunk::new(node, 0);
+        let target_name = target_name.map(Into::into);
+        let mut chunk = Chunk { target_name, follow, is_root, ..Chunk::new(node, 0) };
         chunk.names.push(name, kind);
-        chunk.follow = self.context.policy.follow_args;
+        self.unlisted.fetch_add(usize::from(is_root), Ordering::Relaxed);
         units.push(Unit::Chunk(chunk));
-    }
-
-    /// Records that all names were added by [`Engine::add_known`].
-    pub fn all_known(&self) {
-        self.all_found();
     }
 
     /// Removes a target name whose argument does not exist (`--delete-missing-args`). A non-empty directory is kept

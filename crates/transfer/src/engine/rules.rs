@@ -7,6 +7,8 @@ use hakobu_core::error::Operation;
 use hakobu_core::unit::Kind;
 use hakobu_sys::links::{Links, Refused};
 use hakobu_sys::{BorrowedFd, errno, file, meta};
+use std::fs::File;
+use std::io::Read;
 
 /// Returns the failure of an entry whose rules cannot be read.
 pub(super) fn filter_failure(error: FilterError) -> Failure {
@@ -72,10 +74,7 @@ pub(crate) fn read_merge_file(
         return Ok(None);
     }
     let mut content = Vec::new();
-    std::io::Read::read_to_end(
-        &mut std::io::Read::take(std::fs::File::from(fd), BYTES_MAX + 1),
-        &mut content,
-    )?;
+    File::from(fd).take(BYTES_MAX + 1).read_to_end(&mut content)?;
     if content.len() as u64 > BYTES_MAX {
         return Err(std::io::Error::from_raw_os_error(errno::EFBIG));
     }

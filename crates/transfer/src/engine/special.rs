@@ -12,16 +12,7 @@ use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{dir, meta};
 use std::ffi::CStr;
-use std::io;
 use std::sync::Arc;
-
-/// The entry to create at the target.
-pub(super) enum Special<'a> {
-    /// A symlink with this target text.
-    Symlink(&'a CStr),
-    /// The source's device, FIFO or socket.
-    Node,
-}
 
 /// Creates special files. One instance serves all workers.
 pub(super) struct Specials<'a> {
@@ -34,7 +25,7 @@ impl<'a> Specials<'a> {
         Specials { context, publisher }
     }
 
-    /// Creates a symlink or node, and replaces an existing entry.
+    /// Creates a symlink with this text, or the source's device, FIFO or socket, and replaces an existing entry.
     ///
     /// # Errors
     /// The first failure; an existing entry is unchanged then.
@@ -44,26 +35,17 @@ impl<'a> Specials<'a> {
         entry: &Entry<'_>,
         source: &Meta,
         existing: Option<&Meta>,
-        what: &Special<'_>,
+        text: Option<&CStr>,
     ) -> Result<Done, Failure> {
         let (Some(place), Some((dir, dir_info))) = (entry.place(), entry.target) else {
             return Ok(Done::default());
         };
         let want = worker.attributes.want(source, existing, Some(dir_info));
-        let kind = match what {
-            Special::Symlink(_) => Kind::Symlink,
-            Special::Node => source.kind,
-        };
-        let fakes = self.context.policy.fake.target;
-        let make = |name: &CStr| -> io::Result<()> {
-            match what {
-                Special::Symlink(text) if fakes => fake::make(dir, name, Some(text)),
-                Special::Node if fakes => fake::make(dir, name, None),
-                Special::Symlink(text) => dir::symlink(text, dir, name),
-                Special::Node => {
-                    dir::make_node(dir, name, source.kind, want.mode & 0o777, source.rdev)
-                }
-            }
+        let kind = if text.is_some() { Kind::Symlink } else { source.kind };
+        let make = |name: &CStr| match text {
+            _ if self.context.policy.fake.target => fake::make(dir, name, text),
+            Some(text) => dir::symlink(text, dir, name),
+            None => dir::make_node(dir, name, source.kind, want.mode & 0o777, source.rdev),
         };
         // A temporary name makes the new entry appear complete, as a later run may not examine it again.
         let temp = (existing.is_some() || !self.publisher.direct.is_allowed())
@@ -71,7 +53,7 @@ impl<'a> Specials<'a> {
         let name = temp.as_deref().unwrap_or(entry.target_name);
         worker.at.step(Phase::Create, 1);
         make(name).map_err(Failure::of(Operation::Create))?;
-        let inherits = dir_info.default_acl && !self.context.policy.preserve.mode;
+        let inherits = dir_info.default_bits.is_some() && !self.context.policy.preserve.mode;
         let attributes = settle(worker, entry, (dir, name), kind, want, inherits);
         if let Some(temp) = &temp {
             worker.at.step(Phase::Create, 1);

@@ -192,7 +192,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Records that every name has been found.
-    pub(super) fn all_found(&self) {
+    pub fn all_found(&self) {
         self.controls.meter.all_found();
     }
 

@@ -6,6 +6,7 @@ use super::decide::LOOKS_MAX;
 use super::failure::Failure;
 use super::node::{Node, TargetDir};
 use super::publish::TempNames;
+use super::publish::names::unlink_any;
 use super::report::Report;
 use super::state::Engine;
 use super::worker::Worker;
@@ -66,10 +67,8 @@ impl Engine<'_> {
         let policy = self.context.policy;
         let is_implied = policy.no_implied_dirs && !node.owns_attributes;
         let stays = || {
-            let mut path = Vec::new();
-            node.push_path(&mut path);
             dir::read_link(dir_fd, &node.target_name)
-                .is_ok_and(|text| !is_unsafe_link(text.to_bytes(), &path))
+                .is_ok_and(|text| !is_unsafe_link(text.to_bytes(), &node.path()))
         };
         let is_trusted = link.uid == 0 || link.uid == self.context.euid;
         policy.keep_dirlinks || (is_implied && is_trusted && stays())
@@ -142,12 +141,7 @@ impl Engine<'_> {
             }
             None if self.context.policy.existing => {
                 worker.totals.skipped += 1;
-                let path = || {
-                    let mut path = Vec::new();
-                    node.push_path(&mut path);
-                    path
-                };
-                self.reports.skipped(&path, Kind::Dir, Skip::NotExisting);
+                self.reports.skipped(&|| node.path(), Kind::Dir, Skip::NotExisting);
                 return Ok(Opened::LeftOut);
             }
             Some(_) if makes => self.clear_name(parent, dir_fd, name)?,
@@ -168,15 +162,9 @@ impl Engine<'_> {
         name: &CStr,
     ) -> Result<(), Failure> {
         self.publisher.back_up((dir_fd, name), parent)?;
-        match dir::unlink(dir_fd, name) {
-            Err(error) if !errno::is(&error, errno::ENOENT) => {
-                Err(Failure { operation: Operation::Remove, error })
-            }
-            _ => {
-                parent.touch();
-                Ok(())
-            }
-        }
+        unlink_any(dir_fd, name).map_err(Failure::of(Operation::Remove))?;
+        parent.touch();
+        Ok(())
     }
 
     /// Returns whether a directory needs more permissions while we work in it.
@@ -221,18 +209,9 @@ impl Engine<'_> {
         follow: bool,
     ) -> Result<(OwnedFd, TargetDir), Failure> {
         let (fresh, swept) = self.glance(worker, &fd)?;
-        let default_bits = worker.attributes.default_bits(fd.as_fd())?;
-        let info = TargetDir {
-            identity: there.identity(),
-            fresh,
-            swept,
-            created: false,
-            meta: there,
-            default_acl: default_bits.is_some(),
-            default_bits: default_bits.unwrap_or(0o777),
-            follow,
-        };
-        Ok((fd, info))
+        let default_bits = worker.attributes.xattrs.default_bits(fd.as_fd())?;
+        let meta = there;
+        Ok((fd, TargetDir { fresh, swept, created: false, meta, default_bits, follow }))
     }
 
     /// Compares and reports an existing directory that was opened in `above`.
@@ -300,27 +279,15 @@ impl Engine<'_> {
             meta.mode &= !0o2000;
             meta::set_mode_fd(&fd, meta.mode).map_err(Failure::of(Operation::SetMode))?;
         }
-        let mut default_acl = parent_info.is_some_and(|info| info.default_acl);
-        if default_acl && worker.attributes.disinherit(fd.as_fd())? {
-            default_acl = false;
+        let mut default_bits = parent_info.and_then(|info| info.default_bits);
+        if default_bits.is_some() && worker.attributes.disinherit(fd.as_fd())? {
+            default_bits = None;
         }
-        let default_bits =
-            parent_info.filter(|_| default_acl).map_or(0o777, |info| info.default_bits);
         worker.totals.dirs_created += 1;
         let change = self.made_change(worker, node);
         self.report_dir(node, change);
-        let identity = meta.identity();
-        let info = TargetDir {
-            identity,
-            fresh: true,
-            swept: true,
-            created: true,
-            meta,
-            default_acl,
-            default_bits,
-            follow: false,
-        };
-        Ok((fd, info))
+        let (fresh, swept, created, follow) = (true, true, true, false);
+        Ok((fd, TargetDir { fresh, swept, created, meta, default_bits, follow }))
     }
 
     /// Reports a directory that a dry run does not create, or `--prune-empty-dirs` not yet.
@@ -380,7 +347,7 @@ impl Engine<'_> {
             };
             let (fd, info) = made?;
             if let Some(above) = parent.target_handle() {
-                let handle = above.join(&node.target_name, fd, info.identity, info.follow);
+                let handle = above.join(&node.target_name, fd, info.meta.identity(), info.follow);
                 *node.target.lock() = Some((info, handle));
             }
         }
@@ -402,10 +369,7 @@ impl Engine<'_> {
         let want = self.want_dir(worker, node, Some(&info.meta));
         let change = Change {
             time: want.times.is_some() && !self.same_dir_time(node, info, above),
-            mode: want.mode != info.meta.mode,
-            owner: want.uid.is_some_and(|uid| uid != info.meta.uid),
-            group: want.gid.is_some_and(|gid| gid != info.meta.gid),
-            ..Change::default()
+            ..want.change_of(&info.meta)
         };
         if change.any() {
             worker.totals.metadata += 1;
@@ -426,14 +390,7 @@ impl Engine<'_> {
         let ends = ((&node.source, None), (&there, None));
         let (grain, _) = self.grains.of(policy, ends.0, ends.1, None);
         let same = same_time(node.source.mtime, there.mtime, policy.modify_window_s, grain);
-        Change {
-            time: want.times.is_some() && !same,
-            mode: want.mode != there.mode,
-            owner: want.uid.is_some_and(|uid| uid != there.uid),
-            group: want.gid.is_some_and(|gid| gid != there.gid),
-            beside: true,
-            ..Change::default()
-        }
+        Change { time: want.times.is_some() && !same, beside: true, ..want.change_of(&there) }
     }
 
     /// Returns the same directory of the first tree beside the target that has the name.
@@ -451,11 +408,10 @@ impl Engine<'_> {
 
     pub(super) fn report_dir(&self, node: &Node, change: Change) {
         let is_ours = node.owns_attributes && self.context.pass != Pass::Delete;
-        if !is_ours || !(change.any() || self.reports.wants_unchanged()) {
+        if !is_ours || !(change.any() || self.reports.items_unchanged) {
             return;
         }
-        let mut path = Vec::new();
-        node.push_path(&mut path);
+        let mut path = node.path();
         if path.is_empty() {
             path.push(b'.');
         }

@@ -20,7 +20,7 @@ impl Unchanged {
     pub(super) fn new(context: &Context<'_>, reports: &Reports<'_>) -> Unchanged {
         let owner = (context.euid, context.egid);
         Unchanged {
-            suffices: suffices(context.policy) && !reports.wants_unchanged(),
+            suffices: suffices(context.policy) && !reports.items_unchanged,
             only_single: context.policy.hard_links,
             only_own: (!context.is_root()).then_some(owner),
         }

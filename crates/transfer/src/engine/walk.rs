@@ -181,14 +181,14 @@ impl Engine<'_> {
             self.leave_out(worker, &node, side, &name);
         }
         if found > 0 && self.context.pass == Pass::Transfer {
-            worker.at.found(found);
+            worker.at.lane.found(found);
         }
         Ok(more)
     }
 
     /// Returns whether the rules exclude an entry of the source, and reports the rule if that is requested.
     pub(super) fn is_hidden(&self, rules: &SidedRules, path: &[u8], is_dir: bool) -> bool {
-        if !self.reports.wants_rules() || self.context.pass != Pass::Transfer {
+        if !self.reports.remarks.filters || self.context.pass != Pass::Transfer {
             return rules.hides(path, is_dir);
         }
         let rule = rules.sending(path, is_dir);
@@ -233,7 +233,7 @@ impl Engine<'_> {
             && let Err(failure) = self.materialize(worker, node)
         {
             self.fail(worker, failure, (None, Some(node.target_path(c""))));
-            return worker.at.passed(count);
+            return worker.at.lane.done(count);
         }
         let fds = match node.fds() {
             Ok(fds) => fds,
@@ -241,7 +241,7 @@ impl Engine<'_> {
                 let failure = Failure { operation: Operation::List, error };
                 self.fail(worker, failure, (Some(node.source_path(chunk.side, c"")), None));
                 worker.totals.failed += count - 1;
-                return worker.at.passed(count);
+                return worker.at.lane.done(count);
             }
         };
         let info = node.target_dir();
@@ -249,7 +249,7 @@ impl Engine<'_> {
         if target.is_none() && self.context.is_real() && self.context.pass == Pass::Transfer {
             let failure = Failure::code(Operation::MakeDir, errno::ENOENT);
             self.fail(worker, failure, (None, Some(node.target_path(c""))));
-            return worker.at.passed(count);
+            return worker.at.lane.done(count);
         }
         let fresh = target.is_none_or(|(_, info)| info.fresh);
         let fds = &fds;

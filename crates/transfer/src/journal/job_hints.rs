@@ -3,6 +3,7 @@
 //! or written is not an error; a damaged file is one, reported before anything moves, as it may hold useful data.
 
 use super::Journal;
+use super::record::of_schema;
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
@@ -43,13 +44,6 @@ pub struct Key {
     conditions: String,
 }
 
-/// A number of jobs that was good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JobHint {
-    /// Concurrent units, 1 to 65,536.
-    pub jobs: usize,
-}
-
 /// The file cannot be parsed.
 #[derive(Debug)]
 pub struct Damaged {
@@ -84,12 +78,6 @@ struct Entry {
 struct Stored {
     schema: u32,
     seeds: Vec<Entry>,
-}
-
-/// Only the version: the rest may have another form.
-#[derive(Deserialize)]
-struct Versioned {
-    schema: u32,
 }
 
 enum Found {
@@ -154,10 +142,9 @@ impl JobHints {
         Ok(JobHints { folder: Some(folder), entries, fresh: Vec::new() })
     }
 
-    /// Returns the number stored for this key, limited to the plausible range.
-    pub fn get(&self, key: &Key) -> Option<JobHint> {
-        let entry = self.find(key)?;
-        Some(JobHint { jobs: entry.jobs.clamp(1, NUMBER_MAX) })
+    /// Returns the number of jobs stored for this key, limited to the plausible range: 1 to 65,536 concurrent units.
+    pub fn get(&self, key: &Key) -> Option<usize> {
+        Some(self.find(key)?.jobs.clamp(1, NUMBER_MAX))
     }
 
     /// Returns the number of consecutive runs that found about that number.
@@ -178,9 +165,8 @@ impl JobHints {
         self.fresh.iter().rev().chain(self.entries.iter().rev())
     }
 
-    /// Adds a hint; [`JobHints::save`] writes it.
-    pub fn put(&mut self, key: Key, seed: JobHint, now: SystemTime) {
-        let JobHint { jobs } = seed;
+    /// Adds a number of jobs that was good; [`JobHints::save`] writes it.
+    pub fn put(&mut self, key: Key, jobs: usize, now: SystemTime) {
         let is_about = |before: &&Entry| before.jobs <= 2 * jobs && jobs <= 2 * before.jobs;
         let runs =
             self.find(&key).filter(is_about).map_or(1, |before| before.runs.saturating_add(1));
@@ -272,14 +258,8 @@ fn read(path: &Path) -> Result<Found, Damaged> {
     if text.len() as u64 > FILE_BYTES_MAX {
         return Err(damaged("it is too large".into()));
     }
-    let versioned: Versioned =
-        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-    if versioned.schema != SCHEMA {
-        return Ok(Found::Foreign);
-    }
-    let stored: Stored =
-        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-    Ok(Found::Entries(stored.seeds))
+    let stored = of_schema(&text, SCHEMA).map_err(|error| damaged(error.to_string()))?;
+    Ok(stored.map_or(Found::Foreign, |stored: Stored| Found::Entries(stored.seeds)))
 }
 
 #[cfg(test)]

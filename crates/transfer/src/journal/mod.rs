@@ -9,9 +9,8 @@ mod job_hints;
 mod ledger;
 mod owner;
 mod record;
-mod tidy;
 
-pub use job_hints::{Damaged, JobHint, JobHints, Key};
+pub use job_hints::{Damaged, JobHints, Key};
 pub use ledger::{Ledger, Scope, Target};
 pub use owner::{Life, Owner, digits};
 pub use record::{Checked, Identity, Part, Place, Record, Source, bytes, text};
@@ -92,18 +91,35 @@ impl Journal {
     /// # Errors
     /// The folder cannot be read; a missing one is empty.
     pub fn list(&self) -> io::Result<Vec<(Identity, Record)>> {
+        let is_record = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");
+        Ok(self.paths()?.into_iter().filter(is_record).filter_map(|path| read(&path)).collect())
+    }
+
+    /// Returns the paths of all files; none if there is no folder.
+    fn paths(&self) -> io::Result<Vec<PathBuf>> {
         let Some(folder) = &self.folder else { return Ok(Vec::new()) };
-        let paths = match paths_in(folder, usize::MAX) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other?,
-        };
-        let mut records = Vec::new();
-        for path in paths {
-            if path.extension().is_some_and(|end| end == "json") {
-                records.extend(read(&path));
+        Ok(unless_gone(paths_in(folder, usize::MAX))?.unwrap_or_default())
+    }
+
+    /// Removes the records for which `is_over` returns true, and locks without a record. Records in use by another
+    /// process stay.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or something in it neither locked nor removed; a missing folder is empty.
+    pub fn tidy(&self, mut is_over: impl FnMut(&Identity, &Record) -> bool) -> io::Result<()> {
+        for (identity, _) in self.list()? {
+            let Some(claim) = self.claim(&identity)? else { continue };
+            // Read under the lock: it may be another record by now.
+            if claim.load().is_some_and(|record| is_over(&identity, &record)) {
+                claim.remove()?;
             }
         }
-        Ok(records)
+        for path in self.paths()? {
+            if is_lock(&path) && !path.with_extension("json").exists() {
+                remove_free(&path)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -130,10 +146,8 @@ impl Claim {
     /// # Errors
     /// The error of unlinking; a missing record is not an error.
     pub fn remove(self) -> io::Result<()> {
-        let gone = |end: &str| match fs::remove_file(self.folder.join(self.identity.file_name(end)))
-        {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
+        let gone = |end: &str| {
+            unless_gone(fs::remove_file(self.folder.join(self.identity.file_name(end)))).map(drop)
         };
         gone("json")?;
         // A run killed while writing a record leaves its temporary file.
@@ -161,11 +175,36 @@ fn no_home() -> io::Error {
 
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let ours = file.metadata()?;
-    match fs::symlink_metadata(path) {
-        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
+    let there = unless_gone(fs::symlink_metadata(path))?;
+    Ok(there.is_some_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())))
+}
+
+/// Returns the result of a call on a file that may be missing, `None` if it is.
+fn unless_gone<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
     }
+}
+
+/// Returns whether a file has the name of a record's lock: the folder also holds locks of other kinds.
+fn is_lock(path: &Path) -> bool {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let is_hash = stem.len() == 32 && stem.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hash && path.extension().is_some_and(|end| end == "lock")
+}
+
+/// Removes a lock without a holder, and its record's temporary file.
+fn remove_free(path: &Path) -> io::Result<()> {
+    let opened = unless_gone(OpenOptions::new().write(true).open(path))?;
+    let Some(lock) = opened else { return Ok(()) };
+    // A record that appeared meanwhile belongs to a run that holds or held the lock.
+    let is_free = lock.try_lock().is_ok() && is_at(&lock, path)?;
+    if is_free && !path.with_extension("json").exists() {
+        unless_gone(fs::remove_file(path.with_extension("new")))?;
+        unless_gone(fs::remove_file(path))?;
+    }
+    Ok(())
 }
 
 fn read(path: &Path) -> Option<(Identity, Record)> {

@@ -51,6 +51,20 @@ impl Owner {
         Some(Owner { host: small(host)?, boot: small(boot)?, pid: small(pid)?, start })
     }
 
+    /// Parses the end of a file name: the four numbers and another one of `width` digits, all in lower-case hexadecimal
+    /// digits of fixed widths.
+    pub fn of_name(text: &[u8], width: usize) -> Option<Owner> {
+        let mut fields = text.split(|byte| *byte == b'-');
+        let mut values = [0; 5];
+        for (value, width) in values.iter_mut().zip([8, 8, 8, 12, width]) {
+            *value = digits(fields.next().filter(|field| field.len() == width)?)?;
+        }
+        let [host, boot, pid, start, _] = values;
+        // Eight digits each: the widths were checked.
+        let owner = Owner { host: host as u32, boot: boot as u32, pid: pid as u32, start };
+        fields.next().is_none().then_some(owner)
+    }
+
     /// Returns the process as text, for records that other machines read.
     pub fn text(&self) -> String {
         let Owner { host, boot, pid, start } = self;

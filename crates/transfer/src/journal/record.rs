@@ -2,6 +2,7 @@
 
 use hakobu_core::unit::{Meta, Time};
 use ring::digest::{Context, SHA256};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Incremented when a field changes its meaning: records of another schema are not read.
@@ -97,12 +98,6 @@ struct Stored {
     schema: u32,
     identity: Identity,
     record: Record,
-}
-
-/// Only the version: the rest may have another form.
-#[derive(Deserialize)]
-struct Versioned {
-    schema: u32,
 }
 
 /// Result of [`Record::check`].
@@ -234,10 +229,23 @@ pub(super) fn encode(identity: &Identity, record: &Record) -> serde_json::Result
 }
 
 pub(super) fn decode(text: &[u8]) -> Option<(Identity, Record)> {
-    let versioned: Versioned = serde_json::from_slice(text).ok()?;
-    if versioned.schema != SCHEMA {
-        return None;
-    }
-    let stored: Stored = serde_json::from_slice(text).ok()?;
+    let stored: Stored = of_schema(text, SCHEMA).ok()??;
     Some((stored.identity, stored.record))
+}
+
+/// Decodes a JSON file that says its schema; `None` if it is of another one.
+pub(super) fn of_schema<T: DeserializeOwned>(
+    text: &[u8],
+    schema: u32,
+) -> serde_json::Result<Option<T>> {
+    /// Only the version: the rest may have another form.
+    #[derive(Deserialize)]
+    struct Versioned {
+        schema: u32,
+    }
+    let versioned: Versioned = serde_json::from_slice(text)?;
+    if versioned.schema != schema {
+        return Ok(None);
+    }
+    serde_json::from_slice(text).map(Some)
 }

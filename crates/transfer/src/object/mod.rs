@@ -59,6 +59,7 @@ pub enum Side {
 }
 
 /// Base of the relative names of one source argument.
+#[derive(Clone)]
 pub enum Root {
     /// A local folder.
     Local {

@@ -33,13 +33,6 @@ impl fmt::Display for ChmodError {
 impl std::error::Error for ChmodError {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Only {
-    Dirs,
-    Others,
-    Both,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Op {
     Add,
     Remove,
@@ -47,29 +40,22 @@ enum Op {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    /// All twelve bits.
-    Octal(u32),
-    /// Letters.
-    Bits {
-        op: Op,
-        /// `rwx` bits of the selected classes.
-        bits: u32,
-        /// Bits that `X` adds if the entry is a directory or executable for any class.
-        conditional: u32,
-        /// setuid, setgid and sticky.
-        special: u32,
-        /// Bits that `=` clears first.
-        clear: u32,
-    },
-    /// Copies the bits of one class (its shift) to others, as far as `allowed`.
-    Copy { op: Op, from: u32, to: u32, allowed: u32, clear: u32 },
+enum Bits {
+    /// Octal digits or letters: fixed bits, and those that `X` adds if the entry is a directory or executable for any
+    /// class.
+    Given { fixed: u32, conditional: u32 },
+    /// The bits of one class (its shift), copied to all classes as far as `mask` allows.
+    Copied { from: u32, mask: u32 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Clause {
-    only: Only,
-    what: What,
+    /// It concerns directories only (`true`), or everything else.
+    dirs: Option<bool>,
+    op: Op,
+    bits: Bits,
+    /// Bits that `=` clears first.
+    clear: u32,
 }
 
 impl ChmodRules {
@@ -90,58 +76,42 @@ impl ChmodRules {
     pub fn apply(&self, mode: u32, is_dir: bool) -> u32 {
         // `X` refers to the original mode, not to the result of earlier clauses.
         let executable = is_dir || mode & EXECUTE != 0;
-        self.clauses
-            .iter()
-            .filter(|clause| match clause.only {
-                Only::Dirs => is_dir,
-                Only::Others => !is_dir,
-                Only::Both => true,
-            })
-            .fold(mode & ALL, |new, clause| clause.what.apply(new, executable))
+        let concerned = self.clauses.iter().filter(|c| c.dirs.is_none_or(|dirs| dirs == is_dir));
+        concerned.fold(mode & ALL, |new, clause| clause.apply(new, executable))
     }
 }
 
-impl What {
-    fn apply(self, mode: u32, executable: bool) -> u32 {
-        match self {
-            What::Octal(octal) => octal,
-            What::Bits { op, bits, conditional, special, clear } => {
-                let extra = if executable { conditional } else { 0 };
-                op.apply(mode, bits | extra | special, clear)
-            }
-            What::Copy { op, from, to, allowed, clear } => {
-                op.apply(mode, (((mode >> from) & 7) * (to & EXECUTE)) & allowed, clear)
-            }
-        }
-    }
-}
-
-impl Op {
-    fn apply(self, mode: u32, bits: u32, clear: u32) -> u32 {
-        match self {
+impl Clause {
+    fn apply(&self, mode: u32, executable: bool) -> u32 {
+        let bits = match self.bits {
+            Bits::Given { fixed, conditional } => fixed | if executable { conditional } else { 0 },
+            Bits::Copied { from, mask } => (((mode >> from) & 7) * EXECUTE) & mask,
+        };
+        match self.op {
             Op::Add => mode | bits,
             Op::Remove => mode & !bits,
-            Op::Set => (mode & !clear) | bits,
+            Op::Set => (mode & !self.clear) | bits,
         }
     }
 }
 
 fn parse(clause: &str, umask: u32) -> Option<Clause> {
-    let (only, rest) = match clause.as_bytes().first()? {
-        b'D' => (Only::Dirs, &clause[1..]),
-        b'F' => (Only::Others, &clause[1..]),
-        _ => (Only::Both, clause),
+    let (dirs, rest) = match clause.as_bytes().first()? {
+        b'D' => (Some(true), &clause[1..]),
+        b'F' => (Some(false), &clause[1..]),
+        _ => (None, clause),
     };
-    let what = if rest.starts_with(|c: char| c.is_ascii_digit()) {
-        let mode = u32::from_str_radix(rest, 8).ok().filter(|mode| *mode <= ALL)?;
-        What::Octal(mode)
-    } else {
-        parse_letters(rest, umask)?
-    };
-    Some(Clause { only, what })
+    if rest.starts_with(|c: char| c.is_ascii_digit()) {
+        // All twelve bits.
+        let fixed = u32::from_str_radix(rest, 8).ok().filter(|mode| *mode <= ALL)?;
+        let bits = Bits::Given { fixed, conditional: 0 };
+        return Some(Clause { dirs, op: Op::Set, bits, clear: ALL });
+    }
+    let (op, bits, clear) = parse_letters(rest, umask)?;
+    Some(Clause { dirs, op, bits, clear })
 }
 
-fn parse_letters(text: &str, umask: u32) -> Option<What> {
+fn parse_letters(text: &str, umask: u32) -> Option<(Op, Bits, u32)> {
     let at = text.find(['+', '-', '='])?;
     let (classes, rest) = text.split_at(at);
     let mut chars = rest.chars();
@@ -167,28 +137,25 @@ fn parse_letters(text: &str, umask: u32) -> Option<What> {
     if to == 0 {
         to = EXECUTE;
     }
+    let mask = (to * 7) & allowed;
     let letters = chars.as_str();
-    if let Some(from) = match letters {
-        "u" => Some(6),
-        "g" => Some(3),
-        "o" => Some(0),
-        _ => None,
-    } {
+    if let Some(from) = ["o", "g", "u"].iter().position(|class| *class == letters) {
         // The sticky bit belongs to others here; a clause without a class selects all.
         let special = match classes {
             "" => own | 0o7000,
             _ if classes.contains(['o', 'a']) => own | STICKY,
             _ => own,
         };
-        return Some(What::Copy { op, from, to, allowed, clear: (to * 7) | special });
+        let from = 3 * from as u32;
+        return Some((op, Bits::Copied { from, mask }, (to * 7) | special));
     }
-    let (mut bits, mut conditional, mut special) = (0, 0, 0);
+    let (mut fixed, mut conditional, mut special) = (0, 0, 0);
     for letter in letters.chars() {
         match letter {
-            'r' => bits |= READ & (to * 7) & allowed,
-            'w' => bits |= WRITE & (to * 7) & allowed,
-            'x' => bits |= EXECUTE & (to * 7) & allowed,
-            'X' => conditional = EXECUTE & (to * 7) & allowed,
+            'r' => fixed |= READ & mask,
+            'w' => fixed |= WRITE & mask,
+            'x' => fixed |= EXECUTE & mask,
+            'X' => conditional = EXECUTE & mask,
             's' => special |= if own == 0 { 0o4000 } else { own },
             't' => special |= STICKY,
             _ => return None,
@@ -196,7 +163,7 @@ fn parse_letters(text: &str, umask: u32) -> Option<What> {
     }
     // `u=rw` keeps a setuid bit; it is only cleared if the clause mentions such bits.
     let clear = (to * 7) | if special != 0 { own } else { 0 };
-    Some(What::Bits { op, bits, conditional, special, clear })
+    Some((op, Bits::Given { fixed: fixed | special, conditional }, clear))
 }
 
 #[cfg(test)]

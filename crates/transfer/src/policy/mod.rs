@@ -415,7 +415,7 @@ impl Policy {
     /// Returns whether users or groups are mapped.
     pub fn maps_ids(&self) -> bool {
         let named = self.chown_uid.or(self.chown_gid).is_some();
-        named || self.users != IdMap::default() || self.groups != IdMap::default()
+        named || !self.users.is_empty() || !self.groups.is_empty()
     }
 
     /// Returns the mapped user ID.

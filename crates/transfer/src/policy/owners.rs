@@ -3,41 +3,34 @@
 use std::ops::RangeInclusive;
 
 /// Sets of IDs and their targets. The first set that contains an ID counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct IdMap {
     sets: Vec<(IdSet, u32)>,
 }
 
 /// A set of IDs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 enum IdSet {
     Range(RangeInclusive<u32>),
-    /// Those for which the system has no name.
-    Nameless(Names),
+    /// Those for which the system has no name, which the function looks up.
+    Nameless(fn(u32) -> Option<String>),
 }
-
-/// Looks up the name of an ID.
-#[derive(Clone, Copy, Debug)]
-struct Names(fn(u32) -> Option<String>);
-
-impl PartialEq for Names {
-    fn eq(&self, other: &Names) -> bool {
-        std::ptr::fn_addr_eq(self.0, other.0)
-    }
-}
-
-impl Eq for Names {}
 
 impl IdSet {
     fn contains(&self, id: u32) -> bool {
         match self {
             IdSet::Range(range) => range.contains(&id),
-            IdSet::Nameless(names) => names.0(id).is_none(),
+            IdSet::Nameless(name_of) => name_of(id).is_none(),
         }
     }
 }
 
 impl IdMap {
+    /// Returns whether it maps nothing.
+    pub fn is_empty(&self) -> bool {
+        self.sets.is_empty()
+    }
+
     /// Appends a range.
     pub fn add(&mut self, from: RangeInclusive<u32>, to: u32) {
         self.sets.push((IdSet::Range(from), to));
@@ -45,7 +38,7 @@ impl IdMap {
 
     /// Appends all IDs for which `name_of` returns no name.
     pub fn add_nameless(&mut self, name_of: fn(u32) -> Option<String>, to: u32) {
-        self.sets.push((IdSet::Nameless(Names(name_of)), to));
+        self.sets.push((IdSet::Nameless(name_of), to));
     }
 
     /// Treats all IDs as nameless (`--numeric-ids`).

@@ -71,6 +71,7 @@ impl Batch<'_> {
     }
 }
 
+/// Its record is kept: its targets are known by their folders alone.
 impl Job for Batch<'_> {
     fn terms(&self) -> Terms {
         self.session.terms()
@@ -91,13 +92,6 @@ impl Job for Batch<'_> {
             engine.all_found();
         })
     }
-
-    /// Its targets are known by their folders alone.
-    fn forgets_record(&self) -> bool {
-        false
-    }
-
-    fn tidy(&self) {}
 
     fn requests(&self) -> Requests {
         self.session.requests()

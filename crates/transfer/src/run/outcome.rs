@@ -1,8 +1,9 @@
 //! The end of a run.
 
-use super::steer::Findings;
 use hakobu_core::error::Fatal;
 use hakobu_core::unit::Totals;
+use hakobu_explain::tune::Step;
+use hakobu_explain::verdict::Verdict;
 use hakobu_s3::Requests;
 use std::time::Duration;
 
@@ -23,4 +24,15 @@ pub struct Outcome {
     pub requests: Requests,
     /// Findings of the controller.
     pub findings: Findings,
+}
+
+/// Findings of a run's controller.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// The number of jobs that was set for most of the time.
+    pub jobs: usize,
+    /// The numbers of jobs that were used, and the goodput of each.
+    pub path: Vec<Step>,
+    /// The verdict; `None` for runs that are too short.
+    pub verdict: Option<Verdict>,
 }

@@ -13,7 +13,6 @@ use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::event::{Event, Listener, Remark};
 use hakobu_core::unit::{Jobs, Totals};
-use hakobu_s3::Requests;
 use hakobu_sys::links::Refused;
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta, process, volume};
 use hakobu_tree::pool;
@@ -194,12 +193,6 @@ impl Job for Paths<'_> {
 
     fn forgets_record(&self) -> bool {
         self.mode == TargetMode::Real
-    }
-
-    fn tidy(&self) {}
-
-    fn requests(&self) -> Requests {
-        Requests::default()
     }
 }
 

@@ -3,10 +3,10 @@
 
 mod objects;
 mod parts;
-mod types;
 mod versions;
 
-pub use types::{Removal, RemovalTarget};
+use parts::Feed;
+pub use parts::{Keys, Removal, RemovalTarget};
 
 use super::outcome::Outcome;
 use super::stages::{Job, Resources, Run};
@@ -91,19 +91,14 @@ impl Job for Removing<'_> {
             umask: 0o022,
         };
         object::run(setup, |engine| {
+            let feed = Feed { engine, removal: self.removal, store: &self.store };
             match self.removal.all_versions {
-                true => versions::feed(engine, self.removal, &self.store),
-                false => objects::feed(engine, self.removal, &self.store),
+                true => feed.versions(),
+                false => feed.objects(),
             }
             engine.all_found();
         })
     }
-
-    fn forgets_record(&self) -> bool {
-        false
-    }
-
-    fn tidy(&self) {}
 
     fn requests(&self) -> Requests {
         Requests::of(&self.store).since(self.before)

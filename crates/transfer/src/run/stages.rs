@@ -34,11 +34,15 @@ pub(super) trait Job {
     /// An error that prevents the pass from beginning.
     fn pass(&self, pass: Pass, resources: &Resources) -> Result<(Totals, Option<Fatal>), Fatal>;
     /// Returns whether the record is useless to a later run after everything was done.
-    fn forgets_record(&self) -> bool;
+    fn forgets_record(&self) -> bool {
+        false
+    }
     /// Cleans up after a run that was neither stopped nor aborted.
-    fn tidy(&self);
+    fn tidy(&self) {}
     /// Returns the number of requests to stores.
-    fn requests(&self) -> Requests;
+    fn requests(&self) -> Requests {
+        Requests::default()
+    }
 }
 
 /// Resources shared by the passes of a run.

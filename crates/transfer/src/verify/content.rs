@@ -1,23 +1,14 @@
-//! Compares the bytes of two open files, range by range; common holes are not read.
+//! Compares the bytes and the holes of two open files.
 
-use hakobu_core::buffer::{AlignedBytes, is_same};
+use crate::engine::{Side, first_difference};
+use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Doing;
-use hakobu_sys::cache::Ahead;
-use hakobu_sys::{BorrowedFd, file, space};
+use hakobu_sys::{BorrowedFd, space};
 use std::io;
 
 /// Bytes read from each file at a time.
 const BUFFER_BYTES: usize = 128 << 10;
-
-/// The file that could not be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The first one.
-    Source,
-    /// The second one.
-    Target,
-}
 
 /// A worker's two buffers.
 pub struct Buffers {
@@ -32,66 +23,33 @@ impl Default for Buffers {
     }
 }
 
-/// Returns the start of the next data of either file, at or after `offset`; `end` if there is none. A file system
-/// that does not report holes has data everywhere.
-fn skip_holes(source: BorrowedFd<'_>, target: BorrowedFd<'_>, offset: u64, end: u64) -> u64 {
-    let next = |fd| match space::next_data(fd, offset) {
-        Ok(Some((start, _))) => start.min(end),
-        Ok(None) => end,
-        Err(_) => offset,
-    };
-    match next(source) {
-        start if start == offset => offset,
-        start => start.min(next(target)),
-    }
-}
-
 impl Buffers {
-    /// Returns the offset of the first byte in `from..to` that differs, `None` if there is none. A file that ends
-    /// early differs there. `sparse`: both files may have holes. Progress is counted on the lane
-    /// of `doing`, and each file is read at most at the rate of `limit`.
+    /// Returns the offset of the first byte in a range that differs, as [`first_difference`] does. Progress is counted
+    /// on the lane of `doing`, and each file is read at most at the rate of `limit`.
     ///
     /// # Errors
     /// The file that could not be read, and the reason.
     pub fn first_difference(
         &mut self,
-        source: BorrowedFd<'_>,
-        target: BorrowedFd<'_>,
-        (from, to): (u64, u64),
+        fds: (BorrowedFd<'_>, BorrowedFd<'_>),
+        range: (u64, u64),
         sparse: bool,
         (doing, limit): (&Doing, Option<&Limiter>),
     ) -> Result<Option<u64>, (Side, io::Error)> {
-        let (mut offset, lane) = (from, doing.lane());
-        let mut ahead = [source, target].map(|fd| Ahead::new(fd, (from, to)));
-        while offset < to {
-            if sparse {
-                offset = skip_holes(source, target, offset, to);
-            }
-            for (ahead, fd) in ahead.iter_mut().zip([source, target]) {
-                ahead.reach(fd, offset);
-            }
-            let len = usize::try_from(to - offset).unwrap_or(usize::MAX).min(BUFFER_BYTES);
-            let (a, b) = (self.source.get_mut(..len), self.target.get_mut(..len));
-            let (Some(a), Some(b)) = (a, b) else { break };
+        let lane = doing.lane();
+        let begin = |bytes| {
             if let Some(limit) = limit {
-                limit.pace(len as u64, doing);
+                limit.pace(bytes, doing);
             }
-            let a_len =
-                file::read_full_at(source, a, offset).map_err(|error| (Side::Source, error))?;
-            let b_len =
-                file::read_full_at(target, b, offset).map_err(|error| (Side::Target, error))?;
-            if !is_same(a, b) || a_len != len || b_len != len {
-                let same = a.iter().zip(b.iter()).take_while(|(a, b)| a == b).count();
-                let same = same.min(a_len).min(b_len);
-                // Both may have shrunk equally meanwhile: then there is nothing more to compare.
-                return Ok((same < a_len.max(b_len)).then_some(offset + same as u64));
-            }
-            lane.bytes(len as u64);
-            offset += len as u64;
+            Ok(())
+        };
+        let compared = |bytes, is_last: bool| {
+            lane.bytes(bytes);
             // The last piece of a file is counted with the file.
-            lane.completions(u64::from(offset < to));
-        }
-        Ok(None)
+            lane.completions(u64::from(!is_last));
+        };
+        let buffers = (&mut *self.source, &mut *self.target);
+        first_difference(fds, range, buffers, sparse, begin, compared)
     }
 }
 
@@ -157,8 +115,8 @@ mod tests {
         let mut buffers = Buffers::default();
         let doing = Doing::new(Meter::new(1).share(0), Phase::Read);
         let (a, b) = (a.as_fd(), b.as_fd());
-        let plain = buffers.first_difference(a, b, (0, len), false, (&doing, None)).unwrap();
-        let sparse = buffers.first_difference(a, b, (0, len), true, (&doing, None)).unwrap();
+        let plain = buffers.first_difference((a, b), (0, len), false, (&doing, None)).unwrap();
+        let sparse = buffers.first_difference((a, b), (0, len), true, (&doing, None)).unwrap();
         assert_eq!(plain, sparse);
         plain
     }

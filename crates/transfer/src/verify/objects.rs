@@ -64,6 +64,12 @@ pub struct ObjectSpec {
     pub bytes_per_s_max: Option<u64>,
 }
 
+impl ObjectSpec {
+    fn symlinks(&self) -> Symlinks {
+        if self.follow { Symlinks::Follow } else { Symlinks::Keep }
+    }
+}
+
 type Report<'a> = &'a (dyn Fn(&Difference<'_>) + Sync);
 
 /// As [`super::verify`], for objects.
@@ -104,10 +110,9 @@ fn compare(
 ) -> Result<Outcome, Fatal> {
     let started = Instant::now();
     let (source, target) = open(spec, control)?;
-    let symlinks = if spec.follow { Symlinks::Follow } else { Symlinks::Keep };
     let find = |location: &Location, store: &Opened| match names {
-        None => place::find(location, store.as_ref(), symlinks),
-        Some(_) => place::folder(location),
+        None => place::find(location, store.as_ref(), spec.symlinks()),
+        Some(_) => place::folder(location, store.as_ref()),
     };
     let from = find(&spec.source, &source)?;
     let to = find(&spec.target, &target)?;
@@ -144,9 +149,8 @@ fn compare(
     let (ran, answered) = std::thread::scope(|scope| {
         let results = scope.spawn(|| collect(spec, report, results));
         let feed = &mut feed;
-        let stores = (source.as_ref(), target.as_ref());
         let ran = object::run(setup, move |engine| {
-            feed.run(engine, (&from, &to), stores, &asked);
+            feed.run(engine, (&from, &to), &asked);
             engine.all_found();
         });
         (ran, results.join())
@@ -202,18 +206,9 @@ struct Feed<'a> {
 }
 
 impl Feed<'_> {
-    fn run(
-        &mut self,
-        engine: &Engine<'_>,
-        (from, to): (&Place, &Place),
-        stores: (Option<&Arc<Store>>, Option<&Arc<Store>>),
-        asked: &Checking,
-    ) {
-        let pair = Arc::new(Pair {
-            source: place::again(&from.root),
-            target: place::again(&to.root),
-            lead: Vec::new(),
-        });
+    fn run(&mut self, engine: &Engine<'_>, (from, to): (&Place, &Place), asked: &Checking) {
+        let (source, target) = (from.root.clone(), to.root.clone());
+        let pair = Arc::new(Pair { source, target, lead: Vec::new() });
         let mut name_filter = match self.name_filter(from) {
             Ok(name_filter) => name_filter,
             Err(fatal) => {
@@ -227,8 +222,11 @@ impl Feed<'_> {
                 return;
             }
             (What::Tree, What::Tree) => match self.names {
-                None => (self.list(from, stores.0), self.list(to, stores.1)),
-                Some(names) => self.named(names, (from, to), stores),
+                None => {
+                    let (symlinks, encode) = (self.spec.symlinks(), self.spec.encode_names);
+                    (from.list(symlinks, encode), to.list(symlinks, encode))
+                }
+                Some(names) => self.named(names, (from, to)),
             },
             (What::One(a), What::Tree) => return self.other_type(&a.meta, Kind::Dir, true),
             (What::Tree, What::One(b)) => return self.other_type(&b.meta, Kind::Dir, false),
@@ -275,29 +273,17 @@ impl Feed<'_> {
         }
     }
 
-    fn list(&self, place: &Place, store: Option<&Arc<Store>>) -> Listing {
-        let symlinks = if self.spec.follow { Symlinks::Follow } else { Symlinks::Keep };
-        place.list(store, symlinks, self.spec.encode_names)
-    }
-
     /// The given names on both sides. Those that the target cannot have are missing there.
-    fn named(
-        &self,
-        names: &[Vec<u8>],
-        (from, to): (&Place, &Place),
-        stores: (Option<&Arc<Store>>, Option<&Arc<Store>>),
-    ) -> (Listing, Listing) {
+    fn named(&self, names: &[Vec<u8>], (from, to): (&Place, &Place)) -> (Listing, Listing) {
         let encode = self.spec.encode_names;
         let at_target = |name: &Vec<u8>| match (&from.root, &to.root) {
             (Root::Local { .. }, Root::Store { .. }) => key_of(name, encode).ok(),
             (Root::Store { .. }, Root::Local { .. }) => path_of(name, encode).ok(),
             _ => Some(name.clone()),
         };
-        let symlinks = if self.spec.follow { Symlinks::Follow } else { Symlinks::Keep };
-        (
-            from.list_names(stores.0, names.to_vec(), symlinks, encode),
-            to.list_names(stores.1, names.iter().filter_map(at_target).collect(), symlinks, encode),
-        )
+        let (symlinks, there) =
+            (self.spec.symlinks(), names.iter().filter_map(at_target).collect());
+        (from.list_names(names.to_vec(), symlinks, encode), to.list_names(there, symlinks, encode))
     }
 
     fn name_filter(&self, from: &Place) -> Result<Option<NameFilter>, Fatal> {
@@ -346,11 +332,7 @@ impl Feed<'_> {
     }
 
     fn only(&mut self, finding: Finding, path: &[u8], a: Option<&Meta>, b: Option<&Meta>) {
-        self.counts.differences += 1;
-        match finding {
-            Finding::Missing => self.counts.missing += 1,
-            _ => self.counts.extra += 1,
-        }
+        self.counts.note(finding);
         (self.report)(&Difference { path, finding, source: a, target: b, offset: None });
     }
 
@@ -387,13 +369,8 @@ fn report_pair(
     (a, b): (&Meta, &Meta),
     offset: Option<u64>,
 ) {
-    counts.differences += 1;
-    for aspect in set.iter() {
-        if let Some(count) = counts.by_aspect.get_mut(aspect as usize) {
-            *count += 1;
-        }
-    }
     let finding = Finding::Differs(set);
+    counts.note(finding);
     report(&Difference { path, finding, source: Some(a), target: Some(b), offset });
 }
 

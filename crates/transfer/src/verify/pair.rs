@@ -2,9 +2,9 @@
 
 use super::aspects::{Aspect, Aspects, Times, differences};
 use super::attributes::{self, Pair as Attributes};
-use super::content::{self, Buffers, Side};
+use super::content::{self, Buffers};
 use super::links::Groups;
-
+use crate::engine::Side;
 use hakobu_core::error::Operation;
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::{Doing, Phase};
@@ -146,7 +146,7 @@ impl Comparer {
         let sparse = a.may_have_holes() && b.may_have_holes();
         let _reading = doing.during(Phase::Read);
         let progress = (doing, self.limit.as_deref());
-        let first = scratch.buffers.first_difference(one, two, (0, a.size), sparse, progress);
+        let first = scratch.buffers.first_difference((one, two), (0, a.size), sparse, progress);
         found.offset = first.map_err(&read)?;
         found.bytes = found.offset.unwrap_or(a.size);
         if found.offset.is_some() {

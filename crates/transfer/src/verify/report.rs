@@ -83,6 +83,19 @@ impl Counts {
         self.by_aspect.get(aspect as usize).copied().unwrap_or(0)
     }
 
+    /// Counts a difference.
+    pub(super) fn note(&mut self, finding: Finding) {
+        self.differences += 1;
+        match finding {
+            Finding::Missing => self.missing += 1,
+            Finding::Extra => self.extra += 1,
+            Finding::Differs(set) => {
+                let aspects = Aspect::ALL.into_iter().zip(&mut self.by_aspect);
+                aspects.for_each(|(aspect, count)| *count += u64::from(set.has(aspect)));
+            }
+        }
+    }
+
     pub(super) fn add(&mut self, other: &Counts) {
         let Counts { files, dirs, others, bytes, differences, missing, extra, by_aspect, failed } =
             other;

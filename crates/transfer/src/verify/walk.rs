@@ -4,10 +4,10 @@
 pub(super) mod listed;
 
 use super::aspects::Aspect;
-use super::content::Side;
 use super::pair::{Comparer, Failure, Found, Name, Scratch};
 use super::report::{Counts, Difference, Finding, Spec};
 use super::rules;
+use crate::engine::Side;
 use crate::policy::filter::{Decision, DirRules};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem, cannot};
@@ -67,12 +67,7 @@ pub fn run(
         trees = Some((source.0.clone(), both));
     }
     comparison.tops = Some((source, target));
-    listener.event(Event::Begins(&controls.meter));
-    let mut counts = Counts::default();
-    for state in walk(&comparison, controls, trees, [Task::Tops]) {
-        counts.add(&state.counts);
-    }
-    Ok(counts)
+    Ok(comparison.carry_out(controls, trees, [Task::Tops]))
 }
 
 fn fatal(verb: &str, path: &Path, error: io::Error) -> Fatal {
@@ -146,6 +141,7 @@ enum Task {
     Listed(Vec<CString>),
 }
 
+#[derive(Default)]
 struct State {
     scratch: Scratch,
     counts: Counts,
@@ -180,10 +176,6 @@ impl Visit for Comparison<'_> {
     type Dir = Both;
     type Task = Task;
     type State = State;
-
-    fn start(&self, _: usize) -> State {
-        State { scratch: Scratch::default(), counts: Counts::default() }
-    }
 
     fn open(&self, dir: &Arc<Node>, at: &mut At<'_, '_, Self>) -> Option<Vec<Arc<Handle>>> {
         let Some(parent) = &dir.parent else { return self.open.lock().take() };
@@ -284,13 +276,25 @@ impl<'a> Comparison<'a> {
 }
 
 impl Comparison<'_> {
+    /// Runs the walk.
+    fn carry_out(
+        &self,
+        controls: &Controls,
+        trees: Option<(CString, Both)>,
+        tasks: impl IntoIterator<Item = Task>,
+    ) -> Counts {
+        self.listener.event(Event::Begins(&controls.meter));
+        let mut counts = Counts::default();
+        for state in walk(self, controls, trees, tasks) {
+            counts.add(&state.counts);
+        }
+        counts
+    }
+
     fn tops(&self, at: &mut At<'_, '_, Self>) {
         let Some(((source, a), (target, b))) = &self.tops else { return };
         let (one, two) = ((dir::cwd(), &**source), (dir::cwd(), &**target));
-        let scratch = &mut at.state.scratch;
-        let found = self.comparer.compare((one, a), (two, b), scratch, at.doing);
-        let entry = Pending { node: None, name: CString::default(), a: *a, b: *b, found };
-        self.settle(entry, at);
+        self.both(None, c"", (one, a), (two, b), at);
         if a.kind != Kind::Dir {
             at.count_name();
         }
@@ -352,28 +356,30 @@ impl Comparison<'_> {
         let b = match meta::of(target.0, name, false) {
             Ok(meta) => meta,
             Err(error) if errno::is(&error, errno::ENOENT) => {
-                state.counts.missing += 1;
-                return self.report(
-                    Difference {
-                        path: &node.path_below(name),
-                        finding: Finding::Missing,
-                        source: Some(&a),
-                        target: None,
-                        offset: None,
-                    },
-                    state,
-                );
+                let path = node.path_below(name);
+                return self.only(&path, Finding::Missing, (Some(&a), None), state);
             }
             Err(error) => return self.fail(Some(node), name, failed(Side::Target)(error), state),
         };
-        let scratch = &mut state.scratch;
-        let found = self.comparer.compare((source, &a), (target, &b), scratch, at.doing);
-        let descend = a.kind == Kind::Dir && b.kind == Kind::Dir;
-        let entry = Pending { node: Some(Arc::clone(node)), name: name.to_owned(), a, b, found };
-        self.settle(entry, at);
-        if descend {
+        self.both(Some(node), name, (source, &a), (target, &b), at);
+        if a.kind == Kind::Dir && b.kind == Kind::Dir {
             at.enter(node, name.to_owned(), Both::default());
         }
+    }
+
+    /// Compares an entry that both sides have: a name of `node`, or a name from a list.
+    fn both(
+        &self,
+        node: Option<&Arc<Node>>,
+        name: &CStr,
+        (source, a): (Name<'_>, &Meta),
+        (target, b): (Name<'_>, &Meta),
+        at: &mut At<'_, '_, Self>,
+    ) {
+        let scratch = &mut at.state.scratch;
+        let found = self.comparer.compare((source, a), (target, b), scratch, at.doing);
+        let (node, name) = (node.cloned(), name.to_owned());
+        self.settle(Pending { node, name, a: *a, b: *b, found }, at);
     }
 
     /// Reports a target name that the source lacks.
@@ -390,17 +396,18 @@ impl Comparison<'_> {
         if decision.hide || decision.protect {
             return;
         }
-        state.counts.extra += 1;
-        self.report(
-            Difference {
-                path: &node.path_below(name),
-                finding: Finding::Extra,
-                source: None,
-                target: Some(&extra),
-                offset: None,
-            },
-            state,
-        );
+        self.only(&node.path_below(name), Finding::Extra, (None, Some(&extra)), state);
+    }
+
+    /// Counts and reports an entry that one side lacks.
+    fn only(
+        &self,
+        path: &[u8],
+        finding: Finding,
+        (source, target): (Option<&Meta>, Option<&Meta>),
+        state: &mut State,
+    ) {
+        self.report(Difference { path, finding, source, target, offset: None }, state);
     }
 
     /// Counts and reports a pair, after comparing the contents of a large file.
@@ -437,21 +444,9 @@ impl Comparison<'_> {
                 Some(node) => node.path_below(&entry.name),
                 None => entry.name.to_bytes().to_vec(),
             };
-            for aspect in set.iter() {
-                if let Some(count) = state.counts.by_aspect.get_mut(aspect as usize) {
-                    *count += 1;
-                }
-            }
-            self.report(
-                Difference {
-                    path: &path,
-                    finding: Finding::Differs(set),
-                    source: Some(&entry.a),
-                    target: Some(&entry.b),
-                    offset: entry.found.offset,
-                },
-                state,
-            );
+            let (source, target) = (Some(&entry.a), Some(&entry.b));
+            let (finding, offset) = (Finding::Differs(set), entry.found.offset);
+            self.report(Difference { path: &path, finding, source, target, offset }, state);
         }
     }
 
@@ -477,9 +472,9 @@ impl Comparison<'_> {
             }
             let to = big.size.min(from + SHARE_BYTES);
             let (state, progress) = (&mut *at.state, (at.doing, self.comparer.limit.as_deref()));
-            let (one, two) = (fds.0.as_fd(), fds.1.as_fd());
+            let ends = (fds.0.as_fd(), fds.1.as_fd());
             let buffers = &mut state.scratch.buffers;
-            match buffers.first_difference(one, two, (from, to), big.sparse, progress) {
+            match buffers.first_difference(ends, (from, to), big.sparse, progress) {
                 Ok(None) => state.counts.bytes += to - from,
                 Ok(Some(offset)) => {
                     state.counts.bytes += offset - from;
@@ -515,7 +510,7 @@ impl Comparison<'_> {
     }
 
     fn report(&self, difference: Difference<'_>, state: &mut State) {
-        state.counts.differences += 1;
+        state.counts.note(difference.finding);
         (self.report)(&difference);
     }
 

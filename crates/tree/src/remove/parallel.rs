@@ -135,8 +135,6 @@ impl<'a> Visit for Remover<'a> {
     /// Each removal changes the block of an inode: 100,000 files of one directory of ext4 take 0.7 of the time.
     const BY_INODE: bool = true;
 
-    fn start(&self, _: usize) {}
-
     fn task(&self, Top(path): Top<'a>, at: &mut At<'_, '_, Self>) {
         let mut place = Place { dir: dir::cwd(), name: path, kind: Kind::Unknown, parent: None };
         match meta::of(dir::cwd(), path, false) {
@@ -257,15 +255,12 @@ impl Remover<'_> {
 
     fn fail_node(&self, node: &Node, operation: Operation, error: io::Error) {
         node.data.stays.store(true, Ordering::Relaxed);
-        self.with_parent(node, |place| self.fail(place, operation, Cause::System(error)));
-    }
-
-    /// Calls `call` with the place of a directory in its parent; without a descriptor if the parent is out of reach.
-    fn with_parent<T>(&self, node: &Node, call: impl FnOnce(&Place<'_>) -> T) -> T {
         let parent = node.parent.as_deref();
+        // Without a descriptor if the parent is out of reach.
         let fd = parent.and_then(|parent| parent.fd(0).ok());
         let dir = fd.as_ref().map_or(dir::cwd(), |fd| (**fd).as_fd());
-        call(&Place { dir, name: &node.name, kind: Kind::Dir, parent })
+        let place = Place { dir, name: &node.name, kind: Kind::Dir, parent };
+        self.fail(&place, operation, Cause::System(error));
     }
 
     fn open_in(

@@ -1,6 +1,7 @@
 //! The lines of a usage report: a tree of names with sizes, built in any order and emitted depth first, sorted by
 //! name, each directory after its content.
 
+use crate::names::push_name;
 use std::ffi::CStr;
 
 /// Number of a line.
@@ -70,10 +71,7 @@ impl Lines {
                     Some((child, found)) => {
                         *next = Some(at + 1);
                         let len = path.len();
-                        if path.last() != Some(&b'/') {
-                            path.push(b'/');
-                        }
-                        path.extend_from_slice(&found.name);
+                        push_name(&mut path, &found.name);
                         stack.push((child, first.get(child as usize).copied(), len));
                     }
                     None => {

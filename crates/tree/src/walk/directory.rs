@@ -1,6 +1,7 @@
 //! A directory of a walk: its handles, its unfinished units, and the paths below it.
 
 use crate::handle::Handle;
+use crate::names::push_name;
 use hakobu_sys::{OwnedFd, errno};
 use std::ffi::{CStr, CString};
 use std::io;
@@ -70,12 +71,7 @@ impl<D> Dir<D> {
 
 fn join(backwards: &[&CStr]) -> Vec<u8> {
     let mut path = Vec::new();
-    for name in backwards.iter().rev() {
-        if !path.is_empty() && path.last() != Some(&b'/') {
-            path.push(b'/');
-        }
-        path.extend_from_slice(name.to_bytes());
-    }
+    backwards.iter().rev().for_each(|name| push_name(&mut path, name.to_bytes()));
     path
 }
 

@@ -22,7 +22,7 @@ use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_sys::{BorrowedFd, meta};
 use std::ffi::CStr;
 use std::io;
-use xattrs::{Entry, Xattrs};
+use xattrs::Xattrs;
 
 /// The attributes that an entry should have at the end.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,18 @@ pub(super) struct Want {
     pub times: Option<(Option<Time>, Option<Time>)>,
     /// Device number that a file stands for (`--fake-super`).
     pub rdev: u64,
+}
+
+impl Want {
+    /// Returns how mode, owner and group of an entry differ from the wanted ones.
+    pub(super) fn change_of(&self, there: &Meta) -> Change {
+        Change {
+            mode: there.kind != Kind::Symlink && self.mode != there.mode,
+            owner: self.uid.is_some_and(|uid| uid != there.uid),
+            group: self.gid.is_some_and(|gid| gid != there.gid),
+            ..Change::default()
+        }
+    }
 }
 
 /// The current attributes of an entry.
@@ -174,7 +186,7 @@ fn executable_as(source: u32, target: u32) -> u32 {
 /// Computes and sets the attributes of entries. One instance per worker.
 pub(super) struct Attributes<'a> {
     context: Context<'a>,
-    xattrs: Xattrs<'a>,
+    pub(super) xattrs: Xattrs<'a>,
     /// Number of owners and groups that this user may not set, since the last query.
     unprivileged: u64,
 }
@@ -213,15 +225,13 @@ impl<'a> Attributes<'a> {
         let preserve = policy.preserve;
         let root = self.context.is_root();
         let bits = self.bits(source);
-        let mode = match existing {
+        let mode = match (existing, dir.and_then(|dir| dir.default_bits)) {
             _ if preserve.mode => bits,
-            Some(target) if target.kind == source.kind => match source.kind {
+            (Some(target), _) if target.kind == source.kind => match source.kind {
                 Kind::File if preserve.executability => executable_as(bits, target.mode),
                 _ => target.mode,
             },
-            _ if dir.is_some_and(|dir| dir.default_acl) => {
-                bits & dir.map_or(0o777, |dir| dir.default_bits)
-            }
+            (_, Some(default_bits)) => bits & default_bits,
             // cp keeps the sticky bit of a directory.
             _ if policy.cp_targets && source.kind == Kind::Dir => {
                 bits & 0o1777 & !self.context.umask
@@ -312,7 +322,7 @@ impl<'a> Attributes<'a> {
         let remasks = self.remasks();
         let kept = &mut self.xattrs;
         let xattrs = || match from.filter(|_| wanted) {
-            Some(from) => kept.copy(Entry::Fd(from), Entry::Fd(to), fresh).map(drop),
+            Some(from) => kept.copy(Place::Open(from), Place::Open(to), fresh).map(drop),
             None => Ok(()),
         };
         at.step(Phase::Settle, 1);
@@ -345,8 +355,8 @@ impl<'a> Attributes<'a> {
             if !sets_xattrs {
                 return Ok(());
             }
-            let source = Entry::named(from).map_err(Failure::of(Operation::Stat))?;
-            let target = Entry::named((dir, name)).map_err(Failure::of(Operation::SetXattr))?;
+            let source = Place::named(from.0, from.1).map_err(Failure::of(Operation::Stat))?;
+            let target = Place::named(dir, name).map_err(Failure::of(Operation::SetXattr))?;
             kept.copy(source, target, false).map(drop)
         };
         at.step(Phase::Settle, 1);
@@ -376,34 +386,14 @@ impl<'a> Attributes<'a> {
             time: want.times.is_some_and(|(_, mtime)| mtime.is_some_and(|mtime| !same(mtime))),
             atime: self.context.policy.preserve.file_atimes
                 && want.times.is_some_and(|(atime, _)| atime.is_some_and(|a| a != target.atime)),
-            mode: target.kind != Kind::Symlink && want.mode != target.mode,
-            owner: want.uid.is_some_and(|uid| uid != target.uid),
-            group: want.gid.is_some_and(|gid| gid != target.gid),
-            ..Change::default()
+            ..want.change_of(target)
         };
         if self.wants_xattrs() {
-            let from = Entry::named(from).map_err(Failure::of(Operation::Stat))?;
-            let to = Entry::named(to).map_err(Failure::of(Operation::Compare))?;
-            let (acl, xattr) = self.xattrs.compare(from, to)?;
-            change.acl = acl;
-            change.xattr = xattr;
+            let from = Place::named(from.0, from.1).map_err(Failure::of(Operation::Stat))?;
+            let to = Place::named(to.0, to.1).map_err(Failure::of(Operation::Compare))?;
+            (change.acl, change.xattr) = self.xattrs.compare(from, to)?;
         }
         Ok(change)
-    }
-
-    /// Copies the kept extended attributes of one directory to another.
-    pub(super) fn copy_dir_xattrs(
-        &mut self,
-        from: BorrowedFd<'_>,
-        to: BorrowedFd<'_>,
-    ) -> Result<(), Failure> {
-        self.xattrs.copy(Entry::Fd(from), Entry::Fd(to), false).map(drop)
-    }
-
-    /// Returns the permission bits that the default ACL of an open directory leaves to new entries; `None` if it has
-    /// none.
-    pub(super) fn default_bits(&mut self, dir: BorrowedFd<'_>) -> Result<Option<u32>, Failure> {
-        self.xattrs.default_bits(dir)
     }
 
     /// Removes the ACLs inherited by a new directory if those of its source are kept and its mode is not: a mode

@@ -3,11 +3,10 @@
 use crate::engine::acl;
 use crate::engine::context::Context;
 use crate::engine::failure::Failure;
-use crate::engine::fake::{self, Names};
-use crate::engine::publish::DirName;
+use crate::engine::fake::{Names, Place};
 use crate::policy::filter::XattrSides;
 use hakobu_core::error::Operation;
-use hakobu_sys::{BorrowedFd, errno, file, xattr};
+use hakobu_sys::{BorrowedFd, errno, xattr};
 use std::ffi::CStr;
 use std::io;
 
@@ -20,33 +19,18 @@ struct Scratch {
     to_value: Vec<u8>,
 }
 
-/// An entry whose attributes are read or set: open, or given by name.
-pub(super) enum Entry<'a> {
-    /// An open file or directory.
-    Fd(BorrowedFd<'a>),
-    /// An `O_PATH` descriptor, accessed through `/proc`.
-    Named(xattr::Named),
-}
-
-impl Entry<'_> {
-    /// Returns an entry without opening it for reading.
-    pub(super) fn named((dir, name): DirName<'_>) -> io::Result<Entry<'static>> {
-        Ok(Entry::Named(xattr::Named::new(file::open_path(dir, name)?)))
-    }
-}
-
 /// An entry, and how its attributes are named.
 struct Handle<'a> {
-    entry: Entry<'a>,
+    place: Place<'a>,
     names: Names,
 }
 
 impl Handle<'_> {
     fn list<'b>(&self, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
         if self.names == Names::Plain {
-            return self.list_kept(buffer);
+            return self.place.list(buffer);
         }
-        let shown: Vec<_> = names(self.list_kept(buffer)?)
+        let shown: Vec<_> = names(self.place.list(buffer)?)
             .filter_map(|name| Some(self.names.shown(name)?.into_owned()))
             .collect();
         buffer.clear();
@@ -54,29 +38,16 @@ impl Handle<'_> {
         Ok(buffer)
     }
 
-    fn list_kept<'b>(&self, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
-        match &self.entry {
-            Entry::Fd(fd) => xattr::list(*fd, buffer),
-            Entry::Named(named) => named.list(buffer),
-        }
-    }
-
     fn get<'b>(&self, name: &CStr, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
-        let bytes = match self.get_kept(&self.names.kept(name), buffer) {
+        let bytes = match self.place.get(&self.names.kept(name), buffer) {
             // A source may have it under its own name.
             Err(error) if self.names == Names::Source && xattr::is_absent(&error) => {
-                return self.get_kept(name, buffer);
+                return self.place.get(name, buffer);
             }
             other => other?.len(),
         };
         let kept = buffer.get(..bytes).unwrap_or_default();
-        let mode = || {
-            let stands = match &self.entry {
-                Entry::Fd(fd) => fake::of_fd(*fd),
-                Entry::Named(named) => fake::of_named(named),
-            };
-            Ok(stands?.mode)
-        };
+        let mode = || Ok(self.place.meta()?.mode);
         match self.names.decode(name, kept, mode)? {
             Some(value) => {
                 buffer.clear();
@@ -87,27 +58,12 @@ impl Handle<'_> {
         }
     }
 
-    fn get_kept<'b>(&self, name: &CStr, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
-        match &self.entry {
-            Entry::Fd(fd) => xattr::get(*fd, name, buffer),
-            Entry::Named(named) => named.get(name, buffer),
-        }
-    }
-
     fn set(&self, name: &CStr, value: &[u8]) -> io::Result<()> {
-        let (kept, value) = (self.names.kept(name), self.names.encode(name, value));
-        match &self.entry {
-            Entry::Fd(fd) => xattr::set(*fd, &kept, &value),
-            Entry::Named(named) => named.set(&kept, &value),
-        }
+        self.place.set(&self.names.kept(name), &self.names.encode(name, value))
     }
 
     fn remove(&self, name: &CStr) -> io::Result<()> {
-        let kept = self.names.kept(name);
-        match &self.entry {
-            Entry::Fd(fd) => xattr::remove(*fd, &kept),
-            Entry::Named(named) => named.remove(&kept),
-        }
+        self.place.remove(&self.names.kept(name))
     }
 }
 
@@ -117,7 +73,7 @@ fn names(list: &[u8]) -> impl Iterator<Item = &CStr> {
 }
 
 /// Copies the extended attributes that are kept.
-pub(super) struct Xattrs<'a> {
+pub(in crate::engine) struct Xattrs<'a> {
     context: Context<'a>,
     /// The rules for names in the directory of the entries that follow.
     pub rules: XattrSides,
@@ -138,35 +94,37 @@ impl<'a> Xattrs<'a> {
 
     /// Makes the kept attributes of `to` equal to those of `from`; `fresh`: `to` has none. Returns whether ACLs and
     /// whether xattrs differed.
-    pub(super) fn copy(
+    pub(in crate::engine) fn copy(
         &mut self,
-        from: Entry<'_>,
-        to: Entry<'_>,
+        from: Place<'_>,
+        to: Place<'_>,
         fresh: bool,
     ) -> Result<(bool, bool), Failure> {
-        let (from, to) = self.handles(from, to);
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let result = self.copy_with(&mut scratch, &from, &to, fresh, false);
-        self.scratch = scratch;
-        result
+        self.unite(from, to, fresh, false)
     }
 
     /// Returns whether ACLs and whether xattrs differ.
     pub(super) fn compare(
         &mut self,
-        from: Entry<'_>,
-        to: Entry<'_>,
+        from: Place<'_>,
+        to: Place<'_>,
     ) -> Result<(bool, bool), Failure> {
-        let (from, to) = self.handles(from, to);
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let result = self.copy_with(&mut scratch, &from, &to, false, true);
-        self.scratch = scratch;
-        result
+        self.unite(from, to, false, true)
     }
 
-    fn handles<'f, 't>(&self, from: Entry<'f>, to: Entry<'t>) -> (Handle<'f>, Handle<'t>) {
-        let from = Handle { entry: from, names: self.context.source_names() };
-        (from, Handle { entry: to, names: self.context.target_names() })
+    fn unite(
+        &mut self,
+        from: Place<'_>,
+        to: Place<'_>,
+        fresh: bool,
+        only_compare: bool,
+    ) -> Result<(bool, bool), Failure> {
+        let from = Handle { place: from, names: self.context.source_names() };
+        let to = Handle { place: to, names: self.context.target_names() };
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let result = self.copy_with(&mut scratch, &from, &to, fresh, only_compare);
+        self.scratch = scratch;
+        result
     }
 
     fn copy_with(
@@ -250,8 +208,12 @@ impl<'a> Xattrs<'a> {
         Err(Failure { operation, error })
     }
 
-    /// See [`super::Attributes::default_bits`].
-    pub(super) fn default_bits(&mut self, dir: BorrowedFd<'_>) -> Result<Option<u32>, Failure> {
+    /// Returns the permission bits that the default ACL of an open directory leaves to new entries; `None` if it has
+    /// none.
+    pub(in crate::engine) fn default_bits(
+        &mut self,
+        dir: BorrowedFd<'_>,
+    ) -> Result<Option<u32>, Failure> {
         match xattr::get(dir, xattr::ACL_DEFAULT, &mut self.scratch.to_value) {
             Ok(value) => Ok(Some(acl::mode_bits(value))),
             Err(error) if xattr::is_absent(&error) || xattr::is_unsupported(&error) => Ok(None),

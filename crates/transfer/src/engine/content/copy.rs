@@ -12,7 +12,6 @@ use crate::policy::{Reflink, Sparse};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Meta;
 use hakobu_sys::{BorrowedFd, cache, errno, file, volume};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Minimum size, in bytes, of a dense file whose blocks are reserved first.
 const RESERVE_BYTES_MIN: u64 = 4 << 20;
@@ -71,11 +70,14 @@ impl Mover<'_> {
         at: &Station<'_>,
         content: Content<'_>,
     ) -> Result<u64, Stop> {
-        let outstanding = at.expect(content.source.size);
-        let by_helpers = AtomicU64::new(0);
-        let result = self.move_content(at, content, &by_helpers);
-        let by_helpers = by_helpers.load(Ordering::Relaxed);
-        at.moved_all(outstanding.wrapping_add(by_helpers));
+        let lane = at.lane;
+        let outstanding = lane.outstanding();
+        lane.ahead(content.source.size);
+        let mut by_helpers = 0;
+        let result = self.move_content(at, content, &mut by_helpers);
+        // No more of this file will be moved.
+        lane.settle_to(outstanding.wrapping_add(by_helpers));
+        lane.undrained(0);
         result
     }
 
@@ -84,7 +86,7 @@ impl Mover<'_> {
         &mut self,
         at: &Station<'_>,
         content: Content<'_>,
-        by_helpers: &AtomicU64,
+        by_helpers: &mut u64,
     ) -> Result<u64, Stop> {
         let Content { from, to, source, target_dev, onto, helpers } = content;
         let copying = Copying { at, from, to };
@@ -101,7 +103,7 @@ impl Mover<'_> {
         self.pair.begin((source.dev, target_dev));
         if real
             && policy.reflink != Reflink::Never
-            && (self.pair.may_clone() || policy.reflink == Reflink::Always)
+            && (!self.pair.no_clone || policy.reflink == Reflink::Always)
             && size > 0
             && self.clone_content(copying, size)?
         {
@@ -144,7 +146,7 @@ impl Mover<'_> {
         }
         if size >= LARGE_BYTES_MIN {
             way.shared = true;
-            way.uncached = self.pair.may_write_uncached() && cache::is_too_large(size);
+            way.uncached = !self.pair.no_uncached && cache::is_too_large(size);
             // On one disk, reads that miss the cache would wait behind writeback: reading has priority as long as the
             // kernel has room for dirty pages.
             let is_cached = || cache::cached_bytes(from).is_none_or(|bytes| bytes > size / 2);
@@ -155,9 +157,7 @@ impl Mover<'_> {
             at.step(Phase::Write, 1);
             reserve_ahead(to, size).map_err(writing)?;
         }
-        let outcome = self.copy_shared(at, (from, to), size, way, helpers);
-        by_helpers.store(outcome.by_helpers, Ordering::Relaxed);
-        outcome.result?;
+        self.copy_shared(at, (from, to), size, way, helpers, by_helpers)?;
         if !is_whole && real {
             // Set the size last: until then the file never has its full size.
             at.step(Phase::Write, 1);
@@ -173,14 +173,14 @@ impl Mover<'_> {
         match file::clone_all(from, to) {
             // Byte limits do not apply: nothing is read or written.
             Ok(()) => {
-                at.moved(size);
+                at.lane.bytes(size);
                 Ok(true)
             }
             Err(error) if self.context.policy.reflink == Reflink::Always => Err(writing(error)),
             Err(error) => {
                 // EINVAL can concern this file alone (inline data); other errors apply to the pair.
                 if !errno::is(&error, errno::EINVAL) {
-                    self.pair.lacks_clone();
+                    self.pair.no_clone = true;
                 }
                 Ok(false)
             }
@@ -198,14 +198,14 @@ impl Mover<'_> {
             match file::copy_range(from, to, 0, size as usize) {
                 Ok(moved) if moved as u64 == size => {
                     still_holds(from, size)?;
-                    at.moved(size);
+                    at.lane.bytes(size);
                     return Ok(size);
                 }
                 // Some file systems return 0 for what they cannot copy: fall back to reading.
                 Ok(0) => {}
                 Ok(_) => return Err(Stop::Changed),
                 // On a persistent error, read or write fails with the right side in its message.
-                Err(_) => self.pair.lacks_range(),
+                Err(_) => self.pair.no_range = true,
             }
         }
         let mut filled = 0;
@@ -246,7 +246,7 @@ impl Mover<'_> {
                 at.step(Phase::Write, 1);
                 file::write_all(to, piece).map_err(writing)?;
             }
-            at.moved(piece.len() as u64);
+            at.lane.bytes(piece.len() as u64);
         }
         Ok(())
     }
@@ -282,6 +282,36 @@ impl Mover<'_> {
             filled = copying.read(&mut self.buffer)?;
         }
         Ok(done)
+    }
+
+    /// Writes the bytes of a source from `start` to its `size` to the same offsets of a target. Returns their number.
+    ///
+    /// # Errors
+    /// [`Stop`]; a part may have been appended.
+    pub(in crate::engine) fn append(
+        &mut self,
+        at: &Station<'_>,
+        (from, to): (BorrowedFd<'_>, BorrowedFd<'_>),
+        (start, size): (u64, u64),
+    ) -> Result<u64, Stop> {
+        let mut offset = start;
+        while offset < size {
+            if at.is_over() {
+                return Err(Stop::Asked);
+            }
+            let len = (size - offset).min(at.stride(BUFFER_BYTES) as u64) as usize;
+            let Some(space) = self.buffer.get_mut(..len) else { return Err(Stop::Changed) };
+            at.pace(len as u64);
+            at.step(Phase::Read, 1);
+            if file::read_full_at(from, space, offset).map_err(reading)? < len {
+                return Err(Stop::Changed);
+            }
+            at.step(Phase::Write, 1);
+            file::write_all_at(to, space, offset, false).map_err(writing)?;
+            at.lane.bytes(len as u64);
+            offset += len as u64;
+        }
+        Ok(size - start)
     }
 
     /// Returns whether the kernel may copy between two files of this pair.

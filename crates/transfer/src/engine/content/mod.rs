@@ -1,6 +1,5 @@
 //! The content of regular files: moves bytes from an open source to an open target.
 
-mod append;
 mod buffer;
 mod compare;
 mod copy;
@@ -10,6 +9,7 @@ mod segments;
 mod shared_copy;
 mod waits;
 
+pub(crate) use compare::{Side, first_difference};
 pub(super) use copy::{Content, Onto};
 pub(crate) use mover::SEGMENT_BYTES_MAX;
 pub(super) use mover::{LARGE_BYTES_MIN, Mover};

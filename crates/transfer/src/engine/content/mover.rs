@@ -51,7 +51,7 @@ pub(in crate::engine) struct Mover<'a> {
     /// Bytes of a large file that this worker may buffer.
     pub(super) segment_bytes_max: u64,
     pub(super) buffer: Buffer,
-    pub(super) pair: Pair,
+    pub(in crate::engine) pair: Pair,
 }
 
 impl<'a> Mover<'a> {
@@ -64,11 +64,6 @@ impl<'a> Mover<'a> {
         let (buffer, pair) = (Buffer::default(), Pair::default());
         let segment_bytes_max = segment_bytes_max.max(BUFFER_BYTES as u64);
         Mover { context, jobs_per_file, segment_bytes_max, buffer, pair }
-    }
-
-    /// Returns whether the target's file system may report failed writes at close(2).
-    pub(in crate::engine) fn reports_late(&mut self, to: BorrowedFd<'_>) -> bool {
-        self.pair.reports_late(to)
     }
 }
 
@@ -91,14 +86,11 @@ pub(super) fn write_without_zeroes(
     let is_zero = |block: &[u8]| block.iter().all(|byte| *byte == 0);
     let put = |from: usize, piece: &[u8], zero: bool| {
         let begins = offset + from as u64;
-        if !zero {
-            return file::write_all_at(to, piece, begins, false);
+        // Where holes cannot be punched, zeroes have to be written.
+        match zero && (!punches || space::punch(to, begins, piece.len() as u64).is_ok()) {
+            true => Ok(()),
+            false => file::write_all_at(to, piece, begins, false),
         }
-        if punches && space::punch(to, begins, piece.len() as u64).is_err() {
-            // Holes are unsupported, so zeroes have to be written.
-            return file::write_all_at(to, piece, begins, false);
-        }
-        Ok(())
     };
     let (mut from, mut at, mut zero) = (0, 0, false);
     for block in content.chunks(HOLE_BYTES) {

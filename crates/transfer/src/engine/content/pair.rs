@@ -4,11 +4,14 @@ use hakobu_sys::{BorrowedFd, cache, close, disk, volume};
 
 /// Capabilities of a source/target device pair, cached per worker.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Pair {
-    devices: (u64, u64),
-    no_clone: bool,
-    no_range: bool,
-    no_uncached: bool,
+pub(in crate::engine) struct Pair {
+    pub(super) devices: (u64, u64),
+    /// Extents cannot be shared, as far as is known.
+    pub(super) no_clone: bool,
+    /// The kernel cannot copy between the two, or not faster than reads and writes.
+    pub(super) no_range: bool,
+    /// The target cannot drop pages once they are written.
+    pub(super) no_uncached: bool,
     /// Both are on one disk; determined on first use.
     one_disk: Option<bool>,
     /// The target may report failed writes at close(2).
@@ -29,38 +32,9 @@ impl Pair {
         }
     }
 
-    pub(super) fn devices(&self) -> (u64, u64) {
-        self.devices
-    }
-
-    /// Returns whether extents may be shared, as far as is known.
-    pub(super) fn may_clone(&self) -> bool {
-        !self.no_clone
-    }
-
-    /// Records that extents cannot be shared.
-    pub(super) fn lacks_clone(&mut self) {
-        self.no_clone = true;
-    }
-
     /// Returns whether the kernel may copy between the two, as far as is known.
     pub(super) fn may_copy_range(&self) -> bool {
         self.devices.0 == self.devices.1 && !self.no_range
-    }
-
-    /// Records that the kernel cannot copy between the two, or not faster than reads and writes.
-    pub(super) fn lacks_range(&mut self) {
-        self.no_range = true;
-    }
-
-    /// Returns whether the target can drop pages once they are written, as far as is known.
-    pub(super) fn may_write_uncached(&self) -> bool {
-        !self.no_uncached
-    }
-
-    /// Records that the target cannot drop pages once they are written.
-    pub(super) fn lacks_uncached(&mut self) {
-        self.no_uncached = true;
     }
 
     pub(super) fn read_ahead(&mut self, from: BorrowedFd<'_>) -> Option<u64> {
@@ -83,7 +57,7 @@ impl Pair {
     }
 
     /// Returns whether the file system of `to`, a file on the target device, may report failed writes at close(2).
-    pub(super) fn reports_late(&mut self, to: BorrowedFd<'_>) -> bool {
+    pub(in crate::engine) fn reports_late(&mut self, to: BorrowedFd<'_>) -> bool {
         *self.reports_late.get_or_insert_with(|| close::reports_late(to))
     }
 }

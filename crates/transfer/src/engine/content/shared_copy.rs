@@ -122,6 +122,7 @@ impl SharedCopy {
 
 /// A worker's part in moving a file.
 struct Participant<'a> {
+    at: &'a Station<'a>,
     shared: &'a Arc<SharedCopy>,
     from: BorrowedFd<'a>,
     to: BorrowedFd<'a>,
@@ -138,16 +139,12 @@ impl Participant<'_> {
     }
 }
 
-/// Result of moving the content of a file.
-pub(super) struct SharedOutcome {
-    /// On an early end, the target holds a prefix of the source.
-    pub result: Result<(), Stop>,
-    /// Bytes that helpers moved or found to be holes, as counted on their lanes.
-    pub by_helpers: u64,
-}
-
 impl Mover<'_> {
-    /// Moves the content of a file of `size` bytes in segments.
+    /// Moves the content of a file of `size` bytes in segments. Sets `by_helpers` to the bytes that others moved or
+    /// found to be holes, as counted on their lanes.
+    ///
+    /// # Errors
+    /// [`Stop`]; the target then holds a prefix of the source.
     pub(super) fn copy_shared(
         &mut self,
         at: &Station<'_>,
@@ -155,7 +152,8 @@ impl Mover<'_> {
         size: u64,
         way: Way,
         helpers: Option<&dyn Helpers>,
-    ) -> SharedOutcome {
+        by_helpers: &mut u64,
+    ) -> Result<(), Stop> {
         let (workers_max, measured) = match self.jobs_per_file {
             Jobs::Fixed(jobs) => (jobs, false),
             Jobs::Auto => ((HELD_BYTES_MAX / way.segment.max(1)).max(2), true),
@@ -164,7 +162,7 @@ impl Mover<'_> {
             segments: Segments::new(size),
             size,
             large: size >= LARGE_BYTES_MIN,
-            devices: self.pair.devices(),
+            devices: self.pair.devices,
             in_kernel: AtomicBool::new(way.in_kernel),
             uncached: AtomicBool::new(way.uncached),
             pays: AtomicBool::new(!measured || way.read_ahead.is_some()),
@@ -177,24 +175,25 @@ impl Mover<'_> {
             way,
         });
         let helpers = helpers.filter(|_| shared.way.shared);
-        let participant = Participant { shared: &shared, from, to, helpers, owns: true };
+        let participant = Participant { at, shared: &shared, from, to, helpers, owns: true };
         if shared.way.in_kernel {
-            self.copy_in_kernel(at, &participant);
+            self.copy_in_kernel(&participant);
         }
-        self.pull(at, &participant);
+        self.pull(&participant);
         let (fds, stop) = shared.segments.close();
         // Only closing this duplicate of the target may report a failed write.
         let closed = fds.map_or(Ok(()), |fds| close::close(fds.to));
-        let result = stop.map_or(Ok(()), Err).and_then(|()| {
-            closed.map_err(writing)?;
-            // Possibly no helper came for the last step.
-            self.flush_rest(at, &participant);
-            match shared.way.in_kernel {
-                true => still_holds(from, size),
-                false => Ok(()),
-            }
-        });
-        SharedOutcome { result, by_helpers: shared.by_helpers.load(Relaxed) }
+        *by_helpers = shared.by_helpers.load(Relaxed);
+        if let Some(stop) = stop {
+            return Err(stop);
+        }
+        closed.map_err(writing)?;
+        // Possibly no helper came for the last step.
+        self.flush_rest(&participant);
+        match shared.way.in_kernel {
+            true => still_holds(from, size),
+            false => Ok(()),
+        }
     }
 
     /// Helps with a file: starts the requested writeback, then moves segments.
@@ -207,19 +206,20 @@ impl Mover<'_> {
         shared.offered.store(false, Relaxed);
         let Some(fds) = shared.segments.enter() else { return };
         let (from, to) = (fds.from.as_fd(), fds.to.as_fd());
-        let participant = Participant { shared, from, to, helpers: Some(helpers), owns: false };
-        self.flush_asked(at, &participant);
+        let helpers = Some(helpers);
+        let participant = Participant { at, shared, from, to, helpers, owns: false };
+        self.flush_asked(&participant);
         if shared.comes() {
             self.pair.begin(shared.devices);
-            self.pull(at, &participant);
+            self.pull(&participant);
             shared.workers.fetch_sub(1, Relaxed);
         }
         shared.segments.leave(fds);
     }
 
     /// Moves segments until none is left for this worker.
-    fn pull(&mut self, at: &Station<'_>, participant: &Participant<'_>) {
-        let shared = participant.shared;
+    fn pull(&mut self, participant: &Participant<'_>) {
+        let Participant { at, shared, .. } = participant;
         let mut watch = Watch::new();
         loop {
             if at.is_over() {
@@ -230,11 +230,11 @@ impl Mover<'_> {
                 return;
             }
             let segment = at.stride(shared.way.segment) as u64;
-            let Some(segment) = self.take(at, participant, segment) else { return };
+            let Some(segment) = self.take(participant, segment) else { return };
             if shared.workers.load(Relaxed) < shared.crew() {
                 self.offer(participant);
             }
-            if let Err(stop) = self.segment(at, participant, segment, &mut watch) {
+            if let Err(stop) = self.segment(participant, segment, &mut watch) {
                 return shared.segments.stop(stop);
             }
             if shared.measured
@@ -248,31 +248,22 @@ impl Mover<'_> {
         }
     }
 
-    fn take(
-        &mut self,
-        at: &Station<'_>,
-        participant: &Participant<'_>,
-        len_max: u64,
-    ) -> Option<Segment> {
-        let (shared, from) = (participant.shared, participant.from);
+    fn take(&mut self, participant: &Participant<'_>, len_max: u64) -> Option<Segment> {
+        let Participant { at, shared, from, .. } = participant;
         shared.segments.take(len_max, |offset| {
             if !shared.way.holes {
                 return Ok(Some((offset, shared.size)));
             }
             at.step(Phase::Read, 1);
-            match space::next_data(from, offset) {
+            match space::next_data(*from, offset) {
                 Ok(None) => {
                     // SEEK_DATA finds nothing past the end either: the file may have shrunk.
-                    still_holds(from, shared.size)?;
-                    self.passed_hole(at, participant, shared.size - offset);
+                    still_holds(*from, shared.size)?;
+                    self.passed_hole(participant, shared.size - offset);
                     Ok(None)
                 }
                 Ok(Some((start, end))) => {
-                    self.passed_hole(
-                        at,
-                        participant,
-                        start.min(shared.size).saturating_sub(offset),
-                    );
+                    self.passed_hole(participant, start.min(shared.size).saturating_sub(offset));
                     Ok(Some((start, end)))
                 }
                 // The file system does not support it: treat everything as data.
@@ -299,12 +290,11 @@ impl Mover<'_> {
     /// Reads a segment, waits for its turn and writes it.
     fn segment(
         &mut self,
-        at: &Station<'_>,
         participant: &Participant<'_>,
         segment: Segment,
         watch: &mut Watch,
     ) -> Result<(), Stop> {
-        let Participant { shared, from, .. } = participant;
+        let Participant { at, shared, from, .. } = participant;
         let len = segment.len as usize;
         let mut buffer = std::mem::take(&mut self.buffer);
         if buffer.len() < len {
@@ -334,8 +324,8 @@ impl Mover<'_> {
             if !is_ours {
                 return Ok(());
             }
-            self.write(at, participant, space, segment.offset)?;
-            self.has_moved(at, participant, segment.offset + segment.len, segment.len);
+            self.write(participant, space, segment.offset)?;
+            self.has_moved(participant, segment.offset + segment.len, segment.len);
             shared.segments.done();
             Ok(())
         })();
@@ -345,12 +335,11 @@ impl Mover<'_> {
 
     fn write(
         &mut self,
-        at: &Station<'_>,
         participant: &Participant<'_>,
         content: &[u8],
         offset: u64,
     ) -> Result<(), Stop> {
-        let Participant { shared, to, .. } = participant;
+        let Participant { at, shared, to, .. } = participant;
         at.pace(content.len() as u64);
         if self.context.mode != TargetMode::Real {
             return Ok(());
@@ -364,7 +353,7 @@ impl Mover<'_> {
         match file::write_all_at(*to, content, offset, uncached) {
             Err(error) if uncached && errno::is(&error, errno::EOPNOTSUPP) => {
                 shared.uncached.store(false, Relaxed);
-                self.pair.lacks_uncached();
+                self.pair.no_uncached = true;
                 file::write_all_at(*to, content, offset, false).map_err(writing)
             }
             other => other.map_err(writing),
@@ -372,8 +361,8 @@ impl Mover<'_> {
     }
 
     /// Lets the kernel copy as far as it can. No other worker helps meanwhile.
-    fn copy_in_kernel(&mut self, at: &Station<'_>, participant: &Participant<'_>) {
-        let Participant { shared, to, .. } = participant;
+    fn copy_in_kernel(&mut self, participant: &Participant<'_>) {
+        let Participant { at, shared, to, .. } = participant;
         let mut tried = !shared.way.to_foreign;
         while shared.in_kernel.load(Relaxed) {
             if at.is_over() {
@@ -381,8 +370,8 @@ impl Mover<'_> {
             }
             let most = if tried { WRITEBACK_BYTES } else { TRIED_BYTES };
             let most = at.stride(most as usize) as u64;
-            let Some(segment) = self.take(at, participant, most) else { return };
-            if let Err(stop) = self.segment_in_kernel(at, participant, segment) {
+            let Some(segment) = self.take(participant, most) else { return };
+            if let Err(stop) = self.segment_in_kernel(participant, segment) {
                 return shared.segments.stop(stop);
             }
             if !tried && shared.in_kernel.load(Relaxed) {
@@ -390,7 +379,7 @@ impl Mover<'_> {
                 // The copy went through this machine's cache, so the file system reads and writes locally, in small
                 // sequential steps. A server-side copy caches nothing.
                 if cache::cached_bytes(*to).is_some_and(|bytes| bytes >= segment.len / 2) {
-                    self.pair.lacks_range();
+                    self.pair.no_range = true;
                     shared.in_kernel.store(false, Relaxed);
                 }
             }
@@ -399,11 +388,10 @@ impl Mover<'_> {
 
     fn segment_in_kernel(
         &mut self,
-        at: &Station<'_>,
         participant: &Participant<'_>,
         segment: Segment,
     ) -> Result<(), Stop> {
-        let Participant { shared, from, to, .. } = participant;
+        let Participant { at, shared, from, to, .. } = participant;
         let (mut offset, end) = (segment.offset, segment.offset + segment.len);
         while offset < end && shared.in_kernel.load(Relaxed) {
             at.pace(end - offset);
@@ -413,7 +401,7 @@ impl Mover<'_> {
                 Ok(0) => shared.in_kernel.store(false, Relaxed),
                 Ok(moved) => {
                     offset += moved as u64;
-                    self.has_moved(at, participant, offset, moved as u64);
+                    self.has_moved(participant, offset, moved as u64);
                 }
                 Err(error) => match error.raw_os_error() {
                     Some(errno::EIO) => return Err(reading(error)),
@@ -421,7 +409,7 @@ impl Mover<'_> {
                         return Err(writing(error));
                     }
                     _ => {
-                        self.pair.lacks_range();
+                        self.pair.no_range = true;
                         shared.in_kernel.store(false, Relaxed);
                     }
                 },
@@ -437,9 +425,9 @@ impl Mover<'_> {
                 if file::read_full_at(*from, space, offset).map_err(reading)? < len {
                     return Err(Stop::Changed);
                 }
-                self.write(at, participant, space, offset)?;
+                self.write(participant, space, offset)?;
                 offset += len as u64;
-                self.has_moved(at, participant, offset, len as u64);
+                self.has_moved(participant, offset, len as u64);
             }
             Ok(())
         })();
@@ -449,15 +437,16 @@ impl Mover<'_> {
     }
 
     /// Records a hole in the source, in bytes.
-    fn passed_hole(&self, at: &Station<'_>, participant: &Participant<'_>, bytes: u64) {
-        at.skipped_hole(bytes);
+    fn passed_hole(&self, participant: &Participant<'_>, bytes: u64) {
+        participant.at.lane.settle(bytes, 0);
         participant.count(bytes);
     }
 
     /// Records `bytes` more in place, up to `reached`: reports them and requests writeback.
-    fn has_moved(&self, at: &Station<'_>, participant: &Participant<'_>, reached: u64, bytes: u64) {
-        let Participant { shared, to, .. } = participant;
-        at.moved_segment(bytes);
+    fn has_moved(&self, participant: &Participant<'_>, reached: u64, bytes: u64) {
+        let Participant { at, shared, to, .. } = participant;
+        at.lane.bytes(bytes);
+        at.lane.completions(1);
         participant.count(bytes);
         if !shared.large {
             return;
@@ -471,7 +460,7 @@ impl Mover<'_> {
         // On the owner's lane, which is cleared at the end of the file.
         if participant.owns && on_disk {
             let undrained = progress.undrained(*to).unwrap_or(0);
-            at.undrained(undrained);
+            at.lane.undrained(undrained);
         }
         if !on_disk || shared.uncached.load(Relaxed) || !shared.way.drains {
             return;
@@ -481,27 +470,27 @@ impl Mover<'_> {
         progress.to_flush = reached;
         drop(progress);
         match is_late || participant.helpers.is_none() {
-            true => self.flush_rest(at, participant),
+            true => self.flush_rest(participant),
             false => self.offer(participant),
         }
     }
 
     /// Starts writeback on a copying worker if no other came. For a network or FUSE file system it might wait for
     /// answers: there writeback starts by itself, at close(2) at the latest.
-    fn flush_rest(&self, at: &Station<'_>, participant: &Participant<'_>) {
+    fn flush_rest(&self, participant: &Participant<'_>) {
         if !participant.shared.way.to_foreign {
-            self.flush_asked(at, participant);
+            self.flush_asked(participant);
         }
     }
 
     /// Starts the requested writeback.
-    fn flush_asked(&self, at: &Station<'_>, participant: &Participant<'_>) {
+    fn flush_asked(&self, participant: &Participant<'_>) {
         let mut progress = participant.shared.progress.lock();
         let (from, to) = (progress.flushed, progress.to_flush);
         progress.flushed = to;
         drop(progress);
         if from < to {
-            at.turn(Phase::Write);
+            participant.at.turn(Phase::Write);
             // An optimisation only: a failure affects nothing but time.
             drop(file::start_writeback(participant.to, from, to - from));
         }

@@ -22,63 +22,35 @@ const STAT: &CStr = c"user.rsync.%stat";
 /// Maximum length of a symlink's text, in bytes (`PATH_MAX`).
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// Returns what an entry stands for; `follow` resolves a (real) symlink.
+/// Returns the metadata of an entry, with `fakes` of what it stands for; `follow` resolves a (real) symlink.
 ///
 /// # Errors
 /// Those of examining it, and an attribute that is not in rsync's format.
-pub(super) fn of(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<Meta> {
+pub(super) fn of(fakes: bool, (dir, name): (BorrowedFd<'_>, &CStr), follow: bool) -> Result<Meta> {
     let real = meta::of(dir, name, follow)?;
     match real.kind {
+        _ if !fakes => Ok(real),
         Kind::File | Kind::Dir if follow => {
             let fd = file::open_read(dir, name, true)?;
-            over(real, |buffer| xattr::get(fd.as_fd(), STAT, buffer).map(<[u8]>::len))
+            Place::Open(fd.as_fd()).over(real)
         }
-        Kind::File | Kind::Dir => {
-            let named = xattr::Named::new(file::open_path(dir, name)?);
-            of_named(&named)
-        }
+        Kind::File | Kind::Dir => Place::named(dir, name)?.meta(),
         _ => Ok(real),
     }
 }
 
-/// Returns what an open file or directory stands for.
-///
-/// # Errors
-/// As [`of`].
-pub(super) fn of_fd(fd: BorrowedFd<'_>) -> Result<Meta> {
-    over(meta::of_fd(fd)?, |buffer| xattr::get(fd, STAT, buffer).map(<[u8]>::len))
+/// As [`of`], for an open entry.
+pub(super) fn of_fd(fakes: bool, fd: BorrowedFd<'_>) -> Result<Meta> {
+    if fakes { Place::Open(fd).meta() } else { meta::of_fd(fd) }
 }
 
-/// Returns what an entry stands for.
-///
-/// # Errors
-/// As [`of`].
-pub(super) fn of_named(named: &xattr::Named) -> Result<Meta> {
-    over(meta::of_fd(named.fd())?, |buffer| named.get(STAT, buffer).map(<[u8]>::len))
-}
-
-fn over(real: Meta, get: impl FnOnce(&mut Vec<u8>) -> Result<usize>) -> Result<Meta> {
-    if !matches!(real.kind, Kind::File | Kind::Dir) {
-        return Ok(real);
-    }
-    let mut buffer = Vec::new();
-    match get(&mut buffer) {
-        Ok(bytes) => match Stat::decode(buffer.get(..bytes).unwrap_or_default()) {
-            Some(stat) => Ok(stat.over(&real)),
-            None => Err(Error::other("its user.rsync.%stat is not in the format of --fake-super")),
-        },
-        Err(error) if xattr::is_absent(&error) || xattr::is_unsupported(&error) => Ok(real),
-        Err(error) => Err(error),
-    }
-}
-
-/// Returns the text of a symlink, which may be a regular file that stands for one.
+/// Returns the text of a symlink, which with `fakes` may be a regular file that stands for one.
 ///
 /// # Errors
 /// Those of reading it; ENAMETOOLONG.
-pub(super) fn link_text(dir: BorrowedFd<'_>, name: &CStr) -> Result<CString> {
+pub(super) fn link_text(fakes: bool, (dir, name): (BorrowedFd<'_>, &CStr)) -> Result<CString> {
     match dir::read_link(dir, name) {
-        Err(error) if errno::is(&error, errno::EINVAL) => {}
+        Err(error) if fakes && errno::is(&error, errno::EINVAL) => {}
         other => return other,
     }
     let fd = file::open_read(dir, name, false)?;
@@ -112,14 +84,16 @@ pub(super) fn make(dir: BorrowedFd<'_>, name: &CStr, text: Option<&CStr>) -> Res
     written
 }
 
-/// An entry whose attributes are set: open, or an `O_PATH` descriptor.
+/// An entry whose attributes are read or set: open, or given by its name.
 pub(super) enum Place<'a> {
+    /// An open file or directory.
     Open(BorrowedFd<'a>),
+    /// An `O_PATH` descriptor, accessed through `/proc`.
     Named(xattr::Named),
 }
 
 impl Place<'_> {
-    /// Returns the entry of a name.
+    /// Returns the entry of a name, without opening it for reading.
     pub(super) fn named(dir: BorrowedFd<'_>, name: &CStr) -> Result<Place<'static>> {
         Ok(Place::Named(xattr::Named::new(file::open_path(dir, name)?)))
     }
@@ -132,23 +106,72 @@ impl Place<'_> {
         }
     }
 
+    /// Returns what the entry stands for.
+    ///
+    /// # Errors
+    /// As [`of`].
+    pub(super) fn meta(&self) -> Result<Meta> {
+        self.over(self.real()?)
+    }
+
+    /// As [`Place::meta`], for an entry that is `real` itself.
+    fn over(&self, real: Meta) -> Result<Meta> {
+        if !matches!(real.kind, Kind::File | Kind::Dir) {
+            return Ok(real);
+        }
+        match self.get(STAT, &mut Vec::new()) {
+            Ok(value) => match Stat::decode(value) {
+                Some(stat) => Ok(stat.over(&real)),
+                None => {
+                    Err(Error::other("its user.rsync.%stat is not in the format of --fake-super"))
+                }
+            },
+            Err(error) if xattr::is_absent(&error) || xattr::is_unsupported(&error) => Ok(real),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Makes a file or directory stand for `wanted`: of it kind, mode, device number and owner count. The mode of the
     /// file itself is left to the caller.
     pub(super) fn stand_for(&self, real: &Meta, wanted: Stat) -> Result<()> {
-        let text = wanted.encode();
-        let (set, removed) = match (self, wanted.is_needed(real)) {
-            (Place::Open(fd), true) => (xattr::set(*fd, STAT, text.as_bytes()), false),
-            (Place::Named(named), true) => (named.set(STAT, text.as_bytes()), false),
-            (Place::Open(fd), false) => (xattr::remove(*fd, STAT), true),
-            (Place::Named(named), false) => (named.remove(STAT), true),
-        };
-        match set {
-            Err(error)
-                if removed && (xattr::is_absent(&error) || xattr::is_unsupported(&error)) =>
-            {
-                Ok(())
-            }
+        if wanted.is_needed(real) {
+            return self.set(STAT, wanted.encode().as_bytes());
+        }
+        match self.remove(STAT) {
+            Err(error) if xattr::is_absent(&error) || xattr::is_unsupported(&error) => Ok(()),
             other => other,
+        }
+    }
+
+    /// As [`xattr::list`].
+    pub(super) fn list<'b>(&self, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+        match self {
+            Place::Open(fd) => xattr::list(*fd, buffer),
+            Place::Named(named) => named.list(buffer),
+        }
+    }
+
+    /// As [`xattr::get`].
+    pub(super) fn get<'b>(&self, name: &CStr, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+        match self {
+            Place::Open(fd) => xattr::get(*fd, name, buffer),
+            Place::Named(named) => named.get(name, buffer),
+        }
+    }
+
+    /// As [`xattr::set`].
+    pub(super) fn set(&self, name: &CStr, value: &[u8]) -> Result<()> {
+        match self {
+            Place::Open(fd) => xattr::set(*fd, name, value),
+            Place::Named(named) => named.set(name, value),
+        }
+    }
+
+    /// As [`xattr::remove`].
+    pub(super) fn remove(&self, name: &CStr) -> Result<()> {
+        match self {
+            Place::Open(fd) => xattr::remove(*fd, name),
+            Place::Named(named) => named.remove(name),
         }
     }
 }

@@ -176,9 +176,7 @@ impl<'a> Backups<'a> {
         let Some(dir) = &self.dir else { return Ok((None, backup)) };
         let folder = dir.folder(self.policy, path).map_err(Failure::of(Operation::MakeDir))?;
         // An empty directory is removed, as for a file; a full one holds older backups.
-        if let Err(error) = dir::unlink(folder.as_fd(), &backup)
-            && !errno::is(&error, errno::ENOENT)
-        {
+        if names::unlink_any(folder.as_fd(), &backup).is_err() {
             dir::rmdir(folder.as_fd(), &backup).map_err(made())?;
         }
         Ok((Some(folder), backup))

@@ -1,8 +1,7 @@
 //! Files that get their names when all are complete (`--delay-updates`). Until then each has a temporary name in its
 //! directory, so a killed run leaves nothing that the next one does not remove.
 
-use super::draft::{Draft, DraftName, Publisher};
-use super::waiting::Delayed;
+use super::draft::{Delayed, Draft, DraftName, Publisher};
 use crate::engine::failure::Failure;
 use crate::engine::node::Node;
 use hakobu_core::error::Operation;

@@ -8,7 +8,6 @@ use super::names::{
     DirName, UNFINISHED, disown, is_node, lacks_unnamed, lease_ended, rename_into_place,
 };
 use super::temp::TempNames;
-use super::waiting::Delayed;
 use crate::engine::context::Context;
 use crate::engine::failure::{Failure, Stop};
 use crate::engine::node::Node;
@@ -63,6 +62,18 @@ impl Draft<'_> {
     pub(in crate::engine) fn is_in_place(&self) -> bool {
         matches!(self.name, DraftName::InPlace)
     }
+}
+
+/// A finished file that waits for its name.
+pub(in crate::engine) struct Delayed {
+    /// Its directory, which it holds until then.
+    pub(in crate::engine) node: Arc<Node>,
+    /// Its name.
+    pub(in crate::engine) name: CString,
+    pub(super) temp: CString,
+    /// The temporary name is in `--temp-dir`.
+    pub(super) foreign: bool,
+    pub(super) existing: Option<Meta>,
 }
 
 /// Creates target files and links their names. One instance serves all workers.

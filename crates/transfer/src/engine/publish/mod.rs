@@ -7,7 +7,6 @@ mod draft;
 pub(super) mod names;
 mod partial;
 mod temp;
-mod waiting;
 
 pub(super) use backup::{BackupDir, Backups};
 pub(crate) use direct::{Direct, Scratch};

@@ -95,22 +95,25 @@ pub(crate) fn backup_name(policy: &Policy, name: &CStr) -> io::Result<CString> {
 /// is a moment in which it is free.
 pub(crate) fn back_up(policy: &Policy, dir_fd: BorrowedFd<'_>, name: &CStr) -> Result<(), Failure> {
     let backup = backup_name(policy, name).map_err(Failure::of(Operation::Rename))?;
-    match dir::unlink(dir_fd, &backup) {
-        Err(error) if !errno::is(&error, errno::ENOENT) => {
-            return Err(Failure { operation: Operation::Remove, error });
-        }
-        _ => {}
-    }
+    unlink_any(dir_fd, &backup).map_err(Failure::of(Operation::Remove))?;
     if dir::link(dir_fd, name, dir_fd, &backup).is_ok() {
         return Ok(());
     }
     dir::rename(dir_fd, name, dir_fd, &backup).map_err(Failure::of(Operation::Rename))
 }
 
+/// Removes a non-directory, if there is one.
+pub(in crate::engine) fn unlink_any(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+    match dir::unlink(dir, name) {
+        Err(error) if errno::is(&error, errno::ENOENT) => Ok(()),
+        other => other,
+    }
+}
+
 /// Removes a file of ours from its final name, so that no later run takes it for finished; returns `false` if it
 /// cannot be removed and gets the time of unfinished files instead.
 pub(crate) fn disown(dir: BorrowedFd<'_>, name: &CStr) -> bool {
-    let is_gone = !dir::unlink(dir, name).is_err_and(|error| !errno::is(&error, errno::ENOENT));
+    let is_gone = unlink_any(dir, name).is_ok();
     if !is_gone {
         drop(meta::set_times(dir, name, None, UNFINISHED));
     }

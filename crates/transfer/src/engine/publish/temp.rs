@@ -19,9 +19,6 @@ const PREFIX: &[u8] = b".hakobu-";
 /// The prefix of an unfinished download that a later run may continue.
 const KEPT: &[u8] = b".hakobu-kept-";
 
-/// Number of digits of host, boot, process, start and sequence.
-const WIDTHS: [usize; 5] = [8, 8, 8, 12, 12];
-
 const SEQUENCE_MAX: u64 = (1 << 48) - 1;
 
 /// Makes names for this process and judges those of others.
@@ -101,16 +98,7 @@ fn is_kept(name: &[u8]) -> bool {
 }
 
 fn parse(name: &[u8]) -> Option<Owner> {
-    let rest = without_check(name)?.strip_prefix(PREFIX)?;
-    let mut fields = rest.split(|byte| *byte == b'-');
-    let mut values = [0; WIDTHS.len()];
-    for (value, width) in values.iter_mut().zip(WIDTHS) {
-        *value = digits(fields.next().filter(|field| field.len() == width)?)?;
-    }
-    let [host, boot, pid, start, _] = values;
-    // Eight digits each: the widths were checked.
-    let owner = Owner { host: host as u32, boot: boot as u32, pid: pid as u32, start };
-    fields.next().is_none().then_some(owner)
+    Owner::of_name(without_check(name)?.strip_prefix(PREFIX)?, 12)
 }
 
 #[cfg(test)]

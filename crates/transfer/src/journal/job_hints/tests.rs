@@ -36,33 +36,29 @@ fn key(name: &str) -> Key {
     Key::new(name, "s3 http://h", "small")
 }
 
-fn seed(jobs: usize) -> JobHint {
-    JobHint { jobs }
-}
-
 #[test]
 fn hints_round_trip() {
     let folder = Folder::new("back");
     let mut seeds = folder.load().unwrap();
     assert_eq!(seeds.get(&key("a")), None);
-    seeds.put(key("a"), seed(7), now());
-    seeds.put(key("a"), seed(8), now());
-    assert_eq!(seeds.get(&key("a")), Some(seed(8)));
+    seeds.put(key("a"), 7, now());
+    seeds.put(key("a"), 8, now());
+    assert_eq!(seeds.get(&key("a")), Some(8));
     seeds.save(now()).unwrap();
-    assert_eq!(seeds.get(&key("a")), Some(seed(8)));
+    assert_eq!(seeds.get(&key("a")), Some(8));
     let mut seeds = folder.load().unwrap();
-    assert_eq!(seeds.get(&key("a")), Some(seed(8)));
+    assert_eq!(seeds.get(&key("a")), Some(8));
     assert_eq!(seeds.get(&Key::new("a", "s3 http://h", "large")), None);
-    seeds.put(key("a"), seed(9), now());
+    seeds.put(key("a"), 9, now());
     seeds.save(now()).unwrap();
-    assert_eq!(folder.load().unwrap().get(&key("a")), Some(seed(9)));
+    assert_eq!(folder.load().unwrap().get(&key("a")), Some(9));
 }
 
 #[test]
 fn a_damaged_file_is_named_and_kept() {
     let folder = Folder::new("damaged");
     let mut before = folder.load().unwrap();
-    before.put(key("a"), seed(7), now());
+    before.put(key("a"), 7, now());
     before.save(now()).unwrap();
     let text = fs::read_to_string(folder.0.join(FILE)).unwrap();
     for cut in 0..text.len() {
@@ -72,7 +68,7 @@ fn a_damaged_file_is_named_and_kept() {
             assert!(error.contains(part), "{error}");
         }
     }
-    before.put(key("b"), seed(7), now());
+    before.put(key("b"), 7, now());
     assert_eq!(before.save(now()).unwrap_err().kind(), io::ErrorKind::InvalidData);
     assert_eq!(fs::read_to_string(folder.0.join(FILE)).unwrap(), text[..text.len() - 1]);
     let minus = text.replace("\"jobs\":7", "\"jobs\":-7");
@@ -86,12 +82,12 @@ fn a_damaged_file_is_named_and_kept() {
 fn values_out_of_range_are_brought_into_it() {
     let folder = Folder::new("range");
     let mut seeds = folder.load().unwrap();
-    seeds.put(key("a"), JobHint { jobs: 0 }, now());
-    seeds.put(key("b"), JobHint { jobs: usize::MAX }, now());
+    seeds.put(key("a"), 0, now());
+    seeds.put(key("b"), usize::MAX, now());
     seeds.save(now()).unwrap();
     let seeds = folder.load().unwrap();
-    assert_eq!(seeds.get(&key("a")), Some(JobHint { jobs: 1 }));
-    let most = JobHint { jobs: NUMBER_MAX };
+    assert_eq!(seeds.get(&key("a")), Some(1));
+    let most = NUMBER_MAX;
     assert_eq!(seeds.get(&key("b")), Some(most));
 }
 
@@ -101,7 +97,7 @@ fn another_schema_is_left_alone() {
     let text = r#"{"schema":2,"other":[]}"#;
     folder.write(text);
     let mut seeds = folder.load().unwrap();
-    seeds.put(key("a"), seed(7), now());
+    seeds.put(key("a"), 7, now());
     seeds.save(now()).unwrap();
     assert_eq!(fs::read_to_string(folder.0.join(FILE)).unwrap(), text);
 }
@@ -111,22 +107,22 @@ fn the_old_is_forgotten_and_the_number_is_bounded() {
     let folder = Folder::new("old");
     let day = Duration::from_secs(24 * 3600);
     let mut seeds = folder.load().unwrap();
-    seeds.put(key("old"), seed(1), now() - 91 * day);
-    seeds.put(key("young"), seed(2), now() - 89 * day);
-    seeds.put(key("future"), seed(3), now() + 2 * day);
+    seeds.put(key("old"), 1, now() - 91 * day);
+    seeds.put(key("young"), 2, now() - 89 * day);
+    seeds.put(key("future"), 3, now() + 2 * day);
     seeds.save(now() - 89 * day).unwrap();
     let mut seeds = folder.load().unwrap();
     assert_eq!(seeds.get(&key("old")), None);
-    assert_eq!(seeds.get(&key("young")), Some(seed(2)));
+    assert_eq!(seeds.get(&key("young")), Some(2));
     assert_eq!(seeds.get(&key("future")), None);
     for index in 0..ENTRIES_MAX {
-        seeds.put(key(&index.to_string()), seed(4), now());
+        seeds.put(key(&index.to_string()), 4, now());
     }
     seeds.save(now()).unwrap();
     let seeds = folder.load().unwrap();
     assert_eq!(seeds.entries.len(), ENTRIES_MAX);
     assert_eq!(seeds.get(&key("young")), None);
-    assert_eq!(seeds.get(&key("0")), Some(seed(4)));
+    assert_eq!(seeds.get(&key("0")), Some(4));
 }
 
 #[test]
@@ -135,13 +131,13 @@ fn no_place_is_no_memory() {
     fs::write(&folder.0, "").unwrap();
     let below = Journal::at(folder.0.join("below"));
     let mut seeds = JobHints::load(&below, now()).unwrap();
-    seeds.put(key("a"), seed(7), now());
+    seeds.put(key("a"), 7, now());
     assert!(seeds.save(now()).is_err());
     fs::remove_file(&folder.0).unwrap();
     let mut seeds = JobHints::load(&Journal { folder: None }, now()).unwrap();
-    seeds.put(key("a"), seed(7), now());
+    seeds.put(key("a"), 7, now());
     seeds.save(now()).unwrap();
-    assert_eq!(seeds.get(&key("a")), Some(seed(7)));
+    assert_eq!(seeds.get(&key("a")), Some(7));
 }
 
 #[test]
@@ -153,7 +149,7 @@ fn writers_at_the_same_time_lose_nothing() {
             scope.spawn(move || {
                 for round in 0..5 {
                     let mut seeds = folder.load().unwrap();
-                    seeds.put(key(&format!("{index} {round}")), seed(index + 1), now());
+                    seeds.put(key(&format!("{index} {round}")), index + 1, now());
                     seeds.save(now()).unwrap();
                 }
             });
@@ -162,7 +158,7 @@ fn writers_at_the_same_time_lose_nothing() {
     let seeds = folder.load().unwrap();
     for index in 0..8 {
         for round in 0..5 {
-            assert_eq!(seeds.get(&key(&format!("{index} {round}"))), Some(seed(index + 1)));
+            assert_eq!(seeds.get(&key(&format!("{index} {round}"))), Some(index + 1));
         }
     }
 }
@@ -172,19 +168,19 @@ fn conditions_tell_numbers_apart_and_runs_confirm_them() {
     let folder = Folder::new("conditions");
     let mut seeds = folder.load().unwrap();
     let one = key("a").under("CPUs 1");
-    seeds.put(one.clone(), seed(1), now());
+    seeds.put(one.clone(), 1, now());
     seeds.save(now()).unwrap();
     let mut seeds = folder.load().unwrap();
-    assert_eq!((seeds.get(&one), seeds.runs(&one)), (Some(seed(1)), 1));
+    assert_eq!((seeds.get(&one), seeds.runs(&one)), (Some(1), 1));
     assert_eq!((seeds.get(&key("a")), seeds.runs(&key("a"))), (None, 0));
     assert_eq!(seeds.get(&key("a").under("CPUs 2")), None);
     assert!(seeds.has_like(&key("a")) && !seeds.has_like(&key("b")));
     // About the same number confirms the entry, another one resets it.
     for (jobs, runs) in [(2, 2), (3, 3), (9, 1), (8, 2)] {
-        seeds.put(one.clone(), seed(jobs), now());
+        seeds.put(one.clone(), jobs, now());
         seeds.save(now()).unwrap();
         seeds = folder.load().unwrap();
-        assert_eq!((seeds.get(&one), seeds.runs(&one)), (Some(seed(jobs)), runs));
+        assert_eq!((seeds.get(&one), seeds.runs(&one)), (Some(jobs), runs));
     }
 }
 
@@ -197,9 +193,9 @@ fn entries_without_conditions_are_read() {
          \"size_class\":\"small\"},\"jobs\":7,\"saved_s\":1800000000}]}",
     );
     let mut seeds = folder.load().unwrap();
-    assert_eq!((seeds.get(&key("a")), seeds.runs(&key("a"))), (Some(seed(7)), 1));
+    assert_eq!((seeds.get(&key("a")), seeds.runs(&key("a"))), (Some(7), 1));
     assert_eq!(seeds.get(&key("a").under("local; CPUs 2.00")), None);
-    seeds.put(key("b").under("x"), seed(3), now());
+    seeds.put(key("b").under("x"), 3, now());
     seeds.save(now()).unwrap();
     assert!(folder.load().unwrap().has_like(&key("a")));
 }

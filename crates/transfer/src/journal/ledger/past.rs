@@ -4,7 +4,7 @@
 //! under their final names. The run never acted on a truncated line.
 
 use super::scope::{Scope, Target};
-use crate::journal::{Life, Owner, digits, text};
+use crate::journal::{Life, Owner, text};
 use hakobu_core::unit::{Meta, Time};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -105,15 +105,7 @@ pub(super) fn file_name(owner: &Owner, number: u32) -> String {
 }
 
 fn owner(name: &[u8]) -> Option<Owner> {
-    let rest = name.strip_prefix(b"run-")?.strip_suffix(b".json")?;
-    let mut values = [0; 5];
-    let mut fields = rest.split(|byte| *byte == b'-');
-    for (value, width) in values.iter_mut().zip([8, 8, 8, 12, 8]) {
-        *value = digits(fields.next().filter(|field| field.len() == width)?)?;
-    }
-    let [host, boot, pid, start, _] = values;
-    let owner = Owner { host: host as u32, boot: boot as u32, pid: pid as u32, start };
-    fields.next().is_none().then_some(owner)
+    Owner::of_name(name.strip_prefix(b"run-")?.strip_suffix(b".json")?, 8)
 }
 
 fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
@@ -147,6 +139,23 @@ impl StoredTarget {
     pub fn has(&self, path: &str) -> bool {
         let rest = path.strip_prefix(self.path.trim_end_matches('/'));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    fn is_gone(&self) -> bool {
+        // The original path cannot be recovered.
+        if self.path.contains('%') {
+            return false;
+        }
+        let path = Path::new(&self.path);
+        let absent = |path: &Path| {
+            path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        // The nearest existing ancestor must be on the volume that the target was on.
+        let above = path.ancestors().skip(1).find(|path| !absent(path));
+        absent(path)
+            && above
+                .and_then(|path| path.metadata().ok())
+                .is_some_and(|there| there.dev() == self.dev)
     }
 }
 
@@ -218,25 +227,6 @@ impl Past {
             && (scope.recurse || !stored.recurse)
             && stored.targets.iter().all(same_target)
             && stored.sources.iter().all(same_source)
-    }
-}
-
-impl StoredTarget {
-    fn is_gone(&self) -> bool {
-        // The original path cannot be recovered.
-        if self.path.contains('%') {
-            return false;
-        }
-        let path = Path::new(&self.path);
-        let absent = |path: &Path| {
-            path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-        };
-        // The nearest existing ancestor must be on the volume that the target was on.
-        let above = path.ancestors().skip(1).find(|path| !absent(path));
-        absent(path)
-            && above
-                .and_then(|path| path.metadata().ok())
-                .is_some_and(|there| there.dev() == self.dev)
     }
 }
 

@@ -58,7 +58,7 @@ pub fn chosen_roots(
             engine.argument_failed(failure, &folder.join(OsStr::from_bytes(path)));
         }
     }
-    engine.all_known();
+    engine.all_found();
     roots.into_units()
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use super::{
     Filter, cvs,
     error::{FilterError, line_of},
-    list::{Draft, Loader, Options, Place},
+    list::{Draft, Loader, Options, Place, Spot},
     matcher::Anchor,
     rule::{self, Directive, Flags, MatchRule, Style, Syntax},
 };
@@ -179,7 +179,8 @@ impl FilterBuilder {
         let mut read = |name: &[u8]| read(name).map(Some);
         let mut loader = Loader::new(&options, &mut read, &[]);
         for ParsedRule { directive, text, origin } in rules {
-            loader.add(&mut draft, directive, &text, &origin, &place, 0)?;
+            let spot = Spot { text: &text, origin: &origin, place: &place, depth: 0 };
+            loader.add(&mut draft, directive, spot)?;
         }
         let doubtful = std::mem::take(&mut loader.doubtful);
         Ok(Filter::new(draft.items, options, doubtful))
@@ -197,7 +198,7 @@ impl FilterBuilder {
         nul: bool,
         syntax: Syntax,
     ) -> Result<(), FilterError> {
-        for (line, _, parsed) in rule::parse_all(content, nul, false, syntax, Flags::default()) {
+        for (line, parsed) in rule::parse_all(content, nul, false, syntax, Flags::default()) {
             let origin = line_of(Some(origin.as_bytes()), "", line);
             let parsed =
                 parsed.map_err(|refused| FilterError::new(&[], &origin, refused.reason()))?;

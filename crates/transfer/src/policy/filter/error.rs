@@ -9,8 +9,10 @@ use std::{error, fmt, io};
 /// An invalid rule, or a rule file that cannot be read, with the rule, its origin and the reason.
 #[derive(Debug)]
 pub struct FilterError {
-    rule: Vec<u8>,
-    origin: String,
+    /// As written; empty for one of a file.
+    pub(super) rule: Vec<u8>,
+    /// The option, or the file and line.
+    pub(super) origin: String,
     reason: String,
     cause: Option<io::Error>,
 }
@@ -31,18 +33,6 @@ impl FilterError {
             _ => format!("cannot read {}: {cause}", file.escape_ascii()),
         };
         Self { cause: Some(cause), ..Self::new(rule, origin, reason) }
-    }
-
-    /// Returns the text of the rule as written; empty for one of a file.
-    #[must_use]
-    pub fn rule(&self) -> &[u8] {
-        &self.rule
-    }
-
-    /// Returns the option, or the file and line, that the rule came from.
-    #[must_use]
-    pub fn origin(&self) -> &str {
-        &self.origin
     }
 }
 

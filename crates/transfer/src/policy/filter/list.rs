@@ -61,6 +61,25 @@ pub(super) struct Place {
     pub scanned: bool,
 }
 
+/// Where a rule stands.
+#[derive(Clone, Copy)]
+pub(super) struct Spot<'a> {
+    /// The rule as written; empty for a line of a file.
+    pub text: &'a [u8],
+    /// The option, or the file and line.
+    pub origin: &'a str,
+    /// The directory that it is read in.
+    pub place: &'a Place,
+    /// Nesting of its file.
+    pub depth: usize,
+}
+
+impl Spot<'_> {
+    fn refuse(self, reason: impl Into<String>) -> FilterError {
+        FilterError::new(self.text, self.origin, reason)
+    }
+}
+
 /// Reads rules into lists.
 pub(super) struct Loader<'a> {
     options: &'a Options,
@@ -240,29 +259,26 @@ impl<'a> Loader<'a> {
         depth: usize,
     ) -> Result<(), FilterError> {
         let origin = |line| line_of(shown, named_at, line);
-        for entry in
-            rule::parse_all(content, self.options.from0, file.words, file.syntax, file.flags)
-        {
-            let (line, _, parsed) = entry;
+        let MergeRule { words, syntax, flags, .. } = *file;
+        for (line, parsed) in rule::parse_all(content, self.options.from0, words, syntax, flags) {
             let parsed =
                 parsed.map_err(|refused| FilterError::new(&[], &origin(line), refused.reason()))?;
             if let Some(directive) = parsed {
-                self.add(draft, directive, &[], &origin(line), place, depth)?;
+                let spot = Spot { text: &[], origin: &origin(line), place, depth };
+                self.add(draft, directive, spot)?;
             }
         }
         Ok(())
     }
 
-    /// Adds one rule to `draft`. `text` is empty for a line of a file.
+    /// Adds one rule to `draft`.
     pub(super) fn add(
         &mut self,
         draft: &mut Draft,
         directive: Directive,
-        text: &[u8],
-        origin: &str,
-        place: &Place,
-        depth: usize,
+        spot: Spot<'_>,
     ) -> Result<(), FilterError> {
+        let Spot { text, origin, place, depth } = spot;
         match directive {
             Directive::Clear => {
                 draft.cleared = true;
@@ -272,7 +288,7 @@ impl<'a> Loader<'a> {
             }
             Directive::Match(rule) => {
                 let written = Written { in_file: text.is_empty(), list: draft.list.clone() };
-                self.push(draft, &rule, place, written, origin);
+                self.push(draft, &rule, written, spot);
             }
             Directive::Cvs { include, flags } => {
                 let options = self.options;
@@ -281,25 +297,21 @@ impl<'a> Loader<'a> {
                     let flags = Flags { perishable: flags.perishable || *perishable, ..flags };
                     let rule = MatchRule { include, flags, pattern: pattern.clone() };
                     let written = Written { in_file: *in_file, list: Some(Arc::clone(&list)) };
-                    self.push(draft, &rule, place, written, origin);
+                    self.push(draft, &rule, written, spot);
                 }
             }
             Directive::Merge(file) => {
-                self.bounded(depth, text, origin)?;
-                self.exclude_self(draft, &file, place, (text.is_empty(), origin));
-                self.merge(draft, &file, text, origin, place, depth)?;
+                self.bounded(spot)?;
+                self.exclude_self(draft, &file, spot);
+                self.merge(draft, &file, spot)?;
             }
             Directive::DirMerge(rule) => {
-                self.bounded(depth, text, origin)?;
-                self.exclude_self(draft, &rule, place, (text.is_empty(), origin));
+                self.bounded(spot)?;
+                self.exclude_self(draft, &rule, spot);
                 let split = base_at(&rule.name);
                 let name = rule.name.get(split..).unwrap_or_default().to_vec();
                 if name.is_empty() {
-                    return Err(FilterError::new(
-                        text,
-                        origin,
-                        "it names a directory instead of a file",
-                    ));
+                    return Err(spot.refuse("it names a directory instead of a file"));
                 }
                 if self.names.contains(&name) {
                     return Ok(());
@@ -334,53 +346,34 @@ impl<'a> Loader<'a> {
     }
 
     /// Rejects rules that would cause endless reading.
-    fn bounded(&mut self, depth: usize, text: &[u8], origin: &str) -> Result<(), FilterError> {
+    fn bounded(&mut self, spot: Spot<'_>) -> Result<(), FilterError> {
         self.files += 1;
-        if depth >= DEPTH_MAX {
-            return Err(FilterError::new(
-                text,
-                origin,
-                format!("merge-file include depth limit of {DEPTH_MAX} reached"),
-            ));
+        if spot.depth >= DEPTH_MAX {
+            let reason = format!("merge-file include depth limit of {DEPTH_MAX} reached");
+            return Err(spot.refuse(reason));
         }
         if self.files > FILES_MAX {
-            return Err(FilterError::new(text, origin, "too many merge files"));
+            return Err(spot.refuse("too many merge files"));
         }
         Ok(())
     }
 
-    fn push(
-        &mut self,
-        draft: &mut Draft,
-        rule: &MatchRule,
-        place: &Place,
-        written: Written,
-        origin: &str,
-    ) {
-        if self.doubtful.check(rule, written.in_file, origin) {
-            draft.items.push(Item::Rule(Arc::new(Rule::new(
-                rule,
-                &place.anchor,
-                place.scanned,
-                self.options.delete_excluded,
-                written,
-            ))));
+    fn push(&mut self, draft: &mut Draft, rule: &MatchRule, written: Written, spot: Spot<'_>) {
+        if self.doubtful.check(rule, written.in_file, spot.origin) {
+            let Place { anchor, scanned, .. } = spot.place;
+            let delete_excluded = self.options.delete_excluded;
+            let rule = Rule::new(rule, anchor, *scanned, delete_excluded, written);
+            draft.items.push(Item::Rule(Arc::new(rule)));
         }
     }
 
     /// Applies the modifier `e`: the file's name is excluded, regardless of the rules in it.
-    fn exclude_self(
-        &mut self,
-        draft: &mut Draft,
-        file: &MergeRule,
-        place: &Place,
-        (in_file, origin): (bool, &str),
-    ) {
+    fn exclude_self(&mut self, draft: &mut Draft, file: &MergeRule, spot: Spot<'_>) {
         if file.exclude_self {
             let pattern = file.name.get(base_at(&file.name)..).unwrap_or_default().to_vec();
             let rule = MatchRule { include: false, flags: Flags::default(), pattern };
-            let written = Written { in_file, list: draft.list.clone() };
-            self.push(draft, &rule, place, written, origin);
+            let written = Written { in_file: spot.text.is_empty(), list: draft.list.clone() };
+            self.push(draft, &rule, written, spot);
         }
     }
 
@@ -388,11 +381,9 @@ impl<'a> Loader<'a> {
         &mut self,
         draft: &mut Draft,
         file: &MergeRule,
-        text: &[u8],
-        origin: &str,
-        place: &Place,
-        depth: usize,
+        spot: Spot<'_>,
     ) -> Result<(), FilterError> {
+        let Spot { text, origin, place, depth } = spot;
         let beside = |lead: &[u8]| match file.name.first() {
             Some(b'/') => file.name.clone(),
             _ => [lead, &*file.name].concat(),

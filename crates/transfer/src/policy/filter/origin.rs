@@ -53,24 +53,13 @@ impl Origin<'_> {
 
 /// Joins the parts to one absolute path without `.`, `..` and doubled slashes, ending in a slash.
 fn normal(parts: &[&[u8]]) -> Vec<u8> {
-    let mut path = vec![b'/'];
+    let mut kept: Vec<&[u8]> = Vec::new();
     for component in parts.iter().flat_map(|part| part.split(|byte| *byte == b'/')) {
         match component {
             b"" | b"." => {}
-            b".." => {
-                path.pop();
-                let parent =
-                    path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-                path.truncate(parent);
-                if path.is_empty() {
-                    path.push(b'/');
-                }
-            }
-            _ => {
-                path.extend_from_slice(component);
-                path.push(b'/');
-            }
+            b".." => drop(kept.pop()),
+            _ => kept.push(component),
         }
     }
-    path
+    [b'/'].into_iter().chain(kept.iter().flat_map(|part| [part, &b"/"[..]].concat())).collect()
 }

@@ -299,32 +299,27 @@ fn unknown_modifier<T>(modifier: u8) -> Result<T, Refused> {
     )))
 }
 
-/// One rule of a file: its line, its text and its meaning.
-pub(super) type Parsed = (usize, Vec<u8>, Result<Option<Directive>, Refused>);
-
-/// Parses the rules of a file's content.
+/// Parses the rules of a file's content; returns the line and the meaning of each.
 pub(super) fn parse_all(
     content: &[u8],
     nul: bool,
     words: bool,
     syntax: Syntax,
     outer: Flags,
-) -> Vec<Parsed> {
+) -> Vec<(usize, Result<Option<Directive>, Refused>)> {
     let mut pieces = split_rules(content, nul, words);
     let mut rules = Vec::new();
     while let Some((line, piece)) = pieces.next() {
-        let mut text = piece.to_vec();
-        let mut parsed = parse(&text, syntax, outer);
+        let mut parsed = parse(piece, syntax, outer);
         // "the space that separates the prefix from the rule is treated specially" in word-split
         // files.
         if words
             && parsed == Err(Refused::Unfinished)
             && let Some((_, argument)) = pieces.next()
         {
-            text = [piece, b" ", argument].concat();
-            parsed = parse(&text, syntax, outer);
+            parsed = parse(&[piece, b" ", argument].concat(), syntax, outer);
         }
-        rules.push((line, text, parsed));
+        rules.push((line, parsed));
     }
     rules
 }

@@ -1,40 +1,15 @@
 //! Removal of every version and delete marker of objects, each by its ID.
 
-use super::parts::{below, failed, left_out, pair, problem};
-use super::types::{Removal, RemovalTarget};
+use super::parts::{Feed, Keys, RemovalTarget, below, inside, pair};
 use crate::object::list::{Choice, Scope};
-use crate::object::{Engine, Entry, Task, VersionEntry, Work};
+use crate::object::{Entry, Task, VersionEntry, Work};
 use hakobu_core::error::{Cause, Fatal, Operation};
 use hakobu_core::unit::{Kind, Meta};
+use hakobu_s3::Error;
 use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{ObjectVersion, VersionPages, VersionQuery};
-use hakobu_s3::{Error, Store};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// Queues the removal of the versions of all targets.
-pub(super) fn feed(engine: &Engine<'_>, removal: &Removal, store: &Arc<Store>) {
-    let feed = Feed { engine, removal, store };
-    for target in &removal.targets {
-        if engine.is_stopped() {
-            return;
-        }
-        match target {
-            RemovalTarget::Key { bucket, key } => feed.all(bucket, key, [Names::Key(key)]),
-            RemovalTarget::Tree { bucket, key } => {
-                let tree = below([key, &b"/"[..]].concat());
-                feed.all(bucket, key, [Names::Key(key), Names::Scope(tree)]);
-            }
-            RemovalTarget::Below { bucket, prefix } => {
-                feed.all(bucket, prefix, [Names::Scope(below(prefix.clone()))]);
-            }
-            RemovalTarget::Matching { bucket, pattern } => {
-                let scope = Scope::matching(pattern.clone());
-                feed.all(bucket, pattern.text(), [Names::Scope(scope)]);
-            }
-        }
-    }
-}
 
 /// Objects whose versions are removed.
 enum Names<'n> {
@@ -44,13 +19,29 @@ enum Names<'n> {
     Scope(Scope),
 }
 
-struct Feed<'a> {
-    engine: &'a Engine<'a>,
-    removal: &'a Removal,
-    store: &'a Arc<Store>,
-}
-
 impl Feed<'_> {
+    /// Queues the removal of the versions of all targets.
+    pub fn versions(&self) {
+        for RemovalTarget { bucket, keys } in &self.removal.targets {
+            if self.engine.is_stopped() {
+                return;
+            }
+            match keys {
+                Keys::One(key) => self.all(bucket, key, [Names::Key(key)]),
+                Keys::Tree(key) => {
+                    self.all(bucket, key, [Names::Key(key), Names::Scope(inside(key))]);
+                }
+                Keys::Below(prefix) => {
+                    self.all(bucket, prefix, [Names::Scope(below(prefix.clone()))]);
+                }
+                Keys::Matching(pattern) => {
+                    let scope = Scope::matching(pattern.clone());
+                    self.all(bucket, pattern.text(), [Names::Scope(scope)]);
+                }
+            }
+        }
+    }
+
     /// Queues the versions of an argument, `asked`; reports if there are none.
     fn all<'n>(&self, bucket: &str, asked: &[u8], names: impl IntoIterator<Item = Names<'n>>) {
         let mut found = false;
@@ -61,13 +52,13 @@ impl Feed<'_> {
             };
             match queued {
                 Ok(any) => found |= any,
-                Err(error) => return failed(self.engine, bucket, asked, Operation::List, &error),
+                Err(error) => return self.failed(bucket, asked, Operation::List, &error),
             }
         }
         let whole = asked.is_empty();
         if !found && !whole && self.removal.must_exist && !self.engine.is_stopped() {
             let cause = Cause::Reason("there is no version of such an object or prefix");
-            problem(self.engine, bucket, asked, Operation::Remove, cause);
+            self.problem(bucket, asked, Operation::Remove, cause);
         }
     }
 
@@ -107,7 +98,7 @@ impl Feed<'_> {
             ControlFlow::Continue(page)
         })?;
         if let Some(why) = choice.all_left_out() {
-            left_out(self.engine, bucket, &whole, why);
+            self.left_out(bucket, &whole, why);
         }
         Ok(found)
     }

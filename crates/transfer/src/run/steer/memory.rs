@@ -3,7 +3,7 @@
 use super::conditions;
 use super::ends::Ends;
 use super::facts::Subject;
-use crate::journal::{JobHint, JobHints, Journal, Key};
+use crate::journal::{JobHints, Journal, Key};
 use crate::plan::Spec;
 use hakobu_core::error::Fatal;
 use hakobu_core::meter::Counts;
@@ -84,7 +84,7 @@ impl RunHints {
             return None;
         }
         let key = key(ends, class).under(&conditions::all(&self.asked, ends));
-        let jobs = job_hints.get(&key)?.jobs;
+        let jobs = job_hints.get(&key)?;
         (jobs >= by_rule || job_hints.runs(&key) >= CONFIRMED_MIN).then_some(jobs)
     }
 
@@ -104,7 +104,7 @@ impl RunHints {
         let now = SystemTime::now();
         let conditions = conditions::all(&self.asked, &subject.ends);
         for class in [ANY, class(counts.bytes / counts.items)] {
-            job_hints.put(key(&subject.ends, class).under(&conditions), JobHint { jobs }, now);
+            job_hints.put(key(&subject.ends, class).under(&conditions), jobs, now);
         }
         let _ = job_hints.save(now);
     }

@@ -3,9 +3,9 @@
 
 use super::controller::{self, Controller};
 use super::facts::Subject;
-use super::findings::Findings;
 use super::memory::RunHints;
 use crate::journal::Ledger;
+use crate::run::outcome::Findings;
 use hakobu_core::limit::Controls;
 use hakobu_explain::verdict;
 use hakobu_sys::usage::Used;

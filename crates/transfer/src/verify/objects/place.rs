@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub(super) struct Place {
     /// The root of its names.
     pub root: Root,
+    /// The store of an S3 root.
+    pub store: Option<Arc<Store>>,
     /// Its kind.
     pub what: What,
 }
@@ -31,10 +33,9 @@ pub(super) enum What {
 }
 
 impl Place {
-    /// Lists the entries; `store` is the one of an S3 root. With `encode` local names sort by their percent-encoded
-    /// keys.
-    pub fn list(&self, store: Option<&Arc<Store>>, symlinks: Symlinks, encode: bool) -> Listing {
-        match (&self.root, store) {
+    /// Lists the entries. With `encode` local names sort by their percent-encoded keys.
+    pub fn list(&self, symlinks: Symlinks, encode: bool) -> Listing {
+        match (&self.root, &self.store) {
             (Root::Store { bucket, prefix }, Some(store)) => {
                 let query = StoreQuery { prefix: prefix.clone(), ..StoreQuery::default() };
                 list::store(store, bucket, query)
@@ -47,21 +48,13 @@ impl Place {
             _ => list::memory(Vec::new(), false),
         }
     }
-}
 
-impl Place {
     /// Lists those of the names that exist.
-    pub fn list_names(
-        &self,
-        store: Option<&Arc<Store>>,
-        names: Vec<Vec<u8>>,
-        symlinks: Symlinks,
-        encode: bool,
-    ) -> Listing {
-        let Some(place) = NamesIn::of(&self.root, store, symlinks, encode) else {
-            return list::memory(Vec::new(), false);
-        };
-        list::from_names(place, names, false)
+    pub fn list_names(&self, names: Vec<Vec<u8>>, symlinks: Symlinks, encode: bool) -> Listing {
+        match NamesIn::of(&self.root, self.store.as_ref(), symlinks, encode) {
+            Some(place) => list::from_names(place, names, false),
+            None => list::memory(Vec::new(), false),
+        }
     }
 }
 
@@ -69,7 +62,7 @@ impl Place {
 ///
 /// # Errors
 /// Code 2: the folder cannot be opened.
-pub(super) fn folder(location: &Location) -> Result<Place, Fatal> {
+pub(super) fn folder(location: &Location, store: Option<&Arc<Store>>) -> Result<Place, Fatal> {
     let root = match location {
         Location::Local(path) => {
             let opened = c_string(path.as_os_str().as_bytes())
@@ -88,18 +81,7 @@ pub(super) fn folder(location: &Location) -> Result<Place, Fatal> {
             return Err(cannot(&spell(location), "only files and objects can be compared"));
         }
     };
-    Ok(Place { root, what: What::Tree })
-}
-
-/// Returns another handle of the same root.
-pub(super) fn again(root: &Root) -> Root {
-    match root {
-        Root::Local { dir, shown } => Root::Local { dir: Arc::clone(dir), shown: shown.clone() },
-        Root::Store { bucket, prefix } => {
-            Root::Store { bucket: bucket.clone(), prefix: prefix.clone() }
-        }
-        Root::Null => Root::Null,
-    }
+    Ok(Place { root, store: store.cloned(), what: What::Tree })
 }
 
 /// Returns an argument as the user typed it, for messages.
@@ -140,7 +122,8 @@ fn local(path: &Path, symlinks: Symlinks) -> io::Result<Place> {
     };
     if there.kind == Kind::Dir {
         let dir = Arc::new(dir::open_root(&name)?);
-        return Ok(Place { root: Root::Local { dir, shown: path.to_owned() }, what: What::Tree });
+        let root = Root::Local { dir, shown: path.to_owned() };
+        return Ok(Place { root, store: None, what: What::Tree });
     }
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -149,7 +132,8 @@ fn local(path: &Path, symlinks: Symlinks) -> io::Result<Place> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let dir = Arc::new(dir::open_root(&c_string(folder.as_os_str().as_bytes())?)?);
     let entry = Entry { name: name.as_bytes().into(), meta: there, etag: "".into() };
-    Ok(Place { root: Root::Local { dir, shown: folder }, what: What::One(entry) })
+    let root = Root::Local { dir, shown: folder };
+    Ok(Place { root, store: None, what: What::One(entry) })
 }
 
 /// Returns the first entry whose key has this prefix.
@@ -162,7 +146,7 @@ fn object(url: &S3Url, store: &Arc<Store>, shown: &str) -> Result<Place, Fatal> 
     let failed = |trouble: Trouble| cannot(shown, &trouble.into_error().to_string());
     let place = |prefix: Vec<u8>, what| {
         let root = Root::Store { bucket: url.bucket.clone(), prefix };
-        Ok(Place { root, what })
+        Ok(Place { root, store: Some(Arc::clone(store)), what })
     };
     if url.bucket.is_empty() {
         return Err(cannot(shown, "name a bucket"));

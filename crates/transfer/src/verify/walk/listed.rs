@@ -1,16 +1,14 @@
 //! Names from a list instead of listings: each is looked up below both trees, through no symlink.
 
-use super::{
-    Comparison, Difference, Failure, Finding, Pending, Report, Roots, Side, Spec, Task, fatal,
-};
+use super::{Comparison, Failure, Finding, Report, Roots, Side, Spec, Task, fatal};
 use crate::verify::report::Counts;
 use hakobu_core::control::Control;
 use hakobu_core::error::{Fatal, Operation};
-use hakobu_core::event::{Event, Listener};
+use hakobu_core::event::Listener;
 use hakobu_core::limit::Controls;
 use hakobu_core::meter::Phase;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
-use hakobu_tree::walk::{At, walk};
+use hakobu_tree::walk::At;
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -46,13 +44,8 @@ pub(in crate::verify) fn run(
     let text = |name: &Vec<u8>| CString::new(name.as_slice());
     let names: Result<Vec<CString>, _> = names.iter().map(text).collect();
     let names = names.map_err(|_| Fatal::new(2, "a name holds a zero byte"))?;
-    listener.event(Event::Begins(&controls.meter));
-    let tasks: Vec<Task> = names.chunks(NAMES).map(|some| Task::Listed(some.to_vec())).collect();
-    let mut counts = Counts::default();
-    for state in walk(&comparison, controls, None, tasks) {
-        counts.add(&state.counts);
-    }
-    Ok(counts)
+    let tasks = names.chunks(NAMES).map(|some| Task::Listed(some.to_vec()));
+    Ok(comparison.carry_out(controls, None, tasks))
 }
 
 /// Returns whether an error means that the name does not exist.
@@ -124,17 +117,11 @@ impl Comparison<'_> {
             None => None,
         };
         let (Some(b), Some(target)) = (b, target) else {
-            at.state.counts.missing += 1;
-            let finding = Finding::Missing;
-            let (source, target) = (Some(&a), None);
-            let missing = Difference { path: bytes, finding, source, target, offset: None };
-            self.report(missing, at.state);
+            self.only(bytes, Finding::Missing, (Some(&a), None), at.state);
             return Ok(());
         };
         let (one, two) = ((source.as_fd(), &*name), (target.as_fd(), &*name));
-        let scratch = &mut at.state.scratch;
-        let found = self.comparer.compare((one, &a), (two, &b), scratch, at.doing);
-        self.settle(Pending { node: None, name: path.clone(), a, b, found }, at);
+        self.both(None, path, (one, &a), (two, &b), at);
         Ok(())
     }
 }

@@ -95,8 +95,8 @@ fn refused_rules() {
         "Exclude a",
     ] {
         let error = FilterBuilder::default().rule(rule.as_bytes()).expect_err(rule);
-        assert_eq!(error.rule(), rule.as_bytes());
-        assert_eq!(error.origin(), "--filter");
+        assert_eq!(error.rule, rule.as_bytes());
+        assert_eq!(error.origin, "--filter");
     }
     for rule in [
         "", "!", "!,", "clear", "clear,", "-C", "-C a", "-,C", "+C", "-Cp", ":C", ":C foo",
