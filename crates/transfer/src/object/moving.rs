@@ -51,6 +51,12 @@ pub(super) struct Done {
     pub other: bool,
 }
 
+impl Done {
+    /// The result of an entry that was skipped after all.
+    pub const SKIPPED: Done =
+        Done { bytes: 0, kind: None, skipped: true, metadata: false, other: false };
+}
+
 impl Moving {
     /// Begins a move.
     pub fn new(
@@ -65,6 +71,14 @@ impl Moving {
             (Instant::now(), unix.map_or(0.0, |time| time.as_secs_f64()))
         });
         Moving { pair, entry, name, existing, begun }
+    }
+
+    /// Returns the root of a side, and the name of the entry below it.
+    pub fn end(&self, side: Side) -> (&Root, &[u8]) {
+        match side {
+            Side::Source => (&self.pair.source, &self.entry.name),
+            Side::Target => (&self.pair.target, &self.name),
+        }
     }
 
     /// Returns the source path, starting as the user typed it.

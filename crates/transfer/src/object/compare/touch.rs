@@ -3,6 +3,7 @@
 
 use crate::object::copy::ONE_COPY_BYTES_MAX;
 use crate::object::core::Core;
+use crate::object::ends::Target;
 use crate::object::failed::Failed;
 use crate::object::metadata::{self, Kept};
 use crate::object::moving::{Done, Moving};
@@ -96,8 +97,7 @@ async fn object(
     if head.size > ONE_COPY_BYTES_MAX || head.etag.is_empty() {
         return Ok(None);
     }
-    let (bucket, key) = between::target(moving)?;
-    let client = core.store(Side::Target)?;
+    let Target { client, bucket, key } = Target::of(core, moving)?;
     let mut wanted = Headers::new();
     match &heads.source {
         // The source object's metadata, unchanged.
@@ -124,7 +124,7 @@ async fn object(
     match copy_object(client, &source, bucket, &key, &headers).await {
         Ok(_) => Ok(Some(DONE)),
         Err(error) if matches!(error.kind, Kind::NotImplemented | Kind::Precondition) => Ok(None),
-        Err(error) => Err(Failed::Request(Operation::SetTimes, Side::Target, error)),
+        Err(error) => Err(Failed::at_target(Operation::SetTimes)(error)),
     }
 }
 

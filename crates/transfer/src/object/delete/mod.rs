@@ -6,9 +6,9 @@ mod report;
 pub(super) mod versions;
 
 use super::core::{Core, Engine};
+use super::ends::Object;
 use super::failed::Failed;
 use super::moving::Moving;
-use super::reader::Object;
 use super::{Entry, Pair, Root, Side};
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
@@ -128,13 +128,10 @@ async fn object(core: &Core<'_>, moving: &Moving) -> Result<(), Failed> {
     let failed = |error| Failed::Request(Operation::Remove, Side::Source, error);
     let client = core.store(Side::Source)?;
     let entry = &moving.entry;
-    let source = Object::below(&moving.pair.source, &entry.name, &entry.etag);
-    let Some(Object { bucket, key, .. }) = source else {
-        return Err(Failed::Reason(Operation::Remove, Side::Source, "the source is not a store"));
-    };
+    let Object { bucket, key, version, .. } = Object::source(core, moving)?;
     // A version never changes.
-    if let Some(version) = &core.engine.setup.options.version {
-        return delete_object(client, bucket, &key, Some(version)).await.map_err(failed);
+    if version.is_some() {
+        return delete_object(client, bucket, &key, version).await.map_err(failed);
     }
     let head = match head_object(client, bucket, &key, None).await {
         // Removed by another program.
