@@ -93,6 +93,14 @@ pub struct Pair {
 }
 
 impl Pair {
+    /// Returns the root of a side.
+    pub fn root(&self, side: Side) -> &Root {
+        match side {
+            Side::Source => &self.source,
+            Side::Target => &self.target,
+        }
+    }
+
     /// Returns whether the only work is removal.
     pub fn is_removal(&self) -> bool {
         matches!(self.source, Root::Null)

@@ -75,10 +75,11 @@ impl Moving {
 
     /// Returns the root of a side, and the name of the entry below it.
     pub fn end(&self, side: Side) -> (&Root, &[u8]) {
-        match side {
-            Side::Source => (&self.pair.source, &self.entry.name),
-            Side::Target => (&self.pair.target, &self.name),
-        }
+        let name = match side {
+            Side::Source => &self.entry.name,
+            Side::Target => &self.name,
+        };
+        (self.pair.root(side), name)
     }
 
     /// Returns the source path, starting as the user typed it.

@@ -3,8 +3,7 @@
 use super::ask::Asker;
 use super::planned::{PlannedSource, Stores, What};
 use crate::object::list::{
-    self, Dirs, Listing, LocalQuery, NameFilter, NamesIn, ReadMergeFile, StoreQuery, Trouble,
-    merge_files, merge_objects,
+    self, Dirs, Listing, LocalQuery, NameFilter, ReadMergeFile, Trouble, merge_files, merge_objects,
 };
 use crate::object::{Entry, Root, Side, key_of, path_of};
 use crate::plan::Spec;
@@ -12,15 +11,11 @@ use crate::policy::filter::Origin;
 use crate::policy::{Policy, Symlinks};
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_s3::Store;
 use hakobu_sys::below::Below;
 use hakobu_sys::{AsFd, errno, meta};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Concurrent requests of one listing of a store.
-const LISTING_PARALLEL: usize = 8;
 
 /// Returns the filter rules for the names of a source argument; `None` if there are no rules.
 ///
@@ -72,34 +67,19 @@ fn name_filter_of(
         Some(parent) if !first.is_empty() => parent.to_owned(),
         _ => path,
     };
-    let (source, target) = (top(absolute(root(planned, side))), top(absolute(&pair.target)));
+    let (source, target) = (top(absolute(pair.root(side))), top(absolute(&pair.target)));
     let origin = Origin {
         source: source.as_os_str().as_bytes(),
         target: target.as_os_str().as_bytes(),
         first,
     };
-    let read: Option<ReadMergeFile> = match (root(planned, side), store(stores, side)) {
+    let read: Option<ReadMergeFile> = match (pair.root(side), stores.of(side)) {
         (Root::Local { dir, .. }, _) => Some(merge_files(Arc::clone(dir), policy.links.clone())),
         (Root::Store { bucket, prefix }, Some(store)) => Some(merge_objects(store, bucket, prefix)),
         _ => None,
     };
     let name_filter = NameFilter::new(Arc::clone(filter), &origin, read);
     name_filter.map(Some).map_err(|error| Fatal::new(1, error.to_string()))
-}
-
-/// Returns the store of a side.
-fn store(stores: &Stores, side: Side) -> Option<&Arc<Store>> {
-    match side {
-        Side::Source => stores.source.as_ref(),
-        Side::Target => stores.target.as_ref(),
-    }
-}
-
-fn root(planned: &PlannedSource, side: Side) -> &Root {
-    match side {
-        Side::Source => &planned.pair.source,
-        Side::Target => &planned.pair.target,
-    }
 }
 
 fn local_query(spec: &Spec, policy: &Policy, side: Side) -> LocalQuery {
@@ -133,30 +113,16 @@ pub(super) fn tree(
     if let (Side::Source, Some(inventory)) = (side, &spec.objects.inventory) {
         return Ok(list::inventory(inventory));
     }
-    Ok(match (root(planned, side), store(stores, side)) {
-        (Root::Store { bucket, prefix }, Some(store)) => {
-            let narrowed = match &planned.what {
-                What::Tree { pattern: Some(pattern) } => pattern.literal().to_vec(),
-                _ => Vec::new(),
-            };
-            let query = StoreQuery {
-                prefix: prefix.clone(),
-                narrowed,
-                recursive: true,
-                parallel: LISTING_PARALLEL,
-                unordered: false,
-            };
-            list::store(store, bucket, query)
-        }
-        (Root::Local { dir, shown }, _) => {
-            let mut query = local_query(spec, policy, side);
-            if side == Side::Source {
-                query.name_filter = name_filter(policy, planned, stores)?;
-            }
-            list::local(Arc::clone(dir), shown, query)
-        }
-        _ => list::memory(Vec::new(), false),
-    })
+    let narrowed = match &planned.what {
+        What::Tree { pattern: Some(pattern) } => pattern.literal().to_vec(),
+        _ => Vec::new(),
+    };
+    let root = planned.pair.root(side);
+    let mut query = local_query(spec, policy, side);
+    if side == Side::Source && matches!(root, Root::Local { .. }) {
+        query.name_filter = name_filter(policy, planned, stores)?;
+    }
+    Ok(list::below(root, stores.of(side), narrowed, query))
 }
 
 /// Returns a name below a local source that rules exclude: its listing leaves such names out.
@@ -200,9 +166,8 @@ pub(super) fn from_names(
         Side::Target => names.iter().filter_map(mapped).collect(),
     };
     let symlinks = local_query(spec, policy, side).symlinks;
-    let place = NamesIn::of(root(planned, side), store(stores, side), symlinks, encode);
-    let Some(place) = place else { return list::memory(Vec::new(), false) };
-    list::from_names(place, names, side == Side::Source)
+    let (root, store) = (planned.pair.root(side), stores.of(side));
+    list::from_names(root, store, symlinks, encode, names, side == Side::Source)
 }
 
 /// Returns the entry at one target name.

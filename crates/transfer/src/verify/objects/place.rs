@@ -2,7 +2,7 @@
 
 use crate::engine::failure::c_string;
 use crate::location::{Location, S3Url};
-use crate::object::list::{self, Listing, LocalQuery, NamesIn, StoreQuery, Trouble};
+use crate::object::list::{self, Listing, LocalQuery, StoreQuery, Trouble};
 use crate::object::{Entry, Root};
 use crate::policy::Symlinks;
 use hakobu_core::error::{Cause, Fatal, quoted};
@@ -34,22 +34,10 @@ impl Place {
     /// Lists the entries; `store` is the one of an S3 root. With `encode` local names sort by their percent-encoded
     /// keys.
     pub fn list(&self, store: Option<&Arc<Store>>, symlinks: Symlinks, encode: bool) -> Listing {
-        match (&self.root, store) {
-            (Root::Store { bucket, prefix }, Some(store)) => {
-                let query = StoreQuery { prefix: prefix.clone(), ..StoreQuery::default() };
-                list::store(store, bucket, query)
-            }
-            (Root::Local { dir, shown }, _) => {
-                let query = LocalQuery { symlinks, encode, ..LocalQuery::default() };
-                list::local(Arc::clone(dir), shown, query)
-            }
-            // `null:` is empty.
-            _ => list::memory(Vec::new(), false),
-        }
+        let query = LocalQuery { symlinks, encode, ..LocalQuery::default() };
+        list::below(&self.root, store, Vec::new(), query)
     }
-}
 
-impl Place {
     /// Lists those of the names that exist.
     pub fn list_names(
         &self,
@@ -58,10 +46,7 @@ impl Place {
         symlinks: Symlinks,
         encode: bool,
     ) -> Listing {
-        let Some(place) = NamesIn::of(&self.root, store, symlinks, encode) else {
-            return list::memory(Vec::new(), false);
-        };
-        list::from_names(place, names, false)
+        list::from_names(&self.root, store, symlinks, encode, names, false)
     }
 }
 
