@@ -9,7 +9,7 @@ use super::delete::local::Emptied;
 use super::get::files::Files;
 use super::get::folders::Folders;
 use super::queue::Queue;
-use super::{ObjectOptions, Task, Work};
+use super::{How, ObjectOptions, Task, Work};
 use crate::engine::attributes::Grains;
 use crate::journal::{Journal, Ledger};
 use crate::policy::Policy;
@@ -132,16 +132,12 @@ impl Engine<'_> {
         let mut sum = Entries::default();
         for Task { pair, work } in tasks {
             match work {
-                Work::Move { entry, .. } | Work::Compare { entry, .. } => {
+                Work::Move { how: How::Check(asked), .. } if !asked.contents => sum.found += 1,
+                Work::Move { entry, .. } => {
                     sum.found += 1;
                     sum.bytes_ahead += entry.meta.size;
                 }
-                Work::Check { entry, asked, .. } => {
-                    sum.found += 1;
-                    sum.bytes_ahead += if asked.contents { entry.meta.size } else { 0 };
-                }
                 Work::Delete { entries } if pair.is_removal() => sum.found += entries.len() as u64,
-                Work::DeleteVersions { versions } => sum.found += versions.len() as u64,
                 Work::Delete { .. } => {}
             }
         }

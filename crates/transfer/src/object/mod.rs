@@ -119,15 +119,6 @@ pub struct Entry {
     pub etag: Etag,
 }
 
-/// One version of an object, or a delete marker.
-#[derive(Clone, Debug)]
-pub struct VersionEntry {
-    /// Its object.
-    pub entry: Entry,
-    /// Its version ID.
-    pub id: Box<str>,
-}
-
 /// A unit of work for a core.
 pub struct Task {
     /// Both ends.
@@ -138,7 +129,7 @@ pub struct Task {
 
 /// Kind of work of a task.
 pub enum Work {
-    /// Move an entry of the source to a name at the target.
+    /// Move an entry of the source to a name at the target, or compare both.
     Move {
         /// The source's entry.
         entry: Entry,
@@ -146,38 +137,28 @@ pub enum Work {
         name: Box<[u8]>,
         /// The current target entry.
         existing: Option<Box<Entry>>,
+        /// What to do with them.
+        how: How,
     },
+    /// Remove entries of the target.
+    Delete {
+        /// Up to 1,000 entries with names relative to the target's root.
+        entries: Vec<Extraneous>,
+    },
+}
+
+/// An entry to remove, and the ID of its version if that is not the current one.
+pub type Extraneous = (Entry, Option<Box<str>>);
+
+/// Treatment of an entry that both sides may have.
+pub enum How {
+    /// It is moved.
+    Transfer,
     /// Sizes are equal: compare stored checksums, metadata, or the contents, then move or skip as the policy
     /// requires.
-    Compare {
-        /// The source's entry.
-        entry: Entry,
-        /// Target name, relative to the target's root.
-        name: Box<[u8]>,
-        /// The current target entry.
-        existing: Box<Entry>,
-    },
-    /// Compare two entries of equal size and report the result; nothing is moved.
-    Check {
-        /// The source's entry.
-        entry: Entry,
-        /// Target name, relative to the target's root.
-        name: Box<[u8]>,
-        /// The target's entry.
-        existing: Box<Entry>,
-        /// The aspects to compare, and the receiver of the findings.
-        asked: Checking,
-    },
-    /// Remove entries of the target: up to 1,000 objects, or files.
-    Delete {
-        /// Entries with names relative to the target's root.
-        entries: Vec<Entry>,
-    },
-    /// Remove versions of objects of the target, up to 1,000.
-    DeleteVersions {
-        /// Versions of objects with names relative to the target's root.
-        versions: Vec<VersionEntry>,
-    },
+    Compare,
+    /// Compare two entries of equal size in these aspects and report the result; nothing is moved.
+    Check(Checking),
 }
 
 /// Options for writing objects, in addition to the policy.

@@ -3,7 +3,7 @@
 use super::core::{self, Core, Engine, Setup, Tasks};
 use super::failed::Failed;
 use super::moving::{Done, Moving};
-use super::{Root, Side, Task, Work, compare, copy, delete, get, put, relay};
+use super::{How, Root, Side, Task, Work, compare, copy, delete, get, put, relay};
 use hakobu_core::error::{Fatal, Operation};
 use hakobu_core::unit::Totals;
 use hakobu_s3::AccessPoint;
@@ -27,19 +27,15 @@ impl Tasks for ObjectTasks {
     async fn run(core: &Core<'_>, task: Task) {
         let Task { pair, work } = task;
         match work {
-            Work::Move { entry, name, existing } => {
-                core.transfer(Moving::new(core.engine, pair, entry, name, existing)).await;
-            }
-            Work::Compare { entry, name, existing } => {
-                compare::run(core, Moving::new(core.engine, pair, entry, name, Some(existing)))
-                    .await;
-            }
-            Work::Check { entry, name, existing, asked } => {
-                let moving = Moving::new(core.engine, pair, entry, name, Some(existing));
-                compare::check(core, moving, &asked).await;
+            Work::Move { entry, name, existing, how } => {
+                let moving = Moving::new(core.engine, pair, entry, name, existing);
+                match how {
+                    How::Transfer => core.transfer(moving).await,
+                    How::Compare => compare::run(core, moving).await,
+                    How::Check(asked) => compare::check(core, moving, &asked).await,
+                }
             }
             Work::Delete { entries } => delete::run(core, &pair, entries).await,
-            Work::DeleteVersions { versions } => delete::versions::run(core, &pair, versions).await,
         }
     }
 }

@@ -8,7 +8,7 @@ use super::planned::{PlannedSource, Stores, What};
 use crate::engine::Pass;
 use crate::engine::publish::{self, TempNames};
 use crate::object::list::{Merge, Merged, NameFilter, Pattern, Trouble};
-use crate::object::{Engine, Entry, Root, Side, Task, Work, key_of, path_of};
+use crate::object::{Engine, Entry, Extraneous, How, Root, Side, Task, Work, key_of, path_of};
 use crate::plan::{NOT_AS_PLANNED, Spec};
 use crate::policy::filter::Decision;
 use crate::policy::{Action, Delete, Grain, Reason, Symlinks, decide};
@@ -67,7 +67,7 @@ struct Feed<'a> {
     moves: bool,
     deletes: bool,
     tasks: Vec<Task>,
-    extraneous: Vec<Entry>,
+    extraneous: Vec<Extraneous>,
     totals: Totals,
     /// Entries in `totals` that were not reported yet.
     counted: u64,
@@ -383,18 +383,17 @@ impl Feed<'_> {
             Action::Update | Action::Metadata => kept && same_size && source.kind == Kind::File,
             Action::Create | Action::Skip(_) => false,
         };
-        let (name, existing) = (name.into_boxed_slice(), existing.map(Box::new));
-        let work = match (action, existing) {
-            (_, Some(existing)) if closer => Work::Compare { entry, name, existing },
-            (Action::Create | Action::Update | Action::Compare, existing) => {
-                Work::Move { entry, name, existing }
-            }
-            (Action::Metadata | Action::Skip(_), _) => {
+        let how = match action {
+            _ if closer => How::Compare,
+            Action::Create | Action::Update | Action::Compare => How::Transfer,
+            Action::Metadata | Action::Skip(_) => {
                 self.totals.skipped += 1;
                 self.totals.bytes_skipped += entry.meta.size;
                 return;
             }
         };
+        let (name, existing) = (name.into_boxed_slice(), existing.map(Box::new));
+        let work = Work::Move { entry, name, existing, how };
         self.tasks.push(Task { pair: Arc::clone(&self.planned.pair), work });
         self.handed_on += 1;
         if self.tasks.len() >= TASKS {
@@ -417,7 +416,7 @@ impl Feed<'_> {
 
     /// Queues the removal of an extraneous entry.
     fn remove(&mut self, existing: Entry) {
-        self.extraneous.push(existing);
+        self.extraneous.push((existing, None));
         if self.extraneous.len() >= DELETES {
             self.push_deletes();
         }

@@ -3,7 +3,7 @@
 use super::parts::{below, failed, left_out, pair, problem};
 use super::types::{Removal, RemovalTarget};
 use crate::object::list::{self, Choice, Scope, StoreQuery, Trouble};
-use crate::object::{Engine, Entry, Task, Work};
+use crate::object::{Engine, Entry, Extraneous, Task, Work};
 use futures_util::StreamExt;
 use hakobu_core::error::{Cause, Fatal, Operation};
 use hakobu_core::unit::{Kind, Meta, Time};
@@ -96,14 +96,9 @@ fn push_keys(
             _ => true,
         });
     }
-    let entries: Vec<Entry> = keys
-        .into_iter()
-        .map(|key| Entry {
-            name: key.into(),
-            meta: Meta::bare(Kind::File, 0, Time::default()),
-            etag: "".into(),
-        })
-        .collect();
+    let meta = Meta::bare(Kind::File, 0, Time::default());
+    let entry = |key: &[u8]| (Entry { name: key.into(), meta, etag: "".into() }, None);
+    let entries: Vec<Extraneous> = keys.into_iter().map(entry).collect();
     if !entries.is_empty() {
         engine.push([Task { pair: pair(bucket, b""), work: Work::Delete { entries } }]);
     }
@@ -141,7 +136,7 @@ fn push_listed(
                     let matches = choice.matches(&entry.name);
                     found |= matches;
                     if matches && !choice.hides(&entry.name) {
-                        entries.push(entry);
+                        entries.push((entry, None));
                     }
                 }
                 Err(Trouble::Failed(error)) => broke = Some(error),
