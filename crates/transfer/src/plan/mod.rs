@@ -4,6 +4,7 @@ mod argument;
 mod basis;
 pub mod mv;
 pub mod objects;
+mod path;
 mod roots;
 mod space;
 mod spec;

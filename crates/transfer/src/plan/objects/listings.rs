@@ -1,12 +1,12 @@
 //! The listings of a source argument, and the filter rules for their names.
 
-use super::ask::Asker;
+use super::ask;
 use super::planned::{PlannedSource, Stores, What};
 use crate::object::list::{
     self, Dirs, Listing, LocalQuery, NameFilter, ReadMergeFile, Trouble, merge_files, merge_objects,
 };
 use crate::object::{Entry, Root, Side, key_of, path_of};
-use crate::plan::Spec;
+use crate::plan::{Layout, Spec};
 use crate::policy::filter::Origin;
 use crate::policy::{Policy, Symlinks};
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
@@ -182,7 +182,7 @@ pub(super) fn existing(
     match (&planned.pair.target, &stores.target) {
         (Root::Store { bucket, .. }, Some(store)) => {
             let key = planned.pair.target.key(name);
-            match Asker::new(store).object(bucket, &key, None) {
+            match ask::object(store, bucket, &key, None) {
                 Ok(head) => Ok(head.map(|head| Entry {
                     name: name.into(),
                     meta: Meta::bare(Kind::File, head.size, head.mtime),
@@ -213,4 +213,21 @@ fn problem(planned: &PlannedSource, name: &[u8], cause: Cause) -> Trouble {
         class: Class::Partial,
     };
     Trouble::Problem { name: name.into(), problem }
+}
+
+/// Returns whether the target must be examined before deciding.
+pub(super) fn needs_target(spec: &Spec) -> bool {
+    let policy = &spec.policy;
+    let sync = matches!(spec.layout, Layout::Rsync { .. });
+    sync || policy.size_only
+        || policy.update
+        || policy.ignore_existing
+        || policy.existing
+        || policy.checksum
+}
+
+/// As `needs_target`, for a single entry with a new name. cp writes into a device or FIFO of that name, and keeps
+/// mode and owner of a file; examining a local target costs one call.
+pub(super) fn needs_target_of_one(spec: &Spec) -> bool {
+    needs_target(spec) || spec.policy.cp_targets && !spec.target.is_s3()
 }
