@@ -52,9 +52,12 @@ pub(super) struct Done {
 }
 
 impl Done {
+    const NOTHING: Done =
+        Done { bytes: 0, kind: None, skipped: false, metadata: false, other: false };
     /// The result of an entry that was skipped after all.
-    pub const SKIPPED: Done =
-        Done { bytes: 0, kind: None, skipped: true, metadata: false, other: false };
+    pub const SKIPPED: Done = Done { skipped: true, ..Done::NOTHING };
+    /// The result of an entry of which only attributes were set.
+    pub const METADATA: Done = Done { metadata: true, ..Done::NOTHING };
 }
 
 impl Moving {

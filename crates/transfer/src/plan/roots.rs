@@ -2,12 +2,11 @@
 
 mod chosen;
 mod looking;
-mod missing;
 
 pub use chosen::chosen_roots;
 
-use super::basis::basis_dirs;
 use super::path::{c_path, open_folder};
+use super::target::basis_dirs;
 use super::{Argument, Place};
 use crate::engine::failure::{Failure, c_string};
 use crate::engine::node::{Node, Selection};

@@ -1,4 +1,4 @@
-//! The target argument: a directory for all entries, or the new name of one file.
+//! The target argument: a directory for all entries, or the new name of one file; and the basis trees beside it.
 
 use super::path::{c_path, open_folder, or_here};
 use super::{Argument, Layout, Spec};
@@ -11,7 +11,7 @@ use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta, xattr};
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Target of a transfer.
 pub struct Place {
@@ -249,4 +249,30 @@ fn unusable(path: &Path, error: &io::Error) -> Fatal {
     // rsync's code for an unusable target.
     let exit = if Refused::is(error) { 3 } else { 11 };
     Fatal::new(exit, format!("cannot use target {}: {cause}", quoted(path)))
+}
+
+/// Returns the trees of `--link-dest` and similar options; relative ones begin in the target. If the target is not
+/// created, `..` is resolved from its future path.
+pub fn basis_dirs(policy: &Policy, place: &Place) -> impl Iterator<Item = PathBuf> {
+    policy.basis_dirs.iter().map(|path| match place.dir {
+        Some(_) => place.path.join(path),
+        None => without_parents(&place.path.join(path)),
+    })
+}
+
+/// Removes `..` from a path, by its text alone.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut kept = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir
+                if matches!(kept.components().next_back(), Some(Component::Normal(_))) =>
+            {
+                kept.pop();
+            }
+            Component::CurDir => {}
+            other => kept.push(other),
+        }
+    }
+    kept
 }

@@ -39,7 +39,7 @@ pub(super) async fn run(core: &Core<'_>, moving: Moving) {
         }
         Ok((Need::Metadata, heads)) => {
             if core.engine.policy().dry_run {
-                return core.finish(&moving, Ok(touch::DONE)).await;
+                return core.finish(&moving, Ok(Done::METADATA)).await;
             }
             match touch::touch(core, &moving, &heads).await {
                 // Unsupported by the server: transfer the whole object, which sets them.

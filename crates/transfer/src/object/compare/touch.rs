@@ -17,10 +17,6 @@ use hakobu_sys::{AsFd, OwnedFd, meta, process};
 use http::{HeaderName, HeaderValue};
 use std::io;
 
-/// Result of setting metadata.
-pub(super) const DONE: Done =
-    Done { bytes: 0, kind: None, skipped: false, metadata: true, other: false };
-
 /// Headers of source and target, for those that are objects.
 #[derive(Default)]
 pub(super) struct Heads {
@@ -60,7 +56,7 @@ pub(super) async fn touch(
             };
             kept.mode = kept.mode.map(apply);
             file(dir, &moving.name, &kept)
-                .map(|()| Some(DONE))
+                .map(|()| Some(Done::METADATA))
                 .map_err(|(operation, error)| Failed::File(operation, Side::Target, error))
         }
         (Root::Store { .. }, Some(head)) => object(core, moving, heads, head).await,
@@ -122,7 +118,7 @@ async fn object(
         etag: Some(&head.etag),
     };
     match copy_object(client, &source, bucket, &key, &headers).await {
-        Ok(_) => Ok(Some(DONE)),
+        Ok(_) => Ok(Some(Done::METADATA)),
         Err(error) if matches!(error.kind, Kind::NotImplemented | Kind::Precondition) => Ok(None),
         Err(error) => Err(Failed::at_target(Operation::SetTimes)(error)),
     }

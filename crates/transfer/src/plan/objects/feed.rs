@@ -255,10 +255,10 @@ impl Feed<'_> {
     /// Returns the filter rules of both sides; `None` if they cannot be read, which ends the run.
     fn rules_of(&self, stores: &Stores) -> Option<Rules> {
         let (policy, planned) = (self.engine.policy(), self.planned);
-        let both = listings::name_filter(policy, planned, stores).and_then(|source| {
-            let target =
-                self.deletes.then(|| listings::target_name_filter(policy, planned, stores));
-            Ok(Rules { source, target: target.transpose()?.flatten() })
+        let of = |side| listings::name_filter(policy, planned, stores, side);
+        let both = of(Side::Source).and_then(|source| {
+            let target = if self.deletes { of(Side::Target)? } else { None };
+            Ok(Rules { source, target })
         });
         both.map_err(|fatal| self.engine.stop_for(fatal)).ok()
     }

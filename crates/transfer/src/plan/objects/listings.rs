@@ -17,7 +17,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Returns the filter rules for the names of a source argument; `None` if there are no rules.
+/// Returns the filter rules for the names of a source argument: those of the source, or of the target's own
+/// per-directory files. `None` if there can be none.
 ///
 /// # Errors
 /// Code 1 if a rule file cannot be read or holds an invalid rule.
@@ -25,31 +26,12 @@ pub(super) fn name_filter(
     policy: &Policy,
     planned: &PlannedSource,
     stores: &Stores,
-) -> Result<Option<NameFilter>, Fatal> {
-    name_filter_of(policy, planned, stores, Side::Source)
-}
-
-/// Returns the rules of the target's own per-directory files; `None` if there can be no such files.
-///
-/// # Errors
-/// As [`name_filter`].
-pub(super) fn target_name_filter(
-    policy: &Policy,
-    planned: &PlannedSource,
-    stores: &Stores,
-) -> Result<Option<NameFilter>, Fatal> {
-    if !policy.reads_target_rules() || planned.target_is_new {
-        return Ok(None);
-    }
-    Ok(name_filter_of(policy, planned, stores, Side::Target)?.map(NameFilter::of_target))
-}
-
-fn name_filter_of(
-    policy: &Policy,
-    planned: &PlannedSource,
-    stores: &Stores,
     side: Side,
 ) -> Result<Option<NameFilter>, Fatal> {
+    let of_target = side == Side::Target;
+    if of_target && (!policy.reads_target_rules() || planned.target_is_new) {
+        return Ok(None);
+    }
     let Some(filter) = policy.filter.as_ref().filter(|filter| !filter.is_empty()) else {
         return Ok(None);
     };
@@ -78,8 +60,9 @@ fn name_filter_of(
         (Root::Store { bucket, prefix }, Some(store)) => Some(merge_objects(store, bucket, prefix)),
         _ => None,
     };
-    let name_filter = NameFilter::new(Arc::clone(filter), &origin, read);
-    name_filter.map(Some).map_err(|error| Fatal::new(1, error.to_string()))
+    let name_filter = NameFilter::new(Arc::clone(filter), &origin, read)
+        .map_err(|error| Fatal::new(1, error.to_string()))?;
+    Ok(Some(if of_target { name_filter.of_target() } else { name_filter }))
 }
 
 fn local_query(spec: &Spec, policy: &Policy, side: Side) -> LocalQuery {
@@ -120,7 +103,7 @@ pub(super) fn tree(
     let root = planned.pair.root(side);
     let mut query = local_query(spec, policy, side);
     if side == Side::Source && matches!(root, Root::Local { .. }) {
-        query.name_filter = name_filter(policy, planned, stores)?;
+        query.name_filter = name_filter(policy, planned, stores, side)?;
     }
     Ok(list::below(root, stores.of(side), narrowed, query))
 }

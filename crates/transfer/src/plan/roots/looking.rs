@@ -1,9 +1,12 @@
-//! Examines arguments before anything is created: their types, and symlinks in their paths.
+//! Examines arguments before anything is created: their types, symlinks in their paths, and those that are missing
+//! (`--delete-missing-args`).
 
 use super::{Numbered, Roots};
+use crate::engine::failure::{Failure, c_string};
 use crate::plan::Argument;
 use crate::plan::path::{c_path, open_folder};
-use crate::policy::Symlinks;
+use crate::policy::{MissingArgs, Symlinks};
+use hakobu_core::error::Operation;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::links::Links;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
@@ -100,5 +103,26 @@ impl Roots<'_, '_> {
     pub(super) fn is_followed(&self, argument: &Argument) -> bool {
         let leads = || self.look(argument).is_ok_and(|source| source.kind == Kind::Dir);
         self.policy.follow_args || argument.follow && leads()
+    }
+
+    /// Returns whether a missing argument is removed from the target.
+    pub(super) fn is_removed(&self, failure: &Failure) -> bool {
+        self.policy.missing_args == MissingArgs::Delete && errno::is(&failure.error, errno::ENOENT)
+    }
+
+    /// Removes the target entry of a missing argument.
+    pub(super) fn remove_missing(&mut self, argument: &Argument) -> Result<(), Failure> {
+        let Some((last, above)) = argument.names.split_last() else { return Ok(()) };
+        let c = |name: &[u8]| c_string(name).map_err(Failure::of(Operation::Remove));
+        let mut node = self.base(argument, last)?;
+        for (depth, name) in above.iter().enumerate() {
+            let path = argument.names[..=depth].join(&b'/');
+            match self.implied(argument, &path, &node, &c(name)?)? {
+                Some(next) => node = next,
+                None => return Ok(()),
+            }
+        }
+        let name = c(last)?;
+        self.engine.remove_missing(&node, self.place.name.as_deref().unwrap_or(&name))
     }
 }

@@ -51,7 +51,7 @@ impl Failure {
         Failure { operation, cause: Cause::System(error), class }
     }
 
-    fn reason(operation: Operation, reason: &'static str, class: Gravity) -> Failure {
+    pub fn reason(operation: Operation, reason: &'static str, class: Gravity) -> Failure {
         Failure { operation, cause: Cause::Reason(reason), class }
     }
 }

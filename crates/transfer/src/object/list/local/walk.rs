@@ -6,7 +6,7 @@ use super::names::Class;
 use super::read::{Entered, Failure, Folder, Reading, Slot};
 use crate::object::Entry;
 use crate::object::list::{Item, Listing, PAGE_ENTRIES, Page, Trouble};
-use hakobu_core::error::{Cause, Class as Gravity, Operation, Problem};
+use hakobu_core::error::{Class as Gravity, Operation, Problem};
 use hakobu_core::unit::{Jobs, Meta};
 use hakobu_sys::OwnedFd;
 use hakobu_sys::dir::Reader;
@@ -138,9 +138,8 @@ impl Walk<'_, '_, '_> {
             let path = self.prefix.clone();
             match class {
                 Class::Left(left) => {
-                    let cause = Cause::Reason(left.words());
-                    let (operation, class) = (Operation::Read, Gravity::Notice);
-                    self.failed(&path, Failure { operation, cause, class })?;
+                    let (reason, class) = (left.words(), Gravity::Notice);
+                    self.failed(&path, Failure::reason(Operation::Read, reason, class))?;
                 }
                 _ => match found.next() {
                     Some(Ok(meta)) => self.entry(&path, meta)?,
