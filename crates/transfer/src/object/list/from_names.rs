@@ -1,6 +1,8 @@
-//! Listing of names from a list (`--files-from`): sorted, without duplicates, each examined.
+//! Listings below a root: of everything, or of names from a list (`--files-from`), sorted, without duplicates, each
+//! examined.
 
-use super::store::in_runtime;
+use super::local::{self, LocalQuery};
+use super::store::{self, StoreQuery, in_runtime};
 use super::{Item, Listing, PAGE_ENTRIES, Page, Trouble, key_of, send_all};
 use crate::location::s3_path;
 use crate::object::{Entry, Root};
@@ -21,6 +23,25 @@ use tokio::sync::mpsc::Sender;
 
 /// Concurrent HEAD requests.
 const PARALLEL: usize = 32;
+
+/// Lists everything below a root. `store` is the one of a root in S3, `narrowed` a further common prefix of its names;
+/// `query` is for a folder.
+pub fn below(
+    root: &Root,
+    store: Option<&Arc<Store>>,
+    narrowed: Vec<u8>,
+    query: LocalQuery,
+) -> Listing {
+    match (root, store) {
+        (Root::Store { bucket, prefix }, Some(store)) => {
+            let query = StoreQuery { prefix: prefix.clone(), narrowed, ..StoreQuery::default() };
+            store::store(store, bucket, query)
+        }
+        (Root::Local { dir, shown }, _) => local::local(Arc::clone(dir), shown, query),
+        // `null:` is empty.
+        _ => Listing::empty(),
+    }
+}
 
 /// Lists the given names below a root; `store` is the one of a root in S3. A name that is not a file is a problem; so is
 /// a missing one with `must_exist`, otherwise it is skipped. `symlinks`: handling of a local name that is one. With

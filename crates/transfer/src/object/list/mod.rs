@@ -18,7 +18,7 @@ mod store;
 mod wildcard;
 
 pub use choice::{Choice, Scope};
-pub use from_names::{from_names, plain};
+pub use from_names::{below, from_names, plain};
 pub use inventory::{Counts, Inventory, inventory};
 pub use local::{Dirs, LocalQuery, local};
 pub use merge::{Merge, Merged};
@@ -27,13 +27,11 @@ pub use rule_files::{merge_files, merge_objects};
 pub use store::{StoreQuery, store};
 pub use wildcard::Pattern;
 
-use super::{Entry, Root, mapping};
+use super::{Entry, mapping};
 use hakobu_core::error::{Problem, quoted};
-use hakobu_s3::Store;
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// Entries of a page: the maximum that S3 returns at once.
@@ -89,25 +87,6 @@ pub struct Listing {
     /// The last key; `None` before the first one.
     last: Option<Box<[u8]>>,
     over: bool,
-}
-
-/// Lists everything below a root. `store` is the one of a root in S3, `narrowed` a further common prefix of its names;
-/// `query` is for a folder.
-pub fn below(
-    root: &Root,
-    store: Option<&Arc<Store>>,
-    narrowed: Vec<u8>,
-    query: LocalQuery,
-) -> Listing {
-    match (root, store) {
-        (Root::Store { bucket, prefix }, Some(store)) => {
-            let query = StoreQuery { prefix: prefix.clone(), narrowed, ..StoreQuery::default() };
-            self::store(store, bucket, query)
-        }
-        (Root::Local { dir, shown }, _) => local(Arc::clone(dir), shown, query),
-        // `null:` is empty.
-        _ => Listing::empty(),
-    }
 }
 
 /// Sends all items in pages, followed by the end; stops if the reader is gone.
