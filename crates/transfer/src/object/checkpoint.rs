@@ -1,12 +1,14 @@
 //! The journal's record of one transfer that a later run may continue (`--resume`), for uploads and downloads.
 
-use super::Side;
 use super::core::Core;
 use super::failed::Failed;
+use super::moving::Moving;
+use super::{Root, Side};
 use crate::journal::{Claim, Identity, Part, Record};
 use hakobu_core::error::Operation;
-use hakobu_s3::{Client, Error, Kind};
+use hakobu_s3::{Client, Kind};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 /// Writing records takes at most this fraction (1/n) of the time.
@@ -56,9 +58,16 @@ impl Checkpoint {
 pub(super) fn claim(
     core: &Core<'_>,
     client: &Client,
-    (source, target): (&[u8], &[u8]),
+    moving: &Moving,
     busy: &'static str,
 ) -> Result<(Identity, Claim), Failed> {
+    let whole = |root: &Root, path| match root {
+        Root::Local { .. } => std::path::absolute(path).map_err(unusable),
+        Root::Store { .. } | Root::Null => Ok(path),
+    };
+    let source = whole(&moving.pair.source, moving.source_path())?;
+    let target = whole(&moving.pair.target, moving.target_path())?;
+    let (source, target) = (source.as_os_str().as_bytes(), target.as_os_str().as_bytes());
     let identity = Identity::new(source, target, &client.store().endpoint());
     match core.engine.setup.journal.claim(&identity).map_err(unusable)? {
         Some(claim) => Ok((identity, claim)),
@@ -72,7 +81,14 @@ pub(super) fn unusable(error: io::Error) -> Failed {
     Failed::File(Operation::Write, Side::Target, said)
 }
 
-/// Returns whether the transfer cannot be continued after this answer.
-pub(super) fn is_final(error: &Error) -> bool {
-    matches!(error.kind, Kind::NotFound | Kind::Precondition | Kind::Invalid | Kind::Corrupt)
+/// Returns whether a later run can continue the transfer after this failure.
+pub(super) fn is_worth_keeping(failed: &Failed) -> bool {
+    match failed {
+        Failed::Request(_, _, error) => !matches!(
+            error.kind,
+            Kind::NotFound | Kind::Precondition | Kind::Invalid | Kind::Corrupt
+        ),
+        Failed::File(..) | Failed::Stopped => true,
+        Failed::Reason(..) | Failed::Vanished(_) => false,
+    }
 }

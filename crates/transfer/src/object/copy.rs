@@ -1,16 +1,17 @@
 //! Server-side copies: up to 5 GiB in one request, larger ones in parts. If the server cannot copy, the object goes
 //! through this machine.
 
-use super::between::{self, Sending, Sent, Upload, carried, is_metadata};
-use super::core::Core;
+use super::between::{self, Sent, Upload, carried, is_metadata};
+use super::core::{Core, Engine};
+use super::cut::Cut;
+use super::ends::{CHANGED, Object, Target, read_failed};
 use super::failed::Failed;
 use super::moving::{Done, Moving, Step};
-use super::reader::{CHANGED, Object, read_failed};
+use super::permits::{Large, Permits};
 use super::{ObjectOptions, Side, relay};
 use hakobu_core::error::Operation;
 use hakobu_s3::ops::{
-    Begun, CopySource, Head, Headers, Range, complete_upload, copy_object, create_upload,
-    head_object, upload_part_copy,
+    Begun, CopySource, Head, Headers, copy_object, create_upload, upload_part_copy,
 };
 use hakobu_s3::{Algorithm, Checksum, Error, Kind};
 use http::{HeaderName, HeaderValue};
@@ -33,7 +34,7 @@ const MOVED_ONTO_ITSELF: &str = "source and target are the same object: moving i
 const OTHER_COPY: &str = "the copy has another size or checksum than its source";
 
 /// A large object being copied by the server.
-pub struct Large {
+pub struct LargeCopy {
     upload: Upload,
     /// The source's metadata when it began.
     head: Head,
@@ -44,9 +45,9 @@ pub struct Large {
 /// Copies a small object, or begins with a large one.
 pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
-    let source = between::source(core, moving)?;
-    let (bucket, key) = between::target(moving)?;
-    if source.bucket == bucket && source.key == key {
+    let source = Object::source(core, moving)?;
+    let target = Target::of(core, moving)?;
+    if source.bucket == target.bucket && source.key == target.key {
         if core.engine.policy().remove_source_files {
             return Err(Failed::Reason(Operation::Write, Side::Target, MOVED_ONTO_ITSELF));
         }
@@ -55,12 +56,12 @@ pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step,
             return Err(Failed::Reason(Operation::Write, Side::Target, ONTO_ITSELF));
         }
     }
-    if options.if_none_match && is_there(core, moving).await? {
-        return Ok(Step::Done(Done { skipped: true, ..Done::default() }));
+    if options.if_none_match && is_there(&target).await? {
+        return Ok(Step::Done(Done::SKIPPED));
     }
     let copied = match moving.entry.meta.size {
-        0..=ONE_COPY_BYTES_MAX => whole(core, moving, &source).await,
-        _ => open(core, moving, &source).await,
+        0..=ONE_COPY_BYTES_MAX => whole(core, moving, &source, &target).await.map(Step::Done),
+        _ => open(core, moving, &source, &target).await,
     };
     match copied {
         Err(Failed::Request(_, _, error)) if error.kind == Kind::NotImplemented => {
@@ -71,27 +72,30 @@ pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step,
 }
 
 /// Returns whether an object exists at the target now.
-async fn is_there(core: &Core<'_>, moving: &Moving) -> Result<bool, Failed> {
-    let (bucket, key) = between::target(moving)?;
-    match head_object(core.store(Side::Target)?, bucket, &key, None).await {
+async fn is_there(target: &Target<'_>) -> Result<bool, Failed> {
+    match target.head().await {
         Ok(_) => Ok(true),
-        Err(error) if error.kind == Kind::NotFound => Ok(false),
-        Err(error) => Err(Failed::Request(Operation::Stat, Side::Target, error)),
+        Err(Failed::Request(_, _, error)) if error.kind == Kind::NotFound => Ok(false),
+        Err(failed) => Err(failed),
     }
 }
 
 /// Returns whether the target is a copy of the source, as far as both stores can tell.
-async fn is_copied(core: &Core<'_>, moving: &Moving, source: &Object<'_>) -> Result<bool, Failed> {
+async fn is_copied(
+    core: &Core<'_>,
+    moving: &Moving,
+    source: &Object<'_>,
+    target: &Target<'_>,
+) -> Result<bool, Failed> {
     let from = match head_source(core, moving, source).await {
         Ok(head) => head,
         Err(Failed::Reason(..) | Failed::Vanished(_)) => return Ok(false),
         Err(failed) => return Err(failed),
     };
-    let (bucket, key) = between::target(moving)?;
-    let there = match head_object(core.store(Side::Target)?, bucket, &key, None).await {
+    let there = match target.head().await {
         Ok(head) => head,
-        Err(error) if error.kind == Kind::NotFound => return Ok(false),
-        Err(error) => return Err(failed_at(Operation::Stat)(error)),
+        Err(Failed::Request(_, _, error)) if error.kind == Kind::NotFound => return Ok(false),
+        Err(failed) => return Err(failed),
     };
     let same_sum = from.checksums.iter().any(|sum| there.checksums.contains(sum));
     Ok(from.size == there.size && (from.etag == there.etag || same_sum))
@@ -102,9 +106,7 @@ async fn head_source(
     moving: &Moving,
     source: &Object<'_>,
 ) -> Result<Head, Failed> {
-    let client = core.store(Side::Source)?;
-    let head = head_object(client, source.bucket, &source.key, source.version);
-    let head = head.await.map_err(read_failed)?;
+    let head = source.head(core.store(Side::Source)?).await.map_err(read_failed)?;
     between::same_source(&head, source, moving)?;
     Ok(head)
 }
@@ -140,39 +142,39 @@ fn copy_source<'a>(
 }
 
 /// Copies in one request.
-async fn whole(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Result<Step, Failed> {
+async fn whole(
+    core: &Core<'_>,
+    moving: &Arc<Moving>,
+    source: &Object<'_>,
+    target: &Target<'_>,
+) -> Result<Done, Failed> {
     let options = &core.engine.setup.options;
-    let (bucket, key) = between::target(moving)?;
+    let Target { client, bucket, key } = target;
     let changes = options.headers.iter().any(|(name, _)| is_metadata(name));
     let head = match changes && !options.replace_metadata {
         true => Some(head_source(core, moving, source).await?),
         false => None,
     };
     let etag = source.etag.or(head.as_ref().map(|head| head.etag.as_str()));
-    let mut headers = copy_headers(options, head.as_ref(), &key);
+    let mut headers = copy_headers(options, head.as_ref(), key);
     headers.extend(between::condition(core, moving));
-    let client = core.store(Side::Target)?;
     let from = copy_source(core, source, etag.filter(|etag| !etag.is_empty()));
-    match copy_object(client, &from, bucket, &key, &headers).await {
+    let size = moving.entry.meta.size;
+    match copy_object(client, &from, bucket, key, &headers).await {
         Ok(copied) => {
             // An equal MD5 proves it; otherwise check at least the size before a source is removed.
             let proven = source.etag == Some(copied.etag.as_str());
             if core.engine.policy().remove_source_files && !proven {
-                let there = head_object(client, bucket, &key, None).await;
-                let there = there.map_err(failed_at(Operation::Stat))?;
-                if there.size != moving.entry.meta.size || there.etag != copied.etag {
+                let there = target.head().await?;
+                if there.size != size || there.etag != copied.etag {
                     return Err(Failed::Reason(Operation::Write, Side::Target, OTHER_COPY));
                 }
             }
-            core.doing.lane().bytes(moving.entry.meta.size);
-            Ok(Step::Done(Done { bytes: moving.entry.meta.size, ..Done::default() }))
+            core.doing.lane().bytes(size);
+            Ok(Done { bytes: size, ..Done::default() })
         }
-        Err(error) => copy_failed(core, moving, source, error).await,
+        Err(error) => copy_failed(core, moving, source, target, error).await,
     }
-}
-
-fn failed_at(operation: Operation) -> impl Fn(Error) -> Failed {
-    move |error| Failed::Request(operation, Side::Target, error)
 }
 
 /// Handles the failure of a copy. The server does not report which of two conditions failed.
@@ -180,124 +182,112 @@ async fn copy_failed(
     core: &Core<'_>,
     moving: &Moving,
     source: &Object<'_>,
+    target: &Target<'_>,
     error: Error,
-) -> Result<Step, Failed> {
+) -> Result<Done, Failed> {
+    let changed = Err(Failed::Reason(Operation::Read, Side::Source, CHANGED));
     match error.kind {
         Kind::NotFound => Err(Failed::Vanished(Operation::Read)),
         // An earlier try may have created the object that made the condition fail.
-        Kind::Precondition if error.unsure && is_copied(core, moving, source).await? => {
-            Ok(Step::Done(Done { bytes: moving.entry.meta.size, ..Done::default() }))
+        Kind::Precondition if error.unsure && is_copied(core, moving, source, target).await? => {
+            Ok(Done { bytes: moving.entry.meta.size, ..Done::default() })
         }
         Kind::Precondition if core.engine.setup.options.if_none_match => {
-            match is_there(core, moving).await? {
-                true => Ok(Step::Done(Done { skipped: true, ..Done::default() })),
-                false => Err(Failed::Reason(Operation::Read, Side::Source, CHANGED)),
-            }
+            if is_there(target).await? { Ok(Done::SKIPPED) } else { changed }
         }
         Kind::Precondition if core.engine.setup.control.is_leased() => {
             // The source is what it was, so the target is not.
             head_source(core, moving, source).await?;
-            Ok(Step::Done(Done { skipped: true, ..Done::default() }))
+            Ok(Done::SKIPPED)
         }
-        Kind::Precondition => Err(Failed::Reason(Operation::Read, Side::Source, CHANGED)),
-        _ => Err(failed_at(Operation::Write)(error)),
+        Kind::Precondition => changed,
+        _ => Err(Failed::at_target(Operation::Write)(error)),
     }
 }
 
 /// Begins a copy in parts: the metadata is sent when the upload is created.
-async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Result<Step, Failed> {
+async fn open(
+    core: &Core<'_>,
+    moving: &Arc<Moving>,
+    source: &Object<'_>,
+    target: &Target<'_>,
+) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
-    let (bucket, key) = between::target(moving)?;
-    let client = core.store(Side::Target)?;
+    let Target { client, bucket, key } = target;
     let head = head_source(core, moving, source).await?;
-    let mut headers = carried(&head, options, &key);
+    let mut headers = carried(&head, options, key);
     headers.extend(relay::tags(core, source, &head, &headers).await?);
     let is_full = |sum: &&Checksum| sum.algorithm == Algorithm::Crc64Nvme && sum.parts == 0;
     let whole = head.checksums.iter().find(is_full).cloned();
     let algorithm = options.algorithm.or(whole.as_ref().map(|sum| sum.algorithm));
-    let id = create_upload(client, bucket, &key, algorithm, &headers).await;
-    let Begun { id, algorithm } = id.map_err(failed_at(Operation::Create))?;
+    let begun = create_upload(client, bucket, key, algorithm, &headers).await;
+    let Begun { id, algorithm } = begun.map_err(Failed::at_target(Operation::Create))?;
     let whole = whole.filter(|sum| algorithm == Some(sum.algorithm));
-    let (upload, permits) = Upload::begun(core, moving, id, head.size, PART_BYTES, None);
-    Ok(Step::Parts(Arc::new(Large { upload, head, whole }), permits))
+    let cut = Cut::new(head.size, options.part_bytes.unwrap_or(PART_BYTES));
+    let (upload, permits) = Upload::begun(core, moving, id, cut, None);
+    Ok(Step::Parts(Arc::new(LargeCopy { upload, head, whole }), permits))
 }
 
-impl Sending for Large {
-    fn upload(&self) -> &Upload {
-        &self.upload
+impl Large for LargeCopy {
+    fn permits(&self) -> &Permits {
+        &self.upload.permits
     }
 
-    async fn send(&self, core: &Core<'_>, number: u32, range: Range) -> Result<Sent, Failed> {
+    fn streams_max(&self, engine: &Engine<'_>) -> usize {
+        self.upload.streams_max(engine)
+    }
+
+    async fn move_part(&self, core: &Core<'_>, number: u32) -> Result<(), Failed> {
         let moving = &self.upload.moving;
-        let source = between::source(core, moving)?;
-        let (bucket, key) = between::target(moving)?;
-        let client = core.store(Side::Target)?;
+        let source = Object::source(core, moving)?;
+        let Target { client, bucket, key } = Target::of(core, moving)?;
         let from =
             copy_source(core, &source, Some(&*self.head.etag).filter(|etag| !etag.is_empty()));
-        let bytes = range.end - range.start;
+        let range = self.upload.cut.range(number);
         let id = &self.upload.id;
         let part = upload_part_copy(client, &from, range, bucket, &key, id, number).await;
         let part = part.map_err(|error| match error.kind {
             Kind::Precondition => Failed::Reason(Operation::Read, Side::Source, CHANGED),
-            _ => failed_at(Operation::Write)(error),
+            _ => Failed::at_target(Operation::Write)(error),
         })?;
-        core.doing.lane().bytes(bytes);
-        Ok(Sent { part, bytes, crc64: None })
+        core.doing.lane().bytes(self.upload.cut.bytes(number));
+        self.upload.note(Sent { part, crc64: None });
+        Ok(())
     }
 
-    async fn end(&self, core: &Core<'_>) {
+    async fn end(self: Arc<Self>, core: &Core<'_>) {
         let moving = &self.upload.moving;
-        match complete(core, self).await {
-            Ok(done) => core.finish(moving, Ok(done)).await,
-            Err(failed) => {
-                self.upload.abort(core).await;
-                match failed {
-                    Failed::Request(_, _, error) if error.kind == Kind::NotImplemented => {
-                        match relay::begin(core, moving).await {
-                            Ok(Step::Done(done)) => core.finish(moving, Ok(done)).await,
-                            Ok(Step::Parts(parts, streams)) => {
-                                core.engine.queue.open(&parts, streams)
-                            }
-                            Err(failed) => core.finish(moving, Err(failed)).await,
-                        }
-                    }
-                    Failed::Request(_, _, error)
-                        if error.kind == Kind::Precondition
-                            && (core.engine.setup.options.if_none_match
-                                || core.engine.setup.control.is_leased()) =>
-                    {
-                        core.finish(moving, Ok(Done { skipped: true, ..Done::default() })).await;
-                    }
-                    failed => core.finish(moving, Err(failed)).await,
-                }
-            }
+        let ended = complete(core, &self).await;
+        if !matches!(ended, Ok(Done { skipped: false, .. })) {
+            self.upload.abort(core).await;
         }
+        let step = match ended {
+            Err(Failed::Request(_, _, error)) if error.kind == Kind::NotImplemented => {
+                relay::begin(core, moving).await
+            }
+            ended => ended.map(Step::Done),
+        };
+        core.step(moving, step).await;
         core.engine.queue.finished();
     }
 }
 
-async fn complete(core: &Core<'_>, large: &Large) -> Result<Done, Failed> {
-    let moving = &large.upload.moving;
-    let parts: Vec<_> = large.upload.parts()?.into_iter().map(|sent| sent.part).collect();
-    let (bucket, key) = between::target(moving)?;
-    let client = core.store(Side::Target)?;
-    let (id, size) = (&large.upload.id, large.upload.size);
-    let headers: Headers = between::condition(core, moving).into_iter().collect();
+async fn complete(core: &Core<'_>, large: &LargeCopy) -> Result<Done, Failed> {
     let whole = large.whole.as_ref();
-    complete_upload(client, bucket, &key, id, &parts, size, whole, &headers)
-        .await
-        .map_err(failed_at(Operation::Write))?;
-    let there = head_object(client, bucket, &key, None).await;
-    let there = there.map_err(failed_at(Operation::Stat))?;
+    let done = large.upload.complete(core, large.upload.parts()?, whole).await?;
+    if done.skipped {
+        return Ok(done);
+    }
+    let there = Target::of(core, &large.upload.moving)?.head().await?;
     let other = |sum: &Checksum| {
         whole.is_some_and(|whole| {
             (sum.algorithm, sum.parts) == (whole.algorithm, whole.parts) && sum.value != whole.value
         })
     };
-    if there.size != size || there.checksums.iter().any(other) {
+    if there.size != large.upload.cut.size || there.checksums.iter().any(other) {
         return Err(Failed::Reason(Operation::Write, Side::Target, OTHER_COPY));
     }
-    Ok(Done { bytes: size, ..Done::default() })
+    Ok(done)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::delete::local::Emptied;
 use super::get::files::Files;
 use super::get::folders::Folders;
 use super::queue::Queue;
-use super::{ObjectOptions, Side, Task, Work};
+use super::{How, ObjectOptions, Task, Work};
 use crate::engine::attributes::Grains;
 use crate::journal::{Journal, Ledger};
 use crate::policy::Policy;
@@ -106,7 +106,7 @@ pub(super) struct Core<'a> {
 type Unreported = Cell<(u32, Totals)>;
 
 /// Maximum delay until a slow request is dropped after the run was stopped.
-pub(super) const STOP_SEEN_AFTER: Duration = Duration::from_millis(100);
+const STOP_SEEN_AFTER: Duration = Duration::from_millis(100);
 
 /// Number of finished tasks that are reported together while more are pending.
 const REPORT_BATCH: u32 = 32;
@@ -132,16 +132,12 @@ impl Engine<'_> {
         let mut sum = Entries::default();
         for Task { pair, work } in tasks {
             match work {
-                Work::Move { entry, .. } | Work::Compare { entry, .. } => {
+                Work::Move { how: How::Check(asked), .. } if !asked.contents => sum.found += 1,
+                Work::Move { entry, .. } => {
                     sum.found += 1;
                     sum.bytes_ahead += entry.meta.size;
                 }
-                Work::Check { entry, asked, .. } => {
-                    sum.found += 1;
-                    sum.bytes_ahead += if asked.contents { entry.meta.size } else { 0 };
-                }
                 Work::Delete { entries } if pair.is_removal() => sum.found += entries.len() as u64,
-                Work::DeleteVersions { versions } => sum.found += versions.len() as u64,
                 Work::Delete { .. } => {}
             }
         }
@@ -156,15 +152,7 @@ impl Engine<'_> {
     /// Runs `work`, or drops it soon after the run was stopped and returns `None`. For slow operations; it costs a
     /// timer.
     pub(super) async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let mut work = std::pin::pin!(work);
-        loop {
-            let pause = std::pin::pin!(tokio::time::sleep(STOP_SEEN_AFTER));
-            match select(work.as_mut(), pause).await {
-                Either::Left((done, _)) => return Some(done),
-                Either::Right(_) if self.is_stopped() => return None,
-                Either::Right(_) => {}
-            }
-        }
+        unless(|| self.is_stopped(), work).await
     }
 
     /// Stops the run; the first reason counts.
@@ -214,14 +202,6 @@ impl Engine<'_> {
 }
 
 impl Core<'_> {
-    /// Returns the client of a side.
-    pub(super) fn client(&self, side: Side) -> Option<&Client> {
-        match side {
-            Side::Source => self.source.as_ref(),
-            Side::Target => self.target.as_ref(),
-        }
-    }
-
     /// Waits for room for `bytes`; see [`Budget::take`].
     pub(super) async fn room(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
         let _phase = self.doing.during(Phase::Room);
@@ -238,6 +218,22 @@ impl Core<'_> {
         self.unreported.set((count + 1, sum));
         if count + 1 >= REPORT_BATCH {
             report(self.engine, &self.unreported);
+        }
+    }
+}
+
+/// Runs `work`, or drops it soon after `is_stopped` becomes true and returns `None`. Costs a timer.
+pub(super) async fn unless<T>(
+    is_stopped: impl Fn() -> bool,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let mut work = std::pin::pin!(work);
+    loop {
+        let pause = std::pin::pin!(tokio::time::sleep(STOP_SEEN_AFTER));
+        match select(work.as_mut(), pause).await {
+            Either::Left((done, _)) => return Some(done),
+            Either::Right(_) if is_stopped() => return None,
+            Either::Right(_) => {}
         }
     }
 }

@@ -17,3 +17,10 @@ pub(super) enum Failed {
     /// The run was stopped; nothing is reported for the entry.
     Stopped,
 }
+
+impl Failed {
+    /// Returns a closure for `map_err` of requests to the target's store.
+    pub fn at_target(operation: Operation) -> impl Fn(hakobu_s3::Error) -> Failed {
+        move |error| Failed::Request(operation, Side::Target, error)
+    }
+}

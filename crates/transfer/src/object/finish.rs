@@ -4,7 +4,7 @@
 use super::core::Core;
 use super::delete;
 use super::failed::Failed;
-use super::moving::{Done, Moving};
+use super::moving::{Done, Moving, Step};
 use hakobu_core::event::{Change, Event, Item};
 use hakobu_core::unit::{Kind, Totals};
 use std::ffi::OsStr;
@@ -12,13 +12,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 impl Core<'_> {
+    /// Ends a move, or opens the large object as which it continues.
+    pub(super) async fn step(&self, moving: &Moving, step: Result<Step, Failed>) {
+        match step {
+            Ok(Step::Done(done)) => self.finish(moving, Ok(done)).await,
+            Ok(Step::Parts(large, streams)) => self.engine.queue.open(&large, streams),
+            Err(failed) => self.finish(moving, Err(failed)).await,
+        }
+    }
+
     /// Ends a move: counts it, reports it, removes the source if requested.
     pub(super) async fn finish(&self, moving: &Moving, result: Result<Done, Failed>) {
         let mut totals = Totals::default();
         let result = match result {
-            Err(Failed::Request(_, _, error)) if self.leaves(&error) => {
-                Ok(Done { skipped: true, ..Done::default() })
-            }
+            Err(Failed::Request(_, _, error)) if self.leaves(&error) => Ok(Done::SKIPPED),
             other => other,
         };
         let moved = match &result {

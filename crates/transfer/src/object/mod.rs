@@ -15,10 +15,13 @@ mod checkpoint;
 mod compare;
 mod copy;
 mod core;
+mod cut;
 mod delete;
+mod ends;
 mod failed;
 mod finish;
 mod get;
+mod helper;
 pub mod list;
 mod mapping;
 mod metadata;
@@ -29,8 +32,8 @@ mod queue;
 mod reader;
 mod relay;
 mod remembered;
+mod sums;
 mod tasks;
-mod transfer;
 
 pub use self::core::{Engine, Setup};
 pub use compare::{Checked, Checking, Finding};
@@ -91,6 +94,14 @@ pub struct Pair {
 }
 
 impl Pair {
+    /// Returns the root of a side.
+    pub fn root(&self, side: Side) -> &Root {
+        match side {
+            Side::Source => &self.source,
+            Side::Target => &self.target,
+        }
+    }
+
     /// Returns whether the only work is removal.
     pub fn is_removal(&self) -> bool {
         matches!(self.source, Root::Null)
@@ -109,15 +120,6 @@ pub struct Entry {
     pub etag: Etag,
 }
 
-/// One version of an object, or a delete marker.
-#[derive(Clone, Debug)]
-pub struct VersionEntry {
-    /// Its object.
-    pub entry: Entry,
-    /// Its version ID.
-    pub id: Box<str>,
-}
-
 /// A unit of work for a core.
 pub struct Task {
     /// Both ends.
@@ -128,7 +130,7 @@ pub struct Task {
 
 /// Kind of work of a task.
 pub enum Work {
-    /// Move an entry of the source to a name at the target.
+    /// Move an entry of the source to a name at the target, or compare both.
     Move {
         /// The source's entry.
         entry: Entry,
@@ -136,38 +138,28 @@ pub enum Work {
         name: Box<[u8]>,
         /// The current target entry.
         existing: Option<Box<Entry>>,
+        /// What to do with them.
+        how: How,
     },
+    /// Remove entries of the target.
+    Delete {
+        /// Up to 1,000 entries with names relative to the target's root.
+        entries: Vec<Extraneous>,
+    },
+}
+
+/// An entry to remove, and the ID of its version if that is not the current one.
+pub type Extraneous = (Entry, Option<Box<str>>);
+
+/// Treatment of an entry that both sides may have.
+pub enum How {
+    /// It is moved.
+    Transfer,
     /// Sizes are equal: compare stored checksums, metadata, or the contents, then move or skip as the policy
     /// requires.
-    Compare {
-        /// The source's entry.
-        entry: Entry,
-        /// Target name, relative to the target's root.
-        name: Box<[u8]>,
-        /// The current target entry.
-        existing: Box<Entry>,
-    },
-    /// Compare two entries of equal size and report the result; nothing is moved.
-    Check {
-        /// The source's entry.
-        entry: Entry,
-        /// Target name, relative to the target's root.
-        name: Box<[u8]>,
-        /// The target's entry.
-        existing: Box<Entry>,
-        /// The aspects to compare, and the receiver of the findings.
-        asked: Checking,
-    },
-    /// Remove entries of the target: up to 1,000 objects, or files.
-    Delete {
-        /// Entries with names relative to the target's root.
-        entries: Vec<Entry>,
-    },
-    /// Remove versions of objects of the target, up to 1,000.
-    DeleteVersions {
-        /// Versions of objects with names relative to the target's root.
-        versions: Vec<VersionEntry>,
-    },
+    Compare,
+    /// Compare two entries of equal size in these aspects and report the result; nothing is moved.
+    Check(Checking),
 }
 
 /// Options for writing objects, in addition to the policy.

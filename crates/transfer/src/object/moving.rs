@@ -51,6 +51,15 @@ pub(super) struct Done {
     pub other: bool,
 }
 
+impl Done {
+    const NOTHING: Done =
+        Done { bytes: 0, kind: None, skipped: false, metadata: false, other: false };
+    /// The result of an entry that was skipped after all.
+    pub const SKIPPED: Done = Done { skipped: true, ..Done::NOTHING };
+    /// The result of an entry of which only attributes were set.
+    pub const METADATA: Done = Done { metadata: true, ..Done::NOTHING };
+}
+
 impl Moving {
     /// Begins a move.
     pub fn new(
@@ -65,6 +74,15 @@ impl Moving {
             (Instant::now(), unix.map_or(0.0, |time| time.as_secs_f64()))
         });
         Moving { pair, entry, name, existing, begun }
+    }
+
+    /// Returns the root of a side, and the name of the entry below it.
+    pub fn end(&self, side: Side) -> (&Root, &[u8]) {
+        let name = match side {
+            Side::Source => &self.entry.name,
+            Side::Target => &self.name,
+        };
+        (self.pair.root(side), name)
     }
 
     /// Returns the source path, starting as the user typed it.

@@ -14,26 +14,16 @@ const TASKS_MAX: usize = 4096;
 /// Number of tasks from which a random one is picked if requested: not many more folders than are kept open.
 const SPREAD: usize = 1024;
 
-/// An item for a core.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a worker holds one; a box would be an allocation for each task"
-)]
-pub enum Taken<L: ?Sized> {
-    /// A new task.
-    Task(Task),
-    /// A permit to work on the next part of a large object.
-    Part(Arc<L>),
-}
-
 /// The next step of a worker.
 #[expect(
     clippy::large_enum_variant,
     reason = "a worker holds one; a box would be an allocation for each task"
 )]
 pub enum Next<L: ?Sized> {
-    /// Process this item. A task must be [`Queue::finished`].
-    Take(Taken<L>),
+    /// Execute this task, which must be [`Queue::finished`].
+    Task(Task),
+    /// Work on the next part of a large object: this is a permit for it.
+    Part(Arc<L>),
     /// End: there are more workers than wanted.
     Leave,
     /// End: everything is done, or the run was stopped and no large object waits to be ended. (A worker's own permit
@@ -230,7 +220,7 @@ impl<L: ?Sized> Queue<L> {
             return Some(Next::Leave);
         }
         if let Some(large) = state.parts.pop_front() {
-            return Some(Next::Take(Taken::Part(large)));
+            return Some(Next::Part(large));
         }
         if state.stopped {
             return Some(Next::Over);
@@ -242,7 +232,7 @@ impl<L: ?Sized> Queue<L> {
             if state.tasks.len() == TASKS_MAX / 2 {
                 self.room.notify_all();
             }
-            return Some(Next::Take(Taken::Task(task)));
+            return Some(Next::Task(task));
         }
         state.is_over().then_some(Next::Over)
     }

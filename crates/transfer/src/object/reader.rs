@@ -3,37 +3,13 @@
 
 use super::budget::Buffer;
 use super::core::Core;
-use super::failed::Failed;
-use super::{Root, Side};
+use super::ends::Object;
 use bytes::Bytes;
-use hakobu_core::error::Operation;
 use hakobu_s3::ops::{Head, Range, Wanted, get_object, head_of};
 use hakobu_s3::{Client, Download, Error, Kind};
 
 /// Bytes without a break after which earlier breaks no longer count.
 const PROGRESS_BYTES: u64 = 8 << 20;
-
-/// An object of one of the two stores.
-#[derive(Clone, Debug)]
-pub(super) struct Object<'a> {
-    /// Its bucket.
-    pub bucket: &'a str,
-    /// Its whole key.
-    pub key: Vec<u8>,
-    /// Its version, if one was requested.
-    pub version: Option<&'a str>,
-    /// Its ETag, if it is known: only that object is read.
-    pub etag: Option<&'a str>,
-}
-
-impl<'a> Object<'a> {
-    /// Returns the object of a name below a root; `None` if that is not a store. An empty ETag means unknown.
-    pub fn below(root: &'a Root, name: &[u8], etag: &'a str) -> Option<Object<'a>> {
-        let Root::Store { bucket, .. } = root else { return None };
-        let etag = (!etag.is_empty()).then_some(etag);
-        Some(Object { bucket, key: root.key(name), version: None, etag })
-    }
-}
 
 /// A range of an object being received.
 pub(super) struct Reader<'c, 'a> {
@@ -167,26 +143,3 @@ impl<'c, 'a> Reader<'c, 'a> {
 fn broken(what: &str) -> Error {
     Error::new(Kind::Corrupt, "GetObject", what)
 }
-
-impl Core<'_> {
-    /// Returns the client of a side.
-    ///
-    /// # Errors
-    /// There is none, which the planner prevents.
-    pub(super) fn store(&self, side: Side) -> Result<&Client, Failed> {
-        let reason = Failed::Reason(Operation::Read, side, "there is no store on this side");
-        self.client(side).ok_or(reason)
-    }
-}
-
-/// Returns the failure of reading a source: a missing object has vanished, a changed one is reported as such.
-pub(super) fn read_failed(error: Error) -> Failed {
-    match error.kind {
-        Kind::NotFound => Failed::Vanished(Operation::Read),
-        Kind::Precondition => Failed::Reason(Operation::Read, Side::Source, CHANGED),
-        _ => Failed::Request(Operation::Read, Side::Source, error),
-    }
-}
-
-/// Message for a source that changed since it was listed.
-pub(super) const CHANGED: &str = "it changed since it was listed; the next run moves it";

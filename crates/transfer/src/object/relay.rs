@@ -2,20 +2,23 @@
 //! against the source store's checksum.
 
 use super::Side;
-use super::between::{self, Sending, Sent, Upload, carried};
-use super::core::Core;
+use super::between::{self, Sent, Upload, carried, refused};
+use super::core::{Core, Engine};
+use super::cut::Cut;
+use super::ends::{CHANGED, Object, Target, read_failed};
 use super::failed::Failed;
 use super::moving::{Done, Moving, Step};
+use super::permits::{Large, Permits};
 use super::put::TOO_LARGE;
 use super::put::cut::PART_BYTES_MIN;
-use super::reader::{CHANGED, Object, Reader, read_failed};
+use super::reader::Reader;
+use super::sums::{cheapest, joined};
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_s3::ops::{
-    Begun, Head, Headers, Range, complete_upload, create_upload, get_tags, head_object, put_object,
-    upload_part,
+    Begun, Head, Headers, Range, create_upload, get_tags, put_object, upload_part,
 };
-use hakobu_s3::{Algorithm, Checksum, Error, Kind, combine_crc64};
+use hakobu_s3::{Algorithm, Checksum};
 use http::{HeaderName, HeaderValue};
 use std::sync::Arc;
 
@@ -28,7 +31,7 @@ const TAGGING_COUNT: &str = "x-amz-tagging-count";
 const CORRUPT: &str = "what arrived is not what its store has the checksum of";
 
 /// A large object being relayed.
-pub struct Large {
+pub struct LargeRelay {
     upload: Upload,
     /// The source's headers when it began.
     head: Head,
@@ -40,12 +43,12 @@ pub struct Large {
 pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
     if options.if_none_match && moving.existing.is_some() {
-        return Ok(Step::Done(Done { skipped: true, ..Done::default() }));
+        return Ok(Step::Done(Done::SKIPPED));
     }
-    let source = between::source(core, moving)?;
+    let source = Object::source(core, moving)?;
     let size = moving.entry.meta.size;
     match size <= options.part_bytes.unwrap_or(PART_BYTES).min(core.engine.budget.bytes_max()) {
-        true => small(core, moving, &source).await,
+        true => small(core, moving, &source).await.map(Step::Done),
         false => open(core, moving, &source).await,
     }
 }
@@ -75,42 +78,10 @@ pub(super) async fn tags(
     HeaderValue::try_from(tags).map(|value| Some((TAGGING, value))).map_err(|_| unusable)
 }
 
-/// Returns the stored checksum of a full object that is cheapest to compare.
-fn stored(head: &Head) -> Option<&Checksum> {
-    head.checksums.iter().filter(|sum| sum.parts == 0).min_by_key(|sum| cost(sum.algorithm))
-}
-
-/// Ranks algorithms by cost, the cheapest lowest.
-pub(super) fn cost(algorithm: Algorithm) -> u8 {
-    match algorithm {
-        Algorithm::Crc64Nvme => 0,
-        Algorithm::Crc32c => 1,
-        Algorithm::Crc32 => 2,
-        Algorithm::Sha1 => 3,
-        Algorithm::Sha256 => 4,
-        Algorithm::Md5 => 5,
-    }
-}
-
-fn written(error: Error) -> Failed {
-    Failed::Request(Operation::Write, Side::Target, error)
-}
-
-/// Returns the result of a failed write to the target: skipped if its condition did not hold.
-fn refused(core: &Core<'_>, error: Error) -> Result<Done, Failed> {
-    let setup = &core.engine.setup;
-    let is_conditional = setup.options.if_none_match || setup.control.is_leased();
-    match error.kind == Kind::Precondition && is_conditional {
-        true => Ok(Done { skipped: true, ..Done::default() }),
-        false => Err(written(error)),
-    }
-}
-
 /// Copies with one GET and one PUT.
-async fn small(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Result<Step, Failed> {
+async fn small(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Result<Done, Failed> {
     let options = &core.engine.setup.options;
-    let (bucket, key) = between::target(moving)?;
-    let client = core.store(Side::Target)?;
+    let Target { client, bucket, key } = Target::of(core, moving)?;
     let size = moving.entry.meta.size;
     let _room = core.room(size).await;
     let from = core.store(Side::Source)?;
@@ -121,7 +92,7 @@ async fn small(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Re
     }
     let body = reader.all().await.map_err(read_failed)?;
     core.doing.turn(Phase::Compute);
-    let checked = stored(&head).filter(|_| from.store().checks_downloads());
+    let checked = cheapest(&head.checksums).filter(|_| from.store().checks_downloads());
     let ours = checked.map(|sum| Checksum::of(sum.algorithm, &body));
     if ours.as_ref() != checked {
         return Err(Failed::Reason(Operation::Read, Side::Source, CORRUPT));
@@ -135,56 +106,56 @@ async fn small(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Re
     headers.extend(tags(core, source, &head, &headers).await?);
     headers.extend(between::condition(core, moving));
     match put_object(client, bucket, &key, body, sum.as_ref(), &headers).await {
-        Ok(_) => Ok(Step::Done(Done { bytes: size, ..Done::default() })),
-        Err(error) => refused(core, error).map(Step::Done),
+        Ok(_) => Ok(Done { bytes: size, ..Done::default() }),
+        Err(error) => refused(core, error),
     }
 }
 
 /// Begins an upload whose parts several cores send.
 async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
-    let (bucket, key) = between::target(moving)?;
-    let client = core.store(Side::Target)?;
-    let from = core.store(Side::Source)?;
-    let head = head_object(from, source.bucket, &source.key, source.version).await;
-    let head = head.map_err(read_failed)?;
+    let Target { client, bucket, key } = Target::of(core, moving)?;
+    let head = source.head(core.store(Side::Source)?).await.map_err(read_failed)?;
     between::same_source(&head, source, moving)?;
     let memory_bytes = core.engine.budget.bytes_max();
     let usual = PART_BYTES.min(memory_bytes / 2).max(PART_BYTES_MIN);
-    if between::part_bytes(head.size, options.part_bytes.unwrap_or(usual)) > memory_bytes {
+    let cut = Cut::new(head.size, options.part_bytes.unwrap_or(usual));
+    if cut.part_bytes > memory_bytes {
         return Err(Failed::Reason(Operation::Write, Side::Target, TOO_LARGE));
     }
     let mut headers = carried(&head, options, &key);
     headers.extend(tags(core, source, &head, &headers).await?);
     let algorithm = client.store().upload_checksum();
-    let begun = create_upload(client, bucket, &key, algorithm, &headers).await.map_err(written)?;
-    let Begun { id, algorithm } = begun;
-    let (upload, permits) = Upload::begun(core, moving, id, head.size, usual, Some(memory_bytes));
-    Ok(Step::Parts(Arc::new(Large { upload, head, algorithm }), permits))
+    let begun = create_upload(client, bucket, &key, algorithm, &headers).await;
+    let Begun { id, algorithm } = begun.map_err(Failed::at_target(Operation::Write))?;
+    let (upload, permits) = Upload::begun(core, moving, id, cut, Some(memory_bytes));
+    Ok(Step::Parts(Arc::new(LargeRelay { upload, head, algorithm }), permits))
 }
 
-impl Large {
+impl LargeRelay {
     /// Returns the source's checksum, if those of the parts can be combined into it.
     fn whole(&self) -> Option<&Checksum> {
-        stored(&self.head).filter(|sum| sum.algorithm == Algorithm::Crc64Nvme)
+        cheapest(&self.head.checksums).filter(|sum| sum.algorithm == Algorithm::Crc64Nvme)
     }
 }
 
-impl Sending for Large {
-    fn upload(&self) -> &Upload {
-        &self.upload
+impl Large for LargeRelay {
+    fn permits(&self) -> &Permits {
+        &self.upload.permits
     }
 
-    async fn send(&self, core: &Core<'_>, number: u32, range: Range) -> Result<Sent, Failed> {
-        let moving = &self.upload.moving;
-        let mut source = between::source(core, moving)?;
+    fn streams_max(&self, engine: &Engine<'_>) -> usize {
+        self.upload.streams_max(engine)
+    }
+
+    async fn move_part(&self, core: &Core<'_>, number: u32) -> Result<(), Failed> {
+        let Upload { moving, cut, id, .. } = &self.upload;
+        let mut source = Object::source(core, moving)?;
         source.etag = Some(&*self.head.etag).filter(|etag| !etag.is_empty());
-        let (bucket, key) = between::target(moving)?;
-        let client = core.store(Side::Target)?;
+        let Target { client, bucket, key } = Target::of(core, moving)?;
         let from = core.store(Side::Source)?;
-        let bytes = range.end - range.start;
-        let _room = core.room(bytes).await;
-        let mut reader = Reader::new(core, from, &source, range, self.upload.size);
+        let _room = core.room(cut.bytes(number)).await;
+        let mut reader = Reader::new(core, from, &source, cut.range(number), cut.size);
         let body = reader.all().await.map_err(read_failed)?;
         core.doing.turn(Phase::Compute);
         let crc64 = (self.algorithm == Some(Algorithm::Crc64Nvme) || self.whole().is_some())
@@ -193,14 +164,14 @@ impl Sending for Large {
             Some(Algorithm::Crc64Nvme) => crc64.clone(),
             other => other.map(|algorithm| Checksum::of(algorithm, &body)),
         };
-        let id = &self.upload.id;
         let part = upload_part(client, bucket, &key, id, number, body, sum.as_ref()).await;
-        let part = part.map_err(written)?;
-        Ok(Sent { part, bytes, crc64: crc64.as_ref().and_then(number_of) })
+        let part = part.map_err(Failed::at_target(Operation::Write))?;
+        self.upload.note(Sent { part, crc64 });
+        Ok(())
     }
 
-    async fn end(&self, core: &Core<'_>) {
-        let result = complete(core, self).await;
+    async fn end(self: Arc<Self>, core: &Core<'_>) {
+        let result = complete(core, &self).await;
         if !matches!(result, Ok(Done { skipped: false, .. })) {
             self.upload.abort(core).await;
         }
@@ -209,40 +180,13 @@ impl Sending for Large {
     }
 }
 
-/// Returns a CRC-64 as a number.
-fn number_of(sum: &Checksum) -> Option<u64> {
-    Some(u64::from_be_bytes(sum.value.as_slice().try_into().ok()?))
-}
-
-/// Returns the combined CRC-64 of all parts; `None` if one of them has none.
-fn joined(parts: &[Sent]) -> Option<Checksum> {
-    let mut whole = None;
-    for sent in parts {
-        let next = sent.crc64?;
-        whole = Some(whole.map_or(next, |first| combine_crc64(first, next, sent.bytes)));
-    }
-    let value = whole?.to_be_bytes().to_vec();
-    Some(Checksum { algorithm: Algorithm::Crc64Nvme, value, parts: 0 })
-}
-
-async fn complete(core: &Core<'_>, large: &Large) -> Result<Done, Failed> {
-    let moving = &large.upload.moving;
+async fn complete(core: &Core<'_>, large: &LargeRelay) -> Result<Done, Failed> {
     let sent = large.upload.parts()?;
-    let whole = joined(&sent);
+    let whole = joined(sent.iter().map(|sent| (sent.crc64.as_ref(), sent.part.size)));
     let checks = core.store(Side::Source)?.store().checks_downloads();
     if checks && large.whole().is_some_and(|stored| Some(stored) != whole.as_ref()) {
         return Err(Failed::Reason(Operation::Read, Side::Source, CORRUPT));
     }
-    let parts: Vec<_> = sent.into_iter().map(|sent| sent.part).collect();
-    let (bucket, key) = between::target(moving)?;
-    let client = core.store(Side::Target)?;
-    let (id, size) = (&large.upload.id, large.upload.size);
     let whole = whole.filter(|_| large.algorithm == Some(Algorithm::Crc64Nvme));
-    let headers: Headers = between::condition(core, moving).into_iter().collect();
-    let completed =
-        complete_upload(client, bucket, &key, id, &parts, size, whole.as_ref(), &headers).await;
-    match completed {
-        Ok(_) => Ok(Done { bytes: size, ..Done::default() }),
-        Err(error) => refused(core, error),
-    }
+    large.upload.complete(core, sent, whole.as_ref()).await
 }

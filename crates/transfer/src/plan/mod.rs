@@ -1,9 +1,9 @@
 //! From arguments to the start of the engine: pairs source directories with target directories, and determines names.
 
 mod argument;
-mod basis;
 pub mod mv;
 pub mod objects;
+mod path;
 mod roots;
 mod space;
 mod spec;
@@ -11,8 +11,7 @@ mod target;
 
 pub use crate::policy::{Chosen, NOT_AS_PLANNED};
 pub use argument::{Argument, arguments, listed};
-pub use basis::basis_dirs;
 pub use roots::{chosen_roots, roots};
 pub use space::{Count, warn_of_space};
 pub use spec::{Expected, Layout, Objects, Spec};
-pub use target::{Place, place};
+pub use target::{Place, basis_dirs, place};

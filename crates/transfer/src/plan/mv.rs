@@ -1,6 +1,7 @@
 //! A move of one entry: a rename if source and target share a file system, else the policy of the copy that replaces
 //! it. Decides and renames; copies nothing itself.
 
+use super::path::parent;
 use crate::engine::publish;
 use crate::journal::{Journal, Ledger, Scope};
 use crate::policy::{Ask, Grain, Policy, Preserve, Symlinks, is_newer};
@@ -258,23 +259,14 @@ fn set_aside(to: &Path, new: &CString, suffix: &[u8]) -> Result<PathBuf, Cause> 
 /// Returns whether both paths are one entry: the same name in the same directory.
 fn is_same_name(a: &Path, b: &Path) -> bool {
     let place = |path: &Path| {
-        let parent = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let parent = std::fs::canonicalize(parent).ok()?;
-        Some((parent, path.file_name()?.to_owned()))
+        Some((std::fs::canonicalize(parent(path)).ok()?, path.file_name()?.to_owned()))
     };
     place(a).is_some() && place(a) == place(b)
 }
 
 /// Returns whether the location of `inner` is in the directory `outer`.
 fn is_inside(inner: &Path, outer: &Path) -> bool {
-    let parent = match inner.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    match (std::fs::canonicalize(parent), std::fs::canonicalize(outer)) {
+    match (std::fs::canonicalize(parent(inner)), std::fs::canonicalize(outer)) {
         (Ok(inner), Ok(outer)) => inner.starts_with(outer),
         _ => false,
     }
@@ -295,11 +287,11 @@ fn trimmed(mut path: &[u8]) -> &[u8] {
 
 /// Returns the path of the entry itself, not of the referent of a symlink at its end.
 fn entry_name(path: &Path) -> Result<CString, Cause> {
-    let name = trimmed(path.as_os_str().as_bytes());
-    if matches!(name.rsplit(|b| *b == b'/').next(), Some(b"." | b"..")) {
+    let name = c_string(path)?;
+    if matches!(name.to_bytes().rsplit(|b| *b == b'/').next(), Some(b"." | b"..")) {
         return Err(Cause::Reason("'.' and '..' cannot be moved"));
     }
-    CString::new(name).map_err(|error| Cause::System(error.into()))
+    Ok(name)
 }
 
 fn c_string(path: &Path) -> Result<CString, Cause> {

@@ -2,11 +2,11 @@
 
 mod chosen;
 mod looking;
-mod missing;
 
 pub use chosen::chosen_roots;
 
-use super::basis::basis_dirs;
+use super::path::{c_path, open_folder};
+use super::target::basis_dirs;
 use super::{Argument, Place};
 use crate::engine::failure::{Failure, c_string};
 use crate::engine::node::{Node, Selection};
@@ -18,7 +18,6 @@ use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -85,11 +84,6 @@ fn groups(arguments: &[Argument], nested: bool) -> Vec<Vec<Numbered<'_>>> {
         }
     }
     groups
-}
-
-fn open(path: &Path) -> io::Result<OwnedFd> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    dir::open_root(&c_string(path.as_os_str().as_bytes())?)
 }
 
 /// Makes the first units for all arguments. Missing arguments are reported to the engine as failures of their own;
@@ -183,9 +177,8 @@ impl Roots<'_, '_> {
 
     fn bases(&self) -> Vec<Option<OwnedFd>> {
         let open = |path: PathBuf| {
-            let name = c_string(path.as_os_str().as_bytes());
             // Unopenable arguments were reported before the start.
-            name.and_then(|name| self.policy.links.open_dir(dir::cwd(), &name)).ok()
+            c_path(&path).and_then(|name| self.policy.links.open_dir(dir::cwd(), &name)).ok()
         };
         basis_dirs(self.policy, self.place).map(open).collect()
     }
@@ -297,7 +290,7 @@ impl Roots<'_, '_> {
         }
         let mut sources = Vec::new();
         for (number, folder, lent) in lenders {
-            let fd = open(folder).map_err(read())?;
+            let fd = open_folder(folder).map_err(read())?;
             sources.push((number, (fd, folder.to_owned(), Some(Arc::new(lent)))));
         }
         // The first one sets the attributes of the target; only contents do.
@@ -348,7 +341,7 @@ impl Roots<'_, '_> {
         }
         let mut sources = Vec::new();
         for (folder, lent) in folders.into_iter().zip(lent) {
-            sources.push((open(&folder).map_err(read())?, folder, Some(Arc::new(lent))));
+            sources.push((open_folder(&folder).map_err(read())?, folder, Some(Arc::new(lent))));
         }
         let ends = Ends {
             sources,
@@ -422,8 +415,7 @@ impl Roots<'_, '_> {
         if self.policy.filter.is_none() {
             return false;
         }
-        let look = c_string(argument.path().as_os_str().as_bytes())
-            .and_then(|path| meta::of(dir::cwd(), &path, false));
+        let look = c_path(&argument.path()).and_then(|path| meta::of(dir::cwd(), &path, false));
         let is_dir = look.is_ok_and(|source| source.kind == Kind::Dir);
         self.engine.hides(base, &argument.names.join(&b'/'), is_dir)
     }

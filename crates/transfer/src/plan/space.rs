@@ -5,6 +5,7 @@
 //! one thread that walks a network file system would hold up all others. A target with content is counted before
 //! anything changes there, for some milliseconds at most: little may be missing.
 
+use super::path::c_path;
 use super::{Argument, Place};
 use crate::engine::failure::c_string;
 use hakobu_core::event::{Event, Listener};
@@ -12,7 +13,6 @@ use hakobu_core::number;
 use hakobu_core::unit::Kind;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, meta, priority, volume};
 use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -60,7 +60,7 @@ pub fn warn_of_space(
     let mut volumes = Vec::new();
     let mut trees = Vec::new();
     for argument in arguments {
-        let Ok(path) = c_string(argument.path().as_os_str().as_bytes()) else { continue };
+        let Ok(path) = c_path(&argument.path()) else { continue };
         let Ok(source) = meta::of(dir::cwd(), &path, true) else { continue };
         if source.kind != Kind::Dir {
             upper.bytes = upper.bytes.saturating_add(source.size);

@@ -1,16 +1,17 @@
-//! The target argument: a directory for all entries, or the new name of one file.
+//! The target argument: a directory for all entries, or the new name of one file; and the basis trees beside it.
 
+use super::path::{c_path, open_folder, or_here};
 use super::{Argument, Layout, Spec};
 use crate::engine::failure::c_string;
 use crate::policy::{Policy, Symlinks};
-use hakobu_core::error::{Fatal, quoted};
+use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::unit::Kind;
 use hakobu_sys::links::Refused;
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta, xattr};
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Target of a transfer.
 pub struct Place {
@@ -35,19 +36,27 @@ impl Place {
 
 /// Returns the number of directories of a path that do not exist.
 fn missing(path: &Path) -> usize {
-    let is_missing = |path: &&Path| {
-        !path.as_os_str().is_empty()
-            && look(path, true).is_err_and(|e| errno::is(&e, errno::ENOENT))
-    };
-    path.ancestors().take_while(is_missing).count()
+    path.ancestors().take_while(|path| !path.as_os_str().is_empty() && is_gone(path, true)).count()
 }
 
 fn look(path: &Path, follow: bool) -> io::Result<meta::Meta> {
-    meta::of(dir::cwd(), &c_string(path.as_os_str().as_bytes())?, follow)
+    meta::of(dir::cwd(), &c_path(path)?, follow)
+}
+
+fn is_gone(path: &Path, follow: bool) -> bool {
+    look(path, follow).is_err_and(|error| errno::is(&error, errno::ENOENT))
+}
+
+fn is_dir(path: &Path) -> bool {
+    look(path, true).is_ok_and(|there| there.kind == Kind::Dir)
+}
+
+fn is_link(path: &Path) -> bool {
+    look(path, false).is_ok_and(|there| there.kind == Kind::Symlink)
 }
 
 fn open(path: &Path, policy: &Policy) -> io::Result<OwnedFd> {
-    policy.links.open_dir(dir::cwd(), &c_string(path.as_os_str().as_bytes())?)
+    policy.links.open_dir(dir::cwd(), &c_path(path)?)
 }
 
 /// Resolves the target, and creates it if it has to be a directory and is missing.
@@ -100,8 +109,7 @@ pub fn place(
             return Ok(Place { made, ..Place::nowhere(target) });
         }
         // Another run may have made a directory of that name just now.
-        let is_link = |there: meta::Meta| there.kind == Kind::Symlink;
-        if matches!(spec.layout, Layout::Rsync { .. }) && look(target, false).is_ok_and(is_link) {
+        if matches!(spec.layout, Layout::Rsync { .. }) && is_link(target) {
             let message = "it is a symlink that leads nowhere";
             return Err(Fatal::new(11, format!("cannot use target {}: {message}", quoted(target))));
         }
@@ -125,9 +133,7 @@ fn rsync_wants_name(
             let path = one.path();
             let follow = spec.policy.symlinks == Symlinks::Follow || one.follow;
             look(&path, follow).is_ok_and(|source| {
-                let dirlink = spec.policy.copy_dirlinks
-                    && look(&path, true).is_ok_and(|named| named.kind == Kind::Dir);
-                source.kind != Kind::Dir && !dirlink
+                source.kind != Kind::Dir && !(spec.policy.copy_dirlinks && is_dir(&path))
             })
         }
         _ => false,
@@ -148,9 +154,7 @@ fn rsync_wants_name(
 }
 
 fn copies_dir(spec: &Spec, arguments: &[Argument]) -> bool {
-    spec.policy.recurse
-        && matches!(arguments, [one]
-            if look(&one.path(), true).is_ok_and(|source| source.kind == Kind::Dir))
+    spec.policy.recurse && matches!(arguments, [one] if is_dir(&one.path()))
 }
 
 /// Resolves the target as a name in its parent directory.
@@ -161,7 +165,6 @@ fn name_in_parent(
     real: bool,
     umask: u32,
 ) -> Result<Place, Fatal> {
-    let is_link = |path: &Path| look(path, false).is_ok_and(|there| there.kind == Kind::Symlink);
     let links = arguments.iter().any(|argument| is_link(&argument.path()));
     let target = written_through(target, links, &spec.policy)?;
     let Some(name) = target.file_name().filter(|_| !target.as_os_str().is_empty()) else {
@@ -169,10 +172,10 @@ fn name_in_parent(
         return Err(Fatal::new(3, message));
     };
     let parent = target.parent().unwrap_or(Path::new(""));
-    let open_as = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let open_as = or_here(parent);
     let name = c_string(name.as_bytes()).map_err(|error| unusable(&target, &error))?;
     let (mut created, mut made) = (false, 0);
-    if spec.mkpath && look(open_as, true).is_err_and(|e| errno::is(&e, errno::ENOENT)) {
+    if spec.mkpath && is_gone(open_as, true) {
         made = missing(open_as);
         created = real && make(open_as, spec, umask)?;
     }
@@ -200,8 +203,7 @@ pub(super) fn written_through(
     policy: &Policy,
 ) -> Result<PathBuf, Fatal> {
     let keeps = policy.symlinks == Symlinks::Keep && source_is_link;
-    let is_link = || look(target, false).is_ok_and(|there| there.kind == Kind::Symlink);
-    if !policy.cp_targets || keeps || !is_link() {
+    if !policy.cp_targets || keeps || !is_link(target) {
         return Ok(target.to_owned());
     }
     std::fs::canonicalize(target).map_err(|_| {
@@ -221,7 +223,7 @@ fn make(path: &Path, spec: &Spec, umask: u32) -> Result<bool, Fatal> {
             io::ErrorKind::NotFound if !spec.mkpath => " (--mkpath makes missing parents)",
             _ => "",
         };
-        let cause = hakobu_core::error::Cause::System(error);
+        let cause = Cause::System(error);
         let message = format!("cannot create target directory {}: {cause}{hint}", quoted(path));
         Fatal::new(11, message)
     })
@@ -229,28 +231,48 @@ fn make(path: &Path, spec: &Spec, umask: u32) -> Result<bool, Fatal> {
 
 /// Returns whether the only argument does not exist.
 fn is_missing(arguments: &[Argument]) -> bool {
-    matches!(arguments, [one] if !one.is_content()
-        && look(&one.path(), false).is_err_and(|error| errno::is(&error, errno::ENOENT)))
+    matches!(arguments, [one] if !one.is_content() && is_gone(&one.path(), false))
 }
 
 /// Returns whether a new directory inherits an ACL from its parent, whose mask then replaces the umask (acl(5)).
 fn inherits_acl(path: &Path) -> bool {
-    let above = path.ancestors().skip(1).map(|above| match above.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => above,
-    });
-    let open = |above: &Path| dir::open_root(&c_string(above.as_os_str().as_bytes()).ok()?).ok();
-    let nearest = above.map(open).find_map(|fd| fd);
+    let nearest = path.ancestors().skip(1).find_map(|above| open_folder(above).ok());
     nearest.is_some_and(|fd| xattr::get(fd.as_fd(), xattr::ACL_DEFAULT, &mut Vec::new()).is_ok())
 }
 
 fn unusable(path: &Path, error: &io::Error) -> Fatal {
     let code = error.raw_os_error();
-    let cause = hakobu_core::error::Cause::System(match code {
+    let cause = Cause::System(match code {
         Some(code) => io::Error::from_raw_os_error(code),
         None => io::Error::other(error.to_string()),
     });
     // rsync's code for an unusable target.
     let exit = if Refused::is(error) { 3 } else { 11 };
     Fatal::new(exit, format!("cannot use target {}: {cause}", quoted(path)))
+}
+
+/// Returns the trees of `--link-dest` and similar options; relative ones begin in the target. If the target is not
+/// created, `..` is resolved from its future path.
+pub fn basis_dirs(policy: &Policy, place: &Place) -> impl Iterator<Item = PathBuf> {
+    policy.basis_dirs.iter().map(|path| match place.dir {
+        Some(_) => place.path.join(path),
+        None => without_parents(&place.path.join(path)),
+    })
+}
+
+/// Removes `..` from a path, by its text alone.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut kept = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir
+                if matches!(kept.components().next_back(), Some(Component::Normal(_))) =>
+            {
+                kept.pop();
+            }
+            Component::CurDir => {}
+            other => kept.push(other),
+        }
+    }
+    kept
 }

@@ -12,8 +12,8 @@ use crate::journal::Journal;
 use crate::location::Location;
 use crate::object::list::{Listing, Merge, Merged, NameFilter, Trouble, merge_files};
 use crate::object::{
-    self, Checked, Checking, Engine, Entry, Finding as Found, ObjectOptions, Pair, Root, Setup,
-    Side, Task, Work, key_of, path_of,
+    self, Checked, Checking, Engine, Entry, Finding as Found, How, ObjectOptions, Pair, Root,
+    Setup, Side, Task, Work, key_of, path_of,
 };
 use crate::policy::filter::{Filter, Origin};
 use crate::policy::{Policy, Symlinks};
@@ -327,7 +327,8 @@ impl Feed<'_> {
             return engine.passed(1);
         }
         let name = b.name.clone();
-        let work = Work::Check { entry: a, name, existing: Box::new(b), asked: asked.clone() };
+        let (existing, how) = (Some(Box::new(b)), How::Check(asked.clone()));
+        let work = Work::Move { entry: a, name, existing, how };
         engine.push([Task { pair: Arc::clone(pair), work }]);
     }
 

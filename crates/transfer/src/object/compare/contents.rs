@@ -6,15 +6,17 @@ use super::link;
 use super::pieces::{Compared, Contents, READ_BYTES, READS_MAX, file_failed, object, open, stream};
 use crate::object::Side;
 use crate::object::core::Core;
+use crate::object::cut::Cut;
 use crate::object::failed::Failed;
+use crate::object::helper::blocking;
+use crate::object::sums::of_range;
 use bytes::Bytes;
 use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::meter::Phase;
 use hakobu_s3::ops::Head;
-use hakobu_s3::{Algorithm, Checksum, Hasher, Kind};
-use hakobu_sys::{AsFd, OwnedFd, file};
+use hakobu_s3::{Algorithm, Checksum, Kind};
+use hakobu_sys::OwnedFd;
 use std::io;
-use std::sync::Arc;
 
 /// Compares the contents of two entries of equal size.
 ///
@@ -47,16 +49,6 @@ pub(super) async fn compare(core: &Core<'_>, what: &Compared<'_>) -> Result<Cont
     }
 }
 
-/// Runs blocking work on another thread.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => Err(io::Error::other(error)),
-    }
-}
-
 /// Compares the file on `side` with the checksums of the object on the other; `None` if they do not decide.
 async fn by_sums(
     core: &Core<'_>,
@@ -64,39 +56,27 @@ async fn by_sums(
     side: Side,
     head: &Head,
 ) -> Result<Option<bool>, Failed> {
-    let size = what.moving.entry.meta.size;
-    let ways = evidence::ways(head, size);
-    if ways.is_empty() {
-        return Ok(None);
-    }
-    let fd = Arc::new(open(core, what.moving, side, what.strict).map_err(file_failed(side))?);
-    for way in ways {
-        let fd = Arc::clone(&fd);
-        let strict = what.strict;
-        core.doing.turn(Phase::Read);
-        let result = blocking(move || try_way(&fd, size, &way, strict)).await;
-        if let Some(same) = result.map_err(file_failed(side))? {
-            return Ok(Some(same));
-        }
-    }
-    Ok(None)
+    let (size, strict) = (what.moving.entry.meta.size, what.strict);
+    let Some(way) = evidence::way(head, size) else { return Ok(None) };
+    let fd = open(core, what, side).map_err(file_failed(side))?;
+    core.doing.turn(Phase::Read);
+    let result = blocking(move || try_way(&fd, size, &way, strict)).await;
+    result.map_err(file_failed(side))
 }
 
 /// Reads the file and compares it in one way.
 fn try_way(fd: &OwnedFd, size: u64, way: &Way, strict: bool) -> io::Result<Option<bool>> {
     match way {
         Way::Whole(sum) => {
-            let same = sum_of(fd, size, sum.algorithm, size)? == *sum;
+            let sums = part_sums(fd, size, sum.algorithm, size)?;
+            let same = sums.is_some_and(|sums| sums.first() == Some(sum));
             // If they differ, a strict caller needs the position.
-            Ok((same || !strict).then_some(same))
-        }
-        Way::Likely(sum) => {
-            let same = sum_of(fd, size, sum.algorithm, size)? == *sum;
             Ok((same || !strict).then_some(same))
         }
         Way::Parts(sum, sizes) => {
             for part in sizes {
-                if sum_of_parts(fd, size, sum.algorithm, *part)? == *sum {
+                let sums = part_sums(fd, size, sum.algorithm, *part)?;
+                if sums.is_some_and(|sums| Checksum::composite(sum.algorithm, &sums) == *sum) {
                     return Ok(Some(true));
                 }
             }
@@ -105,61 +85,26 @@ fn try_way(fd: &OwnedFd, size: u64, way: &Way, strict: bool) -> io::Result<Optio
     }
 }
 
-/// Returns the checksum of a file's first `size` bytes.
-fn sum_of(fd: &OwnedFd, size: u64, algorithm: Algorithm, part: u64) -> io::Result<Checksum> {
-    let mut sums = part_sums(fd, size, algorithm, part)?;
-    Ok(sums.pop().unwrap_or_else(|| Checksum::of(algorithm, b"")))
-}
-
-/// Returns the checksum of the checksums of a file's parts.
-fn sum_of_parts(fd: &OwnedFd, size: u64, algorithm: Algorithm, part: u64) -> io::Result<Checksum> {
-    Ok(Checksum::composite(algorithm, &part_sums(fd, size, algorithm, part)?))
-}
-
+/// Returns the checksums of the parts of a file's first `size` bytes; `None` if it is shorter.
 fn part_sums(
     fd: &OwnedFd,
     size: u64,
     algorithm: Algorithm,
     part: u64,
-) -> io::Result<Vec<Checksum>> {
-    let mut buffer = AlignedBytes::zeroed(READ_BYTES);
-    let mut sums = Vec::new();
-    let mut offset = 0;
-    while offset < size {
-        let end = size.min(offset.saturating_add(part));
-        let mut hasher = Hasher::new(algorithm);
-        while offset < end {
-            let len = usize::try_from(end - offset).unwrap_or(READ_BYTES).min(READ_BYTES);
-            let space = &mut buffer[..len];
-            let got = file::read_full_at(fd.as_fd(), space, offset)?;
-            hasher.update(&space[..got]);
-            if got < len {
-                // It shrank: the checksum of the rest differs.
-                sums.push(hasher.finish());
-                return Ok(sums);
-            }
-            offset += len as u64;
-        }
-        sums.push(hasher.finish());
-    }
-    Ok(sums)
+) -> io::Result<Option<Vec<Checksum>>> {
+    let (cut, mut buffer) = (Cut::with(size, part), AlignedBytes::zeroed(READ_BYTES));
+    let parts = 1..=cut.count;
+    parts.map(|number| of_range(fd, algorithm, cut.range(number), &mut buffer)).collect()
 }
 
 /// Reads both sides up to the first byte that differs.
 async fn by_bytes(core: &Core<'_>, what: &Compared<'_>) -> Result<Contents, Failed> {
-    let moving = what.moving;
-    let size = moving.entry.meta.size;
+    let size = what.moving.entry.meta.size;
     let _room = core.room((READ_BYTES * READS_MAX) as u64).await;
-    let objects = (
-        object(&moving.pair.source, &moving.entry.name, what.source).map(|mut object| {
-            object.version = core.engine.setup.options.version.as_deref();
-            object
-        }),
-        object(&moving.pair.target, &moving.name, what.target),
-    );
-    let strict = what.strict;
-    let mut a = stream(core, moving, Side::Source, objects.0.as_ref(), size, strict)?;
-    let mut b = stream(core, moving, Side::Target, objects.1.as_ref(), size, strict)?;
+    let source = object(core, what, Side::Source);
+    let target = object(core, what, Side::Target);
+    let mut a = stream(core, what, Side::Source, source.as_ref(), size)?;
+    let mut b = stream(core, what, Side::Target, target.as_ref(), size)?;
     let (mut left, mut right) = (Bytes::new(), Bytes::new());
     let mut offset = 0;
     loop {
@@ -224,12 +169,11 @@ mod tests {
                 bytes.chunks(part).map(|part| Checksum::of(Algorithm::Md5, part)).collect();
             let etag = Checksum::composite(Algorithm::Md5, &sums).etag().unwrap();
             let head = Head { etag, size, ..Head::default() };
-            let ways = evidence::ways(&head, size);
-            let [way] = ways.as_slice() else { panic!("{ways:?}") };
-            assert_eq!(try_way(&file_of(&bytes), size, way, false).unwrap(), Some(true));
+            let way = evidence::way(&head, size).unwrap();
+            assert_eq!(try_way(&file_of(&bytes), size, &way, false).unwrap(), Some(true));
             let mut other = bytes.clone();
             other[3 * mib] ^= 1;
-            assert_eq!(try_way(&file_of(&other), size, way, false).unwrap(), None);
+            assert_eq!(try_way(&file_of(&other), size, &way, false).unwrap(), None);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Proofs of equal contents from stored checksums and ETags, without reading from a store; pure.
 
-use crate::object::relay::cost;
-use hakobu_s3::ops::Head;
+use crate::object::sums::{cheapest, cost};
+use hakobu_s3::ops::{Etag, Head};
 use hakobu_s3::{Algorithm, Checksum};
 
 const MIB: u64 = 1 << 20;
@@ -19,11 +19,7 @@ pub(super) fn etag_sum(etag: &str) -> Option<Checksum> {
         Some((hex, parts)) => (hex, parts.parse().ok().filter(|parts| *parts > 0)?),
         None => (etag, 0),
     };
-    if hex.len() != 32 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let byte = |at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
-    let value = (0..32).step_by(2).map(byte).collect::<Option<Vec<_>>>()?;
+    let value = Etag::from(hex.to_ascii_lowercase()).md5()?.to_vec();
     Some(Checksum { algorithm: Algorithm::Md5, value, parts })
 }
 
@@ -82,37 +78,27 @@ pub(super) fn of_etags(a: &str, b: &str, are_md5: bool) -> Proof {
 /// A way to compare a file with the stored data of an object of the same size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// The checksum of all bytes decides.
+    /// The checksum of all bytes decides. An ETag that should be their MD5 counts as one: an equal one proves equality,
+    /// a different one makes it unlikely.
     Whole(Checksum),
-    /// An ETag that should be the MD5 of all bytes: an equal one proves equality, a different one makes it unlikely.
-    Likely(Checksum),
     /// A checksum of checksums of parts: equality with one of these part sizes proves equal contents. A different one
     /// proves nothing.
     Parts(Checksum, Vec<u64>),
 }
 
-/// Returns the ways to compare a file of `size` bytes with an object, the cheapest and surest first.
-pub(super) fn ways(head: &Head, size: u64) -> Vec<Way> {
-    let whole = head.checksums.iter().filter(|sum| sum.parts == 0);
-    if let Some(sum) = whole.min_by_key(|sum| cost(sum.algorithm)) {
-        return vec![Way::Whole(sum.clone())];
+/// Returns the cheapest and surest way to compare a file of `size` bytes with an object, if there is one.
+pub(super) fn way(head: &Head, size: u64) -> Option<Way> {
+    if let Some(sum) = cheapest(&head.checksums) {
+        return Some(Way::Whole(sum.clone()));
     }
-    let mut ways = Vec::new();
     let etag = etag_sum(&head.etag).filter(|_| may_be_md5(head));
     if let Some(sum) = etag.clone().filter(|sum| sum.parts == 0) {
-        ways.push(Way::Likely(sum));
-        return ways;
+        return Some(Way::Whole(sum));
     }
-    let mut composite: Vec<_> = head.checksums.iter().chain(&etag).collect();
-    composite.sort_by_key(|sum| cost(sum.algorithm));
     // One is enough: all are made of the same parts.
-    if let Some(sum) = composite.first() {
-        let sizes = part_sizes(size, sum.parts);
-        if !sizes.is_empty() {
-            ways.push(Way::Parts((*sum).clone(), sizes));
-        }
-    }
-    ways
+    let sum = head.checksums.iter().chain(&etag).min_by_key(|sum| cost(sum.algorithm))?;
+    let sizes = part_sizes(size, sum.parts);
+    (!sizes.is_empty()).then(|| Way::Parts(sum.clone(), sizes))
 }
 
 /// Returns the possible part sizes of an upload of `size` bytes in `parts` parts, the most likely first: all parts

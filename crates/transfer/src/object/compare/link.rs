@@ -33,19 +33,14 @@ pub(super) async fn compare(
     what: &Compared<'_>,
     side: Side,
 ) -> Result<Contents, Failed> {
-    let moving = what.moving;
-    let version = core.engine.setup.options.version.as_deref();
-    let ((root, name), (there, its_name, head), other, version) = {
-        let source = (&moving.pair.source, &moving.entry.name);
-        let target = (&moving.pair.target, &moving.name);
-        match side {
-            Side::Source => (source, (target.0, target.1, what.target), Side::Target, None),
-            Side::Target => (target, (source.0, source.1, what.source), Side::Source, version),
-        }
+    let (other, head) = match side {
+        Side::Source => (Side::Target, what.target),
+        Side::Target => (Side::Source, what.source),
     };
-    let (Root::Local { dir, .. }, Some(head)) = (root, head) else {
+    let (Root::Local { dir, .. }, name) = what.moving.end(side) else {
         return Ok(Contents::Differ(None));
     };
+    let Some(head) = head else { return Ok(Contents::Differ(None)) };
     let text =
         source::open_name(dir.as_fd(), name).and_then(|link| source::link_text(link.as_fd()));
     let text = Bytes::from(text.map_err(pieces::file_failed(side))?.into_bytes());
@@ -53,11 +48,8 @@ pub(super) async fn compare(
     if metadata::read(&head.metadata).kind != Some(Kind::Symlink) || head.size != size {
         return Ok(Contents::Differ(None));
     }
-    let mut object = pieces::object(there, its_name, Some(head));
-    if let Some(object) = &mut object {
-        object.version = version;
-    }
-    let mut bytes = pieces::stream(core, moving, other, object.as_ref(), size, what.strict)?;
+    let object = pieces::object(core, what, other);
+    let mut bytes = pieces::stream(core, what, other, object.as_ref(), size)?;
     let mut left = text;
     while let Some(piece) = bytes.next(core, other).await? {
         if !left.starts_with(&piece) {

@@ -13,16 +13,16 @@ pub(super) use check::check;
 pub use check::{Checked, Checking, Finding};
 
 use super::core::Core;
+use super::ends::{Object, read_failed};
 use super::failed::Failed;
 use super::metadata::{self, Kept};
 use super::moving::{Done, Moving};
-use super::reader::read_failed;
 use super::{Entry, Root, Side};
 use crate::engine::attributes::Grains;
 use crate::policy::{Grain, Policy};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Kind;
-use hakobu_s3::ops::{Head, head_object};
+use hakobu_s3::ops::Head;
 use hakobu_sys::{AsFd, process};
 use judge::{Known, Need};
 use pieces::{Compared, Contents};
@@ -35,11 +35,11 @@ pub(super) async fn run(core: &Core<'_>, moving: Moving) {
     match need(core, &moving).await {
         Ok((Need::Transfer | Need::Contents, _)) => core.transfer(moving).await,
         Ok((Need::Nothing, _)) => {
-            core.finish(&moving, Ok(Done { skipped: true, ..Done::default() })).await;
+            core.finish(&moving, Ok(Done::SKIPPED)).await;
         }
         Ok((Need::Metadata, heads)) => {
             if core.engine.policy().dry_run {
-                return core.finish(&moving, Ok(touch::DONE)).await;
+                return core.finish(&moving, Ok(Done::METADATA)).await;
             }
             match touch::touch(core, &moving, &heads).await {
                 // Unsupported by the server: transfer the whole object, which sets them.
@@ -61,18 +61,12 @@ async fn heads(core: &Core<'_>, moving: &Moving) -> Result<Heads, Failed> {
 }
 
 async fn head(core: &Core<'_>, moving: &Moving, side: Side) -> Result<Option<Head>, Failed> {
-    let (root, name) = match side {
-        Side::Source => (&moving.pair.source, &moving.entry.name),
-        Side::Target => (&moving.pair.target, &moving.name),
-    };
-    let Root::Store { bucket, .. } = root else { return Ok(None) };
-    let version = core.engine.setup.options.version.as_deref().filter(|_| side == Side::Source);
-    let head = head_object(core.store(side)?, bucket, &root.key(name), version).await;
+    let Some(object) = Object::at(core, moving, side, "") else { return Ok(None) };
     let failed = |error| match side {
         Side::Source => read_failed(error),
-        Side::Target => Failed::Request(Operation::Stat, side, error),
+        Side::Target => Failed::at_target(Operation::Stat)(error),
     };
-    head.map(Some).map_err(failed)
+    object.head(core.store(side)?).await.map(Some).map_err(failed)
 }
 
 /// Returns the facts about a side.

@@ -1,16 +1,16 @@
 //! The sides of a comparison, and their bytes as a stream: from a file or an object.
 
 use crate::object::core::Core;
+use crate::object::ends::{Object, read_failed};
 use crate::object::failed::Failed;
 use crate::object::moving::Moving;
-use crate::object::reader::{Object, Reader};
+use crate::object::reader::Reader;
 use crate::object::{Root, Side};
 use crate::policy::Symlinks;
 use bytes::Bytes;
 use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
-use hakobu_s3::Error;
 use hakobu_s3::ops::{Head, Range};
 use hakobu_sys::source::{self, Through};
 use hakobu_sys::{AsFd, OwnedFd, file};
@@ -45,16 +45,8 @@ pub(super) struct Compared<'a> {
 
 /// Opens the file on a side. Symlinks are followed only if the source's are, or with `strict`, which compares
 /// referents.
-pub(super) fn open(
-    core: &Core<'_>,
-    moving: &Moving,
-    side: Side,
-    strict: bool,
-) -> io::Result<OwnedFd> {
-    let (root, name) = match side {
-        Side::Source => (&moving.pair.source, &moving.entry.name),
-        Side::Target => (&moving.pair.target, &moving.name),
-    };
+pub(super) fn open(core: &Core<'_>, what: &Compared<'_>, side: Side) -> io::Result<OwnedFd> {
+    let (root, name) = what.moving.end(side);
     let Root::Local { dir: root, .. } = root else {
         return Err(io::ErrorKind::Unsupported.into());
     };
@@ -63,7 +55,7 @@ pub(super) fn open(
     let through = match side {
         Side::Source if follows && policy.safe_links => Through::Inside,
         Side::Source if follows || policy.follow_args => Through::Anything,
-        Side::Target if follows && strict => Through::Anything,
+        Side::Target if follows && what.strict => Through::Anything,
         _ => Through::Nothing,
     };
     source::open(root.as_fd(), name.strip_suffix(b"/").unwrap_or(name), through)
@@ -114,35 +106,34 @@ impl<'c, 'a> Stream<'c, 'a> {
                 core.doing.turn(Phase::Read);
                 pieces.recv().await.transpose().map_err(file_failed(side))
             }
-            Stream::Object(reader) => reader.next().await.map_err(|error| read(side, error)),
+            Stream::Object(reader) => reader.next().await.map_err(|error| match side {
+                Side::Source => read_failed(error),
+                Side::Target => Failed::at_target(Operation::Read)(error),
+            }),
         }
     }
 }
 
-fn read(side: Side, error: Error) -> Failed {
-    match side {
-        Side::Source => crate::object::reader::read_failed(error),
-        Side::Target => Failed::Request(Operation::Read, side, error),
-    }
-}
-
-/// Returns the object below a root, if the root is in a store.
+/// Returns the object on a side; `None` for a file.
 pub(super) fn object<'a>(
-    root: &'a Root,
-    name: &[u8],
-    head: Option<&'a Head>,
+    core: &Core<'a>,
+    what: &'a Compared<'_>,
+    side: Side,
 ) -> Option<Object<'a>> {
-    Object::below(root, name, head.map_or("", |head| &head.etag))
+    let head = match side {
+        Side::Source => what.source,
+        Side::Target => what.target,
+    };
+    Object::at(core, what.moving, side, head.map_or("", |head| &head.etag))
 }
 
-/// Returns the bytes of a side, as a stream.
+/// Returns the first `size` bytes of a side, as a stream: of `object`, or of a file if that is `None`.
 pub(super) fn stream<'c, 'a>(
     core: &'c Core<'a>,
-    moving: &Moving,
+    what: &Compared<'_>,
     side: Side,
     object: Option<&'c Object<'c>>,
     size: u64,
-    strict: bool,
 ) -> Result<Stream<'c, 'a>, Failed> {
     match object {
         Some(object) => {
@@ -151,7 +142,7 @@ pub(super) fn stream<'c, 'a>(
             Ok(Stream::Object(Box::new(reader)))
         }
         None => {
-            let fd = open(core, moving, side, strict).map_err(file_failed(side))?;
+            let fd = open(core, what, side).map_err(file_failed(side))?;
             Ok(Stream::file(fd, size))
         }
     }

@@ -3,6 +3,7 @@
 
 use crate::object::copy::ONE_COPY_BYTES_MAX;
 use crate::object::core::Core;
+use crate::object::ends::Target;
 use crate::object::failed::Failed;
 use crate::object::metadata::{self, Kept};
 use crate::object::moving::{Done, Moving};
@@ -15,10 +16,6 @@ use hakobu_sys::below::Below;
 use hakobu_sys::{AsFd, OwnedFd, meta, process};
 use http::{HeaderName, HeaderValue};
 use std::io;
-
-/// Result of setting metadata.
-pub(super) const DONE: Done =
-    Done { bytes: 0, kind: None, skipped: false, metadata: true, other: false };
 
 /// Headers of source and target, for those that are objects.
 #[derive(Default)]
@@ -59,7 +56,7 @@ pub(super) async fn touch(
             };
             kept.mode = kept.mode.map(apply);
             file(dir, &moving.name, &kept)
-                .map(|()| Some(DONE))
+                .map(|()| Some(Done::METADATA))
                 .map_err(|(operation, error)| Failed::File(operation, Side::Target, error))
         }
         (Root::Store { .. }, Some(head)) => object(core, moving, heads, head).await,
@@ -96,8 +93,7 @@ async fn object(
     if head.size > ONE_COPY_BYTES_MAX || head.etag.is_empty() {
         return Ok(None);
     }
-    let (bucket, key) = between::target(moving)?;
-    let client = core.store(Side::Target)?;
+    let Target { client, bucket, key } = Target::of(core, moving)?;
     let mut wanted = Headers::new();
     match &heads.source {
         // The source object's metadata, unchanged.
@@ -122,9 +118,9 @@ async fn object(
         etag: Some(&head.etag),
     };
     match copy_object(client, &source, bucket, &key, &headers).await {
-        Ok(_) => Ok(Some(DONE)),
+        Ok(_) => Ok(Some(Done::METADATA)),
         Err(error) if matches!(error.kind, Kind::NotImplemented | Kind::Precondition) => Ok(None),
-        Err(error) => Err(Failed::Request(Operation::SetTimes, Side::Target, error)),
+        Err(error) => Err(Failed::at_target(Operation::SetTimes)(error)),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::object::budget::{Budget, set_idle_bytes_max};
 use crate::object::delete::local::Emptied;
 use crate::object::get::files::Files;
 use crate::object::get::folders::Folders;
-use crate::object::queue::{Next, Queue, Taken};
+use crate::object::queue::{Next, Queue};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use hakobu_core::error::Fatal;
 use hakobu_core::limit::check_memory;
@@ -245,12 +245,12 @@ impl<'a> CoreRuntime<'a> {
         };
         loop {
             match queue.next(&doing, || place < self.places()).await {
-                Next::Take(Taken::Task(task)) => {
+                Next::Task(task) => {
                     doing.turn(Phase::Look);
                     T::run(&core, task).await;
                     queue.finished();
                 }
-                Next::Take(Taken::Part(large)) => {
+                Next::Part(large) => {
                     doing.turn(Phase::Look);
                     large.part(&core).await;
                 }

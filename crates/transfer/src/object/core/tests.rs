@@ -57,7 +57,10 @@ fn task() -> Task {
     let meta = Meta::bare(Kind::File, 1, Time { s: 0, ns: 0 });
     let entry = Entry { name: b"key".as_slice().into(), meta, etag: "".into() };
     let name = entry.name.clone();
-    Task { pair, work: crate::object::Work::Move { entry, name, existing: None } }
+    Task {
+        pair,
+        work: crate::object::Work::Move { entry, name, existing: None, how: How::Transfer },
+    }
 }
 
 #[test]

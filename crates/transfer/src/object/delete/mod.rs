@@ -1,88 +1,152 @@
 //! Removal of extraneous objects and files of the target, and of moved sources.
 
 pub(super) mod local;
-mod objects;
-mod report;
-pub(super) mod versions;
 
 use super::core::{Core, Engine};
+use super::ends::Object;
 use super::failed::Failed;
 use super::moving::Moving;
-use super::reader::Object;
-use super::{Entry, Pair, Root, Side};
+use super::{Entry, Extraneous, Pair, Root, Side};
+use futures_util::stream::{self, StreamExt};
 use hakobu_core::error::Operation;
+use hakobu_core::event::{Change, Event, Item};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta, Time, Totals};
-use hakobu_s3::Kind as Why;
-use hakobu_s3::ops::{delete_object, delete_object_if, head_object};
-use objects::KEYS_MAX;
-use report::{removed, stays};
-use std::sync::Arc;
+use hakobu_s3::ops::{
+    Deleted, ObjectId, delete_object, delete_object_if, delete_objects, head_object,
+};
+use hakobu_s3::{Client, Kind as Why};
+use hakobu_sys::OwnedFd;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Local removals between two yields to the core's other work.
 const LOCAL_TURN: usize = 64;
+/// Maximum number of keys in one DeleteObjects (API reference, DeleteObjects).
+const KEYS_MAX: usize = 1000;
+/// Concurrent single deletions if the server does not support DeleteObjects.
+const SINGLE_MAX: usize = 8;
 
 const CHANGED: &str = "it changed while it was being moved; it is kept";
 
 /// Removes entries of the pair's target (up to 1,000 objects in one request, files one by one), within
 /// `--max-delete`; counts and reports each.
-pub(super) async fn run(core: &Core<'_>, pair: &Arc<Pair>, entries: Vec<Entry>) {
+pub(super) async fn run(core: &Core<'_>, pair: &Pair, mut entries: Vec<Extraneous>) {
     let engine = core.engine;
     let mut totals = Totals::default();
-    let mut removals = entries;
-    let (before, is_removal) = (removals.len(), pair.is_removal());
-    removals.retain(|_| engine.may_delete());
-    totals.deletes_held = (before - removals.len()) as u64;
-    if engine.policy().dry_run {
-        for entry in &removals {
-            removed(engine, pair, entry, None, &mut totals);
-        }
-    } else {
-        match &pair.target {
-            Root::Local { .. } => files(core, pair, removals, &mut totals).await,
-            Root::Store { bucket, .. } => {
-                for batch in removals.chunks(KEYS_MAX) {
-                    if engine.is_stopped() {
-                        break;
-                    }
-                    let batch: Vec<_> = batch.iter().map(|entry| (entry, None)).collect();
-                    objects::remove(core, pair, bucket, &batch, &mut totals).await;
-                }
+    let before = entries.len();
+    entries.retain(|_| engine.may_delete());
+    totals.deletes_held = (before - entries.len()) as u64;
+    match &pair.target {
+        _ if engine.policy().dry_run => {
+            for entry in &entries {
+                removed(engine, pair, entry, &mut totals);
             }
-            // It contains nothing.
-            Root::Null => {}
         }
+        Root::Local { dir, .. } => files(core, pair, dir, entries, &mut totals).await,
+        Root::Store { bucket, .. } => {
+            for batch in entries.chunks(KEYS_MAX) {
+                if engine.is_stopped() {
+                    break;
+                }
+                objects(core, pair, bucket, batch, &mut totals).await;
+            }
+        }
+        // It contains nothing.
+        Root::Null => {}
     }
-    if is_removal {
+    if pair.is_removal() {
         core.doing.lane().done(before as u64);
     }
     core.add(totals);
 }
 
-async fn files(core: &Core<'_>, pair: &Pair, mut removals: Vec<Entry>, totals: &mut Totals) {
+async fn files(
+    core: &Core<'_>,
+    pair: &Pair,
+    root: &OwnedFd,
+    mut entries: Vec<Extraneous>,
+    totals: &mut Totals,
+) {
     // Entries of a directory come before the directory.
-    removals.sort_by(|a, b| b.name.cmp(&a.name));
+    entries.sort_by(|(a, _), (b, _)| b.name.cmp(&a.name));
     let mut folder = local::Folder::default();
     core.doing.turn(Phase::Remove);
-    for (number, entry) in removals.iter().enumerate() {
+    for (number, entry) in entries.iter().enumerate() {
         if core.engine.is_stopped() {
             return;
         }
         if number % LOCAL_TURN == LOCAL_TURN - 1 {
             tokio::task::yield_now().await;
         }
-        let Root::Local { dir, .. } = &pair.target else { return };
         let mut on_removed = |dir: &[u8]| removed_dir(core.engine, pair, dir, totals);
-        match local::remove(dir, entry, &mut folder, &core.engine.emptied, &mut on_removed) {
-            Ok(local::Outcome::Removed) => removed(core.engine, pair, entry, None, totals),
+        match local::remove(root, &entry.0, &mut folder, &core.engine.emptied, &mut on_removed) {
+            Ok(local::Outcome::Removed) => removed(core.engine, pair, entry, totals),
             // Entries in it are still to be removed, or kept.
             Ok(local::Outcome::Waits) => {}
             Err(error) => {
                 let failed = Failed::File(Operation::Remove, Side::Target, error);
-                stays(core.engine, pair, entry, failed, totals);
+                stays(core.engine, pair, &entry.0, failed, totals);
             }
         }
     }
+}
+
+/// Removes up to [`KEYS_MAX`] objects in one request: the current version of each, or the one of an ID. Counts and
+/// reports each.
+async fn objects(
+    core: &Core<'_>,
+    pair: &Pair,
+    bucket: &str,
+    batch: &[Extraneous],
+    totals: &mut Totals,
+) {
+    let id = |(entry, version): &Extraneous| ObjectId {
+        key: pair.target.key(&entry.name),
+        version: version.as_deref().map(str::to_owned),
+    };
+    let ids: Vec<ObjectId> = batch.iter().map(id).collect();
+    let results = match core.store(Side::Target) {
+        Ok(client) => match delete_objects(client, bucket, &ids).await {
+            Err(error) if error.kind == Why::NotImplemented => {
+                one_by_one(client, bucket, &ids).await
+            }
+            Err(error) => batch.iter().map(|_| Err(error.clone())).collect(),
+            Ok(results) => results,
+        },
+        Err(_) => {
+            for (entry, _) in batch {
+                let why = "the target is not a store";
+                let none = Failed::Reason(Operation::Remove, Side::Target, why);
+                stays(core.engine, pair, entry, none, totals);
+            }
+            return;
+        }
+    };
+    assert_eq!(results.len(), batch.len(), "each key has its answer");
+    for (entry, result) in batch.iter().zip(results) {
+        match result {
+            Ok(()) => removed(core.engine, pair, entry, totals),
+            // Another program removed it.
+            Err(error) if error.kind == Why::NotFound => removed(core.engine, pair, entry, totals),
+            Err(mut error) => {
+                if let Some(version) = &entry.1 {
+                    error.message = format!("version {version}: {}", error.message);
+                }
+                let failed = Failed::at_target(Operation::Remove)(error);
+                stays(core.engine, pair, &entry.0, failed, totals);
+            }
+        }
+    }
+}
+
+async fn one_by_one(client: &Client, bucket: &str, ids: &[ObjectId]) -> Vec<Deleted> {
+    let requests =
+        ids.iter().map(|id| delete_object(client, bucket, &id.key, id.version.as_deref()));
+    stream::iter(requests).buffered(SINGLE_MAX).collect().await
 }
 
 /// Counts and reports a directory that was removed after its last entry.
@@ -92,7 +156,44 @@ fn removed_dir(engine: &Engine<'_>, pair: &Pair, dir: &[u8], totals: &mut Totals
         meta: Meta::bare(Kind::Dir, 0, Time::default()),
         etag: "".into(),
     };
-    removed(engine, pair, &entry, None, totals);
+    removed(engine, pair, &(entry, None), totals);
+}
+
+/// Counts and reports a removal: of an entry, or of one version of it.
+fn removed(engine: &Engine<'_>, pair: &Pair, (entry, version): &Extraneous, totals: &mut Totals) {
+    totals.deleted += 1;
+    if !engine.setup.items.0 {
+        return;
+    }
+    // The display adds the slash for a directory; in a key it is part of the name.
+    let name = entry.name.strip_suffix(b"/").unwrap_or(&entry.name);
+    let whole = match &pair.target {
+        Root::Store { .. } => &entry.name,
+        _ => name,
+    };
+    engine.setup.listener.event(Event::Item(&Item {
+        change: Change { deleted: true, ..Change::default() },
+        kind: entry.meta.kind,
+        path: Path::new(OsStr::from_bytes(&[&*pair.lead, name].concat())),
+        source: None,
+        target: Some(pair.target.spell(whole)),
+        version: version.as_deref(),
+        link: None,
+        bytes: 0,
+        bytes_moved: 0,
+        start_s: 0.0,
+        took: Duration::ZERO,
+        mode: entry.meta.mode,
+        mtime_s: entry.meta.mtime.s,
+        meta: &entry.meta,
+        digest: None,
+    }));
+}
+
+/// Counts and reports a failed removal, and returns it to `--max-delete`.
+fn stays(engine: &Engine<'_>, pair: &Pair, entry: &Entry, failed: Failed, totals: &mut Totals) {
+    engine.deletes.fetch_sub(1, Ordering::Relaxed);
+    engine.failed((None, Some(pair.target.spell(&entry.name))), failed, totals);
 }
 
 /// Removes the source of an entry whose target is complete and checked, if it is unchanged since the move (size and
@@ -128,13 +229,10 @@ async fn object(core: &Core<'_>, moving: &Moving) -> Result<(), Failed> {
     let failed = |error| Failed::Request(Operation::Remove, Side::Source, error);
     let client = core.store(Side::Source)?;
     let entry = &moving.entry;
-    let source = Object::below(&moving.pair.source, &entry.name, &entry.etag);
-    let Some(Object { bucket, key, .. }) = source else {
-        return Err(Failed::Reason(Operation::Remove, Side::Source, "the source is not a store"));
-    };
+    let Object { bucket, key, version, .. } = Object::source(core, moving)?;
     // A version never changes.
-    if let Some(version) = &core.engine.setup.options.version {
-        return delete_object(client, bucket, &key, Some(version)).await.map_err(failed);
+    if version.is_some() {
+        return delete_object(client, bucket, &key, version).await.map_err(failed);
     }
     let head = match head_object(client, bucket, &key, None).await {
         // Removed by another program.

@@ -1,9 +1,10 @@
 //! Reads the whole body of an object and checks it against the stored checksum.
 
+use crate::object::Side;
 use crate::object::core::Core;
+use crate::object::ends::Object;
 use crate::object::failed::Failed;
 use crate::object::moving::Moving;
-use crate::object::{Root, Side};
 use bytes::Bytes;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
@@ -13,7 +14,7 @@ use http::HeaderMap;
 use std::cell::Cell;
 
 /// Checksums that a server may have stored, the cheapest to compute first.
-pub(super) const STORED: [Algorithm; 5] =
+const STORED: [Algorithm; 5] =
     [Algorithm::Crc64Nvme, Algorithm::Crc32c, Algorithm::Crc32, Algorithm::Sha256, Algorithm::Sha1];
 
 /// Result of a GET of the whole object.
@@ -24,35 +25,6 @@ pub(super) enum Whole {
     TooLarge,
 }
 
-/// An object in a store, and the client to access it.
-pub(super) struct Object<'a> {
-    /// The client of the source.
-    pub client: &'a Client,
-    /// Its bucket.
-    pub bucket: &'a str,
-    /// Its key.
-    pub key: Vec<u8>,
-    /// Its version, if one was requested.
-    pub version: Option<&'a str>,
-}
-
-impl<'a> Object<'a> {
-    /// Returns the source of an entry.
-    ///
-    /// # Errors
-    /// A reason if it is not an object.
-    pub fn of(core: &'a Core<'_>, moving: &'a Moving) -> Result<Object<'a>, Failed> {
-        let (Root::Store { bucket, .. }, Some(client)) =
-            (&moving.pair.source, core.client(Side::Source))
-        else {
-            return Err(Failed::Reason(Operation::Read, Side::Source, "the source is not a store"));
-        };
-        let key = moving.pair.source.key(&moving.entry.name);
-        let version = core.engine.setup.options.version.as_deref();
-        Ok(Object { client, bucket, key, version })
-    }
-}
-
 /// Receives an object of up to `bytes_max` whole in one request, repeated if the body broke or does not match the
 /// checksum. An object that changed since it was listed (by its ETag) is taken in its current state.
 ///
@@ -61,23 +33,19 @@ impl<'a> Object<'a> {
 pub(super) async fn whole(
     core: &Core<'_>,
     moving: &Moving,
-    object: &Object<'_>,
     bytes_max: u64,
 ) -> Result<Whole, Failed> {
-    let Object { client, bucket, key, version } = object;
-    let mut wanted = Wanted {
-        version: *version,
-        range: None,
-        etag: Some(&*moving.entry.etag).filter(|etag| !etag.is_empty()),
-        size: Some(moving.entry.meta.size).filter(|_| !moving.is_unknown()),
-    };
+    let client = core.store(Side::Source)?;
+    let Object { bucket, key, version, etag } = Object::source(core, moving)?;
+    let size = Some(moving.entry.meta.size).filter(|_| !moving.is_unknown());
+    let mut wanted = Wanted { version, range: None, etag, size };
     let (mut tried, counted) = (1, Cell::new(0));
     loop {
         if core.engine.is_stopped() {
             return Err(Failed::Stopped);
         }
         let prepaid = client.prepay(moving.entry.meta.size).await.map_err(|_| Failed::Stopped)?;
-        let broke = match get_object(client, bucket, key, &wanted).await {
+        let broke = match get_object(client, bucket, &key, &wanted).await {
             Ok(mut download) => {
                 download.prepaid(prepaid);
                 match receive(core, client, download, bytes_max, &counted).await {
@@ -86,7 +54,7 @@ pub(super) async fn whole(
                 }
             }
             Err(error) if error.kind == Kind::Precondition && wanted.etag.is_some() => {
-                wanted = Wanted { version: *version, ..Wanted::default() };
+                wanted = Wanted { version, ..Wanted::default() };
                 continue;
             }
             Err(error) => return Err(unreadable(moving, error)),

@@ -1,26 +1,28 @@
 //! Download of a large object in ranges: any core takes the next one, and the worker that finishes the last one
 //! compares the checksum of the whole and gives the file its name.
 
-use super::body::{Object, unreadable};
+use super::body::unreadable;
 use super::carried::Shape;
 use super::folders::failed;
-use super::hash::{blocking, hash};
-use super::parts::{Cut, Proof, joined};
 use super::place::{self, Place};
-use super::range::{self, Version};
+use super::range;
 use super::resume::{self, Begun};
 use super::target::{Appeared, Draft};
 use crate::engine::publish;
-use crate::object::checkpoint::Checkpoint;
+use crate::object::checkpoint::{self, Checkpoint};
 use crate::object::core::{Core, Engine, Parts};
+use crate::object::cut::Cut;
+use crate::object::ends::Object;
 use crate::object::failed::Failed;
+use crate::object::helper::blocking;
 use crate::object::moving::{Done, Moving, Step};
-use crate::object::permits::{Turn, more};
+use crate::object::permits::{Large, Permits};
+use crate::object::sums::{self, Proof, joined};
 use crate::object::{Root, Side};
-use futures_util::future::LocalBoxFuture;
+use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
-use hakobu_s3::ops::head_object;
+use hakobu_s3::ops::Range;
 use hakobu_s3::{Algorithm, Checksum};
 use hakobu_sys::{AsFd, OwnedFd};
 use parking_lot::{Mutex, MutexGuard};
@@ -29,9 +31,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A large object being downloaded.
-pub struct Large {
+pub struct LargeDownload {
     moving: Arc<Moving>,
-    object: Version,
+    /// The ETag of the object when it began.
+    etag: String,
     /// It is not the object that was listed.
     other: bool,
     cut: Cut,
@@ -40,18 +43,13 @@ pub struct Large {
     proof: Proof,
     shape: Shape,
     place: Option<Arc<Place>>,
+    permits: Permits,
     state: Mutex<State>,
 }
 
 struct State {
-    /// Numbers of ranges not begun yet, the next one last.
-    waiting: Vec<u32>,
-    /// Number of permits for this object that were not released.
-    streams: usize,
     /// Finished ranges, with their checksums if those are computed.
     finished: Vec<Option<Option<Checksum>>>,
-    /// The first failure: no further range is begun.
-    failed: Option<Failed>,
     /// Everything was fetched again because the checksum of the whole differed.
     again: bool,
     draft: Option<Draft>,
@@ -70,8 +68,8 @@ pub(super) async fn begin(
     part_bytes: u64,
 ) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
-    let Object { client, bucket, key, version } = Object::of(core, moving)?;
-    let head = head_object(client, bucket, &key, version).await;
+    let client = core.store(Side::Source)?;
+    let head = Object::source(core, moving)?.head(client).await;
     let head = head.map_err(|error| unreadable(moving, error))?;
     let known = match moving.is_unknown() {
         true => Ok(true),
@@ -92,17 +90,11 @@ pub(super) async fn begin(
     };
     let mut cut = Cut::new(head.size, part_bytes);
     let (mut draft, mut checkpoint, mut done) = (None, None, Vec::new());
-    let object = Version {
-        bucket: bucket.to_owned(),
-        key,
-        version: version.map(str::to_owned),
-        etag: head.etag.clone(),
-    };
     if let Some(place) = &place {
         let begun = match algorithm.filter(|_| resume) {
             Some(algorithm) => {
-                let what =
-                    resume::What { moving, object: &object, place, shape: &shape, algorithm };
+                let etag = &*head.etag;
+                let what = resume::What { moving, etag, place, shape: &shape, algorithm };
                 resume::begin(core, client, &what, cut).await?
             }
             None => {
@@ -127,15 +119,14 @@ pub(super) async fn begin(
         if let Some(slot) = (number as usize).checked_sub(1).and_then(|at| finished.get_mut(at)) {
             *slot = Some(Some(sum));
             // Ranges of an earlier run are not transferred again.
-            let range = cut.range(number);
-            core.doing.lane().settle(range.end - range.start, 0);
+            core.doing.lane().settle(cut.bytes(number), 0);
         }
     }
-    let waiting = waiting(&finished);
-    let streams = streams_max(core.engine).min(waiting.len()).max(1);
-    let state = State { waiting, streams, finished, failed: None, again: false, draft, checkpoint };
-    let (moving, state) = (Arc::clone(moving), Mutex::new(state));
-    let large = Large { moving, object, other, cut, algorithm, proof, shape, place, state };
+    let (permits, streams) = Permits::new(waiting(&finished), streams_max(core.engine));
+    let state = Mutex::new(State { finished, again: false, draft, checkpoint });
+    let (moving, etag) = (Arc::clone(moving), head.etag);
+    let large =
+        LargeDownload { moving, etag, other, cut, algorithm, proof, shape, place, permits, state };
     Ok(Step::Parts(Arc::new(large), streams))
 }
 
@@ -151,53 +142,61 @@ fn waiting(finished: &[Option<Option<Checksum>>]) -> Vec<u32> {
     numbers
 }
 
-impl Parts for Large {
-    fn part<'a>(self: Arc<Self>, core: &'a Core<'a>) -> LocalBoxFuture<'a, ()> {
-        Box::pin(part(core, self))
+impl Large for LargeDownload {
+    fn permits(&self) -> &Permits {
+        &self.permits
     }
 
-    fn widen(&self, engine: &Engine<'_>) -> usize {
+    fn streams_max(&self, engine: &Engine<'_>) -> usize {
+        streams_max(engine)
+    }
+
+    async fn move_part(&self, core: &Core<'_>, number: u32) -> Result<(), Failed> {
+        let client = core.store(Side::Source)?;
+        let object = Object { etag: Some(&self.etag), ..Object::source(core, &self.moving)? };
+        let part = range::Part {
+            moving: &self.moving,
+            object: &object,
+            size: self.cut.size,
+            range: self.cut.range(number),
+            algorithm: self.algorithm,
+            file: &|| self.file(),
+            // Calls for the file may be slow.
+            waits: self.place.as_ref().is_some_and(|place| place.waits()),
+        };
+        let sum = range::receive(core, client, &part).await?;
         let mut state = self.state();
-        let waiting = if state.failed.is_none() { state.waiting.len() } else { 0 };
-        more(&mut state.streams, waiting, streams_max(engine))
+        let State { finished, checkpoint, .. } = &mut *state;
+        // Only waiting numbers are handed out.
+        finished[number as usize - 1] = Some(sum);
+        if let Some(checkpoint) = checkpoint {
+            checkpoint.progress(|| resume::parts(&self.cut, finished));
+        }
+        Ok(())
+    }
+
+    async fn end(self: Arc<Self>, core: &Core<'_>) {
+        core.doing.turn(Phase::Settle);
+        let ended = match self.settle(core).await {
+            Ok(Some(done)) => Ok(done),
+            Ok(None) => {
+                if let Some(client) = &core.source {
+                    client.store().counts.retries.fetch_add(1, Ordering::Relaxed);
+                }
+                for _ in 0..self.restart(core.engine) {
+                    core.engine.queue.again(Arc::clone(&self) as Arc<dyn Parts>);
+                }
+                return;
+            }
+            Err(failed) => Err(failed),
+        };
+        self.close(&ended);
+        core.finish(&self.moving, ended).await;
+        core.engine.queue.finished();
     }
 }
 
-async fn part(core: &Core<'_>, large: Arc<Large>) {
-    if core.engine.is_stopped() {
-        large.fail(Failed::Stopped);
-    }
-    if let Some(number) = large.next() {
-        match large.receive(core, number).await {
-            Ok(sum) => large.finished(number, sum),
-            Err(failed) => large.fail(failed),
-        }
-    }
-    match large.turn(core.engine) {
-        Turn::Again => return core.engine.queue.again(large),
-        Turn::Leave => return,
-        Turn::End => {}
-    }
-    core.doing.turn(Phase::Settle);
-    let ended = match large.end(core).await {
-        Ok(Some(done)) => Ok(done),
-        Ok(None) => {
-            if let Some(client) = core.client(Side::Source) {
-                client.store().counts.retries.fetch_add(1, Ordering::Relaxed);
-            }
-            for _ in 0..large.restart(core.engine) {
-                core.engine.queue.again(Arc::clone(&large) as Arc<dyn Parts>);
-            }
-            return;
-        }
-        Err(failed) => Err(failed),
-    };
-    large.close(&ended);
-    core.finish(&large.moving, ended).await;
-    core.engine.queue.finished();
-}
-
-impl Large {
+impl LargeDownload {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
@@ -215,59 +214,10 @@ impl Large {
         Ok(file)
     }
 
-    /// Returns whether calls for the file may be slow.
-    fn waits(&self) -> bool {
-        self.place.as_ref().is_some_and(|place| place.waits())
-    }
-
-    fn fail(&self, failed: Failed) {
-        self.state().failed.get_or_insert(failed);
-    }
-
-    /// Takes the next range.
-    fn next(&self) -> Option<u32> {
-        let mut state = self.state();
-        if state.failed.is_some() { None } else { state.waiting.pop() }
-    }
-
-    async fn receive(&self, core: &Core<'_>, number: u32) -> Result<Option<Checksum>, Failed> {
-        let Some(client) = core.client(Side::Source) else {
-            return Err(Failed::Reason(Operation::Read, Side::Source, "the source is not a store"));
-        };
-        let part = range::Part {
-            moving: &self.moving,
-            object: &self.object,
-            size: self.cut.size,
-            range: self.cut.range(number),
-            algorithm: self.algorithm,
-            file: &|| self.file(),
-            waits: self.waits(),
-        };
-        range::receive(core, client, &part).await
-    }
-
-    fn finished(&self, number: u32, sum: Option<Checksum>) {
-        let mut state = self.state();
-        let State { finished, checkpoint, .. } = &mut *state;
-        // Only waiting numbers are handed out.
-        finished[number as usize - 1] = Some(sum);
-        if let Some(checkpoint) = checkpoint {
-            checkpoint.progress(|| resume::parts(&self.cut, finished));
-        }
-    }
-
-    /// Returns the next step of a permit's holder after a range.
-    fn turn(&self, engine: &Engine<'_>) -> Turn {
-        let mut state = self.state();
-        let goes_on = state.failed.is_none() && !state.waiting.is_empty();
-        Turn::of(&mut state.streams, goes_on, streams_max(engine))
-    }
-
     /// Compares the checksum of the whole and gives the file its name. Returns `None` if it differs, so that the
     /// object is fetched again.
-    async fn end(&self, core: &Core<'_>) -> Result<Option<Done>, Failed> {
-        let failed = self.state().failed.take();
-        if let Some(failed) = failed {
+    async fn settle(&self, core: &Core<'_>) -> Result<Option<Done>, Failed> {
+        if let Some(failed) = self.permits.failure() {
             return Err(failed);
         }
         if self.state().finished.iter().any(Option::is_none) {
@@ -290,7 +240,7 @@ impl Large {
                 let publish = move || draft.publish(&files, &at, &shape);
                 match place::make(place.waits(), publish).await? {
                     Appeared::Yes => done,
-                    Appeared::Kept => Done { skipped: true, ..Done::default() },
+                    Appeared::Kept => Done::SKIPPED,
                     Appeared::Node => super::through::run(core, &self.moving).await?,
                 }
             }
@@ -306,17 +256,23 @@ impl Large {
     async fn differs(&self) -> Result<Option<Algorithm>, Failed> {
         let (stored, found) = match &self.proof {
             Proof::Joined(stored) => {
-                let sums: Vec<_> =
-                    self.state().finished.iter().cloned().map(Option::flatten).collect();
-                (stored, joined(&self.cut, &sums))
+                let state = self.state();
+                let sums = state.finished.iter().map(|sum| sum.as_ref().and_then(Option::as_ref));
+                let parts = (1..).zip(sums).map(|(number, sum)| (sum, self.cut.bytes(number)));
+                (stored, joined(parts))
             }
             Proof::Reread(stored) => {
                 let draft = self.state().draft.as_ref().map(Draft::reader);
                 let gone = || Err(io::ErrorKind::NotFound.into());
                 let reader = draft.unwrap_or_else(gone).map_err(failed(Operation::Read))?;
                 let (algorithm, size) = (stored.algorithm, self.cut.size);
-                let sum = blocking(move || hash(&reader, algorithm, 0, size)).await;
-                (stored, Some(sum.map_err(failed(Operation::Read))?))
+                let read = move || {
+                    let mut buffer = AlignedBytes::zeroed(resume::READ_BYTES);
+                    let whole = Range { start: 0, end: size };
+                    let sum = sums::of_range(&reader, algorithm, whole, &mut buffer)?;
+                    sum.ok_or(io::ErrorKind::UnexpectedEof.into())
+                };
+                (stored, Some(blocking(read).await.map_err(failed(Operation::Read))?))
             }
             Proof::None => return Ok(None),
         };
@@ -327,10 +283,8 @@ impl Large {
     fn restart(&self, engine: &Engine<'_>) -> usize {
         let mut state = self.state();
         state.finished.fill(None);
-        state.waiting = waiting(&state.finished);
         state.again = true;
-        state.streams = streams_max(engine).min(state.waiting.len()).max(1);
-        state.streams
+        self.permits.restart(waiting(&state.finished), streams_max(engine))
     }
 
     /// Saves the state for a later run, or removes it.
@@ -339,7 +293,7 @@ impl Large {
         let draft = state.draft.take();
         let Some(mut checkpoint) = state.checkpoint.take() else { return };
         match (draft, ended) {
-            (Some(draft), Err(failed)) if resume::is_worth_keeping(failed) => {
+            (Some(draft), Err(failed)) if checkpoint::is_worth_keeping(failed) => {
                 checkpoint.save(resume::parts(&self.cut, &state.finished));
                 draft.keep();
             }

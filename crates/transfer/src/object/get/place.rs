@@ -5,13 +5,13 @@
 use super::folders::{Folder, Look, Rules, failed, split};
 use crate::object::core::Core;
 use crate::object::failed::Failed;
+use crate::object::helper::blocking;
 use crate::object::moving::Moving;
 use crate::object::{Root, Side};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Totals;
 use hakobu_sys::OwnedFd;
 use std::ffi::CString;
-use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -37,10 +37,7 @@ pub(super) async fn make<T: Send + 'static>(
 ) -> Result<T, Failed> {
     match waits {
         false => calls(),
-        true => {
-            let made = tokio::task::spawn_blocking(calls).await;
-            made.map_err(io::Error::other).map_err(failed(Operation::Write))?
-        }
+        true => blocking(|| Ok(calls())).await.map_err(failed(Operation::Write))?,
     }
 }
 

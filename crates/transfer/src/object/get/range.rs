@@ -5,6 +5,7 @@ use super::folders::failed;
 use super::place;
 use crate::object::Side;
 use crate::object::core::Core;
+use crate::object::ends::{CHANGED_WHILE_READ, Object};
 use crate::object::failed::Failed;
 use crate::object::moving::Moving;
 use bytes::Bytes;
@@ -24,18 +25,11 @@ pub(super) const ROOM_BYTES: u64 = 2 * WRITE_BYTES;
 /// Bytes of progress after which the count of broken connections is reset.
 const PROGRESS_BYTES: u64 = 4 << 20;
 
-/// One version of an object, which all its ranges must belong to.
-pub(super) struct Version {
-    pub bucket: String,
-    pub key: Vec<u8>,
-    pub version: Option<String>,
-    pub etag: String,
-}
-
 /// A range to receive, its object, and its file.
 pub(super) struct Part<'a> {
     pub moving: &'a Moving,
-    pub object: &'a Version,
+    /// The one version of the object that all its ranges must belong to.
+    pub object: &'a Object<'a>,
     /// Size of the whole object, in bytes.
     pub size: u64,
     pub range: Range,
@@ -88,16 +82,15 @@ pub(super) async fn receive(
             return Err(Failed::Stopped);
         }
         let wanted = Wanted {
-            version: object.version.as_deref(),
+            version: object.version,
             range: Some(Range { start: progress.at, end: range.end }),
-            etag: Some(&object.etag),
+            etag: object.etag,
             size: Some(part.size),
         };
-        let download = match get_object(client, &object.bucket, &object.key, &wanted).await {
+        let download = match get_object(client, object.bucket, &object.key, &wanted).await {
             Ok(download) => download,
             Err(error) if error.kind == Kind::Precondition => {
-                let why = "it changed while it was read";
-                return Err(Failed::Reason(Operation::Read, Side::Source, why));
+                return Err(Failed::Reason(Operation::Read, Side::Source, CHANGED_WHILE_READ));
             }
             Err(error) => return Err(unreadable(part.moving, error)),
         };

@@ -4,29 +4,33 @@
 
 use super::carried::Shape;
 use super::folders::failed;
-use super::hash::{blocking, hash};
-use super::parts::Cut;
 use super::place::{self, Place};
-use super::range::Version;
 use super::target::Draft;
 use crate::engine::publish::TempNames;
 use crate::journal::{self, Checked, Identity, Place as Spot, Record, Source, text};
 use crate::object::checkpoint::{self, Checkpoint, unusable};
 use crate::object::core::Core;
+use crate::object::cut::Cut;
 use crate::object::failed::Failed;
+use crate::object::helper::blocking;
 use crate::object::moving::Moving;
+use crate::object::sums;
+use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Kind;
 use hakobu_s3::{Algorithm, Checksum, Client};
 use hakobu_sys::{AsFd, dir, errno, file, meta};
 use std::ffi::{CStr, CString};
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+
+/// Bytes read at once when a file is read again.
+pub(super) const READ_BYTES: usize = 1 << 20;
 
 /// The object to download.
 pub(super) struct What<'a> {
     pub moving: &'a Moving,
-    pub object: &'a Version,
+    /// ETag of the object.
+    pub etag: &'a str,
     pub place: &'a Arc<Place>,
     pub shape: &'a Shape,
     pub algorithm: Algorithm,
@@ -51,16 +55,13 @@ pub(super) async fn begin(
     what: &What<'_>,
     cut: Cut,
 ) -> Result<Begun, Failed> {
-    let source = what.moving.source_path();
-    let target = std::path::absolute(what.moving.target_path()).map_err(unusable)?;
-    let (source, target) = (source.as_os_str().as_bytes(), target.as_os_str().as_bytes());
     let busy = "another run is downloading it";
-    let (identity, claim) = checkpoint::claim(core, client, (source, target), busy)?;
+    let (identity, claim) = checkpoint::claim(core, client, what.moving, busy)?;
     let name = TempNames::kept(number(&identity));
     let now = Source::Object {
         size: cut.size,
-        etag: what.object.etag.clone(),
-        version: what.object.version.clone(),
+        etag: what.etag.to_owned(),
+        version: core.engine.setup.options.version.clone(),
     };
     if let Some(record) = claim.load()
         && let Some((cut, draft, finished)) = trusted(core, what, &record, &now, &name).await?
@@ -97,8 +98,7 @@ pub(super) async fn begin(
 /// Returns the number in the name of the file.
 fn number(identity: &Identity) -> u64 {
     let both = [identity.source(), "\0", identity.target()].concat();
-    let sum = Checksum::of(Algorithm::Crc64Nvme, both.as_bytes());
-    sum.value.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+    sums::number(&Checksum::of(Algorithm::Crc64Nvme, both.as_bytes()))
 }
 
 type Found = (Cut, Draft, Vec<(u32, Checksum)>);
@@ -114,7 +114,7 @@ async fn trusted(
     let Spot::File { name: kept, dev, ino } = &record.place else { return Ok(None) };
     let asked = core.engine.setup.options.part_bytes;
     let fits = record.check(now) == Checked::Good
-        && !what.object.etag.is_empty()
+        && !what.etag.is_empty()
         && record.algorithm == what.algorithm.name()
         && asked.is_none_or(|bytes| bytes == record.part_bytes)
         && kept.as_bytes() == name.to_bytes();
@@ -140,15 +140,15 @@ async fn trusted(
     let (parts, algorithm) = (record.parts.clone(), what.algorithm);
     let flag = core.engine.setup.control.flag();
     let prove = move || {
-        let mut proven = Vec::new();
+        let (mut proven, mut buffer) = (Vec::new(), AlignedBytes::zeroed(READ_BYTES));
         for part in parts {
             if flag.load(std::sync::atomic::Ordering::Relaxed) {
                 break;
             }
-            let range = cut.range(part.number);
             let Some(sum) = Checksum::decode(algorithm, &part.checksum) else { continue };
             // A range that cannot be read is fetched again.
-            if hash(&reader, algorithm, range.start, range.end).is_ok_and(|found| found == sum) {
+            let found = sums::of_range(&reader, algorithm, cut.range(part.number), &mut buffer);
+            if found.is_ok_and(|found| found.as_ref() == Some(&sum)) {
                 proven.push((part.number, sum));
             }
         }
@@ -158,22 +158,12 @@ async fn trusted(
     Ok(Some((cut, Draft::adopt(writer, what.place, CString::from(name)), proven)))
 }
 
-/// Returns whether received data is usable after this failure.
-pub(super) fn is_worth_keeping(failed: &Failed) -> bool {
-    match failed {
-        Failed::Request(_, _, error) => !checkpoint::is_final(error),
-        Failed::File(..) | Failed::Stopped => true,
-        Failed::Reason(..) | Failed::Vanished(_) => false,
-    }
-}
-
 /// Returns the finished ranges as parts of a record.
 pub(super) fn parts(cut: &Cut, finished: &[Option<Option<Checksum>>]) -> Vec<journal::Part> {
     let parts = (1..).zip(finished).filter_map(|(number, sum)| {
-        let range = cut.range(number);
         Some(journal::Part {
             number,
-            bytes: range.end - range.start,
+            bytes: cut.bytes(number),
             etag: String::new(),
             checksum: sum.as_ref()?.as_ref()?.encode(),
         })

@@ -1,6 +1,6 @@
 //! Objects of one part: received whole and checked before anything is created at the target.
 
-use super::body::{Object, Whole, whole};
+use super::body::{Whole, whole};
 use super::carried::{Shape, wants_metadata};
 use super::folders::split;
 use super::place::{self, Place, count_made};
@@ -29,14 +29,13 @@ pub(super) async fn run(
     moving: &Moving,
     bytes_max: u64,
 ) -> Result<Option<Done>, Failed> {
-    let object = Object::of(core, moving)?;
     let expected = match moving.is_unknown() {
         true => bytes_max,
         false => moving.entry.meta.size,
     };
     // The budget is never closed.
     let room = core.room(expected).await;
-    let done = match whole(core, moving, &object, bytes_max).await? {
+    let done = match whole(core, moving, bytes_max).await? {
         Whole::TooLarge => return Ok(None),
         Whole::Body(headers, frames, size) => write(core, moving, &headers, frames, size).await?,
     };
@@ -83,7 +82,7 @@ async fn write(
         made = make(Place::again(core, moving).await?).await;
     }
     Ok(match made? {
-        Appeared::Kept => Some(Done { skipped: true, ..Done::default() }),
+        Appeared::Kept => Some(Done::SKIPPED),
         Appeared::Yes if symlink => Some(Done { bytes: 0, kind: Some(Kind::Symlink), ..done }),
         Appeared::Yes => Some(done),
         Appeared::Node if symlink => {
@@ -100,7 +99,7 @@ async fn write(
 /// See [`place::folder`].
 pub(super) async fn marker(core: &Core<'_>, moving: &Moving, path: &[u8]) -> Result<Done, Failed> {
     let Root::Local { dir: root, .. } = &moving.pair.target else {
-        return Ok(Done { skipped: true, ..Done::default() });
+        return Ok(Done::SKIPPED);
     };
     split(path)?;
     let (opened, made) = place::folder(core, root, path).await;

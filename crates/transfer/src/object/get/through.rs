@@ -1,13 +1,14 @@
 //! Objects written to a device or FIFO: a copy with such a target writes into it, as cp does, and never replaces it.
 //! Its attributes stay unchanged.
 
-use super::body::{Object, unreadable};
+use super::body::unreadable;
 use super::folders::failed;
 use super::place::Place;
 use super::stream::{HELD_BYTES_MAX, StreamError, stream};
 use crate::engine::publish::is_node;
 use crate::object::Side;
 use crate::object::core::Core;
+use crate::object::ends::{CHANGED_WHILE_READ, Object};
 use crate::object::failed::Failed;
 use crate::object::moving::{Done, Moving};
 use hakobu_core::error::Operation;
@@ -29,7 +30,8 @@ const STEP: Duration = Duration::from_millis(50);
 pub(super) async fn run(core: &Core<'_>, moving: &Moving) -> Result<Done, Failed> {
     let place = Place::of(core, moving).await?;
     let node = open(core, &place).await?;
-    let Object { client, bucket, key, version } = Object::of(core, moving)?;
+    let client = core.store(Side::Source)?;
+    let Object { bucket, key, version, .. } = Object::source(core, moving)?;
     // The budget is never closed.
     let _room = core.room(HELD_BYTES_MAX.min(moving.entry.meta.size)).await;
     core.doing.turn(Phase::Write);
@@ -44,8 +46,7 @@ pub(super) async fn run(core: &Core<'_>, moving: &Moving) -> Result<Done, Failed
         StreamError::Request(error) => unreadable(moving, error),
     })?;
     if bytes != moving.entry.meta.size && !moving.is_unknown() {
-        let why = "it changed while it was read";
-        return Err(Failed::Reason(Operation::Read, Side::Source, why));
+        return Err(Failed::Reason(Operation::Read, Side::Source, CHANGED_WHILE_READ));
     }
     Ok(Done { bytes, ..Done::default() })
 }

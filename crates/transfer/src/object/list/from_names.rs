@@ -1,6 +1,8 @@
-//! Listing of names from a list (`--files-from`): sorted, without duplicates, each examined.
+//! Listings below a root: of everything, or of names from a list (`--files-from`), sorted, without duplicates, each
+//! examined.
 
-use super::store::in_runtime;
+use super::local::{self, LocalQuery};
+use super::store::{self, StoreQuery, in_runtime};
 use super::{Item, Listing, PAGE_ENTRIES, Page, Trouble, key_of, send_all};
 use crate::location::s3_path;
 use crate::object::{Entry, Root};
@@ -22,61 +24,42 @@ use tokio::sync::mpsc::Sender;
 /// Concurrent HEAD requests.
 const PARALLEL: usize = 32;
 
-/// Place where listed names are looked up.
-pub enum NamesIn {
-    /// Below a folder, component by component, without following symlinks.
-    Local {
-        /// The folder, open.
-        top: Arc<OwnedFd>,
-        /// Its path, starting as the user typed it.
-        shown: PathBuf,
-        /// Handling of a name that is a symlink.
-        symlinks: Symlinks,
-        /// Names sort by their percent-encoded keys.
-        encode: bool,
-    },
-    /// In a bucket.
-    Store {
-        /// The account.
-        store: Arc<Store>,
-        /// The bucket.
-        bucket: String,
-        /// The prefix of every name.
-        prefix: Vec<u8>,
-    },
-}
-
-impl NamesIn {
-    /// Returns the place of a root; `None` for `null:`, or for a root in S3 without its store.
-    pub fn of(
-        root: &Root,
-        store: Option<&Arc<Store>>,
-        symlinks: Symlinks,
-        encode: bool,
-    ) -> Option<NamesIn> {
-        match (root, store) {
-            (Root::Store { bucket, prefix }, Some(store)) => Some(NamesIn::Store {
-                store: Arc::clone(store),
-                bucket: bucket.clone(),
-                prefix: prefix.clone(),
-            }),
-            (Root::Local { dir, shown }, _) => {
-                let (top, shown) = (Arc::clone(dir), shown.clone());
-                Some(NamesIn::Local { top, shown, symlinks, encode })
-            }
-            _ => None,
+/// Lists everything below a root. `store` is the one of a root in S3, `narrowed` a further common prefix of its names;
+/// `query` is for a folder.
+pub fn below(
+    root: &Root,
+    store: Option<&Arc<Store>>,
+    narrowed: Vec<u8>,
+    query: LocalQuery,
+) -> Listing {
+    match (root, store) {
+        (Root::Store { bucket, prefix }, Some(store)) => {
+            let query = StoreQuery { prefix: prefix.clone(), narrowed, ..StoreQuery::default() };
+            store::store(store, bucket, query)
         }
+        (Root::Local { dir, shown }, _) => local::local(Arc::clone(dir), shown, query),
+        // `null:` is empty.
+        _ => Listing::empty(),
     }
 }
 
-/// Lists the given names. A name that is not a file is a problem; so is a missing one with `must_exist`, otherwise it
-/// is skipped. In local names `./` and doubled slashes are removed; those with `..` are problems.
-pub fn from_names(place: NamesIn, names: Vec<Vec<u8>>, must_exist: bool) -> Listing {
-    let encode = matches!(place, NamesIn::Local { encode: true, .. });
-    let (sender, listing) = Listing::channel(encode, false);
-    match place {
-        NamesIn::Local { top, shown, symlinks, .. } => {
+/// Lists the given names below a root; `store` is the one of a root in S3. A name that is not a file is a problem; so is
+/// a missing one with `must_exist`, otherwise it is skipped. `symlinks`: handling of a local name that is one. With
+/// `encode` local names sort by their percent-encoded keys. In local names `./` and doubled slashes are removed; those
+/// with `..` are problems.
+pub fn from_names(
+    root: &Root,
+    store: Option<&Arc<Store>>,
+    symlinks: Symlinks,
+    encode: bool,
+    names: Vec<Vec<u8>>,
+    must_exist: bool,
+) -> Listing {
+    match (root, store) {
+        (Root::Local { dir, shown }, _) => {
+            let (sender, listing) = Listing::channel(encode, false);
             let names = sorted(names.iter().map(|name| plain(name)).collect(), encode);
+            let (top, shown) = (Arc::clone(dir), shown.clone());
             Listing::start(sender, "list-names", move |sender| {
                 let look = |name: &[u8]| match looked_at(&top, name, symlinks) {
                     Ok(meta) => Some(Ok(Entry { name: name.into(), meta, etag: "".into() })),
@@ -92,16 +75,20 @@ pub fn from_names(place: NamesIn, names: Vec<Vec<u8>>, must_exist: bool) -> List
                 };
                 send_all(&sender, names.iter().filter_map(|name| look(name)));
             });
+            listing
         }
-        NamesIn::Store { store, bucket, prefix } => {
+        (Root::Store { bucket, prefix }, Some(store)) => {
+            let (sender, listing) = Listing::channel(false, false);
             let names = sorted(names, false);
+            let (store, bucket, prefix) = (Arc::clone(store), bucket.clone(), prefix.clone());
             Listing::start(sender, "list-names", move |sender| {
                 let client = Client::new(&store);
                 in_runtime(&sender, heads(&client, &bucket, &prefix, names, &sender, must_exist));
             });
+            listing
         }
+        _ => Listing::empty(),
     }
-    listing
 }
 
 fn sorted(mut names: Vec<Vec<u8>>, encode: bool) -> Vec<Vec<u8>> {

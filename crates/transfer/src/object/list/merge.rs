@@ -122,7 +122,7 @@ impl Stream {
             }
             Some(Err(trouble)) => {
                 if let Trouble::Problem { name, .. } = &trouble {
-                    let mut key = super::key_of(name, listing.order.encoded).into_owned();
+                    let mut key = super::key_of(name, listing.encoded).into_owned();
                     let whole = !key.is_empty() && !key.ends_with(b"/");
                     if whole {
                         key.push(b'/');

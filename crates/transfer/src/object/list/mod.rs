@@ -1,8 +1,7 @@
 //! Listings in the order of keys: of a prefix in a bucket, of a local tree, of names from a list; and the merge of
 //! two of them. Memory does not grow with the number of keys.
 //!
-//! - [`store`], [`local`], [`from_names`], [`inventory`], [`memory`] make a [`Listing`], which runs in threads of its
-//!   own.
+//! - [`below`], [`store`], [`local`], [`from_names`], [`inventory`] make a [`Listing`], which runs in threads of its own.
 //! - [`Merge`] walks two of them side by side.
 //! - [`NameFilter`] applies the filter rules to whole names.
 //! - [`Scope`] is the start of an argument's listing, [`Choice`] selects its names.
@@ -12,7 +11,6 @@ mod choice;
 mod from_names;
 mod inventory;
 mod local;
-mod memory;
 mod merge;
 mod name_filter;
 mod rule_files;
@@ -20,10 +18,9 @@ mod store;
 mod wildcard;
 
 pub use choice::{Choice, Scope};
-pub use from_names::{NamesIn, from_names, plain};
+pub use from_names::{below, from_names, plain};
 pub use inventory::{Counts, Inventory, inventory};
 pub use local::{Dirs, LocalQuery, local};
-pub use memory::memory;
 pub use merge::{Merge, Merged};
 pub use name_filter::{NameFilter, ReadMergeFile};
 pub use rule_files::{merge_files, merge_objects};
@@ -83,18 +80,13 @@ enum Page {
 pub struct Listing {
     pages: Receiver<Page>,
     current: std::vec::IntoIter<Item>,
-    order: Order,
-    over: bool,
-}
-
-/// Order of a listing, and its last key.
-struct Order {
     /// Names are local ones and sort by the keys that [`mapping::key_of`] makes of them.
     encoded: bool,
     /// Pages come in any order.
-    none: bool,
+    unordered: bool,
     /// The last key; `None` before the first one.
     last: Option<Box<[u8]>>,
+    over: bool,
 }
 
 /// Sends all items in pages, followed by the end; stops if the reader is gone.
@@ -113,8 +105,14 @@ impl Listing {
     /// Makes a listing and the sender for its threads.
     fn channel(encoded: bool, unordered: bool) -> (Sender<Page>, Listing) {
         let (sender, pages) = channel(PAGES_MAX);
-        let order = Order { encoded, none: unordered, last: None };
-        (sender, Listing { pages, current: Vec::new().into_iter(), order, over: false })
+        let current = Vec::new().into_iter();
+        (sender, Listing { pages, current, encoded, unordered, last: None, over: false })
+    }
+
+    /// Makes a listing of nothing.
+    pub fn empty() -> Listing {
+        let (_, listing) = Listing::channel(false, false);
+        Listing { over: true, ..listing }
     }
 
     /// Starts a thread that sends to a listing; if that fails, the listing reports it.
@@ -172,12 +170,12 @@ impl Listing {
 
     /// Truncates a page where it fails or leaves the order.
     fn check(&mut self, items: &mut Vec<Item>) {
-        let mut last = self.order.last.take().map(|last| Cow::Owned(last.into_vec()));
+        let mut last = self.last.take().map(|last| Cow::Owned(last.into_vec()));
         let mut bad = None;
         for (at, item) in items.iter().enumerate() {
             match item {
-                Ok(entry) if !self.order.none => {
-                    let key = key_of(&entry.name, self.order.encoded);
+                Ok(entry) if !self.unordered => {
+                    let key = key_of(&entry.name, self.encoded);
                     if last.as_ref().is_some_and(|last| *last >= key) {
                         let before = last.as_deref().unwrap_or_default();
                         bad = Some((at, Some(out_of_order(before, &key))));
@@ -192,7 +190,7 @@ impl Listing {
                 _ => {}
             }
         }
-        self.order.last = last.map(|key| key.into());
+        self.last = last.map(|key| key.into());
         if let Some((len, trouble)) = bad {
             items.truncate(len);
             items.extend(trouble.map(|error| Err(Trouble::Failed(error))));
@@ -203,7 +201,7 @@ impl Listing {
 
     /// Returns the sort key of an entry of this listing.
     pub fn key<'a>(&self, entry: &'a Entry) -> Cow<'a, [u8]> {
-        key_of(&entry.name, self.order.encoded)
+        key_of(&entry.name, self.encoded)
     }
 }
 

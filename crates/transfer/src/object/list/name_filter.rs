@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Reads a per-directory file: the folder (from the listing's root, without a slash at its end; empty for the root)
 /// and the file's name in it; `Ok(None)` if there is none.
-pub type ReadMergeFile = Box<dyn FnMut(&[u8], &[u8]) -> io::Result<Option<Vec<u8>>> + Send>;
+pub type ReadMergeFile = Box<dyn FnMut(&[u8], &[u8]) -> io::Result<Option<Vec<u8>>> + Send + Sync>;
 
 /// Filter for names of one listing; see the module. It caches the current folder.
 pub struct NameFilter {

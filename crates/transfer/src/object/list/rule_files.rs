@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Maximum size of a rule file, in bytes.
-const BYTES_MAX: usize = 1 << 20;
+const BYTES_MAX: u64 = 1 << 20;
 
 /// Returns a reader of the per-directory rule files below an open folder, through symlinks that `links` allows.
 pub fn merge_files(top: Arc<OwnedFd>, links: Links) -> ReadMergeFile {
@@ -98,17 +98,15 @@ async fn read(client: &Client, bucket: &str, key: &[u8]) -> io::Result<Option<Ve
 
 async fn whole(client: &Client, bucket: &str, key: &[u8]) -> Result<Vec<u8>, Error> {
     let mut download = get_object(client, bucket, key, &Wanted::default()).await?;
-    let length = usize::try_from(download.size()).unwrap_or(usize::MAX);
-    if length > BYTES_MAX {
+    if download.size() > BYTES_MAX {
         return Err(Error::new(Kind::Invalid, "GetObject", "too large for a file of rules"));
     }
-    let (mut frames, mut content) = (Vec::new(), Vec::with_capacity(length));
+    let mut frames = Vec::new();
     while let Some(frame) = download.chunk().await? {
-        content.extend_from_slice(&frame);
         frames.push(frame);
     }
     if client.store().checks_downloads() {
         check(&download.headers, &frames)?;
     }
-    Ok(content)
+    Ok(frames.concat())
 }

@@ -2,6 +2,7 @@
 //! data that is not in the page cache.
 
 use super::super::budget::Buffer;
+use super::super::helper::blocking;
 use super::media;
 use bytes::Bytes;
 use hakobu_core::meter::{Doing, Phase};
@@ -192,7 +193,7 @@ impl Progress {
             }
             Ok(self)
         };
-        tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+        blocking(work).await
     }
 
     fn take(&mut self, got: usize) {

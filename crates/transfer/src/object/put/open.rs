@@ -1,6 +1,7 @@
 //! Opens files to upload, below the root and without following symlinks unless requested.
 
 use super::super::failed::Failed;
+use super::super::helper::blocking;
 use super::super::moving::Moving;
 use super::super::{Entry, Root, Side};
 use crate::policy::{Policy, Symlinks};
@@ -47,7 +48,7 @@ pub(super) async fn elsewhere(
         Root::Local { dir, .. } => file(dir.as_fd(), &moving.entry.name, through),
         _ => Err(io::ErrorKind::InvalidInput.into()),
     };
-    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+    blocking(work).await
 }
 
 /// Returns the text of a symlink and its current metadata.

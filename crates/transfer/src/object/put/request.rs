@@ -13,17 +13,15 @@ use hakobu_s3::Kind as Why;
 use hakobu_s3::ops::Headers;
 use http::header::CONTENT_TYPE;
 
-pub(super) const CHANGED: &str = "it changed while it was read";
-
 /// Handles the failure of a request that would have created the object.
 pub(super) fn refused(core: &Core<'_>, error: hakobu_s3::Error) -> Result<Done, Failed> {
     let setup = &core.engine.setup;
     let refused = error.kind == Why::Precondition;
     let existed = refused && setup.options.if_none_match && setup.policy.ignore_existing;
     if existed || refused && setup.control.is_leased() {
-        return Ok(Done { skipped: true, ..Done::default() });
+        return Ok(Done::SKIPPED);
     }
-    Err(Failed::Request(Operation::Write, Side::Target, error))
+    Err(Failed::at_target(Operation::Write)(error))
 }
 
 /// Returns all headers of the object for an entry. `start` is the beginning of its content.
@@ -60,13 +58,9 @@ pub(super) fn read_failed(error: std::io::Error) -> Failed {
     Failed::File(Operation::Read, Side::Source, error)
 }
 
-pub(super) fn no_store() -> Failed {
-    Failed::Reason(Operation::Write, Side::Target, "it is in no store")
-}
-
 impl Core<'_> {
     /// Returns the algorithm of the checksum to compute for uploads.
     pub(in crate::object) fn upload_checksum(&self) -> Option<hakobu_s3::Algorithm> {
-        self.client(Side::Target)?.store().upload_checksum()
+        self.target.as_ref()?.store().upload_checksum()
     }
 }

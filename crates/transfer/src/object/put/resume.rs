@@ -2,24 +2,22 @@
 //! counts as present only if the file is unchanged and the server lists it with the size, ETag and checksum of the
 //! record.
 
-use super::super::Side;
-use super::super::checkpoint::{self, Checkpoint, unusable};
-use super::super::core::Core;
-use super::super::failed::Failed;
-use super::super::moving::{Done, Moving};
-use super::cut::Cut;
 use crate::journal::{self, Checked, Place, Record, Source};
+use crate::object::checkpoint::{self, Checkpoint, unusable};
+use crate::object::core::Core;
+use crate::object::cut::Cut;
+use crate::object::ends::Target;
+use crate::object::failed::Failed;
+use crate::object::moving::Moving;
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Meta;
 use hakobu_s3::ops::{self, Part};
-use hakobu_s3::{Algorithm, Checksum, Client, Kind as Why};
-use std::os::unix::ffi::OsStrExt;
+use hakobu_s3::{Algorithm, Checksum, Kind as Why};
 
 /// The file to upload.
 pub(super) struct What<'a> {
     pub moving: &'a Moving,
-    pub bucket: &'a str,
-    pub key: &'a [u8],
+    pub target: &'a Target<'a>,
     pub now: &'a Meta,
     pub algorithm: Option<Algorithm>,
 }
@@ -37,29 +35,25 @@ pub(super) struct Begun {
 /// Continues the upload of an earlier run if it fits; otherwise begins one with `create`.
 pub(super) async fn begin(
     core: &Core<'_>,
-    client: &Client,
     what: &What<'_>,
     cut: Cut,
-    create: impl AsyncFn(Cut) -> Result<Begun, Failed>,
+    create: impl AsyncFnOnce() -> Result<Begun, Failed>,
 ) -> Result<Begun, Failed> {
-    let source = std::path::absolute(what.moving.source_path()).map_err(unusable)?;
-    let target = what.moving.target_path();
-    let (source, target) = (source.as_os_str().as_bytes(), target.as_os_str().as_bytes());
+    let Target { client, bucket, key } = what.target;
     let busy = "another run is uploading it";
-    let (_, claim) = checkpoint::claim(core, client, (source, target), busy)?;
+    let (_, claim) = checkpoint::claim(core, client, what.moving, busy)?;
     if let Some(record) = claim.load() {
-        if let Some((cut, parts)) = trusted(core, client, what, &record).await? {
-            let Place::Upload(upload) = record.place.clone() else { return create(cut).await };
-            let algorithm = Algorithm::parse(&record.algorithm);
-            let checkpoint = Some(Checkpoint::new(claim, record));
-            return Ok(Begun { upload, algorithm, cut, parts, checkpoint });
-        }
-        // It is obsolete. If it cannot be removed, `mpu ls` still shows it.
         match &record.place {
             Place::Upload(upload) => {
-                let _ = ops::abort_upload(client, what.bucket, what.key, upload).await;
+                if let Some((cut, parts)) = trusted(core, what, &record, upload).await? {
+                    let (upload, algorithm) = (upload.clone(), Algorithm::parse(&record.algorithm));
+                    let checkpoint = Some(Checkpoint::new(claim, record));
+                    return Ok(Begun { upload, algorithm, cut, parts, checkpoint });
+                }
+                // It is obsolete. If it cannot be removed, `mpu ls` still shows it.
+                let _ = ops::abort_upload(client, bucket, key, upload).await;
             }
-            Place::Asked => abort_unknown(client, what).await,
+            Place::Asked => abort_unknown(what.target).await,
             Place::File { .. } => {}
         }
     }
@@ -73,7 +67,7 @@ pub(super) async fn begin(
         parts: Vec::new(),
     };
     claim.save(&record).map_err(unusable)?;
-    let begun = match create(cut).await {
+    let begun = match create().await {
         Ok(begun) => begun,
         Err(failed) => {
             let refused = matches!(&failed, Failed::Request(_, _, error) if error.status != 0);
@@ -87,7 +81,7 @@ pub(super) async fn begin(
     record.part_bytes = begun.cut.part_bytes;
     record.algorithm = begun.algorithm.map_or("", Algorithm::name).to_owned();
     if let Err(error) = claim.save(&record) {
-        let _ = ops::abort_upload(client, what.bucket, what.key, &begun.upload).await;
+        let _ = ops::abort_upload(client, bucket, key, &begun.upload).await;
         return Err(unusable(error));
     }
     Ok(Begun { checkpoint: Some(Checkpoint::new(claim, record)), ..begun })
@@ -95,13 +89,14 @@ pub(super) async fn begin(
 
 /// Aborts an upload that was requested and whose ID never arrived: of exactly this key, and without parts, because
 /// sending one requires the ID.
-async fn abort_unknown(client: &Client, what: &What<'_>) {
+async fn abort_unknown(target: &Target<'_>) {
+    let Target { client, bucket, key } = target;
     // `mpu ls` still shows uploads that cannot be listed or aborted here.
-    let Ok(uploads) = ops::list_uploads(client, what.bucket, what.key).await else { return };
-    for upload in uploads.iter().filter(|upload| upload.key == what.key) {
-        let parts = ops::list_parts(client, what.bucket, what.key, &upload.id).await;
+    let Ok(uploads) = ops::list_uploads(client, bucket, key).await else { return };
+    for upload in uploads.iter().filter(|upload| upload.key == *key) {
+        let parts = ops::list_parts(client, bucket, key, &upload.id).await;
         if parts.is_ok_and(|parts| parts.is_empty()) {
-            let _ = ops::abort_upload(client, what.bucket, what.key, &upload.id).await;
+            let _ = ops::abort_upload(client, bucket, key, &upload.id).await;
         }
     }
 }
@@ -109,30 +104,30 @@ async fn abort_unknown(client: &Client, what: &What<'_>) {
 /// Returns the cut and the verified parts of an old upload; `None` if it is unusable.
 async fn trusted(
     core: &Core<'_>,
-    client: &Client,
     what: &What<'_>,
     record: &Record,
+    upload: &str,
 ) -> Result<Option<(Cut, Vec<Part>)>, Failed> {
-    let Place::Upload(upload) = &record.place else { return Ok(None) };
-    let limits = core.engine.limits();
-    let asked = limits.part_bytes.is_none_or(|bytes| bytes == record.part_bytes);
+    let asked = core.engine.setup.options.part_bytes;
+    let cut = Cut::new(what.now.size, record.part_bytes);
     let fits = record.check(&Source::of_file(what.now)) == Checked::Good
         // A server that does not support the algorithm stores none.
-        && ["", what.algorithm.map_or("", Algorithm::name)].contains(&&*record.algorithm);
-    // A part larger than the budget cannot be sent.
-    if !asked || !fits || record.part_bytes > limits.budget_bytes {
+        && ["", what.algorithm.map_or("", Algorithm::name)].contains(&&*record.algorithm)
+        && asked.is_none_or(|bytes| bytes == record.part_bytes)
+        && cut.part_bytes == record.part_bytes
+        // A part larger than the budget cannot be sent.
+        && cut.part_bytes <= core.engine.budget.bytes_max();
+    if !fits {
         return Ok(None);
     }
-    let listed = match ops::list_parts(client, what.bucket, what.key, upload).await {
-        Ok(listed) => listed,
-        Err(error) if error.kind == Why::NotFound => return Ok(None),
-        Err(error) => return Err(Failed::Request(Operation::List, Side::Target, error)),
-    };
-    let cut = Cut::with(what.now.size, record.part_bytes);
-    if cut.part_bytes != record.part_bytes {
-        return Ok(None);
+    let Target { client, bucket, key } = what.target;
+    match ops::list_parts(client, bucket, key, upload).await {
+        Ok(listed) => {
+            Ok(Some((cut, agreeing(record, &listed, Algorithm::parse(&record.algorithm)))))
+        }
+        Err(error) if error.kind == Why::NotFound => Ok(None),
+        Err(error) => Err(Failed::at_target(Operation::List)(error)),
     }
-    Ok(Some((cut, agreeing(record, &listed, Algorithm::parse(&record.algorithm)))))
 }
 
 /// Returns the parts of the record that the server lists with the same values.
@@ -155,14 +150,6 @@ fn agreeing(record: &Record, listed: &[Part], algorithm: Option<Algorithm>) -> V
         }
     }
     parts
-}
-
-/// Returns whether, after this result, nothing remains to continue or it is not wanted.
-pub(super) fn is_gone(result: &Result<Done, Failed>) -> bool {
-    match result {
-        Err(Failed::Request(_, _, error)) => checkpoint::is_final(error),
-        _ => false,
-    }
 }
 
 /// Returns the finished parts as parts of a record.

@@ -2,10 +2,11 @@
 //! the largest object fits into the allowed number of parts.
 
 use super::super::budget::Buffer;
-use super::cut::PARTS_MAX;
+use super::super::core::unless;
+use super::super::cut::PARTS_MAX;
 use super::large::whole_checksum;
 use bytes::Bytes;
-use futures_util::future::{Either, LocalBoxFuture, select};
+use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use hakobu_core::control::Control;
 use hakobu_core::limit::Limiter;
@@ -14,9 +15,8 @@ use hakobu_s3::{Algorithm, Checksum, Client, Error, Kind as Why, Store};
 use http::header::IF_NONE_MATCH;
 use std::cell::Cell;
 use std::io::{self, Read};
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::task::{LocalSet, spawn_blocking};
 
 const MIB: u64 = 1 << 20;
@@ -29,8 +29,6 @@ const GROWTH: u64 = 1250;
 const PART_BYTES_MAX: u64 = 5 << 30;
 /// Default number of concurrent parts.
 const STREAMS: usize = 8;
-/// Maximum delay until a stopped run is noticed.
-const STOP_SEEN_AFTER: Duration = Duration::from_millis(100);
 
 /// Target and options of a stream.
 pub struct Stream<'a> {
@@ -233,18 +231,8 @@ impl Sending<'_> {
         operation: &'static str,
         work: impl Future<Output = T>,
     ) -> Result<T, Error> {
-        let mut work = pin!(work);
-        loop {
-            let pause = pin!(tokio::time::sleep(STOP_SEEN_AFTER));
-            match select(work.as_mut(), pause).await {
-                Either::Left((done, _)) => return Ok(done),
-                Either::Right(_) if self.stream.control.is_stopped() => {
-                    let why = "the run was asked to stop";
-                    return Err(Error::new(Why::Stopped, operation, why));
-                }
-                Either::Right(_) => {}
-            }
-        }
+        let stopped = || Error::new(Why::Stopped, operation, "the run was asked to stop");
+        unless(|| self.stream.control.is_stopped(), work).await.ok_or_else(stopped)
     }
 }
 

@@ -7,55 +7,40 @@ use hakobu_s3::ops::{Head, ListQuery, Pages, head_object};
 use hakobu_s3::{Error, Kind, Store};
 use std::sync::Arc;
 
-/// Queries one store, one request at a time.
-pub(super) struct Asker(Arc<Store>);
-
-impl Asker {
-    pub(super) fn new(store: &Arc<Store>) -> Asker {
-        Asker(Arc::clone(store))
+/// Returns the metadata of an object; `None` if it does not exist.
+///
+/// # Errors
+/// The request failed: code 11 if another try may succeed, else 1.
+pub(super) fn object(
+    store: &Arc<Store>,
+    bucket: &str,
+    key: &[u8],
+    version: Option<&str>,
+) -> Result<Option<Head>, Fatal> {
+    match with_store(store, async |client| head_object(&client, bucket, key, version).await) {
+        Ok(head) => Ok(Some(head)),
+        Err(error) if error.kind == Kind::NotFound => Ok(None),
+        Err(error) => Err(fatal("look at", bucket, key, &error)),
     }
+}
 
-    /// Returns the metadata of an object; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// The request failed: code 11 if another try may succeed, else 1.
-    pub(super) fn object(
-        &self,
-        bucket: &str,
-        key: &[u8],
-        version: Option<&str>,
-    ) -> Result<Option<Head>, Fatal> {
-        let answer =
-            with_store(&self.0, async |client| head_object(&client, bucket, key, version).await);
-        match answer {
-            Ok(head) => Ok(Some(head)),
-            Err(error) if error.kind == Kind::NotFound => Ok(None),
-            Err(error) => Err(fatal("look at", bucket, key, &error)),
-        }
-    }
-
-    /// Returns whether any key begins with `prefix`.
-    ///
-    /// # Errors
-    /// As [`Asker::object`].
-    pub(super) fn any_below(&self, bucket: &str, prefix: &[u8]) -> Result<bool, Fatal> {
-        let query =
-            ListQuery { prefix: prefix.to_vec(), max_keys: Some(1), ..ListQuery::default() };
-        let any = with_store(&self.0, async |client| {
-            let mut pages = Pages::new(query);
-            // A page may be empty and not the last one.
-            while let Some(page) = pages.next(&client, bucket).await? {
-                if !page.objects.is_empty() || !page.prefixes.is_empty() {
-                    return Ok(true);
-                }
+/// Returns whether any key begins with `prefix`.
+///
+/// # Errors
+/// As [`object`].
+pub(super) fn any_below(store: &Arc<Store>, bucket: &str, prefix: &[u8]) -> Result<bool, Fatal> {
+    let query = ListQuery { prefix: prefix.to_vec(), max_keys: Some(1), ..ListQuery::default() };
+    let any = with_store(store, async |client| {
+        let mut pages = Pages::new(query);
+        // A page may be empty and not the last one.
+        while let Some(page) = pages.next(&client, bucket).await? {
+            if !page.objects.is_empty() || !page.prefixes.is_empty() {
+                return Ok(true);
             }
-            Ok(false)
-        });
-        match any {
-            Ok(any) => Ok(any),
-            Err(error) => Err(fatal("list", bucket, prefix, &error)),
         }
-    }
+        Ok(false)
+    });
+    any.map_err(|error| fatal("list", bucket, prefix, &error))
 }
 
 /// Makes a failed request the error that stops the run: code 11 if another try may succeed, else 1.

@@ -2,13 +2,12 @@
 //! requests. Memory does not grow with the number of entries.
 
 use super::flat::{BaseNames, base};
-use super::listings;
-use super::needs::{needs_target, needs_target_of_one};
+use super::listings::{self, needs_target, needs_target_of_one};
 use super::planned::{PlannedSource, Stores, What};
 use crate::engine::Pass;
 use crate::engine::publish::{self, TempNames};
 use crate::object::list::{Merge, Merged, NameFilter, Pattern, Trouble};
-use crate::object::{Engine, Entry, Root, Side, Task, Work, key_of, path_of};
+use crate::object::{Engine, Entry, Extraneous, How, Root, Side, Task, Work, key_of, path_of};
 use crate::plan::{NOT_AS_PLANNED, Spec};
 use crate::policy::filter::Decision;
 use crate::policy::{Action, Delete, Grain, Reason, Symlinks, decide};
@@ -17,6 +16,7 @@ use hakobu_core::event::Event;
 use hakobu_core::unit::{Kind, Meta, Totals};
 use hakobu_sys::AsFd;
 use hakobu_sys::below::Below;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Reasons for skipping an entry whose target is its base name.
@@ -67,7 +67,7 @@ struct Feed<'a> {
     moves: bool,
     deletes: bool,
     tasks: Vec<Task>,
-    extraneous: Vec<Entry>,
+    extraneous: Vec<Extraneous>,
     totals: Totals,
     /// Entries in `totals` that were not reported yet.
     counted: u64,
@@ -255,10 +255,10 @@ impl Feed<'_> {
     /// Returns the filter rules of both sides; `None` if they cannot be read, which ends the run.
     fn rules_of(&self, stores: &Stores) -> Option<Rules> {
         let (policy, planned) = (self.engine.policy(), self.planned);
-        let both = listings::name_filter(policy, planned, stores).and_then(|source| {
-            let target =
-                self.deletes.then(|| listings::target_name_filter(policy, planned, stores));
-            Ok(Rules { source, target: target.transpose()?.flatten() })
+        let of = |side| listings::name_filter(policy, planned, stores, side);
+        let both = of(Side::Source).and_then(|source| {
+            let target = if self.deletes { of(Side::Target)? } else { None };
+            Ok(Rules { source, target })
         });
         both.map_err(|fatal| self.engine.stop_for(fatal)).ok()
     }
@@ -283,19 +283,14 @@ impl Feed<'_> {
     /// Returns the decision of one side's filter rules about an entry of either side.
     fn ask(&mut self, side: Side, name_filter: &mut NameFilter, entry: &Entry) -> Decision {
         name_filter.decide(&entry.name).unwrap_or_else(|error| {
-            self.totals.failed += 1;
-            let pair = &self.planned.pair;
+            let spelt = Some(self.planned.pair.root(side).spell(&entry.name));
             let (source, target) = match side {
-                Side::Source => (Some(pair.source.spell(&entry.name)), None),
-                Side::Target => (None, Some(pair.target.spell(&entry.name))),
+                Side::Source => (spelt, None),
+                Side::Target => (None, spelt),
             };
-            self.engine.problem(&Problem {
-                operation: Operation::Filter,
-                source,
-                target,
-                cause: Cause::Said(error.to_string()),
-                class: Class::Partial,
-            });
+            let cause = Cause::Said(error.to_string());
+            let (operation, class) = (Operation::Filter, Class::Partial);
+            self.problem(&Problem { operation, source, target, cause, class });
             Decision { hide: true, protect: true }
         })
     }
@@ -383,18 +378,17 @@ impl Feed<'_> {
             Action::Update | Action::Metadata => kept && same_size && source.kind == Kind::File,
             Action::Create | Action::Skip(_) => false,
         };
-        let (name, existing) = (name.into_boxed_slice(), existing.map(Box::new));
-        let work = match (action, existing) {
-            (_, Some(existing)) if closer => Work::Compare { entry, name, existing },
-            (Action::Create | Action::Update | Action::Compare, existing) => {
-                Work::Move { entry, name, existing }
-            }
-            (Action::Metadata | Action::Skip(_), _) => {
+        let how = match action {
+            _ if closer => How::Compare,
+            Action::Create | Action::Update | Action::Compare => How::Transfer,
+            Action::Metadata | Action::Skip(_) => {
                 self.totals.skipped += 1;
                 self.totals.bytes_skipped += entry.meta.size;
                 return;
             }
         };
+        let (name, existing) = (name.into_boxed_slice(), existing.map(Box::new));
+        let work = Work::Move { entry, name, existing, how };
         self.tasks.push(Task { pair: Arc::clone(&self.planned.pair), work });
         self.handed_on += 1;
         if self.tasks.len() >= TASKS {
@@ -417,7 +411,7 @@ impl Feed<'_> {
 
     /// Queues the removal of an extraneous entry.
     fn remove(&mut self, existing: Entry) {
-        self.extraneous.push(existing);
+        self.extraneous.push((existing, None));
         if self.extraneous.len() >= DELETES {
             self.push_deletes();
         }
@@ -468,63 +462,47 @@ impl Feed<'_> {
 
     fn trouble(&mut self, side: Side, trouble: Trouble) {
         match trouble {
-            Trouble::Problem { problem, .. } => {
-                match problem.class {
-                    Class::Vanished => self.totals.vanished += 1,
-                    Class::Notice => self.totals.skipped += 1,
-                    Class::Partial | Class::Fatal => self.totals.failed += 1,
-                }
-                self.engine.problem(&problem);
-            }
+            Trouble::Problem { problem, .. } => self.problem(&problem),
             // The run reports it itself.
             Trouble::Failed(error) if error.kind == hakobu_s3::Kind::Stopped => {}
             Trouble::Failed(error) => {
-                let root = match side {
-                    Side::Source => &self.planned.pair.source,
-                    Side::Target => &self.planned.pair.target,
-                };
-                let shown = root.spell(b"");
+                let shown = self.planned.pair.root(side).spell(b"");
                 if error.stops_run() {
                     let message =
                         format!("cannot list {}: {error}", hakobu_core::error::quoted(shown));
                     return self.engine.stop_for(Fatal::new(1, message));
                 }
-                self.totals.failed += 1;
-                self.engine.problem(&Problem {
-                    operation: Operation::List,
-                    source: Some(shown),
-                    target: None,
-                    cause: Cause::Said(error.to_string()),
-                    class: Class::Partial,
-                });
+                let cause = Cause::Said(error.to_string());
+                self.tell(Operation::List, shown, cause, Class::Partial);
             }
         }
     }
 
     /// Reports that an object has the form of our temporary names. A move is incomplete then.
     fn leave_out(&mut self, entry: &Entry) {
+        let class = match self.engine.policy().remove_source_files {
+            true => Class::Partial,
+            false => Class::Notice,
+        };
         let source = self.planned.pair.source.spell(&entry.name);
-        if self.engine.policy().remove_source_files {
-            return self.report(source, publish::LEFT_OUT);
-        }
-        self.totals.skipped += 1;
-        self.engine.problem(&Problem {
-            operation: Operation::Read,
-            source: Some(source),
-            target: None,
-            cause: Cause::Reason(publish::LEFT_OUT),
-            class: Class::Notice,
-        });
+        self.tell(Operation::Read, source, Cause::Reason(publish::LEFT_OUT), class);
     }
 
-    fn report(&mut self, source: std::path::PathBuf, reason: &'static str) {
-        self.totals.failed += 1;
-        self.engine.problem(&Problem {
-            operation: Operation::Read,
-            source: Some(source),
-            target: None,
-            cause: Cause::Reason(reason),
-            class: Class::Partial,
-        });
+    fn report(&mut self, source: PathBuf, reason: &'static str) {
+        self.tell(Operation::Read, source, Cause::Reason(reason), Class::Partial);
+    }
+
+    fn tell(&mut self, operation: Operation, source: PathBuf, cause: Cause, class: Class) {
+        self.problem(&Problem { operation, source: Some(source), target: None, cause, class });
+    }
+
+    /// Counts and reports a problem.
+    fn problem(&mut self, problem: &Problem) {
+        match problem.class {
+            Class::Vanished => self.totals.vanished += 1,
+            Class::Notice => self.totals.skipped += 1,
+            Class::Partial | Class::Fatal => self.totals.failed += 1,
+        }
+        self.engine.problem(problem);
     }
 }

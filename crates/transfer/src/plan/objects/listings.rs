@@ -1,28 +1,24 @@
 //! The listings of a source argument, and the filter rules for their names.
 
-use super::ask::Asker;
+use super::ask;
 use super::planned::{PlannedSource, Stores, What};
 use crate::object::list::{
-    self, Dirs, Listing, LocalQuery, NameFilter, NamesIn, ReadMergeFile, StoreQuery, Trouble,
-    merge_files, merge_objects,
+    self, Dirs, Listing, LocalQuery, NameFilter, ReadMergeFile, Trouble, merge_files, merge_objects,
 };
 use crate::object::{Entry, Root, Side, key_of, path_of};
-use crate::plan::Spec;
+use crate::plan::{Layout, Spec};
 use crate::policy::filter::Origin;
 use crate::policy::{Policy, Symlinks};
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_s3::Store;
 use hakobu_sys::below::Below;
 use hakobu_sys::{AsFd, errno, meta};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Concurrent requests of one listing of a store.
-const LISTING_PARALLEL: usize = 8;
-
-/// Returns the filter rules for the names of a source argument; `None` if there are no rules.
+/// Returns the filter rules for the names of a source argument: those of the source, or of the target's own
+/// per-directory files. `None` if there can be none.
 ///
 /// # Errors
 /// Code 1 if a rule file cannot be read or holds an invalid rule.
@@ -30,31 +26,12 @@ pub(super) fn name_filter(
     policy: &Policy,
     planned: &PlannedSource,
     stores: &Stores,
-) -> Result<Option<NameFilter>, Fatal> {
-    name_filter_of(policy, planned, stores, Side::Source)
-}
-
-/// Returns the rules of the target's own per-directory files; `None` if there can be no such files.
-///
-/// # Errors
-/// As [`name_filter`].
-pub(super) fn target_name_filter(
-    policy: &Policy,
-    planned: &PlannedSource,
-    stores: &Stores,
-) -> Result<Option<NameFilter>, Fatal> {
-    if !policy.reads_target_rules() || planned.target_is_new {
-        return Ok(None);
-    }
-    Ok(name_filter_of(policy, planned, stores, Side::Target)?.map(NameFilter::of_target))
-}
-
-fn name_filter_of(
-    policy: &Policy,
-    planned: &PlannedSource,
-    stores: &Stores,
     side: Side,
 ) -> Result<Option<NameFilter>, Fatal> {
+    let of_target = side == Side::Target;
+    if of_target && (!policy.reads_target_rules() || planned.target_is_new) {
+        return Ok(None);
+    }
     let Some(filter) = policy.filter.as_ref().filter(|filter| !filter.is_empty()) else {
         return Ok(None);
     };
@@ -72,34 +49,20 @@ fn name_filter_of(
         Some(parent) if !first.is_empty() => parent.to_owned(),
         _ => path,
     };
-    let (source, target) = (top(absolute(root(planned, side))), top(absolute(&pair.target)));
+    let (source, target) = (top(absolute(pair.root(side))), top(absolute(&pair.target)));
     let origin = Origin {
         source: source.as_os_str().as_bytes(),
         target: target.as_os_str().as_bytes(),
         first,
     };
-    let read: Option<ReadMergeFile> = match (root(planned, side), store(stores, side)) {
+    let read: Option<ReadMergeFile> = match (pair.root(side), stores.of(side)) {
         (Root::Local { dir, .. }, _) => Some(merge_files(Arc::clone(dir), policy.links.clone())),
         (Root::Store { bucket, prefix }, Some(store)) => Some(merge_objects(store, bucket, prefix)),
         _ => None,
     };
-    let name_filter = NameFilter::new(Arc::clone(filter), &origin, read);
-    name_filter.map(Some).map_err(|error| Fatal::new(1, error.to_string()))
-}
-
-/// Returns the store of a side.
-fn store(stores: &Stores, side: Side) -> Option<&Arc<Store>> {
-    match side {
-        Side::Source => stores.source.as_ref(),
-        Side::Target => stores.target.as_ref(),
-    }
-}
-
-fn root(planned: &PlannedSource, side: Side) -> &Root {
-    match side {
-        Side::Source => &planned.pair.source,
-        Side::Target => &planned.pair.target,
-    }
+    let name_filter = NameFilter::new(Arc::clone(filter), &origin, read)
+        .map_err(|error| Fatal::new(1, error.to_string()))?;
+    Ok(Some(if of_target { name_filter.of_target() } else { name_filter }))
 }
 
 fn local_query(spec: &Spec, policy: &Policy, side: Side) -> LocalQuery {
@@ -133,30 +96,16 @@ pub(super) fn tree(
     if let (Side::Source, Some(inventory)) = (side, &spec.objects.inventory) {
         return Ok(list::inventory(inventory));
     }
-    Ok(match (root(planned, side), store(stores, side)) {
-        (Root::Store { bucket, prefix }, Some(store)) => {
-            let narrowed = match &planned.what {
-                What::Tree { pattern: Some(pattern) } => pattern.literal().to_vec(),
-                _ => Vec::new(),
-            };
-            let query = StoreQuery {
-                prefix: prefix.clone(),
-                narrowed,
-                recursive: true,
-                parallel: LISTING_PARALLEL,
-                unordered: false,
-            };
-            list::store(store, bucket, query)
-        }
-        (Root::Local { dir, shown }, _) => {
-            let mut query = local_query(spec, policy, side);
-            if side == Side::Source {
-                query.name_filter = name_filter(policy, planned, stores)?;
-            }
-            list::local(Arc::clone(dir), shown, query)
-        }
-        _ => list::memory(Vec::new(), false),
-    })
+    let narrowed = match &planned.what {
+        What::Tree { pattern: Some(pattern) } => pattern.literal().to_vec(),
+        _ => Vec::new(),
+    };
+    let root = planned.pair.root(side);
+    let mut query = local_query(spec, policy, side);
+    if side == Side::Source && matches!(root, Root::Local { .. }) {
+        query.name_filter = name_filter(policy, planned, stores, side)?;
+    }
+    Ok(list::below(root, stores.of(side), narrowed, query))
 }
 
 /// Returns a name below a local source that rules exclude: its listing leaves such names out.
@@ -200,9 +149,8 @@ pub(super) fn from_names(
         Side::Target => names.iter().filter_map(mapped).collect(),
     };
     let symlinks = local_query(spec, policy, side).symlinks;
-    let place = NamesIn::of(root(planned, side), store(stores, side), symlinks, encode);
-    let Some(place) = place else { return list::memory(Vec::new(), false) };
-    list::from_names(place, names, side == Side::Source)
+    let (root, store) = (planned.pair.root(side), stores.of(side));
+    list::from_names(root, store, symlinks, encode, names, side == Side::Source)
 }
 
 /// Returns the entry at one target name.
@@ -217,7 +165,7 @@ pub(super) fn existing(
     match (&planned.pair.target, &stores.target) {
         (Root::Store { bucket, .. }, Some(store)) => {
             let key = planned.pair.target.key(name);
-            match Asker::new(store).object(bucket, &key, None) {
+            match ask::object(store, bucket, &key, None) {
                 Ok(head) => Ok(head.map(|head| Entry {
                     name: name.into(),
                     meta: Meta::bare(Kind::File, head.size, head.mtime),
@@ -248,4 +196,21 @@ fn problem(planned: &PlannedSource, name: &[u8], cause: Cause) -> Trouble {
         class: Class::Partial,
     };
     Trouble::Problem { name: name.into(), problem }
+}
+
+/// Returns whether the target must be examined before deciding.
+pub(super) fn needs_target(spec: &Spec) -> bool {
+    let policy = &spec.policy;
+    let sync = matches!(spec.layout, Layout::Rsync { .. });
+    sync || policy.size_only
+        || policy.update
+        || policy.ignore_existing
+        || policy.existing
+        || policy.checksum
+}
+
+/// As `needs_target`, for a single entry with a new name. cp writes into a device or FIFO of that name, and keeps
+/// mode and owner of a file; examining a local target costs one call.
+pub(super) fn needs_target_of_one(spec: &Spec) -> bool {
+    needs_target(spec) || spec.policy.cp_targets && !spec.target.is_s3()
 }

@@ -5,7 +5,6 @@ mod ask;
 mod feed;
 mod flat;
 mod listings;
-mod needs;
 mod place;
 mod planned;
 mod source;
@@ -19,7 +18,6 @@ use super::argument::Line;
 use super::{Layout, Spec};
 use crate::location::Location;
 use crate::object::list;
-use ask::Asker;
 use hakobu_core::error::{Fatal, Problem};
 use place::Place;
 use std::collections::HashSet;
@@ -33,14 +31,12 @@ pub fn resolve_sources(
     stores: &Stores,
     umask: u32,
 ) -> Result<(Vec<PlannedSource>, Vec<Problem>), Fatal> {
-    let [asker, target_asker] =
-        [&stores.source, &stores.target].map(|store| store.as_ref().map(Asker::new));
-    let place = Place::of(spec, target_asker.as_ref())?;
+    let place = Place::of(spec, stores.target.as_ref())?;
     let mut found = Vec::new();
     let mut missing = Vec::new();
     for source in spec.sources.locations() {
         for (source, list) in parts(spec, source) {
-            match source::resolve(spec, source, list, &place, asker.as_ref(), umask)? {
+            match source::resolve(spec, source, list, &place, stores.source.as_ref(), umask)? {
                 Ok(planned) => found.push(planned),
                 Err(gone) => missing.push(gone),
             }

@@ -1,17 +1,18 @@
 //! The target argument of a transfer with a store on a side: a folder for all entries, or the name of one file or
 //! object.
 
-use super::ask::Asker;
-use crate::engine::failure::c_string;
+use super::ask;
 use crate::location::Location;
 use crate::object::Root;
+use crate::plan::path::{c_path, or_here, parent};
 use crate::plan::target::written_through;
 use crate::plan::{Layout, Spec};
 use crate::policy::Policy;
 use hakobu_core::error::{Cause, Fatal, quoted};
+use hakobu_s3::Store;
 use hakobu_sys::below::split;
+use hakobu_sys::dir;
 use hakobu_sys::links::{Links, Refused};
-use hakobu_sys::{OwnedFd, dir};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -35,7 +36,7 @@ impl Place {
     ///
     /// # Errors
     /// Code 1 for a bad argument or a failed request.
-    pub(super) fn of(spec: &Spec, asker: Option<&Asker>) -> Result<Place, Fatal> {
+    pub(super) fn of(spec: &Spec, store: Option<&Arc<Store>>) -> Result<Place, Fatal> {
         let location = spec.target.clone();
         let explicit = match spec.layout {
             Layout::Cp { no_target_dir: true, .. } => Some(false),
@@ -56,11 +57,11 @@ impl Place {
             return Err(Fatal::new(1, "s3:// names no bucket to write to; give s3://BUCKET/KEY"));
         }
         // Existing entries do not matter here, but an unreachable store is reported once, not for each file.
-        if let (Location::S3(url), Layout::Cp { .. }, Some(asker)) = (&location, spec.layout, asker)
+        if let (Location::S3(url), Layout::Cp { .. }, Some(store)) = (&location, spec.layout, store)
             && spec.policy.recurse
             && !takes_folders
         {
-            asker.any_below(&url.bucket, &url.key)?;
+            ask::any_below(store, &url.bucket, &url.key)?;
         }
         let (real, links) = (!spec.policy.dry_run, spec.policy.links.clone());
         Ok(Place { location, takes_files, takes_folders, real, links })
@@ -117,7 +118,7 @@ impl Place {
     /// Opens a local target folder; creates it with all its parents if it is missing. A dry run opens the nearest
     /// existing one instead, for reading.
     fn open(&self, shown: &Path, umask: u32) -> Result<Root, Fatal> {
-        let path = if shown.as_os_str().is_empty() { Path::new(".") } else { shown };
+        let path = or_here(shown);
         let failed = |error: io::Error| {
             let code = if Refused::is(&error) { 3 } else { 11 };
             let cause = Cause::System(error);
@@ -126,15 +127,11 @@ impl Place {
         if self.real {
             self.links.make_dir(path, 0o777 & !umask, true).map_err(failed)?;
         }
-        let mut there: PathBuf = path.to_owned();
+        let mut there = path;
         while !self.real && !there.is_dir() {
-            match there.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() => there = parent.to_owned(),
-                _ => there = PathBuf::from("."),
-            }
+            there = parent(there);
         }
-        let opened = c_string(there.as_os_str().as_bytes())
-            .and_then(|there| self.links.open_dir(dir::cwd(), &there));
+        let opened = c_path(there).and_then(|there| self.links.open_dir(dir::cwd(), &there));
         let dir = opened.map_err(failed)?;
         Ok(Root::Local { dir: Arc::new(dir), shown: shown.to_owned() })
     }
@@ -153,11 +150,6 @@ fn is_folders_name(path: &[u8]) -> bool {
 
 fn inside(path: &Path, name: &[u8]) -> PathBuf {
     if name.is_empty() { path.to_owned() } else { path.join(OsStr::from_bytes(name)) }
-}
-
-/// Opens a local folder.
-pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
-    dir::open_root(&c_string(path.as_os_str().as_bytes())?)
 }
 
 /// Returns a key as the prefix of keys below it.

@@ -1,7 +1,7 @@
 //! The work of a transfer with a store on a side, one [`PlannedSource`] per source argument.
 
 use crate::object::list::Pattern;
-use crate::object::{Entry, Pair, Root};
+use crate::object::{Entry, Pair, Root, Side};
 use hakobu_s3::Store;
 use std::sync::Arc;
 
@@ -15,6 +15,14 @@ pub struct Stores {
 }
 
 impl Stores {
+    /// Returns the store of a side, if that is in one.
+    pub fn of(&self, side: Side) -> Option<&Arc<Store>> {
+        match side {
+            Side::Source => self.source.as_ref(),
+            Side::Target => self.target.as_ref(),
+        }
+    }
+
     /// Returns an iterator over the stores, without duplicates.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Store>> + Clone {
         let other = self.target.as_ref().filter(|target| {

@@ -1,19 +1,21 @@
 //! Resolution of a source argument: one file or object, a folder, the matches of a wildcard, a list.
 
-use super::ask::Asker;
-use super::place::{Place, open, slashed};
+use super::ask;
+use super::place::{Place, slashed};
 use super::planned::{PlannedSource, What};
 use crate::engine::failure::c_string;
 use crate::location::{Location, S3Url};
 use crate::object::list::Pattern;
 use crate::object::{Entry, Pair, Root, says_symlink};
 use crate::plan::argument::argument;
+use crate::plan::path::open_folder;
 use crate::plan::{Argument, Layout, Spec};
 use crate::policy::Symlinks;
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
 use hakobu_core::unit::{Kind, Meta};
+use hakobu_s3::Store;
 use hakobu_sys::below::split;
-use hakobu_sys::{AsFd, meta};
+use hakobu_sys::{AsFd, OwnedFd, meta};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,8 +27,9 @@ struct Source {
 }
 
 enum Found {
-    /// An entry below the root, its name in a target folder, and whether it is a symlink, local or by its metadata.
-    One(Entry, Vec<u8>, bool),
+    /// An entry below the root, which keeps its name in a target folder, and whether it is a symlink, local or by its
+    /// metadata.
+    One(Entry, bool),
     /// The content of the root, whose name is created in a target folder.
     Named(Vec<u8>),
     /// The content of the root.
@@ -44,12 +47,12 @@ pub(super) fn resolve(
     typed: Location,
     list: Option<Vec<Vec<u8>>>,
     place: &Place,
-    asker: Option<&Asker>,
+    store: Option<&Arc<Store>>,
     umask: u32,
 ) -> Result<Result<PlannedSource, Problem>, Fatal> {
     let source = match &typed {
-        Location::S3(url) => match asker {
-            Some(asker) => in_store(spec, url, list.is_none(), asker)?,
+        Location::S3(url) => match store {
+            Some(store) => in_store(spec, url, list.is_none(), store)?,
             None => return Err(Fatal::new(1, "there is no store for this source")),
         },
         Location::Local(path) => {
@@ -70,12 +73,6 @@ pub(super) fn resolve(
     let made = |pair: Pair, target_is_new: bool, what: What| {
         Ok(Ok(PlannedSource { pair: Arc::new(pair), what, target_is_new }))
     };
-    // The folder `name` of the target; empty for the target itself.
-    let folder = |name: &[u8]| -> Result<(Root, bool), Fatal> {
-        let target_is_new = place.is_missing(name);
-        Ok((place.folder(name, umask)?, target_is_new))
-    };
-    let lead = |name: &[u8]| if name.is_empty() { Vec::new() } else { slashed(name) };
     let rsync = matches!(spec.layout, Layout::Rsync { .. });
     let (name, what) = match what {
         Found::One(..) | Found::Matches(_) if list.is_some() => {
@@ -83,13 +80,15 @@ pub(super) fn resolve(
                 "--files-from needs a source folder (for a prefix: with a slash at its end)";
             return Err(Fatal::new(1, message));
         }
-        Found::One(entry, name, is_link) if !place.takes_files => {
-            let (target, new_name, target_is_new) = place.name(&spec.policy, is_link, umask)?;
-            drop(name);
+        Found::One(entry, is_link) if !place.takes_files => {
+            let (target, name, target_is_new) = place.name(&spec.policy, is_link, umask)?;
             let pair = Pair { source: root, target, lead: Vec::new() };
-            return made(pair, target_is_new, What::One { entry, name: new_name });
+            return made(pair, target_is_new, What::One { entry, name });
         }
-        Found::One(entry, name, _) => (Vec::new(), What::One { entry, name }),
+        Found::One(entry, _) => {
+            let name = entry.name.to_vec();
+            (Vec::new(), What::One { entry, name })
+        }
         Found::Content | Found::Named(_) if let Some(list) = list => {
             (Vec::new(), What::Names(list))
         }
@@ -102,28 +101,27 @@ pub(super) fn resolve(
         Found::Content => (Vec::new(), What::Tree { pattern: None }),
         Found::Matches(pattern) => (Vec::new(), What::Tree { pattern: Some(pattern) }),
     };
-    let (target, target_is_new) = folder(&name)?;
-    made(Pair { source: root, target, lead: lead(&name) }, target_is_new, what)
+    // The folder `name` of the target; empty for the target itself.
+    let target_is_new = place.is_missing(&name);
+    let target = place.folder(&name, umask)?;
+    let lead = if name.is_empty() { Vec::new() } else { slashed(&name) };
+    made(Pair { source: root, target, lead }, target_is_new, what)
 }
 
 fn in_store(
     spec: &Spec,
     url: &S3Url,
     wildcards: bool,
-    asker: &Asker,
+    store: &Arc<Store>,
 ) -> Result<Result<Source, Cause>, Fatal> {
     let S3Url { bucket, key, .. } = url;
     if bucket.is_empty() {
         return Ok(Err(Cause::Reason("it names no bucket")));
     }
     let root = |prefix: &[u8]| Root::Store { bucket: bucket.clone(), prefix: prefix.to_vec() };
-    if wildcards
-        && !spec.objects.raw
-        && let Some(wild) = key.iter().position(|byte| matches!(byte, b'*' | b'?'))
-    {
-        let (prefix, _) = split(&key[..wild]);
-        let rest = &key[prefix.len()..];
-        if let Some(pattern) = Pattern::parse(rest) {
+    if let Some(whole) = Pattern::parse(key).filter(|_| wildcards && !spec.objects.raw) {
+        let prefix = whole.root();
+        if let Some(pattern) = Pattern::parse(&key[prefix.len()..]) {
             return Ok(Ok(Source { root: root(prefix), what: Found::Matches(pattern) }));
         }
     }
@@ -138,7 +136,7 @@ fn in_store(
     }
     if folder {
         // Without a key below it this is a mistyped name, and must never empty the target.
-        return Ok(match asker.any_below(bucket, key)? {
+        return Ok(match ask::any_below(store, bucket, key)? {
             true => Ok(Source { root: root(key), what: Found::Content }),
             false => Err(Cause::Reason("there is nothing below this prefix")),
         });
@@ -146,15 +144,14 @@ fn in_store(
     // The part before the last slash is the root; the rest is the name in it.
     let (prefix, name) = split(key);
     let version = spec.objects.options.version.as_deref();
-    if let Some(head) = asker.object(bucket, key, version)? {
+    if let Some(head) = ask::object(store, bucket, key, version)? {
         let meta = Meta::bare(Kind::File, head.size, head.mtime);
         let is_link = says_symlink(&head);
         let entry = Entry { name: name.into(), meta, etag: head.etag.into() };
         // A key that cannot be a file's name can still be read, and written under another one.
-        let what = Found::One(entry, name.to_vec(), is_link);
-        return Ok(Ok(Source { root: root(prefix), what }));
+        return Ok(Ok(Source { root: root(prefix), what: Found::One(entry, is_link) }));
     }
-    if version.is_none() && asker.any_below(bucket, &slashed(key))? {
+    if version.is_none() && ask::any_below(store, bucket, &slashed(key))? {
         return Ok(match recursive {
             true => {
                 let what = Found::Named(name.to_vec());
@@ -167,52 +164,32 @@ fn in_store(
 }
 
 fn local(spec: &Spec, argument: &Argument) -> Result<Source, Cause> {
-    look(spec, argument).map_err(|failed| match failed {
-        Failed::System(error) => Cause::System(error),
-        Failed::Reason(reason) => Cause::Reason(reason),
-    })
-}
-
-enum Failed {
-    System(io::Error),
-    Reason(&'static str),
-}
-
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Failed {
-        Failed::System(error)
-    }
-}
-
-fn look(spec: &Spec, argument: &Argument) -> Result<Source, Failed> {
     let policy = &spec.policy;
-    let folder: &Path = match argument.folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => &argument.folder,
+    let root = |folder: &Path| -> io::Result<(Arc<OwnedFd>, Root)> {
+        let dir = Arc::new(open_folder(folder)?);
+        Ok((Arc::clone(&dir), Root::Local { dir, shown: folder.to_owned() }))
     };
-    let dir = Arc::new(open(folder)?);
-    let root = Root::Local { dir: Arc::clone(&dir), shown: argument.folder.clone() };
+    let (dir, folder) = root(&argument.folder).map_err(Cause::System)?;
     let recursive = policy.recurse || policy.dirs;
     let Some(name) = argument.names.last() else {
         return match recursive {
-            true => Ok(Source { root, what: Found::Content }),
-            false => Err(Failed::Reason("it is a directory, and -r is not given")),
+            true => Ok(Source { root: folder, what: Found::Content }),
+            false => Err(Cause::Reason("it is a directory, and -r is not given")),
         };
     };
     let follow = policy.symlinks == Symlinks::Follow || policy.follow_args || argument.follow;
-    let meta = meta::of(dir.as_fd(), &c_string(name)?, follow)?;
+    let looked = c_string(name).and_then(|name| meta::of(dir.as_fd(), &name, follow));
+    let meta = looked.map_err(Cause::System)?;
     match meta.kind {
         Kind::Dir if recursive => {
-            let shown = argument.path();
-            let dir = Arc::new(open(&shown)?);
-            Ok(Source { root: Root::Local { dir, shown }, what: Found::Named(name.clone()) })
+            let (_, root) = root(&argument.path()).map_err(Cause::System)?;
+            Ok(Source { root, what: Found::Named(name.clone()) })
         }
-        Kind::Dir => Err(Failed::Reason("it is a directory, and -r is not given")),
+        Kind::Dir => Err(Cause::Reason("it is a directory, and -r is not given")),
         Kind::File | Kind::Symlink => {
             let entry = Entry { name: name.clone().into(), meta, etag: "".into() };
-            let is_link = meta.kind == Kind::Symlink;
-            Ok(Source { root, what: Found::One(entry, name.clone(), is_link) })
+            Ok(Source { root: folder, what: Found::One(entry, meta.kind == Kind::Symlink) })
         }
-        _ => Err(Failed::Reason("it is not a regular file")),
+        _ => Err(Cause::Reason("it is not a regular file")),
     }
 }

@@ -1,15 +1,17 @@
-//! Examines arguments before anything is created: their types, and symlinks in their paths.
+//! Examines arguments before anything is created: their types, symlinks in their paths, and those that are missing
+//! (`--delete-missing-args`).
 
-use super::{Numbered, Roots, open};
-use crate::engine::failure::c_string;
+use super::{Numbered, Roots};
+use crate::engine::failure::{Failure, c_string};
 use crate::plan::Argument;
-use crate::policy::Symlinks;
+use crate::plan::path::{c_path, open_folder};
+use crate::policy::{MissingArgs, Symlinks};
+use hakobu_core::error::Operation;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::links::Links;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
 use std::ffi::CStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 
 impl Roots<'_, '_> {
     /// Opens the folder of an argument.
@@ -22,11 +24,11 @@ impl Roots<'_, '_> {
             (Some((top, below)), links)
                 if *links != Links::Any && !below.as_os_str().is_empty() =>
             {
-                let below = c_string(below.as_os_str().as_bytes())?;
+                let below = c_path(below)?;
                 // Sources are not confined.
-                Links::Trusted.open_dir(open(top)?.as_fd(), &below)
+                Links::Trusted.open_dir(open_folder(top)?.as_fd(), &below)
             }
-            _ => open(&argument.folder),
+            _ => open_folder(&argument.folder),
         }
     }
 
@@ -59,7 +61,7 @@ impl Roots<'_, '_> {
 
     /// Returns the metadata of an argument: with a slash at its end of a directory, also through a symlink.
     pub(super) fn look(&self, argument: &Argument) -> io::Result<Meta> {
-        let path = c_string(argument.path().as_os_str().as_bytes())?;
+        let path = c_path(&argument.path())?;
         self.look_at(dir::cwd(), &path, argument)
     }
 
@@ -92,7 +94,7 @@ impl Roots<'_, '_> {
     /// Returns whether an argument is copied as a directory.
     pub(super) fn is_dir(&self, argument: &Argument) -> io::Result<bool> {
         let source = self.look(argument)?;
-        let path = c_string(argument.path().as_os_str().as_bytes())?;
+        let path = c_path(&argument.path())?;
         let dirlink = self.policy.copy_dirlinks
             && meta::of(dir::cwd(), &path, true).is_ok_and(|named| named.kind == Kind::Dir);
         Ok(source.kind == Kind::Dir || dirlink)
@@ -101,5 +103,26 @@ impl Roots<'_, '_> {
     pub(super) fn is_followed(&self, argument: &Argument) -> bool {
         let leads = || self.look(argument).is_ok_and(|source| source.kind == Kind::Dir);
         self.policy.follow_args || argument.follow && leads()
+    }
+
+    /// Returns whether a missing argument is removed from the target.
+    pub(super) fn is_removed(&self, failure: &Failure) -> bool {
+        self.policy.missing_args == MissingArgs::Delete && errno::is(&failure.error, errno::ENOENT)
+    }
+
+    /// Removes the target entry of a missing argument.
+    pub(super) fn remove_missing(&mut self, argument: &Argument) -> Result<(), Failure> {
+        let Some((last, above)) = argument.names.split_last() else { return Ok(()) };
+        let c = |name: &[u8]| c_string(name).map_err(Failure::of(Operation::Remove));
+        let mut node = self.base(argument, last)?;
+        for (depth, name) in above.iter().enumerate() {
+            let path = argument.names[..=depth].join(&b'/');
+            match self.implied(argument, &path, &node, &c(name)?)? {
+                Some(next) => node = next,
+                None => return Ok(()),
+            }
+        }
+        let name = c(last)?;
+        self.engine.remove_missing(&node, self.place.name.as_deref().unwrap_or(&name))
     }
 }

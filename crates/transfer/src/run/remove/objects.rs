@@ -2,7 +2,7 @@
 
 use super::parts::{Feed, Keys, below, inside, pair};
 use crate::object::list::{self, Choice, Scope, StoreQuery, Trouble};
-use crate::object::{Entry, Task, Work};
+use crate::object::{Entry, Extraneous, Task, Work};
 use futures_util::StreamExt;
 use hakobu_core::error::{Cause, Fatal, Operation};
 use hakobu_core::unit::{Kind, Meta, Time};
@@ -74,14 +74,9 @@ impl Feed<'_> {
                 _ => true,
             });
         }
-        let entries: Vec<Entry> = keys
-            .into_iter()
-            .map(|key| Entry {
-                name: key.into(),
-                meta: Meta::bare(Kind::File, 0, Time::default()),
-                etag: "".into(),
-            })
-            .collect();
+        let meta = Meta::bare(Kind::File, 0, Time::default());
+        let entry = |key: &[u8]| (Entry { name: key.into(), meta, etag: "".into() }, None);
+        let entries: Vec<Extraneous> = keys.into_iter().map(entry).collect();
         if !entries.is_empty() {
             self.engine.push([Task { pair: pair(bucket, b""), work: Work::Delete { entries } }]);
         }
@@ -112,7 +107,7 @@ impl Feed<'_> {
                         let matches = choice.matches(&entry.name);
                         found |= matches;
                         if matches && !choice.hides(&entry.name) {
-                            entries.push(entry);
+                            entries.push((entry, None));
                         }
                     }
                     Err(Trouble::Failed(error)) => broke = Some(error),

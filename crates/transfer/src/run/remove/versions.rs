@@ -2,7 +2,7 @@
 
 use super::parts::{Feed, Keys, RemovalTarget, below, inside, pair};
 use crate::object::list::{Choice, Scope};
-use crate::object::{Entry, Task, VersionEntry, Work};
+use crate::object::{Entry, Extraneous, Task, Work};
 use hakobu_core::error::{Cause, Fatal, Operation};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::Error;
@@ -123,10 +123,10 @@ impl Feed<'_> {
                     ControlFlow::Continue(versions) => (versions, false),
                     ControlFlow::Break(versions) => (versions, true),
                 };
-                let versions: Vec<_> =
+                let entries: Vec<_> =
                     versions.into_iter().map(|version| entry(version, root.len())).collect();
-                let nothing = versions.is_empty();
-                let work = Work::DeleteVersions { versions };
+                let nothing = entries.is_empty();
+                let work = Work::Delete { entries };
                 let task = Task { pair: Arc::clone(&pair), work };
                 let goes_on = nothing || self.engine.push([task]);
                 if is_last || !goes_on {
@@ -138,10 +138,10 @@ impl Feed<'_> {
     }
 }
 
-fn entry(version: ObjectVersion, root_len: usize) -> VersionEntry {
+fn entry(version: ObjectVersion, root_len: usize) -> Extraneous {
     let ObjectVersion { key, id, size, mtime, .. } = version;
     let meta = Meta::bare(Kind::File, size, mtime);
     // Every key of a page begins with the prefix.
     let entry = Entry { name: key[root_len..].into(), meta, etag: "".into() };
-    VersionEntry { entry, id: id.into() }
+    (entry, Some(id.into()))
 }

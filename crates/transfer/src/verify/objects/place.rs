@@ -2,7 +2,7 @@
 
 use crate::engine::failure::c_string;
 use crate::location::{Location, S3Url};
-use crate::object::list::{self, Listing, LocalQuery, NamesIn, StoreQuery, Trouble};
+use crate::object::list::{self, Listing, LocalQuery, StoreQuery, Trouble};
 use crate::object::{Entry, Root};
 use crate::policy::Symlinks;
 use hakobu_core::error::{Cause, Fatal, quoted};
@@ -35,26 +35,13 @@ pub(super) enum What {
 impl Place {
     /// Lists the entries. With `encode` local names sort by their percent-encoded keys.
     pub fn list(&self, symlinks: Symlinks, encode: bool) -> Listing {
-        match (&self.root, &self.store) {
-            (Root::Store { bucket, prefix }, Some(store)) => {
-                let query = StoreQuery { prefix: prefix.clone(), ..StoreQuery::default() };
-                list::store(store, bucket, query)
-            }
-            (Root::Local { dir, shown }, _) => {
-                let query = LocalQuery { symlinks, encode, ..LocalQuery::default() };
-                list::local(Arc::clone(dir), shown, query)
-            }
-            // `null:` is empty.
-            _ => list::memory(Vec::new(), false),
-        }
+        let query = LocalQuery { symlinks, encode, ..LocalQuery::default() };
+        list::below(&self.root, self.store.as_ref(), Vec::new(), query)
     }
 
     /// Lists those of the names that exist.
     pub fn list_names(&self, names: Vec<Vec<u8>>, symlinks: Symlinks, encode: bool) -> Listing {
-        match NamesIn::of(&self.root, self.store.as_ref(), symlinks, encode) {
-            Some(place) => list::from_names(place, names, false),
-            None => list::memory(Vec::new(), false),
-        }
+        list::from_names(&self.root, self.store.as_ref(), symlinks, encode, names, false)
     }
 }
 

@@ -84,7 +84,10 @@ fn tasks(count: usize, size: u64) -> impl Iterator<Item = Task> {
         let name: Box<[u8]> = format!("key{number}").into_bytes().into();
         let meta = Meta::bare(Kind::File, size, Time { s: 1, ns: 0 });
         let entry = Entry { name: name.clone(), meta, etag: "e".into() };
-        Task { pair: Arc::clone(&pair), work: Work::Move { entry, name, existing: None } }
+        Task {
+            pair: Arc::clone(&pair),
+            work: Work::Move { entry, name, existing: None, how: How::Transfer },
+        }
     })
 }
 

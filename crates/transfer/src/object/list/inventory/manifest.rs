@@ -1,5 +1,6 @@
 //! `manifest.json` of an S3 Inventory (Amazon S3 User Guide, "Locating your inventory list").
 
+use hakobu_s3::ops::Etag;
 use serde::Deserialize;
 
 /// A manifest that can be used.
@@ -77,7 +78,9 @@ pub fn parse(content: &[u8]) -> Result<Manifest, String> {
     }
     let columns = columns(&file_schema)?;
     let files = files.into_iter().map(|WrittenFile { key, size, md5 }| {
-        let md5 = hex(&md5).ok_or_else(|| format!("'{key}' has no MD5 checksum"))?;
+        let md5 = Etag::from(md5.to_ascii_lowercase())
+            .md5()
+            .ok_or_else(|| format!("'{key}' has no MD5 checksum"))?;
         Ok(DataFile { key, size, md5 })
     });
     let files: Result<Vec<DataFile>, String> = files.collect();
@@ -108,17 +111,6 @@ fn columns(schema: &str) -> Result<Columns, String> {
         needed("IsDeleteMarker")?;
     }
     Ok(columns)
-}
-
-fn hex(text: &str) -> Option<[u8; 16]> {
-    let mut out = [0; 16];
-    if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (at, byte) in out.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    Some(out)
 }
 
 #[cfg(test)]

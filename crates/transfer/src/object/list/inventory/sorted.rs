@@ -7,7 +7,7 @@ use hakobu_core::unit::{Kind, Meta, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 
 /// Bytes of a run that are read at a time.
@@ -88,63 +88,36 @@ fn write(entry: &Entry, out: &mut impl Write) -> io::Result<()> {
     out.write_all(etag.as_bytes())
 }
 
-/// One run while it is read.
-struct Reading<'a> {
+/// A run while it is read: a file without its own position, so that others can read it, too.
+struct At<'a> {
     file: &'a File,
     at: u64,
-    buffer: Vec<u8>,
-    used: usize,
 }
 
-impl Reading<'_> {
-    /// The next so many bytes; `None` at the end.
-    fn take(&mut self, count: usize) -> io::Result<Option<&[u8]>> {
-        if self.buffer.len() - self.used < count {
-            self.buffer.drain(..self.used);
-            self.used = 0;
-            let known = self.buffer.len();
-            self.buffer.resize(known.max(count) + READ_BYTES, 0);
-            let mut filled = known;
-            while filled < count {
-                let room = self.buffer.get_mut(filled..).unwrap_or_default();
-                match self.file.read_at(room, self.at)? {
-                    0 => break,
-                    some => {
-                        filled += some;
-                        self.at += some as u64;
-                    }
-                }
-            }
-            self.buffer.truncate(filled);
-            if filled == 0 {
-                return Ok(None);
-            }
-        }
-        let from = self.used;
-        self.used += count;
-        let taken = self.buffer.get(from..self.used);
-        taken.map(Some).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+impl Read for At<'_> {
+    fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+        let got = self.file.read_at(space, self.at)?;
+        self.at += got as u64;
+        Ok(got)
     }
+}
 
-    fn entry(&mut self) -> io::Result<Option<Entry>> {
-        let Some(head) = self.take(29)? else { return Ok(None) };
-        let mut at = 0;
-        let mut part = |count: usize| {
-            at += count;
-            head.get(at - count..at).unwrap_or_default()
-        };
-        let (name, etag) = (number(part(4)) as usize, number(part(4)) as usize);
-        let kind = if part(1) == [0] { Kind::File } else { Kind::Dir };
-        let size = number(part(8));
-        let mtime = Time { s: number(part(8)) as i64, ns: number(part(4)) as u32 };
-        let Some(text) = self.take(name + etag)? else {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        };
-        let (name, etag) = text.split_at(name);
-        let etag = std::str::from_utf8(etag).map_err(io::Error::other)?;
-        let meta = Meta::bare(kind, size, mtime);
-        Ok(Some(Entry { name: name.into(), meta, etag: etag.into() }))
+/// The next entry of a run; `None` at the end.
+fn read(run: &mut impl BufRead) -> io::Result<Option<Entry>> {
+    if run.fill_buf()?.is_empty() {
+        return Ok(None);
     }
+    let mut part = |count: usize| {
+        let mut bytes = vec![0; count];
+        run.read_exact(&mut bytes).map(|()| bytes)
+    };
+    let (name, etag) = (number(&part(4)?) as usize, number(&part(4)?) as usize);
+    let kind = if part(1)? == [0] { Kind::File } else { Kind::Dir };
+    let size = number(&part(8)?);
+    let mtime = Time { s: number(&part(8)?) as i64, ns: number(&part(4)?) as u32 };
+    let (name, etag) = (part(name)?, String::from_utf8(part(etag)?).map_err(io::Error::other)?);
+    let meta = Meta::bare(kind, size, mtime);
+    Ok(Some(Entry { name: name.into(), meta, etag: etag.into() }))
 }
 
 /// A number of up to eight bytes, the lowest first.
@@ -155,25 +128,27 @@ fn number(bytes: &[u8]) -> u64 {
 impl Sorted {
     /// All entries in the order of their names; ends after a failure. May be called again.
     pub fn entries(&self) -> impl Iterator<Item = io::Result<Entry>> + '_ {
-        let mut readings: Vec<Reading<'_>> = self
-            .runs
-            .iter()
-            .map(|file| Reading { file, at: 0, buffer: Vec::new(), used: 0 })
-            .collect();
+        let run = |file| BufReader::with_capacity(READ_BYTES, At { file, at: 0 });
+        let mut runs: Vec<_> = self.runs.iter().map(run).collect();
         let mut rest = self.rest.iter().cloned();
-        let mut heads: BinaryHeap<Reverse<Head>> = BinaryHeap::new();
-        let (mut waiting, mut over): (Vec<usize>, bool) = ((0..=readings.len()).collect(), false);
+        // The name of the next entry of each run, and the entries without their names.
+        let mut heads: BinaryHeap<Reverse<(Box<[u8]>, usize)>> = BinaryHeap::new();
+        let mut nameless: Vec<Option<Entry>> = vec![None; runs.len() + 1];
+        let (mut waiting, mut over): (Vec<usize>, bool) = ((0..=runs.len()).collect(), false);
         std::iter::from_fn(move || {
             if over {
                 return None;
             }
             for run in waiting.drain(..) {
-                let read = match readings.get_mut(run) {
-                    Some(reading) => reading.entry(),
+                let next = match runs.get_mut(run) {
+                    Some(reading) => read(reading),
                     None => Ok(rest.next()),
                 };
-                match read {
-                    Ok(Some(entry)) => heads.push(Reverse(Head { entry, run })),
+                match next {
+                    Ok(Some(mut entry)) => {
+                        heads.push(Reverse((std::mem::take(&mut entry.name), run)));
+                        nameless[run] = Some(entry);
+                    }
                     Ok(None) => {}
                     Err(error) => {
                         over = true;
@@ -181,38 +156,12 @@ impl Sorted {
                     }
                 }
             }
-            let Reverse(Head { entry, run }) = heads.pop()?;
+            let Reverse((name, run)) = heads.pop()?;
             waiting.push(run);
-            Some(Ok(entry))
+            Some(Ok(Entry { name, ..nameless[run].take()? }))
         })
     }
 }
-
-/// The next entry of a run.
-struct Head {
-    entry: Entry,
-    run: usize,
-}
-
-impl Ord for Head {
-    fn cmp(&self, other: &Head) -> std::cmp::Ordering {
-        (&self.entry.name, self.run).cmp(&(&other.entry.name, other.run))
-    }
-}
-
-impl PartialOrd for Head {
-    fn partial_cmp(&self, other: &Head) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Head {
-    fn eq(&self, other: &Head) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Head {}
 
 #[cfg(test)]
 mod tests {

@@ -30,7 +30,7 @@ const TICK: Duration = Duration::from_millis(10);
 
 /// State shared by the workers of a listing.
 pub(super) struct Ahead<'a> {
-    reading: Reading<'a>,
+    pub reading: Reading<'a>,
     gate: Gate,
     /// The number of workers is tuned.
     is_tuned: bool,
@@ -110,10 +110,6 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    pub fn reading(&self) -> &Reading<'a> {
-        &self.reading
-    }
-
     /// Ends all workers.
     pub fn end(&self) {
         self.plan.lock().over = true;
@@ -122,7 +118,7 @@ impl<'a> Ahead<'a> {
     }
 
     /// Makes the pieces of a folder available; its names are known.
-    fn open(&self, folder: &Arc<Folder>) {
+    pub fn open(&self, folder: &Arc<Folder>) {
         let mut plan = self.plan.lock();
         plan.names += folder.names.len();
         if folder.order.len() <= DEPTH_MAX {
@@ -133,7 +129,7 @@ impl<'a> Ahead<'a> {
     }
 
     /// Removes a folder whose names were all emitted.
-    fn close(&self, folder: &Folder) {
+    pub fn close(&self, folder: &Folder) {
         let mut plan = self.plan.lock();
         let was_full = plan.names >= NAMES_AHEAD_MAX;
         plan.names -= folder.names.len();
@@ -224,16 +220,6 @@ impl<'scope, 'env, 'a> Lead<'scope, 'env, 'a> {
         };
         lead.start();
         lead
-    }
-
-    /// Begins the names of a folder.
-    pub fn open(&self, folder: &Arc<Folder>) {
-        self.ahead.open(folder);
-    }
-
-    /// Ends the names of a folder.
-    pub fn close(&self, folder: &Folder) {
-        self.ahead.close(folder);
     }
 
     /// Returns the result of a piece; works on it, or on others while another worker has it.

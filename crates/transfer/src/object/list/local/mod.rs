@@ -4,34 +4,46 @@
 
 mod ahead;
 mod names;
-mod query;
 mod read;
 mod walk;
 
-pub use query::{Dirs, LocalQuery};
+pub use walk::local;
 
-use super::Listing;
-use hakobu_core::unit::Jobs;
-use hakobu_sys::OwnedFd;
-use std::path::Path;
-use std::sync::Arc;
+use super::NameFilter;
+use crate::policy::Symlinks;
 
-/// Lists the tree below `top`; `shown` is its path, starting as the user typed it. Our own temporary names are never
-/// listed.
-///
-/// Problems: a folder that cannot be read is a problem of the name `folder/`, an entry that cannot be examined one of
-/// its name; an entry skipped on purpose is a problem of class `Notice`.
-pub fn local(top: Arc<OwnedFd>, shown: &Path, query: LocalQuery) -> Listing {
-    on_workers(Jobs::Auto, top, shown, query)
+/// Folders that are listed as entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Dirs {
+    /// None.
+    #[default]
+    No,
+    /// Those without any listed entry directly in them.
+    Empty,
+    /// All but the top.
+    All,
 }
 
-fn on_workers(jobs: Jobs, top: Arc<OwnedFd>, shown: &Path, query: LocalQuery) -> Listing {
-    let (sender, listing) = Listing::channel(query.encode, false);
-    let shown = shown.to_owned();
-    Listing::start(sender, "list-local", move |sender| {
-        walk::run(&top, &shown, query, jobs, sender);
-    });
-    listing
+/// Parameters of listing a local tree.
+#[derive(Default)]
+pub struct LocalQuery {
+    /// Handling of symlinks: skipped with a notice, entries of kind `Symlink`, or followed.
+    pub symlinks: Symlinks,
+    /// Folders on other file systems than the top are skipped with a notice.
+    pub one_file_system: bool,
+    /// Folders that are listed as entries.
+    pub dirs: Dirs,
+    /// Folders are not entered; all of them are entries and `dirs` is ignored.
+    pub flat: bool,
+    /// Devices, FIFOs and sockets are entries (of a target, where they are in the way); otherwise they are skipped
+    /// with a notice.
+    pub specials: bool,
+    /// Names sort by their percent-encoded keys.
+    pub encode: bool,
+    /// Temporary files of dead runs of this machine (in a target) are removed.
+    pub clear_leftovers: bool,
+    /// Names that the rules hide are skipped, and hidden folders are not entered.
+    pub name_filter: Option<NameFilter>,
 }
 
 #[cfg(test)]

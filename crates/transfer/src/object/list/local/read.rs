@@ -1,7 +1,7 @@
 //! Reading one folder of a local listing and examining its names; done by workers in any order.
 
 use super::names::{Class, Left, Names};
-use super::query::{Dirs, LocalQuery};
+use super::{Dirs, LocalQuery};
 use crate::engine::publish::TempNames;
 use crate::object::list::NameFilter;
 use crate::policy::Symlinks;
@@ -26,22 +26,13 @@ const PIECE_NAMES_MAX: usize = 16;
 /// Parameters of reading folders, shared by all workers.
 pub(super) struct Reading<'a> {
     shown: &'a Path,
-    query: Query,
+    /// The query without its name filter.
+    query: LocalQuery,
     name_filter: Option<Mutex<NameFilter>>,
     /// Recognises temporary names of dead runs, if these are removed.
     temp_names: Option<TempNames>,
     /// Device of the top.
     device: u64,
-}
-
-/// A query without its name filter.
-struct Query {
-    symlinks: Symlinks,
-    one_file_system: bool,
-    dirs: Dirs,
-    flat: bool,
-    specials: bool,
-    encode: bool,
 }
 
 /// The failure of a name.
@@ -60,7 +51,7 @@ impl Failure {
         Failure { operation, cause: Cause::System(error), class }
     }
 
-    fn reason(operation: Operation, reason: &'static str, class: Gravity) -> Failure {
+    pub fn reason(operation: Operation, reason: &'static str, class: Gravity) -> Failure {
         Failure { operation, cause: Cause::Reason(reason), class }
     }
 }
@@ -154,13 +145,11 @@ impl<'a> Reading<'a> {
     pub fn begin(
         top: &OwnedFd,
         shown: &'a Path,
-        query: LocalQuery,
+        mut query: LocalQuery,
         reader: &mut Reader,
     ) -> (Reading<'a>, Entered) {
-        let LocalQuery { symlinks, one_file_system, dirs, flat, specials, encode, .. } = query;
-        let name_filter = query.name_filter.map(Mutex::new);
+        let name_filter = query.name_filter.take().map(Mutex::new);
         let temp_names = query.clear_leftovers.then(TempNames::new);
-        let query = Query { symlinks, one_file_system, dirs, flat, specials, encode };
         let mut reading = Reading { shown, query, name_filter, temp_names, device: 0 };
         let opened =
             CString::new(shown.as_os_str().as_bytes()).map_err(io::Error::from).and_then(|path| {
@@ -372,7 +361,7 @@ fn look(fd: &io::Result<Arc<OwnedFd>>, name: &CStr, follow: bool) -> Result<Meta
 }
 
 /// Returns the class of a name.
-fn class(query: &Query, fd: BorrowedFd<'_>, name: &CStr, kind: Kind) -> Class {
+fn class(query: &LocalQuery, fd: BorrowedFd<'_>, name: &CStr, kind: Kind) -> Class {
     let kind = match kind {
         Kind::Unknown => meta::of(fd, name, false).map_or(Kind::Unknown, |meta| meta.kind),
         kind => kind,
@@ -394,6 +383,6 @@ fn class(query: &Query, fd: BorrowedFd<'_>, name: &CStr, kind: Kind) -> Class {
     }
 }
 
-fn is_left(query: &Query, kind: Kind) -> bool {
+fn is_left(query: &LocalQuery, kind: Kind) -> bool {
     !query.specials && (kind.is_device() || kind.is_special())
 }

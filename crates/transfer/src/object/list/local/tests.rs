@@ -1,6 +1,7 @@
 //! Local listings of real trees.
 
 use super::super::{Item, Trouble};
+use super::walk::on_workers;
 use super::*;
 use crate::engine::publish::TempNames;
 use crate::object::Entry;
@@ -8,13 +9,14 @@ use crate::object::list::{NameFilter, merge_files};
 use crate::policy::Symlinks;
 use crate::policy::filter::{FilterBuilder, Origin};
 use hakobu_core::error::Class;
-use hakobu_core::unit::Kind;
-use hakobu_sys::dir;
+use hakobu_core::unit::{Jobs, Kind};
+use hakobu_sys::{OwnedFd, dir};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A folder of a test, removed at its end.
 struct Top(PathBuf);

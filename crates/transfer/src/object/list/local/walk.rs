@@ -1,12 +1,12 @@
 //! Emits a local tree in the order of keys, folder by folder.
 
+use super::LocalQuery;
 use super::ahead::{Ahead, Lead};
 use super::names::Class;
-use super::query::LocalQuery;
 use super::read::{Entered, Failure, Folder, Reading, Slot};
 use crate::object::Entry;
-use crate::object::list::{Item, PAGE_ENTRIES, Page, Trouble};
-use hakobu_core::error::{Cause, Class as Gravity, Operation, Problem};
+use crate::object::list::{Item, Listing, PAGE_ENTRIES, Page, Trouble};
+use hakobu_core::error::{Class as Gravity, Operation, Problem};
 use hakobu_core::unit::{Jobs, Meta};
 use hakobu_sys::OwnedFd;
 use hakobu_sys::dir::Reader;
@@ -18,14 +18,29 @@ use tokio::sync::mpsc::Sender;
 /// The listing ended early: its reader is gone.
 struct Gone;
 
-/// Walks the tree with `jobs` workers and sends its entries.
-pub(super) fn run(
-    top: &OwnedFd,
+/// Lists the tree below `top`; `shown` is its path, starting as the user typed it. Our own temporary names are never
+/// listed.
+///
+/// Problems: a folder that cannot be read is a problem of the name `folder/`, an entry that cannot be examined one of
+/// its name; an entry skipped on purpose is a problem of class `Notice`.
+pub fn local(top: Arc<OwnedFd>, shown: &Path, query: LocalQuery) -> Listing {
+    on_workers(Jobs::Auto, top, shown, query)
+}
+
+pub(super) fn on_workers(
+    jobs: Jobs,
+    top: Arc<OwnedFd>,
     shown: &Path,
     query: LocalQuery,
-    jobs: Jobs,
-    sender: Sender<Page>,
-) {
+) -> Listing {
+    let (sender, listing) = Listing::channel(query.encode, false);
+    let shown = shown.to_owned();
+    Listing::start(sender, "list-local", move |sender| run(&top, &shown, query, jobs, sender));
+    listing
+}
+
+/// Walks the tree with `jobs` workers and sends its entries.
+fn run(top: &OwnedFd, shown: &Path, query: LocalQuery, jobs: Jobs, sender: Sender<Page>) {
     let (reading, entered) = Reading::begin(top, shown, query, &mut Reader::default());
     let ahead = Ahead::new(reading, jobs);
     std::thread::scope(|scope| {
@@ -60,7 +75,7 @@ struct Frame {
 impl Walk<'_, '_, '_> {
     fn tree(&mut self, top: Entered) -> Result<(), Gone> {
         if let Entered::Folder(folder, _) = &top {
-            self.lead.open(folder);
+            self.ahead.open(folder);
         }
         self.entered(top)?;
         while let Some(frame) = self.frames.last_mut() {
@@ -68,7 +83,7 @@ impl Walk<'_, '_, '_> {
             let (folder, index) = (Arc::clone(&frame.folder), frame.next);
             frame.next += 1;
             let Some(piece) = folder.pieces.get(index) else {
-                self.lead.close(&folder);
+                self.ahead.close(&folder);
                 self.frames.pop();
                 continue;
             };
@@ -123,9 +138,8 @@ impl Walk<'_, '_, '_> {
             let path = self.prefix.clone();
             match class {
                 Class::Left(left) => {
-                    let cause = Cause::Reason(left.words());
-                    let (operation, class) = (Operation::Read, Gravity::Notice);
-                    self.failed(&path, Failure { operation, cause, class })?;
+                    let (reason, class) = (left.words(), Gravity::Notice);
+                    self.failed(&path, Failure::reason(Operation::Read, reason, class))?;
                 }
                 _ => match found.next() {
                     Some(Ok(meta)) => self.entry(&path, meta)?,
@@ -143,7 +157,7 @@ impl Walk<'_, '_, '_> {
 
     fn failed(&mut self, name: &[u8], failure: Failure) -> Result<(), Gone> {
         let Failure { operation, cause, class } = failure;
-        let source = Some(self.ahead.reading().path(name));
+        let source = Some(self.ahead.reading.path(name));
         let problem = Problem { operation, source, target: None, cause, class };
         self.push(Err(Trouble::Problem { name: name.into(), problem }))
     }

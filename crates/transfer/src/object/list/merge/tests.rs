@@ -1,11 +1,18 @@
 //! The merge against a model of sets, with problems.
 
-use super::super::memory;
+use super::super::send_all;
 use super::*;
 use hakobu_core::error::{Cause, Class, Operation, Problem};
 use hakobu_core::unit::{Kind, Meta, Time};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Lists these items in the given order, which is checked as in every listing.
+fn memory(items: Vec<Item>, encoded: bool) -> Listing {
+    let (sender, listing) = Listing::channel(encoded, false);
+    Listing::start(sender, "list-memory", move |sender| send_all(&sender, items.into_iter()));
+    listing
+}
 
 fn entry(name: &str, size: u64) -> Item {
     let kind = if name.ends_with('/') { Kind::Dir } else { Kind::File };

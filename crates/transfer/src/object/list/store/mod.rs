@@ -3,7 +3,7 @@
 mod guess;
 mod split;
 
-use self::split::{Ask, Keyed, Splitter, Unsorted};
+use self::split::{Ask, Splitter, Unsorted};
 use super::{Item, Listing, Page, Trouble, out_of_order};
 use crate::object::Entry;
 use futures_util::future::{Either, select};
@@ -114,12 +114,6 @@ async fn plain(
     Ok(())
 }
 
-impl Keyed for Listed {
-    fn key(&self) -> &[u8] {
-        &self.key
-    }
-}
-
 /// Lists with several concurrent requests, as the splitter decides.
 async fn divided(
     client: &Client,
@@ -130,8 +124,7 @@ async fn divided(
     let base = asked(query);
     let fixed = base.prefix.len();
     let parallel = query.parallel.max(1);
-    let mut splitter: Splitter<Listed> =
-        Splitter::new(fixed, parallel, !query.unordered, parallel > 1);
+    let mut splitter = Splitter::new(fixed, parallel, !query.unordered, parallel > 1);
     let mut flying = FuturesUnordered::new();
     let mut out: Option<Vec<Item>> = None;
     loop {
@@ -178,7 +171,7 @@ async fn divided(
 }
 
 fn take_in(
-    splitter: &mut Splitter<Listed>,
+    splitter: &mut Splitter,
     answer: Option<(u64, Result<ListPage, hakobu_s3::Error>)>,
 ) -> Result<(), Stop> {
     let Some((range, page)) = answer else { return Ok(()) };

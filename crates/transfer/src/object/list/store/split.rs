@@ -7,6 +7,7 @@
 //! bound. So ranges are short and near the front instead of equal shares of everything.
 
 use super::guess::Sample;
+use hakobu_s3::ops::Listed;
 use std::collections::VecDeque;
 
 /// Pages per range after a split; together with the bound on waiting pages as many again may be ahead.
@@ -15,12 +16,6 @@ const RANGE_PAGES: u64 = 4;
 const RANGE_PAGES_UNORDERED: u64 = 32;
 /// Keys of a range's last page that are left for guesses that are slightly short.
 const SLACK: u64 = 8;
-
-/// A value with a key.
-pub(super) trait Keyed {
-    /// Returns the whole key.
-    fn key(&self) -> &[u8];
-}
 
 /// A request to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,9 +33,9 @@ pub(super) struct Ask {
 pub(super) struct Unsorted(pub Vec<u8>, pub Vec<u8>);
 
 /// Divides a listing among requests; see the module.
-pub(super) struct Splitter<T> {
+pub(super) struct Splitter {
     /// In order; the first is the front. Never empty.
-    ranges: VecDeque<Range<T>>,
+    ranges: VecDeque<Range>,
     next_id: u64,
     /// Number of bytes that all keys have in common.
     fixed: usize,
@@ -59,14 +54,14 @@ pub(super) struct Splitter<T> {
 }
 
 /// Keys after `cursor` up to `end`.
-struct Range<T> {
+struct Range {
     id: u64,
     /// The last key that was listed, or the start.
     cursor: Vec<u8>,
     continuation: Option<String>,
     /// The last key that may belong here.
     end: Option<Vec<u8>>,
-    pages: VecDeque<Vec<T>>,
+    pages: VecDeque<Vec<Listed>>,
     sample: Option<Sample>,
     busy: bool,
     done: bool,
@@ -78,7 +73,7 @@ struct Range<T> {
     guessed: bool,
 }
 
-impl<T: Keyed> Splitter<T> {
+impl Splitter {
     /// Makes a splitter for keys that all begin with the same `fixed` bytes. `splits`: allows more than one range.
     pub(super) fn new(fixed: usize, parallel: usize, ordered: bool, splits: bool) -> Self {
         let all = Range {
@@ -120,7 +115,7 @@ impl<T: Keyed> Splitter<T> {
             return None;
         }
         let room = self.has_room();
-        let free = |(at, range): &(usize, &Range<T>)| {
+        let free = |(at, range): &(usize, &Range)| {
             let idle = !range.busy && !range.done;
             let few = range.pages.len() < 2 * RANGE_PAGES as usize;
             idle && few && (*at == 0 || room)
@@ -199,43 +194,43 @@ impl<T: Keyed> Splitter<T> {
     pub(super) fn answer(
         &mut self,
         id: u64,
-        mut page: Vec<T>,
+        mut page: Vec<Listed>,
         next: Option<String>,
     ) -> Result<(), Unsorted> {
         self.in_flight -= 1;
         let Some(at) = self.ranges.iter().position(|range| range.id == id) else { return Ok(()) };
         let range = &mut self.ranges[at];
         range.busy = false;
-        let unsorted = |pair: &[T]| pair[0].key() >= pair[1].key();
+        let unsorted = |pair: &[Listed]| pair[0].key >= pair[1].key;
         if let Some(pair) = page.windows(2).find(|pair| unsorted(pair)) {
-            return Err(Unsorted(pair[0].key().to_vec(), pair[1].key().to_vec()));
+            return Err(Unsorted(pair[0].key.clone(), pair[1].key.clone()));
         }
         // A server may ignore `start-after`; a repeated page would be an endless loop.
-        let early = page.partition_point(|entry| entry.key() <= &*range.cursor);
+        let early = page.partition_point(|entry| entry.key <= range.cursor);
         if early > 0 && !range.cursor.is_empty() {
             if range.listed {
-                return Err(Unsorted(range.cursor.clone(), page[0].key().to_vec()));
+                return Err(Unsorted(range.cursor.clone(), page[0].key.clone()));
             }
             self.splits = false;
             page.drain(..early);
         }
         self.page_keys = self.page_keys.max(page.len() as u64);
         let full = page.len() as u64 * 2 > self.page_keys;
-        let keys = page.iter().map(Keyed::key);
+        let keys = page.iter().map(|entry| &*entry.key);
         // No key exists between the cursor and the first key: that gap counts.
         let sample = Sample::of(&range.cursor, keys, self.fixed).filter(|_| full);
         if sample.is_some() {
             range.sample.clone_from(&sample);
         }
         if let Some(last) = page.last() {
-            range.cursor = last.key().to_vec();
+            range.cursor = last.key.clone();
             range.listed = true;
         }
         let all = page.len();
         let mut beyond = None;
         if let Some(end) = &range.end {
-            let inside = page.partition_point(|entry| entry.key() <= &**end);
-            beyond = page.get(inside).map(|entry| entry.key().to_vec());
+            let inside = page.partition_point(|entry| entry.key <= *end);
+            beyond = page.get(inside).map(|entry| entry.key.clone());
             page.truncate(inside);
         }
         range.done = next.is_none() || page.len() < all;
@@ -277,7 +272,7 @@ impl<T: Keyed> Splitter<T> {
     }
 
     /// Returns the next page in order, if it has arrived.
-    pub(super) fn take(&mut self) -> Option<Vec<T>> {
+    pub(super) fn take(&mut self) -> Option<Vec<Listed>> {
         let page = if self.ordered {
             self.forget();
             self.ranges.front_mut()?.pages.pop_front()

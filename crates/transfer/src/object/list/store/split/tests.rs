@@ -2,13 +2,14 @@
 //! is bounded, and latencies overlap.
 
 use super::*;
+use hakobu_core::unit::Time;
+use hakobu_s3::ops::Etag;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-impl Keyed for Vec<u8> {
-    fn key(&self) -> &[u8] {
-        self
-    }
+fn listed(key: Vec<u8>) -> Listed {
+    let (mtime, etag) = (Time::default(), Etag::default());
+    Listed { key, size: 0, mtime, etag, storage_class: "".into() }
 }
 
 struct World {
@@ -36,7 +37,7 @@ impl World {
         World { keys, page: 10, ticks: (1, 1), pace: 0, deaf: false }
     }
 
-    fn serve(&self, ask: &Ask) -> (Vec<Vec<u8>>, Option<String>) {
+    fn serve(&self, ask: &Ask) -> (Vec<Listed>, Option<String>) {
         let start = match &ask.continuation {
             Some(token) => token.parse().unwrap(),
             None if self.deaf => 0,
@@ -44,7 +45,7 @@ impl World {
         };
         let end = (start + self.page).min(self.keys.len());
         let next = (end < self.keys.len()).then(|| end.to_string());
-        (self.keys[start..end].to_vec(), next)
+        (self.keys[start..end].iter().cloned().map(listed).collect(), next)
     }
 
     fn list(&self, parallel: usize, ordered: bool, seed: u64) -> Seen {
@@ -63,7 +64,7 @@ impl World {
             if now >= taken_at
                 && let Some(page) = splitter.take()
             {
-                seen.keys.extend(page);
+                seen.keys.extend(page.into_iter().map(|object| object.key));
                 taken_at = now + self.pace;
                 continue;
             }
@@ -212,11 +213,12 @@ fn a_page_out_of_order_is_refused() {
     let key = |text: &str| text.as_bytes().to_vec();
     let mut splitter = Splitter::new(0, 1, true, true);
     let ask = splitter.ask().unwrap();
-    let page = vec![key("a"), key("c"), key("b")];
+    let page = ["a", "c", "b"].map(|name| listed(key(name))).into();
     assert_eq!(splitter.answer(ask.range, page, None), Err(Unsorted(key("c"), key("b"))));
     let mut splitter = Splitter::new(0, 1, true, true);
-    for (page, fine) in [(vec![key("b")], true), (vec![key("a")], false)] {
+    for (name, fine) in [("b", true), ("a", false)] {
         let ask = splitter.ask().unwrap();
+        let page = vec![listed(key(name))];
         assert_eq!(splitter.answer(ask.range, page, Some("more".into())).is_ok(), fine);
     }
 }
