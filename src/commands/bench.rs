@@ -122,7 +122,7 @@ impl Ready {
             for line in &self.plan.left_out {
                 output::message(&format!("left out: {line}"));
             }
-            let before = store.runs_before();
+            let before = store.runs.len();
             let goes_on = match before {
                 0 => String::new(),
                 _ => format!(", which has {before} runs already"),

@@ -6,7 +6,7 @@ use hakobu_core::error::{cannot, quoted};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// File of runs.
 pub const RUNS_FILE: &str = "results.jsonl";
@@ -71,23 +71,23 @@ fn parse_counted(
     let mut has_header = false;
     for (number, line) in lines(runs.1) {
         counted(line.bytes);
-        let at = || Position { file: runs.0.to_owned(), line: number };
+        let wrong = |why: String| format!("{}, line {number}: {why}", quoted(runs.0));
         if !has_header {
-            results.header = header(line.text).map_err(|why| at().say(&why))?;
+            results.header = header(line.text).map_err(wrong)?;
             has_header = true;
             continue;
         }
-        match understand::<Line>(&line, b"{\"line\":").map_err(|why| at().say(&why))? {
+        match understand::<Line>(&line, b"{\"line\":").map_err(wrong)? {
             None | Some(Line::Resumed { .. }) => {}
-            Some(Line::Header(_)) => return Err(at().say("a second header")),
+            Some(Line::Header(_)) => return Err(wrong("a second header".into())),
             Some(Line::Run(run)) => {
-                known(&results.header, run.cell).map_err(|why| at().say(&why))?;
+                known(&results.header, run.cell).map_err(wrong)?;
                 results.runs.push(*run);
                 // The campaign was resumed after an end.
                 results.end = None;
             }
             Some(Line::Experiment(experiment)) => {
-                known(&results.header, experiment.cell).map_err(|why| at().say(&why))?;
+                known(&results.header, experiment.cell).map_err(wrong)?;
                 results.experiments.push(experiment);
             }
             Some(Line::End(end)) => results.end = Some(end),
@@ -98,27 +98,13 @@ fn parse_counted(
     }
     for (number, line) in lines(curves.1) {
         counted(line.bytes);
-        let at = || Position { file: curves.0.to_owned(), line: number };
-        let Some(curve) =
-            understand::<Curves>(&line, b"{\"cell\":").map_err(|why| at().say(&why))?
-        else {
-            continue;
-        };
-        known(&results.header, curve.cell).map_err(|why| at().say(&why))?;
-        results.curves.push(curve);
+        let wrong = |why: String| format!("{}, line {number}: {why}", quoted(curves.0));
+        if let Some(curve) = understand::<Curves>(&line, b"{\"cell\":").map_err(wrong)? {
+            known(&results.header, curve.cell).map_err(wrong)?;
+            results.curves.push(curve);
+        }
     }
     Ok(results)
-}
-
-struct Position {
-    file: PathBuf,
-    line: usize,
-}
-
-impl Position {
-    fn say(&self, why: &str) -> String {
-        format!("{}, line {}: {why}", quoted(&self.file), self.line)
-    }
 }
 
 /// One line of a file.
