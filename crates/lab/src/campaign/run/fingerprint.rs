@@ -201,11 +201,11 @@ fn find(words: &Path) -> Option<PathBuf> {
 
 fn version(path: &Path, local: &Local) -> Option<String> {
     let name = path.file_name()?.to_str()?;
-    let ask: &[&str] = match name {
-        _ if tools::install(name).is_some() => tools::version_arguments(name),
+    let ask: &[&str] = match (tools::program(name), name) {
+        (Some(program), _) => program.version,
         _ if SAY_VERSION.contains(&name) => &["--version"],
-        "mc" => &["version"],
-        "fpart" => &["-h"],
+        (_, "mc") => &["version"],
+        (_, "fpart") => &["-h"],
         _ => return None,
     };
     local.first_line(&[&[path.to_str()?], ask].concat())
