@@ -8,3 +8,14 @@ pub mod record;
 pub mod report;
 pub mod results;
 pub mod sweep;
+
+/// Distinct items in the order of their first appearance.
+pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for item in items {
+        if !found.contains(&item) {
+            found.push(item);
+        }
+    }
+    found
+}

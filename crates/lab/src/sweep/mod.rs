@@ -5,8 +5,8 @@ mod precondition;
 
 pub use precondition::precondition;
 
-use crate::campaign::tools::line;
-use crate::campaign::{Action, Check, Extract, Launch, Plan, Planned, Repeat};
+use crate::campaign::tools::{Output, line};
+use crate::campaign::{Action, Check, Launch, Plan, Planned, Repeat, add_controls};
 use crate::results::Cell;
 use hakobu_io::spec::Axis;
 use std::collections::BTreeMap;
@@ -102,7 +102,7 @@ pub fn plan(matrix: &Matrix<'_>, words: &dyn Fn(&Setting) -> Vec<String>) -> Res
         let words = words(&setting);
         cells.push(planned(matrix, &setting, x.as_deref(), words, cells.len()));
     }
-    controls(&mut cells);
+    add_controls(&mut cells, 0, |_| 0);
     let others = axes.iter().filter(|axis| Some(&axis.option) != x.as_ref());
     let over = x.as_ref().map_or(String::new(), |x| format!(" over {x}"));
     let lists: Vec<String> =
@@ -162,27 +162,8 @@ fn planned(
         prepare: vec![Action::Sync],
         launch: Launch { argv, ..Launch::default() },
         check: Check::Exit,
-        extract: Extract::FioJson,
+        extract: Output::Fio,
         ..Planned::default()
-    }
-}
-
-/// Repeats the middle cell of each group: a difference between the two is noise.
-fn controls(cells: &mut Vec<Planned>) {
-    let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
-    for (at, planned) in cells.iter().enumerate() {
-        match groups.iter_mut().find(|(group, _)| *group == planned.cell.group) {
-            Some((_, of)) => of.push(at),
-            None => groups.push((planned.cell.group.clone(), vec![at])),
-        }
-    }
-    for (_, of) in groups {
-        let Some(mut control) = of.get(of.len() / 2).and_then(|at| cells.get(*at)).cloned() else {
-            continue;
-        };
-        control.cell.control_of = Some(control.cell.id);
-        control.cell.id = u32::try_from(cells.len()).unwrap_or(u32::MAX);
-        cells.push(control);
     }
 }
 

@@ -6,7 +6,7 @@ use super::target::Target;
 use crate::campaign::data::{Recipe, list_of};
 use crate::campaign::spec::{COMPARED, CacheState, CheckLevel, Tool};
 use crate::campaign::tools::{Config, Fill, Output, Template, Values, line, quoted};
-use crate::campaign::{Action, Check, DiskLimits, Extract, Launch, Planned};
+use crate::campaign::{Action, Check, DiskLimits, Launch, Planned};
 use crate::results::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -98,12 +98,7 @@ impl Cells<'_> {
             launch,
             conclude,
             check,
-            extract: match tool.output {
-                Output::Nothing => Extract::Nothing,
-                Output::Fio => Extract::FioJson,
-                Output::Own => Extract::OwnJson,
-                Output::Joblog => Extract::Joblog,
-            },
+            extract: tool.output,
             source: given,
             disk: choice.throttle.clone().map(|throttle| DiskLimits {
                 throttle,
@@ -254,14 +249,12 @@ impl Cells<'_> {
         };
         let Some(seen) = &target.seen else {
             if target.server.is_some() {
-                let line = format!("{}: nothing is kept there, so nothing is checked", target.name);
-                if !self.plan.left_out.contains(&line) {
-                    self.plan.left_out.push(line);
-                }
+                let why = format!("{}: nothing is kept there, so nothing is checked", target.name);
+                self.leave_out(why);
                 return Ok((Check::Exit, None));
             }
-            let mut words = vec![self.wishes.own.to_string_lossy().into_owned(), "verify".into()];
-            words.push("-q".into());
+            let own = self.wishes.own.to_string_lossy().into_owned();
+            let mut words = vec![own, "verify".into(), "-q".into()];
             let endpoint = target.access.as_ref().map(|access| &access.endpoint);
             words.extend(endpoint.map(|url| format!("--endpoint-url={url}")));
             words.push(format!("{}/", source.display()));
@@ -289,9 +282,7 @@ impl Cells<'_> {
         };
         Ok((check, None))
     }
-}
 
-impl Cells<'_> {
     /// Name of the group, including the parameters that separate groups.
     fn group_of(&self, choice: &Choice<'_>) -> String {
         let mut group = choice.group.clone();

@@ -11,7 +11,7 @@ mod throttle;
 pub use throttle::Throttle;
 
 use super::spec::{self, CacheState, Spec};
-use super::tools::{Config, Fill, Template, Values, file, find, install, quoted};
+use super::tools::{Config, Fill, Template, Values, file, find, quoted};
 use super::{Plan, Planned, data, tools};
 use crate::results::DataSet;
 use cells::Cells;
@@ -233,8 +233,10 @@ impl Cells<'_> {
                 }
                 continue;
             }
-            let how =
-                |name: &String| tool.install.clone().or_else(|| install(name).map(str::to_owned));
+            let how = |name: &String| {
+                let usual = || tools::program(name).map(|program| program.install.to_owned());
+                tool.install.clone().or_else(usual)
+            };
             let mut commands: Vec<String> = lacking.iter().filter_map(how).collect();
             commands.dedup();
             let advice = match commands.is_empty() {

@@ -1,7 +1,8 @@
 //! The campaigns of the repository can be planned, with and without the programs, as their studies describe.
 
 use super::*;
-use crate::campaign::{Action, Check, Extract, Planned};
+use crate::campaign::tools::Output;
+use crate::campaign::{Action, Check, Planned};
 use std::time::Duration;
 
 #[test]
@@ -127,7 +128,7 @@ fn the_first_study_is_planned_as_it_was() {
     let before = [target, Action::Sync, Action::Warm(source)];
     assert_eq!(eight.prepare, before);
     let own = cells[0];
-    assert!(own.cell.own && own.extract == Extract::OwnJson);
+    assert!(own.cell.own && own.extract == Output::Own);
     assert_eq!(
         own.cell.command,
         format!(
@@ -213,7 +214,7 @@ fn fio_keeps_patterns_apart() {
              --output-format=json --runtime=2"
         )
     );
-    assert_eq!((&cell.check, &cell.extract), (&Check::Exit, &Extract::FioJson));
+    assert_eq!((&cell.check, &cell.extract), (&Check::Exit, &Output::Fio));
     assert_eq!(cell.prepare, [Action::Sync], "nothing is emptied");
     let control = plan.cells.iter().find(|each| each.cell.control_of.is_some()).unwrap();
     assert_eq!(control.cell.x, Some(16.0), "the middle of the sweep");
@@ -222,7 +223,7 @@ fn fio_keeps_patterns_apart() {
     assert!(own.cell.command.starts_with("/bin/hakobu io --name=io "), "{}", own.cell.command);
     let same = [" --rw=read --numjobs=32 --bs=4k --ioengine=sync --iodepth=16 ", " --runtime=2"];
     assert!(same.iter().all(|words| own.cell.command.contains(words)), "{}", own.cell.command);
-    assert_eq!(own.extract, Extract::FioJson);
+    assert_eq!(own.extract, Output::Fio);
 }
 
 #[test]
