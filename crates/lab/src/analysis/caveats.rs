@@ -75,7 +75,7 @@ fn without_runs(view: &View<'_>, analysis: &Analysis) -> Option<String> {
 
 /// Commands that find their work done from the second run on, detected by the bytes that they write.
 fn idle(view: &View<'_>) -> Option<String> {
-    let found = view.cells.iter().filter(|cell| cell.control_of.is_none()).filter_map(|cell| {
+    let found = view.settings().filter_map(|cell| {
         let is_same = |other: u32| {
             other == cell.id || view.cell(other).and_then(|other| other.control_of) == Some(cell.id)
         };
