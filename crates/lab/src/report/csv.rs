@@ -2,7 +2,7 @@
 //! and load follow under their own names.
 
 use super::Part;
-use super::escape::csv;
+use super::escape::{csv, csv_line};
 use super::machines;
 use super::record::pairs;
 use crate::results::{Cell, Run};
@@ -43,9 +43,7 @@ pub(super) fn text(parts: &[Part]) -> String {
             line.extend(metrics.iter().map(metric));
             let mean = |name: &&String| run.load.get(*name).map(number).unwrap_or_default();
             line.extend(load.iter().map(mean));
-            let fields: Vec<String> = line.iter().map(|text| csv(text)).collect();
-            out.push_str(&fields.join(","));
-            out.push_str("\r\n");
+            out.push_str(&csv_line(&line));
         }
     }
     out
