@@ -10,7 +10,7 @@ pub mod spec;
 pub mod tools;
 
 use crate::distinct;
-use crate::results::{Cell, DataSet, Published};
+use crate::results::{Cell, Header};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,26 +18,10 @@ use std::time::Duration;
 /// A fully resolved campaign.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// Name: letters, digits, dashes.
-    pub name: String,
-    /// Headline.
-    pub title: String,
-    /// Question that it answers.
-    pub question: String,
-    /// Source text of the campaign.
-    pub text: String,
-    /// Name of the swept number.
-    pub x_name: Option<String>,
-    /// Metric: `wall_s`, or a metric of the runs.
-    pub metric: String,
-    /// True if higher values of the metric are better.
-    pub more_is_better: bool,
-    /// Figures of the study that it reproduces.
-    pub published: Vec<Published>,
+    /// Header of its results, without what only the machine and the session know.
+    pub header: Header,
     /// Data sets to make before the first run, with their folders.
     pub data: Vec<(data::Recipe, PathBuf)>,
-    /// Facts about the data sets.
-    pub data_sets: Vec<DataSet>,
     /// Embedded servers to start before the first run, by the label that commands use.
     pub servers: Vec<ServerPlan>,
     /// Folders owned by the campaign, created or recognised by their marks before the first run.
@@ -50,8 +34,6 @@ pub struct Plan {
     pub cells: Vec<Planned>,
     /// Number of runs.
     pub repeat: Repeat,
-    /// Parts left out, with the command that installs what is missing.
-    pub left_out: Vec<String>,
     /// Programs that take part: name in the campaign and the words that start it.
     pub programs: Vec<(String, PathBuf)>,
     /// Folders by label, for the fingerprint of volumes.

@@ -7,7 +7,7 @@ pub use precondition::precondition;
 
 use crate::campaign::tools::{Output, line};
 use crate::campaign::{Action, Check, Launch, Plan, Planned, Repeat, add_controls};
-use crate::results::Cell;
+use crate::results::{Cell, Header};
 use hakobu_io::spec::Axis;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -112,12 +112,15 @@ pub fn plan(matrix: &Matrix<'_>, words: &dyn Fn(&Setting) -> Vec<String>) -> Res
         false => format!("{SERIES}{over}; {}", lists.join("; ")),
     };
     Ok(Plan {
-        name: "io".into(),
-        title,
-        text: format!("# {}\n", matrix.line.replace(['\n', '\r'], " ")),
-        x_name: x,
-        metric: "iops".into(),
-        more_is_better: true,
+        header: Header {
+            name: "io".into(),
+            title,
+            text: format!("# {}\n", matrix.line.replace(['\n', '\r'], " ")),
+            x_name: x,
+            metric: "iops".into(),
+            more_is_better: true,
+            ..Header::default()
+        },
         cells,
         repeat: Repeat {
             warmup: 0,
@@ -195,7 +198,10 @@ mod tests {
     #[test]
     fn jobs_are_swept_and_the_rest_are_groups() {
         let plan = made(&[axis("numjobs", "1,2,4"), axis("rw", "read,randread")]);
-        assert_eq!((plan.x_name.as_deref(), plan.metric.as_str()), (Some("numjobs"), "iops"));
+        assert_eq!(
+            (plan.header.x_name.as_deref(), plan.header.metric.as_str()),
+            (Some("numjobs"), "iops")
+        );
         let varied: Vec<_> = plan
             .cells
             .iter()
@@ -221,12 +227,12 @@ mod tests {
         assert_eq!(first.launch.argv, ["/bin/h", "io", "--numjobs=1", "--rw=read"]);
         assert_eq!(first.cell.command, "hakobu io --numjobs=1 --rw=read");
         assert_eq!((plan.repeat.min, plan.repeat.max, plan.repeat.seed), (3, 3, 7));
-        assert!(plan.text.starts_with("# hakobu io"), "{}", plan.text);
+        assert!(plan.header.text.starts_with("# hakobu io"), "{}", plan.header.text);
     }
 
     #[test]
     fn what_is_swept() {
-        let x = |axes: &[Axis]| made(axes).x_name;
+        let x = |axes: &[Axis]| made(axes).header.x_name;
         assert_eq!(x(&[axis("iodepth", "1,2"), axis("numjobs", "1,2")]), Some("numjobs".into()));
         assert_eq!(x(&[axis("rw", "read,write"), axis("iodepth", "1,2")]), Some("iodepth".into()));
         assert_eq!(x(&[axis("rwmixread", "0,50")]), Some("rwmixread".into()));

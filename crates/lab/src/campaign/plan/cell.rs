@@ -275,7 +275,7 @@ impl Cells<'_> {
                 Check::Tree { source: source.to_owned(), target: arrived, compare }
             }
             CheckLevel::Count => {
-                let totals = choice.data.and_then(|at| self.plan.data_sets.get(at));
+                let totals = choice.data.and_then(|at| self.plan.header.data.get(at));
                 let (files, bytes) = totals.map_or((0, 0), |data| (data.files, data.bytes));
                 Check::Count { target: arrived, files, bytes: Some(bytes) }
             }
@@ -292,8 +292,9 @@ impl Cells<'_> {
             }
         }
         if group.is_empty() {
-            let data = choice.data.and_then(|at| self.plan.data_sets.get(at));
-            group.push(data.map_or_else(|| self.spec.name.clone(), |data| data.name.clone()));
+            let data = choice.data.and_then(|at| self.plan.header.data.get(at));
+            group
+                .push(data.map_or_else(|| self.spec.header.name.clone(), |data| data.name.clone()));
         }
         group.join(", ")
     }
@@ -302,7 +303,7 @@ impl Cells<'_> {
     fn series(&self, choice: &Choice<'_>) -> String {
         let mut series = choice.tool.name.clone();
         for (name, value) in &choice.swept {
-            if self.spec.x.as_ref() != Some(name) && !self.spec.groups.contains(name) {
+            if self.spec.header.x_name.as_ref() != Some(name) && !self.spec.groups.contains(name) {
                 series.push_str(&format!(", {} {value}", name.replace('_', " ")));
             }
         }
@@ -311,7 +312,7 @@ impl Cells<'_> {
 
     /// Position on the x axis; only a swept value has one, not a default of the tool.
     fn x(&self, choice: &Choice<'_>, parameters: &BTreeMap<String, String>) -> Option<f64> {
-        let name = self.spec.x.as_ref()?;
+        let name = self.spec.header.x_name.as_ref()?;
         let swept = choice.swept.iter().any(|(swept, _)| swept == name);
         if !swept && !choice.tool.set.contains_key(name) {
             return None;

@@ -130,8 +130,8 @@ impl<'a> Cells<'a> {
 
     /// Notes a part that is left out, once.
     pub fn leave_out(&mut self, why: String) {
-        if !self.plan.left_out.contains(&why) {
-            self.plan.left_out.push(why);
+        if !self.plan.header.left_out.contains(&why) {
+            self.plan.header.left_out.push(why);
         }
     }
 
@@ -222,7 +222,7 @@ impl<'a> Cells<'a> {
     ) -> Vec<String> {
         let mut parts = Vec::new();
         if self.spec.data.len() > 1 {
-            let data = data.and_then(|at| self.plan.data_sets.get(at));
+            let data = data.and_then(|at| self.plan.header.data.get(at));
             parts.extend(data.map(|data| data.name.clone()));
         }
         if self.spec.targets.len() > 1 {

@@ -113,21 +113,14 @@ pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, Strin
         return Err(format!("data.{name} has more than {most} files at the scale {scale}"));
     }
     let mut plan = Plan {
-        name: spec.name.clone(),
-        title: spec.title.clone(),
-        question: spec.question.clone(),
-        text: spec.text.clone(),
-        x_name: spec.x.clone(),
-        metric: spec.metric.clone(),
-        more_is_better: spec.more_is_better,
-        published: spec.published.clone(),
+        header: spec.header.clone(),
         other_endpoint: spec.other_endpoint.clone(),
         repeat: spec.repeat.clone(),
         ..Plan::default()
     };
     for recipe in recipes {
         let totals = recipe.totals();
-        plan.data_sets.push(DataSet {
+        plan.header.data.push(DataSet {
             name: recipe.name.clone(),
             files: totals.files,
             bytes: totals.bytes,
@@ -157,7 +150,7 @@ pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, Strin
         work: &wishes.work,
         program: &wishes.own,
         secret_key: &wishes.secret_key,
-        campaign: &spec.name,
+        campaign: &spec.header.name,
         is_free: &ground.is_free,
     };
     let mut cells = Cells {
@@ -244,7 +237,10 @@ impl Cells<'_> {
                 false => format!("; install it with: {}", commands.join(" && ")),
             };
             let programs = lacking.join(" and ");
-            self.plan.left_out.push(format!("{}: {programs} is not installed{advice}", tool.name));
+            self.plan
+                .header
+                .left_out
+                .push(format!("{}: {programs} is not installed{advice}", tool.name));
         }
     }
 
@@ -255,7 +251,7 @@ impl Cells<'_> {
         if has_data && self.cache == CacheState::Cold && (self.ground.is_memory)(cache) {
             let cache = cache.display();
             let line = format!("cold data: '{cache}' is in memory, so its files cannot be cold");
-            self.plan.left_out.push(line);
+            self.plan.header.left_out.push(line);
             self.cache = CacheState::Any;
         }
     }
@@ -263,9 +259,9 @@ impl Cells<'_> {
     /// Completes the plan with what all runs share.
     fn finish(mut self) -> Result<Plan, String> {
         if self.plan.cells.is_empty() {
-            let why = match self.plan.left_out.is_empty() {
+            let why = match self.plan.header.left_out.is_empty() {
                 true => "the campaign has no cell".to_owned(),
-                false => self.plan.left_out.join("; "),
+                false => self.plan.header.left_out.join("; "),
             };
             return Err(format!("there is nothing to run: {why}"));
         }
@@ -273,7 +269,7 @@ impl Cells<'_> {
             && !self.plan.cells.iter().any(Planned::names_endpoint)
         {
             let line = "another endpoint: no command names the one that it would replace";
-            self.plan.left_out.push(line.into());
+            self.plan.header.left_out.push(line.into());
         }
         for target in &self.targets {
             self.plan.own.extend(target.own.clone().filter(|own| !self.plan.own.contains(own)));

@@ -270,7 +270,7 @@ impl Session<'_> {
             self.bench.claim(own)?;
         }
         for (at, (recipe, folder)) in self.plan.data.iter().enumerate() {
-            let name = self.plan.data_sets.get(at).map_or("", |data| data.name.as_str());
+            let name = self.plan.header.data.get(at).map_or("", |data| data.name.as_str());
             (self.report)(Event::Data(name));
             let made = self.bench.make(recipe, folder);
             made.map_err(|why| format!("data set '{name}': {why}"))?;

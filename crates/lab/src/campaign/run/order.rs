@@ -87,7 +87,7 @@ pub(super) fn value(plan: &Plan, run: &Run) -> Option<f64> {
     if !run.ok || run.warmup {
         return None;
     }
-    match plan.metric.as_str() {
+    match plan.header.metric.as_str() {
         "" | "wall_s" => Some(run.wall_s),
         metric => run.metrics.get(metric).copied(),
     }

@@ -186,7 +186,7 @@ impl Session<'_> {
         (self.report)(Event::Experiment { cell: &unchanged.cell, about: &experiment.about });
         let speed = |run: &Run| {
             let value = order::value(plan, run).filter(|value| *value > 0.0)?;
-            Some(if plan.more_is_better { value } else { 1.0 / value })
+            Some(if plan.header.more_is_better { value } else { 1.0 / value })
         };
         for pair in 0..PAIRS {
             // Alternate which run is first, so that drift cancels.

@@ -22,25 +22,17 @@ pub use tool::{Invocation, Tool};
 pub use value::{duration_text, hint, is_name, is_placeholder, size_text};
 
 use super::Repeat;
-use crate::results::Published;
+use crate::results::Header;
 use node::Source;
 use table::Table;
 
 /// A parsed campaign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// Name: lower-case letters, digits, dashes.
-    pub name: String,
-    /// Headline.
-    pub title: String,
-    /// Question that it answers.
-    pub question: String,
+    /// Header of its results, as far as it is described.
+    pub header: Header,
     /// Title of the published study that it reproduces.
     pub study: Option<String>,
-    /// Metric: `wall_s`, or a metric of the runs.
-    pub metric: String,
-    /// True if higher values of the metric are better.
-    pub more_is_better: bool,
     /// Default scale; 1 is as described.
     pub scale: f64,
     /// Data sets.
@@ -53,8 +45,6 @@ pub struct Spec {
     pub tools: Vec<Tool>,
     /// Swept parameters of tools without their own.
     pub sweep: Vec<Parameter>,
-    /// Swept number on the x axis of charts.
-    pub x: Option<String>,
     /// Parameters whose values form separate groups.
     pub groups: Vec<String>,
     /// Sizes that follow the scale: name, bytes at scale 1, least bytes.
@@ -69,12 +59,8 @@ pub struct Spec {
     pub check: Option<CheckLevel>,
     /// Tool of the control, if it is not hakobu.
     pub control: Option<String>,
-    /// Figures of the study.
-    pub published: Vec<Published>,
     /// Alternative endpoint for the counter-experiment: `http[s]://HOST[:PORT]`.
     pub other_endpoint: Option<String>,
-    /// Source text.
-    pub text: String,
 }
 
 impl Spec {
@@ -114,19 +100,23 @@ impl Spec {
         let published = rules::published(&mut top)?;
         let other_endpoint = place::other(&mut top, &places)?;
         let mut spec = Spec {
-            name,
-            title,
-            question,
+            header: Header {
+                name,
+                title,
+                question,
+                metric,
+                more_is_better,
+                published,
+                text: text.to_owned(),
+                ..Header::default()
+            },
             study,
-            metric,
-            more_is_better,
             scale,
             data,
             places,
             targets,
             tools,
             sweep,
-            x: None,
             groups: groups.iter().map(|group| group.value.clone()).collect(),
             scaled,
             conditions,
@@ -134,11 +124,9 @@ impl Spec {
             repeat,
             check,
             control,
-            published,
             other_endpoint,
-            text: text.to_owned(),
         };
-        spec.x = spec.chosen_x(x).map_err(|why| top.wrong("x", why))?;
+        spec.header.x_name = spec.chosen_x(x).map_err(|why| top.wrong("x", why))?;
         for group in &groups {
             let swept = spec.swept(&group.value);
             swept.map_err(|why| top.wrong_at(group.at, "groups", why))?;
