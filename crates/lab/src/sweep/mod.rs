@@ -7,6 +7,7 @@ pub use precondition::precondition;
 
 use crate::campaign::tools::{Output, line};
 use crate::campaign::{Action, Check, Launch, Plan, Planned, Repeat, add_controls};
+use crate::product;
 use crate::results::{Cell, Header};
 use hakobu_io::spec::Axis;
 use std::collections::BTreeMap;
@@ -34,24 +35,14 @@ pub fn settings(axes: &[Axis]) -> Result<Vec<Setting>, String> {
     let swept = swept(axes);
     let mut order: Vec<usize> = (0..axes.len()).filter(|at| Some(*at) != swept).collect();
     order.extend(swept);
-    let mut found = vec![vec![None; axes.len()]];
-    for at in order {
-        found = found
-            .iter()
-            .flat_map(|setting: &Vec<Option<&String>>| {
-                axes[at].values.iter().map(move |value| {
-                    let mut setting = setting.clone();
-                    setting[at] = Some(value);
-                    setting
-                })
-            })
-            .collect();
-    }
-    let named = |setting: Vec<Option<&String>>| {
-        let pairs = axes.iter().zip(setting);
-        pairs.filter_map(|(axis, value)| Some((axis.option.clone(), value?.clone()))).collect()
+    let lists =
+        order.into_iter().map(|at| axes[at].values.iter().map(|value| (at, value)).collect());
+    let named = |mut setting: Vec<(usize, &String)>| {
+        setting.sort_by_key(|(at, _)| *at);
+        let pairs = setting.into_iter();
+        pairs.map(|(at, value)| (axes[at].option.clone(), value.clone())).collect()
     };
-    Ok(found.into_iter().map(named).collect())
+    Ok(product(lists).into_iter().map(named).collect())
 }
 
 /// Index of the swept axis: jobs, else depth, else the only numeric one.

@@ -8,6 +8,7 @@ use crate::campaign::spec::{
 };
 use crate::campaign::tools::{File, Template, Values};
 use crate::campaign::{Plan, Planned, add_controls};
+use crate::product;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -241,20 +242,10 @@ impl<'a> Cells<'a> {
                 self.spec.sweep.iter().filter(uses).collect()
             }
         };
-        let mut settings = vec![Vec::new()];
-        for parameter in swept.iter().filter(|each| !tool.set.contains_key(&each.name)) {
-            settings = settings
-                .iter()
-                .flat_map(|setting: &Vec<(String, String)>| {
-                    parameter.values.iter().map(move |value| {
-                        let mut setting = setting.clone();
-                        setting.push((parameter.name.clone(), value.clone()));
-                        setting
-                    })
-                })
-                .collect();
-        }
-        settings
+        let swept = swept.into_iter().filter(|each| !tool.set.contains_key(&each.name));
+        product(swept.map(|each| {
+            each.values.iter().map(|value| (each.name.clone(), value.clone())).collect()
+        }))
     }
 
     /// Command of a tool for a target; `None` if it cannot write there.
