@@ -348,7 +348,7 @@ mod tests {
         let plan = read(&["true"]).unwrap();
         assert_eq!(plan.cells.len(), 1);
         assert_eq!(read(&["--no-control", "true", "false"]).unwrap().cells.len(), 2);
-        assert_eq!(read(&["X=1 cmd"]).unwrap().name, "commands");
+        assert_eq!(read(&["X=1 cmd"]).unwrap().header.name, "commands");
     }
 
     #[test]

@@ -43,15 +43,14 @@ fn one(out: &mut String, facts: &Facts<'_>, words: &Words) {
     if !swept.is_empty() {
         heading(out, 2, words.sweep);
         for group in swept {
-            if let Some(found) = tables::sweep(facts, group, words) {
-                table(out, &found);
-            }
+            table(out, &tables::sweep(facts, group, words));
             table(out, &tables::lines(facts, group, words));
         }
     }
-    if let Some(found) = tables::published(facts, words) {
+    let published = tables::published(facts, words);
+    if !published.is_empty() {
         heading(out, 2, words.published);
-        table(out, &found);
+        table(out, &published);
     }
     if let Some(found) = block::proofs(facts, words) {
         heading(out, 2, words.proofs);

@@ -51,18 +51,15 @@ pub fn read_counted(path: &Path, counted: &dyn Fn(u64)) -> Result<Results, Strin
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(cannot("read", &curves, error)),
     };
-    parse_counted((&runs, &text), (&curves, &samples), counted)
+    parse((&runs, &text), (&curves, &samples), counted)
 }
 
-/// Parses the text of both files, given with their names for errors.
+/// Parses the text of both files, given with their names for errors. Passes the bytes of each parsed line to
+/// `counted`.
 ///
 /// # Errors
 /// As [`read`].
-pub fn parse(runs: (&Path, &[u8]), curves: (&Path, &[u8])) -> Result<Results, String> {
-    parse_counted(runs, curves, &|_| {})
-}
-
-fn parse_counted(
+pub fn parse(
     runs: (&Path, &[u8]),
     curves: (&Path, &[u8]),
     counted: &dyn Fn(u64),
@@ -217,7 +214,7 @@ mod tests {
 
     fn parsed(runs: &str, curves: &str) -> Result<Results, String> {
         let (a, b) = (Path::new("a/results.jsonl"), Path::new("a/samples.jsonl"));
-        parse((a, runs.as_bytes()), (b, curves.as_bytes()))
+        parse((a, runs.as_bytes()), (b, curves.as_bytes()), &|_| {})
     }
 
     #[test]

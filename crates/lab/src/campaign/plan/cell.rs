@@ -13,11 +13,10 @@ use std::path::{Path, PathBuf};
 
 /// Placeholders for a data set in commands.
 pub fn data_values(recipe: &Recipe, folder: &Path) -> Values {
-    let path = |path: &Path| Fill::Word(path.to_string_lossy().into_owned());
     Values::from([
-        ("src".to_owned(), path(folder)),
-        ("list".to_owned(), path(&list_of(folder))),
-        ("data".to_owned(), Fill::Word(recipe.name.clone())),
+        ("src".to_owned(), folder.into()),
+        ("list".to_owned(), list_of(folder).as_path().into()),
+        ("data".to_owned(), recipe.name.clone().into()),
     ])
 }
 
@@ -40,28 +39,20 @@ impl Cells<'_> {
         let parameters = self.parameters(choice);
         let data = choice.data.and_then(|at| self.plan.data.get(at)).cloned();
         let mut values = self.common.clone();
-        values.insert("name".into(), Fill::Word(tool.name.clone()));
-        if let Some(cpus) = choice.condition.cpus {
-            values.insert("cpus".into(), Fill::Word(cpus.to_string()));
-        }
-        for (name, value) in &parameters {
-            values.insert(name.clone(), Fill::Word(value.clone()));
-        }
+        values.insert("name".into(), tool.name.clone().into());
+        values.extend(choice.condition.cpus.map(|cpus| ("cpus".into(), cpus.to_string().into())));
+        values.extend(parameters.iter().map(|(name, value)| (name.clone(), value.clone().into())));
         if let Some((recipe, folder)) = &data {
             values.extend(data_values(recipe, folder));
         }
         let given = data.as_ref().map(|(_, folder)| given(tool, folder));
-        if let Some(given) = &given {
-            values.insert("src".into(), Fill::Word(given.to_string_lossy().into_owned()));
-        }
+        values.extend(given.as_deref().map(|given| ("src".into(), given.into())));
         let access = choice.target.as_ref().and_then(|target| target.access.clone());
         let config = self.config(tool.known(), access.as_ref(), &parameters);
         if let Some(target) = &choice.target {
             values.extend(target.values());
         }
-        if let Some(path) = &config {
-            values.insert("config".into(), Fill::Word(path.to_string_lossy().into_owned()));
-        }
+        values.extend(config.as_deref().map(|path| ("config".into(), path.into())));
         let options = tool.options.iter().map(|option| option.text(&values));
         let options = options.collect::<Result<Vec<String>, String>>()?;
         values.insert("options".into(), Fill::Words(options));
@@ -267,7 +258,7 @@ impl Cells<'_> {
             (None, None) => Template::plain("{dst}"),
         };
         let mut values = values.clone();
-        values.insert("dst".into(), Fill::Word(seen.to_string_lossy().into_owned()));
+        values.insert("dst".into(), seen.as_path().into());
         let arrived = PathBuf::from(arrives.text(&values)?);
         let check = match level {
             CheckLevel::Exit => Check::Exit,

@@ -11,7 +11,7 @@ mod throttle;
 pub use throttle::Throttle;
 
 use super::spec::{self, CacheState, Spec};
-use super::tools::{Config, Fill, Template, Values, file, find, quoted};
+use super::tools::{Config, Template, Values, file, find, quoted};
 use super::{Plan, Planned, data, tools};
 use crate::results::DataSet;
 use cells::Cells;
@@ -133,18 +133,17 @@ pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, Strin
         plan.places.insert("source".into(), wishes.cache.clone());
     }
     let mut common = Values::from([
-        ("work".to_owned(), word(&wishes.work)),
-        ("own".to_owned(), word(&wishes.own)),
-        ("cpus".to_owned(), Fill::Word(ground.cpus.to_string())),
+        ("work".to_owned(), wishes.work.as_path().into()),
+        ("own".to_owned(), wishes.own.as_path().into()),
+        ("cpus".to_owned(), ground.cpus.to_string().into()),
     ]);
     for (name, bytes, least) in &spec.scaled {
         let bytes = spec::scaled(*bytes, scale, *least);
-        common.insert(name.clone(), Fill::Word(bytes.to_string()));
+        common.insert(name.clone(), bytes.to_string().into());
     }
     for parameter in &spec.sweep {
-        if let Some(most) = largest(&parameter.values) {
-            common.insert(format!("{}_max", parameter.name), Fill::Word(most));
-        }
+        let most = largest(&parameter.values);
+        common.extend(most.map(|most| (format!("{}_max", parameter.name), most.into())));
     }
     let making = Making {
         work: &wishes.work,
@@ -171,10 +170,6 @@ pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, Strin
     cells.ignore_cold();
     cells.all()?;
     cells.finish()
-}
-
-fn word(path: &Path) -> Fill {
-    Fill::Word(path.to_string_lossy().into_owned())
 }
 
 /// Largest of some numbers, as written.

@@ -102,14 +102,13 @@ fn groups(facts: &Facts<'_>, words: &Words, prefix: &str, level: usize) -> Resul
         if let Some(found) = sweep::picture(facts, group, words) {
             picture(&mut text, &format!("{prefix}-sweep-{}", i + 1), &found)?;
         }
-        if let Some(found) = tables::sweep(facts, group, words) {
+        let found = tables::sweep(facts, group, words);
+        if !found.is_empty() {
             table(&mut text, &found);
             table(&mut text, &tables::lines(facts, group, words));
         }
     }
-    if let Some(found) = tables::published(facts, words) {
-        table(&mut text, &found);
-    }
+    table(&mut text, &tables::published(facts, words));
     Ok(text)
 }
 
