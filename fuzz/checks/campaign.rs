@@ -11,7 +11,7 @@ pub fn check(data: &[u8]) {
         Ok(spec) => spec,
         Err(error) => return assert!(error.to_string().contains("fuzz.toml")),
     };
-    assert_eq!(spec.text, text);
+    assert_eq!(spec.header.text, text);
     // Plans have a line for each combination of values.
     if data.iter().filter(|byte| **byte == b',').count() > 30 || data.len() > 6000 {
         return;

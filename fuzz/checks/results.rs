@@ -12,7 +12,7 @@ pub fn check(data: &[u8]) {
         None => (data, &b""[..]),
     };
     let (a, b) = (Path::new("x/results.jsonl"), Path::new("x/samples.jsonl"));
-    let results = match parse((a, runs), (b, curves)) {
+    let results = match parse((a, runs), (b, curves), &|_| {}) {
         Ok(results) => results,
         Err(why) => return assert!(why.contains(".jsonl'"), "{why}"),
     };

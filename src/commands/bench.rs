@@ -62,7 +62,7 @@ impl Ready {
             Task::Print(_) => (Plan::default(), 1.0),
             Task::Campaign(source) => {
                 let spec = spec(source)?;
-                let wishes = wishes(&args, &spec.name, &own)?;
+                let wishes = wishes(&args, &spec.header.name, &own)?;
                 if args.work.is_none() {
                     work = Some(wishes.work.clone());
                 }
@@ -107,7 +107,7 @@ impl Ready {
         self.check_exports()?;
         let folder = match &self.args.results {
             Some(folder) => folder.clone(),
-            None => new_folder(&xdg::results()?, &self.plan.name, &start)?,
+            None => new_folder(&xdg::results()?, &self.plan.header.name, &start)?,
         };
         let facts = fingerprint::Facts {
             program: concat!("hakobu ", env!("CARGO_PKG_VERSION")).into(),
@@ -119,10 +119,10 @@ impl Ready {
         let header = fingerprint::header(&self.plan, &facts, ec2::kind, &probe);
         let mut store = Store::open(&folder, &header, &start)?;
         if !self.args.quiet {
-            for line in &self.plan.left_out {
+            for line in &self.plan.header.left_out {
                 output::message(&format!("left out: {line}"));
             }
-            let before = store.runs_before();
+            let before = store.runs.len();
             let goes_on = match before {
                 0 => String::new(),
                 _ => format!(", which has {before} runs already"),

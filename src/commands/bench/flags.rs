@@ -4,7 +4,7 @@ use super::args::Args;
 use super::look::Parameter;
 use crate::commands::run::lines;
 use hakobu_lab::campaign::{Action, Launch, Plan, Planned, Repeat};
-use hakobu_lab::results::Cell;
+use hakobu_lab::results::{Cell, Header};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -47,10 +47,13 @@ pub fn plan(commands: &[String], args: &Args) -> Result<Plan, String> {
             && parameter.values.iter().all(|value| value.parse::<f64>().is_ok_and(f64::is_finite))
     });
     let mut plan = Plan {
-        name: name_of(commands),
-        title: shortened(&commands.join(", ")),
-        x_name: swept.map(|parameter| parameter.name.clone()),
-        metric: "wall_s".into(),
+        header: Header {
+            name: name_of(commands),
+            title: shortened(&commands.join(", ")),
+            x_name: swept.map(|parameter| parameter.name.clone()),
+            metric: "wall_s".into(),
+            ..Header::default()
+        },
         repeat: REPEAT,
         ..Plan::default()
     };
@@ -71,7 +74,7 @@ pub fn plan(commands: &[String], args: &Args) -> Result<Plan, String> {
     }
     for parameter in args.parameters.iter().filter(|parameter| !is_taken(parameter)) {
         let name = &parameter.name;
-        plan.left_out.push(format!("the values of {name}: no command has {{{name}}} in it"));
+        plan.header.left_out.push(format!("the values of {name}: no command has {{{name}}} in it"));
     }
     if args.control && plan.cells.len() > 1 {
         add_control(&mut plan, of_first);
@@ -278,7 +281,10 @@ mod tests {
             "mv {size}",
         ])
         .unwrap();
-        assert_eq!((plan.name.as_str(), plan.x_name.as_deref()), ("cp", Some("jobs")));
+        assert_eq!(
+            (plan.header.name.as_str(), plan.header.x_name.as_deref()),
+            ("cp", Some("jobs"))
+        );
         let cells: Vec<_> = plan
             .cells
             .iter()
@@ -311,7 +317,7 @@ mod tests {
         let plan_of = |words: &[&str]| {
             let plan = read(words).unwrap();
             let cells = plan.cells.iter().map(|one| (one.cell.command.clone(), one.cell.x));
-            (plan.x_name.clone(), cells.collect::<Vec<_>>(), plan.left_out.clone())
+            (plan.header.x_name.clone(), cells.collect::<Vec<_>>(), plan.header.left_out.clone())
         };
         let (x_name, cells, left_out) =
             plan_of(&["--no-control", "-L", "jobs", "1,4", "cp -r a b", "cp -j{jobs} a b"]);
@@ -342,7 +348,7 @@ mod tests {
         let plan = read(&["true"]).unwrap();
         assert_eq!(plan.cells.len(), 1);
         assert_eq!(read(&["--no-control", "true", "false"]).unwrap().cells.len(), 2);
-        assert_eq!(read(&["X=1 cmd"]).unwrap().name, "commands");
+        assert_eq!(read(&["X=1 cmd"]).unwrap().header.name, "commands");
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub fn list() -> Result<String, String> {
     let mut out = String::new();
     for Builtin { name, text } in CAMPAIGNS {
         let spec = Spec::parse(name, text).map_err(|error| error.to_string())?;
-        let _ = writeln!(out, "{name}\n    {}\n    {}", spec.title, spec.question);
+        let _ = writeln!(out, "{name}\n    {}\n    {}", spec.header.title, spec.header.question);
     }
     Ok(out)
 }
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(files, names);
         for campaign in CAMPAIGNS {
             let spec = Spec::parse(campaign.name, campaign.text).unwrap();
-            assert_eq!(spec.name, campaign.name);
+            assert_eq!(spec.header.name, campaign.name);
         }
         assert!(find("a-rsync-parallel").is_some() && find("a-rsync").is_none());
         assert!(list().unwrap().lines().count() == 3 * CAMPAIGNS.len());

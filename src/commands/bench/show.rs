@@ -46,9 +46,9 @@ pub fn look(no_color: bool) -> Look {
 
 /// Returns the commands that would be run.
 pub fn plan(plan: &Plan) -> String {
-    let mut out = format!("{}: {}\n", plan.name, plan.title);
-    if !plan.question.is_empty() {
-        let _ = writeln!(out, "{}", plan.question);
+    let mut out = format!("{}: {}\n", plan.header.name, plan.header.title);
+    if !plan.header.question.is_empty() {
+        let _ = writeln!(out, "{}", plan.header.question);
     }
     let repeat = &plan.repeat;
     let often = match repeat.min == repeat.max {
@@ -66,7 +66,7 @@ pub fn plan(plan: &Plan) -> String {
         let _ = write!(out, ", none begun after {} s", budget.as_secs_f64());
     }
     out.push('\n');
-    for data in &plan.data_sets {
+    for data in &plan.header.data {
         let (files, bytes) = (number::things(data.files, "file"), number::bytes(data.bytes));
         let _ = writeln!(out, "data set {}: {files}, {bytes}; {}", data.name, data.about);
     }
@@ -74,7 +74,7 @@ pub fn plan(plan: &Plan) -> String {
         let what = server.folder.as_ref().map_or("nothing".into(), |dir| dir.display().to_string());
         let _ = writeln!(out, "server {} on {}: serves {what}", server.label, server.listen);
     }
-    for line in &plan.left_out {
+    for line in &plan.header.left_out {
         let _ = writeln!(out, "left out: {line}");
     }
     for command in &plan.setup {

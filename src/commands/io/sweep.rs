@@ -79,7 +79,7 @@ fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Res
     let start = now();
     let folder = match &request.output {
         Some(folder) => folder.clone(),
-        None => new_folder(&xdg::results()?, &plan.name, &start)?,
+        None => new_folder(&xdg::results()?, &plan.header.name, &start)?,
     };
     let facts = fingerprint::Facts {
         program: concat!("hakobu ", env!("CARGO_PKG_VERSION")).into(),

@@ -44,7 +44,7 @@ impl Table {
             }
         }
         Table {
-            metric: plan.metric.clone(),
+            metric: plan.header.metric.clone(),
             groups,
             xs,
             values: BTreeMap::new(),
@@ -145,6 +145,7 @@ impl Table {
 mod tests {
     use super::*;
     use hakobu_lab::campaign::Planned;
+    use hakobu_lab::results::Header;
 
     fn cell(group: &str, x: f64) -> Cell {
         Cell { group: group.into(), x: Some(x), ..Cell::default() }
@@ -153,8 +154,8 @@ mod tests {
     fn table() -> Table {
         let cells = [("rw read", 1.0), ("rw read", 8.0), ("rw randread", 1.0)];
         let planned = |(group, x)| Planned { cell: cell(group, x), ..Planned::default() };
-        let plan =
-            Plan { metric: "iops".into(), cells: cells.map(planned).to_vec(), ..Plan::default() };
+        let header = Header { metric: "iops".into(), ..Header::default() };
+        let plan = Plan { header, cells: cells.map(planned).to_vec(), ..Plan::default() };
         Table::new(&plan)
     }
 

@@ -2,7 +2,7 @@
 
 use super::say::{Join, listed, percent, rate, seconds, things, times};
 use super::view::View;
-use super::{Analysis, Claim, Lang, PAIRS_MIN};
+use super::{Analysis, CellSummary, Claim, Lang, PAIRS_MIN};
 
 /// Most cells that a sentence names; further ones are counted.
 const NAMED_MAX: usize = 3;
@@ -68,14 +68,13 @@ fn failed(view: &View<'_>, analysis: &Analysis) -> Option<String> {
 }
 
 fn without_runs(view: &View<'_>, analysis: &Analysis) -> Option<String> {
-    let without = analysis.cells.iter().filter(|of| of.runs == 0).map(|of| of.cell);
-    let ids: Vec<u32> = without.collect();
-    (!ids.is_empty()).then(|| one(view, "No successful run: {}.", "成功した測定なし: {}。", &ids))
+    let ids = ids(analysis, |of| of.runs == 0);
+    one(view, "No successful run: {}.", "成功した測定なし: {}。", &ids)
 }
 
 /// Commands that find their work done from the second run on, detected by the bytes that they write.
 fn idle(view: &View<'_>) -> Option<String> {
-    let found = view.cells.iter().filter(|cell| cell.control_of.is_none()).filter_map(|cell| {
+    let found = view.settings().filter_map(|cell| {
         let is_same = |other: u32| {
             other == cell.id || view.cell(other).and_then(|other| other.control_of) == Some(cell.id)
         };
@@ -111,9 +110,14 @@ fn amount(bytes: u64) -> String {
     rate(bytes as f64, "bytes/s").trim_end_matches("/s").to_owned()
 }
 
-/// Formats a sentence about some cells.
-fn one(view: &View<'_>, en: &str, ja: &str, ids: &[u32]) -> String {
-    view.lang.pick(en, ja).replace("{}", &names(view, ids))
+/// Formats a sentence about some cells, if there are any.
+fn one(view: &View<'_>, en: &str, ja: &str, ids: &[u32]) -> Option<String> {
+    (!ids.is_empty()).then(|| view.lang.pick(en, ja).replace("{}", &names(view, ids)))
+}
+
+/// Cells whose summary has a property.
+fn ids(analysis: &Analysis, has: impl Fn(&CellSummary) -> bool) -> Vec<u32> {
+    analysis.cells.iter().filter(|of| has(of)).map(|of| of.cell).collect()
 }
 
 fn not_whole(view: &View<'_>) -> Option<String> {
@@ -135,27 +139,20 @@ fn not_whole(view: &View<'_>) -> Option<String> {
 }
 
 fn few(view: &View<'_>, analysis: &Analysis) -> Option<String> {
-    let few = |most: usize| -> Vec<u32> {
-        let of = analysis.cells.iter().filter(|of| of.runs > 0 && of.runs < most);
-        of.map(|of| of.cell).collect()
-    };
-    let (fewer, single) = (few(PAIRS_MIN), few(2));
-    if !single.is_empty() {
-        return Some(one(
-            view,
-            "Only one run ({}): the spread is unknown, so no difference is claimed.",
-            "測定が 1 回だけです（{}）。ばらつきが不明なため、差は判定しません。",
-            &single,
-        ));
+    let few = |most: usize| ids(analysis, |of| of.runs > 0 && of.runs < most);
+    let (en, ja) = (
+        "Only one run ({}): the spread is unknown, so no difference is claimed.",
+        "測定が 1 回だけです（{}）。ばらつきが不明なため、差は判定しません。",
+    );
+    if let Some(single) = one(view, en, ja, &few(2)) {
+        return Some(single);
     }
-    if !fewer.is_empty() {
-        let of = names(view, &fewer);
-        return Some(match view.lang {
-            Lang::En => {
-                format!("Fewer than {PAIRS_MIN} runs ({of}): no difference is claimed.")
-            }
-            Lang::Ja => format!("測定が {PAIRS_MIN} 回未満です（{of}）。差は判定しません。"),
-        });
+    let (en, ja) = (
+        format!("Fewer than {PAIRS_MIN} runs ({{}}): no difference is claimed."),
+        format!("測定が {PAIRS_MIN} 回未満です（{{}}）。差は判定しません。"),
+    );
+    if let Some(fewer) = one(view, &en, &ja, &few(PAIRS_MIN)) {
+        return Some(fewer);
     }
     let count = few(RUNS_GOOD).len();
     (count > 0).then(|| match view.lang {
@@ -263,18 +260,17 @@ fn caches(view: &View<'_>) -> Option<String> {
         "Cold and warm runs are mixed in one setting: {}.",
         "キャッシュなしとありの測定が 1 つの設定に混在しています: {}。",
     );
-    (!ids.is_empty()).then(|| one(view, en, ja, &ids))
+    one(view, en, ja, &ids)
 }
 
 fn short(view: &View<'_>, analysis: &Analysis) -> Option<String> {
-    let is_short = |wall_s: f64| wall_s < SHORT_S;
-    let of = analysis.cells.iter().filter(|of| of.wall_s.is_some_and(|wall| is_short(wall.mid)));
-    let ids: Vec<u32> = of.map(|of| of.cell).collect();
-    let (of, least) = (names(view, &ids), seconds(SHORT_S));
-    (!ids.is_empty()).then(|| match view.lang {
-        Lang::En => format!("Runs shorter than {least} ({of}) mostly measure process start."),
-        Lang::Ja => format!("{least} より短い測定（{of}）は、ほとんどがプロセスの起動時間です。"),
-    })
+    let ids = ids(analysis, |of| of.wall_s.is_some_and(|wall| wall.mid < SHORT_S));
+    let least = seconds(SHORT_S);
+    let (en, ja) = (
+        format!("Runs shorter than {least} ({{}}) mostly measure process start."),
+        format!("{least} より短い測定（{{}}）は、ほとんどがプロセスの起動時間です。"),
+    );
+    one(view, &en, &ja, &ids)
 }
 
 fn overhead(view: &View<'_>) -> Option<String> {

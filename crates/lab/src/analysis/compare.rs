@@ -87,8 +87,7 @@ fn rows(parts: &[Part<'_>], one_group: bool) -> Vec<Row> {
     // Each cell once, in the order of the first result that has it.
     let mut seen: Vec<(&View<'_>, &Cell)> = Vec::new();
     for part in parts.iter().filter(|part| part.fits) {
-        let cells = part.view.cells.iter().copied();
-        for cell in cells.filter(|cell| cell.control_of.is_none()) {
+        for cell in part.view.settings() {
             if !seen.iter().any(|of| is_same(*of, (&part.view, cell), one_group)) {
                 seen.push((&part.view, cell));
             }
@@ -96,10 +95,8 @@ fn rows(parts: &[Part<'_>], one_group: bool) -> Vec<Row> {
     }
     let rows = seen.iter().map(|(view, cell)| {
         let cells = parts.iter().map(|part| {
-            let mut all = part.view.cells.iter().copied().filter(|_| part.fits);
-            all.find(|of| {
-                of.control_of.is_none() && is_same((*view, *cell), (&part.view, *of), one_group)
-            })
+            let mut all = part.view.settings().filter(|_| part.fits);
+            all.find(|of| is_same((*view, *cell), (&part.view, *of), one_group))
         });
         let cells: Vec<Option<&Cell>> = cells.collect();
         let base: Vec<f64> = parts

@@ -74,7 +74,7 @@ impl Analysis {
     ) -> Result<(), String> {
         let view = View::new(results, lang);
         let x_name = results.header.x_name.as_deref();
-        let cells = || view.cells.iter().copied().filter(|cell| cell.control_of.is_none());
+        let cells = || view.settings();
         let mut bases: BTreeMap<_, u32> = BTreeMap::new();
         for cell in cells() {
             if baseline.of(cell, x_name).is_some_and(|value| baseline.is(&value)) {

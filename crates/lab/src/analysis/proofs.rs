@@ -87,8 +87,7 @@ fn knees<'a>(view: &View<'a>, rows: &[Row<'a>], cells: &[CellSummary]) -> Vec<&'
         let at = knee(&points, view.more_is_better()).map(|knee| knee.x);
         found.extend(row.cells.iter().find(|cell| cell.x == at && at.is_some()));
     }
-    let alone = view.cells.iter().copied().filter(|cell| !swept(cell.id));
-    found.extend(alone.filter(|cell| cell.control_of.is_none()));
+    found.extend(view.settings().filter(|cell| !swept(cell.id)));
     found
 }
 

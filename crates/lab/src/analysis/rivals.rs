@@ -16,8 +16,7 @@ pub(super) struct Best<'a> {
 /// that have no run that counts.
 pub(super) fn bests<'a>(view: &View<'a>, cells: &[CellSummary], group: &str) -> Vec<Best<'a>> {
     let mut bests: Vec<Best<'a>> = Vec::new();
-    let of_group = view.cells.iter().copied().filter(|cell| cell.group == group);
-    for cell in of_group.filter(|cell| cell.control_of.is_none()) {
+    for cell in view.settings().filter(|cell| cell.group == group) {
         let value = cells.iter().find(|of| of.cell == cell.id).and_then(|of| of.value);
         let Some(value) = value.map(|value| value.mid) else { continue };
         let new = Best { cell, value };

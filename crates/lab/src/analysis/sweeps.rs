@@ -36,8 +36,7 @@ pub(super) fn others(cell: &Cell, x_name: &str) -> BTreeMap<String, String> {
 pub(super) fn rows<'a>(view: &View<'a>) -> Vec<Row<'a>> {
     type Key<'a> = (&'a str, &'a str, BTreeMap<String, String>);
     let mut found: Vec<(Key<'a>, Vec<&'a Cell>)> = Vec::new();
-    let swept = view.cells.iter().copied().filter(|cell| cell.control_of.is_none());
-    for cell in swept.filter(|cell| cell.x.is_some_and(f64::is_finite)) {
+    for cell in view.settings().filter(|cell| cell.x.is_some_and(f64::is_finite)) {
         let key: Key<'a> = (cell.group.as_str(), cell.series.as_str(), others(cell, view.x_name()));
         match found.iter_mut().find(|(of, _)| *of == key) {
             Some((_, cells)) => cells.push(cell),

@@ -1,6 +1,7 @@
 //! Index of results for the analysis: cells, runs that count, and the work of a run.
 
 use super::Lang;
+use crate::distinct;
 use crate::results::{Cell, Results, Run};
 use std::collections::BTreeMap;
 
@@ -30,12 +31,7 @@ impl<'a> View<'a> {
 
     /// Metric of a run; `None` unless it is above 0.
     pub(super) fn value(&self, run: &Run) -> Option<f64> {
-        let value = match self.metric() {
-            "wall_s" => run.wall_s,
-            "user_s" => run.user_s,
-            "sys_s" => run.sys_s,
-            metric => *run.metrics.get(metric)?,
-        };
+        let value = run.measured(self.metric())?;
         (value.is_finite() && value > 0.0).then_some(value)
     }
 
@@ -80,6 +76,11 @@ impl<'a> View<'a> {
     /// Cell by id.
     pub(super) fn cell(&self, id: u32) -> Option<&'a Cell> {
         self.cells.iter().find(|cell| cell.id == id).copied()
+    }
+
+    /// Cells other than A/A controls.
+    pub(super) fn settings(&self) -> impl Iterator<Item = &'a Cell> {
+        self.cells.iter().copied().filter(|cell| cell.control_of.is_none())
     }
 
     /// Seed for a computation, derived from the campaign's seed.
@@ -168,12 +169,6 @@ impl<'a> View<'a> {
 
     /// Groups in the order of description.
     pub(super) fn groups(&self) -> Vec<&'a str> {
-        let mut groups: Vec<&str> = Vec::new();
-        for cell in &self.cells {
-            if !groups.contains(&cell.group.as_str()) {
-                groups.push(&cell.group);
-            }
-        }
-        groups
+        distinct(self.cells.iter().map(|cell| cell.group.as_str()))
     }
 }

@@ -3,14 +3,14 @@
 //! blocks, with a clock and a machine that tests can replace, and writes [`crate::results`].
 
 pub mod data;
-mod endpoint;
 pub mod own;
 pub mod plan;
 pub mod run;
 pub mod spec;
 pub mod tools;
 
-use crate::results::{Cell, DataSet, Published};
+use crate::distinct;
+use crate::results::{Cell, Header};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,26 +18,10 @@ use std::time::Duration;
 /// A fully resolved campaign.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// Name: letters, digits, dashes.
-    pub name: String,
-    /// Headline.
-    pub title: String,
-    /// Question that it answers.
-    pub question: String,
-    /// Source text of the campaign.
-    pub text: String,
-    /// Name of the swept number.
-    pub x_name: Option<String>,
-    /// Metric: `wall_s`, or a metric of the runs.
-    pub metric: String,
-    /// True if higher values of the metric are better.
-    pub more_is_better: bool,
-    /// Figures of the study that it reproduces.
-    pub published: Vec<Published>,
+    /// Header of its results, without what only the machine and the session know.
+    pub header: Header,
     /// Data sets to make before the first run, with their folders.
     pub data: Vec<(data::Recipe, PathBuf)>,
-    /// Facts about the data sets.
-    pub data_sets: Vec<DataSet>,
     /// Embedded servers to start before the first run, by the label that commands use.
     pub servers: Vec<ServerPlan>,
     /// Folders owned by the campaign, created or recognised by their marks before the first run.
@@ -50,8 +34,6 @@ pub struct Plan {
     pub cells: Vec<Planned>,
     /// Number of runs.
     pub repeat: Repeat,
-    /// Parts left out, with the command that installs what is missing.
-    pub left_out: Vec<String>,
     /// Programs that take part: name in the campaign and the words that start it.
     pub programs: Vec<(String, PathBuf)>,
     /// Folders by label, for the fingerprint of volumes.
@@ -116,7 +98,7 @@ pub struct Planned {
     /// Check after each run.
     pub check: Check,
     /// Metrics to extract from its output.
-    pub extract: Extract,
+    pub extract: tools::Output,
     /// Folder that is read; its share in the page cache is recorded before each run.
     pub source: Option<PathBuf>,
     /// Disk limits that `prepare` sets and `conclude` removes.
@@ -124,6 +106,55 @@ pub struct Planned {
     /// Endpoint of the store that it writes to, as written in commands; `None` for volumes and for embedded
     /// servers.
     pub endpoint: Option<String>,
+}
+
+impl Planned {
+    /// True if commands contain the endpoint, so that it can be replaced. Settings files are not searched.
+    pub fn names_endpoint(&self) -> bool {
+        let Some(endpoint) = &self.endpoint else { return false };
+        let mut texts = self.launch.argv.iter().chain(self.launch.env.values());
+        texts.any(|text| text.contains(endpoint))
+    }
+
+    /// A copy of the cell with the endpoint replaced in its command and in the commands before and after it.
+    pub fn at(&self, endpoint: &str) -> Planned {
+        let mut other = self.clone();
+        let Some(here) = other.endpoint.replace(endpoint.to_owned()) else { return other };
+        let exchange = |text: &mut String| *text = text.replace(&here, endpoint);
+        other.launch.argv.iter_mut().for_each(exchange);
+        other.launch.env.values_mut().for_each(exchange);
+        other.conclude.iter_mut().for_each(exchange);
+        for action in &mut other.prepare {
+            if let Action::Shell(command) = action {
+                exchange(command);
+            }
+        }
+        exchange(&mut other.cell.command);
+        other
+    }
+}
+
+/// Repeats one cell of each group from `first` on: a difference between the two is noise. Of the cells with the
+/// lowest rank it is the middle one.
+pub(crate) fn add_controls(
+    cells: &mut Vec<Planned>,
+    first: usize,
+    rank: impl Fn(&Planned) -> usize,
+) {
+    let made = cells.get(first..).unwrap_or_default();
+    let middle = |group: &str| {
+        let of_group = || made.iter().filter(|planned| planned.cell.group == group);
+        let lowest = of_group().map(&rank).min()?;
+        let preferred: Vec<_> = of_group().filter(|planned| rank(planned) == lowest).collect();
+        preferred.get(preferred.len() / 2).map(|planned| (*planned).clone())
+    };
+    let groups = distinct(made.iter().map(|planned| planned.cell.group.as_str()));
+    let controls: Vec<Planned> = groups.into_iter().filter_map(middle).collect();
+    for mut control in controls {
+        control.cell.control_of = Some(control.cell.id);
+        control.cell.id = u32::try_from(cells.len()).unwrap_or(u32::MAX);
+        cells.push(control);
+    }
 }
 
 /// Disk limits during a run.
@@ -241,20 +272,4 @@ pub enum Check {
         /// Number of bytes.
         bytes: Option<u64>,
     },
-}
-
-/// Metrics to extract from the output of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum Extract {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// fio's JSON on standard output: `iops`, `bw_bytes_per_s`, `lat_mean_ns`, `clat_mean_ns`, `clat_p50_ns`,
-    /// `clat_p99_ns`, `clat_p999_ns`, over reads, writes and all jobs.
-    FioJson,
-    /// Job log of GNU parallel on standard output: `items_s`, the sum of its jobs' times, and `concurrency`,
-    /// that sum ÷ the time of the run.
-    Joblog,
-    /// Summary line of a transfer with `--json`: its verdict, `bytes`, `files`, `jobs`.
-    OwnJson,
 }

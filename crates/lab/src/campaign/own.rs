@@ -68,12 +68,7 @@ impl Own {
         std::fs::create_dir_all(above).map_err(|error| cannot("make", above, error))?;
         let text = CString::new(above.as_os_str().as_bytes()).map_err(|_| nul(path))?;
         let parent = dir::open_root(&text).map_err(|error| cannot("open", above, error))?;
-        match dir::create(parent.as_fd(), &name, 0o777) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                return Err(cannot("make", path, error));
-            }
-            _ => {}
-        }
+        create(parent.as_fd(), &name, path)?;
         let folder = dir::open(parent.as_fd(), &name, false).map_err(|error| {
             match errno::is(&error, errno::ENOTDIR) || errno::is(&error, errno::ELOOP) {
                 true => format!("{} is a symbolic link or no folder: left alone", quoted(path)),
@@ -180,12 +175,7 @@ impl Own {
             if parts.peek().is_none() {
                 remove(here.as_fd(), &name, &path)?;
             }
-            match dir::create(here.as_fd(), &name, 0o777) {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                    return Err(cannot("make", &path, error));
-                }
-                _ => {}
-            }
+            create(here.as_fd(), &name, &path)?;
             let inner = dir::open(here.as_fd(), &name, false);
             here = inner.map_err(|error| cannot("open", &path, error))?;
         }
@@ -204,13 +194,21 @@ impl Own {
             return Err(format!("{} is another folder by now: left alone", quoted(&self.path)));
         }
         remove(self.parent.as_fd(), &self.name, &self.path)?;
-        let (dir, name) = self.mark();
         match self.mark {
             Mark::Inside => Ok(()),
             Mark::Beside => {
+                let (dir, name) = self.mark();
                 dir::unlink(dir, &name).map_err(|error| cannot("unmark", &self.path, error))
             }
         }
+    }
+}
+
+/// Creates a folder unless there is an entry of this name.
+fn create(dir: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), String> {
+    match dir::create(dir, name, 0o777) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(cannot("make", path, error)),
+        _ => Ok(()),
     }
 }
 

@@ -18,13 +18,14 @@ pub enum Kind {
 }
 
 /// A column.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Column {
     /// Name: `us`, `vda.r_iops`.
     pub name: String,
     /// Unit: `%`, `KiB/s`.
     pub unit: &'static str,
     /// Level or rate.
+    #[serde(skip)]
     pub kind: Kind,
 }
 
@@ -200,7 +201,7 @@ impl Columns {
 }
 
 /// Rounds to three decimals: less than a microsecond, a byte or a thousandth of a percent is noise.
-pub(super) fn rounded(number: f64) -> f64 {
+pub(crate) fn rounded(number: f64) -> f64 {
     // Adding zero turns -0 into 0.
     (number * 1e3).round() / 1e3 + 0.0
 }

@@ -2,7 +2,7 @@
 
 use super::columns::rounded;
 use super::{Kept, Summary};
-use serde::ser::SerializeSeq;
+use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 /// Version of the schema, increased by changes other than new fields.
@@ -59,7 +59,7 @@ pub struct Command {
 }
 
 /// Content of the file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Document<'a> {
     /// Program and version that made it.
     pub program: &'a str,
@@ -70,14 +70,18 @@ pub struct Document<'a> {
     /// The machine.
     pub machine: &'a Machine,
     /// The command, if one was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<&'a Command>,
     /// Process id, if a running process was watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// Verdict on the command or process, as in a transfer's summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<&'a serde_json::Value>,
     /// The summary.
     pub summary: &'a Summary,
     /// The rows.
+    #[serde(flatten)]
     pub kept: &'a Kept,
 }
 
@@ -88,46 +92,23 @@ impl Document<'_> {
     /// None in practice: all keys are text.
     pub fn json(&self) -> Result<String, String> {
         #[derive(Serialize)]
-        struct Name<'a> {
-            name: &'a str,
-            unit: &'a str,
-        }
-        #[derive(Serialize)]
         struct Whole<'a> {
             schema: u32,
-            program: &'a str,
-            start: &'a str,
-            interval_s: f64,
-            machine: &'a Machine,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            command: Option<&'a Command>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pid: Option<u32>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            verdict: Option<&'a serde_json::Value>,
-            summary: &'a Summary,
-            intervals_each_row: usize,
-            columns: Vec<Name<'a>>,
-            rows: Rows<'a>,
+            #[serde(flatten)]
+            document: &'a Document<'a>,
         }
-        let columns = self.kept.columns().iter();
-        let columns = columns.map(|column| Name { name: &column.name, unit: column.unit });
-        let whole = Whole {
-            schema: SCHEMA,
-            program: self.program,
-            start: self.start,
-            interval_s: self.interval_s,
-            machine: self.machine,
-            command: self.command,
-            pid: self.pid,
-            verdict: self.verdict,
-            summary: self.summary,
-            intervals_each_row: self.kept.intervals_each(),
-            columns: columns.collect(),
-            rows: Rows(self.kept),
-        };
-        let text = serde_json::to_string(&whole).map_err(|error| error.to_string())?;
-        Ok(text + "\n")
+        let text = serde_json::to_string(&Whole { schema: SCHEMA, document: self });
+        text.map(|text| text + "\n").map_err(|error| error.to_string())
+    }
+}
+
+impl Serialize for Kept {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut table = serializer.serialize_struct("Kept", 3)?;
+        table.serialize_field("intervals_each_row", &self.each)?;
+        table.serialize_field("columns", &self.columns)?;
+        table.serialize_field("rows", &Rows(self))?;
+        table.end()
     }
 }
 
@@ -136,12 +117,7 @@ struct Rows<'a>(&'a Kept);
 
 impl Serialize for Rows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut rows = serializer.serialize_seq(None)?;
-        for row in self.0.rows() {
-            let cells: Vec<_> =
-                row.iter().map(|cell| cell.is_finite().then(|| rounded(*cell))).collect();
-            rows.serialize_element(&cells)?;
-        }
-        rows.end()
+        let known = |cell: &f64| cell.is_finite().then(|| rounded(*cell));
+        serializer.collect_seq(self.0.rows().map(|row| row.iter().map(known).collect::<Vec<_>>()))
     }
 }

@@ -9,25 +9,25 @@ const ROWS_MAX: usize = 10_000;
 /// Table of numbers. When it is full, neighbouring rows are merged, and each row then covers twice the time.
 #[derive(Clone, Debug)]
 pub struct Kept {
-    columns: Vec<Column>,
+    /// Its columns; the first one is the time.
+    pub(super) columns: Vec<Column>,
     rows: Vec<(f64, Vec<f64>)>,
     /// Intervals per row.
-    each: usize,
+    pub(super) each: usize,
     /// Intervals that do not fill a row yet.
     open: Vec<(f64, Vec<f64>)>,
     rows_max: usize,
 }
 
 impl Kept {
-    /// Creates an empty table.
+    /// Creates an empty table for a recording.
     pub fn new(columns: &Columns) -> Kept {
-        Kept {
-            columns: columns.list(),
-            rows: Vec::new(),
-            each: 1,
-            open: Vec::new(),
-            rows_max: ROWS_MAX,
-        }
+        Kept::of(columns.list(), ROWS_MAX)
+    }
+
+    /// Creates an empty table of these columns.
+    pub(crate) fn of(columns: Vec<Column>, rows_max: usize) -> Kept {
+        Kept { columns, rows: Vec::new(), each: 1, open: Vec::new(), rows_max }
     }
 
     /// Adds an interval.
@@ -35,7 +35,8 @@ impl Kept {
         self.add(row.rates.span_s, columns.cells(row));
     }
 
-    fn add(&mut self, took_s: f64, cells: Vec<f64>) {
+    /// Adds the numbers of an interval.
+    pub(crate) fn add(&mut self, took_s: f64, cells: Vec<f64>) {
         self.open.push((took_s, cells));
         if self.open.len() < self.each {
             return;
@@ -54,16 +55,6 @@ impl Kept {
             self.rows.push(joined(&self.columns, &self.open));
             self.open.clear();
         }
-    }
-
-    /// Intervals per row.
-    pub fn intervals_each(&self) -> usize {
-        self.each
-    }
-
-    /// Columns.
-    pub fn columns(&self) -> &[Column] {
-        &self.columns
     }
 
     /// Rows, each with one number per column.
@@ -106,19 +97,14 @@ mod tests {
     #[test]
     fn a_long_recording_keeps_its_means_in_few_rows() {
         let column = |name: &str, kind| Column { name: name.into(), unit: "", kind };
-        let mut kept = Kept {
-            columns: vec![column("t", Kind::Level), column("x", Kind::Rate)],
-            rows: Vec::new(),
-            each: 1,
-            open: Vec::new(),
-            rows_max: 8,
-        };
+        let columns = vec![column("t", Kind::Level), column("x", Kind::Rate)];
+        let mut kept = Kept::of(columns, 8);
         for second in 1..=100 {
             let x = if second % 10 == 0 { f64::NAN } else { f64::from(second) };
             kept.add(1.0, vec![f64::from(second), x]);
         }
         kept.close();
-        assert_eq!(kept.intervals_each(), 16);
+        assert_eq!(kept.each, 16);
         let times: Vec<f64> = kept.rows().map(|cells| cells[0]).collect();
         assert_eq!(times, [16.0, 32.0, 48.0, 64.0, 80.0, 96.0, 100.0]);
         let x = kept.series("x");

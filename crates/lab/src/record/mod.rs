@@ -11,6 +11,7 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use columns::rounded;
 pub use columns::{Column, Columns, Kind};
 pub use json::{Command, Document, Machine};
 pub use kept::Kept;

@@ -8,7 +8,6 @@ use hakobu_explain::sample::{CpuRates, DiskRates, PressureRates, Process, Sample
 #[derive(Clone, Debug, Default)]
 pub(super) struct Running {
     summary: Summary,
-    pressure: PressureRates,
     processes: Processes,
     /// Sums of value × time, for levels.
     running_s: f64,
@@ -31,15 +30,7 @@ impl Running {
         sum.running.see(f64::from(rates.running));
         sum.blocked.see(f64::from(rates.blocked));
         sum.each_rate(row, Stat::see);
-        let (peak, now) = (&mut self.pressure, &rates.pressure);
-        for (peak, now) in [
-            (&mut peak.cpu_some, now.cpu_some),
-            (&mut peak.io_some, now.io_some),
-            (&mut peak.io_full, now.io_full),
-            (&mut peak.memory_some, now.memory_some),
-        ] {
-            *peak = now.map(|now| peak.unwrap_or(0.0).max(now)).or(*peak);
-        }
+        sum.pressure.each(&rates.pressure, Stat::see);
         let (memory, now) = (&mut sum.memory, &rates.memory);
         let least = if first { u64::MAX } else { memory.available_bytes_min };
         memory.total_bytes = now.total_bytes;
@@ -85,17 +76,7 @@ impl Running {
         sum.running.mean = self.running_s / time_s;
         sum.blocked.mean = self.blocked_s / time_s;
         sum.each_rate(&whole, Stat::mean_is);
-        let (mean, peak) = (&whole.rates.pressure, &self.pressure);
-        let stat = |mean: Option<f64>, peak: Option<f64>| {
-            let (mean, peak) = mean.zip(peak)?;
-            Some(Stat { mean: mean * 100.0, peak: peak * 100.0 })
-        };
-        sum.pressure = Pressure {
-            cpu_some_percent: stat(mean.cpu_some, peak.cpu_some),
-            io_some_percent: stat(mean.io_some, peak.io_some),
-            io_full_percent: stat(mean.io_full, peak.io_full),
-            memory_some_percent: stat(mean.memory_some, peak.memory_some),
-        };
+        sum.pressure.each(&whole.rates.pressure, Stat::mean_is);
         for disk in &mut sum.disks {
             disk.whole(&whole, first, last);
         }
@@ -153,20 +134,27 @@ impl Cpu {
     }
 }
 
+impl Pressure {
+    fn each(&mut self, rates: &PressureRates, with: fn(&mut Stat, f64)) {
+        see_known(&mut self.cpu_some_percent, rates.cpu_some.map(|share| share * 100.0), with);
+        see_known(&mut self.io_some_percent, rates.io_some.map(|share| share * 100.0), with);
+        see_known(&mut self.io_full_percent, rates.io_full.map(|share| share * 100.0), with);
+        see_known(
+            &mut self.memory_some_percent,
+            rates.memory_some.map(|share| share * 100.0),
+            with,
+        );
+    }
+}
+
 impl Disk {
     fn each(&mut self, rates: &DiskRates, with: fn(&mut Stat, f64)) {
         with(&mut self.read_iops, rates.read_iops);
         with(&mut self.write_iops, rates.write_iops);
         with(&mut self.read_bytes_per_s, rates.read_bytes_per_s);
         with(&mut self.write_bytes_per_s, rates.write_bytes_per_s);
-        for (stat, now) in [
-            (&mut self.read_ms, rates.read_latency_ms),
-            (&mut self.write_ms, rates.write_latency_ms),
-        ] {
-            if let Some(now) = now {
-                with(stat.get_or_insert_default(), now);
-            }
-        }
+        see_known(&mut self.read_ms, rates.read_latency_ms, with);
+        see_known(&mut self.write_ms, rates.write_latency_ms, with);
         with(&mut self.queue, rates.queue);
         with(&mut self.busy_percent, rates.busy * 100.0);
     }
@@ -214,6 +202,13 @@ impl Processes {
         self.major_faults = since(old.major_faults, new.major_faults);
         self.voluntary_switches = since(old.voluntary_switches, new.voluntary_switches);
         self.involuntary_switches = since(old.involuntary_switches, new.involuntary_switches);
+    }
+}
+
+/// Passes on a number that may be unknown.
+fn see_known(stat: &mut Option<Stat>, number: Option<f64>, with: fn(&mut Stat, f64)) {
+    if let Some(number) = number {
+        with(stat.get_or_insert_default(), number);
     }
 }
 

@@ -1,20 +1,17 @@
 //! Report of a comparison of several machines or settings: best one for each need, conclusions that differ,
 //! numbers, costs. All formats have the same content.
 
-use super::block::Block;
-use super::escape::csv;
+use super::block::{Block, distrust};
+use super::escape::csv_line;
 use super::number::{Unit, digits, ratio};
 use super::record::pairs;
 use super::sentences::claim;
 use super::table::{NONE, Table, or_none};
 use super::words::{Words, with};
-use super::{Format, Lang, html, machines, markdown};
+use super::{Format, Lang, html, json, machines, markdown};
 use crate::analysis::{Change, Compared, Cost, Row};
+use crate::distinct;
 use crate::results::{Machine, Results};
-use serde::Serialize;
-
-/// Version of the JSON schema, increased by changes other than new fields.
-const SCHEMA: u32 = 1;
 
 /// Renders the result of [`crate::analysis::compare`] over `results`. CSV has a line for each setting of each
 /// result, JSON everything.
@@ -34,27 +31,11 @@ pub fn render(
         Format::Markdown => {
             let mut out = String::new();
             markdown::heading(&mut out, 1, &headline);
-            for block in blocks(of, results, words) {
-                match block {
-                    Block::Heading(text) => markdown::heading(&mut out, 2, &text),
-                    Block::Text(text) => markdown::paragraph(&mut out, &text),
-                    Block::List(texts) => markdown::list(&mut out, &texts),
-                    Block::Table(table) => markdown::table(&mut out, &table),
-                }
-            }
+            markdown::blocks(&mut out, &blocks(of, results, words));
             Ok(out)
         }
         Format::Csv => Ok(lines(of)),
-        Format::Json => {
-            #[derive(Serialize)]
-            struct Document<'a> {
-                schema: u32,
-                #[serde(flatten)]
-                compared: &'a Compared,
-            }
-            let text = serde_json::to_string_pretty(&Document { schema: SCHEMA, compared: of });
-            text.map(|text| text + "\n").map_err(|why| format!("cannot write JSON: {why}"))
-        }
+        Format::Json => json::document(of),
         Format::Svg | Format::Png => {
             Err("results side by side have no picture; report draws each".into())
         }
@@ -95,10 +76,7 @@ pub(super) fn blocks(of: &Compared, results: &[Results], words: &Words) -> Vec<B
         said.extend([Block::Heading(words.machine.to_owned()), Block::Table(machines)]);
     }
     said.push(Block::Heading(words.caveats.to_owned()));
-    said.push(match of.caveats.is_empty() {
-        true => Block::Text(words.no_caveats.to_owned()),
-        false => Block::List(of.caveats.clone()),
-    });
+    said.push(distrust(&of.caveats, words));
     said
 }
 
@@ -124,12 +102,7 @@ fn studies(of: &Compared, words: &Words) -> Vec<Table> {
     let Some(x_name) = of.x_name.as_deref() else { return Vec::new() };
     let labels = labels(&of.rows);
     let swept = || of.rows.iter().zip(&labels).filter(|(row, _)| row.x.is_some());
-    let mut groups: Vec<&str> = Vec::new();
-    for (row, _) in swept() {
-        if !groups.contains(&row.group.as_str()) {
-            groups.push(&row.group);
-        }
-    }
+    let groups = distinct(swept().map(|(row, _)| row.group.as_str()));
     let unit = Unit::of(&of.metric);
     let name = words.metric(&of.metric);
     let metric = match unit.name {
@@ -139,12 +112,7 @@ fn studies(of: &Compared, words: &Words) -> Vec<Table> {
     let first = of.names.first().map_or(NONE, String::as_str);
     let tables = groups.into_iter().map(|group| {
         let rows: Vec<(&Row, &String)> = swept().filter(|(row, _)| row.group == group).collect();
-        let mut lines: Vec<&String> = Vec::new();
-        for (_, label) in &rows {
-            if !lines.contains(label) {
-                lines.push(label);
-            }
-        }
+        let lines = distinct(rows.iter().map(|(_, label)| *label));
         let mut places: Vec<f64> = rows.iter().filter_map(|(row, _)| row.x).collect();
         places.sort_by(f64::total_cmp);
         places.dedup();
@@ -279,9 +247,7 @@ fn lines(of: &Compared) -> String {
                 }
                 None => Default::default(),
             });
-            let fields: Vec<String> = fields.iter().map(|text| csv(text)).collect();
-            out.push_str(&fields.join(","));
-            out.push_str("\r\n");
+            out.push_str(&csv_line(&fields));
         }
     }
     out

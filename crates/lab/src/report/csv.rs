@@ -2,16 +2,49 @@
 //! and load follow under their own names.
 
 use super::Part;
-use super::escape::csv;
+use super::escape::csv_line;
 use super::machines;
 use super::record::pairs;
 use crate::results::{Cell, Run};
 use std::collections::BTreeSet;
 
-const HEAD: &str = "campaign,machine,group,series,x,cell,block,place,at_s,warmup,ok,problem,\
-                    exit_code,wall_s,user_s,sys_s,rss_bytes_max,read_bytes,write_bytes,\
-                    voluntary_switches,involuntary_switches,started,cached,checked_files,\
-                    checked_bytes,compared_files,control_of,data,conditions,command";
+/// A column: its name, and the text for a run of a cell.
+type Column = (&'static str, fn(&Cell, &Run) -> String);
+
+const COLUMNS: &[Column] = &[
+    ("group", |cell, _| cell.group.clone()),
+    ("series", |cell, _| cell.series.clone()),
+    ("x", |cell, _| or_empty(cell.x)),
+    ("cell", |cell, _| cell.id.to_string()),
+    ("block", |_, run| run.block.to_string()),
+    ("place", |_, run| run.place.to_string()),
+    ("at_s", |_, run| run.at_s.to_string()),
+    ("warmup", |_, run| run.warmup.to_string()),
+    ("ok", |_, run| run.ok.to_string()),
+    ("problem", |_, run| run.problem.clone().unwrap_or_default()),
+    ("exit_code", |_, run| or_empty(run.exit_code)),
+    ("wall_s", |_, run| run.wall_s.to_string()),
+    ("user_s", |_, run| run.user_s.to_string()),
+    ("sys_s", |_, run| run.sys_s.to_string()),
+    ("rss_bytes_max", |_, run| run.rss_bytes_max.to_string()),
+    ("read_bytes", |_, run| run.read_bytes.to_string()),
+    ("write_bytes", |_, run| run.write_bytes.to_string()),
+    ("voluntary_switches", |_, run| run.voluntary_switches.to_string()),
+    ("involuntary_switches", |_, run| run.involuntary_switches.to_string()),
+    ("started", |_, run| run.started.to_string()),
+    ("cached", |_, run| or_empty(run.cached)),
+    ("checked_files", |_, run| or_empty(run.checked.as_ref().map(|checked| checked.files))),
+    ("checked_bytes", |_, run| or_empty(run.checked.as_ref().map(|checked| checked.bytes))),
+    ("compared_files", |_, run| or_empty(run.checked.as_ref().map(|checked| checked.compared))),
+    ("control_of", |cell, _| or_empty(cell.control_of)),
+    ("data", |cell, _| cell.data.clone()),
+    ("conditions", |cell, _| pairs(&cell.conditions)),
+    ("command", |cell, _| cell.command.clone()),
+];
+
+fn or_empty<T: ToString>(value: Option<T>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
 
 /// Formats the CSV file.
 pub(super) fn text(parts: &[Part]) -> String {
@@ -20,72 +53,25 @@ pub(super) fn text(parts: &[Part]) -> String {
     let parameters: BTreeSet<&String> = cells().flat_map(|cell| cell.parameters.keys()).collect();
     let metrics: BTreeSet<&String> = runs().flat_map(|run| run.metrics.keys()).collect();
     let load: BTreeSet<&String> = runs().flat_map(|run| run.load.keys()).collect();
-    let mut out = HEAD.to_owned();
+    let common = COLUMNS.iter().map(|(name, _)| *name);
+    let mut head: Vec<String> =
+        ["campaign", "machine"].into_iter().chain(common).map(str::to_owned).collect();
     for (kind, names) in [("parameter", &parameters), ("metric", &metrics), ("load", &load)] {
-        for name in names {
-            out.push(',');
-            out.push_str(&csv(&format!("{kind}.{name}")));
-        }
+        head.extend(names.iter().map(|name| format!("{kind}.{name}")));
     }
-    out.push_str("\r\n");
+    let mut out = csv_line(&head);
     let all: Vec<_> = parts.iter().map(Part::facts).collect();
     for (facts, machine) in all.iter().zip(machines::names(&all)) {
         for run in &facts.results.runs {
             let Some(cell) = facts.cell(run.cell) else { continue };
             let mut line = vec![facts.header().name.clone(), machine.clone()];
-            line.extend(of_cell(cell));
-            line.extend(of_run(run));
-            line.extend(of_rest(cell));
-            let number = |value: &f64| value.to_string();
+            line.extend(COLUMNS.iter().map(|(_, text)| text(cell, run)));
             let found = |name: &&String| cell.parameters.get(*name).cloned().unwrap_or_default();
             line.extend(parameters.iter().map(found));
-            let metric = |name: &&String| run.metrics.get(*name).map(number).unwrap_or_default();
-            line.extend(metrics.iter().map(metric));
-            let mean = |name: &&String| run.load.get(*name).map(number).unwrap_or_default();
-            line.extend(load.iter().map(mean));
-            let fields: Vec<String> = line.iter().map(|text| csv(text)).collect();
-            out.push_str(&fields.join(","));
-            out.push_str("\r\n");
+            line.extend(metrics.iter().map(|name| or_empty(run.metrics.get(*name))));
+            line.extend(load.iter().map(|name| or_empty(run.load.get(*name))));
+            out.push_str(&csv_line(&line));
         }
     }
     out
-}
-
-fn of_cell(cell: &Cell) -> [String; 4] {
-    let x = cell.x.map(|x| x.to_string()).unwrap_or_default();
-    [cell.group.clone(), cell.series.clone(), x, cell.id.to_string()]
-}
-
-fn of_run(run: &Run) -> Vec<String> {
-    let checked = run.checked.as_ref();
-    let count = |of: fn(&crate::results::Checked) -> u64| {
-        checked.map(|checked| of(checked).to_string()).unwrap_or_default()
-    };
-    vec![
-        run.block.to_string(),
-        run.place.to_string(),
-        run.at_s.to_string(),
-        run.warmup.to_string(),
-        run.ok.to_string(),
-        run.problem.clone().unwrap_or_default(),
-        run.exit_code.map(|code| code.to_string()).unwrap_or_default(),
-        run.wall_s.to_string(),
-        run.user_s.to_string(),
-        run.sys_s.to_string(),
-        run.rss_bytes_max.to_string(),
-        run.read_bytes.to_string(),
-        run.write_bytes.to_string(),
-        run.voluntary_switches.to_string(),
-        run.involuntary_switches.to_string(),
-        run.started.to_string(),
-        run.cached.map(|share| share.to_string()).unwrap_or_default(),
-        count(|checked| checked.files),
-        count(|checked| checked.bytes),
-        count(|checked| checked.compared),
-    ]
-}
-
-fn of_rest(cell: &Cell) -> [String; 4] {
-    let control_of = cell.control_of.map(|of| of.to_string()).unwrap_or_default();
-    [control_of, cell.data.clone(), pairs(&cell.conditions), cell.command.clone()]
 }

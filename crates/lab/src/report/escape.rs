@@ -32,6 +32,12 @@ pub(super) fn csv(text: &str) -> String {
     text
 }
 
+/// Formats a line of a CSV file.
+pub(super) fn csv_line(fields: &[String]) -> String {
+    let fields: Vec<String> = fields.iter().map(|text| csv(text)).collect();
+    fields.join(",") + "\r\n"
+}
+
 /// Makes text safe for a terminal, on one line.
 pub(super) fn terminal(text: &str) -> String {
     text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { shown(c) }).collect()

@@ -1,6 +1,7 @@
 //! Queries over results and analysis that all formats share: lines of a group, best cell of a tool, labels.
 
 use crate::analysis::{Analysis, CellSummary, Comparison, Interval, Ratio, Sweep};
+use crate::distinct;
 use crate::report::number::{Unit, digits};
 use crate::results::markup::Time;
 use crate::results::{Cell, Header, Results, Run};
@@ -29,6 +30,12 @@ impl<'a> Facts<'a> {
         &self.results.header
     }
 
+    /// Title of the campaign.
+    pub(super) fn title(&self) -> &'a str {
+        let header = self.header();
+        if header.title.is_empty() { &header.name } else { &header.title }
+    }
+
     pub(super) fn unit(&self) -> Unit {
         let unit = Unit::of(self.metric());
         match self.time {
@@ -47,13 +54,7 @@ impl<'a> Facts<'a> {
 
     /// Groups in the order of description.
     pub(super) fn groups(&self) -> Vec<&'a str> {
-        let mut groups: Vec<&str> = Vec::new();
-        for cell in &self.header().cells {
-            if !groups.contains(&cell.group.as_str()) {
-                groups.push(&cell.group);
-            }
-        }
-        groups
+        distinct(self.header().cells.iter().map(|cell| cell.group.as_str()))
     }
 
     /// Lines of a group, in the order of description.
@@ -83,13 +84,7 @@ impl<'a> Facts<'a> {
 
     /// Tools of all groups in the order of description; each one has a colour.
     pub(super) fn series(&self) -> Vec<&'a str> {
-        let mut series: Vec<&str> = Vec::new();
-        for cell in &self.header().cells {
-            if !series.contains(&cell.series.as_str()) {
-                series.push(&cell.series);
-            }
-        }
-        series
+        distinct(self.header().cells.iter().map(|cell| cell.series.as_str()))
     }
 
     pub(super) fn value(&self, id: u32) -> Option<&'a Interval> {
@@ -165,12 +160,7 @@ impl<'a> Facts<'a> {
 
     /// Metric of a run.
     pub(super) fn measured(&self, run: &Run) -> Option<f64> {
-        match self.metric() {
-            "wall_s" => Some(run.wall_s),
-            "user_s" => Some(run.user_s),
-            "sys_s" => Some(run.sys_s),
-            metric => run.metrics.get(metric).copied(),
-        }
+        run.measured(self.metric())
     }
 
     /// True if any cell has an x.

@@ -8,9 +8,23 @@ use serde::Serialize;
 /// Version of the schema, increased by changes other than new fields.
 const SCHEMA: u32 = 1;
 
+/// Formats a document of this schema with a newline. Numbers that are not finite are `null`.
+///
+/// # Errors
+/// A message: serialisation failed.
+pub(super) fn document(content: &impl Serialize) -> Result<String, String> {
+    #[derive(Serialize)]
+    struct Document<'a, T> {
+        schema: u32,
+        #[serde(flatten)]
+        content: &'a T,
+    }
+    let text = serde_json::to_string_pretty(&Document { schema: SCHEMA, content });
+    text.map(|text| text + "\n").map_err(|why| format!("cannot write JSON: {why}"))
+}
+
 #[derive(Serialize)]
-struct Document<'a> {
-    schema: u32,
+struct All<'a> {
     results: Vec<One<'a>>,
 }
 
@@ -23,23 +37,17 @@ struct One<'a> {
     end: Option<&'a End>,
 }
 
-/// Formats the file with a newline. Numbers that are not finite are `null`.
+/// Formats the file.
 ///
 /// # Errors
-/// A message: serialisation failed.
+/// As [`document`].
 pub(super) fn text(parts: &[Part]) -> Result<String, String> {
-    let document = Document { schema: SCHEMA, results: parts.iter().map(one).collect() };
-    let text = serde_json::to_string_pretty(&document);
-    text.map(|text| text + "\n").map_err(|why| format!("cannot write JSON: {why}"))
-}
-
-fn one(part: &Part) -> One<'_> {
-    let results = &part.results;
-    One {
-        header: &results.header,
-        runs: results.runs.len(),
+    let each = parts.iter().map(|part| One {
+        header: &part.results.header,
+        runs: part.results.runs.len(),
         analysis: &part.analysis,
-        experiments: &results.experiments,
-        end: results.end.as_ref(),
-    }
+        experiments: &part.results.experiments,
+        end: part.results.end.as_ref(),
+    });
+    document(&All { results: each.collect() })
 }

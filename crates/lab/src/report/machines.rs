@@ -5,6 +5,7 @@ use super::number::{bytes, digits, ratio};
 use super::table::{NONE, Table, or_none};
 use super::words::{Words, with};
 use crate::analysis::unpaired;
+use crate::distinct;
 use crate::results::{Cell, Machine};
 
 /// Seed of intervals, fixed for reproducible output.
@@ -83,16 +84,9 @@ fn best<'a>(facts: &Facts<'a>, group: &str, series: &str) -> Option<&'a Cell> {
 
 /// Groups and tools of all results in order of appearance.
 fn rows<'a>(all: &[Facts<'a>]) -> Vec<(&'a str, &'a str)> {
-    let mut rows = Vec::new();
-    for facts in all {
-        for cell in &facts.header().cells {
-            let row = (cell.group.as_str(), cell.series.as_str());
-            if cell.control_of.is_none() && !rows.contains(&row) {
-                rows.push(row);
-            }
-        }
-    }
-    rows
+    let cells = all.iter().flat_map(|facts| &facts.header().cells);
+    let cells = cells.filter(|cell| cell.control_of.is_none());
+    distinct(cells.map(|cell| (cell.group.as_str(), cell.series.as_str())))
 }
 
 /// Table of the machines' properties.

@@ -1,14 +1,11 @@
 //! Markdown for an article or an issue: verdict, tables and caveats, without charts and raw runs.
 
-use super::Part;
+use super::block::{self, Block};
 use super::escape::markdown;
 use super::facts::Facts;
-use super::machines;
-use super::number::percent;
-use super::record;
 use super::table::Table;
-use super::tables;
-use super::words::{Words, with};
+use super::words::Words;
+use super::{Part, machines, record, tables};
 
 /// Formats the document.
 pub(super) fn text(parts: &[Part], words: &Words) -> String {
@@ -20,10 +17,11 @@ pub(super) fn text(parts: &[Part], words: &Words) -> String {
         table(&mut out, &machines::side_by_side(&all, words));
     }
     for (facts, name) in all.iter().zip(names) {
-        let title = &facts.header().title;
-        let title = if title.is_empty() { &facts.header().name } else { title };
-        let title = if all.len() > 1 { format!("{name}: {title}") } else { title.clone() };
-        heading(&mut out, 1, &title);
+        let title = facts.title();
+        match all.len() {
+            1 => heading(&mut out, 1, title),
+            _ => heading(&mut out, 1, &format!("{name}: {title}")),
+        }
         one(&mut out, facts, words);
     }
     out
@@ -45,44 +43,40 @@ fn one(out: &mut String, facts: &Facts<'_>, words: &Words) {
     if !swept.is_empty() {
         heading(out, 2, words.sweep);
         for group in swept {
-            if let Some(found) = tables::sweep(facts, group, words) {
-                table(out, &found);
-            }
+            table(out, &tables::sweep(facts, group, words));
             table(out, &tables::lines(facts, group, words));
         }
     }
-    if let Some(found) = tables::published(facts, words) {
+    let published = tables::published(facts, words);
+    if !published.is_empty() {
         heading(out, 2, words.published);
-        table(out, &found);
+        table(out, &published);
     }
-    let proofs = tables::proofs(facts, words);
-    if !proofs.is_empty() {
+    if let Some(found) = block::proofs(facts, words) {
         heading(out, 2, words.proofs);
-        table(out, &proofs);
-        paragraph(out, words.elasticity_means);
+        blocks(out, &found);
     }
     heading(out, 2, words.controls);
-    let controls = tables::controls(facts, words);
-    if controls.is_empty() {
-        paragraph(out, words.no_controls);
-    }
-    table(out, &controls);
-    if let Some(noise) = facts.analysis.noise {
-        paragraph(out, &with(words.noise, &[&percent(noise)]));
-    }
+    blocks(out, &block::controls(facts, words));
     heading(out, 2, words.caveats);
-    paragraph(out, &record::ending(facts, words));
-    if facts.analysis.caveats.is_empty() {
-        paragraph(out, words.no_caveats);
-    }
-    list(out, &facts.analysis.caveats);
+    blocks(out, &block::caveats(facts, words));
     heading(out, 2, words.machine);
     paragraph(out, &record::origin(facts, words));
-    table(out, &machines::fingerprints(&[*facts], words));
-    table(out, &record::programs(facts, words));
-    table(out, &record::data(facts, words));
+    blocks(out, &block::machine(facts, words));
     heading(out, 2, words.commands);
     table(out, &record::commands(facts, words));
+}
+
+/// Formats blocks.
+pub(super) fn blocks(out: &mut String, blocks: &[Block]) {
+    for block in blocks {
+        match block {
+            Block::Heading(text) => heading(out, 2, text),
+            Block::Text(text) => paragraph(out, text),
+            Block::List(texts) => list(out, texts),
+            Block::Table(of) => table(out, of),
+        }
+    }
 }
 
 pub(super) fn heading(out: &mut String, level: usize, text: &str) {
@@ -92,11 +86,11 @@ pub(super) fn heading(out: &mut String, level: usize, text: &str) {
     out.push_str(&format!("{} {}\n\n", "#".repeat(level), markdown(text)));
 }
 
-pub(super) fn paragraph(out: &mut String, text: &str) {
+fn paragraph(out: &mut String, text: &str) {
     out.push_str(&format!("{}\n\n", markdown(text)));
 }
 
-pub(super) fn list(out: &mut String, texts: &[String]) {
+fn list(out: &mut String, texts: &[String]) {
     for text in texts {
         out.push_str(&format!("- {}\n", markdown(text)));
     }
@@ -105,7 +99,7 @@ pub(super) fn list(out: &mut String, texts: &[String]) {
     }
 }
 
-pub(super) fn table(out: &mut String, of: &Table) {
+fn table(out: &mut String, of: &Table) {
     if of.is_empty() {
         return;
     }

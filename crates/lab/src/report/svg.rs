@@ -4,7 +4,7 @@ use super::Part;
 use super::load::timeline;
 use super::sweep;
 use super::words::Words;
-use crate::chart::{WIDTH_PX, Words as Named};
+use crate::chart::{Chart, WIDTH_PX, Words as Named};
 
 /// Formats the file.
 ///
@@ -12,19 +12,20 @@ use crate::chart::{WIDTH_PX, Words as Named};
 /// A message: nothing was measured, or a chart cannot be drawn.
 pub(super) fn text(parts: &[Part], words: &Words) -> Result<String, String> {
     let mut pictures = Vec::new();
+    let mut add = |chart: &Chart, title: &str, description: &str| -> Result<(), String> {
+        let id = format!("picture-{}", pictures.len() + 1);
+        pictures.push(chart.svg_with(Named { id: &id, title, description })?);
+        Ok(())
+    };
     for part in parts {
         let facts = part.facts();
         for group in facts.groups() {
-            if let Some(found) = sweep::picture(&facts, group, words) {
-                let (title, description) = (&found.chart.title, &found.description);
-                let id = format!("picture-{}", pictures.len() + 1);
-                pictures.push(found.chart.svg_with(Named { id: &id, title, description })?);
+            if let Some(of) = sweep::picture(&facts, group, words) {
+                add(&of.chart, &of.chart.title, &of.description)?;
             }
         }
         if let Some(load) = timeline(&facts, words) {
-            let (title, description) = (&load.caption, &load.description);
-            let id = format!("picture-{}", pictures.len() + 1);
-            pictures.push(load.chart.svg_with(Named { id: &id, title, description })?);
+            add(&load.chart, &load.caption, &load.description)?;
         }
     }
     match pictures.as_slice() {

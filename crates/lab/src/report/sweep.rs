@@ -104,15 +104,10 @@ fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> C
         let points: Vec<(f64, (f64, f64, f64))> =
             points.filter(|(x, (_, mid, _))| fits(*x, *mid, y_scale)).collect();
         if let Some(curve) = fit_points(facts, line, &points) {
-            series.push(Series { name: String::new(), color, form: Form::Thin, points: curve });
+            series.push(unnamed(color, Form::Thin, curve));
         }
-        let bars = points.iter().flat_map(|(x, (low, mid, high))| {
-            // Logarithmic axes need a positive lower end.
-            let low = if y_scale == Scale::Logarithmic { low.max(mid / 10.0) } else { *low };
-            [(*x, low), (*x, *high)]
-        });
-        let bars = bars.collect();
-        series.push(Series { name: String::new(), color, form: Form::Intervals, points: bars });
+        let bars = points.iter().flat_map(|(x, of)| bar(*x, *of, y_scale)).collect();
+        series.push(unnamed(color, Form::Intervals, bars));
         let knee = line.sweep.and_then(|sweep| sweep.knee.as_ref()).filter(|knee| !knee.at_edge);
         let at_knee = points.iter().filter(|(x, _)| knee.is_some_and(|knee| knee.x == *x));
         knees.extend(at_knee.map(|(x, (_, mid, _))| (*x, *mid)));
@@ -122,10 +117,9 @@ fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> C
         let levels = levels.filter_map(|cell| drawn(facts, cell));
         let levels: Vec<(f64, f64, f64)> =
             levels.filter(|(_, mid, _)| fits(axis.0, *mid, y_scale)).collect();
-        for (low, mid, high) in &levels {
-            let low = if y_scale == Scale::Logarithmic { low.max(mid / 10.0) } else { *low };
-            let bars = vec![(axis.0, low), (axis.0, *high), (axis.1, low), (axis.1, *high)];
-            series.push(Series { name: String::new(), color, form: Form::Intervals, points: bars });
+        for of in &levels {
+            let bars = [bar(axis.0, *of, y_scale), bar(axis.1, *of, y_scale)].concat();
+            series.push(unnamed(color, Form::Intervals, bars));
         }
         let mut drawn = vec![points];
         drawn.extend(levels.iter().map(|(_, mid, _)| level(*mid, axis)));
@@ -140,23 +134,11 @@ fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> C
         series.push(Series { name, color: color::BLACK, form: Form::Rings, points: knees });
     }
     let x_name = facts.header().x_name.as_deref().unwrap_or("x");
-    let mut panels = vec![Panel {
-        title: words.group(group).to_owned(),
-        unit: y_label(facts, words),
-        scale: y_scale,
-        height_px: Some(HEIGHT_PX),
-        series,
-        ..Panel::default()
-    }];
+    let unit = y_label(facts, words);
+    let mut panels = vec![panel(words.group(group), unit.clone(), y_scale, HEIGHT_PX, series)];
     if !figures.is_empty() {
-        panels.push(Panel {
-            title: words.published_title.to_owned(),
-            unit: y_label(facts, words),
-            scale: y_scale,
-            height_px: Some(PUBLISHED_HEIGHT_PX),
-            series: figures.into_iter().flat_map(|figure| figure.series(axis)).collect(),
-            ..Panel::default()
-        });
+        let series = figures.into_iter().flat_map(|figure| figure.series(axis)).collect();
+        panels.push(panel(words.published_title, unit, y_scale, PUBLISHED_HEIGHT_PX, series));
     }
     let x_label = match scale {
         Scale::Logarithmic => with(words.logarithmic, &[x_name]),
@@ -171,6 +153,23 @@ fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> C
         panels,
         same_range: true,
     }
+}
+
+/// Series that is not in the legend.
+fn unnamed(color: Color, form: Form, points: Vec<(f64, f64)>) -> Series {
+    Series { name: String::new(), color, form, points }
+}
+
+/// Ends of an interval at x. Logarithmic axes need a positive lower end.
+fn bar(x: f64, (low, mid, high): (f64, f64, f64), scale: Scale) -> [(f64, f64); 2] {
+    let low = if scale == Scale::Logarithmic { low.max(mid / 10.0) } else { low };
+    [(x, low), (x, high)]
+}
+
+/// Panel of a group.
+fn panel(title: &str, unit: String, scale: Scale, height_px: u32, series: Vec<Series>) -> Panel {
+    let (title, height_px) = (title.to_owned(), Some(height_px));
+    Panel { title, unit, scale, height_px, series, ..Panel::default() }
 }
 
 /// Horizontal line over the whole axis.
@@ -252,14 +251,12 @@ fn settings(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -
         cells.filter_map(|cell| Some((*cell, drawn(facts, cell)?))).collect();
     let y_scale = scale_of(&cells.iter().map(|(_, (_, mid, _))| *mid).collect::<Vec<_>>());
     let (mut series, mut ticks) = (Vec::new(), Vec::new());
-    for (i, (cell, (low, mid, high))) in cells.iter().enumerate() {
+    for (i, (cell, of)) in cells.iter().enumerate() {
         let place = (i + 1) as f64;
         let at = names.iter().position(|name| *name == cell.series).unwrap_or(0);
         let (color, form) = look(at);
-        let low = if y_scale == Scale::Logarithmic { low.max(mid / 10.0) } else { *low };
-        let bar = vec![(place, low), (place, *high)];
-        series.push(Series { name: String::new(), color, form: Form::Intervals, points: bar });
-        series.push(Series { name: String::new(), color, form, points: vec![(place, *mid)] });
+        series.push(unnamed(color, Form::Intervals, bar(place, *of, y_scale).to_vec()));
+        series.push(unnamed(color, form, vec![(place, of.1)]));
         ticks.push((place, facts.label(cell)));
     }
     Chart {
@@ -268,14 +265,7 @@ fn settings(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -
         x: (0.5, cells.len() as f64 + 0.5),
         scale: Scale::Linear,
         ticks,
-        panels: vec![Panel {
-            title: words.group(group).to_owned(),
-            unit: y_label(facts, words),
-            scale: y_scale,
-            height_px: Some(HEIGHT_PX),
-            series,
-            ..Panel::default()
-        }],
+        panels: vec![panel(words.group(group), y_label(facts, words), y_scale, HEIGHT_PX, series)],
         same_range: false,
     }
 }

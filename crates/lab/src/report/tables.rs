@@ -74,20 +74,16 @@ fn used(of: &CellSummary, words: &Words) -> [String; 8] {
     [real, user, sys, concurrency, cpu_gb, cpu_files, memory, limits]
 }
 
-/// Table of a sweep: x down, tools across. `None` if nothing is swept.
-pub(super) fn sweep(facts: &Facts<'_>, group: &str, words: &Words) -> Option<Table> {
+/// Table of a sweep: x down, tools across. Empty if nothing is swept.
+pub(super) fn sweep(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
     let lines = facts.lines(group);
     let x_name = facts.header().x_name.as_deref().unwrap_or("x");
-    let places = places(&lines);
-    if places.is_empty() {
-        return None;
-    }
     let names = lines.iter().map(|line| format!("#{}", line.series));
     let heads: Vec<String> = [format!("#{x_name}")].into_iter().chain(names).collect();
     let caption =
         with(words.sweep_caption, &[words.group(group), words.metric(facts.metric()), x_name]);
     let mut table = Table::new(caption, &heads);
-    for x in places {
+    for x in places(&lines) {
         let mut row = vec![digits(x)];
         for line in &lines {
             let knee = line.sweep.and_then(|sweep| sweep.knee.as_ref()).filter(|k| !k.at_edge);
@@ -110,11 +106,11 @@ pub(super) fn sweep(facts: &Facts<'_>, group: &str, words: &Words) -> Option<Tab
         values.map(|value| facts.unit().interval(value)).collect::<Vec<_>>().join(" / ")
     };
     let levels: Vec<String> = lines.iter().map(level).collect();
-    if levels.iter().any(|text| !text.is_empty()) {
+    if !table.is_empty() && levels.iter().any(|text| !text.is_empty()) {
         let row = levels.into_iter().map(|text| or_none(Some(text).filter(|t| !t.is_empty())));
         table.push([words.any_value.to_owned()].into_iter().chain(row).collect());
     }
-    Some(table)
+    table
 }
 
 /// All values of x, ascending.
@@ -148,11 +144,8 @@ pub(super) fn lines(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
 }
 
 /// Published figures beside the measured values of the same tool and x.
-pub(super) fn published(facts: &Facts<'_>, words: &Words) -> Option<Table> {
+pub(super) fn published(facts: &Facts<'_>, words: &Words) -> Table {
     let header = facts.header();
-    if header.published.is_empty() {
-        return None;
-    }
     let x_name = format!("#{}", header.x_name.as_deref().unwrap_or("x"));
     let published = format!("#{}", words.as_published);
     let here = format!("#{}", words.here);
@@ -169,7 +162,7 @@ pub(super) fn published(facts: &Facts<'_>, words: &Words) -> Option<Table> {
         ];
         table.push(row);
     }
-    Some(table.without_empty_columns())
+    table.without_empty_columns()
 }
 
 /// Cell that corresponds to a published figure.

@@ -4,14 +4,14 @@ mod bars;
 mod sheet;
 
 use self::bars::Scale;
-use self::sheet::{BOLD, FAINT, GAP, GREEN, Line as Row, Overflow, Sheet, YELLOW, columns, cut};
+use self::sheet::{BOLD, FAINT, GAP, GREEN, Overflow, Sheet, YELLOW, columns, cut};
 use super::block::Block;
 use super::compared::blocks;
 use super::escape;
 use super::facts::{Facts, Line};
 use super::number::{bytes, digits, percent, ratio};
 use super::sentences::stretches_text;
-use super::table::{NONE, or_none};
+use super::table::{NONE, Table, or_none};
 use super::tables::{self, grouped_label};
 use super::words::{Lang, Words, with};
 use crate::analysis::{Analysis, Compared, Interval};
@@ -74,9 +74,7 @@ pub fn compared(
             Block::List(texts) => texts.iter().for_each(|text| sheet.text(text, GAP, "")),
             Block::Table(table) => {
                 sheet.text(&table.caption, GAP, FAINT);
-                let heads: Vec<&str> = table.head.iter().map(String::as_str).collect();
-                let rows: Vec<Row> = table.rows.into_iter().zip(table.strong).collect();
-                sheet.table(&heads, &table.numbers, &rows, Overflow::Below);
+                sheet.table(&table, Overflow::Below);
                 sheet.out.push('\n');
             }
         }
@@ -92,9 +90,7 @@ struct Page {
 
 impl Page {
     fn whole(&mut self, facts: &Facts<'_>) {
-        let header = facts.header();
-        let title = if header.title.is_empty() { &header.name } else { &header.title };
-        self.sheet.text(title, "", BOLD);
+        self.sheet.text(facts.title(), "", BOLD);
         self.sheet.out.push('\n');
         for sentence in &facts.analysis.verdict {
             self.sheet.text(sentence, "  ", BOLD);
@@ -161,11 +157,9 @@ impl Page {
     fn tools(&mut self, facts: &Facts<'_>, group: &str, lines: &[Line<'_>]) {
         let reference = facts.reference(group);
         let time = facts.time.unwrap_or(Time::Seconds);
-        let [user, sys] = ["user", "sys"].map(|name| format!("{name}, {}", time.sign()));
-        let heads = ["tool", "setting", "median [95 %]", "ratio [95 %]", &user, &sys, "memory"];
-        // Text columns first, then numbers.
-        let numbers = [false, false, true, true, true, true, true];
-        let mut rows: Vec<Row> = Vec::new();
+        let [user, sys] = ["#user", "#sys"].map(|name| format!("{name}, {}", time.sign()));
+        let heads = ["tool", "setting", "#median [95 %]", "#ratio [95 %]", &user, &sys, "#memory"];
+        let mut table = Table::new("", &heads);
         for line in lines {
             let best = facts.best(&line.cells).or(line.cells.first().copied());
             let Some((cell, of)) = best.and_then(|cell| Some((cell, facts.summary(cell.id)?)))
@@ -184,9 +178,9 @@ impl Page {
             } else {
                 row.extend([NONE, NONE, NONE].map(str::to_owned));
             }
-            rows.push((row, line.own));
+            table.push_as(row, line.own);
         }
-        self.sheet.table(&heads, &numbers, &rows, Overflow::Cut);
+        self.sheet.table(&table, Overflow::Cut);
         if let Some(cell) = reference.and_then(|id| facts.cell(id)) {
             let text = format!("ratio: {}", with(self.words.compared_with, &[&facts.label(cell)]));
             self.sheet.text(&text, "  ", FAINT);
@@ -196,43 +190,34 @@ impl Page {
     /// Table of all settings: runs, mean, spread, times. Omitted if there are too many; report files contain
     /// them.
     fn settings(&mut self, facts: &Facts<'_>, lines: &[Line<'_>]) {
-        let cells: Vec<(&Line<'_>, &Cell)> = lines
-            .iter()
-            .flat_map(|line| line.cells.iter().map(move |cell| (line, *cell)))
-            .collect();
+        let cells = cells(lines);
         if cells.len() > SETTINGS_MAX {
             return;
         }
         let (unit, time) = (facts.unit(), facts.time.unwrap_or(Time::Seconds));
-        let times = ["real", "user", "sys"].map(|name| format!("{name}, {}", time.sign()));
+        let times = ["#real", "#user", "#sys"].map(|name| format!("{name}, {}", time.sign()));
         let gain_head = tables::gain_head(facts, self.words);
-        let heads: Vec<&str> = ["setting", gain_head.trim_start_matches('#'), "runs"]
+        let heads: Vec<&str> = ["setting", &gain_head, "#runs", "#mean", "#σ", "#min", "#max"]
             .into_iter()
-            .chain(["mean", "σ", "min", "max"])
             .chain(times.iter().map(String::as_str))
             .collect();
-        let mut numbers = vec![true; heads.len()];
-        numbers[0] = false;
-        let rows = cells.iter().filter_map(|(line, cell)| {
-            let of = facts.summary(cell.id).filter(|of| of.runs > 0)?;
+        let mut table = Table::new("", &heads);
+        for (line, cell) in cells {
+            let Some(of) = facts.summary(cell.id).filter(|of| of.runs > 0) else { continue };
             let value = |value: Option<f64>| or_none(value.map(|value| unit.text(value)));
             let mut row = vec![facts.label(cell), tables::gain(facts, cell), of.runs.to_string()];
             row.extend([of.mean, of.deviation, of.min, of.max].map(value));
             let times = [of.wall_s.map(|wall| wall.mid), Some(of.user_s), Some(of.sys_s)];
             row.extend(times.map(|s| or_none(s.map(|s| digits(time.of_seconds(s))))));
-            Some((row, line.own))
-        });
-        let rows: Vec<Row> = rows.collect();
-        self.sheet.table(&heads, &numbers, &rows, Overflow::Below);
+            table.push_as(row, line.own);
+        }
+        self.sheet.table(&table, Overflow::Below);
         self.sheet.out.push('\n');
     }
 
     /// Bars of medians; the knee is marked.
     fn bars(&mut self, facts: &Facts<'_>, lines: &[Line<'_>]) {
-        let all: Vec<(&Line<'_>, &Cell)> = lines
-            .iter()
-            .flat_map(|line| line.cells.iter().map(move |cell| (line, *cell)))
-            .collect();
+        let all = cells(lines);
         let chosen: Vec<(&Line<'_>, &Cell)> = if all.len() <= BARS_MAX {
             all
         } else {
@@ -282,4 +267,10 @@ impl Page {
         self.sheet.out.push('\n');
         self.sheet.text(&with(self.words.noise, &[&percent(noise)]), "  ", FAINT);
     }
+}
+
+/// Cells of all lines.
+fn cells<'a, 'b>(lines: &'b [Line<'a>]) -> Vec<(&'b Line<'a>, &'a Cell)> {
+    let cells = lines.iter().flat_map(|line| line.cells.iter().map(move |cell| (line, *cell)));
+    cells.collect()
 }

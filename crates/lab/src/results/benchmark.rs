@@ -1,6 +1,7 @@
 //! Cells in hyperfine's form: one benchmark per command, with its mean.
 
 use super::{Cell, Results, Run};
+use crate::analysis::median;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -48,19 +49,12 @@ fn name(results: &Results, cell: &Cell) -> String {
 
 fn benchmark(cell: &Cell, runs: &[&Run]) -> Option<Benchmark> {
     let times: Vec<f64> = runs.iter().map(|run| run.wall_s).collect();
-    let mut sorted = times.clone();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let (min, max) = (*sorted.first()?, *sorted.last()?);
+    let median = median(&times)?;
     let count = times.len();
     let mean_of =
         |take: fn(&Run) -> f64| runs.iter().map(|run| take(run)).sum::<f64>() / count as f64;
     let mean = mean_of(|run| run.wall_s);
     let squares: f64 = times.iter().map(|time| (time - mean).powi(2)).sum();
-    let middle = count / 2;
-    let median = match count % 2 {
-        0 => sorted[middle - 1].midpoint(sorted[middle]),
-        _ => sorted[middle],
-    };
     Some(Benchmark {
         command: String::new(),
         mean,
@@ -68,8 +62,8 @@ fn benchmark(cell: &Cell, runs: &[&Run]) -> Option<Benchmark> {
         median,
         user: mean_of(|run| run.user_s),
         system: mean_of(|run| run.sys_s),
-        min,
-        max,
+        min: times.iter().copied().fold(f64::INFINITY, f64::min),
+        max: times.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         times,
         memory_usage_byte: runs.iter().map(|run| run.rss_bytes_max).collect(),
         exit_codes: runs.iter().map(|run| run.exit_code).collect(),

@@ -205,6 +205,18 @@ pub struct Run {
     pub verdict: Option<serde_json::Value>,
 }
 
+impl Run {
+    /// A metric: `wall_s`, `user_s`, `sys_s`, or one of [`Run::metrics`].
+    pub fn measured(&self, metric: &str) -> Option<f64> {
+        match metric {
+            "wall_s" => Some(self.wall_s),
+            "user_s" => Some(self.user_s),
+            "sys_s" => Some(self.sys_s),
+            metric => self.metrics.get(metric).copied(),
+        }
+    }
+}
+
 /// Content of the target after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checked {

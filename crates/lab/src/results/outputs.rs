@@ -75,7 +75,7 @@ fn is_ours(file: &Path) -> bool {
 }
 
 /// Entries of a folder; none if it does not exist.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
+pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
     match fs::read_dir(folder) {
         Ok(entries) => entries
             .map(|entry| entry.map(|entry| entry.path()))

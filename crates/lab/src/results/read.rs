@@ -6,7 +6,7 @@ use hakobu_core::error::{cannot, quoted};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// File of runs.
 pub const RUNS_FILE: &str = "results.jsonl";
@@ -51,18 +51,15 @@ pub fn read_counted(path: &Path, counted: &dyn Fn(u64)) -> Result<Results, Strin
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(cannot("read", &curves, error)),
     };
-    parse_counted((&runs, &text), (&curves, &samples), counted)
+    parse((&runs, &text), (&curves, &samples), counted)
 }
 
-/// Parses the text of both files, given with their names for errors.
+/// Parses the text of both files, given with their names for errors. Passes the bytes of each parsed line to
+/// `counted`.
 ///
 /// # Errors
 /// As [`read`].
-pub fn parse(runs: (&Path, &[u8]), curves: (&Path, &[u8])) -> Result<Results, String> {
-    parse_counted(runs, curves, &|_| {})
-}
-
-fn parse_counted(
+pub fn parse(
     runs: (&Path, &[u8]),
     curves: (&Path, &[u8]),
     counted: &dyn Fn(u64),
@@ -71,23 +68,23 @@ fn parse_counted(
     let mut has_header = false;
     for (number, line) in lines(runs.1) {
         counted(line.bytes);
-        let at = || Position { file: runs.0.to_owned(), line: number };
+        let wrong = |why: String| format!("{}, line {number}: {why}", quoted(runs.0));
         if !has_header {
-            results.header = header(line.text).map_err(|why| at().say(&why))?;
+            results.header = header(line.text).map_err(wrong)?;
             has_header = true;
             continue;
         }
-        match understand::<Line>(&line, b"{\"line\":").map_err(|why| at().say(&why))? {
+        match understand::<Line>(&line, b"{\"line\":").map_err(wrong)? {
             None | Some(Line::Resumed { .. }) => {}
-            Some(Line::Header(_)) => return Err(at().say("a second header")),
+            Some(Line::Header(_)) => return Err(wrong("a second header".into())),
             Some(Line::Run(run)) => {
-                known(&results.header, run.cell).map_err(|why| at().say(&why))?;
+                known(&results.header, run.cell).map_err(wrong)?;
                 results.runs.push(*run);
                 // The campaign was resumed after an end.
                 results.end = None;
             }
             Some(Line::Experiment(experiment)) => {
-                known(&results.header, experiment.cell).map_err(|why| at().say(&why))?;
+                known(&results.header, experiment.cell).map_err(wrong)?;
                 results.experiments.push(experiment);
             }
             Some(Line::End(end)) => results.end = Some(end),
@@ -98,27 +95,13 @@ fn parse_counted(
     }
     for (number, line) in lines(curves.1) {
         counted(line.bytes);
-        let at = || Position { file: curves.0.to_owned(), line: number };
-        let Some(curve) =
-            understand::<Curves>(&line, b"{\"cell\":").map_err(|why| at().say(&why))?
-        else {
-            continue;
-        };
-        known(&results.header, curve.cell).map_err(|why| at().say(&why))?;
-        results.curves.push(curve);
+        let wrong = |why: String| format!("{}, line {number}: {why}", quoted(curves.0));
+        if let Some(curve) = understand::<Curves>(&line, b"{\"cell\":").map_err(wrong)? {
+            known(&results.header, curve.cell).map_err(wrong)?;
+            results.curves.push(curve);
+        }
     }
     Ok(results)
-}
-
-struct Position {
-    file: PathBuf,
-    line: usize,
-}
-
-impl Position {
-    fn say(&self, why: &str) -> String {
-        format!("{}, line {}: {why}", quoted(&self.file), self.line)
-    }
 }
 
 /// One line of a file.
@@ -231,7 +214,7 @@ mod tests {
 
     fn parsed(runs: &str, curves: &str) -> Result<Results, String> {
         let (a, b) = (Path::new("a/results.jsonl"), Path::new("a/samples.jsonl"));
-        parse((a, runs.as_bytes()), (b, curves.as_bytes()))
+        parse((a, runs.as_bytes()), (b, curves.as_bytes()), &|_| {})
     }
 
     #[test]

@@ -26,12 +26,16 @@ const MADE_FROM_IT: [&str; 7] = [
 /// A results folder that is open for writing, locked against other processes.
 #[derive(Debug)]
 pub struct Store {
-    folder: PathBuf,
+    /// Path of the folder.
+    pub folder: PathBuf,
+    /// Runs that existed when it was opened.
+    pub runs: Vec<Run>,
+    /// Its end, if it had ended before.
+    pub ended: Option<End>,
+    /// Duration before the last interruption, seconds.
+    pub elapsed_s: f64,
     results: File,
     samples: File,
-    runs: Vec<Run>,
-    ended: Option<End>,
-    elapsed_s: f64,
 }
 
 impl Store {
@@ -77,14 +81,9 @@ impl Store {
         if goes_on {
             cut_half_line(&mut samples).map_err(|error| cannot("repair", folder, error))?;
         }
-        let mut store = Store {
-            folder: folder.to_owned(),
-            results,
-            samples,
-            runs: Vec::new(),
-            ended: None,
-            elapsed_s: 0.0,
-        };
+        let (runs, ended, elapsed_s) = (Vec::new(), None, 0.0);
+        let mut store =
+            Store { folder: folder.to_owned(), runs, ended, elapsed_s, results, samples };
         if !goes_on {
             store.append(&Line::Header(Box::new(header.clone())))?;
             return Ok(store);
@@ -96,31 +95,6 @@ impl Store {
         store.ended = known.end;
         store.append(&Line::Resumed { at: now.to_owned() })?;
         Ok(store)
-    }
-
-    /// Path of the folder.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// Number of runs that existed when it was opened.
-    pub fn runs_before(&self) -> usize {
-        self.runs.len()
-    }
-
-    /// Takes the runs that existed when it was opened.
-    pub fn take_runs(&mut self) -> Vec<Run> {
-        std::mem::take(&mut self.runs)
-    }
-
-    /// Returns its end, if it had ended before.
-    pub fn ended(&self) -> Option<End> {
-        self.ended.clone()
-    }
-
-    /// Duration before the last interruption, seconds.
-    pub fn elapsed_s(&self) -> f64 {
-        self.elapsed_s
     }
 
     /// Appends a run and its curves. After a crash a run may lack its curves, but curves never lack their
@@ -176,17 +150,20 @@ fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {
 fn is_cut_header(file: &mut File) -> io::Result<bool> {
     /// Start of a [`Line::Header`].
     const START: &[u8] = b"{\"line\":\"header\"";
+    let text = whole(file)?;
+    Ok(!text.contains(&b'\n') && (START.starts_with(&text) || text.starts_with(START)))
+}
+
+fn whole(file: &mut File) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     file.seek(SeekFrom::Start(0))?;
     file.read_to_end(&mut text)?;
-    Ok(!text.contains(&b'\n') && (START.starts_with(&text) || text.starts_with(START)))
+    Ok(text)
 }
 
 /// Truncates the file after its last newline.
 fn cut_half_line(file: &mut File) -> io::Result<()> {
-    let mut text = Vec::new();
-    file.seek(SeekFrom::Start(0))?;
-    file.read_to_end(&mut text)?;
+    let text = whole(file)?;
     let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     if whole < text.len() { file.set_len(whole as u64) } else { Ok(()) }
 }
@@ -255,11 +232,9 @@ fn without_ports(command: &str) -> String {
 
 /// First entry of a folder that `picks` accepts.
 fn first_entry(folder: &Path, picks: impl Fn(&str) -> bool) -> Result<Option<String>, String> {
-    let entries = std::fs::read_dir(folder).map_err(|error| cannot("read", folder, error))?;
-    let names = entries.map(|entry| Ok(entry?.file_name().display().to_string()));
-    let names: Vec<String> =
-        names.collect::<io::Result<_>>().map_err(|error| cannot("read", folder, error))?;
-    Ok(names.into_iter().filter(|name| picks(name)).min())
+    let entries = outputs::entries(folder)?;
+    let names = entries.iter().filter_map(|path| Some(path.file_name()?.display().to_string()));
+    Ok(names.filter(|name| picks(name)).min())
 }
 
 /// Overview of a results folder.
@@ -285,20 +260,11 @@ pub struct Listed {
 /// does not exist.
 pub fn list(within: &Path) -> (Vec<Listed>, Vec<String>) {
     let (mut found, mut wrong) = (Vec::new(), Vec::new());
-    let folders = match std::fs::read_dir(within) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        entries => entries.and_then(|entries| {
-            entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()
-        }),
-    };
-    let folders = folders.unwrap_or_else(|error| {
-        wrong.push(cannot("read", within, error));
+    let folders = outputs::entries(within).unwrap_or_else(|why| {
+        wrong.push(why);
         Vec::new()
     });
-    for folder in folders {
-        if !folder.join(RUNS_FILE).is_file() {
-            continue;
-        }
+    for folder in folders.into_iter().filter(|folder| folder.join(RUNS_FILE).is_file()) {
         match look(&folder) {
             Ok(listed) => found.push(listed),
             Err(why) => wrong.push(why),
@@ -327,16 +293,14 @@ fn look(folder: &Path) -> Result<Listed, String> {
 /// # Errors
 /// A message: it contains no results, or other files as well.
 pub fn may_remove(folder: &Path) -> Result<(), String> {
-    let is_folder = folder.symlink_metadata().is_ok_and(|meta| meta.is_dir());
-    if !is_folder {
+    if !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
         return Err(format!("{} is not a folder", quoted(folder)));
     }
     read(folder)?;
     let known = |name: &str| {
         [RUNS_FILE, CURVES_FILE, outputs::FOLDER].contains(&name) || MADE_FROM_IT.contains(&name)
     };
-    let other = first_entry(folder, |name| !known(name))?;
-    let other = match other {
+    let other = match first_entry(folder, |name| !known(name))? {
         Some(other) => Some(other),
         None => outputs::foreign_entry(folder)?.map(|path| path.display().to_string()),
     };
@@ -355,10 +319,8 @@ pub fn may_remove(folder: &Path) -> Result<(), String> {
 pub fn remove(folder: &Path) -> Result<(), String> {
     may_remove(folder)?;
     outputs::remove(folder)?;
-    let mut names: Vec<&str> = MADE_FROM_IT.to_vec();
     // The file of runs last: a partly removed folder can then be removed again.
-    names.extend([CURVES_FILE, RUNS_FILE]);
-    for name in names {
+    for name in MADE_FROM_IT.into_iter().chain([CURVES_FILE, RUNS_FILE]) {
         let path = folder.join(name);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -5,7 +5,6 @@ use super::benchmark::{Benchmark, benchmarks};
 use super::markup::{self, Form, TableLook};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 /// Exports results in a format of hyperfine.
 ///
@@ -38,31 +37,19 @@ pub fn hyperfine_csv(results: &Results) -> String {
     let found = benchmarks(results);
     let parameters: BTreeSet<&String> =
         found.iter().flat_map(|one| one.parameters.keys()).collect();
-    let mut out = String::from("command,mean,stddev,median,user,system,min,max");
-    for name in &parameters {
-        let _ = write!(out, ",{}", cell(&format!("parameter_{name}")));
-    }
-    out.push('\n');
+    let names = parameters.iter().map(|name| cell(&format!("parameter_{name}")));
+    let head = ["command", "mean", "stddev", "median", "user", "system", "min", "max"];
+    let mut lines = vec![head.map(str::to_owned).into_iter().chain(names).collect::<Vec<_>>()];
     for one in &found {
         let stddev = one.stddev.map_or(String::new(), |number| number.to_string());
-        let _ = write!(
-            out,
-            "{},{},{stddev},{},{},{},{},{}",
-            cell(&one.command),
-            one.mean,
-            one.median,
-            one.user,
-            one.system,
-            one.min,
-            one.max
-        );
-        for name in &parameters {
-            let value = one.parameters.get(*name).map_or("", String::as_str);
-            let _ = write!(out, ",{}", cell(value));
-        }
-        out.push('\n');
+        let [mean, median, user, system, min, max] =
+            [one.mean, one.median, one.user, one.system, one.min, one.max].map(|of| of.to_string());
+        let mut line = vec![cell(&one.command), mean, stddev, median, user, system, min, max];
+        let value = |name: &&String| one.parameters.get(*name).map_or("", String::as_str);
+        line.extend(parameters.iter().map(|name| cell(value(name))));
+        lines.push(line);
     }
-    out
+    lines.into_iter().map(|line| line.join(",") + "\n").collect()
 }
 
 /// Quotes a CSV field (RFC 4180).

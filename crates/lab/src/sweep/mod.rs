@@ -5,9 +5,10 @@ mod precondition;
 
 pub use precondition::precondition;
 
-use crate::campaign::tools::line;
-use crate::campaign::{Action, Check, Extract, Launch, Plan, Planned, Repeat};
-use crate::results::Cell;
+use crate::campaign::tools::{Output, line};
+use crate::campaign::{Action, Check, Launch, Plan, Planned, Repeat, add_controls};
+use crate::product;
+use crate::results::{Cell, Header};
 use hakobu_io::spec::Axis;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,24 +35,14 @@ pub fn settings(axes: &[Axis]) -> Result<Vec<Setting>, String> {
     let swept = swept(axes);
     let mut order: Vec<usize> = (0..axes.len()).filter(|at| Some(*at) != swept).collect();
     order.extend(swept);
-    let mut found = vec![vec![None; axes.len()]];
-    for at in order {
-        found = found
-            .iter()
-            .flat_map(|setting: &Vec<Option<&String>>| {
-                axes[at].values.iter().map(move |value| {
-                    let mut setting = setting.clone();
-                    setting[at] = Some(value);
-                    setting
-                })
-            })
-            .collect();
-    }
-    let named = |setting: Vec<Option<&String>>| {
-        let pairs = axes.iter().zip(setting);
-        pairs.filter_map(|(axis, value)| Some((axis.option.clone(), value?.clone()))).collect()
+    let lists =
+        order.into_iter().map(|at| axes[at].values.iter().map(|value| (at, value)).collect());
+    let named = |mut setting: Vec<(usize, &String)>| {
+        setting.sort_by_key(|(at, _)| *at);
+        let pairs = setting.into_iter();
+        pairs.map(|(at, value)| (axes[at].option.clone(), value.clone())).collect()
     };
-    Ok(found.into_iter().map(named).collect())
+    Ok(product(lists).into_iter().map(named).collect())
 }
 
 /// Index of the swept axis: jobs, else depth, else the only numeric one.
@@ -102,7 +93,7 @@ pub fn plan(matrix: &Matrix<'_>, words: &dyn Fn(&Setting) -> Vec<String>) -> Res
         let words = words(&setting);
         cells.push(planned(matrix, &setting, x.as_deref(), words, cells.len()));
     }
-    controls(&mut cells);
+    add_controls(&mut cells, 0, |_| 0);
     let others = axes.iter().filter(|axis| Some(&axis.option) != x.as_ref());
     let over = x.as_ref().map_or(String::new(), |x| format!(" over {x}"));
     let lists: Vec<String> =
@@ -112,12 +103,15 @@ pub fn plan(matrix: &Matrix<'_>, words: &dyn Fn(&Setting) -> Vec<String>) -> Res
         false => format!("{SERIES}{over}; {}", lists.join("; ")),
     };
     Ok(Plan {
-        name: "io".into(),
-        title,
-        text: format!("# {}\n", matrix.line.replace(['\n', '\r'], " ")),
-        x_name: x,
-        metric: "iops".into(),
-        more_is_better: true,
+        header: Header {
+            name: "io".into(),
+            title,
+            text: format!("# {}\n", matrix.line.replace(['\n', '\r'], " ")),
+            x_name: x,
+            metric: "iops".into(),
+            more_is_better: true,
+            ..Header::default()
+        },
         cells,
         repeat: Repeat {
             warmup: 0,
@@ -162,27 +156,8 @@ fn planned(
         prepare: vec![Action::Sync],
         launch: Launch { argv, ..Launch::default() },
         check: Check::Exit,
-        extract: Extract::FioJson,
+        extract: Output::Fio,
         ..Planned::default()
-    }
-}
-
-/// Repeats the middle cell of each group: a difference between the two is noise.
-fn controls(cells: &mut Vec<Planned>) {
-    let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
-    for (at, planned) in cells.iter().enumerate() {
-        match groups.iter_mut().find(|(group, _)| *group == planned.cell.group) {
-            Some((_, of)) => of.push(at),
-            None => groups.push((planned.cell.group.clone(), vec![at])),
-        }
-    }
-    for (_, of) in groups {
-        let Some(mut control) = of.get(of.len() / 2).and_then(|at| cells.get(*at)).cloned() else {
-            continue;
-        };
-        control.cell.control_of = Some(control.cell.id);
-        control.cell.id = u32::try_from(cells.len()).unwrap_or(u32::MAX);
-        cells.push(control);
     }
 }
 
@@ -214,7 +189,10 @@ mod tests {
     #[test]
     fn jobs_are_swept_and_the_rest_are_groups() {
         let plan = made(&[axis("numjobs", "1,2,4"), axis("rw", "read,randread")]);
-        assert_eq!((plan.x_name.as_deref(), plan.metric.as_str()), (Some("numjobs"), "iops"));
+        assert_eq!(
+            (plan.header.x_name.as_deref(), plan.header.metric.as_str()),
+            (Some("numjobs"), "iops")
+        );
         let varied: Vec<_> = plan
             .cells
             .iter()
@@ -240,12 +218,12 @@ mod tests {
         assert_eq!(first.launch.argv, ["/bin/h", "io", "--numjobs=1", "--rw=read"]);
         assert_eq!(first.cell.command, "hakobu io --numjobs=1 --rw=read");
         assert_eq!((plan.repeat.min, plan.repeat.max, plan.repeat.seed), (3, 3, 7));
-        assert!(plan.text.starts_with("# hakobu io"), "{}", plan.text);
+        assert!(plan.header.text.starts_with("# hakobu io"), "{}", plan.header.text);
     }
 
     #[test]
     fn what_is_swept() {
-        let x = |axes: &[Axis]| made(axes).x_name;
+        let x = |axes: &[Axis]| made(axes).header.x_name;
         assert_eq!(x(&[axis("iodepth", "1,2"), axis("numjobs", "1,2")]), Some("numjobs".into()));
         assert_eq!(x(&[axis("rw", "read,write"), axis("iodepth", "1,2")]), Some("iodepth".into()));
         assert_eq!(x(&[axis("rwmixread", "0,50")]), Some("rwmixread".into()));

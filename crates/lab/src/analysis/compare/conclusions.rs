@@ -6,6 +6,7 @@ use crate::analysis::prices::Prices;
 use crate::analysis::rivals::lead;
 use crate::analysis::say::{Join, beside, level, listed, resource};
 use crate::analysis::{Lang, Sweep};
+use crate::distinct;
 use crate::results::Cell;
 use std::collections::BTreeSet;
 
@@ -31,26 +32,16 @@ pub(super) fn changes(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> V
 
 /// Groups in order of appearance; a single unnamed one if names are ignored.
 fn groups(parts: &[Part<'_>], one_group: bool) -> Vec<String> {
-    let mut groups: Vec<String> = Vec::new();
-    for group in parts.iter().flat_map(|part| part.view.groups()) {
-        let group = if one_group { String::new() } else { group.to_owned() };
-        if !groups.contains(&group) {
-            groups.push(group);
-        }
-    }
-    groups
+    let all = parts.iter().flat_map(|part| part.view.groups());
+    distinct(all.map(|group| if one_group { String::new() } else { group.to_owned() }))
 }
 
 fn sweeps(parts: &[Part<'_>], one_group: bool) -> Vec<(String, String)> {
-    let mut found: Vec<(String, String)> = Vec::new();
-    for sweep in parts.iter().flat_map(|part| &part.analysis.sweeps) {
+    let all = parts.iter().flat_map(|part| &part.analysis.sweeps);
+    distinct(all.map(|sweep| {
         let group = if one_group { String::new() } else { sweep.group.clone() };
-        let key = (group, sweep.series.clone());
-        if !found.contains(&key) {
-            found.push(key);
-        }
-    }
-    found
+        (group, sweep.series.clone())
+    }))
 }
 
 fn best_tool(parts: &[Part<'_>], group: &str, one_group: bool) -> Change {

@@ -5,8 +5,10 @@ use crate::analysis::Lang;
 use crate::analysis::compared::{Best, Cost};
 use crate::analysis::prices::{Prices, Rated, per_1m_iops, per_amount, per_million_ios};
 use crate::analysis::ratio::{Claim, WORTH, unpaired};
-use crate::analysis::rivals::{Best as Cell, bests};
+use crate::analysis::rivals::bests;
 use crate::analysis::say::{number, times};
+use crate::distinct;
+use crate::results::Cell;
 use std::collections::BTreeSet;
 
 /// Costs of the best cell of each tool, and of the ratings of the machines.
@@ -109,18 +111,13 @@ pub(super) fn best(parts: &[Part<'_>], costs: &[Cost], one_group: bool) -> Vec<B
 
 /// Kinds of work to distinguish: groups, and the lines in a group if these are kinds of work.
 fn kinds(parts: &[Part<'_>], one_group: bool) -> Vec<(String, String)> {
-    let mut kinds: Vec<(String, String)> = Vec::new();
-    for part in parts.iter().filter(|part| part.fits) {
-        for cell in part.view.cells.iter().filter(|cell| cell.control_of.is_none()) {
-            let group = if one_group { String::new() } else { cell.group.clone() };
-            let is_kind = are_kinds(part, &cell.group);
-            let kind = (group, if is_kind { cell.series.clone() } else { String::new() });
-            if !kinds.contains(&kind) {
-                kinds.push(kind);
-            }
-        }
-    }
-    kinds
+    let kind = |part: &Part<'_>, cell: &Cell| {
+        let group = if one_group { String::new() } else { cell.group.clone() };
+        let is_kind = are_kinds(part, &cell.group);
+        (group, if is_kind { cell.series.clone() } else { String::new() })
+    };
+    let fitting = parts.iter().filter(|part| part.fits);
+    distinct(fitting.flat_map(|part| part.view.settings().map(|cell| kind(part, cell))))
 }
 
 /// A need with the kind of work that it refers to.
@@ -143,9 +140,12 @@ fn fastest(parts: &[Part<'_>], one_group: bool) -> Vec<Best> {
             let own = part.view.groups().first().copied().filter(|_| one_group);
             let all = bests(&part.view, &part.analysis.cells, own.unwrap_or(group));
             let all = all.into_iter().filter(|of| series.is_empty() || of.cell.series == *series);
-            let better =
-                |best: Cell<'_>, one: &Cell<'_>| part.view.is_better(one.value, best.value);
-            let best = all.reduce(|best, one| if better(best, &one) { one } else { best });
+            let best =
+                all.reduce(
+                    |best, one| {
+                        if part.view.is_better(one.value, best.value) { one } else { best }
+                    },
+                );
             candidates.extend(best.map(|best| (part, best.value, best.cell.id)));
         }
         candidates.sort_by(|a, b| match a.0.view.more_is_better() {

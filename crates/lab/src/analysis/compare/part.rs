@@ -24,9 +24,8 @@ pub(super) fn pattern(cell: &Cell) -> Option<String> {
 
 /// True if the lines of a group are kinds of work (reads, writes) rather than ways to do the same work.
 pub(super) fn are_kinds(part: &Part<'_>, group: &str) -> bool {
-    let cells = part.view.cells.iter().filter(|cell| cell.group == group);
-    let patterns: BTreeSet<Option<String>> =
-        cells.filter(|cell| cell.control_of.is_none()).map(|cell| pattern(cell)).collect();
+    let cells = part.view.settings().filter(|cell| cell.group == group);
+    let patterns: BTreeSet<Option<String>> = cells.map(pattern).collect();
     part.view.more_is_better() && patterns.len() > 1
 }
 

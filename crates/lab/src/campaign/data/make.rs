@@ -25,15 +25,6 @@ const TIME_S: u64 = 1_577_836_800;
 const FILE_BYTES: u64 = 1024;
 const BLOCK_BYTES: u64 = 4096;
 
-/// An existing data set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Made {
-    /// Its files and bytes.
-    pub totals: Totals,
-    /// True if it existed already.
-    pub cached: bool,
-}
-
 /// File beside `folder` that lists the absolute paths of its regular files, one per line.
 pub fn list_of(folder: &Path) -> PathBuf {
     beside(folder, "list")
@@ -46,12 +37,12 @@ fn beside(folder: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Makes a data set in a folder. An existing one is checked, and made again if anything is missing. Other
+/// Makes a data set in a folder; true if it existed already. An existing one is checked, and made again if anything is missing. Other
 /// content of the folder is removed, if a mark shows that it was made here.
 ///
 /// # Errors
 /// There is not enough space (nothing is written then), a write failed, or the folder has no mark.
-pub fn make(recipe: &Recipe, folder: &Path) -> io::Result<Made> {
+pub fn make(recipe: &Recipe, folder: &Path) -> io::Result<bool> {
     let totals = recipe.totals();
     let marker = beside(folder, "done");
     let hash = recipe.hash();
@@ -59,7 +50,7 @@ pub fn make(recipe: &Recipe, folder: &Path) -> io::Result<Made> {
         && list_of(folder).is_file()
         && look(folder).is_ok_and(|found| found == totals)
     {
-        return Ok(Made { totals, cached: true });
+        return Ok(true);
     }
     for old in [&marker, &list_of(folder)] {
         absent_is_fine(fs::remove_file(old)).map_err(|error| named(&error, "remove", old))?;
@@ -73,7 +64,7 @@ pub fn make(recipe: &Recipe, folder: &Path) -> io::Result<Made> {
     list(recipe, folder).map_err(|error| named(&error, "write", &list_of(folder)))?;
     let mark = File::create_new(&marker).and_then(|mut file| writeln!(file, "{hash}"));
     mark.map_err(|error| named(&error, "write", &marker))?;
-    Ok(Made { totals, cached: false })
+    Ok(false)
 }
 
 fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {

@@ -6,8 +6,9 @@ mod random;
 #[cfg(test)]
 mod tests;
 
-pub use make::{Made, list_of, make};
+pub use make::{list_of, make};
 
+pub(crate) use random::splitmix;
 use random::{Random, exp};
 use serde::Serialize;
 use sha2::{Digest, Sha256};

@@ -1,14 +1,14 @@
 //! Random numbers that are reproducible for ever on every machine, because data sets depend on them:
 //! independent of the version of any crate and of the rounding of mathematical libraries.
 
-/// xoshiro256** (Blackman, Vigna 2018), seeded by splitmix64 (Steele, Lea, Flood 2014).
+/// xoshiro256** (Blackman, Vigna 2018), seeded by SplitMix64.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: [u64; 4],
 }
 
-/// Next number of splitmix64.
-fn splitmix(state: &mut u64) -> u64 {
+/// Next number of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+pub(crate) fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

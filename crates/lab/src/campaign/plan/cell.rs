@@ -6,18 +6,17 @@ use super::target::Target;
 use crate::campaign::data::{Recipe, list_of};
 use crate::campaign::spec::{COMPARED, CacheState, CheckLevel, Tool};
 use crate::campaign::tools::{Config, Fill, Output, Template, Values, line, quoted};
-use crate::campaign::{Action, Check, DiskLimits, Extract, Launch, Planned};
+use crate::campaign::{Action, Check, DiskLimits, Launch, Planned};
 use crate::results::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Placeholders for a data set in commands.
 pub fn data_values(recipe: &Recipe, folder: &Path) -> Values {
-    let path = |path: &Path| Fill::Word(path.to_string_lossy().into_owned());
     Values::from([
-        ("src".to_owned(), path(folder)),
-        ("list".to_owned(), path(&list_of(folder))),
-        ("data".to_owned(), Fill::Word(recipe.name.clone())),
+        ("src".to_owned(), folder.into()),
+        ("list".to_owned(), list_of(folder).as_path().into()),
+        ("data".to_owned(), recipe.name.clone().into()),
     ])
 }
 
@@ -40,28 +39,20 @@ impl Cells<'_> {
         let parameters = self.parameters(choice);
         let data = choice.data.and_then(|at| self.plan.data.get(at)).cloned();
         let mut values = self.common.clone();
-        values.insert("name".into(), Fill::Word(tool.name.clone()));
-        if let Some(cpus) = choice.condition.cpus {
-            values.insert("cpus".into(), Fill::Word(cpus.to_string()));
-        }
-        for (name, value) in &parameters {
-            values.insert(name.clone(), Fill::Word(value.clone()));
-        }
+        values.insert("name".into(), tool.name.clone().into());
+        values.extend(choice.condition.cpus.map(|cpus| ("cpus".into(), cpus.to_string().into())));
+        values.extend(parameters.iter().map(|(name, value)| (name.clone(), value.clone().into())));
         if let Some((recipe, folder)) = &data {
             values.extend(data_values(recipe, folder));
         }
         let given = data.as_ref().map(|(_, folder)| given(tool, folder));
-        if let Some(given) = &given {
-            values.insert("src".into(), Fill::Word(given.to_string_lossy().into_owned()));
-        }
+        values.extend(given.as_deref().map(|given| ("src".into(), given.into())));
         let access = choice.target.as_ref().and_then(|target| target.access.clone());
         let config = self.config(tool.known(), access.as_ref(), &parameters);
         if let Some(target) = &choice.target {
             values.extend(target.values());
         }
-        if let Some(path) = &config {
-            values.insert("config".into(), Fill::Word(path.to_string_lossy().into_owned()));
-        }
+        values.extend(config.as_deref().map(|path| ("config".into(), path.into())));
         let options = tool.options.iter().map(|option| option.text(&values));
         let options = options.collect::<Result<Vec<String>, String>>()?;
         values.insert("options".into(), Fill::Words(options));
@@ -98,12 +89,7 @@ impl Cells<'_> {
             launch,
             conclude,
             check,
-            extract: match tool.output {
-                Output::Nothing => Extract::Nothing,
-                Output::Fio => Extract::FioJson,
-                Output::Own => Extract::OwnJson,
-                Output::Joblog => Extract::Joblog,
-            },
+            extract: tool.output,
             source: given,
             disk: choice.throttle.clone().map(|throttle| DiskLimits {
                 throttle,
@@ -254,14 +240,12 @@ impl Cells<'_> {
         };
         let Some(seen) = &target.seen else {
             if target.server.is_some() {
-                let line = format!("{}: nothing is kept there, so nothing is checked", target.name);
-                if !self.plan.left_out.contains(&line) {
-                    self.plan.left_out.push(line);
-                }
+                let why = format!("{}: nothing is kept there, so nothing is checked", target.name);
+                self.leave_out(why);
                 return Ok((Check::Exit, None));
             }
-            let mut words = vec![self.wishes.own.to_string_lossy().into_owned(), "verify".into()];
-            words.push("-q".into());
+            let own = self.wishes.own.to_string_lossy().into_owned();
+            let mut words = vec![own, "verify".into(), "-q".into()];
             let endpoint = target.access.as_ref().map(|access| &access.endpoint);
             words.extend(endpoint.map(|url| format!("--endpoint-url={url}")));
             words.push(format!("{}/", source.display()));
@@ -274,7 +258,7 @@ impl Cells<'_> {
             (None, None) => Template::plain("{dst}"),
         };
         let mut values = values.clone();
-        values.insert("dst".into(), Fill::Word(seen.to_string_lossy().into_owned()));
+        values.insert("dst".into(), seen.as_path().into());
         let arrived = PathBuf::from(arrives.text(&values)?);
         let check = match level {
             CheckLevel::Exit => Check::Exit,
@@ -282,16 +266,14 @@ impl Cells<'_> {
                 Check::Tree { source: source.to_owned(), target: arrived, compare }
             }
             CheckLevel::Count => {
-                let totals = choice.data.and_then(|at| self.plan.data_sets.get(at));
+                let totals = choice.data.and_then(|at| self.plan.header.data.get(at));
                 let (files, bytes) = totals.map_or((0, 0), |data| (data.files, data.bytes));
                 Check::Count { target: arrived, files, bytes: Some(bytes) }
             }
         };
         Ok((check, None))
     }
-}
 
-impl Cells<'_> {
     /// Name of the group, including the parameters that separate groups.
     fn group_of(&self, choice: &Choice<'_>) -> String {
         let mut group = choice.group.clone();
@@ -301,8 +283,9 @@ impl Cells<'_> {
             }
         }
         if group.is_empty() {
-            let data = choice.data.and_then(|at| self.plan.data_sets.get(at));
-            group.push(data.map_or_else(|| self.spec.name.clone(), |data| data.name.clone()));
+            let data = choice.data.and_then(|at| self.plan.header.data.get(at));
+            group
+                .push(data.map_or_else(|| self.spec.header.name.clone(), |data| data.name.clone()));
         }
         group.join(", ")
     }
@@ -311,7 +294,7 @@ impl Cells<'_> {
     fn series(&self, choice: &Choice<'_>) -> String {
         let mut series = choice.tool.name.clone();
         for (name, value) in &choice.swept {
-            if self.spec.x.as_ref() != Some(name) && !self.spec.groups.contains(name) {
+            if self.spec.header.x_name.as_ref() != Some(name) && !self.spec.groups.contains(name) {
                 series.push_str(&format!(", {} {value}", name.replace('_', " ")));
             }
         }
@@ -320,7 +303,7 @@ impl Cells<'_> {
 
     /// Position on the x axis; only a swept value has one, not a default of the tool.
     fn x(&self, choice: &Choice<'_>, parameters: &BTreeMap<String, String>) -> Option<f64> {
-        let name = self.spec.x.as_ref()?;
+        let name = self.spec.header.x_name.as_ref()?;
         let swept = choice.swept.iter().any(|(swept, _)| swept == name);
         if !swept && !choice.tool.set.contains_key(name) {
             return None;

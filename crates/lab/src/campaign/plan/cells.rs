@@ -7,7 +7,8 @@ use crate::campaign::spec::{
     CacheState, Condition, Location, Parameter, Place, Spec, Tool, duration_text, size_text,
 };
 use crate::campaign::tools::{File, Template, Values};
-use crate::campaign::{Plan, Planned};
+use crate::campaign::{Plan, Planned, add_controls};
+use crate::product;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -83,11 +84,7 @@ impl<'a> Cells<'a> {
         let throttle = match self.can(place, condition, source.as_deref()) {
             Ok(throttle) => throttle,
             Err(why) => {
-                let what = words(condition, place);
-                let line = format!("{}: {why}", what.join(", "));
-                if !self.plan.left_out.contains(&line) {
-                    self.plan.left_out.push(line);
-                }
+                self.leave_out(format!("{}: {why}", words(condition, place).join(", ")));
                 return Ok(());
             }
         };
@@ -100,14 +97,11 @@ impl<'a> Cells<'a> {
         let renames = self.renames(place, source.as_deref());
         for tool in self.tools.clone() {
             if renames && tool.known().is_some_and(|known| known.moves) {
-                let line = format!(
+                self.leave_out(format!(
                     "{}: source and target are on one file system, where a move only renames; \
                      --place NAME=DIR chooses another one",
                     tool.name
-                );
-                if !self.plan.left_out.contains(&line) {
-                    self.plan.left_out.push(line);
-                }
+                ));
                 continue;
             }
             for parameters in self.settings(tool, target.as_ref()) {
@@ -121,52 +115,33 @@ impl<'a> Cells<'a> {
                     swept: parameters,
                     group: name.clone(),
                 };
-                self.add(choice)?;
+                if self.plan.cells.len() >= CELLS_MAX {
+                    return Err(format!("more than {CELLS_MAX} cells: less has to be swept"));
+                }
+                let planned = self.cell(&choice);
+                let planned = planned.map_err(|why| format!("tool '{}': {why}", tool.name))?;
+                self.plan.cells.push(planned);
             }
         }
-        self.controls(first);
+        let mut cells = std::mem::take(&mut self.plan.cells);
+        add_controls(&mut cells, first, |planned| self.rank(planned));
+        self.plan.cells = cells;
         Ok(())
     }
 
-    fn add(&mut self, choice: Choice<'_>) -> Result<(), String> {
-        if self.plan.cells.len() >= CELLS_MAX {
-            return Err(format!("more than {CELLS_MAX} cells: less has to be swept"));
+    /// Notes a part that is left out, once.
+    pub fn leave_out(&mut self, why: String) {
+        if !self.plan.header.left_out.contains(&why) {
+            self.plan.header.left_out.push(why);
         }
-        let tool = &choice.tool.name;
-        let planned = self.cell(&choice).map_err(|why| format!("tool '{tool}': {why}"))?;
-        self.plan.cells.push(planned);
-        Ok(())
     }
 
-    /// Repeats one cell of each group added since `first`: a difference between the two is noise.
-    fn controls(&mut self, first: usize) {
-        let made = self.plan.cells.get(first..).unwrap_or_default();
-        let mut groups: Vec<&str> = Vec::new();
-        for planned in made {
-            if !groups.contains(&planned.cell.group.as_str()) {
-                groups.push(&planned.cell.group);
-            }
-        }
-        let wanted = self.spec.control.as_deref();
-        let is_wanted = |planned: &&Planned| {
-            wanted.is_some_and(|name| self.series_of(planned).is_some_and(|tool| tool == name))
-        };
-        let mut repeated = Vec::new();
-        for group in groups {
-            let cells: Vec<&Planned> =
-                made.iter().filter(|planned| planned.cell.group == group).collect();
-            let named: Vec<&Planned> = cells.iter().copied().filter(is_wanted).collect();
-            let own: Vec<&Planned> =
-                cells.iter().copied().filter(|planned| planned.cell.own).collect();
-            let chosen = [named, own, cells].into_iter().find(|cells| !cells.is_empty());
-            if let Some(cell) = chosen.and_then(|cells| cells.get(cells.len() / 2).copied()) {
-                repeated.push(cell.clone());
-            }
-        }
-        for mut planned in repeated {
-            planned.cell.control_of = Some(planned.cell.id);
-            planned.cell.id = self.plan.cells.len() as u32;
-            self.plan.cells.push(planned);
+    /// Rank of a cell as a control: the named tool's come first, then hakobu's.
+    fn rank(&self, planned: &Planned) -> usize {
+        match &self.spec.control {
+            Some(name) if self.series_of(planned) == Some(name.as_str()) => 0,
+            _ if planned.cell.own => 1,
+            _ => 2,
         }
     }
 
@@ -248,7 +223,7 @@ impl<'a> Cells<'a> {
     ) -> Vec<String> {
         let mut parts = Vec::new();
         if self.spec.data.len() > 1 {
-            let data = data.and_then(|at| self.plan.data_sets.get(at));
+            let data = data.and_then(|at| self.plan.header.data.get(at));
             parts.extend(data.map(|data| data.name.clone()));
         }
         if self.spec.targets.len() > 1 {
@@ -267,20 +242,10 @@ impl<'a> Cells<'a> {
                 self.spec.sweep.iter().filter(uses).collect()
             }
         };
-        let mut settings = vec![Vec::new()];
-        for parameter in swept.iter().filter(|each| !tool.set.contains_key(&each.name)) {
-            settings = settings
-                .iter()
-                .flat_map(|setting: &Vec<(String, String)>| {
-                    parameter.values.iter().map(move |value| {
-                        let mut setting = setting.clone();
-                        setting.push((parameter.name.clone(), value.clone()));
-                        setting
-                    })
-                })
-                .collect();
-        }
-        settings
+        let swept = swept.into_iter().filter(|each| !tool.set.contains_key(&each.name));
+        product(swept.map(|each| {
+            each.values.iter().map(|value| (each.name.clone(), value.clone())).collect()
+        }))
     }
 
     /// Command of a tool for a target; `None` if it cannot write there.
@@ -304,13 +269,6 @@ impl<'a> Cells<'a> {
 
 /// A condition as recorded in results.
 fn shown(condition: &Condition, place: Option<&Place>) -> BTreeMap<String, String> {
-    let mut shown = BTreeMap::new();
-    if let Some(cpus) = condition.cpus {
-        shown.insert("cpus".to_owned(), cpus.to_string());
-    }
-    if let Some(iops) = condition.iops {
-        shown.insert("iops".to_owned(), iops.to_string());
-    }
     let (mut bandwidth, mut latency) = (condition.bandwidth_bytes_per_s, condition.latency);
     if let Some(Location::Server { latency: own, bandwidth_bytes_per_s, .. }) =
         place.map(|place| &place.at)
@@ -318,13 +276,13 @@ fn shown(condition: &Condition, place: Option<&Place>) -> BTreeMap<String, Strin
         bandwidth = bandwidth.or(*bandwidth_bytes_per_s);
         latency = latency.or(Some(*own).filter(|latency| !latency.is_zero()));
     }
-    if let Some(rate) = bandwidth {
-        shown.insert("bandwidth".to_owned(), format!("{}/s", size_text(rate)));
-    }
-    if let Some(latency) = latency {
-        shown.insert("latency".to_owned(), duration_text(latency));
-    }
-    shown
+    let all = [
+        ("cpus", condition.cpus.map(|cpus| cpus.to_string())),
+        ("iops", condition.iops.map(|iops| iops.to_string())),
+        ("bandwidth", bandwidth.map(|rate| format!("{}/s", size_text(rate)))),
+        ("latency", latency.map(duration_text)),
+    ];
+    all.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect()
 }
 
 /// A condition as words in the name of a group.

@@ -11,7 +11,7 @@ mod throttle;
 pub use throttle::Throttle;
 
 use super::spec::{self, CacheState, Spec};
-use super::tools::{Config, Fill, Template, Values, file, find, install, quoted};
+use super::tools::{Config, Template, Values, file, find, quoted};
 use super::{Plan, Planned, data, tools};
 use crate::results::DataSet;
 use cells::Cells;
@@ -113,21 +113,14 @@ pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, Strin
         return Err(format!("data.{name} has more than {most} files at the scale {scale}"));
     }
     let mut plan = Plan {
-        name: spec.name.clone(),
-        title: spec.title.clone(),
-        question: spec.question.clone(),
-        text: spec.text.clone(),
-        x_name: spec.x.clone(),
-        metric: spec.metric.clone(),
-        more_is_better: spec.more_is_better,
-        published: spec.published.clone(),
+        header: spec.header.clone(),
         other_endpoint: spec.other_endpoint.clone(),
         repeat: spec.repeat.clone(),
         ..Plan::default()
     };
     for recipe in recipes {
         let totals = recipe.totals();
-        plan.data_sets.push(DataSet {
+        plan.header.data.push(DataSet {
             name: recipe.name.clone(),
             files: totals.files,
             bytes: totals.bytes,
@@ -140,24 +133,23 @@ pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, Strin
         plan.places.insert("source".into(), wishes.cache.clone());
     }
     let mut common = Values::from([
-        ("work".to_owned(), word(&wishes.work)),
-        ("own".to_owned(), word(&wishes.own)),
-        ("cpus".to_owned(), Fill::Word(ground.cpus.to_string())),
+        ("work".to_owned(), wishes.work.as_path().into()),
+        ("own".to_owned(), wishes.own.as_path().into()),
+        ("cpus".to_owned(), ground.cpus.to_string().into()),
     ]);
     for (name, bytes, least) in &spec.scaled {
         let bytes = spec::scaled(*bytes, scale, *least);
-        common.insert(name.clone(), Fill::Word(bytes.to_string()));
+        common.insert(name.clone(), bytes.to_string().into());
     }
     for parameter in &spec.sweep {
-        if let Some(most) = largest(&parameter.values) {
-            common.insert(format!("{}_max", parameter.name), Fill::Word(most));
-        }
+        let most = largest(&parameter.values);
+        common.extend(most.map(|most| (format!("{}_max", parameter.name), most.into())));
     }
     let making = Making {
         work: &wishes.work,
         program: &wishes.own,
         secret_key: &wishes.secret_key,
-        campaign: &spec.name,
+        campaign: &spec.header.name,
         is_free: &ground.is_free,
     };
     let mut cells = Cells {
@@ -178,10 +170,6 @@ pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, Strin
     cells.ignore_cold();
     cells.all()?;
     cells.finish()
-}
-
-fn word(path: &Path) -> Fill {
-    Fill::Word(path.to_string_lossy().into_owned())
 }
 
 /// Largest of some numbers, as written.
@@ -233,8 +221,10 @@ impl Cells<'_> {
                 }
                 continue;
             }
-            let how =
-                |name: &String| tool.install.clone().or_else(|| install(name).map(str::to_owned));
+            let how = |name: &String| {
+                let usual = || tools::program(name).map(|program| program.install.to_owned());
+                tool.install.clone().or_else(usual)
+            };
             let mut commands: Vec<String> = lacking.iter().filter_map(how).collect();
             commands.dedup();
             let advice = match commands.is_empty() {
@@ -242,7 +232,10 @@ impl Cells<'_> {
                 false => format!("; install it with: {}", commands.join(" && ")),
             };
             let programs = lacking.join(" and ");
-            self.plan.left_out.push(format!("{}: {programs} is not installed{advice}", tool.name));
+            self.plan
+                .header
+                .left_out
+                .push(format!("{}: {programs} is not installed{advice}", tool.name));
         }
     }
 
@@ -253,7 +246,7 @@ impl Cells<'_> {
         if has_data && self.cache == CacheState::Cold && (self.ground.is_memory)(cache) {
             let cache = cache.display();
             let line = format!("cold data: '{cache}' is in memory, so its files cannot be cold");
-            self.plan.left_out.push(line);
+            self.plan.header.left_out.push(line);
             self.cache = CacheState::Any;
         }
     }
@@ -261,9 +254,9 @@ impl Cells<'_> {
     /// Completes the plan with what all runs share.
     fn finish(mut self) -> Result<Plan, String> {
         if self.plan.cells.is_empty() {
-            let why = match self.plan.left_out.is_empty() {
+            let why = match self.plan.header.left_out.is_empty() {
                 true => "the campaign has no cell".to_owned(),
-                false => self.plan.left_out.join("; "),
+                false => self.plan.header.left_out.join("; "),
             };
             return Err(format!("there is nothing to run: {why}"));
         }
@@ -271,7 +264,7 @@ impl Cells<'_> {
             && !self.plan.cells.iter().any(Planned::names_endpoint)
         {
             let line = "another endpoint: no command names the one that it would replace";
-            self.plan.left_out.push(line.into());
+            self.plan.header.left_out.push(line.into());
         }
         for target in &self.targets {
             self.plan.own.extend(target.own.clone().filter(|own| !self.plan.own.contains(own)));

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const REGION: &str = "us-east-1";
 
 /// A place, ready to be written to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Target {
     /// Name.
     pub name: String,
@@ -71,10 +71,7 @@ impl Making<'_> {
                     empty: vec![Action::Empty { own: own.clone(), below: CONTENT.into() }],
                     own: Some(own),
                     folder: Some(folder),
-                    guard: None,
-                    bucket: None,
-                    access: None,
-                    server: None,
+                    ..Target::default()
                 })
             }
             Location::Url { bucket, prefix, endpoint, region } => {
@@ -122,14 +119,11 @@ impl Making<'_> {
                 Ok(Target {
                     name: place.name.clone(),
                     dst,
-                    seen: None,
-                    folder: None,
-                    own: None,
                     guard: Some(guard),
                     bucket: Some((bucket.clone(), prefix)),
                     access: Some(access),
-                    server: None,
                     empty: vec![Action::Shell(empty)],
+                    ..Target::default()
                 })
             }
             Location::Server { .. } => self.served(place, condition, taken),
@@ -210,12 +204,11 @@ impl Making<'_> {
                 .map(|own| Action::Empty { own: own.clone(), below: below.clone() })
                 .collect(),
             own,
-            guard: None,
             seen,
-            folder: None,
             bucket: Some((bucket.clone(), prefix.clone())),
             access: Some(access),
             server: Some(server),
+            ..Target::default()
         })
     }
 }

@@ -2,7 +2,7 @@
 //! `--json`.
 
 use super::LEFT_OUT;
-use crate::campaign::Extract;
+use crate::campaign::tools::Output;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ pub(crate) struct Found {
 ///
 /// # Errors
 /// The output is malformed: the part of a sentence that follows the name of the command.
-pub(crate) fn extract(how: &Extract, output: &[u8]) -> Result<Found, String> {
+pub(crate) fn extract(how: Output, output: &[u8]) -> Result<Found, String> {
     let text = String::from_utf8_lossy(output);
     match how {
-        Extract::Nothing => Ok(Found::default()),
-        Extract::FioJson => fio(&text),
-        Extract::OwnJson => own(&text),
-        Extract::Joblog => Ok(joblog(&text)),
+        Output::Nothing => Ok(Found::default()),
+        Output::Fio => fio(&text),
+        Output::Own => own(&text),
+        Output::Joblog => Ok(joblog(&text)),
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
    "lat_ns":{"mean":3100.0}}},
  {"error":0,"read":{"iops":1.0,"bw_bytes":4096,"total_ios":0,"clat_ns":{"mean":0.0}},"write":{}}]}
 and more"#;
-        let found = extract(&Extract::FioJson, new.as_bytes()).unwrap().metrics;
+        let found = extract(Output::Fio, new.as_bytes()).unwrap().metrics;
         assert_eq!(found["iops"], 151.0);
         assert_eq!(found["bw_bytes_per_s"], 618_496.0);
         assert_eq!((found["clat_mean_ns"], found["clat_p99_ns"]), (1500.0, 5000.0));
@@ -173,12 +173,12 @@ and more"#;
         assert_eq!(found.get("clat_p999_ns"), None);
         let old =
             r#"{"jobs":[{"read":{"iops":10,"bw":4,"clat":{"mean":2.5}},"write":{"iops":0}}]}"#;
-        let found = extract(&Extract::FioJson, old.as_bytes()).unwrap().metrics;
+        let found = extract(Output::Fio, old.as_bytes()).unwrap().metrics;
         assert_eq!((found["bw_bytes_per_s"], found["clat_mean_ns"]), (4096.0, 2500.0));
         assert_eq!(found.get("clat_p99_ns"), None);
         // Only the JSON document is kept, so that other programs can parse it.
         let text = format!("note: a word\n{old}\nmore\n");
-        let document = extract(&Extract::FioJson, text.as_bytes()).unwrap().document;
+        let document = extract(Output::Fio, text.as_bytes()).unwrap().document;
         assert_eq!(document.as_deref(), Some(old));
     }
 
@@ -186,7 +186,7 @@ and more"#;
     fn own_summaries() {
         let text = "{\"event\":\"item\"}\n{\"event\":\"summary\",\"files\":3,\"bytes\":12,\"jobs\":4,\
             \"verdict\":{\"limit\":\"cpu\"}}\nnoise\n";
-        let found = extract(&Extract::OwnJson, text.as_bytes()).unwrap();
+        let found = extract(Output::Own, text.as_bytes()).unwrap();
         assert_eq!((found.metrics["files"], found.metrics["bytes"]), (3.0, 12.0));
         assert_eq!(found.verdict.unwrap()["limit"], "cpu");
     }
@@ -194,16 +194,16 @@ and more"#;
     #[test]
     fn what_is_not_there_is_said() {
         for (how, text, said) in [
-            (Extract::OwnJson, "", "no summary line"),
-            (Extract::FioJson, "", "no JSON"),
-            (Extract::FioJson, "{\"jobs\":[", "cannot be read"),
-            (Extract::FioJson, "{}", "without jobs"),
-            (Extract::FioJson, "{\"jobs\":[{\"error\":5}]}", "failed with error 5"),
+            (Output::Own, "", "no summary line"),
+            (Output::Fio, "", "no JSON"),
+            (Output::Fio, "{\"jobs\":[", "cannot be read"),
+            (Output::Fio, "{}", "without jobs"),
+            (Output::Fio, "{\"jobs\":[{\"error\":5}]}", "failed with error 5"),
         ] {
-            let why = extract(&how, text.as_bytes()).unwrap_err();
+            let why = extract(how, text.as_bytes()).unwrap_err();
             assert!(why.contains(said), "{why}");
         }
-        assert_eq!(extract(&Extract::Nothing, b"x"), Ok(Found::default()));
+        assert_eq!(extract(Output::Nothing, b"x"), Ok(Found::default()));
     }
 
     #[test]
@@ -213,11 +213,11 @@ and more"#;
             "{head}x1\n1\t:\t1795388910.945\t     0.207\t0\t3\t0\t0\trsync a\nsent 3\tbytes\n\
              2\t:\t1795388910.949\t     1.500\t0\t3\t0\t0\trsync b\n"
         );
-        let found = extract(&Extract::Joblog, text.as_bytes()).unwrap().metrics;
+        let found = extract(Output::Joblog, text.as_bytes()).unwrap().metrics;
         assert!((found["items_s"] - 1.707).abs() < 1e-9, "{found:?}");
         // A missing or incomplete log gives nothing.
         for text in ["", "1\t:\t2\t3\t0\t3\t0\t0\tx\n", &format!("{text}\n[77{LEFT_OUT}\n")] {
-            assert_eq!(extract(&Extract::Joblog, text.as_bytes()), Ok(Found::default()), "{text}");
+            assert_eq!(extract(Output::Joblog, text.as_bytes()), Ok(Found::default()), "{text}");
         }
     }
 }

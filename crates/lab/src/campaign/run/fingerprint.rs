@@ -78,25 +78,16 @@ pub fn header(
     let parallel = plan.programs.iter().find(|(_, path)| is_named(path, "parallel"));
     Header {
         schema: SCHEMA,
-        name: plan.name.clone(),
-        title: plan.title.clone(),
-        question: plan.question.clone(),
         program: facts.program.clone(),
         start: facts.start.clone(),
         seed: plan.repeat.seed,
         scale: facts.scale,
-        x_name: plan.x_name.clone(),
-        metric: plan.metric.clone(),
-        more_is_better: plan.more_is_better,
         machine,
         tools: plan.programs.iter().map(|(name, path)| tool(name, path, local)).collect(),
-        data: plan.data_sets.clone(),
         cells: plan.cells.iter().map(|planned| planned.cell.clone()).collect(),
-        left_out: plan.left_out.clone(),
-        published: plan.published.clone(),
-        text: plan.text.clone(),
         start_costs_s: start_costs(local, has_shell, parallel.map(|(_, path)| path.as_path())),
         idle_load: local.idle_load(IDLE),
+        ..plan.header.clone()
     }
 }
 
@@ -201,11 +192,11 @@ fn find(words: &Path) -> Option<PathBuf> {
 
 fn version(path: &Path, local: &Local) -> Option<String> {
     let name = path.file_name()?.to_str()?;
-    let ask: &[&str] = match name {
-        _ if tools::install(name).is_some() => tools::version_arguments(name),
+    let ask: &[&str] = match (tools::program(name), name) {
+        (Some(program), _) => program.version,
         _ if SAY_VERSION.contains(&name) => &["--version"],
-        "mc" => &["version"],
-        "fpart" => &["-h"],
+        (_, "mc") => &["version"],
+        (_, "fpart") => &["-h"],
         _ => return None,
     };
     local.first_line(&[&[path.to_str()?], ask].concat())

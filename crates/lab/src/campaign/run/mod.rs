@@ -202,47 +202,50 @@ pub fn run(
     report: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, String> {
     let mut session = Session {
-        began_s: bench.now_s() - store.elapsed_s(),
-        runs: store.take_runs(),
+        began_s: bench.now_s() - store.elapsed_s,
+        runs: std::mem::take(&mut store.runs),
         measured_s: 0.0,
         lab_cpu_s: 0.0,
         plan,
+        store,
+        bench,
+        report,
     };
-    if let Some(end) = store.ended().filter(|_| order::is_whole(plan, &session.runs))
-        && (!how.prove || prove::wanted(plan, how, store.folder())?.is_empty())
+    if let Some(end) = session.store.ended.clone()
+        && order::is_whole(plan, &session.runs)
+        && (!how.prove || prove::wanted(plan, how, &session.store.folder)?.is_empty())
     {
         return Ok(session.outcome(end));
     }
-    let mut done = match session.set_up(bench, report) {
-        Ok(()) => session.blocks(store, bench, report),
-        Err(_) if bench.is_stopped() => Ok(STOPPED),
+    let mut done = match session.set_up() {
+        Ok(()) => session.blocks(),
+        Err(_) if session.bench.is_stopped() => Ok(STOPPED),
         Err(why) => Err(why),
     };
     if let Ok(reason) = done
         && how.prove
         && reason != STOPPED
     {
-        done =
-            session.prove(how, store, bench, report).map(|all| if all { reason } else { STOPPED });
+        done = session.prove(how).map(|all| if all { reason } else { STOPPED });
     }
     for command in &plan.teardown {
-        if let Err(why) = bench.shell(command, true) {
-            report(Event::Teardown(&why));
+        if let Err(why) = session.bench.shell(command, true) {
+            (session.report)(Event::Teardown(&why));
         }
     }
-    bench.end_servers();
-    let end = End {
-        reason: done?.to_owned(),
-        took_s: bench.now_s() - session.began_s,
-        overhead: session.overhead(),
-    };
-    store.end(&end)?;
+    session.bench.end_servers();
+    let end =
+        End { reason: done?.to_owned(), took_s: session.at_s(), overhead: session.overhead() };
+    session.store.end(&end)?;
     Ok(session.outcome(end))
 }
 
-/// State of a campaign in progress.
+/// A campaign in progress.
 struct Session<'a> {
     plan: &'a Plan,
+    store: &'a mut Store,
+    bench: &'a mut dyn Bench,
+    report: &'a mut dyn FnMut(Event<'_>),
     /// Start time on the clock of the bench, shifted by pauses.
     began_s: f64,
     runs: Vec<Run>,
@@ -253,36 +256,43 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn set_up(
-        &self,
-        bench: &mut dyn Bench,
-        report: &mut dyn FnMut(Event<'_>),
-    ) -> Result<(), String> {
+    /// Time since the start of the campaign without pauses, seconds.
+    fn at_s(&self) -> f64 {
+        self.bench.now_s() - self.began_s
+    }
+
+    fn is_over_budget(&self) -> bool {
+        self.plan.repeat.budget.is_some_and(|budget| self.at_s() >= budget.as_secs_f64())
+    }
+
+    fn set_up(&mut self) -> Result<(), String> {
         for own in &self.plan.own {
-            bench.claim(own)?;
+            self.bench.claim(own)?;
         }
         for (at, (recipe, folder)) in self.plan.data.iter().enumerate() {
-            let name = self.plan.data_sets.get(at).map_or("", |data| data.name.as_str());
-            report(Event::Data(name));
-            bench.make(recipe, folder).map_err(|why| format!("data set '{name}': {why}"))?;
+            let name = self.plan.header.data.get(at).map_or("", |data| data.name.as_str());
+            (self.report)(Event::Data(name));
+            let made = self.bench.make(recipe, folder);
+            made.map_err(|why| format!("data set '{name}': {why}"))?;
         }
-        for server in &self.plan.servers {
-            bench.serve(server).map_err(|why| format!("server '{}': {why}", server.label))?;
-        }
+        self.serve(&self.plan.servers)?;
         for command in &self.plan.setup {
-            report(Event::Setup(command));
-            bench.shell(command, false).map_err(|why| format!("setup: {why}"))?;
+            (self.report)(Event::Setup(command));
+            self.bench.shell(command, false).map_err(|why| format!("setup: {why}"))?;
+        }
+        Ok(())
+    }
+
+    fn serve(&mut self, servers: &[ServerPlan]) -> Result<(), String> {
+        for server in servers {
+            let started = self.bench.serve(server);
+            started.map_err(|why| format!("server '{}': {why}", server.label))?;
         }
         Ok(())
     }
 
     /// Runs block after block; returns the reason for the end.
-    fn blocks(
-        &mut self,
-        store: &mut Store,
-        bench: &mut dyn Bench,
-        report: &mut dyn FnMut(Event<'_>),
-    ) -> Result<&'static str, String> {
+    fn blocks(&mut self) -> Result<&'static str, String> {
         let most = runs_max(self.plan);
         for block in 0.. {
             let cells_of_block = order::cells_of_block(self.plan, block, &self.runs);
@@ -295,28 +305,27 @@ impl Session<'_> {
                 if self.runs.iter().any(is_there) {
                     continue;
                 }
-                if bench.is_stopped() {
+                if self.bench.is_stopped() {
                     return Ok(STOPPED);
                 }
-                let at_s = bench.now_s() - self.began_s;
-                if self.plan.repeat.budget.is_some_and(|budget| at_s >= budget.as_secs_f64()) {
+                if self.is_over_budget() {
                     return Ok("budget");
                 }
-                let warmup = block < self.plan.repeat.warmup;
+                let (at_s, warmup) = (self.at_s(), block < self.plan.repeat.warmup);
                 let cell = &planned.cell;
-                report(Event::Begins { cell, warmup, done: self.runs.len(), most, at_s });
+                let done = self.runs.len();
+                (self.report)(Event::Begins { cell, warmup, done, most, at_s });
                 let place = u32::try_from(place).unwrap_or(u32::MAX);
                 let run = Run { cell: cell.id, block, place, warmup, at_s, ..Run::default() };
-                let seed = self.plan.repeat.seed;
-                let Some(done) = once::once(planned, run, seed, bench) else {
+                let Some(done) = once::once(planned, run, self.plan.repeat.seed, self.bench) else {
                     return Ok(STOPPED);
                 };
                 let Done { run, curves, output, lab_cpu_s } = done;
                 if let Some(output) = output {
-                    store.keep(&run, cell.control_of.is_some(), &output)?;
+                    self.store.keep(&run, cell.control_of.is_some(), &output)?;
                 }
-                store.run(&run, curves.as_ref())?;
-                report(Event::Ended { cell, run: &run });
+                self.store.run(&run, curves.as_ref())?;
+                (self.report)(Event::Ended { cell, run: &run });
                 self.measured_s += run.wall_s;
                 self.lab_cpu_s += lab_cpu_s;
                 self.runs.push(run);
@@ -326,19 +335,12 @@ impl Session<'_> {
     }
 
     /// Makes the remaining counter-experiments; true if all are complete.
-    fn prove(
-        &self,
-        how: &How,
-        store: &mut Store,
-        bench: &mut dyn Bench,
-        report: &mut dyn FnMut(Event<'_>),
-    ) -> Result<bool, String> {
-        for change in prove::wanted(self.plan, how, store.folder())? {
-            let at_s = bench.now_s() - self.began_s;
-            if self.plan.repeat.budget.is_some_and(|budget| at_s >= budget.as_secs_f64()) {
+    fn prove(&mut self, how: &How) -> Result<bool, String> {
+        for change in prove::wanted(self.plan, how, &self.store.folder)? {
+            if self.is_over_budget() {
                 break;
             }
-            if !prove::make(self.plan, change, store, bench, report)? {
+            if !self.experiment(change)? {
                 return Ok(false);
             }
         }

@@ -114,7 +114,7 @@ fn extracted(
     output: &mut Option<String>,
     measured: &Measured,
 ) -> Option<String> {
-    match extract(&planned.extract, &measured.stdout) {
+    match extract(planned.extract, &measured.stdout) {
         Ok(found) => {
             run.metrics = found.metrics;
             if let Some(items_s) = run.metrics.get("items_s").copied()

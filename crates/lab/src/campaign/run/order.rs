@@ -3,6 +3,7 @@
 
 use crate::analysis::interval;
 use crate::campaign::Plan;
+use crate::campaign::data::splitmix;
 use crate::results::Run;
 
 /// Failures after which a cell that never succeeded is given up.
@@ -10,8 +11,7 @@ const FAILURES_MAX: usize = 3;
 /// Fewest values for which an interval is trusted.
 const VALUES_MIN: usize = 3;
 
-/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). Implemented
-/// here, because the order of runs must not change with a library.
+/// Random numbers of SplitMix64: the order of runs must not change with a library.
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
 
@@ -25,11 +25,7 @@ impl Random {
 
     /// Next 64 bits.
     pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        splitmix(&mut self.0)
     }
 
     /// Uniform number below `end`, which must not be 0.
@@ -87,11 +83,11 @@ pub(super) fn is_whole(plan: &Plan, runs: &[Run]) -> bool {
 }
 
 /// Metric of a run. `None` if it failed or did not report it.
-fn value(plan: &Plan, run: &Run) -> Option<f64> {
+pub(super) fn value(plan: &Plan, run: &Run) -> Option<f64> {
     if !run.ok || run.warmup {
         return None;
     }
-    match plan.metric.as_str() {
+    match plan.header.metric.as_str() {
         "" | "wall_s" => Some(run.wall_s),
         metric => run.metrics.get(metric).copied(),
     }

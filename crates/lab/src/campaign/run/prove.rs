@@ -1,11 +1,10 @@
 //! Counter-experiments: one resource is changed at the most important cells. Runs with and without the change
 //! alternate, so that both runs of a pair see the same conditions.
 
-use super::{Bench, Event, How, once};
+use super::{Event, How, Session, once, order};
 use crate::analysis::{Analysis, analyse};
 use crate::campaign::{Action, Check, Plan, Planned, ServerPlan};
 use crate::results::read::read;
-use crate::results::store::Store;
 use crate::results::{Experiment, Line, Results, Run};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -173,65 +172,56 @@ fn without_target(planned: &Planned) -> Option<Planned> {
     Some(other)
 }
 
-/// Makes an experiment and records it; false if a stop came first.
-///
-/// # Errors
-/// A server cannot be started, or the results cannot be written.
-pub(super) fn make(
-    plan: &Plan,
-    change: Change,
-    store: &mut Store,
-    bench: &mut dyn Bench,
-    report: &mut dyn FnMut(Event<'_>),
-) -> Result<bool, String> {
-    let Change { mut experiment, planned, servers } = change;
-    let Some(unchanged) = plan.cells.iter().find(|own| own.cell.id == experiment.cell) else {
-        return Ok(true);
-    };
-    report(Event::Experiment { cell: &unchanged.cell, about: &experiment.about });
-    let speed = |run: &Run| {
-        let value = match plan.metric.as_str() {
-            "" | "wall_s" => Some(run.wall_s),
-            metric => run.metrics.get(metric).copied(),
+impl Session<'_> {
+    /// Makes an experiment and records it; false if a stop came first.
+    ///
+    /// # Errors
+    /// A server cannot be started, or the results cannot be written.
+    pub(super) fn experiment(&mut self, change: Change) -> Result<bool, String> {
+        let Change { mut experiment, planned, servers } = change;
+        let plan = self.plan;
+        let Some(unchanged) = plan.cells.iter().find(|own| own.cell.id == experiment.cell) else {
+            return Ok(true);
         };
-        let value = value.filter(|value| run.ok && *value > 0.0)?;
-        Some(if plan.more_is_better { value } else { 1.0 / value })
-    };
-    for pair in 0..PAIRS {
-        // Alternate which run is first, so that drift cancels.
-        let mut speeds = [None, None];
-        for which in if pair % 2 == 0 { [0, 1] } else { [1, 0] } {
-            if bench.is_stopped() {
-                return Ok(false);
+        (self.report)(Event::Experiment { cell: &unchanged.cell, about: &experiment.about });
+        let speed = |run: &Run| {
+            let value = order::value(plan, run).filter(|value| *value > 0.0)?;
+            Some(if plan.header.more_is_better { value } else { 1.0 / value })
+        };
+        for pair in 0..PAIRS {
+            // Alternate which run is first, so that drift cancels.
+            let mut speeds = [None, None];
+            for which in if pair % 2 == 0 { [0, 1] } else { [1, 0] } {
+                if self.bench.is_stopped() {
+                    return Ok(false);
+                }
+                let other_servers = servers.as_deref().filter(|_| which == 1);
+                if let Some(servers) = other_servers {
+                    self.exchange(servers)?;
+                }
+                let planned = if which == 1 { &planned } else { unchanged };
+                let block = BLOCKS_FROM + pair;
+                let run = Run { cell: experiment.cell, block, ..Run::default() };
+                let made = once::once(planned, run, plan.repeat.seed, self.bench);
+                if other_servers.is_some() {
+                    self.exchange(&plan.servers)?;
+                }
+                let Some(done) = made else { return Ok(false) };
+                speeds[which] = speed(&done.run);
             }
-            if which == 1 {
-                exchange(servers.as_deref(), bench)?;
+            if let [Some(unchanged), Some(changed)] = speeds {
+                experiment.ratios.push(changed / unchanged);
             }
-            let planned = if which == 1 { &planned } else { unchanged };
-            let run = Run { cell: experiment.cell, block: BLOCKS_FROM + pair, ..Run::default() };
-            let made = once::once(planned, run, plan.repeat.seed, bench);
-            if which == 1 && servers.is_some() {
-                exchange(Some(&plan.servers), bench)?;
-            }
-            let Some(done) = made else { return Ok(false) };
-            speeds[which] = speed(&done.run);
         }
-        if let [Some(unchanged), Some(changed)] = speeds {
-            experiment.ratios.push(changed / unchanged);
-        }
+        self.store.append(&Line::Experiment(experiment))?;
+        Ok(true)
     }
-    store.append(&Line::Experiment(experiment))?;
-    Ok(true)
-}
 
-/// Replaces the running servers.
-fn exchange(servers: Option<&[ServerPlan]>, bench: &mut dyn Bench) -> Result<(), String> {
-    let Some(servers) = servers else { return Ok(()) };
-    bench.end_servers();
-    for server in servers {
-        bench.serve(server).map_err(|why| format!("server '{}': {why}", server.label))?;
+    /// Replaces the running servers.
+    fn exchange(&mut self, servers: &[ServerPlan]) -> Result<(), String> {
+        self.bench.end_servers();
+        self.serve(servers)
     }
-    Ok(())
 }
 
 #[cfg(test)]

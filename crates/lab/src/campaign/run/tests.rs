@@ -140,8 +140,7 @@ fn plan(commands: &[&str], repeat: Repeat) -> Plan {
         ..Planned::default()
     });
     Plan {
-        name: "made-up".into(),
-        metric: "wall_s".into(),
+        header: Header { name: "made-up".into(), metric: "wall_s".into(), ..Header::default() },
         cells: cells.collect(),
         repeat,
         ..Plan::default()
@@ -155,11 +154,9 @@ fn repeat(warmup: u32, min: u32, max: u32) -> Repeat {
 fn header(plan: &Plan) -> Header {
     Header {
         schema: SCHEMA,
-        name: plan.name.clone(),
-        metric: plan.metric.clone(),
         seed: plan.repeat.seed,
         cells: plan.cells.iter().map(|planned| planned.cell.clone()).collect(),
-        ..Header::default()
+        ..plan.header.clone()
     }
 }
 

@@ -1,7 +1,7 @@
 //! `[data.NAME]`: data sets of a campaign, and the effect of the scale on them.
 
 use super::node::Error;
-use super::table::{Spot, Table};
+use super::table::Table;
 use super::value;
 use crate::campaign::data::{Content, Recipe, Sizes, tells_numbers_apart};
 
@@ -73,43 +73,35 @@ pub fn scaled(number: u64, scale: f64, least: u64) -> u64 {
 
 /// Parses all data sets.
 pub(super) fn read(top: &mut Table<'_>) -> Result<Vec<Data>, Error> {
-    let Some(table) = top.table("data")? else { return Ok(Vec::new()) };
-    table.named()?.into_iter().map(|(name, table)| one(name, table)).collect()
+    top.named("data", one)
 }
 
-fn one(name: Spot<String>, mut table: Table<'_>) -> Result<Data, Error> {
-    if !value::is_name(&name.value) {
+fn one(name: String, table: &mut Table<'_>) -> Result<Data, Error> {
+    if !value::is_name(&name) {
         return Err(table.lacks("the name must be small letters, digits, '-' and '_'"));
     }
     let count = table.whole_in("count", 1..=COUNT_MAX)?.unwrap_or(1);
-    let content = content(&mut table)?;
-    let sizes = match sizes(&mut table)? {
+    let content = content(table)?;
+    let sizes = match sizes(table)? {
         Some(sizes) => sizes,
         None if matches!(content, Content::Text(_)) => Sizes::Line,
         None => return Err(table.lacks("'size' is missing")),
     };
-    let file_name = file_name(&mut table, count)?;
+    let file_name = table.parsed("name", |name| file_name(name, count))?;
+    let file_name = file_name.unwrap_or_else(|| "file-{n}".to_owned());
     let depth = table.whole_in("depth", 0..=64)?.unwrap_or(0) as u32;
     let fan_out = table.whole_in("fan_out", 1..=1_000_000)?.unwrap_or(8);
-    let seed = table.whole("seed")?.map_or(0, |seed| seed.value);
+    let seed = table.whole("seed")?.unwrap_or(0);
     let hard_links = table.whole_in("hard_links", 0..=count)?.unwrap_or(0);
     let symlinks = table.whole_in("symlinks", 0..=count)?.unwrap_or(0);
+    let ways = [("count", ScaleBy::Count), ("size", ScaleBy::Size), ("none", ScaleBy::Nothing)];
     let by = match table.text("scale")? {
         None if count > 1 => ScaleBy::Count,
         None => ScaleBy::Size,
-        Some(text) => match text.value.as_str() {
-            "count" => ScaleBy::Count,
-            "size" => ScaleBy::Size,
-            "none" => ScaleBy::Nothing,
-            other => {
-                let why = format!("'{other}' is neither count nor size nor none");
-                return Err(table.wrong(text.at, "scale", why));
-            }
-        },
+        Some(text) => table.meaning("scale", &text, &ways)?,
     };
     let min_count = table.whole_in("min_count", 1..=COUNT_MAX)?.unwrap_or(1);
-    let min_bytes = table.size("min_size")?.map_or(1, |size| size.value);
-    let name = name.value;
+    let min_bytes = table.size("min_size")?.unwrap_or(1);
     let recipe = Recipe {
         name,
         count,
@@ -126,33 +118,29 @@ fn one(name: Spot<String>, mut table: Table<'_>) -> Result<Data, Error> {
         let why = format!("{fan_out} folders in each of {depth} levels are too many");
         return Err(table.lacks(why));
     }
-    table.end()?;
     Ok(Data { recipe, by, min_count, min_bytes })
 }
 
 fn content(table: &mut Table<'_>) -> Result<Content, Error> {
     let line = table.text("line")?;
-    let content = match table.text("content")? {
-        None if line.is_some() => "text".to_owned(),
-        None => "random".to_owned(),
-        Some(content) if !matches!(content.value.as_str(), "random" | "zero" | "text") => {
-            let why = format!("'{}' is neither random nor zero nor text", content.value);
-            return Err(table.wrong(content.at, "content", why));
-        }
-        Some(content) => content.value,
-    };
-    match (content.as_str(), line) {
-        ("text", Some(line)) => Ok(Content::Text(line.value)),
-        ("text", None) => Err(table.lacks("'line' is missing: the text of each file")),
-        (_, Some(line)) => Err(table.wrong(line.at, "line", "is for content = \"text\"")),
-        ("zero", None) => Ok(Content::Zero),
-        (_, None) => Ok(Content::Random),
+    let content = table.text("content")?;
+    let content = content.unwrap_or_else(|| if line.is_some() { "text" } else { "random" }.into());
+    let kinds = [
+        ("random", Some(Content::Random)),
+        ("zero", Some(Content::Zero)),
+        // Needs a line.
+        ("text", None),
+    ];
+    match (table.meaning("content", &content, &kinds)?, line) {
+        (None, Some(line)) => Ok(Content::Text(line)),
+        (None, None) => Err(table.lacks("'line' is missing: the text of each file")),
+        (Some(_), Some(_)) => Err(table.wrong("line", "is for content = \"text\"")),
+        (Some(content), None) => Ok(content),
     }
 }
 
-fn file_name(table: &mut Table<'_>, count: u64) -> Result<String, Error> {
-    let Some(name) = table.text("name")? else { return Ok("file-{n}".to_owned()) };
-    let why = match name.value.as_str() {
+fn file_name(name: &str, count: u64) -> Result<String, String> {
+    let why = match name {
         "" | "." | ".." => "is not a file name",
         text if text.contains(['/', '\0', '\n']) => {
             "must not contain a slash, a NUL or an end of line"
@@ -161,50 +149,48 @@ fn file_name(table: &mut Table<'_>, count: u64) -> Result<String, Error> {
         text if count > 1 && !tells_numbers_apart(text) => {
             "needs {n}, or {n:05}, to name more than one file"
         }
-        _ => return Ok(name.value),
+        text => return Ok(text.to_owned()),
     };
-    Err(table.wrong(name.at, "name", why))
+    Err(why.to_owned())
 }
 
 fn sizes(table: &mut Table<'_>) -> Result<Option<Sizes>, Error> {
-    if !table.is_table("size") {
-        return match table.sizes("size")? {
-            Some(sizes) if sizes.value.is_empty() => {
-                Err(table.wrong(sizes.at, "size", "one size or more are expected here"))
-            }
-            Some(sizes) => Ok(Some(match sizes.value[..] {
-                [bytes] => Sizes::Fixed(bytes),
-                _ => Sizes::List(sizes.value),
-            })),
-            None => Ok(None),
-        };
+    if table.is_table("size") {
+        return table.inside("size", distribution);
     }
-    let Some(mut table) = table.table("size")? else { return Ok(None) };
-    let pair = table.sizes("uniform")?;
-    let median = table.size("median")?;
-    let sizes = match (pair, median) {
-        (Some(pair), None) => match pair.value[..] {
-            [min, max] if min <= max => Sizes::Uniform { min, max },
+    match table.sizes("size")? {
+        Some(sizes) if sizes.is_empty() => {
+            Err(table.wrong("size", "one size or more are expected here"))
+        }
+        sizes => Ok(sizes.map(|sizes| match sizes[..] {
+            [bytes] => Sizes::Fixed(bytes),
+            _ => Sizes::List(sizes),
+        })),
+    }
+}
+
+fn distribution(table: &mut Table<'_>) -> Result<Sizes, Error> {
+    match (table.sizes("uniform")?, table.size("median")?) {
+        (Some(pair), None) => match pair[..] {
+            [min, max] if min <= max => Ok(Sizes::Uniform { min, max }),
             _ => {
                 let why = "two sizes are expected here, the smaller one first";
-                return Err(table.wrong(pair.at, "uniform", why));
+                Err(table.wrong("uniform", why))
             }
         },
         (None, Some(median)) => {
-            let sigma = table.number("sigma")?.map_or(1.0, |sigma| sigma.value);
+            let sigma = table.number("sigma")?.unwrap_or(1.0);
             if !(0.0..=10.0).contains(&sigma) {
                 return Err(table.lacks("'sigma' must be between 0 and 10"));
             }
-            let min = table.size("min")?.map_or(0, |min| min.value);
-            let most = median.value.saturating_mul(1000).min(i64::MAX as u64);
-            let max = table.size("max")?.map_or(most, |max| max.value);
-            if !(min..=max).contains(&median.value) {
+            let min = table.size("min")?.unwrap_or(0);
+            let most = median.saturating_mul(1000).min(i64::MAX as u64);
+            let max = table.size("max")?.unwrap_or(most);
+            if !(min..=max).contains(&median) {
                 return Err(table.lacks("'median' must be between 'min' and 'max'"));
             }
-            Sizes::Lognormal { median: median.value, sigma, min, max }
+            Ok(Sizes::Lognormal { median, sigma, min, max })
         }
-        _ => return Err(table.lacks("give either 'uniform' or 'median'")),
-    };
-    table.end()?;
-    Ok(Some(sizes))
+        _ => Err(table.lacks("give either 'uniform' or 'median'")),
+    }
 }

@@ -22,25 +22,17 @@ pub use tool::{Invocation, Tool};
 pub use value::{duration_text, hint, is_name, is_placeholder, size_text};
 
 use super::Repeat;
-use crate::results::Published;
+use crate::results::Header;
 use node::Source;
-use table::{Spot, Table};
+use table::Table;
 
 /// A parsed campaign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// Name: lower-case letters, digits, dashes.
-    pub name: String,
-    /// Headline.
-    pub title: String,
-    /// Question that it answers.
-    pub question: String,
+    /// Header of its results, as far as it is described.
+    pub header: Header,
     /// Title of the published study that it reproduces.
     pub study: Option<String>,
-    /// Metric: `wall_s`, or a metric of the runs.
-    pub metric: String,
-    /// True if higher values of the metric are better.
-    pub more_is_better: bool,
     /// Default scale; 1 is as described.
     pub scale: f64,
     /// Data sets.
@@ -53,8 +45,6 @@ pub struct Spec {
     pub tools: Vec<Tool>,
     /// Swept parameters of tools without their own.
     pub sweep: Vec<Parameter>,
-    /// Swept number on the x axis of charts.
-    pub x: Option<String>,
     /// Parameters whose values form separate groups.
     pub groups: Vec<String>,
     /// Sizes that follow the scale: name, bytes at scale 1, least bytes.
@@ -69,12 +59,8 @@ pub struct Spec {
     pub check: Option<CheckLevel>,
     /// Tool of the control, if it is not hakobu.
     pub control: Option<String>,
-    /// Figures of the study.
-    pub published: Vec<Published>,
     /// Alternative endpoint for the counter-experiment: `http[s]://HOST[:PORT]`.
     pub other_endpoint: Option<String>,
-    /// Source text.
-    pub text: String,
 }
 
 impl Spec {
@@ -86,24 +72,25 @@ impl Spec {
         let source = Source { file, text };
         let mut top = Table::new(source, String::new(), 0, node::read(&source)?);
         let name = top.required("name")?;
-        if !is_name(&name.value) {
-            let why = "must be small letters, digits, '-' and '_'";
-            return Err(top.wrong(name.at, "name", why));
+        if !is_name(&name) {
+            return Err(top.wrong("name", "must be small letters, digits, '-' and '_'"));
         }
-        let title = top.required("title")?.value;
-        let question = top.required("question")?.value;
-        let study = top.text("study")?.map(|study| study.value);
-        let metric = top.text("metric")?.map_or_else(|| "wall_s".to_owned(), |name| name.value);
+        let title = top.required("title")?;
+        let question = top.required("question")?;
+        let study = top.text("study")?;
+        let metric = top.text("metric")?.unwrap_or_else(|| "wall_s".to_owned());
         let more_is_better = top.truth("more_is_better")?.unwrap_or(false);
         let scale = rules::scale(&mut top)?;
         let data = data::read(&mut top)?;
         let places = place::read(&mut top)?;
         let targets = targets(&mut top, &places)?;
-        let sweep = tool::sweep(top.table("sweep")?)?;
+        let sweep = top.table("sweep")?.map(|table| tool::sweep(&table)).transpose()?;
+        let sweep = sweep.unwrap_or_default();
         let x = top.text("x")?;
-        let groups = top.texts("groups")?;
+        let groups = top.texts("groups")?.unwrap_or_default();
         let scaled = rules::scaled(&mut top)?;
-        let (tools, spots) = tool::read(&mut top, &sweep, &scaled)?;
+        let tools = tool::read(&mut top, &sweep, &scaled)?;
+        let (tools, spots): (_, Vec<usize>) = tools.into_iter().unzip();
         let conditions = rules::conditions(&mut top)?;
         let known = names::Names::of(&sweep, &scaled);
         let rules = rules::read(&mut top, &known)?;
@@ -112,44 +99,44 @@ impl Spec {
         let control = top.text("control")?;
         let published = rules::published(&mut top)?;
         let other_endpoint = place::other(&mut top, &places)?;
-        let x = chosen_x(&top, x, &sweep, &tools)?;
-        for group in groups.iter().flat_map(|groups| &groups.value) {
-            swept(&top, "groups", group, &sweep, &tools)?;
-        }
-        if let Some(control) = &control
-            && !tools.iter().any(|tool| tool.name == control.value)
-        {
-            let hint = value::hint(&control.value, tools.iter().map(|tool| tool.name.as_str()));
-            let why = format!("there is no tool '{}'{hint}", control.value);
-            return Err(top.wrong(control.at, "control", why));
-        }
-        let spec = Spec {
-            name: name.value,
-            title,
-            question,
+        let mut spec = Spec {
+            header: Header {
+                name,
+                title,
+                question,
+                metric,
+                more_is_better,
+                published,
+                text: text.to_owned(),
+                ..Header::default()
+            },
             study,
-            metric,
-            more_is_better,
             scale,
             data,
             places,
             targets,
             tools,
             sweep,
-            x,
-            groups: groups.map_or_else(Vec::new, |groups| {
-                groups.value.into_iter().map(|group| group.value).collect()
-            }),
+            groups: groups.iter().map(|group| group.value.clone()).collect(),
             scaled,
             conditions,
             rules,
             repeat,
             check,
-            control: control.map(|control| control.value),
-            published,
+            control,
             other_endpoint,
-            text: text.to_owned(),
         };
+        spec.header.x_name = spec.chosen_x(x).map_err(|why| top.wrong("x", why))?;
+        for group in &groups {
+            let swept = spec.swept(&group.value);
+            swept.map_err(|why| top.wrong_at(group.at, "groups", why))?;
+        }
+        if let Some(control) = &spec.control
+            && !spec.tools.iter().any(|tool| tool.name == *control)
+        {
+            let hint = value::hint(control, spec.tools.iter().map(|tool| tool.name.as_str()));
+            return Err(top.wrong("control", format!("there is no tool '{control}'{hint}")));
+        }
         for (tool, spot) in spec.tools.iter().zip(spots) {
             spec.fits(tool).map_err(|why| source.error(spot, format!("{}: {why}", tool.name)))?;
         }
@@ -180,64 +167,43 @@ impl Spec {
             false => Ok(()),
         }
     }
+
+    /// The x axis: as given, else the only swept parameter if its values are numbers.
+    fn chosen_x(&self, given: Option<String>) -> Result<Option<String>, String> {
+        match (given, &self.sweep[..]) {
+            (Some(x), _) if x.is_empty() => Ok(None),
+            (Some(x), _) => self.swept(&x).map(|()| Some(x)),
+            (None, [only]) if only.values.iter().all(|value| value.parse::<f64>().is_ok()) => {
+                Ok(Some(only.name.clone()))
+            }
+            (None, _) => Ok(None),
+        }
+    }
+
+    /// Fails if nothing sweeps a parameter.
+    fn swept(&self, name: &str) -> Result<(), String> {
+        let own = self.tools.iter().filter_map(|tool| tool.sweep.as_ref()).flatten();
+        let known: Vec<&str> =
+            self.sweep.iter().chain(own).map(|each| each.name.as_str()).collect();
+        match known.contains(&name) {
+            true => Ok(()),
+            false => Err(format!("'{name}' is not swept{}", value::hint(name, known))),
+        }
+    }
 }
 
 /// Names of targets: as given, else the only place.
 fn targets(top: &mut Table<'_>, places: &[Place]) -> Result<Vec<String>, Error> {
-    match top.texts("target")? {
-        Some(named) => {
-            for name in &named.value {
-                if !places.iter().any(|place| place.name == name.value) {
-                    let known = places.iter().map(|place| place.name.as_str());
-                    let hint = value::hint(&name.value, known);
-                    let why = format!("there is no place '{}'{hint}", name.value);
-                    return Err(top.wrong(name.at, "target", why));
-                }
-            }
-            Ok(named.value.into_iter().map(|name| name.value).collect())
-        }
+    let known = || places.iter().map(|place| place.name.as_str());
+    let named = top.each("target", |name| match known().any(|place| place == name) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("there is no place '{name}'{}", value::hint(name, known()))),
+    })?;
+    match named {
+        Some(named) => Ok(named),
         None if places.len() > 1 => {
             Err(top.lacks("'target' has to say which of the places is written to"))
         }
-        None => Ok(places.iter().map(|place| place.name.clone()).collect()),
+        None => Ok(known().map(str::to_owned).collect()),
     }
-}
-
-/// The x axis: as given, else the only swept parameter if its values are numbers.
-fn chosen_x(
-    top: &Table<'_>,
-    x: Option<Spot<String>>,
-    sweep: &[Parameter],
-    tools: &[Tool],
-) -> Result<Option<String>, Error> {
-    if let Some(x) = x {
-        if x.value.is_empty() {
-            return Ok(None);
-        }
-        swept(top, "x", &x, sweep, tools)?;
-        return Ok(Some(x.value));
-    }
-    match sweep {
-        [only] if only.values.iter().all(|value| value.parse::<f64>().is_ok()) => {
-            Ok(Some(only.name.clone()))
-        }
-        _ => Ok(None),
-    }
-}
-
-/// Fails if nothing sweeps a parameter.
-fn swept(
-    top: &Table<'_>,
-    key: &str,
-    name: &Spot<String>,
-    sweep: &[Parameter],
-    tools: &[Tool],
-) -> Result<(), Error> {
-    let own = tools.iter().filter_map(|tool| tool.sweep.as_ref()).flatten();
-    let known: Vec<&str> = sweep.iter().chain(own).map(|each| each.name.as_str()).collect();
-    if known.contains(&name.value.as_str()) {
-        return Ok(());
-    }
-    let hint = value::hint(&name.value, known);
-    Err(top.wrong(name.at, key, format!("'{}' is not swept{hint}", name.value)))
 }

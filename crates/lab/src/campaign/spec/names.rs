@@ -1,7 +1,5 @@
 //! Placeholders available to commands, and the check for unknown ones.
 
-use super::node::Error;
-use super::table::{Spot, Table};
 use super::value;
 use crate::campaign::tools::Template;
 use std::collections::BTreeSet;
@@ -37,7 +35,7 @@ impl Names {
     }
 
     /// Fails if a template uses an unknown placeholder.
-    pub fn check(&self, template: &Template) -> Result<(), String> {
+    fn check(&self, template: &Template) -> Result<(), String> {
         let Some(name) = template.names().find(|name| !self.0.contains(*name)) else {
             return Ok(());
         };
@@ -46,26 +44,14 @@ impl Names {
     }
 
     /// Parses a command; fails on a syntax error or unknown placeholder.
-    pub fn command(
-        &self,
-        table: &Table<'_>,
-        key: &str,
-        spot: &Spot<String>,
-    ) -> Result<Template, Error> {
-        let template = Template::parse(&spot.value);
-        let checked = template.and_then(|template| self.check(&template).map(|()| template));
-        checked.map_err(|why| table.wrong(spot.at, key, why))
+    pub fn command(&self, text: &str) -> Result<Template, String> {
+        let template = Template::parse(text)?;
+        self.check(&template).map(|()| template)
     }
 
     /// Parses a text other than a command; fails on an unknown placeholder.
-    pub fn plain(
-        &self,
-        table: &Table<'_>,
-        key: &str,
-        spot: &Spot<String>,
-    ) -> Result<Template, Error> {
-        let template = Template::plain(&spot.value);
-        self.check(&template).map_err(|why| table.wrong(spot.at, key, why))?;
-        Ok(template)
+    pub fn plain(&self, text: &str) -> Result<Template, String> {
+        let template = Template::plain(text);
+        self.check(&template).map(|()| template)
     }
 }

@@ -53,10 +53,19 @@ impl Source<'_> {
 
 /// A value and its byte offset.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Node {
+pub(super) struct Spot<T> {
     pub at: usize,
-    pub value: Value,
+    pub value: T,
 }
+
+impl<T> From<Spanned<T>> for Spot<T> {
+    fn from(spanned: Spanned<T>) -> Spot<T> {
+        Spot { at: spanned.span().start, value: spanned.into_inner() }
+    }
+}
+
+/// A key with its value.
+pub(super) type Entry = (Spot<String>, Spot<Value>);
 
 /// A TOML value. Dates are not supported.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,16 +74,8 @@ pub(super) enum Value {
     Whole(i64),
     Number(f64),
     Truth(bool),
-    List(Vec<Node>),
+    List(Vec<Spot<Value>>),
     Table(Vec<Entry>),
-}
-
-/// A key with its position and value.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
-    pub key: String,
-    pub at: usize,
-    pub node: Node,
 }
 
 impl Value {
@@ -88,12 +89,6 @@ impl Value {
             Value::List(_) => "a list",
             Value::Table(_) => "a table",
         }
-    }
-}
-
-impl From<Spanned<Value>> for Node {
-    fn from(spanned: Spanned<Value>) -> Node {
-        Node { at: spanned.span().start, value: spanned.into_inner() }
     }
 }
 
@@ -131,20 +126,18 @@ impl<'de> Visitor<'de> for Values {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut nodes = Vec::new();
         while let Some(value) = list.next_element::<Spanned<Value>>()? {
-            nodes.push(Node::from(value));
+            nodes.push(value.into());
         }
         Ok(Value::List(nodes))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut entries = Vec::new();
+        let mut entries: Vec<Entry> = Vec::new();
         while let Some(key) = map.next_key::<Spanned<String>>()? {
-            let at = key.span().start;
-            let node = Node::from(map.next_value::<Spanned<Value>>()?);
-            entries.push(Entry { key: key.into_inner(), at, node });
+            entries.push((key.into(), map.next_value::<Spanned<Value>>()?.into()));
         }
         // Restore the order of the text: tables opened twice are out of order.
-        entries.sort_by_key(|entry| entry.at);
+        entries.sort_by_key(|(key, _)| key.at);
         Ok(Value::Table(entries))
     }
 }

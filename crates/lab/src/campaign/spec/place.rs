@@ -1,7 +1,7 @@
 //! `[place.NAME]`: destinations of tools: a path, an embedded server, an S3 URL.
 
 use super::node::Error;
-use super::table::{Spot, Table};
+use super::table::Table;
 use super::value;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -94,102 +94,83 @@ fn parts(url: &str) -> Result<(String, String), String> {
 
 /// Parses all places.
 pub(super) fn read(top: &mut Table<'_>) -> Result<Vec<Place>, Error> {
-    let Some(table) = top.table("place")? else { return Ok(Vec::new()) };
-    table.named()?.into_iter().map(|(name, table)| one(name, table)).collect()
-}
-
-fn one(name: Spot<String>, mut table: Table<'_>) -> Result<Place, Error> {
-    if !value::is_name(&name.value) {
-        return Err(table.lacks("the name must be small letters, digits, '-' and '_'"));
-    }
-    let kinds = ["path", "serve", "url"];
-    if kinds.iter().filter(|kind| table.has(kind)).count() != 1 {
-        return Err(table.lacks("give one of 'path', 'serve' and 'url'"));
-    }
-    let at = if let Some(path) = table.text("path")? {
-        path_of(&table, path)?
-    } else if let Some(url) = table.text("url")? {
-        let (bucket, prefix) = parts(&url.value).map_err(|why| table.wrong(url.at, "url", why))?;
-        let endpoint = endpoint_of(&mut table)?;
-        let region = table.text("region")?.map(|region| region.value);
-        Location::Url { bucket, prefix, endpoint, region }
-    } else {
-        server(&mut table)?
-    };
-    table.end()?;
-    Ok(Place { name: name.value, at })
+    top.named("place", |name, table| {
+        if !value::is_name(&name) {
+            return Err(table.lacks("the name must be small letters, digits, '-' and '_'"));
+        }
+        let kinds = ["path", "serve", "url"];
+        if kinds.iter().filter(|kind| table.has(kind)).count() != 1 {
+            return Err(table.lacks("give one of 'path', 'serve' and 'url'"));
+        }
+        let at = if let Some(folder) = table.parsed("path", folder)? {
+            Location::Path(folder)
+        } else if let Some((bucket, prefix)) = table.parsed("url", parts)? {
+            let endpoint = endpoint_of(table)?;
+            Location::Url { bucket, prefix, endpoint, region: table.text("region")? }
+        } else {
+            server(table)?
+        };
+        Ok(Place { name, at })
+    })
 }
 
 /// Parses `endpoint`, an HTTP URL.
 fn endpoint_of(table: &mut Table<'_>) -> Result<Option<String>, Error> {
-    let Some(endpoint) = table.text("endpoint")? else { return Ok(None) };
-    let starts = ["http://", "https://"];
-    if !starts
-        .iter()
-        .any(|start| endpoint.value.len() > start.len() && endpoint.value.starts_with(start))
-    {
-        let why = "must begin with http:// or https://";
-        return Err(table.wrong(endpoint.at, "endpoint", why));
-    }
-    if endpoint.value.contains('@') {
-        let why = "must have no user and password: it is written into results and reports";
-        return Err(table.wrong(endpoint.at, "endpoint", why));
-    }
-    Ok(Some(endpoint.value))
+    table.parsed("endpoint", |endpoint| {
+        let starts = ["http://", "https://"];
+        if !starts.iter().any(|start| endpoint.len() > start.len() && endpoint.starts_with(start)) {
+            return Err("must begin with http:// or https://".into());
+        }
+        if endpoint.contains('@') {
+            let why = "must have no user and password: it is written into results and reports";
+            return Err(why.into());
+        }
+        Ok(endpoint.to_owned())
+    })
 }
 
 /// `[prove]`: settings of counter-experiments.
 pub(super) fn other(top: &mut Table<'_>, places: &[Place]) -> Result<Option<String>, Error> {
-    let Some(mut table) = top.table("prove")? else { return Ok(None) };
-    let endpoint = endpoint_of(&mut table)?;
-    if endpoint.is_some() && !places.iter().any(Place::is_store) {
-        return Err(table.lacks("'endpoint' is for places in S3, and there is none"));
-    }
-    table.end()?;
-    Ok(endpoint)
+    let endpoint = top.inside("prove", |table| {
+        let endpoint = endpoint_of(table)?;
+        if endpoint.is_some() && !places.iter().any(Place::is_store) {
+            return Err(table.lacks("'endpoint' is for places in S3, and there is none"));
+        }
+        Ok(endpoint)
+    })?;
+    Ok(endpoint.flatten())
 }
 
-fn path_of(table: &Table<'_>, path: Spot<String>) -> Result<Location, Error> {
-    let folder = PathBuf::from(&path.value);
-    if path.value.trim().is_empty() {
-        return Err(table.wrong(path.at, "path", "is empty"));
+fn folder(path: &str) -> Result<PathBuf, String> {
+    if path.trim().is_empty() {
+        return Err("is empty".into());
     }
     let odd = |part: &str| part == ".." || part == ".";
-    if path.value.split('/').any(odd) || path.value.contains('\0') {
-        return Err(table.wrong(path.at, "path", "must not contain '.' or '..'"));
+    if path.split('/').any(odd) || path.contains('\0') {
+        return Err("must not contain '.' or '..'".into());
     }
-    Ok(Location::Path(folder))
+    Ok(PathBuf::from(path))
 }
 
 fn server(table: &mut Table<'_>) -> Result<Location, Error> {
     let kind = table.required("serve")?;
-    let null = match kind.value.as_str() {
-        "folder" => false,
-        "null" => true,
-        other => {
-            let why = format!("'{other}' is neither folder nor null");
-            return Err(table.wrong(kind.at, "serve", why));
-        }
-    };
-    let latency = table.duration("latency")?.map_or(Duration::ZERO, |latency| latency.value);
-    let bandwidth = match table.size("bandwidth")? {
-        Some(rate) if rate.value == 0 => {
-            return Err(table.wrong(rate.at, "bandwidth", "must be more than nothing"));
-        }
-        rate => rate.map(|rate| rate.value),
-    };
+    let null = table.meaning("serve", &kind, &[("folder", false), ("null", true)])?;
+    let latency = table.duration("latency")?.unwrap_or_default();
+    let bandwidth_bytes_per_s = table.size("bandwidth")?;
+    if bandwidth_bytes_per_s == Some(0) {
+        return Err(table.wrong("bandwidth", "must be more than nothing"));
+    }
     let in_flight_max = table.whole_in("in_flight", 1..=1_000_000)?.map(|count| count as usize);
-    let (bucket, prefix) = (table.text("bucket")?, table.text("prefix")?);
-    let name = |spot: Option<Spot<String>>, key: &str, otherwise: &str| match spot {
+    let names = (table.text("bucket")?, table.text("prefix")?);
+    let name = |given: Option<String>, key: &str, otherwise: &str| match given {
         None => Ok(otherwise.to_owned()),
-        Some(name) if value::is_name(&name.value) && name.value.len() >= 3 => Ok(name.value),
-        Some(name) => {
+        Some(name) if value::is_name(&name) && name.len() >= 3 => Ok(name),
+        Some(_) => {
             let why = "must be three or more small letters, digits and '-'";
-            Err(table.wrong(name.at, key, why))
+            Err(table.wrong(key, why))
         }
     };
-    let bucket = name(bucket, "bucket", "campaign")?;
-    let prefix = name(prefix, "prefix", "run")?;
-    let bandwidth_bytes_per_s = bandwidth;
+    let bucket = name(names.0, "bucket", "campaign")?;
+    let prefix = name(names.1, "prefix", "run")?;
     Ok(Location::Server { null, latency, bandwidth_bytes_per_s, in_flight_max, bucket, prefix })
 }

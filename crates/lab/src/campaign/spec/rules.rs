@@ -79,16 +79,13 @@ pub struct Rules {
 
 /// `[scale]`: the default scale.
 pub(super) fn scale(top: &mut Table<'_>) -> Result<f64, Error> {
-    let Some(mut table) = top.table("scale")? else { return Ok(1.0) };
-    let scale = match table.number("default")? {
-        Some(scale) if !is_scale(scale.value) => {
-            let why = "must be more than 0 and at most 1000000";
-            return Err(table.wrong(scale.at, "default", why));
+    let scale = top.inside("scale", |table| match table.number("default")? {
+        Some(scale) if !is_scale(scale) => {
+            Err(table.wrong("default", "must be more than 0 and at most 1000000"))
         }
-        scale => scale.map_or(1.0, |scale| scale.value),
-    };
-    table.end()?;
-    Ok(scale)
+        scale => Ok(scale),
+    })?;
+    Ok(scale.flatten().unwrap_or(1.0))
 }
 
 /// True if a number is a valid scale.
@@ -98,40 +95,34 @@ pub fn is_scale(scale: f64) -> bool {
 
 /// `[scaled.NAME]`: sizes that follow the scale.
 pub(super) fn scaled(top: &mut Table<'_>) -> Result<Vec<(String, u64, u64)>, Error> {
-    let Some(table) = top.table("scaled")? else { return Ok(Vec::new()) };
-    let mut sizes = Vec::new();
-    for (name, mut table) in table.named()? {
-        if !value::is_placeholder(&name.value) {
+    top.named("scaled", |name, table| {
+        if !value::is_placeholder(&name) {
             return Err(table.lacks("the name must be small letters, digits and '_'"));
         }
-        let bytes = table.size("size")?.ok_or_else(|| table.lacks("'size' is missing"))?.value;
-        let least = table.size("min")?.map_or(1, |min| min.value);
-        table.end()?;
-        sizes.push((name.value, bytes, least));
-    }
-    Ok(sizes)
+        let bytes = table.size("size")?.ok_or_else(|| table.lacks("'size' is missing"))?;
+        Ok((name, bytes, table.size("min")?.unwrap_or(1)))
+    })
 }
 
 /// `[[condition]]`.
 pub(super) fn conditions(top: &mut Table<'_>) -> Result<Vec<Condition>, Error> {
     let mut conditions = Vec::new();
-    for mut table in top.list("condition")? {
-        let at = table.at;
+    top.list("condition", |table| {
         let condition = Condition {
             cpus: table.whole_in("cpus", 1..=4096)?.map(|cpus| cpus as usize),
             iops: table.whole_in("iops", 1..=1_000_000_000)?,
-            bandwidth_bytes_per_s: table.size("bandwidth")?.map(|rate| rate.value),
-            latency: table.duration("latency")?.map(|latency| latency.value),
+            bandwidth_bytes_per_s: table.size("bandwidth")?,
+            latency: table.duration("latency")?,
         };
         if condition.bandwidth_bytes_per_s == Some(0) {
             return Err(table.lacks("'bandwidth' must be more than nothing"));
         }
         if conditions.contains(&condition) {
-            return Err(table.source.error(at, "condition: is there twice"));
+            return Err(table.source.error(table.at, "condition: is there twice"));
         }
-        table.end()?;
         conditions.push(condition);
-    }
+        Ok(())
+    })?;
     if conditions.is_empty() {
         conditions.push(Condition::default());
     }
@@ -140,7 +131,27 @@ pub(super) fn conditions(top: &mut Table<'_>) -> Result<Vec<Condition>, Error> {
 
 /// `[run]`.
 pub(super) fn read(top: &mut Table<'_>, names: &Names) -> Result<Rules, Error> {
-    let mut rules = Rules {
+    let rules = top.inside("run", |table| {
+        let mut commands = |key| -> Result<Vec<Template>, Error> {
+            Ok(table.each(key, |text| names.command(text))?.unwrap_or_default())
+        };
+        let (setup, teardown) = (commands("setup")?, commands("teardown")?);
+        let (prepare, conclude) = (commands("prepare")?, commands("conclude")?);
+        let states =
+            [("any", CacheState::Any), ("cold", CacheState::Cold), ("warm", CacheState::Warm)];
+        let cache = match table.text("cache")? {
+            None => CacheState::Any,
+            Some(cache) => table.meaning("cache", &cache, &states)?,
+        };
+        let empty = table.truth("empty")?.unwrap_or(true);
+        let sync = table.truth("sync")?.unwrap_or(true);
+        let timeout = table.duration("timeout")?.unwrap_or(TIMEOUT);
+        if timeout.is_zero() {
+            return Err(table.wrong("timeout", "must be more than nothing"));
+        }
+        Ok(Rules { setup, teardown, prepare, conclude, cache, empty, sync, timeout })
+    })?;
+    Ok(rules.unwrap_or(Rules {
         setup: Vec::new(),
         teardown: Vec::new(),
         prepare: Vec::new(),
@@ -149,92 +160,54 @@ pub(super) fn read(top: &mut Table<'_>, names: &Names) -> Result<Rules, Error> {
         empty: true,
         sync: true,
         timeout: TIMEOUT,
-    };
-    let Some(mut table) = top.table("run")? else { return Ok(rules) };
-    let mut commands = |key| -> Result<Vec<Template>, Error> {
-        let texts = table.texts(key)?.map_or_else(Vec::new, |texts| texts.value);
-        texts.iter().map(|text| names.command(&table, key, text)).collect()
-    };
-    rules.setup = commands("setup")?;
-    rules.teardown = commands("teardown")?;
-    rules.prepare = commands("prepare")?;
-    rules.conclude = commands("conclude")?;
-    if let Some(cache) = table.text("cache")? {
-        rules.cache = match cache.value.as_str() {
-            "any" => CacheState::Any,
-            "cold" => CacheState::Cold,
-            "warm" => CacheState::Warm,
-            other => {
-                let why = format!("'{other}' is neither any nor cold nor warm");
-                return Err(table.wrong(cache.at, "cache", why));
-            }
-        };
-    }
-    rules.empty = table.truth("empty")?.unwrap_or(true);
-    rules.sync = table.truth("sync")?.unwrap_or(true);
-    if let Some(timeout) = table.duration("timeout")? {
-        if timeout.value.is_zero() {
-            return Err(table.wrong(timeout.at, "timeout", "must be more than nothing"));
-        }
-        rules.timeout = timeout.value;
-    }
-    table.end()?;
-    Ok(rules)
+    }))
 }
 
 /// `[repeat]`.
 pub(super) fn repeat(top: &mut Table<'_>) -> Result<Repeat, Error> {
-    let mut repeat =
-        Repeat { warmup: 0, min: MIN_RUNS, max: MAX_RUNS, tight: TIGHT, budget: None, seed: 1 };
-    let Some(mut table) = top.table("repeat")? else { return Ok(repeat) };
-    let whole = |number: Option<u64>, otherwise| number.map_or(otherwise, |number| number as u32);
-    repeat.warmup = whole(table.whole_in("warmup", 0..=1000)?, 0);
-    repeat.min = whole(table.whole_in("min", 1..=10_000)?, MIN_RUNS);
-    repeat.max = whole(table.whole_in("max", 1..=10_000)?, repeat.min.max(MAX_RUNS));
-    if repeat.max < repeat.min {
-        return Err(table.lacks("'max' must not be below 'min'"));
-    }
-    if let Some(tight) = table.number("tight")? {
-        if !(0.0..1.0).contains(&tight.value) {
-            return Err(table.wrong(tight.at, "tight", "must be a share between 0 and 1"));
+    let repeat = top.inside("repeat", |table| {
+        let warmup = table.whole_in("warmup", 0..=1000)?.unwrap_or(0) as u32;
+        let min = table.whole_in("min", 1..=10_000)?.map_or(MIN_RUNS, |min| min as u32);
+        let max = table.whole_in("max", 1..=10_000)?.map_or(min.max(MAX_RUNS), |max| max as u32);
+        if max < min {
+            return Err(table.lacks("'max' must not be below 'min'"));
         }
-        repeat.tight = tight.value;
-    }
-    repeat.budget = table.duration("budget")?.map(|budget| budget.value);
-    repeat.seed = table.whole("seed")?.map_or(1, |seed| seed.value);
-    table.end()?;
-    Ok(repeat)
+        let tight = table.number("tight")?.unwrap_or(TIGHT);
+        if !(0.0..1.0).contains(&tight) {
+            return Err(table.wrong("tight", "must be a share between 0 and 1"));
+        }
+        let budget = table.duration("budget")?;
+        let seed = table.whole("seed")?.unwrap_or(1);
+        Ok(Repeat { warmup, min, max, tight, budget, seed })
+    })?;
+    let usual =
+        Repeat { warmup: 0, min: MIN_RUNS, max: MAX_RUNS, tight: TIGHT, budget: None, seed: 1 };
+    Ok(repeat.unwrap_or(usual))
 }
 
 /// `[check]`.
 pub(super) fn check(top: &mut Table<'_>) -> Result<Option<CheckLevel>, Error> {
-    let Some(mut table) = top.table("check")? else { return Ok(None) };
-    let what = table.required("what")?;
-    let compare = match table.texts("compare")? {
-        None => None,
-        Some(texts) => {
-            let wrong = || table.wrong(texts.at, "compare", "must be a number of files, or 'all'");
-            let [text] = &texts.value[..] else { return Err(wrong()) };
-            match text.value.as_str() {
-                "all" => Some(u64::MAX),
-                number => Some(number.parse().map_err(|_| wrong())?),
+    top.inside("check", |table| {
+        let what = table.required("what")?;
+        let compare = match table.texts("compare")? {
+            None => None,
+            Some(texts) => {
+                let wrong = || table.wrong("compare", "must be a number of files, or 'all'");
+                let [text] = &texts[..] else { return Err(wrong()) };
+                match text.value.as_str() {
+                    "all" => Some(u64::MAX),
+                    number => Some(number.parse().map_err(|_| wrong())?),
+                }
             }
-        }
-    };
-    let level = match (what.value.as_str(), compare) {
-        ("tree", compare) => CheckLevel::Tree { compare: compare.unwrap_or(COMPARED) },
-        ("count", None) => CheckLevel::Count,
-        ("exit", None) => CheckLevel::Exit,
-        ("count" | "exit", Some(_)) => {
+        };
+        let tree = CheckLevel::Tree { compare: compare.unwrap_or(COMPARED) };
+        let levels = [("tree", tree), ("count", CheckLevel::Count), ("exit", CheckLevel::Exit)];
+        let level = table.meaning("what", &what, &levels)?;
+        if compare.is_some() && level != tree {
             return Err(table.lacks("'compare' is for what = \"tree\""));
         }
-        (other, _) => {
-            let why = format!("'{other}' is neither tree nor count nor exit");
-            return Err(table.wrong(what.at, "what", why));
-        }
-    };
-    table.end()?;
-    Ok(Some(level))
+        Ok(level)
+    })
 }
 
 /// Default number of files whose contents are compared after a run.
@@ -242,31 +215,29 @@ pub const COMPARED: u64 = 20;
 
 /// `[[published]]`.
 pub(super) fn published(top: &mut Table<'_>) -> Result<Vec<Published>, Error> {
-    let mut figures = Vec::new();
-    for mut table in top.list("published")? {
-        let machine = table.required("machine")?.value;
-        let series = table.required("series")?.value;
-        let group = table.text("group")?.map(|group| group.value);
+    let figures = top.list("published", |table| {
+        let machine = table.required("machine")?;
+        let series = table.required("series")?;
+        let group = table.text("group")?;
         let x = table.numbers("x")?;
         let values = table.numbers("values")?.ok_or_else(|| table.lacks("'values' is missing"))?;
-        let count = values.value.len();
+        let count = values.len();
         let places: Vec<Option<f64>> = match x {
             None if count > 1 => return Err(table.lacks("'x' is missing: one for each value")),
             None => vec![None; count],
-            Some(x) if x.value.len() != count => {
-                let why = format!("{} numbers for {count} values", x.value.len());
-                return Err(table.wrong(x.at, "x", why));
+            Some(x) if x.len() != count => {
+                return Err(table.wrong("x", format!("{} numbers for {count} values", x.len())));
             }
-            Some(x) => x.value.into_iter().map(Some).collect(),
+            Some(x) => x.into_iter().map(Some).collect(),
         };
-        table.end()?;
-        figures.extend(places.into_iter().zip(values.value).map(|(x, value)| Published {
+        let figure = move |(x, value)| Published {
             machine: machine.clone(),
             series: series.clone(),
             group: group.clone(),
             x,
             value,
-        }));
-    }
-    Ok(figures)
+        };
+        Ok(places.into_iter().zip(values).map(figure))
+    })?;
+    Ok(figures.into_iter().flatten().collect())
 }

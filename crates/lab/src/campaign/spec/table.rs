@@ -1,15 +1,9 @@
 //! Reads a table key by key, by name and type. Keys left over are errors that suggest the nearest known one.
 
-use super::node::{Entry, Error, Node, Source, Value};
+use super::node::{Entry, Error, Source, Spot, Value};
 use super::value;
+use std::fmt::Display;
 use std::time::Duration;
-
-/// A value and its position.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Spot<T> {
-    pub at: usize,
-    pub value: T,
-}
 
 /// A user-defined key with a list of texts.
 pub(super) type NamedList = (Spot<String>, Vec<Spot<String>>);
@@ -18,11 +12,12 @@ pub(super) type NamedList = (Spot<String>, Vec<Spot<String>>);
 pub(super) struct Table<'a> {
     pub source: Source<'a>,
     /// Full dotted name, `data.files`; empty for the document.
-    pub path: String,
+    path: String,
     /// Byte offset.
     pub at: usize,
     entries: Vec<Entry>,
-    asked: Vec<&'static str>,
+    /// Known keys, with the offsets of their values; that of the table for those that are missing.
+    asked: Vec<(&'static str, usize)>,
 }
 
 impl<'a> Table<'a> {
@@ -31,55 +26,67 @@ impl<'a> Table<'a> {
     }
 
     /// Full name of a key.
-    pub fn name(&self, key: &str) -> String {
+    fn name(&self, key: &str) -> String {
         match self.path.is_empty() {
             true => key.to_owned(),
             false => format!("{}.{key}", self.path),
         }
     }
 
+    /// Error about the value of a key that was read.
+    pub fn wrong(&self, key: &str, why: impl Display) -> Error {
+        let asked = self.asked.iter().find(|(asked, _)| *asked == key);
+        self.wrong_at(asked.map_or(self.at, |(_, at)| *at), key, why)
+    }
+
     /// Error about a key, at a byte offset.
-    pub fn wrong(&self, at: usize, key: &str, why: impl std::fmt::Display) -> Error {
+    pub fn wrong_at(&self, at: usize, key: &str, why: impl Display) -> Error {
         self.source.error(at, format!("{}: {why}", self.name(key)))
     }
 
     /// Error about the table itself.
-    pub fn lacks(&self, why: impl std::fmt::Display) -> Error {
+    pub fn lacks(&self, why: impl Display) -> Error {
         let name = if self.path.is_empty() { "campaign" } else { &self.path };
         self.source.error(self.at, format!("{name}: {why}"))
     }
 
+    fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries.iter().find(|(own, _)| own.value == key)
+    }
+
     /// True if a key exists.
     pub fn has(&self, key: &str) -> bool {
-        self.entries.iter().any(|entry| entry.key == key)
+        self.entry(key).is_some()
     }
 
     fn take(&mut self, key: &'static str) -> Option<Entry> {
-        self.asked.push(key);
-        let at = self.entries.iter().position(|entry| entry.key == key)?;
-        Some(self.entries.remove(at))
+        let at = self.entries.iter().position(|(own, _)| own.value == key);
+        let entry = at.map(|at| self.entries.remove(at));
+        self.asked.push((key, entry.as_ref().map_or(self.at, |(_, value)| value.at)));
+        entry
     }
 
-    fn mismatch(&self, key: &str, node: &Node, wanted: &str) -> Error {
-        self.wrong(node.at, key, format!("{wanted} is expected here, not {}", node.value.kind()))
+    fn mismatch(&self, key: &str, value: &Spot<Value>, wanted: &str) -> Error {
+        let kind = value.value.kind();
+        self.wrong_at(value.at, key, format!("{wanted} is expected here, not {kind}"))
     }
 
     /// Reads a text.
-    pub fn text(&mut self, key: &'static str) -> Result<Option<Spot<String>>, Error> {
-        let Some(entry) = self.take(key) else { return Ok(None) };
-        match entry.node.value {
-            Value::Text(text) => Ok(Some(Spot { at: entry.node.at, value: text })),
-            _ => Err(self.mismatch(key, &entry.node, "a text")),
+    pub fn text(&mut self, key: &'static str) -> Result<Option<String>, Error> {
+        match self.take(key) {
+            None => Ok(None),
+            Some((_, Spot { value: Value::Text(text), .. })) => Ok(Some(text)),
+            Some((_, other)) => Err(self.mismatch(key, &other, "a text")),
         }
     }
 
     /// Reads a required text.
-    pub fn required(&mut self, key: &'static str) -> Result<Spot<String>, Error> {
+    pub fn required(&mut self, key: &'static str) -> Result<String, Error> {
         match self.text(key)? {
-            Some(text) if text.value.trim().is_empty() => Err(self.wrong(text.at, key, "is empty")),
+            Some(text) if text.trim().is_empty() => Err(self.wrong(key, "is empty")),
             Some(text) => Ok(text),
             None => {
-                let keys = self.entries.iter().map(|entry| entry.key.as_str());
+                let keys = self.entries.iter().map(|(key, _)| key.value.as_str());
                 let near = value::nearest(key, keys);
                 let near = near.map_or(String::new(), |near| format!("; is '{near}' it?"));
                 Err(self.lacks(format!("'{key}' is missing{near}")))
@@ -87,63 +94,92 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Reads a list of texts and numbers, or a single one, as texts.
-    pub fn texts(&mut self, key: &'static str) -> Result<Option<Spot<Vec<Spot<String>>>>, Error> {
-        let Some(entry) = self.take(key) else { return Ok(None) };
-        let at = entry.node.at;
-        let value = self.as_texts(key, entry.node)?;
-        Ok(Some(Spot { at, value }))
+    /// Meaning of a text that was read: one of some words.
+    pub fn meaning<T: Clone>(
+        &self,
+        key: &str,
+        text: &str,
+        words: &[(&str, T)],
+    ) -> Result<T, Error> {
+        let found =
+            words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| meaning.clone());
+        found.ok_or_else(|| {
+            let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            self.wrong(key, format!("'{text}' is neither {}", words.join(" nor ")))
+        })
     }
 
-    fn as_texts(&self, key: &str, node: Node) -> Result<Vec<Spot<String>>, Error> {
-        let nodes = match node.value {
-            Value::List(nodes) => nodes,
-            _ => vec![node],
+    /// Reads a text and parses it.
+    pub fn parsed<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Error> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        parse(&text).map(Some).map_err(|why| self.wrong(key, why))
+    }
+
+    /// Reads a list of texts and numbers, or a single one, as texts.
+    pub fn texts(&mut self, key: &'static str) -> Result<Option<Vec<Spot<String>>>, Error> {
+        let Some((_, value)) = self.take(key) else { return Ok(None) };
+        self.as_texts(key, value).map(Some)
+    }
+
+    fn as_texts(&self, key: &str, value: Spot<Value>) -> Result<Vec<Spot<String>>, Error> {
+        let text = |each: Spot<Value>| {
+            let value = match each.value {
+                Value::Text(text) => text,
+                Value::Whole(number) => number.to_string(),
+                Value::Number(number) => number.to_string(),
+                _ => return Err(self.mismatch(key, &each, "a text or a number")),
+            };
+            Ok(Spot { at: each.at, value })
         };
-        let text = |node: Node| match node.value {
-            Value::Text(text) => Ok(Spot { at: node.at, value: text }),
-            Value::Whole(number) => Ok(Spot { at: node.at, value: number.to_string() }),
-            Value::Number(number) => Ok(Spot { at: node.at, value: number.to_string() }),
-            _ => Err(self.mismatch(key, &node, "a text or a number")),
+        listed(value).into_iter().map(text).collect()
+    }
+
+    /// Reads a list of texts and numbers, or a single one, and parses each.
+    pub fn each<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<Vec<T>>, Error> {
+        let Some(texts) = self.texts(key)? else { return Ok(None) };
+        let one = |text: &Spot<String>| {
+            parse(&text.value).map_err(|why| self.wrong_at(text.at, key, why))
         };
-        nodes.into_iter().map(text).collect()
+        texts.iter().map(one).collect::<Result<_, _>>().map(Some)
     }
 
     /// Reads a list of numbers, or a single one.
-    pub fn numbers(&mut self, key: &'static str) -> Result<Option<Spot<Vec<f64>>>, Error> {
-        let Some(entry) = self.take(key) else { return Ok(None) };
-        let at = entry.node.at;
-        let nodes = match entry.node.value {
-            Value::List(nodes) => nodes,
-            _ => vec![entry.node],
-        };
-        let number = |node: &Node| match node.value {
+    pub fn numbers(&mut self, key: &'static str) -> Result<Option<Vec<f64>>, Error> {
+        let Some((_, value)) = self.take(key) else { return Ok(None) };
+        let number = |each: Spot<Value>| match each.value {
             Value::Whole(number) => Ok(number as f64),
             Value::Number(number) if number.is_finite() => Ok(number),
-            _ => Err(self.mismatch(key, node, "a number")),
+            _ => Err(self.mismatch(key, &each, "a number")),
         };
-        let value = nodes.iter().map(number).collect::<Result<_, _>>()?;
-        Ok(Some(Spot { at, value }))
+        listed(value).into_iter().map(number).collect::<Result<_, _>>().map(Some)
     }
 
     /// Reads one number.
-    pub fn number(&mut self, key: &'static str) -> Result<Option<Spot<f64>>, Error> {
-        let Some(numbers) = self.numbers(key)? else { return Ok(None) };
-        match numbers.value[..] {
-            [value] => Ok(Some(Spot { at: numbers.at, value })),
-            _ => Err(self.wrong(numbers.at, key, "one number is expected here")),
+    pub fn number(&mut self, key: &'static str) -> Result<Option<f64>, Error> {
+        match self.numbers(key)?.as_deref() {
+            None => Ok(None),
+            Some([number]) => Ok(Some(*number)),
+            Some(_) => Err(self.wrong(key, "one number is expected here")),
         }
     }
 
     /// Reads a whole number ≥ 0.
-    pub fn whole(&mut self, key: &'static str) -> Result<Option<Spot<u64>>, Error> {
-        let Some(entry) = self.take(key) else { return Ok(None) };
-        match entry.node.value {
-            Value::Whole(number) if number >= 0 => {
-                Ok(Some(Spot { at: entry.node.at, value: number as u64 }))
-            }
-            Value::Whole(_) => Err(self.wrong(entry.node.at, key, "must not be negative")),
-            _ => Err(self.mismatch(key, &entry.node, "a whole number")),
+    pub fn whole(&mut self, key: &'static str) -> Result<Option<u64>, Error> {
+        match self.take(key) {
+            None => Ok(None),
+            Some((_, Spot { value: Value::Whole(number), .. })) => match u64::try_from(number) {
+                Ok(number) => Ok(Some(number)),
+                Err(_) => Err(self.wrong(key, "must not be negative")),
+            },
+            Some((_, other)) => Err(self.mismatch(key, &other, "a whole number")),
         }
     }
 
@@ -154,122 +190,140 @@ impl<'a> Table<'a> {
         range: std::ops::RangeInclusive<u64>,
     ) -> Result<Option<u64>, Error> {
         match self.whole(key)? {
-            Some(number) if !range.contains(&number.value) => {
+            Some(number) if !range.contains(&number) => {
                 let (least, most) = (range.start(), range.end());
-                Err(self.wrong(number.at, key, format!("must be between {least} and {most}")))
+                Err(self.wrong(key, format!("must be between {least} and {most}")))
             }
-            number => Ok(number.map(|number| number.value)),
+            number => Ok(number),
         }
     }
 
     /// Reads a boolean.
     pub fn truth(&mut self, key: &'static str) -> Result<Option<bool>, Error> {
-        let Some(entry) = self.take(key) else { return Ok(None) };
-        match entry.node.value {
-            Value::Truth(truth) => Ok(Some(truth)),
-            _ => Err(self.mismatch(key, &entry.node, "true or false")),
+        match self.take(key) {
+            None => Ok(None),
+            Some((_, Spot { value: Value::Truth(truth), .. })) => Ok(Some(truth)),
+            Some((_, other)) => Err(self.mismatch(key, &other, "true or false")),
         }
     }
 
     /// Reads a size in bytes.
-    pub fn size(&mut self, key: &'static str) -> Result<Option<Spot<u64>>, Error> {
-        let Some(sizes) = self.sizes(key)? else { return Ok(None) };
-        match sizes.value[..] {
-            [value] => Ok(Some(Spot { at: sizes.at, value })),
-            _ => Err(self.wrong(sizes.at, key, "one size is expected here")),
+    pub fn size(&mut self, key: &'static str) -> Result<Option<u64>, Error> {
+        match self.sizes(key)?.as_deref() {
+            None => Ok(None),
+            Some([bytes]) => Ok(Some(*bytes)),
+            Some(_) => Err(self.wrong(key, "one size is expected here")),
         }
     }
 
     /// Reads a list of sizes, or a single one.
-    pub fn sizes(&mut self, key: &'static str) -> Result<Option<Spot<Vec<u64>>>, Error> {
-        let Some(texts) = self.texts(key)? else { return Ok(None) };
-        let size = |text: &Spot<String>| {
-            value::size(&text.value).ok_or_else(|| {
-                let why = format!("'{}' is not a size such as 500KB or 4GiB", text.value);
-                self.wrong(text.at, key, why)
-            })
-        };
-        let value = texts.value.iter().map(size).collect::<Result<_, _>>()?;
-        Ok(Some(Spot { at: texts.at, value }))
+    pub fn sizes(&mut self, key: &'static str) -> Result<Option<Vec<u64>>, Error> {
+        self.each(key, |text| {
+            value::size(text).ok_or_else(|| format!("'{text}' is not a size such as 500KB or 4GiB"))
+        })
     }
 
     /// Reads a duration.
-    pub fn duration(&mut self, key: &'static str) -> Result<Option<Spot<Duration>>, Error> {
-        let Some(text) = self.text(key)? else { return Ok(None) };
-        let duration = value::duration(&text.value).ok_or_else(|| {
-            self.wrong(
-                text.at,
-                key,
-                format!("'{}' is not a duration such as 50ms or 2m", text.value),
-            )
-        })?;
-        Ok(Some(Spot { at: text.at, value: duration }))
+    pub fn duration(&mut self, key: &'static str) -> Result<Option<Duration>, Error> {
+        self.parsed(key, |text| {
+            value::duration(text)
+                .ok_or_else(|| format!("'{text}' is not a duration such as 50ms or 2m"))
+        })
     }
 
     /// True if the value of a key is a table.
     pub fn is_table(&self, key: &str) -> bool {
-        let entry = self.entries.iter().find(|entry| entry.key == key);
-        entry.is_some_and(|entry| matches!(entry.node.value, Value::Table(_)))
+        self.entry(key).is_some_and(|(_, value)| matches!(value.value, Value::Table(_)))
     }
 
     /// Reads a subtable.
     pub fn table(&mut self, key: &'static str) -> Result<Option<Table<'a>>, Error> {
-        let Some(entry) = self.take(key) else { return Ok(None) };
-        match entry.node.value {
-            Value::Table(entries) => {
-                Ok(Some(Table::new(self.source, self.name(key), entry.at, entries)))
+        match self.take(key) {
+            None => Ok(None),
+            Some((own, Spot { value: Value::Table(entries), .. })) => {
+                Ok(Some(Table::new(self.source, self.name(key), own.at, entries)))
             }
-            _ => Err(self.mismatch(key, &entry.node, "a table")),
+            Some((_, other)) => Err(self.mismatch(key, &other, "a table")),
         }
+    }
+
+    /// Reads a subtable that has no keys besides those which `read` asks for.
+    pub fn inside<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&mut Table<'a>) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        self.table(key)?.map(|table| table.whole_by(read)).transpose()
+    }
+
+    fn whole_by<T>(
+        mut self,
+        read: impl FnOnce(&mut Table<'a>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let found = read(&mut self)?;
+        self.end()?;
+        Ok(found)
     }
 
     /// Reads a list of tables (`[[key]]`).
-    pub fn list(&mut self, key: &'static str) -> Result<Vec<Table<'a>>, Error> {
-        let Some(entry) = self.take(key) else { return Ok(Vec::new()) };
-        let Value::List(nodes) = entry.node.value else {
-            return Err(self.mismatch(key, &entry.node, "a list of tables ([[…]])"));
+    pub fn list<T>(
+        &mut self,
+        key: &'static str,
+        mut read: impl FnMut(&mut Table<'a>) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        let Some((_, value)) = self.take(key) else { return Ok(Vec::new()) };
+        let Value::List(values) = value.value else {
+            return Err(self.mismatch(key, &value, "a list of tables ([[…]])"));
         };
-        let mut tables = Vec::new();
-        for (number, node) in nodes.into_iter().enumerate() {
-            let name = format!("{}[{}]", self.name(key), number + 1);
-            match node.value {
-                Value::Table(entries) => {
-                    tables.push(Table::new(self.source, name, node.at, entries));
-                }
-                _ => return Err(self.mismatch(key, &node, "a table")),
+        let table = |(place, each): (usize, Spot<Value>)| match each.value {
+            Value::Table(entries) => {
+                let name = format!("{}[{}]", self.name(key), place + 1);
+                Ok(Table::new(self.source, name, each.at, entries))
             }
-        }
-        Ok(tables)
+            _ => Err(self.mismatch(key, &each, "a table")),
+        };
+        let tables = values.into_iter().enumerate().map(table).collect::<Result<Vec<_>, _>>()?;
+        tables.into_iter().map(|table| table.whole_by(&mut read)).collect()
     }
 
-    /// Reads the rest as tables with user-defined names.
-    pub fn named(self) -> Result<Vec<(Spot<String>, Table<'a>)>, Error> {
-        let mut tables = Vec::new();
-        for entry in &self.entries {
-            let name = self.name(&entry.key);
-            let Value::Table(entries) = &entry.node.value else {
-                return Err(self.mismatch(&entry.key, &entry.node, "a table"));
-            };
-            let table = Table::new(self.source, name, entry.at, entries.clone());
-            tables.push((Spot { at: entry.at, value: entry.key.clone() }, table));
-        }
-        Ok(tables)
+    /// Reads the tables with user-defined names in a subtable.
+    pub fn named<T>(
+        &mut self,
+        key: &'static str,
+        read: impl Fn(String, &mut Table<'a>) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        let Some(mut all) = self.table(key)? else { return Ok(Vec::new()) };
+        let entries = std::mem::take(&mut all.entries);
+        let table = |(key, value): Entry| match value.value {
+            Value::Table(entries) => {
+                let table = Table::new(all.source, all.name(&key.value), key.at, entries);
+                Ok((key.value, table))
+            }
+            _ => Err(all.mismatch(&key.value, &value, "a table")),
+        };
+        let tables = entries.into_iter().map(table).collect::<Result<Vec<_>, _>>()?;
+        tables.into_iter().map(|(name, own)| own.whole_by(|own| read(name, own))).collect()
     }
 
-    /// Reads the rest as lists of texts with user-defined names.
-    pub fn lists(self) -> Result<Vec<NamedList>, Error> {
-        let mut lists = Vec::new();
-        for entry in &self.entries {
-            let texts = self.as_texts(&entry.key, entry.node.clone())?;
-            lists.push((Spot { at: entry.at, value: entry.key.clone() }, texts));
-        }
-        Ok(lists)
+    /// Reads all keys as lists of texts with user-defined names.
+    pub fn lists(&self) -> Result<Vec<NamedList>, Error> {
+        let list =
+            |(key, value): &Entry| Ok((key.clone(), self.as_texts(&key.value, value.clone())?));
+        self.entries.iter().map(list).collect()
     }
 
     /// Ends the table; fails if a key is left.
     pub fn end(self) -> Result<(), Error> {
-        let Some(entry) = self.entries.first() else { return Ok(()) };
-        let hint = value::hint(&entry.key, self.asked.iter().copied());
-        Err(self.wrong(entry.at, &entry.key, format!("is not known here{hint}")))
+        let Some((key, _)) = self.entries.first() else { return Ok(()) };
+        let hint = value::hint(&key.value, self.asked.iter().map(|(key, _)| *key));
+        Err(self.wrong_at(key.at, &key.value, format!("is not known here{hint}")))
+    }
+}
+
+/// Items of a list; a single value is a list of one.
+fn listed(value: Spot<Value>) -> Vec<Spot<Value>> {
+    match value.value {
+        Value::List(values) => values,
+        _ => vec![value],
     }
 }

@@ -116,8 +116,8 @@ values = 7.25
 #[test]
 fn everything_is_read() {
     let spec = Spec::parse("whole.toml", WHOLE).unwrap();
-    assert_eq!((spec.name.as_str(), spec.scale), ("whole", 0.5));
-    assert_eq!(spec.x.as_deref(), Some("jobs"));
+    assert_eq!((spec.header.name.as_str(), spec.scale), ("whole", 0.5));
+    assert_eq!(spec.header.x_name.as_deref(), Some("jobs"));
     let [small, mixed, large] = &spec.data[..] else { panic!("{:?}", spec.data) };
     assert_eq!(small.recipe.sizes, Sizes::Line);
     assert_eq!(small.recipe.content, Content::Text("Test file {n}".into()));
@@ -149,13 +149,13 @@ fn everything_is_read() {
     assert!(!spec.rules.empty && spec.rules.sync && spec.rules.setup.len() == 2);
     assert_eq!((spec.repeat.warmup, spec.repeat.max, spec.repeat.seed), (1, 4, 9));
     assert_eq!(spec.check, Some(CheckLevel::Tree { compare: u64::MAX }));
-    let figures: Vec<_> = spec.published.iter().map(|each| (each.x, each.value)).collect();
+    let figures: Vec<_> = spec.header.published.iter().map(|each| (each.x, each.value)).collect();
     assert_eq!(figures, [(Some(1.0), 10.5), (Some(4.0), 3.0), (None, 7.25)]);
-    let [one, _, other] = &spec.published[..] else { panic!("{:?}", spec.published) };
+    let [one, _, other] = &spec.header.published[..] else { panic!("{:?}", spec.header.published) };
     assert!(one.is_of("rw read") && one.is_of("rw write") && one.label() == "mine");
     assert!(other.is_of("rw read") && !other.is_of("rw write"));
     assert_eq!(other.label(), "other, rw read");
-    assert_eq!(spec.text, WHOLE);
+    assert_eq!(spec.header.text, WHOLE);
 }
 
 /// Each change makes the campaign invalid; expected message, line and column.
@@ -283,10 +283,10 @@ fn what_contradicts_itself_is_refused() {
 #[test]
 fn the_swept_number_is_guessed_where_there_is_one() {
     let tool = "[[tool]]\nname = \"t\"\ncommand = \"true {n}\"\n";
-    let x = |sweep: &str| with(&format!("{tool}[sweep]\nn = {sweep}\n")).unwrap().x;
+    let x = |sweep: &str| with(&format!("{tool}[sweep]\nn = {sweep}\n")).unwrap().header.x_name;
     assert_eq!(x("[1, 2]").as_deref(), Some("n"));
     assert_eq!(x("[1, \"2%\"]"), None);
-    let none = with(&format!("x = \"\"\n{tool}[sweep]\nn = [1]\n")).unwrap().x;
+    let none = with(&format!("x = \"\"\n{tool}[sweep]\nn = [1]\n")).unwrap().header.x_name;
     assert_eq!(none, None);
 }
 

@@ -3,7 +3,7 @@
 use super::names::{FIXED, Names, Parameter};
 use super::node::Error;
 use super::place::Place;
-use super::table::Table;
+use super::table::{NamedList, Table};
 use super::value;
 use crate::campaign::tools::{self, KNOWN, Known, Output, Template};
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,31 +103,26 @@ impl Tool {
 }
 
 /// Parses swept parameters.
-pub(super) fn sweep(table: Option<Table<'_>>) -> Result<Vec<Parameter>, Error> {
-    let Some(table) = table else { return Ok(Vec::new()) };
-    let (source, path) = (table.source, table.path.clone());
-    let mut parameters = Vec::new();
-    for (name, values) in table.lists()? {
-        let wrong = |at, why: &str| source.error(at, format!("{path}.{}: {why}", name.value));
+pub(super) fn sweep(table: &Table<'_>) -> Result<Vec<Parameter>, Error> {
+    let one = |(name, values): NamedList| {
+        let wrong = |at, why: &str| Err(table.wrong_at(at, &name.value, why));
         if !value::is_placeholder(&name.value) {
-            return Err(wrong(name.at, "must be small letters, digits and '_'"));
+            return wrong(name.at, "must be small letters, digits and '_'");
         }
         if FIXED.contains(&name.value.as_str()) {
-            return Err(wrong(name.at, "has a special meaning and cannot be swept"));
+            return wrong(name.at, "has a special meaning and cannot be swept");
         }
         if values.is_empty() || values.len() > VALUES_MAX {
-            return Err(wrong(name.at, "needs one value or more, and at most 1000"));
+            return wrong(name.at, "needs one value or more, and at most 1000");
         }
         let mut seen = BTreeSet::new();
-        for value in &values {
-            if !seen.insert(&value.value) {
-                return Err(wrong(value.at, &format!("{} is there twice", value.value)));
-            }
+        if let Some(again) = values.iter().find(|value| !seen.insert(&value.value)) {
+            return wrong(again.at, &format!("{} is there twice", again.value));
         }
-        let values = values.iter().map(|value| value.value.clone()).collect();
-        parameters.push(Parameter { name: name.value, values });
-    }
-    Ok(parameters)
+        let values = values.into_iter().map(|value| value.value).collect();
+        Ok(Parameter { name: name.value, values })
+    };
+    table.lists()?.into_iter().map(one).collect()
 }
 
 /// Parses all tools, with the position of each.
@@ -135,27 +130,24 @@ pub(super) fn read(
     top: &mut Table<'_>,
     sweep: &[Parameter],
     scaled: &[(String, u64, u64)],
-) -> Result<(Vec<Tool>, Vec<usize>), Error> {
-    let tables = top.list("tool")?;
-    if tables.is_empty() {
-        return Err(top.lacks("there is no [[tool]]"));
-    }
-    let mut tools: Vec<Tool> = Vec::new();
-    let mut spots = Vec::new();
-    for table in tables {
-        let (source, at) = (table.source, table.at);
+) -> Result<Vec<(Tool, usize)>, Error> {
+    let mut names = BTreeSet::new();
+    let tools = top.list("tool", |table| {
         let tool = one(table, sweep, scaled)?;
-        if tools.iter().any(|other| other.name == tool.name) {
-            return Err(source.error(at, format!("tool: there are two named '{}'", tool.name)));
+        if !names.insert(tool.name.clone()) {
+            let why = format!("tool: there are two named '{}'", tool.name);
+            return Err(table.source.error(table.at, why));
         }
-        tools.push(tool);
-        spots.push(at);
+        Ok((tool, table.at))
+    })?;
+    match tools.is_empty() {
+        true => Err(top.lacks("there is no [[tool]]")),
+        false => Ok(tools),
     }
-    Ok((tools, spots))
 }
 
 fn one(
-    mut table: Table<'_>,
+    table: &mut Table<'_>,
     campaign: &[Parameter],
     scaled: &[(String, u64, u64)],
 ) -> Result<Tool, Error> {
@@ -163,79 +155,66 @@ fn one(
     let command = table.text("command")?;
     let known = match &used {
         None => None,
-        Some(used) => Some(tools::known(&used.value).ok_or_else(|| {
-            let hint = value::hint(&used.value, KNOWN.iter().map(|known| known.name));
-            table.wrong(used.at, "use", format!("no tool '{}' is known{hint}", used.value))
+        Some(used) => Some(tools::known(used).ok_or_else(|| {
+            let hint = value::hint(used, KNOWN.iter().map(|known| known.name));
+            table.wrong("use", format!("no tool '{used}' is known{hint}"))
         })?),
     };
-    let name = table.text("name")?;
-    let name = match (name, &used) {
-        (Some(name), _) if name.value.trim().is_empty() => {
-            return Err(table.wrong(name.at, "name", "is empty"));
-        }
-        (Some(name), _) => name.value,
-        (None, Some(used)) => used.value.clone(),
+    let name = match (table.text("name")?, used) {
+        (Some(name), _) if name.trim().is_empty() => return Err(table.wrong("name", "is empty")),
+        (Some(name), _) | (None, Some(name)) => name,
         (None, None) => return Err(table.lacks("'name' is missing")),
     };
-    let own_sweep = match table.table("sweep")? {
-        None => None,
-        some => Some(sweep(some)?),
-    };
-    let set = match table.table("set")? {
-        None => BTreeMap::new(),
-        Some(table) => set(table)?,
-    };
-    let swept = own_sweep.as_deref().unwrap_or(campaign);
-    let mut names = Names::of(swept, scaled);
+    let own_sweep = table.table("sweep")?.map(|table| sweep(&table)).transpose()?;
+    let set = values(table, "set", |name, value| {
+        match !value::is_placeholder(name) || FIXED.contains(&name) {
+            true => Err("cannot be set".into()),
+            false => Ok(value.to_owned()),
+        }
+    })?;
+    let mut names = Names::of(own_sweep.as_deref().unwrap_or(campaign), scaled);
     names.0.extend(set.keys().cloned());
     let defaults = known.iter().flat_map(|known| known.defaults);
     names.0.extend(defaults.map(|(name, _)| (*name).to_owned()));
     let invocation = match (known, command) {
-        (Some(_), Some(command)) => {
-            return Err(table.wrong(command.at, "command", "and 'use' exclude each other"));
+        (Some(_), Some(_)) => {
+            return Err(table.wrong("command", "and 'use' exclude each other"));
         }
         (None, None) => return Err(table.lacks("give 'use' or 'command'")),
         (Some(known), None) => Invocation::Known(known),
-        (None, Some(command)) => Invocation::Command(names.command(&table, "command", &command)?),
+        (None, Some(command)) => {
+            let command = names.command(&command).map_err(|why| table.wrong("command", why))?;
+            Invocation::Command(command)
+        }
     };
-    let options = table.texts("options")?.map_or_else(Vec::new, |texts| texts.value);
-    let options: Vec<Template> = options
-        .iter()
-        .map(|text| names.plain(&table, "options", text))
-        .collect::<Result<_, _>>()?;
+    let options = table.each("options", |text| names.plain(text))?.unwrap_or_default();
     if !options.is_empty() && !takes_options(&invocation) {
         return Err(table.lacks("'options' have no place in the command of this tool"));
     }
-    let needs = table
-        .texts("needs")?
-        .map_or_else(Vec::new, |texts| texts.value.into_iter().map(|text| text.value).collect());
-    let install = table.text("install")?.map(|text| text.value);
-    let stdin = optional(&mut table, "stdin", &names)?;
-    let shell = table.truth("shell")?.unwrap_or(false);
-    let env = match table.table("env")? {
-        None => BTreeMap::new(),
-        Some(table) => env(table, &names)?,
-    };
-    let arrives = optional(&mut table, "arrives", &names)?;
-    let output = output(&mut table, known)?;
-    let own =
-        table.truth("own")?.unwrap_or(known.is_some_and(|known| known.needs.contains(&tools::OWN)));
-    table.end()?;
-    let sweep = own_sweep;
     Ok(Tool {
         name,
         invocation,
         options,
-        needs,
-        install,
-        stdin,
-        shell,
-        env,
-        arrives,
-        output,
+        needs: table.each("needs", |text| Ok(text.to_owned()))?.unwrap_or_default(),
+        install: table.text("install")?,
+        stdin: table.parsed("stdin", |text| names.plain(text))?,
+        shell: table.truth("shell")?.unwrap_or(false),
+        env: values(table, "env", |name, value| {
+            match name.contains(['=', '\0']) || name.is_empty() {
+                true => Err("is not a name for a variable".into()),
+                false => names.plain(value),
+            }
+        })?,
+        arrives: table.parsed("arrives", |text| names.plain(text))?,
+        output: match table.parsed("extract", output)? {
+            Some(output) => output,
+            None => known.map_or(Output::Nothing, |known| known.output),
+        },
         set,
-        sweep,
-        own,
+        sweep: own_sweep,
+        own: table
+            .truth("own")?
+            .unwrap_or(known.is_some_and(|known| known.needs.contains(&tools::OWN))),
     })
 }
 
@@ -248,59 +227,30 @@ fn takes_options(invocation: &Invocation) -> bool {
     }
 }
 
-fn optional(
-    table: &mut Table<'_>,
-    key: &'static str,
-    names: &Names,
-) -> Result<Option<Template>, Error> {
-    let Some(text) = table.text(key)? else { return Ok(None) };
-    names.plain(table, key, &text).map(Some)
-}
-
-fn output(table: &mut Table<'_>, known: Option<&Known>) -> Result<Output, Error> {
-    let Some(text) = table.text("extract")? else {
-        return Ok(known.map_or(Output::Nothing, |known| known.output));
-    };
-    match text.value.as_str() {
+fn output(text: &str) -> Result<Output, String> {
+    match text {
         "nothing" => Ok(Output::Nothing),
         "fio-json" => Ok(Output::Fio),
         "hakobu-json" => Ok(Output::Own),
         "joblog" => Ok(Output::Joblog),
-        other => {
-            let why = format!("'{other}' is neither nothing nor fio-json, hakobu-json nor joblog");
-            Err(table.wrong(text.at, "extract", why))
-        }
+        other => Err(format!("'{other}' is neither nothing nor fio-json, hakobu-json nor joblog")),
     }
 }
 
-/// `set = { NAME = VALUE }`.
-fn set(table: Table<'_>) -> Result<BTreeMap<String, String>, Error> {
-    let (source, path) = (table.source, table.path.clone());
-    let mut set = BTreeMap::new();
-    for (name, values) in table.lists()? {
-        let wrong = |why: &str| source.error(name.at, format!("{path}.{}: {why}", name.value));
-        let [value] = &values[..] else { return Err(wrong("takes one value")) };
-        if !value::is_placeholder(&name.value) || FIXED.contains(&name.value.as_str()) {
-            return Err(wrong("cannot be set"));
-        }
-        set.insert(name.value.clone(), value.value.clone());
-    }
-    Ok(set)
-}
-
-/// `env = { NAME = "value" }`.
-fn env(table: Table<'_>, names: &Names) -> Result<BTreeMap<String, Template>, Error> {
-    let (source, path) = (table.source, table.path.clone());
-    let mut variables = BTreeMap::new();
-    for (name, values) in table.lists()? {
-        let wrong = |why: &str| source.error(name.at, format!("{path}.{}: {why}", name.value));
-        let [value] = &values[..] else { return Err(wrong("takes one value")) };
-        if name.value.contains(['=', '\0']) || name.value.is_empty() {
-            return Err(wrong("is not a name for a variable"));
-        }
-        let template = Template::plain(&value.value);
-        names.check(&template).map_err(|why| wrong(&why))?;
-        variables.insert(name.value.clone(), template);
-    }
-    Ok(variables)
+/// Parses a subtable `{ NAME = VALUE }`.
+fn values<T>(
+    table: &mut Table<'_>,
+    key: &'static str,
+    read: impl Fn(&str, &str) -> Result<T, String>,
+) -> Result<BTreeMap<String, T>, Error> {
+    let Some(table) = table.table(key)? else { return Ok(BTreeMap::new()) };
+    let one = |(name, values): NamedList| {
+        let value = match &values[..] {
+            [value] => read(&name.value, &value.value),
+            _ => Err("takes one value".into()),
+        };
+        let value = value.map_err(|why| table.wrong_at(name.at, &name.value, why))?;
+        Ok((name.value, value))
+    };
+    table.lists()?.into_iter().map(one).collect()
 }

@@ -24,18 +24,8 @@ pub fn known(name: &str) -> Option<&'static Known> {
 }
 
 /// Finds a known program by name.
-fn program(name: &str) -> Option<&'static Program> {
+pub fn program(name: &str) -> Option<&'static Program> {
     PROGRAMS.iter().find(|program| program.name == name)
-}
-
-/// Command that usually installs a program.
-pub fn install(name: &str) -> Option<&'static str> {
-    program(name).map(|program| program.install)
-}
-
-/// Arguments that print a program's version.
-pub fn version_arguments(name: &str) -> &'static [&'static str] {
-    program(name).map_or(&["--version"], |program| program.version)
 }
 
 /// Path of a program: a path is returned as it is, a name is looked up in `folders` in order.

@@ -1,15 +1,18 @@
 //! Table of known programs: commands, version arguments, installation.
 
 /// Metrics to extract from a program's output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Output {
     /// Nothing.
+    #[default]
     Nothing,
-    /// Summary of hakobu's `--json`.
+    /// Summary line of a transfer with `--json`: its verdict, `bytes`, `files`, `jobs`.
     Own,
-    /// fio's JSON.
+    /// fio's JSON on standard output: `iops`, `bw_bytes_per_s`, `lat_mean_ns`, `clat_mean_ns`, `clat_p50_ns`,
+    /// `clat_p99_ns`, `clat_p999_ns`, over reads, writes and all jobs.
     Fio,
-    /// Job log of GNU parallel.
+    /// Job log of GNU parallel on standard output: `items_s`, the sum of its jobs' times, and `concurrency`,
+    /// that sum ÷ the time of the run.
     Joblog,
 }
 

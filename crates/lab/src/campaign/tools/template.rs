@@ -4,6 +4,7 @@
 
 use super::quote::{in_double, in_single, quoted};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Values of placeholders.
 pub type Values = BTreeMap<String, Fill>;
@@ -23,9 +24,9 @@ impl From<String> for Fill {
     }
 }
 
-impl From<&str> for Fill {
-    fn from(word: &str) -> Fill {
-        Fill::Word(word.to_owned())
+impl From<&Path> for Fill {
+    fn from(path: &Path) -> Fill {
+        Fill::Word(path.to_string_lossy().into_owned())
     }
 }
 

@@ -1,11 +1,29 @@
 //! HTML elements: tables, charts, lists. Foreign text is escaped by [`html`].
 
 use crate::chart::{PLOT_LEFT_PX, PLOT_RIGHT_PX, Words};
+use crate::report::block::Block;
 use crate::report::escape::{html, json_in_script};
 use crate::report::load::Load;
 use crate::report::sweep::Picture;
 use crate::report::table::Table;
 use crate::report::words::Words as Said;
+
+/// Renders blocks without headings.
+pub(super) fn blocks<'a>(
+    out: &mut String,
+    lang: &str,
+    blocks: impl IntoIterator<Item = &'a Block>,
+) {
+    for block in blocks {
+        match block {
+            // Headings belong to sections.
+            Block::Heading(_) => {}
+            Block::Text(text) => paragraph(out, text),
+            Block::List(texts) => list(out, lang, texts),
+            Block::Table(of) => table(out, of),
+        }
+    }
+}
 
 pub(super) fn paragraph(out: &mut String, text: &str) {
     out.push_str(&format!("<p>{}</p>\n", html(text)));

@@ -5,7 +5,7 @@ mod element;
 mod sections;
 
 use self::element::table;
-use self::sections::{Section, sections, title};
+use self::sections::{Section, sections};
 use super::Part;
 use super::block::Block;
 use super::escape::html;
@@ -30,8 +30,8 @@ pub(super) fn page(parts: &[Part], words: &Words) -> Result<String, String> {
     let level = if is_alone { 2 } else { 3 };
     let pictures = RUN_PICTURES_MAX.div_ceil(all.len().max(1));
     let mut body = String::new();
-    let headline = all.first().map_or_else(|| words.report.to_owned(), title);
-    body.push_str(&format!("<header>\n<h1>{}</h1>\n", html(&headline)));
+    let headline = all.first().map_or(words.report, Facts::title);
+    body.push_str(&format!("<header>\n<h1>{}</h1>\n", html(headline)));
     if let [facts] = all.as_slice() {
         sections::origin(&mut body, facts, words);
     }
@@ -45,7 +45,7 @@ pub(super) fn page(parts: &[Part], words: &Words) -> Result<String, String> {
     for (i, (facts, name)) in all.iter().zip(machines::names(&all)).enumerate() {
         let prefix = format!("r{}", i + 1);
         if !is_alone {
-            let heading = format!("{}: {}", name, title(facts));
+            let heading = format!("{}: {}", name, facts.title());
             body.push_str(&format!("<article>\n<h2 id=\"{prefix}\">{}</h2>\n", html(&heading)));
             sections::origin(&mut body, facts, words);
             contents.push((prefix.clone(), name));
@@ -62,7 +62,7 @@ pub(super) fn page(parts: &[Part], words: &Words) -> Result<String, String> {
         }
     }
     body.push_str("</main>\n");
-    Ok(document(&headline, &contents, &body, words))
+    Ok(document(headline, &contents, &body, words))
 }
 
 /// Renders a comparison as a page.
@@ -76,12 +76,8 @@ pub(super) fn compared(headline: &str, blocks: &[Block], words: &Words) -> Strin
             sections.push(Section { id, title: title.clone(), class, text: String::new() });
             continue;
         }
-        let Some(section) = sections.last_mut() else { continue };
-        match block {
-            Block::Heading(_) => {}
-            Block::Text(text) => element::paragraph(&mut section.text, text),
-            Block::List(texts) => element::list(&mut section.text, words.lang.code(), texts),
-            Block::Table(of) => table(&mut section.text, of),
+        if let Some(section) = sections.last_mut() {
+            element::blocks(&mut section.text, words.lang.code(), [block]);
         }
     }
     let mut body = format!("<header>\n<h1>{}</h1>\n</header>\n<main>\n", html(headline));

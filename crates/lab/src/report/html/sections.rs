@@ -1,12 +1,12 @@
 //! Sections of a campaign's results, in order.
 
-use super::element::{folded, list, load, paragraph, picture, table};
+use super::element::{self, folded, list, load, paragraph, picture, table};
+use crate::report::block::{self, Block};
 use crate::report::escape::html;
 use crate::report::facts::Facts;
 use crate::report::load::{timeline, typical};
-use crate::report::number::percent;
 use crate::report::words::{Words, with};
-use crate::report::{machines, record, sweep, tables};
+use crate::report::{record, sweep, tables};
 
 /// A section.
 pub(super) struct Section {
@@ -32,12 +32,6 @@ impl Section {
             id = self.id
         )
     }
-}
-
-/// Title of a campaign.
-pub(super) fn title(facts: &Facts<'_>) -> String {
-    let header = facts.header();
-    if header.title.is_empty() { header.name.clone() } else { header.title.clone() }
 }
 
 /// Question, date and programs.
@@ -75,11 +69,18 @@ pub(super) fn sections(
     add("verdict", words.verdict, "verdict", text);
     add("sweep", sweep_title(facts, words), "", groups(facts, words, prefix, level)?);
     add("tools", words.tools, "", tools(facts, words));
-    add("proofs", words.proofs, "", proofs(facts, words));
-    add("controls", words.controls, "", controls(facts, words));
+    let shown = |blocks: &[Block]| {
+        let mut text = String::new();
+        element::blocks(&mut text, words.lang.code(), blocks);
+        text
+    };
+    let none = || [Block::Text(words.no_proofs.to_owned())];
+    let proofs = block::proofs(facts, words).map_or_else(|| shown(&none()), |found| shown(&found));
+    add("proofs", words.proofs, "", proofs);
+    add("controls", words.controls, "", shown(&block::controls(facts, words)));
     add("load", words.load, "", loads(facts, words, prefix, pictures)?);
-    add("caveats", words.caveats, "", caveats(facts, words));
-    add("machine", words.machine, "", machine(facts, words));
+    add("caveats", words.caveats, "", shown(&block::caveats(facts, words)));
+    add("machine", words.machine, "", shown(&block::machine(facts, words)));
     add("runs", words.raw_runs, "", runs(facts, words));
     Ok(found)
 }
@@ -101,14 +102,13 @@ fn groups(facts: &Facts<'_>, words: &Words, prefix: &str, level: usize) -> Resul
         if let Some(found) = sweep::picture(facts, group, words) {
             picture(&mut text, &format!("{prefix}-sweep-{}", i + 1), &found)?;
         }
-        if let Some(found) = tables::sweep(facts, group, words) {
+        let found = tables::sweep(facts, group, words);
+        if !found.is_empty() {
             table(&mut text, &found);
             table(&mut text, &tables::lines(facts, group, words));
         }
     }
-    if let Some(found) = tables::published(facts, words) {
-        table(&mut text, &found);
-    }
+    table(&mut text, &tables::published(facts, words));
     Ok(text)
 }
 
@@ -120,31 +120,6 @@ fn tools(facts: &Facts<'_>, words: &Words) -> String {
     let mut inside = String::new();
     table(&mut inside, &tables::settings(facts, words));
     folded(&mut text, words.all_settings, &inside);
-    text
-}
-
-fn proofs(facts: &Facts<'_>, words: &Words) -> String {
-    let mut text = String::new();
-    let found = tables::proofs(facts, words);
-    if found.is_empty() {
-        paragraph(&mut text, words.no_proofs);
-    } else {
-        table(&mut text, &found);
-        paragraph(&mut text, words.elasticity_means);
-    }
-    text
-}
-
-fn controls(facts: &Facts<'_>, words: &Words) -> String {
-    let mut text = String::new();
-    let found = tables::controls(facts, words);
-    if found.is_empty() {
-        paragraph(&mut text, words.no_controls);
-    }
-    table(&mut text, &found);
-    if let Some(noise) = facts.analysis.noise {
-        paragraph(&mut text, &with(words.noise, &[&percent(noise)]));
-    }
     text
 }
 
@@ -165,27 +140,6 @@ fn loads(
     }
     paragraph(&mut text, words.load_more);
     Ok(text)
-}
-
-/// Caveats, including parts left out and an unfinished campaign.
-fn caveats(facts: &Facts<'_>, words: &Words) -> String {
-    let mut text = String::new();
-    paragraph(&mut text, &record::ending(facts, words));
-    let said = &facts.analysis.caveats;
-    if said.is_empty() {
-        paragraph(&mut text, words.no_caveats);
-    } else {
-        list(&mut text, words.lang.code(), said);
-    }
-    text
-}
-
-fn machine(facts: &Facts<'_>, words: &Words) -> String {
-    let mut text = String::new();
-    table(&mut text, &machines::fingerprints(&[*facts], words));
-    table(&mut text, &record::programs(facts, words));
-    table(&mut text, &record::data(facts, words));
-    text
 }
 
 fn runs(facts: &Facts<'_>, words: &Words) -> String {

@@ -1,11 +1,9 @@
 //! Load charts: CPU, disk and network during runs, thinned to the resolution of the chart, with the values
 //! that the cursor reads.
 
-mod kind;
 mod thin;
 
-use self::kind::Kind;
-use self::thin::{points, round, thinned};
+use self::thin::{Kind, points, round, thinned};
 use super::escape;
 use super::facts::Facts;
 use super::number::digits;
@@ -26,44 +24,30 @@ const ROW_PX: u32 = 16;
 const ROWS_REST_PX: u32 = 60;
 const PANEL_PX: u32 = 150;
 
-const fn kind(key: &'static str, unit: &'static str, color: Color, form: Form, per: f64) -> Kind {
-    Kind { key, name: key, unit, color, form, per }
+const fn kind(
+    (key, name): (&'static str, &'static str),
+    unit: &'static str,
+    color: Color,
+    form: Form,
+    per: f64,
+) -> Kind {
+    Kind { key, name, unit, color, form, per }
 }
 
 const CPU: &[Kind] = &[
-    kind("user", "%", color::BLUE, Form::Area, 1.0),
-    kind("system", "%", color::RED, Form::Area, 1.0),
-    kind("iowait", "%", color::YELLOW, Form::Area, 1.0),
-    kind("steal", "%", color::PURPLE, Form::Area, 1.0),
-    Kind {
-        key: "busiest",
-        name: "busiest CPU",
-        unit: "%",
-        color: color::BLACK,
-        form: Form::Line,
-        per: 1.0,
-    },
+    kind(("user", "user"), "%", color::BLUE, Form::Area, 1.0),
+    kind(("system", "system"), "%", color::RED, Form::Area, 1.0),
+    kind(("iowait", "iowait"), "%", color::YELLOW, Form::Area, 1.0),
+    kind(("steal", "steal"), "%", color::PURPLE, Form::Area, 1.0),
+    kind(("busiest", "busiest CPU"), "%", color::BLACK, Form::Line, 1.0),
 ];
 const DISK: &[Kind] = &[
-    kind("read", "MB/s", color::BLUE, Form::Line, 1e6),
-    kind("write", "MB/s", color::RED, Form::Line, 1e6),
+    kind(("read", "read"), "MB/s", color::BLUE, Form::Line, 1e6),
+    kind(("write", "write"), "MB/s", color::RED, Form::Line, 1e6),
 ];
-const OPERATIONS: &[Kind] = &[Kind {
-    key: "iops",
-    name: "operations",
-    unit: "IOPS",
-    color: color::GREEN,
-    form: Form::Line,
-    per: 1.0,
-}];
-const NETWORK: &[Kind] = &[Kind {
-    key: "net",
-    name: "received and sent",
-    unit: "MB/s",
-    color: color::CYAN,
-    form: Form::Line,
-    per: 1e6,
-}];
+const OPERATIONS: &[Kind] = &[kind(("iops", "operations"), "IOPS", color::GREEN, Form::Line, 1.0)];
+const NETWORK: &[Kind] =
+    &[kind(("net", "received and sent"), "MB/s", color::CYAN, Form::Line, 1e6)];
 
 /// Data for the cursor: values at equidistant positions.
 #[derive(Debug, Default, PartialEq, serde::Serialize)]

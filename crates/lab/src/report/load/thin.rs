@@ -1,7 +1,19 @@
 //! Thins curves to the resolution of a chart.
 
-use super::kind::Kind;
+use crate::chart::{Color, Form};
 use crate::results::Curves;
+
+/// A curve of a load chart.
+pub(super) struct Kind {
+    /// Key in the record.
+    pub(super) key: &'static str,
+    pub(super) name: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) color: Color,
+    pub(super) form: Form,
+    /// Divisor of its values.
+    pub(super) per: f64,
+}
 
 /// Points at the ends of equal parts of the axis; the first value also holds at its start.
 pub(super) fn points(values: &[f64], total: f64) -> Vec<(f64, f64)> {

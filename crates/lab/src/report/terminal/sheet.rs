@@ -1,7 +1,7 @@
 //! Terminal layout: wrapped text, and tables that fit the width.
 
 use crate::report::escape;
-use crate::report::table::NONE;
+use crate::report::table::{NONE, Table};
 
 /// Narrowest and widest layout, in columns.
 const WIDTH_MIN: usize = 40;
@@ -22,9 +22,6 @@ pub(super) enum Overflow {
     /// They follow below, each time after the first column.
     Below,
 }
-
-/// A row, and whether it is emphasised.
-pub(super) type Line = (Vec<String>, bool);
 
 /// Output of a layout.
 pub(super) struct Sheet {
@@ -57,21 +54,14 @@ impl Sheet {
         }
     }
 
-    /// Appends a table with minimal column widths; numbers are right-aligned.
-    pub(super) fn table(
-        &mut self,
-        heads: &[&str],
-        numbers: &[bool],
-        rows: &[Line],
-        overflow: Overflow,
-    ) {
+    /// Appends a table, without its caption, with minimal column widths; numbers are right-aligned.
+    pub(super) fn table(&mut self, table: &Table, overflow: Overflow) {
         let most = (self.width - 2) / if overflow == Overflow::Cut { 3 } else { 2 };
-        let clean = |text: &str| cut(&escape::terminal(text), most);
-        let heads: Vec<String> = heads.iter().map(|head| clean(head)).collect();
-        let rows: Vec<Line> = rows
-            .iter()
-            .map(|(row, own)| (row.iter().map(|text| clean(text)).collect(), *own))
-            .collect();
+        let clean = |texts: &Vec<String>| -> Vec<String> {
+            texts.iter().map(|text| cut(&escape::terminal(text), most)).collect()
+        };
+        let (heads, rows) = (clean(&table.head), table.rows.iter().map(clean));
+        let rows: Vec<(Vec<String>, bool)> = rows.zip(table.strong.iter().copied()).collect();
         let in_column = |at: usize| rows.iter().filter_map(move |(row, _)| row.get(at));
         let widths: Vec<usize> = heads
             .iter()
@@ -95,7 +85,7 @@ impl Sheet {
                 shown.push(next);
                 left.pop();
             }
-            self.some_columns(&heads, &rows, &shown, &widths, numbers);
+            self.some_columns(&heads, &rows, &shown, &widths, &table.numbers);
             if overflow == Overflow::Cut || left.is_empty() {
                 return;
             }
@@ -106,7 +96,7 @@ impl Sheet {
     fn some_columns(
         &mut self,
         heads: &[String],
-        rows: &[Line],
+        rows: &[(Vec<String>, bool)],
         shown: &[usize],
         widths: &[usize],
         numbers: &[bool],
@@ -209,14 +199,14 @@ mod tests {
     fn columns_without_room_are_left_out_or_come_below() {
         let long = "x".repeat(12);
         let texts = ["1", long.as_str(), long.as_str(), "", long.as_str()].map(str::to_owned);
-        let rows = [(texts.to_vec(), false)];
-        let heads = ["a", "b", "c", "d", "e"];
+        let mut table = Table::new("", &["#a", "b", "c", "d", "e"]);
+        table.push(texts.to_vec());
         let mut sheet = Sheet::new(40, false);
-        sheet.table(&heads, &[true], &rows, Overflow::Cut);
+        sheet.table(&table, Overflow::Cut);
         // The empty column takes no space; the last one does not fit.
         assert_eq!(sheet.out, format!("  a  b             c\n  1  {long}  {long}\n"));
         let mut sheet = Sheet::new(40, false);
-        sheet.table(&heads, &[true], &rows, Overflow::Below);
+        sheet.table(&table, Overflow::Below);
         let below = format!("  a  b             c\n  1  {long}  {long}\n\n  a  e\n  1  {long}\n");
         assert_eq!(sheet.out, below);
         assert!(sheet.out.lines().all(|line| line.len() <= 40));

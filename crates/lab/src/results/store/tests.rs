@@ -55,8 +55,8 @@ fn goes_on_where_it_stopped() {
     let mut again = header();
     again.cells[0].command = "a http://127.0.0.1:50123/b".into();
     let mut store = Store::open(&dir.0, &again, "t1").unwrap();
-    assert_eq!((store.runs_before(), store.elapsed_s()), (2, 4.5));
-    assert_eq!(store.take_runs()[1], run(1, 4));
+    assert_eq!((store.runs.len(), store.elapsed_s), (2, 4.5));
+    assert_eq!(store.runs[1], run(1, 4));
     store.run(&run(0, 5), Some(&Curves { block: 5, ..curves.clone() })).unwrap();
     let end = End { reason: "done".into(), took_s: 9.0, overhead: 0.0 };
     store.end(&end).unwrap();
@@ -66,7 +66,7 @@ fn goes_on_where_it_stopped() {
     assert_eq!(results.curves.iter().map(|curves| curves.block).collect::<Vec<_>>(), [0, 5]);
     assert_eq!(results.header, header());
     let store = Store::open(&dir.0, &header(), "t2").unwrap();
-    assert_eq!((store.elapsed_s(), store.ended()), (9.0, Some(end)));
+    assert_eq!((store.elapsed_s, store.ended), (9.0, Some(end)));
     let text = std::fs::read_to_string(dir.0.join(RUNS_FILE)).unwrap();
     assert_eq!(text.matches("{\"line\":\"resumed\",\"at\":\"t").count(), 2, "{text}");
 }
@@ -105,7 +105,7 @@ fn a_header_that_was_cut_is_begun_again() {
     std::fs::create_dir_all(&dir.0).unwrap();
     std::fs::write(dir.0.join(RUNS_FILE), "{\"line\":\"head").unwrap();
     let store = Store::open(&dir.0, &header(), "t").unwrap();
-    assert_eq!(store.runs_before(), 0);
+    assert_eq!(store.runs.len(), 0);
     assert_eq!(read(&dir.0).unwrap().header, header());
 }
 
@@ -120,8 +120,8 @@ fn listed_and_removed() {
         store.run(&Run { warmup: true, ..run(1, 1) }, None).unwrap();
         store.keep(&run(0, 0), false, "{}").unwrap();
         store.keep(&run(1, 0), true, "{}").unwrap();
-        assert!(store.folder().join("outputs/0/0.json").is_file());
-        assert!(store.folder().join("outputs/0-control/1.json").is_file());
+        assert!(store.folder.join("outputs/0/0.json").is_file());
+        assert!(store.folder.join("outputs/0-control/1.json").is_file());
     }
     std::fs::create_dir(top.0.join("no-results")).unwrap();
     std::fs::create_dir(top.0.join("broken")).unwrap();

@@ -60,7 +60,7 @@ fn conditions_make_groups_and_servers() {
     assert_ne!(plan.servers[0].listen, plan.servers[1].listen);
     assert_eq!(plan.servers[1].latency, Duration::from_millis(20));
     assert!(plan.cells.iter().all(|each| each.check == Check::Exit));
-    let said = plan.left_out.join("\n");
+    let said = plan.header.left_out.join("\n");
     assert!(said.contains("5 IOPS, 5 ms latency: nothing here can limit that place"), "{said}");
     assert!(said.contains("s: nothing is kept there, so nothing is checked"), "{said}");
 }
@@ -89,7 +89,7 @@ fn own_commands_are_filled_and_checked() {
     assert_eq!(commands(&plan)[4], "plain plain 2");
     assert_eq!((plan.cells[4].cell.x, plan.cells[4].cell.series.as_str()), (Some(7.0), "plain"));
     let without = small(&text, &["mine", "plain"]).unwrap();
-    assert_eq!(without.left_out, ["mine: cat is not installed"]);
+    assert_eq!(without.header.left_out, ["mine: cat is not installed"]);
     let none = small(&text, &[]).unwrap_err();
     assert!(none.starts_with("there is nothing to run: mine: mine and cat is not"), "{none}");
 }
@@ -116,7 +116,7 @@ fn data_in_memory_cannot_be_cold() {
     ground.is_memory = |_| true;
     let plan = make(&spec, &wishes(), &ground).unwrap();
     assert_eq!(cold(&plan), 0);
-    assert!(plan.left_out.iter().any(|line| line.contains("its files cannot be cold")));
+    assert!(plan.header.left_out.iter().any(|line| line.contains("its files cannot be cold")));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn scales_are_checked() {
     let (_dir, ground) = ground(&[]);
     let files = |scale| {
         let plan = make(&spec, &Wishes { scale, ..wishes() }, &ground)?;
-        Ok::<u64, String>(plan.data_sets[0].files)
+        Ok::<u64, String>(plan.header.data[0].files)
     };
     assert_eq!(files(Some(1.0)), Ok(2000));
     assert_eq!(files(Some(0.001)), Ok(64));
@@ -161,13 +161,17 @@ fn another_endpoint_is_for_stores_that_commands_name() {
     let plan = small(text, &[]).unwrap();
     assert_eq!(plan.other_endpoint.as_deref(), Some("https://b.example"));
     assert_eq!(plan.cells[0].endpoint.as_deref(), Some("https://a.example"));
-    assert!(plan.cells[0].names_endpoint() && plan.left_out.is_empty(), "{:?}", plan.left_out);
+    assert!(
+        plan.cells[0].names_endpoint() && plan.header.left_out.is_empty(),
+        "{:?}",
+        plan.header.left_out
+    );
     // Embedded servers have random keys.
     let served = text
         .replace("url = \"s3://things/p\"\nendpoint = \"https://a.example\"", "serve = \"null\"");
     let plan = small(&served, &[]).unwrap();
     assert_eq!(plan.cells[0].endpoint, None);
-    assert!(plan.left_out.iter().any(|line| line.starts_with("another endpoint: ")));
+    assert!(plan.header.left_out.iter().any(|line| line.starts_with("another endpoint: ")));
     for (wrong, said) in [
         (text.replace("https://b", "b"), "endpoint: must begin with http:// or https://"),
         (text.replace("[prove]", "[prove]\nother = 1"), "prove.other"),

@@ -1,18 +1,19 @@
 //! The campaigns of the repository can be planned, with and without the programs, as their studies describe.
 
 use super::*;
-use crate::campaign::{Action, Check, Extract, Planned};
+use crate::campaign::tools::Output;
+use crate::campaign::{Action, Check, Planned};
 use std::time::Duration;
 
 #[test]
 fn every_campaign_plans_with_all_programs() {
     for (name, text) in campaigns() {
         let plan = planned(&text, &all_programs()).unwrap();
-        assert_eq!(plan.name, name);
-        assert_eq!(plan.text, text);
-        assert!(!plan.published.is_empty(), "{name}");
-        let missing = plan.left_out.iter().filter(|line| line.contains("not installed"));
-        assert_eq!(missing.count(), 0, "{name}: {:?}", plan.left_out);
+        assert_eq!(plan.header.name, name);
+        assert_eq!(plan.header.text, text);
+        assert!(!plan.header.published.is_empty(), "{name}");
+        let missing = plan.header.left_out.iter().filter(|line| line.contains("not installed"));
+        assert_eq!(missing.count(), 0, "{name}: {:?}", plan.header.left_out);
         for (number, planned) in plan.cells.iter().enumerate() {
             assert_eq!(planned.cell.id as usize, number, "{name}");
             assert!(planned.launch.timeout.is_some() && !planned.launch.argv.is_empty());
@@ -39,7 +40,7 @@ fn every_figure_of_a_study_stands_on_its_page() {
     for (name, text) in campaigns() {
         let page = format!("{}/../../docs/campaigns/{name}.md", env!("CARGO_MANIFEST_DIR"));
         let page = std::fs::read_to_string(&page).unwrap().replace(',', "");
-        for figure in Spec::parse("", &text).unwrap().published {
+        for figure in Spec::parse("", &text).unwrap().header.published {
             let value = figure.value.to_string();
             assert!(page.contains(&value), "{name}: {figure:?}");
         }
@@ -58,12 +59,12 @@ fn missing_programs_are_left_out_with_what_installs_them() {
             }
         };
         assert!(plan.cells.iter().all(|planned| planned.cell.own), "{name}");
-        let said = plan.left_out.join("\n");
+        let said = plan.header.left_out.join("\n");
         assert!(said.contains("is not installed; install it with: "), "{name}: {said}");
     }
     let (_, text) = campaigns().remove(0);
     let plan = planned(&text, &["cp", "rsync"]).unwrap();
-    let said = plan.left_out.join("\n");
+    let said = plan.header.left_out.join("\n");
     for line in [
         "parallel + rsync: parallel is not installed; install it with: apt-get install parallel",
         "fpsync: fpsync is not installed; install it with: apt-get install fpart",
@@ -82,9 +83,9 @@ fn missing_programs_are_left_out_with_what_installs_them() {
 fn the_first_study_is_planned_as_it_was() {
     let (_, text) = campaigns().remove(0);
     let plan = planned(&text, &all_programs()).unwrap();
-    assert_eq!(plan.x_name.as_deref(), Some("jobs"));
-    assert_eq!((plan.data_sets[0].files, plan.data_sets[0].name.as_str()), (200, "files"));
-    assert_eq!(plan.data_sets[0].bytes, 9 * 12 + 90 * 13 + 101 * 14);
+    assert_eq!(plan.header.x_name.as_deref(), Some("jobs"));
+    assert_eq!((plan.header.data[0].files, plan.header.data[0].name.as_str()), (200, "files"));
+    assert_eq!(plan.header.data[0].bytes, 9 * 12 + 90 * 13 + 101 * 14);
     let folder = plan.data[0].1.to_str().unwrap().to_owned();
     assert!(folder.starts_with("/cache/files-"), "{folder}");
     let cells: Vec<&Planned> =
@@ -127,7 +128,7 @@ fn the_first_study_is_planned_as_it_was() {
     let before = [target, Action::Sync, Action::Warm(source)];
     assert_eq!(eight.prepare, before);
     let own = cells[0];
-    assert!(own.cell.own && own.extract == Extract::OwnJson);
+    assert!(own.cell.own && own.extract == Output::Own);
     assert_eq!(
         own.cell.command,
         format!(
@@ -179,7 +180,7 @@ fn uploads_reach_the_server_of_the_plan() {
     let published = plan.cells.iter().filter(|each| each.cell.command.contains("aws-published-"));
     assert_eq!(published.count(), 14);
     // The figures of the study refer to series of the plan.
-    for figure in &plan.published {
+    for figure in &plan.header.published {
         let is_same = |each: &Planned| each.cell.series == figure.series;
         assert!(plan.cells.iter().any(is_same), "{figure:?}");
     }
@@ -191,12 +192,12 @@ fn uploads_reach_the_server_of_the_plan() {
 fn fio_keeps_patterns_apart() {
     let (_, text) = campaigns().remove(2);
     let plan = planned(&text, &["fio"]).unwrap();
-    for figure in &plan.published {
+    for figure in &plan.header.published {
         let cells = plan.cells.iter().map(|planned| &planned.cell);
         let mut same = cells.filter(|cell| cell.series == figure.series && cell.x == figure.x);
         assert!(same.next().is_some(), "{figure:?}");
     }
-    assert_eq!((plan.metric.as_str(), plan.more_is_better), ("iops", true));
+    assert_eq!((plan.header.metric.as_str(), plan.header.more_is_better), ("iops", true));
     // Two tools and a control.
     assert_eq!(plan.cells.len(), 4 * (8 + 8 + 1));
     let setup = plan.setup.join("\n");
@@ -213,7 +214,7 @@ fn fio_keeps_patterns_apart() {
              --output-format=json --runtime=2"
         )
     );
-    assert_eq!((&cell.check, &cell.extract), (&Check::Exit, &Extract::FioJson));
+    assert_eq!((&cell.check, &cell.extract), (&Check::Exit, &Output::Fio));
     assert_eq!(cell.prepare, [Action::Sync], "nothing is emptied");
     let control = plan.cells.iter().find(|each| each.cell.control_of.is_some()).unwrap();
     assert_eq!(control.cell.x, Some(16.0), "the middle of the sweep");
@@ -222,7 +223,7 @@ fn fio_keeps_patterns_apart() {
     assert!(own.cell.command.starts_with("/bin/hakobu io --name=io "), "{}", own.cell.command);
     let same = [" --rw=read --numjobs=32 --bs=4k --ioengine=sync --iodepth=16 ", " --runtime=2"];
     assert!(same.iter().all(|words| own.cell.command.contains(words)), "{}", own.cell.command);
-    assert_eq!(own.extract, Extract::FioJson);
+    assert_eq!(own.extract, Output::Fio);
 }
 
 #[test]
@@ -255,7 +256,7 @@ fn a_move_gets_a_copy_of_its_own_and_needs_two_file_systems() {
     let (_dir, mut ground) = ground(&all_programs());
     ground.is_one_fs = |_, _| true;
     let plan = make(&Spec::parse("t.toml", &text).unwrap(), &wishes(), &ground).unwrap();
-    let said = plan.left_out.join("\n");
+    let said = plan.header.left_out.join("\n");
     assert!(said.contains("mv: source and target are on one file system"), "{said}");
     assert!(plan.cells.iter().all(|each| !each.cell.series.ends_with("mv")), "{said}");
 }

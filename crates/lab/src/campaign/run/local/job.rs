@@ -35,9 +35,9 @@ type Outputs = [Option<io::PipeReader>; 2];
 
 /// A command to run.
 pub(super) struct Job<'a> {
-    launch: &'a Launch,
-    /// True to sample the machine meanwhile.
-    sampled: bool,
+    pub launch: &'a Launch,
+    /// True to sample the load of the machine meanwhile.
+    pub sampled: bool,
 }
 
 /// Messages to the watching thread.
@@ -48,17 +48,7 @@ enum Message {
     Ended,
 }
 
-impl<'a> Job<'a> {
-    /// A measured command, with samples of the machine's load.
-    pub fn watched(launch: &'a Launch) -> Job<'a> {
-        Job { launch, sampled: true }
-    }
-
-    /// A command without samples.
-    pub fn quiet(launch: &'a Launch) -> Job<'a> {
-        Job { launch, sampled: false }
-    }
-
+impl Job<'_> {
     /// Runs it to its end.
     ///
     /// # Errors

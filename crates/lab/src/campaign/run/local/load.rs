@@ -1,6 +1,6 @@
 //! Load of the machine while a command runs: means for tables, curves for charts.
 
-use crate::record::{Recorder, Row, Summary};
+use crate::record::{self, Column, Kept, Kind, Recorder, Row, Summary};
 use hakobu_explain::sample::{Sampler, Watched};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,69 +34,12 @@ fn disks(row: &Row) -> impl Iterator<Item = &hakobu_explain::sample::DiskRates> 
     row.rates.disks.iter().filter(|disk| !disk.stacked)
 }
 
-/// One point of all curves.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Point {
-    /// End of its interval, seconds.
-    at_s: f64,
-    span_s: f64,
-    values: [f64; CURVES.len()],
-}
-
-impl Point {
-    /// Merges two consecutive points.
-    fn joined(self, next: Point) -> Point {
-        let span_s = self.span_s + next.span_s;
-        let share = if span_s > 0.0 { self.span_s / span_s } else { 0.5 };
-        let mut values = [0.0; CURVES.len()];
-        for (at, value) in values.iter_mut().enumerate() {
-            *value = self.values[at] * share + next.values[at] * (1.0 - share);
-        }
-        Point { at_s: next.at_s, span_s, values }
-    }
-}
-
-/// A bounded number of points.
-#[derive(Debug, Default)]
-struct Points {
-    points: Vec<Point>,
-    /// Rows per point, as a power of two.
-    doublings: u32,
-    /// Rows that are not enough for a point yet.
-    open: Option<(Point, u64)>,
-}
-
-impl Points {
-    fn add(&mut self, point: Point) {
-        let (open, count) = match self.open.take() {
-            Some((open, count)) => (open.joined(point), count + 1),
-            None => (point, 1),
-        };
-        if count < 1 << self.doublings {
-            self.open = Some((open, count));
-            return;
-        }
-        self.points.push(open);
-        if self.points.len() >= POINTS_MAX {
-            let pairs = self.points.chunks(2);
-            self.points =
-                pairs.filter_map(|pair| pair.iter().copied().reduce(Point::joined)).collect();
-            self.doublings += 1;
-        }
-    }
-
-    fn end(mut self) -> Vec<Point> {
-        self.points.extend(self.open.take().map(|(open, _)| open));
-        self.points
-    }
-}
-
 /// Samples taken while a command runs.
 pub(super) struct Recording {
     sampler: Sampler,
     began_ns: u64,
     recorder: Recorder,
-    points: Points,
+    kept: Kept,
 }
 
 impl Recording {
@@ -106,7 +49,7 @@ impl Recording {
         let mut first = sampler.read();
         let began_ns = std::mem::take(&mut first.at_ns);
         let recorder = Recorder::new(first, INTERVAL_NS, false);
-        Recording { sampler, began_ns, recorder, points: Points::default() }
+        Recording { sampler, began_ns, recorder, kept: kept() }
     }
 
     fn sample(&mut self) -> hakobu_explain::sample::Sample {
@@ -119,7 +62,7 @@ impl Recording {
     pub fn tick(&mut self) {
         let sample = self.sample();
         if let Some(row) = self.recorder.push(sample) {
-            self.points.add(point(&row));
+            self.kept.add(row.rates.span_s, cells(&row));
         }
     }
 
@@ -128,33 +71,34 @@ impl Recording {
         let last = self.sample();
         let (rows, summary) = self.recorder.end(last);
         for row in &rows {
-            self.points.add(point(row));
+            self.kept.add(row.rates.span_s, cells(row));
         }
-        (means(&summary), curves(&self.points.end()))
+        self.kept.close();
+        (means(&summary), curves(&self.kept))
     }
 }
 
-fn point(row: &Row) -> Point {
-    let mut values = [0.0; CURVES.len()];
-    for (value, (_, of)) in values.iter_mut().zip(CURVES) {
-        *value = of(row);
-    }
-    Point { at_s: row.at_s, span_s: row.rates.span_s, values }
+/// Empty table of the time and all curves.
+fn kept() -> Kept {
+    let column = |name: &str, kind| Column { name: name.to_owned(), unit: "", kind };
+    let curves = CURVES.map(|(name, _)| column(name, Kind::Rate));
+    Kept::of([column("t", Kind::Level)].into_iter().chain(curves).collect(), POINTS_MAX)
 }
 
-fn curves(points: &[Point]) -> (Vec<f64>, BTreeMap<String, Vec<f64>>) {
-    let times = points.iter().map(|point| rounded(point.at_s)).collect();
-    let values = CURVES.iter().enumerate().map(|(at, (name, _))| {
-        ((*name).to_owned(), points.iter().map(|point| rounded(point.values[at])).collect())
-    });
-    (times, values.collect())
+fn cells(row: &Row) -> Vec<f64> {
+    std::iter::once(row.at_s).chain(CURVES.map(|(_, of)| of(row))).collect()
+}
+
+fn curves(kept: &Kept) -> (Vec<f64>, BTreeMap<String, Vec<f64>>) {
+    let column = |at: usize| kept.rows().map(|cells| rounded(cells[at])).collect();
+    let values = CURVES.iter().enumerate();
+    let values = values.map(|(at, (name, _))| ((*name).to_owned(), column(at + 1)));
+    (column(0), values.collect())
 }
 
 /// Rounds to three decimals.
 fn rounded(number: f64) -> f64 {
-    // Adding zero turns -0 into 0.
-    let rounded = (number * 1e3).round() / 1e3 + 0.0;
-    if rounded.is_finite() { rounded } else { 0.0 }
+    Some(record::rounded(number)).filter(|number| number.is_finite()).unwrap_or(0.0)
 }
 
 fn means(summary: &Summary) -> BTreeMap<String, f64> {
@@ -212,21 +156,22 @@ mod tests {
 
     #[test]
     fn long_curves_stay_short_and_keep_their_means() {
-        let mut points = Points::default();
-        let rows = 5000u32;
-        for number in 1..=rows {
+        let mut kept = kept();
+        let count = 5000u32;
+        for number in 1..=count {
             let values = [f64::from(number % 7); CURVES.len()];
-            points.add(Point { at_s: f64::from(number) / 10.0, span_s: 0.1, values });
+            let at_s = f64::from(number) / 10.0;
+            kept.add(0.1, std::iter::once(at_s).chain(values).collect());
         }
-        let points = points.end();
-        assert!(points.len() < POINTS_MAX && points.len() > POINTS_MAX / 4, "{}", points.len());
-        let total: f64 = points.iter().map(|point| point.span_s).sum();
-        assert!((total - 500.0).abs() < 1e-6, "{total}");
-        let mean: f64 =
-            points.iter().map(|point| point.values[3] * point.span_s).sum::<f64>() / total;
-        let wanted = (1..=rows).map(|number| f64::from(number % 7)).sum::<f64>() / f64::from(rows);
-        assert!((mean - wanted).abs() < 1e-6, "{mean} {wanted}");
-        assert_eq!(points.last().unwrap().at_s, 500.0);
+        kept.close();
+        let rows: Vec<&[f64]> = kept.rows().collect();
+        assert!(rows.len() < POINTS_MAX && rows.len() > POINTS_MAX / 4, "{}", rows.len());
+        let mut before = 0.0;
+        let sum: f64 =
+            rows.iter().map(|row| row[4] * (row[0] - std::mem::replace(&mut before, row[0]))).sum();
+        let wanted = (1..=count).map(|number| f64::from(number % 7)).sum::<f64>() / 10.0;
+        assert!((sum - wanted).abs() < 1e-6, "{sum} {wanted}");
+        assert_eq!(rows.last().unwrap()[0], 500.0);
     }
 
     #[test]

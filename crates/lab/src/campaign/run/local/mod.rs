@@ -9,7 +9,7 @@ mod load;
 mod running;
 mod servers;
 
-use super::{Bench, CheckResult, Measured};
+use super::{Bench, CheckResult, Ending, Measured};
 use crate::campaign::own::{Mark, Own};
 use crate::campaign::{Action, Check, Launch, ServerPlan, data};
 use crate::results::store::RUNNING_FILE;
@@ -45,31 +45,26 @@ impl Local {
 
     /// Median time of a no-op command in seconds; `None` if it fails.
     pub fn start_cost_s(&self, words: &[&str], times: usize) -> Option<f64> {
-        let argv = words.iter().map(|word| (*word).to_owned()).collect();
-        let launch = Launch { argv, timeout: Some(Duration::from_secs(10)), ..Launch::default() };
-        let mut took: Vec<f64> = Vec::new();
-        for _ in 0..times {
-            let measured = Job::quiet(&launch).run(&self.stop, &self.running).ok()?;
-            if measured.ending != super::Ending::Exited(0) {
-                return None;
-            }
-            took.push(measured.costs.wall_s);
-        }
-        crate::analysis::median(&took)
+        let took = (0..times).map(|_| Some(self.short(words)?.costs.wall_s));
+        crate::analysis::median(&took.collect::<Option<Vec<f64>>>()?)
     }
 
     /// First line of a program's output; `None` if it fails or prints nothing.
     pub fn first_line(&self, words: &[&str]) -> Option<String> {
-        let argv = words.iter().map(|word| (*word).to_owned()).collect();
-        let launch = Launch { argv, timeout: Some(Duration::from_secs(10)), ..Launch::default() };
-        let measured = Job::quiet(&launch).run(&self.stop, &self.running).ok()?;
-        if measured.ending != super::Ending::Exited(0) {
-            return None;
-        }
+        let measured = self.short(words)?;
         let both = [measured.stdout, measured.stderr].concat();
-        let text = String::from_utf8_lossy(&both).into_owned();
+        let text = String::from_utf8_lossy(&both);
         let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
         Some(line.chars().filter(|c| !c.is_control()).take(200).collect())
+    }
+
+    /// Runs a command that takes seconds at most; `None` if it fails.
+    fn short(&self, words: &[&str]) -> Option<Measured> {
+        let argv = words.iter().map(|word| (*word).to_owned()).collect();
+        let launch = Launch { argv, timeout: Some(Duration::from_secs(10)), ..Launch::default() };
+        let measured =
+            Job { launch: &launch, sampled: false }.run(&self.stop, &self.running).ok()?;
+        (measured.ending == Ending::Exited(0)).then_some(measured)
     }
 
     /// Load of the idle machine, by the names of [`crate::results::Run::load`].
@@ -112,15 +107,13 @@ impl Bench for Local {
         // Teardown also runs after a stop.
         let never = AtomicBool::new(false);
         let stop: &AtomicBool = if at_any_rate { &never } else { &self.stop };
-        let measured = Job::quiet(&launch).run(stop, &self.running)?;
+        let measured = Job { launch: &launch, sampled: false }.run(stop, &self.running)?;
         let said = String::from_utf8_lossy(&measured.stderr).trim().replace('\n', " ");
         match measured.ending {
-            super::Ending::Exited(0) => Ok(()),
-            super::Ending::Exited(code) if said.is_empty() => {
-                Err(format!("'{command}' ended with exit code {code}"))
-            }
-            super::Ending::Exited(code) => {
-                Err(format!("'{command}' ended with exit code {code}; it said: {said}"))
+            Ending::Exited(0) => Ok(()),
+            Ending::Exited(code) => {
+                let said = if said.is_empty() { said } else { format!("; it said: {said}") };
+                Err(format!("'{command}' ended with exit code {code}{said}"))
             }
             _ => Err(format!("'{command}' was killed")),
         }
@@ -144,7 +137,7 @@ impl Bench for Local {
     }
 
     fn measure(&mut self, launch: &Launch) -> Result<Measured, String> {
-        Job::watched(launch).run(&self.stop, &self.running)
+        Job { launch, sampled: true }.run(&self.stop, &self.running)
     }
 
     fn check(&mut self, check: &Check, seed: u64) -> CheckResult {

@@ -22,7 +22,7 @@ fn launch(script: &str) -> Launch {
 }
 
 fn run(launch: &Launch) -> Measured {
-    Job::watched(launch).run(&AtomicBool::new(false), &running()).unwrap()
+    Job { launch, sampled: true }.run(&AtomicBool::new(false), &running()).unwrap()
 }
 
 #[test]
@@ -38,7 +38,8 @@ fn ends_and_outputs() {
         assert_eq!(String::from_utf8_lossy(&measured.stderr), err);
     }
     let none = Launch { argv: vec!["/no/such/program".into()], ..Launch::default() };
-    let why = Job::watched(&none).run(&AtomicBool::new(false), &running()).unwrap_err();
+    let why =
+        Job { launch: &none, sampled: true }.run(&AtomicBool::new(false), &running()).unwrap_err();
     assert_eq!(why, "cannot run '/no/such/program': No such file or directory");
 }
 
@@ -94,7 +95,7 @@ fn a_stop_ends_it_politely_first() {
             std::thread::sleep(Duration::from_millis(300));
             stop.store(true, Ordering::Relaxed);
         });
-        Job::quiet(&launch(script)).run(&stop, &running()).unwrap()
+        Job { launch: &launch(script), sampled: false }.run(&stop, &running()).unwrap()
     });
     assert_eq!((measured.ending, measured.stdout), (Ending::Exited(3), b"told\n".to_vec()));
 }
@@ -121,7 +122,8 @@ fn streams_variables_and_folders() {
     assert_eq!(String::from_utf8_lossy(&run(&here).stdout), "in\nred\n/\n");
     std::fs::remove_file(&input).unwrap();
     here.stdin = Some("/no/such".into());
-    let why = Job::watched(&here).run(&AtomicBool::new(false), &running()).unwrap_err();
+    let why =
+        Job { launch: &here, sampled: true }.run(&AtomicBool::new(false), &running()).unwrap_err();
     assert!(why.starts_with("cannot read '/no/such'"), "{why}");
 }
 

@@ -1,11 +1,9 @@
 //! Limiting resource of a cell, by the rules of a transfer's verdict, and how it changes along a sweep.
 
-mod words;
-
 use super::Lang;
 use super::say::{self, Join, listed};
 use crate::results::Run;
-use hakobu_explain::verdict::{self, Evidence, Facts, Level, OwnVerdict, Resource};
+use hakobu_explain::verdict::{self, Evidence, Facts, Level, OwnVerdict, Resource, measure};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -45,7 +43,7 @@ pub(super) fn judge(facts: &Facts, lang: Lang) -> Limiting {
     let open: Vec<String> =
         found.open.iter().map(|of| say::resource(*of, lang).to_owned()).collect();
     let evidence = match open.is_empty() {
-        true => found.evidence.iter().map(|of| words::words(of, lang)).collect(),
+        true => found.evidence.iter().map(|of| signal(of, lang)).collect(),
         false => {
             let names = listed(&open, Join::Or, lang);
             vec![lang.pick("it may be {}", "{} の可能性").replace("{}", &names)]
@@ -54,14 +52,34 @@ pub(super) fn judge(facts: &Facts, lang: Lang) -> Limiting {
     Limiting { resource: found.resource, level: found.level, evidence, own }
 }
 
+/// Words for a signal. Signals that cells cannot have are in English only.
+fn signal(of: &Evidence, lang: Lang) -> String {
+    let (value, limit) = (measure(of, of.value), measure(of, of.limit));
+    match (&*of.signal, lang) {
+        ("cpu_used_cpus", Lang::Ja) => format!("{limit} CPU 中 {value} を使用"),
+        ("machine_used_cpus", Lang::Ja) => format!("全プロセスで {limit} CPU 中 {value}"),
+        ("cpu_busy_share", Lang::Ja) => format!("1 つの CPU の使用率 {value}"),
+        ("iowait_share", Lang::Ja) => format!("CPU の I/O 待ち {value}"),
+        ("disk_busy_share" | "disks_busy_share", Lang::Ja) => format!("ディスクの使用率 {value}"),
+        ("disk_iops", Lang::Ja) => format!("上限 {limit} IOPS 中 {value}"),
+        ("disk_bytes_per_s" | "link_bytes_per_s", Lang::Ja) => format!("上限 {limit} 中 {value}"),
+        ("jobs_waiting_share", Lang::Ja) => format!("各ジョブは時間の {value} を待機"),
+        ("jobs_elasticity", Lang::Ja) if of.value < 0.0 => {
+            "ジョブ数を増やしても向上せず".to_owned()
+        }
+        ("jobs_elasticity", Lang::Ja) => format!("ジョブ数を 100 % 増やすと {value} 向上"),
+        ("experiment_elasticity", Lang::Ja) => format!("{} の変化の {value} が速さに反映", of.of),
+        ("told_runs", Lang::Ja) => format!("{limit} 回中 {value} 回の自身の判定"),
+        _ => verdict::words(of),
+    }
+}
+
 impl Limiting {
     /// True if a resource is named.
     pub fn is_determined(&self) -> bool {
         self.level > Level::NotDetermined && self.resource != Resource::None
     }
-}
 
-impl Limiting {
     /// Sentence about the limit of a setting, with its evidence.
     pub(super) fn sentence(&self, name: &str, lang: Lang) -> String {
         let evidence = self.evidence.join(lang.pick(", ", "、"));
