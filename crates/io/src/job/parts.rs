@@ -71,23 +71,18 @@ pub struct Among {
     pub flow: Option<Flow>,
 }
 
-/// Work of the engine `cpuio`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cpu {
-    /// Percent of the time in which it computes (`cpuload`).
-    pub load_percent: u8,
-    /// Length of a stretch of computing (`cpuchunks`).
-    pub chunk: Duration,
-    /// It sorts numbers; otherwise it only waits busily (`cpumode`).
-    pub sorts: bool,
-    /// It ends when all jobs of other engines have ended (`exit_on_io_done`).
-    pub ends_with_others: bool,
-}
-
-impl Default for Cpu {
-    fn default() -> Cpu {
-        let chunk = Duration::from_millis(50);
-        Cpu { load_percent: 0, chunk, sorts: false, ends_with_others: false }
+defaulted! {
+    /// Work of the engine `cpuio`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Cpu {
+        /// Percent of the time in which it computes (`cpuload`).
+        pub load_percent: u8,
+        /// Length of a stretch of computing (`cpuchunks`).
+        pub chunk: Duration = Duration::from_millis(50),
+        /// It sorts numbers; otherwise it only waits busily (`cpumode`).
+        pub sorts: bool,
+        /// It ends when all jobs of other engines have ended (`exit_on_io_done`).
+        pub ends_with_others: bool,
     }
 }
 
@@ -156,20 +151,31 @@ pub struct Aim {
     pub goes_on: bool,
 }
 
-/// Least rates; a job that is slower ends with an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Least {
-    /// Bytes a second (`rate_min`).
-    pub bytes_per_s: [Option<u64>; 2],
-    /// Blocks a second (`rate_iops_min`).
-    pub iops: [Option<u64>; 2],
-    /// Time over which a rate is looked at (`rate_cycle`).
-    pub cycle: Duration,
+defaulted! {
+    /// Least rates; a job that is slower ends with an error.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Least {
+        /// Bytes a second (`rate_min`).
+        pub bytes_per_s: [Option<u64>; 2],
+        /// Blocks a second (`rate_iops_min`).
+        pub iops: [Option<u64>; 2],
+        /// Time over which a rate is looked at (`rate_cycle`).
+        pub cycle: Duration = Duration::from_secs(1),
+    }
 }
 
-impl Default for Least {
-    fn default() -> Least {
-        Least { bytes_per_s: [None; 2], iops: [None; 2], cycle: Duration::from_secs(1) }
+defaulted! {
+    /// The program of the engine `exec`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Exec {
+        /// The program (`program`).
+        pub program: PathBuf,
+        /// Its arguments, with white space between them (`arguments`).
+        pub arguments: String,
+        /// From SIGTERM to SIGKILL (`grace_time`).
+        pub grace: Duration = Duration::from_secs(1),
+        /// Its output goes to files with the name of the job (`std_redirect`).
+        pub redirects: bool = true,
     }
 }
 

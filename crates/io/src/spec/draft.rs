@@ -9,77 +9,51 @@ use std::cmp::Ordering;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A job with defaults, and its unresolved values.
-#[derive(Clone, Debug)]
-pub struct Draft {
-    /// The values that stand by themselves.
-    pub job: Job,
-    /// Bytes of `k`.
-    pub base: Base,
-    /// `bsrange`, and `bssplit`, which goes before it and before `bs`.
-    pub range: [Option<Sizes>; 2],
-    pub split: [Option<Sizes>; 2],
-    /// The part after the colon of `rw`.
-    pub step: Option<String>,
-    /// `steadystate`, its duration, its ramp time, and the time between two looks.
-    pub steady: (Option<Criterion>, u32, u32, u32),
-    /// `io_size` as percent of `size`.
-    pub io_percent: Option<u8>,
-    /// `iodepth_batch_submit`; 0 is as many as `iodepth`.
-    pub batch_submit: u32,
-    /// `iodepth_batch_complete_max`, if given.
-    pub batch_complete_max: Option<u32>,
-    /// `iodepth_low`, if given.
-    pub depth_low: Option<u32>,
-    /// Logs that were asked for without a name, and are called like the job: bandwidth, latency,
-    /// operations.
-    pub unnamed_logs: [bool; 3],
-    /// `exitall`, and `exit_what`.
-    pub exit: (bool, ExitWhat),
-    /// `flow`, and its id and its sleep.
-    pub flow: (Option<u32>, u32, Duration),
-    /// `latency_target`, and what belongs to it.
-    pub aim: (Option<Duration>, Aim),
-    /// `zonemode=strided`, and `zonesize`, `zonerange`, `zoneskip`.
-    pub strided: bool,
-    pub zone_bytes: [u64; 3],
-    /// `dedupe_percentage`, and what belongs to it: mode and set.
-    pub dedupe: (u8, bool, Option<u8>, bool),
-    /// `openfiles`.
-    pub open_files: Option<u32>,
-    /// I/O priorities.
-    pub priorities: priority::Wanted,
-    /// Notes about options without effect, each with the reason.
-    pub notes: Vec<String>,
-    /// First names of the options that were given, for the notes.
-    pub given: Vec<&'static str>,
-}
-
-impl Default for Draft {
-    fn default() -> Draft {
-        Draft {
-            job: Job::default(),
-            base: Base::default(),
-            range: [None, None],
-            split: [None, None],
-            step: None,
-            steady: (None, 0, 0, 1),
-            io_percent: None,
-            batch_submit: 1,
-            batch_complete_max: None,
-            depth_low: None,
-            unnamed_logs: [false; 3],
-            exit: (false, ExitWhat::Group),
-            flow: (None, 0, Duration::ZERO),
-            aim: (None, AIM),
-            strided: false,
-            zone_bytes: [0; 3],
-            dedupe: (0, false, None, false),
-            open_files: None,
-            priorities: priority::Wanted::default(),
-            notes: Vec::new(),
-            given: Vec::new(),
-        }
+defaulted! {
+    /// A job with defaults, and its unresolved values.
+    #[derive(Clone, Debug)]
+    pub struct Draft {
+        /// The values that stand by themselves.
+        pub job: Job,
+        /// Bytes of `k`.
+        pub base: Base,
+        /// `bsrange`, and `bssplit`, which goes before it and before `bs`.
+        pub range: [Option<Sizes>; 2],
+        pub split: [Option<Sizes>; 2],
+        /// The part after the colon of `rw`.
+        pub step: Option<String>,
+        /// `steadystate`, its duration, its ramp time, and the time between two looks.
+        pub steady: (Option<Criterion>, u32, u32, u32) = (None, 0, 0, 1),
+        /// `io_size` as percent of `size`.
+        pub io_percent: Option<u8>,
+        /// `iodepth_batch_submit`; 0 is as many as `iodepth`.
+        pub batch_submit: u32 = 1,
+        /// `iodepth_batch_complete_max`, if given.
+        pub batch_complete_max: Option<u32>,
+        /// `iodepth_low`, if given.
+        pub depth_low: Option<u32>,
+        /// Logs that were asked for without a name, and are called like the job: bandwidth, latency,
+        /// operations.
+        pub unnamed_logs: [bool; 3],
+        /// `exitall`, and `exit_what`.
+        pub exit: (bool, ExitWhat) = (false, ExitWhat::Group),
+        /// `flow`, and its id and its sleep.
+        pub flow: (Option<u32>, u32, Duration),
+        /// `latency_target`, and what belongs to it.
+        pub aim: (Option<Duration>, Aim) = (None, AIM),
+        /// `zonemode=strided`, and `zonesize`, `zonerange`, `zoneskip`.
+        pub strided: bool,
+        pub zone_bytes: [u64; 3],
+        /// `dedupe_percentage`, and what belongs to it: mode and set.
+        pub dedupe: (u8, bool, Option<u8>, bool),
+        /// `openfiles`.
+        pub open_files: Option<u32>,
+        /// I/O priorities.
+        pub priorities: priority::Wanted,
+        /// Notes about options without effect, each with the reason.
+        pub notes: Vec<String>,
+        /// First names of the options that were given, for the notes.
+        pub given: Vec<&'static str>,
     }
 }
 

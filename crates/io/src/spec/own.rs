@@ -13,57 +13,38 @@ use std::time::Duration;
 /// Runs of each cell, at most.
 const REPEAT_MAX: u32 = 10_000;
 
-/// Options of the run as a whole.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Own {
-    /// File of the report; `None` is standard output.
-    pub output: Option<PathBuf>,
-    /// Its format.
-    pub format: Format,
-    /// A report after each such time.
-    pub status_interval: Option<Duration>,
-    /// Condition for showing progress.
-    pub eta: Eta,
-    /// Only jobs with these names.
-    pub only: Vec<String>,
-    /// The command line is printed, and nothing done.
-    pub show_cmd: bool,
-    /// Only parse the command line and the job files (`--parse-only`).
-    pub parse_only: bool,
-    /// A job that writes is an error.
-    pub read_only: bool,
-    /// A warning is an error.
-    pub strict: bool,
-    /// Jobs may start programs.
-    pub allow_exec: bool,
-    /// Permission to write, and handling of the files.
-    pub safety: Safety,
-    /// Runs of each cell.
-    pub repeat: u32,
-    /// All is written once before.
-    pub precondition: bool,
-    /// Options of `--sweep`.
-    pub sweep: Vec<Axis>,
-}
-
-impl Default for Own {
-    fn default() -> Own {
-        Own {
-            output: None,
-            format: Format::Normal,
-            status_interval: None,
-            eta: Eta::Auto,
-            only: Vec::new(),
-            show_cmd: false,
-            parse_only: false,
-            read_only: false,
-            strict: false,
-            allow_exec: false,
-            safety: Safety { allow_overwrite: false, keep: false },
-            repeat: 1,
-            precondition: false,
-            sweep: Vec::new(),
-        }
+defaulted! {
+    /// Options of the run as a whole.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Own {
+        /// File of the report; `None` is standard output.
+        pub output: Option<PathBuf>,
+        /// Its format.
+        pub format: Format,
+        /// A report after each such time.
+        pub status_interval: Option<Duration>,
+        /// Condition for showing progress.
+        pub eta: Eta,
+        /// Only jobs with these names.
+        pub only: Vec<String>,
+        /// The command line is printed, and nothing done.
+        pub show_cmd: bool,
+        /// Only parse the command line and the job files (`--parse-only`).
+        pub parse_only: bool,
+        /// A job that writes is an error.
+        pub read_only: bool,
+        /// A warning is an error.
+        pub strict: bool,
+        /// Jobs may start programs.
+        pub allow_exec: bool,
+        /// Permission to write, and handling of the files.
+        pub safety: Safety,
+        /// Runs of each cell.
+        pub repeat: u32 = 1,
+        /// All is written once before.
+        pub precondition: bool,
+        /// Options of `--sweep`.
+        pub sweep: Vec<Axis>,
     }
 }
 
