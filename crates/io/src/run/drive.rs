@@ -16,7 +16,7 @@ use super::pace::Pace;
 use super::peers::{Peers, Seat};
 use crate::Job;
 use crate::content::Filler;
-use crate::engine::{Engine, Landed, Queued, Transfer};
+use crate::engine::{Engine, Failure, Landed, Queued, Transfer};
 use crate::pattern::random::{Random, seed_of};
 use crate::pattern::{Block, Extent, Picker};
 use aim::{Found, Search};
@@ -26,13 +26,6 @@ use std::path::Path;
 
 /// Purpose of the numbers by chance that priorities are drawn with.
 const PRIORITIES: u64 = 5;
-
-/// Reason that a clone ends early.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
-    pub(super) errno: i32,
-    pub(super) sentence: String,
-}
 
 /// State of a clone at work.
 #[derive(Clone, Copy, Debug)]

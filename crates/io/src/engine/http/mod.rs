@@ -5,7 +5,7 @@
 mod target;
 mod wire;
 
-use super::patience::{Patience, Refusal, SLICE};
+use super::patience::{Failure, Patience, SLICE};
 use super::{Engine, Queued, REFUSED, Transfer, part};
 use crate::Job;
 use crate::job::{Http as Options, HttpMode, Https};
@@ -50,8 +50,11 @@ impl<'a> Http<'a> {
         bytes: usize,
         web: Option<&'a dyn Web>,
         is_over: &'a dyn Fn() -> bool,
-    ) -> std::result::Result<Http<'a>, Refusal> {
-        let fail = |why: String| (errno::EINVAL, format!("ioengine=http: {why}"));
+    ) -> std::result::Result<Http<'a>, Failure> {
+        let fail = |why: String| Failure {
+            errno: errno::EINVAL,
+            sentence: format!("ioengine=http: {why}"),
+        };
         let options = &job.http;
         let needs_web = options.mode == HttpMode::S3 || options.https != Https::Off;
         if needs_web && web.is_none() {
@@ -174,11 +177,7 @@ impl Engine for Http<'_> {
         })
     }
 
-    fn sync(&mut self, _: usize, _: u32, _: bool) -> Queued {
-        Queued::Done(0)
-    }
-
-    fn ready(&mut self, span: Option<Duration>) -> std::result::Result<bool, Refusal> {
+    fn ready(&mut self, span: Option<Duration>) -> std::result::Result<bool, Failure> {
         // Blocks are read again when the time is over.
         self.patience.begin(span.filter(|_| !self.verifies));
         Ok(true)

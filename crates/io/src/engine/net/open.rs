@@ -3,9 +3,8 @@
 use super::datagrams::Datagrams;
 use super::shared::{errno_of, set_up};
 use super::stream::Stream;
-use crate::engine::patience::{Patience, Refusal, SILENCE, SLICE};
+use crate::engine::patience::{Failure, Patience, SILENCE, SLICE};
 use crate::job::{Net as Options, Protocol};
-use hakobu_sys::errno;
 use hakobu_sys::meta::identity;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io::{Error, ErrorKind, Result};
@@ -59,11 +58,11 @@ pub(super) fn open(
     options: &Options,
     clone: u32,
     sends: bool,
-) -> std::result::Result<Opened, Refusal> {
+) -> std::result::Result<Opened, Failure> {
     let doing = if sends { "sending to" } else { "listening at" };
     let of_socket = |error: Error| {
         let place = Options { port: Some(options.port_of(clone)), ..options.clone() };
-        (errno::of(&error), format!("ioengine=net: {doing} {place}: {error}"))
+        Failure::of(&error, format!("ioengine=net: {doing} {place}: {error}"))
     };
     if options.protocol.has_datagrams() {
         let socket = datagrams(options, clone, sends).map_err(of_socket)?;
@@ -180,7 +179,7 @@ impl Opened {
         self,
         options: &Options,
         patience: &Patience<'_>,
-    ) -> std::result::Result<Option<Way>, Refusal> {
+    ) -> std::result::Result<Option<Way>, Failure> {
         let met = match &self {
             Opened::Datagrams(_) => Ok(None),
             Opened::Listening { socket, .. } => accept(socket, patience),
@@ -191,7 +190,7 @@ impl Opened {
                 Opened::Calling(_) => "connecting to",
                 _ => "waiting for a sender at",
             };
-            (errno::of(&error), format!("ioengine=net: {doing} {options}: {error}"))
+            Failure::of(&error, format!("ioengine=net: {doing} {options}: {error}"))
         };
         let met = match met {
             Ok(Some(socket)) => set_up(&socket, options).map(|()| Some(socket)).map_err(tell)?,

@@ -2,9 +2,9 @@
 
 use super::Task;
 use crate::Engine;
+use crate::engine::Failure;
 use crate::job::Sync;
 use crate::pattern::Extent;
-use crate::run::drive::Failure;
 use hakobu_sys::open::size_bytes;
 use hakobu_sys::{AsFd, OwnedFd, blocks, cache, errno};
 use std::borrow::Cow;
