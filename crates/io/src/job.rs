@@ -33,6 +33,25 @@ pub struct Rw {
     pub random: bool,
 }
 
+impl Rw {
+    const fn new(reads: bool, writes: bool, random: bool) -> Rw {
+        Rw { reads, writes, random }
+    }
+
+    /// fio's names, and whether what is written are trims; of two names for one the first is said.
+    pub const NAMES: &[(&str, Rw, bool)] = &[
+        ("read", Rw::new(true, false, false), false),
+        ("write", Rw::new(false, true, false), false),
+        ("rw", Rw::new(true, true, false), false),
+        ("readwrite", Rw::new(true, true, false), false),
+        ("randread", Rw::new(true, false, true), false),
+        ("randwrite", Rw::new(false, true, true), false),
+        ("randrw", Rw::new(true, true, true), false),
+        ("trim", Rw::new(false, true, false), true),
+        ("randtrim", Rw::new(false, true, true), true),
+    ];
+}
+
 /// Bytes, or a share of the existing size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
@@ -267,6 +286,20 @@ const PERCENTILES: [f64; 17] = [
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
     99.99,
 ];
+
+impl Job {
+    /// fio's name of its order and direction: `randread`.
+    pub fn rw_name(&self) -> &'static str {
+        let is = |(_, rw, trims): &&(&str, Rw, bool)| *rw == self.rw && *trims == self.trims;
+        Rw::NAMES.iter().find(is).map_or("read", |(name, ..)| name)
+    }
+}
+
+/// Number of the group that a job is reported in: one with `stonewall` or `new_group` begins a group, unless it is
+/// the first (fio(1), "group_reporting", "new_group").
+pub(crate) fn report_group(jobs: &[Job], job: usize) -> usize {
+    jobs.iter().take(job + 1).skip(1).filter(|job| job.stonewall || job.new_group).count()
+}
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -68,27 +68,16 @@ const AIM: Aim =
 /// `rw`: how, whether its writes are trims, and what stands after its colon.
 pub fn rw(text: &str) -> Result<(Rw, bool, Option<String>), String> {
     let (name, step) = text.split_once(':').map_or((text, None), |(name, by)| (name, Some(by)));
-    let rw = |reads, writes, random| Rw { reads, writes, random };
-    let known = match name {
-        "read" => rw(true, false, false),
-        "write" => rw(false, true, false),
-        "rw" | "readwrite" => rw(true, true, false),
-        "randread" => rw(true, false, true),
-        "randwrite" => rw(false, true, true),
-        "randrw" => rw(true, true, true),
-        "trim" => rw(false, true, false),
-        "randtrim" => rw(false, true, true),
+    if let Some((_, rw, trims)) = Rw::NAMES.iter().find(|(known, ..)| *known == name) {
+        return Ok((*rw, *trims, step.map(str::to_owned)));
+    }
+    Err(match name {
         "trimwrite" | "randtrimwrite" => {
-            return Err("trims together with writes are fio's and not supported here (trim and \
-                        randtrim are)"
-                .to_owned());
+            "trims together with writes are fio's and not supported here (trim and randtrim are)"
         }
-        _ => {
-            let ours = "read, write, randread, randwrite, rw, randrw, trim, randtrim";
-            return Err(format!("is none of {ours}"));
-        }
-    };
-    Ok((known, name.ends_with("trim"), step.map(str::to_owned)))
+        _ => "is none of read, write, randread, randwrite, rw, randrw, trim, randtrim",
+    }
+    .to_owned())
 }
 
 /// The step after each block of a sequence: a size with perhaps a minus before it.

@@ -46,44 +46,13 @@ const ENGINES: &[&str] = &[
     "librpma_gpspm_server",
 ];
 
-/// Engines that are here, under all of their names.
-const OURS: &[(&str, Engine)] = &[
-    ("sync", Engine::Sync),
-    ("psync", Engine::Psync),
-    ("pvsync2", Engine::Pvsync2),
-    ("libaio", Engine::Libaio),
-    // Both are other names of it in fio.
-    ("linuxaio", Engine::Libaio),
-    ("aio", Engine::Libaio),
-    ("io_uring", Engine::IoUring),
-    ("mmap", Engine::Mmap),
-    ("page_fault", Engine::PageFault),
-    ("null", Engine::Null),
-    // fio's example of an engine in C++, which does nothing as well.
-    ("cpp_null", Engine::Null),
-    ("falloc", Engine::Falloc),
-    ("ftruncate", Engine::Ftruncate),
-    ("filecreate", Engine::FileCreate),
-    ("filestat", Engine::FileStat),
-    ("filedelete", Engine::FileDelete),
-    ("dircreate", Engine::DirCreate),
-    ("dirstat", Engine::DirStat),
-    ("dirdelete", Engine::DirDelete),
-    ("exec", Engine::Exec),
-    ("e4defrag", Engine::E4defrag),
-    ("net", Engine::Net),
-    ("http", Engine::Http),
-    ("nbd", Engine::Nbd),
-    ("cpuio", Engine::CpuIo),
-];
-
 /// `ioengine`.
 pub fn engine(text: &str) -> Result<Engine, String> {
-    if let Some((_, engine)) = OURS.iter().find(|(name, _)| *name == text) {
+    if let Some((_, engine)) = Engine::NAMES.iter().find(|(name, _)| *name == text) {
         return Ok(*engine);
     }
     let name = text.split(':').next().unwrap_or(text);
-    let ours: Vec<&str> = OURS.iter().map(|(name, _)| *name).collect();
+    let ours: Vec<&str> = Engine::NAMES.iter().map(|(name, _)| *name).collect();
     let ours = ours.join(", ");
     Err(if ENGINES.contains(&name) {
         format!("an engine of fio's that is not supported here (supported: {ours})")
