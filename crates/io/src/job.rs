@@ -15,8 +15,8 @@ pub use http::{Http, HttpMode, Https, Secret};
 pub use nbd::{NbdExport, NbdServer};
 pub use net::{Net, Protocol};
 pub use parts::{
-    Aim, Among, Checks, Clocks, Cpu, Dedupe, Exec, ExitWhat, Flow, Least, Logs, MemoryPolicy, Nodes,
-    Share, Spread, StatCall, Tolerance, Written, Zones,
+    Aim, Among, Checks, Clocks, Cpu, Dedupe, Exec, ExitWhat, Flow, Least, Logs, MemoryPolicy,
+    Nodes, Share, Spread, StatCall, Tolerance, Written, Zones,
 };
 pub use priority::{Ioprio, Priorities, PriorityShare};
 use std::path::PathBuf;

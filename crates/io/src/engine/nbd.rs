@@ -57,8 +57,7 @@ impl<'a> Nbd<'a> {
         trims: bool,
         is_over: &'a dyn Fn() -> bool,
     ) -> std::result::Result<Nbd<'a>, Failure> {
-        let fail =
-            |errno, why: &str| Failure { errno, sentence: format!("ioengine=nbd: {why}") };
+        let fail = |errno, why: &str| Failure { errno, sentence: format!("ioengine=nbd: {why}") };
         let export = export.ok_or_else(|| fail(errno::EINVAL, "needs uri="))?;
         let failed = |error: Error| fail(errno::of(&error), &format!("{export}: {error}"));
         let (socket, size) = nbd::open(export).map_err(failed)?;

@@ -1,9 +1,9 @@
 //! An entry of the result: one clone of a job, or with `group_reporting` all
 //! clones of a group as one; and the groups themselves.
 
+use crate::job::report_group;
 use crate::stats::{Histogram, Series};
 use crate::steady::{Steadiness, Steady};
-use crate::job::report_group;
 use crate::{Job, Outcome};
 use std::collections::BTreeMap;
 

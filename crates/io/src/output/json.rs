@@ -1,10 +1,10 @@
 //! fio's JSON: its keys, its units, its order. What is ours stands under the key `hakobu`.
 
+use super::Facts;
 use super::disks::DiskUse;
 use super::entry::{GroupWay, Part, Way, groups, parts};
 use super::shares::{self, CALLS, LEVELS, LONG, SHORT};
 use super::value::{Json, object};
-use super::Facts;
 use crate::job::Ioprio;
 use crate::stats::Histogram;
 use crate::{Job, Outcome};

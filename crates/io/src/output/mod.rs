@@ -9,9 +9,9 @@ pub mod logs;
 pub mod normal;
 mod number;
 mod shares;
-mod value;
 #[cfg(test)]
 mod tests;
+mod value;
 
 use disks::DiskUse;
 use hakobu_core::machine::Machine;

@@ -1,9 +1,9 @@
 //! Hand-made outcomes and their reports.
 
+use super::Facts;
 use super::disks::{Counts, DiskUse};
 use super::json::json;
 use super::normal::{head, normal};
-use super::Facts;
 use crate::{Amount, Depths, Job, Outcome, Rw, Side};
 use serde_json::Value;
 use std::time::Duration;

@@ -119,7 +119,8 @@ impl Task<'_> {
             Engine::E4defrag => {
                 let donor = self.donor.ok_or_else(|| Error::other("there is no donor"));
                 let donor = donor.and_then(|donor| blocks::open(donor, true, false));
-                let engine = donor.and_then(|donor| Defrag::new(&files, donor, job.in_place, bytes));
+                let engine =
+                    donor.and_then(|donor| Defrag::new(&files, donor, job.in_place, bytes));
                 begin.with_new(engine)
             }
             Engine::PageFault => begin.with_new(PageFault::new(&extents, bytes)),

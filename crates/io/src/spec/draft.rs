@@ -6,7 +6,6 @@ use super::priority;
 use super::units::{self, Bare, Base};
 use crate::steady::{Criterion, Measure};
 use std::cmp::Ordering;
-use std::path::PathBuf;
 use std::time::Duration;
 
 defaulted! {
@@ -32,9 +31,6 @@ defaulted! {
         pub batch_complete_max: Option<u32>,
         /// `iodepth_low`, if given.
         pub depth_low: Option<u32>,
-        /// Logs that were asked for without a name, and are called like the job: bandwidth, latency,
-        /// operations.
-        pub unnamed_logs: [bool; 3],
         /// `exitall`, and `exit_what`.
         pub exit: (bool, ExitWhat) = (false, ExitWhat::Group),
         /// `flow`, and its id and its sleep.
@@ -211,17 +207,17 @@ pub fn seconds(text: &str) -> Result<u32, String> {
     Ok(seconds.min(f64::from(u32::MAX)) as u32)
 }
 
-/// A time, or a range of times.
-pub fn times(text: &str) -> Result<(Duration, Option<Duration>), String> {
-    match text.split_once(['-', ':']) {
-        None => Ok((time(text, Bare::Seconds)?, None)),
-        Some((least, most)) => {
-            let (least, most) = (time(least, Bare::Seconds)?, time(most, Bare::Seconds)?);
-            if most < least {
-                return Err("the range ends before it begins".to_owned());
-            }
-            Ok((least, Some(most)))
-        }
+/// A value, or a range of values, `A-B` or `A:B`: the least, and the most if that is another.
+pub fn range<T: Ord>(
+    text: &str,
+    each: impl Fn(&str) -> Result<T, String>,
+) -> Result<(T, Option<T>), String> {
+    let Some((least, most)) = text.split_once(['-', ':']) else { return Ok((each(text)?, None)) };
+    let (least, most) = (each(least)?, each(most)?);
+    match least.cmp(&most) {
+        Ordering::Less => Ok((least, Some(most))),
+        Ordering::Equal => Ok((least, None)),
+        Ordering::Greater => Err("the range ends before it begins".to_owned()),
     }
 }
 
@@ -252,24 +248,4 @@ pub fn verify(text: &str) -> Result<Option<VerifyKind>, String> {
 /// A time, as the duration it is.
 pub fn time(text: &str, bare: Bare) -> Result<Duration, String> {
     units::time_us(text, bare).map(Duration::from_micros)
-}
-
-/// A size for all files of a job, or a range from which each file has one: the least, and the most.
-pub fn file_sizes(text: &str, base: Base) -> Result<(u64, Option<u64>), String> {
-    match text.split_once(['-', ':']) {
-        None => Ok((units::size(text, base)?, None)),
-        Some((least, most)) => {
-            let (least, most) = (units::size(least, base)?, units::size(most, base)?);
-            match least.cmp(&most) {
-                Ordering::Less => Ok((least, Some(most))),
-                Ordering::Equal => Ok((least, None)),
-                Ordering::Greater => Err("the range ends before it begins".to_owned()),
-            }
-        }
-    }
-}
-
-/// The name of a log's files, or that it has the job's.
-pub fn log(text: &str) -> Option<PathBuf> {
-    (!text.is_empty()).then(|| PathBuf::from(text))
 }

@@ -20,7 +20,6 @@ mod priority;
 mod section;
 mod show;
 mod source;
-mod special;
 mod table;
 mod theirs;
 pub mod units;

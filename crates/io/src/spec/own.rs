@@ -100,12 +100,8 @@ impl Own {
                 self.status_interval = Some(Duration::from_micros(us)).filter(|us| !us.is_zero());
             }
             "eta" => {
-                self.eta = match needed()? {
-                    "auto" => Eta::Auto,
-                    "always" => Eta::Always,
-                    "never" => Eta::Never,
-                    _ => return Err(setting.wrong("is none of auto, always, never")),
-                };
+                let times = [("auto", Eta::Auto), ("always", Eta::Always), ("never", Eta::Never)];
+                self.eta = units::one_of(needed()?, &times).map_err(wrong)?;
             }
             "section" => self.only.push(needed()?.to_owned()),
             "showcmd" => self.show_cmd = mark()?,

@@ -1,7 +1,7 @@
 //! Values of single options: engines, distributions, patterns, lists of errors and of nodes. Each function
 //! takes the text of a value, and the error goes on after `OPTION=VALUE: `.
 
-use super::super::job::{Distribution, Engine, ExitWhat, MemoryPolicy, Nodes, Share, StatCall};
+use super::super::job::{Distribution, Engine, MemoryPolicy, Nodes, Share};
 use super::units;
 use hakobu_sys::errno;
 
@@ -212,26 +212,6 @@ fn pattern_number(text: &str) -> Result<Vec<u8>, String> {
     // As many bytes as the number needs, as fio has them.
     let used = all.iter().rposition(|byte| *byte != 0).map_or(1, |at| at + 1);
     Ok(all.into_iter().take(used).collect())
-}
-
-/// `exit_what`.
-pub fn exit_what(text: &str) -> Result<ExitWhat, String> {
-    match text {
-        "group" => Ok(ExitWhat::Group),
-        "stonewall" => Ok(ExitWhat::Stonewall),
-        "all" => Ok(ExitWhat::All),
-        _ => Err("is none of group, stonewall, all".to_owned()),
-    }
-}
-
-/// `stat_type`.
-pub fn stat_type(text: &str) -> Result<StatCall, String> {
-    match text {
-        "stat" => Ok(StatCall::Stat),
-        "lstat" => Ok(StatCall::Lstat),
-        "statx" => Ok(StatCall::Statx),
-        _ => Err("is none of stat, lstat, statx".to_owned()),
-    }
 }
 
 /// `continue_on_error`: for reads, writes and checks.
