@@ -48,7 +48,7 @@ impl Args {
     }
 
     pub fn is_sweep(&self) -> bool {
-        self.request.repeat > 1 || self.request.sweep.iter().any(|axis| axis.values.len() > 1)
+        self.request.run.repeat > 1 || self.request.sweep.iter().any(|axis| axis.values.len() > 1)
     }
 
     /// Refuses what only one run can have.
@@ -61,17 +61,17 @@ impl Args {
                  such as {name}=${{VARIABLE}}"
             ));
         }
-        if self.request.format != Format::Normal {
+        if self.request.run.format != Format::Normal {
             return Err(
                 "--output-format goes with one run: a sweep's results are a folder, of which \
                         hakobu report makes JSON, CSV, a page"
                     .into(),
             );
         }
-        if self.request.output.as_deref().is_some_and(is_stdout) {
+        if self.request.run.output.as_deref().is_some_and(is_stdout) {
             return Err("--output=- goes with one run: a sweep's results are a folder".into());
         }
-        if self.request.status_interval.is_some() {
+        if self.request.run.status_interval.is_some() {
             return Err("--status-interval goes with one run, not with a sweep".into());
         }
         Ok(())

@@ -34,7 +34,7 @@ impl<'a> Live<'a> {
             let clone = layout.clones.iter().find(|clone| clone.job == job && clone.clone == 0);
             clone.map_or(0, |clone| clone.extents.iter().map(|extent| extent.bytes).sum())
         };
-        let has_line = match request.eta {
+        let has_line = match request.run.eta {
             Eta::Auto => screen::redraws(),
             Eta::Always => true,
             Eta::Never => false,
@@ -51,7 +51,7 @@ impl<'a> Live<'a> {
 
     /// Returns the interval between calls of [`Live::show`].
     pub fn every(&self) -> Duration {
-        let status = self.request.status_interval.unwrap_or(IDLE);
+        let status = self.request.run.status_interval.unwrap_or(IDLE);
         if self.has_line { status.min(PAUSE) } else { status }
     }
 
@@ -65,7 +65,7 @@ impl<'a> Live<'a> {
                 false => screen::show(&text),
             }
         }
-        let Some(interval) = self.request.status_interval else { return false };
+        let Some(interval) = self.request.run.status_interval else { return false };
         let due = progress.elapsed >= interval * (self.reports + 1);
         if due {
             let past = progress.elapsed.as_millis() / interval.as_millis().max(1);

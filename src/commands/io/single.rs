@@ -31,7 +31,7 @@ pub fn run(request: &Request) -> Result<u8, String> {
         output::message(&format!("signals will end this at once: {error}"));
     }
     // Before anything is measured it is known that the result can be written.
-    let report = match request.output.as_ref().filter(|path| !is_stdout(path)) {
+    let report = match request.run.output.as_ref().filter(|path| !is_stdout(path)) {
         Some(path) => Some(
             Output::file(path, false, &Links::Trusted)
                 .map_err(|error| cannot("write", path, error))?,
@@ -41,13 +41,13 @@ pub fn run(request: &Request) -> Result<u8, String> {
     let mut jobs = request.jobs.clone();
     for job in &mut jobs {
         // Preconditioning writes, so writing must be allowed.
-        job.rw.writes |= request.precondition;
+        job.rw.writes |= request.run.precondition;
     }
     run::check(&jobs)?;
-    let Some(layout) = laid(&jobs, &request.safety, &control)? else {
+    let Some(layout) = laid(&jobs, &request.run.safety, &control)? else {
         return Ok(exit::IO_INTERRUPTED);
     };
-    let done = match request.precondition {
+    let done = match request.run.precondition {
         true => preconditioned(&jobs, &layout, &control),
         false => Ok(true),
     };
@@ -112,7 +112,7 @@ fn measure(
         Some(report) => report.write(text.as_bytes()),
         None => output::text(text),
     };
-    if request.format == Format::Normal {
+    if request.run.format == Format::Normal {
         say(&normal::head(jobs, PROGRAM));
     }
     let machine = machine(layout);
@@ -121,7 +121,7 @@ fn measure(
     let told = |outcomes: &[Outcome]| {
         let elapsed = began.elapsed();
         let facts = facts(request, &machine, disks.end(elapsed), elapsed, control.is_stopped());
-        let text = match request.format {
+        let text = match request.run.format {
             Format::Normal => normal::normal(jobs, outcomes, &facts),
             Format::Json => json::json(jobs, outcomes, &facts, false)?,
             Format::JsonPlus => json::json(jobs, outcomes, &facts, true)?,
@@ -141,7 +141,7 @@ fn measure(
     tell(jobs, &outcomes);
     so_far.and_then(|()| told(&outcomes))?;
     if let Some(error) = report.and_then(Output::finish) {
-        let path = request.output.as_deref().unwrap_or("".as_ref());
+        let path = request.run.output.as_deref().unwrap_or("".as_ref());
         return Err(cannot("write", path, error));
     }
     for log in logs::logs(jobs, &outcomes) {

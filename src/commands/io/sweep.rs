@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> Result<u8, String> {
         output::message(&format!("signals will end this at once: {error}"));
     }
     let jobs = jobs_of_all(request)?;
-    let Some(mut layout) = laid(&jobs, &request.safety, &control)? else {
+    let Some(mut layout) = laid(&jobs, &request.run.safety, &control)? else {
         return Ok(exit::IO_INTERRUPTED);
     };
     // Each run claims the devices that it writes to.
@@ -59,7 +59,7 @@ fn jobs_of_all(request: &Request) -> Result<Vec<Job>, String> {
         let cell = spec::cell(request, &values)?.jobs;
         check(&cell)?;
         for mut job in cell {
-            job.rw.writes |= request.precondition;
+            job.rw.writes |= request.run.precondition;
             if !jobs.contains(&job) {
                 jobs.push(job);
             }
@@ -70,14 +70,14 @@ fn jobs_of_all(request: &Request) -> Result<Vec<Job>, String> {
 
 fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Result<u8, String> {
     let request = &args.request;
-    if request.precondition && !preconditioned(jobs, layout, control)? {
+    if request.run.precondition && !preconditioned(jobs, layout, control)? {
         return Ok(exit::IO_INTERRUPTED);
     }
     let program = std::env::current_exe()
         .map_err(|error| format!("cannot find this program: {}", Cause::System(error)))?;
     let plan = planned(args, layout, &program)?;
     let start = now();
-    let folder = match &request.output {
+    let folder = match &request.run.output {
         Some(folder) => folder.clone(),
         None => new_folder(&xdg::results()?, &plan.name, &start)?,
     };
@@ -117,7 +117,7 @@ fn planned(args: &Args, layout: &Layout, program: &Path) -> Result<Plan, String>
     let line = line(all.chain(args.files.iter().map(String::as_str)));
     let matrix = Matrix {
         axes: &request.sweep,
-        repeat: request.repeat.max(1),
+        repeat: request.run.repeat.max(1),
         seed: SEED,
         program,
         line: &line,

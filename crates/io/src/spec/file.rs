@@ -51,7 +51,7 @@ impl Reader<'_> {
                     None => return Err(wrong("a section that does not end with ]")),
                 };
                 let job = (!is_global(job)).then(|| job.to_owned());
-                self.sections.push(Section { job, waits: false, settings: Vec::new() });
+                self.sections.push(Section::of(job));
                 continue;
             }
             let Some(section) = self.sections.last_mut() else {

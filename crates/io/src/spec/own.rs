@@ -4,7 +4,7 @@
 use super::super::layout::Safety;
 use super::file::is_global;
 use super::http::SECRETS;
-use super::section::{Found, Place, Section, Setting, find};
+use super::section::{Found, Section, Setting, find};
 use super::units::{self, Bare};
 use super::{Axis, Eta, Format, lists};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ const REPEAT_MAX: u32 = 10_000;
 defaulted! {
     /// Options of the run as a whole.
     #[derive(Clone, Debug, PartialEq)]
-    pub struct Own {
+    pub struct RunOptions {
         /// File of the report; `None` is standard output.
         pub output: Option<PathBuf>,
         /// Its format.
@@ -52,26 +52,18 @@ defaulted! {
 ///
 /// # Errors
 /// An option is wrong.
-pub fn read(arguments: &[(String, Option<String>)]) -> Result<(Own, Vec<Section>), String> {
-    let mut own = Own::default();
-    let global = Section { job: None, waits: false, settings: Vec::new() };
-    let mut sections = vec![global.clone()];
+pub fn read(arguments: &[(String, Option<String>)]) -> Result<(RunOptions, Vec<Section>), String> {
+    let mut own = RunOptions::default();
+    let mut sections = vec![Section::of(None)];
     for (name, value) in arguments {
-        let setting = Setting {
-            name: name.clone(),
-            value: value.clone(),
-            place: Place::CommandLine,
-            swept: false,
-            unset: Vec::new(),
-        };
+        let setting = Setting::typed(name, value.as_deref());
         match find(name) {
             Found::Own => own.set(&setting)?,
             Found::Refused(why) => return Err(setting.wrong(&why)),
             Found::Known(known) if known.name == "name" => match value.as_deref() {
                 None | Some("") => return Err(setting.wrong("needs a value")),
                 Some(job) => {
-                    let job = (!is_global(job)).then(|| job.to_owned());
-                    sections.push(Section { job, ..global.clone() });
+                    sections.push(Section::of((!is_global(job)).then(|| job.to_owned())));
                 }
             },
             Found::Known(known) => {
@@ -85,7 +77,7 @@ pub fn read(arguments: &[(String, Option<String>)]) -> Result<(Own, Vec<Section>
     Ok((own, sections))
 }
 
-impl Own {
+impl RunOptions {
     fn set(&mut self, setting: &Setting) -> Result<(), String> {
         let wrong = |why: String| setting.wrong(&why);
         let value = setting.value.as_deref();

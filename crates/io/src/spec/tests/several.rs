@@ -3,6 +3,7 @@
 use super::*;
 use crate::job::{Sizes, Sync};
 use crate::steady::{Criterion, Measure};
+use std::time::Duration;
 
 #[test]
 fn blocks_of_several_sizes() {
