@@ -37,32 +37,24 @@ pub(super) fn grow(
     stop: &AtomicBool,
 ) -> Result<(), String> {
     try_open(wish)?;
-    if wish.grows() {
-        return leave_empty(wish, fd);
-    }
-    let reserved = match wish.reserves() {
-        true => open::allocate(fd, wish.need_bytes).map(|()| true).or_else(|error| {
-            if errno::is(&error, errno::EOPNOTSUPP) { Ok(false) } else { Err(error) }
-        }),
-        false => Ok(false),
-    };
-    if !reserved.map_err(|error| explain(&error, false))? {
-        file::set_len(fd.as_fd(), wish.need_bytes).map_err(|error| error.to_string())?;
-    }
-    if let Some(job) = wish.reader().and_then(|number| jobs.get(number)) {
-        fill(fd.as_fd(), from, wish.need_bytes, job, stop)?;
-    }
-    file::sync(fd.as_fd()).map_err(|error| error.to_string())?;
-    if matches!(wish.found, Found::Absent | Found::File { ours: true, .. }) {
-        mark::set(fd.as_fd()).map_err(|error| format!("cannot be marked: {error}"))?;
-    }
-    Ok(())
-}
-
-/// A file that grows: without blocks, and empty unless a job reads it, which finds zeros then.
-fn leave_empty(wish: &Wish, fd: &OwnedFd) -> Result<(), String> {
-    if wish.reader().is_some() && wish.need_bytes > 0 {
-        file::set_len(fd.as_fd(), wish.need_bytes).map_err(|error| error.to_string())?;
+    let set_len = || file::set_len(fd.as_fd(), wish.need_bytes).map_err(|error| error.to_string());
+    if !wish.grows() {
+        let reserved = match wish.reserves() {
+            true => open::allocate(fd, wish.need_bytes).map(|()| true).or_else(|error| {
+                if errno::is(&error, errno::EOPNOTSUPP) { Ok(false) } else { Err(error) }
+            }),
+            false => Ok(false),
+        };
+        if !reserved.map_err(|error| explain(&error, false))? {
+            set_len()?;
+        }
+        if let Some(job) = wish.reader().and_then(|number| jobs.get(number)) {
+            fill(fd.as_fd(), from, wish.need_bytes, job, stop)?;
+        }
+        file::sync(fd.as_fd()).map_err(|error| error.to_string())?;
+    } else if wish.reader().is_some() && wish.need_bytes > 0 {
+        // It has no blocks, and is empty unless a job reads it, which finds zeros then.
+        set_len()?;
     }
     if matches!(wish.found, Found::Absent | Found::File { ours: true, .. }) {
         mark::set(fd.as_fd()).map_err(|error| format!("cannot be marked: {error}"))?;

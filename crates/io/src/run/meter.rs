@@ -157,7 +157,7 @@ impl<'a> Meter<'a> {
         }
         if let Some(logs) = &mut self.logs {
             logs.reset();
-            let window = logs.window();
+            let window = logs.window;
             self.log_due = now.saturating_add(self.ticks(window));
         }
     }
@@ -343,7 +343,7 @@ impl<'a> Meter<'a> {
         let took_ns = self.clock.between_ns(self.logged, now);
         if let Some(logs) = &mut self.logs {
             logs.close(at_ms, took_ns, &self.sides);
-            let window = logs.window();
+            let window = logs.window;
             self.log_due = next(self.log_due, self.ticks(window), now);
         }
         self.logged = now;
