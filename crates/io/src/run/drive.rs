@@ -6,8 +6,6 @@ mod odd;
 mod pacing;
 mod queue;
 mod sentence;
-mod share;
-mod tolerate;
 mod verify;
 
 use super::flight::Flight;

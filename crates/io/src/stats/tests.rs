@@ -163,5 +163,5 @@ fn series_keep_their_values() {
     }
     assert_eq!((series.min(), series.max(), series.mean(), series.samples()), (2.0, 9.0, 5.0, 8));
     assert!((series.deviation() - (32.0f64 / 7.0).sqrt()).abs() < 1e-12);
-    assert_eq!(series.values()[7], 9.0);
+    assert_eq!(series.values[7], 9.0);
 }
