@@ -2,7 +2,6 @@
 
 mod args;
 mod engines;
-mod facts;
 mod handed;
 mod live;
 mod options;

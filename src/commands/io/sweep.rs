@@ -2,9 +2,8 @@
 //! have it, a report.
 
 use super::args::Args;
-use super::facts::places;
 use super::options::Word;
-use super::single::{laid, preconditioned, remove};
+use super::single::{laid, places, preconditioned, remove};
 use super::table::Table;
 use crate::commands::bench::{new_folder, now, show};
 use crate::show::output;
@@ -54,9 +53,7 @@ pub fn run(args: &Args) -> Result<u8, String> {
 fn jobs_of_all(request: &Request) -> Result<Vec<Job>, String> {
     let mut jobs: Vec<Job> = Vec::new();
     for setting in settings(&request.sweep)? {
-        let values: Vec<(&str, &str)> =
-            setting.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let cell = spec::cell(request, &values)?.jobs;
+        let cell = spec::cell(request, &setting)?.jobs;
         check(&cell)?;
         for mut job in cell {
             job.rw.writes |= request.run.precondition;

@@ -152,12 +152,14 @@ pub fn read(
 ///
 /// # Errors
 /// An option of the sweep has no value, or one that it cannot have.
-pub fn cell(request: &Request, values: &[(&str, &str)]) -> Result<Request, String> {
+pub fn cell<S: AsRef<str>>(request: &Request, values: &[(S, S)]) -> Result<Request, String> {
+    let values: Vec<(&str, &str)> =
+        values.iter().map(|(option, value)| (option.as_ref(), value.as_ref())).collect();
     if let Some(axis) = request.sweep.iter().find(|axis| !values.iter().any(|v| v.0 == axis.option))
     {
         return Err(format!("the sweep's {} has no value", axis.option));
     }
-    request.source.request(values)
+    request.source.request(&values)
 }
 
 #[cfg(test)]
