@@ -2,7 +2,7 @@
 
 use crate::show::{output, progress, screen};
 use hakobu_io::layout::Layout;
-use hakobu_io::output::live::{Seen, Whole, line};
+use hakobu_io::output::live::{Whole, line};
 use hakobu_io::run::Progress;
 use hakobu_io::spec::{Eta, Request};
 use std::sync::Arc;
@@ -18,7 +18,8 @@ const IDLE: Duration = Duration::from_secs(1);
 pub struct Live<'a> {
     request: &'a Request,
     whole: Whole,
-    seen: Seen,
+    /// Progress at the last line.
+    seen: Progress,
     /// The line is drawn.
     has_line: bool,
     /// Number of reports so far.
@@ -42,7 +43,7 @@ impl<'a> Live<'a> {
         Live {
             request,
             whole: Whole::of(&request.jobs, clone_bytes),
-            seen: Seen::default(),
+            seen: Progress::default(),
             has_line,
             reports: 0,
             signalled: progress::signal_flag(),
@@ -70,13 +71,8 @@ impl<'a> Live<'a> {
         if due {
             let past = progress.elapsed.as_millis() / interval.as_millis().max(1);
             self.reports = u32::try_from(past).unwrap_or(u32::MAX);
-            self.end();
+            screen::clear();
         }
         due
-    }
-
-    /// Takes the line away.
-    pub fn end(&self) {
-        screen::clear();
     }
 }

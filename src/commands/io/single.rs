@@ -4,6 +4,7 @@ use super::live::Live;
 use super::web::Lent;
 use crate::commands::watch::files::{is_stdout, write_file};
 use crate::show::output::{self, Output};
+use crate::show::screen;
 use crate::{ec2, exit, signals};
 use hakobu_core::error::cannot;
 use hakobu_io::layout::{Layout, Safety, lay_out};
@@ -151,7 +152,7 @@ fn measure(
             so_far = told(&view.outcomes());
         }
     });
-    live.end();
+    screen::clear();
     let outcomes = ran?;
     tell(jobs, &outcomes);
     so_far.and_then(|()| told(&outcomes))?;

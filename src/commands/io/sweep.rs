@@ -6,7 +6,7 @@ use super::options::Word;
 use super::single::{laid, places, preconditioned, remove};
 use super::table::Table;
 use crate::commands::bench::{new_folder, now, show};
-use crate::show::output;
+use crate::show::{output, screen};
 use crate::{ec2, exit, signals, xdg};
 use hakobu_core::error::{Cause, quoted};
 use hakobu_io::Job;
@@ -93,7 +93,7 @@ fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Res
     let how = run::How { prove: false, cpus: hakobu_sys::process::cpus() };
     let mut show = |event: run::Event<'_>| table.show(&event);
     let outcome = run::run(&plan, &how, &mut store, &mut local, &mut show);
-    table.end();
+    screen::clear();
     drop(store);
     let outcome = outcome?;
     output::text(&show::report(&read(&folder)?, &show::look(false), None)?);

@@ -129,7 +129,8 @@ impl<'a, E: Engine> Drive<'a, E> {
             batch: within(job.batch_submit, depth),
             most: within(job.batch_complete_max, 1).max(least).max(1),
             polls: least == 0,
-            merges: !meter.needs_issue(),
+            // The time of submission matters otherwise.
+            merges: !meter.clocks.slat,
             has_pacing: (job.rw.writes && job.fsync_every | job.fdatasync_every > 0)
                 || !job.think.is_zero(),
             checks_reads,

@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_micros(20);
 #[derive(Debug)]
 pub(super) struct Meter<'a> {
     pub(super) clock: Clock,
-    clocks: Clocks,
+    pub(super) clocks: Clocks,
     /// Times are taken of each block.
     pub(super) timed: bool,
     /// Submission and completion are different moments, or blocks have a time at which they should
@@ -120,11 +120,6 @@ impl<'a> Meter<'a> {
             stride: 1,
             looked: 0,
         }
-    }
-
-    /// The time of submission matters.
-    pub(super) fn needs_issue(&self) -> bool {
-        self.clocks.slat
     }
 
     fn ticks(&self, time: Duration) -> u64 {

@@ -65,12 +65,7 @@ fn multiple(unit: &str, base: Base) -> Option<u64> {
     let power = match letters.next() {
         None => return Some(1),
         Some('b') => return letters.as_str().is_empty().then_some(1),
-        Some('k') => 1,
-        Some('m') => 2,
-        Some('g') => 3,
-        Some('t') => 4,
-        Some('p') => 5,
-        Some(_) => return None,
+        Some(letter) => 1 + "kmgtp".find(letter)? as u32,
     };
     let swapped = match letters.as_str() {
         // fio(1) has `ki` as `kib`; its reader takes it as `k`.

@@ -127,13 +127,11 @@ fn shares(text: &str) -> Result<Vec<Share>, String> {
     let mut found: Vec<(f64, Option<f64>)> = Vec::new();
     for part in text.split(':') {
         let (access, size) = part.split_once('/').unwrap_or((part, ""));
-        let access =
-            number(access).ok_or_else(|| format!("'{part}' is not a share such as 60/10"))?;
+        let wrong = || format!("'{part}' is not a share such as 60/10");
+        let access = number(access).ok_or_else(wrong)?;
         let size = match size.trim() {
             "" => None,
-            size => {
-                Some(number(size).ok_or_else(|| format!("'{part}' is not a share such as 60/10"))?)
-            }
+            size => Some(number(size).ok_or_else(wrong)?),
         };
         found.push((access, size));
     }
