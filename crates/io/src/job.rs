@@ -11,12 +11,13 @@ mod priority;
 pub use super::sizes::Sizes;
 use super::steady::Steady;
 pub use engine::{Engine, Named, VerifyKind};
+pub use hakobu_sys::blocks::Sync;
 pub use http::{Http, HttpMode, Https, Secret};
 pub use nbd::{NbdExport, NbdServer};
 pub use net::{Net, Protocol};
 pub use parts::{
-    Aim, Among, Checks, Clocks, Cpu, Dedupe, Exec, ExitWhat, Flow, Least, Logs, MemoryPolicy,
-    Nodes, Share, Spread, StatCall, Tolerance, Written, Zones,
+    Aim, Among, Checks, Clocks, Cpu, Dedupe, Exec, ExitWhat, Flow, Least, Logs, Nodes, Share,
+    Spread, StatCall, Tolerance, Written, Zones,
 };
 pub use priority::{Ioprio, Priorities, PriorityShare};
 use std::path::PathBuf;
@@ -72,17 +73,6 @@ pub enum Distribution {
     Zoned,
     /// In a given order ([`Spread::sequence`]).
     Sequence,
-}
-
-/// Durability of a write (open(2)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
-    /// Writes do not wait for the device.
-    None,
-    /// They wait for data and metadata (O_SYNC).
-    Sync,
-    /// They wait for data and the metadata needed to read it (O_DSYNC).
-    Dsync,
 }
 
 defaulted! {

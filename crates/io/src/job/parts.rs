@@ -1,5 +1,6 @@
 //! Parts of a job that few jobs say anything about, each with the options that belong together.
 
+use hakobu_sys::nodes::Policy;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -179,29 +180,13 @@ defaulted! {
     }
 }
 
-/// Memory of a job among the nodes of the machine (`numa_mem_policy`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MemoryPolicy {
-    /// As the kernel does it.
-    #[default]
-    Default,
-    /// On these nodes only.
-    Bind,
-    /// In turn.
-    Interleave,
-    /// On the first of these where it has room.
-    Prefer,
-    /// On the node of the CPU.
-    Local,
-}
-
 /// Nodes of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nodes {
     /// Nodes on whose CPUs it runs (`numa_cpu_nodes`); empty is all.
     pub cpus: Vec<u32>,
-    /// Policy of its memory.
-    pub policy: MemoryPolicy,
+    /// Policy of its memory (`numa_mem_policy`).
+    pub policy: Policy,
     /// Nodes of the policy.
     pub memory: Vec<u32>,
 }

@@ -77,10 +77,7 @@ fn watch(meter: &mut Meter<'_>, child: &mut Child, grace: Duration) -> Result<Op
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        let now = meter.clock.now();
-        if now >= meter.due {
-            meter.happen(now);
-        }
+        meter.pass();
         if meter.over {
             break;
         }

@@ -126,6 +126,20 @@ impl<'a> Meter<'a> {
         self.clock.ticks(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
     }
 
+    /// The moment after so long.
+    pub(super) fn after(&self, span: Duration) -> u64 {
+        self.clock.now().saturating_add(self.ticks(span))
+    }
+
+    /// The time, at which what is due has been done.
+    pub(super) fn pass(&mut self) -> u64 {
+        let now = self.clock.now();
+        if now >= self.due {
+            self.happen(now);
+        }
+        now
+    }
+
     /// It begins now.
     pub(super) fn begin(&mut self) {
         let now = self.clock.now();
@@ -288,7 +302,7 @@ impl<'a> Meter<'a> {
     /// Runs the actions that are due at `now`.
     #[cold]
     #[inline(never)]
-    pub(super) fn happen(&mut self, now: u64) {
+    fn happen(&mut self, now: u64) {
         if self.ramp_end.is_some_and(|end| now >= end) {
             self.end_ramp(now);
         }

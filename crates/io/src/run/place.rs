@@ -3,7 +3,6 @@
 
 use crate::Job;
 use crate::engine::Failure;
-use crate::job::MemoryPolicy;
 use hakobu_sys::nodes::{self, Policy};
 use hakobu_sys::priority::{IoClass, set_io_priority};
 use hakobu_sys::{errno, task};
@@ -57,13 +56,10 @@ fn priority(job: &Job) -> Result<(), Failure> {
 
 /// Sets where memory comes from.
 fn memory(job: &Job) -> Result<(), Failure> {
-    let policy = match job.nodes.policy {
-        MemoryPolicy::Default => return Ok(()),
-        MemoryPolicy::Bind => Policy::Bind,
-        MemoryPolicy::Interleave => Policy::Interleave,
-        MemoryPolicy::Prefer => Policy::Prefer,
-        MemoryPolicy::Local => Policy::Local,
-    };
+    let policy = job.nodes.policy;
+    if policy == Policy::Default {
+        return Ok(());
+    }
     let list = &job.nodes.memory;
     for node in list {
         nodes::cpus(*node).map_err(|error| no_node(*node, &error))?;

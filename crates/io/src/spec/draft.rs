@@ -165,8 +165,8 @@ fn both(
 pub fn sync(text: &str) -> Result<Sync, String> {
     match text {
         "0" | "none" => Ok(Sync::None),
-        "1" | "sync" => Ok(Sync::Sync),
-        "dsync" => Ok(Sync::Dsync),
+        "1" | "sync" => Ok(Sync::All),
+        "dsync" => Ok(Sync::Data),
         _ => Err("is none of none (0), sync (1), dsync".to_owned()),
     }
 }

@@ -1,9 +1,10 @@
 //! Values of single options: engines, distributions, patterns, lists of errors and of nodes. Each function
 //! takes the text of a value, and the error goes on after `OPTION=VALUE: `.
 
-use super::super::job::{Distribution, Engine, MemoryPolicy, Nodes, Share};
+use super::super::job::{Distribution, Engine, Nodes, Share};
 use super::units;
 use hakobu_sys::errno;
+use hakobu_sys::nodes::Policy;
 
 /// Engines that fio has and we do not.
 const ENGINES: &[&str] = &[
@@ -270,14 +271,14 @@ pub fn ignored(text: &str) -> Result<[Vec<i32>; 3], String> {
 pub fn memory_policy(text: &str, nodes: &mut Nodes) -> Result<(), String> {
     let (name, list) = text.split_once(':').map_or((text, None), |(name, of)| (name, Some(of)));
     nodes.policy = match name {
-        "default" => MemoryPolicy::Default,
-        "local" => MemoryPolicy::Local,
-        "bind" => MemoryPolicy::Bind,
-        "interleave" => MemoryPolicy::Interleave,
-        "prefer" => MemoryPolicy::Prefer,
+        "default" => Policy::Default,
+        "local" => Policy::Local,
+        "bind" => Policy::Bind,
+        "interleave" => Policy::Interleave,
+        "prefer" => Policy::Prefer,
         _ => return Err("is none of default, local, prefer:N, bind:N, interleave:N".to_owned()),
     };
-    let needs = !matches!(nodes.policy, MemoryPolicy::Default | MemoryPolicy::Local);
+    let needs = !matches!(nodes.policy, Policy::Default | Policy::Local);
     nodes.memory = match list {
         Some(list) if needs => units::cpus(list)?,
         None if !needs => Vec::new(),

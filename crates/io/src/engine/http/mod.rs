@@ -50,7 +50,7 @@ impl<'a> Http<'a> {
         bytes: usize,
         web: Option<&'a dyn Web>,
         is_over: &'a dyn Fn() -> bool,
-    ) -> std::result::Result<Http<'a>, Failure> {
+    ) -> Result<Http<'a>, Failure> {
         let fail = |why: String| Failure {
             errno: errno::EINVAL,
             sentence: format!("ioengine=http: {why}"),
@@ -77,7 +77,7 @@ impl<'a> Http<'a> {
     }
 
     /// Connects; an address after the other.
-    fn connect(&self) -> std::result::Result<Line, Broken> {
+    fn connect(&self) -> Result<Line, Broken> {
         let (_, name, port) = &self.host;
         let mut last = Error::other("this host has no address");
         for address in (name.as_str(), *port).to_socket_addrs()? {
@@ -116,7 +116,7 @@ impl<'a> Http<'a> {
     }
 
     /// Sends a request and takes its answer, on the connection that is there or on a new one.
-    fn request(&mut self, block: &Transfer) -> std::result::Result<(), Broken> {
+    fn request(&mut self, block: &Transfer) -> Result<(), Broken> {
         let method = match (block.write, self.trims) {
             (true, true) => Method::Delete,
             (true, false) => Method::Put,
@@ -177,7 +177,7 @@ impl Engine for Http<'_> {
         })
     }
 
-    fn ready(&mut self, span: Option<Duration>) -> std::result::Result<bool, Failure> {
+    fn ready(&mut self, span: Option<Duration>) -> Result<bool, Failure> {
         // Blocks are read again when the time is over.
         self.patience.begin(span.filter(|_| !self.verifies));
         Ok(true)

@@ -52,7 +52,7 @@ impl<'a> Net<'a> {
         clone: u32,
         bytes: usize,
         is_over: &'a dyn Fn() -> bool,
-    ) -> std::result::Result<Net<'a>, Failure> {
+    ) -> Result<Net<'a>, Failure> {
         let sends = job.rw.writes;
         let opened = open::open(&job.net, clone, sends)?;
         let buffer = Aligned::new(bytes.max(1));
@@ -113,7 +113,7 @@ impl Engine for Net<'_> {
     }
 
     /// Waits for the other end. False if all is over meanwhile.
-    fn ready(&mut self, span: Option<Duration>) -> std::result::Result<bool, Failure> {
+    fn ready(&mut self, span: Option<Duration>) -> Result<bool, Failure> {
         let Link::Opened(opened) = std::mem::replace(&mut self.link, Link::None) else {
             return Ok(false);
         };

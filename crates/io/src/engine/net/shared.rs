@@ -3,7 +3,7 @@
 use crate::engine::patience::{Patience, SILENCE, SLICE};
 use crate::job::Net as Options;
 use hakobu_sys::errno;
-use std::io::{Error, Result};
+use std::io::{self, Error};
 use std::time::Duration;
 
 /// Says that an end has finished.
@@ -22,7 +22,7 @@ pub(super) fn errno_of(error: &Error) -> Option<Errno> {
 }
 
 /// Checks whether to continue to wait after `quiet` without progress.
-pub(super) fn goes_on(quiet: Duration, patience: &Patience<'_>) -> std::result::Result<(), Errno> {
+pub(super) fn goes_on(quiet: Duration, patience: &Patience<'_>) -> Result<(), Errno> {
     if patience.is_over() {
         return Err(errno::ECANCELED);
     }
@@ -34,12 +34,12 @@ pub(super) fn try_again(
     error: &Error,
     quiet: Duration,
     patience: &Patience<'_>,
-) -> std::result::Result<(), Errno> {
+) -> Result<(), Errno> {
     errno_of(error).map_or_else(|| goes_on(quiet, patience), Err)
 }
 
 /// Sets what all sockets have.
-pub(super) fn set_up(socket: &socket2::Socket, options: &Options) -> Result<()> {
+pub(super) fn set_up(socket: &socket2::Socket, options: &Options) -> io::Result<()> {
     socket.set_read_timeout(Some(SLICE))?;
     socket.set_write_timeout(Some(SLICE))?;
     if let Some(bytes) = options.window_bytes {

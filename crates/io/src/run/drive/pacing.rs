@@ -30,13 +30,11 @@ impl<E: Engine> Drive<'_, E> {
     /// Waits while this clone is ahead of its share of a flow; what lands meanwhile is reaped.
     pub(super) fn keep_share(&mut self) -> Result<(), Failure> {
         let sleep = self.job.among.flow.map_or(PAUSE, |flow| flow.sleep.max(PAUSE));
-        let ticks = self.meter.clock.ticks(u64::try_from(sleep.as_nanos()).unwrap_or(u64::MAX));
         while self.seat.as_ref().is_some_and(|seat| seat.is_ahead()) && !self.meter.over {
             if self.queued > 0 {
                 self.commit()?;
             }
-            let now = self.meter.clock.now();
-            self.wait_until(now.saturating_add(ticks))?;
+            self.wait_until(self.meter.after(sleep))?;
         }
         if let Some(seat) = &mut self.seat {
             seat.advance();
@@ -47,10 +45,7 @@ impl<E: Engine> Drive<'_, E> {
     /// Waits until a moment, or until all is over.
     pub(super) fn wait_until(&mut self, moment: u64) -> Result<(), Failure> {
         loop {
-            let now = self.meter.clock.now();
-            if now >= self.meter.due {
-                self.meter.happen(now);
-            }
+            let now = self.meter.pass();
             if self.meter.over || now >= moment {
                 return Ok(());
             }
@@ -89,9 +84,7 @@ impl<E: Engine> Drive<'_, E> {
         if !self.job.think.is_zero() && self.unpaused >= self.job.think_blocks.max(1) {
             self.unpaused = 0;
             self.drain()?;
-            let think_ns = u64::try_from(self.job.think.as_nanos()).unwrap_or(u64::MAX);
-            let now = self.meter.clock.now();
-            self.wait_until(now.saturating_add(self.meter.clock.ticks(think_ns)))?;
+            self.wait_until(self.meter.after(self.job.think))?;
         }
         Ok(())
     }
