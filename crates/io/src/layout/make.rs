@@ -15,12 +15,12 @@ const PIECE_BYTES: usize = 1 << 20;
 const BATCH_BYTES: u64 = 64 << 20;
 
 /// Creates a file, empty.
-pub(super) fn create(wish: &Wish) -> Result<OwnedFd, String> {
+pub(super) fn create(wish: &Wish<'_>) -> Result<OwnedFd, String> {
     open::create_for_io(&wish.path).map_err(|error| explain(&error, false))
 }
 
 /// Opens a file that is too short.
-pub(super) fn reopen(wish: &Wish) -> Result<OwnedFd, String> {
+pub(super) fn reopen(wish: &Wish<'_>) -> Result<OwnedFd, String> {
     let fd = open::open_for_io(&wish.path, false, true, false, false);
     fd.map_err(|error| explain(&error, false))
 }
@@ -30,10 +30,9 @@ pub(super) fn reopen(wish: &Wish) -> Result<OwnedFd, String> {
 /// file that is only written gets blocks that are reserved, as fio does: the first write to each is
 /// part of what is measured. A file that is `ours` is marked as it is then.
 pub(super) fn grow(
-    wish: &Wish,
+    wish: &Wish<'_>,
     fd: &OwnedFd,
     from: u64,
-    jobs: &[Job],
     stop: &AtomicBool,
 ) -> Result<(), String> {
     try_open(wish)?;
@@ -48,7 +47,7 @@ pub(super) fn grow(
         if !reserved.map_err(|error| explain(&error, false))? {
             set_len()?;
         }
-        if let Some(job) = wish.reader().and_then(|number| jobs.get(number)) {
+        if let Some(job) = wish.reader() {
             fill(fd.as_fd(), from, wish.need_bytes, job, stop)?;
         }
         file::sync(fd.as_fd()).map_err(|error| error.to_string())?;

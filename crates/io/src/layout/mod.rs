@@ -59,7 +59,7 @@ struct Made {
 pub fn lay_out(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layout, String> {
     let (wishes, clones) = wish::collect(jobs)?;
     let mut claims = Vec::new();
-    let is_export = |wish: &&Wish| matches!(wish.found, Found::Export { .. });
+    let is_export = |wish: &&Wish<'_>| matches!(wish.found, Found::Export { .. });
     for wish in wishes.iter().filter(is_export) {
         look::permit(wish, safety).map_err(|why| format!("{}: {why}", wish.path.display()))?;
     }
@@ -76,7 +76,7 @@ pub fn lay_out(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layou
     }
     room::check(&wishes)?;
     let mut made = Vec::new();
-    if let Err(why) = make_all(jobs, &wishes, stop, &mut made) {
+    if let Err(why) = make_all(&wishes, stop, &mut made) {
         let problems = made.iter().filter_map(|made| remove(made).err());
         return Err([why].into_iter().chain(problems).collect::<Vec<_>>().join("; "));
     }
@@ -100,12 +100,7 @@ pub fn lay_out(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layou
 
 /// Makes what is missing and prolongs what is too short. `made` is what it created, also where it
 /// failed.
-fn make_all(
-    jobs: &[Job],
-    wishes: &[Wish],
-    stop: &AtomicBool,
-    made: &mut Vec<Made>,
-) -> Result<(), String> {
+fn make_all(wishes: &[Wish<'_>], stop: &AtomicBool, made: &mut Vec<Made>) -> Result<(), String> {
     for wish in wishes.iter().filter(|wish| wish.is_laid_out()) {
         let here = |why: String| format!("{}: {why}", wish.path.display());
         let (fd, from) = match wish.found {
@@ -128,18 +123,18 @@ fn make_all(
             }
             _ => continue,
         };
-        make::grow(wish, &fd, from, jobs, stop).map_err(here)?;
+        make::grow(wish, &fd, from, stop).map_err(here)?;
     }
     Ok(())
 }
 
 /// Removes files at the end: created ones, unless they are kept, and those with `unlink=1`.
-fn removals(wishes: &[Wish], made: &[Made], safety: &Safety) -> Vec<Made> {
+fn removals(wishes: &[Wish<'_>], made: &[Made], safety: &Safety) -> Vec<Made> {
     let made: HashMap<&Path, &Made> = made.iter().map(|made| (made.path.as_path(), made)).collect();
     let mut removals = Vec::new();
     for wish in wishes.iter().filter(|wish| wish.is_laid_out()) {
         let unlink = wish.uses.iter().any(|user| user.unlink);
-        let stays = safety.keep || wish.uses.iter().any(|user| user.create_only);
+        let stays = safety.keep || wish.uses.iter().any(|user| user.job.create_only);
         match made.get(wish.path.as_path()) {
             Some(made) if unlink || !stays => removals.push((*made).clone()),
             None if unlink && matches!(wish.found, Found::File { .. }) => {
@@ -154,8 +149,8 @@ fn removals(wishes: &[Wish], made: &[Made], safety: &Safety) -> Vec<Made> {
 }
 
 /// Files of ours that are written to and stay: their marks fit no longer after the run.
-fn marks(wishes: &[Wish], made: &[Made], removals: &[Made]) -> Vec<Made> {
-    let ours = |wish: &&Wish| matches!(wish.found, Found::File { ours: true, .. });
+fn marks(wishes: &[Wish<'_>], made: &[Made], removals: &[Made]) -> Vec<Made> {
+    let ours = |wish: &&Wish<'_>| matches!(wish.found, Found::File { ours: true, .. });
     let old = wishes.iter().filter(|wish| wish.is_laid_out() && wish.writes()).filter(ours);
     // Through symbolic links, as they are opened. A file that cannot be looked at keeps its old mark,
     // and counts as a foreign file later.

@@ -107,13 +107,8 @@ fn setting(line: &str, place: Place, outside: &dyn Outside) -> Setting {
         Some((name, value)) => (name.trim_end(), Some(value.trim_start())),
         None => (line, None),
     };
-    let (mut unset, value) = match value {
-        None => (Vec::new(), None),
-        Some(value) => {
-            let (value, unset) = expanded(value, outside);
-            (unset, Some(value))
-        }
-    };
+    let (value, unset) = value.map(|value| expanded(value, outside)).unzip();
+    let mut unset: Vec<String> = unset.unwrap_or_default();
     unset.dedup();
     Setting { name: name.to_owned(), value, place, swept: false, unset }
 }

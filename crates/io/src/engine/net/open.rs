@@ -73,14 +73,10 @@ pub(super) fn open(
         return Ok(Opened::Calling(address));
     }
     let listen = || {
-        let socket = Socket::new(address.domain(), Type::STREAM, None)?;
+        let socket = stream(&address, options)?;
         if matches!(options.protocol, Protocol::Tcp | Protocol::Tcp6) {
             // Connections of an earlier run that are not quite over do not matter.
             socket.set_reuse_address(true)?;
-        }
-        set_up(&socket, options)?;
-        if let Some(bytes) = options.segment_bytes {
-            socket.set_tcp_mss(bytes)?;
         }
         socket.bind(&address)?;
         let name = match &options.path {
@@ -91,6 +87,16 @@ pub(super) fn open(
         Ok(Opened::Listening { socket, _name: name })
     };
     listen().map_err(of_socket)
+}
+
+/// A socket for a stream. Its options have to be set before it connects, as they affect the negotiation.
+fn stream(address: &SockAddr, options: &Options) -> Result<Socket> {
+    let socket = Socket::new(address.domain(), Type::STREAM, None)?;
+    set_up(&socket, options)?;
+    if let Some(bytes) = options.segment_bytes {
+        socket.set_tcp_mss(bytes)?;
+    }
+    Ok(socket)
 }
 
 /// Address to connect to, or to listen on.
@@ -230,12 +236,7 @@ fn accept(socket: &Socket, patience: &Patience<'_>) -> Result<Option<Socket>> {
 fn call(address: &SockAddr, options: &Options, patience: &Patience<'_>) -> Result<Option<Socket>> {
     let began = Instant::now();
     while !patience.is_over() {
-        let socket = Socket::new(address.domain(), Type::STREAM, None)?;
-        // Must be set before connecting, as it affects the negotiation.
-        set_up(&socket, options)?;
-        if let Some(bytes) = options.segment_bytes {
-            socket.set_tcp_mss(bytes)?;
-        }
+        let socket = stream(address, options)?;
         let error = match socket.connect_timeout(address, TRY) {
             // A socket may be connected to itself if no process listens on the port, tcp(7).
             Ok(()) if options.path.is_none() && is_itself(&socket) => {
